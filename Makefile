@@ -1,0 +1,48 @@
+# Flagkeep: `make run` builds and starts the appliance, `make test` tests it. Needs git, make, node and npm only:
+# everything else, Bun included, is pinned in package-lock.json and installed by npm.
+
+BUN := node_modules/.bin/bun
+SOURCES := $(shell find cli src -type f 2>/dev/null) build.ts package.json
+
+.DEFAULT_GOAL := help
+.PHONY: help run build check static format test test-crash bench clean
+
+help: ## Show the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+node_modules/.installed: package.json package-lock.json
+	@# Not `npm ci`: it fails where a registry lacks the packages of other platforms. Versions are those of the lock file.
+	npm install --no-save --no-audit --no-fund
+	@# npm may be set up to leave out install scripts; Bun's puts the executable in place.
+	@$(BUN) --version >/dev/null 2>&1 || node node_modules/bun/install.js
+	@$(BUN) --version >/dev/null
+	@touch $@
+
+dist/flagkeep: node_modules/.installed $(SOURCES)
+	$(BUN) build.ts --outfile $@
+
+build: dist/flagkeep ## Build the executable dist/flagkeep
+
+run: build ## Build and start Flagkeep on http://127.0.0.1:8000 with ./data
+	dist/flagkeep serve --data-dir ./data
+
+static: node_modules/.installed ## Check format, lint rules and types
+	node_modules/.bin/biome check .
+	node_modules/.bin/tsc --noEmit
+
+format: node_modules/.installed ## Format the sources
+	node_modules/.bin/biome check --write .
+
+test: build ## Run the tests
+	$(BUN) test
+
+test-crash: build ## Run the crash tests for longer (ROUNDS=200)
+	FLAGKEEP_TEST_CRASH_ROUNDS=$(or $(ROUNDS),200) $(BUN) test test/crash --timeout 3600000
+
+check: static test ## Check format, lint, types and tests
+
+bench: build ## Run the benchmarks and print a table
+	$(BUN) test/bench/run.ts
+
+clean: ## Remove what was built and installed
+	rm -rf dist node_modules
