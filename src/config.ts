@@ -1,0 +1,266 @@
+/**
+ * Every setting, once: flag, environment variable, default, unit, help text and check.
+ *
+ * A value comes from the command line, else from the environment, else from the default. A wrong one fails at start
+ * with the setting, the value and what would be right.
+ */
+
+import { availableParallelism } from "node:os";
+import { resolve } from "node:path";
+import ipaddr from "ipaddr.js";
+import { AppError } from "./errors.ts";
+
+/** A setting has a value that can not be used. */
+export class WrongSetting extends AppError {
+  readonly code = "wrong_setting";
+}
+
+interface Setting<Value> {
+  /** Name of the value in `--help`, which is its unit or its choices. */
+  unit: string;
+  help: string;
+  /** As a person would write it. */
+  default: string;
+  parse: (text: string) => Value;
+}
+
+type Check<Value> = (value: Value) => string | undefined;
+
+function setting<Value>(
+  unit: string,
+  parse: (text: string) => Value | undefined,
+  expected: string,
+  details: { default: string; help: string; check?: Check<Value> },
+): Setting<Value> {
+  return {
+    unit,
+    help: details.help,
+    default: details.default,
+    parse(text) {
+      const value = parse(text);
+      if (value === undefined) throw new WrongSetting(expected);
+      const complaint = details.check?.(value);
+      if (complaint !== undefined) throw new WrongSetting(complaint);
+      return value;
+    },
+  };
+}
+
+const text = (unit: string, details: { default: string; help: string; check?: Check<string> }) =>
+  setting(unit, (value) => value, "a text", details);
+
+const choice = <Choice extends string>(
+  choices: readonly Choice[],
+  details: { default: Choice; help: string },
+) =>
+  setting(
+    choices.join("|"),
+    (value) => choices.find((candidate) => candidate === value),
+    `one of ${choices.join(", ")}`,
+    details,
+  );
+
+const integer = (unit: string, min: number, max: number, details: { default: string; help: string }) =>
+  setting(
+    unit,
+    (value) => {
+      const number = /^\d+$/.test(value) ? Number(value) : Number.NaN;
+      return number >= min && number <= max ? number : undefined;
+    },
+    `a whole number from ${min} to ${max}`,
+    details,
+  );
+
+const milliseconds = (min: number, max: number, details: { default: string; help: string }) =>
+  setting(
+    "duration",
+    (value) => {
+      const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)?$/.exec(value.trim());
+      if (match === null) return undefined;
+      const factor = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }[(match[2] ?? "ms") as "ms"];
+      const result = Number(match[1]) * factor;
+      return result >= min && result <= max ? result : undefined;
+    },
+    `a duration such as 500ms, 2s or 5m (a bare number counts milliseconds), from ${min}ms to ${max}ms`,
+    details,
+  );
+
+const sizeUnits = { B: 1, KB: 1e3, MB: 1e6, GB: 1e9, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 } as const;
+
+const bytes = (min: string, max: string, details: { default: string; help: string }) =>
+  setting(
+    "size",
+    (value) => {
+      const size = parseSize(value);
+      return size !== undefined && size >= parseSize(min)! && size <= parseSize(max)! ? size : undefined;
+    },
+    `a size such as 64MiB or 1GB (a bare number counts bytes), from ${min} to ${max}`,
+    details,
+  );
+
+function parseSize(value: string): number | undefined {
+  const match = /^(\d+(?:\.\d+)?)\s*(B|KB|MB|GB|KiB|MiB|GiB)$/.exec(value.trim());
+  return match === null
+    ? undefined
+    : Math.floor(Number(match[1]) * sizeUnits[match[2] as keyof typeof sizeUnits]);
+}
+
+const url = (details: { default: string; help: string }) =>
+  setting(
+    "url",
+    (value) => {
+      if (value === "") return "";
+      const parsed = URL.canParse(value) ? new URL(value) : undefined;
+      return parsed !== undefined && /^https?:$/.test(parsed.protocol)
+        ? value.replace(/\/+$/, "")
+        : undefined;
+    },
+    "an address such as https://flags.example.com",
+    details,
+  );
+
+const networks = (details: { default: string; help: string }) =>
+  setting(
+    "cidr,…",
+    (value) => {
+      const list = value.split(",").flatMap((part) => (part.trim() === "" ? [] : [part.trim()]));
+      return list.every((entry) => ipaddr.isValidCIDR(entry) || ipaddr.isValid(entry)) ? list : undefined;
+    },
+    "addresses or networks such as 10.0.0.0/8,127.0.0.1",
+    details,
+  );
+
+/** The settings of `flagkeep serve`, in the order in which they are shown. The key is the flag without `--`. */
+export const settings = {
+  "data-dir": text("path", {
+    default: "./data",
+    help: "Folder that holds everything Flagkeep keeps.",
+    check: (value) => (value === "" ? "the path of a folder" : undefined),
+  }),
+  host: text("address", {
+    default: "127.0.0.1",
+    help: "Address to listen on; 0.0.0.0 for all.",
+    check: (value) => (/^[0-9A-Za-z.:_-]+$/.test(value) ? undefined : "an IP address or a host name"),
+  }),
+  port: integer("number", 0, 65_535, {
+    default: "8000",
+    help: "Port to listen on; 0 lets the system choose.",
+  }),
+  "public-url": url({
+    default: "",
+    help: "Address under which clients reach this server; default: as they asked.",
+  }),
+  "log-level": choice(["trace", "debug", "info", "warn", "error"], {
+    default: "info",
+    help: "Least severe log lines to write.",
+  }),
+  "log-format": choice(["text", "json"], {
+    default: "text",
+    help: "Log lines for people or one JSON object each.",
+  }),
+  "body-limit": bytes("1KiB", "1GiB", {
+    default: "20MiB",
+    help: "Largest request body, also after decompression; larger ones get 413.",
+  }),
+  "rate-limits": choice(["on", "off"], {
+    default: "off",
+    help: "Whether the management API limits the requests of each personal key.",
+  }),
+  "trusted-proxies": networks({
+    default: "",
+    help: "Peers whose X-Forwarded-For is believed.",
+  }),
+  "journal-flush-interval": milliseconds(0, 1_000, {
+    default: "0ms",
+    help: "How long a write waits for company; 0ms: as soon as the disk is free.",
+  }),
+  "journal-segment-size": bytes("64KiB", "1GiB", {
+    default: "16MiB",
+    help: "A journal segment of this size is handed to the event store.",
+  }),
+  "journal-seal-interval": milliseconds(50, 60_000, {
+    default: "500ms",
+    help: "A journal segment of this age is handed to the event store: the delay until events are readable.",
+  }),
+  "journal-queue": bytes("1MiB", "4GiB", {
+    default: "128MiB",
+    help: "Bytes that may wait for the disk before new events are refused with 503.",
+  }),
+  "journal-reserve": bytes("0B", "1GiB", {
+    default: "512MiB",
+    help: "Free disk space under which new events are refused with 503; at most 5% of the volume counts.",
+  }),
+  "duckdb-memory-limit": bytes("64MiB", "1024GiB", {
+    default: "512MiB",
+    help: "Memory that the event store may use.",
+  }),
+  "duckdb-threads": integer("number", 1, 256, {
+    default: String(Math.max(1, availableParallelism())),
+    help: "Threads of the event store.",
+  }),
+  "query-timeout": milliseconds(100, 3_600_000, {
+    default: "30s",
+    help: "A query of the event store is stopped after this time.",
+  }),
+  "spike-factor": integer("number", 2, 1_000, {
+    default: "10",
+    help: "A spike begins above this many times a project's usual event rate.",
+  }),
+  "spike-minimum": integer("events/min", 1, 1_000_000_000, {
+    default: "1000",
+    help: "A spike begins above this many events per minute.",
+  }),
+  "spike-webhook": url({ default: "", help: "Address that gets a POST when a spike begins or ends." }),
+  "shutdown-timeout": milliseconds(500, 600_000, {
+    default: "8s",
+    help: "How long a stop may load waiting events; the rest is loaded at the next start.",
+  }),
+} as const;
+
+export type SettingName = keyof typeof settings;
+type SettingValue<Name extends SettingName> = ReturnType<(typeof settings)[Name]["parse"]>;
+export type Config = { readonly [Name in SettingName]: SettingValue<Name> };
+
+/** `FLAGKEEP_DATA_DIR` for `data-dir`. */
+export function environmentName(name: string): string {
+  return `FLAGKEEP_${name.replaceAll("-", "_").toUpperCase()}`;
+}
+
+/**
+ * Works out one setting.
+ *
+ * @throws {WrongSetting} with a sentence for the operator.
+ */
+export function readSetting<Name extends SettingName>(
+  name: Name,
+  flags: Readonly<Record<string, string | undefined>>,
+  environment: Readonly<Record<string, string | undefined>>,
+): SettingValue<Name> {
+  const { parse, default: fallback } = settings[name] as Setting<SettingValue<Name>>;
+  const fromFlag = flags[name];
+  const fromEnvironment = environment[environmentName(name)] || undefined;
+  const value = fromFlag ?? fromEnvironment ?? fallback;
+  try {
+    return parse(value);
+  } catch (error) {
+    if (!(error instanceof WrongSetting)) throw error;
+    const source = fromFlag !== undefined ? `--${name}` : environmentName(name);
+    throw new WrongSetting(`${source} is "${value}", but it must be ${error.message}.`);
+  }
+}
+
+/**
+ * Works out all settings; the data directory becomes an absolute path.
+ *
+ * @throws {WrongSetting} for the first one that can not be used.
+ */
+export function readConfig(
+  flags: Readonly<Record<string, string | undefined>>,
+  environment: Readonly<Record<string, string | undefined>>,
+): Config {
+  const names = Object.keys(settings) as SettingName[];
+  const entries = names.map((name) => [name, readSetting(name, flags, environment)] as const);
+  const config = Object.fromEntries(entries) as { -readonly [Name in SettingName]: SettingValue<Name> };
+  config["data-dir"] = resolve(config["data-dir"]);
+  return config;
+}

@@ -1,0 +1,32 @@
+/** Structured logs on standard output: JSON lines, or the same as text for people. Never a key, never a body. */
+
+import { type Logger, pino } from "pino";
+
+export type Log = Logger;
+
+/** Creates the log of the process. */
+export function createLog(level: string, format: "text" | "json"): Log {
+  const options = {
+    level,
+    base: undefined,
+    timestamp: () => `,"time":"${new Date().toISOString()}"`,
+    formatters: { level: (label: string) => ({ level: label }) },
+  };
+  return format === "json"
+    ? pino(options, standardOutput)
+    : pino(options, { write: (line) => standardOutput.write(asText(line)) });
+}
+
+// pino's own destinations start a worker, which a compiled executable does not find.
+const standardOutput = { write: (line: string) => void process.stdout.write(line) };
+
+/** `02:31:07.123 INFO  listening url=http://127.0.0.1:8000` */
+function asText(line: string): string {
+  const { level, time, msg, ...fields } = JSON.parse(line) as Record<string, unknown>;
+  const details = Object.entries(fields).map(
+    ([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`,
+  );
+  return [String(time), String(level).toUpperCase().padEnd(5), String(msg ?? ""), ...details]
+    .join(" ")
+    .concat("\n");
+}

@@ -1,0 +1,26 @@
+/** Where things are in the data directory. */
+
+import { join } from "node:path";
+
+export function paths(dataDir: string) {
+  return {
+    /** Organisations, projects, users, keys, flags, activity: SQLite. */
+    metadata: join(dataDir, "flagkeep.sqlite"),
+    /** Persons, groups, warnings, usage: SQLite, written by the engine alone. */
+    people: join(dataDir, "people.sqlite"),
+    /** Events: DuckDB. */
+    events: join(dataDir, "events.duckdb"),
+    /** What was acknowledged and is not in the stores' files yet. */
+    journal: join(dataDir, "journal"),
+    /** What could not be read back, kept for a person to look at. */
+    quarantine: join(dataDir, "journal", "quarantine"),
+    /** DuckDB's native library, copied out of the executable. */
+    native: join(dataDir, "native"),
+    /** Working files, removed at every start. */
+    work: join(dataDir, "work"),
+    /** Held while a process uses the directory. */
+    lock: join(dataDir, "lock"),
+    /** The key that encrypts payloads of flags, mode 0600. */
+    payloadKey: join(dataDir, "payload.key"),
+  };
+}

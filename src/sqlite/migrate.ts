@@ -1,0 +1,77 @@
+/** Versioned schema migrations, shipped inside the executable and applied when a store is opened. */
+
+import type { Database } from "bun:sqlite";
+import { AppError } from "../errors.ts";
+
+export interface Migration {
+  /** Position in the list, from 1, without gaps. */
+  version: number;
+  name: string;
+  /** SQL statements; never changed once released. */
+  sql: string;
+}
+
+/** The files were written by a newer Flagkeep. */
+export class DataFromNewerVersion extends AppError {
+  readonly code = "data_from_newer_version";
+  override readonly hint = "Start the newer version again, or restore a backup taken by this one.";
+  constructor(store: string, found: number, known: number) {
+    super(
+      `The ${store} has schema version ${found}, this version of Flagkeep knows versions up to ${known}: ` +
+        "the data were written by a newer Flagkeep.",
+    );
+  }
+}
+
+/** A migration that was applied earlier does not read as it did then. */
+export class MigrationChanged extends AppError {
+  readonly code = "migration_changed";
+  override readonly hint = "Install an unmodified release of Flagkeep.";
+  constructor(store: string, version: number) {
+    super(`Migration ${version} of the ${store} is not the one that was applied to these data.`);
+  }
+}
+
+/**
+ * Brings a database to the newest schema; each migration is one transaction.
+ *
+ * @param store  what the database is called in messages, e.g. `flag store`.
+ * @returns      the versions that were applied now.
+ * @throws {DataFromNewerVersion} nothing was changed.
+ * @throws {MigrationChanged}     nothing was changed.
+ */
+export function migrate(client: Database, store: string, migrations: readonly Migration[]): number[] {
+  client.run(
+    "CREATE TABLE IF NOT EXISTS schema_migration (version INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at TEXT NOT NULL) STRICT",
+  );
+  const applied = new Map(
+    (
+      client.query("SELECT version, checksum FROM schema_migration").all() as {
+        version: number;
+        checksum: string;
+      }[]
+    ).map((row) => [row.version, row.checksum]),
+  );
+  const newest = Math.max(0, ...applied.keys());
+  if (newest > migrations.length) throw new DataFromNewerVersion(store, newest, migrations.length);
+  const done: number[] = [];
+  for (const migration of migrations) {
+    const checksum = new Bun.CryptoHasher("sha256").update(migration.sql).digest("hex");
+    const before = applied.get(migration.version);
+    if (before === checksum) continue;
+    if (before !== undefined) throw new MigrationChanged(store, migration.version);
+    client
+      .transaction(() => {
+        client.run(migration.sql);
+        client.run("INSERT INTO schema_migration VALUES (?, ?, ?, ?)", [
+          migration.version,
+          migration.name,
+          checksum,
+          new Date().toISOString(),
+        ]);
+      })
+      .immediate();
+    done.push(migration.version);
+  }
+  return done;
+}

@@ -1,0 +1,67 @@
+/** How Flagkeep opens an SQLite file: one set of pragmas, one way to run a transaction. */
+
+import { Database } from "bun:sqlite";
+import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
+
+/** A drizzle database over `bun:sqlite`; `$client` is the connection below it. */
+export type Sqlite<Schema extends Record<string, unknown> = Record<string, never>> =
+  BunSQLiteDatabase<Schema> & {
+    $client: Database;
+  };
+
+/** The part of a database that statements inside a transaction use. */
+export type Transaction<Schema extends Record<string, unknown> = Record<string, never>> = Parameters<
+  Parameters<BunSQLiteDatabase<Schema>["transaction"]>[0]
+>[0];
+
+export interface OpenOptions {
+  /** Opens an existing file for reading only. */
+  readonly?: boolean;
+  /** How long a writer waits for another process, in milliseconds. */
+  busyTimeoutMs?: number;
+  /** `full`: a commit survives power loss; `normal`: it survives a crash of the process only. */
+  synchronous?: "full" | "normal";
+}
+
+/**
+ * Opens (and creates, unless `readonly`) an SQLite file in WAL mode with foreign keys on.
+ *
+ * @throws when the file can not be opened or is not an SQLite database.
+ */
+export function openSqlite<Schema extends Record<string, unknown>>(
+  path: string,
+  schema: Schema,
+  options: OpenOptions = {},
+): Sqlite<Schema> {
+  const client = options.readonly
+    ? new Database(path, { readonly: true, strict: true })
+    : new Database(path, { create: true, strict: true });
+  client.run(`PRAGMA busy_timeout = ${options.busyTimeoutMs ?? 5_000}`);
+  if (!options.readonly) {
+    client.run("PRAGMA journal_mode = WAL");
+    client.run(`PRAGMA synchronous = ${options.synchronous ?? "full"}`);
+    client.run("PRAGMA foreign_keys = ON");
+  }
+  return drizzle({ client, schema }) as unknown as Sqlite<Schema>;
+}
+
+/**
+ * Runs a synchronous function in one immediate transaction; an exception rolls it back.
+ *
+ * Immediate: our transactions read before they write, and a deferred lock would fail half-way under load.
+ *
+ * @throws {TypeError} the function returned a Promise: `bun:sqlite` commits at its first `await`.
+ */
+export function tx<Schema extends Record<string, unknown>, Result>(
+  db: Sqlite<Schema>,
+  run: (t: Transaction<Schema>) => Result,
+): Result {
+  return db.transaction(
+    (t) => {
+      const result = run(t);
+      if (result instanceof Promise) throw new TypeError("A transaction must be synchronous.");
+      return result;
+    },
+    { behavior: "immediate" },
+  );
+}

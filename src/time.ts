@@ -1,0 +1,12 @@
+/** Instants are kept as epoch microseconds (UTC, whole numbers); this is how they are written. */
+
+/** `2026-11-21T02:31:07.123456Z` */
+export function isoFromMicros(micros: number): string {
+  const seconds = Math.floor(micros / 1_000_000);
+  const fraction = String(micros - seconds * 1_000_000).padStart(6, "0");
+  return `${new Date(seconds * 1_000).toISOString().slice(0, -5)}.${fraction}Z`;
+}
+
+export function nowMicros(): number {
+  return Date.now() * 1_000;
+}

@@ -1,0 +1,18 @@
+/** Versions of the executable and of what is built into it. The build puts the values in; a source checkout asks the packages. */
+
+import { Database } from "bun:sqlite";
+
+declare const FLAGKEEP_VERSION: string | undefined;
+declare const FLAGKEEP_DUCKDB_VERSION: string | undefined;
+
+/** Version of Flagkeep, from package.json. */
+export const version: string = typeof FLAGKEEP_VERSION === "string" ? FLAGKEEP_VERSION : "0.0.0-source";
+
+/** What `flagkeep version --json` prints. */
+export function versions(): { version: string; bun: string; duckdb: string; sqlite: string } {
+  const db = new Database(":memory:");
+  const row = db.query("SELECT sqlite_version() AS sqlite").get() as { sqlite: string };
+  db.close();
+  const duckdb = typeof FLAGKEEP_DUCKDB_VERSION === "string" ? FLAGKEEP_DUCKDB_VERSION : "source";
+  return { version, bun: Bun.version, duckdb, sqlite: row.sqlite };
+}

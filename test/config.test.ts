@@ -1,0 +1,71 @@
+import { describe, expect, test } from "bun:test";
+import {
+  environmentName,
+  readConfig,
+  readSetting,
+  type SettingName,
+  settings,
+  WrongSetting,
+} from "../src/config.ts";
+
+describe("settings", () => {
+  test("every default is accepted by its own check", () => {
+    expect(Object.keys(readConfig({}, {}))).toEqual(Object.keys(settings));
+  });
+
+  test("the command line wins over the environment, which wins over the default", () => {
+    const environment = { FLAGKEEP_PORT: "9000", FLAGKEEP_HOST: "" };
+    expect(readSetting("port", { port: "9001" }, environment)).toBe(9001);
+    expect(readSetting("port", {}, environment)).toBe(9000);
+    expect(readSetting("host", {}, environment)).toBe("127.0.0.1");
+  });
+
+  test("every setting says what it is", () => {
+    for (const [name, setting] of Object.entries(settings)) {
+      expect(environmentName(name)).toMatch(/^FLAGKEEP_[A-Z_]+$/);
+      expect(setting.help).toMatch(/\.$/);
+    }
+  });
+
+  const readings: [SettingName, string, unknown][] = [
+    ["journal-segment-size", "64MiB", 67_108_864],
+    ["journal-segment-size", "1.5 MB", 1_500_000],
+    ["journal-flush-interval", "0", 0],
+    ["journal-flush-interval", "5ms", 5],
+    ["query-timeout", "2m", 120_000],
+    ["public-url", "https://flags.example.com/", "https://flags.example.com"],
+    ["trusted-proxies", "10.0.0.0/8, ::1", ["10.0.0.0/8", "::1"]],
+    ["log-format", "json", "json"],
+  ];
+  for (const [name, text, value] of readings) {
+    test(`${name} ${text}`, () => expect(readSetting(name, { [name]: text }, {})).toEqual(value as never));
+  }
+
+  const mistakes: [SettingName, string][] = [
+    ["port", "99999"],
+    ["port", "-1"],
+    ["port", "http"],
+    ["host", "not a host"],
+    ["data-dir", ""],
+    ["log-format", "xml"],
+    ["log-level", "loud"],
+    ["journal-segment-size", "12"],
+    ["journal-segment-size", "1KiB"],
+    ["journal-seal-interval", "2 days"],
+    ["body-limit", "20 potatoes"],
+    ["duckdb-threads", "0"],
+    ["public-url", "flags.example.com"],
+    ["trusted-proxies", "everyone"],
+  ];
+  for (const [name, text] of mistakes) {
+    test(`${name} must not be "${text}"`, () => {
+      const reading = () => readSetting(name, { [name]: text }, {});
+      expect(reading).toThrow(WrongSetting);
+      expect(reading).toThrow(`--${name} is "${text}", but it must be `);
+    });
+  }
+
+  test("a mistake in the environment names the variable", () => {
+    expect(() => readSetting("port", {}, { FLAGKEEP_PORT: "x" })).toThrow('FLAGKEEP_PORT is "x"');
+  });
+});

@@ -1,0 +1,236 @@
+/** Starts the compiled executable on a temporary data directory and a free port, as a user would. */
+
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import type { Subprocess } from "bun";
+
+export const executable =
+  process.env.FLAGKEEP_TEST_EXECUTABLE ?? resolve(import.meta.dir, "../../dist/flagkeep");
+
+export interface Initialised {
+  organization: { id: string; name: string };
+  project: { id: number; name: string; api_key: string; secret_api_key: string };
+  user: { id: number; email: string };
+  personal_api_key: string;
+}
+
+export interface StoredEvent {
+  id: string;
+  uuid: string;
+  event: string;
+  distinct_id: string;
+  timestamp: string;
+  properties: Record<string, unknown>;
+  person: { uuid: string; distinct_ids: string[]; properties: Record<string, unknown> } | null;
+  elements_chain: string;
+  seq: number;
+  historical: boolean;
+}
+
+/** Runs a command of the executable to its end. */
+export async function flagkeep(args: readonly string[], env: Record<string, string> = {}) {
+  if (!existsSync(executable)) throw new Error("dist/flagkeep is missing: run `make build` first.");
+  const child = Bun.spawn([executable, ...args], { stdout: "pipe", stderr: "pipe", env });
+  const [stdout, stderr, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ]);
+  return { stdout, stderr, code };
+}
+
+export function temporaryFolder(): string {
+  return mkdtempSync(join(tmpdir(), "flagkeep-test-"));
+}
+
+/** Makes a data directory that is set up, with its keys. */
+export async function initialisedDirectory(
+  args: readonly string[] = [],
+): Promise<{ dataDir: string; made: Initialised }> {
+  const dataDir = join(temporaryFolder(), "data");
+  const { stdout, stderr, code } = await flagkeep(["init", "--data-dir", dataDir, "--json", ...args]);
+  if (code !== 0) throw new Error(`flagkeep init failed: ${stderr}`);
+  return { dataDir, made: JSON.parse(stdout) as Initialised };
+}
+
+/** Waits until the condition holds; throws after the deadline. */
+export async function until<Value>(
+  condition: () => Promise<Value | undefined | false> | Value | undefined | false,
+  what: string,
+  deadlineMs = 15_000,
+): Promise<Value> {
+  const end = performance.now() + deadlineMs;
+  for (;;) {
+    const value = await condition();
+    if (value !== undefined && value !== false) return value;
+    if (performance.now() > end) throw new Error(`Waited ${deadlineMs} ms in vain until ${what}.`);
+    await Bun.sleep(20);
+  }
+}
+
+export class TestAppliance implements AsyncDisposable {
+  private constructor(
+    readonly dataDir: string,
+    readonly made: Initialised,
+    readonly url: string,
+    readonly process: Subprocess<"ignore", "pipe", "inherit">,
+    readonly logs: Record<string, unknown>[],
+    private readonly isOwner: boolean,
+  ) {}
+
+  /**
+   * Starts `flagkeep serve` and waits for the line that says it listens.
+   *
+   * @param options.directory a directory of an earlier appliance, which stays when this one ends.
+   */
+  static async start(
+    options: {
+      args?: readonly string[];
+      directory?: { dataDir: string; made: Initialised };
+      /** Starts the executable through another command, such as `prlimit`. */
+      through?: readonly string[];
+    } = {},
+  ): Promise<TestAppliance> {
+    const directory = options.directory ?? (await initialisedDirectory());
+    const args = [
+      "serve",
+      "--data-dir",
+      directory.dataDir,
+      "--port",
+      "0",
+      "--log-format",
+      "json",
+      ...(options.args ?? []),
+    ];
+    const child = Bun.spawn([...(options.through ?? []), executable, ...args], {
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "inherit",
+      env: {},
+    });
+    const logs: Record<string, unknown>[] = [];
+    const url = await new Promise<string>((resolveUrl, reject) => {
+      void child.exited.then((code) =>
+        reject(new Error(`flagkeep serve ended with ${code}: ${JSON.stringify(logs)}`)),
+      );
+      void collectLines(child.stdout, (line) => {
+        logs.push(line);
+        if (line.msg === "listening") resolveUrl(line.url as string);
+      });
+    });
+    return new TestAppliance(
+      directory.dataDir,
+      directory.made,
+      url,
+      child,
+      logs,
+      options.directory === undefined,
+    );
+  }
+
+  get directory() {
+    return { dataDir: this.dataDir, made: this.made };
+  }
+
+  get token(): string {
+    return this.made.project.api_key;
+  }
+
+  /** A request with the owner's personal key. */
+  async api(path: string, init: { method?: string; body?: unknown; key?: string } = {}): Promise<Response> {
+    return await fetch(path.startsWith("http") ? path : `${this.url}${path}`, {
+      method: init.method,
+      headers: {
+        Authorization: `Bearer ${init.key ?? this.made.personal_api_key}`,
+        ...(init.body === undefined ? {} : { "Content-Type": "application/json" }),
+      },
+      body: init.body === undefined ? undefined : JSON.stringify(init.body),
+    });
+  }
+
+  /** POSTs JSON to a public route. */
+  async post(path: string, body: unknown, headers: Record<string, string> = {}): Promise<Response> {
+    return await fetch(`${this.url}${path}`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", ...headers },
+      body: JSON.stringify(body),
+    });
+  }
+
+  async capture(item: Record<string, unknown>): Promise<Response> {
+    return await this.post("/capture/", { api_key: this.token, ...item });
+  }
+
+  async batch(batch: unknown[], more: Record<string, unknown> = {}): Promise<Response> {
+    return await this.post("/batch/", { api_key: this.token, batch, ...more });
+  }
+
+  /** Every stored event of the first project, page by page, in order of arrival unless asked otherwise. */
+  async events(query = "order=seq"): Promise<StoredEvent[]> {
+    const all: StoredEvent[] = [];
+    let next: string | null = `/api/projects/${this.made.project.id}/events/?limit=10000&${query}`;
+    while (next !== null) {
+      const response = await this.api(next);
+      if (response.status === 503) {
+        await Bun.sleep(50);
+        continue;
+      }
+      if (response.status !== 200) throw new Error(`events: ${response.status} ${await response.text()}`);
+      const page = (await response.json()) as { next: string | null; results: StoredEvent[] };
+      all.push(...page.results);
+      next = page.next;
+    }
+    return all;
+  }
+
+  /** The stored events once there are as many as expected; fails when there are more. */
+  async eventsWhenStored(count: number, query?: string): Promise<StoredEvent[]> {
+    const events = await until(
+      async () => {
+        const found = await this.events(query);
+        return found.length >= count && found;
+      },
+      `${count} events are stored`,
+      30_000,
+    );
+    if (events.length !== count) throw new Error(`${events.length} events are stored, expected ${count}.`);
+    return events;
+  }
+
+  /** Process ids of the engine. */
+  async enginePids(): Promise<number[]> {
+    const found = Bun.spawnSync(["pgrep", "-P", String(this.process.pid)]).stdout.toString();
+    return found.split("\n").filter(Boolean).map(Number);
+  }
+
+  /** Ends the front as a crash would. */
+  async kill(): Promise<void> {
+    this.process.kill("SIGKILL");
+    await this.process.exited;
+  }
+
+  /** Ends it in order; returns the exit status. */
+  async stop(): Promise<number> {
+    this.process.kill("SIGTERM");
+    return await this.process.exited;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.process.exitCode === null) await this.kill();
+    if (this.isOwner) rmSync(this.dataDir, { recursive: true, force: true });
+  }
+}
+
+async function collectLines(
+  stream: ReadableStream<Uint8Array>,
+  onLine: (line: Record<string, unknown>) => void,
+) {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const chunk of stream) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+    rest = lines.pop()!;
+    for (const line of lines) if (line.startsWith("{")) onLine(JSON.parse(line));
+  }
+}

@@ -1,0 +1,141 @@
+/** An event store and a people store on a temporary folder, filled as the pipeline fills them. */
+
+import { mkdirSync, rmSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { type EventDatabase, openEventDatabase } from "../../src/events/database.ts";
+import { EventLoader } from "../../src/events/loader.ts";
+import { PersonMirror } from "../../src/events/person-mirror.ts";
+import { blockLine, hashBlock, type Lane, seedOf, segmentHeader } from "../../src/journal/segment.ts";
+import { openPeople, type PeopleDb } from "../../src/people/open.ts";
+import { PeopleStore } from "../../src/people/store.ts";
+import { Pipeline, type PipelineHooks } from "../../src/pipeline/pipeline.ts";
+import { temporaryFolder } from "./appliance.ts";
+
+export interface TestEvent {
+  project?: number;
+  event?: string;
+  distinctId?: string;
+  uuid?: string;
+  /** Epoch milliseconds. */
+  time?: number;
+  mode?: "full" | "propertyless";
+  properties?: unknown;
+  madeUuid?: boolean;
+}
+
+export class TestStores implements AsyncDisposable {
+  private seq: Record<Lane, number> = { realtime: 0, historical: 0 };
+  readonly applied: Parameters<PipelineHooks["onApplied"]>[0][] = [];
+  readonly released: [Lane, number][] = [];
+  readonly damage: Error[] = [];
+
+  private constructor(
+    readonly folder: string,
+    readonly database: EventDatabase,
+    readonly people: PeopleDb,
+    readonly store: PeopleStore,
+    readonly loader: EventLoader,
+    readonly mirror: PersonMirror,
+  ) {}
+
+  static async open(folder = temporaryFolder()): Promise<TestStores> {
+    for (const name of ["work", "quarantine"]) mkdirSync(join(folder, name), { recursive: true });
+    const database = await openEventDatabase(join(folder, "events.duckdb"), {
+      memoryLimitBytes: 512 * 1024 * 1024,
+      threads: 2,
+      temporaryFolder: join(folder, "work", "duckdb"),
+    });
+    const people = openPeople(join(folder, "people.sqlite"));
+    const spikes = { factor: 10, minimumPerMinute: 1_000, historyMinutes: 60, historyMinutesMin: 2 };
+    const store = new PeopleStore(people, spikes);
+    const loader = await EventLoader.open(database);
+    const mirror = await PersonMirror.open(database, people, join(folder, "work"));
+    return new TestStores(folder, database, people, store, loader, mirror);
+  }
+
+  pipeline(settings: { checkpointBytes?: number } = {}): Pipeline {
+    return new Pipeline(
+      this.store,
+      this.loader,
+      {
+        batchBytesMax: 32e6,
+        checkpointBytes: settings.checkpointBytes ?? 1e9,
+        checkpointIntervalMs: 3_600_000,
+        workFolder: join(this.folder, "quarantine"),
+      },
+      {
+        onApplied: (applied) => this.applied.push(applied),
+        onReleased: (lane, last) => this.released.push([lane, last]),
+        onDamage: (error) => this.damage.push(error),
+        onFatal: (error) => {
+          throw error;
+        },
+        onFlagUsage: () => undefined,
+        onSpikes: () => undefined,
+      },
+    );
+  }
+
+  /** Writes a sealed segment as the journal does. */
+  async segment(lane: Lane, events: TestEvent[]) {
+    const first = this.seq[lane] + 1;
+    const lines = events.map((event, index) => line(first + index, lane, event));
+    this.seq[lane] += events.length;
+    const last = this.seq[lane];
+    const entries = Buffer.from(lines.join(""));
+    const hash = hashBlock(entries, last, seedOf(first));
+    const bytes = Buffer.concat([
+      Buffer.from(segmentHeader(lane, first)),
+      entries,
+      Buffer.from(blockLine(last, entries.length, hash)),
+    ]);
+    const path = join(this.folder, `${lane}-${first}.ndjson`);
+    await writeFile(path, bytes);
+    return { lane, first, last, path, bytes: bytes.length };
+  }
+
+  /** Runs events through the whole pipeline. */
+  async load(events: TestEvent[], lane: Lane = "realtime"): Promise<void> {
+    const pipeline = this.pipeline();
+    pipeline.offer([await this.segment(lane, events)]);
+    await pipeline.drain(60_000);
+  }
+
+  async rows(sql: string): Promise<unknown[][]> {
+    const connection = await this.database.connect();
+    try {
+      return (await connection.runAndReadAll(sql)).getRows() as unknown[][];
+    } finally {
+      connection.closeSync();
+    }
+  }
+
+  close(): void {
+    this.people.$client.close();
+    this.database.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.close();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+function line(seq: number, lane: Lane, event: TestEvent): string {
+  const time = (event.time ?? Date.UTC(2026, 0, 1)) * 1_000;
+  return `${JSON.stringify({
+    seq,
+    project_id: event.project ?? 1,
+    uuid: event.uuid ?? Bun.randomUUIDv7(),
+    event: event.event ?? "thing",
+    distinct_id: event.distinctId ?? "someone",
+    time,
+    received: time,
+    historical: lane === "historical",
+    mode: event.mode ?? "full",
+    made_uuid: event.madeUuid ?? false,
+    elements_chain: null,
+    properties: event.properties ?? {},
+  })}\n`;
+}

@@ -1,0 +1,48 @@
+/** SDKs of other languages, installed once into the folder for temporary files; without network or tools they are not there. */
+
+import { cpSync, existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+/** Runs a program to its end; false when it is missing or fails. */
+function succeeds(command: string[], cwd: string): boolean {
+  try {
+    return Bun.spawnSync(command, { cwd, stdout: "ignore", stderr: "ignore" }).success;
+  } catch {
+    return false;
+  }
+}
+
+/** A folder that is either ready or not there; `build` fills another one, which takes its place at the end. */
+function prepared(name: string, build: (folder: string) => boolean): string | undefined {
+  const folder = join(tmpdir(), name);
+  if (existsSync(folder)) return folder;
+  const fresh = `${folder}.${process.pid}`;
+  mkdirSync(fresh, { recursive: true });
+  if (build(fresh)) {
+    // Somebody else may have been faster.
+    if (!existsSync(folder)) renameSync(fresh, folder);
+    return folder;
+  }
+  rmSync(fresh, { recursive: true, force: true });
+  return undefined;
+}
+
+/** A Python that has the posthog package of this version. */
+export function pythonWithPosthog(version: string): string | undefined {
+  const folder = prepared(`flagkeep-test-posthog-python-${version}`, (fresh) =>
+    // Not a virtual environment, whose programs know only the folder they were made in.
+    succeeds(["python3", "-m", "pip", "install", "--quiet", "--target", fresh, `posthog==${version}`], fresh),
+  );
+  return folder;
+}
+
+/** The executable of a Go program in a folder of this repository, built against the posthog-go of its `go.mod`. */
+export function goProgram(source: string, name: string): string | undefined {
+  const folder = prepared(name, (fresh) => {
+    cpSync(source, fresh, { recursive: true });
+    const go = Bun.which("go") ?? "/usr/local/go/bin/go";
+    return succeeds([go, "mod", "tidy"], fresh) && succeeds([go, "build", "-o", "program", "."], fresh);
+  });
+  return folder && join(folder, "program");
+}
