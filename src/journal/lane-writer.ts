@@ -1,0 +1,296 @@
+/** Writes one lane of the journal: group commit into the open segment, sealing by size and age. */
+
+import { join } from "node:path";
+import { AppError } from "../errors.ts";
+import type { Disk, JournalFile } from "./disk.ts";
+import {
+  blockLine,
+  hashBlock,
+  type Lane,
+  type SealedSegment,
+  seedOf,
+  segmentFileName,
+  segmentHeader,
+} from "./segment.ts";
+
+/** Nothing of the request was kept; the client may send it again. */
+export class JournalUnavailable extends AppError {
+  readonly code = "journal_unavailable";
+  override readonly hint = "Free disk space in the data directory, or see the log for the disk's error.";
+  constructor(readonly reason: "disk_full" | "write_failed" | "overloaded" | "closed") {
+    super(
+      {
+        disk_full: "The disk is almost full; new events are refused.",
+        write_failed: "The journal could not be written.",
+        overloaded: "Too many events are waiting for the disk.",
+        closed: "The journal is closed.",
+      }[reason],
+    );
+  }
+}
+
+export interface LaneSettings {
+  /** A segment is sealed once it has this many bytes. */
+  segmentBytesMax: number;
+  /** A segment is sealed once it has this many entries; a long request is spread over several. */
+  segmentEntriesMax: number;
+  /** A segment is sealed when its first entry is this old. */
+  sealIntervalMs: number;
+  /** How long a group waits for company before it is written; 0: as soon as the disk is free. */
+  flushIntervalMs: number;
+  /** Bytes that may wait for the disk before new entries are refused. */
+  queueBytesMax: number;
+}
+
+/** One request that waits to be durable. */
+interface Request {
+  first: number;
+  hasFailed: boolean;
+  resolve: (first: number) => void;
+  reject: (error: Error) => void;
+}
+
+/** A run of entries of one request; they are made durable together. */
+interface Part {
+  text: string;
+  first: number;
+  count: number;
+  isLast: boolean;
+  request: Request;
+}
+
+interface OpenSegment {
+  first: number;
+  /** Sequence number of the last durable entry; `first - 1` when there is none. */
+  last: number;
+  path: string;
+  file: JournalFile;
+  bytes: number;
+  hash: bigint;
+  openedAt: number;
+}
+
+/** Characters of one group at the most: bounds the memory of a write and the time of a sync. */
+const groupCharactersMax = 16 * 1024 * 1024;
+/** After a failed write the disk is left alone for this long. */
+const pauseAfterFailureMs = 250;
+
+export class LaneWriter {
+  /** Entries made durable since the start. */
+  durableCount = 0;
+  private queue: Part[] = [];
+  private queueCharacters = 0;
+  private segment: OpenSegment | undefined;
+  private running: Promise<void> | undefined;
+  private sealTimer: ReturnType<typeof setTimeout> | undefined;
+  private pausedUntil = 0;
+  private closed = false;
+
+  constructor(
+    readonly lane: Lane,
+    private readonly folder: string,
+    private nextSeq: number,
+    private readonly disk: Disk,
+    private readonly settings: LaneSettings,
+    private readonly onSealed: (segment: SealedSegment) => void,
+    private readonly onFailure: (error: unknown) => void,
+  ) {}
+
+  /** Sequence number of the newest entry that was given out. */
+  get lastSeq(): number {
+    return this.nextSeq - 1;
+  }
+
+  /** Bytes (about) that wait for the disk. */
+  get queuedBytes(): number {
+    return this.queueCharacters;
+  }
+
+  /**
+   * Appends entries and resolves with the sequence number of the first once all are on the disk.
+   *
+   * @throws {JournalUnavailable} nothing was kept.
+   */
+  append(entries: readonly string[]): Promise<number> {
+    if (this.closed) return Promise.reject(new JournalUnavailable("closed"));
+    if (this.queueCharacters > this.settings.queueBytesMax)
+      return Promise.reject(new JournalUnavailable("overloaded"));
+    if (this.pausedUntil !== 0) {
+      if (performance.now() < this.pausedUntil) return Promise.reject(new JournalUnavailable("write_failed"));
+      this.pausedUntil = 0;
+    }
+    const first = this.nextSeq;
+    this.nextSeq += entries.length;
+    return new Promise((resolve, reject) => {
+      const request: Request = { first, hasFailed: false, resolve, reject };
+      const countMax = this.settings.segmentEntriesMax;
+      for (let start = 0; start < entries.length; start += countMax) {
+        const count = Math.min(countMax, entries.length - start);
+        let text = "";
+        for (let i = start; i < start + count; i++) text += `{"seq":${first + i},${entries[i]}\n`;
+        this.queue.push({
+          text,
+          first: first + start,
+          count,
+          isLast: start + count === entries.length,
+          request,
+        });
+        this.queueCharacters += text.length;
+      }
+      this.running ??= this.run();
+    });
+  }
+
+  /** Seals the open segment, if there is one, once everything that waits is durable. */
+  async seal(): Promise<void> {
+    while (this.running !== undefined) await this.running;
+    if (this.segment !== undefined) await this.exclusively(this.sealOpen());
+  }
+
+  /** Refuses new entries, makes the waiting ones durable and seals the open segment. */
+  async close(): Promise<void> {
+    this.closed = true;
+    clearTimeout(this.sealTimer);
+    await this.seal();
+  }
+
+  private async run(): Promise<void> {
+    if (this.settings.flushIntervalMs > 0) await Bun.sleep(this.settings.flushIntervalMs);
+    // One turn of the event loop, so that all requests that are ready now share the first sync.
+    else await new Promise(setImmediate);
+    while (this.queue.length > 0) await this.writeGroup();
+    this.running = undefined;
+    const segment = this.segment;
+    if (segment !== undefined && this.sealTimer === undefined) {
+      const age = performance.now() - segment.openedAt;
+      this.sealTimer = setTimeout(() => this.sealByAge(), Math.max(0, this.settings.sealIntervalMs - age));
+    }
+  }
+
+  private sealByAge(): void {
+    this.sealTimer = undefined;
+    // A running write looks at the age by itself.
+    if (this.running === undefined && this.segment !== undefined) void this.exclusively(this.sealOpen());
+  }
+
+  /** Lets new entries wait while something else happens to the open segment. */
+  private exclusively(work: Promise<void>): Promise<void> {
+    this.running = work.finally(() => {
+      this.running = this.queue.length > 0 ? this.run() : undefined;
+    });
+    return this.running;
+  }
+
+  /** Takes the parts that are written together: as many as one segment may get. */
+  private takeGroup(): Part[] {
+    const group: Part[] = [];
+    let characters = 0;
+    let count = 0;
+    while (this.queue[group.length] !== undefined) {
+      const part = this.queue[group.length]!;
+      if (group.length > 0 && characters + part.text.length > groupCharactersMax) break;
+      if (group.length > 0 && count + part.count > this.settings.segmentEntriesMax) break;
+      characters += part.text.length;
+      count += part.count;
+      group.push(part);
+    }
+    if (group.length === this.queue.length) this.queue = [];
+    else this.queue.splice(0, group.length);
+    this.queueCharacters -= characters;
+    // After a failed part the rest of its request is not written: its client sends all of it again, in order.
+    return group.filter(({ request }) => !request.hasFailed);
+  }
+
+  private async writeGroup(): Promise<void> {
+    const group = this.takeGroup();
+    const newest = group.at(-1);
+    if (newest === undefined) return;
+    const last = newest.first + newest.count - 1;
+    try {
+      this.segment ??= await this.openSegment(group[0]!.first);
+      const segment = this.segment;
+      const entries = Buffer.from(group.map(({ text }) => text).join(""));
+      const hash = hashBlock(entries, last, segment.hash);
+      const bytes = Buffer.concat([entries, Buffer.from(blockLine(last, entries.length, hash))]);
+      await segment.file.write(bytes, segment.bytes);
+      await segment.file.sync();
+      segment.bytes += bytes.length;
+      segment.hash = hash;
+      segment.last = last;
+    } catch (error) {
+      await this.giveUpSegment();
+      this.pausedUntil = performance.now() + pauseAfterFailureMs;
+      const full =
+        (error as NodeJS.ErrnoException).code === "ENOSPC" ||
+        (error as NodeJS.ErrnoException).code === "EDQUOT";
+      const failure = new JournalUnavailable(full ? "disk_full" : "write_failed");
+      for (const { request } of group) {
+        request.hasFailed = true;
+        request.reject(failure);
+      }
+      this.onFailure(error);
+      return;
+    }
+    for (const { count, isLast, request } of group) {
+      this.durableCount += count;
+      if (isLast) request.resolve(request.first);
+    }
+    if (this.isSealDue(this.segment)) await this.sealOpen();
+  }
+
+  private isSealDue({ openedAt, bytes, first, last }: OpenSegment): boolean {
+    const { sealIntervalMs, segmentBytesMax, segmentEntriesMax } = this.settings;
+    if (bytes >= segmentBytesMax || last - first + 1 >= segmentEntriesMax) return true;
+    return performance.now() - openedAt >= sealIntervalMs;
+  }
+
+  private async openSegment(first: number): Promise<OpenSegment> {
+    const path = join(this.folder, segmentFileName(first));
+    const file = await this.disk.create(path);
+    const header = Buffer.from(segmentHeader(this.lane, first));
+    const opened = {
+      first,
+      last: first - 1,
+      path,
+      file,
+      bytes: header.length,
+      hash: seedOf(first),
+      openedAt: performance.now(),
+    };
+    try {
+      await file.write(header, 0);
+    } catch (error) {
+      this.segment = opened;
+      throw error;
+    }
+    return opened;
+  }
+
+  private async sealOpen(): Promise<void> {
+    const segment = this.segment!;
+    this.segment = undefined;
+    clearTimeout(this.sealTimer);
+    this.sealTimer = undefined;
+    await segment.file.close().catch(this.onFailure);
+    const { first, last, path, bytes } = segment;
+    this.onSealed({ lane: this.lane, first, last, path, bytes });
+  }
+
+  /**
+   * After a failed write or sync nothing is known of the bytes behind the last durable block: they are cut off, and
+   * the segment is not written again.
+   */
+  private async giveUpSegment(): Promise<void> {
+    const segment = this.segment;
+    if (segment === undefined) return;
+    if (segment.last < segment.first) {
+      this.segment = undefined;
+      await segment.file.close().catch(this.onFailure);
+      await this.disk.remove(segment.path).catch(this.onFailure);
+      return;
+    }
+    // A tail that can not be cut is harmless: readers stop at the last whole block.
+    await segment.file.truncate(segment.bytes).catch(this.onFailure);
+    await this.sealOpen();
+  }
+}

@@ -1,0 +1,102 @@
+/** What the journal finds on disk at start: which segments hold entries, and what was torn off by a crash. */
+
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { basename, join } from "node:path";
+import { firstOfFileName, type Lane, type SealedSegment, scanSegment } from "./segment.ts";
+
+export interface Quarantined {
+  lane: Lane;
+  /** The segment it was cut from. */
+  segment: string;
+  /** Where the bytes are now. */
+  path: string;
+  bytes: number;
+}
+
+export interface Recovered {
+  segments: SealedSegment[];
+  /** The sequence number that the next entry gets. */
+  nextSeq: number;
+  quarantined: Quarantined[];
+}
+
+/**
+ * Reads a lane's folder and makes every segment in it whole.
+ *
+ * Only bytes behind the last whole block are taken away (they were never acknowledged), and they are kept in the
+ * quarantine folder. Older segments were whole when the next one was begun; they are checked when they are loaded.
+ *
+ * @param seenSeq the highest sequence number that the stores have applied: new numbers are above it even when all
+ *                segments are gone.
+ */
+export function recoverLane(
+  folder: string,
+  lane: Lane,
+  quarantineFolder: string,
+  seenSeq: number,
+): Recovered {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const names = readdirSync(folder)
+    .filter((name) => firstOfFileName(name) !== undefined)
+    .sort();
+  const recovered: Recovered = { segments: [], nextSeq: seenSeq + 1, quarantined: [] };
+  names.forEach((name, index) => {
+    const path = join(folder, name);
+    const first = firstOfFileName(name)!;
+    const nextName = names[index + 1];
+    if (nextName !== undefined) {
+      recovered.segments.push({
+        lane,
+        first,
+        last: firstOfFileName(nextName)! - 1,
+        path,
+        bytes: statSync(path).size,
+      });
+      return;
+    }
+    const newest = recoverNewest(path, lane, quarantineFolder);
+    if (newest.quarantined !== undefined) recovered.quarantined.push(newest.quarantined);
+    if (newest.segment !== undefined) recovered.segments.push(newest.segment);
+    recovered.nextSeq = Math.max(
+      recovered.nextSeq,
+      newest.segment === undefined ? first : newest.segment.last + 1,
+    );
+  });
+  return recovered;
+}
+
+function recoverNewest(path: string, lane: Lane, quarantineFolder: string) {
+  const bytes = readFileSync(path);
+  const scan = scanSegment(bytes);
+  if (scan === undefined || scan.lane !== lane) {
+    // Not even the header is whole: nothing in this file was acknowledged.
+    const target = quarantinePath(quarantineFolder, lane, path);
+    renameSync(path, target);
+    return { quarantined: { lane, segment: basename(path), path: target, bytes: bytes.length } };
+  }
+  let quarantined: Quarantined | undefined;
+  if (scan.torn) {
+    const target = quarantinePath(quarantineFolder, lane, path);
+    writeFileSync(target, bytes.subarray(scan.goodBytes), { mode: 0o600, flush: true });
+    truncateSync(path, scan.goodBytes);
+    quarantined = { lane, segment: basename(path), path: target, bytes: bytes.length - scan.goodBytes };
+  }
+  if (scan.last < scan.first) {
+    renameSync(path, quarantinePath(quarantineFolder, lane, `${path}.empty`));
+    return { quarantined };
+  }
+  return { segment: { lane, first: scan.first, last: scan.last, path, bytes: scan.goodBytes }, quarantined };
+}
+
+function quarantinePath(folder: string, lane: Lane, path: string): string {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  return join(folder, `${lane}-${basename(path)}.${Date.now()}.torn`);
+}

@@ -1,0 +1,141 @@
+/**
+ * The format of a journal segment.
+ *
+ * A segment is plain NDJSON, so that the event store can load it as it is and a person can read it:
+ *
+ *   {"segment":{"version":1,"lane":"realtime","first":1}}
+ *   {"seq":1,"project_id":1,...}
+ *   {"seq":2,"project_id":1,...}
+ *   {"block":{"last":2,"bytes":1234,"hash":"9f86d081884c7d65"}}
+ *
+ * Everything that was made durable together ends with one block line. Its hash covers the number and the bytes
+ * since the block before it and is seeded with that block's hash, so a missing, foreign or changed block is noticed. Whatever
+ * follows the last whole block was never acknowledged.
+ */
+
+/** `realtime` and `historical` events wait in separate queues; order is kept within a lane. */
+export type Lane = "realtime" | "historical";
+export const lanes: readonly Lane[] = ["realtime", "historical"];
+
+/** A segment that is no longer written. */
+export interface SealedSegment {
+  lane: Lane;
+  /** Sequence number of its first entry. */
+  first: number;
+  /** Sequence number of its last entry. */
+  last: number;
+  path: string;
+  /** Bytes up to and including its last block line. */
+  bytes: number;
+}
+
+const segmentVersion = 1;
+
+export function segmentFileName(first: number): string {
+  return `${String(first).padStart(16, "0")}.ndjson`;
+}
+
+/** The first sequence number of a segment by its file name; undefined for other files. */
+export function firstOfFileName(name: string): number | undefined {
+  const match = /^(\d{16})\.ndjson$/.exec(name);
+  return match ? Number(match[1]) : undefined;
+}
+
+export function segmentHeader(lane: Lane, first: number): string {
+  return `{"segment":{"version":${segmentVersion},"lane":"${lane}","first":${first}}}\n`;
+}
+
+/** The hash that the first block of a segment is seeded with. */
+export function seedOf(first: number): bigint {
+  return BigInt(first);
+}
+
+/** @param last sequence number of the block's last entry. */
+export function hashBlock(bytes: Uint8Array, last: number, previous: bigint): bigint {
+  return Bun.hash.xxHash64(bytes, previous ^ BigInt(last));
+}
+
+export function blockLine(last: number, bytes: number, hash: bigint): string {
+  return `{"block":{"last":${last},"bytes":${bytes},"hash":"${hash.toString(16).padStart(16, "0")}"}}\n`;
+}
+
+export interface SegmentScan {
+  lane: Lane;
+  first: number;
+  /** Sequence number of the last durable entry; `first - 1` when there is none. */
+  last: number;
+  /** Bytes from the start to the end of the last whole block (or of the header). */
+  goodBytes: number;
+  /** Hash of the last whole block; seeds the next. */
+  hash: bigint;
+  /** Whether bytes follow the last whole block. */
+  torn: boolean;
+}
+
+const newline = 0x0a;
+const blockMark = Buffer.from('\n{"block":{"last":');
+
+/**
+ * Walks the blocks of a segment and stops at the first that is not whole.
+ *
+ * @returns undefined when not even the header is readable.
+ */
+export function scanSegment(bytes: Buffer): SegmentScan | undefined {
+  const headerEnd = bytes.indexOf(newline) + 1;
+  if (headerEnd === 0) return undefined;
+  const header = parseLine(bytes.subarray(0, headerEnd)) as
+    | { segment?: { version?: number; lane?: Lane; first?: number } }
+    | undefined;
+  const { version, lane, first } = header?.segment ?? {};
+  if (
+    version !== segmentVersion ||
+    typeof first !== "number" ||
+    (lane !== "realtime" && lane !== "historical")
+  ) {
+    return undefined;
+  }
+  const scan: SegmentScan = {
+    lane,
+    first,
+    last: first - 1,
+    goodBytes: headerEnd,
+    hash: seedOf(first),
+    torn: false,
+  };
+  while (scan.goodBytes < bytes.length) {
+    const block = nextBlock(bytes, scan.goodBytes, scan.hash);
+    if (block === undefined) {
+      scan.torn = true;
+      break;
+    }
+    scan.last = block.last;
+    scan.hash = block.hash;
+    scan.goodBytes = block.end;
+  }
+  return scan;
+}
+
+function nextBlock(bytes: Buffer, start: number, previous: bigint) {
+  // An entry can not hold this mark: it starts after a line break, and entries are single lines with another start.
+  const mark = bytes.indexOf(blockMark, start);
+  if (mark === -1) return undefined;
+  const entriesEnd = mark + 1;
+  const lineEnd = bytes.indexOf(newline, entriesEnd);
+  if (lineEnd === -1) return undefined;
+  const line = parseLine(bytes.subarray(entriesEnd, lineEnd + 1)) as
+    | { block?: { last?: number; bytes?: number; hash?: string } }
+    | undefined;
+  const block = line?.block;
+  if (typeof block?.last !== "number" || block.bytes !== entriesEnd - start) return undefined;
+  const hash = hashBlock(bytes.subarray(start, entriesEnd), block.last, previous);
+  if (hash.toString(16).padStart(16, "0") !== block.hash) return undefined;
+  return { last: block.last, hash, end: lineEnd + 1 };
+}
+
+function parseLine(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(bytes.toString("utf8"));
+  } catch {
+    return undefined;
+  }
+}
