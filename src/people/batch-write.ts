@@ -1,0 +1,135 @@
+/** Writes back what a batch of events changed, and notes the changes for the event store. */
+
+import type { Database } from "bun:sqlite";
+import type { GroupState } from "../pipeline/identity/group-rules.ts";
+import type { PeopleState } from "../pipeline/identity/people-state.ts";
+import type { PropertyBag } from "../pipeline/identity/property-bag.ts";
+import type { BatchState } from "./batch-load.ts";
+import { nameProperties } from "./person.ts";
+import { propertyColumns, timeColumns } from "./property-columns.ts";
+
+/** Longer search texts are cut: what nobody types need not be found. */
+const searchTextLengthMax = 500;
+
+/** Writes the state of a batch; inside the batch's transaction. */
+export function writeState(client: Database, { people, searchTexts, groups }: BatchState): void {
+  writePersons(client, people, searchTexts);
+  writeDistinctIds(client, people);
+  moveFolded(client, people);
+  writeGroups(client, groups);
+  writeChanges(client, people);
+}
+
+function writePersons(
+  client: Database,
+  { persons }: PeopleState,
+  searchTexts: ReadonlyMap<number, string>,
+): void {
+  const insert = client.query(`
+    INSERT INTO person (main_distinct_id, is_main_alias, joined_count, is_identified, version,
+                        properties, property_times, unset_times, created_at, search_text, id, project_id, uuid)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`);
+  const update = client.query(`
+    UPDATE person SET main_distinct_id = ?, is_main_alias = ?, joined_count = ?, is_identified = ?, version = ?,
+                      properties = ?, property_times = ?, unset_times = ?
+    WHERE id = ?`);
+  // Apart: naming an indexed column makes SQLite write its index again, even when the value is the same.
+  const updateIndexed = client.query("UPDATE person SET created_at = ?, search_text = ? WHERE id = ?");
+  const updateTimes = client.query("UPDATE person SET property_times = ?, unset_times = ? WHERE id = ?");
+  for (const person of persons) {
+    if (!person.isDirty || person.isFolded) continue;
+    const { rowId, bag, createdMicros, stored } = person;
+    if (!person.isVisiblyChanged && bag.changes === 0 && person.isMainAlias === stored.isMainAlias) {
+      const { propertyTimes, unsetTimes } = timeColumns(bag);
+      updateTimes.run(propertyTimes, unsetTimes, rowId);
+      continue;
+    }
+    const { properties, propertyTimes, unsetTimes } = propertyColumns(bag);
+    const { mainDistinctId, isMainAlias, joinedCount, isIdentified, version } = person;
+    const identity = [mainDistinctId, isMainAlias ? 1 : 0, joinedCount, isIdentified ? 1 : 0, version];
+    const searchText = searchTextOf(bag);
+    if (person.isNew) {
+      const fixed = [createdMicros, searchText, rowId, person.projectId, person.uuid];
+      insert.run(...identity, properties, propertyTimes, unsetTimes, ...fixed);
+      continue;
+    }
+    update.run(...identity, properties, propertyTimes, unsetTimes, rowId);
+    if (createdMicros !== stored.createdMicros || searchText !== (searchTexts.get(rowId) ?? null)) {
+      updateIndexed.run(createdMicros, searchText, rowId);
+    }
+  }
+}
+
+/** What a search for persons looks at besides distinct ids; null when there is nothing. */
+function searchTextOf(bag: PropertyBag): string | null {
+  let text = "";
+  for (const name of nameProperties) {
+    const value = bag.values[name];
+    if (typeof value === "string" && value !== "") text += `${value}\n`;
+  }
+  return text === "" ? null : text.slice(0, searchTextLengthMax).toLowerCase();
+}
+
+function writeDistinctIds(client: Database, people: PeopleState): void {
+  const insert = client.query(
+    "INSERT INTO distinct_id (person_id, joined, project_id, distinct_id) VALUES (?, ?, ?, ?)",
+  );
+  const move = client.query(
+    "UPDATE distinct_id SET person_id = ?, joined = ? WHERE project_id = ? AND distinct_id = ?",
+  );
+  for (const { person, joined, distinctId, isNew } of people.changedIds()) {
+    (isNew ? insert : move).run(person.rowId, joined, person.projectId, distinctId);
+  }
+}
+
+/** What belongs to a folded person goes to the one that remains, whose own entries win. */
+function moveFolded(client: Database, { folds }: PeopleState): void {
+  for (const { from, into } of folds) {
+    // Also for a person that is new: what an earlier fold of the batch gave it must go on.
+    for (const table of ["cohort_member", "hash_key_override"]) {
+      client
+        .query(`UPDATE OR IGNORE ${table} SET person_id = ? WHERE person_id = ?`)
+        .run(into.rowId, from.rowId);
+      client.query(`DELETE FROM ${table} WHERE person_id = ?`).run(from.rowId);
+    }
+    client.query("DELETE FROM person WHERE id = ?").run(from.rowId);
+  }
+}
+
+function writeGroups(client: Database, { newTypes, groups }: GroupState): void {
+  const insertType = client.query(
+    "INSERT INTO group_type (project_id, type_index, name, created_at) VALUES (?, ?, ?, ?)",
+  );
+  for (const { projectId, typeIndex, name, createdMicros } of newTypes) {
+    insertType.run(projectId, typeIndex, name, createdMicros);
+  }
+  const upsert = client.query(`
+    INSERT INTO project_group (project_id, type_index, group_key, created_at, version, properties, property_times)
+    VALUES (?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (project_id, type_index, group_key) DO UPDATE SET version = excluded.version,
+      properties = excluded.properties, property_times = excluded.property_times`);
+  for (const group of groups) {
+    if (!group.isDirty) continue;
+    const { properties, propertyTimes } = propertyColumns(group.bag);
+    upsert.run(
+      ...[group.projectId, group.typeIndex, group.key, group.createdMicros],
+      ...[group.version, properties, propertyTimes],
+    );
+  }
+}
+
+/** Whoever mirrors a distinct id reads its person too, so a person is named once per batch only. */
+function writeChanges(client: Database, people: PeopleState): void {
+  const insert = client.query(
+    "INSERT INTO change (project_id, person_uuid, distinct_id, is_deleted) VALUES (?, ?, ?, ?)",
+  );
+  for (const person of people.persons) {
+    const { projectId, uuid } = person;
+    if (person.isFolded) {
+      if (!person.isNew) insert.run(projectId, uuid, null, 1);
+      continue;
+    }
+    for (const { distinctId } of person.joinedNow) insert.run(projectId, uuid, distinctId, 0);
+    if (person.isVisiblyChanged && person.joinedNow.length === 0) insert.run(projectId, uuid, null, 0);
+  }
+}

@@ -1,0 +1,90 @@
+/** Members of static cohorts. Cohorts themselves are kept by the metadata store; here they are numbers. */
+
+import { and, asc, count, eq, gt } from "drizzle-orm";
+import type { PeopleDb } from "./open.ts";
+import type { Person } from "./person.ts";
+import { personFields } from "./reader.ts";
+import { cohortMember, person } from "./schema.ts";
+
+/** Persons of a project, named by distinct ids or by uuids. */
+export type PersonNames = { distinctIds: readonly string[] } | { uuids: readonly string[] };
+
+/**
+ * Adds persons to a static cohort; names that nobody has are passed over.
+ *
+ * @returns how many persons joined who were not members before.
+ */
+export function addCohortMembers(
+  db: PeopleDb,
+  projectId: number,
+  cohortId: number,
+  names: PersonNames,
+): number {
+  const { select, list } = personsNamed(names);
+  return db.$client
+    .query(`INSERT OR IGNORE INTO cohort_member (person_id, cohort_id) SELECT person_id, ?3 FROM (${select})`)
+    .run(projectId, list, cohortId).changes;
+}
+
+/** @returns how many members left. */
+export function removeCohortMembers(
+  db: PeopleDb,
+  projectId: number,
+  cohortId: number,
+  names: PersonNames,
+): number {
+  const { select, list } = personsNamed(names);
+  return db.$client
+    .query(`DELETE FROM cohort_member WHERE cohort_id = ?3 AND person_id IN (${select})`)
+    .run(projectId, list, cohortId).changes;
+}
+
+/** Empties a cohort. */
+export function clearCohort(db: PeopleDb, cohortId: number): void {
+  db.delete(cohortMember).where(eq(cohortMember.cohortId, cohortId)).run();
+}
+
+export function countCohortMembers(db: PeopleDb, cohortId: number): number {
+  return db.select({ members: count() }).from(cohortMember).where(eq(cohortMember.cohortId, cohortId)).get()!
+    .members;
+}
+
+/** Members of a cohort in pages, by number: go on after the last one's `id`. */
+export function cohortMembersPage(
+  db: PeopleDb,
+  cohortId: number,
+  { afterId = 0, limit = 100 }: { afterId?: number; limit?: number } = {},
+): Person[] {
+  return db
+    .select(personFields)
+    .from(cohortMember)
+    .innerJoin(person, eq(person.id, cohortMember.personId))
+    .where(and(eq(cohortMember.cohortId, cohortId), gt(cohortMember.personId, afterId)))
+    .orderBy(asc(cohortMember.personId))
+    .limit(limit)
+    .all();
+}
+
+/** The static cohorts that a person belongs to. */
+export function cohortsOfPerson(db: PeopleDb, personId: number): Set<number> {
+  const query = db.$client.query<[number], [number]>(
+    "SELECT cohort_id FROM cohort_member WHERE person_id = ?",
+  );
+  return new Set((query.values(personId) as [number][]).map(([cohortId]) => cohortId));
+}
+
+/** A statement that selects `person_id`; ?1 is the project and ?2 the list as JSON. */
+function personsNamed(names: PersonNames): { select: string; list: string } {
+  if ("distinctIds" in names) {
+    return {
+      select: `SELECT d.person_id FROM json_each(?2) AS wanted
+               CROSS JOIN distinct_id AS d ON d.project_id = ?1 AND d.distinct_id = wanted.value`,
+      list: JSON.stringify(names.distinctIds),
+    };
+  }
+  return {
+    select: `SELECT p.id AS person_id FROM json_each(?2) AS wanted
+             CROSS JOIN person AS p ON p.project_id = ?1 AND p.uuid = wanted.value`,
+    list: JSON.stringify(names.uuids),
+  };
+}

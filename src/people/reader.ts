@@ -1,0 +1,163 @@
+/** Reads persons; every function works on a read-only connection and takes part in no transaction. */
+
+import { and, asc, count, eq, gt, inArray } from "drizzle-orm";
+import type { PeopleDb } from "./open.ts";
+import type { Person, PersonText } from "./person.ts";
+import type { Lane } from "./pipeline-items.ts";
+import { laneCursor, person } from "./schema.ts";
+
+/** The columns of `Person`, in this order in the raw queries. */
+export const personFields = {
+  id: person.id,
+  projectId: person.projectId,
+  uuid: person.uuid,
+  mainDistinctId: person.mainDistinctId,
+  isIdentified: person.isIdentified,
+  createdMicros: person.createdMicros,
+  version: person.version,
+  properties: person.properties,
+};
+
+type PersonRow = [number, number, string, string, number, number, number, string];
+
+/** `personFields` of a table called `p`. */
+const personColumns =
+  "p.id, p.project_id, p.uuid, p.main_distinct_id, p.is_identified, p.created_at, p.version, p.properties";
+
+const personByIdSql = `SELECT ${personColumns} FROM person AS p WHERE p.id = ?`;
+
+/** The last sequence number of each lane whose effects are in the store. */
+export function laneCursors(db: PeopleDb): Record<Lane, number> {
+  const cursors: Record<Lane, number> = { realtime: 0, historical: 0 };
+  for (const { lane, seq } of db.select().from(laneCursor).all()) cursors[lane] = seq;
+  return cursors;
+}
+
+/** The person who has a distinct id. */
+export function personByDistinctId(db: PeopleDb, projectId: number, distinctId: string): Person | undefined {
+  // Raw, because every answer about flags may ask this; in two statements, because SQLite takes three times as long
+  // for one that joins the two tables.
+  const owner = db.$client.query<[number], [number, string]>(
+    "SELECT person_id FROM distinct_id WHERE project_id = ? AND distinct_id = ?",
+  );
+  const query = db.$client.query<PersonRow, [number]>(personByIdSql);
+  // Between the two the person may be folded into another one, whom the id belongs to then: once more.
+  for (let attempt = 0; attempt < 2; attempt++) {
+    const [found] = owner.values(projectId, distinctId) as [number][];
+    if (found === undefined) return undefined;
+    const [row] = query.values(found[0]) as PersonRow[];
+    if (row !== undefined) return parsed(personText(row));
+  }
+  return undefined;
+}
+
+/**
+ * The persons of many distinct ids at once; ids that nobody has are left out. Properties stay text: made for joining
+ * persons onto up to 10,000 events.
+ */
+export function personTextsByDistinctIds(
+  db: PeopleDb,
+  projectId: number,
+  distinctIds: Iterable<string>,
+): Map<string, PersonText> {
+  const query = db.$client.query<[string, number], [number, string]>(`
+    SELECT d.distinct_id, d.person_id FROM json_each(?2) AS wanted
+    CROSS JOIN distinct_id AS d ON d.project_id = ?1 AND d.distinct_id = wanted.value`);
+  const owners = query.values(projectId, JSON.stringify([...new Set(distinctIds)])) as [string, number][];
+  const persons = personTextsByIds(db, new Set(owners.map(([, id]) => id)));
+  return new Map(
+    owners.flatMap(([distinctId, id]) => (persons.has(id) ? [[distinctId, persons.get(id)!]] : [])),
+  );
+}
+
+/** As `personTextsByDistinctIds`, with the properties parsed. */
+export function personsByDistinctIds(
+  db: PeopleDb,
+  projectId: number,
+  distinctIds: Iterable<string>,
+): Map<string, Person> {
+  const texts = personTextsByDistinctIds(db, projectId, distinctIds);
+  const persons = new Map<number, Person>();
+  for (const text of texts.values()) {
+    if (!persons.has(text.id)) persons.set(text.id, parsed(text));
+  }
+  return new Map([...texts].map(([distinctId, { id }]) => [distinctId, persons.get(id)!]));
+}
+
+export function personByUuid(db: PeopleDb, projectId: number, uuid: string): Person | undefined {
+  return db
+    .select(personFields)
+    .from(person)
+    .where(and(eq(person.projectId, projectId), eq(person.uuid, uuid)))
+    .get();
+}
+
+/** Persons by uuid, in no particular order; unknown ones are left out. At most 10,000 at once. */
+export function personsByUuids(db: PeopleDb, projectId: number, uuids: readonly string[]): Person[] {
+  return db
+    .select(personFields)
+    .from(person)
+    .where(and(eq(person.projectId, projectId), inArray(person.uuid, [...uuids])))
+    .all();
+}
+
+/** All persons of a project in pages, by number: go on after the last one's `id`. */
+export function personsPage(
+  db: PeopleDb,
+  projectId: number,
+  { afterId = 0, limit = 1_000 }: { afterId?: number; limit?: number } = {},
+): Person[] {
+  return db
+    .select(personFields)
+    .from(person)
+    .where(and(eq(person.projectId, projectId), gt(person.id, afterId)))
+    .orderBy(asc(person.id))
+    .limit(limit)
+    .all();
+}
+
+export function countPersons(db: PeopleDb, projectId: number): number {
+  return db.select({ persons: count() }).from(person).where(eq(person.projectId, projectId)).get()!.persons;
+}
+
+/** The distinct ids of persons, each person's main id first, then by time of joining. */
+export function distinctIdsOf(
+  db: PeopleDb,
+  persons: readonly Pick<Person, "id" | "mainDistinctId">[],
+): Map<number, string[]> {
+  const query = db.$client.query<[number, string], [string]>(`
+    SELECT d.person_id, d.distinct_id FROM json_each(?) AS wanted
+    CROSS JOIN distinct_id AS d ON d.person_id = wanted.value ORDER BY d.person_id, d.joined`);
+  const ids = new Map(persons.map(({ id, mainDistinctId }) => [id, [mainDistinctId]]));
+  for (const [personId, distinctId] of query.values(JSON.stringify([...ids.keys()])) as [number, string][]) {
+    const list = ids.get(personId)!;
+    if (distinctId !== list[0]) list.push(distinctId);
+  }
+  return ids;
+}
+
+/** Persons by number; gone ones are left out. */
+export function personTextsByIds(db: PeopleDb, ids: Iterable<number>): Map<number, PersonText> {
+  const query = db.$client.query<PersonRow, [string]>(`
+    SELECT ${personColumns} FROM json_each(?) AS wanted CROSS JOIN person AS p ON p.id = wanted.value`);
+  const rows = query.values(JSON.stringify([...ids])) as PersonRow[];
+  return new Map(rows.map((row) => [row[0], personText(row)]));
+}
+
+function personText(row: PersonRow): PersonText {
+  const [id, projectId, uuid, mainDistinctId, isIdentified, createdMicros, version, propertiesText] = row;
+  return {
+    id,
+    projectId,
+    uuid,
+    mainDistinctId,
+    isIdentified: isIdentified === 1,
+    createdMicros,
+    version,
+    propertiesText,
+  };
+}
+
+function parsed({ propertiesText, ...rest }: PersonText): Person {
+  return { ...rest, properties: JSON.parse(propertiesText) as Record<string, unknown> };
+}

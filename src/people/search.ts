@@ -1,0 +1,139 @@
+/** Lists and searches persons. */
+
+import { desc, eq } from "drizzle-orm";
+import type { PeopleDb } from "./open.ts";
+import type { Person } from "./person.ts";
+import { personFields } from "./reader.ts";
+import { person } from "./schema.ts";
+
+/** A search looks no further when it has found this many persons. */
+export const searchMatchesMax = 2_000;
+
+/** Entries of an index that one slice of a search looks through: a few milliseconds. */
+const sliceEntries = 10_000;
+
+export interface PersonList {
+  persons: Person[];
+  /** There are persons behind these. */
+  hasMore: boolean;
+}
+
+export interface PageOptions {
+  limit?: number;
+  offset?: number;
+}
+
+/**
+ * Persons of a project, newest first.
+ *
+ * @param options.search as for `searchPersons`, which is to be preferred where others wait for the thread.
+ */
+export function listPersons(
+  db: PeopleDb,
+  projectId: number,
+  { search = "", limit = 100, offset = 0 }: PageOptions & { search?: string } = {},
+): PersonList {
+  if (search !== "") {
+    const found = new Set<number>();
+    for (const _ of findMatches(db, projectId, search, found));
+    return newestOf(db, found, { limit, offset });
+  }
+  const persons = db
+    .select(personFields)
+    .from(person)
+    .where(eq(person.projectId, projectId))
+    .orderBy(desc(person.createdMicros), desc(person.id))
+    .limit(limit + 1)
+    .offset(offset)
+    .all();
+  return { persons: persons.slice(0, limit), hasMore: persons.length > limit };
+}
+
+/**
+ * Persons of a project with `search` in an email, name, username or distinct id, in any case; newest first.
+ *
+ * Among a million persons that takes most of a second, so other work of the thread gets its turn every few
+ * milliseconds. When more than `searchMatchesMax` match, it is the newest of those that were found first.
+ */
+export async function searchPersons(
+  db: PeopleDb,
+  projectId: number,
+  search: string,
+  { limit = 100, offset = 0 }: PageOptions = {},
+): Promise<PersonList> {
+  const found = new Set<number>();
+  for (const _ of findMatches(db, projectId, search, found)) await new Promise(setImmediate);
+  return newestOf(db, found, { limit, offset });
+}
+
+/** An index whose entries hold a text; searching it needs no look at the persons, whose rows are large. */
+interface SearchedIndex {
+  from: string;
+  text: string;
+  person: string;
+  isMatch: string;
+  /** What stands for ?4 and further in `isMatch`. */
+  parameters: (search: string) => string[];
+}
+
+const searchedIndexes: SearchedIndex[] = [
+  {
+    from: "person INDEXED BY person_by_text",
+    text: "search_text",
+    person: "id",
+    isMatch: "instr(search_text, ?4) > 0",
+    parameters: (search) => [search.toLowerCase()],
+  },
+  {
+    from: "distinct_id",
+    text: "distinct_id",
+    person: "person_id",
+    // SQLite lowers ASCII letters only; others must be typed as they are.
+    isMatch: "(instr(lower(distinct_id), ?4) > 0 OR instr(distinct_id, ?5) > 0)",
+    parameters: (search) => [search.toLowerCase(), search],
+  },
+];
+
+/** SQLite orders every blob behind every text. */
+const afterAllText = new Uint8Array(1);
+
+/** Adds the numbers of matching persons to `found`; yields after each slice. */
+function* findMatches(db: PeopleDb, projectId: number, search: string, found: Set<number>): Generator<void> {
+  for (const { from, text, person, isMatch, parameters } of searchedIndexes) {
+    const boundary = db.$client.query<[string], [number, string]>(`
+      SELECT ${text} FROM ${from} WHERE project_id = ?1 AND ${text} > ?2
+      ORDER BY ${text} LIMIT 1 OFFSET ${sliceEntries}`);
+    const slice = db.$client.query<[number], [number, string, string | Uint8Array, ...string[]]>(`
+      SELECT ${person} FROM ${from}
+      WHERE project_id = ?1 AND ${text} > ?2 AND ${text} <= ?3 AND ${isMatch}`);
+    let after = "";
+    for (;;) {
+      const [end] = boundary.values(projectId, after) as [string][];
+      const upTo = end === undefined ? afterAllText : end[0];
+      const matches = slice.values(projectId, after, upTo, ...parameters(search)) as [number][];
+      for (const [id] of matches) {
+        found.add(id);
+        if (found.size >= searchMatchesMax) return;
+      }
+      if (end === undefined) break;
+      after = end[0];
+      yield;
+    }
+  }
+}
+
+function newestOf(
+  db: PeopleDb,
+  ids: ReadonlySet<number>,
+  { limit, offset }: { limit: number; offset: number },
+): PersonList {
+  const newest = db.$client.query<{ id: number }, [string, number, number]>(`
+    SELECT p.id FROM json_each(?1) AS found CROSS JOIN person AS p ON p.id = found.value
+    ORDER BY p.created_at DESC, p.id DESC LIMIT ?2 OFFSET ?3`);
+  const page = newest.all(JSON.stringify([...ids]), limit + 1, offset);
+  const persons = page.slice(0, limit).flatMap(({ id }) => {
+    const row = db.select(personFields).from(person).where(eq(person.id, id)).get();
+    return row === undefined ? [] : [row];
+  });
+  return { persons, hasMore: page.length > limit };
+}

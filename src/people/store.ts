@@ -1,0 +1,180 @@
+/**
+ * The writing side of persons, groups, warnings, usage and spikes: one transaction per batch of the pipeline.
+ *
+ * Only the engine makes one, once. A batch is applied whole, with the lane's cursor, or not at all.
+ */
+
+import { eq } from "drizzle-orm";
+import { applyToGroups } from "../pipeline/identity/group-rules.ts";
+import { dropOf, operationsOf } from "../pipeline/identity/operations.ts";
+import { applyToPersons } from "../pipeline/identity/person-rules.ts";
+import type { Warning } from "../pipeline/identity/warning.ts";
+import { tx } from "../sqlite/open.ts";
+import { loadState, type PlannedEvent } from "./batch-load.ts";
+import { writeState } from "./batch-write.ts";
+import type { PeopleDb } from "./open.ts";
+import type { DuplicateCount, Lane, PeopleBatch, PipelineEvent, PipelineNote } from "./pipeline-items.ts";
+import { laneCursors } from "./reader.ts";
+import { laneCursor } from "./schema.ts";
+import type { SpikeDetector, SpikeSettings, SpikeSignal } from "./spikes/detector.ts";
+import { forgetSpikes, restoreDetector, saveDetector, spikeRetentionDays } from "./spikes/spike-store.ts";
+import { UsageTally } from "./usage.ts";
+import { forgetWarnings, recordWarnings, warningRetentionDays } from "./warnings.ts";
+
+/** What a batch did that others must know. */
+export interface AppliedPeople {
+  /** Sequence numbers of events that must not reach the event store; also of events that were applied before. */
+  dropped: ReadonlySet<number>;
+  /** Spikes that began or ended. */
+  spikes: SpikeSignal[];
+}
+
+/** What a batch gathers besides persons and groups. */
+interface Gathered {
+  planned: PlannedEvent[];
+  dropped: Set<number>;
+  warnings: Warning[];
+  usage: UsageTally;
+}
+
+const microsPerDay = 86_400_000_000;
+const housekeepingMicros = 3_600_000_000;
+
+export class PeopleStore {
+  readonly #cursors: Record<Lane, number>;
+  #detector: SpikeDetector | undefined;
+  #housekeptMicros = 0;
+
+  constructor(
+    readonly db: PeopleDb,
+    private readonly spikeSettings: SpikeSettings,
+  ) {
+    this.#cursors = laneCursors(db);
+  }
+
+  /** The last sequence number of a lane whose effects are in the store; 0 at first. */
+  cursor(lane: Lane): number {
+    return this.#cursors[lane];
+  }
+
+  /**
+   * Applies everything between the lane's cursor and `lastSeq` in one transaction and moves the cursor.
+   *
+   * Items at or before the cursor have no effect again, but the answer names those that are dropped: a worker that
+   * could not load a batch after it was applied hands it over once more.
+   *
+   * @throws whatever SQLite throws; nothing was changed then.
+   */
+  apply(batch: PeopleBatch): AppliedPeople {
+    const { lane, lastSeq } = batch;
+    const gathered = this.#gather(batch);
+    const { dropped } = gathered;
+    if (lastSeq <= this.#cursors[lane]) return { dropped, spikes: [] };
+    const spikes = this.#change(() => {
+      const state = loadState(this.db.$client, gathered.planned);
+      for (const { event, operations } of gathered.planned) {
+        gathered.warnings.push(
+          ...operations.warnings,
+          ...applyToPersons(state.people, event, operations),
+          ...applyToGroups(state.groups, event, operations),
+        );
+      }
+      writeState(this.db.$client, state);
+      recordWarnings(this.db, gathered.warnings);
+      gathered.usage.write(this.db);
+      this.db.update(laneCursor).set({ seq: lastSeq }).where(eq(laneCursor.lane, lane)).run();
+      return this.#feedSpikes(batch, dropped);
+    });
+    this.#cursors[lane] = lastSeq;
+    return { dropped, spikes };
+  }
+
+  /**
+   * Closes spikes that are over and forgets old warnings.
+   *
+   * Call it every few seconds while the realtime lane has no backlog: a spike ends when no more events are known.
+   */
+  tick(nowMicros: number): SpikeSignal[] {
+    this.#detector ??= restoreDetector(this.db, this.spikeSettings);
+    this.#detector.tick(nowMicros);
+    const isHousekeepingDue = nowMicros - this.#housekeptMicros >= housekeepingMicros;
+    if (!isHousekeepingDue && !this.#detector.hasChanges) return [];
+    const { db } = this;
+    const detector = this.#detector;
+    const signals = this.#change(() => {
+      if (isHousekeepingDue) {
+        forgetWarnings(db, nowMicros - warningRetentionDays * microsPerDay);
+        forgetSpikes(db, nowMicros - spikeRetentionDays * microsPerDay);
+      }
+      return saveDetector(db, detector);
+    });
+    if (isHousekeepingDue) this.#housekeptMicros = nowMicros;
+    return signals;
+  }
+
+  /** What the items ask for, as far as it depends on nothing but themselves. */
+  #gather({ lane, items, duplicates }: PeopleBatch): Gathered {
+    const gathered: Gathered = { planned: [], dropped: new Set(), warnings: [], usage: new UsageTally() };
+    const cursor = this.#cursors[lane];
+    for (const item of items) {
+      if (item.kind === "event") gatherEvent(gathered, item, item.seq > cursor);
+      else if (item.seq > cursor) gatherNote(gathered, item);
+    }
+    for (const duplicate of duplicates) countDuplicates(gathered, duplicate);
+    return gathered;
+  }
+
+  #feedSpikes({ lane, items }: PeopleBatch, dropped: ReadonlySet<number>): SpikeSignal[] {
+    if (lane !== "realtime") return [];
+    this.#detector ??= restoreDetector(this.db, this.spikeSettings);
+    const cursor = this.#cursors[lane];
+    for (const item of items) {
+      if (item.kind !== "event" || item.seq <= cursor || dropped.has(item.seq)) continue;
+      this.#detector.feed(item.projectId, item.receivedMicros, item.event, item.distinctId);
+    }
+    return saveDetector(this.db, this.#detector);
+  }
+
+  /** A transaction; when it fails, the detector forgets what it counted in it. */
+  #change<Result>(run: () => Result): Result {
+    try {
+      return tx(this.db, run);
+    } catch (error) {
+      this.#detector = undefined;
+      throw error;
+    }
+  }
+}
+
+function gatherEvent(
+  { planned, dropped, warnings, usage }: Gathered,
+  event: PipelineEvent,
+  isFresh: boolean,
+): void {
+  const { projectId, receivedMicros, historical, mode } = event;
+  const drop = dropOf(event);
+  if (drop !== undefined) {
+    dropped.add(event.seq);
+    if (!isFresh) return;
+    warnings.push(drop);
+    usage.add(projectId, receivedMicros, "dropped");
+    return;
+  }
+  if (!isFresh) return;
+  const anonymity = mode === "full" ? "identified" : "anonymous";
+  usage.add(projectId, receivedMicros, historical ? "historical" : anonymity);
+  const operations = operationsOf(event);
+  if (operations !== undefined) planned.push({ event, operations });
+}
+
+function gatherNote({ warnings, usage }: Gathered, note: PipelineNote): void {
+  const { projectId, type, details, receivedMicros } = note;
+  // Of a request with very many faults ingestion writes the last ones as one note with their number.
+  const count = typeof details.count === "number" ? details.count : 1;
+  warnings.push({ projectId, type, details, receivedMicros, count });
+  if (note.kind === "drop") usage.add(projectId, receivedMicros, "dropped", count);
+}
+
+function countDuplicates({ usage }: Gathered, { projectId, receivedMicros, count }: DuplicateCount): void {
+  usage.add(projectId, receivedMicros, "duplicates", count);
+}

@@ -1,0 +1,107 @@
+/** Metering: events accepted per project and UTC day of receipt. Historical events are counted apart, never billed. */
+
+import { and, asc, eq, gte, lte } from "drizzle-orm";
+import type { PeopleDb } from "./open.ts";
+import { usageDay } from "./schema.ts";
+
+/** What is counted. */
+export interface UsageCounts {
+  /** Realtime events with person processing. */
+  identified: number;
+  /** Realtime events without. */
+  anonymous: number;
+  historical: number;
+  /** Events left out because their uuid was known; they count here only. */
+  duplicates: number;
+  /** Events refused by a rule; they count here only. */
+  dropped: number;
+}
+
+/** `billable` is what a hosted service would charge: realtime events, identified and anonymous. */
+export interface UsageTotals extends UsageCounts {
+  billable: number;
+}
+
+export interface UsageOfDay extends UsageTotals {
+  /** YYYY-MM-DD, UTC. */
+  date: string;
+}
+
+const microsPerDay = 86_400_000_000;
+
+/** Counts the events of one batch, to be written at its end. */
+export class UsageTally {
+  readonly #days = new Map<string, UsageCounts & { projectId: number; day: number }>();
+
+  add(projectId: number, receivedMicros: number, kind: keyof UsageCounts, count = 1): void {
+    const day = Math.floor(receivedMicros / microsPerDay);
+    const key = `${projectId}:${day}`;
+    let counts = this.#days.get(key);
+    if (counts === undefined) {
+      counts = { projectId, day, identified: 0, anonymous: 0, historical: 0, duplicates: 0, dropped: 0 };
+      this.#days.set(key, counts);
+    }
+    counts[kind] += count;
+  }
+
+  /** Adds the counts to the store, inside the caller's transaction. */
+  write(db: PeopleDb): void {
+    const add = db.$client.query(`
+      INSERT INTO usage_day (project_id, day, identified, anonymous, historical, duplicates, dropped)
+      VALUES (?, ?, ?, ?, ?, ?, ?)
+      ON CONFLICT (project_id, day) DO UPDATE SET identified = identified + excluded.identified,
+        anonymous = anonymous + excluded.anonymous, historical = historical + excluded.historical,
+        duplicates = duplicates + excluded.duplicates, dropped = dropped + excluded.dropped`);
+    for (const {
+      projectId,
+      day,
+      identified,
+      anonymous,
+      historical,
+      duplicates,
+      dropped,
+    } of this.#days.values()) {
+      const date = new Date((day * microsPerDay) / 1000).toISOString().slice(0, 10);
+      add.run(projectId, date, identified, anonymous, historical, duplicates, dropped);
+    }
+  }
+}
+
+/**
+ * Usage of a project, oldest day first, and its sum; days without events are left out.
+ *
+ * @param range first and last UTC day, YYYY-MM-DD, both included.
+ */
+export function listUsage(
+  db: PeopleDb,
+  projectId: number,
+  range: { dateFrom?: string; dateTo?: string } = {},
+): { results: UsageOfDay[]; totals: UsageTotals } {
+  const rows = db
+    .select()
+    .from(usageDay)
+    .where(
+      and(
+        eq(usageDay.projectId, projectId),
+        range.dateFrom === undefined ? undefined : gte(usageDay.day, range.dateFrom),
+        range.dateTo === undefined ? undefined : lte(usageDay.day, range.dateTo),
+      ),
+    )
+    .orderBy(asc(usageDay.day))
+    .all();
+  const totals: UsageTotals = {
+    identified: 0,
+    anonymous: 0,
+    historical: 0,
+    billable: 0,
+    duplicates: 0,
+    dropped: 0,
+  };
+  const results = rows.map(({ projectId: _, day, ...counts }): UsageOfDay => {
+    const billable = counts.identified + counts.anonymous;
+    const ofDay = { date: day, ...counts, billable };
+    for (const kind of Object.keys(totals) as (keyof UsageTotals)[]) totals[kind] += ofDay[kind];
+    return ofDay;
+  });
+  return { results, totals };
+}

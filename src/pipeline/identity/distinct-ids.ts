@@ -1,0 +1,82 @@
+/** What a distinct id may be, and the person uuid that follows from it. */
+
+/** Longest distinct id in code points; longer ones are cut. Source: contract, ingestion 8. */
+export const distinctIdLengthMax = 200;
+
+/** Persons get their uuid from here. Source: contract, ingestion 11. */
+const personNamespace = "932979b4-65c3-4424-8467-0b66ec27bc22";
+
+/**
+ * The uuid of the person that begins with this distinct id, and of the id while it has no person.
+ *
+ * Personless events are shown under the same uuid, so an anonymous history joins the profile that is made later.
+ */
+export function personUuid(projectId: number, distinctId: string): string {
+  return Bun.randomUUIDv5(`${projectId}:${distinctId}`, personNamespace);
+}
+
+/**
+ * Text as it can be stored: without NUL, and without halves of surrogate pairs.
+ *
+ * SQLite stores UTF-8, where such a half becomes U+FFFD: kept in memory, it would never be found again.
+ */
+export function storableText(text: string): string {
+  const clean = text.includes("\u0000") ? text.replaceAll("\u0000", "\ufffd") : text;
+  return clean.isWellFormed() ? clean : clean.toWellFormed();
+}
+
+/** The first `length` code points of a text. */
+export function cutToLength(text: string, length: number): string {
+  // A text has at least as many UTF-16 units as code points, so most texts need no counting.
+  if (text.length <= length) return text;
+  let end = 0;
+  for (let count = 0; count < length && end < text.length; count += 1) {
+    end += text.codePointAt(end)! > 0xffff ? 2 : 1;
+  }
+  return text.slice(0, end);
+}
+
+/** A distinct id as the store keeps it; ingestion has done the same to the ids of events. */
+export function storableDistinctId(id: string): string {
+  return cutToLength(storableText(id), distinctIdLengthMax);
+}
+
+const illegalWhateverCase: ReadonlySet<string> = new Set([
+  "anonymous",
+  "guest",
+  "distinctid",
+  "distinct_id",
+  "id",
+  "not_authenticated",
+  "email",
+  "undefined",
+  "true",
+  "false",
+]);
+
+const illegalAsWritten: ReadonlySet<string> = new Set([
+  "[object Object]",
+  "NaN",
+  "None",
+  "none",
+  "null",
+  "0",
+  "undefined",
+]);
+
+/**
+ * Whether an id is a placeholder that a faulty client sends for everybody: merging by it would join strangers.
+ *
+ * Source: contract, ingestion 13.2.
+ */
+export function isIllegalForMerge(id: string): boolean {
+  const word = unquoted(id.trim());
+  return word === "" || illegalAsWritten.has(word) || illegalWhateverCase.has(word.toLowerCase());
+}
+
+/** A word without the single or double quotes around it. */
+function unquoted(word: string): string {
+  const quote = word[0];
+  const isQuoted = word.length >= 2 && (quote === '"' || quote === "'") && word.endsWith(quote);
+  return isQuoted ? word.slice(1, -1) : word;
+}

@@ -1,0 +1,27 @@
+/** Names of events that mean something to persons and groups. */
+
+export const identifyEvent = "$identify";
+export const aliasEvent = "$create_alias";
+export const mergeDangerouslyEvent = "$merge_dangerously";
+
+const groupIdentifyEvents: ReadonlySet<string> = new Set(["$groupidentify", "$group_identify"]);
+
+/** Both spellings: guidance for migrations writes the name with an underscore. Source: requirement, Events 4. */
+export function isGroupIdentify(event: string): boolean {
+  return groupIdentifyEvents.has(event);
+}
+
+/** Events that exist only for what they do to persons and groups: without person processing nothing is left of them. */
+export function needsPersonProcessing(event: string): boolean {
+  return (
+    event === identifyEvent ||
+    event === aliasEvent ||
+    event === mergeDangerouslyEvent ||
+    isGroupIdentify(event)
+  );
+}
+
+/** Events of machinery, not of a person's doing: they never write person properties. Source: contract, ingestion 12.2. */
+export function leavesPersonAlone(event: string): boolean {
+  return event === "$exception" || event === "$$heatmap";
+}

@@ -1,0 +1,111 @@
+/**
+ * What an event does to group types and groups.
+ *
+ * Pure over `GroupState`. Source: contract, ingestion 14; README for historical events.
+ */
+
+import type { PipelineEvent } from "../../people/pipeline-items.ts";
+import type { Operations } from "./operations.ts";
+import { PropertyBag } from "./property-bag.ts";
+import { propertyBytesMax } from "./property-size.ts";
+import { type Warning, warningAbout } from "./warning.ts";
+
+/** Group types of a project; further ones are ignored. */
+export const groupTypesMax = 5;
+
+/** One group, as a batch sees it. */
+export interface Group {
+  projectId: number;
+  typeIndex: number;
+  key: string;
+  createdMicros: number;
+  version: number;
+  bag: PropertyBag;
+  isNew: boolean;
+  isDirty: boolean;
+}
+
+export interface NewGroupType {
+  projectId: number;
+  typeIndex: number;
+  name: string;
+  createdMicros: number;
+}
+
+/** The group types and groups that a batch of events touches, in memory. */
+export class GroupState {
+  readonly newTypes: NewGroupType[] = [];
+  readonly #typeIndexes = new Map<number, Map<string, number>>();
+  readonly #groups = new Map<string, Group>();
+
+  addStoredType(projectId: number, name: string, typeIndex: number): void {
+    this.#typesOf(projectId).set(name, typeIndex);
+  }
+
+  add(group: Group): void {
+    this.#groups.set(groupId(group.projectId, group.typeIndex, group.key), group);
+  }
+
+  get groups(): Iterable<Group> {
+    return this.#groups.values();
+  }
+
+  typeIndex(projectId: number, name: string): number | undefined {
+    return this.#typeIndexes.get(projectId)?.get(name);
+  }
+
+  /** The index of a type, which is allocated when there is room; `undefined` for a sixth type. */
+  allocateType(projectId: number, name: string, createdMicros: number): number | undefined {
+    const types = this.#typesOf(projectId);
+    const known = types.get(name);
+    if (known !== undefined || types.size >= groupTypesMax) return known;
+    const typeIndex = types.size;
+    types.set(name, typeIndex);
+    this.newTypes.push({ projectId, typeIndex, name, createdMicros });
+    return typeIndex;
+  }
+
+  find(projectId: number, typeIndex: number, key: string): Group | undefined {
+    return this.#groups.get(groupId(projectId, typeIndex, key));
+  }
+
+  /** Makes a group without properties. */
+  create(projectId: number, typeIndex: number, key: string, createdMicros: number): Group {
+    const bag = new PropertyBag();
+    const group = { projectId, typeIndex, key, createdMicros, version: 0, bag, isNew: true, isDirty: true };
+    this.add(group);
+    return group;
+  }
+
+  #typesOf(projectId: number): Map<string, number> {
+    let types = this.#typeIndexes.get(projectId);
+    if (types === undefined) {
+      types = new Map();
+      this.#typeIndexes.set(projectId, types);
+    }
+    return types;
+  }
+}
+
+/** Carries out the group operations of one event; returns the warnings that arise. */
+export function applyToGroups(state: GroupState, event: PipelineEvent, operations: Operations): Warning[] {
+  for (const type of operations.groupTypes) state.allocateType(event.projectId, type, event.receivedMicros);
+  const { groupIdentify } = operations;
+  if (groupIdentify === undefined) return [];
+  const typeIndex = state.allocateType(event.projectId, groupIdentify.type, event.receivedMicros);
+  if (typeIndex === undefined) return [];
+  const { projectId, timeMicros } = event;
+  const known = state.find(projectId, typeIndex, groupIdentify.key);
+  const group = known ?? state.create(projectId, typeIndex, groupIdentify.key, timeMicros);
+  const { changes, touches, refusals } = group.bag;
+  for (const name in groupIdentify.properties) group.bag.set(name, groupIdentify.properties[name], event);
+  if (group.bag.touches !== touches) group.isDirty = true;
+  if (group.bag.changes !== changes && known !== undefined) group.version += 1;
+  if (group.bag.refusals === refusals) return [];
+  const details = { groupType: groupIdentify.type, groupKey: groupIdentify.key, bytesMax: propertyBytesMax };
+  return [warningAbout(event, "group_properties_size_violation", details)];
+}
+
+function groupId(projectId: number, typeIndex: number, key: string): string {
+  return `${projectId}:${typeIndex}:${key}`;
+}

@@ -1,0 +1,191 @@
+/**
+ * What an event asks for: changes of persons and groups, read from its name and properties alone.
+ *
+ * Pure: knows nothing of who exists. `person-rules.ts` and `group-rules.ts` carry the operations out.
+ * Source: contract, ingestion 11 to 15.
+ */
+
+import type { PipelineEvent } from "../../people/pipeline-items.ts";
+import { automaticProperties, type PropertyWrites, surveyProperties } from "./automatic-properties.ts";
+import { cutToLength, distinctIdLengthMax, isIllegalForMerge, storableText } from "./distinct-ids.ts";
+import {
+  aliasEvent,
+  identifyEvent,
+  isGroupIdentify,
+  leavesPersonAlone,
+  mergeDangerouslyEvent,
+  needsPersonProcessing,
+} from "./event-names.ts";
+import { type Warning, warningAbout } from "./warning.ts";
+
+/** Longest group key, and longest name of a group type, in code points. */
+export const groupKeyLengthMax = 400;
+
+export interface Merge {
+  kind: "identify" | "alias" | "dangerously";
+  /** The id that is merged into the event's own. */
+  otherId: string;
+}
+
+/** Applied in this order: `setOnce`, `set`, `unset`. Within a list, earlier `setOnce` and later `set` writes win. */
+export interface PropertyOperations {
+  setOnce: readonly PropertyWrites[];
+  set: readonly PropertyWrites[];
+  unset: readonly string[];
+}
+
+export interface GroupIdentify {
+  type: string;
+  key: string;
+  properties: PropertyWrites;
+}
+
+export interface Operations {
+  /** The event's own id, as stored. */
+  distinctId: string;
+  merge: Merge | undefined;
+  properties: PropertyOperations;
+  /** Names of group types that the event mentions. */
+  groupTypes: readonly string[];
+  groupIdentify: GroupIdentify | undefined;
+  warnings: readonly Warning[];
+}
+
+const nothing: PropertyOperations = { setOnce: [], set: [], unset: [] };
+const none: readonly never[] = [];
+
+/**
+ * Whether the rules of identity refuse an event altogether: the warning that says so. Depends on the event only.
+ *
+ * A worker that finds a batch applied but its events not yet loaded learns here again which to leave out.
+ */
+export function dropOf(event: PipelineEvent): Warning | undefined {
+  if (event.mode === "propertyless") {
+    if (!needsPersonProcessing(event.event)) return undefined;
+    return warningAbout(event, "invalid_event_when_process_person_profile_is_false", { event: event.event });
+  }
+  if (!isGroupIdentify(event.event)) return undefined;
+  const group = groupNamed(event.properties);
+  if (group === undefined) return undefined;
+  const details = { groupType: cutToLength(group.type, 100), groupKey: cutToLength(group.key, 100) };
+  if (isLongerThan(group.key, groupKeyLengthMax)) return warningAbout(event, "group_key_too_long", details);
+  const set = event.properties.$group_set;
+  const isSetUsable = set === undefined || set === null || isRecord(set);
+  return isSetUsable ? undefined : warningAbout(event, "invalid_group_set", details);
+}
+
+/** The operations of an event that is not dropped; `undefined` when it has none because it is personless. */
+export function operationsOf(event: PipelineEvent): Operations | undefined {
+  if (event.mode === "propertyless") return undefined;
+  const warnings: Warning[] = [];
+  const distinctId = storableText(event.distinctId);
+  return {
+    distinctId,
+    merge: mergeOf(event, distinctId, warnings),
+    properties: propertyOperationsOf(event, warnings),
+    groupTypes: groupTypesOf(event.properties.$groups),
+    groupIdentify: isGroupIdentify(event.event) ? groupIdentifyOf(event.properties) : undefined,
+    warnings,
+  };
+}
+
+/** Whether an event does more to persons than to make one when there is none. */
+export function changesPersons({ merge, properties }: Operations): boolean {
+  const { setOnce, set, unset } = properties;
+  return merge !== undefined || setOnce.length > 0 || set.length > 0 || unset.length > 0;
+}
+
+function mergeOf(event: PipelineEvent, ownId: string, warnings: Warning[]): Merge | undefined {
+  const asked = askedMerge(event);
+  if (asked === undefined) return undefined;
+  const clean = storableText(asked.otherId);
+  const otherId = cutToLength(clean, distinctIdLengthMax);
+  if (otherId !== clean)
+    warnings.push(warningAbout(event, "distinct_id_truncated", { otherDistinctId: otherId }));
+  if (otherId === ownId) return undefined;
+  const illegal = [otherId, ownId].find(isIllegalForMerge);
+  if (illegal === undefined) return { kind: asked.kind, otherId };
+  const details = { illegalDistinctId: illegal, otherDistinctId: otherId };
+  warnings.push(warningAbout(event, "cannot_merge_with_illegal_distinct_id", details));
+  return undefined;
+}
+
+function askedMerge({ event, properties }: PipelineEvent): Merge | undefined {
+  switch (event) {
+    case identifyEvent:
+      if (!Object.hasOwn(properties, "$anon_distinct_id")) return undefined;
+      return { kind: "identify", otherId: idText(properties.$anon_distinct_id) };
+    case aliasEvent:
+    case mergeDangerouslyEvent:
+      if (!properties.alias) return undefined;
+      return { kind: event === aliasEvent ? "alias" : "dangerously", otherId: idText(properties.alias) };
+    default:
+      return undefined;
+  }
+}
+
+/** Objects and lists name nobody: they become a word that is illegal for merges, without being written out. */
+function idText(value: unknown): string {
+  return typeof value === "object" && value !== null ? "[object Object]" : String(value);
+}
+
+function propertyOperationsOf(event: PipelineEvent, warnings: Warning[]): PropertyOperations {
+  const { event: name, properties } = event;
+  if (leavesPersonAlone(name)) {
+    const asks = properties.$set ?? properties.$set_once ?? properties.$unset;
+    if (name === "$exception" && asks !== undefined)
+      warnings.push(warningAbout(event, "set_on_exception", {}));
+    return nothing;
+  }
+  if (isGroupIdentify(name)) return nothing;
+  const set = isRecord(properties.$set) ? properties.$set : undefined;
+  const setOnce = isRecord(properties.$set_once) ? properties.$set_once : undefined;
+  const automatic = automaticProperties(name, properties, set, setOnce);
+  const survey = surveyProperties(name, event.timeMicros, set);
+  return {
+    setOnce: withoutEmpty([setOnce, automatic?.setOnce]),
+    set: withoutEmpty([automatic?.set, survey, set]),
+    unset: unsetNamesOf(properties.$unset),
+  };
+}
+
+function withoutEmpty(lists: readonly (PropertyWrites | undefined)[]): readonly PropertyWrites[] {
+  return lists.filter((writes) => writes !== undefined);
+}
+
+function unsetNamesOf(unset: unknown): readonly string[] {
+  if (Array.isArray(unset)) return unset.filter((name) => typeof name === "string");
+  return isRecord(unset) ? Object.keys(unset) : none;
+}
+
+function groupTypesOf(groups: unknown): readonly string[] {
+  if (!isRecord(groups)) return none;
+  return Object.keys(groups)
+    .filter((type) => isGroupKey(groups[type]) && !isLongerThan(type, groupKeyLengthMax))
+    .map(storableText);
+}
+
+function groupIdentifyOf(properties: Record<string, unknown>): GroupIdentify | undefined {
+  const group = groupNamed(properties);
+  if (group === undefined || isLongerThan(group.type, groupKeyLengthMax)) return undefined;
+  const set = properties.$group_set;
+  return { ...group, properties: isRecord(set) ? set : {} };
+}
+
+function groupNamed({ $group_type: type, $group_key: key }: Record<string, unknown>) {
+  if (!type || !key || typeof type === "object" || typeof key === "object") return undefined;
+  return { type: storableText(String(type)), key: storableText(String(key)) };
+}
+
+/** Null and empty keys say that the event belongs to no group of that type. */
+function isGroupKey(key: unknown): boolean {
+  return (typeof key === "string" && key !== "") || typeof key === "number" || typeof key === "boolean";
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isLongerThan(text: string, length: number): boolean {
+  return text.length > length && cutToLength(text, length) !== text;
+}

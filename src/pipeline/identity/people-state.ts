@@ -1,0 +1,195 @@
+/**
+ * The persons that a batch of events touches, in memory: filled from the store before the batch, changed by
+ * `person-rules.ts`, written back after it.
+ */
+
+import { personUuid } from "./distinct-ids.ts";
+import { PropertyBag } from "./property-bag.ts";
+
+/** What the store knows of a person. */
+export interface StoredPerson {
+  rowId: number;
+  projectId: number;
+  uuid: string;
+  mainDistinctId: string;
+  isMainAlias: boolean;
+  joinedCount: number;
+  isIdentified: boolean;
+  createdMicros: number;
+  version: number;
+}
+
+/** One person, as it becomes during a batch; changing a field that can be seen goes through `markChanged`. */
+export class Person implements StoredPerson {
+  readonly rowId: number;
+  readonly projectId: number;
+  readonly uuid: string;
+  mainDistinctId: string;
+  isMainAlias: boolean;
+  joinedCount: number;
+  isIdentified: boolean;
+  createdMicros: number;
+  version: number;
+  /** The row must be written. */
+  isDirty: boolean;
+  /** Something that readers see is another than before the batch. */
+  isVisiblyChanged: boolean;
+  isFolded = false;
+  /** Ids that joined during the batch, in order. */
+  readonly joinedNow: DistinctId[] = [];
+  #bag: PropertyBag | undefined;
+  readonly #readBag: () => PropertyBag;
+
+  /**
+   * @param stored  as it was before the batch, or as it is made.
+   * @param readBag the properties as stored; called when they are first needed.
+   */
+  constructor(
+    readonly stored: Readonly<StoredPerson>,
+    readonly isNew: boolean,
+    readBag: () => PropertyBag,
+  ) {
+    this.rowId = stored.rowId;
+    this.projectId = stored.projectId;
+    this.uuid = stored.uuid;
+    this.mainDistinctId = stored.mainDistinctId;
+    this.isMainAlias = stored.isMainAlias;
+    this.joinedCount = stored.joinedCount;
+    this.isIdentified = stored.isIdentified;
+    this.createdMicros = stored.createdMicros;
+    this.version = stored.version;
+    this.isDirty = isNew;
+    this.isVisiblyChanged = isNew;
+    this.#readBag = readBag;
+  }
+
+  get bag(): PropertyBag {
+    this.#bag ??= this.#readBag();
+    return this.#bag;
+  }
+
+  /** The properties, if the batch had to read them. */
+  get usedBag(): PropertyBag | undefined {
+    return this.#bag;
+  }
+
+  markChanged(): void {
+    this.isDirty = true;
+    this.isVisiblyChanged = true;
+  }
+}
+
+/** One distinct id and whose it is. */
+export interface DistinctId {
+  readonly distinctId: string;
+  person: Person;
+  /** Order of joining within the person. */
+  joined: number;
+  readonly isNew: boolean;
+  /** It was stored under another person before the batch. */
+  hasMoved: boolean;
+}
+
+/** A stored id of a person. */
+export interface StoredDistinctId {
+  distinctId: string;
+  joined: number;
+}
+
+export class PeopleState {
+  readonly persons: Person[] = [];
+  /** Persons that were folded, in order; `from` may be new and then never reaches the store. */
+  readonly folds: { from: Person; into: Person }[] = [];
+  readonly #ids = new Map<number, Map<string, DistinctId>>();
+
+  /**
+   * @param storedIds the ids that a person had before the batch; asked for when it is folded.
+   * @param nextRowId a row number that no person has or had.
+   */
+  constructor(
+    private readonly storedIds: (person: Person) => readonly StoredDistinctId[],
+    private readonly nextRowId: () => number,
+  ) {}
+
+  /** Adds a person that the store has. */
+  addStored(person: Person): void {
+    this.persons.push(person);
+  }
+
+  /** Says whose id the store has under `distinctId`. */
+  addStoredId(person: Person, stored: StoredDistinctId): DistinctId {
+    const id = { ...stored, person, isNew: false, hasMoved: false };
+    this.#idsOf(person.projectId).set(stored.distinctId, id);
+    return id;
+  }
+
+  find(projectId: number, distinctId: string): Person | undefined {
+    return this.#ids.get(projectId)?.get(distinctId)?.person;
+  }
+
+  /** Makes a person that holds `distinctId` only. */
+  create(projectId: number, distinctId: string, createdMicros: number): Person {
+    const stored: StoredPerson = {
+      rowId: this.nextRowId(),
+      projectId,
+      uuid: personUuid(projectId, distinctId),
+      mainDistinctId: distinctId,
+      isMainAlias: false,
+      joinedCount: 0,
+      isIdentified: false,
+      createdMicros,
+      version: 0,
+    };
+    const person = new Person(stored, true, () => new PropertyBag());
+    this.persons.push(person);
+    this.attach(person, distinctId);
+    return person;
+  }
+
+  /** Adds an id that nobody has to a person. */
+  attach(person: Person, distinctId: string): void {
+    const id = { distinctId, person, joined: person.joinedCount, isNew: true, hasMoved: false };
+    person.joinedCount += 1;
+    person.isDirty = true;
+    person.joinedNow.push(id);
+    this.#idsOf(person.projectId).set(distinctId, id);
+  }
+
+  /** Moves all ids of a person to another one, main id first, and marks it as gone. */
+  fold(from: Person, into: Person): void {
+    for (const id of this.#allIds(from)) {
+      id.person = into;
+      id.joined = into.joinedCount;
+      id.hasMoved = true;
+      into.joinedCount += 1;
+      into.joinedNow.push(id);
+    }
+    from.isFolded = true;
+    into.isDirty = true;
+    this.folds.push({ from, into });
+  }
+
+  /** All ids whose row is new or another than before the batch. */
+  changedIds(): DistinctId[] {
+    return this.persons.filter((person) => !person.isFolded).flatMap((person) => person.joinedNow);
+  }
+
+  #allIds(person: Person): DistinctId[] {
+    const ids = this.#idsOf(person.projectId);
+    const stored = (person.isNew ? [] : this.storedIds(person)).map(
+      (id) => ids.get(id.distinctId) ?? this.addStoredId(person, id),
+    );
+    const all = [...stored.sort((a, b) => a.joined - b.joined), ...person.joinedNow];
+    const main = all.findIndex((id) => id.distinctId === person.mainDistinctId);
+    return [...all.splice(main, 1), ...all];
+  }
+
+  #idsOf(projectId: number): Map<string, DistinctId> {
+    let ids = this.#ids.get(projectId);
+    if (ids === undefined) {
+      ids = new Map();
+      this.#ids.set(projectId, ids);
+    }
+    return ids;
+  }
+}

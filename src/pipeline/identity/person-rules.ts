@@ -1,0 +1,144 @@
+/**
+ * What an event does to persons: creation, properties, merges.
+ *
+ * Pure over `PeopleState`: no store, no clock. Source: contract, ingestion 12 and 13; README for historical events
+ * and for the order of ids.
+ */
+
+import type { PipelineEvent } from "../../people/pipeline-items.ts";
+import { changesPersons, type Merge, type Operations, type PropertyOperations } from "./operations.ts";
+import type { PeopleState, Person } from "./people-state.ts";
+import type { PropertyBag, WriteTime } from "./property-bag.ts";
+import { propertyBytesMax } from "./property-size.ts";
+import { type Warning, warningAbout } from "./warning.ts";
+
+/**
+ * A person with more distinct ids is not folded into another one: every id's row moves, and whoever knows a project's
+ * public key could make the pipeline move them again and again. Any number of ids may join a person.
+ */
+export const foldedIdsMax = 5_000;
+
+/** Carries out the operations of one event; returns the warnings that arise. */
+export function applyToPersons(state: PeopleState, event: PipelineEvent, operations: Operations): Warning[] {
+  const warnings: Warning[] = [];
+  const { merge, distinctId } = operations;
+  const own = state.find(event.projectId, distinctId);
+  const other = merge === undefined ? undefined : state.find(event.projectId, merge.otherId);
+  const present = own ?? other;
+  if (present !== undefined && !changesPersons(operations)) return warnings;
+  const person = present ?? state.create(event.projectId, distinctId, event.timeMicros);
+  const before = snapshotOf(person);
+  if (merge !== undefined) applyMerge(state, event, operations, merge, { person, own, other, warnings });
+  writeProperties(person.bag, operations.properties, event, present === undefined);
+  const refusals = person.bag.refusals - before.refusals;
+  if (refusals > 0) warnings.push(sizeWarning(event, person, refusals));
+  settle(person, before, present === undefined);
+  return warnings;
+}
+
+interface MergeParts {
+  /** The person that remains. */
+  person: Person;
+  own: Person | undefined;
+  other: Person | undefined;
+  warnings: Warning[];
+}
+
+function applyMerge(
+  state: PeopleState,
+  event: PipelineEvent,
+  { distinctId }: Operations,
+  merge: Merge,
+  { person, own, other, warnings }: MergeParts,
+): void {
+  person.isIdentified = true;
+  if (other === undefined) state.attach(person, merge.otherId);
+  else if (own === undefined) {
+    state.attach(person, distinctId);
+    // The id that a client identifies somebody with is worth more than the anonymous one that came before it.
+    if (!person.isMainAlias) person.mainDistinctId = distinctId;
+  } else if (own !== other) {
+    const refusal = refusalOf(merge, other);
+    if (refusal !== undefined) {
+      const details = { sourcePersonDistinctId: merge.otherId, targetPersonDistinctId: distinctId };
+      warnings.push(warningAbout(event, refusal, details));
+      return;
+    }
+    foldInto(state, other, own, event);
+  }
+  if (merge.kind === "alias") {
+    person.mainDistinctId = merge.otherId;
+    // Nobody sees the mark, but it must be kept, also when the alias was the main id before.
+    if (!person.isMainAlias) person.isDirty = true;
+    person.isMainAlias = true;
+  }
+}
+
+/** The warning with which a fold of `other` is refused. */
+function refusalOf({ kind }: Merge, other: Person): string | undefined {
+  if (other.isIdentified && kind !== "dangerously") return "cannot_merge_already_identified";
+  return other.joinedCount > foldedIdsMax ? "cannot_merge_too_many_distinct_ids" : undefined;
+}
+
+function foldInto(state: PeopleState, from: Person, into: Person, write: WriteTime): void {
+  state.fold(from, into);
+  into.bag.absorb(from.bag, write);
+  into.createdMicros = Math.min(into.createdMicros, from.createdMicros);
+  into.version = Math.max(into.version, from.version);
+}
+
+function writeProperties(
+  bag: PropertyBag,
+  operations: PropertyOperations,
+  event: PipelineEvent,
+  isCreation: boolean,
+): void {
+  for (const writes of operations.setOnce) {
+    for (const name in writes) bag.setOnce(name, writes[name], event);
+  }
+  for (const writes of operations.set) {
+    for (const name in writes) bag.set(name, writes[name], event);
+  }
+  if (isCreation) bag.set("$creator_event_uuid", event.uuid, event);
+  if (operations.unset.length === 0) return;
+  for (const name of operations.unset) bag.unset(name, event);
+  bag.boundUnsetNames();
+}
+
+interface Snapshot {
+  changes: number;
+  touches: number;
+  refusals: number;
+  isIdentified: boolean;
+  mainDistinctId: string;
+  createdMicros: number;
+  joinedCount: number;
+}
+
+function snapshotOf(person: Person): Snapshot {
+  const { isIdentified, mainDistinctId, createdMicros, joinedCount } = person;
+  const { changes, touches, refusals } = person.bag;
+  return { changes, touches, refusals, isIdentified, mainDistinctId, createdMicros, joinedCount };
+}
+
+/** Counts a new version when something that readers see has changed, and notes what must be written. */
+function settle(person: Person, before: Snapshot, isCreation: boolean): void {
+  if (person.bag.touches !== before.touches) person.isDirty = true;
+  const isChanged =
+    person.bag.changes !== before.changes ||
+    person.isIdentified !== before.isIdentified ||
+    person.mainDistinctId !== before.mainDistinctId ||
+    person.createdMicros !== before.createdMicros ||
+    person.joinedCount !== before.joinedCount;
+  if (!isChanged) return;
+  if (!isCreation) person.version += 1;
+  person.markChanged();
+}
+
+function sizeWarning(event: PipelineEvent, person: Person, refusals: number): Warning {
+  return warningAbout(event, "person_properties_size_violation", {
+    personId: person.uuid,
+    refusedProperties: refusals,
+    bytesMax: propertyBytesMax,
+  });
+}

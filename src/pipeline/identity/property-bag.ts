@@ -1,0 +1,229 @@
+/**
+ * The properties of a person or a group, each with the event time of its last write.
+ *
+ * Among realtime writes the last to arrive wins, whatever its event time, and that time is remembered. A historical
+ * write loses against a value that was written, or a name that was unset, by an event with a later time. A name that
+ * is unset therefore leaves its time behind, so that older history does not bring the value back.
+ *
+ * Pure: nothing here knows the store. Source: contract, README "Deviations" and ingestion 12.2.
+ */
+
+import { bytesAtMost, exactBytes, isTooDeep, propertyBytesMax } from "./property-size.ts";
+
+/** When a write happened, and in which lane it came. */
+export interface WriteTime {
+  timeMicros: number;
+  historical: boolean;
+}
+
+/** Unset names that are remembered; beyond, those with the oldest times are forgotten. */
+export const unsetNamesMax = 1_000;
+
+/** Longer names are not remembered after an `$unset`: the memory of names must not become a store of text. */
+const unsetNameLengthMax = 400;
+
+/** What a bag is made of; objects without prototype, so that no property name is a special one. */
+export interface BagContent {
+  values: Record<string, unknown>;
+  /** The time of every value that is not in `times`. */
+  baseTime: number;
+  times: Record<string, number>;
+  /** Names that are absent because they were unset, and when. */
+  unsetTimes: Map<string, number>;
+  /** At least as many bytes as the values take as JSON. */
+  bytesMax: number;
+}
+
+function emptyContent(): BagContent {
+  return {
+    values: Object.create(null),
+    baseTime: Number.NaN,
+    times: Object.create(null),
+    unsetTimes: new Map(),
+    bytesMax: 2,
+  };
+}
+
+/** Names are kept well-formed: halves of surrogate pairs do not survive storage, and writes of a name must meet. */
+export class PropertyBag {
+  /** By name; without prototype. */
+  readonly values: Readonly<Record<string, unknown>>;
+  readonly unsetTimes: ReadonlyMap<string, number>;
+  /** Writes after which a value is another one than before. */
+  changes = 0;
+  /** Writes that set a new time; includes every change. */
+  touches = 0;
+  /** Writes that were refused for their size or depth. */
+  refusals = 0;
+  readonly #values: Record<string, unknown>;
+  readonly #unsetTimes: Map<string, number>;
+  // One event writes most of the properties, so most need no time of their own.
+  #baseTime: number;
+  readonly #times: Record<string, number>;
+  /** An upper bound of the JSON's size in bytes, or its size. */
+  #bytes: number;
+  #isExact = false;
+
+  constructor(content: BagContent = emptyContent()) {
+    this.#values = content.values;
+    this.#unsetTimes = content.unsetTimes;
+    this.#baseTime = content.baseTime;
+    this.#times = content.times;
+    this.#bytes = content.bytesMax;
+    this.values = this.#values;
+    this.unsetTimes = this.#unsetTimes;
+  }
+
+  /** When a value that is present was last written. */
+  timeOf(name: string): number {
+    return this.#times[name] ?? this.#baseTime;
+  }
+
+  set(name: string, value: unknown, write: WriteTime): void {
+    const present = this.#values[name];
+    if (present === undefined) this.#setAbsent(name, value, write);
+    else if (!write.historical || this.timeOf(name) <= write.timeMicros) {
+      this.#replace(name, present, value, write.timeMicros);
+    }
+  }
+
+  /** Writes unless there is a value; null is a value. */
+  setOnce(name: string, value: unknown, write: WriteTime): void {
+    if (this.#values[name] === undefined) this.#setAbsent(name, value, write, true);
+  }
+
+  unset(rawName: string, write: WriteTime): void {
+    const name = rawName.isWellFormed() ? rawName : rawName.toWellFormed();
+    const time = this.#timeOfAny(name);
+    if (time === undefined || !write.historical || time <= write.timeMicros)
+      this.#remove(name, write.timeMicros);
+  }
+
+  /** Forgets the oldest unset names when there are too many; for the end of an event. */
+  boundUnsetNames(): void {
+    if (this.#unsetTimes.size <= unsetNamesMax) return;
+    // By name among equal times: the outcome must not depend on how events fell into batches.
+    const oldestFirst = [...this.#unsetTimes].sort(([a, x], [b, y]) => x - y || (a < b ? -1 : 1));
+    for (const [name] of oldestFirst.slice(0, -unsetNamesMax)) this.#unsetTimes.delete(name);
+  }
+
+  /**
+   * Takes over the properties of a person that is folded into this one; this one's values win, and times come along.
+   *
+   * A historical merge does not overwrite what an event later than itself wrote or unset: of two such the later wins.
+   */
+  absorb(other: PropertyBag, merge: WriteTime): void {
+    for (const name in other.#values) {
+      const timeMicros = other.timeOf(name);
+      const present = this.#values[name];
+      if (!this.#isTakenOver(name, present === undefined, timeMicros, merge)) continue;
+      if (present === undefined) this.#add(name, other.#values[name], timeMicros);
+      else this.#replace(name, present, other.#values[name], timeMicros);
+    }
+    for (const [name, timeMicros] of other.#unsetTimes) {
+      if (this.#isTakenOver(name, false, timeMicros, merge)) this.#remove(name, timeMicros);
+    }
+    this.boundUnsetNames();
+  }
+
+  /**
+   * Whether the other's value, or the time at which the other unset the name, takes the place of what is here.
+   *
+   * @param isWinning it does so unless a later event is in the way; else only if it is itself the later event.
+   */
+  #isTakenOver(name: string, isWinning: boolean, theirTime: number, merge: WriteTime): boolean {
+    const ourTime = this.#timeOfAny(name);
+    if (ourTime === undefined) return true;
+    if (isWinning) return !(merge.historical && ourTime > merge.timeMicros && ourTime > theirTime);
+    if (this.#values[name] === undefined) return theirTime > ourTime;
+    return merge.historical && theirTime > merge.timeMicros && theirTime > ourTime;
+  }
+
+  /** When a name was last written or unset. */
+  #timeOfAny(name: string): number | undefined {
+    return this.#values[name] === undefined ? this.#unsetTimes.get(name) : this.timeOf(name);
+  }
+
+  #setAbsent(rawName: string, value: unknown, write: WriteTime, isOnce = false): void {
+    if (!rawName.isWellFormed()) {
+      const name = rawName.toWellFormed();
+      if (isOnce) this.setOnce(name, value, write);
+      else this.set(name, value, write);
+      return;
+    }
+    if (write.historical && this.#unsetTimes.size > 0) {
+      const unset = this.#unsetTimes.get(rawName);
+      if (unset !== undefined && unset > write.timeMicros) return;
+    }
+    this.#add(rawName, value, write.timeMicros);
+  }
+
+  #add(name: string, value: unknown, timeMicros: number): void {
+    if (value === undefined) return;
+    if (isTooDeep(value) || !this.#makeRoom(name, undefined, value)) {
+      this.refusals += 1;
+      return;
+    }
+    this.#values[name] = value;
+    if (this.#unsetTimes.size > 0) this.#unsetTimes.delete(name);
+    if (Number.isNaN(this.#baseTime)) this.#baseTime = timeMicros;
+    this.#setTime(name, timeMicros);
+    this.changes += 1;
+    this.touches += 1;
+  }
+
+  #replace(name: string, present: unknown, value: unknown, timeMicros: number): void {
+    if (!isSame(present, value)) {
+      if (value === undefined) return;
+      if (isTooDeep(value) || !this.#makeRoom(name, present, value)) {
+        this.refusals += 1;
+        return;
+      }
+      this.#values[name] = value;
+      this.changes += 1;
+    } else if (this.timeOf(name) === timeMicros) return;
+    this.#setTime(name, timeMicros);
+    this.touches += 1;
+  }
+
+  #setTime(name: string, timeMicros: number): void {
+    if (timeMicros !== this.#baseTime || this.#times[name] !== undefined) this.#times[name] = timeMicros;
+  }
+
+  #remove(name: string, timeMicros: number): void {
+    const present = this.#values[name];
+    if (present !== undefined) {
+      if (this.#isExact) this.#bytes -= exactBytes(name, present);
+      delete this.#values[name];
+      this.changes += 1;
+      this.touches += 1;
+    } else if (this.#unsetTimes.get(name) !== timeMicros && name.length <= unsetNameLengthMax)
+      this.touches += 1;
+    if (name.length <= unsetNameLengthMax) this.#unsetTimes.set(name, timeMicros);
+  }
+
+  /** Counts the bytes of a write; false when they do not fit and are more than before. */
+  #makeRoom(name: string, present: unknown, value: unknown): boolean {
+    if (!this.#isExact) {
+      const bytes = this.#bytes + bytesAtMost(name, value);
+      if (bytes <= propertyBytesMax) {
+        this.#bytes = bytes;
+        return true;
+      }
+      this.#bytes = 1;
+      for (const known in this.#values) this.#bytes += exactBytes(known, this.#values[known]);
+      this.#isExact = true;
+    }
+    const before = present === undefined ? 0 : exactBytes(name, present);
+    const growth = exactBytes(name, value) - before;
+    if (growth > 0 && this.#bytes + growth > propertyBytesMax) return false;
+    this.#bytes += growth;
+    return true;
+  }
+}
+
+function isSame(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  return !isTooDeep(b) && Bun.deepEquals(a, b, true);
+}

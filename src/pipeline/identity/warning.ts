@@ -1,0 +1,20 @@
+/** An ingestion warning: something a client sent that was changed, ignored or refused. */
+
+import type { PipelineEvent } from "../../people/pipeline-items.ts";
+
+export interface Warning {
+  projectId: number;
+  /** Stable name, e.g. `cannot_merge_already_identified`. */
+  type: string;
+  /** What helps to find the client; `distinctId`, where present, is what warnings are told apart by. */
+  details: Record<string, unknown>;
+  receivedMicros: number;
+  /** How many events it stands for; one when left out. */
+  count?: number;
+}
+
+/** A warning about an event. */
+export function warningAbout(event: PipelineEvent, type: string, details: Record<string, unknown>): Warning {
+  const { projectId, receivedMicros, distinctId, uuid } = event;
+  return { projectId, receivedMicros, type, details: { ...details, distinctId, eventUuid: uuid } };
+}

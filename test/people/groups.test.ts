@@ -1,0 +1,131 @@
+import { describe, expect, test } from "bun:test";
+import { countGroups, findGroup, findGroups, listGroups, listGroupTypes } from "../../src/people/groups.ts";
+import { type EventParts, event, newYearMicros, TestPeople } from "./support.ts";
+
+const group = (type: string, key: unknown, $group_set?: unknown, more: EventParts = {}) =>
+  event({
+    ...more,
+    event: "$groupidentify",
+    properties: { $group_type: type, $group_key: key, $group_set, ...more.properties },
+  });
+const typeNames = (people: TestPeople) => listGroupTypes(people.db, 1).map(({ name }) => name);
+
+describe("group types", () => {
+  test("first come, first numbered; $groups takes a number but makes no group", () => {
+    using people = new TestPeople();
+    const first = event({ properties: { $groups: { company: "acme", team: 7 } } });
+    people.apply(first, event({ properties: { $groups: { team: "x" } } }));
+    expect(listGroupTypes(people.db, 1)).toEqual([
+      { typeIndex: 0, name: "company", createdMicros: first.receivedMicros },
+      { typeIndex: 1, name: "team", createdMicros: first.receivedMicros },
+    ]);
+    expect(listGroups(people.db, 1, 0).groups).toEqual([]);
+  });
+
+  test("none from a personless event", () => {
+    using people = new TestPeople();
+    people.apply(event({ mode: "propertyless", properties: { $groups: { company: "acme" } } }));
+    expect(typeNames(people)).toEqual([]);
+  });
+
+  test("a sixth is ignored, its groups too, and the event stays", () => {
+    for (const isOneByOne of [false, true]) {
+      using people = new TestPeople();
+      const items = ["a", "b", "c", "d", "e", "f"].map((type) => group(type, "k"));
+      if (isOneByOne) people.applyOneByOne(...items);
+      else expect(people.apply(...items).dropped).toEqual(new Set());
+      expect(typeNames(people)).toEqual(["a", "b", "c", "d", "e"]);
+      expect(people.warnings()).toEqual([]);
+    }
+  });
+
+  test("each project has its own", () => {
+    using people = new TestPeople();
+    people.apply(group("company", "x"), group("team", "x", {}, { projectId: 2 }));
+    expect(typeNames(people)).toEqual(["company"]);
+    expect(findGroup(people.db, 2, 0, "x")).toBeDefined();
+  });
+});
+
+describe("groups", () => {
+  test("are made by the first identify and merged shallowly by the next, in one batch and in two", () => {
+    for (const isOneByOne of [false, true]) {
+      using people = new TestPeople();
+      const first = group("company", "acme", { size: 1, address: { city: "Kyiv", zip: 1 } });
+      const second = group("company", "acme", { size: 2, address: { city: "Lviv" }, plan: "pro" });
+      if (isOneByOne) people.applyOneByOne(first, second);
+      else people.apply(first, second);
+      expect(findGroup(people.db, 1, 0, "acme")).toMatchObject({
+        typeIndex: 0,
+        key: "acme",
+        createdMicros: first.timeMicros,
+        properties: { size: 2, address: { city: "Lviv" }, plan: "pro" },
+      });
+    }
+  });
+
+  test("a number as key is its text; an absent set makes an empty group", () => {
+    using people = new TestPeople();
+    people.apply(group("company", 5), group("company", 6, null));
+    expect(
+      findGroups(people.db, 1, 0, ["5", "6", "7"]).map(({ key, properties }) => [key, properties]),
+    ).toEqual([
+      ["5", {}],
+      ["6", {}],
+    ]);
+  });
+
+  test("the person of the event is made, and not written", () => {
+    using people = new TestPeople();
+    people.apply(
+      group("company", "x", { size: 1 }, { distinctId: "server", properties: { $set: { plan: "pro" } } }),
+    );
+    expect(people.persons()).toEqual([{ ids: ["server"], properties: {}, identified: false }]);
+  });
+
+  test("history does not overwrite what was written later", () => {
+    using people = new TestPeople();
+    const old = { historical: true, timeMicros: newYearMicros - 1 };
+    people.applyOneByOne(
+      group("company", "x", { plan: "pro" }),
+      group("company", "x", { plan: "trial", city: "Kyiv" }, old),
+    );
+    expect(findGroup(people.db, 1, 0, "x")?.properties).toEqual({ plan: "pro", city: "Kyiv" });
+  });
+
+  test("a refused identify is dropped and has no effect, not even a person", () => {
+    using people = new TestPeople();
+    const long = group("company", "k".repeat(401), { size: 1 });
+    const wrong = group("company", "k", "size");
+    const fine = group("company", "k".repeat(400), { size: 1 }, { distinctId: "fine" });
+    expect(people.apply(long, wrong, fine).dropped).toEqual(new Set([long.seq, wrong.seq]));
+    expect(people.warnings()).toEqual(["group_key_too_long", "invalid_group_set"]);
+    expect(people.persons().map(({ ids }) => ids)).toEqual([["fine"]]);
+    expect(listGroups(people.db, 1, 0).groups).toHaveLength(1);
+  });
+
+  test("too large properties are refused with a warning", () => {
+    using people = new TestPeople();
+    people.apply(
+      group("company", "x", { size: 1 }),
+      group("company", "x", { size: 2, text: "x".repeat(600_000) }),
+    );
+    expect(findGroup(people.db, 1, 0, "x")?.properties).toEqual({ size: 2 });
+    expect(people.warnings()).toEqual(["group_properties_size_violation"]);
+  });
+
+  test("are listed newest first, in pages", () => {
+    using people = new TestPeople();
+    const times = [3, 1, 2, 2, 5];
+    people.apply(...times.map((timeMicros, index) => group("company", `k${index}`, {}, { timeMicros })));
+    const seen: string[] = [];
+    let after: { createdMicros: number; id: number } | undefined;
+    do {
+      const page = listGroups(people.db, 1, 0, { after, limit: 2 });
+      seen.push(...page.groups.map(({ key }) => key));
+      after = page.next;
+    } while (after !== undefined);
+    expect(seen).toEqual(["k4", "k0", "k3", "k2", "k1"]);
+    expect([countGroups(people.db, 1, 0), countGroups(people.db, 1, 1)]).toEqual([5, 0]);
+  });
+});

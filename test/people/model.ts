@@ -1,0 +1,149 @@
+/**
+ * What persons should become, written down as simply as possible: one event after the other, whole copies, no
+ * batches, no tables. It shares no code with the store.
+ */
+
+import { createHash } from "node:crypto";
+import type { PipelineEvent } from "../../src/people/pipeline-items.ts";
+
+interface ModelPerson {
+  uuid: string;
+  /** In order of joining. */
+  ids: string[];
+  main: string;
+  mainIsAlias: boolean;
+  identified: boolean;
+  created: number;
+  /** Name to [value or undefined, time of the write or unset]. */
+  written: Record<string, [value: unknown, time: number]>;
+  cohorts: number[];
+  overrides: Record<string, string>;
+}
+
+export interface ShownPerson {
+  uuid: string;
+  ids: string[];
+  identified: boolean;
+  created: number;
+  properties: Record<string, unknown>;
+  cohorts: number[];
+  overrides: Record<string, string>;
+}
+
+export class Model {
+  persons: ModelPerson[] = [];
+
+  of(id: string): ModelPerson | undefined {
+    return this.persons.find((person) => person.ids.includes(id));
+  }
+
+  shown(): ShownPerson[] {
+    return this.persons
+      .map((person) => ({
+        uuid: person.uuid,
+        ids: [person.main, ...person.ids.filter((id) => id !== person.main)],
+        identified: person.identified,
+        created: person.created,
+        properties: Object.fromEntries(
+          Object.entries(person.written).flatMap(([name, [value]]) =>
+            value === undefined ? [] : [[name, value]],
+          ),
+        ),
+        cohorts: [...person.cohorts].sort(),
+        overrides: person.overrides,
+      }))
+      .sort((a, b) => (a.uuid < b.uuid ? -1 : 1));
+  }
+
+  apply(event: PipelineEvent): void {
+    const { properties } = event;
+    const merges: Record<string, unknown> = {
+      $identify: properties.$anon_distinct_id,
+      $create_alias: properties.alias,
+      $merge_dangerously: properties.alias,
+    };
+    const other = merges[event.event] as string | undefined;
+    const person = this.#personFor(event, other === event.distinctId ? undefined : other);
+    const write = (name: string, value: unknown) => {
+      const before = person.written[name];
+      if (event.historical && before !== undefined && before[1] > event.timeMicros) return;
+      person.written[name] = [value, event.timeMicros];
+    };
+    for (const [name, value] of Object.entries((properties.$set_once ?? {}) as object)) {
+      if (person.written[name]?.[0] === undefined) write(name, value);
+    }
+    for (const [name, value] of Object.entries((properties.$set ?? {}) as object)) write(name, value);
+    for (const name of (properties.$unset ?? []) as string[]) write(name, undefined);
+  }
+
+  #personFor(event: PipelineEvent, other: string | undefined): ModelPerson {
+    const id = event.distinctId;
+    const own = this.of(id);
+    if (other === undefined) return own ?? this.#create(event, [id]);
+    const theirs = this.of(other);
+    const isAlias = event.event === "$create_alias";
+    if (own !== undefined && theirs !== undefined && own !== theirs) {
+      if (theirs.identified && event.event !== "$merge_dangerously") {
+        own.identified = true;
+        return own;
+      }
+      this.#fold(theirs, own, event);
+    }
+    const person = own ?? theirs ?? this.#create(event, [id, other]);
+    if (own === undefined && theirs !== undefined) {
+      person.ids.push(id);
+      if (!person.mainIsAlias) person.main = id;
+    }
+    if (own !== undefined && theirs === undefined) person.ids.push(other);
+    person.identified = true;
+    if (isAlias) {
+      person.main = other;
+      person.mainIsAlias = true;
+    }
+    return person;
+  }
+
+  #create(event: PipelineEvent, ids: string[]): ModelPerson {
+    const person: ModelPerson = {
+      uuid: uuidOf(`${event.projectId}:${event.distinctId}`),
+      ids,
+      main: event.distinctId,
+      mainIsAlias: false,
+      identified: false,
+      created: event.timeMicros,
+      written: { $creator_event_uuid: [event.uuid, event.timeMicros] },
+      cohorts: [],
+      overrides: {},
+    };
+    this.persons.push(person);
+    return person;
+  }
+
+  #fold(from: ModelPerson, into: ModelPerson, { historical, timeMicros }: PipelineEvent): void {
+    into.ids.push(from.main, ...from.ids.filter((id) => id !== from.main));
+    into.created = Math.min(into.created, from.created);
+    into.cohorts = [...new Set([...into.cohorts, ...from.cohorts])];
+    into.overrides = { ...from.overrides, ...into.overrides };
+    for (const [name, theirs] of Object.entries(from.written)) {
+      const ours = into.written[name];
+      if (ours === undefined) {
+        into.written[name] = theirs;
+        continue;
+      }
+      const isOursUsual = ours[0] !== undefined || (theirs[0] === undefined && ours[1] >= theirs[1]);
+      const [usual, another] = isOursUsual ? [ours, theirs] : [theirs, ours];
+      const isLater = another[1] > timeMicros && another[1] > usual[1];
+      into.written[name] = historical && isLater ? another : usual;
+    }
+    this.persons = this.persons.filter((person) => person !== from);
+  }
+}
+
+/** RFC 9562 version 5, by hand. */
+function uuidOf(name: string): string {
+  const namespace = Buffer.from("932979b465c3442484670b66ec27bc22", "hex");
+  const hash = createHash("sha1").update(namespace).update(name).digest().subarray(0, 16);
+  hash[6] = (hash[6]! & 0x0f) | 0x50;
+  hash[8] = (hash[8]! & 0x3f) | 0x80;
+  return hash.toString("hex").replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
+}

@@ -1,0 +1,219 @@
+import { describe, expect, test } from "bun:test";
+import { changesAfter, forgetChanges } from "../../src/people/changes.ts";
+import {
+  addCohortMembers,
+  clearCohort,
+  cohortMembersPage,
+  cohortsOfPerson,
+  countCohortMembers,
+  removeCohortMembers,
+} from "../../src/people/cohort-members.ts";
+import { addHashKeyOverrides, hashKeyOverrides } from "../../src/people/hash-key-overrides.ts";
+import { openPeople } from "../../src/people/open.ts";
+import { laneCursors } from "../../src/people/reader.ts";
+import { DataFromNewerVersion } from "../../src/sqlite/migrate.ts";
+import { alias, event, identify, mergeDangerously, note, secondMicros, set, TestPeople } from "./support.ts";
+
+describe("the cursor", () => {
+  test("starts at 0, moves with each batch of its lane and survives a restart", () => {
+    using people = new TestPeople();
+    expect(laneCursors(people.db)).toEqual({ realtime: 0, historical: 0 });
+    const item = event();
+    people.store.apply({ lane: "realtime", lastSeq: item.seq + 5, items: [item], duplicates: [] });
+    people.store.apply({ lane: "historical", lastSeq: 3, items: [], duplicates: [] });
+    people.reopen();
+    expect([people.store.cursor("realtime"), people.store.cursor("historical")]).toEqual([item.seq + 5, 3]);
+    expect(laneCursors(people.db)).toEqual({ realtime: item.seq + 5, historical: 3 });
+  });
+
+  test("a batch handed over again changes nothing, but says again what is dropped", () => {
+    using people = new TestPeople();
+    const items = [
+      set("a", { n: 1 }),
+      event({ event: "$identify", mode: "propertyless" }),
+      set("a", { n: 2 }),
+    ];
+    const first = people.apply(...items);
+    people.reopen();
+    const before = people.dump();
+    const again = people.apply(...items);
+    expect(again.dropped).toEqual(first.dropped);
+    expect(again.dropped).toEqual(new Set([items[1]!.seq]));
+    expect(people.dump()).toEqual(before);
+    const more = set("a", { n: 3 });
+    expect(people.apply(...items, more).dropped).toEqual(first.dropped);
+    expect(people.properties("a")).toEqual({ n: 3 });
+    expect(people.warnings()).toEqual(["invalid_event_when_process_person_profile_is_false"]);
+  });
+
+  describe("does not move, and nothing else changes, when a statement fails", () => {
+    const first = [set("anon", { n: 1 }), set("user", { n: 2 }), event({ distinctId: "x" }), note()];
+    const later = { receivedMicros: first[0]!.receivedMicros + 90 * secondMicros };
+    const second = [
+      identify("user", "anon", later),
+      event({ distinctId: "new", properties: { $groups: { team: "t" } }, ...later }),
+      event({ event: "$groupidentify", properties: { $group_type: "company", $group_key: "c" }, ...later }),
+      note({ kind: "drop", type: "missing_event_name", ...later }),
+    ];
+    const prepared = () => {
+      const people = new TestPeople();
+      people.apply(...first);
+      addCohortMembers(people.db, 1, 9, { distinctIds: ["anon"] });
+      return people;
+    };
+    const people = ["person", "distinct_id", "cohort_member", "change"];
+    const others = [
+      "group_type",
+      "project_group",
+      "usage_day",
+      "ingestion_warning",
+      "event_rate",
+      "lane_cursor",
+    ];
+    for (const table of [...people, ...others]) {
+      test(table, () => {
+        using people = prepared();
+        const before = people.dump();
+        const failing = ["INSERT", "UPDATE"].map((change) => ({ change, name: `fail_${change}` }));
+        for (const { change, name } of failing) {
+          people.db.$client.run(
+            `CREATE TEMP TRIGGER ${name} BEFORE ${change} ON ${table} BEGIN SELECT RAISE(ABORT, 'no room'); END`,
+          );
+        }
+        expect(() => people.apply(...second)).toThrow("no room");
+        expect(people.dump()).toEqual(before);
+        for (const { name } of failing) people.db.$client.run(`DROP TRIGGER ${name}`);
+        people.apply(...second);
+        using untroubled = prepared();
+        untroubled.apply(...second);
+        expect(people.dump()).toEqual(untroubled.dump());
+      });
+    }
+  });
+});
+
+describe("changes for the event store", () => {
+  const seen = (people: TestPeople, afterId = 0) =>
+    changesAfter(people.db, afterId, 100).map((change) =>
+      change.kind === "distinct_id"
+        ? `${change.distinctId} -> ${change.personUuid.slice(0, 4)}`
+        : change.kind,
+    );
+  const uuid = (people: TestPeople, id: string) => people.person(id)!.uuid.slice(0, 4);
+
+  test("are one row per person or id and batch, and none for what did not change", () => {
+    using people = new TestPeople();
+    people.apply(event(), set("a", { n: 1 }), set("a", { n: 2 }));
+    const a = uuid(people, "a");
+    expect(seen(people)).toEqual([`a -> ${a}`]);
+    people.apply(set("a", { n: 2 }), event());
+    expect(seen(people)).toHaveLength(1);
+    people.apply(set("a", { n: 3 }), set("a", { n: 4 }));
+    expect(seen(people).slice(1)).toEqual(["person"]);
+  });
+
+  test("name every id that moved and the person that went", () => {
+    using people = new TestPeople();
+    people.apply(identify("a", "b"), event({ distinctId: "c" }));
+    const { length } = changesAfter(people.db, 0, 100);
+    people.apply(mergeDangerously("c", "a"));
+    const c = uuid(people, "c");
+    const after = changesAfter(people.db, 0, 100).at(length - 1)!.changeId;
+    expect(seen(people, after).sort()).toEqual([`a -> ${c}`, `b -> ${c}`, "person_deleted"].sort());
+  });
+
+  test("keep their numbers when mirrored ones are forgotten, all of them included", () => {
+    using people = new TestPeople();
+    people.apply(event({ distinctId: "a" }), event({ distinctId: "b" }));
+    const last = changesAfter(people.db, 0, 100).at(-1)!.changeId;
+    forgetChanges(people.db, last);
+    people.reopen();
+    people.apply(event({ distinctId: "c" }));
+    expect(changesAfter(people.db, last, 100).map(({ changeId }) => changeId)).toEqual([last + 1]);
+    expect(changesAfter(people.db, 0, 100)).toHaveLength(1);
+  });
+
+  test("come in portions", () => {
+    using people = new TestPeople();
+    people.apply(...["a", "b", "c"].map((distinctId) => event({ distinctId })));
+    const [first, second] = changesAfter(people.db, 0, 2);
+    expect(changesAfter(people.db, second!.changeId, 2)).toHaveLength(1);
+    expect(first!.changeId).toBeLessThan(second!.changeId);
+  });
+});
+
+describe("static cohorts", () => {
+  test("hold persons by distinct id or uuid, each once; unknown names are passed over", () => {
+    using people = new TestPeople();
+    people.apply(identify("a", "b"), event({ distinctId: "c" }), event({ distinctId: "a", projectId: 2 }));
+    expect(addCohortMembers(people.db, 1, 5, { distinctIds: ["a", "b", "nobody"] })).toBe(1);
+    expect(
+      addCohortMembers(people.db, 1, 5, { uuids: [people.person("c")!.uuid, people.person("a")!.uuid] }),
+    ).toBe(1);
+    expect(addCohortMembers(people.db, 2, 5, { uuids: [people.person("c")!.uuid] })).toBe(0);
+    expect(countCohortMembers(people.db, 5)).toBe(2);
+    const [first] = cohortMembersPage(people.db, 5, { limit: 1 });
+    expect(first!.mainDistinctId).toBe("a");
+    expect(cohortMembersPage(people.db, 5, { afterId: first!.id }).map((p) => p.mainDistinctId)).toEqual([
+      "c",
+    ]);
+    expect(cohortsOfPerson(people.db, people.person("b")!.id)).toEqual(new Set([5]));
+    expect(removeCohortMembers(people.db, 1, 5, { distinctIds: ["b"] })).toBe(1);
+    expect(cohortsOfPerson(people.db, people.person("b")!.id)).toEqual(new Set());
+    clearCohort(people.db, 5);
+    expect(countCohortMembers(people.db, 5)).toBe(0);
+  });
+
+  test("move with a fold", () => {
+    using people = new TestPeople();
+    people.apply(event({ distinctId: "a" }), event({ distinctId: "b" }));
+    addCohortMembers(people.db, 1, 5, { distinctIds: ["a", "b"] });
+    addCohortMembers(people.db, 1, 6, { distinctIds: ["b"] });
+    people.apply(alias("a", "b"));
+    expect(cohortsOfPerson(people.db, people.person("a")!.id)).toEqual(new Set([5, 6]));
+    expect([countCohortMembers(people.db, 5), countCohortMembers(people.db, 6)]).toEqual([1, 1]);
+  });
+});
+
+describe("hash-key overrides", () => {
+  test("are kept once stored; of two persons the first id's wins", () => {
+    using people = new TestPeople();
+    people.apply(event({ distinctId: "user" }), event({ distinctId: "anon" }));
+    const store = (distinctIds: string[], flagKeys: string[], hashKey: string) =>
+      addHashKeyOverrides(people.db, 1, { distinctIds, flagKeys, hashKey });
+    expect(store(["anon", "nobody"], ["f", "g"], "anon")).toBe(2);
+    expect(store(["user", "anon"], ["f"], "later")).toBe(1);
+    expect(hashKeyOverrides(people.db, 1, ["user", "anon"])).toEqual(
+      new Map([
+        ["f", "later"],
+        ["g", "anon"],
+      ]),
+    );
+    expect(hashKeyOverrides(people.db, 1, ["anon", "user"]).get("f")).toBe("anon");
+    expect(hashKeyOverrides(people.db, 2, ["anon"])).toEqual(new Map());
+    people.apply(identify("user", "anon"));
+    expect(hashKeyOverrides(people.db, 1, ["anon"])).toEqual(
+      new Map([
+        ["f", "later"],
+        ["g", "anon"],
+      ]),
+    );
+  });
+});
+
+describe("the file", () => {
+  test("of a newer version is refused", () => {
+    using people = new TestPeople();
+    people.db.$client.run("INSERT INTO schema_migration VALUES (99, 'later', '', '')");
+    expect(() => openPeople(people.path)).toThrow(DataFromNewerVersion);
+  });
+
+  test("opened for reading shows what is written meanwhile and can not be written", () => {
+    using people = new TestPeople();
+    const reader = openPeople(people.path, { readonly: true });
+    people.apply(event());
+    expect(laneCursors(reader).realtime).toBe(people.store.cursor("realtime"));
+    expect(() => forgetChanges(reader, 1)).toThrow("readonly");
+    reader.$client.close();
+  });
+});

@@ -1,0 +1,183 @@
+/** A store of persons in a temporary folder, events in one line, and what the store shows of it. */
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { openPeople, type PeopleDb } from "../../src/people/open.ts";
+import { displayName } from "../../src/people/person.ts";
+import type { PipelineEvent, PipelineItem, PipelineNote } from "../../src/people/pipeline-items.ts";
+import { distinctIdsOf, personByDistinctId, personsPage } from "../../src/people/reader.ts";
+import type { SpikeSettings } from "../../src/people/spikes/detector.ts";
+import { type AppliedPeople, PeopleStore } from "../../src/people/store.ts";
+import { listWarnings } from "../../src/people/warnings.ts";
+
+export const spikeSettings: SpikeSettings = {
+  factor: 10,
+  minimumPerMinute: 1_000,
+  historyMinutes: 60,
+  historyMinutesMin: 2,
+};
+
+/** 2026-01-01T00:00:00Z. */
+export const newYearMicros = Date.UTC(2026, 0, 1) * 1000;
+export const secondMicros = 1_000_000;
+
+export type EventParts = Partial<Omit<PipelineEvent, "kind">>;
+
+let lastSeq = 0;
+
+/** An event of project 1; event time and receipt are a second later with each one made. */
+export function event(parts: EventParts = {}): PipelineEvent {
+  lastSeq += 1;
+  const timeMicros = newYearMicros + lastSeq * secondMicros;
+  return {
+    kind: "event",
+    seq: lastSeq,
+    projectId: 1,
+    uuid: `00000000-0000-4000-8000-${String(lastSeq).padStart(12, "0")}`,
+    event: "seen",
+    distinctId: "a",
+    timeMicros,
+    receivedMicros: timeMicros,
+    historical: false,
+    mode: "full",
+    properties: {},
+    ...parts,
+  };
+}
+
+export const identify = (distinctId: string, anonymousId: string, more: EventParts = {}) =>
+  event({
+    ...more,
+    event: "$identify",
+    distinctId,
+    properties: { $anon_distinct_id: anonymousId, ...more.properties },
+  });
+
+export const alias = (distinctId: string, aliasId: unknown, more: EventParts = {}) =>
+  event({ ...more, event: "$create_alias", distinctId, properties: { alias: aliasId, ...more.properties } });
+
+export const mergeDangerously = (distinctId: string, otherId: string, more: EventParts = {}) =>
+  event({
+    ...more,
+    event: "$merge_dangerously",
+    distinctId,
+    properties: { alias: otherId, ...more.properties },
+  });
+
+export const set = (distinctId: string, $set: Record<string, unknown>, more: EventParts = {}) =>
+  event({ ...more, event: "$set", distinctId, properties: { $set, ...more.properties } });
+
+export function note(parts: Partial<PipelineNote> = {}): PipelineNote {
+  lastSeq += 1;
+  const receivedMicros = newYearMicros + lastSeq * secondMicros;
+  return {
+    kind: "warning",
+    seq: lastSeq,
+    projectId: 1,
+    type: "ignored_invalid_timestamp",
+    receivedMicros,
+    historical: false,
+    details: {},
+    ...parts,
+  };
+}
+
+/** What is seen of a person, without the property that names the event that made it. */
+export interface SeenPerson {
+  ids: string[];
+  properties: Record<string, unknown>;
+  identified: boolean;
+}
+
+export class TestPeople implements Disposable {
+  db: PeopleDb;
+  store: PeopleStore;
+  readonly #folder = mkdtempSync(join(tmpdir(), "flagkeep-people-"));
+
+  constructor(readonly settings: SpikeSettings = spikeSettings) {
+    this.db = this.#open();
+    this.store = new PeopleStore(this.db, settings);
+  }
+
+  get path(): string {
+    return join(this.#folder, "people.sqlite");
+  }
+
+  /** Closes the file and opens it again, as after a crash between two batches. */
+  reopen(): void {
+    this.db.$client.close();
+    this.db = this.#open();
+    this.store = new PeopleStore(this.db, this.settings);
+  }
+
+  /** Applies items as one batch; historical ones go through the historical lane. */
+  apply(...items: PipelineItem[]): AppliedPeople {
+    const lane = items[0]?.historical === true ? "historical" : "realtime";
+    return this.store.apply({ lane, lastSeq: items.at(-1)!.seq, items, duplicates: [] });
+  }
+
+  /** Applies each item as a batch of its own, with a restart between them. */
+  applyOneByOne(...items: PipelineItem[]): void {
+    for (const item of items) {
+      this.apply(item);
+      this.reopen();
+    }
+  }
+
+  person(distinctId: string, projectId = 1) {
+    return personByDistinctId(this.db, projectId, distinctId);
+  }
+
+  properties(distinctId: string): Record<string, unknown> | undefined {
+    const properties = this.person(distinctId)?.properties;
+    if (properties === undefined) return undefined;
+    const { $creator_event_uuid: _, ...rest } = properties;
+    return rest;
+  }
+
+  /** All persons of project 1, by the time of their making. */
+  persons(projectId = 1): SeenPerson[] {
+    const persons = personsPage(this.db, projectId);
+    const ids = distinctIdsOf(this.db, persons);
+    return persons.map(({ id, isIdentified, properties: { $creator_event_uuid: _, ...properties } }) => ({
+      ids: ids.get(id)!,
+      properties,
+      identified: isIdentified,
+    }));
+  }
+
+  name(distinctId: string): string {
+    return displayName(this.person(distinctId)!);
+  }
+
+  warnings(): string[] {
+    return listWarnings(this.db, 1)
+      .map(({ type }) => type)
+      .sort();
+  }
+
+  /** Every row of every table but the list of migrations, for comparing. */
+  dump(): Record<string, unknown[]> {
+    const tables = this.db.$client
+      .query<{ name: string }, []>(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name <> 'schema_migration'",
+      )
+      .all();
+    return Object.fromEntries(
+      tables.map(({ name }) => [name, this.db.$client.query(`SELECT * FROM ${name}`).all()]),
+    );
+  }
+
+  [Symbol.dispose](): void {
+    this.db.$client.close();
+    rmSync(this.#folder, { recursive: true });
+  }
+
+  #open(): PeopleDb {
+    const db = openPeople(this.path);
+    // Nothing here pulls the plug, and a sync per batch would be most of the time of the tests.
+    db.$client.run("PRAGMA synchronous = OFF");
+    return db;
+  }
+}
