@@ -1,0 +1,51 @@
+/** The queries of operators: SQL over views, exports, and which uuids are stored. For the engine and for commands. */
+
+import type { DuckDBConnection } from "@duckdb/node-api";
+import type { PersonMirror } from "../events/person-mirror.ts";
+import { quoted } from "../events/sql-text.ts";
+import { exportFile } from "../export/export-file.ts";
+import { runQuery } from "../query/run-query.ts";
+import type { ViewSources } from "../query/views.ts";
+import type { Queries } from "./query-types.ts";
+
+export interface AnalysisServices extends ViewSources {
+  mirror: PersonMirror;
+  /** Runs with a connection of its own, stopped at the time limit. */
+  run: <Result>(query: (connection: DuckDBConnection) => Promise<Result>) => Promise<Result>;
+  /** The same without a time limit. */
+  runLong: <Result>(query: (connection: DuckDBConnection) => Promise<Result>) => Promise<Result>;
+}
+
+export type AnalysisName = "query" | "exportFile" | "countKnown";
+
+export type Analysis = {
+  [Name in AnalysisName]: (request: Queries[Name]["request"]) => Promise<Queries[Name]["answer"]>;
+};
+
+export function analysisHandlers(services: AnalysisServices): Analysis {
+  const { mirror, run, runLong } = services;
+  return {
+    query: async (request) => {
+      await mirror.follow();
+      return await run((connection) => runQuery(connection, services, request));
+    },
+    exportFile: async (request) => {
+      await mirror.follow();
+      return await runLong((connection) => exportFile(connection, services, request));
+    },
+    countKnown: ({ projectId, uuids }) => run((connection) => countKnown(connection, projectId, uuids)),
+  };
+}
+
+async function countKnown(
+  connection: DuckDBConnection,
+  projectId: number,
+  uuids: readonly string[],
+): Promise<number> {
+  const asked = `[${uuids.map(quoted).join(", ")}]::UUID[]`;
+  const rows = await connection.runAndReadAll(
+    `SELECT count(DISTINCT uuid) FROM events
+     WHERE project_id = ${projectId} AND uuid IN (SELECT unnest(${asked}))`,
+  );
+  return Number(rows.getRows()[0]![0]);
+}

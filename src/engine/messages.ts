@@ -1,0 +1,56 @@
+/**
+ * What the front and the engine say to each other.
+ *
+ * Commands go to the engine's standard input and reports come from its standard output, one JSON object a line.
+ * Queries go over the engine's socket as HTTP (`queries.ts`). When the front dies its end of the pipes closes, and the
+ * engine goes too.
+ */
+
+import type { Lane, SealedSegment } from "../journal/segment.ts";
+import type { SpikeSignal } from "../people/spikes/detector.ts";
+import type { ProjectUsage } from "../pipeline/flag-usage.ts";
+import type { AppliedBatch } from "../pipeline/pipeline.ts";
+
+/** The name of the engine's socket in the data directory. */
+export const engineSocketName = "engine.sock";
+
+export interface EngineStart {
+  dataDir: string;
+  memoryLimitBytes: number;
+  threads: number;
+  queryTimeoutMs: number;
+  spikes: { factor: number; minimumPerMinute: number };
+}
+
+export type Command =
+  | { type: "start"; start: EngineStart }
+  | { type: "segments"; segments: SealedSegment[] }
+  | { type: "stop"; timeoutMs: number };
+
+export type LogLevel = "debug" | "info" | "warn" | "error";
+
+export type Report =
+  /** The stores must not be opened by this version; starting the engine again is no use. */
+  | { type: "refused"; message: string; hint: string }
+  | { type: "ready"; cursors: Record<Lane, number> }
+  | { type: "applied"; applied: AppliedBatch }
+  | { type: "released"; lane: Lane; lastSeq: number }
+  | { type: "flag_usage"; usage: ProjectUsage[] }
+  | { type: "spikes"; spikes: SpikeSignal[] }
+  | { type: "log"; level: LogLevel; msg: string; fields: Record<string, unknown> };
+
+/** Calls back with every whole line of a stream, parsed. */
+export async function readMessages<Message>(
+  stream: ReadableStream<Uint8Array>,
+  onMessage: (message: Message) => void,
+): Promise<void> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const chunk of stream) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+    rest = lines.pop()!;
+    for (const line of lines) {
+      if (line.startsWith("{")) onMessage(JSON.parse(line) as Message);
+    }
+  }
+}

@@ -1,0 +1,186 @@
+/** The front's side of the engine: starts it, feeds it sealed segments, starts it again when it dies. */
+
+import { unlinkSync } from "node:fs";
+import { join } from "node:path";
+import type { Subprocess } from "bun";
+import { AppError } from "../errors.ts";
+import type { Lane, SealedSegment } from "../journal/segment.ts";
+import type { Log } from "../log.ts";
+import { type Command, type EngineStart, engineSocketName, type Report, readMessages } from "./messages.ts";
+
+export interface SupervisorHooks {
+  /** The engine must not open the stores; it is not started again. */
+  onRefused?: (reason: EngineRefused) => void;
+  onReport?: (report: Report) => void;
+}
+
+/** The engine can not work on these data. */
+export class EngineRefused extends AppError {
+  readonly code = "engine_refused";
+  constructor(
+    message: string,
+    override readonly hint: string,
+  ) {
+    super(message);
+  }
+}
+
+type Child = Subprocess<"pipe", "pipe", "inherit">;
+
+const firstBackOffMs = 100;
+const backOffMsMax = 5_000;
+/** An engine that lived this long gets its restarts without delay again. */
+const healthyAfterMs = 10_000;
+
+export class EngineSupervisor {
+  private child: Child | undefined;
+  private isReady = false;
+  private stopping = false;
+  private backOffMs = firstBackOffMs;
+  private restarts = 0;
+  private exited: Promise<void> = Promise.resolve();
+  private whenReady = Promise.withResolvers<void>();
+  private restartTimer: ReturnType<typeof setTimeout> | undefined;
+  /** Sealed segments that the journal may not forget yet, oldest first. */
+  private pending: SealedSegment[] = [];
+  /** Per lane, the last sequence number that the engine has loaded. */
+  private loaded: Record<Lane, number> = { realtime: 0, historical: 0 };
+
+  /**
+   * @param command how to start this executable in the engine's role.
+   */
+  constructor(
+    private readonly command: readonly string[],
+    private readonly start: EngineStart,
+    private readonly log: Log,
+    private readonly hooks: SupervisorHooks = {},
+  ) {}
+
+  /** Starts the engine; it becomes ready by itself. */
+  run(): void {
+    if (this.stopping) return;
+    this.restartTimer = undefined;
+    const startedAt = performance.now();
+    removeIfThere(join(this.start.dataDir, engineSocketName));
+    const child = Bun.spawn([...this.command], {
+      cwd: this.start.dataDir,
+      stdin: "pipe",
+      stdout: "pipe",
+      stderr: "inherit",
+      env: process.env,
+    });
+    this.child = child;
+    this.send({ type: "start", start: this.start });
+    this.exited = this.follow(child, startedAt);
+  }
+
+  /** Whether queries can be answered now. */
+  get ready(): boolean {
+    return this.isReady;
+  }
+
+  get pid(): number | undefined {
+    return this.child?.pid;
+  }
+
+  get restartCount(): number {
+    return this.restarts;
+  }
+
+  /** Sealed entries that wait to be loaded, per lane. */
+  lag(): { entries: Record<Lane, number>; bytes: Record<Lane, number> } {
+    const lag = { entries: { realtime: 0, historical: 0 }, bytes: { realtime: 0, historical: 0 } };
+    for (const { lane, first, last, bytes } of this.pending) {
+      if (last <= this.loaded[lane]) continue;
+      lag.entries[lane] += last - first + 1;
+      lag.bytes[lane] += bytes;
+    }
+    return lag;
+  }
+
+  /** Hands sealed segments to the engine, now or when it is back. */
+  offer(segments: readonly SealedSegment[]): void {
+    this.pending.push(...segments);
+    if (this.isReady) this.send({ type: "segments", segments: [...segments] });
+  }
+
+  /** Lets the engine apply what it has, for a while, and ends it. */
+  async stop(timeoutMs: number): Promise<void> {
+    this.stopping = true;
+    clearTimeout(this.restartTimer);
+    const child = this.child;
+    if (child === undefined) return;
+    // An engine that is just starting gets its segments first.
+    await Promise.race([this.whenReady.promise, this.exited, Bun.sleep(timeoutMs)]);
+    this.send({ type: "stop", timeoutMs });
+    // The time for the last batch and the checkpoint is added to what loading may take.
+    const killer = setTimeout(() => child.kill("SIGKILL"), timeoutMs + 1_500);
+    await this.exited;
+    clearTimeout(killer);
+  }
+
+  /** Ends the engine at once. */
+  kill(): void {
+    this.stopping = true;
+    this.child?.kill("SIGKILL");
+  }
+
+  private send(command: Command): void {
+    const child = this.child;
+    if (child === undefined) return;
+    try {
+      child.stdin.write(`${JSON.stringify(command)}\n`);
+      child.stdin.flush();
+    } catch (error) {
+      // The engine is going down; what it missed is sent again to the next one.
+      this.log.debug({ error: String(error) }, "the engine did not take a command");
+    }
+  }
+
+  private async follow(child: Child, startedAt: number): Promise<void> {
+    await readMessages<Report>(child.stdout, (report) => this.onReport(report)).catch((error) => {
+      this.log.error({ error: String(error) }, "the engine's reports can not be read");
+      child.kill("SIGKILL");
+    });
+    const code = await child.exited;
+    this.isReady = false;
+    this.whenReady = Promise.withResolvers<void>();
+    this.child = undefined;
+    if (this.stopping) return;
+    if (performance.now() - startedAt > healthyAfterMs) this.backOffMs = firstBackOffMs;
+    this.log.warn(
+      { code, signal: child.signalCode, restartInMs: this.backOffMs },
+      "the engine ended; it is started again",
+    );
+    this.restarts += 1;
+    this.restartTimer = setTimeout(() => this.run(), this.backOffMs);
+    this.backOffMs = Math.min(this.backOffMs * 2, backOffMsMax);
+  }
+
+  private onReport(report: Report): void {
+    if (report.type === "ready") {
+      this.isReady = true;
+      this.loaded = report.cursors;
+      if (this.pending.length > 0) this.send({ type: "segments", segments: this.pending });
+      this.whenReady.resolve();
+    } else if (report.type === "refused") {
+      this.stopping = true;
+      this.hooks.onRefused?.(new EngineRefused(report.message, report.hint));
+    } else if (report.type === "released") {
+      this.pending = this.pending.filter(({ lane, last }) => lane !== report.lane || last > report.lastSeq);
+    } else if (report.type === "applied") {
+      this.loaded[report.applied.lane] = report.applied.lastSeq;
+    } else if (report.type === "log") {
+      this.log[report.level](report.fields, report.msg);
+    }
+    this.hooks.onReport?.(report);
+  }
+}
+
+function removeIfThere(path: string): void {
+  try {
+    unlinkSync(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+  }
+}

@@ -1,0 +1,118 @@
+/** Opens DuckDB, the columnar event store, and gives out connections. */
+
+import { mkdirSync } from "node:fs";
+import type { DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
+import { DataFromNewerVersion, type Migration } from "../sqlite/migrate.ts";
+import initial from "./migrations/001-events.sql" with { type: "text" };
+import persons from "./migrations/002-persons.sql" with { type: "text" };
+
+export interface EventDatabaseSettings {
+  memoryLimitBytes: number;
+  threads: number;
+  /** Where DuckDB may spill to. */
+  temporaryFolder: string;
+}
+
+export interface EventDatabase {
+  readonly instance: DuckDBInstance;
+  /** A connection of one's own: a second statement on a busy connection interrupts the first. */
+  connect(): Promise<DuckDBConnection>;
+  close(): void;
+}
+
+const migrations: readonly Migration[] = [
+  { version: 1, name: "events", sql: initial },
+  { version: 2, name: "persons", sql: persons },
+];
+
+/** The newest schema this version knows. */
+export const eventsSchemaVersion = migrations.length;
+
+/**
+ * Opens (or creates) the event store and brings its schema up to date.
+ *
+ * @throws {DataFromNewerVersion} the file was written by a newer Flagkeep; nothing was changed.
+ */
+export async function openEventDatabase(
+  path: string,
+  settings: EventDatabaseSettings,
+): Promise<EventDatabase> {
+  mkdirSync(settings.temporaryFolder, { recursive: true, mode: 0o700 });
+  // Loaded late: the native library is put in place only in the process that needs it.
+  const { DuckDBInstance } = await import("@duckdb/node-api");
+  const instance = await DuckDBInstance.create(path, {
+    memory_limit: `${Math.floor(settings.memoryLimitBytes / 1024)}KiB`,
+    threads: String(settings.threads),
+    temp_directory: settings.temporaryFolder,
+    // Compressed JSON columns need a newer file format than the default.
+    storage_compatibility_version: "latest",
+    autoinstall_known_extensions: "false",
+    autoload_known_extensions: "false",
+    // Checkpoints are made by the pipeline, which knows when the journal may forget.
+    wal_autocheckpoint: "1GB",
+    preserve_insertion_order: "false",
+  });
+  const connection = await instance.connect();
+  try {
+    await migrateEvents(connection);
+  } finally {
+    connection.closeSync();
+  }
+  return { instance, connect: () => instance.connect(), close: () => instance.closeSync() };
+}
+
+/**
+ * Opens the event store of a stopped appliance without changing it and reads its schema version; 0 when it is empty.
+ *
+ * @throws the file can not be opened, is damaged or in use.
+ */
+export async function readEventsVersion(path: string): Promise<number> {
+  const { DuckDBInstance } = await import("@duckdb/node-api");
+  const instance = await DuckDBInstance.create(path, { access_mode: "READ_ONLY", threads: "1" });
+  const connection = await instance.connect();
+  try {
+    // A crash during the very first start leaves a file without tables.
+    const tables = await connection.runAndReadAll(
+      "SELECT count(*) FROM duckdb_tables() WHERE table_name IN ('schema_migration', 'events')",
+    );
+    if (Number(tables.getRows()[0]![0]) < 2) return 0;
+    // Reads something of a table, so that a file that only opens does not pass.
+    await connection.run("SELECT count(*) FROM events");
+    const rows = await connection.runAndReadAll("SELECT coalesce(max(version), 0) FROM schema_migration");
+    return Number(rows.getRows()[0]![0]);
+  } finally {
+    connection.closeSync();
+    instance.closeSync();
+  }
+}
+
+async function migrateEvents(connection: DuckDBConnection): Promise<void> {
+  await connection.run(
+    "CREATE TABLE IF NOT EXISTS schema_migration (version INTEGER NOT NULL, name VARCHAR NOT NULL)",
+  );
+  const rows = await connection.runAndReadAll("SELECT coalesce(max(version), 0) FROM schema_migration");
+  const newest = Number(rows.getRows()[0]![0]);
+  if (newest > migrations.length) throw new DataFromNewerVersion("event store", newest, migrations.length);
+  for (const { version, name, sql } of migrations.slice(newest)) {
+    await inTransaction(connection, async () => {
+      await connection.run(sql);
+      await connection.run("INSERT INTO schema_migration VALUES ($1, $2)", [version, name]);
+    });
+  }
+}
+
+/** Runs statements in one transaction; an exception rolls it back. */
+export async function inTransaction<Result>(
+  connection: DuckDBConnection,
+  run: () => Promise<Result>,
+): Promise<Result> {
+  await connection.run("BEGIN TRANSACTION");
+  try {
+    const result = await run();
+    await connection.run("COMMIT");
+    return result;
+  } catch (error) {
+    await connection.run("ROLLBACK").catch(() => undefined);
+    throw error;
+  }
+}

@@ -1,0 +1,112 @@
+/**
+ * Property filters as SQL over a JSON column.
+ *
+ * `exactly` translates only what SQL answers as the evaluation of flags does; the caller tests the rest in memory.
+ * `closely` is for insights, where a filter that can not be expressed is an error of the query.
+ */
+
+import { compilePattern } from "../flags/evaluation/regex.ts";
+import type { JsonObject } from "../flags/json.ts";
+import { quoted } from "./sql-text.ts";
+
+/** `properties -> '/name'`, a JSON value or null. */
+export function jsonAt(column: string, name: string): string {
+  return `json_extract(${column}, ${quoted(pointer(name))})`;
+}
+
+/** Text of a property: strings without quotes, everything else as JSON; null when absent or null. */
+export function textAt(column: string, name: string): string {
+  return `json_extract_string(${column}, ${quoted(pointer(name))})`;
+}
+
+function pointer(name: string): string {
+  return `/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+}
+
+/** A condition with the same answer as evaluation, or undefined when there is none in SQL. */
+export function exactly(column: string, filter: JsonObject): string | undefined {
+  const { key, value } = filter;
+  const operator = filter.operator ?? "exact";
+  if (typeof key !== "string" || filter.negation === true) return undefined;
+  if (operator === "is_set") return `${jsonAt(column, key)} IS NOT NULL`;
+  if (operator === "is_not_set") return `${jsonAt(column, key)} IS NULL`;
+  if (operator === "regex" || operator === "not_regex") return regexSearch(column, key, operator, value);
+  // Elsewhere a list is compared by its own text.
+  if (Array.isArray(value) && !takesLists.has(String(operator))) return undefined;
+  const texts = (Array.isArray(value) ? value : [value]).map(plainText);
+  if (texts.length === 0 || texts.includes(undefined)) return undefined;
+  return comparison(column, key, String(operator), texts as string[]);
+}
+
+/** DuckDB searches with the same kind of engine; only patterns that both read alike are given to it. */
+function regexSearch(column: string, key: string, operator: string, pattern: unknown): string | undefined {
+  if (typeof pattern !== "string" || !plainPattern.test(pattern) || !isUsable(pattern)) return undefined;
+  const found = `coalesce(regexp_matches(${textAt(column, key)}, ${quoted(pattern)}), false)`;
+  return operator === "regex" ? found : `NOT ${found}`;
+}
+
+/** ASCII without classes, groups with names or flags, or escapes of letters: these have dialects. */
+const plainPattern = /^(?!.*\(\?)(?:[\x20-\x5b\x5d-\x7e]|\\[^A-Za-z0-9])*$/;
+
+/** A property that is null has the text `null`, which SQL does not see. */
+function isUsable(pattern: string): boolean {
+  const compiled = compilePattern(pattern);
+  return "search" in compiled && compiled.search("null") === false;
+}
+
+const takesLists = new Set(["exact", "is_not", "icontains_multi", "not_icontains_multi"]);
+
+/** Text whose comparison needs none of the finer rules: numbers, booleans, null and letters beyond ASCII have them. */
+function plainText(value: unknown): string | undefined {
+  if (typeof value !== "string" || value === "" || !/^[\x20-\x7e]+$/.test(value)) return undefined;
+  if (/^(true|false)$/i.test(value) || "null".includes(value.toLowerCase())) return undefined;
+  return /^[\s\d.eE+-]+$/.test(value) ? undefined : value.toLowerCase();
+}
+
+function comparison(column: string, key: string, operator: string, texts: string[]): string | undefined {
+  const text = `lower(${textAt(column, key)})`;
+  const isAnyOf = `coalesce(${text} IN (${texts.map(quoted).join(", ")}), false)`;
+  const contains = `coalesce(${texts.map((part) => `contains(${text}, ${quoted(part)})`).join(" OR ")}, false)`;
+  switch (operator) {
+    case "exact":
+      return isAnyOf;
+    case "is_not":
+      return `NOT ${isAnyOf}`;
+    case "icontains":
+      return texts.length === 1 ? contains : undefined;
+    case "not_icontains":
+      return texts.length === 1 ? `NOT ${contains}` : undefined;
+    case "icontains_multi":
+      return contains;
+    case "not_icontains_multi":
+      return `NOT ${contains}`;
+    default:
+      return undefined;
+  }
+}
+
+const numeric: Record<string, string> = { gt: ">", gte: ">=", min: ">=", lt: "<", lte: "<=", max: "<=" };
+
+/** A condition that is right for usual values, or undefined for an operator that insights do not know. */
+export function closely(column: string, filter: JsonObject): string | undefined {
+  const key = filter.key;
+  if (typeof key !== "string") return undefined;
+  const exact = exactly(column, filter);
+  if (exact !== undefined) return exact;
+  const operator = String(filter.operator ?? "exact");
+  const values = Array.isArray(filter.value) ? filter.value : [filter.value];
+  const texts = values.map((value) =>
+    (typeof value === "string" ? value : JSON.stringify(value ?? null)).toLowerCase(),
+  );
+  const sign = numeric[operator];
+  if (sign !== undefined) {
+    const wanted = Number(texts[0]);
+    if (Number.isNaN(wanted)) return undefined;
+    return `coalesce(try_cast(${textAt(column, key)} AS DOUBLE) ${sign} ${wanted}, false)`;
+  }
+  if (operator === "regex" || operator === "not_regex") {
+    const found = `coalesce(regexp_matches(${textAt(column, key)}, ${quoted(String(values[0]))}), false)`;
+    return operator === "regex" ? found : `NOT ${found}`;
+  }
+  return comparison(column, key, operator, texts);
+}

@@ -1,0 +1,237 @@
+/**
+ * Trends: how many events, or how many users, per day or hour.
+ *
+ * Series, math, property filters, breakdown by a property, interval and date range; days begin in the project's time
+ * zone. Source of the queries: contract, management-api 5.12.
+ */
+
+import type { DuckDBConnection } from "@duckdb/node-api";
+import { AppError } from "../errors.ts";
+import { wallTimeAt } from "../flags/evaluation/time-zone.ts";
+import { isJsonObject, type Json, type JsonObject } from "../flags/json.ts";
+import { closely, textAt } from "./property-sql.ts";
+import { quoted } from "./sql-text.ts";
+import { bucketsOf, type Interval, intervals, type Range, rangeOf } from "./trend-range.ts";
+
+/** The query asks for something that trends do not know. */
+export class UnknownTrend extends AppError {
+  readonly code = "invalid_query";
+}
+
+export interface TrendsRequest {
+  projectId: number;
+  /** `TrendsQuery`, or a node that wraps one as its `source`. */
+  query: JsonObject;
+  /** IANA name. */
+  timezone: string;
+  /** Milliseconds since 1970. */
+  now: number;
+}
+
+const breakdownValuesMax = 25;
+const seriesMax = 26;
+/** How a breakdown shows events that lack the property, and the values behind the first 25. */
+const noValue = "$$_posthog_breakdown_null_$$";
+const otherValues = "$$_posthog_breakdown_other_$$";
+
+/**
+ * Computes a trends query.
+ *
+ * @returns one object per series, or per series and breakdown value, the largest first.
+ * @throws {UnknownTrend} with a sentence about what is not known.
+ */
+export async function computeTrends(
+  connection: DuckDBConnection,
+  request: TrendsRequest,
+): Promise<JsonObject[]> {
+  const query = trendsQueryIn(request.query);
+  const interval = intervals.find((name) => name === (query.interval ?? "day"));
+  if (interval === undefined)
+    throw new UnknownTrend(`The interval ${JSON.stringify(query.interval)} is not known.`);
+  const dateRange = isJsonObject(query.dateRange) ? query.dateRange : {};
+  const earliest = dateRange.date_from === "all" ? await earliestEvent(connection, request) : undefined;
+  const range = rangeOf(dateRange, interval, { ...request, earliest });
+  if (range === undefined) throw new UnknownTrend("The date range can not be read.");
+  const series = objectsIn(query.series);
+  if (series.length === 0 || series.length > seriesMax)
+    throw new UnknownTrend("A trend needs 1 to 26 series.");
+  const results: JsonObject[] = [];
+  for (const [order, one] of series.entries()) {
+    results.push(...(await computeSeries(connection, { request, query, one, order, interval, range })));
+  }
+  return results;
+}
+
+/** Wall time of a project's first event, or now when there is none. */
+async function earliestEvent(
+  connection: DuckDBConnection,
+  { projectId, timezone, now }: TrendsRequest,
+): Promise<number> {
+  const rows = await connection.runAndReadAll(
+    "SELECT epoch_ms(min(timestamp)) FROM events WHERE project_id = $1",
+    [projectId],
+  );
+  return wallTimeAt(Number(rows.getRows()[0]![0] ?? now), timezone);
+}
+
+function trendsQueryIn(node: JsonObject): JsonObject {
+  if (node.kind === "TrendsQuery") return node;
+  if (isJsonObject(node.source)) return trendsQueryIn(node.source);
+  throw new UnknownTrend(`Queries of kind ${JSON.stringify(node.kind ?? null)} can not be computed.`);
+}
+
+interface Series {
+  request: TrendsRequest;
+  query: JsonObject;
+  one: JsonObject;
+  order: number;
+  interval: Interval;
+  range: Range;
+}
+
+async function computeSeries(connection: DuckDBConnection, series: Series): Promise<JsonObject[]> {
+  const { request, query, one, interval, range } = series;
+  const breakdown = breakdownOf(query);
+  const aggregate = aggregateOf(one);
+  const timezone = quoted(request.timezone);
+  const event = typeof one.event === "string" && one.event !== "" ? one.event : null;
+  const conditions = [
+    `e.project_id = ${request.projectId}`,
+    // Wider than the range by a day on both sides, so that row groups are skipped before local times are worked out.
+    `e.timestamp >= make_timestamp(${(range.fromMs - 86_400_000) * 1_000})`,
+    `e.timestamp < make_timestamp(${(range.toMs + 86_400_000) * 1_000})`,
+    `local_time >= TIMESTAMP ${quoted(range.from)}`,
+    `local_time < TIMESTAMP ${quoted(range.to)}`,
+    ...(event === null ? [] : [`e.event = ${quoted(event)}`]),
+    ...[...filtersIn(one.properties), ...filtersIn(query.properties)].map(filterSql),
+  ];
+  const grouping = breakdown === undefined ? "NULL" : breakdown;
+  const rows = await connection.runAndReadAll(
+    `WITH found AS (
+       SELECT date_trunc('${interval}', timezone(${timezone}, timezone('UTC', e.timestamp))) AS bucket,
+         timezone(${timezone}, timezone('UTC', e.timestamp)) AS local_time,
+         ${grouping} AS value, coalesce(o.person_uuid::VARCHAR, e.distinct_id) AS who, ${aggregate.input} AS measured
+       FROM events e
+       LEFT JOIN person_distinct_id o ON o.project_id = e.project_id AND o.distinct_id = e.distinct_id
+       LEFT JOIN person p ON p.project_id = o.project_id AND p.uuid = o.person_uuid
+       WHERE ${conditions.join(" AND ")}
+     ), ranked AS (
+       SELECT value, row_number() OVER (ORDER BY count(*) DESC, value) AS place FROM found GROUP BY value
+     )
+     SELECT CASE WHEN place <= ${breakdownValuesMax} THEN f.value ELSE ${quoted(otherValues)} END AS shown,
+       strftime(bucket, '%Y-%m-%d %H:%M:%S'), ${aggregate.output}
+     FROM found f JOIN ranked r ON f.value IS NOT DISTINCT FROM r.value
+     GROUP BY ALL ORDER BY ALL`,
+  );
+  return resultsOf(
+    series,
+    breakdown !== undefined,
+    rows.getRows() as [string | null, string, number | bigint][],
+  );
+}
+
+function resultsOf(
+  series: Series,
+  hasBreakdown: boolean,
+  rows: [string | null, string, number | bigint][],
+): JsonObject[] {
+  const { one, order, interval, range } = series;
+  const buckets = bucketsOf(range, interval);
+  const byValue = new Map<string | null, Map<string, number>>();
+  if (!hasBreakdown) byValue.set(null, new Map());
+  for (const [value, bucket, amount] of rows) {
+    const amounts = byValue.get(value) ?? new Map<string, number>();
+    byValue.set(value, amounts.set(bucket, Number(amount)));
+  }
+  const name = typeof one.event === "string" && one.event !== "" ? one.event : "All events";
+  const action = {
+    id: one.event ?? null,
+    type: "events",
+    order,
+    name,
+    custom_name: one.custom_name ?? null,
+    math: one.math ?? "total",
+  };
+  const results = [...byValue].map(([value, amounts]) => {
+    const data = buckets.map(({ bucket }) => amounts.get(bucket) ?? 0);
+    const count = data.reduce((sum, amount) => sum + amount, 0);
+    const label = typeof one.custom_name === "string" ? one.custom_name : name;
+    const result: JsonObject = {
+      action,
+      label: hasBreakdown ? (value ?? "None") : label,
+      count,
+      data,
+      labels: buckets.map((bucket) => bucket.label),
+      days: buckets.map((bucket) => bucket.day),
+    };
+    if (hasBreakdown) result.breakdown_value = value ?? noValue;
+    return result;
+  });
+  return results.sort((a, b) => (b.count as number) - (a.count as number));
+}
+
+/** What is added up: SQL for one event, and for a bucket of them. */
+function aggregateOf(one: JsonObject): { input: string; output: string } {
+  const math = String(one.math ?? "total");
+  if (math === "total") return { input: "NULL", output: "count(*)" };
+  if (math === "dau") return { input: "NULL", output: "count(DISTINCT who)" };
+  if (math === "unique_session")
+    return { input: textAt("e.properties", "$session_id"), output: "count(DISTINCT measured)" };
+  const property = one.math_property;
+  const summary = summaries[math];
+  if (summary === undefined || typeof property !== "string") {
+    throw new UnknownTrend(`The math ${JSON.stringify(math)} can not be computed.`);
+  }
+  return {
+    input: `try_cast(${textAt("e.properties", property)} AS DOUBLE)`,
+    output: `coalesce(${summary}, 0)`,
+  };
+}
+
+const summaries: Record<string, string> = {
+  sum: "sum(measured)",
+  avg: "avg(measured)",
+  min: "min(measured)",
+  max: "max(measured)",
+  median: "median(measured)",
+  p90: "quantile_cont(measured, 0.9)",
+  p95: "quantile_cont(measured, 0.95)",
+  p99: "quantile_cont(measured, 0.99)",
+};
+
+/** SQL for the value that events are told apart by. */
+function breakdownOf(query: JsonObject): string | undefined {
+  const filter = isJsonObject(query.breakdownFilter) ? query.breakdownFilter : {};
+  const [first] = objectsIn(filter.breakdowns);
+  const property = first?.property ?? filter.breakdown;
+  const type = first?.type ?? filter.breakdown_type ?? "event";
+  if (property === undefined || property === null) return undefined;
+  if (typeof property !== "string") throw new UnknownTrend("A breakdown is by one property.");
+  return textAt(columnOf(type), property);
+}
+
+function filterSql(filter: JsonObject): string {
+  const column = columnOf(filter.type ?? "event");
+  const sql = closely(column, filter);
+  if (sql === undefined)
+    throw new UnknownTrend(`The operator ${JSON.stringify(filter.operator ?? null)} can not be computed.`);
+  return `(${sql})`;
+}
+
+function columnOf(type: Json): string {
+  if (type === "event") return "e.properties";
+  if (type === "person") return "p.properties";
+  throw new UnknownTrend(`Properties of type ${JSON.stringify(type)} can not be used here.`);
+}
+
+/** Filters are a list, or groups of lists joined by AND. */
+function filtersIn(properties: Json | undefined): JsonObject[] {
+  if (Array.isArray(properties)) return objectsIn(properties);
+  if (!isJsonObject(properties)) return [];
+  if (properties.type === "OR") throw new UnknownTrend("Filters can be joined by AND only.");
+  return objectsIn(properties.values).flatMap((value) => ("values" in value ? filtersIn(value) : [value]));
+}
+
+function objectsIn(list: Json | undefined): JsonObject[] {
+  return Array.isArray(list) ? list.filter(isJsonObject) : [];
+}

@@ -1,0 +1,258 @@
+/** Counting in the event store gives the same numbers as testing every person by itself. */
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { countGroups, countPersons, fillCohortByFlag, findPersons } from "../../src/engine/person-queries.ts";
+import type { ConditionRequest } from "../../src/engine/query-types.ts";
+import type { CohortDefinition } from "../../src/flags/definition/types.ts";
+import { matchesProperties } from "../../src/flags/evaluation/person-filter.ts";
+import type { Json, JsonObject } from "../../src/flags/json.ts";
+import { addCohortMembers, countCohortMembers } from "../../src/people/cohort-members.ts";
+import { TestStores } from "../support/event-store.ts";
+
+const now = Date.UTC(2026, 10, 21);
+const values: Json[] = [
+  "free",
+  "FREE",
+  "paid plan",
+  "acme@example.com",
+  "Ünïcode",
+  "",
+  "true",
+  "false",
+  "null",
+  "12",
+  "12.0",
+  "1e3",
+  "2026-01-01",
+  "1.2.3",
+  true,
+  false,
+  null,
+  0,
+  1,
+  12,
+  12.5,
+  -3,
+  ["a", "free"],
+  { a: 1 },
+  [],
+];
+const keys = ["plan", "email", "odd/ke~y'\"", "$initial_browser", "$browser", "age"];
+
+let stores: TestStores;
+const persons: JsonObject[] = [];
+beforeAll(async () => {
+  stores = await TestStores.open();
+  const random = fc.sample(
+    fc.dictionary(fc.constantFrom(...keys), fc.constantFrom(...values), { maxKeys: 4 }),
+    { numRuns: 150, seed: 7 },
+  );
+  await stores.load(
+    random.map((properties, index) => ({
+      event: "$set",
+      distinctId: `p${index}`,
+      properties: { $set: { ...properties } },
+    })),
+  );
+  await stores.load([
+    { event: "$set", distinctId: "free-1", properties: { $set: { plan: "free" } } },
+    { event: "$set", distinctId: "free-2", properties: { $set: { plan: "Free" } } },
+  ]);
+  const rows = stores.people.$client.query("SELECT properties FROM person ORDER BY id").values() as [
+    string,
+  ][];
+  persons.push(...rows.map(([text]) => JSON.parse(text) as JsonObject));
+});
+afterAll(() => stores[Symbol.asyncDispose]());
+
+const services = () => ({
+  people: stores.people,
+  mirror: stores.mirror,
+  run: async <Result>(
+    query: (connection: Awaited<ReturnType<typeof stores.database.connect>>) => Promise<Result>,
+  ) => {
+    const connection = await stores.database.connect();
+    try {
+      return await query(connection);
+    } finally {
+      connection.closeSync();
+    }
+  },
+});
+const condition = (filters: JsonObject[], cohorts: CohortDefinition[] = []): ConditionRequest => ({
+  projectId: 1,
+  filters,
+  cohorts,
+  timezone: "UTC",
+  now,
+});
+
+const operators = [
+  "exact",
+  "is_not",
+  "icontains",
+  "not_icontains",
+  "icontains_multi",
+  "regex",
+  "not_regex",
+  "is_set",
+  "is_not_set",
+  "gt",
+  "lte",
+  "is_date_after",
+  "semver_gte",
+  "starts_with",
+  "between",
+  "unknown",
+];
+
+test("random conditions: the same count as one by one", async () => {
+  const filter = fc.record({
+    key: fc.constantFrom(...keys),
+    type: fc.constant("person"),
+    operator: fc.constantFrom(...operators),
+    value: fc.oneof(
+      fc.constantFrom(...values),
+      fc.array(fc.constantFrom("free", "PAID plan", "12", "x"), { maxLength: 3 }),
+      fc.constantFrom("^fr", "e$", "[a-c]", "^p.*n$", "1.2", "\\.com$", "(a|f)+", "n", "\\d", "", "["),
+    ),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(filter, { minLength: 1, maxLength: 3 }), async (filters) => {
+      const wanted = persons.filter((properties) =>
+        matchesProperties(properties, filters as unknown as JsonObject[], { now, timezone: "UTC" }),
+      ).length;
+      const count = await countPersons(services(), condition(filters as unknown as JsonObject[]));
+      expect(count).toEqual({ affected: wanted, total: persons.length });
+    }),
+    { numRuns: 120 },
+  );
+}, 60_000);
+
+describe("cohorts", () => {
+  const inCohort = (value: number, operator = "in") => [{ type: "cohort", key: "id", value, operator }];
+  const cohort = (id: number, properties: JsonObject | null): CohortDefinition => ({
+    id,
+    name: `cohort ${id}`,
+    isStatic: properties === null,
+    filters: properties && { properties },
+  });
+  const paid = {
+    type: "OR",
+    values: [{ type: "AND", values: [{ key: "plan", type: "person", operator: "exact", value: ["free"] }] }],
+  };
+
+  test("a dynamic cohort: counted and found", async () => {
+    const cohorts = [cohort(1, paid)];
+    const { affected } = await countPersons(services(), condition(inCohort(1), cohorts));
+    const wanted = persons.filter(({ plan }) => String(plan).toLowerCase() === "free").length;
+    expect(wanted).toBeGreaterThanOrEqual(2);
+    expect(affected).toBeGreaterThanOrEqual(wanted);
+    const found = await findPersons(services(), { ...condition(inCohort(1), cohorts), limit: 1_000 });
+    expect(found).toHaveLength(affected);
+    const second = await findPersons(services(), {
+      ...condition(inCohort(1), cohorts),
+      afterId: found[0]!.id,
+      limit: 1,
+    });
+    expect(second[0]!.id).toBe(found[1]!.id);
+  });
+
+  test("a static cohort, in and not in", async () => {
+    addCohortMembers(stores.people, 1, 2, { distinctIds: ["p1", "p2", "nobody"] });
+    const cohorts = [cohort(2, null)];
+    expect((await countPersons(services(), condition(inCohort(2), cohorts))).affected).toBe(2);
+    expect((await countPersons(services(), condition(inCohort(2, "not_in"), cohorts))).affected).toBe(
+      persons.length - 2,
+    );
+  });
+
+  test("a cohort that does not exist is a problem", async () => {
+    expect((await countPersons(services(), condition(inCohort(99)))).problem).toContain("99");
+  });
+
+  test("who performed an event, and how often", async () => {
+    await stores.load([
+      ...["p3", "p3", "p4"].map((distinctId) => ({ event: "bought", distinctId, time: now - 3_600_000 })),
+      { event: "bought", distinctId: "p5", time: now - 90 * 86_400_000 },
+    ]);
+    const behaviour = (more: JsonObject): JsonObject => ({
+      type: "AND",
+      values: [
+        {
+          type: "behavioral",
+          key: "bought",
+          event_type: "events",
+          time_value: 30,
+          time_interval: "day",
+          ...more,
+        },
+      ],
+    });
+    const once = cohort(3, behaviour({ value: "performed_event" }));
+    const twice = cohort(
+      4,
+      behaviour({ value: "performed_event_multiple", operator: "gte", operator_value: 2 }),
+    );
+    const never = cohort(5, behaviour({ value: "performed_event", negation: true }));
+    const count = async (of: CohortDefinition) =>
+      (await countPersons(services(), condition(inCohort(of.id), [of]))).affected;
+    expect(await count(once)).toBe(2);
+    expect(await count(twice)).toBe(1);
+    expect(await count(never)).toBe(persons.length - 2);
+  });
+
+  test("filled by a flag: every person the flag is on for", async () => {
+    const flags = [
+      {
+        id: 1,
+        key: "half",
+        name: "",
+        filters: { groups: [{ properties: [], rollout_percentage: 50 }] },
+        active: true,
+        deleted: false,
+        version: 1,
+        ensureExperienceContinuity: false,
+        hasEncryptedPayloads: false,
+        evaluationRuntime: "server",
+        evaluationTags: [],
+        bucketingIdentifier: null,
+      },
+    ];
+    const request = {
+      projectId: 1,
+      cohortId: 9,
+      flagKey: "half",
+      flags,
+      cohorts: [],
+      groupTypes: [],
+      timezone: "UTC",
+      now,
+    };
+    const count = await fillCohortByFlag(services(), request);
+    expect(count).toBeGreaterThan(persons.length / 4);
+    expect(count).toBeLessThan((persons.length * 3) / 4);
+    expect(countCohortMembers(stores.people, 9)).toBe(count);
+  });
+});
+
+test("groups are counted by their properties and key", async () => {
+  const identify = (key: string, set: JsonObject) => ({
+    event: "$groupidentify",
+    distinctId: "g",
+    properties: { $group_type: "company", $group_key: key, $group_set: set },
+  });
+  await stores.load([
+    identify("acme", { plan: "paid" }),
+    identify("initech", { plan: "free" }),
+    identify("hooli", { plan: "paid" }),
+  ]);
+  const filters = [{ key: "plan", type: "group", group_type_index: 0, operator: "exact", value: "paid" }];
+  expect(await countGroups(services(), { ...condition(filters), groupTypeIndex: 0 })).toEqual({
+    affected: 2,
+    total: 3,
+  });
+  const byKey = [{ key: "$group_key", type: "group", group_type_index: 0, operator: "exact", value: "acme" }];
+  expect((await countGroups(services(), { ...condition(byKey), groupTypeIndex: 0 })).affected).toBe(1);
+});

@@ -1,0 +1,86 @@
+/** What holds when one of the two processes dies. */
+
+import { describe, expect, test } from "bun:test";
+import { existsSync } from "node:fs";
+import { initialisedDirectory, TestAppliance, until } from "../support/appliance.ts";
+
+describe("the engine dies", () => {
+  test("captures and flags go on, it is back within 3 s, nothing is lost or doubled", async () => {
+    await using appliance = await TestAppliance.start();
+    await appliance.api("/api/projects/1/feature_flags/", { method: "POST", body: { key: "a-flag" } });
+    await appliance.capture({ event: "before", distinct_id: "a" });
+    await appliance.eventsWhenStored(1);
+    const uuids: string[] = [];
+    for (let kill = 0; kill < 3; kill++) {
+      const [pid] = await until(async () => {
+        const pids = await appliance.enginePids();
+        return pids.length === 1 && pids;
+      }, "the engine runs");
+      process.kill(pid!, "SIGKILL");
+      for (let i = 0; i < 20; i++) {
+        const uuid = Bun.randomUUIDv7();
+        const response = await appliance.capture({ event: "meanwhile", distinct_id: "a", uuid });
+        expect(response.status).toBe(200);
+        uuids.push(uuid);
+        expect((await appliance.api("/api/projects/1/feature_flags/")).status).toBe(200);
+      }
+      const started = performance.now();
+      await until(
+        async () => (await appliance.api("/api/projects/1/events/")).status === 200,
+        "queries are answered",
+        3_000,
+      );
+      expect(performance.now() - started).toBeLessThan(3_000);
+    }
+    const events = await appliance.eventsWhenStored(61);
+    expect(events.slice(1).map(({ uuid }) => uuid)).toEqual(uuids);
+  }, 30_000);
+
+  test("a query meanwhile gets 503 with Retry-After", async () => {
+    await using appliance = await TestAppliance.start();
+    const [pid] = await until(async () => {
+      const pids = await appliance.enginePids();
+      return pids.length === 1 && pids;
+    }, "the engine runs");
+    process.kill(pid!, "SIGSTOP");
+    process.kill(pid!, "SIGKILL");
+    const response = await appliance.api("/api/projects/1/events/");
+    if (response.status !== 200) {
+      expect(response.status).toBe(503);
+      expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);
+      expect(await response.json()).toMatchObject({ code: "engine_unavailable", attr: null });
+    }
+  });
+});
+
+test("the front dies: the engine goes too", async () => {
+  const directory = await initialisedDirectory();
+  const appliance = await TestAppliance.start({ directory });
+  const [pid] = await until(async () => {
+    const pids = await appliance.enginePids();
+    return pids.length === 1 && pids;
+  }, "the engine runs");
+  await appliance.kill();
+  await until(() => !existsSync(`/proc/${pid}`), "the engine is gone", 5_000);
+});
+
+describe("a stop in order", () => {
+  test("exits 0 with everything loaded and the journal empty", async () => {
+    const directory = await initialisedDirectory();
+    const appliance = await TestAppliance.start({ directory });
+    const uuids = Array.from({ length: 500 }, () => Bun.randomUUIDv7());
+    await appliance.batch(uuids.map((uuid) => ({ event: "x", uuid, properties: { distinct_id: "a" } })));
+    const started = performance.now();
+    expect(await appliance.stop()).toBe(0);
+    expect(performance.now() - started).toBeLessThan(10_000);
+    const left = [
+      ...new Bun.Glob("{realtime,historical}/*").scanSync({ cwd: `${directory.dataDir}/journal` }),
+    ];
+    expect(left).toEqual([]);
+    await using again = await TestAppliance.start({ directory });
+    expect((await again.eventsWhenStored(500)).map(({ uuid }) => uuid)).toEqual(uuids);
+    // Numbers go on behind those of the first run.
+    await again.capture({ event: "later", distinct_id: "a" });
+    expect((await again.eventsWhenStored(501)).at(-1)!.seq).toBeGreaterThan(500);
+  }, 30_000);
+});

@@ -1,0 +1,196 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { bucketsOf, rangeOf } from "../../src/events/trend-range.ts";
+import { computeTrends, UnknownTrend } from "../../src/events/trends.ts";
+import type { JsonObject } from "../../src/flags/json.ts";
+import { TestStores } from "../support/event-store.ts";
+
+const now = Date.UTC(2026, 10, 21, 12, 30);
+const hour = 3_600_000;
+const day = 24 * hour;
+
+let stores: TestStores;
+beforeAll(async () => {
+  stores = await TestStores.open();
+  await stores.load([
+    { event: "call", distinctId: "a", time: now - hour, properties: { flag: "x", response: "test", ms: 10 } },
+    {
+      event: "call",
+      distinctId: "a2",
+      time: now - hour,
+      properties: { flag: "x", response: "test", ms: 30 },
+    },
+    { event: "call", distinctId: "b", time: now - day, properties: { flag: "x", response: true, ms: 20 } },
+    {
+      event: "call",
+      distinctId: "b",
+      time: now - day,
+      properties: { flag: "y", response: "test", $set: { plan: "paid" } },
+    },
+    { event: "call", distinctId: "c", time: now - 40 * day, properties: { flag: "x" } },
+    { event: "other", distinctId: "a", time: now - hour, properties: { flag: "x" } },
+    {
+      event: "call",
+      distinctId: "z",
+      project: 2,
+      time: now - hour,
+      properties: { flag: "x", response: "test" },
+    },
+    // 23:30 UTC is the next day in Berlin.
+    { event: "late", distinctId: "d", time: Date.UTC(2026, 10, 19, 23, 30) },
+    { event: "$identify", distinctId: "a", time: now, properties: { $anon_distinct_id: "a2" } },
+  ]);
+  await stores.mirror.follow();
+});
+afterAll(() => stores[Symbol.asyncDispose]());
+
+async function trends(query: JsonObject, timezone = "UTC") {
+  const connection = await stores.database.connect();
+  try {
+    const request = { projectId: 1, query: { kind: "TrendsQuery", ...query }, timezone, now };
+    return await computeTrends(connection, request);
+  } finally {
+    connection.closeSync();
+  }
+}
+const calls = (more: JsonObject = {}) => ({ kind: "EventsNode", event: "call", ...more });
+
+describe("trends", () => {
+  test("total volume per day of the last week, empty days too", async () => {
+    const [result] = await trends({ series: [calls()] });
+    expect(result).toMatchObject({ label: "call", count: 4, action: { math: "total", order: 0 } });
+    expect((result!.days as string[]).at(0)).toBe("2026-11-14");
+    expect((result!.days as string[]).at(-1)).toBe("2026-11-21");
+    expect(result!.data).toEqual([0, 0, 0, 0, 0, 0, 2, 2]);
+    expect((result!.labels as string[]).at(-1)).toBe("21-Nov-2026");
+  });
+
+  test("unique users count persons, not distinct ids", async () => {
+    const [result] = await trends({ series: [calls({ math: "dau" })], dateRange: { date_from: "-1d" } });
+    expect(result!.data).toEqual([1, 1]);
+  });
+
+  test("breakdown by an event property, the largest first, with a value for those without", async () => {
+    const results = await trends({
+      series: [calls()],
+      dateRange: { date_from: "-60d" },
+      breakdownFilter: { breakdown: "response", breakdown_type: "event" },
+    });
+    expect(results.map(({ label, breakdown_value, count }) => [label, breakdown_value, count])).toEqual([
+      ["test", "test", 3],
+      ["true", "true", 1],
+      ["None", "$$_posthog_breakdown_null_$$", 1],
+    ]);
+  });
+
+  test("breakdown by a person property", async () => {
+    const results = await trends({
+      series: [calls()],
+      breakdownFilter: { breakdown: "plan", breakdown_type: "person" },
+    });
+    expect(results.find(({ label }) => label === "paid")!.count).toBe(2);
+  });
+
+  test("filters of series and query, total and by hour", async () => {
+    const filter = { key: "flag", value: ["x"], operator: "exact", type: "event" };
+    const [result] = await trends({
+      series: [calls({ properties: [filter] })],
+      properties: {
+        type: "AND",
+        values: [{ type: "AND", values: [{ key: "ms", operator: "gt", value: "15", type: "event" }] }],
+      },
+      interval: "hour",
+      dateRange: { date_from: "-3h" },
+    });
+    expect(result!.data).toEqual([0, 0, 1, 0]);
+    expect((result!.days as string[])[0]).toBe("2026-11-21 09:00:00");
+  });
+
+  test("sums and averages of a property", async () => {
+    const series = ["sum", "avg", "max"].map((math) => calls({ math, math_property: "ms" }));
+    const results = await trends({ series, dateRange: { date_from: "dStart" } });
+    expect(results.map(({ data }) => data)).toEqual([[40], [20], [30]]);
+  });
+
+  test("days begin in the project's time zone", async () => {
+    const query = {
+      series: [{ kind: "EventsNode", event: "late" }],
+      dateRange: { date_from: "2026-11-19", date_to: "2026-11-20" },
+    };
+    expect((await trends(query))[0]!.data).toEqual([1, 0]);
+    expect((await trends(query, "Europe/Berlin"))[0]!.data).toEqual([0, 1]);
+  });
+
+  test("all: from the first event on", async () => {
+    const [result] = await trends({ series: [calls()], dateRange: { date_from: "all" }, interval: "month" });
+    expect(result!.days).toEqual(["2026-10-01", "2026-11-01"]);
+    expect(result!.data).toEqual([1, 4]);
+  });
+
+  test("a node that wraps the query", async () => {
+    const connection = await stores.database.connect();
+    const query = { kind: "InsightVizNode", source: { kind: "TrendsQuery", series: [calls()] } };
+    const [result] = await computeTrends(connection, { projectId: 1, query, timezone: "UTC", now });
+    connection.closeSync();
+    expect(result!.count).toBe(4);
+  });
+
+  const unknown: [string, JsonObject][] = [
+    ["another kind", { kind: "FunnelsQuery", series: [calls()] }],
+    ["no series", { series: [] }],
+    ["an interval", { series: [calls()], interval: "fortnight" }],
+    ["a date", { series: [calls()], dateRange: { date_from: "soon" } }],
+    ["a math", { series: [calls({ math: "magic" })] }],
+    [
+      "an operator",
+      { series: [calls({ properties: [{ key: "a", operator: "resembles", value: "b", type: "event" }] })] },
+    ],
+  ];
+  for (const [name, query] of unknown) {
+    test(`refuses ${name}`, async () => {
+      const connection = await stores.database.connect();
+      const request = { projectId: 1, query: { kind: "TrendsQuery", ...query }, timezone: "UTC", now };
+      await expect(computeTrends(connection, request)).rejects.toThrow(UnknownTrend);
+      connection.closeSync();
+    });
+  }
+
+  test("text in a query is text and never SQL", async () => {
+    const hostile = "x'; DROP TABLE events; --";
+    const filter = { key: `k${hostile}/~"`, value: [hostile], operator: "exact", type: "event" };
+    const results = await trends({
+      series: [{ kind: "EventsNode", event: hostile, properties: [filter] }],
+      breakdownFilter: { breakdown: hostile, breakdown_type: "event" },
+    });
+    expect(results).toEqual([]);
+    expect(await stores.rows("SELECT count(*) > 0 FROM events")).toEqual([[true]]);
+  });
+});
+
+describe("the range of a trend", () => {
+  const cases: [string, JsonObject, string, string][] = [
+    ["default", {}, "2026-11-14 00:00:00", "2026-11-22 00:00:00"],
+    ["days", { date_from: "-2d", date_to: "-1d" }, "2026-11-19 00:00:00", "2026-11-21 00:00:00"],
+    ["a month is clamped", { date_from: "-9m" }, "2026-02-21 00:00:00", "2026-11-22 00:00:00"],
+    ["start of the month", { date_from: "mStart" }, "2026-11-01 00:00:00", "2026-11-22 00:00:00"],
+    [
+      "written days",
+      { date_from: "2026-01-02", date_to: "2026-01-03" },
+      "2026-01-02 00:00:00",
+      "2026-01-04 00:00:00",
+    ],
+    [
+      "written times",
+      { date_from: "2026-01-02T03:04:05Z", date_to: "2026-01-02 04:00" },
+      "2026-01-02 03:04:05",
+      "2026-01-02 04:00:00",
+    ],
+  ];
+  for (const [name, dates, from, to] of cases) {
+    test(name, () => expect(rangeOf(dates, "day", { now, timezone: "UTC" })).toMatchObject({ from, to }));
+  }
+
+  test("buckets of weeks begin on Monday", () => {
+    const range = rangeOf({ date_from: "-1w" }, "week", { now, timezone: "UTC" })!;
+    expect(bucketsOf(range, "week").map(({ day: start }) => start)).toEqual(["2026-11-09", "2026-11-16"]);
+  });
+});
