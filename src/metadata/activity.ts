@@ -1,0 +1,154 @@
+/**
+ * The activity log: who changed what. An entry is written in the transaction of the change it tells about.
+ *
+ * Source: contract, management-api 5.10.
+ */
+
+import { and, desc, eq, sql } from "drizzle-orm";
+import type { MetadataTx, Reading } from "./metadata.ts";
+import { activity, type Json, type JsonObject, user } from "./schema.ts";
+
+/** One changed field. `before` is null when it was empty, `after` when it became empty. */
+export interface Change {
+  type: string;
+  action: "created" | "changed" | "deleted";
+  field: string;
+  before: Json;
+  after: Json;
+}
+
+/** What caused a change that no person made by hand. */
+export interface Trigger {
+  job_type: string;
+  job_id: string;
+  payload: JsonObject;
+}
+
+export interface ActivityEntry {
+  id: string;
+  /** Absent when the server itself acted, or the user is gone. */
+  user: { firstName: string; email: string } | undefined;
+  isSystem: boolean;
+  /** `created`, `updated`, `deleted`, `restored`. */
+  activity: string;
+  scope: string;
+  itemId: string;
+  detail: { changes: Change[]; trigger: Trigger | null; type: null; name: string; short_id: null };
+  createdAt: Date;
+}
+
+export interface NewActivity {
+  /** Null: the server itself. */
+  userId: number | null;
+  organizationId?: string;
+  projectId?: number;
+  activity: string;
+  scope: string;
+  itemId: string | number;
+  /** What people call the item, e.g. the key of a flag. */
+  name: string;
+  changes: Change[];
+  trigger?: Trigger;
+  now: Date;
+}
+
+let operator: Trigger | undefined;
+
+/**
+ * Says that this process is the command line: from now on its entries name the user of the operating system, who is
+ * none of ours, as what caused them.
+ */
+export function recordAsOperator(userName: string): void {
+  operator = { job_type: "command_line", job_id: userName, payload: {} };
+}
+
+/** Writes one entry. Ids sort by time, so entries of the same millisecond keep their order. */
+export function recordActivity(t: MetadataTx, entry: NewActivity): void {
+  const userId = operator === undefined ? entry.userId : null;
+  t.insert(activity)
+    .values({
+      id: Bun.randomUUIDv7(),
+      organizationId: entry.organizationId ?? null,
+      projectId: entry.projectId ?? null,
+      userId,
+      isSystem: userId === null,
+      activity: entry.activity,
+      scope: entry.scope,
+      itemId: String(entry.itemId),
+      detail: {
+        changes: entry.changes as unknown as Json[],
+        trigger: (entry.trigger ?? operator ?? null) as unknown as Json,
+        type: null,
+        name: entry.name,
+        short_id: null,
+      },
+      createdAt: entry.now,
+    })
+    .run();
+}
+
+/** Entries of a project, or of those about one scope or item, newest first, and how many there are in all. */
+export function listActivity(
+  db: Reading,
+  of: { projectId: number; scope?: string; itemId?: string | number },
+  page: { limit: number; offset: number },
+): { entries: ActivityEntry[]; total: number } {
+  const chosen = and(
+    eq(activity.projectId, of.projectId),
+    of.scope === undefined ? undefined : eq(activity.scope, of.scope),
+    of.itemId === undefined ? undefined : eq(activity.itemId, String(of.itemId)),
+  );
+  const total = db.select({ count: sql<number>`count(*)` }).from(activity).where(chosen).get()?.count ?? 0;
+  const entries = db
+    .select()
+    .from(activity)
+    .leftJoin(user, eq(user.id, activity.userId))
+    .where(chosen)
+    .orderBy(desc(activity.createdAt), desc(activity.id))
+    .limit(page.limit)
+    .offset(page.offset)
+    .all()
+    .map((row) => ({
+      id: row.activity.id,
+      user: row.user ? { firstName: row.user.firstName, email: row.user.email } : undefined,
+      isSystem: row.activity.isSystem,
+      activity: row.activity.activity,
+      scope: row.activity.scope,
+      itemId: row.activity.itemId,
+      detail: row.activity.detail as unknown as ActivityEntry["detail"],
+      createdAt: row.activity.createdAt,
+    }));
+  return { entries, total };
+}
+
+/**
+ * The fields that differ, in the order of `fields`; values are compared as JSON.
+ *
+ * An empty value (null, `""`, `{}`, `[]`) counts as none: filling it is `created`, emptying it `deleted`.
+ */
+export function changesBetween(
+  type: string,
+  before: JsonObject,
+  after: JsonObject,
+  fields: readonly string[],
+): Change[] {
+  const changes: Change[] = [];
+  for (const field of fields) {
+    const [old, present] = [before[field] ?? null, after[field] ?? null];
+    if (Bun.deepEquals(old, present)) continue;
+    const action = isEmpty(old) ? "created" : isEmpty(present) ? "deleted" : "changed";
+    changes.push({
+      type,
+      action,
+      field,
+      before: isEmpty(old) ? null : old,
+      after: isEmpty(present) ? null : present,
+    });
+  }
+  return changes.filter((change) => change.before !== null || change.after !== null);
+}
+
+function isEmpty(value: Json): boolean {
+  if (value === null || value === "") return true;
+  return typeof value === "object" && Object.keys(value).length === 0;
+}

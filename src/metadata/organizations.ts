@@ -1,0 +1,129 @@
+/** Organisations: who owns projects, and whether everybody in them may edit flags. */
+
+import { asc, eq } from "drizzle-orm";
+import { changesBetween, recordActivity } from "./activity.ts";
+import { InvalidField, NotFound } from "./errors.ts";
+import { bumpRevision, type Metadata, type MetadataTx, type Reading } from "./metadata.ts";
+import { type JsonObject, membership, organization } from "./schema.ts";
+
+/** Levels of access to flags: who has `view` edits only what a role allows (contract: management-api 3.7). */
+export const FLAGS_ACCESS = { view: 21, edit: 37 } as const;
+
+export interface Organization {
+  id: string;
+  name: string;
+  slug: string;
+  /** 21: members may only look at flags unless a role says otherwise; 37: they may edit them. */
+  featureFlagsAccessLevel: number;
+  createdAt: Date;
+}
+
+/** The organisation with this id. */
+export function findOrganization(db: Reading, id: string): Organization | undefined {
+  return db.select().from(organization).where(eq(organization.id, id)).get();
+}
+
+/** Every organisation, oldest first. */
+export function listOrganizations(db: Reading): Organization[] {
+  return db.select().from(organization).orderBy(asc(organization.createdAt), asc(organization.id)).all();
+}
+
+/** The organisations of a user with the user's level, oldest first. */
+export function organizationsOf(db: Reading, userId: number): (Organization & { level: number })[] {
+  return db
+    .select()
+    .from(organization)
+    .innerJoin(membership, eq(membership.organizationId, organization.id))
+    .where(eq(membership.userId, userId))
+    .orderBy(asc(organization.createdAt), asc(organization.id))
+    .all()
+    .map((row) => ({ ...row.organization, level: row.membership.level }));
+}
+
+/** Makes an organisation, inside a transaction. @throws {InvalidField} empty or overlong name. */
+export function insertOrganization(t: MetadataTx, name: string, now: Date): Organization {
+  const checked = checkName(name);
+  const stem = slugOf(checked);
+  let slug = stem;
+  for (let n = 2; t.select().from(organization).where(eq(organization.slug, slug)).get(); n++) {
+    slug = `${stem}-${n}`;
+  }
+  return t
+    .insert(organization)
+    .values({ id: Bun.randomUUIDv7(), name: checked, slug, createdAt: now })
+    .returning()
+    .get();
+}
+
+/**
+ * Renames an organisation, or says who in it may edit flags.
+ *
+ * @param by the acting user; null for the command line.
+ * @throws {NotFound}     no such organisation.
+ * @throws {InvalidField} a bad name, or a level other than 21 or 37.
+ */
+export function updateOrganization(
+  metadata: Metadata,
+  id: string,
+  change: { name?: string; featureFlagsAccessLevel?: number },
+  by: number | null,
+  now = new Date(),
+): Organization {
+  const level = change.featureFlagsAccessLevel;
+  if (level !== undefined && level !== FLAGS_ACCESS.view && level !== FLAGS_ACCESS.edit) {
+    throw new InvalidField(
+      "feature_flags_access_level",
+      "invalid_choice",
+      `"${level}" is not a valid choice.`,
+    );
+  }
+  return metadata.change((t) => {
+    const before = findOrganization(t, id);
+    if (!before) throw new NotFound("Organization not found.");
+    const name = change.name === undefined ? before.name : checkName(change.name);
+    const after = t
+      .update(organization)
+      .set({ name, featureFlagsAccessLevel: level ?? before.featureFlagsAccessLevel })
+      .where(eq(organization.id, id))
+      .returning()
+      .get();
+    bumpRevision(t, "keys");
+    const changes = changesBetween("Organization", shown(before), shown(after), Object.keys(shown(after)));
+    if (changes.length > 0) {
+      recordActivity(t, {
+        userId: by,
+        organizationId: id,
+        activity: "updated",
+        scope: "Organization",
+        itemId: id,
+        name: after.name,
+        changes,
+        now,
+      });
+    }
+    return after;
+  });
+}
+
+function shown(of: Organization): JsonObject {
+  return { name: of.name, feature_flags_access_level: of.featureFlagsAccessLevel };
+}
+
+/** @throws {InvalidField} on `name` when it is empty or longer than 64 characters. */
+function checkName(name: string): string {
+  const trimmed = name.trim();
+  if (trimmed === "") throw new InvalidField("name", "blank", "This field may not be blank.");
+  if (trimmed.length > 64) {
+    throw new InvalidField("name", "max_length", "Ensure this field has no more than 64 characters.");
+  }
+  return trimmed;
+}
+
+function slugOf(name: string): string {
+  const slug = name
+    .normalize("NFKD")
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "-")
+    .replace(/^-+|-+$/g, "");
+  return slug || "organization";
+}

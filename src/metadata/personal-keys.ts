@@ -1,0 +1,293 @@
+/** Personal keys: made once in clear, kept as a hash (contract: management-api 2.1, 7.1). */
+
+import { and, desc, eq, isNull } from "drizzle-orm";
+import { changesBetween, recordActivity } from "./activity.ts";
+import { InvalidField, NotFound } from "./errors.ts";
+import { hashOfKey, maskOfKey, newPersonalKey } from "./key-formats.ts";
+import type { KeyHolder } from "./key-ring.ts";
+import { bumpRevision, type Metadata, type MetadataTx, type Reading } from "./metadata.ts";
+import { type JsonObject, organization, personalKey, project, user } from "./schema.ts";
+import { checkScopes } from "./scopes.ts";
+import { countKeys, findUserByEmail, levelOf, type User } from "./users.ts";
+
+export interface PersonalKey {
+  id: string;
+  userId: number;
+  label: string;
+  mask: string;
+  /** `<object>:<read|write>` or `*`. */
+  scopes: string[];
+  /** Projects the key is limited to; empty: no limit. */
+  projectIds: number[];
+  /** Organisations the key is limited to; empty: no limit. */
+  organizationIds: string[];
+  createdAt: Date;
+  /** Exact to an hour. */
+  lastUsedAt: Date | null;
+  lastRolledAt: Date | null;
+  expiresAt: Date | null;
+  revokedAt: Date | null;
+}
+
+export interface NewKey {
+  label: string;
+  scopes: readonly string[];
+  projectIds?: readonly number[];
+  organizationIds?: readonly string[];
+  expiresAt?: Date | null;
+}
+
+/** A key and, this one time, its clear value. */
+export interface CreatedKey {
+  key: PersonalKey;
+  value: string;
+}
+
+const LABEL_LENGTH_MAX = 40;
+const KEYS_PER_USER_MAX = 10;
+const LAST_USED_EVERY_MS = 3_600_000;
+
+/**
+ * Makes a key for a user.
+ *
+ * @param options.limitPerUser refuse the eleventh working key, as the API does; the command line does not.
+ * @throws {InvalidField} unknown user, scope, project or organisation; label empty or over 40 characters;
+ *                        expiry in the past; too many keys.
+ */
+export function createKey(
+  metadata: Metadata,
+  input: NewKey & { userEmail: string },
+  options: { limitPerUser?: boolean; now?: Date } = {},
+): CreatedKey {
+  return metadata.change((t) => {
+    const owner = findUserByEmail(t, input.userEmail);
+    if (!owner) {
+      throw new InvalidField(
+        "user",
+        "does_not_exist",
+        `There is no user with the address ${input.userEmail}.`,
+      );
+    }
+    return insertKey(t, owner, input, options);
+  });
+}
+
+/** As `createKey`, inside a transaction. */
+export function insertKey(
+  t: MetadataTx,
+  owner: User,
+  input: NewKey,
+  options: { limitPerUser?: boolean; now?: Date } = {},
+): CreatedKey {
+  const now = options.now ?? new Date();
+  const label = input.label.trim();
+  if (label === "") throw new InvalidField("label", "blank", "This field may not be blank.");
+  if (label.length > LABEL_LENGTH_MAX) {
+    throw new InvalidField("label", "max_length", "Ensure this field has no more than 40 characters.");
+  }
+  if (input.expiresAt && input.expiresAt <= now) {
+    throw new InvalidField("expires_at", "invalid_input", "The expiry must lie in the future.");
+  }
+  if (options.limitPerUser && countKeys(t, owner.id) >= KEYS_PER_USER_MAX) {
+    throw new InvalidField(
+      null,
+      "invalid_input",
+      "You can only have 10 personal API keys. Remove an existing key before creating a new one.",
+    );
+  }
+  const value = newPersonalKey();
+  const key = t
+    .insert(personalKey)
+    .values({
+      id: Bun.randomUUIDv7(),
+      userId: owner.id,
+      label,
+      hash: hashOfKey(value),
+      mask: maskOfKey(value),
+      scopes: checkScopes(input.scopes),
+      projectIds: checkProjects(t, owner, input.projectIds ?? []),
+      organizationIds: checkOrganizations(t, owner, input.organizationIds ?? []),
+      createdAt: now,
+      expiresAt: input.expiresAt ?? null,
+    })
+    .returning()
+    .get();
+  bumpRevision(t, "keys");
+  recordKeyActivity(t, key, "created", now);
+  return { key: withoutHash(key), value };
+}
+
+/** The keys that were not revoked, newest first; of one user when `userId` is given. */
+export function listKeys(
+  db: Reading,
+  options: { userId?: number; includeRevoked?: boolean } = {},
+): (PersonalKey & { userEmail: string })[] {
+  return db
+    .select({ key: personalKey, email: user.email })
+    .from(personalKey)
+    .innerJoin(user, eq(user.id, personalKey.userId))
+    .where(
+      and(
+        options.includeRevoked ? undefined : isNull(personalKey.revokedAt),
+        options.userId === undefined ? undefined : eq(personalKey.userId, options.userId),
+      ),
+    )
+    .orderBy(desc(personalKey.createdAt), desc(personalKey.id))
+    .all()
+    .map((row) => ({ ...withoutHash(row.key), userEmail: row.email }));
+}
+
+/**
+ * Makes a key useless from now on.
+ *
+ * @throws {NotFound} no working key has this id.
+ */
+export function revokeKey(metadata: Metadata, id: string, now = new Date()): PersonalKey {
+  return metadata.change((t) => {
+    const revoked = t
+      .update(personalKey)
+      .set({ revokedAt: now })
+      .where(and(eq(personalKey.id, id), isNull(personalKey.revokedAt)))
+      .returning()
+      .get();
+    if (!revoked) throw new NotFound();
+    bumpRevision(t, "keys");
+    recordKeyActivity(t, revoked, "deleted", now);
+    return withoutHash(revoked);
+  });
+}
+
+/**
+ * Replaces the value of a key; the old value stops working at once.
+ *
+ * @throws {NotFound} no working key has this id.
+ */
+export function rollKey(metadata: Metadata, id: string, now = new Date()): CreatedKey {
+  const value = newPersonalKey();
+  return metadata.change((t) => {
+    const rolled = t
+      .update(personalKey)
+      .set({ hash: hashOfKey(value), mask: maskOfKey(value), lastRolledAt: now })
+      .where(and(eq(personalKey.id, id), isNull(personalKey.revokedAt)))
+      .returning()
+      .get();
+    if (!rolled) throw new NotFound();
+    bumpRevision(t, "keys");
+    recordKeyActivity(t, rolled, "updated", now, { ...rolled, mask: "" });
+    return { key: withoutHash(rolled), value };
+  });
+}
+
+/** Changes label, scopes or limits of a key. @throws {NotFound} @throws {InvalidField} */
+export function updateKey(
+  metadata: Metadata,
+  id: string,
+  change: Partial<Omit<NewKey, "expiresAt">>,
+  now = new Date(),
+): PersonalKey {
+  return metadata.change((t) => {
+    const before = t.select().from(personalKey).where(eq(personalKey.id, id)).get();
+    if (!before || before.revokedAt) throw new NotFound();
+    const owner = t.select().from(user).where(eq(user.id, before.userId)).get()!;
+    const label = change.label?.trim() ?? before.label;
+    if (label === "") throw new InvalidField("label", "blank", "This field may not be blank.");
+    if (label.length > LABEL_LENGTH_MAX) {
+      throw new InvalidField("label", "max_length", "Ensure this field has no more than 40 characters.");
+    }
+    const after = t
+      .update(personalKey)
+      .set({
+        label,
+        scopes: change.scopes ? checkScopes(change.scopes) : before.scopes,
+        projectIds: change.projectIds ? checkProjects(t, owner, change.projectIds) : before.projectIds,
+        organizationIds: change.organizationIds
+          ? checkOrganizations(t, owner, change.organizationIds)
+          : before.organizationIds,
+      })
+      .where(eq(personalKey.id, id))
+      .returning()
+      .get();
+    bumpRevision(t, "keys");
+    recordKeyActivity(t, after, "updated", now, before);
+    return withoutHash(after);
+  });
+}
+
+/**
+ * Finds the owner of a key that works now: known, not revoked, not expired, the user active.
+ *
+ * Remembers that the key was used, at most once an hour.
+ */
+export function authenticate(metadata: Metadata, clearKey: string, now = new Date()): KeyHolder | undefined {
+  const holder = metadata.keyRing.find(clearKey);
+  if (!holder || holder.key.revokedAt || !holder.user.isActive) return undefined;
+  const { expiresAt, lastUsedAt } = holder.key;
+  if (expiresAt && expiresAt <= now) return undefined;
+  if (!lastUsedAt || now.getTime() - lastUsedAt.getTime() >= LAST_USED_EVERY_MS) {
+    metadata.db.update(personalKey).set({ lastUsedAt: now }).where(eq(personalKey.id, holder.key.id)).run();
+    holder.key.lastUsedAt = now;
+  }
+  return holder;
+}
+
+function withoutHash(row: PersonalKey & { hash: string }): PersonalKey {
+  const { hash: _, ...key } = row;
+  return key;
+}
+
+function checkProjects(t: MetadataTx, owner: User, ids: readonly number[]): number[] {
+  for (const id of ids) {
+    const found = t.select().from(project).where(eq(project.id, id)).get();
+    if (!found || levelOf(t, found.organizationId, owner.id) === 0) {
+      throw new InvalidField(
+        "scoped_teams",
+        "invalid_input",
+        "You must be a member of all teams that you are scoping the key to.",
+      );
+    }
+  }
+  return [...new Set(ids)];
+}
+
+function checkOrganizations(t: MetadataTx, owner: User, ids: readonly string[]): string[] {
+  for (const id of ids) {
+    const found = t.select().from(organization).where(eq(organization.id, id)).get();
+    if (!found || levelOf(t, id, owner.id) === 0) {
+      throw new InvalidField(
+        "scoped_organizations",
+        "invalid_input",
+        "You must be a member of all organizations that you are scoping the key to.",
+      );
+    }
+  }
+  return [...new Set(ids)];
+}
+
+/** @param before the key so far, when it was changed. Values are never shown, masks are. */
+function recordKeyActivity(
+  t: MetadataTx,
+  key: PersonalKey,
+  activity: string,
+  now: Date,
+  before: PersonalKey = key,
+): void {
+  recordActivity(t, {
+    userId: key.userId,
+    activity,
+    scope: "PersonalAPIKey",
+    itemId: key.id,
+    name: key.label,
+    changes: changesBetween("PersonalAPIKey", shown(before), shown(key), Object.keys(shown(key))),
+    now,
+  });
+}
+
+function shown(key: PersonalKey): JsonObject {
+  return {
+    label: key.label,
+    mask_value: key.mask,
+    scopes: key.scopes,
+    scoped_teams: key.projectIds,
+    scoped_organizations: key.organizationIds,
+  };
+}

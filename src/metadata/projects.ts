@@ -1,0 +1,219 @@
+/** Projects: every flag and every event belongs to one (contract: management-api 6.5). */
+
+import { eq, sql } from "drizzle-orm";
+import { type Change, recordActivity } from "./activity.ts";
+import { InvalidField, NotFound } from "./errors.ts";
+import { checkAdoptedProjectKey, newProjectKey, newSecretKey } from "./key-formats.ts";
+import { bumpRevision, type Metadata, type MetadataTx } from "./metadata.ts";
+import type { Project } from "./project-directory.ts";
+import { organization, project } from "./schema.ts";
+
+export interface NewProject {
+  organizationId: string;
+  name: string;
+  /** IANA name; `UTC` when absent. */
+  timezone?: string;
+  anonymizeIps?: boolean;
+  /** A `phc_` key that clients use already; a new one when absent. */
+  projectApiKey?: string;
+}
+
+export interface ProjectChange {
+  name?: string;
+  timezone?: string;
+  anonymizeIps?: boolean;
+}
+
+const PROJECTS_PER_ORGANIZATION_MAX = 2_000;
+const NAME_LENGTH_MAX = 200;
+
+/**
+ * Makes a project with fresh keys.
+ *
+ * @param by the acting user; null for the command line.
+ * @throws {NotFound}     no such organisation.
+ * @throws {InvalidField} name, time zone or adopted key; over 2,000 projects in the organisation.
+ */
+export function createProject(
+  metadata: Metadata,
+  input: NewProject,
+  by: number | null,
+  now = new Date(),
+): Project {
+  return metadata.change((t) => insertProject(t, input, by, now));
+}
+
+/** As `createProject`, inside a transaction. */
+export function insertProject(t: MetadataTx, input: NewProject, by: number | null, now: Date): Project {
+  if (!t.select().from(organization).where(eq(organization.id, input.organizationId)).get()) {
+    throw new NotFound("Organization not found.");
+  }
+  const count = t
+    .select({ count: sql<number>`count(*)` })
+    .from(project)
+    .where(eq(project.organizationId, input.organizationId))
+    .get()!.count;
+  if (count >= PROJECTS_PER_ORGANIZATION_MAX) {
+    throw new InvalidField(null, "invalid_input", "An organization can have at most 2000 projects.");
+  }
+  const apiToken =
+    input.projectApiKey === undefined ? newProjectKey() : checkAdoptedProjectKey(input.projectApiKey);
+  if (t.select().from(project).where(eq(project.apiToken, apiToken)).get()) {
+    throw new InvalidField("api_token", "unique", "Another project has this key already.");
+  }
+  const created = t
+    .insert(project)
+    .values({
+      uuid: Bun.randomUUIDv7(),
+      organizationId: input.organizationId,
+      name: checkName(input.name),
+      apiToken,
+      secretToken: newSecretKey(),
+      timezone: checkTimezone(input.timezone ?? "UTC"),
+      anonymizeIps: input.anonymizeIps ?? false,
+      createdAt: now,
+    })
+    .returning()
+    .get();
+  bumpRevision(t, "projects");
+  recordProjectActivity(t, created, "created", [], by, now);
+  return created;
+}
+
+/** Renames a project, moves its time zone, or (de)anonymises addresses. @throws {NotFound} @throws {InvalidField} */
+export function updateProject(
+  metadata: Metadata,
+  id: number,
+  change: ProjectChange,
+  by: number | null,
+  now = new Date(),
+): Project {
+  return save(metadata, id, by, now, () => ({
+    ...(change.name === undefined ? {} : { name: checkName(change.name) }),
+    ...(change.timezone === undefined ? {} : { timezone: checkTimezone(change.timezone) }),
+    ...(change.anonymizeIps === undefined ? {} : { anonymizeIps: change.anonymizeIps }),
+  }));
+}
+
+/** Gives a project a new public key; the old one stops working at once. @throws {NotFound} */
+export function rotateProjectKey(
+  metadata: Metadata,
+  id: number,
+  by: number | null,
+  now = new Date(),
+): Project {
+  return save(metadata, id, by, now, () => ({ apiToken: newProjectKey() }));
+}
+
+/** Gives a project a new secret key; the old one stops working at once. @throws {NotFound} */
+export function rotateSecretKey(
+  metadata: Metadata,
+  id: number,
+  by: number | null,
+  now = new Date(),
+): Project {
+  return save(metadata, id, by, now, () => ({ secretToken: newSecretKey() }));
+}
+
+/** Closes a project: its keys stop working, its data stay. Or opens it again. @throws {NotFound} */
+export function archiveProject(
+  metadata: Metadata,
+  id: number,
+  isArchived: boolean,
+  by: number | null,
+  now = new Date(),
+): Project {
+  return save(metadata, id, by, now, (before) => ({
+    archivedAt: isArchived ? (before.archivedAt ?? now) : null,
+  }));
+}
+
+/** Remembers that a first event arrived; does nothing when that is known. */
+export function recordFirstEvent(metadata: Metadata, id: number): void {
+  if (metadata.projects.find(id)?.ingestedEvent !== false) return;
+  metadata.change((t) => {
+    t.update(project).set({ ingestedEvent: true }).where(eq(project.id, id)).run();
+    bumpRevision(t, "projects");
+  });
+}
+
+function save(
+  metadata: Metadata,
+  id: number,
+  by: number | null,
+  now: Date,
+  changeOf: (before: Project) => Partial<Project>,
+): Project {
+  return metadata.change((t) => {
+    const before = t.select().from(project).where(eq(project.id, id)).get();
+    if (!before) throw new NotFound("Project not found.");
+    const change = changeOf(before);
+    if (Object.keys(change).length === 0) return before;
+    const after = t.update(project).set(change).where(eq(project.id, id)).returning().get();
+    bumpRevision(t, "projects");
+    recordProjectActivity(t, after, "updated", changesOf(before, after), by, now);
+    return after;
+  });
+}
+
+/** Keys are named, never shown, in the log. */
+function changesOf(before: Project, after: Project): Change[] {
+  const shown = (entry: Project) => ({
+    name: entry.name,
+    timezone: entry.timezone,
+    anonymize_ips: entry.anonymizeIps,
+    archived: entry.archivedAt !== null,
+  });
+  const [old, present] = [shown(before), shown(after)];
+  const changes: Change[] = [];
+  for (const field of Object.keys(old) as (keyof typeof old)[]) {
+    if (old[field] === present[field]) continue;
+    changes.push({ type: "Team", action: "changed", field, before: old[field], after: present[field] });
+  }
+  for (const [field, isSame] of [
+    ["api_token", before.apiToken === after.apiToken],
+    ["secret_api_token", before.secretToken === after.secretToken],
+  ] as const) {
+    if (!isSame) changes.push({ type: "Team", action: "changed", field, before: null, after: null });
+  }
+  return changes;
+}
+
+function recordProjectActivity(
+  t: MetadataTx,
+  item: Project,
+  activity: string,
+  changes: Change[],
+  by: number | null,
+  now: Date,
+): void {
+  recordActivity(t, {
+    userId: by,
+    organizationId: item.organizationId,
+    projectId: item.id,
+    activity,
+    scope: "Team",
+    itemId: item.id,
+    name: item.name,
+    changes,
+    now,
+  });
+}
+
+function checkName(name: string): string {
+  const trimmed = name.trim();
+  if (trimmed === "") throw new InvalidField("name", "blank", "This field may not be blank.");
+  if (trimmed.length > NAME_LENGTH_MAX) {
+    throw new InvalidField("name", "max_length", "Ensure this field has no more than 200 characters.");
+  }
+  return trimmed;
+}
+
+function checkTimezone(timezone: string): string {
+  try {
+    new Intl.DateTimeFormat("en", { timeZone: timezone });
+    return timezone;
+  } catch {
+    throw new InvalidField("timezone", "invalid_choice", `"${timezone}" is not a valid choice.`);
+  }
+}

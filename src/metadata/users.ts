@@ -1,0 +1,205 @@
+/** People who administer this server, and what they may do in an organisation. */
+
+import { and, asc, eq, sql } from "drizzle-orm";
+import { recordActivity } from "./activity.ts";
+import { InvalidField, NotFound } from "./errors.ts";
+import { bumpRevision, type Metadata, type MetadataTx, type Reading } from "./metadata.ts";
+import { type JsonObject, membership, personalKey, user } from "./schema.ts";
+
+export interface User {
+  id: number;
+  uuid: string;
+  distinctId: string;
+  email: string;
+  firstName: string;
+  lastName: string;
+  isEmailVerified: boolean | null;
+  roleAtOrganization: string | null;
+  hedgehogConfig: JsonObject | null;
+  /** A deactivated user's keys do nothing. */
+  isActive: boolean;
+  currentProjectId: number | null;
+  currentOrganizationId: string | null;
+  createdAt: Date;
+}
+
+/** Levels of a membership (contract: management-api 2.6). */
+export const LEVELS = { member: 1, admin: 8, owner: 15 } as const;
+export type LevelName = keyof typeof LEVELS;
+
+export interface Member {
+  id: string;
+  organizationId: string;
+  user: User;
+  level: number;
+  joinedAt: Date;
+  updatedAt: Date;
+}
+
+/** The user with this id. */
+export function findUser(db: Reading, id: number): User | undefined {
+  return db.select().from(user).where(eq(user.id, id)).get();
+}
+
+/** The user with this address, whatever its letter case. */
+export function findUserByEmail(db: Reading, email: string): User | undefined {
+  return db.select().from(user).where(eq(user.email, email.trim())).get();
+}
+
+/** The users with these ids, by id; for answers that embed many. */
+export function usersById(db: Reading): Map<number, User> {
+  return new Map(
+    db
+      .select()
+      .from(user)
+      .all()
+      .map((found) => [found.id, found]),
+  );
+}
+
+/** Level of a user in an organisation; 0 when not a member. */
+export function levelOf(db: Reading, organizationId: string, userId: number): number {
+  const found = db
+    .select({ level: membership.level })
+    .from(membership)
+    .where(and(eq(membership.organizationId, organizationId), eq(membership.userId, userId)))
+    .get();
+  return found?.level ?? 0;
+}
+
+/** The members of an organisation, in order of joining. */
+export function listMembers(db: Reading, organizationId: string): Member[] {
+  return db
+    .select()
+    .from(membership)
+    .innerJoin(user, eq(user.id, membership.userId))
+    .where(eq(membership.organizationId, organizationId))
+    .orderBy(asc(membership.joinedAt), asc(user.id))
+    .all()
+    .map((row) => ({ ...row.membership, user: row.user }));
+}
+
+/**
+ * Adds a user to an organisation. The activity log names the server itself, or who sits at the command line.
+ *
+ * @throws {InvalidField} the address is not one, or is taken.
+ */
+export function createUser(
+  metadata: Metadata,
+  input: { email: string; organizationId: string; level: LevelName; firstName?: string; lastName?: string },
+  now = new Date(),
+): User {
+  return metadata.change((t) => {
+    bumpRevision(t, "keys");
+    const created = insertUser(t, input, now);
+    recordUser(t, created, "created", input.organizationId, now);
+    return created;
+  });
+}
+
+/** As `createUser`, inside a transaction. */
+export function insertUser(
+  t: MetadataTx,
+  input: { email: string; organizationId: string; level: LevelName; firstName?: string; lastName?: string },
+  now: Date,
+): User {
+  const email = input.email.trim();
+  if (!/^[^\s@]+@[^\s@]+$/.test(email)) {
+    throw new InvalidField("email", "invalid_input", "Enter a valid email address.");
+  }
+  if (findUserByEmail(t, email)) {
+    throw new InvalidField("email", "unique", "There is already a user with this email address.");
+  }
+  const created = t
+    .insert(user)
+    .values({
+      uuid: Bun.randomUUIDv7(),
+      distinctId: Bun.randomUUIDv7(),
+      email,
+      firstName: input.firstName ?? email.slice(0, email.indexOf("@")),
+      lastName: input.lastName ?? "",
+      currentOrganizationId: input.organizationId,
+      createdAt: now,
+    })
+    .returning()
+    .get();
+  t.insert(membership)
+    .values({
+      id: Bun.randomUUIDv7(),
+      organizationId: input.organizationId,
+      userId: created.id,
+      level: LEVELS[input.level],
+      joinedAt: now,
+      updatedAt: now,
+    })
+    .run();
+  return created;
+}
+
+/**
+ * Switches a user off (or on again); all keys of a switched-off user stop working at once.
+ *
+ * @throws {NotFound} nobody has this address.
+ */
+export function setUserActive(metadata: Metadata, email: string, isActive: boolean, now = new Date()): User {
+  return metadata.change((t) => {
+    const before = findUserByEmail(t, email);
+    if (!before) throw new NotFound(`There is no user with the address ${email}.`);
+    if (before.isActive === isActive) return before;
+    const found = t.update(user).set({ isActive }).where(eq(user.id, before.id)).returning().get();
+    bumpRevision(t, "keys");
+    recordUser(t, found, isActive ? "activated" : "deactivated", before.currentOrganizationId, now);
+    return found;
+  });
+}
+
+/** Moves what `@current` means for a user. The caller has checked that the user belongs there. */
+export function setCurrent(
+  metadata: Metadata,
+  userId: number,
+  current: { projectId?: number; organizationId?: string },
+): User {
+  return metadata.change((t) => {
+    const before = t.select().from(user).where(eq(user.id, userId)).get()!;
+    bumpRevision(t, "keys");
+    return t
+      .update(user)
+      .set({
+        currentProjectId: current.projectId ?? before.currentProjectId,
+        currentOrganizationId: current.organizationId ?? before.currentOrganizationId,
+      })
+      .where(eq(user.id, userId))
+      .returning()
+      .get();
+  });
+}
+
+function recordUser(
+  t: MetadataTx,
+  of: User,
+  activity: string,
+  organizationId: string | null,
+  now: Date,
+): void {
+  recordActivity(t, {
+    userId: null,
+    organizationId: organizationId ?? undefined,
+    activity,
+    scope: "User",
+    itemId: of.id,
+    name: of.email,
+    changes: [],
+    now,
+  });
+}
+
+/** How many keys that still work a user has. */
+export function countKeys(db: Reading, userId: number): number {
+  return (
+    db
+      .select({ count: sql<number>`count(*)` })
+      .from(personalKey)
+      .where(and(eq(personalKey.userId, userId), sql`revoked_at IS NULL`))
+      .get()?.count ?? 0
+  );
+}
