@@ -1,0 +1,81 @@
+/**
+ * What must hold of other flags when one is switched on, switched off or deleted.
+ *
+ * Only transitions are checked. Source: contract, management-api 3.5 and 5.7.
+ */
+
+import { dependencyIds } from "./dependency-rules.ts";
+import { FlagInvalid } from "./flag-invalid.ts";
+import type { FlagFact, FlagFacts } from "./types.ts";
+
+const namedMax = 5;
+
+/** The active flags, deleted ones excluded, that depend directly on a flag. */
+export function dependentsOf<F extends FlagFact>(flagId: number, flags: Iterable<F>): F[] {
+  return [...flags].filter(
+    (flag) =>
+      flag.id !== flagId && flag.active && !flag.deleted && dependencyIds(flag.filters).includes(flagId),
+  );
+}
+
+/** @throws {FlagInvalid} when active flags depend on the flag to be deleted. */
+export function checkDeletable(dependents: readonly FlagFact[]): void {
+  if (dependents.length === 0) return;
+  throw refused(
+    `Cannot delete this feature flag because other flags depend on it: ${named(dependents)}. ` +
+      "Please update or delete the dependent flags first.",
+  );
+}
+
+/** @throws {FlagInvalid} when active flags depend on the flag to be switched off. */
+export function checkDisablable(dependents: readonly FlagFact[]): void {
+  if (dependents.length === 0) return;
+  throw refused(
+    `Cannot disable this feature flag because other flags depend on it: ${named(dependents)}. ` +
+      "Please update or disable the dependent flags first.",
+  );
+}
+
+/** @throws {FlagInvalid} when the flag to be switched on depends on flags that are off or deleted. */
+export function checkEnablable(flag: Pick<FlagFact, "filters">, flags: FlagFacts): void {
+  const disabled = dependencyIds(flag.filters).flatMap((id) => {
+    const needed = flags.find(id);
+    return needed !== undefined && (!needed.active || needed.deleted) ? [needed] : [];
+  });
+  if (disabled.length === 0) return;
+  throw refused(
+    `Cannot enable this feature flag because it depends on disabled flags: ${named(disabled)}. ` +
+      "Please enable the dependency flags first.",
+  );
+}
+
+/** What else is linked to a flag that is to be deleted. */
+export interface DeletionLinks {
+  hasEarlyAccessFeature: boolean;
+  experimentIds: readonly number[];
+}
+
+/** @throws {FlagInvalid} when an early-access feature or an experiment still uses the flag to be deleted. */
+export function checkUnlinked({ hasEarlyAccessFeature, experimentIds }: DeletionLinks): void {
+  if (hasEarlyAccessFeature) {
+    throw refused(
+      "Cannot delete a feature flag that is in use with early access features. " +
+        "Please delete the early access feature before deleting the flag.",
+    );
+  }
+  if (experimentIds.length === 0) return;
+  throw refused(
+    `Cannot delete a feature flag that is linked to active experiment(s) with ID(s): ${experimentIds.join(", ")}. ` +
+      "Please delete the experiment(s) before deleting the flag.",
+  );
+}
+
+function named(flags: readonly FlagFact[]): string {
+  const names = flags.slice(0, namedMax).map(({ key, id }) => `${key} (ID: ${id})`);
+  if (flags.length > namedMax) names.push(`and ${flags.length - namedMax} more`);
+  return names.join(", ");
+}
+
+function refused(detail: string): FlagInvalid {
+  return new FlagInvalid("invalid_input", detail, null);
+}

@@ -1,0 +1,57 @@
+/**
+ * Rules for a flag's key. Source: contract, management-api 3.5 and 5.2, README (decisions).
+ *
+ * The order matters to clients: form, then uniqueness (which the caller knows), then characters.
+ */
+
+import { FlagInvalid } from "./flag-invalid.ts";
+
+const keyLengthMax = 400;
+const keyCharacters = /^[a-zA-Z0-9_-]+$/;
+
+/**
+ * Reads a key from a request body: trimmed text, or a number as text.
+ *
+ * @throws {FlagInvalid} `required` (undefined), `null`, `invalid_input`, `blank`, `max_length`.
+ */
+export function parseFlagKey(sent: unknown): string {
+  if (sent === undefined) throw invalid("required", "This field is required.");
+  if (sent === null) throw invalid("null", "This field may not be null.");
+  if (typeof sent !== "string" && typeof sent !== "number")
+    throw invalid("invalid_input", "Not a valid string.");
+  const key = String(sent).trim();
+  if (key === "") throw invalid("blank", "This field may not be blank.");
+  if (key.length > keyLengthMax && [...key].length > keyLengthMax) {
+    throw invalid("max_length", `Ensure this field has no more than ${keyLengthMax} characters.`);
+  }
+  return key;
+}
+
+/** @throws {FlagInvalid} `invalid_key`. Call it after the key was found to be unique. */
+export function checkKeyCharacters(key: string): void {
+  if (keyCharacters.test(key)) return;
+  throw invalid("invalid_key", "Only letters, numbers, hyphens (-) & underscores (_) are allowed.");
+}
+
+/** The key a soft-deleted flag takes on when a new flag wants its key. */
+export function keyOfReplaced(key: string, id: number): string {
+  return `${key}:deleted:${id}`;
+}
+
+/**
+ * The key of a flag that is restored: without its suffix, and with `-2`, `-3`, … when another flag took it meanwhile.
+ *
+ * @param isTaken whether a flag that is not deleted has this key.
+ */
+export function keyOfRestored(key: string, id: number, isTaken: (key: string) => boolean): string {
+  const suffix = `:deleted:${id}`;
+  const original = key.endsWith(suffix) ? key.slice(0, -suffix.length) : key;
+  if (!isTaken(original)) return original;
+  let number = 2;
+  while (isTaken(`${original}-${number}`)) number++;
+  return `${original}-${number}`;
+}
+
+function invalid(code: FlagInvalid["code"], detail: string): FlagInvalid {
+  return new FlagInvalid(code, detail, "key");
+}

@@ -1,0 +1,45 @@
+/** Tags of a flag, and those of them that limit where it is evaluated. Source: contract, management-api 3.2. */
+
+import { FlagInvalid, typeName } from "./flag-invalid.ts";
+
+export interface Tags {
+  tags: string[];
+  evaluationTags: string[];
+}
+
+/**
+ * Tags after a write: what was sent replaces what is stored, null or absent leaves it alone.
+ *
+ * Tags are trimmed, lower-cased, made unique and sorted. Evaluation tags whose tag goes away go with it.
+ *
+ * @throws {FlagInvalid} `not_a_list`, `null` or `invalid_input` for wrong types; `invalid_input` with attr null when
+ *   an evaluation tag is not among the tags.
+ */
+export function changedTags(sent: { tags?: unknown; evaluation_tags?: unknown }, stored: Tags): Tags {
+  const tags = normalizeTags(sent.tags, "tags") ?? stored.tags;
+  const wanted = normalizeTags(sent.evaluation_tags, "evaluation_tags");
+  const evaluationTags = wanted ?? stored.evaluationTags.filter((tag) => tags.includes(tag));
+  const unknown = evaluationTags.filter((tag) => !tags.includes(tag));
+  if (unknown.length > 0) {
+    const detail = `Evaluation tags must be a subset of tags. Invalid evaluation tags: ${unknown.join(", ")}`;
+    throw new FlagInvalid("invalid_input", detail, null);
+  }
+  return { tags, evaluationTags };
+}
+
+/** A sent list of tags in stored form, or undefined when it says nothing. */
+export function normalizeTags(sent: unknown, attr: string): string[] | undefined {
+  if (sent === undefined || sent === null) return undefined;
+  if (!Array.isArray(sent)) {
+    throw new FlagInvalid("not_a_list", `Expected a list of items but got type "${typeName(sent)}".`, attr);
+  }
+  const tags = new Set<string>();
+  for (const [index, tag] of sent.entries()) {
+    if (tag === null) throw new FlagInvalid("null", "This field may not be null.", `${attr}__${index}`);
+    if (typeof tag !== "string")
+      throw new FlagInvalid("invalid_input", "Not a valid string.", `${attr}__${index}`);
+    const normal = tag.trim().toLowerCase();
+    if (normal !== "") tags.add(normal);
+  }
+  return [...tags].sort();
+}

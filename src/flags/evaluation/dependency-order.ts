@@ -1,0 +1,76 @@
+/** The order in which flags can be computed when some look at others. Source: contract, flag-evaluation 7 and 11. */
+
+/** `missing`: some flag on the way down does not exist. `cycle`: the way down leads into a circle. */
+export type Resolution = "ok" | "missing" | "cycle";
+
+export interface DependingFlag {
+  id: number;
+  active: boolean;
+  /** Undefined stands for a reference that is no flag id. */
+  dependencies: readonly (number | undefined)[];
+}
+
+/**
+ * Orders active flags so that each stands after those it needs; flags over a circle come last.
+ *
+ * A flag that is switched off is simply off: what it depends on does not matter. A flag that cannot be resolved
+ * makes all flags above it unresolvable, because "that flag is off" must not be concluded from not knowing.
+ */
+export function orderByDependency<F extends DependingFlag>(
+  flags: ReadonlyMap<number, F>,
+): { ordered: F[]; resolutions: Map<number, Resolution> } {
+  const active = [...flags.values()].filter((flag) => flag.active);
+  const openCount = new Map<number, number>();
+  const dependants = new Map<number, F[]>();
+  for (const flag of active) {
+    const needed = activeDependencies(flag, flags);
+    openCount.set(flag.id, needed.length);
+    for (const id of needed) {
+      const above = dependants.get(id);
+      if (above === undefined) dependants.set(id, [flag]);
+      else above.push(flag);
+    }
+  }
+  const resolutions = new Map<number, Resolution>();
+  const ordered = active.filter((flag) => openCount.get(flag.id) === 0);
+  // The list grows while it is walked: a flag joins when the last flag it needs has been passed.
+  for (const flag of ordered) {
+    const isResolved = flag.dependencies.every(
+      (id) => id !== undefined && flags.has(id) && (resolutions.get(id) ?? "ok") === "ok",
+    );
+    resolutions.set(flag.id, isResolved ? "ok" : "missing");
+    for (const dependant of dependants.get(flag.id) ?? []) {
+      const open = (openCount.get(dependant.id) ?? 0) - 1;
+      openCount.set(dependant.id, open);
+      if (open === 0) ordered.push(dependant);
+    }
+  }
+  for (const flag of active) {
+    if (resolutions.has(flag.id)) continue;
+    resolutions.set(flag.id, "cycle");
+    ordered.push(flag);
+  }
+  return { ordered, resolutions };
+}
+
+/** The ids of all flags needed to compute some flags, themselves included. Unknown ids are left out. */
+export function withDependencies(
+  wanted: Iterable<number>,
+  flags: ReadonlyMap<number, Pick<DependingFlag, "dependencies">>,
+): Set<number> {
+  const found = new Set<number>();
+  const open = [...wanted];
+  for (let id = open.pop(); id !== undefined; id = open.pop()) {
+    const flag = flags.get(id);
+    if (flag === undefined || found.has(id)) continue;
+    found.add(id);
+    for (const dependency of flag.dependencies) if (dependency !== undefined) open.push(dependency);
+  }
+  return found;
+}
+
+function activeDependencies(flag: DependingFlag, flags: ReadonlyMap<number, DependingFlag>): number[] {
+  const needed = new Set<number>();
+  for (const id of flag.dependencies) if (id !== undefined && flags.get(id)?.active) needed.add(id);
+  return [...needed];
+}

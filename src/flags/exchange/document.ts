@@ -1,0 +1,178 @@
+/**
+ * A project's flags and cohorts as a document that people read, keep in version control and load elsewhere.
+ *
+ * Ids mean nothing in another project, so cohorts are referred to by name, flags by key, group types by name.
+ * What has its usual value is left out. Pure.
+ */
+
+import { surveyFlagPrefix } from "../definition/types.ts";
+import { isJsonObject, type Json, type JsonObject } from "../json.ts";
+
+/** The number that documents carry; documents with a higher one are refused. */
+export const documentVersion = 1;
+
+/** A flag without ids; members are named as in the API. */
+export interface FlagItem extends JsonObject {
+  key: string;
+  filters: JsonObject;
+}
+
+/** A cohort without ids. Members of static cohorts are persons, and are not in the document. */
+export interface CohortItem extends JsonObject {
+  name: string;
+}
+
+export interface ExchangeDocument {
+  flagkeep_flags: number;
+  /** Names by index, as far as flags refer to them. */
+  group_types: Record<string, string>;
+  cohorts: CohortItem[];
+  flags: FlagItem[];
+}
+
+/** A flag as it is stored, under the names of the API. */
+export interface StoredFlag {
+  id: number;
+  key: string;
+  fields: JsonObject;
+}
+
+export interface StoredCohort {
+  id: number;
+  name: string;
+  description: string;
+  isStatic: boolean;
+  filters: JsonObject;
+}
+
+/** Everything of a project that goes into its document. */
+export interface ProjectContent {
+  flags: readonly StoredFlag[];
+  cohorts: readonly StoredCohort[];
+  groupTypes: readonly { index: number; name: string }[];
+}
+
+/** Members of a flag and their usual values. */
+export const flagDefaults: Readonly<JsonObject> = {
+  name: "",
+  active: true,
+  ensure_experience_continuity: false,
+  is_remote_configuration: false,
+  has_encrypted_payloads: false,
+  evaluation_runtime: "all",
+  bucketing_identifier: "distinct_id",
+  tags: [],
+  evaluation_tags: [],
+  surveys: {},
+  features: {},
+  rollback_conditions: null,
+  creation_context: "feature_flags",
+};
+
+/** Writes a project down: cohorts by name, flags by key; survey flags belong to their surveys and stay out. */
+export function writeDocument({ flags, cohorts, groupTypes }: ProjectContent): ExchangeDocument {
+  const names = {
+    cohorts: new Map(cohorts.map(({ id, name }) => [id, name])),
+    flags: new Map(flags.map(({ id, key }) => [id, key])),
+  };
+  const written = flags
+    .filter(({ key }) => !key.startsWith(surveyFlagPrefix))
+    .map(({ key, fields }) => flagItem(key, fields, names));
+  const usedTypes = groupTypeIndexesIn(written as unknown as Json);
+  return {
+    flagkeep_flags: documentVersion,
+    group_types: Object.fromEntries(
+      groupTypes.filter(({ index }) => usedTypes.has(index)).map(({ index, name }) => [String(index), name]),
+    ),
+    cohorts: cohorts.map((cohort) => cohortItem(cohort, names)).sort(by(({ name }) => name)),
+    flags: written.sort(by(({ key }) => key)),
+  };
+}
+
+interface Names {
+  cohorts: ReadonlyMap<number, string>;
+  flags: ReadonlyMap<number, string>;
+}
+
+function flagItem(key: string, fields: JsonObject, names: Names): FlagItem {
+  const item: FlagItem = { key, filters: {} };
+  const { filters, ...others } = item;
+  const unusual = Object.entries(flagDefaults).flatMap(([name, usual]): [string, Json][] => {
+    const value = fields[name] ?? usual;
+    return name === "active" || !Bun.deepEquals(value, usual) ? [[name, value as Json]] : [];
+  });
+  return {
+    ...others,
+    ...Object.fromEntries(unusual),
+    key,
+    filters: withNames(withoutNothing((fields.filters ?? filters) as JsonObject), names) as JsonObject,
+  };
+}
+
+/** Members of filters that are null, or payloads that are none, say what their absence says. */
+function withoutNothing(filters: JsonObject): JsonObject {
+  const isNothing = (value: Json) => isJsonObject(value) && Object.keys(value).length === 0;
+  return Object.fromEntries(
+    Object.entries(filters).filter(
+      ([name, value]) => value !== null && !(name === "payloads" && isNothing(value)),
+    ),
+  );
+}
+
+function cohortItem({ name, description, isStatic, filters }: StoredCohort, names: Names): CohortItem {
+  return {
+    name,
+    ...(description === "" ? {} : { description }),
+    ...(isStatic ? { is_static: true } : { filters: withNames(filters, names) }),
+  };
+}
+
+/** A copy in which filters name cohorts and flags instead of giving their ids; unknown ids stay. */
+function withNames(value: Json, names: Names): Json {
+  if (Array.isArray(value)) return value.map((item) => withNames(item, names));
+  if (!isJsonObject(value)) return value;
+  if (value.type === "cohort") {
+    const name = names.cohorts.get(Number(value.value));
+    const { value: id, cohort_name: _, ...others } = value;
+    return name === undefined ? { ...others, value: id ?? null } : { ...others, cohort: name };
+  }
+  if (value.type === "flag" && "key" in value) {
+    const flag = names.flags.get(Number(value.key));
+    const { key, ...others } = value;
+    return flag === undefined ? { key: key as Json, ...others } : { ...others, flag };
+  }
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, withNames(member, names)]));
+}
+
+const groupTypeMembers = new Set(["aggregation_group_type_index", "group_type_index"]);
+
+/** The group types that some part refers to. */
+export function groupTypeIndexesIn(value: Json): Set<number> {
+  const found = new Set<number>();
+  const open: Json[] = [value];
+  for (let node = open.pop(); node !== undefined; node = open.pop()) {
+    if (typeof node !== "object" || node === null) continue;
+    for (const [name, member] of Object.entries(node)) {
+      if (groupTypeMembers.has(name) && typeof member === "number") found.add(member);
+      open.push(member as Json);
+    }
+  }
+  return found;
+}
+
+/** A copy in which every reference to a group type went through a function. */
+export function mapGroupTypes(value: Json, change: (index: number) => number): Json {
+  if (Array.isArray(value)) return value.map((item) => mapGroupTypes(item, change));
+  if (!isJsonObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) =>
+      groupTypeMembers.has(name) && typeof member === "number"
+        ? [name, change(member)]
+        : [name, mapGroupTypes(member, change)],
+    ),
+  );
+}
+
+function by<Item>(name: (item: Item) => string): (a: Item, b: Item) => number {
+  return (a, b) => (name(a) < name(b) ? -1 : name(a) > name(b) ? 1 : 0);
+}

@@ -1,0 +1,262 @@
+/**
+ * Brings a project's flags and cohorts to what a document says: makes what is missing, changes what differs.
+ *
+ * One transaction: all of it or nothing. What the document does not name stays. Doing it again changes nothing.
+ * Every write goes the way of the API's writes, with the same rules and the same activity log.
+ */
+
+import { createCohort, updateCohort } from "../../metadata/cohorts.ts";
+import { type FlagFields, findFlag } from "../../metadata/flag.ts";
+import { type Author, createFlag, type FlagWriting, updateFlag } from "../../metadata/flag-writes.ts";
+import type { Metadata, MetadataTx } from "../../metadata/metadata.ts";
+import { redactedPayload } from "../definition/types.ts";
+import { isJsonObject, type Json, type JsonObject } from "../json.ts";
+import { differencesBetween, type ItemDifference } from "./difference.ts";
+import {
+  type CohortItem,
+  type ExchangeDocument,
+  type FlagItem,
+  flagDefaults,
+  groupTypeIndexesIn,
+  mapGroupTypes,
+  writeDocument,
+} from "./document.ts";
+import { readContent, storedFlag } from "./project-content.ts";
+import { DocumentUnusable } from "./read-document.ts";
+import { inOrder, withIds } from "./references.ts";
+
+export interface ImportRequest extends Author {
+  projectId: number;
+  document: ExchangeDocument;
+  /** The group types of the project now. */
+  groupTypes: readonly { index: number; name: string }[];
+  /** Checks the members of a flag as the API does. @throws {InvalidField} */
+  toFields: (item: JsonObject) => Partial<FlagFields>;
+  /** Finds out everything and changes nothing. */
+  isDryRun: boolean;
+  now: Date;
+}
+
+export interface ImportResult {
+  /** What was changed, or would be. Secret payloads are not shown. */
+  differences: ItemDifference[];
+  /** What the operator should know, as sentences. */
+  remarks: string[];
+}
+
+/**
+ * Imports a document.
+ *
+ * @throws {DocumentUnusable} something in it refers to what does not exist, or fits nowhere.
+ * @throws {InvalidField}     a rule for flags or cohorts is broken; nothing was changed in either case.
+ */
+export function importDocument(writing: FlagWriting, request: ImportRequest): ImportResult {
+  try {
+    return writing.metadata.change((t) => {
+      const result = new Import(writing, request, t).run();
+      if (request.isDryRun) throw new Undone(result);
+      return result;
+    });
+  } catch (error) {
+    if (error instanceof Undone) return error.result;
+    throw error;
+  }
+}
+
+/** Rolls the transaction of a dry run back. */
+class Undone extends Error {
+  constructor(readonly result: ImportResult) {
+    super("A dry run changes nothing.");
+  }
+}
+
+/** Rolls a write back that turned out to change nothing. */
+class Unchanged extends Error {}
+
+class Import {
+  readonly #writing: FlagWriting;
+  readonly #cohortIds = new Map<string, number>();
+  readonly #flagIds = new Map<string, number>();
+  readonly #remarks: string[] = [];
+
+  constructor(
+    writing: FlagWriting,
+    private readonly request: ImportRequest,
+    private readonly t: MetadataTx,
+  ) {
+    // The functions that write open a transaction each; here they all take part in this one.
+    const metadata = Object.create(writing.metadata, {
+      change: { value: (run: (t: MetadataTx) => unknown) => run(t) },
+    }) as Metadata;
+    this.#writing = { ...writing, metadata };
+  }
+
+  run(): ImportResult {
+    const before = this.#present();
+    const document = this.#withGroupTypes();
+    this.#noteIds();
+    for (const cohort of inOrder(document.cohorts, ({ name }) => name, "cohort")) this.#writeCohort(cohort);
+    for (const flag of this.#ordered(document, before)) this.#writeFlag(flag);
+    return {
+      differences: differencesBetween(before, this.#present()).map(withoutSecrets(before, document)),
+      remarks: this.#remarks,
+    };
+  }
+
+  /** The project as a document, payloads in clear, so that a changed secret counts as a change. */
+  #present(): ExchangeDocument {
+    const { projectId, groupTypes } = this.request;
+    return writeDocument(readContent(this.t, { projectId, groupTypes, payloads: this.#writing.payloads }));
+  }
+
+  #noteIds(): void {
+    const { projectId, groupTypes } = this.request;
+    const { cohorts, flags } = readContent(this.t, { projectId, groupTypes });
+    const needed = new Set(this.request.document.cohorts.map(({ name }) => name));
+    for (const { id, name } of cohorts) {
+      if (this.#cohortIds.has(name) && needed.has(name)) {
+        throw new DocumentUnusable(
+          `The project has two cohorts "${name}"; rename one, because cohorts are matched by name.`,
+        );
+      }
+      this.#cohortIds.set(name, id);
+    }
+    for (const { id, key } of flags) this.#flagIds.set(key, id);
+  }
+
+  /** The document with the numbers that group types have in this project. */
+  #withGroupTypes(): ExchangeDocument {
+    const { document, groupTypes } = this.request;
+    const present = new Map(groupTypes.map(({ index, name }) => [index, name]));
+    const indexes = new Map<number, number>();
+    for (const index of groupTypeIndexesIn(document.flags as unknown as Json)) {
+      const name = document.group_types[String(index)];
+      if (name === undefined) continue;
+      const known = groupTypes.find((type) => type.name === name);
+      if (known === undefined && present.has(index)) {
+        throw new DocumentUnusable(
+          `The file uses the group type "${name}", which the project does not have; its number ${index} is "${present.get(index)}" here.`,
+        );
+      }
+      if (known === undefined) {
+        this.#remarks.push(`The project has no group type "${name}" yet; it should become number ${index}.`);
+      }
+      indexes.set(index, known?.index ?? index);
+    }
+    const change = (index: number) => indexes.get(index) ?? index;
+    return { ...document, flags: mapGroupTypes(document.flags as unknown as Json, change) as FlagItem[] };
+  }
+
+  /** Flags after those they depend on; flags that are switched off come last, before those they depend on. */
+  #ordered(document: ExchangeDocument, before: ExchangeDocument): FlagItem[] {
+    const active = new Set(before.flags.filter((flag) => flag.active === true).map(({ key }) => key));
+    const ordered = inOrder(document.flags, ({ key }) => key, "flag");
+    const isSwitchedOff = (flag: FlagItem) => flag.active === false && active.has(flag.key);
+    return [...ordered.filter((flag) => !isSwitchedOff(flag)), ...ordered.filter(isSwitchedOff).reverse()];
+  }
+
+  #writeCohort(item: CohortItem): void {
+    const { projectId, by, now } = this.request;
+    const isStatic = item.is_static === true;
+    const where = `Cohort "${item.name}"`;
+    const filters = isStatic
+      ? { properties: {} }
+      : (withIds(item.filters ?? null, this.#ids, where) as JsonObject);
+    const fields = { description: String(item.description ?? ""), isStatic, filters };
+    const id = this.#cohortIds.get(item.name);
+    const { metadata } = this.#writing;
+    if (id !== undefined) {
+      updateCohort(metadata, { projectId, id, by }, fields, now);
+      return;
+    }
+    const created = createCohort(metadata, { projectId, by, fields: { ...fields, name: item.name } }, now);
+    this.#cohortIds.set(item.name, created.id);
+    if (isStatic)
+      this.#remarks.push(`${where} is a list of persons; the list is not in the file, so it is empty.`);
+  }
+
+  #writeFlag(item: FlagItem): void {
+    const { projectId, by, trigger, now, toFields } = this.request;
+    const where = `Flag "${item.key}"`;
+    const filters = withIds(item.filters, this.#ids, where) as JsonObject;
+    const fields = naming(where, () => toFields({ ...flagDefaults, ...item, filters }));
+    const id = this.#flagIds.get(item.key);
+    if (id === undefined) {
+      refuseHiddenPayloads(item, where);
+      const created = naming(where, () =>
+        createFlag(this.#writing, {
+          ...{ projectId, by, trigger, now, createsUsageDashboard: false },
+          fields: { ...fields, key: item.key },
+        }),
+      );
+      this.#flagIds.set(item.key, created.id);
+      return;
+    }
+    const stored = () => storedFlag(findFlag(this.t, projectId, id)!, this.#writing.payloads).fields;
+    const old = stored();
+    this.#unlessUnchanged(() => {
+      const whole = { ...fields, filters: { ...clearing(old.filters as JsonObject), ...filters } };
+      naming(where, () =>
+        updateFlag(this.#writing, { projectId, id, by, trigger, now, fields: whole, sent: {} }),
+      );
+      return !Bun.deepEquals(old, stored(), true);
+    });
+  }
+
+  /** Undoes a write when it changed nothing but the version and the log. */
+  #unlessUnchanged(write: () => boolean): void {
+    try {
+      this.t.transaction(() => {
+        if (!write()) throw new Unchanged();
+      });
+    } catch (error) {
+      if (!(error instanceof Unchanged)) throw error;
+    }
+  }
+
+  readonly #ids = {
+    cohort: (name: string) => this.#cohortIds.get(name),
+    flag: (key: string) => this.#flagIds.get(key),
+  };
+}
+
+/** Members of stored filters that the document does not have are cleared by null. */
+function clearing(filters: JsonObject | undefined): JsonObject {
+  return Object.fromEntries(Object.keys(filters ?? {}).map((name) => [name, null]));
+}
+
+/** Says in an error of the rules which item it is about. */
+function naming<Result>(where: string, write: () => Result): Result {
+  try {
+    return write();
+  } catch (error) {
+    if (error instanceof Error) error.message = `${where}: ${error.message}`;
+    throw error;
+  }
+}
+
+/** A flag that is there keeps its secret payloads; a new one would get the placeholder. */
+function refuseHiddenPayloads({ filters }: FlagItem, where: string): void {
+  if (!isJsonObject(filters.payloads) || !Object.values(filters.payloads).includes(redactedPayload)) return;
+  throw new DocumentUnusable(
+    `${where} has a secret payload that is not in the file; export it with --with-secrets.`,
+  );
+}
+
+/** Payloads that are secret are not shown in a difference either. */
+function withoutSecrets(...documents: ExchangeDocument[]): (difference: ItemDifference) => ItemDifference {
+  const secret = new Set(
+    documents.flatMap(({ flags }) =>
+      flags.filter((flag) => flag.has_encrypted_payloads === true).map(({ key }) => key),
+    ),
+  );
+  return (difference) => {
+    if (difference.kind !== "flag" || !secret.has(difference.name)) return difference;
+    const members = difference.members.map((member) =>
+      member.path.startsWith("filters.payloads")
+        ? { ...member, before: redactedPayload, after: redactedPayload }
+        : member,
+    );
+    return { ...difference, members };
+  };
+}

@@ -1,0 +1,60 @@
+/** Reads what of a project goes into its document. */
+
+import { readCohorts } from "../../metadata/cohorts.ts";
+import { type Flag, readFlags } from "../../metadata/flag.ts";
+import type { PayloadCipher } from "../../metadata/flag-writes.ts";
+import type { Reading } from "../../metadata/metadata.ts";
+import { redactedPayload } from "../definition/types.ts";
+import { isJsonObject, type JsonObject } from "../json.ts";
+import type { ProjectContent, StoredFlag } from "./document.ts";
+
+export interface ContentOptions {
+  projectId: number;
+  groupTypes: readonly { index: number; name: string }[];
+  /** Opens the payloads that are secret; without it a placeholder stands in their place. */
+  payloads?: PayloadCipher;
+}
+
+/** The flags and cohorts of a project that are not deleted. */
+export function readContent(
+  db: Reading,
+  { projectId, groupTypes, payloads }: ContentOptions,
+): ProjectContent {
+  return {
+    flags: readFlags(db, projectId).map((flag) => storedFlag(flag, payloads)),
+    cohorts: readCohorts(db, projectId).map(({ id, name, description, isStatic, filters }) => ({
+      ...{ id, name, description, isStatic, filters },
+    })),
+    groupTypes,
+  };
+}
+
+/** A flag under the names of the API. */
+export function storedFlag(flag: Flag, payloads?: PayloadCipher): StoredFlag {
+  return {
+    id: flag.id,
+    key: flag.key,
+    fields: {
+      name: flag.name,
+      filters: payloads ? payloads.open(flag) : withoutSecrets(flag),
+      active: flag.active,
+      ensure_experience_continuity: flag.ensureExperienceContinuity,
+      is_remote_configuration: flag.isRemoteConfiguration,
+      has_encrypted_payloads: flag.hasEncryptedPayloads,
+      evaluation_runtime: flag.evaluationRuntime,
+      bucketing_identifier: flag.bucketingIdentifier,
+      tags: flag.tags,
+      evaluation_tags: flag.evaluationTags,
+      surveys: flag.surveys,
+      features: flag.features,
+      rollback_conditions: flag.rollbackConditions,
+      creation_context: flag.creationContext,
+    },
+  };
+}
+
+function withoutSecrets({ filters, hasEncryptedPayloads }: Flag): JsonObject {
+  if (!hasEncryptedPayloads || !isJsonObject(filters.payloads)) return filters;
+  const hidden = Object.keys(filters.payloads).map((name) => [name, redactedPayload]);
+  return { ...filters, payloads: Object.fromEntries(hidden) };
+}

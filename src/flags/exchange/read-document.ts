@@ -1,0 +1,126 @@
+/** Reads a document of flags from YAML or JSON text, and says exactly what is wrong with it. Pure. */
+
+import { parseDocument, stringify } from "yaml";
+import { AppError } from "../../errors.ts";
+import { isJsonObject, type Json, type JsonObject } from "../json.ts";
+import {
+  type CohortItem,
+  documentVersion,
+  type ExchangeDocument,
+  type FlagItem,
+  flagDefaults,
+} from "./document.ts";
+
+/** A file can not be imported; nothing was changed. */
+export class DocumentUnusable extends AppError {
+  readonly code = "document_unusable";
+}
+
+const FLAG_MEMBERS = new Set(["key", "filters", ...Object.keys(flagDefaults)]);
+const COHORT_MEMBERS = new Set(["name", "description", "is_static", "filters"]);
+/** YAML can make a small text large by repeating parts of it. */
+const ALIASES_MAX = 100;
+
+/** The document as readable text. */
+export function documentText(document: ExchangeDocument, format: "yaml" | "json"): string {
+  if (format === "json") return `${JSON.stringify(document, null, 2)}\n`;
+  // Long texts stay on their line, so that a change of one word is a change of one line.
+  return stringify(document, { lineWidth: 0, aliasDuplicateObjects: false });
+}
+
+/**
+ * Reads a document; JSON is read as the YAML it is.
+ *
+ * @throws {DocumentUnusable} neither YAML nor JSON, of another kind or a newer version, or an item of no use.
+ */
+export function readDocument(text: string): ExchangeDocument {
+  const root = parse(text);
+  if (!isJsonObject(root) || root.flagkeep_flags === undefined) {
+    throw new DocumentUnusable("The file is no export of flags: it has no member `flagkeep_flags`.");
+  }
+  if (root.flagkeep_flags !== documentVersion) {
+    throw new DocumentUnusable(
+      `The file has format ${JSON.stringify(root.flagkeep_flags)}; this version of Flagkeep reads format ${documentVersion}.`,
+    );
+  }
+  const cohorts = listOf(root, "cohorts").map((item, index) => readCohort(item, index));
+  const flags = listOf(root, "flags").map((item, index) => readFlag(item, index));
+  checkUnique(cohorts, ({ name }) => name, "cohorts are called");
+  checkUnique(flags, ({ key }) => key, "flags have the key");
+  return { flagkeep_flags: documentVersion, group_types: groupTypesOf(root), cohorts, flags };
+}
+
+function parse(text: string): Json {
+  const parsed = parseDocument(text, { merge: false, prettyErrors: true });
+  const [error] = parsed.errors;
+  if (error !== undefined)
+    throw new DocumentUnusable(`The file is no YAML or JSON: ${firstLine(error.message)}`);
+  try {
+    return parsed.toJS({ maxAliasCount: ALIASES_MAX }) as Json;
+  } catch (failure) {
+    throw new DocumentUnusable(`The file can not be read: ${firstLine(String(failure))}`);
+  }
+}
+
+function listOf(root: JsonObject, name: string): Json[] {
+  const list = root[name] ?? [];
+  if (Array.isArray(list)) return list;
+  throw new DocumentUnusable(`\`${name}\` must be a list.`);
+}
+
+function readCohort(item: Json, index: number): CohortItem {
+  const where = `Cohort ${index + 1}`;
+  const cohort = objectOf(item, where);
+  if (typeof cohort.name !== "string" || cohort.name === "")
+    throw new DocumentUnusable(`${where} has no name.`);
+  checkMembers(cohort, COHORT_MEMBERS, `Cohort "${cohort.name}"`);
+  return { ...cohort, name: cohort.name };
+}
+
+function readFlag(item: Json, index: number): FlagItem {
+  const where = `Flag ${index + 1}`;
+  const flag = objectOf(item, where);
+  const key = typeof flag.key === "number" ? String(flag.key) : flag.key;
+  if (typeof key !== "string" || key === "") throw new DocumentUnusable(`${where} has no key.`);
+  checkMembers(flag, FLAG_MEMBERS, `Flag "${key}"`);
+  const filters = flag.filters ?? { groups: [{ properties: [], rollout_percentage: null }] };
+  return { ...flag, key, filters: objectOf(filters, `\`filters\` of flag "${key}"`) };
+}
+
+function objectOf(value: Json, where: string): JsonObject {
+  if (isJsonObject(value)) return value;
+  throw new DocumentUnusable(`${where} must be a map of names to values.`);
+}
+
+/** A misspelt member would otherwise be a flag with its usual value. */
+function checkMembers(item: JsonObject, known: ReadonlySet<string>, where: string): void {
+  const unknown = Object.keys(item).find((name) => !known.has(name));
+  if (unknown === undefined) return;
+  throw new DocumentUnusable(
+    `${where} has the unknown member \`${unknown}\`; known are ${[...known].join(", ")}.`,
+  );
+}
+
+function checkUnique<Item>(items: readonly Item[], nameOf: (item: Item) => string, what: string): void {
+  const seen = new Set<string>();
+  for (const item of items) {
+    const name = nameOf(item);
+    if (seen.has(name)) throw new DocumentUnusable(`Two ${what} "${name}".`);
+    seen.add(name);
+  }
+}
+
+function groupTypesOf(root: JsonObject): Record<string, string> {
+  const given = root.group_types ?? {};
+  if (!isJsonObject(given)) throw new DocumentUnusable("`group_types` must be a map of numbers to names.");
+  return Object.fromEntries(
+    Object.entries(given).map(([index, name]) => {
+      if (/^[0-4]$/.test(index) && typeof name === "string") return [index, name];
+      throw new DocumentUnusable("`group_types` must be a map of the numbers 0 to 4 to names.");
+    }),
+  );
+}
+
+function firstLine(text: string): string {
+  return text.split("\n", 1)[0]!;
+}

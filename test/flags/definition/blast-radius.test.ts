@@ -1,0 +1,58 @@
+import { describe, expect, test } from "bun:test";
+import { parseBlastRadius } from "../../../src/flags/definition/blast-radius.ts";
+import { FlagInvalid } from "../../../src/flags/definition/flag-invalid.ts";
+import type { JsonObject } from "../../../src/flags/json.ts";
+import { person } from "../make.ts";
+
+const plan = { key: "plan", type: "group", group_type_index: 0, value: "pro" };
+const key = { key: "$group_key", type: "group", value: "acme" };
+
+describe("blast radius", () => {
+  for (const condition of [null, {}, { properties: [] }, { properties: null }, { rollout_percentage: 5 }]) {
+    test(`${JSON.stringify(condition)} is everyone`, () =>
+      expect(parseBlastRadius({ condition })).toEqual({ filters: [], groupTypeIndex: null }));
+  }
+  test("filters of persons and of groups", () => {
+    const byEmail = person("email", "exact", "x");
+    expect(parseBlastRadius({ condition: { properties: [byEmail] }, group_type_index: null })).toEqual({
+      filters: [byEmail],
+      groupTypeIndex: null,
+    });
+    expect(parseBlastRadius({ condition: { properties: [plan, key] }, group_type_index: 0 })).toEqual({
+      filters: [plan, key],
+      groupTypeIndex: 0,
+    });
+  });
+
+  const refused: [string, JsonObject, string, string | null][] = [
+    ["no condition", {}, "Missing condition for which to get blast radius", null],
+    [
+      "another group type",
+      { condition: { properties: [plan] }, group_type_index: 1 },
+      "Invalid group type index for feature flag condition.",
+      null,
+    ],
+    [
+      "a person's property, counting groups",
+      { condition: { properties: [person("a", "exact", "b")] }, group_type_index: 0 },
+      "Invalid group type index for feature flag condition.",
+      null,
+    ],
+    ["condition no object", { condition: [] }, "condition must be an object", "filters"],
+    ["properties no list", { condition: { properties: {} } }, "properties must be a list", "filters"],
+    ["filter no object", { condition: { properties: [1] } }, "properties[0] must be an object", "filters"],
+  ];
+  for (const [name, body, detail, attr] of refused) {
+    test(name, () => {
+      const found = (() => {
+        try {
+          return parseBlastRadius(body);
+        } catch (error) {
+          return error;
+        }
+      })();
+      expect(found).toBeInstanceOf(FlagInvalid);
+      expect(found).toMatchObject({ code: "invalid_input", detail, attr });
+    });
+  }
+});

@@ -1,0 +1,373 @@
+/** From one project to another and back: documents, differences, refusals. */
+
+import { describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { differenceLines } from "../../../src/flags/exchange/difference.ts";
+import { type ExchangeDocument, writeDocument } from "../../../src/flags/exchange/document.ts";
+import { importDocument } from "../../../src/flags/exchange/import-document.ts";
+import { readContent } from "../../../src/flags/exchange/project-content.ts";
+import { documentText, readDocument } from "../../../src/flags/exchange/read-document.ts";
+import type { JsonObject } from "../../../src/flags/json.ts";
+import { parseFields } from "../../../src/http/fields.ts";
+import { flagFields } from "../../../src/management/flag-input.ts";
+import { FlagInput } from "../../../src/management/flag-shapes.ts";
+import { payloadCipher } from "../../../src/management/payload-cipher.ts";
+import { createCohort, readCohorts } from "../../../src/metadata/cohorts.ts";
+import { type FlagFields, findFlagByKey, readFlags } from "../../../src/metadata/flag.ts";
+import { createFlag, updateFlag } from "../../../src/metadata/flag-writes.ts";
+import { initialise } from "../../../src/metadata/initialise.ts";
+import { openMetadata } from "../../../src/metadata/metadata.ts";
+import { createProject } from "../../../src/metadata/projects.ts";
+import { activity } from "../../../src/metadata/schema.ts";
+import { dependsOn, inCohort, person, when } from "../make.ts";
+
+const now = new Date("2026-03-01T12:00:00Z");
+const COMPANY = [{ index: 0, name: "company" }];
+
+/** Two projects in one store; the second one is what is imported into. */
+class TwoProjects implements Disposable {
+  readonly #folder = mkdtempSync(join(tmpdir(), "flagkeep-exchange-"));
+  readonly metadata = openMetadata(join(this.#folder, "m.sqlite"));
+  readonly writing = { metadata: this.metadata, payloads: payloadCipher(Buffer.alloc(32, 7)) };
+
+  constructor() {
+    const { organization } = initialise(
+      this.metadata,
+      { organization: "Acme", project: "One", email: "ann@example.com" },
+      now,
+    );
+    createProject(this.metadata, { organizationId: organization.id, name: "Two" }, null, now);
+    // Ids differ between the projects, so that an id that is carried over is found out.
+    this.flag(2, "first in two", {});
+  }
+
+  flag(projectId: number, key: string, fields: Partial<FlagFields>): number {
+    return createFlag(this.writing, {
+      ...{ projectId, by: 1, createsUsageDashboard: false, now },
+      fields: { key: key.replaceAll(" ", "-"), ...fields },
+    }).id;
+  }
+
+  change(projectId: number, key: string, fields: Partial<FlagFields>): void {
+    const { id } = findFlagByKey(this.metadata.db, projectId, key)!;
+    updateFlag(this.writing, { ...{ projectId, id, by: 1, now, fields }, sent: {} });
+  }
+
+  cohort(projectId: number, name: string, filters: JsonObject | undefined): number {
+    const fields = filters ? { name, filters } : { name, isStatic: true };
+    return createCohort(this.metadata, { projectId, by: 1, fields }, now).id;
+  }
+
+  document(projectId: number, groupTypes = COMPANY, withSecrets = false): ExchangeDocument {
+    const payloads = withSecrets ? this.writing.payloads : undefined;
+    return writeDocument(readContent(this.metadata.db, { projectId, groupTypes, payloads }));
+  }
+
+  import(document: ExchangeDocument, options: { isDryRun?: boolean; groupTypes?: typeof COMPANY } = {}) {
+    return importDocument(this.writing, {
+      ...{ projectId: 2, document, by: null, groupTypes: COMPANY, isDryRun: false, now, ...options },
+      trigger: { job_type: "command_line", job_id: "ann", payload: {} },
+      toFields: (item) => flagFields(parseFields(FlagInput, item)),
+    });
+  }
+
+  /** A project with everything that refers to something. */
+  fill(): void {
+    const inner = this.cohort(1, "Visitors", {
+      properties: { type: "AND", values: [person("visits", "gt", "3")] },
+    });
+    this.cohort(1, "Everybody listed", undefined);
+    const outer = this.cohort(1, "Good visitors", {
+      properties: {
+        type: "OR",
+        values: [{ type: "AND", values: [inCohort(inner), person("plan", "exact", "pro")] }],
+      },
+    });
+    const base = this.flag(1, "z-base", { filters: when([inCohort(outer)], 40.5), tags: ["a", "b"] });
+    this.flag(1, "above", { name: "Above the base", filters: when([dependsOn(String(base))]) });
+    this.flag(1, "variants", {
+      filters: {
+        ...when([]),
+        multivariate: {
+          variants: [
+            { key: "x", rollout_percentage: 50 },
+            { key: "y", rollout_percentage: 50 },
+          ],
+        },
+        payloads: { x: '{"deep":[1,{"a":null}]}' },
+      },
+      ensureExperienceContinuity: true,
+      evaluationRuntime: "client",
+    });
+    this.flag(1, "by-company", {
+      filters: {
+        aggregation_group_type_index: 0,
+        groups: [
+          {
+            properties: [{ key: "size", type: "group", group_type_index: 0, operator: "exact", value: "l" }],
+            rollout_percentage: 100,
+          },
+        ],
+      },
+    });
+    this.flag(1, "off", { active: false });
+    this.flag(1, "secret", {
+      isRemoteConfiguration: true,
+      hasEncryptedPayloads: true,
+      filters: { ...when([]), payloads: { true: '"s3cret"' } },
+    });
+  }
+
+  [Symbol.dispose](): void {
+    this.metadata.close();
+    rmSync(this.#folder, { recursive: true });
+  }
+}
+
+const withoutFirst = (document: ExchangeDocument) => ({
+  ...document,
+  flags: document.flags.filter(({ key }) => key !== "first-in-two"),
+});
+
+describe("a whole project", () => {
+  for (const format of ["yaml", "json"] as const) {
+    test(`goes to another one through ${format}, and the second import changes nothing`, () => {
+      using projects = new TwoProjects();
+      projects.fill();
+      const document = projects.document(1, COMPANY, true);
+      const text = documentText(document, format);
+      expect(text).not.toMatch(/"?cohort_name/);
+      const read = readDocument(text);
+      expect(read).toEqual(document);
+      const { differences, remarks } = projects.import(read);
+      expect(differences.map(({ kind, name, change }) => `${change} ${kind} ${name}`)).toEqual([
+        "created cohort Everybody listed",
+        "created cohort Good visitors",
+        "created cohort Visitors",
+        "created flag above",
+        "created flag by-company",
+        "created flag off",
+        "created flag secret",
+        "created flag variants",
+        "created flag z-base",
+      ]);
+      expect(remarks).toEqual([expect.stringContaining("Everybody listed")]);
+      expect(withoutFirst(projects.document(2, COMPANY, true))).toEqual(document);
+      const versions = () =>
+        readFlags(projects.metadata.db, 2).map(({ key, version }) => `${key} ${version}`);
+      const before = versions();
+      const entries = projects.metadata.db.select().from(activity).all().length;
+      expect(projects.import(read)).toEqual({ differences: [], remarks: [] });
+      expect(versions()).toEqual(before);
+      expect(projects.metadata.db.select().from(activity).all()).toHaveLength(entries);
+      expect(projects.document(2).flags.map(({ key }) => key)).toContain("first-in-two");
+    });
+  }
+
+  test("ids are those of the project it went to", () => {
+    using projects = new TwoProjects();
+    projects.fill();
+    projects.import(projects.document(1, COMPANY, true));
+    const { db } = projects.metadata;
+    const base = findFlagByKey(db, 2, "z-base")!;
+    const above = findFlagByKey(db, 2, "above")!;
+    const cohorts = new Map(readCohorts(db, 2).map(({ id, name }) => [name, id]));
+    expect(JSON.stringify(above.filters)).toContain(`"key":"${base.id}"`);
+    expect(JSON.stringify(base.filters)).toContain(`"value":${cohorts.get("Good visitors")}`);
+    expect(base.filters.groups).toMatchObject([{ rollout_percentage: 40.5 }]);
+    expect(base.tags).toEqual(["a", "b"]);
+  });
+
+  test("is written down by whom and how", () => {
+    using projects = new TwoProjects();
+    projects.import({
+      flagkeep_flags: 1,
+      group_types: {},
+      cohorts: [],
+      flags: [{ key: "n", filters: when([]) }],
+    });
+    const entry = projects.metadata.db.select().from(activity).all().at(-1)!;
+    expect(entry).toMatchObject({
+      ...{ userId: null, isSystem: true, activity: "created", scope: "FeatureFlag" },
+      detail: { name: "n", trigger: { job_type: "command_line", job_id: "ann", payload: {} } },
+    });
+  });
+});
+
+describe("a change", () => {
+  test("is told in a dry run, which changes nothing, then done", () => {
+    using projects = new TwoProjects();
+    projects.fill();
+    projects.import(projects.document(1, COMPANY, true));
+    projects.change(1, "z-base", { name: "New words", filters: when([], 7) });
+    projects.change(1, "variants", {
+      filters: { ...when([]), multivariate: null, payloads: null as never },
+      active: false,
+    });
+    const document = projects.document(1);
+    const before = projects.document(2);
+    const dry = projects.import(document, { isDryRun: true });
+    expect(projects.document(2)).toEqual(before);
+    const lines = differenceLines(dry.differences);
+    expect(lines).toContain("~ flag z-base");
+    expect(lines).toContain('    name: (none) -> "New words"');
+    expect(lines).toContain("    filters.groups[0].rollout_percentage: 40.5 -> 7");
+    expect(lines).toContain("~ flag variants");
+    expect(lines).toContain("    active: true -> false");
+    expect(lines.join("\n")).not.toContain("off");
+    expect(projects.import(document).differences).toEqual(dry.differences);
+    expect(projects.document(2).flags.find(({ key }) => key === "z-base")).toEqual(
+      document.flags.find(({ key }) => key === "z-base")!,
+    );
+    expect(projects.import(document).differences).toEqual([]);
+  });
+
+  test("members that the file leaves out go back to their usual value", () => {
+    using projects = new TwoProjects();
+    projects.flag(2, "full", {
+      name: "x",
+      tags: ["t"],
+      evaluationRuntime: "server",
+      filters: { ...when([], 5), payloads: { true: "1" }, early_exit: true },
+    });
+    const item = { key: "full", filters: { groups: [{ properties: [], rollout_percentage: 5 }] } };
+    projects.import({ flagkeep_flags: 1, group_types: {}, cohorts: [], flags: [item] });
+    expect(projects.document(2).flags.find(({ key }) => key === "full")).toEqual({
+      ...{ key: "full", active: true },
+      filters: item.filters,
+    });
+    expect(findFlagByKey(projects.metadata.db, 2, "full")).toMatchObject({
+      ...{ name: "", tags: [], evaluationRuntime: "all" },
+    });
+    projects.import({ flagkeep_flags: 1, group_types: {}, cohorts: [], flags: [item] });
+    expect(findFlagByKey(projects.metadata.db, 2, "full")!.version).toBe(2);
+  });
+
+  test("flags that depend on each other are switched off and on in the right order", () => {
+    using projects = new TwoProjects();
+    const base = projects.flag(2, "base", {});
+    projects.flag(2, "above", { filters: when([dependsOn(String(base))]) });
+    const document = projects.document(2);
+    const all = (active: boolean) => ({
+      ...document,
+      flags: document.flags.map((flag) => ({ ...flag, active })),
+    });
+    projects.import(all(false));
+    expect(readFlags(projects.metadata.db, 2).every(({ active }) => !active)).toBe(true);
+    projects.import(all(true));
+    expect(readFlags(projects.metadata.db, 2).every(({ active }) => active)).toBe(true);
+  });
+
+  test("group types are found by name", () => {
+    using projects = new TwoProjects();
+    projects.fill();
+    const document = projects.document(1, COMPANY, true);
+    const others = [
+      { index: 0, name: "team" },
+      { index: 1, name: "company" },
+    ];
+    projects.import(document, { groupTypes: others });
+    const flag = findFlagByKey(projects.metadata.db, 2, "by-company")!;
+    expect(flag.filters.aggregation_group_type_index).toBe(1);
+    expect(JSON.stringify(flag.filters)).toContain('"group_type_index":1');
+    expect(projects.import(document, { groupTypes: others }).differences).toEqual([]);
+    const taken = [{ index: 0, name: "team" }];
+    expect(() => projects.import(document, { groupTypes: taken })).toThrow('the group type "company"');
+    using fresh = new TwoProjects();
+    expect(fresh.import(document, { groupTypes: [] }).remarks.join()).toContain(
+      'no group type "company" yet',
+    );
+  });
+});
+
+describe("secret payloads", () => {
+  test("are not in a document unless asked for; a flag that has them keeps them", () => {
+    using projects = new TwoProjects();
+    projects.fill();
+    const hidden = projects.document(1);
+    expect(documentText(hidden, "yaml")).not.toContain("s3cret");
+    expect(() => projects.import(hidden)).toThrow("--with-secrets");
+    const clear = projects.document(1, COMPANY, true);
+    expect(documentText(clear, "yaml")).toContain("s3cret");
+    projects.import(clear);
+    expect(projects.import(hidden).differences).toEqual([]);
+    expect(withoutFirst(projects.document(2, COMPANY, true))).toEqual(clear);
+    expect(JSON.stringify(readFlags(projects.metadata.db, 2))).not.toContain("s3cret");
+  });
+
+  test("a changed one is a difference that does not show it", () => {
+    using projects = new TwoProjects();
+    projects.fill();
+    projects.import(projects.document(1, COMPANY, true));
+    projects.change(1, "secret", { filters: { payloads: { true: '"n3w"' } } });
+    const { differences } = projects.import(projects.document(1, COMPANY, true));
+    expect(differences).toMatchObject([{ kind: "flag", name: "secret", change: "updated" }]);
+    expect(JSON.stringify(differences)).not.toMatch(/s3cret|n3w/);
+  });
+});
+
+describe("a document that can not be imported changes nothing", () => {
+  const head = "flagkeep_flags: 1\n";
+  const unreadable: [name: string, text: string, says: string][] = [
+    ["no YAML", "a: [", "no YAML or JSON"],
+    ["another file", "version: 3\n", "no export of flags"],
+    ["a list", "[]", "no export of flags"],
+    ["nothing", "", "no export of flags"],
+    ["a newer format", "flagkeep_flags: 2\n", "format 2"],
+    ["flags that are no list", `${head}flags: {a: 1}`, "`flags` must be a list"],
+    ["a flag that is no map", `${head}flags: [x]`, "Flag 1"],
+    ["a flag without a key", `${head}flags: [{name: x}]`, "Flag 1 has no key"],
+    ["a misspelt member", `${head}flags: [{key: a, actve: true}]`, "unknown member `actve`"],
+    ["one key twice", `${head}flags: [{key: a}, {key: a}]`, 'Two flags have the key "a"'],
+    ["one cohort twice", `${head}cohorts: [{name: a}, {name: a}]`, 'Two cohorts are called "a"'],
+    ["a cohort without a name", `${head}cohorts: [{}]`, "Cohort 1 has no name"],
+    ["group types that are none", `${head}group_types: {9: a}`, "group_types"],
+    ["a text made of repetitions", `a: &a [1]\n${"x: [*a,*a,*a]\n".replace("x", "b")}`, "no export of flags"],
+  ];
+  for (const [name, text, says] of unreadable) {
+    test(name, () => expect(() => readDocument(text)).toThrow(says));
+  }
+
+  const refused: [name: string, flags: JsonObject[], says: string][] = [
+    [
+      "an unknown cohort",
+      [{ key: "a", filters: when([{ type: "cohort", operator: "in", cohort: "Nobody" }]) }],
+      'a cohort "Nobody"',
+    ],
+    [
+      "an unknown flag",
+      [
+        {
+          key: "a",
+          filters: when([{ type: "flag", operator: "flag_evaluates_to", value: true, flag: "b" }]),
+        },
+      ],
+      'a flag "b"',
+    ],
+    ["a rollout over 100", [{ key: "a", filters: when([], 101) }], 'Flag "a": '],
+    ["a key with a space", [{ key: "a b", filters: when([]) }], 'Flag "a b": '],
+    ["a wrong type", [{ key: "a", active: "perhaps", filters: when([]) }], 'Flag "a": '],
+    [
+      "flags in a circle",
+      ["a", "b"].map((key) => ({
+        key,
+        filters: when([
+          { type: "flag", operator: "flag_evaluates_to", value: true, flag: key === "a" ? "b" : "a" },
+        ]),
+      })),
+      "refers to itself",
+    ],
+  ];
+  for (const [name, flags, says] of refused) {
+    test(name, () => {
+      using projects = new TwoProjects();
+      const before = projects.document(2);
+      const good = { key: "good", filters: when([]) };
+      const document = { flagkeep_flags: 1, group_types: {}, cohorts: [], flags: [good, ...flags] };
+      expect(() => projects.import(document as ExchangeDocument)).toThrow(says);
+      expect(projects.document(2)).toEqual(before);
+    });
+  }
+});
