@@ -1,0 +1,238 @@
+/**
+ * Who sends a request, and whether that one may do what the route does.
+ *
+ * Source: contract, management-api 2.1 to 2.3; sdk-compat 4.4 for which project is meant.
+ */
+
+import type { Metadata } from "../metadata/metadata.ts";
+import { findOrganization, type Organization, organizationsOf } from "../metadata/organizations.ts";
+import { authenticate, type PersonalKey } from "../metadata/personal-keys.ts";
+import type { Project } from "../metadata/project-directory.ts";
+import { allows, type Scope } from "../metadata/scopes.ts";
+import { levelOf, type User } from "../metadata/users.ts";
+import { authenticationFailed, notAuthenticated, notFound, permissionDenied } from "./failure.ts";
+
+/** Whoever proved to be somebody. */
+export type Caller =
+  | { kind: "personal"; key: PersonalKey; user: User }
+  /** A project's secret key: only for what that key is made for. */
+  | { kind: "project_secret"; project: Project };
+
+/** What a route needs. Several scopes: any of them is enough. */
+export type Access =
+  | { on: "public" }
+  | {
+      on: "user";
+      scopes: readonly Scope[];
+      /** A key that is limited to projects may be used all the same. */
+      ignoresNarrowing?: boolean;
+      /** Only a key that may do everything, everywhere. */
+      needsFullAccess?: boolean;
+    }
+  | { on: "organization"; scopes: readonly Scope[] }
+  | {
+      on: "project";
+      scopes: readonly Scope[];
+      /** Needed besides one of `scopes`. */
+      alsoNeeds?: Scope;
+      /** The project's own secret key is as good as a personal one. */
+      takesSecretKey?: boolean;
+      /** Where the path names no project, and for SDKs: the header that names one. */
+      takesProjectHeader?: boolean;
+    };
+
+/** The parts of a request that say who and what for. */
+export interface Credentials {
+  request: Request;
+  params: Record<string, string | undefined>;
+  query: URLSearchParams;
+  /** The parsed body; asked for only when the key was in no header. */
+  readBody: () => Promise<unknown>;
+}
+
+/** Outcome of `authorise`: what the route may rely on. */
+export interface Authorised {
+  caller: Caller | undefined;
+  project: Project | undefined;
+  organization: Organization | undefined;
+}
+
+/**
+ * Finds out who calls.
+ *
+ * The Authorization header, then the body, then the query; only the first place that holds a key counts.
+ *
+ * @throws {HttpFailure} 401.
+ */
+export async function identify(
+  metadata: Metadata,
+  credentials: Credentials,
+  options: { takesSecretKey: boolean },
+): Promise<Caller> {
+  const found = await findKey(credentials);
+  if (!found) throw notAuthenticated();
+  if (options.takesSecretKey && found.key.startsWith("phs_")) {
+    const project = metadata.projects.findBySecretToken(found.key);
+    if (project) return { kind: "project_secret", project };
+  }
+  const owner = authenticate(metadata, found.key);
+  if (!owner) {
+    throw authenticationFailed(`Personal API key found in request ${found.place} is invalid.`);
+  }
+  return { kind: "personal", ...owner };
+}
+
+/**
+ * Checks in the contract's order: somebody, the project, the limits of the key, its scopes, the membership.
+ *
+ * @throws {HttpFailure} 401, 403 or 404.
+ */
+export async function authorise(
+  metadata: Metadata,
+  access: Access,
+  credentials: Credentials,
+): Promise<Authorised> {
+  if (access.on === "public") return { caller: undefined, project: undefined, organization: undefined };
+  const takesSecretKey = access.on === "project" && access.takesSecretKey === true;
+  const caller = await identify(metadata, credentials, { takesSecretKey });
+  if (access.on === "project") {
+    const project = projectOf(metadata, access, caller, credentials);
+    checkProject(metadata, access, caller, project);
+    return { caller, project, organization: undefined };
+  }
+  if (caller.kind !== "personal") throw notAuthenticated();
+  if (access.on === "organization") {
+    const organization = organizationOf(metadata, caller, credentials.params.organization_id);
+    if (caller.key.projectIds.length > 0) throw permissionDenied(ONLY_PROJECT_ROUTES);
+    checkOrganizationLimit(caller.key, organization.id);
+    checkScopes(caller.key, access.scopes);
+    if (levelOf(metadata.db, organization.id, caller.user.id) === 0) {
+      throw permissionDenied("You do not have permission to perform this action.");
+    }
+    return { caller, project: undefined, organization };
+  }
+  if (!access.ignoresNarrowing && caller.key.projectIds.length > 0) {
+    throw permissionDenied(ONLY_PROJECT_ROUTES);
+  }
+  if (access.needsFullAccess && !isUnlimited(caller.key)) {
+    throw permissionDenied("This action does not support personal API key access");
+  }
+  checkScopes(caller.key, access.scopes);
+  return { caller, project: undefined, organization: undefined };
+}
+
+const ONLY_PROJECT_ROUTES = "API keys with scoped projects are only supported on project-based endpoints.";
+
+/** The key of a request and where it stood, in the contract's words. */
+async function findKey({ request, query, readBody }: Credentials) {
+  const bearer = /^Bearer\s+(\S+)\s*$/i.exec(request.headers.get("authorization") ?? "");
+  if (bearer) return { key: bearer[1]!, place: "Authorization header" };
+  if (request.method !== "GET" && request.method !== "HEAD" && request.method !== "OPTIONS") {
+    const body = await readBody();
+    for (const name of ["personal_api_key", "secret_api_key"]) {
+      const key = fieldOf(body, name);
+      if (typeof key === "string" && key !== "") return { key, place: "body" };
+    }
+  }
+  const key = query.get("personal_api_key");
+  return key ? { key, place: "query string" } : undefined;
+}
+
+function fieldOf(body: unknown, name: string): unknown {
+  if (typeof body !== "object" || body === null || !Object.hasOwn(body, name)) return undefined;
+  return (body as Record<string, unknown>)[name];
+}
+
+/** The project that is meant: `?token=` before the path, then what the caller works in. */
+function projectOf(
+  metadata: Metadata,
+  access: Access & { on: "project" },
+  caller: Caller,
+  { request, params, query }: Credentials,
+): Project {
+  const isReading = request.method === "GET" || request.method === "HEAD";
+  const named = params.project_id;
+  if (isReading || named === undefined) {
+    const token =
+      query.get("token") ||
+      query.get("api_key") ||
+      (access.takesProjectHeader ? request.headers.get("x-posthog-project-api-key") : null);
+    if (token) {
+      const project = metadata.projects.findByToken(token);
+      if (!project) throw authenticationFailed("The project API key in the request is invalid.");
+      return project;
+    }
+  }
+  const id = named === undefined || named === "@current" ? currentProjectId(metadata, caller) : toId(named);
+  const project = id === undefined ? undefined : metadata.projects.find(id);
+  if (!project || project.archivedAt) throw notFound("Project not found.");
+  return project;
+}
+
+function currentProjectId(metadata: Metadata, caller: Caller): number | undefined {
+  if (caller.kind === "project_secret") return caller.project.id;
+  if (caller.key.projectIds.length === 1) return caller.key.projectIds[0];
+  const current = caller.user.currentProjectId;
+  if (current !== null && metadata.projects.find(current)?.archivedAt === null) return current;
+  const own = new Set(organizationsOf(metadata.db, caller.user.id).map((organization) => organization.id));
+  return metadata.projects.list().find((project) => own.has(project.organizationId))?.id;
+}
+
+function checkProject(
+  metadata: Metadata,
+  access: Access & { on: "project" },
+  caller: Caller,
+  project: Project,
+): void {
+  if (caller.kind === "project_secret") {
+    if (caller.project.id !== project.id) throw permissionDenied("You don't have access to the project.");
+    return;
+  }
+  const { key, user } = caller;
+  if (key.projectIds.length > 0 && !key.projectIds.includes(project.id)) {
+    throw permissionDenied(`API key does not have access to the requested project: ID ${project.id}.`);
+  }
+  checkOrganizationLimit(key, project.organizationId);
+  checkScopes(key, access.scopes);
+  if (access.alsoNeeds) checkScopes(key, [access.alsoNeeds]);
+  if (levelOf(metadata.db, project.organizationId, user.id) === 0) {
+    throw permissionDenied("You don't have access to the project.");
+  }
+}
+
+function organizationOf(
+  metadata: Metadata,
+  caller: Caller & { kind: "personal" },
+  named: string | undefined,
+): Organization {
+  if (named !== "@current") {
+    const organization = named === undefined ? undefined : findOrganization(metadata.db, named);
+    if (!organization) throw notFound("Organization not found.");
+    return organization;
+  }
+  const own = organizationsOf(metadata.db, caller.user.id);
+  const current = own.find((organization) => organization.id === caller.user.currentOrganizationId) ?? own[0];
+  if (!current) throw notFound("Organization not found.");
+  return current;
+}
+
+function checkOrganizationLimit(key: PersonalKey, organizationId: string): void {
+  if (key.organizationIds.length > 0 && !key.organizationIds.includes(organizationId)) {
+    throw permissionDenied(
+      `API key does not have access to the requested organization: ID ${organizationId}.`,
+    );
+  }
+}
+
+function checkScopes(key: PersonalKey, wanted: readonly Scope[]): void {
+  if (wanted.length === 0 || wanted.some((scope) => allows(key.scopes, scope))) return;
+  throw permissionDenied(`API key missing required scope '${wanted[0]}'`);
+}
+
+function isUnlimited(key: PersonalKey): boolean {
+  return key.scopes.includes("*") && key.projectIds.length === 0 && key.organizationIds.length === 0;
+}
+
+function toId(text: string): number | undefined {
+  return /^\d{1,15}$/.test(text) ? Number(text) : undefined;
+}

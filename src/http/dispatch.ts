@@ -1,0 +1,175 @@
+/**
+ * Serves route records through Elysia: one Elysia route per path, so that the most exact path is chosen
+ * before the method, and a path that exists answers 405 and never the route of a sibling.
+ */
+
+import { Elysia } from "elysia";
+import type { Metadata } from "../metadata/metadata.ts";
+import { allowOrigin, isPreflight, preflightResponse } from "./api-cors.ts";
+import { type Authorised, authorise, type Credentials, identify } from "./auth.ts";
+import { readBody } from "./body.ts";
+import { type ErrorLog, failureResponse } from "./errors.ts";
+import { methodNotAllowed } from "./failure.ts";
+import { parseFields } from "./fields.ts";
+import type { RateLimiter } from "./rate-limit.ts";
+import { type Call, type Method, Reply, type Route } from "./route.ts";
+
+export interface DispatchDeps {
+  metadata: Metadata;
+  log: ErrorLog;
+  /** Absent: no limits. */
+  rateLimiter?: RateLimiter;
+  /** Where clients reach this server; absent: what the request says. */
+  publicUrl?: string;
+  now: () => Date;
+}
+
+const REQUEST_ID = /^[\x21-\x7e]{1,128}$/;
+
+/** The id of a request: the client's, when it is short and printable, else a new one. */
+export function requestIdOf(request: Request): string {
+  const given = request.headers.get("x-request-id");
+  return given !== null && REQUEST_ID.test(given) ? given : Bun.randomUUIDv7();
+}
+
+/** An Elysia plugin that serves the routes, with and without a slash at the end. */
+export function serveRoutes(routes: readonly Route[], deps: DispatchDeps): Elysia {
+  const byPath = new Map<string, Map<Method, Route>>();
+  for (const route of routes) {
+    for (const path of [route.path, ...route.aliases]) {
+      const methods = byPath.get(path) ?? new Map<Method, Route>();
+      if (methods.has(route.method)) throw new Error(`${route.method} ${path} is registered twice.`);
+      byPath.set(path, methods.set(route.method, route));
+    }
+  }
+  const plugin = new Elysia({ name: "management" });
+  for (const [path, methods] of byPath) {
+    const names = [...path.matchAll(/:(\w+)/g)].map(([, name]) => name!);
+    plugin.all(
+      numbered(path),
+      ({ request, params }) => serve(methods, request, renamed(params, names), deps),
+      { parse: "none" },
+    );
+  }
+  return plugin as unknown as Elysia;
+}
+
+/** The router wants one name per place, while routes call the same place `id` and `feature_flag_id`. */
+function numbered(path: string): string {
+  let place = 0;
+  return path.replace(/:\w+/g, () => `:p${place++}`);
+}
+
+function renamed(params: Record<string, string | undefined>, names: readonly string[]) {
+  return Object.fromEntries(names.map((name, place) => [name, params[`p${place}`]]));
+}
+
+async function serve(
+  methods: ReadonlyMap<Method, Route>,
+  request: Request,
+  params: Record<string, string | undefined>,
+  deps: DispatchDeps,
+): Promise<Response> {
+  const requestId = requestIdOf(request);
+  let response: Response;
+  try {
+    response = isPreflight(request)
+      ? preflightResponse(request)
+      : await answer(methods, request, params, requestId, deps);
+  } catch (error) {
+    response = failureResponse(error, { request, requestId, log: deps.log });
+  }
+  if (request.method === "HEAD") response = new Response(null, response);
+  response.headers.set("X-Request-Id", requestId);
+  allowOrigin(request, response);
+  return response;
+}
+
+async function answer(
+  methods: ReadonlyMap<Method, Route>,
+  request: Request,
+  params: Record<string, string | undefined>,
+  requestId: string,
+  deps: DispatchDeps,
+): Promise<Response> {
+  const requested = new URL(request.url);
+  let body: Promise<unknown> | undefined;
+  const credentials: Credentials = {
+    request,
+    params,
+    query: requested.searchParams,
+    readBody: () => (body ??= readBody(request)),
+  };
+  const method = request.method === "HEAD" ? "GET" : request.method;
+  const route = methods.get(method as Method);
+  if (!route) return answerOther(methods, credentials, deps);
+  const now = deps.now();
+  const authorised = await authorise(deps.metadata, route.access, credentials);
+  if (authorised.caller?.kind === "personal") {
+    deps.rateLimiter?.count(authorised.caller.key.id, route.bucket, now.getTime());
+  }
+  const baseUrl = deps.publicUrl ?? requested.origin;
+  const call = {
+    request,
+    url: baseUrl + requested.pathname + requested.search,
+    baseUrl,
+    requestId,
+    now,
+    params,
+    query: requested.searchParams,
+    body: await bodyOf(route, credentials),
+    ...partsOf(authorised),
+  };
+  return toResponse(await (route.handle as (call: Call) => unknown)(call as unknown as Call));
+}
+
+/** OPTIONS, and methods that the path does not have. */
+async function answerOther(
+  methods: ReadonlyMap<Method, Route>,
+  credentials: Credentials,
+  deps: DispatchDeps,
+): Promise<Response> {
+  const allowed = allowedMethods([...methods.keys()]);
+  const any = methods.get("GET") ?? [...methods.values()][0]!;
+  if (credentials.request.method === "OPTIONS") {
+    await authorise(deps.metadata, any.access, credentials);
+    return Response.json(
+      {
+        name: any.tag,
+        description: any.summary,
+        renders: ["application/json"],
+        parses: ["application/json"],
+      },
+      { headers: { Allow: allowed.join(", ") } },
+    );
+  }
+  if (any.access.on !== "public") {
+    await identify(deps.metadata, credentials, { takesSecretKey: any.access.on === "project" });
+  }
+  throw methodNotAllowed(credentials.request.method, allowed);
+}
+
+/** Methods as an `Allow` header lists them. */
+function allowedMethods(methods: readonly Method[]): string[] {
+  return [...methods, ...(methods.includes("GET") ? ["HEAD"] : []), "OPTIONS"];
+}
+
+function partsOf({ caller, project, organization }: Authorised): Record<string, unknown> {
+  const person = caller?.kind === "personal" ? { user: caller.user, key: caller.key } : {};
+  return { caller, project, organization, ...person };
+}
+
+async function bodyOf(route: Route, credentials: Credentials): Promise<unknown> {
+  if (route.method === "GET") return undefined;
+  if (!route.body && !route.takesRawBody) return undefined;
+  const body = await credentials.readBody();
+  if (route.takesRawBody || !route.body) return body;
+  return parseFields(route.body, body, { partial: route.isPartial });
+}
+
+function toResponse(result: unknown): Response {
+  if (result instanceof Response) return result;
+  const reply = result instanceof Reply ? result : new Reply(200, result);
+  if (reply.body === undefined) return new Response(null, { status: reply.status, headers: reply.headers });
+  return Response.json(reply.body, { status: reply.status, headers: reply.headers });
+}

@@ -1,0 +1,104 @@
+/**
+ * The one door through which errors become answers: nobody else knows which status an error has.
+ *
+ * What is not known here is a defect: it is logged with the request id that the client also gets, and the
+ * client learns nothing else.
+ */
+
+import { AppError } from "../errors.ts";
+import { FlagInvalid } from "../flags/definition/flag-invalid.ts";
+import { EditConflict, InvalidField, NotFound, NotPermitted } from "../metadata/errors.ts";
+import { type FailureBody, HttpFailure, notFound, parseError } from "./failure.ts";
+
+/** Where unexpected errors are written. */
+export interface ErrorLog {
+  error(facts: Record<string, unknown>, message: string): void;
+}
+
+/** The request an error belongs to. */
+export interface FailedRequest {
+  request: Request;
+  requestId: string;
+  log: ErrorLog;
+}
+
+/** Errors of other subjects, and of SQLite, that mean "not now": the client shall repeat the request. */
+const RETRY_LATER = new Set<unknown>(["journal_unavailable", "engine_unavailable", "query_timeout"]);
+const STORE_BUSY = new Set<unknown>(["SQLITE_BUSY", "SQLITE_BUSY_SNAPSHOT", "SQLITE_LOCKED"]);
+const STORE_FULL = new Set<unknown>(["SQLITE_FULL", "SQLITE_IOERR_WRITE"]);
+const RETRY_AFTER_SECONDS = 5;
+
+/** Turns whatever was thrown into the answer of the contract. Never throws. */
+export function failureResponse(error: unknown, failed: FailedRequest): Response {
+  const failure = failureOf(error);
+  if (failure.status === 500) logFailure(error, failed);
+  const body: FailureBody = {
+    type: failure.type,
+    code: failure.code,
+    detail: failure.message,
+    attr: failure.attr,
+  };
+  if (failure.status === 500) body.extra = { request_id: failed.requestId };
+  return Response.json(body, {
+    status: failure.status,
+    headers: { ...failure.headers, "X-Request-Id": failed.requestId },
+  });
+}
+
+/** What an error is to a client. */
+export function failureOf(error: unknown): HttpFailure {
+  if (error instanceof HttpFailure) return error;
+  if (error instanceof InvalidField) {
+    return new HttpFailure(400, "validation_error", error.code, error.message, error.field);
+  }
+  if (error instanceof FlagInvalid) {
+    return new HttpFailure(400, "validation_error", error.code, error.detail, error.attr);
+  }
+  if (error instanceof NotFound) return notFound(error.message);
+  if (error instanceof NotPermitted) {
+    return new HttpFailure(403, "authentication_error", error.code, error.message);
+  }
+  // The type is what clients of the original see; the contract asks for it.
+  if (error instanceof EditConflict) return new HttpFailure(409, "server_error", error.code, error.message);
+  const code = codeOf(error);
+  if (error instanceof AppError && RETRY_LATER.has(code)) return retryLater(error.code, error.message);
+  if (STORE_BUSY.has(code)) return retryLater("store_busy", "Another process holds the store; try again.");
+  if (STORE_FULL.has(code)) return retryLater("store_full", "The disk is full; nothing was changed.");
+  return frameworkFailure(error) ?? new HttpFailure(500, "server_error", "error", "A server error occurred.");
+}
+
+/** Elysia reports its own refusals with a `code` and no class of ours. */
+function frameworkFailure(error: unknown): HttpFailure | undefined {
+  const code = codeOf(error);
+  if (code === "NOT_FOUND") return notFound();
+  if (code === "PARSE") return parseError("the body could not be read");
+  if (code === "VALIDATION") {
+    return new HttpFailure(400, "validation_error", "invalid_input", "The request is not valid.");
+  }
+  return undefined;
+}
+
+function codeOf(error: unknown): unknown {
+  return typeof error === "object" && error !== null && "code" in error ? error.code : undefined;
+}
+
+function retryLater(code: string, detail: string): HttpFailure {
+  return new HttpFailure(503, "server_error", code, detail, null, {
+    "Retry-After": String(RETRY_AFTER_SECONDS),
+  });
+}
+
+function logFailure(error: unknown, { request, requestId, log }: FailedRequest): void {
+  log.error(
+    {
+      requestId,
+      method: request.method,
+      // Without the query: keys may stand in it.
+      path: new URL(request.url).pathname,
+      status: 500,
+      error:
+        error instanceof Error ? { name: error.name, message: error.message, stack: error.stack } : error,
+    },
+    "request failed",
+  );
+}

@@ -1,0 +1,102 @@
+/**
+ * Failures of a request as values that can be thrown, and the shape in which they leave.
+ *
+ * Source: contract, management-api 1.3.
+ */
+
+import { AppError } from "../errors.ts";
+
+/** The body of every failure. */
+export interface FailureBody {
+  type: string;
+  code: string;
+  detail: string;
+  /** Name of the field at fault, nested parts joined by `__`; null when it is no single field. */
+  attr: string | null;
+  extra?: Record<string, unknown>;
+}
+
+/** A refusal that only HTTP knows: credentials, methods, bodies. Subjects throw their own errors instead. */
+export class HttpFailure extends AppError {
+  readonly code: string;
+  constructor(
+    readonly status: number,
+    readonly type: string,
+    code: string,
+    detail: string,
+    readonly attr: string | null = null,
+    readonly headers: Record<string, string> = {},
+  ) {
+    super(detail);
+    this.code = code;
+  }
+}
+
+/** 401: no credential came with the request. */
+export const notAuthenticated = () =>
+  new HttpFailure(
+    401,
+    "authentication_error",
+    "not_authenticated",
+    "Authentication credentials were not provided.",
+    null,
+    { "WWW-Authenticate": "Bearer" },
+  );
+
+/** 401: a credential came and is not usable. */
+export const authenticationFailed = (detail: string) =>
+  new HttpFailure(401, "authentication_error", "authentication_failed", detail, null, {
+    "WWW-Authenticate": "Bearer",
+  });
+
+/** 403. */
+export const permissionDenied = (detail: string) =>
+  new HttpFailure(403, "authentication_error", "permission_denied", detail);
+
+/** 404. */
+export const notFound = (detail = "Not found.") =>
+  new HttpFailure(404, "invalid_request", "not_found", detail);
+
+/** 405; `allowed` are the methods that the path has. */
+export const methodNotAllowed = (method: string, allowed: readonly string[], detail?: string) =>
+  new HttpFailure(
+    405,
+    "invalid_request",
+    "method_not_allowed",
+    detail ?? `Method "${method}" not allowed.`,
+    null,
+    { Allow: allowed.join(", ") },
+  );
+
+/** 400: the body is not what its content type says. */
+export const parseError = (reason: string) =>
+  new HttpFailure(400, "invalid_request", "parse_error", `JSON parse error - ${reason}`);
+
+/** 413. */
+export const bodyTooLarge = (bytesMax: number) =>
+  new HttpFailure(
+    413,
+    "invalid_request",
+    "request_too_large",
+    `The request body is larger than ${bytesMax} bytes.`,
+  );
+
+/** 415. */
+export const unsupportedMediaType = (mediaType: string) =>
+  new HttpFailure(
+    415,
+    "invalid_request",
+    "unsupported_media_type",
+    `Unsupported media type "${mediaType}" in request.`,
+  );
+
+/** 429; waits are whole seconds. */
+export const throttled = (waitSeconds: number) =>
+  new HttpFailure(
+    429,
+    "throttled_error",
+    "throttled",
+    `Request was throttled. Expected available in ${waitSeconds} second${waitSeconds === 1 ? "" : "s"}.`,
+    null,
+    { "Retry-After": String(waitSeconds) },
+  );

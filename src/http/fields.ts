@@ -1,0 +1,180 @@
+/**
+ * Checks a body against its schema and answers in the words that clients of a PostHog server know.
+ *
+ * Lenient where the original is: unknown fields are dropped, numbers are taken for text and text for
+ * numbers and booleans. Reports the first fault only.
+ * Source: contract, management-api 1.2 and 1.3.
+ */
+
+import type { Static, TObject } from "@sinclair/typebox";
+import { InvalidField } from "../metadata/errors.ts";
+
+/** The parts of a JSON schema that are looked at here. */
+interface Shape {
+  type?: string;
+  enum?: readonly unknown[];
+  format?: string;
+  anyOf?: readonly Shape[];
+  items?: Shape;
+  properties?: Record<string, Shape>;
+  required?: readonly string[];
+  readOnly?: boolean;
+  minLength?: number;
+  maxLength?: number;
+  minimum?: number;
+  maximum?: number;
+}
+
+const TRUE_WORDS = new Set<unknown>([true, "true", "True", "TRUE", "t", "1", 1, "yes", "on"]);
+const FALSE_WORDS = new Set<unknown>([false, "false", "False", "FALSE", "f", "0", 0, "no", "off"]);
+const UUID = /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$/i;
+
+/**
+ * Takes the fields of `schema` out of a parsed body.
+ *
+ * @param options.partial a missing field is no fault (PATCH).
+ * @throws {InvalidField} the first fault, in the order of the schema.
+ */
+export function parseFields<Schema extends TObject>(
+  schema: Schema,
+  body: unknown,
+  options: { partial?: boolean } = {},
+): Static<Schema> {
+  if (typeof body !== "object" || body === null || Array.isArray(body)) {
+    throw new InvalidField(
+      null,
+      "invalid_input",
+      `Invalid data. Expected a dictionary, but got ${typeName(body)}.`,
+    );
+  }
+  return parseObject(
+    schema as Shape,
+    body as Record<string, unknown>,
+    "",
+    options.partial === true,
+  ) as Static<Schema>;
+}
+
+function parseObject(
+  shape: Shape,
+  value: Record<string, unknown>,
+  prefix: string,
+  isPartial: boolean,
+): Record<string, unknown> {
+  const parsed: Record<string, unknown> = {};
+  for (const [name, field] of Object.entries(shape.properties ?? {})) {
+    if (field.readOnly) continue;
+    const attr = prefix === "" ? name : `${prefix}__${name}`;
+    if (!Object.hasOwn(value, name)) {
+      if (!isPartial && shape.required?.includes(name)) {
+        throw new InvalidField(attr, "required", "This field is required.");
+      }
+      continue;
+    }
+    parsed[name] = parseValue(field, value[name], attr);
+  }
+  return parsed;
+}
+
+function parseValue(shape: Shape, value: unknown, attr: string): unknown {
+  if (shape.anyOf) {
+    if (value === null && shape.anyOf.some((branch) => branch.type === "null")) return null;
+    const branch = shape.anyOf.find((candidate) => candidate.type !== "null");
+    return branch ? parseValue(branch, value, attr) : value;
+  }
+  if (shape.type === undefined) return value;
+  if (value === null) throw new InvalidField(attr, "null", "This field may not be null.");
+  switch (shape.type) {
+    case "string":
+      return parseText(shape, value, attr);
+    case "boolean":
+      if (TRUE_WORDS.has(value)) return true;
+      if (FALSE_WORDS.has(value)) return false;
+      throw new InvalidField(attr, "invalid_input", "Must be a valid boolean.");
+    case "integer":
+    case "number":
+      return parseNumber(shape, value, attr);
+    case "array":
+      if (!Array.isArray(value)) {
+        const found = typeName(value);
+        throw new InvalidField(attr, "not_a_list", `Expected a list of items but got type "${found}".`);
+      }
+      return shape.items
+        ? value.map((item, index) => parseValue(shape.items!, item, `${attr}__${index}`))
+        : value;
+    case "object":
+      if (typeof value !== "object" || Array.isArray(value)) {
+        const found = typeName(value);
+        throw new InvalidField(attr, "not_a_dict", `Expected a dictionary of items but got type "${found}".`);
+      }
+      return shape.properties ? parseObject(shape, value as Record<string, unknown>, attr, false) : value;
+    default:
+      return value;
+  }
+}
+
+function parseText(shape: Shape, value: unknown, attr: string): string {
+  if (shape.enum) {
+    if (shape.enum.includes(value)) return value as string;
+    const shown = typeof value === "string" ? value : JSON.stringify(value);
+    throw new InvalidField(attr, "invalid_choice", `"${shown}" is not a valid choice.`);
+  }
+  if (typeof value !== "string" && typeof value !== "number") {
+    throw new InvalidField(attr, "invalid_input", "Not a valid string.");
+  }
+  const found = String(value).trim();
+  if (found.includes("\0")) {
+    throw new InvalidField(attr, "null_characters_not_allowed", "Null characters are not allowed.");
+  }
+  if (found === "" && (shape.minLength ?? 0) > 0) {
+    throw new InvalidField(attr, "blank", "This field may not be blank.");
+  }
+  if (shape.maxLength !== undefined && found.length > shape.maxLength) {
+    const detail = `Ensure this field has no more than ${shape.maxLength} characters.`;
+    throw new InvalidField(attr, "max_length", detail);
+  }
+  if (shape.format === "uuid" && !UUID.test(found)) {
+    throw new InvalidField(attr, "invalid_input", "Must be a valid UUID.");
+  }
+  if (shape.format === "date-time" && Number.isNaN(Date.parse(found))) {
+    throw new InvalidField(attr, "invalid_input", "Datetime has wrong format.");
+  }
+  return found;
+}
+
+function parseNumber(shape: Shape, value: unknown, attr: string): number {
+  const isInteger = shape.type === "integer";
+  const found = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
+  if (typeof found !== "number" || !Number.isFinite(found) || (isInteger && !Number.isSafeInteger(found))) {
+    const detail = isInteger ? "A valid integer is required." : "A valid number is required.";
+    throw new InvalidField(attr, "invalid_input", detail);
+  }
+  if (shape.enum && !shape.enum.includes(found)) {
+    throw new InvalidField(attr, "invalid_choice", `"${found}" is not a valid choice.`);
+  }
+  if (shape.minimum !== undefined && found < shape.minimum) {
+    const detail = `Ensure this value is greater than or equal to ${shape.minimum}.`;
+    throw new InvalidField(attr, "min_value", detail);
+  }
+  if (shape.maximum !== undefined && found > shape.maximum) {
+    const detail = `Ensure this value is less than or equal to ${shape.maximum}.`;
+    throw new InvalidField(attr, "max_value", detail);
+  }
+  return found;
+}
+
+/** The names of JSON types that the contract's messages use. */
+function typeName(value: unknown): string {
+  if (value === null) return "NoneType";
+  if (Array.isArray(value)) return "list";
+  switch (typeof value) {
+    case "boolean":
+      return "bool";
+    case "number":
+      return Number.isInteger(value) ? "int" : "float";
+    case "string":
+      return "str";
+    default:
+      return "dict";
+  }
+}

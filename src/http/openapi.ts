@@ -1,0 +1,199 @@
+/**
+ * Writes the OpenAPI 3.1 document from the route records, so that it cannot disagree with what is served.
+ *
+ * Pure.
+ */
+
+import type { TObject, TSchema } from "@sinclair/typebox";
+import { version } from "../version.ts";
+import type { Access } from "./auth.ts";
+import type { Answer, Route } from "./route.ts";
+import { ApiFailure } from "./shapes.ts";
+
+/** A route that is documented here; routes served by other plugins are described in the same words. */
+export type DocumentedRoute = Pick<
+  Route,
+  "method" | "path" | "summary" | "description" | "tag" | "query" | "body" | "answers" | "bodyExample"
+> & { access?: Access };
+
+export type JsonSchema = { [name: string]: unknown };
+
+export interface Operation {
+  operationId: string;
+  summary: string;
+  description?: string;
+  tags: string[];
+  security: Record<string, string[]>[];
+  parameters: JsonSchema[];
+  requestBody?: JsonSchema;
+  responses: Record<string, JsonSchema>;
+}
+
+export interface OpenApiDocument {
+  openapi: "3.1.0";
+  info: { title: string; version: string; description: string };
+  servers: { url: string }[];
+  tags: { name: string }[];
+  paths: Record<string, Record<string, Operation>>;
+  components: { schemas: Record<string, JsonSchema>; securitySchemes: Record<string, JsonSchema> };
+}
+
+const DESCRIPTION =
+  "Every path answers with and without a slash at its end. `/api/environments/…` means the same as `/api/projects/…`. " +
+  "`@current` in place of a project id means the project the key's user works in; `?token=` with a project's public key names a project as well. " +
+  "Every failure has the same envelope, except where an answer says otherwise.";
+
+/** The document of all routes. */
+export function openApiDocument(routes: readonly DocumentedRoute[], serverUrl: string): OpenApiDocument {
+  const schemas: Record<string, JsonSchema> = {};
+  const paths: OpenApiDocument["paths"] = {};
+  for (const route of routes) {
+    const path = `${route.path.replace(/:(\w+)/g, "{$1}").replace(/\/$/, "")}/`;
+    const operations = paths[path] ?? {};
+    paths[path] = operations;
+    operations[route.method.toLowerCase()] = operationOf(route, schemas);
+  }
+  return {
+    openapi: "3.1.0",
+    info: { title: "Flagkeep", version, description: DESCRIPTION },
+    servers: [{ url: serverUrl }],
+    tags: [...new Set(routes.map(({ tag }) => tag))].map((name) => ({ name })),
+    paths,
+    components: { schemas, securitySchemes: SECURITY_SCHEMES },
+  };
+}
+
+const SECURITY_SCHEMES = {
+  personalApiKey: {
+    type: "http",
+    scheme: "bearer",
+    description: "A personal key (`phx_…`). `X:write` includes `X:read`; `*` includes everything.",
+  },
+  projectSecretKey: { type: "http", scheme: "bearer", description: "The secret key of a project (`phs_…`)." },
+};
+
+function operationOf(route: DocumentedRoute, schemas: Record<string, JsonSchema>): Operation {
+  const access = route.access ?? { on: "public" };
+  const answers = { ...commonFailures(route, access), ...route.answers };
+  return {
+    operationId: operationIdOf(route),
+    summary: route.summary,
+    description: [route.description, scopeSentence(access)].filter(Boolean).join("\n\n") || undefined,
+    tags: [route.tag],
+    security: securityOf(access),
+    parameters: [...pathParameters(route.path), ...queryParameters(route.query, schemas)],
+    ...(route.body ? { requestBody: requestBodyOf(route, schemas) } : {}),
+    responses: Object.fromEntries(
+      Object.entries(answers).map(([status, answer]) => [status, responseOf(answer, schemas)]),
+    ),
+  };
+}
+
+function operationIdOf({ method, path }: DocumentedRoute): string {
+  const words = path.split(/[/_:.@-]+/).filter((word) => word !== "" && word !== "api");
+  return method.toLowerCase() + words.map((word) => word[0]!.toUpperCase() + word.slice(1)).join("");
+}
+
+function scopeSentence(access: Access): string {
+  if (access.on === "public") return "";
+  if (access.on === "user" && access.needsFullAccess)
+    return "Needs a key that may do everything, everywhere.";
+  const wanted = access.scopes.map((scope) => `\`${scope}\``).join(" or ");
+  const also = access.on === "project" && access.alsoNeeds ? ` and \`${access.alsoNeeds}\`` : "";
+  return wanted === "" ? "Any personal key will do." : `Needs the scope ${wanted}${also}.`;
+}
+
+function securityOf(access: Access): Record<string, string[]>[] {
+  if (access.on === "public") return [];
+  const also = access.on === "project" && access.alsoNeeds ? [access.alsoNeeds] : [];
+  const full = access.on === "user" && access.needsFullAccess ? ["*"] : [];
+  const scopes = access.scopes.length > 0 ? access.scopes : [undefined];
+  const personal = scopes.map((scope) => ({
+    personalApiKey: [...(scope ? [scope] : []), ...also, ...full],
+  }));
+  const secret = access.on === "project" && access.takesSecretKey ? [{ projectSecretKey: [] }] : [];
+  return [...personal, ...secret];
+}
+
+function pathParameters(path: string): JsonSchema[] {
+  return [...path.matchAll(/:(\w+)/g)].map(([, name]) => ({
+    name,
+    in: "path",
+    required: true,
+    schema: { type: "string" },
+    ...(CURRENT.has(name!) ? { description: "The id, or `@current`." } : {}),
+  }));
+}
+
+const CURRENT = new Set(["project_id", "organization_id"]);
+
+function queryParameters(query: TObject | undefined, schemas: Record<string, JsonSchema>): JsonSchema[] {
+  if (!query) return [];
+  const required = new Set(query.required ?? []);
+  return Object.entries(query.properties).map(([name, schema]) => {
+    const { description, ...rest } = referenced(schema, schemas);
+    return { name, in: "query", required: required.has(name), description, schema: rest };
+  });
+}
+
+function requestBodyOf(route: DocumentedRoute, schemas: Record<string, JsonSchema>): JsonSchema {
+  const isPartial = route.method === "PATCH";
+  const { required, ...schema } = referenced(route.body!, schemas);
+  const shown = isPartial || required === undefined ? schema : { ...schema, required };
+  return {
+    required: true,
+    content: { "application/json": { schema: shown, example: route.bodyExample } },
+  };
+}
+
+function responseOf(answer: Answer, schemas: Record<string, JsonSchema>): JsonSchema {
+  if (!answer.schema) return { description: answer.description };
+  return {
+    description: answer.description,
+    content: { "application/json": { schema: referenced(answer.schema, schemas), example: answer.example } },
+  };
+}
+
+/** A plain copy of a schema; those that have a name stand under `components` and are referred to. */
+function referenced(schema: TSchema, schemas: Record<string, JsonSchema>): JsonSchema {
+  return copied(schema as unknown, schemas) as JsonSchema;
+}
+
+function copied(value: unknown, schemas: Record<string, JsonSchema>): unknown {
+  if (Array.isArray(value)) return value.map((item) => copied(item, schemas));
+  if (typeof value !== "object" || value === null) return value;
+  const { $id: name, ...rest } = value as JsonSchema;
+  const copy = Object.fromEntries(Object.entries(rest).map(([key, inner]) => [key, copied(inner, schemas)]));
+  if (typeof name !== "string") return copy;
+  schemas[name] = copy;
+  return { $ref: `#/components/schemas/${name}` };
+}
+
+function commonFailures(route: DocumentedRoute, access: Access): Record<number, Answer> {
+  const failures: Record<number, Answer> = {};
+  const add = (status: number, description: string, type: string, code: string, detail: string) => {
+    failures[status] = { description, schema: ApiFailure, example: { type, code, detail, attr: null } };
+  };
+  if (route.body) {
+    add(400, "The body is not acceptable.", "invalid_request", "parse_error", "JSON parse error - …");
+    add(
+      413,
+      "The body is too large.",
+      "invalid_request",
+      "request_too_large",
+      "The request body is larger …",
+    );
+  }
+  if (access.on !== "public") {
+    const credentials = "Authentication credentials were not provided.";
+    add(401, "No key, or not a usable one.", "authentication_error", "not_authenticated", credentials);
+    const scope = "scopes" in access ? access.scopes[0] : undefined;
+    const denied = scope ? `API key missing required scope '${scope}'` : "You do not have permission.";
+    add(403, "The key or its user may not do this.", "authentication_error", "permission_denied", denied);
+    add(429, "Too many requests; only when limits are switched on.", "throttled_error", "throttled", "…");
+  }
+  if (route.path.includes(":")) {
+    add(404, "There is no such thing.", "invalid_request", "not_found", "Not found.");
+  }
+  return failures;
+}

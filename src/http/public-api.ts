@@ -1,0 +1,144 @@
+/**
+ * What the documentation tells about the public routes: event capture and flag values. They are served by
+ * plugins with rules of their own (`src/ingestion/`, `src/evaluation/`) and are laxer than any schema.
+ */
+
+import type { DocumentedRoute } from "./openapi.ts";
+import { anyJson, bool, dictionary, int, list, named, nullable, object, optional, text } from "./shapes.ts";
+
+const EVENTS = "Event capture";
+const FLAGS = "Flag values";
+
+const Status = object({ status: text() });
+const OK = { description: "Accepted and on disk.", schema: Status, example: { status: "Ok" } };
+const REFUSALS = {
+  400: { description: "The body can not be read." },
+  401: { description: "No project key, or not a valid one." },
+  413: { description: "The body is too large." },
+  503: { description: "Not at this moment; repeat the request. Nothing was kept." },
+};
+
+const EventFields = {
+  event: text({ description: "Name of the event. Without one the event is dropped, still with 200." }),
+  distinct_id: text({ description: "Whose event it is; may stand in `properties` instead." }),
+  properties: optional(dictionary()),
+  timestamp: optional(text({ description: "ISO 8601; now when absent." })),
+  uuid: optional(text({ description: "A repeated one is dropped as a duplicate." })),
+};
+const api_key = text({ description: "Public key of the project (`phc_…`)." });
+
+const EXAMPLE_EVENT = { event: "order paid", distinct_id: "kim", properties: { amount: 12.5 } };
+
+const FlagsRequest = object({
+  token: text({ description: "Public key of the project; `api_key` means the same." }),
+  distinct_id: text(),
+  groups: optional(dictionary({ description: "Group key by group type." })),
+  person_properties: optional(dictionary({ description: "Win over what is stored, for this request." })),
+  group_properties: optional(dictionary()),
+  flag_keys_to_evaluate: optional(list(text())),
+  evaluation_contexts: optional(list(text())),
+  disable_flags: optional(bool()),
+});
+const FlagsReply = named(
+  "FlagsReply",
+  object({
+    errorsWhileComputingFlags: bool({ description: "Some answer is missing." }),
+    requestId: text(),
+    evaluatedAt: int({ description: "Milliseconds since 1970." }),
+    flags: dictionary({ description: "By key: `enabled`, `variant`, `reason`, `metadata`." }),
+  }),
+);
+const EXAMPLE_FLAGS = {
+  errorsWhileComputingFlags: false,
+  requestId: "0193d1a2-7b1c-7c3e-9f60-be2f3a4b5c6d",
+  evaluatedAt: 1772366400000,
+  flags: {
+    "one-click-pay": {
+      key: "one-click-pay",
+      enabled: true,
+      variant: null,
+      reason: { code: "condition_match", condition_index: 0, description: "Matched condition set 1" },
+      metadata: { id: 12, version: 3, description: null, payload: null },
+    },
+  },
+};
+
+/** The public routes, for the `documented` option of `createApp`. */
+export const PUBLIC_API: readonly DocumentedRoute[] = [
+  {
+    method: "POST",
+    path: "/capture",
+    summary: "Send one event",
+    description:
+      "Also at `/e/`, `/i/v0/e/`, `/track/` and `/engage/`, and without the last slash. Bodies may be compressed. The answer comes when the event is on disk.",
+    tag: EVENTS,
+    body: object({ api_key, ...EventFields }),
+    bodyExample: { api_key: "phc_2rTgVq9mX0aYbLw7sK4uJc8hN1dPzE5fQ6oIiRtUyWx", ...EXAMPLE_EVENT },
+    answers: { 200: OK, ...REFUSALS },
+  },
+  {
+    method: "POST",
+    path: "/batch",
+    summary: "Send many events",
+    description:
+      "With `historical_migration` the events are kept in the order of the list, cause no spike and are not billable.",
+    tag: EVENTS,
+    body: object({
+      api_key,
+      historical_migration: optional(bool({ default: false })),
+      batch: list(object(EventFields)),
+    }),
+    bodyExample: {
+      api_key: "phc_2rTgVq9mX0aYbLw7sK4uJc8hN1dPzE5fQ6oIiRtUyWx",
+      batch: [EXAMPLE_EVENT],
+    },
+    answers: { 200: OK, ...REFUSALS },
+  },
+  {
+    method: "POST",
+    path: "/flags",
+    summary: "Compute the flags of one person",
+    description: "With `?v=2`. With `?config=true` the settings of the browser library come along.",
+    tag: FLAGS,
+    query: object({ v: optional(text()), config: optional(text()) }),
+    body: FlagsRequest,
+    bodyExample: { token: "phc_2rTgVq9mX0aYbLw7sK4uJc8hN1dPzE5fQ6oIiRtUyWx", distinct_id: "kim" },
+    answers: {
+      200: { description: "The values.", schema: FlagsReply, example: EXAMPLE_FLAGS },
+      400: { description: "The body can not be read, or names nobody." },
+      401: REFUSALS[401],
+    },
+  },
+  {
+    method: "POST",
+    path: "/decide",
+    summary: "Compute the flags of one person, for old clients",
+    tag: FLAGS,
+    query: object({ v: optional(text({ description: "1 to 4; tells the form of the answer." })) }),
+    body: FlagsRequest,
+    bodyExample: { token: "phc_2rTgVq9mX0aYbLw7sK4uJc8hN1dPzE5fQ6oIiRtUyWx", distinct_id: "kim" },
+    answers: {
+      200: {
+        description: "The values, here for `v=3`, and the settings of the browser library.",
+        schema: dictionary(),
+        example: { featureFlags: { "one-click-pay": true }, featureFlagPayloads: {} },
+      },
+      400: { description: "The body can not be read, or names nobody." },
+      401: REFUSALS[401],
+    },
+  },
+  {
+    method: "GET",
+    path: "/array/:token/config",
+    summary: "Read the settings of the browser and mobile libraries",
+    tag: FLAGS,
+    answers: {
+      200: {
+        description: "The settings.",
+        schema: object({ token: text(), hasFeatureFlags: bool(), siteApps: nullable(anyJson()) }),
+        example: { token: "phc_…", hasFeatureFlags: true, siteApps: [] },
+      },
+      404: { description: "There is no project with this key." },
+    },
+  },
+];

@@ -1,0 +1,62 @@
+/**
+ * Rate limits of personal keys: fixed windows in memory, forgotten at a restart. Off unless switched on.
+ *
+ * Source: contract, management-api 1.6.
+ */
+
+import { throttled } from "./failure.ts";
+import type { Route } from "./route.ts";
+
+/** Requests per window. */
+export interface RateLimit {
+  name: string;
+  requestsMax: number;
+  windowMs: number;
+}
+
+export type RateLimits = Record<Route["bucket"], readonly RateLimit[]>;
+
+/** The numbers of the contract. */
+export const DEFAULT_RATE_LIMITS: RateLimits = {
+  management: [
+    { name: "burst", requestsMax: 480, windowMs: 60_000 },
+    { name: "sustained", requestsMax: 4_800, windowMs: 3_600_000 },
+  ],
+  local_evaluation: [{ name: "feature_flag_evaluations", requestsMax: 600, windowMs: 60_000 }],
+  remote_config: [{ name: "feature_flag_remote_config", requestsMax: 600, windowMs: 60_000 }],
+};
+
+interface Window {
+  endsAt: number;
+  count: number;
+}
+
+export class RateLimiter {
+  readonly #windows = new Map<string, Window>();
+
+  constructor(private readonly limits: RateLimits) {}
+
+  /**
+   * Counts a request.
+   *
+   * @param keyId one counter per key; only keys that exist get here, so their number is bounded.
+   * @throws {HttpFailure} 429 with the seconds to wait; the refused request is not counted.
+   */
+  count(keyId: string, bucket: Route["bucket"], now: number): void {
+    const open = this.limits[bucket].map((limit) => this.#window(keyId, limit, now));
+    for (const [index, window] of open.entries()) {
+      if (window.count < this.limits[bucket][index]!.requestsMax) continue;
+      throw throttled(Math.max(1, Math.ceil((window.endsAt - now) / 1_000)));
+    }
+    for (const window of open) window.count++;
+  }
+
+  #window(keyId: string, limit: RateLimit, now: number): Window {
+    const name = `${limit.name} ${keyId}`;
+    const known = this.#windows.get(name);
+    if (known && known.endsAt > now) return known;
+    const fresh = { endsAt: now + limit.windowMs, count: 0 };
+    this.#windows.set(name, fresh);
+    return fresh;
+  }
+}

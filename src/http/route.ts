@@ -1,0 +1,197 @@
+/**
+ * A route of the management API as data: path, guard, schemas, documentation and the function behind it.
+ *
+ * The same records serve requests (`dispatch.ts`), write the OpenAPI document (`openapi.ts`) and are
+ * walked by the authorisation test, so none of the three can forget a route.
+ */
+
+import type { Static, TObject, TSchema } from "@sinclair/typebox";
+import type { Organization } from "../metadata/organizations.ts";
+import type { PersonalKey } from "../metadata/personal-keys.ts";
+import type { Project } from "../metadata/project-directory.ts";
+import type { Scope } from "../metadata/scopes.ts";
+import type { User } from "../metadata/users.ts";
+import type { Access, Caller } from "./auth.ts";
+
+export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+
+/** What a handler gets. */
+export interface Call<Body = unknown> {
+  request: Request;
+  /** Address as clients see it, with the query. */
+  url: string;
+  /** Where clients reach this server, without a slash at the end. */
+  baseUrl: string;
+  requestId: string;
+  now: Date;
+  params: Record<string, string>;
+  query: URLSearchParams;
+  body: Body;
+}
+export interface UserCall<Body = unknown> extends Call<Body> {
+  user: User;
+  key: PersonalKey;
+}
+export interface OrganizationCall<Body = unknown> extends UserCall<Body> {
+  organization: Organization;
+}
+export interface ProjectCall<Body = unknown> extends UserCall<Body> {
+  project: Project;
+}
+/** A call on a route that also takes the project's secret key: there may be no user. */
+export interface ProjectOrSecretCall<Body = unknown> extends Call<Body> {
+  project: Project;
+  caller: Caller;
+}
+
+/** An answer that is more than 200 with a JSON body. */
+export class Reply {
+  constructor(
+    readonly status: number,
+    /** JSON; undefined for an empty body. */
+    readonly body?: unknown,
+    readonly headers: Record<string, string> = {},
+  ) {}
+}
+
+/** One status a route can answer with. */
+export interface Answer {
+  description: string;
+  schema?: TSchema;
+  example?: unknown;
+}
+
+interface Documentation {
+  summary: string;
+  description?: string;
+  /** Section of the documentation. */
+  tag: string;
+  query?: TObject;
+  answers: Record<number, Answer>;
+  bodyExample?: unknown;
+}
+
+/** A route as it is written down; `handle` answers with JSON, a `Reply`, or a `Response` of its own. */
+export interface RouteSpec<AnyCall, Body extends TObject = TObject> extends Documentation {
+  /** Checked before `handle`. Absent: the body is ignored. */
+  body?: Body;
+  /** Missing fields of the body are no fault. */
+  isPartial?: boolean;
+  /** `handle` gets the body unchecked: uploads, and bodies that only the subject understands. */
+  takesRawBody?: boolean;
+  handle: (call: AnyCall) => unknown;
+}
+
+export interface Route extends Documentation {
+  method: Method;
+  /** With `:names`, without a slash at the end. */
+  path: string;
+  /** Other paths that mean the same. */
+  aliases: readonly string[];
+  access: Access;
+  /** Group of the rate limit. */
+  bucket: "management" | "local_evaluation" | "remote_config";
+  body?: TObject;
+  isPartial?: boolean;
+  takesRawBody?: boolean;
+  handle: (call: never) => unknown;
+}
+
+const PROJECT = "/api/projects/:project_id";
+const ENVIRONMENT = "/api/environments/:project_id";
+const ORGANIZATION = "/api/organizations/:organization_id";
+
+/** The same route for clients of old: flags without a project in the path mean the current one. */
+const oldAlias = (path: string): string[] =>
+  path.startsWith("/feature_flags") ? [path.replace("/feature_flags", "/api/feature_flag")] : [];
+
+const listOf = (scope: Scope | readonly Scope[]): readonly Scope[] =>
+  typeof scope === "string" ? [scope] : scope;
+
+/**
+ * A route under `/api/projects/:project_id` (and its alias under `/api/environments`).
+ *
+ * @param scope what a key must hold; of several, any one.
+ * @param path  below the project, e.g. `/cohorts/:id`.
+ * @param spec.alsoNeeds a scope that is needed as well.
+ * @param spec.aliases   whole paths that mean the same; without `:project_id` the current project is meant.
+ */
+export function projectRoute<Body extends TObject>(
+  method: Method,
+  path: string,
+  scope: Scope | readonly Scope[],
+  spec: RouteSpec<ProjectCall<Static<Body>>, Body> & { alsoNeeds?: Scope; aliases?: readonly string[] },
+): Route {
+  const { alsoNeeds, aliases = [], ...rest } = spec;
+  return {
+    ...rest,
+    method,
+    path: PROJECT + path,
+    aliases: [ENVIRONMENT + path, ...oldAlias(path), ...aliases],
+    access: { on: "project", scopes: listOf(scope), alsoNeeds },
+    bucket: "management",
+  };
+}
+
+/** A route under `/api/projects/:project_id` that the project's secret key may use as well. */
+export function projectOrSecretRoute<Body extends TObject>(
+  method: Method,
+  path: string,
+  scope: Scope,
+  spec: RouteSpec<ProjectOrSecretCall<Static<Body>>, Body> & {
+    bucket: Route["bucket"];
+    aliases?: readonly string[];
+  },
+): Route {
+  return {
+    ...spec,
+    method,
+    path: PROJECT + path,
+    aliases: [ENVIRONMENT + path, ...oldAlias(path), ...(spec.aliases ?? [])],
+    access: { on: "project", scopes: [scope], takesSecretKey: true, takesProjectHeader: true },
+  };
+}
+
+/** A route under `/api/organizations/:organization_id`. */
+export function organizationRoute<Body extends TObject>(
+  method: Method,
+  path: string,
+  scope: Scope,
+  spec: RouteSpec<OrganizationCall<Static<Body>>, Body>,
+): Route {
+  return {
+    ...spec,
+    method,
+    path: ORGANIZATION + path,
+    aliases: [],
+    access: { on: "organization", scopes: [scope] },
+    bucket: "management",
+  };
+}
+
+/** A route that belongs to no project and no organisation; `path` is whole. */
+export function userRoute<Body extends TObject>(
+  method: Method,
+  path: string,
+  scopes: readonly Scope[],
+  spec: RouteSpec<UserCall<Static<Body>>, Body> & { ignoresNarrowing?: boolean; needsFullAccess?: boolean },
+): Route {
+  const { ignoresNarrowing, needsFullAccess, ...rest } = spec;
+  return {
+    ...rest,
+    method,
+    path,
+    aliases: [],
+    access: { on: "user", scopes, ignoresNarrowing, needsFullAccess },
+    bucket: "management",
+  };
+}
+
+/** A route for everybody; `path` is whole. */
+export function publicRoute<Body extends TObject>(
+  method: Method,
+  path: string,
+  spec: RouteSpec<Call<Static<Body>>, Body>,
+): Route {
+  return { ...spec, method, path, aliases: [], access: { on: "public" }, bucket: "management" };
+}

@@ -1,0 +1,126 @@
+/**
+ * The newer capture protocol: key in a header, facts about the library in headers, an answer per event.
+ *
+ * Source: contract, ingestion 16; sdk-compat 4.9.
+ */
+
+import { isPublicPreflight, publicCorsHeaders, publicPreflight } from "../http/cors.ts";
+import { failureOf, INTERNAL_FAILURE, jsonAnswer, methodNotAllowed } from "./answers.ts";
+import { sendTime } from "./event-time.ts";
+import { KeyRefused } from "./failures.ts";
+import type { Intake } from "./intake.ts";
+import type { RawItem } from "./item-table.ts";
+import type { ItemOptions } from "./normalize.ts";
+import type { Outcome } from "./outcome.ts";
+import type { CaptureDependencies } from "./ports.ts";
+import { checkedToken } from "./token.ts";
+import { hasNulEscape, withoutNulEscapes } from "./unicode.ts";
+
+const SDK_INFO_LENGTH_MAX = 200;
+const UUID_KEY_LENGTH_MAX = 200;
+
+/** What the library is told about one of its events. */
+interface EventResult {
+  readonly result: "ok" | "warning" | "drop";
+  /** Names of the warnings, comma-separated. */
+  readonly details?: string;
+}
+
+/** Answers `POST /i/v1/analytics/events`. */
+export function analyticsEvents(intake: Intake, onUnexpected: CaptureDependencies["onUnexpected"]) {
+  return async (request: Request, peer: string | undefined): Promise<Response> => {
+    const requestId = request.headers.get("posthog-request-id");
+    const headers = {
+      ...publicCorsHeaders(request),
+      ...(requestId === null ? {} : { "PostHog-Request-Id": requestId }),
+    };
+    if (isPublicPreflight(request)) return publicPreflight(request, 200);
+    if (request.method === "OPTIONS") return jsonAnswer('{"status":"Ok"}', headers);
+    if (request.method !== "POST") return methodNotAllowed(request.method, "POST, OPTIONS", headers);
+    try {
+      return jsonAnswer(await storedResults(intake, request, peer), headers);
+    } catch (error) {
+      const failure = failureOf(error);
+      if (failure === undefined) onUnexpected?.(error, request);
+      const { status, code, detail, headers: more } = failure ?? INTERNAL_FAILURE;
+      const body = { error: code, error_description: detail, error_uri: null };
+      return Response.json(body, { status, headers: { ...headers, ...more } });
+    }
+  };
+}
+
+/** Stores the events and writes the answer's body. */
+async function storedResults(intake: Intake, request: Request, peer: string | undefined): Promise<string> {
+  const { headers } = request;
+  const project = intake.projectOf(bearerToken(headers.get("authorization")));
+  const opened = await intake.open(request, peer, "refuse a lone one");
+  const facts = intake.factsOf(opened, project, sendTime([headers.get("posthog-request-timestamp")]));
+  const library = libraryProperties(headers.get("posthog-sdk-info"));
+  const results = new Map<string, EventResult>();
+  await intake.append(
+    project,
+    opened.payload,
+    facts,
+    (item) => itemOptions(item, library),
+    (item, outcome) => {
+      const key = outcome.kind === "event" ? (keyOf(item) ?? outcome.event.uuid) : keyOf(item);
+      if (key !== undefined) results.set(key, resultOf(outcome));
+    },
+  );
+  const members = [...results].map(([key, result]) => `${JSON.stringify(key)}:${JSON.stringify(result)}`);
+  return `{"results":{${members.join(",")}}}`;
+}
+
+function bearerToken(header: string | null): string {
+  if (header === null) throw new KeyRefused("missing_api_key", "the Authorization header is missing");
+  const [, token] = /^bearer\s+(.*)$/i.exec(header.trim()) ?? [];
+  if (token === undefined)
+    throw new KeyRefused("missing_api_key", "the Authorization header holds no bearer token");
+  return checkedToken(token);
+}
+
+/** The library looks for its own spelling of the uuid. */
+function keyOf(item: RawItem): string | undefined {
+  const { uuid } = item.value;
+  return typeof uuid === "string" && uuid !== ""
+    ? uuid.slice(0, UUID_KEY_LENGTH_MAX).toWellFormed()
+    : undefined;
+}
+
+function resultOf(outcome: Outcome): EventResult {
+  if (outcome.kind === "dropped") return { result: "drop", details: outcome.reason.type };
+  if (outcome.kind === "notice" || outcome.warnings.length === 0) return { result: "ok" };
+  return { result: "warning", details: outcome.warnings.map(({ type }) => type).join(",") };
+}
+
+/** `name/version` of the library, which the events do not repeat. */
+function libraryProperties(sdkInfo: string | null): readonly (readonly [string, string])[] {
+  if (sdkInfo === null || sdkInfo === "") return [];
+  const [, name = "", version] =
+    /^([^/]*)(?:\/(.*))?$/.exec(sdkInfo.slice(0, SDK_INFO_LENGTH_MAX).toWellFormed()) ?? [];
+  const library: [string, string][] = [["$lib", JSON.stringify(name)]];
+  if (version !== undefined) library.push(["$lib_version", JSON.stringify(version)]);
+  return library;
+}
+
+function itemOptions(item: RawItem, library: readonly (readonly [string, string])[]): ItemOptions {
+  const { options: given, session_id, window_id } = item.value;
+  const isObject = typeof given === "object" && given !== null;
+  const options = (isObject ? given : {}) as Readonly<Record<string, unknown>>;
+  const defaults = [...library];
+  const addDefault = (name: string, value: unknown) => {
+    // Ids and switches; anything with parts is none of them.
+    if (value === undefined || typeof value === "object") return;
+    const json = JSON.stringify(value);
+    defaults.push([name, hasNulEscape(json) ? withoutNulEscapes(json) : json]);
+  };
+  addDefault("$session_id", session_id);
+  addDefault("$window_id", window_id);
+  addDefault("$cookieless_mode", options.cookieless_mode);
+  addDefault("$product_tour_id", options.product_tour_id);
+  return {
+    processPersonProfile: options.process_person_profile ?? undefined,
+    ignoresSentAt: options.disable_skew_correction === true,
+    defaults,
+  };
+}

@@ -1,0 +1,58 @@
+/**
+ * Writes the clicked element and its parents, as older browser libraries send them in `$elements`, in the one-line
+ * form that newer ones send themselves: `a.button:attr__href="/x"text="Go"nth-child="1"nth-of-type="2";div:…`.
+ */
+
+const TEXT_LENGTH_MAX = 400;
+const HREF_LENGTH_MAX = 2048;
+
+/** The chain of a parsed `$elements` array, innermost element first; entries that are not objects are left out. */
+export function elementsChain(elements: readonly unknown[]): string {
+  const parts: string[] = [];
+  for (const element of elements) {
+    if (typeof element === "object" && element !== null && !Array.isArray(element)) {
+      parts.push(elementText(element as Record<string, unknown>));
+    }
+  }
+  return parts.join(";");
+}
+
+function elementText(element: Record<string, unknown>): string {
+  const attributes = new Map<string, string>();
+  for (const [name, value] of Object.entries(element)) {
+    if (name.startsWith("attr__") && value !== null) attributes.set(name, plain(value));
+  }
+  attributes.set("nth-child", plain(element.nth_child ?? 0));
+  attributes.set("nth-of-type", plain(element.nth_of_type ?? 0));
+  const text = element.$el_text;
+  if (typeof text === "string" && text !== "")
+    attributes.set("text", text.slice(0, TEXT_LENGTH_MAX).toWellFormed());
+  const href = element.attr__href;
+  if (typeof href === "string") attributes.set("href", href.slice(0, HREF_LENGTH_MAX).toWellFormed());
+  const id = element.attr__id;
+  if (typeof id === "string" && id !== "") attributes.set("attr_id", id);
+
+  const tag = typeof element.tag_name === "string" ? element.tag_name : "";
+  const classes = classesOf(element)
+    .sort()
+    .map((name) => "." + name.replaceAll('"', ""));
+  const written = [...attributes]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, value]) => `${escaped(name)}="${escaped(value)}"`);
+  return `${tag}${classes.join("")}:${written.join("")}`;
+}
+
+function classesOf(element: Record<string, unknown>): string[] {
+  const given = element.attr__class ?? element.classes;
+  if (Array.isArray(given)) return given.filter((name) => typeof name === "string" && name !== "");
+  return typeof given === "string" ? given.split(/\s+/).filter((name) => name !== "") : [];
+}
+
+function plain(value: unknown): string {
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}
+
+/** Back slashes too, so that a value that ends in one does not swallow the closing quote. */
+function escaped(value: string): string {
+  return value.replace(/[\\"]/g, "\\$&");
+}

@@ -1,0 +1,117 @@
+/**
+ * Writes the properties of an event as they are stored: the client's own text, less what has its own column or
+ * must not be kept, and with what the request adds.
+ *
+ * Pure. Source: contract, ingestion 7.4 (stored extras), 7.5, 7.6, 11.
+ */
+
+import { canonicalUuid } from "./event-uuid.ts";
+import type { RawItem } from "./item-table.ts";
+import { rawMember } from "./json-spans.ts";
+import type { PersonMode } from "./outcome.ts";
+import {
+  countWrittenMembers,
+  editedObject,
+  mergedObjects,
+  type Repairs,
+  repaired,
+  withUniqueNames,
+} from "./properties-text.ts";
+
+/** What the request adds to the properties of all its events, each written as `"name":value`, or empty. */
+export interface AddedMembers {
+  readonly ip: string;
+  readonly sentAt: string;
+  readonly anonymizeIps: boolean;
+}
+
+/** What has been decided about this event. */
+export interface PropertyDecisions extends Repairs {
+  readonly mode: PersonMode;
+  /** The mode was given beside the properties, which then have to say the same. */
+  readonly isModeGivenOutside: boolean;
+  readonly ignoresSentAt: boolean;
+  /** Names and JSON texts of properties that are added where the client has not sent them. */
+  readonly defaults: readonly (readonly [string, string])[];
+}
+
+/** Names under which the pipeline stores groups. */
+const GROUP_COLUMNS = ["$group_0", "$group_1", "$group_2", "$group_3", "$group_4"];
+const PROFILE_CHANGES = ["$set", "$set_once", "$unset"];
+const INTERNAL_IP = '"$ip":"127.0.0.1"';
+
+/** The text of the stored properties. */
+export function propertiesText(item: RawItem, added: AddedMembers, decisions: PropertyDecisions): string {
+  const sent = (item.value.properties ?? {}) as Record<string, unknown>;
+  const json = ownText(item, sent, decisions);
+  const cut: string[] = [];
+  let more = "";
+  const add = (member: string) => {
+    more = more === "" ? member : `${more},${member}`;
+  };
+
+  if (added.anonymizeIps) {
+    if (sent.$ip !== undefined) cut.push("$ip");
+  } else if (sent.$ip === undefined) {
+    const ip = sent.capture_internal === undefined ? added.ip : INTERNAL_IP;
+    if (ip !== "") add(ip);
+  }
+  if (added.sentAt !== "" && !decisions.ignoresSentAt && sent.$sent_at === undefined) add(added.sentAt);
+  if (Array.isArray(sent.$elements)) cut.push("$elements");
+  if (typeof sent.$elements_chain === "string") cut.push("$elements_chain");
+  if (typeof sent.$session_id === "string") {
+    const lower = sent.$session_id.toLowerCase();
+    if (lower !== sent.$session_id && canonicalUuid(lower) !== undefined) {
+      cut.push("$session_id");
+      add(`"$session_id":"${lower}"`);
+    }
+  }
+  const isProfileSwitchKept = decisions.mode === "propertyless" && !decisions.isModeGivenOutside;
+  if (sent.$process_person_profile !== undefined && !isProfileSwitchKept) cut.push("$process_person_profile");
+  if (decisions.mode === "propertyless") {
+    if (decisions.isModeGivenOutside) add('"$process_person_profile":false');
+    for (const name of PROFILE_CHANGES) if (sent[name] !== undefined) cut.push(name);
+    for (const name of GROUP_COLUMNS) if (sent[name] !== undefined) cut.push(name);
+  } else {
+    const set = mergedFromTop(item, "$set", sent.$set, json, decisions);
+    const setOnce = mergedFromTop(item, "$set_once", sent.$set_once, json, decisions);
+    if (set !== undefined) add(`"$set":${set}`);
+    if (setOnce !== undefined) add(`"$set_once":${setOnce}`);
+    if (set !== undefined && sent.$set !== undefined) cut.push("$set");
+    if (setOnce !== undefined && sent.$set_once !== undefined) cut.push("$set_once");
+  }
+  for (const [name, value] of decisions.defaults) {
+    if (sent[name] === undefined) add(`${JSON.stringify(name)}:${value}`);
+  }
+  return editedObject(json, cut, more, item.hasUnicodeEscape);
+}
+
+/** The client's text on one line, each name once. */
+function ownText(item: RawItem, sent: Readonly<Record<string, unknown>>, repairs: Repairs): string {
+  // Properties can be absent, and they can be null.
+  if (item.value.properties === undefined || item.value.properties === null) return "{}";
+  const json = repaired(item.text.slice(item.propertiesStart, item.propertiesEnd), repairs);
+  if (!repairs.hasNulEscape) return withUniqueNames(json, item.propertyMembers, sent);
+  // Names that differed can have become equal.
+  return withUniqueNames(json, countWrittenMembers(json), JSON.parse(json));
+}
+
+/** `$set` and `$set_once` beside the properties are laid over those inside; undefined when there are none. */
+function mergedFromTop(
+  item: RawItem,
+  name: string,
+  inside: unknown,
+  json: string,
+  repairs: Repairs,
+): string | undefined {
+  const top = item.value[name];
+  if (!isObject(top)) return undefined;
+  const raw = repaired(rawMember(item.text, item.start, name)!, repairs);
+  const value: object = repairs.hasNulEscape ? JSON.parse(raw) : top;
+  const over = withUniqueNames(raw, countWrittenMembers(raw), value);
+  return isObject(inside) ? mergedObjects(rawMember(json, 0, name)!, over, value) : over;
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

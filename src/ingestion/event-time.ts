@@ -1,0 +1,72 @@
+/** Decides when an event happened. Pure. Source: contract, ingestion 7.4. */
+
+import { parseInstant, parseUnixTime } from "./timestamp.ts";
+
+const MICROS_PER_MILLISECOND = 1_000;
+const FUTURE_MICROS_MAX = 23 * 3600 * 1_000_000;
+/** 0000-01-01, and the first instant of the year 10000. */
+const EARLIEST_MICROS = -62_167_219_200_000_000;
+const BEYOND_LATEST_MICROS = 253_402_300_800_000_000;
+/** A send time given as a number is one only after this instant, 2021-01-01. */
+const SEND_TIME_EARLIEST_MICROS = 1_609_459_200_000_000;
+
+/** An instant in epoch microseconds, and what was wrong with the claims. */
+export interface EventTime {
+  readonly micros: number;
+  readonly warning?: "ignored_invalid_timestamp" | "event_timestamp_in_future";
+}
+
+/**
+ * The time of an event.
+ *
+ * @param timestamp    what the item says, of any type.
+ * @param offset       milliseconds between the event and the request, of any type; wins over the timestamp.
+ * @param nowMicros    when the request arrived.
+ * @param sentAtMicros when the client says it sent the request: corrects for a client clock that is wrong.
+ */
+export function eventTime(
+  timestamp: unknown,
+  offset: unknown,
+  nowMicros: number,
+  sentAtMicros: number | undefined,
+): EventTime {
+  if (typeof offset === "number" && Number.isFinite(offset)) {
+    return bounded(nowMicros - Math.trunc(offset) * MICROS_PER_MILLISECOND, nowMicros);
+  }
+  if (timestamp === undefined || timestamp === null) return { micros: nowMicros };
+  const claimed = instantOf(timestamp);
+  if (claimed === undefined) return { micros: nowMicros, warning: "ignored_invalid_timestamp" };
+  const skew = sentAtMicros === undefined ? 0 : sentAtMicros - nowMicros;
+  return bounded(claimed - skew, nowMicros);
+}
+
+/**
+ * When the client says it sent the request.
+ *
+ * @param claims in order of preference; what cannot be read gives way to the next.
+ */
+export function sendTime(claims: readonly unknown[]): number | undefined {
+  for (const claim of claims) {
+    const isNumber =
+      typeof claim === "number" || (typeof claim === "string" && /^\d+(?:\.\d+)?$/.test(claim));
+    const micros = instantOf(claim);
+    // A zero or a counter must not be taken for a clock.
+    const earliest = isNumber ? SEND_TIME_EARLIEST_MICROS : EARLIEST_MICROS;
+    if (micros !== undefined && micros >= earliest && micros < BEYOND_LATEST_MICROS) return micros;
+  }
+  return undefined;
+}
+
+function instantOf(claim: unknown): number | undefined {
+  if (typeof claim === "string") return parseInstant(claim);
+  return typeof claim === "number" ? parseUnixTime(claim) : undefined;
+}
+
+function bounded(micros: number, nowMicros: number): EventTime {
+  if (micros > nowMicros + FUTURE_MICROS_MAX)
+    return { micros: nowMicros, warning: "event_timestamp_in_future" };
+  if (micros < EARLIEST_MICROS || micros >= BEYOND_LATEST_MICROS) {
+    return { micros: nowMicros, warning: "ignored_invalid_timestamp" };
+  }
+  return { micros };
+}

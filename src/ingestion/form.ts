@@ -1,0 +1,119 @@
+/**
+ * Takes apart `name=value&name=value`, as it stands in a query or in a form body.
+ *
+ * Works on bytes and knows only the few fields that capture uses: a `data` field can have 20 MiB.
+ */
+
+const AMPERSAND = 38;
+const EQUALS = 61;
+const PERCENT = 37;
+const PLUS = 43;
+const SPACE = 32;
+
+/** How far into a body the first field of a form has to stand (contract: ingestion 2.3). */
+const SNIFFED_BYTES = 128;
+const FORM_MARK = /(?:^|&)(?:data|_|ip|compression)=/;
+
+/** The fields that clients send beside or around their events, in a query or a form. */
+export interface CaptureFields {
+  /** The payload: percent-decoded, not yet decoded further. */
+  readonly data?: Uint8Array;
+  readonly compression?: string;
+  /** `"1"` from browsers that are leaving the page and do not read answers. */
+  readonly beacon?: string;
+  /** When the request was sent; `_` is the browsers' name for it. */
+  readonly sentAt?: string;
+  /** Project key, from very old clients. */
+  readonly token?: string;
+}
+
+const FIELD_NAMES = new Set(["data", "compression", "beacon", "sent_at", "_", "api_key", "token"]);
+const NO_FIELDS: CaptureFields = {};
+
+/** The fields in the query of a URL; not one of them is required, unknown ones are ignored. */
+export function queryFields(url: string): CaptureFields {
+  const mark = url.indexOf("?");
+  if (mark === -1 || mark === url.length - 1) return NO_FIELDS;
+  const hash = url.indexOf("#", mark);
+  return readFields(Buffer.from(hash === -1 ? url.slice(mark + 1) : url.slice(mark + 1, hash)));
+}
+
+/** Whether the bytes start like a form of a capture client, whatever their content type. */
+export function looksLikeForm(bytes: Uint8Array): boolean {
+  return FORM_MARK.test(latin1(bytes, SNIFFED_BYTES));
+}
+
+/** The fields of a form. Of a repeated field the first counts; malformed percent signs stand for themselves. */
+export function readFields(form: Uint8Array): CaptureFields {
+  const found = new Map<string, Uint8Array>();
+  for (let start = 0; start <= form.length; ) {
+    const ampersand = form.indexOf(AMPERSAND, start);
+    const end = ampersand === -1 ? form.length : ampersand;
+    // No field of interest has a longer name, so the search for its end is short however the body is made.
+    const equals = form.subarray(start, Math.min(end, start + "compression=".length)).indexOf(EQUALS);
+    if (equals !== -1) {
+      const name = latin1(form.subarray(start, start + equals));
+      if (FIELD_NAMES.has(name) && !found.has(name)) found.set(name, form.subarray(start + equals + 1, end));
+    }
+    start = end + 1;
+  }
+  const text = (name: string) => {
+    const value = found.get(name);
+    return value === undefined ? undefined : Buffer.from(percentDecoded(value, true)).toString();
+  };
+  const data = found.get("data");
+  return {
+    data: data && payloadOf(data),
+    compression: text("compression"),
+    beacon: text("beacon"),
+    sentAt: text("sent_at") || text("_"),
+    token: text("api_key") || text("token"),
+  };
+}
+
+/** In base64 a `+` is a digit, and a space is a `+` that somebody forgot to escape; in plain JSON a `+` is a space. */
+function payloadOf(value: Uint8Array): Uint8Array {
+  const plusIsSpace = /^\s*[[{]/.test(latin1(percentDecoded(value.subarray(0, SNIFFED_BYTES), true)));
+  const payload = percentDecoded(value, plusIsSpace);
+  if (!plusIsSpace && isBase64Text(payload)) {
+    for (let at = payload.indexOf(SPACE); at !== -1; at = payload.indexOf(SPACE, at + 1)) payload[at] = PLUS;
+  }
+  return payload;
+}
+
+const BASE64_START = /^[A-Za-z0-9+/=_ -]+\s*$/;
+
+/** Whether the first bytes could be base64; spaces count as the `+` they were. */
+function isBase64Text(bytes: Uint8Array): boolean {
+  return BASE64_START.test(latin1(bytes, SNIFFED_BYTES));
+}
+
+function percentDecoded(value: Uint8Array, plusIsSpace: boolean): Uint8Array {
+  const out = new Uint8Array(value.length);
+  let length = 0;
+  for (let at = 0; at < value.length; at++) {
+    let byte = value[at]!;
+    if (byte === PERCENT) {
+      const high = HEX[value[at + 1] ?? 0]!;
+      const low = HEX[value[at + 2] ?? 0]!;
+      if (high < 16 && low < 16) {
+        byte = high * 16 + low;
+        at += 2;
+      }
+    } else if (byte === PLUS && plusIsSpace) {
+      byte = SPACE;
+    }
+    out[length++] = byte;
+  }
+  return out.subarray(0, length);
+}
+
+const HEX = new Uint8Array(256).fill(255);
+for (let digit = 0; digit < 16; digit++) {
+  HEX[digit.toString(16).charCodeAt(0)] = digit;
+  HEX[digit.toString(16).toUpperCase().charCodeAt(0)] = digit;
+}
+
+function latin1(bytes: Uint8Array, limit = bytes.length): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, limit)).toString("latin1");
+}

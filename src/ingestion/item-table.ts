@@ -1,0 +1,137 @@
+/** Keeps where the items of a request stand in its text. */
+
+import { memberSpan, type Tally } from "./json-spans.ts";
+
+/** One event as it was sent: its parsed value, and where its text stands in the text of the request. */
+export interface RawItem {
+  readonly value: Readonly<Record<string, unknown>>;
+  readonly text: string;
+  readonly start: number;
+  readonly end: number;
+  /** The value of its `properties`; -1 when it has none. */
+  readonly propertiesStart: number;
+  readonly propertiesEnd: number;
+  /** Members written inside `properties`, at every depth: more than the parsed value has when names are repeated. */
+  readonly propertyMembers: number;
+  /** Deepest nesting of objects and arrays, 1 for an item of plain values. */
+  readonly deepest: number;
+  readonly hasUnicodeEscape: boolean;
+  readonly hasLineBreak: boolean;
+}
+
+const NUMBERS_PER_ITEM = 7;
+const FEW_ITEMS = 8;
+const HAS_UNICODE_ESCAPE = 1;
+const HAS_LINE_BREAK = 2;
+
+/**
+ * The items of a request: their parsed values, and the places of their texts as plain numbers, because a body of 20
+ * MiB can hold millions of items.
+ */
+export class ItemTable {
+  length = 0;
+  /** For the one that reads the items; here so that they are made once per request. */
+  readonly span = memberSpan();
+  readonly tally: Tally = { members: 0, deepest: 0 };
+  private readonly oddities: Oddities;
+  private numbers: Int32Array;
+
+  constructor(
+    readonly text: string,
+    readonly values: readonly unknown[],
+  ) {
+    this.oddities = new Oddities(text);
+    this.numbers = new Int32Array(Math.min(values.length, FEW_ITEMS) * NUMBERS_PER_ITEM);
+  }
+
+  /** The item at an index below `length`. */
+  at(index: number): RawItem {
+    const { numbers } = this;
+    const first = index * NUMBERS_PER_ITEM;
+    const flags = numbers[first + 6]!;
+    return {
+      value: this.values[index] as Record<string, unknown>,
+      text: this.text,
+      start: numbers[first]!,
+      end: numbers[first + 1]!,
+      propertiesStart: numbers[first + 2]!,
+      propertiesEnd: numbers[first + 3]!,
+      propertyMembers: numbers[first + 4]!,
+      deepest: numbers[first + 5]!,
+      hasUnicodeEscape: (flags & HAS_UNICODE_ESCAPE) !== 0,
+      hasLineBreak: (flags & HAS_LINE_BREAK) !== 0,
+    };
+  }
+
+  push(
+    start: number,
+    end: number,
+    propertiesStart: number,
+    propertiesEnd: number,
+    propertyMembers: number,
+    deepest: number,
+  ): void {
+    const first = this.length * NUMBERS_PER_ITEM;
+    if (first === this.numbers.length) {
+      const larger = new Int32Array(Math.max(first, NUMBERS_PER_ITEM) * 2);
+      larger.set(this.numbers);
+      this.numbers = larger;
+    }
+    const { numbers, oddities } = this;
+    numbers[first] = start;
+    numbers[first + 1] = end;
+    numbers[first + 2] = propertiesStart;
+    numbers[first + 3] = propertiesEnd;
+    numbers[first + 4] = propertyMembers;
+    numbers[first + 5] = deepest;
+    numbers[first + 6] =
+      (oddities.hasUnicodeEscape(start, end) ? HAS_UNICODE_ESCAPE : 0) |
+      (oddities.hasLineBreak(start, end) ? HAS_LINE_BREAK : 0);
+    this.length++;
+  }
+
+  clear(): void {
+    this.length = 0;
+  }
+}
+
+/** Tells which items need more than being cut out. Asked for rising positions, it reads the text only once. */
+class Oddities {
+  private readonly escapes: Occurrences;
+  private readonly lineFeeds: Occurrences;
+  private readonly carriageReturns: Occurrences;
+  /** Halves of surrogate pairs can stand in the text itself when it does not come from UTF-8. */
+  private readonly isMalformed: boolean;
+
+  constructor(text: string) {
+    this.escapes = new Occurrences(text, "\\u");
+    this.lineFeeds = new Occurrences(text, "\n");
+    this.carriageReturns = new Occurrences(text, "\r");
+    this.isMalformed = !text.isWellFormed();
+  }
+
+  hasUnicodeEscape(start: number, end: number): boolean {
+    return this.isMalformed || this.escapes.isBetween(start, end);
+  }
+
+  hasLineBreak(start: number, end: number): boolean {
+    return this.lineFeeds.isBetween(start, end) || this.carriageReturns.isBetween(start, end);
+  }
+}
+
+class Occurrences {
+  private next: number;
+
+  constructor(
+    private readonly text: string,
+    private readonly searched: string,
+  ) {
+    // One character is looked for many times faster than two, and most texts do not have it at all.
+    this.next = text.includes(searched.charAt(0)) ? text.indexOf(searched) : -1;
+  }
+
+  isBetween(start: number, end: number): boolean {
+    if (this.next !== -1 && this.next < start) this.next = this.text.indexOf(this.searched, start);
+    return this.next !== -1 && this.next < end;
+  }
+}

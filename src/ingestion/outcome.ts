@@ -1,0 +1,78 @@
+/** What becomes of one event of a request. */
+
+/**
+ * Stable names of warnings. The first group is PostHog's (contract: ingestion 17), the second is ours.
+ *
+ * `event_not_stored` marks kinds of events that the appliance does not keep at all.
+ */
+export type WarningType =
+  | "client_ingestion_warning"
+  | "event_timestamp_in_future"
+  | "group_key_too_long"
+  | "ignored_invalid_timestamp"
+  | "invalid_event_when_process_person_profile_is_false"
+  | "invalid_process_person_profile"
+  | "message_size_too_large"
+  | "skipping_event_invalid_uuid"
+  | OwnWarningType;
+
+type OwnWarningType =
+  | "distinct_id_truncated"
+  | "event_not_stored"
+  | "invalid_group_set"
+  | "invalid_properties"
+  | "invalid_unicode"
+  | "missing_distinct_id"
+  | "missing_event_name"
+  | "nested_too_deep"
+  | "survey_without_id";
+
+/** Something about an event that its sender should know. */
+export interface Warning {
+  readonly type: WarningType;
+  /** Facts for people, bounded in length, under the names that PostHog's warnings use. */
+  readonly details: Readonly<Record<string, string | number>>;
+}
+
+/** Whether the event may create and change its person: `propertyless` for anonymous events. */
+export type PersonMode = "full" | "propertyless";
+
+/** An event as everything after ingestion sees it. */
+export interface CanonicalEvent {
+  /** Lower case, hyphenated. */
+  readonly uuid: string;
+  /** The uuid was made here, so no second copy of the event can have it. */
+  readonly isUuidMade: boolean;
+  /** 1 to 200 code points. */
+  readonly name: string;
+  /** 1 to 200 code points. */
+  readonly distinctId: string;
+  /** Epoch microseconds, UTC. */
+  readonly time: number;
+  readonly mode: PersonMode;
+  readonly elementsChain: string | null;
+  /** The text of a JSON object, on one line. */
+  readonly properties: string;
+}
+
+/** An event to store, an event that is not stored, or a message that is nothing but a warning. */
+export type Outcome =
+  | { readonly kind: "event"; readonly event: CanonicalEvent; readonly warnings: readonly Warning[] }
+  | { readonly kind: "dropped"; readonly reason: Warning }
+  | { readonly kind: "notice"; readonly warning: Warning };
+
+const DETAIL_LENGTH_MAX = 400;
+
+/** A warning whose texts are cut to a bounded length and fit for storing; undefined facts are left out. */
+export function warning(type: WarningType, facts: Record<string, string | number | undefined>): Warning {
+  const details: Record<string, string | number> = {};
+  for (const [name, fact] of Object.entries(facts)) {
+    if (typeof fact === "string") details[name] = fit(fact);
+    else if (fact !== undefined) details[name] = fact;
+  }
+  return { type, details };
+}
+
+function fit(text: string): string {
+  return text.slice(0, DETAIL_LENGTH_MAX).toWellFormed().replaceAll("\0", "\ufffd");
+}

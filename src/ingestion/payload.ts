@@ -1,0 +1,172 @@
+/**
+ * Takes the JSON text of a request apart into event items, each with the place of its raw text.
+ *
+ * Source: contract, ingestion 3.
+ */
+
+import { InvalidPayload, PayloadTooDense } from "./failures.ts";
+import { ItemTable } from "./item-table.ts";
+import {
+  endOfValue,
+  memberIsCalled,
+  memberSpan,
+  nextMember,
+  nextValueStart,
+  skipSpace,
+  type Tally,
+} from "./json-spans.ts";
+
+const OPEN_BRACKET = 91;
+const CLOSE_BRACKET = 93;
+const OPEN_BRACE = 123;
+
+/** More than the events of a body of 20 MiB can have if each has a name and a distinct id. */
+const CONTAINERS_MAX = 1_000_000;
+
+/** A request, taken apart. */
+export interface Payload {
+  readonly items: ItemTable;
+  /** `api_key` or `token` beside the batch; only a batch object has one. */
+  readonly batchToken: unknown;
+  /** What the body says about when it was sent. */
+  readonly sentAt: unknown;
+  readonly isHistorical: boolean;
+}
+
+/**
+ * Parses the text of a request.
+ *
+ * @param canBeNameless whether an object with neither `event` nor `batch` counts as one event; its name is looked
+ *                      for later.
+ * @throws {InvalidPayload} not JSON, nested too deep to parse, of no accepted shape, or without any item.
+ * @throws {PayloadTooDense} more objects and arrays than any real body has.
+ */
+export function parsePayload(text: string, canBeNameless: boolean): Payload {
+  if (text.length > CONTAINERS_MAX && count(text, "{") + count(text, "[") > CONTAINERS_MAX) {
+    throw new PayloadTooDense(CONTAINERS_MAX);
+  }
+  const root = parseJson(text);
+  const start = skipSpace(text, 0);
+  if (Array.isArray(root)) {
+    const items = new ItemTable(text, root);
+    readItems(items, start);
+    return { items, batchToken: undefined, sentAt: undefined, isHistorical: false };
+  }
+  if (!isObject(root)) throw new InvalidPayload("failed to parse request: expected an object or an array");
+  if (Array.isArray(root.batch)) {
+    return {
+      items: batchItems(text, start, root.batch),
+      batchToken: presentToken(root),
+      sentAt: root.sent_at,
+      isHistorical: historicalSwitch(root.historical_migration),
+    };
+  }
+  if (root.event === undefined && root.batch !== undefined) {
+    throw new InvalidPayload("failed to parse request: batch has to be an array of events");
+  }
+  if (root.event === undefined && !canBeNameless) {
+    throw new InvalidPayload(
+      "failed to hydrate events from request: non-engage request missing event name attribute",
+    );
+  }
+  const items = new ItemTable(text, [root]);
+  readItem(items, start);
+  return { items, batchToken: undefined, sentAt: root.sent_at, isHistorical: false };
+}
+
+/** The key in an object: `token` and `api_key` have equal standing, an empty one gives way to the other. */
+export function presentToken(object: Readonly<Record<string, unknown>>): unknown {
+  return object.token || object.api_key || (object.token ?? object.api_key ?? undefined);
+}
+
+function count(text: string, searched: string): number {
+  let found = 0;
+  for (let at = text.indexOf(searched); at !== -1; at = text.indexOf(searched, at + 1)) found++;
+  return found;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message.replace(/^JSON Parse error: /, "") : "not JSON";
+    throw new InvalidPayload(`failed to parse request: ${reason}`);
+  }
+}
+
+/** A wrong type is refused: data that was meant to be history must not be taken, and metered, as live. */
+function historicalSwitch(value: unknown): boolean {
+  if (typeof value === "boolean") return value;
+  if (value === undefined || value === null) return false;
+  throw new InvalidPayload("failed to parse request: historical_migration has to be true or false");
+}
+
+function batchItems(text: string, start: number, batch: readonly unknown[]): ItemTable {
+  const span = memberSpan();
+  const tally: Tally = { members: 0, deepest: 0 };
+  const items = new ItemTable(text, batch);
+  let at = start + 1;
+  while (nextMember(text, at, span)) {
+    // Of a repeated name the last one counts, as in JSON.parse: it replaces what was read before.
+    if (memberIsCalled(text, span, "batch") && text.charCodeAt(span.valueStart) === OPEN_BRACKET) {
+      items.clear();
+      at = readItems(items, span.valueStart);
+    } else {
+      at = endOfValue(text, span.valueStart, tally);
+    }
+  }
+  return items;
+}
+
+/**
+ * Finds the place of each item of the array at `start`.
+ *
+ * @returns the end of the array.
+ */
+function readItems(items: ItemTable, start: number): number {
+  const { text, values } = items;
+  if (values.length === 0) throw new InvalidPayload("request holds no event");
+  let at = nextValueStart(text, start + 1);
+  while (text.charCodeAt(at) !== CLOSE_BRACKET) {
+    const value = values[items.length];
+    if (isObject(value) && text.charCodeAt(at) === OPEN_BRACE) {
+      at = readItem(items, at);
+    } else if (isObject(value) || items.length >= values.length) {
+      // An array whose name is repeated later; the values belong to the later one.
+      at = endOfValue(text, at, { members: 0, deepest: 0 });
+    } else {
+      throw new InvalidPayload("failed to parse request: every event has to be an object");
+    }
+    at = nextValueStart(text, at);
+  }
+  return at + 1;
+}
+
+/**
+ * Finds the place of the item at `start` and of its properties.
+ *
+ * @returns the end of the item.
+ */
+function readItem(items: ItemTable, start: number): number {
+  const { text, span, tally } = items;
+  let propertiesStart = -1;
+  let propertiesEnd = -1;
+  let propertyMembers = 0;
+  tally.deepest = 0;
+  let at = start + 1;
+  while (nextMember(text, at, span)) {
+    tally.members = 0;
+    at = endOfValue(text, span.valueStart, tally);
+    if (memberIsCalled(text, span, "properties")) {
+      propertiesStart = span.valueStart;
+      propertiesEnd = at;
+      propertyMembers = tally.members;
+    }
+  }
+  items.push(start, span.objectEnd, propertiesStart, propertiesEnd, propertyMembers, tally.deepest + 1);
+  return span.objectEnd;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,52 @@
+/** What the capture routes need from the rest of the appliance. The appliance passes these in; nothing here is implemented. */
+
+/** `historical` holds what was sent with `historical_migration: true`; order is kept within a lane. */
+export type Lane = "realtime" | "historical";
+
+/** The durable, ordered log that every accepted event goes to before it is acknowledged. */
+export interface JournalSink {
+  /**
+   * Appends lines and resolves once they are on disk.
+   *
+   * @param entries each the text of one JSON object without its `{` and without a sequence number, on one line;
+   *                they stay together and in this order.
+   * @returns the sequence number of the first entry; the rest follow without gaps.
+   * @throws an error whose `code` is `"journal_unavailable"`: nothing was written, the client should come again.
+   */
+  append(lane: Lane, entries: readonly string[]): Promise<number>;
+}
+
+/** What capture must know about a project. */
+export interface CaptureProject {
+  readonly id: number;
+  /** The project's owner does not want client addresses kept. */
+  readonly anonymizeIps: boolean;
+}
+
+/** Finds a project by its public key; in memory, because it is asked once per request. */
+export interface ProjectDirectory {
+  findByToken(token: string): CaptureProject | undefined;
+}
+
+/** The settings that capture obeys. */
+export interface CaptureSettings {
+  /** Largest body in bytes, as sent and after decompression (contract: ingestion 8, 20 MiB). */
+  readonly bodyLimitBytes: number;
+  /** Addresses or CIDR ranges of reverse proxies whose `X-Forwarded-For` is believed. */
+  readonly trustedProxies: readonly string[];
+}
+
+/** Everything the routes are given. What is optional is replaced in tests. */
+export interface CaptureDependencies {
+  readonly journal: JournalSink;
+  readonly projects: ProjectDirectory;
+  readonly settings: CaptureSettings;
+  /** Epoch microseconds, UTC. */
+  readonly nowMicros?: () => number;
+  /** Makes the uuid of an event that came without one; lower case, hyphenated. */
+  readonly makeUuid?: () => string;
+  /** How long a body may go without progress, milliseconds; 10 s if left out. */
+  readonly slowBodyMs?: number;
+  /** Told of failures that are neither the client's nor the journal's; the client gets a 500. */
+  readonly onUnexpected?: (error: unknown, request: Request) => void;
+}

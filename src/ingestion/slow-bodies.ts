@@ -1,0 +1,110 @@
+/**
+ * Cuts off clients that send their body a few bytes at a time, without bothering the slow and honest ones: a body has
+ * to make progress, it need not be fast.
+ *
+ * One timer for all bodies, counting in ticks, because a timer for each would cost as much as reading a small body.
+ */
+
+import { BodyInterrupted } from "./failures.ts";
+
+/** A slow but honest connection makes more than this. */
+const BYTES_PER_SECOND_MIN = 5_000;
+const TICKS_PER_PATIENCE = 10;
+
+interface Watched {
+  lastTick: number;
+  readonly cut: () => void;
+}
+
+/** Watches the bodies that are being read. */
+export class SlowBodies {
+  private readonly watched = new Set<Watched>();
+  private tick = 0;
+  private timer: ReturnType<typeof setInterval> | undefined;
+
+  /** @param patienceMs how long a body may go without progress worth the name. */
+  constructor(private readonly patienceMs: number) {}
+
+  /**
+   * Waits for a body whose progress cannot be seen, as long as `bytes` may take.
+   *
+   * @throws {BodyInterrupted} it took longer, or the client went away.
+   */
+  whole(body: Promise<Uint8Array>, bytes: number): Promise<Uint8Array> {
+    return new Promise((resolve, reject) => {
+      const interrupt = () => reject(new BodyInterrupted());
+      const watched = this.watch(interrupt, bytes);
+      const settle = (then: () => void) => {
+        this.watched.delete(watched);
+        then();
+      };
+      body.then(
+        (whole) => settle(() => resolve(whole)),
+        () => settle(interrupt),
+      );
+    });
+  }
+
+  /**
+   * Reads a body piece by piece.
+   *
+   * @param keep gets each piece and answers whether to read on.
+   * @returns whether the body was read to its end.
+   * @throws {BodyInterrupted} no progress, or the client went away.
+   */
+  async pieces(body: ReadableStream<Uint8Array>, keep: (piece: Uint8Array) => boolean): Promise<boolean> {
+    const reader = body.getReader();
+    const bytesPerPatience = (BYTES_PER_SECOND_MIN * this.patienceMs) / 1_000;
+    let isCut = false;
+    let progress = 0;
+    const watched = this.watch(() => {
+      isCut = true;
+      reader.cancel().catch(() => {});
+    }, 0);
+    try {
+      for (;;) {
+        const { done, value } = await reader.read().catch(() => {
+          throw new BodyInterrupted();
+        });
+        if (isCut) throw new BodyInterrupted();
+        if (done) return true;
+        if (!keep(value)) {
+          reader.cancel().catch(() => {});
+          return false;
+        }
+        progress += value.length;
+        if (progress >= bytesPerPatience) {
+          progress = 0;
+          watched.lastTick = this.tick + TICKS_PER_PATIENCE;
+        }
+      }
+    } finally {
+      this.watched.delete(watched);
+    }
+  }
+
+  private watch(cut: () => void, bytes: number): Watched {
+    const tickMs = this.patienceMs / TICKS_PER_PATIENCE;
+    const extraTicks = Math.ceil((bytes / BYTES_PER_SECOND_MIN) * (1_000 / tickMs));
+    const watched = { lastTick: this.tick + TICKS_PER_PATIENCE + extraTicks, cut };
+    this.watched.add(watched);
+    if (this.timer === undefined) {
+      this.timer = setInterval(() => this.onTick(), tickMs);
+      this.timer.unref();
+    }
+    return watched;
+  }
+
+  private onTick(): void {
+    this.tick++;
+    for (const watched of this.watched) {
+      if (watched.lastTick >= this.tick) continue;
+      this.watched.delete(watched);
+      watched.cut();
+    }
+    if (this.watched.size === 0) {
+      clearInterval(this.timer);
+      this.timer = undefined;
+    }
+  }
+}

@@ -1,0 +1,198 @@
+/**
+ * Reads the time formats that clients send, to epoch microseconds (UTC).
+ *
+ * Pure. ISO 8601 in all its usual spellings is read by hand, because every event has one; RFC 2822, the text of a
+ * JavaScript `Date` and Unix numbers are the exceptions. A time without a zone is UTC.
+ * Source: contract, ingestion 7.4.
+ */
+
+const MICROS_PER_SECOND = 1_000_000;
+const SECONDS_PER_DAY = 86_400;
+/** Numbers below this are seconds (until the year 5138), others milliseconds. */
+const UNIX_SECONDS_BELOW = 1e11;
+
+const ZERO = 48;
+const PLUS = 43;
+const COMMA = 44;
+const MINUS = 45;
+const DOT = 46;
+const SLASH = 47;
+const COLON = 58;
+
+const MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+const DAYS_IN_MONTH = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+
+/** Hours east of Greenwich of the zone names that RFC 2822 knows. */
+const ZONE_HOURS = new Map(
+  Object.entries({
+    ut: 0,
+    utc: 0,
+    gmt: 0,
+    z: 0,
+    est: -5,
+    edt: -4,
+    cst: -6,
+    cdt: -5,
+    mst: -7,
+    mdt: -6,
+    pst: -8,
+    pdt: -7,
+  }),
+);
+
+/**
+ * Reads a time as text.
+ *
+ * @returns epoch microseconds; digits after the sixth of a fraction are cut off; undefined when it is not a time.
+ */
+export function parseInstant(text: string): number | undefined {
+  return parseIso(text) ?? parseUnusual(text);
+}
+
+/** Reads a Unix time given as a number: seconds, or milliseconds from 1e11 on. */
+export function parseUnixTime(value: number): number | undefined {
+  if (!Number.isFinite(value)) return undefined;
+  return Math.round(value * (Math.abs(value) < UNIX_SECONDS_BELOW ? MICROS_PER_SECOND : 1_000));
+}
+
+/** `2026-11-21`, with `T` or a space and a time after it, a fraction, and `Z`, `+03`, `+0300`, `+03:00` or nothing. */
+function parseIso(text: string): number | undefined {
+  const year = digits2(text, 0) * 100 + digits2(text, 2);
+  const month = digits2(text, 5);
+  const day = digits2(text, 8);
+  const separator = text.charCodeAt(4);
+  if ((separator !== MINUS && separator !== SLASH) || text.charCodeAt(7) !== separator) return undefined;
+  // NaN from a missing digit fails every comparison here.
+  if (!(year >= 0 && month >= 1 && month <= 12 && day >= 1 && day <= daysInMonth(year, month)))
+    return undefined;
+  const dayStart = daysSinceEpoch(year, month, day) * SECONDS_PER_DAY;
+  if (text.length === 10) return dayStart * MICROS_PER_SECOND;
+
+  const gap = text.charCodeAt(10) | 32;
+  if (gap !== 116 && gap !== 32) return undefined;
+  const hour = digits2(text, 11);
+  const minute = digits2(text, 14);
+  if (text.charCodeAt(13) !== COLON) return undefined;
+  let at = 16;
+  let second = 0;
+  let micros = 0;
+  if (text.charCodeAt(at) === COLON) {
+    second = digits2(text, 17);
+    at = 19;
+    const mark = text.charCodeAt(at);
+    if (mark === DOT || mark === COMMA) {
+      const firstDigit = ++at;
+      let scale = MICROS_PER_SECOND;
+      for (; isDigit(text.charCodeAt(at)); at++) {
+        if (scale > 1) {
+          scale /= 10;
+          micros += (text.charCodeAt(at) - ZERO) * scale;
+        }
+      }
+      if (at === firstDigit) return undefined;
+    }
+  }
+  if (!isTimeOfDay(hour, minute, second, micros)) return undefined;
+  const zone = zoneMinutes(text, at);
+  if (zone === undefined) return undefined;
+  return (dayStart + hour * 3600 + (minute - zone) * 60 + second) * MICROS_PER_SECOND + micros;
+}
+
+/** Minutes east of Greenwich written from `at` to the end of the text; 0 when nothing is written there. */
+function zoneMinutes(text: string, at: number): number | undefined {
+  const length = text.length;
+  if (at === length) return 0;
+  let code = text.charCodeAt(at);
+  if ((code | 32) === 122) return at + 1 === length ? 0 : undefined;
+  if (code === 32) code = text.charCodeAt(++at);
+  if (code !== PLUS && code !== MINUS) return undefined;
+  const hours = digits2(text, at + 1);
+  const minutesAt = text.charCodeAt(at + 3) === COLON ? at + 4 : at + 3;
+  const minutes = minutesAt === length ? 0 : digits2(text, minutesAt);
+  const end = minutesAt === length ? length : minutesAt + 2;
+  if (end !== length || !(hours <= 23 && minutes <= 59)) return undefined;
+  return (code === MINUS ? -1 : 1) * (hours * 60 + minutes);
+}
+
+// `Sat, 21 Nov 2026 02:31:07 +0100`, the day name and the seconds optional.
+const RFC_2822 =
+  /^(?:[a-z]{3},?\s+)?(\d{1,2})\s+([a-z]{3})[a-z]*\s+(\d{4})\s+(\d{1,2}):(\d{2})(?::(\d{2}))?(?:\s*([a-z]{1,3}|[+-]\d{2}:?\d{2}))?(?:\s*\(.*\))?$/i;
+// `Sat Nov 21 2026 02:31:07 GMT+0100 (Central European Standard Time)`
+const JAVASCRIPT_DATE =
+  /^[a-z]{3},?\s+([a-z]{3})\s+(\d{1,2})\s+(\d{4})\s+(\d{2}):(\d{2}):(\d{2})(?:\s*(?:GMT|UTC)?([+-]\d{2}:?\d{2})?)?(?:\s*\(.*\))?$/i;
+// `20261121T023107Z`
+const ISO_BASIC = /^(\d{4})(\d{2})(\d{2})t(\d{2})(\d{2})(\d{2})?([.,]\d+)?(z|[+-]\d{2}(?::?\d{2})?)?$/i;
+const UNIX = /^[+-]?\d+(?:\.\d+)?$/;
+
+function parseUnusual(text: string): number | undefined {
+  const trimmed = text.trim();
+  // Bounds the work that the patterns can be made to do.
+  if (trimmed.length === 0 || trimmed.length > 100) return undefined;
+  if (trimmed.length !== text.length) return parseInstant(trimmed);
+  if (UNIX.test(text)) return parseUnixTime(Number(text));
+  const basic = ISO_BASIC.exec(text);
+  if (basic) {
+    const [, year, month, day, hour, minute, second = "00", fraction = "", zone = ""] = basic;
+    return parseIso(`${year}-${month}-${day}T${hour}:${minute}:${second}${fraction}${zone}`);
+  }
+  const mail = RFC_2822.exec(text);
+  if (mail) {
+    const [, day, month, year, hour, minute, second = "00", zone = ""] = mail;
+    return fromParts(year!, month!, day!, hour!, minute!, second, zone);
+  }
+  const date = JAVASCRIPT_DATE.exec(text);
+  if (date) {
+    const [, month, day, year, hour, minute, second, zone = ""] = date;
+    return fromParts(year!, month!, day!, hour!, minute!, second!, zone);
+  }
+  return undefined;
+}
+
+function fromParts(
+  year: string,
+  month: string,
+  day: string,
+  hour: string,
+  minute: string,
+  second: string,
+  zone: string,
+) {
+  const monthNumber = MONTHS.indexOf(month.toLowerCase()) + 1;
+  const two = (part: string | number) => String(part).padStart(2, "0");
+  const local = parseIso(`${year}-${two(monthNumber)}-${two(day)}T${two(hour)}:${minute}:${second}`);
+  if (local === undefined) return undefined;
+  const named = ZONE_HOURS.get(zone.toLowerCase());
+  const minutes = named === undefined ? zoneMinutes(zone, 0) : named * 60;
+  return minutes === undefined ? undefined : local - minutes * 60 * MICROS_PER_SECOND;
+}
+
+function isDigit(code: number): boolean {
+  return code >= ZERO && code <= ZERO + 9;
+}
+
+/** The two digits at `at` as a number, NaN when they are not two digits. */
+function digits2(text: string, at: number): number {
+  const tens = text.charCodeAt(at) - ZERO;
+  const ones = text.charCodeAt(at + 1) - ZERO;
+  return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? tens * 10 + ones : Number.NaN;
+}
+
+/** A leap second counts as the first of the next minute; `24:00:00` is the end of the day. */
+function isTimeOfDay(hour: number, minute: number, second: number, micros: number): boolean {
+  if (hour === 24) return minute === 0 && second === 0 && micros === 0;
+  return hour <= 23 && minute <= 59 && second <= 60;
+}
+
+function daysInMonth(year: number, month: number): number {
+  const isLeapFebruary = month === 2 && year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
+  return isLeapFebruary ? 29 : DAYS_IN_MONTH[month - 1]!;
+}
+
+/** Days from 1970-01-01 in the Gregorian calendar, counted in years that begin in March so that leap days come last. */
+function daysSinceEpoch(year: number, month: number, day: number): number {
+  const marchYear = month > 2 ? year : year - 1;
+  const monthFromMarch = month > 2 ? month - 3 : month + 9;
+  const leapDays = Math.floor(marchYear / 4) - Math.floor(marchYear / 100) + Math.floor(marchYear / 400);
+  const daysBeforeMonth = Math.floor((153 * monthFromMarch + 2) / 5);
+  return marchYear * 365 + leapDays + daysBeforeMonth + day - 1 - 719_468;
+}

@@ -1,0 +1,151 @@
+/**
+ * Turns the bytes of a request into the JSON text inside them.
+ *
+ * Clients wrap their JSON in forms, base64 and compression, in several orders and often without saying so. Each
+ * wrapping is recognised by its first bytes and taken off, until what starts like JSON is left. Headers and
+ * parameters are believed only where bytes cannot tell: `compression=gzip` around plain JSON is plain JSON.
+ * Source: contract, ingestion 2; sdk-compat 4.1.
+ */
+
+import { InvalidPayload } from "./failures.ts";
+import { type CaptureFields, looksLikeForm, readFields } from "./form.ts";
+import { type Coding, inflate, isGzip } from "./inflate.ts";
+import { decompressLz64 } from "./lz64.ts";
+
+/** The parts of a request that say how its body is wrapped. */
+export interface WrappedBody {
+  readonly bytes: Uint8Array;
+  readonly query: CaptureFields;
+  readonly contentType: string | null;
+  readonly contentEncoding: string | null;
+}
+
+/** The JSON text, not parsed yet, and the fields of the form that it came in. */
+export interface UnwrappedBody {
+  readonly text: string;
+  readonly form: CaptureFields | undefined;
+}
+
+/** More layers than any client makes; a body that has more is made to be expensive. */
+const LAYERS_MAX = 6;
+const SNIFFED_BYTES = 128;
+const FORM_TYPE = "application/x-www-form-urlencoded";
+const BASE64_START = /^[A-Za-z0-9+/_-]+={0,2}\s*$/;
+const JSON_START = /^(?:\xef\xbb\xbf)?\s*[[{]/;
+const CODINGS = new Map<string, Coding>([
+  ["gzip", "gzip"],
+  ["x-gzip", "gzip"],
+  ["deflate", "deflate"],
+  ["br", "br"],
+  ["zstd", "zstd"],
+]);
+const LZ_HINTS = new Set(["lz64", "lz-string"]);
+const BASE64_HINTS = new Set(["base64", "b64"]);
+
+const utf8 = new TextDecoder("utf-8", { fatal: true });
+
+/**
+ * Unwraps a body.
+ *
+ * @param limitBytes most bytes that any layer may have.
+ * @throws {InvalidPayload} nothing was sent, or a layer is damaged, or the innermost is not UTF-8.
+ * @throws {PayloadTooLarge} a layer is larger than the limit.
+ */
+export async function unwrap(body: WrappedBody, limitBytes: number): Promise<UnwrappedBody> {
+  const isInQuery = body.query.data !== undefined && body.query.data.length > 0;
+  let bytes = isInQuery ? body.query.data! : body.bytes;
+  if (bytes.length === 0) throw new InvalidPayload("request missing data payload");
+  let coding = isInQuery ? undefined : codingOf(body.contentEncoding);
+  let mustBeForm = !isInQuery && isFormType(body.contentType);
+  let form: CaptureFields | undefined;
+  let hint = body.query.compression;
+
+  for (let layer = 0; layer < LAYERS_MAX; layer++) {
+    if (isGzip(bytes)) {
+      bytes = await inflate(bytes, "gzip", limitBytes);
+      mustBeForm = false;
+    } else if (coding !== undefined && coding !== "gzip") {
+      const inflated = await inflateIfItIs(bytes, coding, limitBytes);
+      if (inflated !== undefined) mustBeForm = false;
+      bytes = inflated ?? bytes;
+      coding = undefined;
+    } else if (startsLikeJson(bytes)) {
+      if (mustBeForm) break;
+      return { text: textOf(bytes), form };
+    } else if (form === undefined && looksLikeForm(bytes)) {
+      form = readFields(bytes);
+      mustBeForm = false;
+      hint ??= form.compression;
+      bytes = form.data ?? new Uint8Array();
+      if (bytes.length === 0) throw new InvalidPayload("request missing data payload");
+    } else {
+      const hinted = hint?.toLowerCase() ?? body.contentEncoding?.toLowerCase() ?? "";
+      const text = LZ_HINTS.has(hinted) ? lz64IfItIs(bytes, limitBytes) : undefined;
+      if (text !== undefined) return { text, form };
+      const isLengthFree = form !== undefined || BASE64_HINTS.has(hinted);
+      if (!isBase64(bytes, isLengthFree)) break;
+      bytes = Buffer.from(latin1(bytes), "base64");
+      mustBeForm = false;
+    }
+  }
+  if (mustBeForm) throw new InvalidPayload("expected form data in POST request payload");
+  // What this is will show when it is parsed; here it only has to be text.
+  return { text: textOf(bytes), form };
+}
+
+function codingOf(header: string | null): Coding | undefined {
+  return header === null ? undefined : CODINGS.get(header.trim().toLowerCase());
+}
+
+function isFormType(header: string | null): boolean {
+  return header !== null && header.split(";", 1)[0]!.trim().toLowerCase() === FORM_TYPE;
+}
+
+/** Plain JSON under a header that promises compression is taken as what it is. */
+async function inflateIfItIs(
+  bytes: Uint8Array,
+  coding: Coding,
+  limitBytes: number,
+): Promise<Uint8Array | undefined> {
+  try {
+    return await inflate(bytes, coding, limitBytes);
+  } catch (error) {
+    if (error instanceof InvalidPayload && startsLikeJson(bytes)) return undefined;
+    throw error;
+  }
+}
+
+/** base64 of something else reads as lz64 too, but not as JSON in lz64. */
+function lz64IfItIs(bytes: Uint8Array, limitBytes: number): string | undefined {
+  try {
+    const text = decompressLz64(bytes, limitBytes);
+    return /^\s*[[{]/.test(text) ? text : undefined;
+  } catch (error) {
+    if (error instanceof InvalidPayload && isBase64(bytes, true)) return undefined;
+    throw error;
+  }
+}
+
+function startsLikeJson(bytes: Uint8Array): boolean {
+  // The first byte decides for nearly every body.
+  return bytes[0] === 0x7b || bytes[0] === 0x5b || JSON_START.test(latin1(bytes.subarray(0, SNIFFED_BYTES)));
+}
+
+function isBase64(bytes: Uint8Array, isLengthFree: boolean): boolean {
+  if (!BASE64_START.test(latin1(bytes.subarray(0, SNIFFED_BYTES)))) return false;
+  let length = bytes.length;
+  while (length > 0 && bytes[length - 1]! <= 32) length--;
+  return isLengthFree || length % 4 === 0;
+}
+
+function latin1(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1");
+}
+
+function textOf(bytes: Uint8Array): string {
+  try {
+    return utf8.decode(bytes);
+  } catch {
+    throw new InvalidPayload("failed to decode request: the payload is not UTF-8");
+  }
+}

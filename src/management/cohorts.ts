@@ -1,0 +1,224 @@
+/** Cohorts: groups of persons by a rule, or by a list (contract: management-api 6.2). */
+
+import type { Static } from "@sinclair/typebox";
+import { UNAVAILABLE } from "../http/answers.ts";
+import { methodNotAllowed, notFound } from "../http/failure.ts";
+import { parseFields } from "../http/fields.ts";
+import { pageAnswer, readPage } from "../http/pagination.ts";
+import { readId } from "../http/path.ts";
+import { type ProjectCall, projectRoute, Reply, type Route } from "../http/route.ts";
+import { ApiFailure, choice, int, object, optional, pageOf, text, withPage } from "../http/shapes.ts";
+import {
+  type Cohort,
+  type CohortFields,
+  createCohort,
+  findCohort,
+  listCohorts,
+  updateCohort,
+} from "../metadata/cohorts.ts";
+import { InvalidField } from "../metadata/errors.ts";
+import { findUser, usersById } from "../metadata/users.ts";
+import { distinctIdsOfCsv, fillInBackground } from "./cohort-filling.ts";
+import { CohortBody, CohortInput, cohortBody, EXAMPLE_COHORT } from "./cohort-shapes.ts";
+import type { ManagementDeps } from "./deps.ts";
+import { personBodies } from "./people.ts";
+import { PersonPage } from "./people-shapes.ts";
+
+const TAG = "Cohorts";
+const ONE = { 200: { description: "The cohort.", schema: CohortBody, example: EXAMPLE_COHORT } };
+const UPLOAD_HINT =
+  "A static cohort may be sent as `multipart/form-data` with the same fields and a file `csv`: one distinct id per line.";
+
+export function cohortRoutes(deps: ManagementDeps): Route[] {
+  const { metadata } = deps;
+  const write = (cohort: Cohort) =>
+    cohortBody(cohort, cohort.createdById === null ? undefined : findUser(metadata.db, cohort.createdById));
+  return [
+    projectRoute("GET", "/cohorts", "cohort:read", {
+      summary: "List cohorts",
+      description: "Newest first; deleted ones are left out.",
+      tag: TAG,
+      query: withPage(
+        object({
+          search: optional(text({ description: "Part of the name." })),
+          hide_behavioral_cohorts: optional(
+            choice(["true"], { description: "Leave out cohorts by what persons did." }),
+          ),
+        }),
+      ),
+      answers: {
+        200: {
+          description: "One page of cohorts.",
+          schema: pageOf("CohortPage", CohortBody),
+          example: { count: 1, next: null, previous: null, results: [EXAMPLE_COHORT] },
+        },
+      },
+      handle: (call) => {
+        const page = readPage(call.query);
+        const filter = {
+          search: call.query.get("search") || undefined,
+          hidesBehavioural: call.query.get("hide_behavioral_cohorts") === "true",
+        };
+        const { cohorts, count } = listCohorts(metadata.db, call.project.id, filter, page);
+        const users = usersById(metadata.db);
+        const shown = cohorts.map((cohort) =>
+          cohortBody(cohort, cohort.createdById === null ? undefined : users.get(cohort.createdById)),
+        );
+        return pageAnswer(call.url, page, count, shown);
+      },
+    }),
+    projectRoute("POST", "/cohorts", "cohort:write", {
+      summary: "Create a cohort",
+      description: `Its members are counted in the background. ${UPLOAD_HINT}`,
+      tag: TAG,
+      body: CohortInput,
+      takesRawBody: true,
+      bodyExample: { name: EXAMPLE_COHORT.name, filters: EXAMPLE_COHORT.filters },
+      answers: { 201: { description: "The new cohort.", schema: CohortBody, example: EXAMPLE_COHORT } },
+      handle: async (call) => {
+        const { csv, ...body } = unpackForm(call.body);
+        const input = parseFields(CohortInput, body);
+        const created = createCohort(
+          metadata,
+          {
+            projectId: call.project.id,
+            by: call.user.id,
+            fields: { ...cohortFields(input), name: input.name },
+          },
+          call.now,
+        );
+        await fill(deps, created, csv);
+        return new Reply(201, write(findCohort(metadata.db, call.project.id, created.id)!));
+      },
+    }),
+    projectRoute("GET", "/cohorts/:id", "cohort:read", {
+      summary: "Read a cohort",
+      tag: TAG,
+      answers: ONE,
+      handle: (call) => write(getCohort(deps, call)),
+    }),
+    projectRoute("PATCH", "/cohorts/:id", "cohort:write", {
+      summary: "Change or delete a cohort",
+      description: `\`deleted: true\` deletes it. ${UPLOAD_HINT}`,
+      tag: TAG,
+      body: CohortInput,
+      takesRawBody: true,
+      bodyExample: { name: "Staff" },
+      answers: ONE,
+      handle: async (call) => {
+        const { csv, ...body } = unpackForm(call.body);
+        const fields = cohortFields(parseFields(CohortInput, body, { partial: true }));
+        const of = { projectId: call.project.id, id: readId(call.params, "id"), by: call.user.id };
+        const after = updateCohort(metadata, of, fields, call.now);
+        if (csv !== undefined || fields.filters !== undefined) await fill(deps, after, csv);
+        return write(findCohort(metadata.db, call.project.id, after.id, { includeDeleted: true })!);
+      },
+    }),
+    projectRoute("DELETE", "/cohorts/:id", "cohort:write", {
+      summary: "Refused: cohorts are deleted by PATCH",
+      tag: TAG,
+      answers: { 405: { description: "Always.", schema: ApiFailure } },
+      handle: () => {
+        const detail = 'Hard delete of a cohort is not allowed. Send a PATCH with {"deleted": true} instead.';
+        throw methodNotAllowed("DELETE", ["GET", "PATCH", "HEAD", "OPTIONS"], detail);
+      },
+    }),
+    projectRoute("GET", "/cohorts/:id/persons", "cohort:read", {
+      summary: "List the members of a cohort",
+      tag: TAG,
+      alsoNeeds: "person:read",
+      query: object({
+        limit: optional(int({ default: 100 })),
+        after: optional(text({ description: "Where the page before ended; taken from its `next`." })),
+      }),
+      answers: {
+        200: {
+          description: "One page of persons.",
+          schema: PersonPage,
+          example: { next: null, previous: null, results: [] },
+        },
+        ...UNAVAILABLE,
+      },
+      handle: async (call) => {
+        const cohort = getCohort(deps, call);
+        const { limit } = readPage(call.query);
+        const after = call.query.get("after") ?? "";
+        const afterId = /^\d{1,15}$/.test(after) ? Number(after) : undefined;
+        const members = await deps.cohortFiller.members(call.project.id, cohort.id, {
+          afterId,
+          limit: limit + 1,
+        });
+        const shown = members.slice(0, limit);
+        const last = members.length > limit ? shown.at(-1) : undefined;
+        return {
+          next: last ? behind(call.url, last.id) : null,
+          previous: null,
+          results: personBodies(deps.people, shown),
+        };
+      },
+    }),
+  ];
+}
+
+/** Uploads are awaited, so that a bad file is reported; rules are computed in the background. */
+async function fill(deps: ManagementDeps, cohort: Cohort, csv: string | undefined): Promise<void> {
+  if (cohort.deleted) return;
+  if (cohort.isStatic) {
+    if (csv === undefined) return;
+    const ids = distinctIdsOfCsv(csv);
+    if (ids.length === 0) throw new InvalidField("csv", "invalid_input", "The file holds no distinct ids.");
+    await fillInBackground(deps, cohort.id, () =>
+      deps.cohortFiller.addDistinctIds(cohort.projectId, cohort.id, ids),
+    );
+    return;
+  }
+  void fillInBackground(deps, cohort.id, () => deps.cohortFiller.countMembers(cohort.projectId, cohort.id));
+}
+
+function getCohort(deps: ManagementDeps, call: ProjectCall<unknown>): Cohort {
+  const cohort = findCohort(deps.metadata.db, call.project.id, readId(call.params, "id"), {
+    includeDeleted: true,
+  });
+  if (!cohort) throw notFound();
+  return cohort;
+}
+
+/** In a form every value is text: the uploaded file, and JSON for what is not text. */
+function unpackForm(body: unknown): { csv: string | undefined; [name: string]: unknown } {
+  if (typeof body !== "object" || body === null || Array.isArray(body)) return { csv: undefined, body };
+  const { csv, filters, groups, query, ...rest } = body as Record<string, unknown>;
+  const json = Object.entries({ filters, groups, query }).filter(([, value]) => value !== undefined);
+  return {
+    ...rest,
+    ...Object.fromEntries(json.map(([name, value]) => [name, parsedText(name, value)])),
+    csv: typeof csv === "string" ? csv : undefined,
+  };
+}
+
+function parsedText(name: string, value: unknown): unknown {
+  if (typeof value !== "string") return value;
+  try {
+    return JSON.parse(value);
+  } catch {
+    throw new InvalidField(name, "invalid_input", "Value must be valid JSON.");
+  }
+}
+
+function cohortFields(input: Partial<Static<typeof CohortInput>>): Partial<CohortFields> {
+  const fields: Partial<CohortFields> = {
+    name: input.name,
+    description: input.description ?? undefined,
+    groups: input.groups ?? undefined,
+    filters: input.filters ?? undefined,
+    query: input.query,
+    deleted: input.deleted,
+    isStatic: input.is_static,
+  };
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}
+
+function behind(url: string, id: number): string {
+  const target = new URL(url);
+  target.searchParams.set("after", String(id));
+  return target.href;
+}

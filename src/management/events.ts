@@ -1,0 +1,167 @@
+/** Reading events back (contract: sdk-compat 4.10; the filters `order` and `historical` and the cursor are ours). */
+
+import type { EngineClient } from "../engine/client.ts";
+import { type EventFilter, type EventOrder, type EventPosition, eventOrders } from "../events/list.ts";
+import { UNAVAILABLE } from "../http/answers.ts";
+import { projectRoute, type Route } from "../http/route.ts";
+import {
+  anyJson,
+  bool,
+  choice,
+  dictionary,
+  instant,
+  int,
+  list,
+  named,
+  nullable,
+  object,
+  optional,
+  text,
+  uuid,
+} from "../http/shapes.ts";
+import { parseInstant } from "../ingestion/timestamp.ts";
+import { InvalidField } from "../metadata/errors.ts";
+
+const limitDefault = 100;
+const limitMax = 10_000;
+
+const Event = named(
+  "Event",
+  object({
+    id: uuid({ description: "Same as `uuid`." }),
+    uuid: uuid(),
+    event: text(),
+    distinct_id: text(),
+    timestamp: instant({ description: "When it happened." }),
+    properties: dictionary({ description: "As they were sent, with what ingestion adds." }),
+    person: nullable(dictionary(), { description: "The person the distinct id belongs to now." }),
+    elements: list(dictionary(), { description: "`elements_chain` taken apart." }),
+    elements_chain: text({ blank: true }),
+    seq: int({ description: "Order of arrival within the project and lane." }),
+    historical: bool({ description: "Whether it was sent with `historical_migration`." }),
+  }),
+);
+
+const EventPage = named(
+  "EventPage",
+  object({ next: nullable(text(), { description: "Address of the next page." }), results: list(Event) }),
+);
+
+const Query = object({
+  event: optional(text({ description: "Only events with this name." })),
+  distinct_id: optional(text({ description: "Only events of this distinct id." })),
+  person_id: optional(uuid({ description: "Only events of this person, under all its distinct ids." })),
+  uuid: optional(uuid({ description: "Only the event with this uuid." })),
+  after: optional(instant({ description: "Only events later than this." })),
+  before: optional(instant({ description: "Only events earlier than this." })),
+  historical: optional(bool({ description: "Only events of the historical lane, or only others." })),
+  order: optional(
+    choice(eventOrders, {
+      description: "`-timestamp` (newest first), or by `seq`, the order of arrival.",
+      default: "-timestamp",
+    }),
+  ),
+  limit: optional(int({ description: "Page size.", default: limitDefault, minimum: 1, maximum: limitMax })),
+  cursor: optional(text({ description: "Where the page before ended; taken from its `next`." })),
+  properties: optional(anyJson({ description: "Accepted for the sake of clients; not a filter here." })),
+});
+
+/** What the routes need. */
+export interface EventsDependencies {
+  engine: Pick<EngineClient, "ask">;
+}
+
+export function eventRoutes({ engine }: EventsDependencies): Route[] {
+  return [
+    projectRoute("GET", "/events", ["event:read", "query:read"], {
+      summary: "List events",
+      description:
+        "Events are readable about a second after they were acknowledged. Without `after` and `before` all of them are listed.",
+      tag: "Events",
+      query: Query,
+      answers: {
+        200: { description: "One page of events.", schema: EventPage, example: { next: null, results: [] } },
+        ...UNAVAILABLE,
+      },
+      async handle({ project, query, url }) {
+        const page = await engine.ask("events", readFilter(project.id, query));
+        const next = page.next === undefined ? null : nextAddress(url, page.next);
+        return new Response(`{"next":${JSON.stringify(next)},"results":${page.text}}`, {
+          headers: { "Content-Type": "application/json" },
+        });
+      },
+    }),
+  ];
+}
+
+/** @throws {InvalidField} for the first parameter that makes no sense. */
+function readFilter(projectId: number, query: URLSearchParams): EventFilter {
+  const distinctId = query.get("distinct_id");
+  return {
+    projectId,
+    event: query.get("event") ?? undefined,
+    distinctIds: distinctId === null ? undefined : [distinctId],
+    personUuid: readUuid(query, "person_id"),
+    uuid: readUuid(query, "uuid"),
+    afterMicros: readInstant(query, "after"),
+    beforeMicros: readInstant(query, "before"),
+    historical: readBoolean(query, "historical"),
+    order: readOrder(query.get("order")),
+    limit: readLimit(query.get("limit")),
+    from: readCursor(query.get("cursor")),
+  };
+}
+
+function readUuid(query: URLSearchParams, name: string): string | undefined {
+  const given = query.get(name);
+  if (given === null) return undefined;
+  if (!/^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/i.test(given)) {
+    throw new InvalidField(name, "invalid_input", "Must be a valid UUID.");
+  }
+  return given.toLowerCase();
+}
+
+function readInstant(query: URLSearchParams, name: string): number | undefined {
+  const given = query.get(name);
+  if (given === null) return undefined;
+  const micros = parseInstant(given);
+  if (micros === undefined)
+    throw new InvalidField(name, "invalid_input", "It is not a date and time that can be read.");
+  return micros;
+}
+
+function readBoolean(query: URLSearchParams, name: string): boolean | undefined {
+  const given = query.get(name);
+  if (given === null) return undefined;
+  if (given !== "true" && given !== "false")
+    throw new InvalidField(name, "invalid_input", "Must be a valid boolean.");
+  return given === "true";
+}
+
+function readOrder(given: string | null): EventOrder {
+  if (given === null || given === "desc") return "-timestamp";
+  if (given === "asc") return "timestamp";
+  const order = eventOrders.find((candidate) => candidate === given);
+  if (order === undefined)
+    throw new InvalidField("order", "invalid_choice", `"${given}" is not a valid choice.`);
+  return order;
+}
+
+/** As in every list a limit without sense falls back to the default; one above the maximum is cut to it. */
+function readLimit(given: string | null): number {
+  const limit = given !== null && /^\d{1,9}$/.test(given) ? Number(given) : 0;
+  return limit < 1 ? limitDefault : Math.min(limit, limitMax);
+}
+
+function readCursor(given: string | null): EventPosition | undefined {
+  if (given === null) return undefined;
+  const match = /^(-?\d{1,16})\.([01])\.(\d{1,16})$/.exec(given);
+  if (match === null) throw new InvalidField("cursor", "invalid_input", "It is not a cursor of this list.");
+  return { timestampMicros: Number(match[1]), historical: match[2] === "1", seq: Number(match[3]) };
+}
+
+function nextAddress(url: string, { timestampMicros, historical, seq }: EventPosition): string {
+  const next = new URL(url);
+  next.searchParams.set("cursor", `${timestampMicros}.${historical ? 1 : 0}.${seq}`);
+  return next.href;
+}

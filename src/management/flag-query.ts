@@ -1,0 +1,79 @@
+/** Reads the filters of a list of flags; whatever makes no sense is ignored (contract: management-api 5.1). */
+
+import { Type } from "@sinclair/typebox";
+import { choice, int, object, optional, text } from "../http/shapes.ts";
+import { InvalidField } from "../metadata/errors.ts";
+import { EVALUATION_RUNTIMES } from "../metadata/flag.ts";
+import type { FlagFilter, FlagType } from "../metadata/flag-list.ts";
+
+const SEARCH_LENGTH_MAX = 200;
+const FLAG_TYPES = ["boolean", "multivariant", "experiment", "remote_config"] as const;
+
+export const FlagQuery = object({
+  search: optional(text({ max: SEARCH_LENGTH_MAX, description: "Part of the key or name." })),
+  active: optional(choice(["true", "false", "STALE"], { description: "By switch, or flags nobody needs." })),
+  created_by_id: optional(
+    Type.Union([int(), text()], { description: "One user id, or several with commas between." }),
+  ),
+  type: optional(choice(FLAG_TYPES)),
+  evaluation_runtime: optional(choice(EVALUATION_RUNTIMES)),
+  excluded_properties: optional(text({ description: "JSON list of flag keys to leave out." })),
+  tags: optional(text({ description: "JSON list; flags with any of these tags." })),
+  excluded_tags: optional(text({ description: "JSON list; flags with none of these tags." })),
+  has_evaluation_tags: optional(choice(["true", "false"])),
+  key: optional(text({ description: "Exactly this key, whatever its letter case." })),
+  order: optional(text({ description: "A field, `-` before it for descending. Default `-created_at`." })),
+});
+
+/** @throws {InvalidField} the search is too long. */
+export function readFlagQuery(query: URLSearchParams): FlagFilter {
+  const search = last(query, "search")?.trim();
+  if (search !== undefined && search.length > SEARCH_LENGTH_MAX) {
+    throw new InvalidField("search", "invalid_input", "Search term cannot exceed 200 characters");
+  }
+  const active = last(query, "active");
+  const type = last(query, "type");
+  const tags = jsonTexts(last(query, "tags"));
+  const evaluationTags = last(query, "has_evaluation_tags");
+  return {
+    search: search || undefined,
+    active: active === undefined ? undefined : active === "STALE" ? "STALE" : active.toLowerCase() === "true",
+    createdByIds: userIds(last(query, "created_by_id")),
+    type: FLAG_TYPES.includes(type as FlagType) ? (type as FlagType) : undefined,
+    evaluationRuntime: last(query, "evaluation_runtime") || undefined,
+    excludedKeys: jsonTexts(last(query, "excluded_properties")),
+    tags: tags?.length ? tags : undefined,
+    excludedTags: jsonTexts(last(query, "excluded_tags")),
+    hasEvaluationTags:
+      evaluationTags === undefined ? undefined : ["true", "1", "yes"].includes(evaluationTags.toLowerCase()),
+    key: last(query, "key") || undefined,
+    order: last(query, "order") || undefined,
+  };
+}
+
+/** Of a repeated parameter the last one counts. */
+function last(query: URLSearchParams, name: string): string | undefined {
+  return query.getAll(name).at(-1);
+}
+
+/** A number, numbers with commas between, or a JSON list of numbers; others are left out. */
+function userIds(text: string | undefined): number[] | undefined {
+  if (text === undefined || text.trim() === "") return undefined;
+  const ids = text
+    .replace(/^\s*\[|\]\s*$/g, "")
+    .split(",")
+    .map((part) => part.trim().replace(/^"(.*)"$/, "$1"))
+    .filter((part) => /^\d{1,15}$/.test(part))
+    .map(Number);
+  return ids.length === 0 ? undefined : ids;
+}
+
+function jsonTexts(text: string | undefined): string[] | undefined {
+  if (text === undefined) return undefined;
+  try {
+    const parsed: unknown = JSON.parse(text);
+    return Array.isArray(parsed) ? parsed.filter((item) => typeof item === "string") : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,97 @@
+/** Insights in answers. */
+
+import type { Static } from "@sinclair/typebox";
+import {
+  bool,
+  dictionary,
+  instant,
+  int,
+  list,
+  named,
+  nullable,
+  object,
+  optional,
+  text,
+} from "../http/shapes.ts";
+import type { Insight } from "../metadata/dashboards.ts";
+import type { JsonObject } from "../metadata/schema.ts";
+import type { User } from "../metadata/users.ts";
+import { toWire, toWireOrNull } from "./time.ts";
+import { EXAMPLE_USER, UserBody, userBody } from "./user-shapes.ts";
+
+export const InsightBody = named(
+  "Insight",
+  object({
+    id: int(),
+    short_id: text(),
+    name: text({ blank: true }),
+    description: text({ blank: true }),
+    query: dictionary(),
+    filters: dictionary({ description: "Of an older generation; always empty." }),
+    dashboards: list(int()),
+    saved: bool(),
+    deleted: bool(),
+    created_by: nullable(UserBody),
+    created_at: instant(),
+    updated_at: instant(),
+    last_refresh: nullable(instant(), { description: "When `result` was computed." }),
+    result: nullable(list(dictionary()), { description: "Null where it was not computed." }),
+  }),
+);
+
+export const InsightInput = object({
+  name: optional(text({ blank: true, max: 400 })),
+  description: optional(text({ blank: true })),
+  query: optional(dictionary()),
+  saved: optional(bool()),
+  deleted: optional(bool()),
+});
+
+/** What was computed for an insight, and when. */
+export interface Computed {
+  result: JsonObject[];
+  at: Date;
+}
+
+/** The wire form of an insight. */
+export function insightBody(
+  insight: Insight,
+  of: { creator: User | undefined; dashboards: number[]; computed?: Computed },
+): Static<typeof InsightBody> {
+  return {
+    id: insight.id,
+    short_id: insight.shortId,
+    name: insight.name,
+    description: insight.description,
+    query: insight.query,
+    filters: {},
+    dashboards: of.dashboards,
+    saved: insight.saved,
+    deleted: insight.deleted,
+    created_by: of.creator ? userBody(of.creator) : null,
+    created_at: toWire(insight.createdAt),
+    updated_at: toWire(insight.updatedAt),
+    last_refresh: toWireOrNull(of.computed?.at ?? null),
+    result: of.computed?.result ?? null,
+  };
+}
+
+export const EXAMPLE_INSIGHT = {
+  id: 61,
+  short_id: "aB3dE5fG",
+  name: "Orders per day",
+  description: "",
+  query: {
+    kind: "InsightVizNode",
+    source: { kind: "TrendsQuery", series: [{ kind: "EventsNode", event: "order paid", math: "total" }] },
+  },
+  filters: {},
+  dashboards: [31],
+  saved: true,
+  deleted: false,
+  created_by: EXAMPLE_USER,
+  created_at: "2026-03-02T08:15:30.120000Z",
+  updated_at: "2026-03-02T08:15:30.120000Z",
+  last_refresh: "2026-03-04T16:00:01.007000Z",
+  result: [{ label: "order paid", count: 3, days: ["2026-03-03", "2026-03-04"], data: [1, 2] }],
+};

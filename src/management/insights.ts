@@ -1,0 +1,115 @@
+/** Insights: stored queries over events, and their results. */
+
+import { UNAVAILABLE } from "../http/answers.ts";
+import { notFound } from "../http/failure.ts";
+import { pageAnswer, readPage } from "../http/pagination.ts";
+import { type ProjectCall, projectRoute, Reply, type Route } from "../http/route.ts";
+import { int, list, object, optional, pageOf, text, withPage } from "../http/shapes.ts";
+import {
+  createInsight,
+  dashboardsOf,
+  findInsight,
+  type Insight,
+  listInsights,
+  updateInsight,
+} from "../metadata/dashboards.ts";
+import { findUser } from "../metadata/users.ts";
+import type { ManagementDeps } from "./deps.ts";
+import { type Computed, EXAMPLE_INSIGHT, InsightBody, InsightInput, insightBody } from "./insight-shapes.ts";
+
+const TAG = "Insights";
+const WITHOUT_RESULT = { ...EXAMPLE_INSIGHT, last_refresh: null, result: null };
+const InsightPage = pageOf("InsightPage", InsightBody);
+
+export function insightRoutes(deps: ManagementDeps): Route[] {
+  const { metadata } = deps;
+  const write = (insight: Insight, computed?: Computed) =>
+    insightBody(insight, {
+      creator: insight.createdById === null ? undefined : findUser(metadata.db, insight.createdById),
+      dashboards: dashboardsOf(metadata.db, insight.id),
+      computed,
+    });
+  return [
+    projectRoute("GET", "/insights", "insight:read", {
+      summary: "List insights",
+      description: "Without results; read one insight for its result.",
+      tag: TAG,
+      query: withPage(
+        object({
+          search: optional(text({ description: "Part of the name." })),
+          short_id: optional(text()),
+        }),
+      ),
+      answers: {
+        200: {
+          description: "One page of insights.",
+          schema: InsightPage,
+          example: { count: 1, next: null, previous: null, results: [WITHOUT_RESULT] },
+        },
+      },
+      handle: (call) => {
+        const page = readPage(call.query);
+        const filter = {
+          search: call.query.get("search") || undefined,
+          shortId: call.query.get("short_id") || undefined,
+        };
+        const { insights, count } = listInsights(metadata.db, call.project.id, filter, page);
+        return pageAnswer(
+          call.url,
+          page,
+          count,
+          insights.map((insight) => write(insight)),
+        );
+      },
+    }),
+    projectRoute("POST", "/insights", "insight:write", {
+      summary: "Create an insight",
+      tag: TAG,
+      body: object({ ...InsightInput.properties, dashboards: optional(list(int())) }),
+      bodyExample: { name: EXAMPLE_INSIGHT.name, query: EXAMPLE_INSIGHT.query, dashboards: [31] },
+      answers: { 201: { description: "The new insight.", schema: InsightBody, example: WITHOUT_RESULT } },
+      handle: (call) => {
+        const { dashboards = [], ...fields } = call.body;
+        const input = { projectId: call.project.id, by: call.user.id, fields, dashboards };
+        return new Reply(201, write(createInsight(metadata, input, call.now)));
+      },
+    }),
+    projectRoute("GET", "/insights/:id", "insight:read", {
+      summary: "Read an insight with its result",
+      description: "By id or short id. The result is computed now.",
+      tag: TAG,
+      answers: {
+        200: { description: "The insight.", schema: InsightBody, example: EXAMPLE_INSIGHT },
+        ...UNAVAILABLE,
+      },
+      handle: async (call) => {
+        const insight = findInsight(metadata.db, call.project.id, call.params.id ?? "");
+        if (!insight) throw notFound();
+        return write(insight, await compute(deps, call, insight));
+      },
+    }),
+    projectRoute("PATCH", "/insights/:id", "insight:write", {
+      summary: "Change or delete an insight",
+      tag: TAG,
+      body: InsightInput,
+      isPartial: true,
+      bodyExample: { name: "Orders" },
+      answers: { 200: { description: "The insight.", schema: InsightBody, example: WITHOUT_RESULT } },
+      handle: (call) => {
+        const of = { projectId: call.project.id, name: call.params.id ?? "" };
+        return write(updateInsight(metadata, of, call.body, call.now));
+      },
+    }),
+  ];
+}
+
+/** Runs the query of an insight; undefined when it has none. */
+export async function compute(
+  deps: ManagementDeps,
+  call: ProjectCall<unknown>,
+  insight: Insight,
+): Promise<Computed | undefined> {
+  if (!deps.insights || Object.keys(insight.query).length === 0) return undefined;
+  const { id, timezone } = call.project;
+  return { result: await deps.insights.run(id, insight.query, timezone, call.now), at: call.now };
+}

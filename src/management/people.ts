@@ -1,0 +1,267 @@
+/** Persons and groups (contract: management-api 6.4). */
+
+import type { Static } from "@sinclair/typebox";
+import { isJsonObject, type JsonObject } from "../flags/json.ts";
+import { UNAVAILABLE } from "../http/answers.ts";
+import { notFound } from "../http/failure.ts";
+import { readPage } from "../http/pagination.ts";
+import { type ProjectCall, projectRoute, type Route } from "../http/route.ts";
+import { int, list, object, optional, text, withPage } from "../http/shapes.ts";
+import { InvalidField } from "../metadata/errors.ts";
+import {
+  findGroup,
+  type Group,
+  type GroupCursor,
+  type GroupType,
+  listGroups,
+  listGroupTypes,
+} from "../people/groups.ts";
+import type { PeopleDb } from "../people/open.ts";
+import { displayName, type Person } from "../people/person.ts";
+import { distinctIdsOf, personByDistinctId, personByUuid } from "../people/reader.ts";
+import { listPersons, searchPersons } from "../people/search.ts";
+import type { ManagementDeps } from "./deps.ts";
+import { GroupBody, GroupPage, GroupTypeBody, PersonBody, PersonPage } from "./people-shapes.ts";
+import { microsToWire } from "./time.ts";
+
+const PERSON = {
+  id: "0193d1a2-7b1c-7c3e-9f60-9c0d1e2f3a4b",
+  uuid: "0193d1a2-7b1c-7c3e-9f60-9c0d1e2f3a4b",
+  name: "kim@example.com",
+  distinct_ids: ["kim", "anonymous-7f"],
+  properties: { email: "kim@example.com" },
+  is_identified: true,
+  created_at: "2026-03-02T08:15:30.120000Z",
+};
+const GROUP_TYPE = {
+  group_type: "company",
+  group_type_index: 0,
+  name_singular: null,
+  name_plural: null,
+  detail_dashboard: null,
+  default_columns: null,
+  created_at: "2026-03-02T08:15:30.120000Z",
+};
+const GROUP = {
+  group_type_index: 0,
+  group_key: "acme",
+  group_properties: { plan: "pro" },
+  created_at: "2026-03-02T08:15:30.120000Z",
+};
+const PERSON_PAGE = {
+  description: "One page of persons.",
+  schema: PersonPage,
+  example: { next: null, previous: null, results: [PERSON] },
+};
+
+export function peopleRoutes(deps: ManagementDeps): Route[] {
+  const { people } = deps;
+  return [
+    projectRoute("GET", "/persons", "person:read", {
+      summary: "List persons",
+      description: "Newest first.",
+      tag: "Persons",
+      query: withPage(
+        object({
+          search: optional(text({ description: "Part of an address, name or distinct id." })),
+          distinct_id: optional(text({ description: "The one person who has this id." })),
+          properties: optional(
+            text({
+              description:
+                "JSON list of `{key, value, operator, type}`, joined by AND; the oldest persons come first then.",
+            }),
+          ),
+          after: optional(text({ description: "With `properties`: where the page before ended." })),
+        }),
+      ),
+      answers: { 200: PERSON_PAGE, ...UNAVAILABLE },
+      handle: async (call) => {
+        const page = readPage(call.query);
+        const filters = readFilters(call.query);
+        if (filters) return filteredPersons(deps, call, filters, page.limit);
+        const distinctId = call.query.get("distinct_id");
+        if (distinctId !== null) {
+          const person = personByDistinctId(people, call.project.id, distinctId);
+          return { next: null, previous: null, results: person ? personBodies(people, [person]) : [] };
+        }
+        const search = call.query.get("search")?.trim() || undefined;
+        // A search looks at every person; done in slices, so that other requests get their turn.
+        const { persons, hasMore } =
+          search === undefined
+            ? listPersons(people, call.project.id, page)
+            : await searchPersons(people, call.project.id, search, page);
+        return {
+          next: hasMore ? moved(call.url, page.offset + page.limit) : null,
+          previous: page.offset > 0 ? moved(call.url, page.offset - page.limit) : null,
+          results: personBodies(people, persons),
+        };
+      },
+    }),
+    projectRoute("GET", "/persons/:uuid", "person:read", {
+      summary: "Read a person",
+      tag: "Persons",
+      answers: { 200: { description: "The person.", schema: PersonBody, example: PERSON } },
+      handle: (call) => {
+        const person = personByUuid(people, call.project.id, (call.params.uuid ?? "").toLowerCase());
+        if (!person) throw notFound();
+        return personBodies(people, [person])[0];
+      },
+    }),
+    projectRoute("GET", "/groups_types", "group:read", {
+      summary: "List group types",
+      description: "At most five, in the order in which they first appeared. Not in pages.",
+      tag: "Groups",
+      answers: {
+        200: { description: "The types.", schema: list(GroupTypeBody), example: [GROUP_TYPE] },
+      },
+      handle: (call) => listGroupTypes(people, call.project.id).map(groupTypeBody),
+    }),
+    projectRoute("GET", "/groups", "group:read", {
+      summary: "List the groups of one type",
+      description: "Newest first.",
+      tag: "Groups",
+      query: object({
+        group_type_index: int({ minimum: 0, maximum: 4 }),
+        limit: optional(int({ default: 100 })),
+        cursor: optional(text({ description: "Where the page before ended; taken from its `next`." })),
+      }),
+      answers: {
+        200: {
+          description: "One page of groups.",
+          schema: GroupPage,
+          example: { next: null, previous: null, results: [GROUP] },
+        },
+      },
+      handle: (call) => {
+        const { limit } = readPage(call.query);
+        const after = readCursor(call.query.get("cursor"));
+        const { groups, next } = listGroups(people, call.project.id, typeIndexOf(call), { after, limit });
+        return {
+          next: next ? withCursor(call.url, next) : null,
+          previous: null,
+          results: groups.map(groupBody),
+        };
+      },
+    }),
+    projectRoute("GET", "/groups/find", "group:read", {
+      summary: "Find a group by its key",
+      tag: "Groups",
+      query: object({ group_type_index: int({ minimum: 0, maximum: 4 }), group_key: text() }),
+      answers: { 200: { description: "The group.", schema: GroupBody, example: GROUP } },
+      handle: (call) => {
+        const typeIndex = typeIndexOf(call);
+        const key = call.query.get("group_key");
+        if (key === null) throw new InvalidField("group_key", "required", REQUIRED);
+        const group = findGroup(people, call.project.id, typeIndex, key);
+        if (!group) throw notFound();
+        return groupBody(group);
+      },
+    }),
+  ];
+}
+
+async function filteredPersons(
+  deps: ManagementDeps,
+  call: ProjectCall<unknown>,
+  filters: JsonObject[],
+  limit: number,
+): Promise<Static<typeof PersonPage>> {
+  const after = call.query.get("after") ?? "";
+  const found = await deps.personCounter.find(call.project.id, filters, {
+    afterId: /^\d{1,15}$/.test(after) ? Number(after) : undefined,
+    limit: limit + 1,
+  });
+  const shown = found.slice(0, limit);
+  const target = new URL(call.url);
+  target.searchParams.set("after", String(shown.at(-1)?.id ?? 0));
+  return {
+    next: found.length > limit ? target.href : null,
+    previous: null,
+    results: personBodies(deps.people, shown),
+  };
+}
+
+/** Undefined without filters. @throws {InvalidField} neither a JSON list of filters nor one filter. */
+function readFilters(query: URLSearchParams): JsonObject[] | undefined {
+  const given = query.get("properties");
+  if (!given) return undefined;
+  const refused = new InvalidField(
+    "properties",
+    "invalid_input",
+    "Properties must be a JSON list of filters.",
+  );
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(given);
+  } catch {
+    throw refused;
+  }
+  const filters = Array.isArray(parsed) ? parsed : [parsed];
+  if (!filters.every(isJsonObject) || filters.some(({ key }) => typeof key !== "string")) throw refused;
+  return filters.length === 0 ? undefined : filters.map((filter) => ({ type: "person", ...filter }));
+}
+
+const REQUIRED = "This query parameter is required.";
+
+/** The wire form of persons; their distinct ids are read at once. */
+export function personBodies(people: PeopleDb, persons: readonly Person[]): Static<typeof PersonBody>[] {
+  const ids = distinctIdsOf(people, persons);
+  return persons.map((person) => ({
+    id: person.uuid,
+    uuid: person.uuid,
+    name: displayName(person),
+    distinct_ids: ids.get(person.id) ?? [person.mainDistinctId],
+    properties: person.properties as Static<typeof PersonBody>["properties"],
+    is_identified: person.isIdentified,
+    created_at: microsToWire(person.createdMicros),
+  }));
+}
+
+/** The wire form of a group type. */
+export function groupTypeBody(type: GroupType): Static<typeof GroupTypeBody> {
+  return {
+    group_type: type.name,
+    group_type_index: type.typeIndex,
+    name_singular: null,
+    name_plural: null,
+    detail_dashboard: null,
+    default_columns: null,
+    created_at: microsToWire(type.createdMicros),
+  };
+}
+
+function groupBody(group: Group): Static<typeof GroupBody> {
+  return {
+    group_type_index: group.typeIndex,
+    group_key: group.key,
+    group_properties: group.properties as Static<typeof GroupBody>["group_properties"],
+    created_at: microsToWire(group.createdMicros),
+  };
+}
+
+function typeIndexOf(call: ProjectCall<unknown>): number {
+  const given = call.query.get("group_type_index");
+  if (given === null || given === "") throw new InvalidField("group_type_index", "required", REQUIRED);
+  if (/^\d{1,3}$/.test(given)) return Number(given);
+  throw new InvalidField("group_type_index", "invalid_input", "A valid integer is required.");
+}
+
+function moved(url: string, offset: number): string {
+  const target = new URL(url);
+  if (offset > 0) target.searchParams.set("offset", String(offset));
+  else target.searchParams.delete("offset");
+  return target.href;
+}
+
+function withCursor(url: string, { createdMicros, id }: GroupCursor): string {
+  const target = new URL(url);
+  target.searchParams.set("cursor", `${createdMicros}.${id}`);
+  return target.href;
+}
+
+function readCursor(given: string | null): GroupCursor | undefined {
+  if (given === null || given === "") return undefined;
+  const match = /^(-?\d{1,16})\.(\d{1,15})$/.exec(given);
+  if (match) return { createdMicros: Number(match[1]), id: Number(match[2]) };
+  throw new InvalidField("cursor", "invalid_input", "It is not a cursor of this list.");
+}

@@ -1,0 +1,98 @@
+import { describe, expect, test } from "bun:test";
+import { parseFields } from "../../src/http/fields.ts";
+import {
+  bool,
+  choice,
+  dictionary,
+  int,
+  list,
+  nullable,
+  object,
+  optional,
+  text,
+  uuid,
+} from "../../src/http/shapes.ts";
+import { InvalidField } from "../../src/metadata/errors.ts";
+
+const Schema = object({
+  name: text({ max: 5 }),
+  note: optional(text({ blank: true })),
+  count: optional(int({ minimum: 1, maximum: 9 })),
+  isOn: optional(bool()),
+  kind: optional(choice(["a", "b"])),
+  id: optional(uuid()),
+  labels: optional(list(text())),
+  free: optional(dictionary()),
+  maybe: optional(nullable(bool())),
+  inner: optional(object({ size: int() })),
+});
+
+function faultOf(body: unknown, partial = false) {
+  try {
+    parseFields(Schema, body, { partial });
+  } catch (error) {
+    if (error instanceof InvalidField) return [error.field, error.code, error.message];
+    throw error;
+  }
+  return undefined;
+}
+
+describe("what is refused", () => {
+  for (const [body, field, code, detail] of [
+    [{}, "name", "required", "This field is required."],
+    [{ name: null }, "name", "null", "This field may not be null."],
+    [{ name: "  " }, "name", "blank", "This field may not be blank."],
+    [{ name: "abcdef" }, "name", "max_length", "Ensure this field has no more than 5 characters."],
+    [{ name: true }, "name", "invalid_input", "Not a valid string."],
+    [{ name: [] }, "name", "invalid_input", "Not a valid string."],
+    [{ name: "a\0" }, "name", "null_characters_not_allowed", "Null characters are not allowed."],
+    [{ name: "a", count: "x" }, "count", "invalid_input", "A valid integer is required."],
+    [{ name: "a", count: 1.5 }, "count", "invalid_input", "A valid integer is required."],
+    [{ name: "a", count: 0 }, "count", "min_value", "Ensure this value is greater than or equal to 1."],
+    [{ name: "a", count: 10 }, "count", "max_value", "Ensure this value is less than or equal to 9."],
+    [{ name: "a", isOn: 2 }, "isOn", "invalid_input", "Must be a valid boolean."],
+    [{ name: "a", isOn: null }, "isOn", "null", "This field may not be null."],
+    [{ name: "a", kind: "c" }, "kind", "invalid_choice", '"c" is not a valid choice.'],
+    [{ name: "a", id: "x" }, "id", "invalid_input", "Must be a valid UUID."],
+    [{ name: "a", labels: "x" }, "labels", "not_a_list", 'Expected a list of items but got type "str".'],
+    [{ name: "a", labels: ["x", ""] }, "labels__1", "blank", "This field may not be blank."],
+    [{ name: "a", free: [] }, "free", "not_a_dict", 'Expected a dictionary of items but got type "list".'],
+    [{ name: "a", free: 1 }, "free", "not_a_dict", 'Expected a dictionary of items but got type "int".'],
+    [{ name: "a", free: 1.5 }, "free", "not_a_dict", 'Expected a dictionary of items but got type "float".'],
+    [{ name: "a", free: true }, "free", "not_a_dict", 'Expected a dictionary of items but got type "bool".'],
+    [{ name: "a", inner: {} }, "inner__size", "required", "This field is required."],
+    ["text", null, "invalid_input", "Invalid data. Expected a dictionary, but got str."],
+    [null, null, "invalid_input", "Invalid data. Expected a dictionary, but got NoneType."],
+  ] as const) {
+    test(`${JSON.stringify(body)}`, () => expect(faultOf(body)).toEqual([field, code, detail]));
+  }
+});
+
+describe("what is taken", () => {
+  for (const [body, parsed] of [
+    [{ name: " a ", other: 1 }, { name: "a" }],
+    [{ name: 7 }, { name: "7" }],
+    [
+      { name: "a", count: "3" },
+      { name: "a", count: 3 },
+    ],
+    [
+      { name: "a", isOn: "false", maybe: null },
+      { name: "a", isOn: false, maybe: null },
+    ],
+    [
+      { name: "a", note: "" },
+      { name: "a", note: "" },
+    ],
+    [
+      { name: "a", free: { x: [1] } },
+      { name: "a", free: { x: [1] } },
+    ],
+  ] as const) {
+    test(`${JSON.stringify(body)}`, () => expect(parseFields(Schema, body)).toEqual(parsed as never));
+  }
+  test("nothing, when only some fields are written", () => {
+    expect(parseFields(Schema, {}, { partial: true })).toEqual({} as never);
+    expect(faultOf({ name: "" }, true)?.[1]).toBe("blank");
+  });
+});

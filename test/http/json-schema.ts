@@ -1,0 +1,97 @@
+/**
+ * Checks values against the schemas of the OpenAPI document. Stricter than JSON Schema where the document
+ * means more than it says: an object has no members but those that are described.
+ */
+
+type Schema = Record<string, unknown>;
+
+const KNOWN = new Set([
+  ...["type", "enum", "anyOf", "properties", "required", "items", "additionalProperties", "$ref", "format"],
+  ...["minLength", "maxLength", "minimum", "maximum", "description", "default", "readOnly", "writeOnly"],
+]);
+
+/** The first fault as `path: what is wrong`, or undefined. */
+export function faultOf(
+  value: unknown,
+  schema: Schema,
+  components: Record<string, Schema>,
+  path = "$",
+): string | undefined {
+  const unknown = Object.keys(schema).find((keyword) => !KNOWN.has(keyword));
+  if (unknown) return `${path}: the schema has the unknown keyword ${unknown}`;
+  if (typeof schema.$ref === "string") {
+    const named = components[schema.$ref.replace("#/components/schemas/", "")];
+    return named ? faultOf(value, named, components, path) : `${path}: ${schema.$ref} is missing`;
+  }
+  if (Array.isArray(schema.anyOf)) {
+    const faults = schema.anyOf.map((branch) => faultOf(value, branch, components, path));
+    return faults.includes(undefined) ? undefined : faults.find((fault) => !fault?.endsWith("null"));
+  }
+  if (Array.isArray(schema.enum) && !schema.enum.includes(value)) {
+    return `${path}: ${JSON.stringify(value)} is not one of ${JSON.stringify(schema.enum)}`;
+  }
+  if (schema.type === undefined) return value === undefined ? `${path}: missing` : undefined;
+  if (!isOfType(value, String(schema.type))) return `${path}: ${JSON.stringify(value)} is no ${schema.type}`;
+  if (typeof value === "string") return textFault(value, schema, path);
+  if (typeof value === "number") {
+    const isInside = value >= Number(schema.minimum ?? value) && value <= Number(schema.maximum ?? value);
+    return isInside ? undefined : `${path}: ${value} is out of range`;
+  }
+  if (Array.isArray(value)) {
+    if (!schema.items) return undefined;
+    return first(
+      value.map((item, index) => faultOf(item, schema.items as Schema, components, `${path}[${index}]`)),
+    );
+  }
+  return typeof value === "object" && value !== null
+    ? objectFault(value as Record<string, unknown>, schema, components, path)
+    : undefined;
+}
+
+function objectFault(
+  value: Record<string, unknown>,
+  schema: Schema,
+  components: Record<string, Schema>,
+  path: string,
+): string | undefined {
+  const properties = (schema.properties ?? {}) as Record<string, Schema>;
+  const missing = ((schema.required ?? []) as string[]).find((name) => !Object.hasOwn(value, name));
+  if (missing) return `${path}: ${missing} is missing`;
+  if (schema.additionalProperties !== true) {
+    const extra = Object.keys(value).find((name) => !Object.hasOwn(properties, name));
+    if (extra) return `${path}: ${extra} is not described`;
+  }
+  return first(
+    Object.entries(properties)
+      .filter(([name]) => Object.hasOwn(value, name))
+      .map(([name, inner]) => faultOf(value[name], inner, components, `${path}.${name}`)),
+  );
+}
+
+function textFault(value: string, schema: Schema, path: string): string | undefined {
+  if (value.length < Number(schema.minLength ?? 0)) return `${path}: empty`;
+  if (schema.format === "date-time" && !/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/.test(value)) {
+    return `${path}: ${value} is no time of this API`;
+  }
+  if (schema.format === "uuid" && !/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(value)) {
+    return `${path}: ${value} is no UUID`;
+  }
+  return undefined;
+}
+
+function isOfType(value: unknown, type: string): boolean {
+  switch (type) {
+    case "null":
+      return value === null;
+    case "integer":
+      return Number.isSafeInteger(value);
+    case "array":
+      return Array.isArray(value);
+    case "object":
+      return typeof value === "object" && value !== null && !Array.isArray(value);
+    default:
+      return typeof value === type;
+  }
+}
+
+const first = (faults: (string | undefined)[]) => faults.find((fault) => fault !== undefined);

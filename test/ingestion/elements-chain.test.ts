@@ -1,0 +1,60 @@
+import { expect, test } from "bun:test";
+import { parseElementsChain } from "../../src/events/elements.ts";
+import { elementsChain } from "../../src/ingestion/elements-chain.ts";
+
+test("the chain of a click", () => {
+  const elements = [
+    {
+      tag_name: "a",
+      $el_text: 'Say "hi"',
+      classes: ["small", "btn"],
+      attr__class: "small btn",
+      attr__href: "/x?a=1",
+      attr__id: "go",
+      "attr__data-test": "t",
+      nth_child: 2,
+      nth_of_type: 1,
+    },
+    { tag_name: "div", nth_child: 3, nth_of_type: 3 },
+  ];
+  expect(elementsChain(elements)).toBe(
+    'a.btn.small:attr__class="small btn"attr__data-test="t"attr__href="/x?a=1"attr__id="go"attr_id="go"href="/x?a=1"' +
+      'nth-child="2"nth-of-type="1"text="Say \\"hi\\"";div:nth-child="3"nth-of-type="3"',
+  );
+});
+
+test("comes back out of the chain", () => {
+  const chain = elementsChain([
+    {
+      tag_name: "span",
+      $el_text: 'back\\slash; "quoted"\\',
+      attr__class: ["x"],
+      attr__title: "a=b;c",
+      nth_child: 1,
+    },
+    { tag_name: "p" },
+  ]);
+  const [span, p] = parseElementsChain(chain);
+  expect(span).toMatchObject({
+    tag_name: "span",
+    text: 'back\\slash; "quoted"\\',
+    attr_class: ["x"],
+    nth_child: 1,
+    attributes: { attr__title: "a=b;c" },
+  });
+  expect(p).toMatchObject({ tag_name: "p", text: null, order: 1 });
+});
+
+test("long texts and links are cut, and never in the middle of a character", () => {
+  const chain = elementsChain([
+    { tag_name: "a", $el_text: `${"x".repeat(399)}😀`, attr__href: `/${"y".repeat(3_000)}` },
+  ]);
+  expect(chain.isWellFormed()).toBe(true);
+  expect(chain).toContain(`text="${"x".repeat(399)}\ufffd"`);
+  expect(chain).toContain(`"href="/${"y".repeat(2_047)}"`);
+});
+
+test("what is no element is left out", () => {
+  expect(elementsChain([null, 1, "a", [], { tag_name: 5 }])).toBe(':nth-child="0"nth-of-type="0"');
+  expect(elementsChain([])).toBe("");
+});

@@ -1,0 +1,337 @@
+import { describe, expect, test } from "bun:test";
+import { normalize } from "../../src/ingestion/normalize.ts";
+import type { CanonicalEvent } from "../../src/ingestion/outcome.ts";
+import {
+  facts,
+  item,
+  itemFromText,
+  MADE_UUID,
+  NOON,
+  normalizedText,
+  stored,
+  warningTypes,
+} from "./support.ts";
+
+const UUID = "01a1fb87-8ea9-71da-a728-780e77655af4";
+const event = (more: Record<string, unknown> = {}) => ({ event: "e", distinct_id: "d", ...more });
+const outcomeOf = (value: Record<string, unknown>) => normalize(item(value), facts());
+
+test("an event becomes canonical", () => {
+  const outcome = outcomeOf({
+    event: "bought",
+    distinct_id: "d",
+    uuid: UUID.toUpperCase(),
+    timestamp: "2026-11-21T11:00:00Z",
+    properties: { price: 12.5 },
+    type: "capture",
+    library: "old",
+  });
+  expect(outcome).toEqual({
+    kind: "event",
+    event: {
+      uuid: UUID,
+      isUuidMade: false,
+      name: "bought",
+      distinctId: "d",
+      time: NOON - 3_600_000_000,
+      mode: "full",
+      elementsChain: null,
+      properties: '{"price":12.5}',
+    },
+    warnings: [],
+  });
+});
+
+describe("dropped, and why", () => {
+  for (const [reason, values] of Object.entries({
+    missing_event_name: [
+      { distinct_id: "d" },
+      event({ event: null }),
+      event({ event: "" }),
+      event({ event: {} }),
+      event({ event: ["e"] }),
+    ],
+    missing_distinct_id: [
+      { event: "e" },
+      event({ distinct_id: null }),
+      event({ distinct_id: "" }),
+      event({ distinct_id: " \t\n" }),
+      event({ distinct_id: "", properties: { distinct_id: "inside" } }),
+      { event: "e", properties: { distinct_id: "" } },
+      { event: "e", properties: { distinct_id: null } },
+      { event: "e", properties: null },
+    ],
+    invalid_properties: [
+      event({ properties: "text" }),
+      event({ properties: [] }),
+      event({ properties: 1 }),
+      event({ properties: false }),
+      event({ properties: "" }),
+    ],
+    skipping_event_invalid_uuid: [
+      event({ uuid: "not a uuid" }),
+      event({ uuid: 12 }),
+      event({ uuid: {} }),
+      event({ uuid: `${UUID}0` }),
+      event({ uuid: UUID.replace("0", "g") }),
+    ],
+    event_not_stored: [
+      event({ event: "$snapshot" }),
+      event({ event: "$performance_event" }),
+      { event: "$snapshot" },
+    ],
+    invalid_event_when_process_person_profile_is_false: [
+      "$identify",
+      "$create_alias",
+      "$merge_dangerously",
+      "$groupidentify",
+      "$group_identify",
+    ].map((name) => event({ event: name, properties: { $process_person_profile: false } })),
+    group_key_too_long: [
+      event({ event: "$groupidentify", properties: { $group_type: "company", $group_key: "k".repeat(401) } }),
+      event({
+        event: "$group_identify",
+        properties: { $group_type: "company", $group_key: "😀".repeat(401) },
+      }),
+    ],
+    invalid_group_set: [
+      event({
+        event: "$groupidentify",
+        properties: { $group_type: "c", $group_key: "k", $group_set: "text" },
+      }),
+      event({ event: "$groupidentify", properties: { $group_type: "c", $group_key: "k", $group_set: [1] } }),
+    ],
+    message_size_too_large: [
+      event({ properties: { text: "x".repeat(1_000_000) } }),
+      event({ properties: { text: "é".repeat(500_000) } }),
+    ],
+  })) {
+    values.forEach((value, index) => {
+      test(`${reason} ${index + 1}`, () => {
+        const outcome = outcomeOf(value);
+        expect(outcome.kind).toBe("dropped");
+        expect(warningTypes(outcome)).toEqual([reason]);
+      });
+    });
+  }
+
+  test("nesting beyond 500 levels, wherever it is", () => {
+    const nested = (depth: number) => "[".repeat(depth) + "]".repeat(depth);
+    for (const where of [
+      `"event":"e","distinct_id":"d","properties":{"a":${nested(499)}}`,
+      `"event":"e","distinct_id":${nested(100_000)}`,
+      `"event":"e","distinct_id":"d","$set":${nested(100_000)}`,
+      `"event":"e","distinct_id":"d","other":${nested(100_000)}`,
+    ]) {
+      expect(warningTypes(normalize(itemFromText(`{${where}}`), facts()))).toEqual(["nested_too_deep"]);
+    }
+    const kept = `{"a":${nested(498)}}`;
+    expect(normalizedText(`{"event":"e","distinct_id":"d","properties":${kept}}`).properties).toBe(kept);
+  });
+
+  test("halves of surrogate pairs, wherever they are", () => {
+    for (const where of [
+      String.raw`"event":"e","distinct_id":"d","properties":{"a":["\ud800"]}`,
+      String.raw`"event":"e","distinct_id":"d","properties":{"\udc00":1}`,
+      String.raw`"event":"\ud83d","distinct_id":"d"`,
+      String.raw`"event":"e","distinct_id":"\ude00"`,
+      String.raw`"event":"e","distinct_id":"d","$set":{"a":"\ud83dx"}`,
+    ]) {
+      expect(warningTypes(normalize(itemFromText(`{${where}}`), facts()))).toEqual(["invalid_unicode"]);
+    }
+  });
+
+  test("with what is known about the event, cut to a bounded length", () => {
+    const outcome = outcomeOf(
+      event({ event: "n", uuid: `x${"\0\ud800".repeat(5_000)}`, distinct_id: "who" }),
+    );
+    expect(outcome.kind === "dropped" && outcome.reason.details).toEqual({
+      event: "n",
+      distinctId: "who",
+      eventUuid: `x${"\ufffd\ufffd".repeat(5_000)}`.slice(0, 400),
+    });
+  });
+});
+
+describe("kept with a warning", () => {
+  for (const [warning, value] of [
+    ["distinct_id_truncated", event({ distinct_id: "x".repeat(201) })],
+    ["invalid_process_person_profile", event({ properties: { $process_person_profile: "false" } })],
+    ["invalid_process_person_profile", event({ properties: { $process_person_profile: 0 } })],
+    ["invalid_process_person_profile", event({ properties: { $process_person_profile: null } })],
+    ["survey_without_id", event({ event: "survey sent" })],
+    ["survey_without_id", event({ event: "survey shown", properties: { $survey_id: "" } })],
+    ["survey_without_id", event({ event: "survey dismissed", properties: { $survey_id: null } })],
+    ["survey_without_id", event({ event: "survey abandoned" })],
+    ["ignored_invalid_timestamp", event({ timestamp: "soon" })],
+  ] as [string, Record<string, unknown>][]) {
+    test(`${warning}: ${JSON.stringify(value).slice(0, 80)}`, () => {
+      const outcome = outcomeOf(value);
+      expect(outcome.kind).toBe("event");
+      expect(warningTypes(outcome)).toEqual([warning]);
+    });
+  }
+
+  test("a survey with its id has none", () => {
+    expect(warningTypes(outcomeOf(event({ event: "survey sent", properties: { $survey_id: "s" } })))).toEqual(
+      [],
+    );
+  });
+
+  test("all at once, each once", () => {
+    const value = event({
+      event: "survey sent",
+      distinct_id: "x".repeat(300),
+      timestamp: {},
+      properties: { $process_person_profile: 1 },
+    });
+    expect(warningTypes(outcomeOf(value)).sort()).toEqual([
+      "distinct_id_truncated",
+      "ignored_invalid_timestamp",
+      "invalid_process_person_profile",
+      "survey_without_id",
+    ]);
+  });
+});
+
+test("a warning of a client library is only a warning", () => {
+  for (const properties of [{ distinct_id: "d", $$client_ingestion_warning_message: "slow down" }, {}]) {
+    const outcome = outcomeOf({ event: "$$client_ingestion_warning", properties });
+    expect(outcome.kind).toBe("notice");
+    expect(warningTypes(outcome)).toEqual(["client_ingestion_warning"]);
+    if (outcome.kind === "notice" && "distinct_id" in properties) {
+      expect(outcome.warning.details).toEqual({
+        event: "$$client_ingestion_warning",
+        distinctId: "d",
+        message: "slow down",
+      });
+    }
+  }
+});
+
+describe("event names", () => {
+  for (const [name, json, expected] of [
+    ["are kept as they are", '" spaced "', " spaced "],
+    ["are stringified when numbers", "12", "12"],
+    ["are stringified when booleans", "false", "false"],
+    ["are cut to 200 code points", JSON.stringify("😀".repeat(201)), "😀".repeat(200)],
+    ["keep 200", JSON.stringify("é".repeat(200)), "é".repeat(200)],
+    ["lose NUL", String.raw`"a\u0000b"`, "a\ufffdb"],
+  ]) {
+    test(name!, () => expect(normalizedText(`{"event":${json},"distinct_id":"d"}`).name).toBe(expected!));
+  }
+});
+
+describe("distinct ids", () => {
+  for (const [name, json, expected] of [
+    ["a number", '"distinct_id":123', "123"],
+    ["a number in its own spelling", '"distinct_id":12.0', "12.0"],
+    ["a big number", '"distinct_id":123456789012345678901', "123456789012345678901"],
+    ["zero", '"distinct_id":0', "0"],
+    ["a boolean", '"distinct_id":false', "false"],
+    ["an object", '"distinct_id":{"a": 1}', '{"a":1}'],
+    ["an array", '"distinct_id":[]', "[]"],
+    ["white space around it", '"distinct_id":"  x "', "  x "],
+    ["250 characters", `"distinct_id":"${"x".repeat(250)}"`, "x".repeat(200)],
+    ["201 pairs", `"distinct_id":"${"😀".repeat(201)}"`, "😀".repeat(200)],
+    ["NUL", String.raw`"distinct_id":"a\u0000"`, "a\ufffd"],
+    ["the other name", '"$distinct_id":"x"', "x"],
+    ["null gives way", '"distinct_id":null,"$distinct_id":"x"', "x"],
+    ["inside", '"properties":{"distinct_id":"x"}', "x"],
+    ["a number inside", '"properties":{"n":1,"distinct_id":1e3}', "1e3"],
+    ["inside under the other name", '"properties":{"distinct_id":null,"$distinct_id":"x"}', "x"],
+    ["null outside, one inside", '"distinct_id":null,"properties":{"distinct_id":"x"}', "x"],
+    ["outside wins", '"distinct_id":"x","properties":{"distinct_id":"y"}', "x"],
+    ["the last of several", '"distinct_id":1,"distinct_id":2', "2"],
+    ["words that cannot be merged", '"distinct_id":"anonymous"', "anonymous"],
+  ]) {
+    test(name!, () => expect(normalizedText(`{"event":"e",${json}}`).distinctId).toBe(expected!));
+  }
+});
+
+describe("uuids", () => {
+  const uuidOf = (uuid: unknown): Pick<CanonicalEvent, "uuid" | "isUuidMade"> => {
+    const { uuid: text, isUuidMade } = stored(outcomeOf(event({ uuid })));
+    return { uuid: text, isUuidMade };
+  };
+  for (const [name, given] of [
+    ["canonical", UUID],
+    ["upper case", UUID.toUpperCase()],
+    ["without hyphens", UUID.replaceAll("-", "")],
+    ["upper case without hyphens", UUID.replaceAll("-", "").toUpperCase()],
+  ] as const) {
+    test(name, () => expect(uuidOf(given)).toEqual({ uuid: UUID, isUuidMade: false }));
+  }
+  for (const version of ["1", "4", "5", "7", "8", "f"]) {
+    const uuid = `01a1fb87-8ea9-${version}1da-a728-780e77655af4`;
+    test(`version ${version}`, () => expect(uuidOf(uuid)).toEqual({ uuid, isUuidMade: false }));
+  }
+  for (const absent of [undefined, null, ""]) {
+    test(`made for ${JSON.stringify(absent)}`, () =>
+      expect(uuidOf(absent)).toEqual({ uuid: MADE_UUID, isUuidMade: true }));
+  }
+});
+
+describe("anonymous events", () => {
+  test("cannot change a profile or belong to groups", () => {
+    const properties = {
+      $process_person_profile: false,
+      $set: { a: 1 },
+      $set_once: { b: 1 },
+      $unset: ["c"],
+      $group_0: "x",
+      $group_4: "y",
+      $group_5: "z",
+      $groups: { company: "x" },
+      plan: "free",
+    };
+    const { mode, properties: kept } = stored(
+      outcomeOf(event({ properties, $set: { d: 1 }, $set_once: { e: 1 } })),
+    );
+    expect(mode).toBe("propertyless");
+    expect(JSON.parse(kept)).toEqual({
+      $process_person_profile: false,
+      $group_5: "z",
+      $groups: { company: "x" },
+      plan: "free",
+    });
+  });
+
+  test("are anonymous only with the boolean false", () => {
+    for (const value of [true, "false", 0, null, {}]) {
+      const { mode, properties } = stored(
+        outcomeOf(event({ properties: { $process_person_profile: value, a: 1 } })),
+      );
+      expect(mode).toBe("full");
+      expect(properties).toBe('{"a":1}');
+    }
+  });
+});
+
+test("nameless items have a name where the route gives one", () => {
+  const engage = facts({ nameOfNameless: "$identify" });
+  expect(stored(normalize(item({ $distinct_id: "d", $set: { a: 1 } }), engage))).toMatchObject({
+    name: "$identify",
+    distinctId: "d",
+    properties: '{"$set":{"a":1}}',
+  });
+  expect(stored(normalize(item({ event: "own", distinct_id: "d" }), engage)).name).toBe("own");
+});
+
+test("objects that bring their own toString do no harm", () => {
+  const own = { toString: 1, valueOf: 1, toJSON: 1, constructor: null };
+  for (const value of [
+    event({ distinct_id: own }),
+    event({ event: own }),
+    event({ uuid: own }),
+    event({ timestamp: own, offset: own }),
+    event({ event: "$groupidentify", properties: { $group_type: own, $group_key: own, $group_set: own } }),
+    event({
+      properties: { $elements: [own, { attr__class: own, nth_child: own, $el_text: own, attr__x: own }] },
+    }),
+    event({ properties: { $session_id: own, $survey_id: own, $ip: own, $set: own }, $set: own }),
+    { event: "$$client_ingestion_warning", properties: { $$client_ingestion_warning_message: own } },
+  ]) {
+    expect(["event", "dropped", "notice"]).toContain(outcomeOf(value).kind);
+  }
+});

@@ -1,0 +1,582 @@
+import { describe, expect, test } from "bun:test";
+import { gzipSync } from "node:zlib";
+import { Elysia } from "elysia";
+import LZString from "lz-string";
+import { captureRoutes } from "../../src/ingestion/routes.ts";
+import {
+  FakeJournal,
+  JournalUnavailable,
+  NOON,
+  OTHER_TOKEN,
+  projects,
+  QUIET_TOKEN,
+  startCapture,
+  TOKEN,
+} from "./support.ts";
+
+const EVENT = { event: "e", distinct_id: "d" };
+const one = (more: Record<string, unknown> = {}) => JSON.stringify({ api_key: TOKEN, ...EVENT, ...more });
+const batch = (items: unknown, more: Record<string, unknown> = {}) =>
+  JSON.stringify({ api_key: TOKEN, batch: items, ...more });
+
+const PATHS = ["/capture", "/batch", "/e", "/i/v0/e", "/track", "/engage", "/i/v0/ai/batch"];
+
+async function envelope(response: Response) {
+  expect(response.headers.get("content-type")).toStartWith("application/json");
+  return (await response.json()) as { type: string; code: string; detail: string; attr: null };
+}
+
+describe("every event route, with and without the slash", () => {
+  for (const path of PATHS.flatMap((bare) => [
+    bare,
+    `${bare}/`,
+    `${bare}?`,
+    `${bare}/?ip=1&_=1&ver=1.2&retry_count=3`,
+  ])) {
+    test(path, async () => {
+      const { journal, send } = startCapture();
+      const response = await send(path, { body: one() });
+      expect(response.status).toBe(200);
+      expect(response.headers.get("content-type")).toBe("application/json");
+      expect(await response.text()).toBe('{"status":"Ok"}');
+      expect(journal.events).toHaveLength(1);
+      expect((await send(path, { body: batch([EVENT, EVENT]) })).status).toBe(200);
+      expect((await send(path, { body: JSON.stringify([{ ...EVENT, token: TOKEN }]) })).status).toBe(200);
+      expect(journal.events).toHaveLength(4);
+      expect(journal.notes).toEqual([]);
+    });
+  }
+
+  test("is the same under a strict router", async () => {
+    const journal = new FakeJournal();
+    const settings = { bodyLimitBytes: 1000, trustedProxies: [] };
+    const app = new Elysia({ strictPath: true }).use(captureRoutes({ journal, projects, settings }));
+    for (const path of PATHS.flatMap((bare) => [bare, `${bare}/`])) {
+      const response = await app.handle(
+        new Request(`http://localhost${path}`, { method: "POST", body: one() }),
+      );
+      expect(response.status).toBe(200);
+    }
+  });
+
+  test("takes events from the query of a GET", async () => {
+    const { journal, send } = startCapture();
+    const url = `/e/?data=${encodeURIComponent(btoa(one()))}&_=${NOON / 1_000 - 1_000}`;
+    expect((await send(url, { method: "GET" })).status).toBe(200);
+    expect(journal.events).toMatchObject([{ properties: { $sent_at: "2026-11-21T11:59:59.000000Z" } }]);
+    expect((await send("/e/", { method: "GET" })).status).toBe(400);
+  });
+
+  test("refuses other methods", async () => {
+    const { send } = startCapture();
+    for (const method of ["PUT", "PATCH", "DELETE", "HEAD"]) {
+      const response = await send("/batch/", { method });
+      expect(response.status).toBe(405);
+      expect(response.headers.get("allow")).toBe("GET, POST, OPTIONS");
+    }
+  });
+});
+
+describe("the line in the journal", () => {
+  test("of an event", async () => {
+    const { journal, send } = startCapture();
+    const uuid = "01a1fb87-8ea9-71da-a728-780e77655af4";
+    const properties = '{"price":12.0,"$elements_chain":"a:text=\\"x\\""}';
+    await send("/batch", {
+      body: `{"api_key":"${TOKEN}","historical_migration":true,"batch":[{"event":"a \\"b\\"","distinct_id":"d","uuid":"${uuid}","timestamp":"2020-01-01T00:00:00.5Z","properties":${properties}}]}`,
+    });
+    expect(journal.appends).toEqual([
+      {
+        lane: "historical",
+        entries: [
+          `"project_id":1,"uuid":"${uuid}","event":"a \\"b\\"","distinct_id":"d","time":1577836800500000,` +
+            `"received":${NOON},"historical":true,"mode":"full","made_uuid":false,` +
+            `"elements_chain":"a:text=\\"x\\"","properties":{"price":12.0}}`,
+        ],
+      },
+    ]);
+  });
+
+  test("of an event without a uuid gets a made one", async () => {
+    const { journal, send } = startCapture();
+    await send("/capture", { body: one({ properties: { $process_person_profile: false } }) });
+    expect(journal.events).toMatchObject([{ made_uuid: true, mode: "propertyless", elements_chain: null }]);
+    expect(journal.events[0]!.uuid).toMatch(
+      /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/,
+    );
+  });
+
+  test("of a note", async () => {
+    const { journal, send } = startCapture();
+    await send("/capture", { body: JSON.stringify({ api_key: TOKEN, event: "e", uuid: "u" }) });
+    expect(journal.appends[0]!.entries).toEqual([
+      `"project_id":1,"note":"drop","type":"missing_distinct_id","received":${NOON},"historical":false,` +
+        `"details":{"event":"e","eventUuid":"u"}}`,
+    ]);
+  });
+
+  test("all lines of a request go in one append, in order, each note behind its event", async () => {
+    const { journal, send } = startCapture();
+    const items = [
+      { event: "1", distinct_id: "d" },
+      { distinct_id: "d" },
+      { event: "survey sent", distinct_id: "x".repeat(300) },
+      { event: "2", distinct_id: "" },
+      { event: "3", properties: { distinct_id: "d" } },
+      { event: "$$client_ingestion_warning", distinct_id: "d" },
+    ];
+    expect((await send("/batch", { body: batch(items) })).status).toBe(200);
+    expect(journal.appends).toHaveLength(1);
+    expect(journal.lines.map((line) => line.event ?? `${line.note} ${line.type}`)).toEqual([
+      "1",
+      "drop missing_event_name",
+      "survey sent",
+      "warning distinct_id_truncated",
+      "warning survey_without_id",
+      "drop missing_distinct_id",
+      "3",
+      "warning client_ingestion_warning",
+    ]);
+  });
+
+  test("a batch of thousands keeps its order", async () => {
+    const { journal, send } = startCapture();
+    const items = Array.from({ length: 5_000 }, (_, index) => ({ event: `e${index}`, distinct_id: "d" }));
+    expect((await send("/batch", { body: batch(items, { historical_migration: true }) })).status).toBe(200);
+    expect(journal.appends).toHaveLength(1);
+    expect(journal.events.map(({ event }) => event)).toEqual(items.map(({ event }) => event));
+  });
+
+  test("of a flood of bad events says how many, and the good ones are kept", async () => {
+    const { journal, send } = startCapture();
+    const items = [...Array(30_000).fill({}), EVENT, ...Array(5).fill({ event: "e" }), EVENT];
+    expect((await send("/batch", { body: batch(items) })).status).toBe(200);
+    expect(journal.events).toHaveLength(2);
+    expect(journal.lines).toHaveLength(10_000 + 2 + 2);
+    expect(journal.lines.slice(-2).map(({ note, type, details }) => ({ note, type, details }))).toEqual([
+      { note: "drop", type: "missing_event_name", details: { count: 20_000 } },
+      { note: "drop", type: "missing_distinct_id", details: { count: 5 } },
+    ]);
+  });
+
+  test("times are corrected by the send time of body, query and form", async () => {
+    const sent = "2026-11-21T12:00:05Z";
+    const stamped = { ...EVENT, timestamp: "2026-11-21T11:59:55Z" };
+    const millis = String(Date.parse(sent));
+    const form = `data=${encodeURIComponent(btoa(JSON.stringify({ ...stamped, token: TOKEN })))}&_=${millis}`;
+    const { journal, send } = startCapture();
+    await send("/batch", { body: batch([stamped], { sent_at: sent }) });
+    await send("/capture", { body: one({ ...stamped, sent_at: sent }) });
+    await send(`/e?_=${millis}`, { body: JSON.stringify([{ ...stamped, token: TOKEN }]) });
+    await send(`/e?sent_at=${encodeURIComponent(sent)}`, { body: one(stamped) });
+    await send("/e", { body: form });
+    expect(journal.events.map(({ time }) => time)).toEqual(Array(5).fill(NOON - 10_000_000));
+  });
+});
+
+describe("the project key", () => {
+  const item = (more: object) => ({ ...EVENT, ...more });
+  for (const [name, body, path, project] of [
+    ["beside the batch", { api_key: TOKEN, batch: [EVENT] }, "/batch", 1],
+    ["beside the batch under its other name", { token: TOKEN, batch: [EVENT] }, "/batch", 1],
+    [
+      "beside the batch wins over others",
+      { api_key: TOKEN, batch: [item({ token: OTHER_TOKEN })] },
+      "/batch",
+      1,
+    ],
+    ["with white space", { api_key: ` ${TOKEN}\n`, batch: [EVENT] }, "/batch", 1],
+    ["in the event", item({ api_key: TOKEN }), "/e", 1],
+    ["in the event as token", item({ token: TOKEN }), "/e", 1],
+    ["in the event as $token", item({ $token: TOKEN }), "/e", 1],
+    ["in the properties", item({ properties: { token: TOKEN } }), "/e", 1],
+    ["in one event of several", [EVENT, item({ properties: { token: OTHER_TOKEN } }), EVENT], "/e", 2],
+    ["in an event of a batch without one", { batch: [item({ token: OTHER_TOKEN })] }, "/batch", 2],
+    ["an empty one gives way", { api_key: "", token: TOKEN, batch: [EVENT] }, "/batch", 1],
+    ["in the query as a last resort", EVENT, `/e?api_key=${TOKEN}`, 1],
+    ["in the query as token", [EVENT], `/e?token=${TOKEN}`, 1],
+    ["not in the query when the event has one", item({ api_key: OTHER_TOKEN }), `/e?api_key=${TOKEN}`, 2],
+  ] as const) {
+    test(name, async () => {
+      const { journal, send } = startCapture();
+      expect((await send(path, { body: JSON.stringify(body) })).status).toBe(200);
+      expect(new Set(journal.events.map((event) => event.project_id))).toEqual(new Set([project]));
+    });
+  }
+
+  for (const [name, body, code, detail] of [
+    ["none", EVENT, "missing_api_key", "event submitted without an api_key"],
+    ["none in a batch", { batch: [EVENT] }, "missing_api_key", "event submitted without an api_key"],
+    ["null", { ...EVENT, api_key: null }, "missing_api_key", "event submitted without an api_key"],
+    ["empty", { ...EVENT, api_key: "" }, "invalid_api_key", "API key is not valid: empty"],
+    ["white space", { api_key: "  ", batch: [EVENT] }, "invalid_api_key", "API key is not valid: empty"],
+    ["too long", { ...EVENT, api_key: "p".repeat(65) }, "invalid_api_key", "API key is not valid: too_long"],
+    ["not ASCII", { ...EVENT, api_key: "phc_ü" }, "invalid_api_key", "API key is not valid: not_ascii"],
+    ["with NUL", { ...EVENT, api_key: "phc\0" }, "invalid_api_key", "API key is not valid: null_byte"],
+    [
+      "personal",
+      { ...EVENT, api_key: "phx_abc" },
+      "invalid_api_key",
+      "API key is not valid: personal_api_key",
+    ],
+    ["a number", { ...EVENT, api_key: 5 }, "invalid_api_key", "API key is not valid: not_a_string"],
+    [
+      "unknown",
+      { ...EVENT, api_key: "phc_unknown" },
+      "invalid_api_key",
+      "API key is not valid: no project has this key",
+    ],
+    [
+      "unknown without any good event",
+      { api_key: "phc_unknown", batch: [{}] },
+      "invalid_api_key",
+      "API key is not valid: no project has this key",
+    ],
+    [
+      "different ones",
+      [
+        { ...EVENT, token: TOKEN },
+        { ...EVENT, token: OTHER_TOKEN },
+      ],
+      "invalid_api_key",
+      "batch submitted with inconsistent api_key values",
+    ],
+  ] as const) {
+    test(`is refused: ${name}`, async () => {
+      const { journal, send } = startCapture();
+      const response = await send("/e/", { body: JSON.stringify(body) });
+      expect(response.status).toBe(401);
+      expect(await envelope(response)).toEqual({ type: "authentication_error", code, detail, attr: null });
+      expect(journal.appends).toEqual([]);
+    });
+  }
+});
+
+describe("a request that cannot be understood is refused as a whole", () => {
+  for (const [name, path, body, detail] of [
+    ["no JSON", "/capture", "not json", "failed to parse request:"],
+    ["half a JSON", "/capture", one().slice(0, -1), "failed to parse request:"],
+    ["JSON and more", "/capture", `${one()}x`, "failed to parse request:"],
+    ["nothing", "/capture", "", "request missing data payload"],
+    ["white space", "/capture", "  ", "failed to parse request:"],
+    ["a number", "/capture", "12", "failed to parse request: expected an object or an array"],
+    ["a text", "/capture", '"text"', "failed to parse request: expected an object or an array"],
+    ["an empty array", "/e", "[]", "request holds no event"],
+    ["an empty batch", "/batch", batch([]), "request holds no event"],
+    [
+      "an event that is no object",
+      "/batch",
+      batch([EVENT, 1]),
+      "failed to parse request: every event has to be an object",
+    ],
+    [
+      "an event that is an array",
+      "/e",
+      `[[${one()}]]`,
+      "failed to parse request: every event has to be an object",
+    ],
+    ["an event that is null", "/e", "[null]", "failed to parse request: every event has to be an object"],
+    [
+      "a batch that is no array",
+      "/batch",
+      batch({}),
+      "failed to parse request: batch has to be an array of events",
+    ],
+    [
+      "a batch that is no array, elsewhere",
+      "/e",
+      batch("x"),
+      "failed to parse request: batch has to be an array of events",
+    ],
+    [
+      "no batch and no event",
+      "/batch",
+      JSON.stringify({ api_key: TOKEN }),
+      "failed to hydrate events from request: non-engage request missing event name attribute",
+    ],
+    [
+      "a switch of the wrong type",
+      "/batch",
+      batch([EVENT], { historical_migration: "true" }),
+      "failed to parse request: historical_migration has to be true or false",
+    ],
+  ] as const) {
+    test(name, async () => {
+      const { journal, send } = startCapture();
+      const response = await send(path, { body });
+      expect(response.status).toBe(400);
+      const failure = await envelope(response);
+      expect(failure).toMatchObject({ type: "validation_error", code: "invalid_payload", attr: null });
+      expect(failure.detail).toStartWith(detail);
+      expect(journal.appends).toEqual([]);
+    });
+  }
+
+  test("JSON nested hundreds of thousands of times is refused or dropped", async () => {
+    const { journal, send, unexpected } = startCapture();
+    const deep = "[".repeat(400_000) + "]".repeat(400_000);
+    for (const body of [deep, `{"a":`.repeat(400_000), one().replace("}", `,"properties":{"a":${deep}}}`)]) {
+      expect([200, 400]).toContain((await send("/e", { body })).status);
+    }
+    expect(journal.events).toEqual([]);
+    expect(unexpected).toEqual([]);
+  });
+});
+
+describe("what a request is made of", () => {
+  test("a nameless lone event is dropped, not refused", async () => {
+    for (const path of ["/capture", "/e", "/i/v0/e", "/track"]) {
+      const { journal, send } = startCapture();
+      expect((await send(path, { body: JSON.stringify({ api_key: TOKEN, distinct_id: "d" }) })).status).toBe(
+        200,
+      );
+      expect(journal.events).toEqual([]);
+      expect(journal.notes).toEqual(["drop missing_event_name"]);
+    }
+  });
+
+  test("a person update needs no name", async () => {
+    const { journal, send } = startCapture();
+    const update = { $token: TOKEN, $distinct_id: "d", $set: { plan: "pro" } };
+    expect((await send("/engage/", { body: JSON.stringify(update) })).status).toBe(200);
+    expect((await send("/engage/", { body: JSON.stringify([update]) })).status).toBe(200);
+    const expected = { event: "$identify", distinct_id: "d", properties: { $set: { plan: "pro" } } };
+    expect(journal.events).toMatchObject([expected, expected]);
+  });
+
+  test("a batch beside an event is a batch", async () => {
+    const { journal, send } = startCapture();
+    await send("/capture", { body: one({ batch: [{ event: "inner", distinct_id: "d" }] }) });
+    expect(journal.events.map(({ event }) => event)).toEqual(["inner"]);
+  });
+
+  test("the last of repeated batches counts", async () => {
+    const { journal, send } = startCapture();
+    const [a, b] = ["a", "b"].map((event) =>
+      JSON.stringify({ event, distinct_id: "d", properties: { event } }),
+    );
+    for (const first of [`[${a},${a},${a}]`, "[1]", "[]", '"x"', "null"]) {
+      const response = await send("/batch", {
+        body: `{"batch":${first},"api_key":"${TOKEN}","b\\u0061tch":[${b}]}`,
+      });
+      expect(response.status).toBe(200);
+    }
+    expect(journal.events.map(({ event }) => event)).toEqual(Array(5).fill("b"));
+    expect(journal.events.map(({ properties }) => properties)).toEqual(Array(5).fill({ event: "b" }));
+  });
+
+  test("text that is not well-formed before it is JSON loses only its own event", async () => {
+    // lz64 carries UTF-16, so half a pair can stand in the text without an escape.
+    const items = [{ ...EVENT, properties: { a: "x" } }, EVENT].map((each) =>
+      JSON.stringify({ ...each, token: TOKEN }),
+    );
+    const body = LZString.compressToBase64(`[${items.join(",").replace('"x"', '"\ud800"')}]`);
+    const { journal, send } = startCapture();
+    expect((await send("/e?compression=lz64", { body })).status).toBe(200);
+    expect(journal.events).toHaveLength(1);
+    expect(journal.notes).toEqual(["drop invalid_unicode"]);
+  });
+
+  test("only a batch can be historical, only with true", async () => {
+    const { journal, send } = startCapture();
+    await send("/batch", { body: batch([EVENT], { historical_migration: true }) });
+    await send("/batch", { body: batch([EVENT], { historical_migration: false }) });
+    await send("/batch", {
+      body: batch([{ ...EVENT, historical_migration: true }], { historical_migration: null }),
+    });
+    await send("/capture", { body: one({ historical_migration: true }) });
+    expect(journal.appends.map(({ lane }) => lane)).toEqual([
+      "historical",
+      "realtime",
+      "realtime",
+      "realtime",
+    ]);
+    expect(journal.events.map(({ historical }) => historical)).toEqual([true, false, false, false]);
+  });
+
+  test("a project that keeps no addresses", async () => {
+    const { journal, send } = startCapture();
+    await send("/e", { body: one({ api_key: QUIET_TOKEN, properties: { $ip: "1.1.1.1", a: 1 } }) });
+    expect(journal.events).toMatchObject([{ project_id: 3 }]);
+    expect(journal.events[0]!.properties).toEqual({ a: 1 });
+  });
+});
+
+describe("answers", () => {
+  test("to a beacon are empty, and only to a beacon that succeeded", async () => {
+    const { journal, send } = startCapture();
+    const response = await send("/e/?beacon=1", { body: one() });
+    expect(response.status).toBe(204);
+    expect(await response.text()).toBe("");
+    expect(journal.events).toHaveLength(1);
+    expect((await send("/s/?beacon=1", { body: "x" })).status).toBe(204);
+    expect((await send("/e/?beacon=0", { body: one() })).status).toBe(200);
+    expect((await send("/e/?beacon=1", { body: "x" })).status).toBe(400);
+  });
+
+  test("are never a success when the journal cannot write", async () => {
+    const { journal, send, unexpected } = startCapture();
+    journal.refusal = new JournalUnavailable("disk full");
+    for (const path of ["/batch/", "/e/?beacon=1"]) {
+      const response = await send(path, { body: one(), headers: { origin: "http://shop.test" } });
+      expect(response.status).toBe(503);
+      expect(response.headers.get("retry-after")).toBe("5");
+      expect(response.headers.get("access-control-allow-origin")).toBe("http://shop.test");
+      expect(await envelope(response)).toEqual({
+        type: "server_error",
+        code: "journal_unavailable",
+        detail: "transient error, please retry",
+        attr: null,
+      });
+    }
+    expect(unexpected).toEqual([]);
+  });
+
+  test("to a defect of ours say so and report it once", async () => {
+    const { journal, send, unexpected } = startCapture();
+    journal.refusal = new Error("a defect");
+    const response = await send("/batch/", { body: one(), headers: { origin: "http://shop.test" } });
+    expect(response.status).toBe(500);
+    expect(response.headers.get("access-control-allow-origin")).toBe("http://shop.test");
+    expect(await envelope(response)).toMatchObject({ type: "server_error", code: "error" });
+    expect(unexpected).toEqual([journal.refusal]);
+  });
+
+  test("to what is too large come before the body is read where its length is known", async () => {
+    const { journal, send } = startCapture({ settings: { bodyLimitBytes: 100, trustedProxies: [] } });
+    const exact = one().padEnd(100);
+    expect((await send("/e/", { body: exact })).status).toBe(200);
+    for (const init of [
+      { body: `${exact} ` },
+      { body: "{}", headers: { "content-length": "101" } },
+      { body: gzipSync(`${exact} `) },
+      { body: new ReadableStream({ pull: (controller) => controller.enqueue(new Uint8Array(60)) }) },
+    ]) {
+      const response = await send("/e/", init as RequestInit);
+      expect(response.status).toBe(413);
+      expect(await envelope(response)).toMatchObject({ type: "validation_error", code: "payload_too_large" });
+    }
+    expect(journal.events).toHaveLength(1);
+  });
+
+  test("to what would take a hundred times its size in memory come before it is parsed", async () => {
+    const { journal, send } = startCapture();
+    const nothings = (part: string) =>
+      `{"api_key":"${TOKEN}","batch":[${Array(1_000_001).fill(part).join()}]}`;
+    for (const part of ["{}", "[]"]) {
+      const response = await send("/batch", { body: nothings(part) });
+      expect(response.status).toBe(413);
+      expect(await envelope(response)).toMatchObject({ code: "payload_too_large" });
+    }
+    expect(journal.appends).toEqual([]);
+  });
+
+  test("to a body that breaks off are no success", async () => {
+    const { journal, send, unexpected } = startCapture();
+    const body = new ReadableStream({
+      start(controller) {
+        controller.enqueue(Buffer.from(one().slice(0, 5)));
+        controller.error(new Error("gone"));
+      },
+    });
+    expect((await send("/e/", { body })).status).toBe(408);
+    expect(journal.appends).toEqual([]);
+    expect(unexpected).toEqual([]);
+  });
+});
+
+describe("pages on other origins", () => {
+  const headers = { origin: "http://shop.test" };
+
+  test("may read every answer", async () => {
+    const { send } = startCapture();
+    const sent: [string, RequestInit][] = [
+      ["/e/", { body: one() }],
+      ["/e/", { body: "x" }],
+      ["/e/", { body: JSON.stringify(EVENT) }],
+      ["/e/", { method: "PUT" }],
+      ["/e/?beacon=1", { body: one() }],
+      ["/s/", { body: "x" }],
+      ["/i/v1/logs", { body: "x" }],
+      ["/i/v0/ai", { body: "x" }],
+      ["/i/v1/analytics/events", { body: "x" }],
+    ];
+    for (const [path, init] of sent) {
+      const response = await send(path, { ...init, headers });
+      expect(response.headers.get("access-control-allow-origin")).toBe("http://shop.test");
+      expect(response.headers.get("access-control-allow-credentials")).toBe("true");
+      expect(response.headers.get("access-control-expose-headers")).toContain("Retry-After");
+      expect(response.headers.get("vary")).toBe("Origin");
+    }
+  });
+
+  test("ask before, and are answered with nothing", async () => {
+    const { send } = startCapture();
+    for (const path of ["/e/", "/batch", "/s", "/i/v1/logs/", "/i/v1/analytics/events"]) {
+      const response = await send(path, {
+        method: "OPTIONS",
+        headers: {
+          ...headers,
+          "access-control-request-method": "POST",
+          "access-control-request-headers": "content-encoding,x-own",
+        },
+      });
+      expect(response.status).toBe(200);
+      expect(await response.text()).toBe("");
+      expect(response.headers.get("access-control-allow-origin")).toBe("http://shop.test");
+      expect(response.headers.get("access-control-allow-headers")).toBe("content-encoding,x-own");
+      expect(response.headers.get("access-control-allow-methods")).toBe("GET, POST, OPTIONS");
+      expect(Number(response.headers.get("access-control-max-age"))).toBeGreaterThan(0);
+    }
+  });
+
+  test("other OPTIONS are answered with the status", async () => {
+    const { send } = startCapture();
+    const response = await send("/e", { method: "OPTIONS" });
+    expect(response.status).toBe(200);
+    expect(await response.text()).toBe('{"status":"Ok"}');
+    expect(response.headers.get("access-control-allow-origin")).toBeNull();
+  });
+});
+
+describe("routes for what is not kept", () => {
+  test("replay is read and answered", async () => {
+    const { journal, send } = startCapture();
+    for (const path of ["/s", "/s/"]) {
+      const response = await send(path, { body: gzipSync("snapshots") });
+      expect(response.status).toBe(200);
+      expect(await response.text()).toBe('{"status":"Ok"}');
+    }
+    expect(journal.appends).toEqual([]);
+  });
+
+  test("replay without an end is cut off", async () => {
+    const { send } = startCapture();
+    const chunk = new Uint8Array(8 * 1024 * 1024);
+    const body = new ReadableStream({ pull: (controller) => controller.enqueue(chunk) });
+    expect((await send("/s/", { body })).status).toBe(413);
+  });
+
+  test("logs and metrics", async () => {
+    const { send } = startCapture();
+    for (const path of ["/i/v1/logs?token=x", "/i/v1/metrics/"]) {
+      const response = await send(path, { body: "{}" });
+      expect([response.status, await response.text()]).toEqual([200, "{}"]);
+    }
+  });
+
+  test("traces are not served", async () => {
+    const { send } = startCapture();
+    for (const path of ["/i/v0/ai", "/i/v0/ai/", "/i/v0/ai/otel"]) {
+      const response = await send(path, { body: "x" });
+      expect(response.status).toBe(404);
+      expect(await envelope(response)).toMatchObject({ code: "not_found" });
+    }
+  });
+
+  test("robots are asked to stay away", async () => {
+    const { send } = startCapture();
+    const response = await send("/robots.txt", { method: "GET" });
+    expect(await response.text()).toBe("User-agent: *\nDisallow: /\n");
+  });
+});

@@ -1,0 +1,230 @@
+/** The capture routes behind a real socket: what only happens between two ends of a connection. */
+
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { connect } from "node:net";
+import { gzipSync } from "node:zlib";
+import { Elysia } from "elysia";
+import { captureRoutes } from "../../src/ingestion/routes.ts";
+import { FakeJournal, projects, TOKEN } from "./support.ts";
+
+const MIB = 1024 * 1024;
+const BODY = JSON.stringify({ api_key: TOKEN, event: "e", distinct_id: "d" });
+
+let journal: FakeJournal;
+let unexpected: unknown[];
+let port: number;
+let app: Elysia;
+const SLOW_BODY_MS = 200;
+
+beforeAll(() => {
+  const deps = {
+    journal: { append: (...args: Parameters<FakeJournal["append"]>) => journal.append(...args) },
+    projects,
+    settings: { bodyLimitBytes: 2 * MIB, trustedProxies: ["127.0.0.0/8"] },
+    slowBodyMs: SLOW_BODY_MS,
+    onUnexpected: (error: unknown) => unexpected.push(error),
+  };
+  app = new Elysia().use(captureRoutes(deps)) as unknown as Elysia;
+  app.listen({ hostname: "127.0.0.1", port: 0, maxRequestBodySize: 128 * MIB });
+  port = app.server!.port!;
+});
+beforeEach(() => {
+  journal = new FakeJournal();
+  unexpected = [];
+});
+afterAll(() => app.stop(true));
+
+const send = (path: string, init: RequestInit = {}) =>
+  fetch(`http://127.0.0.1:${port}${path}`, { method: "POST", ...init });
+
+/** Writes bytes and reads until the other end closes. */
+function exchange(pieces: readonly (string | Uint8Array)[]): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, "127.0.0.1");
+    let answer = "";
+    socket.on("data", (bytes) => {
+      answer += bytes;
+    });
+    socket.on("close", () => resolve(answer));
+    socket.on("error", reject);
+    for (const piece of pieces) socket.write(piece);
+  });
+}
+
+/** Sends one byte after the other, never to the end, until the other end has had enough. */
+function dribble(path: string, length: string): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = connect(port, "127.0.0.1");
+    let answer = "";
+    const byte = length.startsWith("Transfer") ? "1\r\nx\r\n" : "x";
+    const timer = setInterval(() => socket.write(byte), SLOW_BODY_MS / 8);
+    socket.on("data", (bytes) => {
+      answer += bytes;
+    });
+    socket.on("error", () => {});
+    socket.on("close", () => {
+      clearInterval(timer);
+      resolve(answer);
+    });
+    socket.write(
+      `POST ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${TOKEN}\r\n${length}\r\n\r\n`,
+    );
+  });
+}
+
+const status = (answer: string) => Number(/^HTTP\/1\.1 (\d+)/.exec(answer)?.[1]);
+
+describe("over a socket", () => {
+  test("an event arrives with the client's address", async () => {
+    expect(await (await send("/e/", { body: BODY })).text()).toBe('{"status":"Ok"}');
+    await send("/e/", { body: BODY, headers: { "x-forwarded-for": "203.0.113.9, 10.0.0.1" } });
+    expect(journal.events.map(({ properties }) => properties)).toEqual([
+      { $ip: "127.0.0.1" },
+      { $ip: "203.0.113.9" },
+    ]);
+  });
+
+  test("a chunked body arrives, compressed or not", async () => {
+    for (const bytes of [Buffer.from(BODY), gzipSync(BODY)]) {
+      const half = bytes.length >> 1;
+      const chunks = [bytes.subarray(0, half), bytes.subarray(half)];
+      const answer = await exchange([
+        "POST /batch HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n",
+        ...chunks.flatMap((chunk) => [`${chunk.length.toString(16)}\r\n`, chunk, "\r\n"]),
+        "0\r\n\r\n",
+      ]);
+      expect(status(answer)).toBe(200);
+    }
+    expect(journal.events).toHaveLength(2);
+  });
+
+  test("a client that waits for 100 Continue is told to go on", async () => {
+    const answer = await new Promise<string>((resolve, reject) => {
+      const socket = connect(port, "127.0.0.1");
+      let received = "";
+      let isBodySent = false;
+      socket.on("data", (bytes) => {
+        received += bytes;
+        if (received.includes("100 Continue") && !isBodySent) {
+          isBodySent = true;
+          socket.write(BODY);
+        }
+      });
+      socket.on("close", () => resolve(received));
+      socket.on("error", reject);
+      socket.write(
+        `POST /batch HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: ${BODY.length}\r\nConnection: close\r\n\r\n`,
+      );
+    });
+    expect(answer).toContain("HTTP/1.1 200");
+    expect(journal.events).toHaveLength(1);
+  });
+
+  test("a body over the limit is answered with 413 however its length is told, and nothing breaks", async () => {
+    const large = Buffer.alloc(3 * MIB, 65);
+    expect((await send("/e/", { body: large })).status).toBe(413);
+    expect((await send("/e/", { body: gzipSync(large) })).status).toBe(413);
+    const answer = await exchange([
+      "POST /batch HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n",
+      `${large.length.toString(16)}\r\n`,
+      large,
+      "\r\n0\r\n\r\n",
+    ]);
+    expect(status(answer)).toBe(413);
+    expect((await send("/e/", { body: BODY })).status).toBe(200);
+    expect(journal.events).toHaveLength(1);
+  });
+
+  test("after a refused body the same connection goes on", async () => {
+    const large = 3 * MIB;
+    const answer = await exchange([
+      `POST /e/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${large}\r\n\r\n`,
+      Buffer.alloc(large, 65),
+      `POST /e/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${BODY.length}\r\nConnection: close\r\n\r\n${BODY}`,
+    ]);
+    expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual(["HTTP/1.1 413", "HTTP/1.1 200"]);
+  });
+
+  test("replay bodies are read and forgotten", async () => {
+    expect((await send("/s/", { body: Buffer.alloc(40 * MIB) })).status).toBe(200);
+    expect((await send("/s/", { body: Buffer.alloc(65 * MIB) })).status).toBe(413);
+    expect(journal.appends).toEqual([]);
+  });
+
+  test("clients that go away in the middle of a body do no harm", async () => {
+    const heads = [
+      `Content-Length: ${BODY.length}\r\n\r\n${BODY.slice(0, 9)}`,
+      `Transfer-Encoding: chunked\r\n\r\n5\r\n${BODY.slice(0, 5)}\r\n`,
+      "Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+      "Content-Length: 5000000\r\n\r\nxx",
+    ];
+    await Promise.all(
+      ["/batch", "/s/", "/i/v1/analytics/events"].flatMap((path) =>
+        heads.map(
+          (head) =>
+            new Promise<void>((resolve) => {
+              const socket = connect(port, "127.0.0.1", () => {
+                socket.write(`POST ${path} HTTP/1.1\r\nHost: localhost\r\n${head}`, () => socket.destroy());
+              });
+              socket.on("error", () => {});
+              socket.on("close", () => resolve());
+            }),
+        ),
+      ),
+    );
+    expect((await send("/e/", { body: BODY })).status).toBe(200);
+    expect(unexpected).toEqual([]);
+    expect(journal.events).toHaveLength(1);
+  });
+
+  test("clients that dribble are cut off", async () => {
+    const long = 600 * 1024;
+    const answers = await Promise.all(
+      ["/batch", "/s/", "/i/v1/analytics/events"].flatMap((path) =>
+        [`Content-Length: ${BODY.length}`, `Content-Length: ${long}`, "Transfer-Encoding: chunked"].map(
+          (length) => dribble(path, length),
+        ),
+      ),
+    );
+    expect(answers.map(status)).toEqual(Array(9).fill(408));
+    expect(unexpected).toEqual([]);
+  });
+
+  test("a slow client that makes progress is waited for", async () => {
+    const body = Buffer.from(BODY.padEnd(300 * 1024));
+    const pieces = 12;
+    const answer = await new Promise<string>((resolve, reject) => {
+      const socket = connect(port, "127.0.0.1");
+      let received = "";
+      let sent = 0;
+      socket.on("data", (bytes) => {
+        received += bytes;
+      });
+      socket.on("close", () => resolve(received));
+      socket.on("error", reject);
+      socket.write(
+        `POST /e/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n`,
+      );
+      const timer = setInterval(() => {
+        const size = Math.ceil(body.length / pieces);
+        socket.write(body.subarray(sent * size, (sent + 1) * size));
+        if (++sent === pieces) clearInterval(timer);
+      }, SLOW_BODY_MS / 4);
+    });
+    expect(status(answer)).toBe(200);
+    expect(journal.events).toHaveLength(1);
+  });
+
+  test("OPTIONS and odd methods are answered", async () => {
+    for (const [method, expected] of [
+      ["OPTIONS", 200],
+      ["PUT", 405],
+      ["PROPFIND", 405],
+    ] as const) {
+      const answer = await exchange([
+        `${method} /e/ HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`,
+      ]);
+      expect([method, status(answer)]).toEqual([method, expected]);
+    }
+  });
+});

@@ -1,0 +1,117 @@
+/** What the tests of ingestion share: a journal and a directory of projects in memory, and ways to build items. */
+
+import { Elysia } from "elysia";
+import type { RawItem } from "../../src/ingestion/item-table.ts";
+import { normalize, type RequestFacts, requestFacts } from "../../src/ingestion/normalize.ts";
+import type { CanonicalEvent, Outcome } from "../../src/ingestion/outcome.ts";
+import { parsePayload } from "../../src/ingestion/payload.ts";
+import type { CaptureDependencies, JournalSink, Lane, ProjectDirectory } from "../../src/ingestion/ports.ts";
+import { captureRoutes } from "../../src/ingestion/routes.ts";
+
+export const TOKEN = "phc_test";
+export const OTHER_TOKEN = "phc_other";
+export const QUIET_TOKEN = "phc_anonymizing";
+/** The key in the recorded requests of the SDKs. */
+export const RECORDED_TOKEN = "phc_recordingprojecttoken";
+/** 2026-11-21T12:00:00Z */
+export const NOON = Date.UTC(2026, 10, 21, 12) * 1_000;
+export const MADE_UUID = "00000000-0000-7000-8000-000000000000";
+
+/** Keeps what it is given, or refuses as a journal does that cannot write. */
+export class FakeJournal implements JournalSink {
+  readonly appends: { lane: Lane; entries: readonly string[] }[] = [];
+  refusal: Error | undefined;
+
+  async append(lane: Lane, entries: readonly string[]): Promise<number> {
+    if (this.refusal) throw this.refusal;
+    this.appends.push({ lane, entries });
+    return this.appends.length;
+  }
+
+  /** Everything that was appended, as the journal's reader would give it. */
+  get lines(): Record<string, unknown>[] {
+    return this.appends.flatMap(({ entries }) =>
+      entries.map((entry, index) => {
+        if (/[\r\n]/.test(entry)) throw new Error(`A journal line with a line break: ${entry}`);
+        return JSON.parse(`{"seq":${index + 1},${entry}`);
+      }),
+    );
+  }
+
+  get events(): Record<string, unknown>[] {
+    return this.lines.filter((line) => line.note === undefined);
+  }
+
+  /** `drop missing_event_name` and the like. */
+  get notes(): string[] {
+    return this.lines.filter((line) => line.note !== undefined).map((line) => `${line.note} ${line.type}`);
+  }
+}
+
+export class JournalUnavailable extends Error {
+  readonly code = "journal_unavailable";
+}
+
+export const projects: ProjectDirectory = {
+  findByToken: (token) =>
+    ({
+      [TOKEN]: { id: 1, anonymizeIps: false },
+      [OTHER_TOKEN]: { id: 2, anonymizeIps: false },
+      [QUIET_TOKEN]: { id: 3, anonymizeIps: true },
+      [RECORDED_TOKEN]: { id: 4, anonymizeIps: false },
+    })[token],
+};
+
+/** The capture routes over a fake journal, without a socket. */
+export function startCapture(overrides: Partial<CaptureDependencies> = {}) {
+  const journal = new FakeJournal();
+  const unexpected: unknown[] = [];
+  const routes = captureRoutes({
+    journal,
+    projects,
+    settings: { bodyLimitBytes: 20 * 1024 * 1024, trustedProxies: [] },
+    nowMicros: () => NOON,
+    onUnexpected: (error) => unexpected.push(error),
+    ...overrides,
+  });
+  const app = new Elysia().use(routes);
+  const send = (path: string, init: RequestInit = {}) =>
+    app.handle(new Request(`http://localhost${path}`, { method: "POST", ...init }));
+  return { app, journal, unexpected, send };
+}
+
+/** One event item out of its JSON text. */
+export function itemFromText(json: string): RawItem {
+  return parsePayload(`[${json}]`, true).items.at(0);
+}
+
+export function item(value: Record<string, unknown>): RawItem {
+  return itemFromText(JSON.stringify(value));
+}
+
+export function facts(overrides: Partial<Parameters<typeof requestFacts>[0]> = {}): RequestFacts {
+  return requestFacts({
+    receivedMicros: NOON,
+    sentAtMicros: undefined,
+    clientIp: undefined,
+    anonymizeIps: false,
+    makeUuid: () => MADE_UUID,
+    ...overrides,
+  });
+}
+
+/** What becomes of an item that is meant to be stored. */
+export function stored(outcome: Outcome): CanonicalEvent {
+  if (outcome.kind !== "event") throw new Error(`The event was not stored: ${JSON.stringify(outcome)}`);
+  return outcome.event;
+}
+
+export function normalizedText(json: string, overrides: Parameters<typeof facts>[0] = {}): CanonicalEvent {
+  return stored(normalize(itemFromText(json), facts(overrides)));
+}
+
+/** The warnings or the reason of an outcome, in order. */
+export function warningTypes(outcome: Outcome): string[] {
+  if (outcome.kind === "event") return outcome.warnings.map(({ type }) => type);
+  return [outcome.kind === "dropped" ? outcome.reason.type : outcome.warning.type];
+}

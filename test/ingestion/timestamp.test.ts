@@ -1,0 +1,144 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { parseInstant, parseUnixTime } from "../../src/ingestion/timestamp.ts";
+
+const MORNING = Date.UTC(2026, 10, 21, 2, 31, 7) * 1_000;
+const DAY = Date.UTC(2026, 10, 21) * 1_000;
+const HOUR = 3_600_000_000;
+
+const READABLE: [string, number][] = [
+  ["2026-11-21T02:31:07Z", MORNING],
+  ["2026-11-21T02:31:07z", MORNING],
+  ["2026-11-21t02:31:07", MORNING],
+  ["2026-11-21 02:31:07", MORNING],
+  ["2026-11-21T02:31:07.5Z", MORNING + 500_000],
+  ["2026-11-21T02:31:07,5Z", MORNING + 500_000],
+  ["2026-11-21T02:31:07.123456Z", MORNING + 123_456],
+  ["2026-11-21T02:31:07.123456789Z", MORNING + 123_456],
+  ["2026-11-21T02:31:07.000001", MORNING + 1],
+  ["2026-11-21T02:31:07.028548+00:00", MORNING + 28_548],
+  ["2026-11-21T05:31:07+03:00", MORNING],
+  ["2026-11-21T05:31:07+0300", MORNING],
+  ["2026-11-21T05:31:07+03", MORNING],
+  ["2026-11-20T21:01:07-05:30", MORNING],
+  ["2026-11-21 05:31:07.5 +0300", MORNING + 500_000],
+  ["2026-11-21T02:31", MORNING - 7_000_000],
+  ["2026-11-21T02:31Z", MORNING - 7_000_000],
+  ["2026-11-21", DAY],
+  ["2026/11/21", DAY],
+  ["2026/11/21 02:31:07", MORNING],
+  ["20261121T023107Z", MORNING],
+  ["20261121T023107.25+0100", MORNING - HOUR + 250_000],
+  ["  2026-11-21T02:31:07Z\n", MORNING],
+  ["2026-11-21T24:00:00Z", DAY + 24 * HOUR],
+  ["2026-12-31T23:59:60Z", Date.UTC(2027, 0, 1) * 1_000],
+  ["2024-02-29T00:00:00Z", Date.UTC(2024, 1, 29) * 1_000],
+  ["2000-02-29", Date.UTC(2000, 1, 29) * 1_000],
+  ["1970-01-01T00:00:00Z", 0],
+  ["1969-12-31T23:59:59.999999Z", -1],
+  ["0000-01-01T00:00:00Z", -62_167_219_200_000_000],
+  ["9999-12-31T23:59:59Z", 253_402_300_799_000_000],
+  ["Sat, 21 Nov 2026 02:31:07 GMT", MORNING],
+  ["Sat, 21 Nov 2026 03:31:07 +0100", MORNING],
+  ["21 Nov 2026 02:31", MORNING - 7_000_000],
+  ["20 Nov 2026 21:31:07 EST", MORNING],
+  ["Sat Nov 21 2026 03:31:07 GMT+0100 (Central European Standard Time)", MORNING],
+  ["Sat Nov 21 2026 02:31:07 GMT", MORNING],
+  [String(MORNING / 1e6), MORNING],
+  [String(MORNING / 1e3), MORNING],
+  ["1795228267.25", 1_795_228_267_250_000],
+  ["-1", -1_000_000],
+];
+
+const UNREADABLE = [
+  "",
+  " ",
+  "not a date",
+  "now",
+  "99999-01-01T00:00:00Z",
+  "2026-13-01",
+  "2026-00-10",
+  "2026-11-31",
+  "2025-02-29",
+  "1900-02-29",
+  "2026-11-21T25:00:00Z",
+  "2026-11-21T24:00:01Z",
+  "2026-11-21T02:60:00Z",
+  "2026-11-21T02:31:61Z",
+  "2026-11-21T02:31:07.Z",
+  "2026-11-21T02:31:07X",
+  "2026-11-21T02:31:07+",
+  "2026-11-21T02:31:07+3",
+  "2026-11-21T02:31:07+24:00",
+  "2026-11-21T02:31:07+03:60",
+  "2026-11-21T02:31:07+03:000",
+  "2026-11-21T02",
+  "2026-11-21T",
+  "2026-11/21",
+  "2026-1-2",
+  "2o26-11-21",
+  "Sat, 32 Nov 2026 02:31:07 GMT",
+  "Sat, 21 Foo 2026 02:31:07 GMT",
+  "Sat, 21 Nov 2026 02:31:07 XYZ",
+  "1e10",
+  "0x10",
+  "Infinity",
+  "２０２６-11-21",
+  "2026-11-21T02:31:07Z".repeat(10),
+];
+
+describe("times that are read", () => {
+  for (const [text, micros] of READABLE) test(text.trim(), () => expect(parseInstant(text)).toBe(micros));
+});
+
+describe("texts that are no times", () => {
+  for (const text of UNREADABLE) {
+    test(JSON.stringify(text.slice(0, 40)), () => expect(parseInstant(text)).toBeUndefined());
+  }
+});
+
+test("agrees with Date on every millisecond that ISO 8601 can write", () => {
+  const from = new Date("0000-01-01T00:00:00Z");
+  const to = new Date("9999-12-31T23:59:59.999Z");
+  fc.assert(
+    fc.property(fc.date({ min: from, max: to, noInvalidDate: true }), (date) => {
+      expect(parseInstant(date.toISOString())).toBe(date.getTime() * 1_000);
+      expect(parseInstant(date.toUTCString())).toBe(Math.floor(date.getTime() / 1_000) * 1_000_000);
+    }),
+    { numRuns: 1_000 },
+  );
+});
+
+test("reads offsets like Date", () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 0, max: 23 }),
+      fc.integer({ min: 0, max: 59 }),
+      fc.boolean(),
+      (h, m, east) => {
+        const zone = `${east ? "+" : "-"}${String(h).padStart(2, "0")}:${String(m).padStart(2, "0")}`;
+        const text = `2026-11-21T02:31:07.125${zone}`;
+        expect(parseInstant(text)).toBe(Date.parse(text) * 1_000);
+      },
+    ),
+  );
+});
+
+test("never throws and never answers anything but a whole number", () => {
+  const almostTime = fc.stringMatching(/^[0-9]{4}[-/]?[0-9]{2}[-/]?[0-9]{2}[Tt ]?[0-9:.,Zz+ -]{0,20}$/);
+  fc.assert(
+    fc.property(fc.oneof(fc.string({ unit: "binary" }), almostTime), (text) => {
+      const micros = parseInstant(text);
+      expect(micros === undefined || Number.isInteger(micros)).toBe(true);
+    }),
+    { numRuns: 1_000 },
+  );
+});
+
+test("Unix numbers are seconds or milliseconds by their size", () => {
+  expect(parseUnixTime(1_795_228_267)).toBe(MORNING);
+  expect(parseUnixTime(1_795_228_267_000)).toBe(MORNING);
+  expect(parseUnixTime(1_795_228_267.5)).toBe(MORNING + 500_000);
+  expect(parseUnixTime(Number.POSITIVE_INFINITY)).toBeUndefined();
+  expect(parseUnixTime(Number.NaN)).toBeUndefined();
+});

@@ -1,0 +1,220 @@
+import { describe, expect, test } from "bun:test";
+import * as zlib from "node:zlib";
+import LZString from "lz-string";
+import { InvalidPayload, PayloadTooLarge } from "../../src/ingestion/failures.ts";
+import { queryFields } from "../../src/ingestion/form.ts";
+import { unwrap } from "../../src/ingestion/unwrap.ts";
+
+const MIB = 1024 * 1024;
+const LIMIT = 20 * MIB;
+const JSON_TEXT = '{"event":"größe","distinct_id":"a+b ?/>>>~~","properties":{"n":12.0}}';
+const FORM = "application/x-www-form-urlencoded";
+
+const utf8 = Buffer.from(JSON_TEXT);
+const base64 = utf8.toString("base64");
+const base64Url = utf8.toString("base64url");
+const twice = Buffer.from(base64).toString("base64");
+const lz64 = LZString.compressToBase64(JSON_TEXT);
+const gzip = zlib.gzipSync(utf8);
+const noGzipHeader = gzip.subarray(2);
+
+interface Wrapping {
+  name: string;
+  body?: string | Uint8Array;
+  url?: string;
+  type?: string;
+  encoding?: string;
+}
+
+async function unwrapped(
+  { body = "", url = "/e/", type, encoding }: Wrapping,
+  limit = LIMIT,
+): Promise<string> {
+  const { text } = await unwrap(
+    {
+      bytes: Buffer.from(body as string),
+      query: queryFields(url),
+      contentType: type ?? null,
+      contentEncoding: encoding ?? null,
+    },
+    limit,
+  );
+  return text;
+}
+
+const form = (data: string) => `data=${encodeURIComponent(data)}`;
+
+describe("the JSON comes out of", () => {
+  for (const wrapping of [
+    { name: "nothing around it", body: JSON_TEXT },
+    { name: "a byte order mark", body: `\ufeff${JSON_TEXT}` },
+    { name: "white space", body: ` \n${JSON_TEXT}` },
+    { name: "a content type that means nothing", body: JSON_TEXT, type: "application/octet-stream" },
+
+    { name: "base64", body: base64 },
+    { name: "base64 with a line break behind it", body: `${base64}\n` },
+    { name: "base64 for URLs with a hint", body: base64Url, url: "/e/?compression=base64" },
+    { name: "base64 in base64", body: twice },
+    { name: "base64 under a form type", body: base64, type: FORM },
+    { name: "base64 of gzip", body: gzip.toString("base64") },
+
+    { name: "a form with base64", body: form(base64), type: FORM },
+    { name: "a form with base64 in base64", body: form(twice), type: FORM },
+    { name: "a form with base64 for URLs", body: form(base64Url), type: FORM },
+    { name: "a form with base64 whose + was not escaped", body: `data=${base64}`, type: FORM },
+    {
+      name: "a form with base64 whose + became spaces",
+      body: `data=${base64.replaceAll("+", "%20")}`,
+      type: FORM,
+    },
+    { name: "a form with JSON", body: form(JSON_TEXT), type: `${FORM}; charset=UTF-8` },
+    { name: "a form with JSON and + for spaces", body: form(JSON_TEXT).replaceAll("%20", "+"), type: FORM },
+    { name: "a form with gzip in base64", body: form(gzip.toString("base64")), type: FORM },
+    { name: "a form with other fields first", body: `_=1&ip=1&ver=1.2&${form(base64)}`, type: FORM },
+    { name: "a form without its content type", body: form(base64) },
+    { name: "a form in gzip", body: zlib.gzipSync(form(base64)) },
+
+    { name: "gzip without a word", body: gzip, type: "text/plain" },
+    { name: "gzip with a header", body: gzip, encoding: "gzip" },
+    { name: "gzip with a parameter", body: gzip, url: "/e/?compression=gzip-js&_=1" },
+    {
+      name: "gzip under every wrong hint",
+      body: gzip,
+      url: "/e/?compression=lz64",
+      encoding: "br",
+      type: FORM,
+    },
+    { name: "gzip in gzip", body: zlib.gzipSync(gzip) },
+    {
+      name: "gzip in two members",
+      body: Buffer.concat([zlib.gzipSync(utf8.subarray(0, 9)), zlib.gzipSync(utf8.subarray(9))]),
+    },
+    { name: "plain JSON that claims gzip", body: JSON_TEXT, url: "/e/?compression=gzip", encoding: "gzip" },
+    { name: "plain JSON that claims br", body: JSON_TEXT, encoding: "br" },
+    { name: "plain JSON that claims zstd", body: JSON_TEXT, encoding: "zstd" },
+    { name: "plain JSON that claims lz64", body: JSON_TEXT, url: "/e/?compression=lz64" },
+    {
+      name: "plain JSON that claims the unknown",
+      body: JSON_TEXT,
+      url: "/e/?compression=rot13",
+      encoding: "identity",
+    },
+    { name: "deflate", body: zlib.deflateSync(utf8), encoding: "deflate" },
+    { name: "deflate without the zlib header", body: zlib.deflateRawSync(utf8), encoding: "deflate" },
+    { name: "br", body: zlib.brotliCompressSync(utf8), encoding: "br" },
+    { name: "zstd", body: zlib.zstdCompressSync(utf8), encoding: "ZSTD" },
+    {
+      name: "gzip in br",
+      body: zlib.brotliCompressSync(gzip),
+      encoding: "br",
+      url: "/e/?compression=gzip-js",
+    },
+
+    { name: "lz64", body: lz64, url: "/e/?compression=lz64" },
+    { name: "lz64 by its other name and case", body: lz64, url: "/e/?compression=LZ-String" },
+    { name: "lz64 by a header", body: lz64, encoding: "lz64" },
+    { name: "lz64 in a form with its own hint", body: `${form(lz64)}&compression=lz64`, type: FORM },
+    { name: "base64 that claims lz64", body: base64, url: "/e/?compression=lz64" },
+
+    { name: "a query with base64", url: `/e/?data=${encodeURIComponent(base64)}&_=1` },
+    { name: "a query with base64 whose + was not escaped", url: `/e/?data=${base64}` },
+    { name: "a query with JSON", url: `/e/?ip=1&data=${encodeURIComponent(JSON_TEXT)}` },
+    { name: "a query with lz64", url: `/e/?compression=lz64&data=${encodeURIComponent(lz64)}` },
+    { name: "a query, which wins over a body", url: `/e/?data=${encodeURIComponent(JSON_TEXT)}`, body: "[]" },
+  ] as Wrapping[]) {
+    test(wrapping.name, async () => expect((await unwrapped(wrapping)).trim()).toBe(JSON_TEXT));
+  }
+});
+
+describe("refused are", () => {
+  for (const [wrapping, message] of [
+    [{ name: "nothing", body: "" }, "request missing data payload"],
+    [{ name: "an empty data parameter and no body", url: "/e/?data=" }, "request missing data payload"],
+    [{ name: "a form without data", body: "ip=1&_=2", type: FORM }, "request missing data payload"],
+    [
+      { name: "JSON under a form type", body: JSON_TEXT, type: FORM },
+      "expected form data in POST request payload",
+    ],
+    [
+      { name: "words under a form type", body: "hello world", type: FORM },
+      "expected form data in POST request payload",
+    ],
+    [{ name: "half a gzip", body: gzip.subarray(0, gzip.length - 9) }, "not valid gzip data"],
+    [{ name: "a gzip without its end", body: gzip.subarray(0, gzip.length - 1) }, "not valid gzip data"],
+    [
+      {
+        name: "a damaged gzip",
+        body: Buffer.concat([gzip.subarray(0, 20), Buffer.alloc(20, 7), gzip.subarray(40)]),
+      },
+      "not valid gzip data",
+    ],
+    [{ name: "a false br", body: Buffer.from("....garbage....."), encoding: "br" }, "not valid br data"],
+    [
+      { name: "a false zstd", body: Buffer.from("....garbage....."), encoding: "zstd" },
+      "not valid zstd data",
+    ],
+    [
+      { name: "a false deflate", body: Buffer.from([0x78, 0x9c, 1, 2, 3, 4]), encoding: "deflate" },
+      "not valid deflate data",
+    ],
+    [{ name: "a false lz64", body: "!!!!", url: "/e/?compression=lz64" }, "not valid lz64 data"],
+    [{ name: "latin1", body: Buffer.from(JSON_TEXT, "latin1") }, "the payload is not UTF-8"],
+    [{ name: "random bytes", body: noGzipHeader }, "the payload is not UTF-8"],
+  ] as [Wrapping, string][]) {
+    test(wrapping.name, async () => {
+      const error = await unwrapped(wrapping).catch((thrown) => thrown);
+      expect(error).toBeInstanceOf(InvalidPayload);
+      expect(error.message).toContain(message);
+    });
+  }
+});
+
+describe("what is larger than the limit once unpacked is refused", () => {
+  const huge = Buffer.alloc(21 * MIB, '[" ');
+  const lz64Bomb = LZString.compressToBase64(`["${"a".repeat(3 * MIB)}"]`);
+  for (const [name, wrapping, limit] of [
+    ["gzip", { body: zlib.gzipSync(huge) }, LIMIT],
+    ["gzip in base64", { body: zlib.gzipSync(huge).toString("base64") }, LIMIT],
+    ["deflate", { body: zlib.deflateSync(huge), encoding: "deflate" }, LIMIT],
+    [
+      "br",
+      {
+        body: zlib.brotliCompressSync(huge, { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 1 } }),
+        encoding: "br",
+      },
+      LIMIT,
+    ],
+    ["zstd", { body: zlib.zstdCompressSync(huge), encoding: "zstd" }, LIMIT],
+    ["gzip over a small limit", { body: zlib.gzipSync(Buffer.alloc(1001, " ")) }, 1000],
+    ["lz64", { body: lz64Bomb, url: "/e/?compression=lz64" }, 2 * MIB],
+  ] as [string, Omit<Wrapping, "name">, number][]) {
+    test(name, async () => {
+      const error = await unwrapped({ name, ...wrapping }, limit).catch((thrown) => thrown);
+      expect(error).toBeInstanceOf(PayloadTooLarge);
+    });
+  }
+
+  test("and at the limit it is not", async () => {
+    const body = zlib.gzipSync(Buffer.from(JSON_TEXT.padEnd(1000, " ")).subarray(0, 1000));
+    expect((await unwrapped({ name: "", body }, 1000)).trim()).toBe(JSON_TEXT);
+  });
+
+  test("a large result is made outside of the event loop", async () => {
+    const body = zlib.gzipSync(Buffer.from(`["${"x".repeat(10 * MIB)}"]`));
+    let turns = 0;
+    const ticking = setInterval(() => turns++, 1);
+    const text = await unwrapped({ name: "", body });
+    clearInterval(ticking);
+    expect(text.length).toBe(10 * MIB + 4);
+    expect(turns).toBeGreaterThan(0);
+  });
+});
+
+test("a form of nothing but separators is read in linear time", async () => {
+  const started = performance.now();
+  const error = await unwrapped({ name: "", body: `ip=1${"&".repeat(5 * MIB)}`, type: FORM }).catch(
+    (thrown) => thrown,
+  );
+  expect(error).toBeInstanceOf(InvalidPayload);
+  expect(performance.now() - started).toBeLessThan(10_000);
+});
