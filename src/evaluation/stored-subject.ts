@@ -1,0 +1,116 @@
+/**
+ * Reads what the stores know about the subject of one request: its person, its groups, its hash-key overrides.
+ *
+ * Asks for no more than the flags look at, and each time by primary key; most requests need one statement or none.
+ * Source: contract, flag-evaluation 9, 10 and 13.
+ */
+
+import { coversPersonKeys, type FlagSet } from "../flags/evaluation/flag-set.ts";
+import type { PersonOverrides } from "../flags/evaluation/hash-key-overrides.ts";
+import type { StoredPerson } from "../flags/evaluation/request.ts";
+import { isJsonObject, type JsonObject, ownMember } from "../flags/json.ts";
+import { withoutNul } from "../ingestion/unicode.ts";
+import { cohortsOfPerson } from "../people/cohort-members.ts";
+import { findGroup } from "../people/groups.ts";
+import { hashKeyOverrides } from "../people/hash-key-overrides.ts";
+import type { PeopleDb } from "../people/open.ts";
+import type { Person } from "../people/person.ts";
+import { personByDistinctId } from "../people/reader.ts";
+
+/** Whom a request is about, in its own words. */
+export interface Subject {
+  projectId: number;
+  distinctId: string;
+  /** The id the person had before it was identified. */
+  anonDistinctId?: string;
+  groups?: Readonly<JsonObject>;
+  personProperties?: Readonly<JsonObject>;
+  groupProperties?: Readonly<JsonObject>;
+}
+
+export interface StoredSubject {
+  person: StoredPerson | undefined;
+  /** By the name of the group type. */
+  groupProperties: Record<string, JsonObject>;
+  /**
+   * The persons of the distinct id and of the former id, with their overrides; empty when no override can matter.
+   */
+  overridden: PersonOverrides[];
+}
+
+/** How long "no override was ever stored" is believed, in milliseconds. */
+const NO_OVERRIDES_MS = 1_000;
+
+export class SubjectReader {
+  #hasOverrides = false;
+  #overridesCheckedAt = Number.NEGATIVE_INFINITY;
+
+  /** @param people opened for reading only: every statement sees what is committed at that moment. */
+  constructor(private readonly people: PeopleDb) {}
+
+  /** @throws whatever SQLite throws when the store can not be read. */
+  read(set: FlagSet, subject: Subject): StoredSubject {
+    const { needs } = set;
+    const needsOverrides = needs.continuity || this.#areOverridesStored();
+    const needsPerson =
+      needs.staticCohorts ||
+      (needs.personProperties && !coversPersonKeys(set, subject.personProperties ?? NOTHING));
+    const person =
+      needsPerson || needsOverrides ? this.#person(subject.projectId, subject.distinctId) : undefined;
+    return {
+      person:
+        person && needsPerson
+          ? {
+              uuid: person.uuid,
+              properties: person.properties as JsonObject,
+              staticCohortIds: needs.staticCohorts ? cohortsOfPerson(this.people, person.id) : undefined,
+            }
+          : undefined,
+      groupProperties: needs.groupProperties ? this.#groups(set, subject) : {},
+      overridden: needsOverrides ? this.#overridden(subject, person) : [],
+    };
+  }
+
+  #person(projectId: number, distinctId: string): Person | undefined {
+    // An empty id is nobody's, and capture keeps no NUL.
+    return distinctId === "" ? undefined : personByDistinctId(this.people, projectId, withoutNul(distinctId));
+  }
+
+  #overridden({ projectId, distinctId, anonDistinctId }: Subject, person: Person | undefined) {
+    const found: PersonOverrides[] = [];
+    const add = (id: string, { uuid }: Person) =>
+      found.push({ personUuid: uuid, overrides: hashKeyOverrides(this.people, projectId, [withoutNul(id)]) });
+    if (person) add(distinctId, person);
+    const former = anonDistinctId ? this.#person(projectId, anonDistinctId) : undefined;
+    if (former && former.id !== person?.id) add(anonDistinctId!, former);
+    return found;
+  }
+
+  #groups(set: FlagSet, { projectId, groups, groupProperties }: Subject): Record<string, JsonObject> {
+    const found: Record<string, JsonObject> = {};
+    for (const [index, keys] of set.needs.groupKeys) {
+      const name = set.groupTypeNames.get(index);
+      if (name === undefined || keys.size === 0) continue;
+      const key = ownMember(groups, name);
+      if (typeof key !== "string" && typeof key !== "number") continue;
+      const sent = ownMember(groupProperties, name);
+      if (isJsonObject(sent) && [...keys].every((wanted) => Object.hasOwn(sent, wanted))) continue;
+      const group = findGroup(this.people, projectId, index, withoutNul(String(key)));
+      if (group) found[name] = group.properties as JsonObject;
+    }
+    return found;
+  }
+
+  /** Overrides count even after their flag's continuity was switched off, but most projects never have any. */
+  #areOverridesStored(): boolean {
+    if (this.#hasOverrides) return true;
+    const now = performance.now();
+    if (now - this.#overridesCheckedAt < NO_OVERRIDES_MS) return false;
+    this.#overridesCheckedAt = now;
+    const found = this.people.$client.query("SELECT 1 FROM hash_key_override LIMIT 1").get();
+    this.#hasOverrides = found !== null;
+    return this.#hasOverrides;
+  }
+}
+
+const NOTHING: JsonObject = {};

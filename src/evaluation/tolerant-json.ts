@@ -1,0 +1,54 @@
+/**
+ * Parses JSON as lenient clients write it: `NaN`, `Infinity` and `-Infinity` in place of a value count as null.
+ *
+ * Source: contract, flag-evaluation 2.1.
+ */
+
+const QUOTE = 34;
+const BACKSLASH = 92;
+const MINUS = 45;
+const UPPER_I = 73;
+const UPPER_N = 78;
+
+/**
+ * Parses a text; plain JSON costs nothing extra.
+ *
+ * @throws {SyntaxError} it is not JSON in this wider sense either.
+ */
+export function parseTolerantJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    const repaired = withNullsForNumbers(text);
+    if (repaired === text) throw error;
+    return JSON.parse(repaired);
+  }
+}
+
+/** The text with every bare `NaN` and `Infinity` replaced; the inside of strings stays. Reads every character once. */
+function withNullsForNumbers(text: string): string {
+  let repaired = "";
+  let copied = 0;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) {
+      at = endOfString(text, at);
+      continue;
+    }
+    if (code !== UPPER_N && code !== UPPER_I) continue;
+    const word = code === UPPER_N ? "NaN" : "Infinity";
+    if (!text.startsWith(word, at)) continue;
+    const start = text.charCodeAt(at - 1) === MINUS ? at - 1 : at;
+    repaired += `${text.slice(copied, start)}null`;
+    at += word.length - 1;
+    copied = at + 1;
+  }
+  return copied === 0 ? text : repaired + text.slice(copied);
+}
+
+/** Place of the closing quote, or the end of a text that lacks it. */
+function endOfString(text: string, open: number): number {
+  let at = open + 1;
+  while (at < text.length && text.charCodeAt(at) !== QUOTE) at += text.charCodeAt(at) === BACKSLASH ? 2 : 1;
+  return at;
+}

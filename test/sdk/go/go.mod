@@ -1,0 +1,5 @@
+module flagkeep/sdk-test
+
+go 1.21
+
+require github.com/posthog/posthog-go v1.5.2

@@ -1,0 +1,94 @@
+/** The real OpenFeature SDK with its remote evaluation provider against the compiled executable. */
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { OFREPProvider } from "@openfeature/ofrep-provider";
+import { type Client, OpenFeature } from "@openfeature/server-sdk";
+import { TestAppliance } from "../support/appliance.ts";
+import { changeFlag, createSdkFlags } from "./project-flags.ts";
+
+let appliance: TestAppliance;
+let ids: Record<string, number>;
+let client: Client;
+beforeAll(async () => {
+  appliance = await TestAppliance.start();
+  ids = await createSdkFlags(appliance);
+  const headers: [string, string][] = [["Authorization", `Bearer ${appliance.token}`]];
+  await OpenFeature.setProviderAndWait("bearer", new OFREPProvider({ baseUrl: appliance.url, headers }));
+  client = OpenFeature.getClient("bearer");
+});
+afterAll(async () => {
+  await OpenFeature.close();
+  await appliance[Symbol.asyncDispose]();
+});
+
+const ann = { targetingKey: "ann" };
+
+describe("OpenFeature", () => {
+  test("booleans, with what the context says", async () => {
+    expect(await client.getBooleanValue("always", false, ann)).toBe(true);
+    expect(await client.getBooleanValue("never", true, ann)).toBe(false);
+    expect(await client.getBooleanValue("pro-plan", true, ann)).toBe(false);
+    expect(await client.getBooleanValue("pro-plan", false, { ...ann, plan: "pro" })).toBe(true);
+    expect(
+      await client.getBooleanValue("large-company", false, { ...ann, groups: { company: "acme" } }),
+    ).toBe(true);
+    expect(await client.getBooleanValue("switched-off", true, ann)).toBe(false);
+  });
+
+  test("details: reason, metadata, payload", async () => {
+    expect(await client.getBooleanDetails("always", false, ann)).toMatchObject({
+      value: true,
+      reason: "STATIC",
+      flagMetadata: { id: ids.always!, version: 1, payload: '{"colour":"red","sizes":[1,2]}' },
+    });
+    expect(await client.getBooleanDetails("switched-off", true, ann)).toMatchObject({ reason: "DISABLED" });
+  });
+
+  test("variants are texts, and agree with the posthog answer", async () => {
+    const seen = new Set<string>();
+    for (let i = 0; i < 40; i++) {
+      const id = `u${i}`;
+      const answer = await appliance.post("/flags/?v=2", { api_key: appliance.token, distinct_id: id });
+      const { flags } = (await answer.json()) as { flags: Record<string, { variant: string | null }> };
+      const details = await client.getStringDetails("variants", "default", { targetingKey: id });
+      const { variant } = flags.variants!;
+      expect(details.value).toBe(variant ?? "default");
+      if (variant !== null) expect(details).toMatchObject({ variant, reason: "SPLIT" });
+      seen.add(details.value);
+    }
+    expect([...seen].sort()).toEqual(["default", "first", "second", "third"]);
+  });
+
+  test("errors are told by their codes, and the default is used", async () => {
+    expect(await client.getBooleanDetails("nothing", true, ann)).toMatchObject({
+      value: true,
+      errorCode: "FLAG_NOT_FOUND",
+    });
+    expect(await client.getBooleanDetails("always", false, {})).toMatchObject({
+      value: false,
+      errorCode: "TARGETING_KEY_MISSING",
+    });
+    expect(await client.getNumberDetails("always", 3, ann)).toMatchObject({
+      value: 3,
+      errorCode: "TYPE_MISMATCH",
+    });
+  });
+
+  test("X-API-Key, and a wrong key", async () => {
+    for (const [domain, key, value] of [
+      ["right", appliance.token, true],
+      ["wrong", "phc_nobody", false],
+    ] as const) {
+      const headers: [string, string][] = [["X-API-Key", key]];
+      await OpenFeature.setProviderAndWait(domain, new OFREPProvider({ baseUrl: appliance.url, headers }));
+      expect(await OpenFeature.getClient(domain).getBooleanValue("always", false, ann)).toBe(value);
+    }
+  });
+
+  test("a change is in the very next answer", async () => {
+    await changeFlag(appliance, ids.never!, {
+      filters: { groups: [{ properties: [], rollout_percentage: 100 }] },
+    });
+    expect(await client.getBooleanValue("never", false, ann)).toBe(true);
+  });
+});

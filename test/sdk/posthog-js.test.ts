@@ -1,0 +1,302 @@
+/** The real browser library, served by the compiled executable to a page on another origin, in a real browser. */
+
+import { afterAll, beforeAll, describe, expect } from "bun:test";
+import type { Browser, Page } from "playwright-core";
+import { TestAppliance, until } from "../support/appliance.ts";
+import { chromiumPath, startBrowser } from "../support/browser.ts";
+import { testWhen } from "../support/skipped.ts";
+import { createSdkFlags } from "./project-flags.ts";
+
+const browserTest = testWhen(chromiumPath !== undefined, "posthog-js in a browser", "no Chromium here");
+
+let appliance: TestAppliance;
+let browser: Browser;
+let site: ReturnType<typeof serveSite>;
+beforeAll(async () => {
+  if (chromiumPath === undefined) return;
+  appliance = await TestAppliance.start();
+  await createSdkFlags(appliance);
+  site = serveSite();
+  browser = await startBrowser();
+}, 30_000);
+afterAll(async () => {
+  await browser?.close();
+  await site?.stop(true);
+  await appliance?.[Symbol.asyncDispose]();
+});
+
+/** A page on an origin of its own; `?` says how the library is started. */
+function serveSite() {
+  return Bun.serve({
+    hostname: "localhost",
+    port: 0,
+    fetch(request) {
+      const { searchParams, pathname } = new URL(request.url);
+      if (pathname === "/favicon.ico") return new Response(null, { status: 204 });
+      const script = searchParams.get("script") ?? "/static/array.js";
+      return new Response(pageText(script, searchParams.get("options") ?? "{}"), {
+        headers: { "Content-Type": "text/html; charset=utf-8" },
+      });
+    },
+  });
+}
+
+/** A page that loads the library and starts it once it is there, as the usual snippet does. */
+function pageText(script: string, options: string): string {
+  return `<!doctype html><title>Shop</title><h1>Shop</h1>
+<button id="buy" class="primary large" data-thing="cart">Buy now</button>
+<a id="away" href="/elsewhere">Away</a>
+<script>
+  window.posthog = [];
+  posthog.__SV = 1;
+  posthog._i = [["${appliance.token}", Object.assign({
+    api_host: "${appliance.url}",
+    opt_out_useragent_filter: true,
+    request_queue_config: { flush_interval_ms: 250 },
+    loaded: (library) => { window.library = library; },
+  }, ${options}), "posthog"]];
+</script>
+<script crossorigin="anonymous" src="${appliance.url}${script}"></script>`;
+}
+
+interface Visit extends AsyncDisposable {
+  page: Page;
+  /** Requests to anywhere but the page's own origin. */
+  requests: { method: string; url: string; status: number }[];
+  failures: string[];
+  /** The anonymous id of this visit. */
+  id: string;
+}
+
+/** Opens the page in a browser without memory, and waits until flags are there. */
+async function visit(options: object = {}, script = "/static/array.js"): Promise<Visit> {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  const requests: Visit["requests"] = [];
+  const failures: string[] = [];
+  page.on("response", (response) => {
+    const url = response.url();
+    if (url.startsWith(site.url.origin)) return;
+    requests.push({ method: response.request().method(), url, status: response.status() });
+  });
+  page.on("requestfailed", (request) => failures.push(`${request.url()}: ${request.failure()?.errorText}`));
+  page.on("console", (message) => {
+    if (message.type() === "error") failures.push(message.text());
+  });
+  page.on("pageerror", (error) => failures.push(String(error)));
+  const address = new URL(site.url);
+  address.searchParams.set("script", script);
+  address.searchParams.set("options", JSON.stringify(options));
+  await page.goto(address.href);
+  await page.waitForFunction("window.library && window.library.featureFlags.hasLoadedFlags");
+  const id = (await page.evaluate("library.get_distinct_id()")) as string;
+  return { page, requests, failures, id, [Symbol.asyncDispose]: () => context.close() };
+}
+const run = <Result>(page: Page, code: string) => page.evaluate(code) as Promise<Result>;
+
+/** The stored events of somebody, by name, once they hold what is wanted. */
+async function eventsOf(distinctId: string, ...names: string[]) {
+  return await until(
+    async () => {
+      const events = await appliance.events(`order=seq&distinct_id=${encodeURIComponent(distinctId)}`);
+      const found = new Set(events.map(({ event }) => event));
+      return names.every((name) => found.has(name)) && events;
+    },
+    `${names.join(", ")} of ${distinctId} are stored`,
+  );
+}
+async function personOf(distinctId: string) {
+  const response = await appliance.api(
+    `/api/projects/1/persons/?distinct_id=${encodeURIComponent(distinctId)}`,
+  );
+  const { results } = (await response.json()) as {
+    results: { distinct_ids: string[]; properties: Record<string, unknown> }[];
+  };
+  return results[0];
+}
+
+describe("posthog-js in a page on another origin", () => {
+  browserTest(
+    "a visit: library, configuration, page view, flags and payloads, all from the appliance",
+    async () => {
+      await using visited = await visit();
+      const { page, requests, failures, id } = visited;
+      expect(await run(page, "library.isFeatureEnabled('always')")).toBe(true);
+      expect(await run(page, "library.isFeatureEnabled('never')")).toBe(false);
+      expect(await run(page, "library.isFeatureEnabled('switched-off')")).toBeFalsy();
+      expect(await run(page, "library.getFeatureFlagPayload('always')")).toEqual({
+        colour: "red",
+        sizes: [1, 2],
+      });
+      const answer = await appliance.post(
+        "/flags/?v=2",
+        { token: appliance.token, distinct_id: id },
+        { Origin: site.url.origin },
+      );
+      const { flags } = (await answer.json()) as {
+        flags: Record<string, { enabled: boolean; variant: string | null }>;
+      };
+      const values = Object.entries(flags).map(([key, flag]) => [
+        key,
+        flag.enabled && (flag.variant ?? true),
+      ]);
+      for (const [key, value] of values) {
+        expect([key, await run(page, `library.getFeatureFlag('${key}')`)]).toEqual([key, value]);
+      }
+      const events = await eventsOf(id, "$pageview", "$feature_flag_called");
+      expect(events[0]).toMatchObject({ event: "$pageview", person: null });
+      expect(await personOf(id)).toBeUndefined();
+      expect(failures).toEqual([]);
+      expect(requests.every(({ url }) => url.startsWith(appliance.url))).toBe(true);
+      const seen = requests.map(({ method, url, status }) => `${method} ${new URL(url).pathname} ${status}`);
+      expect(seen).toContain("GET /static/array.js 200");
+      expect(seen).toContain(`GET /array/${appliance.token}/config.js 200`);
+      expect(seen).toContain("POST /flags/ 200");
+      expect(seen).toContain("POST /i/v0/e/ 200");
+      expect(seen.filter((line) => !/ (200|204|304)$/.test(line))).toEqual([]);
+    },
+    30_000,
+  );
+
+  browserTest(
+    "a click is recorded with its elements, and captures are stored once each",
+    async () => {
+      await using visited = await visit();
+      const { page, failures, id } = visited;
+      await page.click("#buy");
+      for (let i = 0; i < 5; i++) await run(page, `library.capture('looked', { i: ${i} })`);
+      const events = await eventsOf(id, "$autocapture", "looked");
+      const clicks = events.filter(({ event }) => event === "$autocapture");
+      expect(clicks).toHaveLength(1);
+      expect(clicks[0]!.elements_chain).toContain("button.large.primary");
+      expect(clicks[0]!.properties.$event_type).toBe("click");
+      const { elements } = clicks[0] as unknown as { elements: object[] };
+      expect(elements[0]).toMatchObject({
+        tag_name: "button",
+        text: "Buy now",
+        attributes: { "attr__data-thing": "cart" },
+      });
+      const looks = await until(async () => {
+        const all = await eventsOf(id, "looked");
+        const found = all.filter(({ event }) => event === "looked");
+        return found.length >= 5 && found;
+      }, "all five are stored");
+      expect(looks.map(({ properties }) => properties.i)).toEqual([0, 1, 2, 3, 4]);
+      expect(failures).toEqual([]);
+    },
+    30_000,
+  );
+
+  browserTest(
+    "who is identified takes the anonymous events along, and a property turns a flag on",
+    async () => {
+      await using visited = await visit();
+      const { page, failures, id } = visited;
+      const user = `kim-${id.slice(-8)}`;
+      expect(await run(page, "library.isFeatureEnabled('pro-plan')")).toBe(false);
+      await run(page, `library.identify('${user}', { plan: 'pro' }, { first: 'yes' })`);
+      await page.waitForFunction("library.isFeatureEnabled('pro-plan') === true");
+      const person = await until(async () => {
+        const found = await personOf(user);
+        return found?.distinct_ids.includes(id) === true && found;
+      }, "both ids are one person");
+      expect(person.properties).toMatchObject({ plan: "pro", first: "yes" });
+      // Without sending properties: those that are stored count.
+      const asked = await appliance.post("/flags/?v=2", { token: appliance.token, distinct_id: user });
+      expect(await asked.json()).toMatchObject({ flags: { "pro-plan": { enabled: true } } });
+      const events = await eventsOf(id, "$pageview");
+      expect(events[0]!.person!.distinct_ids).toContain(user);
+      expect(failures).toEqual([]);
+    },
+    30_000,
+  );
+
+  browserTest(
+    "groups: the group is made, and flags about it are there after the reload",
+    async () => {
+      await using visited = await visit();
+      const { page, failures, id } = visited;
+      expect(await run(page, "library.isFeatureEnabled('large-company')")).toBe(false);
+      await run(page, "library.group('company', 'umbrella', { size: 900 })");
+      await page.waitForFunction("library.isFeatureEnabled('large-company') === true");
+      await run(page, "library.capture('worked')");
+      const events = await eventsOf(id, "worked", "$groupidentify");
+      expect(events.find(({ event }) => event === "worked")!.properties.$groups).toEqual({
+        company: "umbrella",
+      });
+      const group = await until(async () => {
+        const response = await appliance.api(
+          "/api/projects/1/groups/find/?group_type_index=0&group_key=umbrella",
+        );
+        return response.status === 200 && ((await response.json()) as { group_properties: object });
+      }, "the group is made");
+      expect(group.group_properties).toMatchObject({ size: 900 });
+      await run(page, "library.resetGroups()");
+      await page.waitForFunction("library.isFeatureEnabled('large-company') === false");
+      expect(failures).toEqual([]);
+    },
+    30_000,
+  );
+
+  browserTest(
+    "reset starts somebody new",
+    async () => {
+      await using visited = await visit();
+      const { page, failures, id } = visited;
+      await run(page, `library.identify('reset-${id}')`);
+      await run(page, "library.reset()");
+      const after = await run<string>(page, "library.get_distinct_id()");
+      expect([id, `reset-${id}`]).not.toContain(after);
+      await run(page, "library.capture('new life')");
+      const [event] = (await eventsOf(after, "new life")).filter(({ event: name }) => name === "new life");
+      expect(event!.person).toBeNull();
+      expect(failures).toEqual([]);
+    },
+    30_000,
+  );
+
+  browserTest(
+    "what is captured last before the page is left is stored",
+    async () => {
+      await using visited = await visit();
+      const { page, id } = visited;
+      await run(page, "library.capture('parting word')");
+      await page.goto("about:blank");
+      const events = await eventsOf(id, "parting word", "$pageleave");
+      expect(events.filter(({ event }) => event === "parting word")).toHaveLength(1);
+    },
+    30_000,
+  );
+
+  const ways: [name: string, options: object, script?: string][] = [
+    ["without compression", { disable_compression: true }],
+    ["without batches", { request_batching: false }],
+    ["without memory", { persistence: "memory" }],
+    ["with everything in one file", {}, "/static/array.full.js"],
+    ["through the project's own address", {}, "/array/TOKEN/array.js"],
+  ];
+  for (const [name, options, script] of ways) {
+    browserTest(
+      `${name}: queued, at once and on leaving, each stored once`,
+      async () => {
+        await using visited = await visit(options, script?.replace("TOKEN", appliance.token));
+        const { page, requests, failures, id } = visited;
+        await run(page, "library.capture('queued')");
+        await run(page, "library.capture('at once', {}, { send_instantly: true })");
+        await eventsOf(id, "queued", "at once");
+        await run(page, "library.capture('on leaving')");
+        const refused = requests.filter(({ status }) => ![200, 204, 304].includes(status));
+        expect(refused).toEqual([]);
+        expect(failures).toEqual([]);
+        // Without batches the library sends by an ordinary fetch, which the browser drops when the page goes first.
+        if ("request_batching" in options) await eventsOf(id, "on leaving");
+        await page.goto("about:blank");
+        const events = await eventsOf(id, "queued", "at once", "on leaving");
+        for (const wanted of ["queued", "at once", "on leaving", "$pageview"]) {
+          expect([wanted, events.filter(({ event }) => event === wanted).length]).toEqual([wanted, 1]);
+        }
+      },
+      30_000,
+    );
+  }
+});

@@ -1,0 +1,77 @@
+/** The flags with which every SDK is tested, made through the API. */
+
+import type { TestAppliance } from "../support/appliance.ts";
+
+const FLAGS = "/api/projects/1/feature_flags/";
+
+const everyone = (rollout_percentage: number) => ({ groups: [{ properties: [], rollout_percentage }] });
+
+/** Flags by key; what a flag gives to whom follows from its name. */
+export const sdkFlags: Record<string, Record<string, unknown>> = {
+  never: { filters: everyone(0) },
+  half: { filters: everyone(50) },
+  always: { filters: { ...everyone(100), payloads: { true: '{"colour":"red","sizes":[1,2]}' } } },
+  variants: {
+    filters: {
+      ...everyone(80),
+      multivariate: {
+        variants: [
+          { key: "first", rollout_percentage: 50 },
+          { key: "second", rollout_percentage: 30 },
+          { key: "third", rollout_percentage: 20 },
+        ],
+      },
+      payloads: { first: '"one"', second: "2", third: '{"n":3}' },
+    },
+  },
+  "pro-plan": {
+    filters: {
+      groups: [
+        {
+          properties: [{ key: "plan", type: "person", operator: "exact", value: ["pro"] }],
+          rollout_percentage: 100,
+        },
+      ],
+    },
+  },
+  "large-company": {
+    filters: {
+      aggregation_group_type_index: 0,
+      groups: [
+        {
+          properties: [{ key: "size", type: "group", group_type_index: 0, operator: "gt", value: "100" }],
+          rollout_percentage: 100,
+        },
+      ],
+    },
+  },
+  "switched-off": { active: false, filters: everyone(100) },
+  settings: {
+    is_remote_configuration: true,
+    filters: { ...everyone(100), payloads: { true: '{"limit":10}' } },
+  },
+};
+
+/** Makes the group type `company` with the group `acme`, then the flags; answers the flags' ids by key. */
+export async function createSdkFlags(appliance: TestAppliance): Promise<Record<string, number>> {
+  await appliance.capture({
+    event: "$groupidentify",
+    distinct_id: "setup",
+    properties: { $group_type: "company", $group_key: "acme", $group_set: { size: 500 } },
+  });
+  await appliance.eventsWhenStored(1, "event=$groupidentify");
+  const ids: Record<string, number> = {};
+  for (const [key, fields] of Object.entries(sdkFlags)) {
+    const response = await appliance.api(FLAGS, { method: "POST", body: { key, ...fields } });
+    const body = (await response.json()) as { id: number };
+    if (response.status !== 201) throw new Error(JSON.stringify(body));
+    ids[key] = body.id;
+  }
+  return ids;
+}
+
+/** Changes a flag through the API. */
+export async function changeFlag(appliance: TestAppliance, id: number, body: object): Promise<void> {
+  const response = await appliance.api(`${FLAGS}${id}/`, { method: "PATCH", body });
+  if (response.status !== 200) throw new Error(await response.text());
+}
