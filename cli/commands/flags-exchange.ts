@@ -1,0 +1,121 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { Command } from "commander";
+import { AppError } from "../../src/errors.ts";
+import { differenceLines, type ItemDifference } from "../../src/flags/exchange/difference.ts";
+import { writeDocument } from "../../src/flags/exchange/document.ts";
+import { importDocument } from "../../src/flags/exchange/import-document.ts";
+import { readContent } from "../../src/flags/exchange/project-content.ts";
+import { documentText, readDocument } from "../../src/flags/exchange/read-document.ts";
+import { parseFields } from "../../src/http/fields.ts";
+import { flagFields } from "../../src/management/flag-input.ts";
+import { FlagInput } from "../../src/management/flag-shapes.ts";
+import { positiveInteger, print, printJson, run } from "../output.ts";
+import { type ProjectStores, withProject } from "../project.ts";
+import { withSettings } from "../settings.ts";
+
+/** A file is there already, or is not there at all. */
+class WrongFile extends AppError {
+  readonly code = "wrong_file";
+}
+
+interface ExportOptions {
+  project?: number;
+  json?: true;
+  output?: string;
+  withSecrets?: true;
+  force?: true;
+}
+
+export const exportFlags = withSettings(new Command("export"), ["data-dir"])
+  .description(
+    "Write a project's flags and cohorts down as one readable file, to keep or to import elsewhere.",
+  )
+  .option("--project <id>", "the project; may be left out when there is one", positiveInteger)
+  .option("-o, --output <file>", "where to; standard output when left out")
+  .option("--force", "replace the file when it is there")
+  .option("--json", "JSON instead of YAML; also when the file's name ends in .json")
+  .option("--with-secrets", "with secret payloads in clear")
+  .addHelpText(
+    "after",
+    "\nMembers of static cohorts are persons and are not in the file.\n\n" +
+      "Examples:\n  flagkeep flags export > flags.yaml\n  flagkeep flags export --project 2 -o flags.json",
+  )
+  .action(
+    run((options: ExportOptions) =>
+      withProject(options, (stores) => {
+        const { output } = options;
+        const isJson = options.json || output?.endsWith(".json");
+        const text = documentText(documentOf(stores, options.withSecrets), isJson ? "json" : "yaml");
+        if (output === undefined) return void process.stdout.write(text);
+        if (existsSync(output) && !options.force) {
+          throw new WrongFile(`${output} is there already; --force replaces it.`);
+        }
+        writeFileSync(output, text);
+      }),
+    ),
+  );
+
+function documentOf({ metadata, project, flagSets, writing }: ProjectStores, withSecrets = false) {
+  const { groupTypes } = flagSets.of(project.id);
+  const payloads = withSecrets ? writing.payloads : undefined;
+  return writeDocument(readContent(metadata.db, { projectId: project.id, groupTypes, payloads }));
+}
+
+interface ImportOptions {
+  project?: number;
+  json?: true;
+  dryRun?: true;
+}
+
+export const importFlags = withSettings(new Command("import"), ["data-dir"])
+  .description("Bring a project's flags and cohorts to what a file says: flags by key, cohorts by name.")
+  .argument("<file>", "a file that `flags export` wrote, or one like it; - for standard input")
+  .option("--project <id>", "the project; may be left out when there is one", positiveInteger)
+  .option("--dry-run", "print what would change, and change nothing")
+  .option("--json", "print the difference as JSON")
+  .addHelpText(
+    "after",
+    "\nAll of the file or nothing is imported; what it does not name stays; a second import changes nothing.\n\n" +
+      "Examples:\n  flagkeep flags import flags.yaml --dry-run\n  flagkeep flags import flags.yaml --project 2",
+  )
+  .action(
+    run((file: string, options: ImportOptions) =>
+      withProject(options, ({ writing, project, author, flagSets }) => {
+        const isDryRun = options.dryRun === true;
+        const { differences, remarks } = importDocument(writing, {
+          ...author,
+          projectId: project.id,
+          document: readDocument(textOf(file)),
+          groupTypes: flagSets.of(project.id).groupTypes,
+          toFields: (item) => flagFields(parseFields(FlagInput, item)),
+          isDryRun,
+          now: new Date(),
+        });
+        if (options.json)
+          return printJson({ dry_run: isDryRun, differences: differences.map(shown), remarks });
+        for (const line of differenceLines(differences)) print(line);
+        for (const remark of remarks) process.stderr.write(`${remark}\n`);
+        print(summary(differences, isDryRun));
+      }),
+    ),
+  );
+
+/** JSON has no undefined: what is absent is left out. */
+function shown({ members, ...item }: ItemDifference) {
+  return { ...item, members: members.map(({ path, before, after }) => ({ path, before, after })) };
+}
+
+function summary(differences: readonly ItemDifference[], isDryRun: boolean): string {
+  if (differences.length === 0) return "Nothing differs.";
+  const count = (change: string) => differences.filter((item) => item.change === change).length;
+  const would = isDryRun ? "would be " : "";
+  return `${count("created")} ${would}created, ${count("updated")} ${would}changed.`;
+}
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file === "-" ? 0 : file, "utf8");
+  } catch (error) {
+    throw new WrongFile(`${file} can not be read (${(error as Error).message}).`);
+  }
+}

@@ -1,0 +1,71 @@
+import { Command, InvalidArgumentError } from "commander";
+import { explainFlag } from "../../src/evaluation/explanation.ts";
+import { explanationText } from "../../src/evaluation/explanation-text.ts";
+import type { Json } from "../../src/flags/json.ts";
+import { exitFailed, positiveInteger, print, printJson, run } from "../output.ts";
+import { withProject } from "../project.ts";
+import { withSettings } from "../settings.ts";
+
+type Pair = [name: string, value: string];
+
+interface ExplainOptions {
+  distinctId: string;
+  group?: Pair[];
+  personProperty?: Pair[];
+  deviceId?: string;
+  project?: number;
+  json?: true;
+}
+
+export const explain = withSettings(new Command("explain"), ["data-dir"])
+  .description(
+    "Tell why a flag has its value for somebody: what was compared, where the hash falls, what decided.",
+  )
+  .argument("<key>", "the flag's key")
+  .requiredOption("--distinct-id <id>", "whose value")
+  .option("--group <type=key>", "a group, such as company=acme; repeat for more", collectPair)
+  .option("--person-property <name=value>", "counts before the stored one; JSON or text; repeat", collectPair)
+  .option("--device-id <id>", "for flags that are rolled out by device")
+  .option("--project <id>", "the project; may be left out when there is one", positiveInteger)
+  .option("--json", "print the explanation as JSON, as the API returns it")
+  .addHelpText(
+    "after",
+    "\nChanges nothing, and works beside a running appliance.\n\n" +
+      "Example:\n  flagkeep flags explain new-checkout --distinct-id user-1 --group company=acme",
+  )
+  .action(
+    run((key: string, options: ExplainOptions) => {
+      const body = withProject(options, ({ project, people, flagSets }) =>
+        explainFlag(people, flagSets.of(project.id).set, {
+          projectId: project.id,
+          timezone: project.timezone,
+          flagKey: key,
+          distinctId: options.distinctId,
+          groups: Object.fromEntries(options.group ?? []),
+          personProperties: Object.fromEntries(
+            (options.personProperty ?? []).map(([name, text]) => [name, propertyValue(text)]),
+          ),
+          deviceId: options.deviceId,
+          now: new Date(),
+        }),
+      );
+      if (options.json) printJson(body);
+      else print(explanationText(body));
+      if (body.status === "unknown_flag") process.exitCode = exitFailed;
+    }),
+  );
+
+function collectPair(text: string, before: Pair[] | undefined): Pair[] {
+  const equals = text.indexOf("=");
+  if (equals < 1) throw new InvalidArgumentError("It must be such as name=value.");
+  return [...(before ?? []), [text.slice(0, equals), text.slice(equals + 1)]];
+}
+
+/** `3`, `true` and `["a"]` are what they look like; everything else is text. */
+function propertyValue(text: string): Json {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,50 @@
+import { Command } from "commander";
+import { askControl } from "../../src/control/client.ts";
+import { AppError } from "../../src/errors.ts";
+import type { Status } from "../../src/state/status.ts";
+import { print, run } from "../output.ts";
+import { dataDirOf, withSettings } from "../settings.ts";
+
+/** The appliance can not serve requests at this moment. */
+class NotReady extends AppError {
+  readonly code = "not_ready";
+  override readonly hint = "See its log, or run `flagkeep doctor`.";
+}
+
+const timeoutMs = 5_000;
+
+export const healthcheck = withSettings(new Command("healthcheck"), ["data-dir"])
+  .description(
+    "End with 0 when the appliance can serve requests, else with 1: for containers and supervisors.",
+  )
+  .option("--url <address>", "ask over HTTP instead of through the data directory")
+  .addHelpText(
+    "after",
+    "\nExamples:\n  flagkeep healthcheck --data-dir /var/lib/flagkeep\n  flagkeep healthcheck --url http://127.0.0.1:8000",
+  )
+  .action(
+    run(async (options: { url?: string }) => {
+      const state = options.url ? await stateOver(options.url) : await stateIn(dataDirOf(options as never));
+      if (state !== "ready") throw new NotReady(`The appliance is not ready (${state}).`);
+      print("ready");
+      process.exit(0);
+    }),
+  );
+
+async function stateIn(dataDir: string): Promise<string> {
+  const late = Bun.sleep(timeoutMs).then(() => "no answer in 5 s");
+  return await Promise.race([
+    late,
+    askControl<Status>(dataDir, "status").then((status) => status?.state ?? "not running"),
+  ]);
+}
+
+async function stateOver(url: string): Promise<string> {
+  try {
+    const address = `${url.replace(/\/+$/, "")}/_readiness`;
+    const response = await fetch(address, { signal: AbortSignal.timeout(timeoutMs) });
+    return response.ok ? "ready" : `HTTP ${response.status}`;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}

@@ -1,0 +1,49 @@
+import { Command } from "commander";
+import { prepareDirectory } from "../../src/appliance.ts";
+import { takeLock } from "../../src/lock.ts";
+import { initialise } from "../../src/metadata/initialise.ts";
+import { openMetadata } from "../../src/metadata/metadata.ts";
+import { paths } from "../../src/paths.ts";
+import { print, printJson, run } from "../output.ts";
+import { dataDirOf, withSettings } from "../settings.ts";
+
+interface Options {
+  organization: string;
+  project: string;
+  email: string;
+  projectApiKey?: string;
+  json?: true;
+}
+
+export const init = withSettings(new Command("init"), ["data-dir"])
+  .description("Create a data directory with an organisation, a project, its owner and a first personal key.")
+  .option("--organization <name>", "name of the organisation", "Default Organization")
+  .option("--project <name>", "name of the project", "Default Project")
+  .option("--email <address>", "e-mail address of the owner", "owner@example.com")
+  .option("--project-api-key <phc_…>", "adopt a project key that deployed apps use already")
+  .option("--json", "print the result as JSON")
+  .addHelpText(
+    "after",
+    "\nThe keys are printed once; the personal key is not kept in clear.\n\nExamples:\n" +
+      "  flagkeep init --data-dir /var/lib/flagkeep --email me@example.com\n" +
+      "  flagkeep init --project-api-key phc_… --json",
+  )
+  .action(
+    run((options: Options) => {
+      const place = paths(prepareDirectory(dataDirOf(options as never)));
+      const lock = takeLock(place.lock, dataDirOf(options as never));
+      const metadata = openMetadata(place.metadata);
+      const made = initialise(metadata, options);
+      metadata.close();
+      lock.release();
+      if (options.json) return printJson(made);
+      print(`Organisation     ${made.organization.name} (${made.organization.id})`);
+      print(`Project          ${made.project.name} (${made.project.id})`);
+      print(`Project API key  ${made.project.api_key}`);
+      print(`Secret API key   ${made.project.secret_api_key}`);
+      print(`Owner            ${made.user.email}`);
+      print(`Personal key     ${made.personal_api_key}`);
+      print();
+      print("The personal key is shown this once. Start the server with: flagkeep serve");
+    }),
+  );

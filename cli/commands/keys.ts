@@ -1,0 +1,174 @@
+import { Command } from "commander";
+import { NotFound } from "../../src/metadata/errors.ts";
+import type { Metadata } from "../../src/metadata/metadata.ts";
+import {
+  createKey,
+  listKeys,
+  type PersonalKey,
+  revokeKey,
+  rollKey,
+} from "../../src/metadata/personal-keys.ts";
+import { usersById } from "../../src/metadata/users.ts";
+import { momentAfter, positiveInteger, print, printJson, printTable, run } from "../output.ts";
+import { withSettings } from "../settings.ts";
+import { WhichOne, withMetadata } from "../stores.ts";
+
+/** The shape of a key in `--json`. */
+function record(key: PersonalKey, userEmail: string, value: string | null = null) {
+  return {
+    id: key.id,
+    label: key.label,
+    value,
+    mask_value: key.mask,
+    user: userEmail,
+    scopes: key.scopes,
+    scoped_teams: key.projectIds,
+    scoped_organizations: key.organizationIds,
+    created_at: key.createdAt.toISOString(),
+    last_used_at: key.lastUsedAt?.toISOString() ?? null,
+    expires_at: key.expiresAt?.toISOString() ?? null,
+  };
+}
+
+interface CreateOptions {
+  user?: string;
+  label: string;
+  scope: string[];
+  project?: number[];
+  expires?: Date;
+  json?: true;
+}
+
+const collect = <Value>(parse: (text: string) => Value) => {
+  return (text: string, before: Value[] | undefined): Value[] => [...(before ?? []), parse(text)];
+};
+
+const create = withSettings(new Command("create"), ["data-dir"])
+  .description("Make a personal key and print its clear value, this once.")
+  .option("--user <email>", "whose key it is; may be left out when there is one user")
+  .option("--label <text>", "what the key is for", "Made on the command line")
+  .requiredOption(
+    "--scope <scope...>",
+    "what it may do: * or <object>:<read|write>, such as feature_flag:read; repeat for more",
+  )
+  .option("--project <id>", "limit the key to this project; repeat for more", collect(positiveInteger))
+  .option("--expires <time>", "let it expire, such as 90d or 12h from now", momentAfter)
+  .option("--json", "print the key as JSON; its clear value is in `value`")
+  .addHelpText(
+    "after",
+    "\nExamples:\n  flagkeep keys create --scope '*' --label laptop\n" +
+      "  flagkeep keys create --user ci@example.com --scope feature_flag:read --project 1 --expires 90d --json",
+  )
+  .action(
+    run((options: CreateOptions) =>
+      withMetadata(options, (metadata) => {
+        const userEmail = options.user ?? onlyUser(metadata);
+        const { key, value } = createKey(metadata, {
+          userEmail,
+          label: options.label,
+          scopes: options.scope,
+          projectIds: options.project,
+          expiresAt: options.expires,
+        });
+        if (options.json) return printJson(record(key, userEmail, value));
+        print(value);
+        print(`Key ${key.id} of ${userEmail} with ${key.scopes.join(", ")}. It is shown this once.`);
+      }),
+    ),
+  );
+
+const list = withSettings(new Command("list"), ["data-dir"])
+  .description("List the personal keys that were not revoked, newest first.")
+  .option("--json", "print the keys as JSON")
+  .addHelpText("after", "\nExample:\n  flagkeep keys list --json")
+  .action(
+    run((options: { json?: true }) =>
+      withMetadata(options, (metadata) => {
+        const keys = listKeys(metadata.db);
+        if (options.json) return printJson(keys.map((key) => record(key, key.userEmail)));
+        printTable(
+          ["id", "key", "user", "label", "scopes", "projects", "expires", "last used"],
+          keys.map((key) => [
+            key.id,
+            key.mask,
+            key.userEmail,
+            key.label,
+            key.scopes.join(","),
+            key.projectIds.join(",") || "all",
+            key.expiresAt?.toISOString().slice(0, 16) ?? "never",
+            key.lastUsedAt?.toISOString().slice(0, 16) ?? "never",
+          ]),
+        );
+      }),
+    ),
+  );
+
+const revoke = withSettings(new Command("revoke"), ["data-dir"])
+  .description("Make a personal key useless from now on.")
+  .argument("<id>", "the key's id, as `flagkeep keys list` shows it")
+  .option("--json", "print the revoked key as JSON")
+  .addHelpText("after", "\nExample:\n  flagkeep keys revoke 01a1fb87-7da1-73f7-80e7-91982e7a2fa3")
+  .action(
+    run((id: string, options: { json?: true }) =>
+      withMetadata(options, (metadata) => {
+        const owner = listKeys(metadata.db).find((key) => key.id === id);
+        const key = revokeKey(metadata, id);
+        if (options.json) return printJson({ ...record(key, owner?.userEmail ?? ""), revoked: true });
+        print(`Key ${key.id} (${key.mask}) is revoked.`);
+      }),
+    ),
+  );
+
+const show = withSettings(new Command("show"), ["data-dir"])
+  .description("Show a personal key; its clear value is not kept.")
+  .argument("<id>", "the key's id, as `flagkeep keys list` shows it")
+  .option("--json", "print the key as JSON")
+  .addHelpText("after", "\nExample:\n  flagkeep keys show 01a1fb87-7da1-73f7-80e7-91982e7a2fa3")
+  .action(
+    run((id: string, options: { json?: true }) =>
+      withMetadata(options, (metadata) => {
+        const key = listKeys(metadata.db, { includeRevoked: true }).find((one) => one.id === id);
+        if (key === undefined) throw new NotFound(`There is no key with the id ${id}.`);
+        const { value: _, ...shown } = record(key, key.userEmail);
+        const all = { ...shown, revoked_at: key.revokedAt?.toISOString() ?? null };
+        if (options.json) return printJson(all);
+        for (const [name, value] of Object.entries(all)) print(`${name.padEnd(22)}${value ?? "-"}`);
+      }),
+    ),
+  );
+
+const roll = withSettings(new Command("roll"), ["data-dir"])
+  .description(
+    "Give a personal key a new value and print it, this once; the old value stops working at once.",
+  )
+  .argument("<id>", "the key's id, as `flagkeep keys list` shows it")
+  .option("--json", "print the key as JSON; its clear value is in `value`")
+  .addHelpText("after", "\nExample:\n  flagkeep keys roll 01a1fb87-7da1-73f7-80e7-91982e7a2fa3 --json")
+  .action(
+    run((id: string, options: { json?: true }) =>
+      withMetadata(options, (metadata) => {
+        const owner = listKeys(metadata.db).find((key) => key.id === id);
+        if (owner === undefined) throw new NotFound(`There is no working key with the id ${id}.`);
+        const { key, value } = rollKey(metadata, id);
+        if (options.json) return printJson(record(key, owner.userEmail, value));
+        print(value);
+        print(`Key ${key.id} of ${owner.userEmail} has this new value. It is shown this once.`);
+      }),
+    ),
+  );
+
+export const keys = new Command("keys")
+  .description(
+    "Make, list, roll and revoke personal keys; changes work at once, also in a running appliance.",
+  )
+  .addCommand(create)
+  .addCommand(list)
+  .addCommand(show)
+  .addCommand(revoke)
+  .addCommand(roll);
+
+function onlyUser(metadata: Metadata): string {
+  const users = [...usersById(metadata.db).values()];
+  if (users.length !== 1) throw new WhichOne("There is more than one user.", "Name one with --user EMAIL.");
+  return users[0]!.email;
+}

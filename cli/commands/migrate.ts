@@ -1,0 +1,33 @@
+import { Command } from "commander";
+import { schemaVersions } from "../../src/state/schema-versions.ts";
+import { exitFailed, printJson, printTable, run } from "../output.ts";
+import { dataDirOf, withSettings } from "../settings.ts";
+import { requireInitialised } from "../stores.ts";
+
+const meanings = {
+  current: "up to date",
+  older: "will be brought up to date by the next `flagkeep serve`",
+  newer: "written by a newer Flagkeep: use that one",
+  absent: "will be made by the next `flagkeep serve`",
+};
+
+export const migrate = withSettings(new Command("migrate"), ["data-dir"])
+  .description(
+    "Compare the stores' schema versions with those this version knows; `flagkeep serve` migrates.",
+  )
+  .requiredOption("--check", "only look, change nothing; ends with 1 when the data are from a newer version")
+  .option("--json", "print the versions as JSON")
+  .addHelpText("after", "\nExample:\n  flagkeep migrate --check --json")
+  .action(
+    run(async (options: { json?: true }) => {
+      const found = await schemaVersions(requireInitialised(dataDirOf(options as never)));
+      if (options.json) printJson(found);
+      else {
+        printTable(
+          ["store", "found", "known", ""],
+          found.map((one) => [one.store, String(one.found ?? "-"), String(one.known), meanings[one.state]]),
+        );
+      }
+      if (found.some((one) => one.state === "newer")) process.exitCode = exitFailed;
+    }),
+  );

@@ -1,0 +1,39 @@
+import { Command, Option } from "commander";
+import { FLAGS_ACCESS, updateOrganization } from "../../src/metadata/organizations.ts";
+import { print, printJson, run } from "../output.ts";
+import { withSettings } from "../settings.ts";
+import { chosenOrganization, withMetadata } from "../stores.ts";
+
+interface Options {
+  flagsAccess: "view" | "edit";
+  organization?: string;
+  json?: true;
+}
+
+const set = withSettings(new Command("set"), ["data-dir"])
+  .description("Change what holds for the whole organisation.")
+  .addOption(
+    new Option("--flags-access <level>", "what members may do with flags unless a role says otherwise")
+      .choices(["view", "edit"])
+      .makeOptionMandatory(),
+  )
+  .option("--organization <id>", "which organisation; may be left out when there is one")
+  .option("--json", "print the organisation as JSON")
+  .addHelpText("after", "\nExample:\n  flagkeep organization set --flags-access view")
+  .action(
+    run((options: Options) =>
+      withMetadata(options, (metadata) => {
+        const { id } = chosenOrganization(metadata, options.organization);
+        const featureFlagsAccessLevel = FLAGS_ACCESS[options.flagsAccess];
+        const changed = updateOrganization(metadata, id, { featureFlagsAccessLevel }, null);
+        if (options.json) {
+          return printJson({ id: changed.id, name: changed.name, flags_access: options.flagsAccess });
+        }
+        print(`Members of ${changed.name} may ${options.flagsAccess} flags unless a role says otherwise.`);
+      }),
+    ),
+  );
+
+export const organization = new Command("organization")
+  .description("Change what holds for the whole organisation.")
+  .addCommand(set);

@@ -1,0 +1,148 @@
+import { Command } from "commander";
+import type { Project } from "../../src/metadata/project-directory.ts";
+import {
+  archiveProject,
+  createProject,
+  rotateProjectKey,
+  rotateSecretKey,
+  updateProject,
+} from "../../src/metadata/projects.ts";
+import { positiveInteger, print, printJson, printTable, run } from "../output.ts";
+import { withSettings } from "../settings.ts";
+import { chosenOrganization, withMetadata } from "../stores.ts";
+
+interface Options {
+  json?: true;
+}
+
+/** The shape of a project in `--json`; `secret_api_key` is added where it was made. */
+function record(project: Project) {
+  return {
+    id: project.id,
+    uuid: project.uuid,
+    organization: project.organizationId,
+    name: project.name,
+    api_key: project.apiToken,
+    timezone: project.timezone,
+    created_at: project.createdAt.toISOString(),
+    archived_at: project.archivedAt?.toISOString() ?? null,
+  };
+}
+
+const list = withSettings(new Command("list"), ["data-dir"])
+  .description("List the projects.")
+  .option("--all", "archived ones as well")
+  .option("--json", "print the projects as JSON")
+  .addHelpText("after", "\nExample:\n  flagkeep projects list --all --json")
+  .action(
+    run((options: Options & { all?: true }) =>
+      withMetadata(options, ({ projects }) => {
+        const found = projects.list({ includeArchived: options.all });
+        if (options.json) return printJson(found.map(record));
+        printTable(
+          ["id", "name", "project key", "time zone", "state"],
+          found.map((project) => [
+            String(project.id),
+            project.name,
+            project.apiToken,
+            project.timezone,
+            project.archivedAt === null ? "open" : "archived",
+          ]),
+        );
+      }),
+    ),
+  );
+
+const create = withSettings(new Command("create"), ["data-dir"])
+  .description("Make a project with fresh keys.")
+  .argument("<name>", "what people call it")
+  .option("--timezone <name>", "IANA name of its time zone", "UTC")
+  .option("--organization <id>", "whose it is; may be left out when there is one organisation")
+  .option("--json", "print the project as JSON")
+  .addHelpText(
+    "after",
+    '\nExamples:\n  flagkeep projects create Shop\n  flagkeep projects create "Web shop" --timezone Europe/Berlin --json',
+  )
+  .action(
+    run((name: string, options: Options & { timezone: string; organization?: string }) =>
+      withMetadata(options, (metadata) => {
+        const organizationId = chosenOrganization(metadata, options.organization).id;
+        const made = createProject(metadata, { organizationId, name, timezone: options.timezone }, null);
+        if (options.json) return printJson({ ...record(made), secret_api_key: made.secretToken });
+        print(`Project          ${made.name} (${made.id})`);
+        print(`Project API key  ${made.apiToken}`);
+        print(`Secret API key   ${made.secretToken}`);
+      }),
+    ),
+  );
+
+const rename = withSettings(new Command("rename"), ["data-dir"])
+  .description("Give a project another name; its keys stay.")
+  .argument("<id>", "the project's id", positiveInteger)
+  .argument("<name>", "the new name")
+  .option("--json", "print the project as JSON")
+  .addHelpText("after", '\nExample:\n  flagkeep projects rename 2 "Web shop"')
+  .action(
+    run((id: number, name: string, options: Options) =>
+      withMetadata(options, (metadata) => {
+        const project = updateProject(metadata, id, { name }, null);
+        if (options.json) return printJson(record(project));
+        print(`Project ${project.id} is now called ${project.name}.`);
+      }),
+    ),
+  );
+
+const rotateKey = withSettings(new Command("rotate-key"), ["data-dir"])
+  .description("Give a project a new public key; apps that use the old one are refused from now on.")
+  .argument("<id>", "the project's id", positiveInteger)
+  .option("--json", "print the project as JSON; the new key is in `api_key`")
+  .addHelpText("after", "\nExample:\n  flagkeep projects rotate-key 2 --json")
+  .action(
+    run((id: number, options: Options) =>
+      withMetadata(options, (metadata) => {
+        const project = rotateProjectKey(metadata, id, null);
+        if (options.json) return printJson(record(project));
+        print(project.apiToken);
+      }),
+    ),
+  );
+
+const rotateSecret = withSettings(new Command("rotate-secret"), ["data-dir"])
+  .description("Give a project a new secret key; servers that use the old one are refused from now on.")
+  .argument("<id>", "the project's id", positiveInteger)
+  .option("--json", "print the project as JSON; the new key is in `secret_api_key`")
+  .addHelpText("after", "\nExample:\n  flagkeep projects rotate-secret 2 --json")
+  .action(
+    run((id: number, options: Options) =>
+      withMetadata(options, (metadata) => {
+        const project = rotateSecretKey(metadata, id, null);
+        if (options.json) return printJson({ ...record(project), secret_api_key: project.secretToken });
+        print(project.secretToken);
+      }),
+    ),
+  );
+
+const archive = withSettings(new Command("archive"), ["data-dir"])
+  .description("Close a project: its keys stop working, its data stay.")
+  .argument("<id>", "the project's id", positiveInteger)
+  .option("--undo", "open it again")
+  .option("--json", "print the project as JSON")
+  .addHelpText("after", "\nExamples:\n  flagkeep projects archive 2\n  flagkeep projects archive 2 --undo")
+  .action(
+    run((id: number, options: Options & { undo?: true }) =>
+      withMetadata(options, (metadata) => {
+        const project = archiveProject(metadata, id, !options.undo, null);
+        if (options.json) return printJson(record(project));
+        print(`Project ${project.id} (${project.name}) is ${options.undo ? "open again" : "archived"}.`);
+      }),
+    ),
+  );
+
+export const projects = new Command("projects")
+  .description("Make, list and change projects; changes work at once, also in a running appliance.")
+  .addCommand(list)
+  .addCommand(create)
+  .addCommand(rename)
+  .addCommand(rotateKey)
+  .addCommand(rotateSecret)
+  .addCommand(archive);

@@ -1,0 +1,60 @@
+import { Command, Option } from "commander";
+import type { QueryResult } from "../../src/query/run-query.ts";
+import { rowsDefault, rowsMax } from "../../src/query/run-query.ts";
+import { analysisOf, analysisSettings } from "../analysis.ts";
+import { positiveInteger, print, printJson, printTable, run } from "../output.ts";
+import { withProject } from "../project.ts";
+import { withSettings } from "../settings.ts";
+
+interface QueryOptions {
+  project?: number;
+  dataDir?: string;
+  format: "table" | "json" | "csv";
+  limit: number;
+  json?: true;
+}
+
+export const query = withSettings(new Command("query"), analysisSettings)
+  .description("Run a SELECT over the views events, persons and groups of a project.")
+  .argument("<sql>", "one SELECT statement (DuckDB's SQL)")
+  .option("--project <id>", "the project; may be left out when there is one", positiveInteger)
+  .addOption(
+    new Option("--format <format>", "how to print the rows")
+      .choices(["table", "json", "csv"])
+      .default("table"),
+  )
+  .option("--limit <rows>", `rows at most, up to ${rowsMax}`, positiveInteger, rowsDefault)
+  .option("--json", "the same as --format json")
+  .addHelpText(
+    "after",
+    "\nViews:\n  events   uuid, event, distinct_id, timestamp, received_at, properties, elements_chain, historical, seq, person_id\n" +
+      "  persons  id, created_at, properties, distinct_ids\n  groups   type, type_index, key, created_at, properties\n" +
+      "\nExamples:\n  flagkeep query 'SELECT event, count(*) AS times FROM events GROUP BY ALL ORDER BY times DESC'\n" +
+      "  flagkeep query \"SELECT properties->>'plan' AS plan, count(*) FROM persons GROUP BY ALL\" --project 1 --format json",
+  )
+  .action(
+    run(async (sql: string, options: QueryOptions) => {
+      const projectId = withProject(options, ({ project }) => project.id);
+      const limit = Math.min(options.limit, rowsMax);
+      const result = await analysisOf(options, (ask) => ask("query", { projectId, sql, limit }));
+      if (result.truncated) process.stderr.write(`flagkeep: only the first ${limit} rows are shown.\n`);
+      const format = options.json ? "json" : options.format;
+      if (format === "json") return printJson(result);
+      if (format === "csv") return printCsv(result);
+      printTable(result.columns, textRows(result));
+    }),
+  );
+
+function textRows({ columns, rows }: QueryResult): string[][] {
+  return rows.map((row) =>
+    columns.map((column) => {
+      const value = row[column] ?? "";
+      return typeof value === "string" ? value : JSON.stringify(value);
+    }),
+  );
+}
+
+function printCsv(result: QueryResult): void {
+  const cell = (text: string) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  for (const row of [result.columns, ...textRows(result)]) print(row.map(cell).join(","));
+}

@@ -1,0 +1,133 @@
+import { Command } from "commander";
+import { NotFound } from "../../src/metadata/errors.ts";
+import type { Metadata } from "../../src/metadata/metadata.ts";
+import {
+  addRoleMember,
+  createRole,
+  deleteRole,
+  getRoleByName,
+  listRoles,
+  type Role,
+  removeRoleMember,
+} from "../../src/metadata/roles.ts";
+import { findUserByEmail } from "../../src/metadata/users.ts";
+import { print, printJson, printTable, run } from "../output.ts";
+import { withSettings } from "../settings.ts";
+import { chosenOrganization, withMetadata } from "../stores.ts";
+
+interface Options {
+  organization?: string;
+  json?: true;
+}
+
+const everything = { limit: Number.MAX_SAFE_INTEGER, offset: 0 };
+
+/** The shape of a role in `--json`. */
+function record(role: Role) {
+  return {
+    id: role.id,
+    name: role.name,
+    feature_flags_access_level: role.featureFlagsAccessLevel,
+    members: role.members.map(({ user }) => user.email),
+    created_at: role.createdAt.toISOString(),
+  };
+}
+
+/** A command about roles, with the options they all have. */
+const command = (name: string, description: string, example: string) =>
+  withSettings(new Command(name), ["data-dir"])
+    .description(description)
+    .option("--organization <id>", "which organisation; may be left out when there is one")
+    .option("--json", "print the result as JSON")
+    .addHelpText("after", `\nExample:\n  flagkeep roles ${example}`);
+
+/** Opens the store and finds the organisation. */
+function withOrganization(options: Options, work: (metadata: Metadata, organizationId: string) => void) {
+  withMetadata(options, (metadata) => work(metadata, chosenOrganization(metadata, options.organization).id));
+}
+
+const create = command("create", "Make a role.", "create Release --json")
+  .argument("<name>", "what people call it")
+  .action(
+    run((name: string, options: Options) =>
+      withOrganization(options, (metadata, organizationId) => {
+        const role = createRole(metadata, { organizationId, name, by: null }, new Date());
+        if (options.json) return printJson(record(role));
+        print(`Role ${role.name} (${role.id}) is made.`);
+      }),
+    ),
+  );
+
+const list = command("list", "List the roles and who has them.", "list --json").action(
+  run((options: Options) =>
+    withOrganization(options, ({ db }, organizationId) => {
+      const found = listRoles(db, organizationId, everything).roles.map(record);
+      if (options.json) return printJson(found);
+      printTable(
+        ["id", "name", "members"],
+        found.map((role) => [role.id, role.name, role.members.join(", ")]),
+      );
+    }),
+  ),
+);
+
+const remove = command("delete", "Remove a role and the access to flags it gave.", "delete Release")
+  .argument("<name>", "the role's name")
+  .action(
+    run((name: string, options: Options) =>
+      withOrganization(options, (metadata, organizationId) => {
+        const role = getRoleByName(metadata.db, organizationId, name);
+        deleteRole(metadata, { organizationId, id: role.id, by: null }, new Date());
+        if (options.json) return printJson({ ...record(role), deleted: true });
+        print(`Role ${role.name} is removed.`);
+      }),
+    ),
+  );
+
+const addMember = command("add-member", "Give a role to a person.", "add-member Release ann@example.com")
+  .argument("<role>", "the role's name")
+  .argument("<email>", "the person's address")
+  .action(
+    run((name: string, email: string, options: Options) =>
+      withOrganization(options, (metadata, organizationId) => {
+        const { id: roleId } = getRoleByName(metadata.db, organizationId, name);
+        const user = findUserByEmail(metadata.db, email);
+        if (user === undefined) throw new NotFound(`There is no user with the address ${email}.`);
+        addRoleMember(metadata, { organizationId, roleId, userUuid: user.uuid, by: null }, new Date());
+        printMembers(getRoleByName(metadata.db, organizationId, name), options);
+      }),
+    ),
+  );
+
+const removeMember = command(
+  "remove-member",
+  "Take a role from a person.",
+  "remove-member Release ann@example.com",
+)
+  .argument("<role>", "the role's name")
+  .argument("<email>", "the person's address")
+  .action(
+    run((name: string, email: string, options: Options) =>
+      withOrganization(options, (metadata, organizationId) => {
+        const role = getRoleByName(metadata.db, organizationId, name);
+        const user = findUserByEmail(metadata.db, email);
+        const member = role.members.find((one) => one.user.id === user?.id);
+        if (member === undefined) throw new NotFound(`${email} does not have the role ${role.name}.`);
+        removeRoleMember(metadata, { organizationId, roleId: role.id, id: member.id, by: null }, new Date());
+        printMembers(getRoleByName(metadata.db, organizationId, name), options);
+      }),
+    ),
+  );
+
+function printMembers(role: Role, { json }: Options): void {
+  if (json) printJson(record(role));
+  else print(`Role ${role.name}: ${record(role).members.join(", ") || "nobody"}.`);
+}
+
+export const roles = new Command("roles")
+  .description("Make roles and say who has them; roles may edit flags where others only look.")
+  .addCommand(create)
+  .addCommand(list)
+  .addCommand(remove)
+  .addCommand(addMember)
+  .addCommand(removeMember);

@@ -1,0 +1,71 @@
+import { Command } from "commander";
+import { askControl } from "../../src/control/client.ts";
+import { type Status, stoppedStatus } from "../../src/state/status.ts";
+import { bytesText, durationText, print, printJson, printTable, run } from "../output.ts";
+import { dataDirOf, withSettings } from "../settings.ts";
+import { requireInitialised } from "../stores.ts";
+
+export const status = withSettings(new Command("status"), ["data-dir"])
+  .description(
+    "Tell how the appliance is: running or not, event rate, waiting events, disk use, warnings, spikes.",
+  )
+  .option("--json", "print the state as JSON")
+  .addHelpText(
+    "after",
+    "\nExamples:\n  flagkeep status\n  flagkeep status --json --data-dir /var/lib/flagkeep",
+  )
+  .action(
+    run(async (options: { json?: true }) => {
+      const dataDir = requireInitialised(dataDirOf(options as never));
+      const state = (await askControl<Status>(dataDir, "status")) ?? stoppedStatus(dataDir);
+      if (options.json) printJson(state);
+      else show(state);
+    }),
+  );
+
+function show(state: Status): void {
+  print(
+    `State     ${state.running ? `${state.state}, for ${durationText(state.uptime_seconds ?? 0)}` : "stopped"}`,
+  );
+  print(`Version   ${state.version}`);
+  if (state.running) {
+    print(`Address   ${state.url ?? "not listening yet"}`);
+    print(`Events    ${state.events_per_second} per second`);
+    print(`Engine    ${state.engine.up ? "up" : "down"}, started again ${state.engine.restarts} times`);
+  }
+  const { disk } = state;
+  print(
+    `Disk      metadata ${bytesText(disk.metadata_bytes)}, persons ${bytesText(disk.people_bytes)}, ` +
+      `events ${bytesText(disk.events_bytes)}, journal ${bytesText(disk.journal_bytes)}` +
+      (disk.quarantine_bytes === 0 ? "" : `, quarantine ${bytesText(disk.quarantine_bytes)}`),
+  );
+  print();
+  printTable(
+    ["lane", "accepted", "loaded", "waiting"],
+    state.journal.map((lane) => [
+      lane.lane,
+      String(lane.last_seq),
+      String(lane.applied_seq),
+      String(lane.lag_entries),
+    ]),
+  );
+  if (state.warnings.length > 0) {
+    print("\nWarnings of the last 24 hours (see `flagkeep warnings`):");
+    printTable(
+      ["project", "type", "count"],
+      state.warnings.map((warning) => [String(warning.project_id), warning.type, String(warning.count)]),
+    );
+  }
+  if (state.spikes.length > 0) {
+    print("\nEvent spikes that go on:");
+    printTable(
+      ["project", "since", "peak/min", "usual/min"],
+      state.spikes.map((spike) => [
+        String(spike.project_id),
+        spike.started_at.slice(0, 19),
+        String(spike.peak_per_minute),
+        String(spike.usual_per_minute),
+      ]),
+    );
+  }
+}

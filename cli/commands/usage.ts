@@ -1,0 +1,61 @@
+import { Command, InvalidArgumentError } from "commander";
+import { listUsage, type UsageTotals } from "../../src/people/usage.ts";
+import { positiveInteger, printJson, printTable, run } from "../output.ts";
+import { withSettings } from "../settings.ts";
+import { chosenProjects, withMetadata, withPeople } from "../stores.ts";
+
+interface Options {
+  project?: number;
+  from?: string;
+  to?: string;
+  json?: true;
+}
+
+const kinds = ["identified", "anonymous", "historical", "billable", "duplicates", "dropped"] as const;
+
+export const usage = withSettings(new Command("usage"), ["data-dir"])
+  .description(
+    "Show how many events were accepted per project and UTC day; historical ones are never billable.",
+  )
+  .option("--project <id>", "of this project only", positiveInteger)
+  .option("--from <date>", "first day, such as 2026-11-01", day)
+  .option("--to <date>", "last day", day)
+  .option("--json", "print the counts as JSON")
+  .addHelpText(
+    "after",
+    "\nExamples:\n  flagkeep usage\n  flagkeep usage --project 1 --from 2026-11-01 --to 2026-11-30 --json",
+  )
+  .action(
+    run((options: Options) => {
+      const projects = withMetadata(options, (metadata) => chosenProjects(metadata, options.project));
+      const counted = withPeople(options, (people) =>
+        projects.map(({ id }) => ({
+          id,
+          ...listUsage(people, id, { dateFrom: options.from, dateTo: options.to }),
+        })),
+      );
+      const results = counted.flatMap(({ id, results }) =>
+        results.map((ofDay) => ({ project_id: id, ...ofDay })),
+      );
+      const totals = Object.fromEntries(
+        kinds.map((kind) => [kind, counted.reduce((sum, one) => sum + one.totals[kind], 0)]),
+      ) as unknown as UsageTotals;
+      if (options.json) return printJson({ results, totals });
+      const cells = (counts: UsageTotals) => kinds.map((kind) => String(counts[kind]));
+      printTable(
+        ["project", "date", ...kinds],
+        [
+          ...results.map((ofDay) => [String(ofDay.project_id), ofDay.date, ...cells(ofDay)]),
+          ["all", "", ...cells(totals)],
+        ],
+      );
+    }),
+  );
+
+function day(text: string): string {
+  const date = new Date(`${text}T00:00:00Z`);
+  if (Number.isNaN(date.getTime()) || date.toISOString().slice(0, 10) !== text) {
+    throw new InvalidArgumentError("It must be a day such as 2026-11-01.");
+  }
+  return text;
+}

@@ -1,0 +1,149 @@
+/** Completion scripts for shells, made from the tree of commands, so that they never lag behind it. */
+
+import type { Command } from "commander";
+
+export const shells = ["bash", "zsh", "fish"] as const;
+export type Shell = (typeof shells)[number];
+
+/** What may follow at one place of the command line. */
+interface Place {
+  /** The commands up to here, such as `keys create`; empty for the program itself. */
+  path: string;
+  commands: Word[];
+  options: (Word & { takesValue: boolean; choices: readonly string[] })[];
+}
+
+interface Word {
+  name: string;
+  description: string;
+}
+
+/** The script that a shell loads. */
+export function completionScript(program: Command, shell: Shell): string {
+  const places = placesOf(program, "");
+  return { bash, zsh, fish }[shell](places);
+}
+
+function placesOf(command: Command, path: string): Place[] {
+  const help = { name: "--help", description: "show how to call it", takesValue: false, choices: [] };
+  const own: Place = {
+    path,
+    commands: command.commands.map((child) => ({ name: child.name(), description: child.description() })),
+    options: [
+      ...command.options
+        .filter(({ hidden }) => !hidden)
+        .map((option) => ({
+          name: option.long ?? option.flags,
+          description: option.description,
+          takesValue: option.required || option.optional,
+          choices: option.argChoices ?? [],
+        })),
+      help,
+    ],
+  };
+  return [
+    own,
+    ...command.commands.flatMap((child) => placesOf(child, `${path} ${child.name()}`.trimStart())),
+  ];
+}
+
+/** Lines of a `case` that follow the words typed so far down the tree. */
+function steps(places: readonly Place[], variable: string): string {
+  const known = places.filter(({ path }) => path !== "").map(({ path }) => `"${path}"`);
+  return `      ${known.join("|")}) ${variable}="$next" ;;`;
+}
+
+function bash(places: readonly Place[]): string {
+  const cases = places.map(({ path, commands, options }) => {
+    const names = [...commands, ...options].map(({ name }) => name).join(" ");
+    return `    "${path}") known="${names}" ;;`;
+  });
+  return `# flagkeep completion for bash. Load it with: source <(flagkeep completions bash)
+_flagkeep() {
+  local current="\${COMP_WORDS[COMP_CWORD]}" at="" next word known=""
+  for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+    next="\${at:+$at }$word"
+    case "$next" in
+${steps(places, "at")}
+    esac
+  done
+  case "$at" in
+${cases.join("\n")}
+  esac
+  COMPREPLY=($(compgen -W "$known" -- "$current"))
+}
+complete -o default -F _flagkeep flagkeep
+`;
+}
+
+function zsh(places: readonly Place[]): string {
+  const described = (words: readonly Word[]) =>
+    words.map(({ name, description }) => quoted(`${name}:${description}`)).join(" ");
+  const cases = places.map(
+    ({ path, commands, options }) =>
+      `    "${path}") commands=(${described(commands)}); options=(${described(options)}) ;;`,
+  );
+  return `#compdef flagkeep
+# flagkeep completion for zsh. Load it with: source <(flagkeep completions zsh)
+_flagkeep() {
+  local at="" next word
+  local -a commands options
+  for word in "\${(@)words[2,CURRENT-1]}"; do
+    next="\${at:+$at }$word"
+    case "$next" in
+${steps(places, "at")}
+    esac
+  done
+  case "$at" in
+${cases.join("\n")}
+  esac
+  if [[ "\${words[CURRENT]}" == -* ]]; then
+    _describe -o option options
+  elif (( \${#commands} )); then
+    _describe command commands
+  else
+    _files
+  fi
+}
+if [[ "\${funcstack[1]}" == _flagkeep ]]; then
+  _flagkeep "$@"
+else
+  compdef _flagkeep flagkeep
+fi
+`;
+}
+
+function fish(places: readonly Place[]): string {
+  const lines = places.flatMap(({ path, commands, options }) => {
+    const here = `complete -c flagkeep -n ${quoted(`__flagkeep_at ${quoted(path)}`)}`;
+    return [
+      ...commands.map(({ name, description }) => `${here} -f -a ${name} -d ${quoted(description)}`),
+      ...options.map(({ name, description, takesValue, choices }) => {
+        const values = choices.length > 0 ? ` -x -a ${quoted(choices.join(" "))}` : takesValue ? " -r" : "";
+        return `${here} -l ${name.replace(/^-+/, "")}${values} -d ${quoted(description)}`;
+      }),
+    ];
+  });
+  return `# flagkeep completion for fish. Load it with: flagkeep completions fish | source
+function __flagkeep_at
+  set -l at ""
+  for word in (commandline -opc)[2..]
+    set -l next (string trim "$at $word")
+    switch "$next"
+      case ${places
+        .filter(({ path }) => path !== "")
+        .map(({ path }) => quoted(path))
+        .join(" ")}
+        set at "$next"
+    end
+  end
+  test "$at" = "$argv[1]"
+end
+${lines.join("\n")}
+`;
+}
+
+/** In single quotes, whatever is in it. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}

@@ -1,0 +1,46 @@
+/** The appliance's settings as options of a command. */
+
+import { resolve } from "node:path";
+import { type Command, Option } from "commander";
+import {
+  type Config,
+  environmentName,
+  readConfig,
+  readSetting,
+  type SettingName,
+  settings,
+} from "../src/config.ts";
+
+/** Adds options for settings; their defaults and environment variables show in `--help`. */
+export function withSettings(command: Command, names: readonly SettingName[]): Command {
+  for (const name of names) {
+    const { unit, help, default: fallback } = settings[name];
+    const shown = fallback === "" ? "" : `; default ${fallback}`;
+    command.addOption(new Option(`--${name} <${unit}>`, `${help} [${environmentName(name)}${shown}]`));
+  }
+  return command;
+}
+
+/** Lets scripts give `--data-dir` to a command that needs none. */
+export function withUnusedDataDir(command: Command): Command {
+  return command.addOption(new Option("--data-dir <path>", "not used").hideHelp());
+}
+
+/** All settings, from a command's options and the environment. */
+export function configOf(options: Record<string, unknown>): Config {
+  return readConfig(asFlags(options), process.env);
+}
+
+/** The absolute path of the data directory. */
+export function dataDirOf(options: Record<string, unknown>): string {
+  return resolve(readSetting("data-dir", asFlags(options), process.env));
+}
+
+/** commander names the option `--data-dir` `dataDir`. */
+function asFlags(options: Record<string, unknown>): Record<string, string | undefined> {
+  const entries = Object.entries(options).map(([name, value]) => [
+    name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`),
+    typeof value === "string" ? value : undefined,
+  ]);
+  return Object.fromEntries(entries);
+}

@@ -1,0 +1,97 @@
+/** The stores for commands, opened beside a running appliance or without one, and who acts. */
+
+import { existsSync } from "node:fs";
+import { userInfo } from "node:os";
+import { AppError } from "../src/errors.ts";
+import { recordAsOperator } from "../src/metadata/activity.ts";
+import { isInitialised } from "../src/metadata/initialise.ts";
+import { type Metadata, openMetadata } from "../src/metadata/metadata.ts";
+import { listOrganizations, type Organization } from "../src/metadata/organizations.ts";
+import type { Project } from "../src/metadata/project-directory.ts";
+import { paths } from "../src/paths.ts";
+import { openPeople, type PeopleDb } from "../src/people/open.ts";
+import { dataDirOf } from "./settings.ts";
+
+/** There is nothing to work on yet. */
+export class NotInitialised extends AppError {
+  readonly code = "not_initialised";
+  override readonly hint = "Run `flagkeep init` or `flagkeep serve` first.";
+}
+
+/** A command has to be told which of several things is meant. */
+export class WhichOne extends AppError {
+  readonly code = "which_one";
+  constructor(
+    message: string,
+    override readonly hint: string,
+  ) {
+    super(message);
+  }
+}
+
+/** The folder, which is a data directory. @throws {NotInitialised} */
+export function requireInitialised(folder: string): string {
+  if (existsSync(paths(folder).metadata)) return folder;
+  throw new NotInitialised(`${folder} is not a data directory of Flagkeep.`);
+}
+
+/**
+ * Opens the metadata store, which may be shared with a running appliance: that notices changes by itself.
+ *
+ * Changes are logged under the name of the operating system's user.
+ *
+ * @throws {NotInitialised}
+ */
+export function withMetadata<Result>(options: object, work: (metadata: Metadata) => Result): Result {
+  const folder = dataDirOf(options as Record<string, unknown>);
+  const metadata = openMetadata(paths(requireInitialised(folder)).metadata);
+  try {
+    if (!isInitialised(metadata.db)) throw new NotInitialised(`${folder} holds no organisation yet.`);
+    recordAsOperator(operatorName());
+    return work(metadata);
+  } finally {
+    metadata.close();
+  }
+}
+
+/** Opens the store of persons for reading; it is made when no appliance has done so yet. */
+export function withPeople<Result>(options: object, work: (people: PeopleDb) => Result): Result {
+  const path = paths(dataDirOf(options as Record<string, unknown>)).people;
+  if (!existsSync(path)) openPeople(path).$client.close();
+  const people = openPeople(path, { readonly: true });
+  try {
+    return work(people);
+  } finally {
+    people.$client.close();
+  }
+}
+
+/** The named organisation, or the only one. @throws {WhichOne} */
+export function chosenOrganization(metadata: Metadata, id: string | undefined): Organization {
+  const all = listOrganizations(metadata.db);
+  const chosen =
+    id === undefined ? (all.length === 1 ? all[0] : undefined) : all.find((one) => one.id === id);
+  if (chosen !== undefined) return chosen;
+  const complaint =
+    id === undefined ? "There are several organisations." : `There is no organisation with the id ${id}.`;
+  const names = all.map((one) => `${one.id} (${one.name})`).join(", ");
+  throw new WhichOne(complaint, `Name one with --organization ID: ${names}.`);
+}
+
+/** The named project, or all, archived ones too. @throws {WhichOne} */
+export function chosenProjects(metadata: Metadata, id: number | undefined): Project[] {
+  if (id === undefined) return metadata.projects.list({ includeArchived: true });
+  const found = metadata.projects.find(id);
+  if (found === undefined)
+    throw new WhichOne(`There is no project ${id}.`, "See `flagkeep projects list --all`.");
+  return [found];
+}
+
+function operatorName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // A container may run under a number that has no name.
+    return `uid ${process.getuid?.() ?? "unknown"}`;
+  }
+}

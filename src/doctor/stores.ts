@@ -1,0 +1,167 @@
+/** What the doctor checks about the data: both SQLite files, the event store, the journal, the quarantine. */
+
+import { Database } from "bun:sqlite";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { basename, join } from "node:path";
+import { eventsSchemaVersion, readEventsVersion } from "../events/database.ts";
+import { setNativeFolder } from "../events/native-folder.ts";
+import { firstOfFileName, type Lane, lanes, type SegmentScan, scanSegment } from "../journal/segment.ts";
+import { paths } from "../paths.ts";
+import { openPeople } from "../people/open.ts";
+import { laneCursors } from "../people/reader.ts";
+import { type Finding, failure, ok, warning } from "./finding.ts";
+
+const restore = "Stop Flagkeep, keep a copy of the data directory, and restore the last good backup.";
+
+/** SQLite finds nothing wrong in its files. */
+export function checkSqliteFiles(dataDir: string): Finding[] {
+  const place = paths(dataDir);
+  return [place.metadata, place.people].flatMap((path): Finding[] => {
+    if (!existsSync(path)) return [ok("files", `${basename(path)} is not made yet.`)];
+    const complaint = quickCheck(path);
+    if (complaint === undefined) return [ok("files", `${basename(path)} is whole.`)];
+    return [failure("files", `${basename(path)} is damaged: ${complaint}`, restore)];
+  });
+}
+
+function quickCheck(path: string): string | undefined {
+  try {
+    const db = new Database(path, { readonly: true });
+    try {
+      const [first] = db.query("PRAGMA quick_check(1)").values() as [[string]];
+      return first[0] === "ok" ? undefined : first[0];
+    } finally {
+      db.close();
+    }
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+/** The event store can be opened. For an appliance that does not run. */
+export async function checkEventStore(dataDir: string): Promise<Finding[]> {
+  const place = paths(dataDir);
+  if (!existsSync(place.events)) return [ok("events", "The event store is not made yet.")];
+  setNativeFolder(place.native);
+  try {
+    const found = await readEventsVersion(place.events);
+    if (found <= eventsSchemaVersion) return [ok("events", "The event store can be opened.")];
+    const message = `The event store has schema version ${found}, this version knows ${eventsSchemaVersion}.`;
+    return [failure("events", message, "Use the newer Flagkeep that wrote it.")];
+  } catch (error) {
+    return [failure("events", `The event store can not be opened: ${firstLine(error)}`, restore)];
+  }
+}
+
+/** What was torn off or could not be read was put aside for a person to look at. */
+export function checkQuarantine(dataDir: string): Finding[] {
+  const folder = paths(dataDir).quarantine;
+  const names = existsSync(folder) ? readdirSync(folder) : [];
+  if (names.length === 0) return [ok("quarantine", "The quarantine is empty.")];
+  const bytes = names.reduce((sum, name) => sum + (statSync(join(folder, name)).size ?? 0), 0);
+  return [
+    warning(
+      "quarantine",
+      `${names.length} files with ${bytes} bytes are in ${folder}.`,
+      "Names that end in .torn were never acknowledged and may be deleted; look at the others first.",
+    ),
+  ];
+}
+
+/**
+ * Every acknowledged entry that was not loaded yet is there and whole.
+ *
+ * @param isRunning the newest segment of a lane is being written then, and the oldest may go at any time.
+ */
+export function checkJournal(dataDir: string, isRunning: boolean): Finding[] {
+  return lanes.flatMap((lane) => {
+    const walk = walkLane(join(paths(dataDir).journal, lane), lane, isRunning);
+    if (walk.findings.length > 0) return walk.findings;
+    const applied = appliedSeq(dataDir, lane);
+    if (walk.first !== undefined && walk.first > applied + 1 && !isRunning) {
+      const message = `The ${lane} journal starts at entry ${walk.first}, but only ${applied} were loaded.`;
+      return [failure("journal", message, restore)];
+    }
+    return [ok("journal", `The ${lane} journal is whole: ${walk.entries} entries in ${walk.files} files.`)];
+  });
+}
+
+function walkLane(folder: string, lane: Lane, isRunning: boolean) {
+  const names = existsSync(folder)
+    ? readdirSync(folder)
+        .filter((name) => firstOfFileName(name) !== undefined)
+        .sort()
+    : [];
+  const walk = {
+    findings: [] as Finding[],
+    first: undefined as number | undefined,
+    entries: 0,
+    files: names.length,
+  };
+  let before: SegmentScan | undefined;
+  for (const name of names) {
+    const bytes = readIfThere(join(folder, name));
+    // Loaded and removed meanwhile.
+    if (bytes === undefined) continue;
+    const scan = scanSegment(bytes);
+    const isNewest = name === names.at(-1);
+    if (isNewest && isRunning && (scan === undefined || scan.torn)) continue;
+    const complaint = complaintAbout(scan, { name, lane, isNewest, before });
+    if (complaint !== undefined) walk.findings.push(complaint);
+    if (scan === undefined) continue;
+    walk.first ??= scan.first;
+    walk.entries += scan.last - scan.first + 1;
+    before = scan;
+  }
+  return walk;
+}
+
+function complaintAbout(
+  scan: SegmentScan | undefined,
+  of: { name: string; lane: Lane; isNewest: boolean; before: SegmentScan | undefined },
+): Finding | undefined {
+  const name = `${of.lane}/${of.name}`;
+  if (of.isNewest && (scan === undefined || scan.torn)) {
+    const hint = "Nothing to do: the next start puts the unacknowledged rest into the quarantine.";
+    return warning("journal", `The end of ${name} was torn off by a crash.`, hint);
+  }
+  if (scan === undefined) return failure("journal", `${name} can not be read.`, restore);
+  if (scan.lane !== of.lane || scan.first !== firstOfFileName(of.name)) {
+    return failure("journal", `${name} is not what its name says.`, restore);
+  }
+  if (scan.torn) return failure("journal", `${name} is damaged behind entry ${scan.last}.`, restore);
+  if (of.before !== undefined && of.before.last + 1 !== scan.first) {
+    const gap = `${of.before.last + 1} to ${scan.first - 1}`;
+    return failure("journal", `Entries ${gap} before ${name} are missing.`, restore);
+  }
+  return undefined;
+}
+
+function appliedSeq(dataDir: string, lane: Lane): number {
+  const path = paths(dataDir).people;
+  if (!existsSync(path)) return 0;
+  try {
+    const people = openPeople(path, { readonly: true });
+    try {
+      return laneCursors(people)[lane];
+    } finally {
+      people.$client.close();
+    }
+  } catch {
+    // The check of the file tells; without it nothing can be said about what was loaded.
+    return Number.MAX_SAFE_INTEGER;
+  }
+}
+
+function readIfThere(path: string): Buffer | undefined {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+function firstLine(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).split("\n")[0]!;
+}

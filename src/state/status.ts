@@ -1,0 +1,161 @@
+/** What `flagkeep status` tells: of a running appliance by itself, of a stopped one from its files. */
+
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { firstOfFileName, type Lane, lanes, scanSegment } from "../journal/segment.ts";
+import { paths } from "../paths.ts";
+import { openPeople, type PeopleDb } from "../people/open.ts";
+import { laneCursors } from "../people/reader.ts";
+import { openSpikes } from "../people/spikes/spike-store.ts";
+import { countWarningsSince } from "../people/warnings.ts";
+import { isoFromMicros, nowMicros } from "../time.ts";
+import { version } from "../version.ts";
+
+/** As `--json` prints it. */
+export interface Status {
+  running: boolean;
+  state: "starting" | "ready" | "stopping" | "stopped";
+  version: string;
+  /** Null when it does not listen. */
+  url: string | null;
+  started_at: string | null;
+  uptime_seconds: number | null;
+  /** Journal entries accepted lately: events, and notes about odd ones. */
+  events_per_second: number;
+  journal: LaneStatus[];
+  engine: { up: boolean; restarts: number };
+  disk: DiskUse;
+  /** Of the last 24 hours. */
+  warnings: { project_id: number; type: string; count: number }[];
+  /** Spikes that did not end yet. */
+  spikes: {
+    id: number;
+    project_id: number;
+    started_at: string;
+    peak_per_minute: number;
+    usual_per_minute: number;
+  }[];
+}
+
+export interface LaneStatus {
+  lane: Lane;
+  /** The last entry that was acknowledged. */
+  last_seq: number;
+  /** The last entry that was loaded. */
+  applied_seq: number;
+  lag_entries: number;
+  /** Bytes that wait for the disk. */
+  queued_bytes: number;
+}
+
+export interface DiskUse {
+  metadata_bytes: number;
+  people_bytes: number;
+  events_bytes: number;
+  journal_bytes: number;
+  quarantine_bytes: number;
+}
+
+const microsPerDay = 86_400_000_000;
+
+/** What both kinds of status read from the stores. */
+export function storedStatus(
+  dataDir: string,
+  people: PeopleDb | undefined,
+): Pick<Status, "disk" | "warnings" | "spikes"> {
+  return {
+    disk: diskUse(dataDir),
+    warnings:
+      people === undefined
+        ? []
+        : countWarningsSince(people, nowMicros() - microsPerDay).map(({ projectId, type, count }) => ({
+            project_id: projectId,
+            type,
+            count,
+          })),
+    spikes:
+      people === undefined
+        ? []
+        : openSpikes(people).map((spike) => ({
+            id: spike.id,
+            project_id: spike.projectId,
+            started_at: isoFromMicros(spike.startedMicros),
+            peak_per_minute: spike.peakPerMinute,
+            usual_per_minute: spike.usualPerMinute,
+          })),
+  };
+}
+
+/** @param last per lane, the last acknowledged sequence number and the bytes that wait for the disk. */
+export function laneStatus(
+  last: readonly { lane: Lane; lastSeq: number; queuedBytes: number }[],
+  applied: Record<Lane, number>,
+): LaneStatus[] {
+  return last.map(({ lane, lastSeq, queuedBytes }) => ({
+    lane,
+    last_seq: lastSeq,
+    applied_seq: applied[lane],
+    lag_entries: Math.max(0, lastSeq - applied[lane]),
+    queued_bytes: queuedBytes,
+  }));
+}
+
+/** Reads the files of an appliance that does not run; changes nothing. */
+export function stoppedStatus(dataDir: string): Status {
+  const place = paths(dataDir);
+  const people = existsSync(place.people) ? openPeople(place.people, { readonly: true }) : undefined;
+  try {
+    const applied = people === undefined ? { realtime: 0, historical: 0 } : laneCursors(people);
+    const last = lanes.map((lane) => ({
+      lane,
+      lastSeq: Math.max(applied[lane], lastSeqOnDisk(join(place.journal, lane))),
+      queuedBytes: 0,
+    }));
+    return {
+      running: false,
+      state: "stopped",
+      version,
+      url: null,
+      started_at: null,
+      uptime_seconds: null,
+      events_per_second: 0,
+      journal: laneStatus(last, applied),
+      engine: { up: false, restarts: 0 },
+      ...storedStatus(dataDir, people),
+    };
+  } finally {
+    people?.$client.close();
+  }
+}
+
+function lastSeqOnDisk(folder: string): number {
+  if (!existsSync(folder)) return 0;
+  const newest = readdirSync(folder)
+    .filter((name) => firstOfFileName(name) !== undefined)
+    .sort()
+    .at(-1);
+  return newest === undefined ? 0 : (scanSegment(readFileSync(join(folder, newest)))?.last ?? 0);
+}
+
+function diskUse(dataDir: string): DiskUse {
+  const place = paths(dataDir);
+  // What is not in the file yet is beside it.
+  const store = (path: string) => bytesOf(path) + bytesOf(`${path}-wal`) + bytesOf(`${path}.wal`);
+  return {
+    metadata_bytes: store(place.metadata),
+    people_bytes: store(place.people),
+    events_bytes: store(place.events),
+    journal_bytes: lanes.reduce((sum, lane) => sum + bytesInFolder(join(place.journal, lane)), 0),
+    quarantine_bytes: bytesInFolder(place.quarantine),
+  };
+}
+
+function bytesInFolder(folder: string): number {
+  if (!existsSync(folder)) return 0;
+  return readdirSync(folder).reduce((sum, name) => sum + bytesOf(join(folder, name)), 0);
+}
+
+/** 0 when there is no such file, also when it has just gone. */
+function bytesOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}

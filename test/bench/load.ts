@@ -1,0 +1,127 @@
+/** A small HTTP load generator: keep-alive connections that send ready-made bytes, so that it takes little of the machine. */
+
+import type { Socket } from "bun";
+
+export interface Load {
+  url: string;
+  connections: number;
+  seconds: number;
+  /** Makes the bytes of the next request. */
+  next: () => Uint8Array;
+  /** Requests per second over all connections; as fast as answers come when left out. */
+  requestsPerSecond?: number;
+}
+
+export interface LoadResult {
+  requests: number;
+  failures: number;
+  seconds: number;
+  /** Milliseconds from sending to the whole answer. */
+  p50: number;
+  p99: number;
+  max: number;
+}
+
+/** Bytes of a POST request. */
+export function postBytes(
+  url: string,
+  path: string,
+  body: Uint8Array,
+  headers: Record<string, string> = {},
+): Uint8Array {
+  const lines = Object.entries({
+    Host: new URL(url).host,
+    "Content-Type": "application/json",
+    "Content-Length": String(body.length),
+    ...headers,
+  }).map(([name, value]) => `${name}: ${value}\r\n`);
+  return Buffer.concat([Buffer.from(`POST ${path} HTTP/1.1\r\n${lines.join("")}\r\n`), body]);
+}
+
+/** Sends requests for a while and measures the answers. */
+export async function runLoad(load: Load): Promise<LoadResult> {
+  const started = performance.now();
+  const end = started + load.seconds * 1_000;
+  const latencies: number[] = [];
+  let failures = 0;
+  const intervalMs =
+    load.requestsPerSecond === undefined ? 0 : (1_000 * load.connections) / load.requestsPerSecond;
+  const connections = Array.from({ length: load.connections }, (_, index) => {
+    const firstAt = started + (intervalMs * index) / load.connections;
+    return connection(load, firstAt, end, intervalMs, (ms, ok) => {
+      latencies.push(ms);
+      if (!ok) failures += 1;
+    });
+  });
+  await Promise.all(connections);
+  const seconds = (performance.now() - started) / 1_000;
+  latencies.sort((a, b) => a - b);
+  const at = (share: number) =>
+    latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * share))] ?? 0;
+  return {
+    requests: latencies.length,
+    failures,
+    seconds,
+    p50: at(0.5),
+    p99: at(0.99),
+    max: latencies.at(-1) ?? 0,
+  };
+}
+
+async function connection(
+  load: Load,
+  firstAt: number,
+  end: number,
+  intervalMs: number,
+  onAnswer: (ms: number, ok: boolean) => void,
+): Promise<void> {
+  const { hostname, port } = new URL(load.url);
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  let rest = Buffer.alloc(0);
+  // With a fixed rate the time counts from when the request was due, so that a stall is not hidden.
+  let sentAt = 0;
+  let dueAt = firstAt;
+  let unsent: Uint8Array | undefined;
+  const send = (socket: Socket) => {
+    if (performance.now() >= end) {
+      socket.end();
+      return resolve();
+    }
+    sentAt = intervalMs === 0 ? performance.now() : dueAt;
+    dueAt += intervalMs;
+    write(socket, load.next());
+  };
+  const write = (socket: Socket, bytes: Uint8Array) => {
+    const written = socket.write(bytes);
+    unsent = written < bytes.length ? bytes.subarray(written) : undefined;
+  };
+  const schedule = (socket: Socket) => {
+    const wait = intervalMs === 0 ? 0 : dueAt - performance.now();
+    if (wait <= 0) send(socket);
+    else setTimeout(() => send(socket), wait);
+  };
+  await Bun.connect({
+    hostname,
+    port: Number(port),
+    socket: {
+      open: schedule,
+      drain(socket) {
+        if (unsent !== undefined) write(socket, unsent);
+      },
+      data(socket, chunk) {
+        rest = rest.length === 0 ? Buffer.from(chunk) : Buffer.concat([rest, chunk]);
+        const headEnd = rest.indexOf("\r\n\r\n");
+        if (headEnd === -1) return;
+        const head = rest.toString("latin1", 0, headEnd);
+        const length = Number(/content-length: (\d+)/i.exec(head)?.[1] ?? 0);
+        if (rest.length < headEnd + 4 + length) return;
+        rest = rest.subarray(headEnd + 4 + length);
+        onAnswer(performance.now() - sentAt, head.startsWith("HTTP/1.1 200"));
+        schedule(socket);
+      },
+      error: (_, error) => reject(error),
+      close: () => resolve(),
+    },
+  });
+  return promise;
+}

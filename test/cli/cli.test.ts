@@ -1,0 +1,313 @@
+import { Database } from "bun:sqlite";
+import { afterAll, describe, expect, test } from "bun:test";
+import { copyFileSync, existsSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import {
+  executable,
+  flagkeep,
+  initialisedDirectory,
+  TestAppliance,
+  temporaryFolder,
+  until,
+} from "../support/appliance.ts";
+
+const folders: string[] = [];
+afterAll(() => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
+function newFolder(): string {
+  const folder = temporaryFolder();
+  folders.push(folder);
+  return folder;
+}
+
+describe("help and version", () => {
+  const commands = [
+    [],
+    ["serve"],
+    ["init"],
+    ["keys"],
+    ["keys", "create"],
+    ["keys", "list"],
+    ["keys", "revoke"],
+    ["version"],
+  ];
+  for (const command of commands) {
+    test(`flagkeep ${[...command, "--help"].join(" ")}`, async () => {
+      const { stdout, stderr, code } = await flagkeep([...command, "--help"]);
+      expect(stdout).toContain("Usage: flagkeep");
+      expect(stderr).toBe("");
+      expect(code).toBe(0);
+    });
+  }
+
+  test("serve --help shows every setting with its variable", async () => {
+    const { stdout } = await flagkeep(["serve", "--help"]);
+    for (const name of ["data-dir", "host", "port", "public-url", "log-level", "log-format", "body-limit"]) {
+      expect(stdout).toContain(`--${name} `);
+      expect(stdout).toContain(`FLAGKEEP_${name.replaceAll("-", "_").toUpperCase()}`);
+    }
+  });
+
+  test("version --json names what is built in", async () => {
+    const { stdout, code } = await flagkeep(["version", "--json"]);
+    const versions = JSON.parse(stdout) as Record<string, string>;
+    expect(Object.keys(versions)).toEqual(["version", "bun", "duckdb", "sqlite"]);
+    for (const version of Object.values(versions)) expect(version).toMatch(/^\d+\.\d+\.\d+/);
+    expect(code).toBe(0);
+  });
+});
+
+describe("a wrong call", () => {
+  const calls: { name: string; args: string[]; env?: Record<string, string>; says: string }[] = [
+    { name: "a setting that makes no sense", args: ["serve", "--port", "99999"], says: '--port is "99999"' },
+    {
+      name: "a variable that makes no sense",
+      args: ["serve"],
+      env: { FLAGKEEP_LOG_FORMAT: "xml" },
+      says: "FLAGKEEP_LOG_FORMAT",
+    },
+    { name: "an unknown option", args: ["serve", "--colour", "red"], says: "--colour" },
+    { name: "an unknown command", args: ["frobnicate"], says: "frobnicate" },
+    { name: "a missing option", args: ["keys", "create"], says: "--scope" },
+    {
+      name: "an expiry that makes no sense",
+      args: ["keys", "create", "--scope", "*", "--expires", "soon"],
+      says: "soon",
+    },
+  ];
+  for (const { name, args, env, says } of calls) {
+    test(`${name}: one line, exit 2`, async () => {
+      const { stdout, stderr, code } = await flagkeep(args, env);
+      expect(stdout).toBe("");
+      expect(stderr).toContain(says);
+      expect(code).toBe(2);
+    });
+  }
+});
+
+describe("init", () => {
+  test("makes a directory for its owner alone and prints the keys once", async () => {
+    const { dataDir, made } = await initialisedDirectory([
+      "--organization",
+      "Acme",
+      "--project",
+      "Shop",
+      "--email",
+      "ann@example.com",
+    ]);
+    folders.push(dataDir);
+    expect(statSync(dataDir).mode & 0o777).toBe(0o700);
+    expect(made).toEqual({
+      organization: { id: expect.any(String), name: "Acme" },
+      project: {
+        id: 1,
+        name: "Shop",
+        api_key: expect.stringMatching(/^phc_[0-9A-Za-z]{40,}$/),
+        secret_api_key: expect.stringMatching(/^phs_[0-9A-Za-z]{40,}$/),
+      },
+      user: { id: expect.any(Number), email: "ann@example.com" },
+      personal_api_key: expect.stringMatching(/^phx_[0-9A-Za-z]{40,}$/),
+    });
+    const files = new Bun.Glob("*").scanSync({ cwd: dataDir, absolute: true });
+    for (const file of files) {
+      expect(await Bun.file(file).text()).not.toContain(made.personal_api_key);
+    }
+  });
+
+  test("refuses a directory that is set up, and changes nothing", async () => {
+    const { dataDir } = await initialisedDirectory();
+    folders.push(dataDir);
+    const count = () =>
+      new Database(join(dataDir, "flagkeep.sqlite"), { readonly: true })
+        .query("SELECT count(*) AS n FROM personal_key")
+        .get();
+    const before = count();
+    const { stdout, stderr, code } = await flagkeep(["init", "--data-dir", dataDir]);
+    expect({ stdout, code }).toEqual({ stdout: "", code: 1 });
+    expect(stderr).toContain("already");
+    expect(count()).toEqual(before);
+  });
+
+  test("adopts a project key, and refuses one that is none", async () => {
+    const adopted = `phc_${"a1B2".repeat(10)}`;
+    const { dataDir, made } = await initialisedDirectory(["--project-api-key", adopted]);
+    folders.push(dataDir);
+    expect(made.project.api_key).toBe(adopted);
+    const refused = await flagkeep([
+      "init",
+      "--data-dir",
+      join(newFolder(), "d"),
+      "--project-api-key",
+      "phx_nope",
+    ]);
+    expect(refused.code).not.toBe(0);
+    expect(refused.stdout).toBe("");
+  });
+});
+
+describe("keys", () => {
+  test("work in a running appliance at once, until they are revoked", async () => {
+    await using appliance = await TestAppliance.start();
+    const dir = ["--data-dir", appliance.dataDir];
+    const created = await flagkeep([
+      "keys",
+      "create",
+      ...dir,
+      "--scope",
+      "feature_flag:read",
+      "--label",
+      "reader",
+      "--project",
+      "1",
+      "--json",
+    ]);
+    expect(created.code).toBe(0);
+    const key = JSON.parse(created.stdout) as { id: string; value: string; mask_value: string };
+    const status = async (method: string) => {
+      const response = await appliance.api("/api/projects/1/feature_flags/", {
+        method,
+        key: key.value,
+        body: method === "POST" ? { key: "a" } : undefined,
+      });
+      return response.status;
+    };
+    expect(await status("GET")).toBe(200);
+    expect(await status("POST")).toBe(403);
+    const listed = await flagkeep(["keys", "list", ...dir, "--json"]);
+    const keys = JSON.parse(listed.stdout) as { id: string; value: string | null; label: string }[];
+    expect(keys.find(({ id }) => id === key.id)).toMatchObject({ label: "reader", value: null });
+    expect(listed.stdout).not.toContain(key.value);
+    expect((await flagkeep(["keys", "revoke", key.id, ...dir])).code).toBe(0);
+    expect(await status("GET")).toBe(401);
+    const again = await flagkeep(["keys", "revoke", key.id, ...dir]);
+    expect(again.code).toBe(1);
+  });
+
+  test("need a directory that is set up", async () => {
+    const { code, stderr } = await flagkeep(["keys", "list", "--data-dir", newFolder()]);
+    expect(code).toBe(1);
+    expect(stderr).toContain("flagkeep init");
+  });
+});
+
+describe("serve", () => {
+  test("sets up an empty directory by itself, without printing the personal key to a pipe", async () => {
+    const folder = newFolder();
+    // The executable alone, in a folder of its own, with nothing in its environment.
+    const copy = join(folder, "flagkeep");
+    copyFileSync(executable, copy);
+    const child = Bun.spawn([copy, "serve", "--data-dir", "./d", "--port", "0"], {
+      cwd: folder,
+      env: {},
+      stdout: "pipe",
+      stderr: "inherit",
+    });
+    let text = "";
+    void (async () => {
+      const decoder = new TextDecoder();
+      for await (const chunk of child.stdout) text += decoder.decode(chunk);
+    })();
+    const command = await until(() => /curl (?:.*\\\n.*)'\n/.exec(text)?.[0], "the welcome is printed");
+    expect(text).toMatch(/Flagkeep is listening on http:\/\/127\.0\.0\.1:\d+/);
+    expect(text).toMatch(/phc_\w+/);
+    expect(text).not.toContain("phx_");
+    expect(text).toContain("flagkeep keys create --scope '*'");
+    const pasted = Bun.spawnSync(["sh", "-c", command]);
+    expect(pasted.stdout.toString()).toBe('{"status":"Ok"}');
+    child.kill("SIGTERM");
+    expect(await child.exited).toBe(0);
+    expect(existsSync(join(folder, "d", "events.duckdb"))).toBe(true);
+  });
+
+  test("a second process on the directory is refused while the first lives, and not after a crash", async () => {
+    const { dataDir, made } = await initialisedDirectory();
+    folders.push(dataDir);
+    const first = await TestAppliance.start({ directory: { dataDir, made } });
+    const second = await flagkeep(["serve", "--data-dir", dataDir, "--port", "0"]);
+    expect(second.code).toBe(1);
+    expect(second.stderr).toContain("in use");
+    expect((await fetch(`${first.url}/_liveness`)).status).toBe(200);
+    await first.kill();
+    await using third = await TestAppliance.start({ directory: { dataDir, made } });
+    expect((await fetch(`${third.url}/_readiness`)).status).toBe(200);
+  });
+
+  test("refuses data of a newer version", async () => {
+    const { dataDir } = await initialisedDirectory();
+    folders.push(dataDir);
+    const db = new Database(join(dataDir, "flagkeep.sqlite"));
+    db.run("INSERT INTO schema_migration VALUES (999, 'later', 'x', 'x')");
+    db.close();
+    const { code, stderr } = await flagkeep(["serve", "--data-dir", dataDir, "--port", "0"]);
+    expect(code).toBe(1);
+    expect(stderr).toContain("newer");
+  });
+
+  test("a port that is taken: one clear line, exit 1", async () => {
+    await using appliance = await TestAppliance.start();
+    const { dataDir } = await initialisedDirectory();
+    folders.push(dataDir);
+    const { code, stderr } = await flagkeep([
+      "serve",
+      "--data-dir",
+      dataDir,
+      "--port",
+      new URL(appliance.url).port,
+    ]);
+    expect(code).toBe(1);
+    expect(stderr.trim().split("\n")).toHaveLength(1);
+    expect(stderr).toContain("can not be listened on");
+  });
+
+  test("works below a very long path", async () => {
+    const long = join(newFolder(), "x".repeat(120));
+    mkdirSync(long);
+    const directory = join(long, "data");
+    const made = JSON.parse((await flagkeep(["init", "--data-dir", directory, "--json"])).stdout);
+    await using appliance = await TestAppliance.start({ directory: { dataDir: directory, made } });
+    expect((await appliance.capture({ event: "x", distinct_id: "y" })).status).toBe(200);
+    await appliance.eventsWhenStored(1);
+  });
+
+  test("is ready within 300 ms on existing data", async () => {
+    const directory = await initialisedDirectory();
+    folders.push(directory.dataDir);
+    const first = await TestAppliance.start({ directory });
+    await first.capture({ event: "x", distinct_id: "y" });
+    await first.stop();
+    // The best of five: the machine may be busy with other things.
+    const times: number[] = [];
+    for (let i = 0; i < 5; i++) {
+      const started = performance.now();
+      const appliance = await TestAppliance.start({ directory });
+      times.push(performance.now() - started);
+      await appliance.stop();
+    }
+    expect(Math.min(...times)).toBeLessThan(300);
+  });
+});
+
+test("a file in place of the data directory is refused with a clear message", async () => {
+  const path = join(newFolder(), "file");
+  writeFileSync(path, "");
+  const { code, stderr } = await flagkeep(["serve", "--data-dir", path]);
+  expect(code).toBe(1);
+  expect(stderr.trim().split("\n")).toHaveLength(1);
+});
+
+test("serve refuses an event store of a newer version with one line", async () => {
+  const { dataDir } = await initialisedDirectory();
+  folders.push(dataDir);
+  const { DuckDBInstance } = await import("@duckdb/node-api");
+  const instance = await DuckDBInstance.create(join(dataDir, "events.duckdb"));
+  const connection = await instance.connect();
+  await connection.run("CREATE TABLE schema_migration (version INTEGER, name VARCHAR)");
+  await connection.run("INSERT INTO schema_migration VALUES (999, 'later')");
+  connection.closeSync();
+  instance.closeSync();
+  const { code, stderr } = await flagkeep(["serve", "--data-dir", dataDir, "--port", "0"]);
+  expect(code).toBe(1);
+  expect(stderr).toContain("event store has schema version 999");
+  expect(stderr.trim().split("\n")).toHaveLength(1);
+});

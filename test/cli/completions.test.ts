@@ -1,0 +1,53 @@
+import { expect, test } from "bun:test";
+import { flagkeep } from "../support/appliance.ts";
+
+/** What bash offers for a line. */
+async function bashOffers(...words: string[]): Promise<string[]> {
+  const script = (await flagkeep(["completions", "bash"])).stdout;
+  const line = `COMP_WORDS=(flagkeep ${words.map((word) => `'${word}'`).join(" ")}); COMP_CWORD=${words.length}`;
+  const child = Bun.spawn(
+    ["bash", "-c", `${script}\n${line}; _flagkeep; printf '%s\\n' "\${COMPREPLY[@]}"`],
+    {
+      stdout: "pipe",
+    },
+  );
+  return (await new Response(child.stdout).text()).split("\n").filter(Boolean);
+}
+
+test("bash completes commands at every depth, and options", async () => {
+  expect(await bashOffers("ke")).toEqual(["keys"]);
+  expect(await bashOffers("keys", "r")).toEqual(["revoke", "roll"]);
+  expect(await bashOffers("roles", "add-member", "--")).toEqual([
+    "--data-dir",
+    "--organization",
+    "--json",
+    "--help",
+  ]);
+  expect(await bashOffers("status", "--data-dir", "/x", "--js")).toEqual(["--json"]);
+});
+
+for (const shell of ["bash", "zsh", "fish"]) {
+  test(`the script for ${shell} is whole`, async () => {
+    const { stdout, stderr, code } = await flagkeep(["completions", shell]);
+    expect({ stderr, code }).toEqual({ stderr: "", code: 0 });
+    for (const word of ["projects", "rotate-secret", "data-dir", "flags-access"])
+      expect(stdout).toContain(word);
+    // Only bash is everywhere; the others are asked where they are.
+    if (Bun.which(shell) === null) return;
+    const child = Bun.spawn([shell, "-n"], { stdin: new Blob([stdout]), stderr: "pipe" });
+    expect(await new Response(child.stderr).text()).toBe("");
+    expect(await child.exited).toBe(0);
+  });
+}
+
+test("commands that need no data directory take one all the same", async () => {
+  for (const args of [["version"], ["completions", "bash"]]) {
+    expect(await flagkeep([...args, "--data-dir", "/nowhere"])).toMatchObject({ stderr: "", code: 0 });
+  }
+});
+
+test("an unknown shell is a wrong call", async () => {
+  const { stdout, stderr, code } = await flagkeep(["completions", "tcsh"]);
+  expect({ stdout, code }).toEqual({ stdout: "", code: 2 });
+  expect(stderr).toContain("bash, zsh, fish");
+});

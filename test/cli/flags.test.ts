@@ -1,0 +1,225 @@
+/** `flagkeep flags …` beside a running appliance, as a user would call it. */
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { flagkeep, initialisedDirectory, TestAppliance, temporaryFolder } from "../support/appliance.ts";
+
+let appliance: TestAppliance;
+const folder = temporaryFolder();
+beforeAll(async () => {
+  appliance = await TestAppliance.start();
+});
+afterAll(async () => {
+  await appliance[Symbol.asyncDispose]();
+  rmSync(folder, { recursive: true });
+});
+
+/** Runs a command on the appliance's data directory. */
+const flags = (...args: string[]) => flagkeep(["flags", ...args, "--data-dir", appliance.dataDir]);
+async function json<Result>(...args: string[]): Promise<Result> {
+  const { stdout, stderr, code } = await flags(...args, "--json");
+  if (code !== 0) throw new Error(`${args.join(" ")}: ${stderr}`);
+  return JSON.parse(stdout) as Result;
+}
+interface Record {
+  id: number;
+  key: string;
+  active: boolean;
+  version: number;
+  filters: object;
+}
+async function valuesFor(distinct_id: string) {
+  const response = await appliance.post("/flags/?v=2", { api_key: appliance.token, distinct_id });
+  const body = (await response.json()) as {
+    flags: { [key: string]: { enabled: boolean; variant: string | null } };
+  };
+  return Object.fromEntries(
+    Object.entries(body.flags).map(([key, { enabled, variant }]) => [key, enabled && (variant ?? true)]),
+  );
+}
+
+describe("help", () => {
+  for (const command of [
+    [],
+    ["list"],
+    ["get"],
+    ["create"],
+    ["enable"],
+    ["disable"],
+    ["export"],
+    ["import"],
+    ["explain"],
+  ]) {
+    test(`flagkeep flags ${[...command, "--help"].join(" ")}`, async () => {
+      const { stdout, stderr, code } = await flagkeep(["flags", ...command, "--help"]);
+      expect(stdout).toContain("Usage: flagkeep flags");
+      if (command.length > 0) expect(stdout).toContain("Example");
+      expect([stderr, code]).toEqual(["", 0]);
+    });
+  }
+});
+
+test("create, list, get, disable and enable: each counts in the very next answer", async () => {
+  const created = await json<Record>(
+    ...["create", "button", "--name", "The button", "--variant", "blue=100", "--variant", "green=0"],
+    ...["--payload", 'blue={"hex":"#00f"}', "--tag", "shop"],
+  );
+  expect(created).toMatchObject({
+    key: "button",
+    active: true,
+    version: 1,
+    tags: ["shop"],
+    name: "The button",
+  });
+  expect(await valuesFor("a")).toEqual({ button: "blue" });
+  expect((await json<Record[]>("list")).map(({ key }) => key)).toEqual(["button"]);
+  expect((await flags("list")).stdout).toMatch(/^KEY .*\nbutton +yes +100% +blue,green +1 +The button\n$/);
+  expect(await json<Record>("get", "button")).toMatchObject({ id: created.id, filters: created.filters });
+  expect((await flags("get", "button")).stdout).toContain("key: button");
+  for (const [command, active] of [
+    ["disable", false],
+    ["enable", true],
+  ] as const) {
+    expect(await json<Record[]>(command, "button")).toMatchObject([{ key: "button", active }]);
+    expect(Object.keys(await valuesFor("a"))).toEqual(active ? ["button"] : []);
+    const again = await flags(command, "button");
+    expect(again.stdout).toContain("already");
+  }
+  expect((await json<Record>("get", "button")).version).toBe(3);
+  const log = await appliance.api(`/api/projects/1/feature_flags/${created.id}/activity/`);
+  const { results } = (await log.json()) as {
+    results: { activity: string; user: unknown; detail: { trigger: object } }[];
+  };
+  expect(results.map(({ activity }) => activity)).toEqual(["updated", "updated", "created"]);
+  for (const { detail } of results) {
+    expect(detail.trigger).toMatchObject({ job_type: "command_line", job_id: expect.stringMatching(/./) });
+  }
+});
+
+test("the rules are those of the API", async () => {
+  // Made by the test before, when it runs.
+  await flags("create", "button");
+  const refusals: [args: string[], says: string][] = [
+    [["create", "button"], "already a feature flag with this key"],
+    [["create", "a b"], "etters, numbers, hyphens"],
+    [["create", "x", "--rollout", "101"], "from 0 to 100"],
+    [["create", "x", "--rollout", "ten"], "from 0 to 100"],
+    [["create", "x", "--variant", "a=10"], "100"],
+    [["create", "x", "--variant", "a"], "control=50"],
+    [["create", "x", "--payload", "{"], "JSON"],
+    [["create", "x", "--filters", "[]"], "JSON object"],
+    [["create", "x", "--filters", "{}", "--rollout", "5"], "--filters"],
+    [["create", "x", "--filters", '{"groups":[{"rollout_percentage":"x"}]}'], "rollout_percentage"],
+    [["get", "nothing"], "no flag nothing"],
+    [["enable", "button", "nothing"], "no flag nothing"],
+    [["list", "--project", "7"], "no project 7"],
+    [["explain", "button"], "--distinct-id"],
+    [["explain", "button", "--distinct-id", "a", "--group", "acme"], "name=value"],
+    [["import", join(folder, "nowhere.yaml")], "can not be read"],
+  ];
+  for (const [args, says] of refusals) {
+    const { stdout, stderr, code } = await flags(...args);
+    expect([args, stdout, stderr.includes(says) || stderr]).toEqual([args, "", true]);
+    expect(code).toBeGreaterThan(0);
+    expect(stderr).not.toContain("    at ");
+  }
+  expect((await json<Record[]>("list")).map(({ key }) => key)).toEqual(["button"]);
+});
+
+test("explain says the same as the API, by words and as JSON", async () => {
+  await appliance.capture({ event: "$set", distinct_id: "ann", properties: { $set: { plan: "pro" } } });
+  await appliance.eventsWhenStored(1);
+  const filters = {
+    groups: [
+      {
+        properties: [{ key: "plan", type: "person", operator: "exact", value: "pro" }],
+        rollout_percentage: 100,
+      },
+    ],
+  };
+  const { id } = await json<Record>("create", "pro", "--filters", JSON.stringify(filters));
+  const explained = await json<object>("explain", "pro", "--distinct-id", "ann");
+  const response = await appliance.api(`/api/projects/1/feature_flags/${id}/explain/?distinct_id=ann`);
+  expect(explained).toEqual((await response.json()) as object);
+  const text = await flags("explain", "pro", "--distinct-id", "ann");
+  expect(text.stdout).toStartWith('pro is on for "ann".\nWhy: Matched condition set 1.\n');
+  expect(text.stdout).toContain('found "pro" (stored)');
+  const other = await flags("explain", "pro", "--distinct-id", "ann", "--person-property", "plan=free");
+  expect(other.stdout).toStartWith('pro is off for "ann".');
+  const unknown = await flags("explain", "nothing", "--distinct-id", "ann");
+  expect([unknown.stdout, unknown.code]).toEqual(["There is no flag nothing.\n", 1]);
+});
+
+test("export and import between two projects; a dry run says what would change", async () => {
+  const made = await appliance.api("/api/organizations/@current/projects/", {
+    method: "POST",
+    body: { name: "Two" },
+  });
+  const { id } = (await made.json()) as { id: number };
+  const two = ["--project", String(id)];
+  expect((await flags("list")).stderr).toContain("--project");
+  const file = join(folder, "flags.yaml");
+  expect((await flags("export", "--project", "1", "-o", file)).code).toBe(0);
+  expect(readFileSync(file, "utf8")).toContain("key: button");
+  expect((await flags("export", "--project", "1", "-o", file)).stderr).toContain("--force");
+  expect((await flags("export", "--project", "1", "-o", file, "--force")).code).toBe(0);
+  const printed = await flags("export", "--project", "1");
+  expect(printed.stdout).toBe(readFileSync(file, "utf8"));
+  const asJson = JSON.parse((await flags("export", "--project", "1", "--json")).stdout) as {
+    flags: Record[];
+  };
+  expect(asJson.flags.map(({ key }) => key)).toEqual(["button", "pro"]);
+
+  const dry = await flags("import", file, ...two, "--dry-run");
+  expect(dry.stdout).toBe("+ flag button\n+ flag pro\n2 would be created, 0 would be changed.\n");
+  expect(await json<Record[]>("list", ...two)).toEqual([]);
+  const done = await flags("import", file, ...two);
+  expect(done.stdout).toBe("+ flag button\n+ flag pro\n2 created, 0 changed.\n");
+  expect((await flags("export", ...two)).stdout).toBe(printed.stdout);
+  expect((await flags("import", file, ...two)).stdout).toBe("Nothing differs.\n");
+
+  writeFileSync(file, printed.stdout.replace("The button", "A button"));
+  const difference = await json<{ dry_run: boolean; differences: unknown[] }>(
+    "import",
+    file,
+    ...two,
+    "--dry-run",
+  );
+  expect(difference).toEqual({
+    dry_run: true,
+    differences: [
+      {
+        ...{ kind: "flag", name: "button", change: "updated" },
+        members: [{ path: "name", before: "The button", after: "A button" }],
+      },
+    ],
+    remarks: [],
+  } as never);
+  writeFileSync(file, `${printed.stdout}  - key: a b\n`);
+  const refused = await flags("import", file, ...two);
+  expect(refused.code).not.toBe(0);
+  expect(refused.stderr).toContain('Flag "a b"');
+  expect((await json<Record[]>("list", ...two)).length).toBe(2);
+}, 30_000);
+
+test("before the first start there are flags already, and no other data are needed", async () => {
+  const { dataDir } = await initialisedDirectory();
+  const created = await flagkeep(["flags", "create", "early", "--data-dir", dataDir]);
+  expect(created.stdout).toBe("Flag early is made; its id is 1.\n");
+  const explained = await flagkeep([
+    "flags",
+    "explain",
+    "early",
+    "--distinct-id",
+    "a",
+    "--data-dir",
+    dataDir,
+  ]);
+  expect(explained.stdout).toStartWith('early is on for "a".');
+  rmSync(dataDir, { recursive: true });
+  const nowhere = await flagkeep(["flags", "list", "--data-dir", join(folder, "none")]);
+  expect(nowhere.code).toBe(1);
+  expect(nowhere.stderr).toContain("flagkeep init");
+  expect(existsSync(join(folder, "none"))).toBe(false);
+});

@@ -1,0 +1,215 @@
+/** Commands about keys, projects and people, on a directory that no appliance uses and beside one that runs. */
+
+import { Database } from "bun:sqlite";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { rmSync } from "node:fs";
+import { userInfo } from "node:os";
+import { dirname, join } from "node:path";
+import { flagkeep, type Initialised, initialisedDirectory, TestAppliance } from "../support/appliance.ts";
+
+let dataDir: string;
+let made: Initialised;
+beforeAll(async () => {
+  ({ dataDir, made } = await initialisedDirectory());
+});
+afterAll(() => rmSync(dirname(dataDir), { recursive: true, force: true }));
+
+const instant = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+const text = expect.any(String);
+
+/** The result of a command as JSON. */
+async function json(...args: string[]): Promise<never> {
+  const { stdout, stderr, code } = await flagkeep([...args, "--data-dir", dataDir, "--json"]);
+  expect({ stderr, code }).toEqual({ stderr: "", code: 0 });
+  return JSON.parse(stdout) as never;
+}
+
+async function refused(...args: string[]) {
+  const { stdout, stderr, code } = await flagkeep([...args, "--data-dir", dataDir]);
+  expect(stdout).toBe("");
+  return { stderr, code };
+}
+
+/** The newest entry of the activity log. */
+function lastActivity() {
+  const db = new Database(join(dataDir, "flagkeep.sqlite"), { readonly: true });
+  const row = db
+    .query("SELECT scope, activity, user_id, is_system, detail FROM activity ORDER BY id DESC LIMIT 1")
+    .get() as { detail: string };
+  db.close();
+  const { detail, ...entry } = row;
+  return { ...entry, trigger: (JSON.parse(detail) as { trigger: unknown }).trigger };
+}
+const byOperator = (scope: string, activity: string) => ({
+  scope,
+  activity,
+  user_id: null,
+  is_system: 1,
+  trigger: { job_type: "command_line", job_id: userInfo().username, payload: {} },
+});
+
+describe("keys", () => {
+  test("show tells all but the value, roll replaces the value", async () => {
+    const before = (await json("keys", "create", "--scope", "*", "--label", "ci")) as {
+      id: string;
+      value: string;
+    };
+    expect(lastActivity()).toEqual(byOperator("PersonalAPIKey", "created"));
+    const shown = {
+      id: before.id,
+      label: "ci",
+      mask_value: text,
+      user: "owner@example.com",
+      scopes: ["*"],
+      scoped_teams: [],
+      scoped_organizations: [],
+      created_at: instant,
+      last_used_at: null,
+      expires_at: null,
+    };
+    expect(await json("keys", "show", before.id)).toEqual({ ...shown, revoked_at: null } as never);
+    const after = (await json("keys", "roll", before.id)) as { value: string };
+    expect(after).toEqual({ ...shown, value: expect.stringMatching(/^phx_/) } as never);
+    expect(after.value).not.toBe(before.value);
+    expect(lastActivity()).toEqual(byOperator("PersonalAPIKey", "updated"));
+    await json("keys", "revoke", before.id);
+    expect(await json("keys", "show", before.id)).toMatchObject({ revoked_at: instant });
+    expect(await refused("keys", "roll", before.id)).toMatchObject({ code: 1 });
+  });
+
+  test("an unknown key is refused", async () => {
+    expect(await refused("keys", "show", "nope")).toEqual({
+      code: 1,
+      stderr: "flagkeep: There is no key with the id nope.\n",
+    });
+  });
+});
+
+describe("projects", () => {
+  const shape = {
+    id: 2,
+    uuid: text,
+    organization: text,
+    name: "Shop",
+    api_key: expect.stringMatching(/^phc_/),
+    timezone: "Europe/Berlin",
+    created_at: instant,
+    archived_at: null,
+  };
+
+  test("create, rename, rotate, archive and open again", async () => {
+    const created = (await json("projects", "create", "Shop", "--timezone", "Europe/Berlin")) as {
+      api_key: string;
+      secret_api_key: string;
+    };
+    expect(created).toEqual({ ...shape, secret_api_key: expect.stringMatching(/^phs_/) } as never);
+    expect(lastActivity()).toEqual(byOperator("Team", "created"));
+    expect(await json("projects", "rename", "2", "Store")).toEqual({ ...shape, name: "Store" } as never);
+    const rotated = (await json("projects", "rotate-key", "2")) as { api_key: string };
+    expect(rotated.api_key).not.toBe(created.api_key);
+    const secret = (await json("projects", "rotate-secret", "2")) as { secret_api_key: string };
+    expect(secret.secret_api_key).toMatch(/^phs_/);
+    expect(secret.secret_api_key).not.toBe(created.secret_api_key);
+    expect(await json("projects", "archive", "2")).toMatchObject({ archived_at: instant });
+    const listed = (await json("projects", "list")) as { id: number }[];
+    expect(listed.map(({ id }) => id)).toEqual([1]);
+    const all = (await json("projects", "list", "--all")) as { id: number }[];
+    expect(all.map(({ id }) => id)).toEqual([1, 2]);
+    expect(await json("projects", "archive", "2", "--undo")).toMatchObject({ archived_at: null });
+    expect(lastActivity()).toEqual(byOperator("Team", "updated"));
+  });
+
+  test("what makes no sense is refused", async () => {
+    expect(await refused("projects", "create", "X", "--timezone", "Mars/Olympus")).toMatchObject({ code: 2 });
+    expect(await refused("projects", "create", " ")).toMatchObject({ code: 2 });
+    expect(await refused("projects", "rename", "99", "X")).toMatchObject({ code: 1 });
+    expect(await refused("projects", "create", "X", "--organization", "none")).toMatchObject({ code: 1 });
+  });
+});
+
+describe("people", () => {
+  const ann = {
+    id: expect.any(Number),
+    uuid: text,
+    email: "ann@example.com",
+    first_name: "ann",
+    is_active: true,
+    created_at: instant,
+  };
+
+  test("users are added and switched off and on", async () => {
+    expect(await json("users", "create", "ann@example.com", "--level", "admin")).toEqual({
+      ...ann,
+      level: "admin",
+    } as never);
+    expect(lastActivity()).toEqual(byOperator("User", "created"));
+    expect(await refused("users", "create", "ann@example.com")).toMatchObject({ code: 2 });
+    expect(await refused("users", "create", "bob@example.com", "--level", "king")).toMatchObject({ code: 2 });
+    expect(await json("users", "deactivate", "ann@example.com")).toEqual({
+      ...ann,
+      is_active: false,
+    } as never);
+    expect(lastActivity()).toEqual(byOperator("User", "deactivated"));
+    expect(await json("users", "activate", "ann@example.com")).toEqual(ann as never);
+    expect(lastActivity()).toEqual(byOperator("User", "activated"));
+    const emails = ((await json("users", "list")) as { email: string }[]).map(({ email }) => email);
+    expect(emails).toEqual(["owner@example.com", "ann@example.com"]);
+    expect(await json("members")).toEqual([
+      { id: 1, email: "owner@example.com", level: "owner", is_active: true, joined_at: instant },
+      { id: 2, email: "ann@example.com", level: "admin", is_active: true, joined_at: instant },
+    ] as never);
+    expect(await refused("users", "activate", "nobody@example.com")).toMatchObject({ code: 1 });
+  });
+
+  test("roles are made, given, taken and removed", async () => {
+    const role = {
+      id: text,
+      name: "Release",
+      feature_flags_access_level: 37,
+      members: [] as string[],
+      created_at: instant,
+    };
+    expect(await json("roles", "create", "Release")).toEqual(role as never);
+    expect(lastActivity()).toEqual(byOperator("Role", "created"));
+    const given = { ...role, members: ["owner@example.com"] };
+    expect(await json("roles", "add-member", "release", "owner@example.com")).toEqual(given as never);
+    expect(await json("roles", "list")).toEqual([given] as never);
+    expect(await refused("roles", "add-member", "Release", "nobody@example.com")).toMatchObject({ code: 1 });
+    expect(await json("roles", "remove-member", "Release", "owner@example.com")).toEqual(role as never);
+    expect(await refused("roles", "remove-member", "Release", "owner@example.com")).toMatchObject({
+      code: 1,
+    });
+    expect(await json("roles", "delete", "Release")).toEqual({ ...role, deleted: true } as never);
+    expect(lastActivity()).toEqual(byOperator("Role", "deleted"));
+    expect(await refused("roles", "delete", "Release")).toMatchObject({ code: 1 });
+  });
+
+  test("the organisation's access to flags is set; cohorts are listed", async () => {
+    expect(await json("organization", "set", "--flags-access", "view")).toEqual({
+      id: made.organization.id,
+      name: "Default Organization",
+      flags_access: "view",
+    } as never);
+    expect(lastActivity()).toEqual(byOperator("Organization", "updated"));
+    expect(await refused("organization", "set", "--flags-access", "none")).toMatchObject({ code: 2 });
+    expect(await json("cohorts", "list")).toEqual([] as never);
+    expect(await refused("cohorts", "list", "--project", "99")).toMatchObject({ code: 1 });
+  });
+});
+
+test("a running appliance follows at once", async () => {
+  await using appliance = await TestAppliance.start();
+  const at = ["--data-dir", appliance.dataDir, "--json"];
+  const created = await flagkeep(["projects", "create", "Second", ...at]);
+  const project = JSON.parse(created.stdout) as { id: number; api_key: string };
+  const send = async (key: string) =>
+    (await appliance.post("/capture/", { api_key: key, event: "x", distinct_id: "a" })).status;
+  expect(await send(project.api_key)).toBe(200);
+  await flagkeep(["projects", "archive", String(project.id), ...at]);
+  expect(await send(project.api_key)).toBe(401);
+  expect((await appliance.api("/api/users/@me/")).status).toBe(200);
+  await flagkeep(["users", "deactivate", "owner@example.com", ...at]);
+  expect((await appliance.api("/api/users/@me/")).status).toBe(401);
+  const cohorts = await flagkeep(["cohorts", "list", "--data-dir", appliance.dataDir]);
+  expect(cohorts).toEqual({ stdout: "ID  PROJECT  NAME  KIND  PERSONS\n", stderr: "", code: 0 });
+});

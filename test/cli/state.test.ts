@@ -1,0 +1,251 @@
+/** Commands that tell how the appliance is, while it runs and when it does not. */
+
+import { Database } from "bun:sqlite";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { appendFileSync, chmodSync, existsSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { flagkeep, initialisedDirectory, TestAppliance, until } from "../support/appliance.ts";
+
+const instant = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z$/);
+const count = expect.any(Number);
+let running: TestAppliance;
+const stopped: string[] = [];
+beforeAll(async () => {
+  running = await TestAppliance.start();
+  await running.batch([
+    ...Array.from({ length: 5 }, (_, n) => ({ event: "seen", distinct_id: `person-${n}` })),
+    { event: "x".repeat(5), distinct_id: "y".repeat(300) },
+  ]);
+  await running.batch([{ event: "old", distinct_id: "person-1", timestamp: "2026-01-02T00:00:00Z" }], {
+    historical_migration: true,
+  });
+  await running.eventsWhenStored(7);
+});
+afterAll(async () => {
+  await running[Symbol.asyncDispose]();
+  for (const folder of stopped) rmSync(folder, { recursive: true, force: true });
+});
+
+async function stoppedDirectory(): Promise<string> {
+  const { dataDir } = await initialisedDirectory();
+  stopped.push(dataDir);
+  return dataDir;
+}
+
+async function json(dataDir: string, ...args: string[]) {
+  const { stdout, stderr, code } = await flagkeep([...args, "--data-dir", dataDir, "--json"]);
+  expect(stderr).toBe("");
+  return { code, value: JSON.parse(stdout) as never };
+}
+
+const lane = (name: string, seq: number) => ({
+  lane: name,
+  last_seq: seq,
+  applied_seq: seq,
+  lag_entries: 0,
+  queued_bytes: 0,
+});
+const disk = {
+  metadata_bytes: count,
+  people_bytes: count,
+  events_bytes: count,
+  journal_bytes: count,
+  quarantine_bytes: 0,
+};
+
+describe("status", () => {
+  test("of a running appliance", async () => {
+    const { code, value } = await json(running.dataDir, "status");
+    expect(code).toBe(0);
+    expect(value).toEqual({
+      running: true,
+      state: "ready",
+      version: expect.stringMatching(/^\d+\./),
+      url: running.url,
+      started_at: instant,
+      uptime_seconds: count,
+      events_per_second: count,
+      // Six events, and a note about one of them.
+      journal: [lane("realtime", 7), lane("historical", 1)],
+      engine: { up: true, restarts: 0 },
+      disk,
+      warnings: [{ project_id: 1, type: "distinct_id_truncated", count: 1 }],
+      spikes: [],
+    } as never);
+    expect(statSync(join(running.dataDir, "control.sock")).mode & 0o777).toBe(0o600);
+  });
+
+  test("of a stopped one, and after a crash left a socket behind", async () => {
+    const appliance = await TestAppliance.start({ directory: await initialisedDirectory() });
+    stopped.push(appliance.dataDir);
+    await appliance.capture({ event: "x", distinct_id: "a" });
+    await appliance.kill();
+    const { value } = await json(appliance.dataDir, "status");
+    expect(value).toMatchObject({ running: false, state: "stopped", url: null, uptime_seconds: null });
+    expect((value as { journal: { last_seq: number }[] }).journal[0]!.last_seq).toBe(1);
+    const again = await TestAppliance.start({ directory: appliance.directory });
+    expect((await json(again.dataDir, "status")).value).toMatchObject({ running: true });
+    expect(await again.stop()).toBe(0);
+    expect(existsSync(join(again.dataDir, "control.sock"))).toBe(false);
+  });
+
+  test("a data directory with a long path, and a folder that is none", async () => {
+    const base = await stoppedDirectory();
+    const { made } = await initialisedDirectory();
+    const dataDir = join(base, "long".repeat(40));
+    await flagkeep(["init", "--data-dir", dataDir]);
+    await using appliance = await TestAppliance.start({ directory: { dataDir, made } });
+    expect((await json(appliance.dataDir, "status")).value).toMatchObject({ running: true });
+    const { stdout, stderr, code } = await flagkeep(["status", "--data-dir", join(base, "none")]);
+    expect({ stdout, code }).toEqual({ stdout: "", code: 1 });
+    expect(stderr).toContain("flagkeep init");
+  });
+
+  test("for people", async () => {
+    const { stdout } = await flagkeep(["status", "--data-dir", running.dataDir]);
+    expect(stdout).toContain(running.url);
+    expect(stdout).toMatch(/^realtime +7 +7 +0$/m);
+    expect(stdout).toContain("distinct_id_truncated");
+  });
+});
+
+test("usage counts days and sums", async () => {
+  const today = new Date().toISOString().slice(0, 10);
+  const counts = { identified: 6, anonymous: 0, historical: 1, duplicates: 0, dropped: 0, billable: 6 };
+  expect((await json(running.dataDir, "usage")).value).toEqual({
+    results: [{ project_id: 1, date: today, ...counts }],
+    totals: counts,
+  } as never);
+  const none = { identified: 0, anonymous: 0, historical: 0, duplicates: 0, dropped: 0, billable: 0 };
+  expect((await json(running.dataDir, "usage", "--project", "1", "--to", "2020-01-01")).value).toEqual({
+    results: [],
+    totals: none,
+  } as never);
+  const wrong = await flagkeep(["usage", "--from", "2026-02-30", "--data-dir", running.dataDir]);
+  expect(wrong).toMatchObject({ stdout: "", code: 2 });
+  const unknown = await flagkeep(["usage", "--project", "9", "--data-dir", running.dataDir]);
+  expect(unknown).toMatchObject({ stdout: "", code: 1 });
+});
+
+test("warnings are listed", async () => {
+  const { value } = await json(running.dataDir, "warnings", "--project", "1");
+  expect(value).toEqual([
+    {
+      project_id: 1,
+      type: "distinct_id_truncated",
+      subject: expect.any(String),
+      count: 1,
+      first_at: instant,
+      last_at: instant,
+      details: expect.any(Object),
+    },
+  ] as never);
+});
+
+test("healthcheck tells by its exit status", async () => {
+  const through = await flagkeep(["healthcheck", "--data-dir", running.dataDir]);
+  expect(through).toEqual({ stdout: "ready\n", stderr: "", code: 0 });
+  expect(await flagkeep(["healthcheck", "--url", running.url])).toMatchObject({ code: 0 });
+  const none = await flagkeep(["healthcheck", "--data-dir", await stoppedDirectory()]);
+  expect(none).toMatchObject({ stdout: "", code: 1 });
+  expect(await flagkeep(["healthcheck", "--url", "http://127.0.0.1:1"])).toMatchObject({ code: 1 });
+});
+
+test("migrate --check compares versions, and fails for newer data", async () => {
+  const versions = (await json(running.dataDir, "migrate", "--check")).value as { store: string }[];
+  expect(versions.map(({ store }) => store)).toEqual(["metadata", "people", "events"]);
+  for (const one of versions) {
+    expect(one).toEqual({ store: expect.any(String), found: count, known: count, state: "current" } as never);
+  }
+  const dataDir = await stoppedDirectory();
+  const { code, value } = await json(dataDir, "migrate", "--check");
+  expect(code).toBe(0);
+  expect(value).toMatchObject([{ state: "current" }, { state: "absent" }, { state: "absent", found: null }]);
+  const db = new Database(join(dataDir, "flagkeep.sqlite"));
+  db.run("INSERT INTO schema_migration VALUES (99, 'future', '', '')");
+  db.close();
+  const newer = await json(dataDir, "migrate", "--check");
+  expect(newer.code).toBe(1);
+  expect(newer.value).toMatchObject([{ store: "metadata", found: 99, state: "newer" }, {}, {}]);
+  expect(await flagkeep(["migrate", "--data-dir", dataDir])).toMatchObject({ code: 2 });
+});
+
+describe("doctor", () => {
+  interface Report {
+    ok: boolean;
+    errors: number;
+    warnings: number;
+    findings: { check: string; level: string; message: string; hint: string | null }[];
+  }
+  const examine = async (dataDir: string, ...args: string[]) => {
+    const { code, value } = await json(dataDir, "doctor", "--port", "0", ...args);
+    const report = value as Report;
+    expect(Object.keys(report)).toEqual(["ok", "errors", "warnings", "findings"]);
+    const bad = report.findings.filter(({ level }) => level !== "ok");
+    for (const one of bad) expect(one.hint).toBeTruthy();
+    return { code, report, bad: bad.map(({ check, level }) => `${check} ${level}`) };
+  };
+
+  test("finds nothing wrong where nothing is, running or stopped", async () => {
+    const { code, report, bad } = await examine(running.dataDir);
+    expect({ code, bad, ok: report.ok }).toEqual({ code: 0, bad: [], ok: true });
+    expect(await examine(await stoppedDirectory())).toMatchObject({ code: 0, bad: [] });
+  });
+
+  test("finds what others can reach", async () => {
+    const dataDir = await stoppedDirectory();
+    chmodSync(join(dataDir, "flagkeep.sqlite"), 0o644);
+    expect(await examine(dataDir)).toMatchObject({ code: 1, bad: ["permissions error"] });
+  });
+
+  test("finds damage in files, gaps in the journal, the quarantine and a port in use", async () => {
+    const appliance = await TestAppliance.start({
+      directory: await initialisedDirectory(),
+      args: ["--journal-seal-interval", "60s"],
+    });
+    const { dataDir } = appliance;
+    stopped.push(dataDir);
+    await appliance.capture({ event: "x", distinct_id: "a" });
+    await until(() => existsSync(join(dataDir, "events.duckdb")), "the event store is made");
+    await appliance.kill();
+    await until(async () => !(await isLocked(dataDir)), "the engine is gone");
+    const lane = join(dataDir, "journal/realtime");
+    const segment = join(lane, readdirSync(lane)[0]!);
+    appendFileSync(segment, '{"seq":2,"torn');
+    expect(await examine(dataDir)).toMatchObject({ code: 0, bad: ["journal warning"] });
+    // A later segment makes it a gap, and the rest damage.
+    writeFileSync(join(lane, "0000000000000009.ndjson"), await emptySegment(9), { mode: 0o600 });
+    expect(await examine(dataDir)).toMatchObject({ code: 1, bad: ["journal error", "journal error"] });
+    rmSync(lane, { recursive: true });
+    const quarantine = join(dataDir, "journal/quarantine");
+    await Bun.write(join(quarantine, "realtime-1.torn"), "x");
+    expect(await examine(dataDir)).toMatchObject({ code: 0, bad: ["quarantine warning"] });
+    rmSync(quarantine, { recursive: true });
+    writeFileSync(join(dataDir, "events.duckdb"), "no database at all".repeat(1000));
+    writeFileSync(join(dataDir, "people.sqlite"), "no database at all".repeat(1000));
+    const { code, bad } = await examine(dataDir);
+    expect({ code, bad }).toEqual({ code: 1, bad: ["files error", "events error"] });
+  }, 30_000);
+
+  test("finds a port in use", async () => {
+    const server = createServer().listen(0, "127.0.0.1");
+    await until(() => server.listening, "the server listens");
+    const { port } = server.address() as { port: number };
+    const dataDir = await stoppedDirectory();
+    const { stdout } = await flagkeep(["doctor", "--data-dir", dataDir, "--port", String(port), "--json"]);
+    server.close();
+    const report = JSON.parse(stdout) as Report;
+    expect(report.findings.find(({ check }) => check === "port")).toMatchObject({ level: "warning" });
+  });
+});
+
+async function isLocked(dataDir: string): Promise<boolean> {
+  const { stdout } = await flagkeep(["doctor", "--data-dir", dataDir, "--port", "0"]);
+  return stdout.includes("can not be opened") || stdout.includes("does not answer");
+}
+
+async function emptySegment(first: number): Promise<string> {
+  const { segmentHeader } = await import("../../src/journal/segment.ts");
+  return segmentHeader("realtime", first);
+}
