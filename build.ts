@@ -1,34 +1,47 @@
-/** Compiles the command line and the appliance into one executable: `bun build.ts [--outfile dist/flagkeep]`. */
+/**
+ * Compiles the command line and the appliance into one executable: `bun build.ts [--outfile dist/flagkeep]`.
+ *
+ * For another machine it is told three things more, as `deploy/release.ts` does: `--target linux-arm64`, `--runtime`
+ * with Bun's executable for that machine, and `--bindings` with the folder of DuckDB's package for it.
+ */
 
-import { rmSync } from "node:fs";
 import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
-
 import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import packageJson from "./package.json";
 
-const { values } = parseArgs({ options: { outfile: { type: "string", default: "dist/flagkeep" } } });
+const { values } = parseArgs({
+  options: {
+    outfile: { type: "string", default: "dist/flagkeep" },
+    target: { type: "string" },
+    runtime: { type: "string" },
+    bindings: { type: "string" },
+  },
+});
 const require = createRequire(import.meta.url);
-const bindings = dirname(
-  require.resolve(`@duckdb/node-bindings-${process.platform}-${process.arch}/package.json`),
-);
+const hostBindings = `@duckdb/node-bindings-${process.platform}-${process.arch}/package.json`;
+const bindings = values.bindings ?? dirname(require.resolve(hostBindings));
 const addonPath = join(bindings, "duckdb.node");
 const libraryPath = join(bindings, "libduckdb.so");
 
 async function embedded(path: string) {
   const bytes = await Bun.file(path).bytes();
-  return { bytes: bytes.length, xxhash: Bun.hash.xxHash64(bytes).toString(16) };
+  return { bytes, size: bytes.length, xxhash: Bun.hash.xxHash64(bytes).toString(16) };
 }
-
-// Under its own name the bundler would load the addon by itself, without the library beside it.
-const addonCopy = join(tmpdir(), `flagkeep-build-${process.pid}.addon`);
-await Bun.write(addonCopy, Bun.file(addonPath));
+const addon = await embedded(addonPath);
+const library = await embedded(libraryPath);
 
 const duckdb = require("@duckdb/node-bindings");
 const result = await Bun.build({
   entrypoints: ["cli/main.ts"],
-  compile: { outfile: values.outfile },
+  compile: {
+    outfile: values.outfile,
+    ...(values.target === undefined ? {} : { target: `bun-${values.target}` as Bun.Build.CompileTarget }),
+    ...(values.runtime === undefined ? {} : { executablePath: values.runtime }),
+    // Settings are flags and variables: files that happen to lie where somebody calls it do not count.
+    autoloadDotenv: false,
+    autoloadBunfig: false,
+  },
   // Starts in half the time: nothing has to be parsed.
   bytecode: true,
   // Names stay readable: they are the span and function names in traces and stack traces.
@@ -37,8 +50,8 @@ const result = await Bun.build({
     FLAGKEEP_VERSION: JSON.stringify(packageJson.version),
     FLAGKEEP_DUCKDB_VERSION: JSON.stringify(String(duckdb.library_version()).replace(/^v/, "")),
     FLAGKEEP_DUCKDB_FILES: JSON.stringify({
-      addon: await embedded(addonPath),
-      library: await embedded(libraryPath),
+      addon: { bytes: addon.size, xxhash: addon.xxhash },
+      library: { bytes: library.size, xxhash: library.xxhash },
     }),
   },
   plugins: [
@@ -48,13 +61,20 @@ const result = await Bun.build({
         build.onResolve({ filter: /^@duckdb\/node-bindings$/ }, () => ({
           path: join(import.meta.dir, "src/events/duckdb-native.ts"),
         }));
-        build.onResolve({ filter: /^flagkeep:duckdb\.addon$/ }, () => ({ path: addonCopy }));
+        // Under its own name the bundler would load the addon by itself, without the library beside it.
+        build.onResolve({ filter: /^flagkeep:duckdb\.addon$/ }, () => ({
+          path: "duckdb.addon",
+          namespace: "duckdb",
+        }));
+        build.onLoad({ filter: /^duckdb\.addon$/, namespace: "duckdb" }, () => ({
+          contents: addon.bytes,
+          loader: "file",
+        }));
         build.onResolve({ filter: /^flagkeep:libduckdb\.so$/ }, () => ({ path: libraryPath }));
       },
     },
   ],
 });
-rmSync(addonCopy);
 for (const message of result.logs) console.error(message);
 if (!result.success) process.exit(1);
 console.log(`${values.outfile}: ${Math.round((Bun.file(values.outfile).size / 1e6) * 10) / 10} MB`);
