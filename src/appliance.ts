@@ -126,6 +126,7 @@ export class Appliance {
         threads: config["duckdb-threads"],
         queryTimeoutMs: config["query-timeout"],
         spikes: { factor: config["spike-factor"], minimumPerMinute: config["spike-minimum"] },
+        archive: { bytesMax: config["archive-max-size"], reserveBytes: config["journal-reserve"] },
       },
       log,
       { onReport: (report) => this.reports.take(report), onRefused },

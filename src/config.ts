@@ -99,10 +99,10 @@ const bytes = (min: string, max: string, details: { default: string; help: strin
   );
 
 function parseSize(value: string): number | undefined {
-  const match = /^(\d+(?:\.\d+)?)\s*(B|KB|MB|GB|KiB|MiB|GiB)$/.exec(value.trim());
+  const match = /^(\d+(?:\.\d+)?)\s*(B|KB|MB|GB|KiB|MiB|GiB)?$/.exec(value.trim());
   return match === null
     ? undefined
-    : Math.floor(Number(match[1]) * sizeUnits[match[2] as keyof typeof sizeUnits]);
+    : Math.floor(Number(match[1]) * sizeUnits[(match[2] ?? "B") as keyof typeof sizeUnits]);
 }
 
 const url = (details: { default: string; help: string }) =>
@@ -189,6 +189,10 @@ export const settings = {
   "journal-reserve": bytes("0B", "1GiB", {
     default: "512MiB",
     help: "Free disk space under which new events are refused with 503; at most 5% of the volume counts.",
+  }),
+  "archive-max-size": bytes("0B", "100000GiB", {
+    default: "4GiB",
+    help: "Loaded journal segments are kept compressed up to this size until a backup covers them; 0 keeps none.",
   }),
   "duckdb-memory-limit": bytes("64MiB", "1024GiB", {
     default: "512MiB",

@@ -12,6 +12,8 @@ export function paths(dataDir: string) {
     events: join(dataDir, "events.duckdb"),
     /** What was acknowledged and is not in the stores' files yet. */
     journal: join(dataDir, "journal"),
+    /** Applied segments, compressed, until a backup covers them. */
+    archive: join(dataDir, "journal", "archive"),
     /** What could not be read back, kept for a person to look at. */
     quarantine: join(dataDir, "journal", "quarantine"),
     /** DuckDB's native library, copied out of the executable. */

@@ -37,8 +37,13 @@ function show(state: Status): void {
   print(
     `Disk      metadata ${bytesText(disk.metadata_bytes)}, persons ${bytesText(disk.people_bytes)}, ` +
       `events ${bytesText(disk.events_bytes)}, journal ${bytesText(disk.journal_bytes)}` +
-      (disk.quarantine_bytes === 0 ? "" : `, quarantine ${bytesText(disk.quarantine_bytes)}`),
+      (disk.quarantine_bytes === 0 ? "" : `, quarantine ${bytesText(disk.quarantine_bytes)}`) +
+      (disk.archive_bytes === 0 ? "" : `, archive ${bytesText(disk.archive_bytes)}`),
   );
+  for (const { lane, first_seq, last_seq, reason } of state.given_up) {
+    const why = reason === "size" ? "the archive is full" : "the disk was almost full";
+    print(`Archive   without ${lane} entries ${first_seq} to ${last_seq} (${why}), which no backup covers`);
+  }
   print();
   printTable(
     ["lane", "accepted", "loaded", "waiting"],

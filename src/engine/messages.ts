@@ -20,6 +20,7 @@ export interface EngineStart {
   threads: number;
   queryTimeoutMs: number;
   spikes: { factor: number; minimumPerMinute: number };
+  archive: { bytesMax: number; reserveBytes: number };
 }
 
 export type Command =

@@ -12,6 +12,7 @@ import { openEventDatabase } from "../events/database.ts";
 import { EventLoader } from "../events/loader.ts";
 import { setNativeFolder } from "../events/native-folder.ts";
 import { PersonMirror } from "../events/person-mirror.ts";
+import { SegmentArchive } from "../journal/archive-writer.ts";
 import { paths } from "../paths.ts";
 import { openPeople } from "../people/open.ts";
 import { PeopleStore } from "../people/store.ts";
@@ -68,9 +69,21 @@ async function startEngine(start: EngineStart) {
     historyMinutesMin: 2,
   });
   const loader = await EventLoader.open(database);
+  const archive = new SegmentArchive(
+    { ...start.archive, folder: place.archive, quarantineFolder: place.quarantine },
+    {
+      onReleased: (lane, lastSeq) => report({ type: "released", lane, lastSeq }),
+      onGivenUp: ({ lane, first, last, reason }) =>
+        log("warn", "archived events went although no backup covers them; back up more often", {
+          ...{ lane, first, last, reason },
+        }),
+      onTrouble: (error) => log("warn", "the archive can not be written", { error: String(error) }),
+    },
+  );
   const pipeline: Pipeline = new Pipeline(
     people,
     loader,
+    archive,
     {
       batchBytesMax: 32 * 1024 * 1024,
       checkpointBytes: 128 * 1024 * 1024,
@@ -81,7 +94,6 @@ async function startEngine(start: EngineStart) {
       onApplied: (applied) => report({ type: "applied", applied }),
       onFlagUsage: (usage) => report({ type: "flag_usage", usage }),
       onSpikes: (spikes) => report({ type: "spikes", spikes }),
-      onReleased: (lane, lastSeq) => report({ type: "released", lane, lastSeq }),
       onDamage: (error) => log("error", error.message, { code: (error as { code?: string }).code }),
       onFatal: die,
     },
@@ -94,6 +106,7 @@ async function startEngine(start: EngineStart) {
   }, spikeTickMs);
   const mirror = await PersonMirror.open(database, people.db, place.work);
   setInterval(() => {
+    void archive.tidy();
     if (pipeline.lag().realtime.segments === 0) mirror.follow().then(() => pipeline.tidy(), die);
   }, mirrorIntervalMs);
   serveQueries({

@@ -85,6 +85,8 @@ export class LaneWriter {
   private sealTimer: ReturnType<typeof setTimeout> | undefined;
   private pausedUntil = 0;
   private closed = false;
+  /** The numbers up to here are in sealed segments, or were given to entries that were refused. */
+  private sealedTo: number;
 
   constructor(
     readonly lane: Lane,
@@ -94,7 +96,9 @@ export class LaneWriter {
     private readonly settings: LaneSettings,
     private readonly onSealed: (segment: SealedSegment) => void,
     private readonly onFailure: (error: unknown) => void,
-  ) {}
+  ) {
+    this.sealedTo = nextSeq - 1;
+  }
 
   /** Sequence number of the newest entry that was given out. */
   get lastSeq(): number {
@@ -207,7 +211,7 @@ export class LaneWriter {
     if (newest === undefined) return;
     const last = newest.first + newest.count - 1;
     try {
-      this.segment ??= await this.openSegment(group[0]!.first);
+      this.segment ??= await this.openSegment();
       const segment = this.segment;
       const entries = Buffer.from(group.map(({ text }) => text).join(""));
       const hash = hashBlock(entries, last, segment.hash);
@@ -244,9 +248,15 @@ export class LaneWriter {
     return performance.now() - openedAt >= sealIntervalMs;
   }
 
-  private async openSegment(first: number): Promise<OpenSegment> {
+  /** A segment begins where the one before it ends, also when a failed write has used up numbers in between. */
+  private async openSegment(): Promise<OpenSegment> {
+    const first = this.sealedTo + 1;
     const path = join(this.folder, segmentFileName(first));
-    const file = await this.disk.create(path);
+    const file = await this.disk.create(path).catch(async (error) => {
+      if ((error as NodeJS.ErrnoException).code === "EEXIST") this.skipName();
+      else await this.removeUnused(path);
+      throw error;
+    });
     const header = Buffer.from(segmentHeader(this.lane, first));
     const opened = {
       first,
@@ -269,6 +279,7 @@ export class LaneWriter {
   private async sealOpen(): Promise<void> {
     const segment = this.segment!;
     this.segment = undefined;
+    this.sealedTo = segment.last;
     clearTimeout(this.sealTimer);
     this.sealTimer = undefined;
     await segment.file.close().catch(this.onFailure);
@@ -286,11 +297,24 @@ export class LaneWriter {
     if (segment.last < segment.first) {
       this.segment = undefined;
       await segment.file.close().catch(this.onFailure);
-      await this.disk.remove(segment.path).catch(this.onFailure);
+      await this.removeUnused(segment.path);
       return;
     }
     // A tail that can not be cut is harmless: readers stop at the last whole block.
     await segment.file.truncate(segment.bytes).catch(this.onFailure);
     await this.sealOpen();
+  }
+
+  /** Removes a file that holds nothing; where that fails its name is taken, and the next segment gets another. */
+  private async removeUnused(path: string): Promise<void> {
+    await this.disk.remove(path).catch((error) => {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return;
+      this.skipName();
+      this.onFailure(error);
+    });
+  }
+
+  private skipName(): void {
+    this.sealedTo = (this.queue[0]?.first ?? this.nextSeq) - 1;
   }
 }

@@ -6,11 +6,11 @@
  * a crash a segment may be read again, but nothing is applied twice and nothing is left out.
  */
 
-import { appendFile, unlink, writeFile } from "node:fs/promises";
+import { appendFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { EventLoader } from "../events/loader.ts";
 import { readSegment } from "../journal/reader.ts";
-import { type Lane, lanes, type SealedSegment } from "../journal/segment.ts";
+import type { Lane, SealedSegment } from "../journal/segment.ts";
 import type { DuplicateCount, PeopleBatch } from "../people/pipeline-items.ts";
 import type { SpikeSignal } from "../people/spikes/detector.ts";
 import { type Entry, parseEntry, seqOfLine } from "./entry.ts";
@@ -21,6 +21,14 @@ export interface IdentityStore {
   cursor(lane: Lane): number;
   /** @returns sequence numbers of events that the rules of identity drop. */
   apply(batch: PeopleBatch): { dropped: ReadonlySet<number>; spikes: SpikeSignal[] };
+}
+
+/** Takes segments that both stores have in their files; from then on it alone deals with the segments' files. */
+export interface SegmentKeeper {
+  /** Returns at once. */
+  keep(segments: readonly SealedSegment[]): void;
+  /** Resolves when all segments are dealt with, or have to be tried again later. */
+  idle(): Promise<void>;
 }
 
 export interface PipelineSettings {
@@ -39,8 +47,6 @@ export interface PipelineHooks {
   onFlagUsage: (usage: ProjectUsage[]) => void;
   /** Spikes that began or ended. */
   onSpikes: (spikes: SpikeSignal[]) => void;
-  /** The journal may forget these segments; their files are gone. */
-  onReleased: (lane: Lane, lastSeq: number) => void;
   /** Acknowledged entries can not be read; an operator must know. */
   onDamage: (error: Error) => void;
   /** The pipeline can not go on in this process. */
@@ -70,6 +76,7 @@ export class Pipeline {
   constructor(
     private readonly identity: IdentityStore,
     private readonly loader: EventLoader,
+    private readonly keeper: SegmentKeeper,
     private readonly settings: PipelineSettings,
     private readonly hooks: PipelineHooks,
   ) {}
@@ -111,6 +118,7 @@ export class Pipeline {
     for (let attempt = 0; attempt < lastCheckpointAttempts && !(await this.checkpoint()); attempt++) {
       await Bun.sleep(50);
     }
+    await this.keeper.idle();
   }
 
   /** Writes the event store's file when that is due and nothing else happens; call it every few seconds. */
@@ -194,7 +202,7 @@ export class Pipeline {
     });
   }
 
-  /** Both stores have a segment; its file goes after the next checkpoint. */
+  /** Both stores have a segment; its file is free after the next checkpoint. */
   private noteApplied(segment: SealedSegment): void {
     this.applied.push(segment);
     this.bytesSinceCheckpoint += segment.bytes;
@@ -235,12 +243,7 @@ export class Pipeline {
     if (this.bytesSinceCheckpoint > 0 && !(await this.loader.checkpoint())) return false;
     this.bytesSinceCheckpoint = 0;
     this.lastCheckpointAt = performance.now();
-    for (const segment of this.applied.splice(0)) {
-      await unlink(segment.path).catch((error: NodeJS.ErrnoException) => {
-        if (error.code !== "ENOENT") this.hooks.onDamage(error);
-      });
-    }
-    for (const lane of lanes) this.hooks.onReleased(lane, this.cursor(lane));
+    this.keeper.keep(this.applied.splice(0));
     return true;
   }
 }

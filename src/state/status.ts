@@ -2,6 +2,7 @@
 
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { givenUp, listArchive } from "../journal/archive.ts";
 import { firstOfFileName, type Lane, lanes, scanSegment } from "../journal/segment.ts";
 import { paths } from "../paths.ts";
 import { openPeople, type PeopleDb } from "../people/open.ts";
@@ -25,6 +26,8 @@ export interface Status {
   journal: LaneStatus[];
   engine: { up: boolean; restarts: number };
   disk: DiskUse;
+  /** Loaded entries that are neither archived any more nor in a backup: a broken event store would lose them. */
+  given_up: { lane: Lane; first_seq: number; last_seq: number; reason: "size" | "disk"; at: string }[];
   /** Of the last 24 hours. */
   warnings: { project_id: number; type: string; count: number }[];
   /** Spikes that did not end yet. */
@@ -54,6 +57,7 @@ export interface DiskUse {
   events_bytes: number;
   journal_bytes: number;
   quarantine_bytes: number;
+  archive_bytes: number;
 }
 
 const microsPerDay = 86_400_000_000;
@@ -62,9 +66,12 @@ const microsPerDay = 86_400_000_000;
 export function storedStatus(
   dataDir: string,
   people: PeopleDb | undefined,
-): Pick<Status, "disk" | "warnings" | "spikes"> {
+): Pick<Status, "disk" | "given_up" | "warnings" | "spikes"> {
   return {
     disk: diskUse(dataDir),
+    given_up: givenUp(paths(dataDir).archive).map(({ lane, first, last, reason, at }) => ({
+      ...{ lane, first_seq: first, last_seq: last, reason, at },
+    })),
     warnings:
       people === undefined
         ? []
@@ -147,6 +154,9 @@ function diskUse(dataDir: string): DiskUse {
     events_bytes: store(place.events),
     journal_bytes: lanes.reduce((sum, lane) => sum + bytesInFolder(join(place.journal, lane)), 0),
     quarantine_bytes: bytesInFolder(place.quarantine),
+    archive_bytes: lanes
+      .flatMap((lane) => listArchive(place.archive, lane))
+      .reduce((sum, { bytes }) => sum + bytes, 0),
   };
 }
 

@@ -52,6 +52,7 @@ const disk = {
   events_bytes: count,
   journal_bytes: count,
   quarantine_bytes: 0,
+  archive_bytes: count,
 };
 
 describe("status", () => {
@@ -70,6 +71,7 @@ describe("status", () => {
       journal: [lane("realtime", 7), lane("historical", 1)],
       engine: { up: true, restarts: 0 },
       disk,
+      given_up: [],
       warnings: [{ project_id: 1, type: "distinct_id_truncated", count: 1 }],
       spikes: [],
     } as never);

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { type EventDatabase, openEventDatabase } from "../../src/events/database.ts";
 import { EventLoader } from "../../src/events/loader.ts";
 import { PersonMirror } from "../../src/events/person-mirror.ts";
+import { SegmentArchive } from "../../src/journal/archive-writer.ts";
 import { blockLine, hashBlock, type Lane, seedOf, segmentHeader } from "../../src/journal/segment.ts";
 import { openPeople, type PeopleDb } from "../../src/people/open.ts";
 import { PeopleStore } from "../../src/people/store.ts";
@@ -54,10 +55,29 @@ export class TestStores implements AsyncDisposable {
     return new TestStores(folder, database, people, store, loader, mirror);
   }
 
+  private archive(): SegmentArchive {
+    return new SegmentArchive(
+      {
+        folder: join(this.folder, "archive"),
+        quarantineFolder: join(this.folder, "quarantine"),
+        bytesMax: 1e9,
+        reserveBytes: 0,
+      },
+      {
+        onReleased: (lane, last) => this.released.push([lane, last]),
+        onGivenUp: () => undefined,
+        onTrouble: (error) => {
+          throw error;
+        },
+      },
+    );
+  }
+
   pipeline(settings: { checkpointBytes?: number } = {}): Pipeline {
     return new Pipeline(
       this.store,
       this.loader,
+      this.archive(),
       {
         batchBytesMax: 32e6,
         checkpointBytes: settings.checkpointBytes ?? 1e9,
@@ -66,7 +86,6 @@ export class TestStores implements AsyncDisposable {
       },
       {
         onApplied: (applied) => this.applied.push(applied),
-        onReleased: (lane, last) => this.released.push([lane, last]),
         onDamage: (error) => this.damage.push(error),
         onFatal: (error) => {
           throw error;

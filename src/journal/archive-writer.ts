@@ -1,0 +1,262 @@
+/**
+ * Takes applied journal segments into the archive, one after another, beside the pipeline and never in its way.
+ *
+ * A segment's file goes only when the archive's is on the disk under its name; a crash in between leaves both, and the
+ * next start hands the segment over again. The archive gives way before the disk is so full that events are refused.
+ */
+
+import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
+import { mkdir, open, readFile, rename, rm, unlink } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { promisify } from "node:util";
+import { constants, zstdCompress } from "node:zlib";
+import {
+  type ArchivedSegment,
+  archivedFileName,
+  frameEnd,
+  type GivenUp,
+  listArchive,
+  noteGivenUp,
+} from "./archive.ts";
+import { type Disk, realDisk, syncFolder } from "./disk.ts";
+import { type Lane, lanes, type SealedSegment, scanSegment, segmentHeader } from "./segment.ts";
+
+export interface ArchiveSettings {
+  folder: string;
+  /** Where a segment goes that could not be read in full. */
+  quarantineFolder: string;
+  /** 0: nothing is kept. */
+  bytesMax: number;
+  /** The journal's reserve; twice as much stays free of the archive. */
+  reserveBytes: number;
+}
+
+export interface ArchiveHooks {
+  /** The journal may forget everything of the lane up to here; the segments' files are gone. */
+  onReleased: (lane: Lane, lastSeq: number) => void;
+  /** Archived entries went although no backup covers them. */
+  onGivenUp: (range: GivenUp) => void;
+  /** The disk refused; the segments stay in the journal and are tried again. */
+  onTrouble: (error: unknown) => void;
+}
+
+/** Segments are compressed together up to this size: memory, and the time of one compression. */
+const frameBytesMax = 16 * 1024 * 1024;
+/** A file smaller than this is written again with what follows it: few files, and little written twice. */
+const joinBytesMax = 512 * 1024;
+
+const compress = promisify(zstdCompress);
+const compression = {
+  params: { [constants.ZSTD_c_compressionLevel]: 1, [constants.ZSTD_c_checksumFlag]: 1 },
+};
+
+export class SegmentArchive {
+  private queue: SealedSegment[] = [];
+  private running: Promise<void> | undefined;
+  /** Never less than there is: another process may release files. */
+  private bytes = 0;
+  private warned: Partial<Record<Lane, true>> = {};
+
+  constructor(
+    private readonly settings: ArchiveSettings,
+    private readonly hooks: ArchiveHooks,
+    private readonly disk: Disk = realDisk,
+  ) {
+    for (const lane of lanes) {
+      mkdirSync(this.folderOf(lane), { recursive: true, mode: 0o700 });
+      this.clean(lane);
+    }
+    this.bytes = this.listed().reduce((sum, { bytes }) => sum + bytes, 0);
+  }
+
+  /** Takes applied segments, oldest first in each lane; returns at once. */
+  keep(segments: readonly SealedSegment[]): void {
+    this.queue.push(...segments);
+    // Started in a later turn: `run` ends by clearing `running`, and must not do so before it is set.
+    this.running ??= Promise.resolve().then(() => this.run());
+  }
+
+  /** Resolves when nothing is being written. */
+  async idle(): Promise<void> {
+    await this.running;
+  }
+
+  /** Makes room when the disk is almost full, and tries again what failed; call it every few seconds. */
+  async tidy(): Promise<void> {
+    this.keep([]);
+    await this.idle();
+  }
+
+  private async run(): Promise<void> {
+    try {
+      await this.makeRoom(0);
+      while (this.queue.length > 0) await this.takeGroup();
+    } catch (error) {
+      this.hooks.onTrouble(error);
+    }
+    this.running = undefined;
+  }
+
+  /** Compresses the oldest segments of one lane into one frame. */
+  private async takeGroup(): Promise<void> {
+    const { lane } = this.queue[0]!;
+    const group: SealedSegment[] = [];
+    let size = 0;
+    for (const segment of this.queue) {
+      if (segment.lane !== lane) break;
+      if (group.length > 0 && size + segment.bytes > frameBytesMax) break;
+      group.push(segment);
+      size += segment.bytes;
+    }
+    if (this.settings.bytesMax > 0 && !(await this.archiveIfFits(lane, group, size))) {
+      this.giveUp(lane, group[0]!.first, group.at(-1)!.last, "disk");
+    }
+    for (const { path } of group) await unlink(path).catch(ignoreAbsent);
+    this.queue.splice(0, group.length);
+    this.hooks.onReleased(lane, group.at(-1)!.last);
+    if (this.bytes > this.settings.bytesMax) this.bound();
+  }
+
+  private async archiveIfFits(lane: Lane, group: readonly SealedSegment[], size: number): Promise<boolean> {
+    // Compressed it is smaller; how much is not known yet.
+    while (await this.makeRoom(size / 4)) {
+      try {
+        await this.archive(lane, group);
+        return true;
+      } catch (error) {
+        const { code } = error as NodeJS.ErrnoException;
+        const oldest = this.listed()[0];
+        if (code !== "ENOSPC" && code !== "EDQUOT") throw error;
+        if (oldest === undefined) return false;
+        this.drop(oldest, "disk");
+      }
+    }
+    return false;
+  }
+
+  private async archive(lane: Lane, group: readonly SealedSegment[]): Promise<void> {
+    const newest = listArchive(this.settings.folder, lane).at(-1);
+    // Archived before a crash that kept the segments' files.
+    const fresh = group.filter(({ last }) => last > (newest?.last ?? 0));
+    const texts: Buffer[] = [];
+    let first: number | undefined;
+    for (const segment of fresh) {
+      const text = await this.readable(segment);
+      if (text === undefined) {
+        // Gone before, without being archived: a range must not claim it.
+        texts.length = 0;
+        first = undefined;
+        continue;
+      }
+      texts.push(text);
+      first ??= segment.first;
+    }
+    if (first === undefined) return;
+    const last = fresh.at(-1)!.last;
+    const frame = (await compress(
+      Buffer.concat([...texts, Buffer.from(frameEnd(last))]),
+      compression,
+    )) as Buffer;
+    const joins = newest !== undefined && newest.last + 1 === first && newest.bytes < joinBytesMax;
+    const before = joins ? await readFile(newest.path).catch(ignoreAbsent) : undefined;
+    const name = archivedFileName(before === undefined ? first : newest!.first, last);
+    await this.write(join(this.folderOf(lane), name), before === undefined ? [frame] : [before, frame]);
+    this.bytes += frame.length;
+    if (before !== undefined) await unlink(newest!.path).catch(ignoreAbsent);
+  }
+
+  /** The text of a segment as far as it can be read; a damaged one is kept in the quarantine, too. */
+  private async readable(segment: SealedSegment): Promise<Buffer | undefined> {
+    const { lane, first, last, path } = segment;
+    const bytes = await readFile(path).catch(ignoreAbsent);
+    if (bytes === undefined) return undefined;
+    const scan = scanSegment(bytes);
+    if (scan !== undefined && (!scan.torn || scan.last >= last)) return bytes.subarray(0, scan.goodBytes);
+    const { quarantineFolder } = this.settings;
+    await mkdir(quarantineFolder, { recursive: true, mode: 0o700 });
+    await rename(path, join(quarantineFolder, `${lane}-${basename(path)}.damaged`));
+    return scan === undefined ? Buffer.from(segmentHeader(lane, first)) : bytes.subarray(0, scan.goodBytes);
+  }
+
+  private async write(path: string, parts: readonly Buffer[]): Promise<void> {
+    const temporary = `${path}.tmp`;
+    try {
+      const file = await open(temporary, "w", 0o600);
+      try {
+        for (const part of parts) await file.writeFile(part);
+        await file.sync();
+      } finally {
+        await file.close();
+      }
+      await rename(temporary, path);
+      await syncFolder(dirname(path));
+    } catch (error) {
+      await rm(temporary, { force: true });
+      throw error;
+    }
+  }
+
+  /** Deletes the oldest files while the disk is short. @returns whether so many bytes may be written. */
+  private async makeRoom(bytes: number): Promise<boolean> {
+    const isShort = async () => {
+      const { freeBytes, totalBytes } = await this.disk.space(this.settings.folder);
+      return freeBytes - bytes < 2 * Math.min(this.settings.reserveBytes, totalBytes * 0.05);
+    };
+    while (await isShort()) {
+      const oldest = this.listed()[0];
+      if (oldest === undefined) return false;
+      this.drop(oldest, "disk");
+    }
+    return true;
+  }
+
+  /** Deletes the oldest files beyond the allowed size. */
+  private bound(): void {
+    const listed = this.listed();
+    this.bytes = listed.reduce((sum, { bytes }) => sum + bytes, 0);
+    for (const oldest of listed) {
+      if (this.bytes <= this.settings.bytesMax) return;
+      this.drop(oldest, "size");
+    }
+  }
+
+  private drop({ lane, first, last, bytes, path }: ArchivedSegment, reason: GivenUp["reason"]): void {
+    // Said before it is done: a crash in between must not hide it.
+    if (this.settings.bytesMax > 0) this.giveUp(lane, first, last, reason);
+    rmSync(path, { force: true });
+    this.bytes -= bytes;
+  }
+
+  private giveUp(lane: Lane, first: number, last: number, reason: GivenUp["reason"]): void {
+    const range = { lane, first, last, reason, at: new Date().toISOString() };
+    noteGivenUp(this.settings.folder, range);
+    if (this.warned[lane]) return;
+    this.warned[lane] = true;
+    this.hooks.onGivenUp(range);
+  }
+
+  /** All files, the oldest first. */
+  private listed(): ArchivedSegment[] {
+    const withTime = lanes
+      .flatMap((lane) => listArchive(this.settings.folder, lane))
+      .map((file) => ({ file, at: statSync(file.path, { throwIfNoEntry: false })?.mtimeMs ?? 0 }));
+    return withTime.sort((a, b) => a.at - b.at || a.file.first - b.file.first).map(({ file }) => file);
+  }
+
+  /** Removes what a crash left: unfinished files, and those that a longer one replaced. */
+  private clean(lane: Lane): void {
+    const listed = new Set(listArchive(this.settings.folder, lane).map(({ path }) => basename(path)));
+    for (const name of readdirSync(this.folderOf(lane))) {
+      if (!listed.has(name)) rmSync(join(this.folderOf(lane), name), { force: true });
+    }
+  }
+
+  private folderOf(lane: Lane): string {
+    return join(this.settings.folder, lane);
+  }
+}
+
+function ignoreAbsent(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== "ENOENT") throw error;
+  return undefined;
+}

@@ -1,0 +1,169 @@
+/**
+ * Applied journal segments, kept compressed until a verified backup covers them.
+ *
+ * A file holds the segments of a range of one lane, `<first>-<last>.ndjson.zst`: zstd frames, each with one or more
+ * whole segments as they were in the journal and a last line that says how far the frame reaches. `zstdcat` shows it.
+ * A range begins where the one before it ends, so a gap in the names is a gap in the entries.
+ */
+
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { zstdDecompress } from "node:zlib";
+import { SegmentDamaged } from "./reader.ts";
+import { type Lane, lanes, scanSegment } from "./segment.ts";
+
+/** A file of the archive. */
+export interface ArchivedSegment {
+  lane: Lane;
+  /** Sequence number of its first entry. */
+  first: number;
+  /** Sequence number of its last entry. */
+  last: number;
+  /** Compressed. */
+  bytes: number;
+  path: string;
+}
+
+/** One journal segment as it was, without whatever was torn off. */
+export interface ArchivedText {
+  first: number;
+  last: number;
+  bytes: Buffer;
+}
+
+/** Applied entries that were given up although no backup covers them. */
+export interface GivenUp {
+  lane: Lane;
+  first: number;
+  last: number;
+  /** `size`: the archive would have been larger than allowed; `disk`: the disk was almost full. */
+  reason: "size" | "disk";
+  /** ISO 8601, when the last of them went. */
+  at: string;
+}
+
+const givenUpName = "given-up.json";
+const decompress = promisify(zstdDecompress);
+
+/** The archive's files of a lane, in order. */
+export function listArchive(folder: string, lane: Lane): ArchivedSegment[] {
+  const found = namesIn(join(folder, lane)).flatMap((name) => {
+    const match = /^(\d{16})-(\d{16})\.ndjson\.zst$/.exec(name);
+    const path = join(folder, lane, name);
+    const stats = match === null ? undefined : statSync(path, { throwIfNoEntry: false });
+    if (match === null || stats === undefined) return [];
+    return [{ lane, first: Number(match[1]), last: Number(match[2]), bytes: stats.size, path }];
+  });
+  // Of two with the same beginning the longer one first: after a crash the shorter may still be there.
+  found.sort((a, b) => a.first - b.first || b.last - a.last);
+  let reached = 0;
+  return found.filter(({ last }) => {
+    if (last <= reached) return false;
+    reached = last;
+    return true;
+  });
+}
+
+export function archivedFileName(first: number, last: number): string {
+  return `${String(first).padStart(16, "0")}-${String(last).padStart(16, "0")}.ndjson.zst`;
+}
+
+/** The last line of a frame. */
+export function frameEnd(last: number): string {
+  return `{"archived":{"last":${last}}}\n`;
+}
+
+const newline = 0x0a;
+const segmentMark = Buffer.from('\n{"segment":{"version":');
+const endMark = Buffer.from('\n{"archived":{"last":');
+
+/**
+ * Reads a file of the archive and checks the hashes of all blocks in it.
+ *
+ * @returns its segments up to the first damage; `damage` is set when entries are missing behind them.
+ */
+export async function readArchived(
+  archived: ArchivedSegment,
+): Promise<{ segments: ArchivedText[]; damage?: SegmentDamaged }> {
+  const { lane, first, last, path } = archived;
+  const segments: ArchivedText[] = [];
+  const damagedBehind = (good: number) => ({ segments, damage: new SegmentDamaged(path, good, last) });
+  const text = await readFile(path)
+    .then((bytes) => decompress(bytes) as Promise<Buffer>)
+    .catch(() => undefined);
+  if (text === undefined) return damagedBehind(first - 1);
+  let reached = first - 1;
+  // A file that was cut decompresses as far as it goes.
+  const isWhole = text.subarray(text.length - frameEnd(last).length).toString() === frameEnd(last);
+  for (let start = 0; start < text.length; ) {
+    const next = text.indexOf(segmentMark, start);
+    const end = next === -1 ? text.length : next + 1;
+    const bytes = withoutFrameEnd(text.subarray(start, end));
+    const scan = scanSegment(bytes);
+    if (scan === undefined || scan.torn || scan.lane !== lane || scan.first <= reached) {
+      return damagedBehind(Math.max(reached, scan?.last ?? 0));
+    }
+    segments.push({ first: scan.first, last: scan.last, bytes });
+    reached = scan.last;
+    start = end;
+  }
+  return isWhole ? { segments } : damagedBehind(reached);
+}
+
+function withoutFrameEnd(bytes: Buffer): Buffer {
+  const mark = bytes.lastIndexOf(endMark);
+  return mark !== -1 && bytes.indexOf(newline, mark + 1) === bytes.length - 1
+    ? bytes.subarray(0, mark + 1)
+    : bytes;
+}
+
+/**
+ * Deletes what a verified backup covers. May be called by any process, also while the archive is written.
+ *
+ * @param folder  the archive's.
+ * @param covered per lane, the last sequence number that is in the backup's stores or in its journal.
+ */
+export function releaseArchive(folder: string, covered: Record<Lane, number>): void {
+  for (const lane of lanes) {
+    for (const { last, path } of listArchive(folder, lane)) {
+      if (last <= covered[lane]) rmSync(path, { force: true });
+    }
+  }
+  const left = givenUp(folder).filter(({ lane, last }) => last > covered[lane]);
+  if (left.length < givenUp(folder).length) writeGivenUp(folder, left);
+}
+
+/** What was given up since the last backup, one range a lane. */
+export function givenUp(folder: string): GivenUp[] {
+  try {
+    return JSON.parse(readFileSync(join(folder, givenUpName), "utf8")) as GivenUp[];
+  } catch {
+    return [];
+  }
+}
+
+/** Remembers that a range was given up. */
+export function noteGivenUp(folder: string, range: GivenUp): void {
+  const before = givenUp(folder);
+  const same = before.find(({ lane }) => lane === range.lane);
+  const joined = same === undefined ? range : { ...range, first: Math.min(same.first, range.first) };
+  writeGivenUp(folder, [...before.filter(({ lane }) => lane !== range.lane), joined]);
+}
+
+function writeGivenUp(folder: string, ranges: readonly GivenUp[]): void {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const path = join(folder, givenUpName);
+  writeFileSync(`${path}.tmp`, JSON.stringify(ranges), { mode: 0o600 });
+  renameSync(`${path}.tmp`, path);
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw error;
+  }
+}

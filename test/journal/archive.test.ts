@@ -1,0 +1,316 @@
+/** Applied segments are kept, compressed, until a backup covers them, and no crash or full disk breaks that. */
+
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import {
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { basename, join } from "node:path";
+import {
+  type GivenUp,
+  givenUp,
+  listArchive,
+  noteGivenUp,
+  readArchived,
+  releaseArchive,
+} from "../../src/journal/archive.ts";
+import { type ArchiveSettings, SegmentArchive } from "../../src/journal/archive-writer.ts";
+import { realDisk } from "../../src/journal/disk.ts";
+import type { Lane, SealedSegment } from "../../src/journal/segment.ts";
+import { temporaryFolder } from "../support/appliance.ts";
+import { entryLines, writeSegment } from "../support/segments.ts";
+
+let folder: string;
+let archiveFolder: string;
+let space: { freeBytes: number; totalBytes: number };
+beforeEach(() => {
+  folder = temporaryFolder();
+  archiveFolder = join(folder, "archive");
+  space = { freeBytes: 1e12, totalBytes: 1e12 };
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+function openArchive(settings: Partial<ArchiveSettings> = {}) {
+  const seen = { released: [] as [Lane, number][], warned: [] as GivenUp[], trouble: [] as unknown[] };
+  const archive = new SegmentArchive(
+    {
+      folder: archiveFolder,
+      quarantineFolder: join(folder, "quarantine"),
+      bytesMax: 1e9,
+      reserveBytes: 1e8,
+      ...settings,
+    },
+    {
+      onReleased: (lane, last) => seen.released.push([lane, last]),
+      onGivenUp: (range) => seen.warned.push(range),
+      onTrouble: (error) => seen.trouble.push(error),
+    },
+    { ...realDisk, space: async () => space },
+  );
+  return { archive, seen };
+}
+
+/** Segments of a lane, one after the other, each with two blocks. */
+function segments(lane: Lane, first: number, count: number, entries = 10, bytes = 100): SealedSegment[] {
+  const all: SealedSegment[] = [];
+  for (let next = first; all.length < count; next += entries) {
+    const half = entries / 2;
+    all.push(
+      writeSegment(folder, lane, next, [entryLines(next, half, bytes), entryLines(next + half, half, bytes)]),
+    );
+  }
+  return all;
+}
+
+async function keep(archive: SegmentArchive, all: readonly SealedSegment[]): Promise<void> {
+  archive.keep(all);
+  await archive.idle();
+}
+
+async function archivedText(lane: Lane): Promise<string> {
+  let text = "";
+  for (const file of listArchive(archiveFolder, lane)) {
+    const read = await readArchived(file);
+    expect(read.damage).toBeUndefined();
+    for (const segment of read.segments) text += segment.bytes.toString();
+  }
+  return text;
+}
+
+const ranges = (lane: Lane) => listArchive(archiveFolder, lane).map(({ first, last }) => [first, last]);
+
+describe("every applied segment is kept until it is released", () => {
+  test("both lanes, in order, as they were; the journal's files go", async () => {
+    const { archive, seen } = openArchive();
+    const realtime = segments("realtime", 1, 20);
+    const historical = segments("historical", 1, 3);
+    const before = realtime.map(({ path }) => readFileSync(path, "utf8")).join("");
+    const historicalBefore = historical.map(({ path }) => readFileSync(path, "utf8")).join("");
+    await keep(archive, realtime.slice(0, 7));
+    await keep(archive, [...historical, ...realtime.slice(7)]);
+    expect(await archivedText("realtime")).toBe(before);
+    expect(await archivedText("historical")).toBe(historicalBefore);
+    expect(realtime.filter(({ path }) => existsSync(path))).toEqual([]);
+    expect(seen).toEqual({
+      released: [
+        ["realtime", 70],
+        ["historical", 30],
+        ["realtime", 200],
+      ],
+      warned: [],
+      trouble: [],
+    });
+    // Few small files: what follows a small one joins it.
+    expect(ranges("realtime")).toEqual([[1, 200]]);
+  });
+
+  test("a large file is not written again", async () => {
+    const { archive } = openArchive();
+    await keep(archive, segments("realtime", 1, 1, 100, 8_000));
+    await keep(archive, segments("realtime", 101, 1));
+    await keep(archive, segments("realtime", 111, 1));
+    expect(ranges("realtime")).toEqual([
+      [1, 100],
+      [101, 120],
+    ]);
+  });
+
+  test("a release deletes what is covered, and nothing else", async () => {
+    const { archive } = openArchive();
+    for (let n = 0; n < 3; n++) await keep(archive, segments("realtime", 1 + n * 100, 1, 100, 8_000));
+    await keep(archive, segments("historical", 1, 1));
+    releaseArchive(archiveFolder, { realtime: 199, historical: 0 });
+    expect(ranges("realtime")).toEqual([
+      [101, 200],
+      [201, 300],
+    ]);
+    releaseArchive(archiveFolder, { realtime: 200, historical: 10 });
+    expect(ranges("realtime")).toEqual([[201, 300]]);
+    expect(ranges("historical")).toEqual([]);
+    // It goes on behind a release of everything.
+    releaseArchive(archiveFolder, { realtime: 300, historical: 10 });
+    await keep(archive, segments("realtime", 301, 1));
+    expect(ranges("realtime")).toEqual([[301, 310]]);
+  });
+});
+
+describe("a crash at any moment", () => {
+  test("before the name is given: the unfinished file goes, the segment is taken again", async () => {
+    const [segment] = segments("realtime", 1, 1);
+    openArchive();
+    writeFileSync(join(archiveFolder, "realtime", "0000000000000001-0000000000000010.ndjson.zst.tmp"), "ab");
+    const { archive } = openArchive();
+    expect(readdirSync(join(archiveFolder, "realtime"))).toEqual([]);
+    await keep(archive, [segment!]);
+    expect(ranges("realtime")).toEqual([[1, 10]]);
+  });
+
+  test("between the archive's name and the end of the segment's: it is in the archive once", async () => {
+    const all = segments("realtime", 1, 2);
+    const text = all.map(({ path }) => readFileSync(path, "utf8")).join("");
+    for (const { path } of all) copyFileSync(path, `${path}.copy`);
+    await keep(openArchive().archive, [all[0]!]);
+    copyFileSync(`${all[0]!.path}.copy`, all[0]!.path);
+    const { archive, seen } = openArchive();
+    await keep(archive, all);
+    expect(await archivedText("realtime")).toBe(text);
+    expect(all.filter(({ path }) => existsSync(path))).toEqual([]);
+    expect(seen.released).toEqual([["realtime", 20]]);
+  });
+
+  test("between a joined file and the end of the shorter one it replaces", async () => {
+    const all = segments("realtime", 1, 3);
+    const text = all.map(({ path }) => readFileSync(path, "utf8")).join("");
+    const first = openArchive().archive;
+    await keep(first, all.slice(0, 1));
+    const shorter = listArchive(archiveFolder, "realtime")[0]!.path;
+    copyFileSync(shorter, join(folder, "shorter"));
+    await keep(first, all.slice(1, 2));
+    copyFileSync(join(folder, "shorter"), shorter);
+    expect(ranges("realtime")).toEqual([[1, 20]]);
+    const { archive } = openArchive();
+    expect(existsSync(shorter)).toBe(false);
+    await keep(archive, all.slice(2));
+    expect(await archivedText("realtime")).toBe(text);
+  });
+
+  test("a segment whose file went without being archived leaves a gap in the names", async () => {
+    const { archive } = openArchive();
+    const all = segments("realtime", 1, 4);
+    rmSync(all[1]!.path);
+    await keep(archive, all);
+    expect(ranges("realtime")).toEqual([[21, 40]]);
+  });
+});
+
+describe("the archive is bounded", () => {
+  test("by its size: the oldest go, with one warning and a note until a backup covers them", async () => {
+    const { archive, seen } = openArchive({ bytesMax: 2_000_000 });
+    for (let n = 0; n < 4; n++) await keep(archive, segments("realtime", 1 + n * 100, 1, 100, 8_000));
+    expect(ranges("realtime")).toEqual([
+      [201, 300],
+      [301, 400],
+    ]);
+    expect(seen.warned).toMatchObject([{ lane: "realtime", first: 1, last: 100, reason: "size" }]);
+    expect(givenUp(archiveFolder)).toMatchObject([{ lane: "realtime", first: 1, last: 200 }]);
+    releaseArchive(archiveFolder, { realtime: 199, historical: 0 });
+    expect(givenUp(archiveFolder)).toHaveLength(1);
+    releaseArchive(archiveFolder, { realtime: 200, historical: 0 });
+    expect(givenUp(archiveFolder)).toEqual([]);
+  });
+
+  test("0 keeps none and says nothing", async () => {
+    const { archive, seen } = openArchive({ bytesMax: 0 });
+    const all = segments("realtime", 1, 3);
+    await keep(archive, all);
+    expect(ranges("realtime")).toEqual([]);
+    expect(all.filter(({ path }) => existsSync(path))).toEqual([]);
+    expect(seen).toEqual({ released: [["realtime", 30]], warned: [], trouble: [] });
+    expect(givenUp(archiveFolder)).toEqual([]);
+  });
+
+  test("by the disk: archived ones go first, then nothing is archived, and segments are released", async () => {
+    const { archive, seen } = openArchive();
+    await keep(archive, segments("historical", 1, 1, 100, 8_000));
+    await keep(archive, segments("realtime", 1, 1, 100, 8_000));
+    space.freeBytes = 2e8 - 1;
+    await archive.tidy();
+    expect([ranges("realtime"), ranges("historical")]).toEqual([[], []]);
+    const later = segments("realtime", 101, 2);
+    await keep(archive, later);
+    expect(later.filter(({ path }) => existsSync(path))).toEqual([]);
+    expect(ranges("realtime")).toEqual([]);
+    expect(seen.released.at(-1)).toEqual(["realtime", 120]);
+    expect(seen.warned.map(({ lane, reason }) => [lane, reason])).toEqual([
+      ["historical", "disk"],
+      ["realtime", "disk"],
+    ]);
+    expect(givenUp(archiveFolder).map(({ lane, first, last }) => [lane, first, last])).toEqual([
+      ["historical", 1, 100],
+      ["realtime", 1, 120],
+    ]);
+    space.freeBytes = 1e12;
+    await keep(archive, segments("realtime", 121, 1));
+    expect(ranges("realtime")).toEqual([[121, 130]]);
+  });
+});
+
+describe("damage", () => {
+  const archivedFile = async () => {
+    const { archive } = openArchive();
+    await keep(archive, segments("realtime", 1, 3));
+    return listArchive(archiveFolder, "realtime")[0]!;
+  };
+
+  test("a changed byte anywhere in an archived file is noticed", async () => {
+    const file = await archivedFile();
+    const good = readFileSync(file.path);
+    for (let at = 0; at < good.length; at += 97) {
+      const bad = Buffer.from(good);
+      bad[at]! ^= 0x10;
+      writeFileSync(file.path, bad);
+      const { damage } = await readArchived(file);
+      expect({ at, damage }).toMatchObject({ at, damage: { code: "segment_damaged", last: 30 } });
+    }
+  });
+
+  test("a file that was cut is noticed, wherever that was", async () => {
+    const file = await archivedFile();
+    // The last four bytes are a sum of what the blocks' hashes have proved already.
+    for (let bytes = file.bytes - 5; bytes >= 0; bytes -= 61) {
+      truncateSync(file.path, bytes);
+      const { damage } = await readArchived(file);
+      expect({ bytes, damage }).toMatchObject({ bytes, damage: { code: "segment_damaged" } });
+    }
+  });
+
+  test("a damaged segment of the journal goes to the quarantine, its readable part into the archive", async () => {
+    const { archive, seen } = openArchive();
+    const all = segments("realtime", 1, 3);
+    const bytes = readFileSync(all[1]!.path);
+    bytes[bytes.length - 200]! ^= 1;
+    writeFileSync(all[1]!.path, bytes);
+    writeFileSync(all[2]!.path, "not a segment at all");
+    await keep(archive, all);
+    const [file] = listArchive(archiveFolder, "realtime");
+    expect(file).toMatchObject({ first: 1, last: 30 });
+    const read = await readArchived(file!);
+    expect(read.damage).toBeUndefined();
+    expect(read.segments.map(({ first, last }) => [first, last])).toEqual([
+      [1, 10],
+      [11, 15],
+      [21, 20],
+    ]);
+    expect(readdirSync(join(folder, "quarantine")).sort()).toEqual(
+      all.slice(1).map(({ path }) => `realtime-${basename(path)}.damaged`),
+    );
+    expect(seen.released).toEqual([["realtime", 30]]);
+  });
+
+  test("what the disk refuses stays in the journal and is tried again", async () => {
+    const { archive, seen } = openArchive();
+    const all = segments("realtime", 1, 2);
+    rmSync(join(archiveFolder, "realtime"), { recursive: true });
+    writeFileSync(join(archiveFolder, "realtime"), "in the way");
+    await keep(archive, all);
+    expect(seen.trouble).toHaveLength(1);
+    expect(seen.released).toEqual([]);
+    expect(all.every(({ path }) => existsSync(path))).toBe(true);
+    rmSync(join(archiveFolder, "realtime"));
+    openArchive();
+    await archive.tidy();
+    expect(ranges("realtime")).toEqual([[1, 20]]);
+    expect(seen.released).toEqual([["realtime", 20]]);
+  });
+
+  test("a note that can not be read counts as none", () => {
+    noteGivenUp(archiveFolder, { lane: "realtime", first: 1, last: 2, reason: "disk", at: "" });
+    writeFileSync(join(archiveFolder, "given-up.json"), "{");
+    expect(givenUp(archiveFolder)).toEqual([]);
+  });
+});
