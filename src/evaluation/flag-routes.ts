@@ -57,7 +57,7 @@ export function flagAnswers(
     }
     const stamp = { requestId: requestIdOf(request), evaluatedAt };
     const config = form.withConfig ? deps.configs.members(project.apiToken) : undefined;
-    return json(replyText(set, evaluation, form.shape, stamp, config), cors);
+    return json(replyText(evaluation, form.shape, stamp, config), cors);
   };
 
   return async (request) => {

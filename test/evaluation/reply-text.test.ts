@@ -20,9 +20,9 @@ test("for any project, any request, and again for the next request", () => {
         const evaluation = evaluate(set, request);
         for (const shape of shapes) {
           const plain = renderFlags(evaluation, shape, stamp);
-          const text = replyText(set, evaluation, shape, stamp, undefined);
+          const text = replyText(evaluation, shape, stamp, undefined);
           expect(JSON.parse(text)).toEqual(plain);
-          const withConfig = replyText(set, evaluation, shape, stamp, '"token":"x","a":{"b":[]}');
+          const withConfig = replyText(evaluation, shape, stamp, '"token":"x","a":{"b":[]}');
           expect(JSON.parse(withConfig)).toEqual({ ...plain, token: "x", a: { b: [] } });
         }
       }
@@ -35,7 +35,7 @@ test("parts of one set are not used for another, whose payload is different", ()
   const text = (payload: string) => {
     const filters = { ...when([person("a", "is_not_set", "")]), payloads: { true: payload } };
     const set = compileFlagSet([flag(1, 'k"ey', filters)], [], []);
-    return replyText(set, evaluate(set, requestFor("x")), "details", stamp, undefined);
+    return replyText(evaluate(set, requestFor("x")), "details", stamp, undefined);
   };
   expect(JSON.parse(text("1")).flags['k"ey'].metadata.payload).toBe("1");
   expect(JSON.parse(text("2")).flags['k"ey'].metadata.payload).toBe("2");

@@ -15,18 +15,22 @@ import {
 import { isJsonObject, type Json, type JsonObject, textOf } from "../json.ts";
 import type { VariantShare } from "./bucketing.ts";
 import { type CompiledCohort, type CompiledCohorts, missingCohort } from "./cohorts.ts";
+import type { FlagResult } from "./evaluate.ts";
 import { numberOf } from "./numbers.ts";
 import { Failure } from "./reasons.ts";
 import { compileValueTest, type ValueTest } from "./value-tests.ts";
 
+/** `slot` is where a run of the set keeps the verdict, the same for equal filters; undefined outside of a set. */
 export type CompiledFilter = { written: JsonObject } & (
-  | { kind: "person"; key: string; test: ValueTest }
+  | { kind: "person"; key: string; test: ValueTest; slot: number | undefined }
   | { kind: "group"; groupTypeIndex: number; key: string; test: ValueTest }
   | { kind: "cohort"; cohort: CompiledCohort | Failure; isInverted: boolean }
   | { kind: "flag"; flagId: number | undefined; wanted: Json | undefined }
   /** Can never match: unknown type, or an operator that its type does not have. */
   | { kind: "unusable" }
 );
+
+export type PersonFilter = Extract<CompiledFilter, { kind: "person" }>;
 
 export interface CompiledCondition {
   index: number;
@@ -70,6 +74,8 @@ export interface CompiledFlag {
   payloads: ReadonlyMap<string, string>;
   /** Ids of the flags this one looks at; undefined stands for a reference that is no id. */
   dependencies: readonly (number | undefined)[];
+  /** Results that came out so far, to be given again. */
+  outcomes: FlagResult[];
 }
 
 /** Compiles one flag against the cohorts of its project. */
@@ -104,6 +110,7 @@ export function compileFlag(definition: FlagDefinition, cohorts: CompiledCohorts
     dependencies: conditions.flatMap(({ filters: parts }) =>
       parts.flatMap((part) => (part.kind === "flag" ? [part.flagId] : [])),
     ),
+    outcomes: [],
   };
 }
 
@@ -156,7 +163,13 @@ function compileFilter(
     // `negation` of a person or group filter plays no part in flags, only inside of cohorts.
     case "person":
       if (typeof key !== "string") break;
-      return { written, kind: "person", key, test: compileValueTest(operator, written.value) };
+      return {
+        written,
+        kind: "person",
+        key,
+        test: compileValueTest(operator, written.value),
+        slot: undefined,
+      };
     case "group": {
       const groupTypeIndex = indexOf(written.group_type_index) ?? conditionGroupTypeIndex;
       if (typeof key !== "string" || groupTypeIndex === null) break;

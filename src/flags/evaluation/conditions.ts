@@ -75,7 +75,7 @@ export function matchesAll(
 function testFilter(filter: CompiledFilter, run: Run): Verdict | Failure {
   switch (filter.kind) {
     case "person":
-      return filter.test(run.personValue(filter.key), run.cohortSubject.clock);
+      return run.personVerdict(filter);
     case "group":
       return filter.test(run.group(filter.groupTypeIndex).get(filter.key), run.cohortSubject.clock);
     case "cohort": {

@@ -73,7 +73,7 @@ export function clientValue(result: FlagResult): boolean | string {
  */
 export function evaluateFlag(flag: CompiledFlag, run: Run, trace?: FlagTrace): FlagResult {
   const decision = decide(flag, run, trace);
-  const result = decision instanceof Failure ? failedResult(flag, decision) : resultOf(flag, decision);
+  const result = decision instanceof Failure ? failedResult(flag, decision) : decision;
   if (run.set.hasDependencies) {
     const value: FlagValue = decision instanceof Failure ? decision : clientValue(result);
     run.values.set(flag.id, value);
@@ -86,15 +86,9 @@ function resolutionOf(flag: CompiledFlag, set: FlagSet): Resolution | undefined 
   return set.hasDependencies ? set.resolutions.get(flag.id) : "ok";
 }
 
-interface Decision {
-  enabled: boolean;
-  variant: string | null;
-  reason: Reason;
-}
-
 /** The steps in their order; the first one that decides ends it. */
-function decide(flag: CompiledFlag, run: Run, trace?: FlagTrace): Decision | Failure {
-  if (resolutionOf(flag, run.set) !== "ok") return off("missing_dependency", null);
+function decide(flag: CompiledFlag, run: Run, trace?: FlagTrace): FlagResult | Failure {
+  if (resolutionOf(flag, run.set) !== "ok") return off(flag, "missing_dependency", null);
   return (
     decideByEnrollment(flag, run, trace) ??
     decideBySuperCondition(flag, run, trace) ??
@@ -103,20 +97,20 @@ function decide(flag: CompiledFlag, run: Run, trace?: FlagTrace): Decision | Fai
   );
 }
 
-function decideByEnrollment(flag: CompiledFlag, run: Run, trace?: FlagTrace): Decision | undefined {
+function decideByEnrollment(flag: CompiledFlag, run: Run, trace?: FlagTrace): FlagResult | undefined {
   if (flag.enrollmentKey === null) return undefined;
   const found = run.person.get(flag.enrollmentKey);
   if (trace) trace.enrollment = { key: flag.enrollmentKey, found, isDecisive: found !== undefined };
   if (found === undefined) return undefined;
   const enabled = found === true || found === "true";
-  return { enabled, variant: null, reason: reasonOf("super_condition_value", 0) };
+  return resultOf(flag, enabled, null, reasonOf("super_condition_value", 0));
 }
 
 function decideBySuperCondition(
   flag: CompiledFlag,
   run: Run,
   trace?: FlagTrace,
-): Decision | Failure | undefined {
+): FlagResult | Failure | undefined {
   const condition = flag.superCondition;
   if (condition === null) return undefined;
   const isConcerned = condition.filters.some(
@@ -128,10 +122,10 @@ function decideBySuperCondition(
   if (trace && steps) trace.superCondition = steps;
   if (outcome instanceof Failure) return outcome;
   const enabled = outcome.code === "condition_match";
-  return { enabled, variant: null, reason: reasonOf("super_condition_value", 0) };
+  return resultOf(flag, enabled, null, reasonOf("super_condition_value", 0));
 }
 
-function decideByHoldout(flag: CompiledFlag, run: Run, trace?: FlagTrace): Decision | Failure | undefined {
+function decideByHoldout(flag: CompiledFlag, run: Run, trace?: FlagTrace): FlagResult | Failure | undefined {
   if (flag.holdouts.length === 0) return undefined;
   const identity = identityOf(flag, flag.groupTypeIndex, run);
   if (identity === undefined) return undefined;
@@ -143,12 +137,12 @@ function decideByHoldout(flag: CompiledFlag, run: Run, trace?: FlagTrace): Decis
     if (!isIn) continue;
     const isMatching = matchesAll(filters, run);
     if (isMatching instanceof Failure) return isMatching;
-    if (isMatching) return { enabled: true, variant, reason: reasonOf("holdout_condition_value", null) };
+    if (isMatching) return resultOf(flag, true, variant, reasonOf("holdout_condition_value", null));
   }
   return undefined;
 }
 
-function decideByConditions(flag: CompiledFlag, run: Run, trace?: FlagTrace): Decision | Failure {
+function decideByConditions(flag: CompiledFlag, run: Run, trace?: FlagTrace): FlagResult | Failure {
   // A flag without conditions reports what a flag without matching ones does; upstream says `no_group_type` here.
   let best: ReasonCode = flag.conditions.length === 0 ? "no_condition_match" : "no_group_type";
   let bestIndex: number | null = null;
@@ -160,10 +154,10 @@ function decideByConditions(flag: CompiledFlag, run: Run, trace?: FlagTrace): De
     if (outcome instanceof Failure) return outcome;
     if (outcome.code === "condition_match") {
       const variant = chooseVariant(flag, condition, outcome.identity, run, trace);
-      return { enabled: true, variant, reason: reasonOf("condition_match", condition.index) };
+      return resultOf(flag, true, variant, reasonOf("condition_match", condition.index));
     }
     if (outcome.code === "out_of_rollout_bound" && flag.endsAtFirstRolloutMiss) {
-      return off("out_of_rollout_bound", condition.index);
+      return off(flag, "out_of_rollout_bound", condition.index);
     }
     hasSkippedGroups ||= outcome.code === "no_group_type";
     if (reasonScores[outcome.code] >= reasonScores[best]) {
@@ -171,7 +165,7 @@ function decideByConditions(flag: CompiledFlag, run: Run, trace?: FlagTrace): De
       bestIndex = condition.index;
     }
   }
-  return off(best, bestIndex, hasSkippedGroups);
+  return off(flag, best, bestIndex, hasSkippedGroups);
 }
 
 function chooseVariant(
@@ -199,22 +193,28 @@ function chooseVariant(
   return chosen || null;
 }
 
-function off(code: ReasonCode, conditionIndex: number | null, hasSkippedGroups = false): Decision {
-  return { enabled: false, variant: null, reason: reasonOf(code, conditionIndex, hasSkippedGroups) };
+function off(
+  flag: CompiledFlag,
+  code: ReasonCode,
+  conditionIndex: number | null,
+  hasSkippedGroups = false,
+): FlagResult {
+  return resultOf(flag, false, null, reasonOf(code, conditionIndex, hasSkippedGroups));
 }
 
-function resultOf(flag: CompiledFlag, { enabled, variant, reason }: Decision): FlagResult {
+/** More outcomes than this are made anew each time; only an absurd number of conditions and variants comes here. */
+const outcomesMax = 200;
+
+/** Results are made once: a flag has few outcomes, and whoever writes answers can keep the text of each. */
+function resultOf(flag: CompiledFlag, enabled: boolean, variant: string | null, reason: Reason): FlagResult {
+  for (const known of flag.outcomes) {
+    if (known.reason === reason && known.variant === variant && known.enabled === enabled) return known;
+  }
   const payload = enabled ? (flag.payloads.get(variant ?? "true") ?? null) : null;
-  return {
-    id: flag.id,
-    key: flag.key,
-    version: flag.version,
-    enabled,
-    variant,
-    reason,
-    payload,
-    failed: false,
-  };
+  const { id, key, version } = flag;
+  const result = Object.freeze({ id, key, version, enabled, variant, reason, payload, failed: false });
+  if (flag.outcomes.length < outcomesMax) flag.outcomes.push(result);
+  return result;
 }
 
 function failedResult(flag: CompiledFlag, { code, description }: Failure): FlagResult {

@@ -62,6 +62,7 @@ export function compileFlagSet(
   const all = [...byId.values()];
   const { ordered, resolutions } = orderByDependency(byId);
   for (const [position, flag] of ordered.entries()) flag.position = position;
+  shareVerdicts(ordered);
   return {
     active: ordered,
     inactive: all.filter(({ active }) => !active),
@@ -119,6 +120,24 @@ function collectNeeds(flags: readonly CompiledFlag[]): StoredDataNeeds {
     continuity: continuityKeys.length > 0,
     continuityKeys,
   };
+}
+
+/** Gives equal person filters the same slot: many flags ask the same, and one request need not compute it twice. */
+function shareVerdicts(flags: readonly CompiledFlag[]): void {
+  const slots = new Map<string, number>();
+  for (const flag of flags) {
+    for (const filter of filtersOf(flag)) {
+      if (filter.kind !== "person") continue;
+      const { operator, value } = filter.written;
+      const question = JSON.stringify([filter.key, operator ?? null, value ?? null]);
+      let slot = slots.get(question);
+      if (slot === undefined) {
+        slot = slots.size;
+        slots.set(question, slot);
+      }
+      filter.slot = slot;
+    }
+  }
 }
 
 function* filtersOf(flag: CompiledFlag): Generator<CompiledFilter> {

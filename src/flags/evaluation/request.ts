@@ -7,12 +7,13 @@
 import { isJsonObject, type Json, type JsonObject, ownMember } from "../json.ts";
 import { rolloutPlace, variantPlace } from "./bucketing.ts";
 import type { CohortSubject } from "./cohorts.ts";
-import type { CompiledFlag } from "./compiled-flag.ts";
+import type { CompiledFlag, PersonFilter } from "./compiled-flag.ts";
 import type { FlagSet } from "./flag-set.ts";
 import { isKnown, type Places, rolloutSlot, variantSlot } from "./known-places.ts";
 import { GroupView, PersonView, type PropertyView } from "./person-view.ts";
 import type { Failure } from "./reasons.ts";
 import type { FlagSelection } from "./selection.ts";
+import type { Verdict } from "./value-tests.ts";
 
 export interface EvaluationRequest {
   distinctId: string;
@@ -71,6 +72,7 @@ export class Run {
   private placesId: string | undefined;
   private places: Places | undefined;
   private readonly personValues = new Map<string, Json | undefined>();
+  private readonly verdicts: (Verdict | undefined)[] = [];
   private readonly groupViews = new Map<number, PropertyView>();
   private readonly groupIdentities = new Map<number, Identity | null>();
 
@@ -97,6 +99,16 @@ export class Run {
     const value = this.person.get(name);
     this.personValues.set(name, value);
     return value;
+  }
+
+  /** Whether a filter about the person matches, computed once however many flags ask the same. */
+  personVerdict({ key, test, slot }: PersonFilter): Verdict {
+    if (slot === undefined) return test(this.personValue(key), this.cohortSubject.clock);
+    const known = this.verdicts[slot];
+    if (known !== undefined) return known;
+    const verdict = test(this.personValue(key), this.cohortSubject.clock);
+    this.verdicts[slot] = verdict;
+    return verdict;
   }
 
   /** The person's id for a flag: device, stored override, former id, distinct id. Undefined when a device is wanted but unknown. */
