@@ -8,7 +8,7 @@ import { rmSync } from "node:fs";
 import { initialisedDirectory, TestAppliance, until } from "../support/appliance.ts";
 
 const rounds = Number(process.env.FLAGKEEP_TEST_CRASH_ROUNDS ?? 20);
-const seed = Number(process.env.FLAGKEEP_TEST_SEED ?? Date.now() % 1_000_000);
+const seed = Number(process.env.FLAGKEEP_TEST_SEED) || Date.now() % 1_000_000;
 const random = mulberry32(seed);
 const directory = await initialisedDirectory();
 afterAll(() => rmSync(directory.dataDir, { recursive: true, force: true }));
