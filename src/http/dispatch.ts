@@ -11,6 +11,7 @@ import { readBody } from "./body.ts";
 import { type ErrorLog, failureResponse } from "./errors.ts";
 import { methodNotAllowed } from "./failure.ts";
 import { parseFields } from "./fields.ts";
+import { Query } from "./query.ts";
 import type { RateLimiter } from "./rate-limit.ts";
 import { type Call, type Method, Reply, type Route } from "./route.ts";
 
@@ -93,11 +94,12 @@ async function answer(
   deps: DispatchDeps,
 ): Promise<Response> {
   const requested = new URL(request.url);
+  const query = new Query(requested.search);
   let body: Promise<unknown> | undefined;
   const credentials: Credentials = {
     request,
     params,
-    query: requested.searchParams,
+    query,
     readBody: () => (body ??= readBody(request)),
   };
   const method = request.method === "HEAD" ? "GET" : request.method;
@@ -116,7 +118,7 @@ async function answer(
     requestId,
     now,
     params,
-    query: requested.searchParams,
+    query,
     body: await bodyOf(route, credentials),
     ...partsOf(authorised),
   };

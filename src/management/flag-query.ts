@@ -27,38 +27,33 @@ export const FlagQuery = object({
 
 /** @throws {InvalidField} the search is too long. */
 export function readFlagQuery(query: URLSearchParams): FlagFilter {
-  const search = last(query, "search")?.trim();
+  const search = query.get("search")?.trim();
   if (search !== undefined && search.length > SEARCH_LENGTH_MAX) {
     throw new InvalidField("search", "invalid_input", "Search term cannot exceed 200 characters");
   }
-  const active = last(query, "active");
-  const type = last(query, "type");
-  const tags = jsonTexts(last(query, "tags"));
-  const evaluationTags = last(query, "has_evaluation_tags");
+  const active = query.get("active");
+  const type = query.get("type");
+  const tags = jsonTexts(query.get("tags"));
+  const evaluationTags = query.get("has_evaluation_tags");
   return {
     search: search || undefined,
-    active: active === undefined ? undefined : active === "STALE" ? "STALE" : active.toLowerCase() === "true",
-    createdByIds: userIds(last(query, "created_by_id")),
+    active: active === null ? undefined : active === "STALE" ? "STALE" : active.toLowerCase() === "true",
+    createdByIds: userIds(query.get("created_by_id")),
     type: FLAG_TYPES.includes(type as FlagType) ? (type as FlagType) : undefined,
-    evaluationRuntime: last(query, "evaluation_runtime") || undefined,
-    excludedKeys: jsonTexts(last(query, "excluded_properties")),
+    evaluationRuntime: query.get("evaluation_runtime") || undefined,
+    excludedKeys: jsonTexts(query.get("excluded_properties")),
     tags: tags?.length ? tags : undefined,
-    excludedTags: jsonTexts(last(query, "excluded_tags")),
+    excludedTags: jsonTexts(query.get("excluded_tags")),
     hasEvaluationTags:
-      evaluationTags === undefined ? undefined : ["true", "1", "yes"].includes(evaluationTags.toLowerCase()),
-    key: last(query, "key") || undefined,
-    order: last(query, "order") || undefined,
+      evaluationTags === null ? undefined : ["true", "1", "yes"].includes(evaluationTags.toLowerCase()),
+    key: query.get("key") || undefined,
+    order: query.get("order") || undefined,
   };
 }
 
-/** Of a repeated parameter the last one counts. */
-function last(query: URLSearchParams, name: string): string | undefined {
-  return query.getAll(name).at(-1);
-}
-
 /** A number, numbers with commas between, or a JSON list of numbers; others are left out. */
-function userIds(text: string | undefined): number[] | undefined {
-  if (text === undefined || text.trim() === "") return undefined;
+function userIds(text: string | null): number[] | undefined {
+  if (text === null || text.trim() === "") return undefined;
   const ids = text
     .replace(/^\s*\[|\]\s*$/g, "")
     .split(",")
@@ -68,8 +63,8 @@ function userIds(text: string | undefined): number[] | undefined {
   return ids.length === 0 ? undefined : ids;
 }
 
-function jsonTexts(text: string | undefined): string[] | undefined {
-  if (text === undefined) return undefined;
+function jsonTexts(text: string | null): string[] | undefined {
+  if (text === null) return undefined;
   try {
     const parsed: unknown = JSON.parse(text);
     return Array.isArray(parsed) ? parsed.filter((item) => typeof item === "string") : undefined;

@@ -281,6 +281,12 @@ describe("pages", () => {
     expect(last.results.map((flag: { key: string }) => flag.key)).toEqual(["f1"]);
     expect(await page(`${FLAGS}?limit=2&offset=50`)).toMatchObject({ count: 5, next: null, results: [] });
   });
+  test("of a repeated parameter the last one counts", async () => {
+    using server = await withFlags(3);
+    const { body } = await server.ask("GET", `${FLAGS}?limit=3&limit=1&offset=2&offset=1`);
+    expect(body.results.map((flag: { key: string }) => flag.key)).toEqual(["f2"]);
+    expect(body.next).toBe(`http://localhost${FLAGS}?limit=1&offset=2`);
+  });
   test("a limit or offset without sense is the default", async () => {
     using server = await withFlags(3);
     for (const query of ["limit=0", "limit=-1", "limit=x", "offset=-1", "offset=x", "limit=&offset="]) {
