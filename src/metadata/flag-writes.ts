@@ -172,7 +172,12 @@ function saveFlag(
   return after;
 }
 
-/** The filters to store after a write. @throws {FlagInvalid} a rule of management-api 4.4 is broken. */
+/**
+ * The filters to store after a write.
+ *
+ * @throws {FlagInvalid} a rule of management-api 4.4 is broken.
+ * @throws {InvalidField} payloads are to be secret in a flag that is no remote configuration (3.1).
+ */
 function checkedFilters(
   { payloads }: FlagWriting,
   t: MetadataTx,
@@ -187,10 +192,14 @@ function checkedFilters(
     cohorts: cohortFacts(t, projectId),
     flags: flagFacts(t, projectId),
   };
+  const isSecret = fields.hasEncryptedPayloads ?? before?.hasEncryptedPayloads ?? false;
+  if (isSecret && !context.isRemoteConfiguration) {
+    const detail = "Encrypted payloads are only supported for remote configuration flags.";
+    throw new InvalidField("has_encrypted_payloads", "invalid_input", detail);
+  }
   const opened = before && payloads.open(before);
   const sent = opened ? withKeptPayloads(fields.filters, opened) : fields.filters;
   const filters = opened ? filtersOfChangedFlag(sent, opened, context) : filtersOfNewFlag(sent, context);
-  const isSecret = fields.hasEncryptedPayloads ?? before?.hasEncryptedPayloads ?? false;
   return payloads.seal(filters, isSecret, before);
 }
 

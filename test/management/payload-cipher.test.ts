@@ -56,6 +56,24 @@ describe("secret payloads", () => {
     expect(stored(server)).not.toContain("one");
   });
 
+  test("belong to flags of remote configuration only", async () => {
+    using server = secretServer();
+    const refused = {
+      status: 400,
+      body: {
+        code: "invalid_input",
+        detail: "Encrypted payloads are only supported for remote configuration flags.",
+        attr: "has_encrypted_payloads",
+      },
+    };
+    const body = { key: "a", has_encrypted_payloads: true };
+    expect(await server.ask("POST", FLAGS, { body })).toMatchObject(refused);
+    expect((await server.ask("POST", FLAGS, { body: { key: "a", ...SECRET } })).status).toBe(201);
+    const edit = (body: object) => server.ask("PATCH", `${FLAGS}1/`, { body });
+    expect(await edit({ is_remote_configuration: false })).toMatchObject(refused);
+    expect((await edit({ is_remote_configuration: false, has_encrypted_payloads: false })).status).toBe(200);
+  });
+
   test("a public payload that looks sealed is left alone", async () => {
     using server = secretServer();
     const filters = { groups: [{}], payloads: { true: '"sealed:AAAA"' } };
