@@ -7,6 +7,8 @@ import { person } from "../make.ts";
 const plan = { key: "plan", type: "group", group_type_index: 0, value: "pro" };
 const key = { key: "$group_key", type: "group", value: "acme" };
 
+const withFilter = (filter: JsonObject) => ({ condition: { properties: [filter] } });
+
 describe("blast radius", () => {
   for (const condition of [null, {}, { properties: [] }, { properties: null }, { rollout_percentage: 5 }]) {
     test(`${JSON.stringify(condition)} is everyone`, () =>
@@ -22,6 +24,15 @@ describe("blast radius", () => {
       filters: [plan, key],
       groupTypeIndex: 0,
     });
+  });
+
+  test("an operator that nobody knows is refused, but a number for gt and a flag without operator are not", () => {
+    expect(() => parseBlastRadius(withFilter(person("a", "resembles", "b")))).toThrow(
+      expect.objectContaining({ code: "invalid_operator", attr: "filters" }),
+    );
+    for (const filter of [person("a", "gt", 5), { key: "1", type: "flag", operator: "odd", value: true }]) {
+      expect(parseBlastRadius(withFilter(filter)).filters).toEqual([filter]);
+    }
   });
 
   const refused: [string, JsonObject, string, string | null][] = [
@@ -40,6 +51,13 @@ describe("blast radius", () => {
     ],
     ["condition no object", { condition: [] }, "condition must be an object", "filters"],
     ["properties no list", { condition: { properties: {} } }, "properties must be a list", "filters"],
+    ["filter without key", withFilter({ value: 1 }), "properties[0].key is required", "filters"],
+    [
+      "invalid pattern",
+      withFilter(person("a", "regex", "(")),
+      "properties[0].value: invalid regex pattern",
+      "filters",
+    ],
     ["filter no object", { condition: { properties: [1] } }, "properties[0] must be an object", "filters"],
   ];
   for (const [name, body, detail, attr] of refused) {
