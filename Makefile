@@ -5,7 +5,7 @@ BUN := node_modules/.bin/bun
 SOURCES := $(shell find cli src -type f 2>/dev/null) build.ts package.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run build check static format test test-crash bench clean
+.PHONY: help run build release check static format test test-crash test-random bench clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ build: dist/flagkeep ## Build the executable dist/flagkeep
 run: build ## Build and start Flagkeep on http://127.0.0.1:8000 with ./data
 	dist/flagkeep serve --data-dir ./data
 
+release: node_modules/.installed ## Build the executables of a release (RELEASE_TARGETS="linux-x64 linux-arm64")
+	RELEASE_TARGETS="$(RELEASE_TARGETS)" $(BUN) deploy/release.ts
+
 static: node_modules/.installed ## Check format, lint rules and types
 	node_modules/.bin/biome check .
 	node_modules/.bin/tsc --noEmit
@@ -34,10 +37,14 @@ format: node_modules/.installed ## Format the sources
 	node_modules/.bin/biome check --write .
 
 test: build ## Run the tests
-	$(BUN) test
+	@# The limit is for tests that hang: a slow machine fails none by time alone.
+	$(BUN) test --timeout 60000
 
 test-crash: build ## Run the crash tests for longer (ROUNDS=200)
 	FLAGKEEP_TEST_CRASH_ROUNDS=$(or $(ROUNDS),200) $(BUN) test test/crash --timeout 3600000
+
+test-random: build ## Run the tests with new random cases, and more of them (RUNS=10)
+	FLAGKEEP_TEST_SEED=random FLAGKEEP_TEST_RUNS=$(or $(RUNS),10) $(BUN) test --timeout 3600000
 
 check: static test ## Check format, lint, types and tests
 
