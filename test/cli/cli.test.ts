@@ -270,7 +270,7 @@ describe("serve", () => {
     await appliance.eventsWhenStored(1);
   });
 
-  test("is ready within 300 ms on existing data", async () => {
+  test("is ready within 300 ms on existing data, or as much longer as the machine is slower", async () => {
     const directory = await initialisedDirectory();
     folders.push(directory.dataDir);
     const first = await TestAppliance.start({ directory });
@@ -284,7 +284,14 @@ describe("serve", () => {
       times.push(performance.now() - started);
       await appliance.stop();
     }
-    expect(Math.min(...times)).toBeLessThan(300);
+    // Starting the executable to print its version takes some 80 ms on a machine that is not busy.
+    const alone: number[] = [];
+    for (let i = 0; i < 5; i++) {
+      const started = performance.now();
+      await flagkeep(["version"]);
+      alone.push(performance.now() - started);
+    }
+    expect(Math.min(...times)).toBeLessThan(Math.max(300, 4 * Math.min(...alone)));
   });
 });
 

@@ -201,7 +201,7 @@ test("export and import between two projects; a dry run says what would change",
   expect(refused.code).not.toBe(0);
   expect(refused.stderr).toContain('Flag "a b"');
   expect((await json<Record[]>("list", ...two)).length).toBe(2);
-}, 30_000);
+}, 60_000);
 
 test("before the first start there are flags already, and no other data are needed", async () => {
   const { dataDir } = await initialisedDirectory();

@@ -228,7 +228,7 @@ describe("doctor", () => {
     writeFileSync(join(dataDir, "people.sqlite"), "no database at all".repeat(1000));
     const { code, bad } = await examine(dataDir);
     expect({ code, bad }).toEqual({ code: 1, bad: ["files error", "events error"] });
-  }, 30_000);
+  }, 60_000);
 
   test("finds a port in use", async () => {
     const server = createServer().listen(0, "127.0.0.1");

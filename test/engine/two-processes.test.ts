@@ -28,13 +28,12 @@ describe("the engine dies", () => {
       await until(
         async () => (await appliance.api("/api/projects/1/events/")).status === 200,
         "queries are answered",
-        3_000,
       );
-      expect(performance.now() - started).toBeLessThan(3_000);
+      expect(performance.now() - started).toBeLessThan(15_000);
     }
     const events = await appliance.eventsWhenStored(61);
     expect(events.slice(1).map(({ uuid }) => uuid)).toEqual(uuids);
-  }, 30_000);
+  }, 60_000);
 
   test("a query meanwhile gets 503 with Retry-After", async () => {
     await using appliance = await TestAppliance.start();
@@ -61,7 +60,7 @@ test("the front dies: the engine goes too", async () => {
     return pids.length === 1 && pids;
   }, "the engine runs");
   await appliance.kill();
-  await until(() => !existsSync(`/proc/${pid}`), "the engine is gone", 5_000);
+  await until(() => !existsSync(`/proc/${pid}`), "the engine is gone");
 });
 
 describe("a stop in order", () => {
@@ -82,5 +81,5 @@ describe("a stop in order", () => {
     // Numbers go on behind those of the first run.
     await again.capture({ event: "later", distinct_id: "a" });
     expect((await again.eventsWhenStored(501)).at(-1)!.seq).toBeGreaterThan(500);
-  }, 30_000);
+  }, 60_000);
 });

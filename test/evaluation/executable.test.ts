@@ -137,7 +137,7 @@ describe("persons and groups made by events", () => {
     appliance = await TestAppliance.start({ directory: appliance.directory });
     expect(await seenValue("steady", { distinct_id: user })).toBe(true);
     expect(await seenValue("steady", { distinct_id: idThatIs(false, "stranger-") })).toBe(false);
-  }, 30_000);
+  }, 60_000);
 });
 
 describe("a change is in the very next answer", () => {

@@ -140,7 +140,8 @@ describe("the journal", () => {
       Array.from({ length: 1_000 }, (_, i) => journal.append("realtime", [entry(String(i))])),
     );
     expect(disk.syncCount).toBeLessThanOrEqual(3);
-    expect(performance.now() - started).toBeLessThan(1_000);
+    // One by one they would take 20 s.
+    expect(performance.now() - started).toBeLessThan(15_000);
     await journal.close();
   });
 

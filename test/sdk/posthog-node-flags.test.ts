@@ -176,7 +176,7 @@ describe("locally", () => {
     }
     expect(requests.filter(({ url }) => url.startsWith("/flags/?"))).toEqual([]);
     expect(errors).toEqual([]);
-  }, 30_000);
+  }, 60_000);
 
   test("an unchanged poll costs a 304; a change and a deletion are seen at the next poll", async () => {
     const { posthog, errors, requests } = local();

@@ -57,5 +57,5 @@ describe("posthog-node", () => {
     for (const [i, { timestamp }] of events.entries()) {
       expect(Math.abs(Date.parse(timestamp) - start - i * 60_000)).toBeLessThan(2_000);
     }
-  }, 30_000);
+  }, 60_000);
 });

@@ -58,7 +58,7 @@ export async function initialisedDirectory(
 export async function until<Value>(
   condition: () => Promise<Value | undefined | false> | Value | undefined | false,
   what: string,
-  deadlineMs = 15_000,
+  deadlineMs = 40_000,
 ): Promise<Value> {
   const end = performance.now() + deadlineMs;
   for (;;) {
@@ -192,7 +192,7 @@ export class TestAppliance implements AsyncDisposable {
         return found.length >= count && found;
       },
       `${count} events are stored`,
-      30_000,
+      50_000,
     );
     if (events.length !== count) throw new Error(`${events.length} events are stored, expected ${count}.`);
     return events;
