@@ -4,7 +4,9 @@ import { unlinkSync } from "node:fs";
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { AppError } from "../errors.ts";
 import type { EventDatabase } from "../events/database.ts";
+import { isAboutPerson } from "../events/event-filters.ts";
 import { type EventFilter, listEvents } from "../events/list.ts";
+import type { EventLoader } from "../events/loader.ts";
 import { eventsText } from "../events/page.ts";
 import type { PersonMirror } from "../events/person-mirror.ts";
 import { computeTrends } from "../events/trends.ts";
@@ -20,6 +22,7 @@ import { nextPositionHeader, type Queries, refusedStatus } from "./query-types.t
 
 export interface QueryServices {
   database: EventDatabase;
+  loader: EventLoader;
   people: PeopleDb;
   mirror: PersonMirror;
   queryTimeoutMs: number;
@@ -54,6 +57,7 @@ export function serveQueries(services: QueryServices): void {
   const persons = { people, mirror, run };
   const handlers: Handlers = {
     events: async (filter) => {
+      if (filter.properties?.some(isAboutPerson)) await mirror.follow();
       const page = await run((connection) => listEvents(connection, withDistinctIds(people, filter)));
       return {
         text: eventsText(page.events, personTextsOf(people, filter.projectId, page.events)),
@@ -74,6 +78,11 @@ export function serveQueries(services: QueryServices): void {
     },
     addHashKeyOverrides: async ({ projectId, ...overrides }) =>
       addHashKeyOverrides(people, projectId, overrides),
+    holdCheckpoints: async ({ ms, checkpointFirst }) => {
+      services.loader.holdCheckpoints(ms);
+      if (checkpointFirst) await run(checkpointOnce);
+      return null;
+    },
     ...analysisHandlers({ people, mirror, workFolder, run, runLong }),
   };
   Bun.serve({
@@ -102,6 +111,21 @@ export function serveQueries(services: QueryServices): void {
       // Gone already.
     }
   });
+}
+
+const checkpointAttempts = 40;
+
+/** Not being able to is no failure: there is more in the journal to copy then. */
+async function checkpointOnce(connection: DuckDBConnection): Promise<void> {
+  for (let attempt = 0; attempt < checkpointAttempts; attempt++) {
+    try {
+      await connection.run("CHECKPOINT");
+      return;
+    } catch (error) {
+      if (!String(error).includes("Cannot CHECKPOINT")) throw error;
+      await Bun.sleep(25);
+    }
+  }
 }
 
 /** Pages of events go out as the text they are. */

@@ -1,6 +1,8 @@
 /** Lists stored events in pages: newest first, or in order of time or arrival. */
 
 import type { DuckDBConnection, DuckDBValue } from "@duckdb/node-api";
+import type { JsonObject } from "../flags/json.ts";
+import { eventFilterSql, isAboutPerson, personOfEvent } from "./event-filters.ts";
 
 export const eventOrders = ["-timestamp", "timestamp", "-seq", "seq"] as const;
 export type EventOrder = (typeof eventOrders)[number];
@@ -17,6 +19,8 @@ export interface EventFilter {
   /** Epoch microseconds; events earlier than this. */
   beforeMicros?: number;
   historical?: boolean;
+  /** Filters `{key, value, operator, type}`, joined by AND; `type` is `event` or `person`. */
+  properties?: readonly JsonObject[];
   order: EventOrder;
   /** 1 to 10,000. */
   limit: number;
@@ -43,7 +47,11 @@ export interface StoredEvent {
   historical: boolean;
 }
 
-/** Reads one page; one event more than asked for tells that there is a next page. */
+/**
+ * Reads one page; one event more than asked for tells that there is a next page.
+ *
+ * @throws {UnknownQuery} a property filter that can not be used.
+ */
 export async function listEvents(
   connection: DuckDBConnection,
   filter: EventFilter,
@@ -51,28 +59,31 @@ export async function listEvents(
   const conditions: string[] = [];
   const values: DuckDBValue[] = [];
   const bind = (value: DuckDBValue) => `$${values.push(value)}`;
-  conditions.push(`project_id = ${bind(filter.projectId)}`);
-  if (filter.event !== undefined) conditions.push(`event = ${bind(filter.event)}`);
+  conditions.push(`e.project_id = ${bind(filter.projectId)}`);
+  if (filter.event !== undefined) conditions.push(`e.event = ${bind(filter.event)}`);
   if (filter.distinctIds !== undefined) {
-    conditions.push(`distinct_id IN (${filter.distinctIds.map(bind).join(", ") || "NULL"})`);
+    conditions.push(`e.distinct_id IN (${filter.distinctIds.map(bind).join(", ") || "NULL"})`);
   }
-  if (filter.uuid !== undefined) conditions.push(`uuid = ${bind(filter.uuid)}::UUID`);
+  if (filter.uuid !== undefined) conditions.push(`e.uuid = ${bind(filter.uuid)}::UUID`);
   if (filter.afterMicros !== undefined) {
-    conditions.push(`timestamp > make_timestamp(${bind(BigInt(filter.afterMicros))}::BIGINT)`);
+    conditions.push(`e.timestamp > make_timestamp(${bind(BigInt(filter.afterMicros))}::BIGINT)`);
   }
   if (filter.beforeMicros !== undefined) {
-    conditions.push(`timestamp < make_timestamp(${bind(BigInt(filter.beforeMicros))}::BIGINT)`);
+    conditions.push(`e.timestamp < make_timestamp(${bind(BigInt(filter.beforeMicros))}::BIGINT)`);
   }
-  if (filter.historical !== undefined) conditions.push(`historical = ${filter.historical}`);
+  if (filter.historical !== undefined) conditions.push(`e.historical = ${filter.historical}`);
+  const filters = filter.properties ?? [];
+  conditions.push(...filters.map(eventFilterSql));
   const byTime = filter.order.endsWith("timestamp");
   const descending = filter.order.startsWith("-");
   if (filter.from !== undefined) conditions.push(behind(filter.from, byTime, descending, bind));
   const direction = descending ? "DESC" : "ASC";
-  const keys = byTime ? ["timestamp", "historical", "seq"] : ["historical", "seq"];
+  const keys = byTime ? ["e.timestamp", "e.historical", "e.seq"] : ["e.historical", "e.seq"];
   // Only the keys of the page are sorted; the wide columns are fetched for its rows.
   const result = await connection.runAndReadAll(
-    `SELECT uuid::VARCHAR, event, distinct_id, epoch_us(timestamp), properties::VARCHAR, elements_chain, seq, historical
-     FROM events WHERE ${conditions.join(" AND ")}
+    `SELECT e.uuid::VARCHAR, e.event, e.distinct_id, epoch_us(e.timestamp), e.properties::VARCHAR, e.elements_chain,
+       e.seq, e.historical
+     FROM events e ${filters.some(isAboutPerson) ? personOfEvent : ""} WHERE ${conditions.join(" AND ")}
      ORDER BY ${keys.map((key) => `${key} ${direction}`).join(", ")}
      LIMIT ${filter.limit + 1}`,
     values,
@@ -106,9 +117,9 @@ function behind(
   const sign = descending ? "<" : ">";
   const historical = String(from.historical);
   const seq = bind(BigInt(from.seq));
-  const laneAndSeq = `(historical ${sign} ${historical} OR (historical = ${historical} AND seq ${sign} ${seq}))`;
+  const laneAndSeq = `(e.historical ${sign} ${historical} OR (e.historical = ${historical} AND e.seq ${sign} ${seq}))`;
   if (!byTime) return laneAndSeq;
   const time = `make_timestamp(${bind(BigInt(from.timestampMicros))}::BIGINT)`;
   // The first comparison alone lets the store skip row groups.
-  return `timestamp ${sign}= ${time} AND (timestamp ${sign} ${time} OR ${laneAndSeq})`;
+  return `e.timestamp ${sign}= ${time} AND (e.timestamp ${sign} ${time} OR ${laneAndSeq})`;
 }

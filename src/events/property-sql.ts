@@ -87,7 +87,7 @@ function comparison(column: string, key: string, operator: string, texts: string
 
 const numeric: Record<string, string> = { gt: ">", gte: ">=", min: ">=", lt: "<", lte: "<=", max: "<=" };
 
-/** A condition that is right for usual values, or undefined for an operator that insights do not know. */
+/** A condition that is right for usual values, or undefined for an operator or a pattern that can not be used. */
 export function closely(column: string, filter: JsonObject): string | undefined {
   const key = filter.key;
   if (typeof key !== "string") return undefined;
@@ -105,7 +105,10 @@ export function closely(column: string, filter: JsonObject): string | undefined 
     return `coalesce(try_cast(${textAt(column, key)} AS DOUBLE) ${sign} ${wanted}, false)`;
   }
   if (operator === "regex" || operator === "not_regex") {
-    const found = `coalesce(regexp_matches(${textAt(column, key)}, ${quoted(String(values[0]))}), false)`;
+    const pattern = String(values[0]);
+    // DuckDB would end the whole query with an error about it.
+    if ("problem" in compilePattern(pattern)) return undefined;
+    const found = `coalesce(regexp_matches(${textAt(column, key)}, ${quoted(pattern)}), false)`;
     return operator === "regex" ? found : `NOT ${found}`;
   }
   return comparison(column, key, operator, texts);

@@ -6,17 +6,12 @@
  */
 
 import type { DuckDBConnection } from "@duckdb/node-api";
-import { AppError } from "../errors.ts";
 import { wallTimeAt } from "../flags/evaluation/time-zone.ts";
 import { isJsonObject, type Json, type JsonObject } from "../flags/json.ts";
-import { closely, textAt } from "./property-sql.ts";
+import { eventFilterSql, personOfEvent, propertyColumn, UnknownQuery } from "./event-filters.ts";
+import { textAt } from "./property-sql.ts";
 import { quoted } from "./sql-text.ts";
 import { bucketsOf, type Interval, intervals, type Range, rangeOf } from "./trend-range.ts";
-
-/** The query asks for something that trends do not know. */
-export class UnknownTrend extends AppError {
-  readonly code = "invalid_query";
-}
 
 export interface TrendsRequest {
   projectId: number;
@@ -38,7 +33,7 @@ const otherValues = "$$_posthog_breakdown_other_$$";
  * Computes a trends query.
  *
  * @returns one object per series, or per series and breakdown value, the largest first.
- * @throws {UnknownTrend} with a sentence about what is not known.
+ * @throws {UnknownQuery} with a sentence about what is not known.
  */
 export async function computeTrends(
   connection: DuckDBConnection,
@@ -47,14 +42,14 @@ export async function computeTrends(
   const query = trendsQueryIn(request.query);
   const interval = intervals.find((name) => name === (query.interval ?? "day"));
   if (interval === undefined)
-    throw new UnknownTrend(`The interval ${JSON.stringify(query.interval)} is not known.`);
+    throw new UnknownQuery(`The interval ${JSON.stringify(query.interval)} is not known.`);
   const dateRange = isJsonObject(query.dateRange) ? query.dateRange : {};
   const earliest = dateRange.date_from === "all" ? await earliestEvent(connection, request) : undefined;
   const range = rangeOf(dateRange, interval, { ...request, earliest });
-  if (range === undefined) throw new UnknownTrend("The date range can not be read.");
+  if (range === undefined) throw new UnknownQuery("The date range can not be read.");
   const series = objectsIn(query.series);
   if (series.length === 0 || series.length > seriesMax)
-    throw new UnknownTrend("A trend needs 1 to 26 series.");
+    throw new UnknownQuery("A trend needs 1 to 26 series.");
   const results: JsonObject[] = [];
   for (const [order, one] of series.entries()) {
     results.push(...(await computeSeries(connection, { request, query, one, order, interval, range })));
@@ -77,7 +72,7 @@ async function earliestEvent(
 function trendsQueryIn(node: JsonObject): JsonObject {
   if (node.kind === "TrendsQuery") return node;
   if (isJsonObject(node.source)) return trendsQueryIn(node.source);
-  throw new UnknownTrend(`Queries of kind ${JSON.stringify(node.kind ?? null)} can not be computed.`);
+  throw new UnknownQuery(`Queries of kind ${JSON.stringify(node.kind ?? null)} can not be computed.`);
 }
 
 interface Series {
@@ -103,7 +98,7 @@ async function computeSeries(connection: DuckDBConnection, series: Series): Prom
     `local_time >= TIMESTAMP ${quoted(range.from)}`,
     `local_time < TIMESTAMP ${quoted(range.to)}`,
     ...(event === null ? [] : [`e.event = ${quoted(event)}`]),
-    ...[...filtersIn(one.properties), ...filtersIn(query.properties)].map(filterSql),
+    ...[...filtersIn(one.properties), ...filtersIn(query.properties)].map(eventFilterSql),
   ];
   const grouping = breakdown === undefined ? "NULL" : breakdown;
   const rows = await connection.runAndReadAll(
@@ -111,9 +106,7 @@ async function computeSeries(connection: DuckDBConnection, series: Series): Prom
        SELECT date_trunc('${interval}', timezone(${timezone}, timezone('UTC', e.timestamp))) AS bucket,
          timezone(${timezone}, timezone('UTC', e.timestamp)) AS local_time,
          ${grouping} AS value, coalesce(o.person_uuid::VARCHAR, e.distinct_id) AS who, ${aggregate.input} AS measured
-       FROM events e
-       LEFT JOIN person_distinct_id o ON o.project_id = e.project_id AND o.distinct_id = e.distinct_id
-       LEFT JOIN person p ON p.project_id = o.project_id AND p.uuid = o.person_uuid
+       FROM events e ${personOfEvent}
        WHERE ${conditions.join(" AND ")}
      ), ranked AS (
        SELECT value, row_number() OVER (ORDER BY count(*) DESC, value) AS place FROM found GROUP BY value
@@ -180,7 +173,7 @@ function aggregateOf(one: JsonObject): { input: string; output: string } {
   const property = one.math_property;
   const summary = summaries[math];
   if (summary === undefined || typeof property !== "string") {
-    throw new UnknownTrend(`The math ${JSON.stringify(math)} can not be computed.`);
+    throw new UnknownQuery(`The math ${JSON.stringify(math)} can not be computed.`);
   }
   return {
     input: `try_cast(${textAt("e.properties", property)} AS DOUBLE)`,
@@ -206,29 +199,15 @@ function breakdownOf(query: JsonObject): string | undefined {
   const property = first?.property ?? filter.breakdown;
   const type = first?.type ?? filter.breakdown_type ?? "event";
   if (property === undefined || property === null) return undefined;
-  if (typeof property !== "string") throw new UnknownTrend("A breakdown is by one property.");
-  return textAt(columnOf(type), property);
-}
-
-function filterSql(filter: JsonObject): string {
-  const column = columnOf(filter.type ?? "event");
-  const sql = closely(column, filter);
-  if (sql === undefined)
-    throw new UnknownTrend(`The operator ${JSON.stringify(filter.operator ?? null)} can not be computed.`);
-  return `(${sql})`;
-}
-
-function columnOf(type: Json): string {
-  if (type === "event") return "e.properties";
-  if (type === "person") return "p.properties";
-  throw new UnknownTrend(`Properties of type ${JSON.stringify(type)} can not be used here.`);
+  if (typeof property !== "string") throw new UnknownQuery("A breakdown is by one property.");
+  return textAt(propertyColumn(type), property);
 }
 
 /** Filters are a list, or groups of lists joined by AND. */
 function filtersIn(properties: Json | undefined): JsonObject[] {
   if (Array.isArray(properties)) return objectsIn(properties);
   if (!isJsonObject(properties)) return [];
-  if (properties.type === "OR") throw new UnknownTrend("Filters can be joined by AND only.");
+  if (properties.type === "OR") throw new UnknownQuery("Filters can be joined by AND only.");
   return objectsIn(properties.values).flatMap((value) => ("values" in value ? filtersIn(value) : [value]));
 }
 

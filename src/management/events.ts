@@ -1,11 +1,10 @@
 /** Reading events back (contract: sdk-compat 4.10; the filters `order` and `historical` and the cursor are ours). */
 
-import type { EngineClient } from "../engine/client.ts";
+import { type EngineClient, QueryRefused } from "../engine/client.ts";
 import { type EventFilter, type EventOrder, type EventPosition, eventOrders } from "../events/list.ts";
 import { UNAVAILABLE } from "../http/answers.ts";
 import { projectRoute, type Route } from "../http/route.ts";
 import {
-  anyJson,
   bool,
   choice,
   dictionary,
@@ -21,6 +20,7 @@ import {
 } from "../http/shapes.ts";
 import { parseInstant } from "../ingestion/timestamp.ts";
 import { InvalidField } from "../metadata/errors.ts";
+import { readPropertyFilters } from "./property-filters.ts";
 
 const limitDefault = 100;
 const limitMax = 10_000;
@@ -63,7 +63,12 @@ const Query = object({
   ),
   limit: optional(int({ description: "Page size.", default: limitDefault, minimum: 1, maximum: limitMax })),
   cursor: optional(text({ description: "Where the page before ended; taken from its `next`." })),
-  properties: optional(anyJson({ description: "Accepted for the sake of clients; not a filter here." })),
+  properties: optional(
+    text({
+      description:
+        "JSON list of `{key, value, operator, type}`, joined by AND; `type` is `event` (default) or `person`.",
+    }),
+  ),
 });
 
 /** What the routes need. */
@@ -84,7 +89,7 @@ export function eventRoutes({ engine }: EventsDependencies): Route[] {
         ...UNAVAILABLE,
       },
       async handle({ project, query, url }) {
-        const page = await engine.ask("events", readFilter(project.id, query));
+        const page = await engine.ask("events", readFilter(project.id, query)).catch(refusal);
         const next = page.next === undefined ? null : nextAddress(url, page.next);
         return new Response(`{"next":${JSON.stringify(next)},"results":${page.text}}`, {
           headers: { "Content-Type": "application/json" },
@@ -106,10 +111,17 @@ function readFilter(projectId: number, query: URLSearchParams): EventFilter {
     afterMicros: readInstant(query, "after"),
     beforeMicros: readInstant(query, "before"),
     historical: readBoolean(query, "historical"),
+    properties: readPropertyFilters(query, "event"),
     order: readOrder(query.get("order")),
     limit: readLimit(query.get("limit")),
     from: readCursor(query.get("cursor")),
   };
+}
+
+/** What the store can not answer is about the property filters; the rest is checked before. */
+function refusal(error: unknown): never {
+  if (error instanceof QueryRefused) throw new InvalidField("properties", "invalid_input", error.message);
+  throw error;
 }
 
 function readUuid(query: URLSearchParams, name: string): string | undefined {

@@ -13,6 +13,7 @@ import {
   listInsights,
   updateInsight,
 } from "../metadata/dashboards.ts";
+import { InvalidField } from "../metadata/errors.ts";
 import { findUser } from "../metadata/users.ts";
 import type { ManagementDeps } from "./deps.ts";
 import { type Computed, EXAMPLE_INSIGHT, InsightBody, InsightInput, insightBody } from "./insight-shapes.ts";
@@ -76,7 +77,8 @@ export function insightRoutes(deps: ManagementDeps): Route[] {
     }),
     projectRoute("GET", "/insights/:id", "insight:read", {
       summary: "Read an insight with its result",
-      description: "By id or short id. The result is computed now.",
+      description:
+        "By id or short id. The result is computed now; it is null for a query of a kind that is not known here.",
       tag: TAG,
       answers: {
         200: { description: "The insight.", schema: InsightBody, example: EXAMPLE_INSIGHT },
@@ -103,7 +105,7 @@ export function insightRoutes(deps: ManagementDeps): Route[] {
   ];
 }
 
-/** Runs the query of an insight; undefined when it has none. */
+/** Runs the query of an insight; undefined when it has none, or one of a kind that is not computed here. */
 export async function compute(
   deps: ManagementDeps,
   call: ProjectCall<unknown>,
@@ -111,5 +113,11 @@ export async function compute(
 ): Promise<Computed | undefined> {
   if (!deps.insights || Object.keys(insight.query).length === 0) return undefined;
   const { id, timezone } = call.project;
-  return { result: await deps.insights.run(id, insight.query, timezone, call.now), at: call.now };
+  try {
+    return { result: await deps.insights.run(id, insight.query, timezone, call.now), at: call.now };
+  } catch (error) {
+    // The insight itself can be read all the same, and changed.
+    if (error instanceof InvalidField) return undefined;
+    throw error;
+  }
 }

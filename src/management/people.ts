@@ -1,7 +1,7 @@
 /** Persons and groups (contract: management-api 6.4). */
 
 import type { Static } from "@sinclair/typebox";
-import { isJsonObject, type JsonObject } from "../flags/json.ts";
+import type { JsonObject } from "../flags/json.ts";
 import { UNAVAILABLE } from "../http/answers.ts";
 import { notFound } from "../http/failure.ts";
 import { readPage } from "../http/pagination.ts";
@@ -22,6 +22,7 @@ import { distinctIdsOf, personByDistinctId, personByUuid } from "../people/reade
 import { listPersons, searchPersons } from "../people/search.ts";
 import type { ManagementDeps } from "./deps.ts";
 import { GroupBody, GroupPage, GroupTypeBody, PersonBody, PersonPage } from "./people-shapes.ts";
+import { readPropertyFilters } from "./property-filters.ts";
 import { microsToWire } from "./time.ts";
 
 const PERSON = {
@@ -77,7 +78,7 @@ export function peopleRoutes(deps: ManagementDeps): Route[] {
       answers: { 200: PERSON_PAGE, ...UNAVAILABLE },
       handle: async (call) => {
         const page = readPage(call.query);
-        const filters = readFilters(call.query);
+        const filters = readPropertyFilters(call.query, "person");
         if (filters) return filteredPersons(deps, call, filters, page.limit);
         const distinctId = call.query.get("distinct_id");
         if (distinctId !== null) {
@@ -179,26 +180,6 @@ async function filteredPersons(
     previous: null,
     results: personBodies(deps.people, shown),
   };
-}
-
-/** Undefined without filters. @throws {InvalidField} neither a JSON list of filters nor one filter. */
-function readFilters(query: URLSearchParams): JsonObject[] | undefined {
-  const given = query.get("properties");
-  if (!given) return undefined;
-  const refused = new InvalidField(
-    "properties",
-    "invalid_input",
-    "Properties must be a JSON list of filters.",
-  );
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(given);
-  } catch {
-    throw refused;
-  }
-  const filters = Array.isArray(parsed) ? parsed : [parsed];
-  if (!filters.every(isJsonObject) || filters.some(({ key }) => typeof key !== "string")) throw refused;
-  return filters.length === 0 ? undefined : filters.map((filter) => ({ type: "person", ...filter }));
 }
 
 const REQUIRED = "This query parameter is required.";

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { UnknownQuery } from "../../src/events/event-filters.ts";
 import { bucketsOf, rangeOf } from "../../src/events/trend-range.ts";
-import { computeTrends, UnknownTrend } from "../../src/events/trends.ts";
+import { computeTrends } from "../../src/events/trends.ts";
 import type { JsonObject } from "../../src/flags/json.ts";
 import { TestStores } from "../support/event-store.ts";
 
@@ -144,12 +145,16 @@ describe("trends", () => {
       "an operator",
       { series: [calls({ properties: [{ key: "a", operator: "resembles", value: "b", type: "event" }] })] },
     ],
+    [
+      "a pattern",
+      { series: [calls({ properties: [{ key: "flag", operator: "regex", value: "(", type: "event" }] })] },
+    ],
   ];
   for (const [name, query] of unknown) {
     test(`refuses ${name}`, async () => {
       const connection = await stores.database.connect();
       const request = { projectId: 1, query: { kind: "TrendsQuery", ...query }, timezone: "UTC", now };
-      await expect(computeTrends(connection, request)).rejects.toThrow(UnknownTrend);
+      await expect(computeTrends(connection, request)).rejects.toThrow(UnknownQuery);
       connection.closeSync();
     });
   }

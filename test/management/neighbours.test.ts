@@ -1,6 +1,7 @@
 /** Cohort definitions, projects, organisations, users, keys, persons, groups, dashboards, reports. */
 
 import { describe, expect, test } from "bun:test";
+import { InvalidField } from "../../src/metadata/errors.ts";
 import { addGroup, addPerson } from "./people.ts";
 import { FLAGS, TestServer } from "./server.ts";
 
@@ -394,6 +395,7 @@ describe("dashboards and insights", () => {
           run: async (projectId, query, timezone) => {
             asked.push([projectId, query, timezone]);
             if (query.kind === "broken") throw new Error("no such query");
+            if (query.kind === "Unknown") throw new InvalidField("query", "invalid_input", "not known");
             return result;
           },
         },
@@ -404,7 +406,7 @@ describe("dashboards and insights", () => {
     });
     expect(board).toMatchObject({ status: 201, body: { id: 1, tags: ["t"], tiles: [] } });
     const query = { kind: "TrendsQuery" };
-    for (const kind of ["TrendsQuery", "broken"]) {
+    for (const kind of ["TrendsQuery", "broken", "Unknown"]) {
       await server.ask("POST", "/api/projects/1/insights/", {
         body: { name: kind, query: { kind }, dashboards: [1] },
       });
@@ -419,13 +421,18 @@ describe("dashboards and insights", () => {
     expect(asked).toEqual([[1, query, "UTC"]]);
     expect((await server.ask("GET", `/api/projects/1/insights/${insight.body.short_id}/`)).body.id).toBe(1);
     expect((await server.ask("GET", "/api/projects/1/insights/2/")).status).toBe(500);
+    expect(await server.ask("GET", "/api/projects/1/insights/3/")).toMatchObject({
+      status: 200,
+      body: { name: "Unknown", result: null, last_refresh: null },
+    });
     const shown = await server.ask("GET", "/api/projects/1/dashboards/1/");
     expect(shown.body.tiles.map((tile: { insight: { result: unknown } }) => tile.insight.result)).toEqual([
       result,
       null,
+      null,
     ]);
     await server.ask("PATCH", "/api/projects/1/insights/2/", { body: { deleted: true } });
-    expect((await server.ask("GET", "/api/projects/1/dashboards/1/")).body.tiles).toHaveLength(1);
+    expect((await server.ask("GET", "/api/projects/1/dashboards/1/")).body.tiles).toHaveLength(2);
     expect((await server.ask("GET", "/api/projects/1/insights/?search=trend")).body.count).toBe(1);
     await server.ask("POST", "/api/projects/1/dashboards/", { body: { name: "E" } });
     await server.ask("PATCH", "/api/projects/1/dashboards/1/", { body: { pinned: true } });

@@ -1,0 +1,36 @@
+/** Filters on the properties of events, or of the persons they belong to, as SQL over an event `e` and its person `p`. */
+
+import { AppError } from "../errors.ts";
+import type { Json, JsonObject } from "../flags/json.ts";
+import { closely } from "./property-sql.ts";
+
+/** The query asks for something that is not known; the message says what. */
+export class UnknownQuery extends AppError {
+  readonly code = "invalid_query";
+}
+
+/** To be put behind `events e`: the person that the distinct id belongs to now, if any. */
+export const personOfEvent = `
+  LEFT JOIN person_distinct_id o ON o.project_id = e.project_id AND o.distinct_id = e.distinct_id
+  LEFT JOIN person p ON p.project_id = o.project_id AND p.uuid = o.person_uuid`;
+
+/** Whether a filter needs `personOfEvent`. */
+export const isAboutPerson = (filter: JsonObject): boolean => filter.type === "person";
+
+/** The condition of one filter `{key, value, operator, type}`. @throws {UnknownQuery} */
+export function eventFilterSql(filter: JsonObject): string {
+  const column = propertyColumn(filter.type ?? "event");
+  const sql = closely(column, filter);
+  if (sql === undefined) {
+    const operator = JSON.stringify(filter.operator ?? "exact");
+    throw new UnknownQuery(`The operator ${operator} can not be used here, or not with this value.`);
+  }
+  return `(${sql})`;
+}
+
+/** Where properties of a type are. @throws {UnknownQuery} */
+export function propertyColumn(type: Json): string {
+  if (type === "event") return "e.properties";
+  if (type === "person") return "p.properties";
+  throw new UnknownQuery(`Properties of type ${JSON.stringify(type)} can not be used here.`);
+}

@@ -1,0 +1,69 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { UnknownQuery } from "../../src/events/event-filters.ts";
+import { listEvents } from "../../src/events/list.ts";
+import type { JsonObject } from "../../src/flags/json.ts";
+import { TestStores } from "../support/event-store.ts";
+
+let stores: TestStores;
+beforeAll(async () => {
+  stores = await TestStores.open();
+  await stores.load([
+    {
+      event: "first",
+      distinctId: "a",
+      properties: { plan: "free", seats: 3, $set: { email: "a@acme.com" } },
+    },
+    { event: "second", distinctId: "b", properties: { plan: "Paid", seats: 30 } },
+    { event: "third", distinctId: "a" },
+    { event: "nobody", distinctId: "c", mode: "propertyless", properties: { plan: "free" } },
+  ]);
+  await stores.mirror.follow();
+});
+afterAll(() => stores[Symbol.asyncDispose]());
+
+async function names(...properties: JsonObject[]): Promise<string[]> {
+  const connection = await stores.database.connect();
+  try {
+    const page = await listEvents(connection, { projectId: 1, order: "seq", limit: 10, properties });
+    return page.events.map(({ event }) => event);
+  } finally {
+    connection.closeSync();
+  }
+}
+
+describe("events by property", () => {
+  for (const [name, filters, expected] of [
+    ["none", [], ["first", "second", "third", "nobody"]],
+    ["equal, in any case", [{ key: "plan", value: "paid" }], ["second"]],
+    ["one of several", [{ key: "plan", value: ["free", "paid"] }], ["first", "second", "nobody"]],
+    ["a number written as text", [{ key: "seats", value: "3", operator: "exact" }], ["first"]],
+    [
+      "joined by AND",
+      [
+        { key: "plan", value: "free" },
+        { key: "seats", operator: "is_set" },
+      ],
+      ["first"],
+    ],
+    ["greater", [{ key: "seats", value: 3, operator: "gt" }], ["second"]],
+    ["part", [{ key: "plan", value: "RE", operator: "icontains" }], ["first", "nobody"]],
+    ["pattern", [{ key: "plan", value: "^P", operator: "regex" }], ["second"]],
+    ["absent", [{ key: "plan", operator: "is_not_set" }], ["third"]],
+    [
+      "of the person",
+      [{ key: "email", value: "acme", operator: "icontains", type: "person" }],
+      ["first", "third"],
+    ],
+    ["of no person", [{ key: "email", operator: "is_not_set", type: "person" }], ["second", "nobody"]],
+  ] as [string, JsonObject[], string[]][]) {
+    test(name, async () => expect(await names(...filters)).toEqual(expected));
+  }
+
+  for (const filter of [
+    { key: "plan", value: "x", operator: "resembles" },
+    { key: "plan", value: "(", operator: "regex" },
+    { key: "plan", value: "x", type: "group" },
+  ] as JsonObject[]) {
+    test(`refuses ${JSON.stringify(filter)}`, () => expect(names(filter)).rejects.toThrow(UnknownQuery));
+  }
+});
