@@ -174,6 +174,10 @@ function commonFailures(route: DocumentedRoute, access: Access): Record<number, 
   const add = (status: number, description: string, type: string, code: string, detail: string) => {
     failures[status] = { description, schema: ApiFailure, example: { type, code, detail, attr: null } };
   };
+  if (route.query && !route.body) {
+    const detail = "A valid integer is required.";
+    add(400, "A parameter makes no sense.", "validation_error", "invalid_input", detail);
+  }
   if (route.body) {
     add(400, "The body is not acceptable.", "invalid_request", "parse_error", "JSON parse error - …");
     add(

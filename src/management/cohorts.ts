@@ -31,8 +31,7 @@ const UPLOAD_HINT =
 
 export function cohortRoutes(deps: ManagementDeps): Route[] {
   const { metadata } = deps;
-  const write = (cohort: Cohort) =>
-    cohortBody(cohort, cohort.createdById === null ? undefined : findUser(metadata.db, cohort.createdById));
+  const write = (cohort: Cohort) => written(deps, cohort);
   return [
     projectRoute("GET", "/cohorts", "cohort:read", {
       summary: "List cohorts",
@@ -105,14 +104,17 @@ export function cohortRoutes(deps: ManagementDeps): Route[] {
       takesRawBody: true,
       bodyExample: { name: "Staff" },
       answers: ONE,
-      handle: async (call) => {
-        const { csv, ...body } = unpackForm(call.body);
-        const fields = cohortFields(parseFields(CohortInput, body, { partial: true }));
-        const of = { projectId: call.project.id, id: readId(call.params, "id"), by: call.user.id };
-        const after = updateCohort(metadata, of, fields, call.now);
-        if (csv !== undefined || fields.filters !== undefined) await fill(deps, after, csv);
-        return write(findCohort(metadata.db, call.project.id, after.id, { includeDeleted: true })!);
-      },
+      handle: (call) => edit(deps, call, { isPartial: true }),
+    }),
+    projectRoute("PUT", "/cohorts/:id", "cohort:write", {
+      summary: "Change a cohort",
+      description: "As PATCH, but `name` is required. Fields that are not sent keep their values.",
+      tag: TAG,
+      body: CohortInput,
+      takesRawBody: true,
+      bodyExample: { name: "Staff", description: "Everybody who works here" },
+      answers: ONE,
+      handle: (call) => edit(deps, call, { isPartial: false }),
     }),
     projectRoute("DELETE", "/cohorts/:id", "cohort:write", {
       summary: "Refused: cohorts are deleted by PATCH",
@@ -120,7 +122,7 @@ export function cohortRoutes(deps: ManagementDeps): Route[] {
       answers: { 405: { description: "Always.", schema: ApiFailure } },
       handle: () => {
         const detail = 'Hard delete of a cohort is not allowed. Send a PATCH with {"deleted": true} instead.';
-        throw methodNotAllowed("DELETE", ["GET", "PATCH", "HEAD", "OPTIONS"], detail);
+        throw methodNotAllowed("DELETE", ["GET", "PUT", "PATCH", "HEAD", "OPTIONS"], detail);
       },
     }),
     projectRoute("GET", "/cohorts/:id/persons", "cohort:read", {
@@ -158,6 +160,20 @@ export function cohortRoutes(deps: ManagementDeps): Route[] {
       },
     }),
   ];
+}
+
+async function edit(deps: ManagementDeps, call: ProjectCall<unknown>, { isPartial }: { isPartial: boolean }) {
+  const { csv, ...body } = unpackForm(call.body);
+  const fields = cohortFields(parseFields(CohortInput, body, { partial: isPartial }));
+  const of = { projectId: call.project.id, id: readId(call.params, "id"), by: call.user.id };
+  const after = updateCohort(deps.metadata, of, fields, call.now);
+  if (csv !== undefined || fields.filters !== undefined) await fill(deps, after, csv);
+  return written(deps, findCohort(deps.metadata.db, call.project.id, after.id, { includeDeleted: true })!);
+}
+
+function written({ metadata }: ManagementDeps, cohort: Cohort) {
+  const creator = cohort.createdById === null ? undefined : findUser(metadata.db, cohort.createdById);
+  return cohortBody(cohort, creator);
 }
 
 /** Uploads are awaited, so that a bad file is reported; rules are computed in the background. */

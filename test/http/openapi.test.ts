@@ -64,6 +64,16 @@ describe("the OpenAPI document", () => {
     expect(count).toBeGreaterThan(300);
   });
 
+  test("tells of 400 wherever a body or a parameter can be wrong", async () => {
+    const { operations } = await read();
+    for (const { name, operation } of operations) {
+      const canBeWrong =
+        operation.requestBody || operation.parameters.some(({ in: place }) => place === "query");
+      if (canBeWrong)
+        expect([name, Object.keys(operation.responses)]).toEqual([name, expect.arrayContaining(["400"])]);
+    }
+  });
+
   test("names the scope where one is needed", async () => {
     const { document } = await read();
     const flags = document.paths["/api/projects/{project_id}/feature_flags/"];

@@ -59,6 +59,7 @@ const TABLE: Record<string, string> = {
   [`POST ${P}/cohorts`]: "cohort:write",
   [`GET ${P}/cohorts/:id`]: "cohort:read",
   [`PATCH ${P}/cohorts/:id`]: "cohort:write",
+  [`PUT ${P}/cohorts/:id`]: "cohort:write",
   [`DELETE ${P}/cohorts/:id`]: "cohort:write",
   [`GET ${P}/cohorts/:id/persons`]: "cohort:read+person:read",
   [`GET ${P}/dashboards`]: "dashboard:read",

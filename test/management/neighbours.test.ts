@@ -101,6 +101,12 @@ describe("cohort definitions", () => {
     expect(await names()).toEqual(["Buyers", "Staff"]);
     expect(await names("?search=STAF")).toEqual(["Staff"]);
     expect(await names("?hide_behavioral_cohorts=true")).toEqual(["Staff"]);
+    expect(await server.ask("PUT", `${COHORTS}1/`, { body: { description: "d" } })).toMatchObject({
+      status: 400,
+      body: { code: "required", attr: "name" },
+    });
+    const put = await server.ask("PUT", `${COHORTS}1/`, { body: { name: "renamed", description: "d" } });
+    expect(put).toMatchObject({ status: 200, body: { name: "renamed", description: "d" } });
     expect(await server.ask("DELETE", `${COHORTS}1/`)).toMatchObject({ status: 405 });
     expect((await server.ask("PATCH", `${COHORTS}1/`, { body: { deleted: true } })).body.deleted).toBe(true);
     expect(await names()).toEqual(["Buyers"]);
