@@ -24,7 +24,9 @@ type PersonRow = [number, number, string, string, number, number, number, string
 const personColumns =
   "p.id, p.project_id, p.uuid, p.main_distinct_id, p.is_identified, p.created_at, p.version, p.properties";
 
-const personByIdSql = `SELECT ${personColumns} FROM person AS p WHERE p.id = ?`;
+/** A nested question, because SQLite takes longer for one that joins the two tables. */
+const personByDistinctIdSql = `SELECT ${personColumns} FROM person AS p
+  WHERE p.id = (SELECT person_id FROM distinct_id WHERE project_id = ? AND distinct_id = ?)`;
 
 /** The last sequence number of each lane whose effects are in the store. */
 export function laneCursors(db: PeopleDb): Record<Lane, number> {
@@ -35,20 +37,10 @@ export function laneCursors(db: PeopleDb): Record<Lane, number> {
 
 /** The person who has a distinct id. */
 export function personByDistinctId(db: PeopleDb, projectId: number, distinctId: string): Person | undefined {
-  // Raw, because every answer about flags may ask this; in two statements, because SQLite takes three times as long
-  // for one that joins the two tables.
-  const owner = db.$client.query<[number], [number, string]>(
-    "SELECT person_id FROM distinct_id WHERE project_id = ? AND distinct_id = ?",
-  );
-  const query = db.$client.query<PersonRow, [number]>(personByIdSql);
-  // Between the two the person may be folded into another one, whom the id belongs to then: once more.
-  for (let attempt = 0; attempt < 2; attempt++) {
-    const [found] = owner.values(projectId, distinctId) as [number][];
-    if (found === undefined) return undefined;
-    const [row] = query.values(found[0]) as PersonRow[];
-    if (row !== undefined) return parsed(personText(row));
-  }
-  return undefined;
+  // Raw, because every answer about flags may ask this.
+  const query = db.$client.query<PersonRow, [number, string]>(personByDistinctIdSql);
+  const [row] = query.values(projectId, distinctId) as PersonRow[];
+  return row === undefined ? undefined : parsed(personText(row));
 }
 
 /**
