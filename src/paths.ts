@@ -20,6 +20,14 @@ export function paths(dataDir: string) {
     native: join(dataDir, "native"),
     /** Working files, removed at every start. */
     work: join(dataDir, "work"),
+    /** Working files of a backup that is being made; they outlive a restart of the engine. */
+    backupWork: join(dataDir, "backup-work"),
+    /** Where backups go when nothing else is said. */
+    backups: join(dataDir, "backups"),
+    /** The newest backup that could not be brought to its destination. */
+    unsentBackups: join(dataDir, "backups-unsent"),
+    /** What became of the last backup, as JSON. */
+    lastBackup: join(dataDir, "last-backup.json"),
     /** Held while a process uses the directory. */
     lock: join(dataDir, "lock"),
     /** The key that encrypts payloads of flags, mode 0600. */

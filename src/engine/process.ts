@@ -110,7 +110,7 @@ async function startEngine(start: EngineStart) {
     if (pipeline.lag().realtime.segments === 0) mirror.follow().then(() => pipeline.tidy(), die);
   }, mirrorIntervalMs);
   serveQueries({
-    ...{ database, people: people.db, mirror, workFolder: place.work },
+    ...{ database, loader, people: people.db, mirror, workFolder: place.work },
     ...{ queryTimeoutMs: start.queryTimeoutMs, log },
   });
   report({

@@ -69,4 +69,10 @@ export interface Queries {
   exportFile: { request: ExportRequest; answer: ExportedFile };
   /** Answers how many of these uuids are stored. */
   countKnown: { request: { projectId: number; uuids: string[] }; answer: number };
+  /**
+   * Lets DuckDB write its file no more for so long, because it is copied; 0 ends that.
+   *
+   * @param checkpointFirst writes it once before, if no other writer is busy.
+   */
+  holdCheckpoints: { request: { ms: number; checkpointFirst?: boolean }; answer: null };
 }

@@ -67,10 +67,7 @@ export async function openEventDatabase(
  * @throws the file can not be opened, is damaged or in use.
  */
 export async function readEventsVersion(path: string): Promise<number> {
-  const { DuckDBInstance } = await import("@duckdb/node-api");
-  const instance = await DuckDBInstance.create(path, { access_mode: "READ_ONLY", threads: "1" });
-  const connection = await instance.connect();
-  try {
+  return await withEventFile(path, async (connection) => {
     // A crash during the very first start leaves a file without tables.
     const tables = await connection.runAndReadAll(
       "SELECT count(*) FROM duckdb_tables() WHERE table_name IN ('schema_migration', 'events')",
@@ -80,6 +77,19 @@ export async function readEventsVersion(path: string): Promise<number> {
     await connection.run("SELECT count(*) FROM events");
     const rows = await connection.runAndReadAll("SELECT coalesce(max(version), 0) FROM schema_migration");
     return Number(rows.getRows()[0]![0]);
+  });
+}
+
+/** Opens a file that nobody else has open, without changing it, and does the work with a connection. */
+export async function withEventFile<Result>(
+  path: string,
+  work: (connection: DuckDBConnection) => Promise<Result>,
+): Promise<Result> {
+  const { DuckDBInstance } = await import("@duckdb/node-api");
+  const instance = await DuckDBInstance.create(path, { access_mode: "READ_ONLY", threads: "1" });
+  const connection = await instance.connect();
+  try {
+    return await work(connection);
   } finally {
     connection.closeSync();
     instance.closeSync();

@@ -22,6 +22,8 @@ export interface Batch {
 }
 
 export class EventLoader {
+  private checkpointsHeldUntil = 0;
+
   private constructor(
     private readonly connection: DuckDBConnection,
     private readonly cursors: Record<Lane, number>,
@@ -106,12 +108,18 @@ export class EventLoader {
     return stored;
   }
 
+  /** Lets no checkpoint begin for so long, because the file is being copied; 0 ends that. */
+  holdCheckpoints(ms: number): void {
+    this.checkpointsHeldUntil = performance.now() + ms;
+  }
+
   /**
    * Writes what was loaded from DuckDB's log into its file; only then the journal may forget it.
    *
-   * @returns false when another writer is busy at this moment; nothing was written then.
+   * @returns false when another writer is busy at this moment or checkpoints are held; nothing was written then.
    */
   async checkpoint(): Promise<boolean> {
+    if (performance.now() < this.checkpointsHeldUntil) return false;
     try {
       await this.connection.run("CHECKPOINT");
       return true;

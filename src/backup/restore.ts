@@ -1,0 +1,110 @@
+/** Restores a backup into a data directory: unpacked beside it, checked, opened, and only then put in its place. */
+
+import { existsSync, realpathSync } from "node:fs";
+import { chmod, mkdir, rm } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
+import { setNativeFolder } from "../events/native-folder.ts";
+import { type Lock, takeLock } from "../lock.ts";
+import { paths } from "../paths.ts";
+import { TargetNotEmpty } from "./errors.ts";
+import { type Manifest, requireKnownSchemas, unpackedBytes } from "./manifest.ts";
+import { openRestored } from "./open-restored.ts";
+import { unpackBackup } from "./read-file.ts";
+import { type BackupSource, openSource } from "./source.ts";
+import { requireSpace, type SpaceOf } from "./space.ts";
+import { entriesOf, planSwap, removeLeftovers, type SwapPlan, swap } from "./swap.ts";
+
+export interface RestoreOptions {
+  /** Restores over a directory that is not empty; what is there is kept under another name. */
+  force?: boolean;
+  onProgress?: (done: number, total: number) => void;
+  spaceOf?: SpaceOf;
+  /** Does more to the restored folder before it is put in place. */
+  beforeSwap?: (folder: string, manifest: Manifest) => Promise<void>;
+}
+
+export interface Restored {
+  dataDir: string;
+  manifest: Manifest;
+  /** What was there before, null when there was nothing. */
+  previous: string | null;
+}
+
+/**
+ * Restores a backup; until the last step nothing in the data directory changes.
+ *
+ * @param file    a path, `s3://bucket/key`, or an opened source.
+ * @throws {TargetNotEmpty} @throws {DirectoryInUse} @throws {BackupDamaged} @throws {BackupFromNewerVersion}
+ * @throws {NotEnoughSpace} @throws {BackupNotFound}
+ */
+export async function restoreBackup(
+  file: string | BackupSource,
+  dataDir: string,
+  options: RestoreOptions = {},
+): Promise<Restored> {
+  const target = existsSync(dataDir) ? realpathSync(dataDir) : resolve(dataDir);
+  const source = typeof file === "string" ? await openSource(file) : file;
+  const held = lockOf(target);
+  try {
+    requireEmpty(target, options);
+    const plan = planSwap(target, new Date());
+    await removeLeftovers(plan);
+    return await restoreWith(plan, source, held !== undefined, options);
+  } finally {
+    held?.release();
+  }
+}
+
+async function restoreWith(
+  plan: SwapPlan,
+  source: BackupSource,
+  isLocked: boolean,
+  { onProgress, spaceOf, beforeSwap, ...options }: RestoreOptions,
+): Promise<Restored> {
+  const { target, staging } = plan;
+  await mkdir(dirname(staging), { recursive: true, mode: 0o700 });
+  await mkdir(staging, { mode: 0o700 });
+  // So that nobody takes it for a leftover, nor starts on it between the swap and the end.
+  const lock = takeLock(paths(staging).lock, target);
+  try {
+    setNativeFolder(paths(staging).native);
+    let [done, total] = [0, 0];
+    const manifest = await unpackBackup(
+      source.stream(),
+      staging,
+      async (manifest) => {
+        requireKnownSchemas(manifest);
+        total = unpackedBytes(manifest);
+        await requireSpace(staging, total * 1.1, spaceOf);
+      },
+      (bytes) => {
+        done += bytes;
+        onProgress?.(done, total);
+      },
+    );
+    await openRestored(staging, manifest, false);
+    await beforeSwap?.(staging, manifest);
+    await chmod(staging, 0o700);
+    // Somebody may have begun something there in the meantime.
+    if (!isLocked) lockOf(target)?.release();
+    requireEmpty(target, options);
+    const previous = await swap(plan, ["backups", "backups-unsent", "last-backup.json"]);
+    return { dataDir: target, manifest, previous };
+  } catch (error) {
+    await rm(staging, { recursive: true, force: true });
+    throw error;
+  } finally {
+    lock.release();
+  }
+}
+
+/** Takes the lock of the directory, when there is one. @throws {DirectoryInUse} */
+function lockOf(target: string): Lock | undefined {
+  const path = paths(target).lock;
+  return existsSync(path) ? takeLock(path, target) : undefined;
+}
+
+/** @throws {TargetNotEmpty} */
+function requireEmpty(target: string, { force }: RestoreOptions): void {
+  if (!force && entriesOf(target).length > 0) throw new TargetNotEmpty(target);
+}

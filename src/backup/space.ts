@@ -1,0 +1,24 @@
+/** Whether a disk has room, before anything is written. */
+
+import { mkdir } from "node:fs/promises";
+import { realDisk } from "../journal/disk.ts";
+import { NotEnoughSpace } from "./errors.ts";
+
+/** Free and total bytes of the disk of a folder; tests put another disk in. */
+export type SpaceOf = (folder: string) => Promise<{ freeBytes: number; totalBytes: number }>;
+
+const marginBytes = 64 * 1024 * 1024;
+
+/** @throws {NotEnoughSpace} the disk of the folder, which is made when missing, can not take so many bytes. */
+export async function requireSpace(
+  folder: string,
+  bytes: number,
+  spaceOf: SpaceOf = realDisk.space,
+  reserveBytes = 0,
+): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const { freeBytes, totalBytes } = await spaceOf(folder);
+  // As the journal counts its reserve: at most a twentieth of the disk.
+  const needed = bytes + Math.max(marginBytes, Math.min(reserveBytes, totalBytes * 0.05));
+  if (freeBytes < needed) throw new NotEnoughSpace(folder, needed, freeBytes);
+}
