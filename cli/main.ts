@@ -1,4 +1,4 @@
-/** The executable's entry: one file per command under `commands/`, loaded when it is called. */
+/** The executable's entry and the tree of its commands: one file per command under `commands/`. */
 
 import { Command, CommanderError } from "commander";
 import { cohorts } from "./commands/cohorts.ts";
@@ -20,29 +20,45 @@ import { serve } from "./commands/serve.ts";
 import { status } from "./commands/status.ts";
 import { usage } from "./commands/usage.ts";
 import { users } from "./commands/users.ts";
-import { version } from "./commands/version.ts";
+import { printVersion, version } from "./commands/version.ts";
 import { warnings } from "./commands/warnings.ts";
-import { exitUsage } from "./output.ts";
+import { requireReadable } from "./data-dir.ts";
+import { exitDone, exitUsage, fail } from "./output.ts";
 import { engineRole } from "./roles.ts";
 
-// Whatever is written is for its owner alone.
-process.umask(0o077);
-
 // No `await` at the top level: the executable holds compiled bytecode, which does not know it.
-void main();
+if (import.meta.main) void main();
 
 async function main(): Promise<void> {
+  // Whatever is written is for its owner alone.
+  process.umask(0o077);
   if (process.argv[2] === engineRole) {
     const { runEngine } = await import("../src/engine/process.ts");
     return await runEngine();
   }
+  process.stdout.on("error", fail);
+  try {
+    await createProgram().parseAsync();
+  } catch (error) {
+    if (!(error instanceof CommanderError)) fail(error);
+    process.exit(error.exitCode === 0 ? exitDone : exitUsage);
+  }
+}
+
+/** The tree of commands. */
+export function createProgram(): Command {
   const program = new Command("flagkeep")
     .description("Feature flags and event capture for PostHog SDKs, in one executable file.")
-    .showHelpAfterError("(--help shows how to call it)")
+    .option("--version", "print the version, as `flagkeep version` does")
+    .on("option:version", () => {
+      printVersion();
+      process.exit(exitDone);
+    })
     .addHelpText(
       "after",
       "\nStart with:\n  flagkeep serve\n\nExit status: 0 done, 1 failed, 2 called wrongly.",
-    );
+    )
+    .hook("preAction", (_, command) => requireReadable(command));
 
   for (const command of [
     serve,
@@ -68,21 +84,27 @@ async function main(): Promise<void> {
     version,
   ])
     program.addCommand(command);
-  throwInsteadOfExit(program);
-
-  try {
-    await program.parseAsync();
-  } catch (error) {
-    if (!(error instanceof CommanderError)) throw error;
-    process.exit(error.exitCode === 0 ? 0 : exitUsage);
-  }
+  prepare(program);
+  return program;
 }
 
-/** So that a wrong call ends with our status, for commands at every depth. */
-function throwInsteadOfExit(command: Command): void {
+/** A wrong call ends with our status and one line, for commands at every depth. */
+function prepare(command: Command): void {
   command.exitOverride();
-  for (const child of command.commands) {
-    child.showHelpAfterError("(--help shows how to call it)");
-    throwInsteadOfExit(child);
-  }
+  command.configureOutput({
+    outputError: (text, write) => {
+      const complaint = text
+        .replace(/^error: /, "")
+        .trim()
+        .replaceAll("\n", " ")
+        .replace(/\.$/, "");
+      write(`flagkeep: ${complaint}; \`${pathOf(command)} --help\` shows how to call it.\n`);
+    },
+  });
+  for (const child of command.commands) prepare(child);
+}
+
+/** `flagkeep keys create` */
+function pathOf(command: Command): string {
+  return command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`;
 }

@@ -5,7 +5,10 @@ import { WrongSetting } from "../src/config.ts";
 import { AppError } from "../src/errors.ts";
 import { FlagInvalid } from "../src/flags/definition/flag-invalid.ts";
 import { InvalidField } from "../src/metadata/errors.ts";
+import { systemSentence } from "./system-errors.ts";
 
+/** Exit status of a command that did what it was asked. */
+export const exitDone = 0;
 /** Exit status of a command that failed. */
 export const exitFailed = 1;
 /** Exit status of a command that was called wrongly. */
@@ -26,18 +29,31 @@ export function run<Arguments extends unknown[]>(
 
 /** Prints an error for a person and ends the process. */
 export function fail(error: unknown): never {
-  if (error instanceof FlagInvalid) {
-    process.stderr.write(`flagkeep: ${error.message}\n`);
-    process.exit(exitUsage);
-  }
+  // Whoever read the result has had enough of it, as `head` has.
+  if ((error as { code?: unknown } | null)?.code === "EPIPE") process.exit(exitDone);
+  process.stderr.write(`flagkeep: ${sentenceOf(error)}\n`);
+  process.exit(isWrongCall(error) ? exitUsage : exitFailed);
+}
+
+/** What went wrong and what to do about it. */
+function sentenceOf(error: unknown): string {
+  if (error instanceof InvalidField) return fieldSentence(error);
   if (error instanceof AppError) {
-    process.stderr.write(`flagkeep: ${error.message}${error.hint === undefined ? "" : ` ${error.hint}`}\n`);
-    process.exit(error instanceof WrongSetting || error instanceof InvalidField ? exitUsage : exitFailed);
+    return error.hint === undefined ? error.message : `${error.message} ${error.hint}`;
   }
-  process.stderr.write(
-    `flagkeep: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`,
-  );
-  process.exit(exitFailed);
+  // Of a fault that nobody foresaw, its place in the program is worth more than a short message.
+  return systemSentence(error) ?? (error instanceof Error ? (error.stack ?? error.message) : String(error));
+}
+
+function isWrongCall(error: unknown): boolean {
+  return error instanceof FlagInvalid || error instanceof WrongSetting || error instanceof InvalidField;
+}
+
+/** Messages of the API leave it to the body's field to say what they are about. */
+function fieldSentence({ field, message }: InvalidField): string {
+  return field !== null && /^This field /.test(message)
+    ? `The ${field} ${message.slice("This field ".length)}`
+    : message;
 }
 
 /** Prints a result as one line of JSON. */
@@ -49,18 +65,44 @@ export function print(line = ""): void {
   process.stdout.write(`${line}\n`);
 }
 
-/** Prints rows below their headings, in columns as wide as needed. */
+/** Prints rows below their headings, in columns as wide as needed; one below the other where a terminal is too narrow. */
 export function printTable(headings: readonly string[], rows: readonly (readonly string[])[]): void {
-  const widths = headings.map((heading, column) =>
-    Math.max(heading.length, ...rows.map((row) => (row[column] ?? "").length)),
+  const titles = headings.map((heading) => heading.toUpperCase());
+  const texts = rows.map((row) => headings.map((_, column) => visible(row[column] ?? "")));
+  const widths = titles.map((title, column) =>
+    Math.max(...[title, ...texts.map((row) => row[column]!)].map((text) => Bun.stringWidth(text))),
   );
+  const total = widths.reduce((sum, width) => sum + width + 2, -2);
+  if (rows.length > 0 && process.stdout.isTTY && total > process.stdout.columns) {
+    printBlocks(titles, texts);
+    return;
+  }
   const line = (cells: readonly string[]) =>
     cells
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .map((cell, column) => padded(cell, widths[column]!))
       .join("  ")
       .trimEnd();
-  print(line(headings.map((heading) => heading.toUpperCase())));
-  for (const row of rows) print(line(row));
+  print(line(titles));
+  for (const row of texts) print(line(row));
+}
+
+function printBlocks(titles: readonly string[], rows: readonly (readonly string[])[]): void {
+  const width = Math.max(...titles.map((title) => title.length));
+  for (const [index, row] of rows.entries()) {
+    if (index > 0) print();
+    for (const [column, title] of titles.entries()) {
+      print(`${title.padEnd(width)}  ${row[column]}`.trimEnd());
+    }
+  }
+}
+
+function padded(text: string, width: number): string {
+  return text + " ".repeat(Math.max(0, width - Bun.stringWidth(text)));
+}
+
+/** Names come from clients: what would steer a terminal is shown as a mark. */
+function visible(text: string): string {
+  return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, "\ufffd");
 }
 
 /** `1.5 MiB` */

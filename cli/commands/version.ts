@@ -11,6 +11,11 @@ export const version = withUnusedDataDir(new Command("version"))
     run((options: { json?: true }) => {
       const all = versions();
       if (options.json) printJson(all);
-      else print(`flagkeep ${all.version} (Bun ${all.bun}, DuckDB ${all.duckdb}, SQLite ${all.sqlite})`);
+      else printVersion(all);
     }),
   );
+
+/** In one line, for people. */
+export function printVersion(all = versions()): void {
+  print(`flagkeep ${all.version} (Bun ${all.bun}, DuckDB ${all.duckdb}, SQLite ${all.sqlite})`);
+}

@@ -1,0 +1,42 @@
+/** Whether who calls a command may look into the data directory at all. */
+
+import { accessSync, constants, statSync } from "node:fs";
+import type { Command } from "commander";
+import { AppError } from "../src/errors.ts";
+import { dataDirOf } from "./settings.ts";
+
+/** The folder is there, but is another user's. */
+class NotYours extends AppError {
+  readonly code = "not_yours";
+  constructor(
+    folder: string,
+    override readonly hint: string,
+  ) {
+    super(`The data directory ${folder} can not be read by this user.`);
+  }
+}
+
+/**
+ * Refuses a command on a folder that its caller may not read: the stores would seem to be missing.
+ *
+ * @throws {NotYours}
+ */
+export function requireReadable(command: Command): void {
+  const usesIt = command.options.some(({ long, hidden }) => long === "--data-dir" && !hidden);
+  if (!usesIt) return;
+  const folder = dataDirOf(command.opts());
+  try {
+    accessSync(folder, constants.R_OK | constants.X_OK);
+  } catch (error) {
+    // What else may be wrong with it, each command says by itself.
+    if ((error as { code?: string }).code === "EACCES") throw new NotYours(folder, hintFor(folder));
+  }
+}
+
+function hintFor(folder: string): string {
+  try {
+    return `Run the command as its owner, such as with: sudo -u '#${statSync(folder).uid}'.`;
+  } catch {
+    return "Run the command as its owner.";
+  }
+}

@@ -1,0 +1,52 @@
+/** Faults of the system and of SQLite as sentences: what a stack trace would not tell an operator. */
+
+const causes: Record<string, string> = {
+  EACCES: "Permission was denied",
+  EPERM: "Permission was denied",
+  EROFS: "The file system can only be read",
+  ENOSPC: "The disk is full",
+  EDQUOT: "The quota of the disk is used up",
+  ENOENT: "A file or folder is missing",
+  ENOTDIR: "A part of the path is no folder",
+  EISDIR: "The path is a folder",
+  EIO: "The disk reports an error",
+  EMFILE: "Too many files are open",
+  SQLITE_READONLY: "The data directory can not be written",
+  SQLITE_CANTOPEN: "A store can not be opened",
+  SQLITE_PERM: "A store can not be opened",
+  SQLITE_FULL: "The disk is full",
+  SQLITE_IOERR: "The disk reports an error",
+  SQLITE_BUSY: "Another process keeps a store locked",
+  SQLITE_CORRUPT: "A store is damaged",
+  SQLITE_NOTADB: "A store is damaged",
+};
+const advice: Record<string, string> = {
+  EACCES: "Run the command as the owner of what it needs, or mend the permissions.",
+  ENOSPC: "Make room, then try again.",
+  SQLITE_BUSY: "Try again.",
+  SQLITE_CORRUPT: "Run `flagkeep doctor`, and restore a backup.",
+};
+const sameAdvice: Record<string, string> = {
+  EPERM: "EACCES",
+  EROFS: "EACCES",
+  SQLITE_READONLY: "EACCES",
+  SQLITE_CANTOPEN: "EACCES",
+  SQLITE_PERM: "EACCES",
+  EDQUOT: "ENOSPC",
+  SQLITE_FULL: "ENOSPC",
+  SQLITE_NOTADB: "SQLITE_CORRUPT",
+};
+
+/** Undefined for a fault that is not of these kinds. */
+export function systemSentence(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const { code } = error as { code?: unknown };
+  if (typeof code !== "string") return undefined;
+  // SQLITE_READONLY_DIRECTORY and the like are kinds of SQLITE_READONLY.
+  const kind = code.startsWith("SQLITE_") ? code.split("_").slice(0, 2).join("_") : code;
+  const cause = causes[kind];
+  if (cause === undefined) return undefined;
+  const whatToDo = advice[sameAdvice[kind] ?? kind];
+  const sentence = `${cause} (${error.message.replaceAll(/\s+/g, " ")}).`;
+  return whatToDo === undefined ? sentence : `${sentence} ${whatToDo}`;
+}
