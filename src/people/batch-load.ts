@@ -4,6 +4,7 @@ import type { Database } from "bun:sqlite";
 import { GroupState } from "../pipeline/identity/group-rules.ts";
 import { changesPersons, type Operations } from "../pipeline/identity/operations.ts";
 import { PeopleState, Person, type StoredDistinctId } from "../pipeline/identity/people-state.ts";
+import { PersonlessIds } from "./personless-ids.ts";
 import type { PipelineEvent } from "./pipeline-items.ts";
 import { readBag } from "./property-columns.ts";
 
@@ -18,6 +19,7 @@ export interface BatchState {
   /** Search texts as stored, by person number; for those that have one. */
   searchTexts: Map<number, string>;
   groups: GroupState;
+  personlessIds: PersonlessIds;
 }
 
 type PersonRow = [
@@ -65,10 +67,13 @@ const groupsOfKeys = `
 /** Loads the persons, group types and groups that the events name. */
 export function loadState(client: Database, planned: readonly PlannedEvent[]): BatchState {
   const searchTexts = new Map<number, string>();
+  const personlessIds = new PersonlessIds(client);
+  personlessIds.load(planned);
   return {
-    people: loadPeople(client, planned, searchTexts),
+    people: loadPeople(client, planned, searchTexts, personlessIds),
     searchTexts,
     groups: loadGroups(client, planned),
+    personlessIds,
   };
 }
 
@@ -76,8 +81,9 @@ function loadPeople(
   client: Database,
   planned: readonly PlannedEvent[],
   searchTexts: Map<number, string>,
+  personlessIds: PersonlessIds,
 ): PeopleState {
-  const state = new PeopleState(storedIdsOf(client), rowIds(client));
+  const state = new PeopleState(storedIdsOf(client), rowIds(client), personlessIds);
   const query = client.query<PersonRow, [number, string, number]>(personsOfIds);
   for (const [projectId, { changing, others }] of idsByProject(planned)) {
     const known = new Map<number, Person>();

@@ -12,11 +12,15 @@ import { propertyColumns, timeColumns } from "./property-columns.ts";
 const searchTextLengthMax = 500;
 
 /** Writes the state of a batch; inside the batch's transaction. */
-export function writeState(client: Database, { people, searchTexts, groups }: BatchState): void {
+export function writeState(
+  client: Database,
+  { people, searchTexts, groups, personlessIds }: BatchState,
+): void {
   writePersons(client, people, searchTexts);
   writeDistinctIds(client, people);
   moveFolded(client, people);
   writeGroups(client, groups);
+  personlessIds.write();
   writeChanges(client, people);
 }
 

@@ -5,12 +5,13 @@
  */
 
 import { eq } from "drizzle-orm";
+import { storableText } from "../pipeline/identity/distinct-ids.ts";
 import { applyToGroups } from "../pipeline/identity/group-rules.ts";
 import { dropOf, operationsOf } from "../pipeline/identity/operations.ts";
 import { applyToPersons } from "../pipeline/identity/person-rules.ts";
 import type { Warning } from "../pipeline/identity/warning.ts";
 import { tx } from "../sqlite/open.ts";
-import { loadState, type PlannedEvent } from "./batch-load.ts";
+import { type BatchState, loadState, type PlannedEvent } from "./batch-load.ts";
 import { writeState } from "./batch-write.ts";
 import type { PeopleDb } from "./open.ts";
 import type { DuplicateCount, Lane, PeopleBatch, PipelineEvent, PipelineNote } from "./pipeline-items.ts";
@@ -32,6 +33,8 @@ export interface AppliedPeople {
 /** What a batch gathers besides persons and groups. */
 interface Gathered {
   planned: PlannedEvent[];
+  /** In order of `seq`, as `planned`. */
+  personless: PipelineEvent[];
   dropped: Set<number>;
   warnings: Warning[];
   usage: UsageTally;
@@ -72,13 +75,18 @@ export class PeopleStore {
     if (lastSeq <= this.#cursors[lane]) return { dropped, spikes: [] };
     const spikes = this.#change(() => {
       const state = loadState(this.db.$client, gathered.planned);
+      const { personless } = gathered;
+      let noted = 0;
       for (const { event, operations } of gathered.planned) {
+        for (; noted < personless.length && personless[noted]!.seq < event.seq; noted += 1)
+          notePersonless(state, personless[noted]!);
         gathered.warnings.push(
           ...operations.warnings,
           ...applyToPersons(state.people, event, operations),
           ...applyToGroups(state.groups, event, operations),
         );
       }
+      for (; noted < personless.length; noted += 1) notePersonless(state, personless[noted]!);
       writeState(this.db.$client, state);
       recordWarnings(this.db, gathered.warnings);
       gathered.usage.write(this.db);
@@ -114,7 +122,13 @@ export class PeopleStore {
 
   /** What the items ask for, as far as it depends on nothing but themselves. */
   #gather({ lane, items, duplicates }: PeopleBatch): Gathered {
-    const gathered: Gathered = { planned: [], dropped: new Set(), warnings: [], usage: new UsageTally() };
+    const gathered: Gathered = {
+      planned: [],
+      personless: [],
+      dropped: new Set(),
+      warnings: [],
+      usage: new UsageTally(),
+    };
     const cursor = this.#cursors[lane];
     for (const item of items) {
       if (item.kind === "event") gatherEvent(gathered, item, item.seq > cursor);
@@ -147,7 +161,7 @@ export class PeopleStore {
 }
 
 function gatherEvent(
-  { planned, dropped, warnings, usage }: Gathered,
+  { planned, personless, dropped, warnings, usage }: Gathered,
   event: PipelineEvent,
   isFresh: boolean,
 ): void {
@@ -164,7 +178,12 @@ function gatherEvent(
   const anonymity = mode === "full" ? "identified" : "anonymous";
   usage.add(projectId, receivedMicros, historical ? "historical" : anonymity);
   const operations = operationsOf(event);
-  if (operations !== undefined) planned.push({ event, operations });
+  if (operations === undefined) personless.push(event);
+  else planned.push({ event, operations });
+}
+
+function notePersonless({ personlessIds }: BatchState, { projectId, distinctId }: PipelineEvent): void {
+  personlessIds.add(projectId, storableText(distinctId));
 }
 
 function gatherNote({ warnings, usage }: Gathered, note: PipelineNote): void {

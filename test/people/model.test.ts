@@ -28,6 +28,8 @@ interface Step {
   distinctId: string;
   timeMicros: number;
   historical: boolean;
+  /** Sent with `$process_person_profile: false`. */
+  isPersonless: boolean;
   change: Record<string, unknown>;
   /** The batch ends behind this event. */
   endsBatch: boolean;
@@ -41,6 +43,7 @@ const step: fc.Arbitrary<Step> = fc.record({
   distinctId: ids,
   timeMicros: times,
   historical: fc.boolean(),
+  isPersonless: fc.integer({ min: 0, max: 3 }).map((n) => n === 0),
   change,
   endsBatch: fc.boolean(),
   restarts: fc.boolean(),
@@ -48,12 +51,13 @@ const step: fc.Arbitrary<Step> = fc.record({
 });
 
 function eventOf(
-  { kind, distinctId, timeMicros, historical, change }: Step,
+  { kind, distinctId, timeMicros, historical, isPersonless, change }: Step,
   projectId: number,
 ): PipelineEvent {
   const partner = kind.event === "$identify" ? { $anon_distinct_id: kind.partner } : { alias: kind.partner };
   const properties = kind.partner === undefined ? change : { ...partner, ...change };
-  return event({ projectId, event: kind.event, distinctId, timeMicros, historical, properties });
+  const mode = isPersonless ? "propertyless" : "full";
+  return event({ projectId, event: kind.event, distinctId, timeMicros, historical, mode, properties });
 }
 
 let people: TestPeople;
@@ -149,6 +153,7 @@ test("an alias stays the main id, also one that was it before and is stored in a
       ...step,
       timeMicros: 1,
       historical: false,
+      isPersonless: false,
       change: {},
       endsBatch: true,
       restarts: true,

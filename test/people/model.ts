@@ -32,6 +32,8 @@ export interface ShownPerson {
 
 export class Model {
   persons: ModelPerson[] = [];
+  /** Ids that had personless events. */
+  personless = new Set<string>();
 
   of(id: string): ModelPerson | undefined {
     return this.persons.find((person) => person.ids.includes(id));
@@ -57,6 +59,10 @@ export class Model {
 
   apply(event: PipelineEvent): void {
     const { properties } = event;
+    if (event.mode === "propertyless") {
+      if (event.event === "seen") this.personless.add(event.distinctId);
+      return;
+    }
     const merges: Record<string, unknown> = {
       $identify: properties.$anon_distinct_id,
       $create_alias: properties.alias,
@@ -104,8 +110,10 @@ export class Model {
   }
 
   #create(event: PipelineEvent, ids: string[]): ModelPerson {
+    const [own, other] = ids;
+    const isHistoryOfOther = other !== undefined && this.personless.has(other) && !this.personless.has(own!);
     const person: ModelPerson = {
-      uuid: uuidOf(`${event.projectId}:${event.distinctId}`),
+      uuid: uuidOf(`${event.projectId}:${isHistoryOfOther ? other : own}`),
       ids,
       main: event.distinctId,
       mainIsAlias: false,

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { PipelineEvent } from "../../src/people/pipeline-items.ts";
+import { personUuid } from "../../src/pipeline/identity/distinct-ids.ts";
 import { foldedIdsMax } from "../../src/pipeline/identity/person-rules.ts";
 import {
   alias,
@@ -361,4 +362,38 @@ describe("survey shown", () => {
     people.apply(event({ event: "survey shown", properties: { $set: { $survey_last_seen_date: "mine" } } }));
     expect(people.properties("a")).toEqual({ $survey_last_seen_date: "mine" });
   });
+});
+
+describe("the uuid of a person that a merge makes", () => {
+  const personless = (distinctId: string) => event({ distinctId, mode: "propertyless" });
+  for (const [name, items, from] of [
+    ["comes from the event's id", () => [identify("user", "anon")], "user"],
+    [
+      "from the other id when only that one had personless events",
+      () => [personless("anon"), identify("user", "anon")],
+      "anon",
+    ],
+    [
+      "from the event's id when both had",
+      () => [personless("anon"), personless("user"), identify("user", "anon")],
+      "user",
+    ],
+    ["and not from events behind the merge", () => [identify("user", "anon"), personless("anon")], "user"],
+    [
+      "nor from another project's",
+      () => [event({ distinctId: "anon", mode: "propertyless", projectId: 2 }), identify("user", "anon")],
+      "user",
+    ],
+  ] as [string, () => PipelineEvent[], string][]) {
+    test(name, () => {
+      using together = new TestPeople();
+      together.apply(...items());
+      using apart = new TestPeople();
+      apart.applyOneByOne(...items());
+      for (const people of [together, apart]) {
+        expect(people.person("anon")?.uuid).toBe(personUuid(1, from));
+        expect(people.person("user")?.uuid).toBe(personUuid(1, from));
+      }
+    });
+  }
 });

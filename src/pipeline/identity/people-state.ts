@@ -105,10 +105,12 @@ export class PeopleState {
   /**
    * @param storedIds the ids that a person had before the batch; asked for when it is folded.
    * @param nextRowId a row number that no person has or had.
+   * @param personless the ids that had personless events before.
    */
   constructor(
     private readonly storedIds: (person: Person) => readonly StoredDistinctId[],
     private readonly nextRowId: () => number,
+    private readonly personless: { has(projectId: number, distinctId: string): boolean },
   ) {}
 
   /** Adds a person that the store has. */
@@ -127,12 +129,20 @@ export class PeopleState {
     return this.#ids.get(projectId)?.get(distinctId)?.person;
   }
 
-  /** Makes a person that holds `distinctId` only. */
-  create(projectId: number, distinctId: string, createdMicros: number): Person {
+  /**
+   * Makes a person that holds `distinctId` only.
+   *
+   * @param joiningId the id that joins it at once; it gives the uuid when only it had personless events.
+   */
+  create(projectId: number, distinctId: string, createdMicros: number, joiningId?: string): Person {
+    const isHistoryOfOther =
+      joiningId !== undefined &&
+      this.personless.has(projectId, joiningId) &&
+      !this.personless.has(projectId, distinctId);
     const stored: StoredPerson = {
       rowId: this.nextRowId(),
       projectId,
-      uuid: personUuid(projectId, distinctId),
+      uuid: personUuid(projectId, isHistoryOfOther ? joiningId : distinctId),
       mainDistinctId: distinctId,
       isMainAlias: false,
       joinedCount: 0,

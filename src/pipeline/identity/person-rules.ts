@@ -26,7 +26,7 @@ export function applyToPersons(state: PeopleState, event: PipelineEvent, operati
   const other = merge === undefined ? undefined : state.find(event.projectId, merge.otherId);
   const present = own ?? other;
   if (present !== undefined && !changesPersons(operations)) return warnings;
-  const person = present ?? state.create(event.projectId, distinctId, event.timeMicros);
+  const person = present ?? state.create(event.projectId, distinctId, event.timeMicros, merge?.otherId);
   const before = snapshotOf(person);
   if (merge !== undefined) applyMerge(state, event, operations, merge, { person, own, other, warnings });
   writeProperties(person.bag, operations.properties, event, present === undefined);
