@@ -1,6 +1,7 @@
-/** What commands that read many events have in common: settings, and a way to ask. */
+/** What commands that read or load many events have in common: settings, and a way to the appliance. */
 
-import { type Ask, withAnalysis } from "../src/query/analysis-access.ts";
+import { type ReachedAppliance, withAppliance } from "../src/control/reach.ts";
+import { engineCommand } from "./roles.ts";
 import { configOf } from "./settings.ts";
 
 /** They count when the appliance does not run; a running one has its own. */
@@ -11,17 +12,29 @@ export const analysisSettings = [
   "duckdb-threads",
 ] as const;
 
+/** How long an appliance that is starting is waited for. */
+const patienceMs = 15_000;
+/** A wait shorter than this is not worth a word. */
+const silentWaitMs = 2_000;
+
+/** Does the work with the appliance of the data directory, started for it when none runs. */
 export async function analysisOf<Result>(
   options: object,
-  work: (ask: Ask) => Promise<Result>,
+  work: (appliance: ReachedAppliance) => Promise<Result>,
+  { patience = patienceMs }: { patience?: number } = {},
 ): Promise<Result> {
-  const config = configOf(options as Record<string, unknown>);
-  return await withAnalysis(
+  const since = performance.now();
+  let isSaid = false;
+  return await withAppliance(
     {
-      dataDir: config["data-dir"],
-      memoryLimitBytes: config["duckdb-memory-limit"],
-      threads: config["duckdb-threads"],
-      queryTimeoutMs: config["query-timeout"],
+      config: configOf(options as Record<string, unknown>),
+      engineCommand: engineCommand(),
+      patienceMs: patience,
+      onWait(entries) {
+        if (isSaid || performance.now() - since < silentWaitMs) return;
+        isSaid = true;
+        process.stderr.write(`flagkeep: ${entries} acknowledged events are being loaded first.\n`);
+      },
     },
     work,
   );

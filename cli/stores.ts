@@ -3,7 +3,11 @@
 import { existsSync } from "node:fs";
 import { userInfo } from "node:os";
 import { AppError } from "../src/errors.ts";
+import { payloadCipher, readPayloadKey } from "../src/management/payload-cipher.ts";
+import { groupTypesFrom } from "../src/management/stored-evaluation.ts";
 import { recordAsOperator } from "../src/metadata/activity.ts";
+import { FlagSets } from "../src/metadata/flag-sets.ts";
+import type { Author, FlagWriting } from "../src/metadata/flag-writes.ts";
 import { isInitialised } from "../src/metadata/initialise.ts";
 import { type Metadata, openMetadata } from "../src/metadata/metadata.ts";
 import { listOrganizations, type Organization } from "../src/metadata/organizations.ts";
@@ -64,6 +68,58 @@ export function withPeople<Result>(options: object, work: (people: PeopleDb) => 
   } finally {
     people.$client.close();
   }
+}
+
+/** What commands about one project work with. */
+export interface ProjectStores {
+  metadata: Metadata;
+  project: Project;
+  /** For writing flags as the API does. */
+  writing: FlagWriting;
+  /** The user of the operating system, for the activity log. */
+  author: Author;
+  /** Persons and groups, for reading. */
+  people: PeopleDb;
+  flagSets: FlagSets;
+}
+
+/**
+ * Opens the stores for one project and closes them after the work.
+ *
+ * @param options.project an id; may be absent when there is one project.
+ * @throws {NotInitialised} @throws {WhichOne}
+ */
+export function withProject<Result>(
+  options: { project?: number; dataDir?: string },
+  work: (stores: ProjectStores) => Result,
+): Result {
+  const place = paths(dataDirOf(options as Record<string, unknown>));
+  return withMetadata(options, (metadata) => {
+    const project = chosenProject(metadata, options.project);
+    return withPeople(options, (people) =>
+      work({
+        metadata,
+        project,
+        writing: { metadata, payloads: payloadCipher(readPayloadKey(place.payloadKey)) },
+        author: { by: null, trigger: { job_type: "command_line", job_id: operatorName(), payload: {} } },
+        people,
+        flagSets: new FlagSets(metadata, groupTypesFrom(people)),
+      }),
+    );
+  });
+}
+
+/** The named project, or the only one; archived ones are none. @throws {WhichOne} */
+function chosenProject(metadata: Metadata, id: number | undefined): Project {
+  const all = metadata.projects.list();
+  const chosen =
+    id === undefined ? (all.length === 1 ? all[0] : undefined) : all.find((one) => one.id === id);
+  if (chosen !== undefined) return chosen;
+  if (all.length === 0)
+    throw new WhichOne("There is no project.", "Make one with `flagkeep projects create`.");
+  const complaint = id === undefined ? "There are several projects." : `There is no project ${id}.`;
+  const names = all.map((one) => `${one.id} (${one.name})`).join(", ");
+  throw new WhichOne(complaint, `Name one with --project ID: ${names}.`);
 }
 
 /** The named organisation, or the only one. @throws {WhichOne} */

@@ -18,6 +18,7 @@ import { createApp } from "./http/app.ts";
 import { PUBLIC_API } from "./http/public-api.ts";
 import { DEFAULT_RATE_LIMITS, RateLimiter } from "./http/rate-limit.ts";
 import type { Route } from "./http/route.ts";
+import { importRoutes } from "./import/control-route.ts";
 import { captureRoutes } from "./ingestion/routes.ts";
 import { Journal } from "./journal/journal.ts";
 import { type Lock, takeLock } from "./lock.ts";
@@ -38,6 +39,7 @@ import { Reports } from "./reports.ts";
 import { EventRate } from "./state/event-rate.ts";
 import { knownVersions } from "./state/schema-versions.ts";
 import { laneStatus, type Status, storedStatus } from "./state/status.ts";
+import { lapse } from "./time.ts";
 import { version } from "./version.ts";
 
 /**
@@ -142,7 +144,11 @@ export class Appliance {
    * @throws {CanNotListen}
    */
   async start(): Promise<string> {
-    this.control.listen({ status: () => this.status(), schema: () => knownVersions() });
+    this.control.listen({
+      status: () => this.status(),
+      schema: () => knownVersions(),
+      ...importRoutes(this.metadata.projects, () => this.journal),
+    });
     this.supervisor.run();
     const { config, log } = this;
     const { journal, segments, quarantined } = await Journal.open(
@@ -176,7 +182,7 @@ export class Appliance {
   async stop(): Promise<void> {
     this.state = "stopping";
     const end = performance.now() + this.config["shutdown-timeout"];
-    await Promise.race([this.server?.stop(), Bun.sleep(inFlightMs)]);
+    await Promise.race([this.server?.stop(), lapse(inFlightMs)]);
     // Whoever is still sending has no answer yet, and sends again.
     await this.server?.stop(true);
     await this.journal?.close();

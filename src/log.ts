@@ -5,7 +5,11 @@ import { type Logger, pino } from "pino";
 export type Log = Logger;
 
 /** Creates the log of the process. */
-export function createLog(level: string, format: "text" | "json"): Log {
+export function createLog(
+  level: string,
+  format: "text" | "json",
+  output: { write(line: string): unknown } = standardOutput,
+): Log {
   const options = {
     level,
     base: undefined,
@@ -13,8 +17,8 @@ export function createLog(level: string, format: "text" | "json"): Log {
     formatters: { level: (label: string) => ({ level: label }) },
   };
   return format === "json"
-    ? pino(options, standardOutput)
-    : pino(options, { write: (line) => standardOutput.write(asText(line)) });
+    ? pino(options, { write: (line) => void output.write(line) })
+    : pino(options, { write: (line) => void output.write(asText(line)) });
 }
 
 // pino's own destinations start a worker, which a compiled executable does not find.

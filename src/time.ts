@@ -10,3 +10,8 @@ export function isoFromMicros(micros: number): string {
 export function nowMicros(): number {
   return Date.now() * 1_000;
 }
+
+/** Resolves after a while, without keeping the process alive for it. */
+export function lapse(ms: number): Promise<void> {
+  return new Promise((resolve) => void setTimeout(resolve, ms).unref());
+}

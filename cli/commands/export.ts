@@ -12,8 +12,8 @@ import { flagLines } from "../../src/export/flag-lines.ts";
 import { parseInstant } from "../../src/ingestion/timestamp.ts";
 import { analysisOf, analysisSettings } from "../analysis.ts";
 import { positiveInteger, run } from "../output.ts";
-import { withProject } from "../project.ts";
 import { withSettings } from "../settings.ts";
+import { withProject } from "../stores.ts";
 
 interface ExportOptions {
   project?: number;
@@ -87,8 +87,8 @@ async function exportFlags(out: string, options: ExportOptions): Promise<number>
 async function exportRows(subject: ExportSubject, out: string, options: ExportOptions): Promise<number> {
   const projectId = withProject(options, ({ project }) => project.id);
   const { format, from, to } = options;
-  return await analysisOf(options, async (ask) => {
-    const { path, rows } = await ask("exportFile", {
+  return await analysisOf(options, async (appliance) => {
+    const { path, rows } = await appliance.ask("exportFile", {
       ...{ projectId, subject, format },
       ...{ fromMicros: from, toMicros: to },
     });

@@ -10,8 +10,8 @@ import { parseFields } from "../../src/http/fields.ts";
 import { flagFields } from "../../src/management/flag-input.ts";
 import { FlagInput } from "../../src/management/flag-shapes.ts";
 import { positiveInteger, print, printJson, run } from "../output.ts";
-import { type ProjectStores, withProject } from "../project.ts";
 import { withSettings } from "../settings.ts";
+import { type ProjectStores, withProject } from "../stores.ts";
 
 /** A file is there already, or is not there at all. */
 class WrongFile extends AppError {

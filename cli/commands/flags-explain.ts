@@ -3,8 +3,8 @@ import { explainFlag } from "../../src/evaluation/explanation.ts";
 import { explanationText } from "../../src/evaluation/explanation-text.ts";
 import type { Json } from "../../src/flags/json.ts";
 import { exitFailed, positiveInteger, print, printJson, run } from "../output.ts";
-import { withProject } from "../project.ts";
 import { withSettings } from "../settings.ts";
+import { withProject } from "../stores.ts";
 
 type Pair = [name: string, value: string];
 

@@ -14,8 +14,8 @@ import { type Flag, findFlagByKey, readFlags } from "../../src/metadata/flag.ts"
 import { createFlag, updateFlag } from "../../src/metadata/flag-writes.ts";
 import type { Metadata } from "../../src/metadata/metadata.ts";
 import { positiveInteger, print, printJson, printTable, run } from "../output.ts";
-import { type ProjectStores, withProject } from "../project.ts";
 import { withSettings } from "../settings.ts";
+import { type ProjectStores, withProject } from "../stores.ts";
 import { exportFlags, importFlags } from "./flags-exchange.ts";
 import { explain } from "./flags-explain.ts";
 

@@ -1,25 +1,23 @@
-import { readdirSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { Command, InvalidArgumentError, Option } from "commander";
-import { askControl } from "../../src/control/client.ts";
-import { AppError } from "../../src/errors.ts";
 import { setNativeFolder } from "../../src/events/native-folder.ts";
-import { type ImportSummary, importFile } from "../../src/import/import-file.ts";
-import { Position } from "../../src/import/position.ts";
-import { FileUnreadable } from "../../src/import/read-records.ts";
+import { importFiles } from "../../src/import/files.ts";
+import { type Imported, importAll } from "../../src/import/import-all.ts";
 import { type ImportFormat, importFormats } from "../../src/import/records.ts";
+import type { Reject } from "../../src/import/reject-file.ts";
+import type { ImportSummary } from "../../src/import/summary.ts";
+import { importTarget } from "../../src/import/target.ts";
 import { paths } from "../../src/paths.ts";
-import type { Status } from "../../src/state/status.ts";
 import { analysisOf, analysisSettings } from "../analysis.ts";
-import { positiveInteger, print, printJson, run } from "../output.ts";
-import { withProject } from "../project.ts";
+import { exitFailed, positiveInteger, print, printJson, run } from "../output.ts";
+import { Progress } from "../progress.ts";
 import { dataDirOf, withSettings } from "../settings.ts";
+import { withProject } from "../stores.ts";
 
-/** Events are loaded by the running appliance. */
-class NotRunning extends AppError {
-  readonly code = "not_running";
-  override readonly hint = "Start it with `flagkeep serve` and the same --data-dir, then import.";
-}
+/** How long an appliance that went away is waited for. */
+const patience = 60_000;
+/** A dry run shows this many of the records that would be rejected. */
+const rejectsShown = 20;
 
 interface ImportOptions {
   project?: number;
@@ -38,8 +36,8 @@ const pair = (text: string, before: [string, string][] = []): [string, string][]
 };
 
 export const importEvents = withSettings(new Command("import"), analysisSettings)
-  .description("Load events of the past into a project of the running appliance, in order.")
-  .argument("<file>", "a file (also .gz), a folder whose files are taken by name, or - for standard input")
+  .description("Load events of the past into a project, in order, with or without a running appliance.")
+  .argument("<file>", "a file, a folder whose files are taken by name, or - for standard input")
   .option("--project <id>", "the project; may be left out when there is one", positiveInteger)
   .addOption(new Option("--format <format>", "what the file is").choices(importFormats).default("ndjson"))
   .option("--map <old=new>", "rename a field, to properties.x as well; repeat for more", pair)
@@ -48,61 +46,83 @@ export const importEvents = withSettings(new Command("import"), analysisSettings
   .option("--json", 'print {"read","accepted","duplicate","rejected",…}')
   .addHelpText(
     "after",
-    "\nNothing is loaded twice: an event keeps its uuid, or gets one made of its source id or its place.\n" +
-      "Rejected records are written to FILE.rejected.ndjson with their lines and reasons.\n" +
+    "\nFiles may be packed with gzip or Zstandard. Folders are read with the folders in them, part-2 before part-10.\n" +
+      "Nothing is loaded twice: an event keeps its uuid, or gets one made of its source id ($insert_id, messageId, …),\n" +
+      "or of its line number and content. Times without a zone are UTC. Empty cells of tables are no values.\n" +
+      "Rejected records are written to FILE.rejected.ndjson with line, reason and record; the rest is loaded.\n" +
+      "After an interruption the same command with --resume goes on; its summary counts all runs.\n" +
+      "\nExit: 0 all is loaded or in a reject file, 1 failed or the end of a file is damaged, 2 called wrongly\n" +
       "\nExamples:\n  flagkeep import events.ndjson.gz --project 1\n" +
       "  flagkeep import users.csv --format csv --map user=distinct_id --map name=event --dry-run\n" +
       "  flagkeep import amplitude/ --format amplitude --resume --json",
   )
-  .action(run(importAll));
+  .action(run(importFrom));
 
-async function importAll(file: string, options: ImportOptions): Promise<void> {
+async function importFrom(file: string, options: ImportOptions): Promise<void> {
   const dataDir = dataDirOf(options as never);
-  const project = withProject(options, ({ project: { id, apiToken } }) => ({ id, apiToken }));
-  const files = filesOf(file);
+  const projectId = withProject(options, ({ project }) => project.id);
+  const source = file === "-" ? file : resolve(file);
   setNativeFolder(paths(dataDir).native);
-  const url = (await askControl<Status>(dataDir, "status"))?.url ?? undefined;
-  if (url === undefined) throw new NotRunning(`No appliance runs on ${dataDir}.`);
-  const total: ImportSummary = { read: 0, accepted: 0, duplicate: 0, rejected: 0, skipped: 0 };
-  const rejects: string[] = [];
-  await analysisOf(options, async (ask) => {
-    for (const path of files) {
-      const rejectPath = path === "-" ? join(dataDir, "stdin.rejected.ndjson") : `${path}.rejected.ndjson`;
-      const summary = await importFile({
-        ...{ path, format: options.format, names: new Map(options.map), url, apiKey: project.apiToken },
-        ...{ isDryRun: options.dryRun === true, isResumed: options.resume === true, rejectPath },
-        position: new Position(dataDir, path, project.id),
-        countKnown: (uuids) => ask("countKnown", { projectId: project.id, uuids }),
-        onProgress: progress,
-      });
-      for (const name of Object.keys(total) as (keyof ImportSummary)[]) total[name] += summary[name];
-      if (summary.rejected > 0 && !options.dryRun) rejects.push(rejectPath);
-    }
+  const progress = new Progress(importFiles(source).totalBytes);
+  let rejects = 0;
+  const showReject = ({ line, reason }: Reject) => {
+    rejects += 1;
+    if (options.dryRun && rejects <= rejectsShown) progress.note(`line ${line}: ${reason}`);
+  };
+  process.once("SIGINT", () => {
+    progress.end();
+    process.stderr.write("flagkeep: interrupted; the same command with --resume goes on from here.\n");
+    process.exit(130);
   });
-  if (process.stderr.isTTY) process.stderr.write("\n");
-  if (options.json) return printJson({ ...total, file_rejects: rejects });
-  print(
-    `Read ${total.read}, accepted ${total.accepted}, duplicate ${total.duplicate}, rejected ${total.rejected}.`,
-  );
-  for (const path of rejects) print(`Rejected records are in ${path}.`);
+  try {
+    await analysisOf(
+      options,
+      async (appliance) => {
+        const imported = await importAll({
+          ...{ source, projectId, dataDir, stateFolder: join(dataDir, "import-state") },
+          ...{ format: options.format, names: new Map(options.map) },
+          ...{ isDryRun: options.dryRun === true, isResumed: options.resume === true },
+          target: importTarget(appliance, projectId),
+          onBytes: (bytes) => progress.addBytes(bytes),
+          onRecords: (records, isEarlier) => progress.addRecords(records, isEarlier),
+          onReject: showReject,
+        });
+        progress.end();
+        tell(summaryOf(imported, options, progress), options);
+        imported.forget();
+        for (const { message, hint } of imported.damages) {
+          process.stderr.write(`flagkeep: ${message} ${hint}\n`);
+          process.exitCode = exitFailed;
+        }
+      },
+      { patience },
+    );
+  } finally {
+    progress.end();
+  }
 }
 
-function filesOf(file: string): string[] {
-  if (file === "-") return ["-"];
-  const path = resolve(file);
-  const found = statSync(path, { throwIfNoEntry: false });
-  if (found === undefined) throw new FileUnreadable(`${path} does not exist.`);
-  if (!found.isDirectory()) return [path];
-  return readdirSync(path, { withFileTypes: true })
-    .filter((entry) => entry.isFile() && !entry.name.endsWith(".rejected.ndjson"))
-    .map((entry) => join(path, entry.name))
-    .sort();
+function summaryOf(imported: Imported, options: ImportOptions, progress: Progress): ImportSummary {
+  return {
+    ...imported.counts,
+    resumed: imported.resumed,
+    dry_run: options.dryRun === true,
+    complete: imported.damages.length === 0,
+    seconds: Math.round(progress.seconds * 1_000) / 1_000,
+    events_per_second: progress.recordsPerSecond,
+    reject_files: imported.rejectFiles,
+  };
 }
 
-const startedAt = performance.now();
-
-function progress({ read }: ImportSummary): void {
-  if (!process.stderr.isTTY) return;
-  const perSecond = Math.round((read * 1_000) / (performance.now() - startedAt));
-  process.stderr.write(`\r${read} records, ${perSecond} a second `);
+function tell(summary: ImportSummary, { json }: ImportOptions): void {
+  if (json) {
+    printJson(summary);
+    return;
+  }
+  const { read, accepted, duplicate, rejected, resumed } = summary;
+  const title = summary.dry_run ? "Nothing was loaded. Read" : "Read";
+  print(`${title} ${read}, accepted ${accepted}, duplicate ${duplicate}, rejected ${rejected}.`);
+  if (resumed > 0) print(`Earlier runs had done ${resumed} of them.`);
+  print(`${summary.seconds} s, ${summary.events_per_second} records a second.`);
+  for (const path of summary.reject_files) print(`Rejected records are in ${path}.`);
 }

@@ -3,8 +3,8 @@ import type { QueryResult } from "../../src/query/run-query.ts";
 import { rowsDefault, rowsMax } from "../../src/query/run-query.ts";
 import { analysisOf, analysisSettings } from "../analysis.ts";
 import { positiveInteger, print, printJson, printTable, run } from "../output.ts";
-import { withProject } from "../project.ts";
 import { withSettings } from "../settings.ts";
+import { withProject } from "../stores.ts";
 
 interface QueryOptions {
   project?: number;
@@ -36,7 +36,9 @@ export const query = withSettings(new Command("query"), analysisSettings)
     run(async (sql: string, options: QueryOptions) => {
       const projectId = withProject(options, ({ project }) => project.id);
       const limit = Math.min(options.limit, rowsMax);
-      const result = await analysisOf(options, (ask) => ask("query", { projectId, sql, limit }));
+      const result = await analysisOf(options, (appliance) =>
+        appliance.ask("query", { projectId, sql, limit }),
+      );
       if (result.truncated) process.stderr.write(`flagkeep: only the first ${limit} rows are shown.\n`);
       const format = options.json ? "json" : options.format;
       if (format === "json") return printJson(result);

@@ -4,6 +4,7 @@ import type { DuckDBConnection } from "@duckdb/node-api";
 import type { PersonMirror } from "../events/person-mirror.ts";
 import { quoted } from "../events/sql-text.ts";
 import { exportFile } from "../export/export-file.ts";
+import type { Lane } from "../journal/segment.ts";
 import { runQuery } from "../query/run-query.ts";
 import type { ViewSources } from "../query/views.ts";
 import type { Queries } from "./query-types.ts";
@@ -16,7 +17,7 @@ export interface AnalysisServices extends ViewSources {
   runLong: <Result>(query: (connection: DuckDBConnection) => Promise<Result>) => Promise<Result>;
 }
 
-export type AnalysisName = "query" | "exportFile" | "countKnown";
+export type AnalysisName = "query" | "exportFile" | "countKnown" | "loadedSeqs";
 
 export type Analysis = {
   [Name in AnalysisName]: (request: Queries[Name]["request"]) => Promise<Queries[Name]["answer"]>;
@@ -34,6 +35,7 @@ export function analysisHandlers(services: AnalysisServices): Analysis {
       return await runLong((connection) => exportFile(connection, services, request));
     },
     countKnown: ({ projectId, uuids }) => run((connection) => countKnown(connection, projectId, uuids)),
+    loadedSeqs: () => run(loadedSeqs),
   };
 }
 
@@ -48,4 +50,11 @@ async function countKnown(
      WHERE project_id = ${projectId} AND uuid IN (SELECT unnest(${asked}))`,
   );
   return Number(rows.getRows()[0]![0]);
+}
+
+async function loadedSeqs(connection: DuckDBConnection): Promise<Record<Lane, number>> {
+  const seqs: Record<Lane, number> = { realtime: 0, historical: 0 };
+  const rows = await connection.runAndReadAll("SELECT lane, seq FROM load_cursor");
+  for (const [lane, seq] of rows.getRows()) seqs[lane as Lane] = Number(seq);
+  return seqs;
 }

@@ -5,6 +5,7 @@ import type { TrendsRequest } from "../events/trends.ts";
 import type { ExportedFile, ExportRequest } from "../export/export-file.ts";
 import type { CohortDefinition, FlagDefinition, GroupType } from "../flags/definition/types.ts";
 import type { JsonObject } from "../flags/json.ts";
+import type { Lane } from "../journal/segment.ts";
 import type { Person } from "../people/person.ts";
 import type { QueryRequest, QueryResult } from "../query/run-query.ts";
 
@@ -69,6 +70,8 @@ export interface Queries {
   exportFile: { request: ExportRequest; answer: ExportedFile };
   /** Answers how many of these uuids are stored. */
   countKnown: { request: { projectId: number; uuids: string[] }; answer: number };
+  /** Answers up to which sequence number each lane can be read. */
+  loadedSeqs: { request: Record<string, never>; answer: Record<Lane, number> };
   /**
    * Lets DuckDB write its file no more for so long, because it is copied; 0 ends that.
    *

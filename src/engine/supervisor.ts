@@ -6,6 +6,7 @@ import type { Subprocess } from "bun";
 import { AppError } from "../errors.ts";
 import type { Lane, SealedSegment } from "../journal/segment.ts";
 import type { Log } from "../log.ts";
+import { lapse } from "../time.ts";
 import { type Command, type EngineStart, engineSocketName, type Report, readMessages } from "./messages.ts";
 
 export interface SupervisorHooks {
@@ -111,7 +112,7 @@ export class EngineSupervisor {
     const child = this.child;
     if (child === undefined) return;
     // An engine that is just starting gets its segments first.
-    await Promise.race([this.whenReady.promise, this.exited, Bun.sleep(timeoutMs)]);
+    await Promise.race([this.whenReady.promise, this.exited, lapse(timeoutMs)]);
     this.send({ type: "stop", timeoutMs });
     // The time for the last batch and the checkpoint is added to what loading may take.
     const killer = setTimeout(() => child.kill("SIGKILL"), timeoutMs + 1_500);

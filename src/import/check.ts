@@ -1,20 +1,38 @@
 /** Finds out before sending which events ingestion would leave out, by the rules of ingestion itself. */
 
 import { normalize, requestFacts } from "../ingestion/normalize.ts";
+import type { Outcome } from "../ingestion/outcome.ts";
 import { parsePayload } from "../ingestion/payload.ts";
 import { nowMicros } from "../time.ts";
 
-/** Why the event with this JSON text would not be stored; undefined when it would. */
-export function refusalOf(text: string): string | undefined {
-  const receivedMicros = nowMicros();
+/** Why each of the events with these JSON texts would not be stored; undefined for those that would. */
+export function refusalsOf(texts: readonly string[]): (string | undefined)[] {
+  if (texts.length === 0) return [];
+  try {
+    return refusals(texts);
+  } catch {
+    // One that can not even be taken apart spoils the others.
+    return texts.map((text) => {
+      try {
+        return refusals([text])[0];
+      } catch {
+        return "invalid_payload";
+      }
+    });
+  }
+}
+
+function refusals(texts: readonly string[]): (string | undefined)[] {
   const facts = requestFacts({
-    ...{ receivedMicros, sentAtMicros: undefined, clientIp: undefined, anonymizeIps: false },
+    ...{ receivedMicros: nowMicros(), sentAtMicros: undefined, clientIp: undefined, anonymizeIps: false },
     makeUuid: () => "00000000-0000-4000-8000-000000000000",
   });
-  const { items } = parsePayload(`[${text}]`, true);
-  const outcome = normalize(items.at(0), facts);
+  const { items } = parsePayload(`[${texts.join(",")}]`, true);
+  return texts.map((_, index) => refusalOf(normalize(items.at(index), facts)));
+}
+
+function refusalOf(outcome: Outcome): string | undefined {
   if (outcome.kind === "notice") return outcome.warning.type;
   if (outcome.kind === "dropped") return outcome.reason.type;
-  const invalid = outcome.warnings.find(({ type }) => type === "ignored_invalid_timestamp");
-  return invalid?.type;
+  return outcome.warnings.find(({ type }) => type === "ignored_invalid_timestamp")?.type;
 }

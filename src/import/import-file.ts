@@ -1,163 +1,218 @@
-/** Loads a file of events into a project: in order, in batches, over the appliance's own `/batch/` route. */
+/** Loads a file of events into a project: in order, in batches, through the historical lane. */
 
-import { appendFileSync, rmSync } from "node:fs";
-import { basename } from "node:path";
-import { AppError } from "../errors.ts";
 import type { JsonObject } from "../flags/json.ts";
-import { refusalOf } from "./check.ts";
-import type { Position } from "./position.ts";
+import { refusalsOf } from "./check.ts";
+import { InputDamaged } from "./input.ts";
+import {
+  digest,
+  type FileProgress,
+  ImportChanged,
+  type ImportProgress,
+  noProgress,
+} from "./progress-file.ts";
 import { type ReadRecord, readRecords } from "./read-records.ts";
+import type { RecentUuids } from "./recent-uuids.ts";
 import { type ImportFormat, mapRecord, renamed, uuidOf } from "./records.ts";
+import { type Reject, RejectFile } from "./reject-file.ts";
+import type { ImportCounts } from "./summary.ts";
+import type { ImportTarget } from "./target.ts";
 
-const eventsPerBatch = 5_000;
-/** Well below the usual limit of a body. */
+const recordsPerBatch = 5_000;
 const batchLengthMax = 4 * 1024 * 1024;
-const retryMs = 1_000;
-const retriesMax = 60;
-const settleMs = 60_000;
-
-export interface ImportSummary {
-  read: number;
-  accepted: number;
-  duplicate: number;
-  rejected: number;
-  /** Records that an earlier run loaded. */
-  skipped: number;
-}
 
 export interface ImportJob {
   /** Absolute, or `-`. */
   path: string;
   format: ImportFormat;
   names: ReadonlyMap<string, string>;
-  /** Where `/batch/` is. */
-  url: string;
-  apiKey: string;
   isDryRun: boolean;
   isResumed: boolean;
-  position: Position;
+  progress: ImportProgress;
   /** Where rejected records go. */
   rejectPath: string;
-  /** How many of these uuids are stored. */
-  countKnown: (uuids: string[]) => Promise<number>;
-  onProgress: (summary: ImportSummary) => void;
+  /** For working files. */
+  workFolder: string;
+  target: ImportTarget;
+  /** Shared by the files of one import. */
+  recent: RecentUuids;
+  onBytes: (bytes: number) => void;
+  /** Told of records of this run, and of those of earlier runs that are passed over. */
+  onRecords: (records: number, isEarlier: boolean) => void;
+  onReject: (reject: Reject) => void;
 }
 
-/** The appliance does not take the events. */
-export class ImportRefused extends AppError {
-  readonly code = "import_refused";
-  override readonly hint = "Nothing is lost: run the same command with --resume.";
+export interface ImportedFile {
+  /** Over all runs. */
+  counts: ImportCounts;
+  /** Records that earlier runs have done. */
+  resumed: number;
+  /** Why the end of the file could not be read. */
+  damage: InputDamaged | undefined;
 }
 
-/**
- * Imports one file.
- *
- * @throws {ImportRefused} @throws {FileUnreadable}
- */
-export async function importFile(job: ImportJob): Promise<ImportSummary> {
-  const importer = new Importer(job);
-  return await importer.run();
+/** @throws {FileUnreadable} @throws {ImportChanged} and what the target throws. */
+export async function importFile(job: ImportJob): Promise<ImportedFile> {
+  return await new Importer(job).run();
+}
+
+interface Item {
+  line: number;
+  uuid: string;
+  text: string;
+  record: JsonObject;
 }
 
 class Importer {
-  private readonly summary: ImportSummary = { read: 0, accepted: 0, duplicate: 0, rejected: 0, skipped: 0 };
-  private texts: string[] = [];
-  private uuids: string[] = [];
+  private done: FileProgress;
+  private readonly rejectFile: RejectFile;
+  private items: Item[] = [];
+  private rejects: Reject[] = [];
   private length = 0;
-  private lastUuids: string[] = [];
+  private lastRead: ReadRecord | undefined;
+  private sending: Promise<void> = Promise.resolve();
+  /** Makes the last batch sent part of what is done. */
+  private commit: () => void = () => {};
 
-  constructor(private readonly job: ImportJob) {}
-
-  async run(): Promise<ImportSummary> {
-    const { job, summary } = this;
-    const done = job.isResumed ? job.position.read() : 0;
-    if (done === 0) rmSync(job.rejectPath, { force: true });
-    let line = 0;
-    for await (const read of readRecords(job.path, job.format)) {
-      line = read.line;
-      if (line <= done) {
-        summary.skipped += 1;
-        continue;
-      }
-      summary.read += 1;
-      this.take(read);
-      if (this.texts.length >= eventsPerBatch || this.length >= batchLengthMax) await this.flush(line);
-    }
-    await this.flush(line);
-    await this.settle();
-    if (!job.isDryRun) job.position.forget();
-    return summary;
+  constructor(private readonly job: ImportJob) {
+    this.done = job.isResumed && !job.isDryRun ? job.progress.read(job.path) : noProgress();
+    this.rejectFile = new RejectFile(job.rejectPath);
   }
 
-  private take({ line, record, problem }: ReadRecord): void {
+  async run(): Promise<ImportedFile> {
     const { job } = this;
+    const { read: resumed } = this.done.counts;
+    if (this.done.isDone) {
+      job.onRecords(resumed, true);
+      return { counts: this.done.counts, resumed, damage: undefined };
+    }
+    if (!job.isDryRun) this.rejectFile.begin(this.done.rejectBytes);
+    const damage = await this.readAll();
+    await this.flush();
+    await this.sent();
+    if (!job.isDryRun) job.progress.write(job.path, { ...this.done, isDone: damage === undefined });
+    if (damage !== undefined) this.noteDamage(damage);
+    return { counts: this.done.counts, resumed, damage };
+  }
+
+  /** @returns why it could not be read to its end. */
+  private async readAll(): Promise<InputDamaged | undefined> {
+    const { job } = this;
+    const skipTo = this.done.line;
+    const repeatTo = this.done.sending?.line ?? 0;
+    let found = skipTo === 0;
+    try {
+      for await (const read of readRecords(job.path, job.format, job)) {
+        if (read.line <= skipTo) {
+          if (read.line === skipTo) found = fingerprint(read) === this.done.fingerprint;
+          job.onRecords(1, true);
+          continue;
+        }
+        if (!found) throw changed(job.path);
+        this.take(read);
+        const isFull = this.items.length + this.rejects.length >= recordsPerBatch;
+        // A batch that was being sent is made up again as it was.
+        if (read.line < repeatTo) continue;
+        if (read.line === repeatTo || isFull || this.length >= batchLengthMax) await this.flush();
+      }
+    } catch (error) {
+      if (error instanceof InputDamaged) return error;
+      throw error;
+    }
+    if (!found) throw changed(job.path);
+    return undefined;
+  }
+
+  private take(read: ReadRecord): void {
+    const { line, record, problem, text: raw } = read;
+    this.lastRead = read;
+    this.job.onRecords(1, false);
     if (record === undefined) {
-      this.reject(line, problem ?? "not_an_object", null);
+      this.rejects.push({ line, reason: problem ?? "not_an_object", record: raw ?? null });
       return;
     }
-    const { event, sourceId } = mapRecord(job.format, renamed(record, job.names));
-    const uuid = uuidOf(sourceId, basename(job.path), line);
+    const { event, sourceId } = mapRecord(this.job.format, renamed(record, this.job.names));
+    const uuid = uuidOf(sourceId, line, record);
     const text = JSON.stringify({ ...event, uuid });
-    const refusal = refusalOf(text);
-    if (refusal !== undefined) {
-      this.reject(line, refusal, record);
-      return;
-    }
-    this.texts.push(text);
-    this.uuids.push(uuid);
+    this.items.push({ line, uuid, text, record });
     this.length += text.length;
   }
 
-  private reject(line: number, reason: string, record: JsonObject | null): void {
-    this.summary.rejected += 1;
-    if (this.job.isDryRun) return;
-    appendFileSync(this.job.rejectPath, `${JSON.stringify({ line, reason, record })}\n`, { mode: 0o600 });
-  }
+  /** Sends what is collected while the next batch is read. */
+  private async flush(): Promise<void> {
+    const { job, lastRead } = this;
+    if (lastRead === undefined) return;
+    const refusals = refusalsOf(this.items.map(({ text }) => text));
+    const good = this.items.filter((_, index) => refusals[index] === undefined);
+    this.items.forEach(({ line, record }, index) => {
+      const reason = refusals[index];
+      if (reason !== undefined) this.rejects.push({ line, reason, record });
+    });
+    const rejects = this.rejects.sort((one, other) => one.line - other.line);
+    const read = good.length + rejects.length;
+    [this.items, this.rejects, this.length, this.lastRead] = [[], [], 0, undefined];
 
-  /** Sends what is collected and remembers the line once it is acknowledged. */
-  private async flush(line: number): Promise<void> {
-    const { job, summary, texts, uuids } = this;
-    if (texts.length > 0) {
-      const isNew = new Set(uuids);
-      const known = await job.countKnown([...isNew]);
-      const accepted = isNew.size - known;
-      if (!job.isDryRun) await this.send(texts);
-      summary.accepted += accepted;
-      summary.duplicate += uuids.length - accepted;
-      this.lastUuids = [...isNew];
+    const known = await this.countNew(lastRead.line, good);
+    job.recent.add(good.map(({ uuid }) => uuid));
+    await this.sent();
+    const batch = { line: lastRead.line, ...known };
+    const rejected = rejects.length;
+    if (!job.isDryRun) {
+      job.progress.write(job.path, { ...this.done, sending: batch });
+      this.sending = good.length === 0 ? Promise.resolve() : job.target.send(good.map(({ text }) => text));
+      // A failure is seen where the result is awaited.
+      this.sending.catch(() => undefined);
     }
-    if (!job.isDryRun && line > 0) job.position.write(line);
-    this.texts = [];
-    this.uuids = [];
-    this.length = 0;
-    job.onProgress(summary);
+    this.commit = () => {
+      for (const reject of rejects) job.onReject(reject);
+      if (!job.isDryRun) this.rejectFile.append(rejects);
+      const { counts } = this.done;
+      this.done = {
+        isDone: false,
+        line: batch.line,
+        fingerprint: fingerprint(lastRead),
+        counts: {
+          read: counts.read + read,
+          accepted: counts.accepted + known.accepted,
+          duplicate: counts.duplicate + known.duplicate,
+          rejected: counts.rejected + rejected,
+        },
+        rejectBytes: this.rejectFile.length,
+      };
+    };
   }
 
-  private async send(texts: readonly string[]): Promise<void> {
-    const { url, apiKey } = this.job;
-    const body = `{"api_key":${JSON.stringify(apiKey)},"historical_migration":true,"batch":[${texts.join(",")}]}`;
-    for (let tries = 0; ; tries++) {
-      const response = await fetch(`${url}/batch/`, {
-        method: "POST",
-        headers: { "Content-Type": "application/json" },
-        body,
-      }).catch(() => undefined);
-      if (response?.ok) return;
-      const isPassing = response === undefined || response.status === 503 || response.status === 429;
-      if (!isPassing || tries >= retriesMax) {
-        const reason = response === undefined ? "no answer" : `${response.status} ${await response.text()}`;
-        throw new ImportRefused(`The appliance did not take the events (${reason}).`);
-      }
-      await Bun.sleep(retryMs);
-    }
+  /** Waits for the batch that is on its way. */
+  private async sent(): Promise<void> {
+    await this.sending;
+    this.commit();
+    this.commit = () => {};
+    await this.job.recent.tidy();
   }
 
-  /** The historical lane keeps its order: when the last batch can be read, all before it can. */
-  private async settle(): Promise<void> {
-    const { job, lastUuids } = this;
-    if (job.isDryRun || lastUuids.length === 0) return;
-    const end = performance.now() + settleMs;
-    while ((await job.countKnown(lastUuids)) < lastUuids.length && performance.now() < end)
-      await Bun.sleep(100);
+  /** How many of a batch's events are new; of a batch that an earlier run was sending, what was new then. */
+  private async countNew(line: number, good: readonly Item[]) {
+    const { sending } = this.done;
+    if (sending?.line === line) return { accepted: sending.accepted, duplicate: sending.duplicate };
+    const unsent = new Set(good.map(({ uuid }) => uuid).filter((uuid) => !this.job.recent.has(uuid)));
+    const known = unsent.size === 0 ? 0 : await this.job.target.countKnown([...unsent]);
+    const accepted = unsent.size - known;
+    return { accepted, duplicate: good.length - accepted };
   }
+
+  /** Not part of what is done, so that a mended file can be resumed. */
+  private noteDamage(damage: InputDamaged): void {
+    const reject = { line: this.done.line + 1, reason: damage.code, record: damage.message };
+    this.job.onReject(reject);
+    if (!this.job.isDryRun) this.rejectFile.append([reject]);
+    const { counts } = this.done;
+    this.done.counts = { ...counts, read: counts.read + 1, rejected: counts.rejected + 1 };
+  }
+}
+
+function fingerprint({ record, problem, text }: ReadRecord): string {
+  return digest(record === undefined ? `${problem}:${text}` : JSON.stringify(record));
+}
+
+function changed(path: string): ImportChanged {
+  return new ImportChanged(`${path} is not what the interrupted import has read.`);
 }

@@ -208,11 +208,17 @@ function jsonText(value: Json): Json {
   }
 }
 
-/** The uuid of an event: its own, else one that its source id or its place always leads to. */
-export function uuidOf(sourceId: string | undefined, file: string, line: number): string {
+/**
+ * The uuid of an event: its own, else one that its source id always leads to, else one made of its line number and
+ * what stands there, so that neither another name of the file nor packing it makes other events of it.
+ *
+ * @param record as it was read, before anything is renamed.
+ */
+export function uuidOf(sourceId: string | undefined, line: number, record: JsonObject): string {
   const own = sourceId === undefined ? undefined : canonicalUuid(sourceId);
   if (own !== undefined) return own;
-  return Bun.randomUUIDv5(sourceId === undefined ? `${file}:${line}` : `id:${sourceId}`, namespace);
+  const name = sourceId === undefined ? `line:${line}:${JSON.stringify(record)}` : `id:${sourceId}`;
+  return Bun.randomUUIDv5(name, namespace);
 }
 
 /** Of this product's imports alone; never to be changed, or repeated imports would load everything twice. */

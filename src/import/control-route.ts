@@ -1,0 +1,62 @@
+/** The appliance's side of an import: what the control socket answers to `flagkeep import`. */
+
+import type { ControlRoutes } from "../control/server.ts";
+import { Intake } from "../ingestion/intake.ts";
+import { requestFacts } from "../ingestion/normalize.ts";
+import { parsePayload } from "../ingestion/payload.ts";
+import { SlowBodies } from "../ingestion/slow-bodies.ts";
+import type { Journal } from "../journal/journal.ts";
+import { JournalUnavailable } from "../journal/lane-writer.ts";
+import type { Lane } from "../journal/segment.ts";
+import type { ProjectDirectory } from "../metadata/project-directory.ts";
+import { nowMicros } from "../time.ts";
+
+export interface ImportBatch {
+  project_id: number;
+  /** JSON texts of events as `/batch/` takes them. */
+  events: string[];
+}
+
+/** Per lane, the last sequence number that was given out. */
+export type LastSeqs = Record<Lane, number>;
+
+/** @param journal undefined while the appliance starts. */
+export function importRoutes(projects: ProjectDirectory, journal: () => Journal | undefined): ControlRoutes {
+  const opened = () => {
+    const open = journal();
+    if (open === undefined) throw new JournalUnavailable("closed");
+    return open;
+  };
+  const intake = new Intake(
+    {
+      projects,
+      journal: { append: (lane, entries) => opened().append(lane, entries) },
+      // Of no use here: there is no body and no peer.
+      settings: { bodyLimitBytes: 0, trustedProxies: [] },
+    },
+    new SlowBodies(0),
+  );
+  return {
+    /** Appends to the historical lane, as `/batch/` does, but with no client whose address would be an event's `$ip`. */
+    async import_batch(request) {
+      const { project_id, events } = request as ImportBatch;
+      const project = projects.find(project_id);
+      if (project === undefined || project.archivedAt !== null)
+        throw new Error(`There is no project ${project_id}.`);
+      const payload = parsePayload(`{"historical_migration":true,"batch":[${events.join(",")}]}`, true);
+      const facts = requestFacts({
+        receivedMicros: nowMicros(),
+        sentAtMicros: undefined,
+        clientIp: undefined,
+        anonymizeIps: project.anonymizeIps,
+        makeUuid: () => Bun.randomUUIDv7(),
+      });
+      await intake.append(project, payload, facts);
+    },
+    last_seqs(): LastSeqs {
+      const seqs: LastSeqs = { realtime: 0, historical: 0 };
+      for (const { lane, lastSeq } of opened().state()) seqs[lane] = lastSeq;
+      return seqs;
+    },
+  };
+}

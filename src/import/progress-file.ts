@@ -1,0 +1,100 @@
+/**
+ * Remembers how far the files of an import were taken, so that it can go on after an interruption.
+ *
+ * Before a batch is sent its counts are written down together with the state before it. A run that finds such a batch
+ * sends it once more, whether it arrived or not (events have fixed uuids), and takes over the counts: what was new
+ * then can not be told from what is stored now.
+ */
+
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from "node:fs";
+import { join } from "node:path";
+import { AppError } from "../errors.ts";
+import { type ImportCounts, noCounts } from "./summary.ts";
+
+/** What is in the file is not what an earlier run has read there. */
+export class ImportChanged extends AppError {
+  readonly code = "import_changed";
+  override readonly hint = "Run the import without --resume; events that are stored are not stored twice.";
+}
+
+export interface FileProgress {
+  isDone: boolean;
+  /** The last line that is taken; 0 when there is none. */
+  line: number;
+  /** Of the record in this line, to notice another file. */
+  fingerprint: string;
+  counts: ImportCounts;
+  /** Length of the reject file. */
+  rejectBytes: number;
+  /** The batch that was being sent: up to which line, and what of it was new. */
+  sending?: { line: number; accepted: number; duplicate: number };
+}
+
+export const noProgress = (): FileProgress => ({
+  ...{ isDone: false, line: 0, fingerprint: "", counts: noCounts(), rejectBytes: 0 },
+});
+
+/** The progress of all files of one import: one file each, in a folder of their own. */
+export class ImportProgress {
+  private readonly folder: string;
+
+  /** @param source absolute path of the file or folder, or `-`. */
+  constructor(
+    private readonly parent: string,
+    projectId: number,
+    source: string,
+  ) {
+    this.folder = join(parent, digest(`${projectId}:${source}`));
+  }
+
+  read(file: string): FileProgress {
+    try {
+      return JSON.parse(readFileSync(this.pathOf(file), "utf8")) as FileProgress;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return noProgress();
+      throw error;
+    }
+  }
+
+  write(file: string, progress: FileProgress): void {
+    mkdirSync(this.folder, { recursive: true, mode: 0o700 });
+    const path = this.pathOf(file);
+    const handle = openSync(`${path}.new`, "w", 0o600);
+    try {
+      writeSync(handle, JSON.stringify({ file, ...progress }));
+      fsyncSync(handle);
+    } finally {
+      closeSync(handle);
+    }
+    renameSync(`${path}.new`, path);
+  }
+
+  /** All at once: a run that is killed here leaves everything or nothing. */
+  forget(): void {
+    const gone = join(this.parent, `gone-${crypto.randomUUID()}`);
+    try {
+      renameSync(this.folder, gone);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return;
+      throw error;
+    }
+    rmSync(gone, { recursive: true, force: true });
+  }
+
+  private pathOf(file: string): string {
+    return join(this.folder, `${digest(file)}.json`);
+  }
+}
+
+export function digest(text: string): string {
+  return new Bun.CryptoHasher("sha256").update(text).digest("hex").slice(0, 32);
+}

@@ -1,0 +1,33 @@
+/** The uuids of events that were sent and may not be in the event store yet; bounds how many of them there are. */
+
+import type { ImportTarget } from "./target.ts";
+
+/** Twice as many may wait to be loaded; then the import waits. */
+const uuidsMax = 50_000;
+
+export class RecentUuids {
+  private older = new Set<string>();
+  private newer = new Set<string>();
+  /** When the lane has been loaded up to here, the older ones are in the store. */
+  private olderSeq = 0;
+
+  /** @param target undefined when nothing is sent; uuids are forgotten after a while then. */
+  constructor(private readonly target: ImportTarget | undefined) {}
+
+  has(uuid: string): boolean {
+    return this.newer.has(uuid) || this.older.has(uuid);
+  }
+
+  add(uuids: Iterable<string>): void {
+    for (const uuid of uuids) this.newer.add(uuid);
+  }
+
+  /** Call it when everything that was added is acknowledged. */
+  async tidy(): Promise<void> {
+    if (this.newer.size < uuidsMax) return;
+    await this.target?.waitUntilLoaded(this.olderSeq);
+    this.older = this.newer;
+    this.newer = new Set();
+    this.olderSeq = (await this.target?.lastSeq()) ?? 0;
+  }
+}

@@ -1,0 +1,38 @@
+/** What an import tells at its end. */
+
+import { type Static, Type } from "@sinclair/typebox";
+
+const count = (description: string) => Type.Integer({ minimum: 0, description });
+
+/** Counts of records; over all runs of an import that was interrupted. */
+export const ImportCounts = Type.Object(
+  {
+    read: count("Records in the files."),
+    accepted: count("Events that were new."),
+    duplicate: count("Events whose uuid was stored before, or that are in the files more than once."),
+    rejected: count("Records that are no events; they are in the reject files."),
+  },
+  { additionalProperties: false },
+);
+export type ImportCounts = Static<typeof ImportCounts>;
+
+/** What `import … --json` prints. */
+export const ImportSummary = Type.Object(
+  {
+    ...ImportCounts.properties,
+    resumed: count("Records of `read` that earlier, interrupted runs had done."),
+    dry_run: Type.Boolean(),
+    complete: Type.Boolean({ description: "False when a file is damaged and its end could not be read." }),
+    seconds: Type.Number({ minimum: 0, description: "Of this run." }),
+    events_per_second: count("Records read by this run per second."),
+    reject_files: Type.Array(Type.String()),
+  },
+  { additionalProperties: false },
+);
+export type ImportSummary = Static<typeof ImportSummary>;
+
+export const noCounts = (): ImportCounts => ({ read: 0, accepted: 0, duplicate: 0, rejected: 0 });
+
+export function addCounts(to: ImportCounts, more: ImportCounts): void {
+  for (const name of Object.keys(to) as (keyof ImportCounts)[]) to[name] += more[name];
+}

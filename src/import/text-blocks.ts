@@ -1,0 +1,80 @@
+/**
+ * Cuts bytes into blocks of whole lines, as text.
+ *
+ * A line that is no UTF-8 or too long is marked instead of failing everything: `problemOf` knows the marks.
+ */
+
+import { isUtf8 } from "node:buffer";
+
+/** A line longer than any event may be; it would take the memory. */
+const lineBytesMax = 16 * 1024 * 1024;
+const newline = 0x0a;
+
+/** Code points that stand for no character, so that text has none of them. */
+const notUtf8Mark = "\uFDD0";
+const tooLongMark = "\uFDD1";
+
+/** Yields text that ends with a line break, but for the last one. A byte order mark is left out. */
+export async function* textBlocks(chunks: AsyncIterable<Buffer>): AsyncGenerator<string> {
+  let rest: Buffer[] = [];
+  let restBytes = 0;
+  let isTooLong = false;
+  let isFirst = true;
+  const text = (bytes: Buffer): string => {
+    const decoded = decode(bytes);
+    const block = isFirst && decoded.charCodeAt(0) === 0xfeff ? decoded.slice(1) : decoded;
+    isFirst = false;
+    return block;
+  };
+  for await (const chunk of chunks) {
+    let start = 0;
+    if (isTooLong) {
+      const end = chunk.indexOf(newline);
+      if (end === -1) continue;
+      yield `${tooLongMark}\n`;
+      isTooLong = false;
+      start = end + 1;
+    }
+    const end = chunk.lastIndexOf(newline) + 1;
+    if (end > start) {
+      yield text(Buffer.concat([...rest, chunk.subarray(start, end)]));
+      rest = [];
+      restBytes = 0;
+    }
+    const more = chunk.subarray(Math.max(start, end));
+    rest.push(more);
+    restBytes += more.length;
+    if (restBytes > lineBytesMax) {
+      isTooLong = true;
+      rest = [];
+      restBytes = 0;
+    }
+  }
+  if (isTooLong) yield tooLongMark;
+  else if (restBytes > 0) yield text(Buffer.concat(rest));
+}
+
+/** Why a piece of this text can not be used. */
+export function problemOf(text: string): string | undefined {
+  if (text.includes(notUtf8Mark)) return "not_utf8";
+  return text.includes(tooLongMark) ? "line_too_long" : undefined;
+}
+
+/** The text without marks, for a person to look at. */
+export function withoutMarks(text: string): string {
+  return text.replaceAll(notUtf8Mark, "\uFFFD").replaceAll(tooLongMark, "");
+}
+
+function decode(bytes: Buffer): string {
+  if (isUtf8(bytes)) return bytes.toString("utf8");
+  const lines: string[] = [];
+  for (let at = 0; at < bytes.length; ) {
+    const found = bytes.indexOf(newline, at);
+    const end = found === -1 ? bytes.length : found + 1;
+    const line = bytes.subarray(at, end);
+    const text = line.toString("utf8");
+    lines.push(isUtf8(line) ? text : text.replaceAll("\uFFFD", notUtf8Mark));
+    at = end;
+  }
+  return lines.join("");
+}

@@ -1,0 +1,81 @@
+/**
+ * Follows the frames of a Zstandard file without unpacking them, to notice where one is cut off or none begins.
+ *
+ * The runtime's decompressor takes a file that is cut off for a whole one, and does not come back from bytes behind
+ * the last frame; `input.test.ts` shows when it does, and this can go. Source: RFC 8878, 3.1.
+ */
+export class ZstdFrames {
+  private readonly steps = frameSteps();
+  /** Bytes to pass over before the next step. */
+  private skip = 0;
+  private header: number[] = [];
+  private wanted: Step;
+  private isBroken = false;
+
+  constructor() {
+    this.wanted = this.steps.next().value as Step;
+  }
+
+  /** Whether what was taken ends with a frame. */
+  get isAtEnd(): boolean {
+    return this.wanted.isFrameStart && this.header.length === 0 && this.skip === 0 && !this.isBroken;
+  }
+
+  /** @returns how many bytes of the chunk belong to frames. */
+  take(chunk: Buffer): number {
+    let at = 0;
+    while (at < chunk.length && !this.isBroken) {
+      if (this.skip > 0) {
+        const passed = Math.min(this.skip, chunk.length - at);
+        this.skip -= passed;
+        at += passed;
+        continue;
+      }
+      this.header.push(chunk[at++]!);
+      if (this.header.length < this.wanted.bytes) continue;
+      const { value, done } = this.steps.next(Buffer.from(this.header));
+      if (done) {
+        this.isBroken = true;
+        return Math.max(0, at - this.header.length);
+      }
+      this.header = [];
+      this.wanted = value;
+      this.skip = value.skip;
+    }
+    return this.isBroken ? 0 : at;
+  }
+}
+
+/** Pass over `skip` bytes, then give the next `bytes`. */
+interface Step {
+  skip: number;
+  bytes: number;
+  isFrameStart: boolean;
+}
+
+const step = (skip: number, bytes: number, isFrameStart = false): Step => ({ skip, bytes, isFrameStart });
+
+/** Ends where no frame begins. */
+function* frameSteps(): Generator<Step, undefined, Buffer> {
+  let skip = 0;
+  for (;;) {
+    const magic = (yield step(skip, 4, true)).readUInt32LE();
+    if (magic >= 0x184d2a50 && magic <= 0x184d2a5f) {
+      skip = (yield step(0, 4)).readUInt32LE();
+      continue;
+    }
+    if (magic !== 0xfd2fb528) return;
+    const descriptor = (yield step(0, 1))[0]!;
+    const isSingle = (descriptor & 32) !== 0;
+    const sizeBytes = descriptor >> 6 === 0 ? Number(isSingle) : 2 ** (descriptor >> 6);
+    skip = Number(!isSingle) + [0, 1, 2, 4][descriptor & 3]! + sizeBytes;
+    for (let isLast = false; !isLast; ) {
+      const block = (yield step(skip, 3)).readUIntLE(0, 3);
+      isLast = (block & 1) === 1;
+      const type = (block >> 1) & 3;
+      if (type === 3) return;
+      skip = type === 1 ? 1 : block >> 3;
+    }
+    if ((descriptor & 4) !== 0) skip += 4;
+  }
+}
