@@ -15,7 +15,7 @@ import type { Computation } from "./computation.ts";
 import { NoDistinctId, refusal, TokenRefused } from "./failures.ts";
 import { type FlagsRequest, readFlagsRequest } from "./flags-request.ts";
 import type { EvaluatedProject, EvaluationDependencies } from "./ports.ts";
-import { replyText } from "./reply-text.ts";
+import { replyBody } from "./reply-body.ts";
 import { type BodyReading, hasBrowserHeaders, readText } from "./request-text.ts";
 
 export type Endpoint = "flags" | "decide";
@@ -57,7 +57,7 @@ export function flagAnswers(
     }
     const stamp = { requestId: requestIdOf(request), evaluatedAt };
     const config = form.withConfig ? deps.configs.members(project.apiToken) : undefined;
-    return json(replyText(evaluation, form.shape, stamp, config), cors);
+    return json(replyBody(evaluation, form.shape, stamp, config), cors);
   };
 
   return async (request) => {
@@ -162,6 +162,6 @@ function greeting(endpoint: Endpoint, request: Request): string {
   });
 }
 
-function json(text: string, cors: Cors): Response {
-  return new Response(text, { headers: { "Content-Type": JSON_TYPE, ...cors } });
+function json(body: string | Uint8Array<ArrayBuffer>, cors: Cors): Response {
+  return new Response(body, { headers: { "Content-Type": JSON_TYPE, ...cors } });
 }

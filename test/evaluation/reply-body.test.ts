@@ -1,14 +1,15 @@
-/** The fast text of an answer says the same as the plain one. */
+/** The fast body of an answer says the same as the plain one. */
 
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { replyText } from "../../src/evaluation/reply-text.ts";
+import { replyBody } from "../../src/evaluation/reply-body.ts";
 import { evaluate } from "../../src/flags/evaluation/evaluate.ts";
 import { compileFlagSet } from "../../src/flags/evaluation/flag-set.ts";
 import { type ReplyShape, renderFlags } from "../../src/flags/responses/flags-reply.ts";
 import { flag, person, requestFor, when } from "../flags/make.ts";
 import { anyProject } from "../flags/random-flags.ts";
 
+const replyText = (...args: Parameters<typeof replyBody>) => new TextDecoder().decode(replyBody(...args));
 const stamp = { requestId: "0192d6a1-7b1e-7c3a-9d4f-aabbccddeeff", evaluatedAt: new Date(1_795_000_000_000) };
 const shapes: ReplyShape[] = ["details", "values", "on", "keys"];
 
@@ -39,4 +40,15 @@ test("parts of one set are not used for another, whose payload is different", ()
   };
   expect(JSON.parse(text("1")).flags['k"ey'].metadata.payload).toBe("1");
   expect(JSON.parse(text("2")).flags['k"ey'].metadata.payload).toBe("2");
+});
+
+test("an answer longer than any before, and short ones after it", () => {
+  const answer = (count: number) => {
+    const flags = Array.from({ length: count }, (_, i) => flag(i + 1, `flag-${i}-ä€😀`, when([])));
+    const evaluation = evaluate(compileFlagSet(flags, [], []), requestFor("x"));
+    expect(JSON.parse(replyText(evaluation, "details", stamp, undefined))).toEqual(
+      renderFlags(evaluation, "details", stamp),
+    );
+  };
+  for (const count of [0, 1, 2_000, 3, 0]) answer(count);
 });
