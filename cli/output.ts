@@ -38,6 +38,7 @@ export function fail(error: unknown): never {
 /** What went wrong and what to do about it. */
 function sentenceOf(error: unknown): string {
   if (error instanceof InvalidField) return fieldSentence(error);
+  if (error instanceof FlagInvalid) return error.message;
   if (error instanceof AppError) {
     return error.hint === undefined ? error.message : `${error.message} ${error.hint}`;
   }

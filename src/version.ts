@@ -1,6 +1,8 @@
 /** Versions of the executable and of what is built into it. The build puts the values in; a source checkout asks the packages. */
 
 import { Database } from "bun:sqlite";
+import { type Static, Type } from "@sinclair/typebox";
+import { exactly } from "./shapes.ts";
 
 declare const FLAGKEEP_VERSION: string | undefined;
 declare const FLAGKEEP_DUCKDB_VERSION: string | undefined;
@@ -9,7 +11,14 @@ declare const FLAGKEEP_DUCKDB_VERSION: string | undefined;
 export const version: string = typeof FLAGKEEP_VERSION === "string" ? FLAGKEEP_VERSION : "0.0.0-source";
 
 /** What `flagkeep version --json` prints. */
-export function versions(): { version: string; bun: string; duckdb: string; sqlite: string } {
+export const Versions = exactly({
+  version: Type.String(),
+  bun: Type.String(),
+  duckdb: Type.String(),
+  sqlite: Type.String(),
+});
+
+export function versions(): Static<typeof Versions> {
   const db = new Database(":memory:");
   const row = db.query("SELECT sqlite_version() AS sqlite").get() as { sqlite: string };
   db.close();

@@ -1,14 +1,29 @@
+import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
 import { examine } from "../../src/doctor/examine.ts";
+import { Finding } from "../../src/doctor/finding.ts";
+import { Count, exactly } from "../../src/shapes.ts";
+import { withJson } from "../json-shape.ts";
 import { exitFailed, print, printJson, run } from "../output.ts";
 import { configOf, withSettings } from "../settings.ts";
 import { requireInitialised } from "../stores.ts";
 
 const marks = { ok: "ok     ", warning: "WARNING", error: "ERROR  " };
 
-export const doctor = withSettings(new Command("doctor"), ["data-dir", "host", "port", "journal-reserve"])
+const Report = exactly({
+  /** Nothing is wrong that counts as an error. */
+  ok: Type.Boolean(),
+  errors: Count,
+  warnings: Count,
+  findings: Type.Array(Finding),
+});
+
+export const doctor = withJson(
+  withSettings(new Command("doctor"), ["data-dir", "host", "port", "journal-reserve"]),
+  Report,
+  "print the findings as JSON",
+)
   .description("Look for what is wrong with the data directory and its machine, and say how to mend it.")
-  .option("--json", "print the findings as JSON")
   .addHelpText(
     "after",
     "\nNothing is changed. Ends with 1 when there are errors; warnings do not count.\n\n" +
@@ -21,7 +36,8 @@ export const doctor = withSettings(new Command("doctor"), ["data-dir", "host", "
       const findings = await examine(config);
       const errors = findings.filter(({ level }) => level === "error").length;
       const warnings = findings.filter(({ level }) => level === "warning").length;
-      if (options.json) printJson({ ok: errors === 0, errors, warnings, findings });
+      const report: Static<typeof Report> = { ok: errors === 0, errors, warnings, findings };
+      if (options.json) printJson(report);
       else {
         for (const { check, level, message, hint } of findings) {
           print(`${marks[level]}  ${check.padEnd(11)}  ${message}`);

@@ -1,8 +1,11 @@
+import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
 import { askControl } from "../../src/control/client.ts";
 import { AppError } from "../../src/errors.ts";
+import { exactly } from "../../src/shapes.ts";
 import type { Status } from "../../src/state/status.ts";
-import { print, run } from "../output.ts";
+import { withJson } from "../json-shape.ts";
+import { exitDone, print, printJson, run } from "../output.ts";
 import { dataDirOf, withSettings } from "../settings.ts";
 
 /** The appliance can not serve requests at this moment. */
@@ -13,7 +16,17 @@ class NotReady extends AppError {
 
 const timeoutMs = 5_000;
 
-export const healthcheck = withSettings(new Command("healthcheck"), ["data-dir"])
+const Health = exactly({
+  ready: Type.Boolean(),
+  /** `ready`, or what hinders it. */
+  state: Type.String(),
+});
+
+export const healthcheck = withJson(
+  withSettings(new Command("healthcheck"), ["data-dir"]),
+  Health,
+  "print the state as JSON",
+)
   .description(
     "End with 0 when the appliance can serve requests, else with 1: for containers and supervisors.",
   )
@@ -23,11 +36,13 @@ export const healthcheck = withSettings(new Command("healthcheck"), ["data-dir"]
     "\nExamples:\n  flagkeep healthcheck --data-dir /var/lib/flagkeep\n  flagkeep healthcheck --url http://127.0.0.1:8000",
   )
   .action(
-    run(async (options: { url?: string }) => {
+    run(async (options: { url?: string; json?: true }) => {
       const state = options.url ? await stateOver(options.url) : await stateIn(dataDirOf(options as never));
-      if (state !== "ready") throw new NotReady(`The appliance is not ready (${state}).`);
-      print("ready");
-      process.exit(0);
+      const health: Static<typeof Health> = { ready: state === "ready", state };
+      if (options.json) printJson(health);
+      else if (health.ready) print("ready");
+      if (!health.ready) throw new NotReady(`The appliance is not ready (${state}).`);
+      process.exit(exitDone);
     }),
   );
 

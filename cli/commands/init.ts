@@ -1,9 +1,10 @@
 import { Command } from "commander";
 import { prepareDirectory } from "../../src/appliance.ts";
 import { takeLock } from "../../src/lock.ts";
-import { initialise } from "../../src/metadata/initialise.ts";
+import { Initialised, initialise } from "../../src/metadata/initialise.ts";
 import { openMetadata } from "../../src/metadata/metadata.ts";
 import { paths } from "../../src/paths.ts";
+import { withJson } from "../json-shape.ts";
 import { print, printJson, run } from "../output.ts";
 import { dataDirOf, withSettings } from "../settings.ts";
 
@@ -15,13 +16,12 @@ interface Options {
   json?: true;
 }
 
-export const init = withSettings(new Command("init"), ["data-dir"])
+export const init = withJson(withSettings(new Command("init"), ["data-dir"]), Initialised)
   .description("Create a data directory with an organisation, a project, its owner and a first personal key.")
   .option("--organization <name>", "name of the organisation", "Default Organization")
   .option("--project <name>", "name of the project", "Default Project")
   .option("--email <address>", "e-mail address of the owner", "owner@example.com")
   .option("--project-api-key <phc_…>", "adopt a project key that deployed apps use already")
-  .option("--json", "print the result as JSON")
   .addHelpText(
     "after",
     "\nThe keys are printed once; the personal key is not kept in clear.\n\nExamples:\n" +

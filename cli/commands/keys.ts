@@ -1,5 +1,6 @@
+import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
-import { NotFound } from "../../src/metadata/errors.ts";
+import { AppError } from "../../src/errors.ts";
 import type { Metadata } from "../../src/metadata/metadata.ts";
 import {
   createKey,
@@ -9,12 +10,31 @@ import {
   rollKey,
 } from "../../src/metadata/personal-keys.ts";
 import { usersById } from "../../src/metadata/users.ts";
+import { exactly, Instant, orNull } from "../../src/shapes.ts";
+import { withJson } from "../json-shape.ts";
 import { momentAfter, positiveInteger, print, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
-import { WhichOne, withMetadata } from "../stores.ts";
+import { chosenProjects, WhichOne, withMetadata } from "../stores.ts";
 
-/** The shape of a key in `--json`. */
-function record(key: PersonalKey, userEmail: string, value: string | null = null) {
+const shownMembers = {
+  id: Type.String(),
+  label: Type.String(),
+  mask_value: Type.String(),
+  user: Type.String(),
+  scopes: Type.Array(Type.String()),
+  scoped_teams: Type.Array(Type.Integer()),
+  scoped_organizations: Type.Array(Type.String()),
+  created_at: Instant,
+  last_used_at: orNull(Instant),
+  expires_at: orNull(Instant),
+};
+/** A key; its clear value is there when it was made just now. */
+const KeyRecord = exactly({ ...shownMembers, value: orNull(Type.String()) });
+const NewKeyRecord = exactly({ ...shownMembers, value: Type.String({ pattern: "^phx_" }) });
+const ShownKey = exactly({ ...shownMembers, revoked_at: orNull(Instant) });
+const RevokedKey = exactly({ ...KeyRecord.properties, revoked: Type.Literal(true) });
+
+function record(key: PersonalKey, userEmail: string, value: string | null = null): Static<typeof KeyRecord> {
   return {
     id: key.id,
     label: key.label,
@@ -30,6 +50,12 @@ function record(key: PersonalKey, userEmail: string, value: string | null = null
   };
 }
 
+/** The id names no key, or none that could be meant. */
+class NoSuchKey extends AppError {
+  readonly code = "no_such_key";
+  override readonly hint = "`flagkeep keys list` shows the ids.";
+}
+
 interface CreateOptions {
   user?: string;
   label: string;
@@ -43,7 +69,11 @@ const collect = <Value>(parse: (text: string) => Value) => {
   return (text: string, before: Value[] | undefined): Value[] => [...(before ?? []), parse(text)];
 };
 
-const create = withSettings(new Command("create"), ["data-dir"])
+const create = withJson(
+  withSettings(new Command("create"), ["data-dir"]),
+  NewKeyRecord,
+  "print the key as JSON; its clear value is in `value`",
+)
   .description("Make a personal key and print its clear value, this once.")
   .option("--user <email>", "whose key it is; may be left out when there is one user")
   .option("--label <text>", "what the key is for", "Made on the command line")
@@ -53,7 +83,6 @@ const create = withSettings(new Command("create"), ["data-dir"])
   )
   .option("--project <id>", "limit the key to this project; repeat for more", collect(positiveInteger))
   .option("--expires <time>", "let it expire, such as 90d or 12h from now", momentAfter)
-  .option("--json", "print the key as JSON; its clear value is in `value`")
   .addHelpText(
     "after",
     "\nExamples:\n  flagkeep keys create --scope '*' --label laptop\n" +
@@ -63,6 +92,7 @@ const create = withSettings(new Command("create"), ["data-dir"])
     run((options: CreateOptions) =>
       withMetadata(options, (metadata) => {
         const userEmail = options.user ?? onlyUser(metadata);
+        for (const id of options.project ?? []) chosenProjects(metadata, id);
         const { key, value } = createKey(metadata, {
           userEmail,
           label: options.label,
@@ -77,9 +107,12 @@ const create = withSettings(new Command("create"), ["data-dir"])
     ),
   );
 
-const list = withSettings(new Command("list"), ["data-dir"])
+const list = withJson(
+  withSettings(new Command("list"), ["data-dir"]),
+  Type.Array(KeyRecord),
+  "print the keys as JSON",
+)
   .description("List the personal keys that were not revoked, newest first.")
-  .option("--json", "print the keys as JSON")
   .addHelpText("after", "\nExample:\n  flagkeep keys list --json")
   .action(
     run((options: { json?: true }) =>
@@ -103,32 +136,34 @@ const list = withSettings(new Command("list"), ["data-dir"])
     ),
   );
 
-const revoke = withSettings(new Command("revoke"), ["data-dir"])
+const revoke = withJson(
+  withSettings(new Command("revoke"), ["data-dir"]),
+  RevokedKey,
+  "print the revoked key as JSON",
+)
   .description("Make a personal key useless from now on.")
   .argument("<id>", "the key's id, as `flagkeep keys list` shows it")
-  .option("--json", "print the revoked key as JSON")
   .addHelpText("after", "\nExample:\n  flagkeep keys revoke 01a1fb87-7da1-73f7-80e7-91982e7a2fa3")
   .action(
     run((id: string, options: { json?: true }) =>
       withMetadata(options, (metadata) => {
-        const owner = listKeys(metadata.db).find((key) => key.id === id);
+        const { userEmail } = workingKey(metadata, id);
         const key = revokeKey(metadata, id);
-        if (options.json) return printJson({ ...record(key, owner?.userEmail ?? ""), revoked: true });
+        if (options.json) return printJson({ ...record(key, userEmail), revoked: true });
         print(`Key ${key.id} (${key.mask}) is revoked.`);
       }),
     ),
   );
 
-const show = withSettings(new Command("show"), ["data-dir"])
+const show = withJson(withSettings(new Command("show"), ["data-dir"]), ShownKey, "print the key as JSON")
   .description("Show a personal key; its clear value is not kept.")
   .argument("<id>", "the key's id, as `flagkeep keys list` shows it")
-  .option("--json", "print the key as JSON")
   .addHelpText("after", "\nExample:\n  flagkeep keys show 01a1fb87-7da1-73f7-80e7-91982e7a2fa3")
   .action(
     run((id: string, options: { json?: true }) =>
       withMetadata(options, (metadata) => {
         const key = listKeys(metadata.db, { includeRevoked: true }).find((one) => one.id === id);
-        if (key === undefined) throw new NotFound(`There is no key with the id ${id}.`);
+        if (key === undefined) throw new NoSuchKey(`There is no key with the id ${id}.`);
         const { value: _, ...shown } = record(key, key.userEmail);
         const all = { ...shown, revoked_at: key.revokedAt?.toISOString() ?? null };
         if (options.json) return printJson(all);
@@ -137,22 +172,24 @@ const show = withSettings(new Command("show"), ["data-dir"])
     ),
   );
 
-const roll = withSettings(new Command("roll"), ["data-dir"])
+const roll = withJson(
+  withSettings(new Command("roll"), ["data-dir"]),
+  NewKeyRecord,
+  "print the key as JSON; its clear value is in `value`",
+)
   .description(
     "Give a personal key a new value and print it, this once; the old value stops working at once.",
   )
   .argument("<id>", "the key's id, as `flagkeep keys list` shows it")
-  .option("--json", "print the key as JSON; its clear value is in `value`")
   .addHelpText("after", "\nExample:\n  flagkeep keys roll 01a1fb87-7da1-73f7-80e7-91982e7a2fa3 --json")
   .action(
     run((id: string, options: { json?: true }) =>
       withMetadata(options, (metadata) => {
-        const owner = listKeys(metadata.db).find((key) => key.id === id);
-        if (owner === undefined) throw new NotFound(`There is no working key with the id ${id}.`);
+        const { userEmail } = workingKey(metadata, id);
         const { key, value } = rollKey(metadata, id);
-        if (options.json) return printJson(record(key, owner.userEmail, value));
+        if (options.json) return printJson(record(key, userEmail, value));
         print(value);
-        print(`Key ${key.id} of ${owner.userEmail} has this new value. It is shown this once.`);
+        print(`Key ${key.id} of ${userEmail} has this new value. It is shown this once.`);
       }),
     ),
   );
@@ -166,6 +203,13 @@ export const keys = new Command("keys")
   .addCommand(show)
   .addCommand(revoke)
   .addCommand(roll);
+
+/** A key that was not revoked. @throws {NoSuchKey} */
+function workingKey(metadata: Metadata, id: string) {
+  const key = listKeys(metadata.db).find((one) => one.id === id);
+  if (key === undefined) throw new NoSuchKey(`There is no working key with the id ${id}.`);
+  return key;
+}
 
 function onlyUser(metadata: Metadata): string {
   const users = [...usersById(metadata.db).values()];

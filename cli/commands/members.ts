@@ -1,27 +1,44 @@
+import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
 import { LEVELS, listMembers } from "../../src/metadata/users.ts";
+import { exactly, Instant } from "../../src/shapes.ts";
+import { withJson } from "../json-shape.ts";
 import { printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
 import { chosenOrganization, withMetadata } from "../stores.ts";
 
 const levelNames = new Map<number, string>(Object.entries(LEVELS).map(([name, level]) => [level, name]));
 
-export const members = withSettings(new Command("members"), ["data-dir"])
+const MemberRecord = exactly({
+  id: Type.Integer(),
+  email: Type.String(),
+  /** `member`, `admin`, `owner`; a number that another system has set is shown as it is. */
+  level: Type.String(),
+  is_active: Type.Boolean(),
+  joined_at: Instant,
+});
+
+export const members = withJson(
+  withSettings(new Command("members"), ["data-dir"]),
+  Type.Array(MemberRecord),
+  "print the members as JSON",
+)
   .description("List the members of the organisation and their levels.")
   .option("--organization <id>", "which organisation; may be left out when there is one")
-  .option("--json", "print the members as JSON")
   .addHelpText("after", "\nExample:\n  flagkeep members --json")
   .action(
     run((options: { organization?: string; json?: true }) =>
       withMetadata(options, (metadata) => {
         const { id } = chosenOrganization(metadata, options.organization);
-        const found = listMembers(metadata.db, id).map(({ user, level, joinedAt }) => ({
-          id: user.id,
-          email: user.email,
-          level: levelNames.get(level) ?? String(level),
-          is_active: user.isActive,
-          joined_at: joinedAt.toISOString(),
-        }));
+        const found = listMembers(metadata.db, id).map(
+          ({ user, level, joinedAt }): Static<typeof MemberRecord> => ({
+            id: user.id,
+            email: user.email,
+            level: levelNames.get(level) ?? String(level),
+            is_active: user.isActive,
+            joined_at: joinedAt.toISOString(),
+          }),
+        );
         if (options.json) return printJson(found);
         printTable(
           ["id", "email", "level", "state", "joined"],

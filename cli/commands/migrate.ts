@@ -1,5 +1,7 @@
+import { Type } from "@sinclair/typebox";
 import { Command } from "commander";
-import { schemaVersions } from "../../src/state/schema-versions.ts";
+import { SchemaVersion, schemaVersions } from "../../src/state/schema-versions.ts";
+import { withJson } from "../json-shape.ts";
 import { exitFailed, printJson, printTable, run } from "../output.ts";
 import { dataDirOf, withSettings } from "../settings.ts";
 import { requireInitialised } from "../stores.ts";
@@ -11,12 +13,15 @@ const meanings = {
   absent: "will be made by the next `flagkeep serve`",
 };
 
-export const migrate = withSettings(new Command("migrate"), ["data-dir"])
+export const migrate = withJson(
+  withSettings(new Command("migrate"), ["data-dir"]),
+  Type.Array(SchemaVersion),
+  "print the versions as JSON",
+)
   .description(
     "Compare the stores' schema versions with those this version knows; `flagkeep serve` migrates.",
   )
   .requiredOption("--check", "only look, change nothing; ends with 1 when the data are from a newer version")
-  .option("--json", "print the versions as JSON")
   .addHelpText("after", "\nExample:\n  flagkeep migrate --check --json")
   .action(
     run(async (options: { json?: true }) => {

@@ -1,24 +1,37 @@
+import { Type } from "@sinclair/typebox";
 import { Command, Option } from "commander";
 import { FLAGS_ACCESS, updateOrganization } from "../../src/metadata/organizations.ts";
+import { exactly } from "../../src/shapes.ts";
+import { withJson } from "../json-shape.ts";
 import { print, printJson, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
 import { chosenOrganization, withMetadata } from "../stores.ts";
 
 interface Options {
-  flagsAccess: "view" | "edit";
+  flagsAccess: (typeof access)[number];
   organization?: string;
   json?: true;
 }
 
-const set = withSettings(new Command("set"), ["data-dir"])
+const access = ["view", "edit"] as const;
+const ChangedOrganization = exactly({
+  id: Type.String(),
+  name: Type.String(),
+  flags_access: Type.Union(access.map((level) => Type.Literal(level))),
+});
+
+const set = withJson(
+  withSettings(new Command("set"), ["data-dir"]),
+  ChangedOrganization,
+  "print the organisation as JSON",
+)
   .description("Change what holds for the whole organisation.")
   .addOption(
     new Option("--flags-access <level>", "what members may do with flags unless a role says otherwise")
-      .choices(["view", "edit"])
+      .choices(access)
       .makeOptionMandatory(),
   )
   .option("--organization <id>", "which organisation; may be left out when there is one")
-  .option("--json", "print the organisation as JSON")
   .addHelpText("after", "\nExample:\n  flagkeep organization set --flags-access view")
   .action(
     run((options: Options) =>

@@ -1,3 +1,4 @@
+import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
 import type { Project } from "../../src/metadata/project-directory.ts";
 import {
@@ -7,16 +8,33 @@ import {
   rotateSecretKey,
   updateProject,
 } from "../../src/metadata/projects.ts";
+import { exactly, Instant, orNull } from "../../src/shapes.ts";
+import { withJson } from "../json-shape.ts";
 import { positiveInteger, print, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
-import { chosenOrganization, withMetadata } from "../stores.ts";
+import { chosenOrganization, chosenProjects, withMetadata } from "../stores.ts";
 
 interface Options {
   json?: true;
 }
 
-/** The shape of a project in `--json`; `secret_api_key` is added where it was made. */
-function record(project: Project) {
+const ProjectRecord = exactly({
+  id: Type.Integer(),
+  uuid: Type.String(),
+  organization: Type.String(),
+  name: Type.String(),
+  api_key: Type.String({ pattern: "^phc_" }),
+  timezone: Type.String(),
+  created_at: Instant,
+  archived_at: orNull(Instant),
+});
+/** With the secret key, where that was made just now. */
+const ProjectWithSecret = exactly({
+  ...ProjectRecord.properties,
+  secret_api_key: Type.String({ pattern: "^phs_" }),
+});
+
+function record(project: Project): Static<typeof ProjectRecord> {
   return {
     id: project.id,
     uuid: project.uuid,
@@ -29,10 +47,13 @@ function record(project: Project) {
   };
 }
 
-const list = withSettings(new Command("list"), ["data-dir"])
+const list = withJson(
+  withSettings(new Command("list"), ["data-dir"]),
+  Type.Array(ProjectRecord),
+  "print the projects as JSON",
+)
   .description("List the projects.")
   .option("--all", "archived ones as well")
-  .option("--json", "print the projects as JSON")
   .addHelpText("after", "\nExample:\n  flagkeep projects list --all --json")
   .action(
     run((options: Options & { all?: true }) =>
@@ -53,12 +74,15 @@ const list = withSettings(new Command("list"), ["data-dir"])
     ),
   );
 
-const create = withSettings(new Command("create"), ["data-dir"])
+const create = withJson(
+  withSettings(new Command("create"), ["data-dir"]),
+  ProjectWithSecret,
+  "print the project as JSON",
+)
   .description("Make a project with fresh keys.")
   .argument("<name>", "what people call it")
   .option("--timezone <name>", "IANA name of its time zone", "UTC")
   .option("--organization <id>", "whose it is; may be left out when there is one organisation")
-  .option("--json", "print the project as JSON")
   .addHelpText(
     "after",
     '\nExamples:\n  flagkeep projects create Shop\n  flagkeep projects create "Web shop" --timezone Europe/Berlin --json',
@@ -76,15 +100,19 @@ const create = withSettings(new Command("create"), ["data-dir"])
     ),
   );
 
-const rename = withSettings(new Command("rename"), ["data-dir"])
+const rename = withJson(
+  withSettings(new Command("rename"), ["data-dir"]),
+  ProjectRecord,
+  "print the project as JSON",
+)
   .description("Give a project another name; its keys stay.")
   .argument("<id>", "the project's id", positiveInteger)
   .argument("<name>", "the new name")
-  .option("--json", "print the project as JSON")
   .addHelpText("after", '\nExample:\n  flagkeep projects rename 2 "Web shop"')
   .action(
     run((id: number, name: string, options: Options) =>
       withMetadata(options, (metadata) => {
+        chosenProjects(metadata, id);
         const project = updateProject(metadata, id, { name }, null);
         if (options.json) return printJson(record(project));
         print(`Project ${project.id} is now called ${project.name}.`);
@@ -92,14 +120,18 @@ const rename = withSettings(new Command("rename"), ["data-dir"])
     ),
   );
 
-const rotateKey = withSettings(new Command("rotate-key"), ["data-dir"])
+const rotateKey = withJson(
+  withSettings(new Command("rotate-key"), ["data-dir"]),
+  ProjectRecord,
+  "print the project as JSON; the new key is in `api_key`",
+)
   .description("Give a project a new public key; apps that use the old one are refused from now on.")
   .argument("<id>", "the project's id", positiveInteger)
-  .option("--json", "print the project as JSON; the new key is in `api_key`")
   .addHelpText("after", "\nExample:\n  flagkeep projects rotate-key 2 --json")
   .action(
     run((id: number, options: Options) =>
       withMetadata(options, (metadata) => {
+        chosenProjects(metadata, id);
         const project = rotateProjectKey(metadata, id, null);
         if (options.json) return printJson(record(project));
         print(project.apiToken);
@@ -107,14 +139,18 @@ const rotateKey = withSettings(new Command("rotate-key"), ["data-dir"])
     ),
   );
 
-const rotateSecret = withSettings(new Command("rotate-secret"), ["data-dir"])
+const rotateSecret = withJson(
+  withSettings(new Command("rotate-secret"), ["data-dir"]),
+  ProjectWithSecret,
+  "print the project as JSON; the new key is in `secret_api_key`",
+)
   .description("Give a project a new secret key; servers that use the old one are refused from now on.")
   .argument("<id>", "the project's id", positiveInteger)
-  .option("--json", "print the project as JSON; the new key is in `secret_api_key`")
   .addHelpText("after", "\nExample:\n  flagkeep projects rotate-secret 2 --json")
   .action(
     run((id: number, options: Options) =>
       withMetadata(options, (metadata) => {
+        chosenProjects(metadata, id);
         const project = rotateSecretKey(metadata, id, null);
         if (options.json) return printJson({ ...record(project), secret_api_key: project.secretToken });
         print(project.secretToken);
@@ -122,15 +158,19 @@ const rotateSecret = withSettings(new Command("rotate-secret"), ["data-dir"])
     ),
   );
 
-const archive = withSettings(new Command("archive"), ["data-dir"])
+const archive = withJson(
+  withSettings(new Command("archive"), ["data-dir"]),
+  ProjectRecord,
+  "print the project as JSON",
+)
   .description("Close a project: its keys stop working, its data stay.")
   .argument("<id>", "the project's id", positiveInteger)
   .option("--undo", "open it again")
-  .option("--json", "print the project as JSON")
   .addHelpText("after", "\nExamples:\n  flagkeep projects archive 2\n  flagkeep projects archive 2 --undo")
   .action(
     run((id: number, options: Options & { undo?: true }) =>
       withMetadata(options, (metadata) => {
+        chosenProjects(metadata, id);
         const project = archiveProject(metadata, id, !options.undo, null);
         if (options.json) return printJson(record(project));
         print(`Project ${project.id} (${project.name}) is ${options.undo ? "open again" : "archived"}.`);

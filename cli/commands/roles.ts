@@ -1,3 +1,4 @@
+import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { Command } from "commander";
 import { NotFound } from "../../src/metadata/errors.ts";
 import type { Metadata } from "../../src/metadata/metadata.ts";
@@ -11,6 +12,8 @@ import {
   removeRoleMember,
 } from "../../src/metadata/roles.ts";
 import { findUserByEmail } from "../../src/metadata/users.ts";
+import { exactly, Instant } from "../../src/shapes.ts";
+import { withJson } from "../json-shape.ts";
 import { print, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
 import { chosenOrganization, withMetadata } from "../stores.ts";
@@ -22,8 +25,17 @@ interface Options {
 
 const everything = { limit: Number.MAX_SAFE_INTEGER, offset: 0 };
 
-/** The shape of a role in `--json`. */
-function record(role: Role) {
+const RoleRecord = exactly({
+  id: Type.String(),
+  name: Type.String(),
+  feature_flags_access_level: Type.Integer(),
+  /** Addresses. */
+  members: Type.Array(Type.String()),
+  created_at: Instant,
+});
+const DeletedRole = exactly({ ...RoleRecord.properties, deleted: Type.Literal(true) });
+
+function record(role: Role): Static<typeof RoleRecord> {
   return {
     id: role.id,
     name: role.name,
@@ -34,11 +46,10 @@ function record(role: Role) {
 }
 
 /** A command about roles, with the options they all have. */
-const command = (name: string, description: string, example: string) =>
-  withSettings(new Command(name), ["data-dir"])
+const command = (name: string, description: string, example: string, shape: TSchema = RoleRecord) =>
+  withJson(withSettings(new Command(name), ["data-dir"]), shape)
     .description(description)
     .option("--organization <id>", "which organisation; may be left out when there is one")
-    .option("--json", "print the result as JSON")
     .addHelpText("after", `\nExample:\n  flagkeep roles ${example}`);
 
 /** Opens the store and finds the organisation. */
@@ -58,7 +69,12 @@ const create = command("create", "Make a role.", "create Release --json")
     ),
   );
 
-const list = command("list", "List the roles and who has them.", "list --json").action(
+const list = command(
+  "list",
+  "List the roles and who has them.",
+  "list --json",
+  Type.Array(RoleRecord),
+).action(
   run((options: Options) =>
     withOrganization(options, ({ db }, organizationId) => {
       const found = listRoles(db, organizationId, everything).roles.map(record);
@@ -71,7 +87,12 @@ const list = command("list", "List the roles and who has them.", "list --json").
   ),
 );
 
-const remove = command("delete", "Remove a role and the access to flags it gave.", "delete Release")
+const remove = command(
+  "delete",
+  "Remove a role and the access to flags it gave.",
+  "delete Release",
+  DeletedRole,
+)
   .argument("<name>", "the role's name")
   .action(
     run((name: string, options: Options) =>

@@ -1,5 +1,9 @@
+import { type Static, Type } from "@sinclair/typebox";
 import { Command, InvalidArgumentError } from "commander";
-import { listUsage, type UsageTotals } from "../../src/people/usage.ts";
+import { InvalidField } from "../../src/metadata/errors.ts";
+import { listUsage } from "../../src/people/usage.ts";
+import { Count, exactly } from "../../src/shapes.ts";
+import { withJson } from "../json-shape.ts";
 import { positiveInteger, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
 import { chosenProjects, withMetadata, withPeople } from "../stores.ts";
@@ -12,21 +16,48 @@ interface Options {
 }
 
 const kinds = ["identified", "anonymous", "historical", "billable", "duplicates", "dropped"] as const;
+type Counts = Static<typeof Counts>;
+const Counts = exactly({
+  identified: Count,
+  anonymous: Count,
+  historical: Count,
+  /** Identified and anonymous. */
+  billable: Count,
+  duplicates: Count,
+  dropped: Count,
+});
+const Usage = exactly({
+  results: Type.Array(
+    exactly({
+      project_id: Type.Integer(),
+      /** Of UTC. */
+      date: Type.String({ pattern: "^\\d{4}-\\d\\d-\\d\\d$" }),
+      ...Counts.properties,
+    }),
+  ),
+  totals: Counts,
+});
 
-export const usage = withSettings(new Command("usage"), ["data-dir"])
+export const usage = withJson(
+  withSettings(new Command("usage"), ["data-dir"]),
+  Usage,
+  "print the counts as JSON",
+)
   .description(
     "Show how many events were accepted per project and UTC day; historical ones are never billable.",
   )
   .option("--project <id>", "of this project only", positiveInteger)
   .option("--from <date>", "first day, such as 2026-11-01", day)
   .option("--to <date>", "last day", day)
-  .option("--json", "print the counts as JSON")
   .addHelpText(
     "after",
     "\nExamples:\n  flagkeep usage\n  flagkeep usage --project 1 --from 2026-11-01 --to 2026-11-30 --json",
   )
   .action(
     run((options: Options) => {
+      if (options.from !== undefined && options.to !== undefined && options.from > options.to) {
+        throw new InvalidField("from", "invalid_input", "--from is a later day than --to.");
+      }
       const projects = withMetadata(options, (metadata) => chosenProjects(metadata, options.project));
       const counted = withPeople(options, (people) =>
         projects.map(({ id }) => ({
@@ -39,9 +70,10 @@ export const usage = withSettings(new Command("usage"), ["data-dir"])
       );
       const totals = Object.fromEntries(
         kinds.map((kind) => [kind, counted.reduce((sum, one) => sum + one.totals[kind], 0)]),
-      ) as unknown as UsageTotals;
-      if (options.json) return printJson({ results, totals });
-      const cells = (counts: UsageTotals) => kinds.map((kind) => String(counts[kind]));
+      ) as unknown as Counts;
+      const counts: Static<typeof Usage> = { results, totals };
+      if (options.json) return printJson(counts);
+      const cells = (counts: Counts) => kinds.map((kind) => String(counts[kind]));
       printTable(
         ["project", "date", ...kinds],
         [

@@ -1,5 +1,8 @@
+import { type Static, Type } from "@sinclair/typebox";
 import { Command, Option } from "commander";
 import { createUser, type LevelName, setUserActive, type User, usersById } from "../../src/metadata/users.ts";
+import { exactly, Instant } from "../../src/shapes.ts";
+import { withJson } from "../json-shape.ts";
 import { print, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
 import { chosenOrganization, withMetadata } from "../stores.ts";
@@ -8,8 +11,21 @@ interface Options {
   json?: true;
 }
 
-/** The shape of a user in `--json`. */
-function record(user: User) {
+const UserRecord = exactly({
+  id: Type.Integer(),
+  uuid: Type.String(),
+  email: Type.String(),
+  first_name: Type.String(),
+  is_active: Type.Boolean(),
+  created_at: Instant,
+});
+const levels = ["member", "admin", "owner"] as const;
+const NewUser = exactly({
+  ...UserRecord.properties,
+  level: Type.Union(levels.map((level) => Type.Literal(level))),
+});
+
+function record(user: User): Static<typeof UserRecord> {
   return {
     id: user.id,
     uuid: user.uuid,
@@ -20,16 +36,13 @@ function record(user: User) {
   };
 }
 
-const create = withSettings(new Command("create"), ["data-dir"])
+const create = withJson(withSettings(new Command("create"), ["data-dir"]), NewUser, "print the user as JSON")
   .description(
     "Add a person to the organisation. A personal key lets them in: `flagkeep keys create --user`.",
   )
   .argument("<email>", "the person's address")
-  .addOption(
-    new Option("--level <level>", "what they may do").choices(["member", "admin", "owner"]).default("member"),
-  )
+  .addOption(new Option("--level <level>", "what they may do").choices(levels).default("member"))
   .option("--organization <id>", "which organisation; may be left out when there is one")
-  .option("--json", "print the user as JSON")
   .addHelpText("after", "\nExample:\n  flagkeep users create ann@example.com --level admin --json")
   .action(
     run((email: string, options: Options & { level: LevelName; organization?: string }) =>
@@ -42,9 +55,12 @@ const create = withSettings(new Command("create"), ["data-dir"])
     ),
   );
 
-const list = withSettings(new Command("list"), ["data-dir"])
+const list = withJson(
+  withSettings(new Command("list"), ["data-dir"]),
+  Type.Array(UserRecord),
+  "print the users as JSON",
+)
   .description("List the people who administer this server.")
-  .option("--json", "print the users as JSON")
   .addHelpText("after", "\nExample:\n  flagkeep users list --json")
   .action(
     run((options: Options) =>
@@ -65,10 +81,9 @@ const list = withSettings(new Command("list"), ["data-dir"])
   );
 
 const switching = (name: "activate" | "deactivate", description: string) =>
-  withSettings(new Command(name), ["data-dir"])
+  withJson(withSettings(new Command(name), ["data-dir"]), UserRecord, "print the user as JSON")
     .description(description)
     .argument("<email>", "the person's address")
-    .option("--json", "print the user as JSON")
     .addHelpText("after", `\nExample:\n  flagkeep users ${name} ann@example.com`)
     .action(
       run((email: string, options: Options) =>

@@ -1,11 +1,15 @@
 import { Command } from "commander";
-import { versions } from "../../src/version.ts";
+import { Versions, versions } from "../../src/version.ts";
+import { withJson } from "../json-shape.ts";
 import { print, printJson, run } from "../output.ts";
 import { withUnusedDataDir } from "../settings.ts";
 
-export const version = withUnusedDataDir(new Command("version"))
+export const version = withJson(
+  withUnusedDataDir(new Command("version")),
+  Versions,
+  "print the versions as JSON",
+)
   .description("Print the version of Flagkeep and of what is built into it.")
-  .option("--json", "print the versions as JSON")
   .addHelpText("after", "\nExample:\n  flagkeep version --json")
   .action(
     run((options: { json?: true }) => {

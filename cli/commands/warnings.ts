@@ -1,15 +1,33 @@
+import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
 import { listWarnings } from "../../src/people/warnings.ts";
+import { Count, exactly, Instant } from "../../src/shapes.ts";
 import { isoFromMicros } from "../../src/time.ts";
+import { withJson } from "../json-shape.ts";
 import { positiveInteger, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
 import { chosenProjects, withMetadata, withPeople } from "../stores.ts";
 
-export const warnings = withSettings(new Command("warnings"), ["data-dir"])
+const WarningRecord = exactly({
+  project_id: Type.Integer(),
+  type: Type.String(),
+  /** What it is about, usually a distinct id. */
+  subject: Type.String(),
+  count: Count,
+  first_at: Instant,
+  last_at: Instant,
+  /** Differs by type. */
+  details: Type.Record(Type.String(), Type.Unknown()),
+});
+
+export const warnings = withJson(
+  withSettings(new Command("warnings"), ["data-dir"]),
+  Type.Array(WarningRecord),
+  "print the warnings as JSON",
+)
   .description("Show what was odd about events that arrived in the last 30 days, last seen first.")
   .option("--project <id>", "of this project only", positiveInteger)
   .option("--limit <count>", "at most this many rows", positiveInteger, 100)
-  .option("--json", "print the warnings as JSON")
   .addHelpText("after", "\nExample:\n  flagkeep warnings --project 1 --json")
   .action(
     run((options: { project?: number; limit: number; json?: true }) => {
@@ -20,15 +38,17 @@ export const warnings = withSettings(new Command("warnings"), ["data-dir"])
       )
         .sort((a, b) => b.lastMicros - a.lastMicros)
         .slice(0, limit)
-        .map((warning) => ({
-          project_id: warning.projectId,
-          type: warning.type,
-          subject: warning.subject,
-          count: warning.count,
-          first_at: isoFromMicros(warning.firstMicros),
-          last_at: isoFromMicros(warning.lastMicros),
-          details: warning.details,
-        }));
+        .map(
+          (warning): Static<typeof WarningRecord> => ({
+            project_id: warning.projectId,
+            type: warning.type,
+            subject: warning.subject,
+            count: warning.count,
+            first_at: isoFromMicros(warning.firstMicros),
+            last_at: isoFromMicros(warning.lastMicros),
+            details: warning.details,
+          }),
+        );
       if (options.json) return printJson(found);
       printTable(
         ["project", "type", "subject", "count", "last seen"],

@@ -1,11 +1,18 @@
+import { type Static, Type } from "@sinclair/typebox";
+import { exactly, orNull } from "../shapes.ts";
+
+const checks = ["permissions", "disk", "clock", "files", "events", "journal", "quarantine", "port"] as const;
+const levels = ["ok", "warning", "error"] as const;
+
 /** What the doctor says about one thing it looked at. */
-export interface Finding {
-  check: "permissions" | "disk" | "clock" | "files" | "events" | "journal" | "quarantine" | "port";
-  level: "ok" | "warning" | "error";
-  message: string;
+export const Finding = exactly({
+  check: Type.Union(checks.map((check) => Type.Literal(check))),
+  level: Type.Union(levels.map((level) => Type.Literal(level))),
+  message: Type.String(),
   /** How to mend it; null when nothing is wrong. */
-  hint: string | null;
-}
+  hint: orNull(Type.String()),
+});
+export type Finding = Static<typeof Finding>;
 
 export const ok = (check: Finding["check"], message: string): Finding => ({
   check,

@@ -1,6 +1,8 @@
 /** The first organisation, project, user and key of an empty data directory. */
 
+import { type Static, Type } from "@sinclair/typebox";
 import { sql } from "drizzle-orm";
+import { exactly } from "../shapes.ts";
 import { AlreadyInitialised } from "./errors.ts";
 import { bumpRevision, type Metadata, type Reading } from "./metadata.ts";
 import { insertOrganization } from "./organizations.ts";
@@ -10,12 +12,18 @@ import { organization, user } from "./schema.ts";
 import { insertUser } from "./users.ts";
 
 /** What is printed once; the clear keys are not kept, except those of the project. */
-export interface Initialised {
-  organization: { id: string; name: string };
-  project: { id: number; name: string; api_key: string; secret_api_key: string };
-  user: { id: number; email: string };
-  personal_api_key: string;
-}
+export const Initialised = exactly({
+  organization: exactly({ id: Type.String(), name: Type.String() }),
+  project: exactly({
+    id: Type.Integer(),
+    name: Type.String(),
+    api_key: Type.String({ pattern: "^phc_" }),
+    secret_api_key: Type.String({ pattern: "^phs_" }),
+  }),
+  user: exactly({ id: Type.Integer(), email: Type.String() }),
+  personal_api_key: Type.String({ pattern: "^phx_" }),
+});
+export type Initialised = Static<typeof Initialised>;
 
 /** Whether `initialise` was done. */
 export function isInitialised(db: Reading): boolean {

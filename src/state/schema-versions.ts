@@ -2,23 +2,28 @@
 
 import { Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
+import { type Static, Type } from "@sinclair/typebox";
 import { askControl } from "../control/client.ts";
 import { eventsSchemaVersion, readEventsVersion } from "../events/database.ts";
 import { setNativeFolder } from "../events/native-folder.ts";
 import { metadataSchemaVersion } from "../metadata/metadata.ts";
 import { paths } from "../paths.ts";
 import { peopleSchemaVersion } from "../people/open.ts";
+import { Count, exactly, orNull } from "../shapes.ts";
 
-export type StoreName = "metadata" | "people" | "events";
+const stores = ["metadata", "people", "events"] as const;
+export type StoreName = (typeof stores)[number];
+const states = ["current", "older", "newer", "absent"] as const;
 
-export interface SchemaVersion {
-  store: StoreName;
+export const SchemaVersion = exactly({
+  store: Type.Union(stores.map((store) => Type.Literal(store))),
   /** Null when there is no such file yet. */
-  found: number | null;
-  known: number;
+  found: orNull(Count),
+  known: Count,
   /** `older`: brought up to date at the next start. `newer`: written by a newer Flagkeep, which is needed to open it. */
-  state: "current" | "older" | "newer" | "absent";
-}
+  state: Type.Union(states.map((state) => Type.Literal(state))),
+});
+export type SchemaVersion = Static<typeof SchemaVersion>;
 
 /** The schema versions that this executable makes. */
 export function knownVersions(): Record<StoreName, number> {

@@ -19,8 +19,8 @@ test("bash completes commands at every depth, and options", async () => {
   expect(await bashOffers("keys", "r")).toEqual(["revoke", "roll"]);
   expect(await bashOffers("roles", "add-member", "--")).toEqual([
     "--data-dir",
-    "--organization",
     "--json",
+    "--organization",
     "--help",
   ]);
   expect(await bashOffers("status", "--data-dir", "/x", "--js")).toEqual(["--json"]);

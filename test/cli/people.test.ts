@@ -80,7 +80,7 @@ describe("keys", () => {
   test("an unknown key is refused", async () => {
     expect(await refused("keys", "show", "nope")).toEqual({
       code: 1,
-      stderr: "flagkeep: There is no key with the id nope.\n",
+      stderr: "flagkeep: There is no key with the id nope. `flagkeep keys list` shows the ids.\n",
     });
   });
 });
