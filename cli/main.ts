@@ -1,6 +1,7 @@
 /** The executable's entry and the tree of its commands: one file per command under `commands/`. */
 
 import { Command, CommanderError } from "commander";
+import { backup } from "./commands/backup.ts";
 import { cohorts } from "./commands/cohorts.ts";
 import { completions } from "./commands/completions.ts";
 import { doctor } from "./commands/doctor.ts";
@@ -81,6 +82,7 @@ export function createProgram(): Command {
     completions,
     exportData,
     importEvents,
+    backup,
     version,
   ])
     program.addCommand(command);

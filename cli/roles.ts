@@ -3,8 +3,12 @@
 /** The hidden command of the engine's role. */
 export const engineRole = "engine-process";
 
-/** How to start this executable in the engine's role; from a checkout Bun runs the sources. */
+/** How to start this executable again; from a checkout Bun runs the sources. */
+export function ownCommand(): string[] {
+  return Bun.main.startsWith("/$bunfs/") ? [process.execPath] : [process.execPath, Bun.main];
+}
+
+/** How to start this executable in the engine's role. */
 export function engineCommand(): string[] {
-  const isCompiled = Bun.main.startsWith("/$bunfs/");
-  return isCompiled ? [process.execPath, engineRole] : [process.execPath, Bun.main, engineRole];
+  return [...ownCommand(), engineRole];
 }

@@ -7,8 +7,10 @@
 
 import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
+import { Cron } from "croner";
 import ipaddr from "ipaddr.js";
 import { AppError } from "./errors.ts";
+import { paths } from "./paths.ts";
 
 /** A setting has a value that can not be used. */
 export class WrongSetting extends AppError {
@@ -119,6 +121,14 @@ const url = (details: { default: string; help: string }) =>
     details,
   );
 
+function isCron(expression: string): boolean {
+  try {
+    return new Cron(expression, { paused: true }).nextRun() !== null;
+  } catch {
+    return false;
+  }
+}
+
 const networks = (details: { default: string; help: string }) =>
   setting(
     "cidr,…",
@@ -215,6 +225,39 @@ export const settings = {
     help: "A spike begins above this many events per minute.",
   }),
   "spike-webhook": url({ default: "", help: "Address that gets a POST when a spike begins or ends." }),
+  "backup-destination": text("folder|s3://…", {
+    default: "",
+    help: "Where backups go: a folder, or s3://bucket/prefix; default: backups in the data directory.",
+  }),
+  "backup-schedule": text("cron", {
+    default: "",
+    help: "When backups are made by themselves, such as `0 3 * * *` for every night at three; default: never.",
+    check: (value) => (value === "" || isCron(value) ? undefined : "a cron expression such as 0 3 * * *"),
+  }),
+  "backup-keep-last": integer("number", 0, 100_000, {
+    default: "3",
+    help: "Scheduled backups: so many of the newest are kept.",
+  }),
+  "backup-keep-daily": integer("number", 0, 100_000, {
+    default: "7",
+    help: "Scheduled backups: the newest one of each of so many days is kept.",
+  }),
+  "backup-keep-weekly": integer("number", 0, 100_000, {
+    default: "4",
+    help: "Scheduled backups: the newest one of each of so many weeks is kept.",
+  }),
+  "backup-s3-endpoint": url({
+    default: "",
+    help: "Address of an S3-compatible store; default: AWS_ENDPOINT_URL, else AWS itself.",
+  }),
+  "backup-s3-region": text("name", {
+    default: "",
+    help: "Region of the store; default: AWS_REGION, else us-east-1.",
+  }),
+  "backup-s3-credentials-file": text("path", {
+    default: "",
+    help: "File with aws_access_key_id and aws_secret_access_key; default: AWS_ACCESS_KEY_ID and so on.",
+  }),
   "shutdown-timeout": milliseconds(500, 600_000, {
     default: "8s",
     help: "How long a stop may load waiting events; the rest is loaded at the next start.",
@@ -266,5 +309,14 @@ export function readConfig(
   const entries = names.map((name) => [name, readSetting(name, flags, environment)] as const);
   const config = Object.fromEntries(entries) as { -readonly [Name in SettingName]: SettingValue<Name> };
   config["data-dir"] = resolve(config["data-dir"]);
+  // The working directory becomes another one.
+  for (const name of ["backup-destination", "backup-s3-credentials-file"] as const) {
+    if (config[name] !== "" && !config[name].startsWith("s3://")) config[name] = resolve(config[name]);
+  }
   return config;
+}
+
+/** Where backups go: what is set, else a folder in the data directory. */
+export function backupDestination(config: Config): string {
+  return config["backup-destination"] || paths(config["data-dir"]).backups;
 }

@@ -22,7 +22,7 @@ describe("settings", () => {
 
   test("every setting says what it is", () => {
     for (const [name, setting] of Object.entries(settings)) {
-      expect(environmentName(name)).toMatch(/^FLAGKEEP_[A-Z_]+$/);
+      expect(environmentName(name)).toMatch(/^FLAGKEEP_[A-Z][A-Z0-9_]+$/);
       expect(setting.help).toMatch(/\.$/);
     }
   });
@@ -49,6 +49,7 @@ describe("settings", () => {
     ["data-dir", ""],
     ["log-format", "xml"],
     ["log-level", "loud"],
+    ["backup-schedule", "sometimes"],
     ["journal-segment-size", "12"],
     ["journal-segment-size", "1KiB"],
     ["journal-seal-interval", "2 days"],

@@ -1,11 +1,12 @@
 import { Command } from "commander";
 import { Appliance } from "../../src/appliance.ts";
+import { type BackupSchedule, startSchedule } from "../../src/backup/schedule.ts";
 import { type Config, type SettingName, settings } from "../../src/config.ts";
 import { createLog } from "../../src/log.ts";
 import { type Initialised, initialise, isInitialised } from "../../src/metadata/initialise.ts";
 import { listKeys, revokeKey } from "../../src/metadata/personal-keys.ts";
 import { fail, print, printJson, run } from "../output.ts";
-import { engineCommand } from "../roles.ts";
+import { engineCommand, ownCommand } from "../roles.ts";
 import { configOf, withSettings } from "../settings.ts";
 
 /** The personal key is printed only where a person sees it. */
@@ -39,7 +40,8 @@ export const serve = withSettings(new Command("serve"), Object.keys(settings) as
       if (made !== undefined && !isForPerson) {
         for (const { id } of listKeys(appliance.metadata.db)) revokeKey(appliance.metadata, id);
       }
-      stopOnSignals(appliance);
+      const schedule = startSchedule(config, ownCommand(), log);
+      stopOnSignals(appliance, schedule);
       const url = await appliance.start().catch((error: unknown) => {
         appliance.kill();
         return fail(error);
@@ -52,7 +54,7 @@ export const serve = withSettings(new Command("serve"), Object.keys(settings) as
   );
 
 /** A first signal stops in order; a second one ends the process at once. */
-function stopOnSignals(appliance: Appliance): void {
+function stopOnSignals(appliance: Appliance, schedule: BackupSchedule | undefined): void {
   let isStopping = false;
   const onSignal = () => {
     if (isStopping) {
@@ -60,7 +62,7 @@ function stopOnSignals(appliance: Appliance): void {
       process.exit(1);
     }
     isStopping = true;
-    appliance.stop().then(() => process.exit(0), fail);
+    Promise.all([schedule?.stop(), appliance.stop()]).then(() => process.exit(0), fail);
   };
   process.on("SIGTERM", onSignal);
   process.on("SIGINT", onSignal);

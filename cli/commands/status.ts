@@ -40,6 +40,11 @@ function show(state: Status): void {
       (disk.quarantine_bytes === 0 ? "" : `, quarantine ${bytesText(disk.quarantine_bytes)}`) +
       (disk.archive_bytes === 0 ? "" : `, archive ${bytesText(disk.archive_bytes)}`),
   );
+  const backup = state.last_backup;
+  if (backup !== null) {
+    if (backup.file !== null) print(`Backup    ${backup.created_at}, verified: ${backup.file}`);
+    if (backup.error !== null) print(`Backup    FAILED ${backup.failed_at}: ${backup.error}`);
+  }
   for (const { lane, first_seq, last_seq, reason } of state.given_up) {
     const why = reason === "size" ? "the archive is full" : "the disk was almost full";
     print(`Archive   without ${lane} entries ${first_seq} to ${last_seq} (${why}), which no backup covers`);

@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { withEventFile } from "../events/database.ts";
+import { readEventsVersion, withEventFile } from "../events/database.ts";
 import { firstOfFileName, type Lane, lanes, scanSegment } from "../journal/segment.ts";
 import { paths } from "../paths.ts";
 import { openPeople } from "../people/open.ts";
@@ -18,11 +18,12 @@ import { readPart } from "./write-file.ts";
 export async function describeSnapshot(folder: string, createdAt: Date): Promise<Manifest> {
   const place = paths(folder);
   const { duckdb, sqlite, version } = versions();
+  // DuckDB first: its library is in the data directory, and the copies have none.
+  const eventsSchema = existsSync(place.events) ? await readEventsVersion(place.events) : null;
   const schemas = await schemaVersions(folder);
   const foundIn = (name: string) => schemas.find(({ store }) => store === name)!.found;
-  const [loaded, events] = existsSync(place.events)
+  const [loaded, events] = eventsSchema
     ? await withEventFile(place.events, async (connection) => {
-        if (foundIn("events") === 0) return [noPositions(), new Map<number, number>()] as const;
         const rows = await connection.runAndReadAll("SELECT lane, seq FROM load_cursor");
         const cursors = noPositions();
         for (const [lane, seq] of rows.getRows()) cursors[lane as Lane] = Number(seq);
@@ -42,7 +43,7 @@ export async function describeSnapshot(folder: string, createdAt: Date): Promise
     format: backupFormat,
     created_at: createdAt.toISOString(),
     versions: { flagkeep: version, duckdb, sqlite },
-    schemas: { metadata: foundIn("metadata"), people: foundIn("people"), events: foundIn("events") },
+    schemas: { metadata: foundIn("metadata"), people: foundIn("people"), events: eventsSchema },
     positions: segments.map(({ lane, last }) => ({
       lane,
       loaded_seq: loaded[lane],

@@ -55,12 +55,12 @@ export class NotEnoughSpace extends AppError {
   }
 }
 
-/** Another backup of the same data directory is being made. */
+/** Another backup command works on the same data directory. */
 export class BackupRunning extends AppError {
   readonly code = "backup_running";
   override readonly hint = "Wait until it is done.";
   constructor(folder: string) {
-    super(`Another backup of ${folder} is being made.`);
+    super(`Another backup of ${folder} is being made or verified.`);
   }
 }
 

@@ -3,6 +3,7 @@
 import { createReadStream, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { BackupNotFound } from "./errors.ts";
+import { type S3Place, type S3Settings, s3AccessFrom, s3Failure, s3Place } from "./s3-access.ts";
 
 export interface BackupSource {
   /** As the operator would write it. */
@@ -12,12 +13,16 @@ export interface BackupSource {
   stream(start?: number, end?: number): AsyncIterable<Uint8Array>;
 }
 
+const plainS3: S3Settings = { endpoint: "", region: "", credentialsFile: "" };
+
 /**
  * @param name a path, or `s3://bucket/key`.
- * @throws {BackupNotFound}
+ * @throws {BackupNotFound} @throws {DestinationFailed}
  */
-export async function openSource(name: string): Promise<BackupSource> {
-  return fileSource(resolve(name));
+export async function openSource(name: string, s3: S3Settings = plainS3): Promise<BackupSource> {
+  return name.startsWith("s3://")
+    ? await objectSource(s3Place(name, s3AccessFrom(s3, process.env)))
+    : fileSource(resolve(name));
 }
 
 /** @throws {BackupNotFound} */
@@ -29,5 +34,30 @@ export function fileSource(path: string): BackupSource {
     bytes: stats.size,
     stream: (start = 0, end = Number.POSITIVE_INFINITY) =>
       createReadStream(path, { start, end: end - 1, highWaterMark: 1024 * 1024 }),
+  };
+}
+
+/** @throws {BackupNotFound} @throws {DestinationFailed} */
+export async function objectSource({ client, bucket, key }: S3Place): Promise<BackupSource> {
+  const name = `s3://${bucket}/${key}`;
+  const object = client.file(key);
+  const stat = await object.stat().catch((error: unknown) => {
+    const { code } = error as { code?: string };
+    throw code === "NoSuchKey" || code === "NotFound" || code === "UnknownError"
+      ? new BackupNotFound(name)
+      : s3Failure(`Reading ${name}`, error);
+  });
+  return {
+    name,
+    bytes: stat.size,
+    async *stream(start = 0, end = stat.size) {
+      try {
+        const wanted =
+          start === 0 && end >= stat.size ? object : object.slice(start, Math.min(end, stat.size));
+        for await (const chunk of wanted.stream()) yield chunk as Uint8Array;
+      } catch (error) {
+        throw s3Failure(`Reading ${name}`, error);
+      }
+    },
   };
 }

@@ -2,6 +2,7 @@
 
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { type LastBackup, readLastBackup } from "../backup/last-backup.ts";
 import { givenUp, listArchive } from "../journal/archive.ts";
 import { firstOfFileName, type Lane, lanes, scanSegment } from "../journal/segment.ts";
 import { paths } from "../paths.ts";
@@ -28,6 +29,8 @@ export interface Status {
   disk: DiskUse;
   /** Loaded entries that are neither archived any more nor in a backup: a broken event store would lose them. */
   given_up: { lane: Lane; first_seq: number; last_seq: number; reason: "size" | "disk"; at: string }[];
+  /** Null when none was tried yet. */
+  last_backup: LastBackup | null;
   /** Of the last 24 hours. */
   warnings: { project_id: number; type: string; count: number }[];
   /** Spikes that did not end yet. */
@@ -66,12 +69,13 @@ const microsPerDay = 86_400_000_000;
 export function storedStatus(
   dataDir: string,
   people: PeopleDb | undefined,
-): Pick<Status, "disk" | "given_up" | "warnings" | "spikes"> {
+): Pick<Status, "disk" | "given_up" | "last_backup" | "warnings" | "spikes"> {
   return {
     disk: diskUse(dataDir),
     given_up: givenUp(paths(dataDir).archive).map(({ lane, first, last, reason, at }) => ({
       ...{ lane, first_seq: first, last_seq: last, reason, at },
     })),
+    last_backup: readLastBackup(dataDir),
     warnings:
       people === undefined
         ? []

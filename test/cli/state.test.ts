@@ -72,6 +72,7 @@ describe("status", () => {
       engine: { up: true, restarts: 0 },
       disk,
       given_up: [],
+      last_backup: null,
       warnings: [{ project_id: 1, type: "distinct_id_truncated", count: 1 }],
       spikes: [],
     } as never);

@@ -1,0 +1,79 @@
+/** What the commands about backups share: settings, destinations, progress. */
+
+import type { Command } from "commander";
+import { type Destination, destinationOf } from "../../src/backup/destination.ts";
+import type { S3Settings } from "../../src/backup/s3-access.ts";
+import { backupDestination, type Config, type SettingName } from "../../src/config.ts";
+import { bytesText } from "../output.ts";
+import { configOf, withSettings } from "../settings.ts";
+
+const s3Settings = [
+  "backup-s3-endpoint",
+  "backup-s3-region",
+  "backup-s3-credentials-file",
+] as const satisfies SettingName[];
+
+/** For commands that read one backup. */
+export const sourceSettings: SettingName[] = ["data-dir", ...s3Settings];
+/** For commands that work on a destination. */
+export const destinationSettings: SettingName[] = ["data-dir", "backup-destination", ...s3Settings];
+
+export function backupCommand(command: Command, names: readonly SettingName[]): Command {
+  return withSettings(command, names).option("--json", "print the result as JSON");
+}
+
+export function s3SettingsOf(config: Config): S3Settings {
+  return {
+    endpoint: config["backup-s3-endpoint"],
+    region: config["backup-s3-region"],
+    credentialsFile: config["backup-s3-credentials-file"],
+  };
+}
+
+/** The named destination, or the one of the settings. */
+export function chosenDestination(named: string | undefined, options: object): Destination {
+  const config = configOf(options as Record<string, unknown>);
+  return destinationOf(named ?? backupDestination(config), s3SettingsOf(config));
+}
+
+/** Lines that are not rewritten come this far apart. */
+const linesApartMs = 10_000;
+
+/** Says on standard error how far a command is: one line that changes on a terminal, plain lines elsewhere. */
+export class StepProgress {
+  private step = "";
+  private shownAt = 0;
+
+  /** @param isQuiet a program reads the result; only a terminal is told. */
+  constructor(private readonly isQuiet: boolean) {}
+
+  show(step: string, done: number, total: number): void {
+    const isTerminal = process.stderr.isTTY === true;
+    if (!isTerminal && this.isQuiet) return;
+    const now = performance.now();
+    if (step === this.step && now - this.shownAt < (isTerminal ? 200 : linesApartMs)) return;
+    const isNew = step !== this.step;
+    this.step = step;
+    this.shownAt = now;
+    const text = total > 1 && !isNew ? `${step} (${bytesText(done)} of ${bytesText(total)})` : step;
+    process.stderr.write(isTerminal ? `\r\x1b[K${text}` : `${text}\n`);
+  }
+
+  /** Takes the changing line away. */
+  end(): void {
+    if (process.stderr.isTTY && this.step !== "") process.stderr.write("\r\x1b[K");
+  }
+}
+
+/** Runs the work, and takes its progress away however it ends. */
+export async function withProgress<Result>(
+  isQuiet: boolean,
+  work: (progress: StepProgress) => Promise<Result>,
+): Promise<Result> {
+  const progress = new StepProgress(isQuiet);
+  try {
+    return await work(progress);
+  } finally {
+    progress.end();
+  }
+}

@@ -1,0 +1,59 @@
+import { Command } from "commander";
+import { type BackupStep, createBackup } from "../../src/backup/create.ts";
+import { totalEvents } from "../../src/backup/manifest.ts";
+import { bytesText, print, printJson, run } from "../output.ts";
+import { configOf } from "../settings.ts";
+import { requireInitialised } from "../stores.ts";
+import { backupCommand, chosenDestination, destinationSettings, withProgress } from "./backup-common.ts";
+
+const steps: Record<BackupStep, string> = {
+  snapshot: "Copying the stores",
+  pack: "Packing",
+  verify: "Verifying",
+  send: "Bringing it to its destination",
+};
+
+export const create = backupCommand(new Command("create"), [...destinationSettings, "journal-reserve"])
+  .description("Back up everything: flags, keys, persons, events, and what is still in the journal.")
+  .argument("[dest]", "a folder or s3://bucket/prefix; default: the setting backup-destination")
+  .addHelpText(
+    "after",
+    "\nEvery event that was acknowledged before the call is in the backup, also while events stream in. The file is\n" +
+      "verified before it gets its name. It holds secrets, such as the keys of projects: keep it as safe as the data.\n\n" +
+      "Credentials for S3 are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or FLAGKEEP_BACKUP_S3_ACCESS_KEY_ID and\n" +
+      "FLAGKEEP_BACKUP_S3_SECRET_ACCESS_KEY) in the environment, or a file.\n\n" +
+      "Examples:\n  flagkeep backup create\n  flagkeep backup create /mnt/backups --json\n" +
+      "  flagkeep backup create s3://acme-backups/flagkeep --backup-s3-endpoint https://s3.example.com",
+  )
+  .action(
+    run(async (dest: string | undefined, options: { json?: true }) => {
+      const config = configOf(options as never);
+      const dataDir = requireInitialised(config["data-dir"]);
+      const destination = chosenDestination(dest, options);
+      const backup = await withProgress(options.json === true, (progress) =>
+        createBackup({
+          ...{ dataDir, destination, reserveBytes: config["journal-reserve"] },
+          onProgress: (step, done, total) => progress.show(steps[step], done, total),
+        }),
+      );
+      const { file, bytes, sha256, verifiedAt, manifest } = backup;
+      const { created_at, positions, projects } = manifest;
+      const events = totalEvents(manifest);
+      if (options.json) {
+        printJson({
+          ...{ file, bytes, sha256, created_at, verified_at: verifiedAt },
+          ...{ destination: destination.name, events, positions, projects },
+        });
+        return;
+      }
+      print(`Backup    ${file}`);
+      print(`Size      ${bytesText(bytes)}, verified`);
+      print(`SHA-256   ${sha256}`);
+      print(`Events    ${events} loaded${waiting(positions)}`);
+    }),
+  );
+
+function waiting(positions: readonly { loaded_seq: number; last_seq: number }[]): string {
+  const entries = positions.reduce((sum, { loaded_seq, last_seq }) => sum + last_seq - loaded_seq, 0);
+  return entries === 0 ? "" : `, and ${entries} journal entries that are loaded after a restore`;
+}

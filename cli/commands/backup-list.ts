@@ -1,0 +1,37 @@
+import { Command } from "commander";
+import { listBackups } from "../../src/backup/list.ts";
+import { bytesText, print, printJson, printTable, run } from "../output.ts";
+import { backupCommand, chosenDestination, destinationSettings } from "./backup-common.ts";
+
+export const list = backupCommand(new Command("list"), destinationSettings)
+  .description("List the backups of a destination, newest first.")
+  .argument("[dest]", "a folder or s3://bucket/prefix; default: the setting backup-destination")
+  .addHelpText(
+    "after",
+    "\nOnly the beginnings and ends are read; `flagkeep backup verify` reads all of one.\n\n" +
+      "Examples:\n  flagkeep backup list\n  flagkeep backup list s3://acme-backups/flagkeep --json",
+  )
+  .action(
+    run(async (dest: string | undefined, options: { json?: true }) => {
+      const destination = chosenDestination(dest, options);
+      const backups = await listBackups(destination);
+      if (options.json) {
+        printJson(backups);
+        return;
+      }
+      if (backups.length === 0) {
+        print(`There are no backups in ${destination.name}.`);
+        return;
+      }
+      printTable(
+        ["created", "size", "events", "verified", "file"],
+        backups.map((backup) => [
+          backup.created_at.slice(0, 19),
+          bytesText(backup.bytes),
+          backup.events === null ? "?" : String(backup.events),
+          backup.verified ? "yes" : "NO",
+          backup.file,
+        ]),
+      );
+    }),
+  );

@@ -1,0 +1,55 @@
+import { Command, InvalidArgumentError } from "commander";
+import { type ListedBackup, pruneBackups } from "../../src/backup/list.ts";
+import { WrongSetting } from "../../src/config.ts";
+import { bytesText, print, printJson, run } from "../output.ts";
+import { backupCommand, chosenDestination, destinationSettings } from "./backup-common.ts";
+
+interface PruneOptions {
+  keepLast?: number;
+  keepDaily?: number;
+  keepWeekly?: number;
+  dryRun?: true;
+  json?: true;
+}
+
+export const prune = backupCommand(new Command("prune"), destinationSettings)
+  .description("Remove old backups from a destination; what any rule keeps, stays, and so does the newest.")
+  .argument("[dest]", "a folder or s3://bucket/prefix; default: the setting backup-destination")
+  .option("--keep-last <n>", "keep the newest n", count)
+  .option("--keep-daily <n>", "keep the newest of each of the last n days that have one (UTC)", count)
+  .option("--keep-weekly <n>", "keep the newest of each of the last n weeks that have one (UTC)", count)
+  .option("--dry-run", "say what would go, and remove nothing")
+  .addHelpText(
+    "after",
+    "\nBackups that `flagkeep backup list` shows as not verified are neither counted nor removed.\n\n" +
+      "Examples:\n  flagkeep backup prune --keep-last 3 --keep-daily 7 --keep-weekly 4 --dry-run\n" +
+      "  flagkeep backup prune s3://acme-backups/flagkeep --keep-daily 30",
+  )
+  .action(
+    run(async (dest: string | undefined, options: PruneOptions) => {
+      const { keepLast = 0, keepDaily = 0, keepWeekly = 0, dryRun = false } = options;
+      if (keepLast + keepDaily + keepWeekly === 0) {
+        throw new WrongSetting(
+          "Say what is kept: --keep-last, --keep-daily or --keep-weekly with a number above 0.",
+        );
+      }
+      const rules = { last: keepLast, daily: keepDaily, weekly: keepWeekly };
+      const { removed, kept } = await pruneBackups(chosenDestination(dest, options), rules, dryRun);
+      if (options.json) {
+        printJson({ removed: removed.map(brief), kept: kept.map(brief), dry_run: dryRun });
+        return;
+      }
+      for (const { file, bytes } of removed)
+        print(`${dryRun ? "would remove" : "removed"}  ${file}  ${bytesText(bytes)}`);
+      print(`${removed.length} ${dryRun ? "would go" : "went"}, ${kept.length} stay.`);
+    }),
+  );
+
+function brief({ file, created_at, bytes, verified }: ListedBackup) {
+  return { file, created_at, bytes, verified };
+}
+
+function count(text: string): number {
+  if (!/^\d{1,6}$/.test(text)) throw new InvalidArgumentError("It must be a whole number.");
+  return Number(text);
+}

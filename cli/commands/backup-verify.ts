@@ -1,0 +1,84 @@
+import { existsSync, mkdtempSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { Command } from "commander";
+import { totalEvents } from "../../src/backup/manifest.ts";
+import { openSource } from "../../src/backup/source.ts";
+import { verifyBackup } from "../../src/backup/verify.ts";
+import { withWorkFolder } from "../../src/backup/work-folder.ts";
+import { setNativeFolder } from "../../src/events/native-folder.ts";
+import { paths } from "../../src/paths.ts";
+import { print, printJson, printTable, run } from "../output.ts";
+import { configOf } from "../settings.ts";
+import { backupCommand, s3SettingsOf, sourceSettings, withProgress } from "./backup-common.ts";
+
+export const verify = backupCommand(new Command("verify"), sourceSettings)
+  .description(
+    "Check that a backup can be restored: unpack it into a temporary folder and open what is in it.",
+  )
+  .argument("<backup>", "the file, or s3://bucket/key")
+  .option(
+    "--work-dir <path>",
+    "where the temporary folder is made; default: in the data directory, else /tmp",
+  )
+  .addHelpText(
+    "after",
+    "\nCompares every checksum and all counts. A backup that is not sound ends with 1 and the name of the part.\n\n" +
+      "Examples:\n  flagkeep backup verify backups/flagkeep-2026-11-21T03-00-00.000Z.tar.zst\n" +
+      "  flagkeep backup verify s3://acme-backups/flagkeep/flagkeep-2026-11-21T03-00-00.000Z.tar.zst",
+  )
+  .action(
+    run(async (backup: string, options: { json?: true; workDir?: string }) => {
+      const config = configOf(options as never);
+      const source = await openSource(backup, s3SettingsOf(config));
+      const manifest = await withProgress(options.json === true, (progress) =>
+        withTemporaryFolder(config["data-dir"], options.workDir, (workFolder) =>
+          verifyBackup(source, {
+            workFolder,
+            onProgress: (done, total) => progress.show("Unpacking", done, total),
+          }),
+        ),
+      );
+      const { created_at, versions, projects, positions, parts } = manifest;
+      const events = totalEvents(manifest);
+      const file = source.name;
+      if (options.json) {
+        printJson({
+          ...{ file, ok: true, bytes: source.bytes, created_at },
+          ...{ version: versions.flagkeep, events, positions, projects, parts },
+        });
+        return;
+      }
+      print(`${file} is sound.`);
+      print(`Taken ${created_at} by Flagkeep ${versions.flagkeep}.\n`);
+      printTable(
+        ["project", "name", "events", "persons", "groups", "flags"],
+        projects.map((project) => [
+          String(project.project_id),
+          project.name,
+          ...[project.events, project.persons, project.groups, project.flags].map(String),
+        ]),
+      );
+    }),
+  );
+
+async function withTemporaryFolder<Result>(
+  dataDir: string,
+  workDir: string | undefined,
+  work: (folder: string) => Promise<Result>,
+): Promise<Result> {
+  const { metadata, native } = paths(dataDir);
+  const hasData = existsSync(metadata);
+  if (hasData && workDir === undefined) {
+    setNativeFolder(native);
+    return await withWorkFolder(dataDir, work);
+  }
+  const folder = mkdtempSync(join(resolve(workDir ?? tmpdir()), "flagkeep-verify-"));
+  try {
+    setNativeFolder(hasData ? native : join(folder, "native"));
+    return await work(folder);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}

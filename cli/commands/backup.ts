@@ -1,0 +1,15 @@
+import { Command } from "commander";
+import { create } from "./backup-create.ts";
+import { list } from "./backup-list.ts";
+import { prune } from "./backup-prune.ts";
+import { restore } from "./backup-restore.ts";
+import { verify } from "./backup-verify.ts";
+
+export const backup = new Command("backup")
+  .description("Make, check, restore, list and remove backups.")
+  .addHelpText(
+    "after",
+    "\nA running appliance makes them by itself with the setting --backup-schedule.\n\n" +
+      "Examples:\n  flagkeep backup create\n  flagkeep backup list",
+  );
+for (const command of [create, verify, restore, list, prune]) backup.addCommand(command);

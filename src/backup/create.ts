@@ -1,0 +1,167 @@
+/**
+ * Makes a backup: snapshot, file, verification, destination, in this order.
+ *
+ * A file gets the name of a backup only when it was verified, and the local one goes only when the destination's was
+ * compared with it. So at every moment there are at least as many good backups as before.
+ */
+
+import { existsSync, readdirSync, statSync } from "node:fs";
+import { mkdir, rename, rm } from "node:fs/promises";
+import { constants, setPriority } from "node:os";
+import { basename, join } from "node:path";
+import { AppError } from "../errors.ts";
+import { setNativeFolder } from "../events/native-folder.ts";
+import { releaseArchive } from "../journal/archive.ts";
+import { syncFolder } from "../journal/disk.ts";
+import { lanes } from "../journal/segment.ts";
+import { paths } from "../paths.ts";
+import { describeSnapshot } from "./describe.ts";
+import { backupName, type Destination, type WrittenFile } from "./destination.ts";
+import { DestinationFailed } from "./errors.ts";
+import { noteBackup, noteFailure } from "./last-backup.ts";
+import { type Manifest, unpackedBytes } from "./manifest.ts";
+import { takeSnapshot } from "./snapshot.ts";
+import { fileSource } from "./source.ts";
+import { requireSpace, type SpaceOf } from "./space.ts";
+import { withStoppedOrHeld } from "./stores-access.ts";
+import { verifyBackup } from "./verify.ts";
+import { withWorkFolder } from "./work-folder.ts";
+import { writeBackupFile } from "./write-file.ts";
+
+export type BackupStep = "snapshot" | "pack" | "verify" | "send";
+
+export interface CreateOptions {
+  dataDir: string;
+  destination: Destination;
+  /** What the journal keeps free for itself. */
+  reserveBytes: number;
+  onProgress?: (step: BackupStep, done: number, total: number) => void;
+  spaceOf?: SpaceOf;
+}
+
+export interface CreatedBackup {
+  file: string;
+  bytes: number;
+  sha256: string;
+  verifiedAt: string;
+  manifest: Manifest;
+}
+
+/**
+ * @throws {BackupRunning} @throws {NotEnoughSpace} @throws {DirectoryInUse} @throws {EngineUnavailable}
+ * @throws {DestinationFailed} the verified file is kept in the data directory then.
+ */
+export async function createBackup(options: CreateOptions): Promise<CreatedBackup> {
+  const { dataDir } = options;
+  const startedAt = new Date();
+  goLast();
+  setNativeFolder(paths(dataDir).native);
+  return await withWorkFolder(dataDir, async (folder) => {
+    try {
+      return await createIn(folder, startedAt, options);
+    } catch (error) {
+      const hint = error instanceof AppError && error.hint !== undefined ? ` ${error.hint}` : "";
+      await noteFailure(dataDir, startedAt, `${(error as Error).message}${hint}`).catch(() => undefined);
+      throw error;
+    }
+  });
+}
+
+async function createIn(folder: string, startedAt: Date, options: CreateOptions): Promise<CreatedBackup> {
+  const { dataDir, destination, onProgress = () => undefined } = options;
+  // The copies and the packed file; later the packed file and what is unpacked of it.
+  await requireSpace(folder, 2 * storesBytes(dataDir), options.spaceOf, options.reserveBytes);
+  onProgress("snapshot", 0, 1);
+  const copies = join(folder, "copies");
+  await mkdir(copies, { mode: 0o700 });
+  await withStoppedOrHeld(dataDir, (holder) => takeSnapshot(dataDir, copies, holder));
+  const manifest = await describeSnapshot(copies, startedAt);
+  const total = unpackedBytes(manifest);
+
+  let packed = 0;
+  const path = join(folder, backupName(startedAt));
+  const written = await writeBackupFile(
+    path,
+    manifest,
+    (part) => join(copies, part),
+    (bytes) => {
+      packed += bytes;
+      onProgress("pack", packed, total);
+    },
+  );
+  await rm(copies, { recursive: true });
+  await verifyBackup(fileSource(path), {
+    workFolder: folder,
+    spaceOf: options.spaceOf,
+    onProgress: (done) => onProgress("verify", done, total),
+  });
+  const verifiedAt = new Date().toISOString();
+  const file = await send({ path, ...written }, dataDir, destination, (done) =>
+    onProgress("send", done, written.bytes),
+  );
+  await noteBackup(dataDir, {
+    file,
+    destination: destination.name,
+    created_at: manifest.created_at,
+    verified_at: verifiedAt,
+    bytes: written.bytes,
+    positions: manifest.positions,
+  });
+  const covered = Object.fromEntries(
+    lanes.map((lane) => [lane, manifest.positions.find((one) => one.lane === lane)?.last_seq ?? 0]),
+  ) as Record<(typeof lanes)[number], number>;
+  releaseArchive(paths(dataDir).archive, covered);
+  return { file, ...written, verifiedAt, manifest };
+}
+
+/** Keeps the newest verified file in the data directory when it can not be brought to its destination. */
+async function send(
+  file: WrittenFile,
+  dataDir: string,
+  destination: Destination,
+  onProgress: (done: number) => void,
+): Promise<string> {
+  const { unsentBackups } = paths(dataDir);
+  let sent = 0;
+  try {
+    const name = await destination.put(file, (bytes) => {
+      sent += bytes;
+      onProgress(sent);
+    });
+    await rm(unsentBackups, { recursive: true, force: true });
+    return name;
+  } catch (error) {
+    await mkdir(unsentBackups, { recursive: true, mode: 0o700 });
+    const kept = join(unsentBackups, basename(file.path));
+    await rename(file.path, kept);
+    await syncFolder(unsentBackups);
+    for (const name of readdirSync(unsentBackups)) {
+      if (name !== basename(kept)) await rm(join(unsentBackups, name), { force: true });
+    }
+    const { message, hint } = error as AppError;
+    throw new DestinationFailed(`${message} The backup was verified and is kept as ${kept}.`, hint);
+  }
+}
+
+function storesBytes(dataDir: string): number {
+  const place = paths(dataDir);
+  const files = [place.metadata, place.people, place.events].flatMap((path) => [
+    path,
+    `${path}-wal`,
+    `${path}.wal`,
+  ]);
+  for (const lane of lanes) {
+    const folder = join(place.journal, lane);
+    if (existsSync(folder)) files.push(...readdirSync(folder).map((name) => join(folder, name)));
+  }
+  return files.reduce((sum, path) => sum + (statSync(path, { throwIfNoEntry: false })?.size ?? 0), 0);
+}
+
+/** Whoever waits for an answer of the appliance goes first. */
+function goLast(): void {
+  try {
+    setPriority(constants.priority.PRIORITY_LOW);
+  } catch {
+    // Not allowed here; it works at the same priority then.
+  }
+}

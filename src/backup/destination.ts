@@ -1,0 +1,190 @@
+/** Where backups are kept: a folder, or a bucket of an S3-compatible store with a prefix. */
+
+import { createReadStream, existsSync, readdirSync } from "node:fs";
+import { mkdir, open, rename, rm, unlink } from "node:fs/promises";
+import { basename, join, resolve } from "node:path";
+import { syncFolder } from "../journal/disk.ts";
+import { DestinationFailed } from "./errors.ts";
+import { type S3Place, type S3Settings, s3AccessFrom, s3Failure, s3Place } from "./s3-access.ts";
+import { type BackupSource, fileSource, objectSource } from "./source.ts";
+import { HashedFile } from "./write-file.ts";
+
+export interface WrittenFile {
+  path: string;
+  bytes: number;
+  sha256: string;
+}
+
+export interface Destination {
+  /** As the operator would write it. */
+  readonly name: string;
+  /** Names of the backups in it, in any order. */
+  list(): Promise<string[]>;
+  /** @throws {BackupNotFound} */
+  open(name: string): Promise<BackupSource>;
+  /**
+   * Brings a file there under its own name and checks size and SHA-256 of what arrived.
+   *
+   * @returns the name by which it can be opened. The local file is gone only when this resolves, if at all.
+   * @throws {DestinationFailed}
+   */
+  put(file: WrittenFile, onBytes: (bytes: number) => void): Promise<string>;
+  remove(name: string): Promise<void>;
+}
+
+/** Name of a backup taken at this moment. */
+export function backupName(at: Date): string {
+  return `flagkeep-${at.toISOString().replaceAll(":", "-")}.tar.zst`;
+}
+
+const namePattern = /^flagkeep-\d{4}-\d\d-\d\dT[\d.-]+Z\.tar\.zst$/;
+
+/**
+ * @param text a path, or `s3://bucket/prefix`.
+ * @throws {DestinationFailed} there are no credentials.
+ */
+export function destinationOf(text: string, s3: S3Settings): Destination {
+  return text.startsWith("s3://")
+    ? new Bucket(s3Place(text, s3AccessFrom(s3, process.env)))
+    : new Folder(resolve(text));
+}
+
+class Folder implements Destination {
+  constructor(readonly name: string) {}
+
+  async list(): Promise<string[]> {
+    if (!existsSync(this.name)) return [];
+    return readdirSync(this.name).filter((name) => namePattern.test(name));
+  }
+
+  async open(name: string): Promise<BackupSource> {
+    return fileSource(join(this.name, name));
+  }
+
+  async put(file: WrittenFile, onBytes: (bytes: number) => void): Promise<string> {
+    const target = join(this.name, basename(file.path));
+    try {
+      await mkdir(this.name, { recursive: true, mode: 0o700 });
+      await rename(file.path, target).catch(async (error: NodeJS.ErrnoException) => {
+        if (error.code !== "EXDEV") throw error;
+        await copyBeside(file, target, onBytes);
+      });
+      await syncFolder(this.name);
+    } catch (error) {
+      if (error instanceof DestinationFailed) throw error;
+      throw new DestinationFailed(`${this.name} can not be written (${(error as Error).message}).`);
+    }
+    return target;
+  }
+
+  async remove(name: string): Promise<void> {
+    await unlink(join(this.name, name));
+  }
+}
+
+/** Onto another disk: whole or not at all. */
+async function copyBeside(file: WrittenFile, target: string, onBytes: (bytes: number) => void) {
+  const part = `${target}.part`;
+  try {
+    await rm(part, { force: true });
+    const handle = await open(part, "wx+", 0o600);
+    try {
+      const sink = new HashedFile(handle);
+      for await (const chunk of createReadStream(file.path, { highWaterMark: 1024 * 1024 })) {
+        await sink.write(chunk as Buffer);
+        onBytes(chunk.length);
+      }
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await requireEqual(file, fileSource(part));
+    await rename(part, target);
+  } finally {
+    await rm(part, { force: true });
+  }
+}
+
+/** Parts of an upload: as many as S3 allows carry 160 GB; few of them are in memory. */
+const partBytes = 16 * 1024 * 1024;
+const partsAtOnce = 2;
+const retries = 3;
+
+class Bucket implements Destination {
+  readonly name: string;
+  private readonly prefix: string;
+
+  constructor(private readonly place: S3Place) {
+    this.prefix = place.key === "" ? "" : `${place.key}/`;
+    this.name = `s3://${place.bucket}/${place.key}`.replace(/\/$/, "");
+  }
+
+  async list(): Promise<string[]> {
+    const names: string[] = [];
+    try {
+      for (let continuationToken: string | undefined; ; ) {
+        const page = await this.place.client.list({ prefix: this.prefix, maxKeys: 1_000, continuationToken });
+        for (const { key } of page.contents ?? []) {
+          const name = key.slice(this.prefix.length);
+          if (namePattern.test(name)) names.push(name);
+        }
+        if (!page.isTruncated || page.nextContinuationToken === undefined) return names;
+        continuationToken = page.nextContinuationToken;
+      }
+    } catch (error) {
+      throw s3Failure(`Listing ${this.name}`, error);
+    }
+  }
+
+  async open(name: string): Promise<BackupSource> {
+    return await objectSource({ ...this.place, key: this.prefix + name });
+  }
+
+  async put(file: WrittenFile, onBytes: (bytes: number) => void): Promise<string> {
+    const name = basename(file.path);
+    const object = this.place.client.file(this.prefix + name);
+    try {
+      const writer = object.writer({
+        partSize: Math.max(partBytes, Math.ceil(file.bytes / 9_000)),
+        queueSize: partsAtOnce,
+        retry: retries,
+        type: "application/zstd",
+      });
+      for await (const chunk of createReadStream(file.path, { highWaterMark: 1024 * 1024 })) {
+        writer.write(chunk as Buffer);
+        await writer.flush();
+        onBytes(chunk.length);
+      }
+      await writer.end();
+      await requireEqual(file, await this.open(name));
+    } catch (error) {
+      // Whatever arrived is not a backup.
+      await object.delete().catch(() => undefined);
+      throw error instanceof DestinationFailed ? error : s3Failure(`Uploading to ${this.name}`, error);
+    }
+    return `${this.name}/${name}`;
+  }
+
+  async remove(name: string): Promise<void> {
+    try {
+      await this.place.client.delete(this.prefix + name);
+    } catch (error) {
+      throw s3Failure(`Deleting ${this.name}/${name}`, error);
+    }
+  }
+}
+
+/** Reads back what arrived: only its bytes prove that they are the same, whatever kind of store it is. */
+async function requireEqual(file: WrittenFile, arrived: BackupSource): Promise<void> {
+  const hash = new Bun.CryptoHasher("sha256");
+  let bytes = 0;
+  for await (const chunk of arrived.stream()) {
+    hash.update(chunk);
+    bytes += chunk.length;
+  }
+  if (bytes === file.bytes && arrived.bytes === file.bytes && hash.digest("hex") === file.sha256) return;
+  throw new DestinationFailed(
+    `What arrived as ${arrived.name} is not what was sent (${bytes} of ${file.bytes} bytes).`,
+    "Try again, or use another destination.",
+  );
+}

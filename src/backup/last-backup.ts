@@ -1,0 +1,72 @@
+/** What became of the last backup: a file in the data directory, which `status` shows. */
+
+import { readFileSync } from "node:fs";
+import { open, rename } from "node:fs/promises";
+import { syncFolder } from "../journal/disk.ts";
+import { paths } from "../paths.ts";
+import type { LanePosition } from "./manifest.ts";
+
+/** As `status --json` prints it. */
+export interface LastBackup {
+  /** Of the last good one; null when there was none yet. */
+  file: string | null;
+  destination: string | null;
+  created_at: string | null;
+  verified_at: string | null;
+  bytes: number | null;
+  positions: LanePosition[];
+  /** Of an attempt after that which failed. */
+  failed_at: string | null;
+  error: string | null;
+}
+
+const none: LastBackup = {
+  file: null,
+  destination: null,
+  created_at: null,
+  verified_at: null,
+  bytes: null,
+  positions: [],
+  failed_at: null,
+  error: null,
+};
+
+/** Null when no backup was tried yet. */
+export function readLastBackup(dataDir: string): LastBackup | null {
+  try {
+    return { ...none, ...(JSON.parse(readFileSync(paths(dataDir).lastBackup, "utf8")) as LastBackup) };
+  } catch {
+    return null;
+  }
+}
+
+/** Remembers a backup that is good. */
+export async function noteBackup(
+  dataDir: string,
+  backup: Omit<LastBackup, "failed_at" | "error">,
+): Promise<void> {
+  await write(dataDir, { ...backup, failed_at: null, error: null });
+}
+
+/** Remembers that an attempt failed; what is known of the last good one stays. */
+export async function noteFailure(dataDir: string, at: Date, message: string): Promise<void> {
+  await write(dataDir, {
+    ...(readLastBackup(dataDir) ?? none),
+    failed_at: at.toISOString(),
+    error: message,
+  });
+}
+
+async function write(dataDir: string, value: LastBackup): Promise<void> {
+  const { lastBackup } = paths(dataDir);
+  const temporary = `${lastBackup}.${process.pid}.tmp`;
+  const file = await open(temporary, "w", 0o600);
+  try {
+    await file.writeFile(`${JSON.stringify(value)}\n`);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(temporary, lastBackup);
+  await syncFolder(dataDir);
+}

@@ -1,0 +1,122 @@
+/** Makes backups at the times of a cron expression: this executable is started again for each, so that it can not disturb. */
+
+import type { Subprocess } from "bun";
+import { Cron } from "croner";
+import { backupDestination, type Config, type SettingName } from "../config.ts";
+import type { Log } from "../log.ts";
+
+export interface ScheduleSettings {
+  /** Such as `0 3 * * *`. */
+  expression: string;
+  /** How to start this executable, and the arguments of `backup create` and `backup prune`. */
+  create: readonly string[];
+  /** Left out: nothing is removed. */
+  prune?: readonly string[];
+}
+
+/**
+ * Begins to make backups at the times that are set.
+ *
+ * @param executable how to start this executable.
+ * @returns undefined when none are wanted.
+ */
+export function startSchedule(
+  config: Config,
+  executable: readonly string[],
+  log: Log,
+): BackupSchedule | undefined {
+  const expression = config["backup-schedule"];
+  if (expression === "") return undefined;
+  const option = (name: SettingName, value: string) => (value === "" ? [] : [`--${name}`, value]);
+  const common = [
+    backupDestination(config),
+    "--json",
+    ...option("data-dir", config["data-dir"]),
+    ...option("backup-s3-endpoint", config["backup-s3-endpoint"]),
+    ...option("backup-s3-region", config["backup-s3-region"]),
+    ...option("backup-s3-credentials-file", config["backup-s3-credentials-file"]),
+  ];
+  const reserve = option("journal-reserve", String(config["journal-reserve"]));
+  const rules = (["last", "daily", "weekly"] as const).map(
+    (rule) => [`--keep-${rule}`, config[`backup-keep-${rule}`]] as const,
+  );
+  return new BackupSchedule(
+    {
+      expression,
+      create: [...executable, "backup", "create", ...common, ...reserve],
+      prune: rules.some(([, count]) => count > 0)
+        ? [...executable, "backup", "prune", ...common, ...rules.flat().map(String)]
+        : undefined,
+    },
+    log,
+  );
+}
+
+type Child = Subprocess<"ignore", "pipe", "pipe">;
+
+export class BackupSchedule {
+  private readonly cron: Cron;
+  private child: Child | undefined;
+  private running: Promise<void> = Promise.resolve();
+  private isStopped = false;
+
+  constructor(
+    private readonly settings: ScheduleSettings,
+    private readonly log: Log,
+  ) {
+    // One that is late is left out; the next one comes.
+    this.cron = new Cron(settings.expression, { protect: true, unref: true }, () => {
+      this.running = this.run();
+      return this.running;
+    });
+  }
+
+  /** Ends a backup that is being made; the next one cleans up behind it. */
+  async stop(): Promise<void> {
+    this.isStopped = true;
+    this.cron.stop();
+    this.child?.kill("SIGTERM");
+    await this.running;
+  }
+
+  private async run(): Promise<void> {
+    const startedAt = performance.now();
+    const made = await this.start(this.settings.create);
+    if (this.isStopped) return;
+    if (made.code !== 0) {
+      this.log.error({ error: made.error }, "the scheduled backup failed");
+      return;
+    }
+    const { file, bytes, events } = JSON.parse(made.output) as Record<string, unknown>;
+    const ms = Math.round(performance.now() - startedAt);
+    this.log.info({ file, bytes, events, ms }, "a scheduled backup was made");
+    if (this.settings.prune === undefined) return;
+    const pruned = await this.start(this.settings.prune);
+    if (this.isStopped) return;
+    if (pruned.code !== 0) {
+      this.log.error({ error: pruned.error }, "old backups could not be removed");
+      return;
+    }
+    const { removed } = JSON.parse(pruned.output) as { removed: { file: string }[] };
+    if (removed.length > 0) {
+      this.log.info({ files: removed.map((backup) => backup.file) }, "old backups were removed");
+    }
+  }
+
+  private async start(command: readonly string[]) {
+    const child = Bun.spawn([...command], {
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "pipe",
+      env: process.env,
+    });
+    this.child = child;
+    const [output, error, code] = await Promise.all([
+      new Response(child.stdout).text(),
+      new Response(child.stderr).text(),
+      child.exited,
+    ]);
+    this.child = undefined;
+    return { output, error: error.trim().replace(/^flagkeep: /, ""), code };
+  }
+}

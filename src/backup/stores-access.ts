@@ -1,0 +1,62 @@
+/** Lets a backup read the stores: under the lock of a stopped appliance, or with the engine of a running one. */
+
+import { existsSync } from "node:fs";
+import { controlSocketName } from "../control/server.ts";
+import { EngineClient, EngineUnavailable } from "../engine/client.ts";
+import { DirectoryInUse, type Lock, takeLock } from "../lock.ts";
+import { paths } from "../paths.ts";
+import type { CheckpointHolder } from "./snapshot.ts";
+
+/** How long an engine that is just starting is waited for. */
+const engineStartMs = 20_000;
+
+/**
+ * The working directory becomes the data directory: the name of the engine's socket is relative.
+ *
+ * @throws {DirectoryInUse}    another command has the stores.
+ * @throws {EngineUnavailable} an appliance runs, its engine does not answer.
+ */
+export async function withStoppedOrHeld<Result>(
+  dataDir: string,
+  work: (holder: CheckpointHolder | undefined) => Promise<Result>,
+): Promise<Result> {
+  process.chdir(dataDir);
+  let lock: Lock;
+  try {
+    lock = takeLock(paths(dataDir).lock, dataDir);
+  } catch (error) {
+    if (!(error instanceof DirectoryInUse)) throw error;
+    return await work(engineHolder(error));
+  }
+  try {
+    return await work(undefined);
+  } finally {
+    lock.release();
+  }
+}
+
+function engineHolder(inUse: DirectoryInUse): CheckpointHolder {
+  const engine = new EngineClient();
+  return {
+    async begin(ms) {
+      const end = performance.now() + engineStartMs;
+      for (;;) {
+        try {
+          await engine.ask("holdCheckpoints", { ms, checkpointFirst: true });
+          return;
+        } catch (error) {
+          if (!(error instanceof EngineUnavailable)) throw error;
+          if (performance.now() > end) throw existsSync(controlSocketName) ? error : inUse;
+          await Bun.sleep(100);
+        }
+      }
+    },
+    async hold(ms) {
+      await engine.ask("holdCheckpoints", { ms });
+    },
+    async release() {
+      // An engine that has gone holds nothing any more.
+      await engine.ask("holdCheckpoints", { ms: 0 }).catch(() => undefined);
+    },
+  };
+}
