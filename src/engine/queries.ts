@@ -11,6 +11,7 @@ import { eventsText } from "../events/page.ts";
 import type { PersonMirror } from "../events/person-mirror.ts";
 import { computeTrends } from "../events/trends.ts";
 import { addCohortMembers, countCohortMembers } from "../people/cohort-members.ts";
+import { listGroupTypes } from "../people/groups.ts";
 import { addHashKeyOverrides } from "../people/hash-key-overrides.ts";
 import type { PeopleDb } from "../people/open.ts";
 import { distinctIdsOf, personByUuid } from "../people/reader.ts";
@@ -60,7 +61,12 @@ export function serveQueries(services: QueryServices): void {
       if (filter.properties?.some(isAboutPerson)) await mirror.follow();
       const page = await run((connection) => listEvents(connection, withDistinctIds(people, filter)));
       return {
-        text: eventsText(page.events, personTextsOf(people, filter.projectId, page.events)),
+        text: eventsText(page.events, {
+          personTexts: personTextsOf(people, filter.projectId, page.events),
+          groupTypeIndexes: new Map(
+            listGroupTypes(people, filter.projectId).map(({ name, typeIndex }) => [name, typeIndex]),
+          ),
+        }),
         next: page.next,
       };
     },

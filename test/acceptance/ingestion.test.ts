@@ -377,7 +377,12 @@ describe("groups", () => {
   };
 
   test("25, 26, 27: types and groups", async () => {
-    await appliance.capture(item(unique("g"), { properties: { $groups: { company: "acme" } } }));
+    const grouped = unique("g");
+    await appliance.capture(item(grouped, { properties: { $groups: { company: "acme" } } }));
+    expect((await eventsOf(grouped))[0]!.properties).toMatchObject({
+      $groups: { company: "acme" },
+      $group_0: "acme",
+    });
     expect(await groups(0)).toEqual([]);
     expect(await types()).toMatchObject([{ group_type: "company", group_type_index: 0 }]);
     const identify = (event: string, set: Record<string, unknown>) =>
@@ -392,9 +397,14 @@ describe("groups", () => {
     expect(await groups(0)).toMatchObject([
       { group_key: "acme", group_properties: { plan: "paid", size: 1 } },
     ]);
+    const last = unique("g");
     for (const type of ["b", "c", "d", "e", "f"]) {
-      await appliance.capture(item(unique("g"), { properties: { $groups: { [type]: 1 } } }));
+      await appliance.capture(item(last, { properties: { $groups: { [type]: 1 } } }));
     }
+    const columns = (await eventsOf(last)).map(({ properties }) =>
+      Object.keys(properties).filter((name) => name.startsWith("$group_")),
+    );
+    expect(columns).toEqual([["$group_1"], ["$group_2"], ["$group_3"], ["$group_4"], []]);
     expect((await types()).map(({ group_type }) => group_type)).toEqual(["company", "b", "c", "d", "e"]);
   });
 });

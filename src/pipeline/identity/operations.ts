@@ -83,7 +83,7 @@ export function operationsOf(event: PipelineEvent): Operations | undefined {
     distinctId,
     merge: mergeOf(event, distinctId, warnings),
     properties: propertyOperationsOf(event, warnings),
-    groupTypes: groupTypesOf(event.properties.$groups),
+    groupTypes: groupsOf(event.properties.$groups).map(({ type }) => type),
     groupIdentify: isGroupIdentify(event.event) ? groupIdentifyOf(event.properties) : undefined,
     warnings,
   };
@@ -158,11 +158,12 @@ function unsetNamesOf(unset: unknown): readonly string[] {
   return isRecord(unset) ? Object.keys(unset) : none;
 }
 
-function groupTypesOf(groups: unknown): readonly string[] {
+/** The groups that the value of `$groups` names. */
+export function groupsOf(groups: unknown): readonly { type: string; key: string }[] {
   if (!isRecord(groups)) return none;
-  return Object.keys(groups)
-    .filter((type) => isGroupKey(groups[type]) && !isLongerThan(type, groupKeyLengthMax))
-    .map(storableText);
+  return Object.entries(groups)
+    .filter(([type, key]) => isGroupKey(key) && !isLongerThan(type, groupKeyLengthMax))
+    .map(([type, key]) => ({ type: storableText(type), key: storableText(String(key)) }));
 }
 
 function groupIdentifyOf(properties: Record<string, unknown>): GroupIdentify | undefined {
