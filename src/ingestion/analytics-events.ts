@@ -29,10 +29,9 @@ interface EventResult {
 /** Answers `POST /i/v1/analytics/events`. */
 export function analyticsEvents(intake: Intake, onUnexpected: CaptureDependencies["onUnexpected"]) {
   return async (request: Request, peer: string | undefined): Promise<Response> => {
-    const requestId = request.headers.get("posthog-request-id");
     const headers = {
       ...publicCorsHeaders(request),
-      ...(requestId === null ? {} : { "PostHog-Request-Id": requestId }),
+      "PostHog-Request-Id": request.headers.get("posthog-request-id") ?? Bun.randomUUIDv7(),
     };
     if (isPublicPreflight(request)) return publicPreflight(request, 200);
     if (request.method === "OPTIONS") return jsonAnswer('{"status":"Ok"}', headers);

@@ -52,6 +52,10 @@ test("every event has its own result", async () => {
   });
   expect(journal.appends).toHaveLength(1);
   expect(journal.events.map((line) => line.uuid)).toEqual([uuid(1), uuid(2), uuid(6), MADE_UUID]);
+
+  const { "posthog-request-id": _, ...anonymous } = headers;
+  const answer = await send(PATH, { body: batch([event(1)]), headers: anonymous });
+  expect(answer.headers.get("posthog-request-id")).toMatch(/^[0-9a-f-]{36}$/);
 });
 
 test("what the headers and the event say comes back into the properties", async () => {
