@@ -1,6 +1,7 @@
 import { createReadStream } from "node:fs";
 import { copyFile, rename, rm, writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
+import { type Static, Type } from "@sinclair/typebox";
 import { Command, InvalidArgumentError, Option } from "commander";
 import {
   type ExportFormat,
@@ -10,8 +11,11 @@ import {
 } from "../../src/export/export-file.ts";
 import { flagLines } from "../../src/export/flag-lines.ts";
 import { parseInstant } from "../../src/ingestion/timestamp.ts";
+import { InvalidField } from "../../src/metadata/errors.ts";
+import { Count, exactly } from "../../src/shapes.ts";
 import { analysisOf, analysisSettings } from "../analysis.ts";
-import { positiveInteger, run } from "../output.ts";
+import { withJson } from "../json-shape.ts";
+import { positiveInteger, printJson, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
 import { withProject } from "../stores.ts";
 
@@ -27,8 +31,18 @@ interface ExportOptions {
 const subjects = [...exportSubjects, "flags"] as const;
 const toStdout = "-";
 
+const Exported = exactly({
+  rows: Count,
+  /** Its whole path. */
+  file: Type.String(),
+});
+
 const command = (subject: (typeof subjects)[number]): Command => {
-  const made = withSettings(new Command(subject), analysisSettings)
+  const made = withJson(
+    withSettings(new Command(subject), analysisSettings),
+    Exported,
+    'print {"rows","file"} when it is done; needs a file',
+  )
     .description(`Export the ${subject} of a project into a file or to standard output.`)
     .argument("[out]", "the file; - or nothing: standard output", toStdout)
     .option("--project <id>", "the project; may be left out when there is one", positiveInteger)
@@ -36,8 +50,7 @@ const command = (subject: (typeof subjects)[number]): Command => {
       new Option("--format <format>", "how to write them")
         .choices(subject === "flags" ? ["ndjson"] : exportFormats)
         .default("ndjson"),
-    )
-    .option("--json", 'print {"rows","file"} when it is done; needs a file');
+    );
   if (subject === "events") {
     made
       .option(
@@ -69,10 +82,18 @@ async function exportTo(
   out: string,
   options: ExportOptions,
 ): Promise<void> {
+  if (options.json && out === toStdout) {
+    throw new InvalidField(
+      "out",
+      "invalid_input",
+      "--json tells what is in a file: name the file before it.",
+    );
+  }
   const rows =
     subject === "flags" ? await exportFlags(out, options) : await exportRows(subject, out, options);
   if (out === toStdout) return;
-  if (options.json) process.stdout.write(`${JSON.stringify({ rows, file: out })}\n`);
+  const exported: Static<typeof Exported> = { rows, file: out };
+  if (options.json) printJson(exported);
   else process.stderr.write(`${rows} ${subject} are in ${out}.\n`);
 }
 

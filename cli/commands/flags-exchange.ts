@@ -1,4 +1,5 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
 import { AppError } from "../../src/errors.ts";
 import { differenceLines, type ItemDifference } from "../../src/flags/exchange/difference.ts";
@@ -9,6 +10,8 @@ import { documentText, readDocument } from "../../src/flags/exchange/read-docume
 import { parseFields } from "../../src/http/fields.ts";
 import { flagFields } from "../../src/management/flag-input.ts";
 import { FlagInput } from "../../src/management/flag-shapes.ts";
+import { Count, exactly } from "../../src/shapes.ts";
+import { describeJson, withJson } from "../json-shape.ts";
 import { positiveInteger, print, printJson, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
 import { type ProjectStores, withProject } from "../stores.ts";
@@ -25,6 +28,15 @@ interface ExportOptions {
   withSecrets?: true;
   force?: true;
 }
+
+const AnyObject = Type.Record(Type.String(), Type.Unknown());
+/** The document itself; what is in a flag or cohort is named as in the API. */
+const ExportedFlags = exactly({
+  flagkeep_flags: Count,
+  group_types: Type.Record(Type.String(), Type.String()),
+  cohorts: Type.Array(AnyObject),
+  flags: Type.Array(AnyObject),
+});
 
 export const exportFlags = withSettings(new Command("export"), ["data-dir"])
   .description(
@@ -55,6 +67,8 @@ export const exportFlags = withSettings(new Command("export"), ["data-dir"])
     ),
   );
 
+describeJson(exportFlags, ExportedFlags);
+
 function documentOf({ metadata, project, flagSets, writing }: ProjectStores, withSecrets = false) {
   const { groupTypes } = flagSets.of(project.id);
   const payloads = withSecrets ? writing.payloads : undefined;
@@ -67,12 +81,36 @@ interface ImportOptions {
   dryRun?: true;
 }
 
-export const importFlags = withSettings(new Command("import"), ["data-dir"])
+const ImportedFlags = exactly({
+  dry_run: Type.Boolean(),
+  differences: Type.Array(
+    exactly({
+      kind: Type.Union([Type.Literal("flag"), Type.Literal("cohort")]),
+      name: Type.String(),
+      change: Type.Union([Type.Literal("created"), Type.Literal("updated")]),
+      members: Type.Array(
+        exactly({
+          path: Type.String(),
+          /** Left out where there was nothing before. */
+          before: Type.Optional(Type.Unknown()),
+          /** Left out where nothing is left. */
+          after: Type.Optional(Type.Unknown()),
+        }),
+      ),
+    }),
+  ),
+  remarks: Type.Array(Type.String()),
+});
+
+export const importFlags = withJson(
+  withSettings(new Command("import"), ["data-dir"]),
+  ImportedFlags,
+  "print the difference as JSON",
+)
   .description("Bring a project's flags and cohorts to what a file says: flags by key, cohorts by name.")
   .argument("<file>", "a file that `flags export` wrote, or one like it; - for standard input")
   .option("--project <id>", "the project; may be left out when there is one", positiveInteger)
   .option("--dry-run", "print what would change, and change nothing")
-  .option("--json", "print the difference as JSON")
   .addHelpText(
     "after",
     "\nAll of the file or nothing is imported; what it does not name stays; a second import changes nothing.\n\n" +
@@ -91,8 +129,12 @@ export const importFlags = withSettings(new Command("import"), ["data-dir"])
           isDryRun,
           now: new Date(),
         });
-        if (options.json)
-          return printJson({ dry_run: isDryRun, differences: differences.map(shown), remarks });
+        const imported: Static<typeof ImportedFlags> = {
+          dry_run: isDryRun,
+          differences: differences.map(shown),
+          remarks: [...remarks],
+        };
+        if (options.json) return printJson(imported);
         for (const line of differenceLines(differences)) print(line);
         for (const remark of remarks) process.stderr.write(`${remark}\n`);
         print(summary(differences, isDryRun));

@@ -1,7 +1,9 @@
 import { Command, InvalidArgumentError } from "commander";
 import { explainFlag } from "../../src/evaluation/explanation.ts";
+import { ExplanationBody } from "../../src/evaluation/explanation-shape.ts";
 import { explanationText } from "../../src/evaluation/explanation-text.ts";
 import type { Json } from "../../src/flags/json.ts";
+import { withJson } from "../json-shape.ts";
 import { exitFailed, positiveInteger, print, printJson, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
 import { withProject } from "../stores.ts";
@@ -17,7 +19,11 @@ interface ExplainOptions {
   json?: true;
 }
 
-export const explain = withSettings(new Command("explain"), ["data-dir"])
+export const explain = withJson(
+  withSettings(new Command("explain"), ["data-dir"]),
+  ExplanationBody,
+  "print the explanation as JSON, as the API returns it",
+)
   .description(
     "Tell why a flag has its value for somebody: what was compared, where the hash falls, what decided.",
   )
@@ -27,7 +33,6 @@ export const explain = withSettings(new Command("explain"), ["data-dir"])
   .option("--person-property <name=value>", "counts before the stored one; JSON or text; repeat", collectPair)
   .option("--device-id <id>", "for flags that are rolled out by device")
   .option("--project <id>", "the project; may be left out when there is one", positiveInteger)
-  .option("--json", "print the explanation as JSON, as the API returns it")
   .addHelpText(
     "after",
     "\nChanges nothing, and works beside a running appliance.\n\n" +

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { type TSchema, Type } from "@sinclair/typebox";
 import { Command, InvalidArgumentError } from "commander";
 import { AppError } from "../../src/errors.ts";
 import { writeDocument } from "../../src/flags/exchange/document.ts";
@@ -13,6 +14,8 @@ import { InvalidField } from "../../src/metadata/errors.ts";
 import { type Flag, findFlagByKey, readFlags } from "../../src/metadata/flag.ts";
 import { createFlag, updateFlag } from "../../src/metadata/flag-writes.ts";
 import type { Metadata } from "../../src/metadata/metadata.ts";
+import { FlagRecord, flagRecord } from "../flag-record.ts";
+import { withJson } from "../json-shape.ts";
 import { positiveInteger, print, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
 import { type ProjectStores, withProject } from "../stores.ts";
@@ -34,33 +37,21 @@ interface CommonOptions {
 }
 
 /** Adds the options that all these commands have. */
-const common = (command: Command): Command =>
-  withSettings(command, ["data-dir"])
-    .option("--project <id>", "the project; may be left out when there is one", positiveInteger)
-    .option("--json", "print the result as JSON");
+const common = (command: Command, shape: TSchema): Command =>
+  withJson(withSettings(command, ["data-dir"]), shape).option(
+    "--project <id>",
+    "the project; may be left out when there is one",
+    positiveInteger,
+  );
 
-/** The shape of a flag in `--json`: as in the API, without what depends on who asks. */
-function record(flag: Flag): JsonObject {
-  return {
-    id: flag.id,
-    key: flag.key,
-    ...storedFlag(flag).fields,
-    version: flag.version,
-    status: statusFieldOf(flag, new Date()),
-    created_at: flag.createdAt.toISOString(),
-    updated_at: flag.updatedAt.toISOString(),
-    last_called_at: flag.lastCalledAt?.toISOString() ?? null,
-  };
-}
-
-const list = common(new Command("list"))
+const list = common(new Command("list"), Type.Array(FlagRecord))
   .description("List the flags of a project by key.")
   .addHelpText("after", "\nExample:\n  flagkeep flags list --json")
   .action(
     run((options: CommonOptions) =>
       withProject(options, ({ metadata, project }) => {
         const flags = readFlags(metadata.db, project.id);
-        if (options.json) return printJson(flags.map(record));
+        if (options.json) return printJson(flags.map(flagRecord));
         printTable(["key", "on", "rollout", "variants", "version", "note", "description"], flags.map(row));
       }),
     ),
@@ -80,7 +71,7 @@ function row(flag: Flag): string[] {
   ];
 }
 
-const get = common(new Command("get"))
+const get = common(new Command("get"), FlagRecord)
   .description("Show one flag, in the form in which `flags import` reads it.")
   .argument("<key>", "the flag's key")
   .addHelpText("after", "\nExample:\n  flagkeep flags get new-checkout")
@@ -88,7 +79,7 @@ const get = common(new Command("get"))
     run((key: string, options: CommonOptions) =>
       withProject(options, (stores) => {
         const flag = flagOf(stores, key);
-        if (options.json) return printJson(record(flag));
+        if (options.json) return printJson(flagRecord(flag));
         const { flags } = writeDocument({ flags: [storedFlag(flag)], cohorts: [], groupTypes: [] });
         print(documentText({ flagkeep_flags: 1, group_types: {}, cohorts: [], flags }, "yaml").trimEnd());
       }),
@@ -112,7 +103,7 @@ const collect = <Value>(parse: (text: string) => Value) => {
   return (text: string, before: Value[] | undefined): Value[] => [...(before ?? []), parse(text)];
 };
 
-const create = common(new Command("create"))
+const create = common(new Command("create"), FlagRecord)
   .description("Create a flag, on for everybody unless told otherwise.")
   .argument("<key>", "letters, digits, - and _")
   .option("--name <text>", "what the flag is for")
@@ -142,7 +133,7 @@ const create = common(new Command("create"))
           createsUsageDashboard: options.dashboard,
           now: new Date(),
         });
-        if (options.json) return printJson(record(flag));
+        if (options.json) return printJson(flagRecord(flag));
         print(`Flag ${flag.key} is made${flag.active ? "" : ", switched off"}; its id is ${flag.id}.`);
       }),
     ),
@@ -175,7 +166,7 @@ const enable = switching("enable", "Switch flags on.", true);
 const disable = switching("disable", "Switch flags off: they leave all answers.", false);
 
 function switching(name: string, description: string, active: boolean): Command {
-  return common(new Command(name))
+  return common(new Command(name), Type.Array(FlagRecord))
     .description(description)
     .argument("<key...>", "the flags' keys")
     .addHelpText("after", `\nExample:\n  flagkeep flags ${name} new-checkout`)
@@ -200,7 +191,7 @@ function switching(name: string, description: string, active: boolean): Command 
                   }),
             );
           });
-          if (options.json) return printJson(after.map(record));
+          if (options.json) return printJson(after.map(flagRecord));
           for (const [index, flag] of after.entries()) {
             const was = before[index]!.active === active ? " already" : "";
             print(`Flag ${flag.key} is${was} switched ${active ? "on" : "off"}.`);

@@ -5,10 +5,11 @@ import { importFiles } from "../../src/import/files.ts";
 import { type Imported, importAll } from "../../src/import/import-all.ts";
 import { type ImportFormat, importFormats } from "../../src/import/records.ts";
 import type { Reject } from "../../src/import/reject-file.ts";
-import type { ImportSummary } from "../../src/import/summary.ts";
+import { ImportSummary } from "../../src/import/summary.ts";
 import { importTarget } from "../../src/import/target.ts";
 import { paths } from "../../src/paths.ts";
 import { analysisOf, analysisSettings } from "../analysis.ts";
+import { withJson } from "../json-shape.ts";
 import { exitFailed, positiveInteger, print, printJson, run } from "../output.ts";
 import { Progress } from "../progress.ts";
 import { dataDirOf, withSettings } from "../settings.ts";
@@ -35,7 +36,11 @@ const pair = (text: string, before: [string, string][] = []): [string, string][]
   return [...before, [text.slice(0, at), text.slice(at + 1)]];
 };
 
-export const importEvents = withSettings(new Command("import"), analysisSettings)
+export const importEvents = withJson(
+  withSettings(new Command("import"), analysisSettings),
+  ImportSummary,
+  'print {"read","accepted","duplicate","rejected",…}',
+)
   .description("Load events of the past into a project, in order, with or without a running appliance.")
   .argument("<file>", "a file, a folder whose files are taken by name, or - for standard input")
   .option("--project <id>", "the project; may be left out when there is one", positiveInteger)
@@ -43,7 +48,6 @@ export const importEvents = withSettings(new Command("import"), analysisSettings
   .option("--map <old=new>", "rename a field, to properties.x as well; repeat for more", pair)
   .option("--dry-run", "read and check everything, load nothing")
   .option("--resume", "go on behind what an interrupted import has loaded")
-  .option("--json", 'print {"read","accepted","duplicate","rejected",…}')
   .addHelpText(
     "after",
     "\nFiles may be packed with gzip or Zstandard. Folders are read with the folders in them, part-2 before part-10.\n" +

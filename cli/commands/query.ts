@@ -1,7 +1,7 @@
 import { Command, Option } from "commander";
-import type { QueryResult } from "../../src/query/run-query.ts";
-import { rowsDefault, rowsMax } from "../../src/query/run-query.ts";
+import { QueryResult, rowsDefault, rowsMax } from "../../src/query/run-query.ts";
 import { analysisOf, analysisSettings } from "../analysis.ts";
+import { withJson } from "../json-shape.ts";
 import { positiveInteger, print, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
 import { withProject } from "../stores.ts";
@@ -14,7 +14,11 @@ interface QueryOptions {
   json?: true;
 }
 
-export const query = withSettings(new Command("query"), analysisSettings)
+export const query = withJson(
+  withSettings(new Command("query"), analysisSettings),
+  QueryResult,
+  "the same as --format json",
+)
   .description("Run a SELECT over the views events, persons and groups of a project.")
   .argument("<sql>", "one SELECT statement (DuckDB's SQL)")
   .option("--project <id>", "the project; may be left out when there is one", positiveInteger)
@@ -24,7 +28,6 @@ export const query = withSettings(new Command("query"), analysisSettings)
       .default("table"),
   )
   .option("--limit <rows>", `rows at most, up to ${rowsMax}`, positiveInteger, rowsDefault)
-  .option("--json", "the same as --format json")
   .addHelpText(
     "after",
     "\nViews:\n  events   uuid, event, distinct_id, timestamp, received_at, properties, elements_chain, historical, seq, person_id\n" +

@@ -6,7 +6,7 @@ import type {
   ExplainedFilter,
   ExplainedRollout,
   ExplanationBody,
-} from "./explanation.ts";
+} from "./explanation-shape.ts";
 
 /** Words for the outcome of a condition set, by reason code. */
 const OUTCOMES: Record<string, string> = {

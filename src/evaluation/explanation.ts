@@ -9,9 +9,15 @@ import { explain } from "../flags/evaluation/explain.ts";
 import type { FlagSet } from "../flags/evaluation/flag-set.ts";
 import { planHashKeyOverrides } from "../flags/evaluation/hash-key-overrides.ts";
 import type { ConditionTrace, FilterTrace, FlagTrace, RolloutTrace } from "../flags/evaluation/trace.ts";
-import type { Json, JsonObject } from "../flags/json.ts";
+import type { JsonObject } from "../flags/json.ts";
 import type { PeopleDb } from "../people/open.ts";
 import { personByDistinctId } from "../people/reader.ts";
+import type {
+  ExplainedCondition,
+  ExplainedFilter,
+  ExplainedRollout,
+  ExplanationBody,
+} from "./explanation-shape.ts";
 import { SubjectReader } from "./stored-subject.ts";
 
 /** Who and which flag; the optional parts are what a client could send along. */
@@ -26,68 +32,6 @@ export interface Question {
   groupProperties?: JsonObject;
   deviceId?: string;
   now: Date;
-}
-
-export interface ExplainedRollout extends JsonObject {
-  /** 0 to 100. */
-  percentage: number;
-  /** The text that was hashed. */
-  hashed: string;
-  /** Its place from 0 to 1. */
-  place: number;
-  is_in: boolean;
-}
-
-export interface ExplainedFilter extends JsonObject {
-  type: string;
-  key: string | null;
-  operator: string;
-  /** What the filter wants. */
-  value: Json;
-  /** What was found; null when nothing was, see `source`. */
-  found: Json;
-  /** `stored`, `override`, `request`, `geoip`, `derived`, `cohort`, `flag`, or `missing`. */
-  source: string;
-  /** `match`, `mismatch`, `error` (the two can not be compared) or `failed`. */
-  result: string;
-  note: string | null;
-}
-
-export interface ExplainedCondition extends JsonObject {
-  index: number;
-  /** A reason code, or `failed`. */
-  outcome: string;
-  /** Whom the condition is about; null when the request does not name such a group or device. */
-  identity: { kind: string; id: string } | null;
-  filters: ExplainedFilter[];
-  rollout: ExplainedRollout | null;
-}
-
-/** The whole explanation, as the API returns it and the command line prints it. */
-export interface ExplanationBody extends JsonObject {
-  flag_key: string;
-  flag_id: number | null;
-  distinct_id: string;
-  person: { uuid: string } | null;
-  /** `evaluated`, `inactive`, `left_out` or `unknown_flag`. */
-  status: string;
-  /** The variant, or on or off; null when the flag was not computed. */
-  value: Json;
-  payload: string | null;
-  reason: { code: string; condition_index: number | null; description: string } | null;
-  failed: boolean;
-  dependencies: { id: number | null; key: string | null; value: Json }[];
-  enrollment: { key: string; found: Json; is_decisive: boolean } | null;
-  super_condition: ExplainedCondition | null;
-  holdouts: { variant: string; rollout: ExplainedRollout }[];
-  conditions: ExplainedCondition[];
-  variant: {
-    chosen: string | null;
-    is_forced: boolean;
-    hashed: string;
-    place: number;
-    shares: { key: string; from: number; below: number }[];
-  } | null;
 }
 
 /** Explains the value that one flag has now. A flag that is unknown or switched off is an answer, too. */

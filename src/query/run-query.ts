@@ -1,8 +1,10 @@
 /** Runs an operator's statement over the documented views of one project. */
 
 import type { DuckDBConnection } from "@duckdb/node-api";
+import { type Static, Type } from "@sinclair/typebox";
 import { AppError } from "../errors.ts";
 import type { Json } from "../flags/json.ts";
+import { exactly } from "../shapes.ts";
 import { ResultTooLarge, StatementFailed } from "./failures.ts";
 import { parseStatement } from "./parse.ts";
 import { jsonOf } from "./values.ts";
@@ -20,12 +22,13 @@ export interface QueryRequest {
   limit: number;
 }
 
-export interface QueryResult {
-  columns: string[];
-  rows: Record<string, Json>[];
+export const QueryResult = exactly({
+  columns: Type.Array(Type.String()),
+  rows: Type.Array(Type.Record(Type.String(), Type.Unsafe<Json>(Type.Unknown()))),
   /** There are more rows than were asked for. */
-  truncated: boolean;
-}
+  truncated: Type.Boolean(),
+});
+export type QueryResult = Static<typeof QueryResult>;
 
 /**
  * Answers a statement.

@@ -2,7 +2,8 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { explainRoutes } from "../../src/evaluation/explain-route.ts";
-import { type ExplanationBody, explainFlag } from "../../src/evaluation/explanation.ts";
+import { explainFlag } from "../../src/evaluation/explanation.ts";
+import type { ExplanationBody } from "../../src/evaluation/explanation-shape.ts";
 import { explanationText } from "../../src/evaluation/explanation-text.ts";
 import { rolloutPlace } from "../../src/flags/evaluation/bucketing.ts";
 import type { JsonObject } from "../../src/flags/json.ts";
