@@ -36,6 +36,9 @@ export const InsightBody = named(
     updated_at: instant(),
     last_refresh: nullable(instant(), { description: "When `result` was computed." }),
     result: nullable(list(dictionary()), { description: "Null where it was not computed." }),
+    query_status: nullable(object({ complete: bool(), error: bool(), error_message: text() }), {
+      description: "Why there is no result, where the query can not be computed.",
+    }),
   }),
 );
 
@@ -47,17 +50,16 @@ export const InsightInput = object({
   deleted: optional(bool()),
 });
 
-/** What was computed for an insight, and when. */
-export interface Computed {
-  result: JsonObject[];
-  at: Date;
-}
+/** What was computed for an insight, and when; or why its query can not be computed. */
+export type Computed = { result: JsonObject[]; at: Date } | { problem: string };
 
 /** The wire form of an insight. */
 export function insightBody(
   insight: Insight,
   of: { creator: User | undefined; dashboards: number[]; computed?: Computed },
 ): Static<typeof InsightBody> {
+  const { computed } = of;
+  const done = computed !== undefined && "result" in computed ? computed : undefined;
   return {
     id: insight.id,
     short_id: insight.shortId,
@@ -71,8 +73,12 @@ export function insightBody(
     created_by: of.creator ? userBody(of.creator) : null,
     created_at: toWire(insight.createdAt),
     updated_at: toWire(insight.updatedAt),
-    last_refresh: toWireOrNull(of.computed?.at ?? null),
-    result: of.computed?.result ?? null,
+    last_refresh: toWireOrNull(done?.at ?? null),
+    result: done?.result ?? null,
+    query_status:
+      computed !== undefined && "problem" in computed
+        ? { complete: true, error: true, error_message: computed.problem }
+        : null,
   };
 }
 
@@ -94,4 +100,5 @@ export const EXAMPLE_INSIGHT = {
   updated_at: "2026-03-02T08:15:30.120000Z",
   last_refresh: "2026-03-04T16:00:01.007000Z",
   result: [{ label: "order paid", count: 3, days: ["2026-03-03", "2026-03-04"], data: [1, 2] }],
+  query_status: null,
 };

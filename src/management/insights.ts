@@ -78,7 +78,7 @@ export function insightRoutes(deps: ManagementDeps): Route[] {
     projectRoute("GET", "/insights/:id", "insight:read", {
       summary: "Read an insight with its result",
       description:
-        "By id or short id. The result is computed now; it is null for a query of a kind that is not known here.",
+        "By id or short id. The result is computed now; where that is not possible `query_status` says why.",
       tag: TAG,
       answers: {
         200: { description: "The insight.", schema: InsightBody, example: EXAMPLE_INSIGHT },
@@ -105,7 +105,7 @@ export function insightRoutes(deps: ManagementDeps): Route[] {
   ];
 }
 
-/** Runs the query of an insight; undefined when it has none, or one of a kind that is not computed here. */
+/** Runs the query of an insight; undefined when it has none. */
 export async function compute(
   deps: ManagementDeps,
   call: ProjectCall<unknown>,
@@ -117,7 +117,7 @@ export async function compute(
     return { result: await deps.insights.run(id, insight.query, timezone, call.now), at: call.now };
   } catch (error) {
     // The insight itself can be read all the same, and changed.
-    if (error instanceof InvalidField) return undefined;
+    if (error instanceof InvalidField) return { problem: error.message };
     throw error;
   }
 }

@@ -160,8 +160,12 @@ test("insights that can not be computed say so", async () => {
     body: { name: "x", query: { kind: "FunnelsQuery" } },
   });
   const answer = await api(`/insights/${insight.id}/`);
-  expect(answer.status).toBe(400);
-  expect(answer.body).toMatchObject({ type: "validation_error", attr: "query" });
+  expect(answer.status).toBe(200);
+  expect(answer.body).toMatchObject({
+    name: "x",
+    result: null,
+    query_status: { error: true, error_message: 'Queries of kind "FunnelsQuery" can not be computed.' },
+  });
 });
 
 test("concurrent edits of one flag: every writer's field is there at the end, and every edit is counted", async () => {

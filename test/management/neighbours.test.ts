@@ -429,7 +429,12 @@ describe("dashboards and insights", () => {
     expect((await server.ask("GET", "/api/projects/1/insights/2/")).status).toBe(500);
     expect(await server.ask("GET", "/api/projects/1/insights/3/")).toMatchObject({
       status: 200,
-      body: { name: "Unknown", result: null, last_refresh: null },
+      body: {
+        name: "Unknown",
+        result: null,
+        last_refresh: null,
+        query_status: { complete: true, error: true, error_message: "not known" },
+      },
     });
     const shown = await server.ask("GET", "/api/projects/1/dashboards/1/");
     expect(shown.body.tiles.map((tile: { insight: { result: unknown } }) => tile.insight.result)).toEqual([
