@@ -44,9 +44,10 @@ class CsvReader {
   private rowsAtOnce = 0;
 
   constructor(beginning: string) {
-    const { meta } = Papa.parse(beginning, { preview: 20 });
-    this.delimiter = meta.delimiter;
-    this.newline = meta.linebreak as "\n";
+    const { linebreak } = Papa.parse(beginning, { preview: 20 }).meta;
+    this.newline = linebreak as "\n";
+    // The header alone decides: numbers in the rows may have commas of their own.
+    this.delimiter = Papa.parse(beginning.split(linebreak, 1)[0]!).meta.delimiter;
   }
 
   *take(block: string, isLast: boolean): Generator<ReadRecord> {

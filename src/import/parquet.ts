@@ -7,6 +7,9 @@ import { quoted } from "../events/sql-text.ts";
 import { FileUnreadable, InputDamaged } from "./input.ts";
 import { parsedLine, type ReadOptions, type ReadRecord } from "./read-records.ts";
 
+/** A name that no column has: a column called as the table would be taken for the row. */
+const alias = "row_of_imported_file";
+
 /** @throws {FileUnreadable} @throws {InputDamaged} */
 export async function* readParquet(path: string, options: ReadOptions): AsyncGenerator<ReadRecord> {
   if (path !== "-") return yield* readFile(path, options);
@@ -31,7 +34,7 @@ async function* readFile(path: string, { onBytes }: ReadOptions): AsyncGenerator
     const source = `read_parquet(${quoted(path)})`;
     const counted = await connection.runAndReadAll(`SELECT count(*) FROM ${source}`);
     const bytesPerRow = statSync(path).size / Math.max(1, Number(counted.getRows()[0]![0]));
-    const result = await connection.stream(`SELECT to_json(t)::VARCHAR FROM ${source} AS t`);
+    const result = await connection.stream(`SELECT to_json(${alias})::VARCHAR FROM ${source} AS ${alias}`);
     for (;;) {
       const chunk = await result.fetchChunk();
       if (chunk === null || chunk.rowCount === 0) return;

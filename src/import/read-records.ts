@@ -35,9 +35,16 @@ export async function* readRecords(
   format: ImportFormat,
   options: ReadOptions,
 ): AsyncGenerator<ReadRecord> {
-  if (format === "parquet") yield* readParquet(path, options);
-  else if (format === "csv") yield* readCsv(textBlocks(readInput(path, options.onBytes)));
+  const shape = format === "posthog" ? shapeOf(path) : format;
+  if (shape === "parquet") yield* readParquet(path, options);
+  else if (shape === "csv") yield* readCsv(textBlocks(readInput(path, options.onBytes)));
   else yield* readLines(textBlocks(readInput(path, options.onBytes)));
+}
+
+/** PostHog exports all of these. */
+function shapeOf(path: string): "parquet" | "csv" | "ndjson" {
+  if (path.endsWith(".parquet")) return "parquet";
+  return /\.csv(\.gz|\.zst)?$/.test(path) ? "csv" : "ndjson";
 }
 
 async function* readLines(blocks: AsyncIterable<string>): AsyncGenerator<ReadRecord> {

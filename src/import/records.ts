@@ -28,27 +28,32 @@ const EVENT_MEMBERS = new Set([
   "$set_once",
   "offset",
 ]);
-/** Columns of exports that the store makes itself. */
-const LEFT_OUT = new Set([
+/** Columns of this product's own exports that a store makes itself. */
+const OWN_COLUMNS = new Set(["received_at", "elements_chain", "historical", "seq", "person_id"]);
+/** The same of PostHog's batch exports, API and tables. */
+const POSTHOG_COLUMNS = new Set([
+  ...["id", "person", "person_id", "person_properties", "person_mode", "person_created_at", "person_version"],
+  ...["elements", "elements_chain", "elements_hash", "set", "set_once", "ip", "site_url", "team_id"],
   ...[
-    "received_at",
-    "historical",
-    "seq",
-    "person_id",
-    "person",
-    "person_properties",
+    "project_id",
     "created_at",
-    "team_id",
+    "inserted_at",
+    "_inserted_at",
+    "bq_ingested_timestamp",
+    "historical_migration",
   ],
-  ...["project_id", "id", "elements", "elements_chain", "inserted_at", "_timestamp", "_offset", "_partition"],
+  ...["_timestamp", "_offset", "_partition", "group_0", "group_1", "group_2", "group_3", "group_4"],
 ]);
+const NONE: ReadonlySet<string> = new Set();
+/** How tables name single properties. */
+const PROPERTY_COLUMN = "properties.";
 
 /** Maps one record. */
 export function mapRecord(format: ImportFormat, record: JsonObject): MappedEvent {
   if (format === "amplitude") return fromAmplitude(record);
   if (format === "mixpanel") return fromMixpanel(record);
   if (format === "segment") return fromSegment(record);
-  return fromOwn(record);
+  return fromOwn(record, format === "posthog" ? POSTHOG_COLUMNS : ownColumnsOf(record));
 }
 
 /** Renames members; `properties.x` as a target puts the value among the properties. */
@@ -65,21 +70,30 @@ export function renamed(record: JsonObject, names: ReadonlyMap<string, string>):
   return result;
 }
 
+/** Only a record that is a row of an own export has columns to leave out: elsewhere they may mean something. */
+function ownColumnsOf(record: JsonObject): ReadonlySet<string> {
+  const isOwnExport = ["uuid", "properties", "received_at", "seq"].every((name) =>
+    Object.hasOwn(record, name),
+  );
+  return isOwnExport ? OWN_COLUMNS : NONE;
+}
+
 /** Members that are no part of an event are properties, so that flat tables can be loaded. */
-function fromOwn(record: JsonObject): MappedEvent {
+function fromOwn(record: JsonObject, leftOut: ReadonlySet<string>): MappedEvent {
   const properties = jsonText(record.properties ?? {});
   const event: JsonObject = {};
   const more: JsonObject = {};
   for (const [name, value] of Object.entries(record)) {
     if (EVENT_MEMBERS.has(name)) event[name] = value;
-    else if (!LEFT_OUT.has(name) && value !== null) more[name] = value;
+    else if (leftOut.has(name) || value === null) continue;
+    else more[name.startsWith(PROPERTY_COLUMN) ? name.slice(PROPERTY_COLUMN.length) : name] = value;
   }
-  const chain = record.elements_chain;
+  const chain = leftOut.size === 0 ? undefined : record.elements_chain;
   if (typeof chain === "string" && chain !== "") more.$elements_chain = chain;
   event.properties = isJsonObject(properties) ? { ...more, ...properties } : properties;
   for (const name of ["$set", "$set_once"])
     if (event[name] !== undefined) event[name] = jsonText(event[name]);
-  const uuid = record.uuid ?? record.id;
+  const uuid = record.uuid ?? (leftOut.has("id") ? record.id : undefined);
   return { event, sourceId: idOf(uuid ?? record.$insert_id ?? objectOf(event.properties).$insert_id) };
 }
 

@@ -1,0 +1,199 @@
+/** What records of other products become; whole files of them are in `import.test.ts`. */
+
+import { describe, expect, test } from "bun:test";
+import { type ImportFormat, mapRecord, renamed, uuidOf } from "../../src/import/records.ts";
+
+const uuid = "0190f3a4-5c11-7000-8000-000000000001";
+const chain = 'button.primary:nth-child="1"text="Buy"';
+
+for (const c of [
+  {
+    name: "a line of PostHog's batch export, properties as text",
+    format: "posthog",
+    record: {
+      ...{
+        uuid,
+        event: "$autocapture",
+        distinct_id: "u",
+        timestamp: "2024-01-02 03:04:05.678000",
+        team_id: 2,
+      },
+      ...{
+        properties: `{"$current_url":"/","n":1}`,
+        elements_chain: chain,
+        created_at: "2024-01-03",
+        set: "{}",
+      },
+      ...{
+        person_id: uuid,
+        person_properties: `{"plan":"pro"}`,
+        ip: "1.2.3.4",
+        site_url: "",
+        set_once: null,
+      },
+    },
+    event: {
+      ...{ uuid, event: "$autocapture", distinct_id: "u", timestamp: "2024-01-02 03:04:05.678000" },
+      properties: { $elements_chain: chain, $current_url: "/", n: 1 },
+    },
+    sourceId: uuid,
+  },
+  {
+    name: "an event of PostHog's API",
+    format: "posthog",
+    record: {
+      ...{
+        id: uuid,
+        event: "a",
+        distinct_id: "u",
+        timestamp: "2024-01-02T03:04:05Z",
+        properties: { $set: { a: 1 } },
+      },
+      ...{ person: { is_identified: false }, elements: [], elements_chain: "" },
+    },
+    event: {
+      event: "a",
+      distinct_id: "u",
+      timestamp: "2024-01-02T03:04:05Z",
+      properties: { $set: { a: 1 } },
+    },
+    sourceId: uuid,
+  },
+  {
+    name: "a row of a table: what is no part of an event is a property",
+    format: "csv",
+    record: {
+      event: "a",
+      distinct_id: "u",
+      id: "7",
+      seq: "1",
+      person: "p",
+      "properties.plan": "pro",
+      nothing: null,
+    },
+    event: { event: "a", distinct_id: "u", properties: { id: "7", seq: "1", person: "p", plan: "pro" } },
+    sourceId: undefined,
+  },
+  {
+    name: "a row of an own export",
+    format: "parquet",
+    record: {
+      ...{ uuid, event: "a", distinct_id: "u", timestamp: "t", received_at: "r", properties: `{"seq":1}` },
+      ...{ elements_chain: chain, historical: false, seq: 4, person_id: null },
+    },
+    event: {
+      uuid,
+      event: "a",
+      distinct_id: "u",
+      timestamp: "t",
+      properties: { $elements_chain: chain, seq: 1 },
+    },
+    sourceId: uuid,
+  },
+  {
+    name: "Amplitude",
+    format: "amplitude",
+    record: {
+      ...{
+        event_type: "buy",
+        user_id: null,
+        device_id: "d",
+        event_time: "2024-01-02 03:04:05.123456",
+        $insert_id: "i",
+      },
+      ...{ event_properties: { k: 1 }, user_properties: { plan: "pro" }, groups: { company: ["acme"] } },
+      ...{ ip_address: "1.2.3.4", os_name: "ios", city: "Bonn", language: "", session_id: 17 },
+    },
+    event: {
+      ...{ event: "buy", distinct_id: "d", timestamp: "2024-01-02 03:04:05.123456" },
+      properties: {
+        ...{ k: 1, $set: { plan: "pro" }, $ip: "1.2.3.4", $os: "ios", $geoip_city_name: "Bonn" },
+        ...{ $amplitude_session_id: 17, $groups: { company: ["acme"] } },
+      },
+    },
+    sourceId: "i",
+  },
+  {
+    name: "Mixpanel",
+    format: "mixpanel",
+    record: {
+      event: "buy",
+      properties: { time: 1704164645, distinct_id: "m", $insert_id: "i", $city: "Bonn", k: 1 },
+    },
+    event: {
+      ...{ event: "buy", distinct_id: "m", timestamp: 1704164645 },
+      properties: { $city: "Bonn", k: 1, $geoip_city_name: "Bonn" },
+    },
+    sourceId: "i",
+  },
+  ...(
+    [
+      [
+        { type: "track", event: "buy", properties: { k: 1 }, context: { ip: "1.2.3.4", page: { url: "u" } } },
+        { event: "buy", properties: { k: 1, $ip: "1.2.3.4", $current_url: "u" } },
+      ],
+      [
+        { type: "identify", anonymousId: "anon", traits: { a: 1 } },
+        { event: "$identify", properties: { $set: { a: 1 }, $anon_distinct_id: "anon" } },
+      ],
+      [
+        { type: "page", name: "Home" },
+        { event: "$pageview", properties: {} },
+      ],
+      [
+        { type: "screen", name: "Home" },
+        { event: "$screen", properties: { $screen_name: "Home" } },
+      ],
+      [
+        { type: "alias", previousId: "old" },
+        { event: "$create_alias", properties: { alias: "old" } },
+      ],
+      [
+        { type: "group", groupId: "acme", traits: { size: 3 } },
+        {
+          event: "$groupidentify",
+          properties: { $group_type: "company", $group_key: "acme", $group_set: { size: 3 } },
+        },
+      ],
+    ] as const
+  ).map(([record, event]) => ({
+    name: `Segment: ${record.type}`,
+    format: "segment",
+    record: { ...record, userId: "u", timestamp: "2024-01-02T03:04:05Z", messageId: "m" },
+    event: { ...event, distinct_id: "u", timestamp: "2024-01-02T03:04:05Z" },
+    sourceId: "m",
+  })),
+])
+  test(c.name, () => {
+    const mapped = mapRecord(c.format as ImportFormat, c.record as never);
+    expect(mapped).toEqual({ event: c.event as never, sourceId: c.sourceId });
+  });
+
+test("fields get other names, inside of the properties as well", () => {
+  const names = new Map([
+    ["name", "event"],
+    ["colour", "properties.color"],
+  ]);
+  expect(renamed({ name: "a", colour: "red", properties: `{"n":1}`, x: 2 }, names)).toEqual({
+    event: "a",
+    properties: { n: 1, color: "red" },
+    x: 2,
+  });
+});
+
+describe("uuids", () => {
+  test("a source's own; else always the same of its id; else of its line and content", () => {
+    expect(uuidOf(uuid.toUpperCase(), 1, {})).toBe(uuid);
+    expect(uuidOf("i", 1, { a: 1 })).toBe(uuidOf("i", 2, { a: 2 }));
+    expect(uuidOf("i", 1, {})).not.toBe(uuidOf("j", 1, {}));
+    const ofContent = uuidOf(undefined, 1, { a: 1 });
+    expect(uuidOf(undefined, 1, { a: 1 })).toBe(ofContent);
+    expect(uuidOf(undefined, 2, { a: 1 })).not.toBe(ofContent);
+    expect(uuidOf(undefined, 1, { a: 2 })).not.toBe(ofContent);
+    // Written down once: another way of making them would load everything again.
+    expect([uuidOf("i", 1, {}), ofContent]).toEqual([
+      "34d24a4f-c0a0-5757-8699-47f49f3e563c",
+      "ebcb1bd3-546d-5564-90f0-d8f30fd2266e",
+    ]);
+  });
+});
