@@ -166,6 +166,10 @@ function projectOf(
   const id = named === undefined || named === "@current" ? currentProjectId(metadata, caller) : toId(named);
   const project = id === undefined ? undefined : metadata.projects.find(id);
   if (!project || project.archivedAt) throw notFound("Project not found.");
+  const organization = params.organization_id ?? "@current";
+  if (organization !== "@current" && organization !== project.organizationId) {
+    throw notFound("Project not found.");
+  }
   return project;
 }
 

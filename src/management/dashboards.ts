@@ -27,6 +27,7 @@ import {
   findDashboard,
   listDashboards,
   type Tile,
+  tagsOfInsight,
   tilesOf,
   updateDashboard,
 } from "../metadata/dashboards.ts";
@@ -210,6 +211,7 @@ async function tileBody(
       ? insightBody(insight, {
           creator: insight.createdById === null ? undefined : users.get(insight.createdById),
           dashboards: dashboardsOf(deps.metadata.db, insight.id),
+          tags: tagsOfInsight(deps.metadata.db, insight.id),
           computed,
         })
       : null,

@@ -29,6 +29,7 @@ export const InsightBody = named(
     query: dictionary(),
     filters: dictionary({ description: "Of an older generation; always empty." }),
     dashboards: list(int()),
+    tags: list(text()),
     saved: bool(),
     deleted: bool(),
     created_by: nullable(UserBody),
@@ -46,6 +47,8 @@ export const InsightInput = object({
   name: optional(text({ blank: true, max: 400 })),
   description: optional(text({ blank: true })),
   query: optional(dictionary()),
+  dashboards: optional(list(int(), { description: "It stands on exactly these then." })),
+  tags: optional(list(text())),
   saved: optional(bool()),
   deleted: optional(bool()),
 });
@@ -56,7 +59,7 @@ export type Computed = { result: JsonObject[]; at: Date } | { problem: string };
 /** The wire form of an insight. */
 export function insightBody(
   insight: Insight,
-  of: { creator: User | undefined; dashboards: number[]; computed?: Computed },
+  of: { creator: User | undefined; dashboards: number[]; tags: string[]; computed?: Computed },
 ): Static<typeof InsightBody> {
   const { computed } = of;
   const done = computed !== undefined && "result" in computed ? computed : undefined;
@@ -68,6 +71,7 @@ export function insightBody(
     query: insight.query,
     filters: {},
     dashboards: of.dashboards,
+    tags: of.tags,
     saved: insight.saved,
     deleted: insight.deleted,
     created_by: of.creator ? userBody(of.creator) : null,
@@ -93,6 +97,7 @@ export const EXAMPLE_INSIGHT = {
   },
   filters: {},
   dashboards: [31],
+  tags: ["payments"],
   saved: true,
   deleted: false,
   created_by: EXAMPLE_USER,

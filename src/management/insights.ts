@@ -4,13 +4,14 @@ import { UNAVAILABLE } from "../http/answers.ts";
 import { notFound } from "../http/failure.ts";
 import { pageAnswer, readPage } from "../http/pagination.ts";
 import { type ProjectCall, projectRoute, Reply, type Route } from "../http/route.ts";
-import { int, list, object, optional, pageOf, text, withPage } from "../http/shapes.ts";
+import { object, optional, pageOf, text, withPage } from "../http/shapes.ts";
 import {
   createInsight,
   dashboardsOf,
   findInsight,
   type Insight,
   listInsights,
+  tagsOfInsight,
   updateInsight,
 } from "../metadata/dashboards.ts";
 import { InvalidField } from "../metadata/errors.ts";
@@ -28,6 +29,7 @@ export function insightRoutes(deps: ManagementDeps): Route[] {
     insightBody(insight, {
       creator: insight.createdById === null ? undefined : findUser(metadata.db, insight.createdById),
       dashboards: dashboardsOf(metadata.db, insight.id),
+      tags: tagsOfInsight(metadata.db, insight.id),
       computed,
     });
   return [
@@ -66,12 +68,12 @@ export function insightRoutes(deps: ManagementDeps): Route[] {
     projectRoute("POST", "/insights", "insight:write", {
       summary: "Create an insight",
       tag: TAG,
-      body: object({ ...InsightInput.properties, dashboards: optional(list(int())) }),
+      body: InsightInput,
       bodyExample: { name: EXAMPLE_INSIGHT.name, query: EXAMPLE_INSIGHT.query, dashboards: [31] },
       answers: { 201: { description: "The new insight.", schema: InsightBody, example: WITHOUT_RESULT } },
       handle: (call) => {
-        const { dashboards = [], ...fields } = call.body;
-        const input = { projectId: call.project.id, by: call.user.id, fields, dashboards };
+        const { dashboards, tags, ...fields } = call.body;
+        const input = { projectId: call.project.id, by: call.user.id, fields, links: { dashboards, tags } };
         return new Reply(201, write(createInsight(metadata, input, call.now)));
       },
     }),
@@ -99,7 +101,8 @@ export function insightRoutes(deps: ManagementDeps): Route[] {
       answers: { 200: { description: "The insight.", schema: InsightBody, example: WITHOUT_RESULT } },
       handle: (call) => {
         const of = { projectId: call.project.id, name: call.params.id ?? "" };
-        return write(updateInsight(metadata, of, call.body, call.now));
+        const { dashboards, tags, ...fields } = call.body;
+        return write(updateInsight(metadata, of, { fields, links: { dashboards, tags } }, call.now));
       },
     }),
   ];

@@ -45,6 +45,9 @@ const MADE = {
   201: { description: "The new project.", schema: FullProjectBody, example: EXAMPLE_FULL_PROJECT },
 };
 
+/** Where provisioning tools look for a project. */
+const ALIASES = ["/api/organizations/:organization_id/projects/:project_id"];
+
 export function projectRoutes(deps: ManagementDeps): Route[] {
   const { metadata } = deps;
   const full = (project: Project, user: User) =>
@@ -118,6 +121,7 @@ export function projectRoutes(deps: ManagementDeps): Route[] {
       handle: (call) => create(call, call.organization.id),
     }),
     projectRoute("GET", "", "project:read", {
+      aliases: ALIASES,
       summary: "Read a project",
       description: "`@current` in place of the id means the one you work in.",
       tag: TAG,
@@ -125,6 +129,7 @@ export function projectRoutes(deps: ManagementDeps): Route[] {
       handle: (call) => full(call.project, call.user),
     }),
     projectRoute("PATCH", "", "project:write", {
+      aliases: ALIASES,
       summary: "Rename a project, or change its time zone",
       tag: TAG,
       body: ProjectEdit,

@@ -153,6 +153,18 @@ export function roleRoutes(deps: ManagementDeps): Route[] {
         return new Reply(201, roleMembershipBody(addRoleMember(metadata, of, call.now)));
       },
     }),
+    organizationRoute("GET", "/roles/:role_id/role_memberships/:id", "organization:read", {
+      summary: "Read who has a role, one membership",
+      tag: TAG,
+      answers: {
+        200: { description: "The membership.", schema: RoleMembershipBody, example: EXAMPLE_ROLE_MEMBERSHIP },
+      },
+      handle: (call) => {
+        const member = getRole(deps, call, "role_id").members.find(({ id }) => id === call.params.id);
+        if (!member) throw notFound();
+        return roleMembershipBody(member);
+      },
+    }),
     organizationRoute("DELETE", "/roles/:role_id/role_memberships/:id", "organization:write", {
       summary: "Take a role away",
       tag: TAG,

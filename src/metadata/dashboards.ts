@@ -4,7 +4,7 @@ import { and, asc, desc, eq, sql } from "drizzle-orm";
 import { normalizeTags } from "../flags/definition/tags.ts";
 import { InvalidField, NotFound } from "./errors.ts";
 import { newShortId } from "./flag-usage-dashboard.ts";
-import type { Metadata, Reading } from "./metadata.ts";
+import type { Metadata, MetadataTx, Reading } from "./metadata.ts";
 import { dashboard, insight, type JsonObject, tile } from "./schema.ts";
 import { replaceTags, tagsOf } from "./tags.ts";
 
@@ -198,10 +198,16 @@ export function dashboardsOf(db: Reading, insightId: number): number[] {
     .map(({ id }) => id);
 }
 
+/** What an insight is linked with; absent: left as it is. */
+export interface InsightLinks {
+  dashboards?: readonly number[];
+  tags?: readonly string[];
+}
+
 /** Makes an insight and puts it on dashboards. @throws {InvalidField} on `dashboards`: one is not of the project. */
 export function createInsight(
   metadata: Metadata,
-  input: { projectId: number; by: number; fields: Partial<InsightFields>; dashboards: readonly number[] },
+  input: { projectId: number; by: number; fields: Partial<InsightFields>; links: InsightLinks },
   now: Date,
 ): Insight {
   return metadata.change((t) => {
@@ -219,28 +225,22 @@ export function createInsight(
       })
       .returning()
       .get();
-    for (const dashboardId of new Set(input.dashboards)) {
-      if (!findDashboard(t, input.projectId, dashboardId)) {
-        const detail = `Invalid pk "${dashboardId}" - object does not exist.`;
-        throw new InvalidField("dashboards", "does_not_exist", detail);
-      }
-      const position = tilesOf(t, dashboardId).length;
-      t.insert(tile).values({ dashboardId, insightId: created.id, position }).run();
-    }
+    link(t, created, input.links);
     return created;
   });
 }
 
-/** Changes or deletes an insight. @throws {NotFound} */
+/** Changes or deletes an insight. @throws {NotFound} @throws {InvalidField} as `createInsight`. */
 export function updateInsight(
   metadata: Metadata,
   of: { projectId: number; name: string },
-  fields: Partial<InsightFields>,
+  { fields, links }: { fields: Partial<InsightFields>; links: InsightLinks },
   now: Date,
 ): Insight {
   return metadata.change((t) => {
     const before = findInsight(t, of.projectId, of.name);
     if (!before) throw new NotFound();
+    link(t, before, links);
     return t
       .update(insight)
       .set({ ...fields, updatedAt: now })
@@ -249,3 +249,28 @@ export function updateInsight(
       .get();
   });
 }
+
+/** Puts an insight on exactly these dashboards and gives it exactly these tags. */
+function link(t: MetadataTx, { id, projectId }: Insight, { dashboards, tags }: InsightLinks): void {
+  if (tags) replaceTags(t, projectId, "insight", id, normalizeTags(tags, "tags") ?? []);
+  if (dashboards === undefined) return;
+  const before = dashboardsOf(t, id);
+  for (const dashboardId of before.filter((known) => !dashboards.includes(known))) {
+    t.delete(tile)
+      .where(and(eq(tile.insightId, id), eq(tile.dashboardId, dashboardId)))
+      .run();
+  }
+  for (const dashboardId of new Set(dashboards)) {
+    if (before.includes(dashboardId)) continue;
+    if (!findDashboard(t, projectId, dashboardId)) {
+      const detail = `Invalid pk "${dashboardId}" - object does not exist.`;
+      throw new InvalidField("dashboards", "does_not_exist", detail);
+    }
+    t.insert(tile)
+      .values({ dashboardId, insightId: id, position: tilesOf(t, dashboardId).length })
+      .run();
+  }
+}
+
+/** The tags of an insight, sorted. */
+export const tagsOfInsight = (db: Reading, insightId: number): string[] => tagsOf(db, "insight", insightId);

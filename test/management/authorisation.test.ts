@@ -93,6 +93,7 @@ const TABLE: Record<string, string> = {
   [`DELETE ${O}/roles/:id`]: "organization:write",
   [`GET ${O}/roles/:role_id/role_memberships`]: "organization:read",
   [`POST ${O}/roles/:role_id/role_memberships`]: "organization:write",
+  [`GET ${O}/roles/:role_id/role_memberships/:id`]: "organization:read",
   [`DELETE ${O}/roles/:role_id/role_memberships/:id`]: "organization:write",
   "GET /api/users/:uuid": "user:read",
   "PATCH /api/users/:uuid": "user:write",

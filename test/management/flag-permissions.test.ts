@@ -222,7 +222,10 @@ describe("roles", () => {
     const list = await server.ask("GET", members);
     expect(list.body).toMatchObject({ count: 1, results: [{ role_id: role, user: { email: "m@x.com" } }] });
     expect((await server.ask("GET", `${ROLES}${role}/`)).body.members).toBe("m@x.com");
-    expect((await server.ask("DELETE", `${members}${list.body.results[0].id}/`)).status).toBe(204);
+    const one = `${members}${list.body.results[0].id}/`;
+    expect((await server.ask("GET", one)).body).toEqual(list.body.results[0]);
+    expect((await server.ask("DELETE", one)).status).toBe(204);
+    expect((await server.ask("GET", one)).status).toBe(404);
     expect((await server.ask("GET", members)).body.count).toBe(0);
   });
 });

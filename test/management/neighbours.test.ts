@@ -138,6 +138,16 @@ describe("projects", () => {
     });
     expect(changed.body).toMatchObject({ name: "Store", timezone: "Europe/Berlin", anonymize_ips: true });
     expect(server.metadata.projects.findByToken(first.api_key)).toMatchObject({ timezone: "Europe/Berlin" });
+    const organization = server.first.organization.id;
+    for (const path of [
+      `/api/organizations/${organization}/projects/1/`,
+      "/api/organizations/@current/projects/1",
+    ]) {
+      expect(await server.ask("GET", path)).toMatchObject({ status: 200, body: { id: 1, name: "Store" } });
+      expect((await server.ask("PATCH", path, { body: { name: "Store" } })).status).toBe(200);
+    }
+    const elsewhere = `/api/organizations/${crypto.randomUUID()}/projects/1/`;
+    expect(await server.ask("GET", elsewhere)).toMatchObject({ status: 404, body: { code: "not_found" } });
     const rotated = await server.ask("PATCH", "/api/projects/1/reset_token/");
     expect(server.metadata.projects.findByToken(first.api_key)).toBeUndefined();
     expect(server.metadata.projects.findByToken(rotated.body.api_token)?.id).toBe(1);
@@ -442,6 +452,21 @@ describe("dashboards and insights", () => {
       null,
       null,
     ]);
+    const moved = await server.ask("PATCH", "/api/projects/1/insights/3/", {
+      body: { dashboards: [], tags: ["B", "a "] },
+    });
+    expect(moved.body).toMatchObject({ dashboards: [], tags: ["a", "b"], name: "Unknown" });
+    const back = { dashboards: [1, 1], tags: [] };
+    expect((await server.ask("PATCH", "/api/projects/1/insights/3/", { body: back })).body).toMatchObject({
+      dashboards: [1],
+      tags: [],
+    });
+    expect(
+      await server.ask("PATCH", "/api/projects/1/insights/3/", { body: { dashboards: [9] } }),
+    ).toMatchObject({
+      status: 400,
+      body: { code: "does_not_exist", attr: "dashboards" },
+    });
     await server.ask("PATCH", "/api/projects/1/insights/2/", { body: { deleted: true } });
     expect((await server.ask("GET", "/api/projects/1/dashboards/1/")).body.tiles).toHaveLength(2);
     expect((await server.ask("GET", "/api/projects/1/insights/?search=trend")).body.count).toBe(1);
