@@ -3,6 +3,7 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { quoted } from "../events/sql-text.ts";
 import { StatementRefused } from "./failures.ts";
+import { mayReadPersonId } from "./person-column.ts";
 import { checkStatement, type ViewName } from "./statement.ts";
 
 /** Longer ones are made by programs that should use an export. */
@@ -26,17 +27,21 @@ let functions: Promise<ReadonlySet<string>> | undefined;
 /**
  * Parses and checks a statement.
  *
- * @returns the views that it reads.
+ * @returns the views that it reads, and whether it may read the person of an event.
  * @throws {StatementRefused}
  */
-export async function parseStatement(connection: DuckDBConnection, sql: string): Promise<Set<ViewName>> {
+export async function parseStatement(
+  connection: DuckDBConnection,
+  sql: string,
+): Promise<{ views: Set<ViewName>; readsPersonId: boolean }> {
   if (sql.length > STATEMENT_LENGTH_MAX || sql.includes("\0")) {
     throw new StatementRefused(`A statement has at most ${STATEMENT_LENGTH_MAX} characters and no NUL.`);
   }
   functions ??= readFunctions(connection);
   const allowed = await functions;
   const rows = await connection.runAndReadAll(`SELECT json_serialize_sql(${quoted(sql)})`);
-  return checkStatement(JSON.parse(rows.getRows()[0]![0] as string), allowed);
+  const tree = JSON.parse(rows.getRows()[0]![0] as string);
+  return { views: checkStatement(tree, allowed), readsPersonId: mayReadPersonId(tree) };
 }
 
 async function readFunctions(connection: DuckDBConnection): Promise<ReadonlySet<string>> {

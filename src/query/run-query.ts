@@ -41,8 +41,8 @@ export async function runQuery(
   sources: ViewSources,
   { projectId, sql, limit }: QueryRequest,
 ): Promise<QueryResult> {
-  const views = await parseStatement(connection, sql);
-  await createViews(connection, sources, projectId, views);
+  const { views, readsPersonId } = await parseStatement(connection, sql);
+  await createViews(connection, sources, { projectId, views, readsPersonId });
   try {
     return await read(connection, sql, limit);
   } catch (error) {

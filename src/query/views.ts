@@ -14,14 +14,21 @@ export interface ViewSources {
   workFolder: string;
 }
 
+const eventColumns = `e.uuid, e.event, e.distinct_id, e.timestamp, e.received_at, e.properties,
+  coalesce(e.elements_chain, '') AS elements_chain, e.historical, e.seq`;
+
 /** Events of a project, with the person that each distinct id belongs to now. */
 export function eventsSql(database: string, projectId: number): string {
-  return `SELECT e.uuid, e.event, e.distinct_id, e.timestamp, e.received_at, e.properties,
-      coalesce(e.elements_chain, '') AS elements_chain, e.historical, e.seq, d.person_uuid AS person_id
+  return `SELECT ${eventColumns}, d.person_uuid AS person_id
     FROM "${database}".main.events e
     LEFT JOIN (SELECT * FROM "${database}".main.person_distinct_id WHERE project_id = ${projectId}) d
       ON d.distinct_id = e.distinct_id
     WHERE e.project_id = ${projectId}`;
+}
+
+/** The same without the persons, for statements that do not read them: no join is to be paid for. */
+function eventsAloneSql(database: string, projectId: number): string {
+  return `SELECT ${eventColumns} FROM "${database}".main.events e WHERE e.project_id = ${projectId}`;
 }
 
 function personsSql(database: string, projectId: number): string {
@@ -33,16 +40,23 @@ function personsSql(database: string, projectId: number): string {
     WHERE p.project_id = ${projectId}`;
 }
 
+export interface ViewRequest {
+  projectId: number;
+  views: ReadonlySet<ViewName>;
+  /** Without it `events` has no column `person_id`. */
+  readsPersonId: boolean;
+}
+
 /** Makes the views that a statement reads; they are the connection's own and go with it. */
 export async function createViews(
   connection: DuckDBConnection,
   sources: ViewSources,
-  projectId: number,
-  views: ReadonlySet<ViewName>,
+  { projectId, views, readsPersonId }: ViewRequest,
 ): Promise<void> {
   const database = await databaseName(connection);
   if (views.has("events")) {
-    await connection.run(`CREATE TEMP VIEW events AS ${eventsSql(database, projectId)}`);
+    const sql = readsPersonId ? eventsSql : eventsAloneSql;
+    await connection.run(`CREATE TEMP VIEW events AS ${sql(database, projectId)}`);
   }
   if (views.has("persons")) {
     await connection.run(`CREATE TEMP VIEW persons AS ${personsSql(database, projectId)}`);

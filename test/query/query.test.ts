@@ -196,6 +196,18 @@ describe("answers from the project's own data", () => {
     });
   }
 
+  test("the ids of a person are sorted", async () => {
+    await using stores = await filled();
+    const ids = ["zoe", "eve", "mia"];
+    for (const id of ids)
+      await stores.load([
+        { event: "$identify", distinctId: "ann", time, properties: { $anon_distinct_id: id } },
+      ]);
+    await stores.mirror.follow();
+    const { rows } = await ask(stores, "SELECT distinct_ids FROM persons");
+    expect(rows).toEqual([{ distinct_ids: ["ann", ...ids.toSorted()] }]);
+  });
+
   test("says that there are more rows than asked for", async () => {
     await using stores = await filled();
     const result = await ask(stores, "SELECT * FROM range(100000)", 5);
