@@ -210,7 +210,7 @@ export class Appliance {
       uptime_seconds: Math.floor((Date.now() - this.startedAt.getTime()) / 1_000),
       events_per_second: this.eventRate.perSecond(),
       journal: laneStatus(this.journal?.state() ?? [], laneCursors(this.people)),
-      engine: { up: this.supervisor.ready, restarts: this.supervisor.restartCount },
+      engine: this.supervisor.state,
       ...storedStatus(this.config["data-dir"], this.people),
     };
   }

@@ -31,7 +31,12 @@ function show(state: Status): void {
   if (state.running) {
     print(`Address   ${state.url ?? "not listening yet"}`);
     print(`Events    ${state.events_per_second} per second`);
-    print(`Engine    ${state.engine.up ? "up" : "down"}, started again ${state.engine.restarts} times`);
+    const { up, restarts, rebuilding, trouble } = state.engine;
+    print(`Engine    ${up ? "up" : "down"}, started again ${restarts} times`);
+    if (rebuilding !== null) {
+      print(`          makes the event store again: ${rebuilding.done} of ${rebuilding.total} entries`);
+    }
+    if (trouble !== null) print(`          ${trouble.message} ${trouble.hint}`);
   }
   const { disk } = state;
   print(

@@ -10,6 +10,7 @@ import { TargetNotEmpty } from "./errors.ts";
 import { type Manifest, requireKnownSchemas, unpackedBytes } from "./manifest.ts";
 import { openRestored } from "./open-restored.ts";
 import { unpackBackup } from "./read-file.ts";
+import { noteRestore } from "./restore-note.ts";
 import { type BackupSource, openSource } from "./source.ts";
 import { requireSpace, type SpaceOf } from "./space.ts";
 import { entriesOf, planSwap, removeLeftovers, type SwapPlan, swap } from "./swap.ts";
@@ -84,6 +85,10 @@ async function restoreWith(
     );
     await openRestored(staging, manifest, false);
     await beforeSwap?.(staging, manifest);
+    noteRestore(staging, target, {
+      backup_created_at: manifest.created_at,
+      restored_at: new Date().toISOString(),
+    });
     await chmod(staging, 0o700);
     // Somebody may have begun something there in the meantime.
     if (!isLocked) lockOf(target)?.release();

@@ -33,6 +33,10 @@ export type LogLevel = "debug" | "info" | "warn" | "error";
 export type Report =
   /** The stores must not be opened by this version; starting the engine again is no use. */
   | { type: "refused"; message: string; hint: string }
+  /** The event store is being made again: journal entries applied so far, and all there are. */
+  | { type: "rebuilding"; done: number; total: number }
+  /** A person has to do something; `isStopped`: before that there is no use in starting the engine again. */
+  | { type: "trouble"; message: string; hint: string; isStopped: boolean }
   | { type: "ready"; cursors: Record<Lane, number> }
   | { type: "applied"; applied: AppliedBatch }
   | { type: "released"; lane: Lane; lastSeq: number }

@@ -8,15 +8,18 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { setPriority } from "node:os";
 import { join } from "node:path";
-import { openEventDatabase } from "../events/database.ts";
-import { EventLoader } from "../events/loader.ts";
 import { setNativeFolder } from "../events/native-folder.ts";
+import { openFailureOf } from "../events/open-failure.ts";
 import { PersonMirror } from "../events/person-mirror.ts";
 import { SegmentArchive } from "../journal/archive-writer.ts";
 import { paths } from "../paths.ts";
 import { openPeople } from "../people/open.ts";
 import { PeopleStore } from "../people/store.ts";
 import { Pipeline } from "../pipeline/pipeline.ts";
+import { localCopies } from "../rebuild/backup-copies.ts";
+import { markDamaged, readDamagedMark } from "../rebuild/put-aside.ts";
+import { EventsWouldBeLost, type Recovery, recoverEventStore } from "../rebuild/recover.ts";
+import { ArchiveDamaged } from "../rebuild/replay.ts";
 import { DataFromNewerVersion } from "../sqlite/migrate.ts";
 import { nowMicros } from "../time.ts";
 import { type Command, type EngineStart, type LogLevel, type Report, readMessages } from "./messages.ts";
@@ -28,6 +31,7 @@ const enginePriority = 5;
 const spikeTickMs = 5_000;
 /** The copies of persons follow at this pace by themselves; a query that needs them does not wait for it. */
 const mirrorIntervalMs = 5_000;
+const progressIntervalMs = 2_000;
 
 const report = (message: Report) => void process.stdout.write(`${JSON.stringify(message)}\n`);
 const log = (level: LogLevel, msg: string, fields: Record<string, unknown> = {}) =>
@@ -51,24 +55,19 @@ export async function runEngine(): Promise<never> {
 
 type Engine = Awaited<ReturnType<typeof startEngine>>;
 
+/** Set at the start; one engine works on one data directory. */
+let dataDir: string | undefined;
+/** The event store's file is damaged but can not be made again without losing events. */
+let isLimping = false;
+
 async function startEngine(start: EngineStart) {
   lowerPriority();
+  dataDir = start.dataDir;
   const place = paths(start.dataDir);
   setNativeFolder(place.native);
   rmSync(place.work, { recursive: true, force: true });
   mkdirSync(place.work, { recursive: true, mode: 0o700 });
-  // First DuckDB: its lock on the file is free only once an engine before this one is really gone.
-  const database = await openEventDatabase(place.events, {
-    memoryLimitBytes: start.memoryLimitBytes,
-    threads: start.threads,
-    temporaryFolder: join(place.work, "duckdb"),
-  });
-  const people = new PeopleStore(openPeople(place.people), {
-    ...start.spikes,
-    historyMinutes: 60,
-    historyMinutesMin: 2,
-  });
-  const loader = await EventLoader.open(database);
+  const { database, people, loader, mirror } = await openStores(start);
   const archive = new SegmentArchive(
     { ...start.archive, folder: place.archive, quarantineFolder: place.quarantine },
     {
@@ -104,7 +103,6 @@ async function startEngine(start: EngineStart) {
     const spikes = people.tick(nowMicros());
     if (spikes.length > 0) report({ type: "spikes", spikes });
   }, spikeTickMs);
-  const mirror = await PersonMirror.open(database, people.db, place.work);
   setInterval(() => {
     void archive.tidy();
     if (pipeline.lag().realtime.segments === 0) mirror.follow().then(() => pipeline.tidy(), die);
@@ -112,12 +110,69 @@ async function startEngine(start: EngineStart) {
   serveQueries({
     ...{ database, loader, people: people.db, mirror, workFolder: place.work },
     ...{ queryTimeoutMs: start.queryTimeoutMs, log },
+    onFailure: (error) => {
+      // A damaged part is found when it is read; making the file again mends that.
+      if (openFailureOf(error) === "file_broken" && !isLimping) die(error);
+    },
   });
   report({
     type: "ready",
     cursors: { realtime: pipeline.cursor("realtime"), historical: pipeline.cursor("historical") },
   });
   return { pipeline, people, database };
+}
+
+/** Opens the stores of one data directory, and makes the event store again when that is needed and loses nothing. */
+async function openStores(start: EngineStart) {
+  const place = paths(start.dataDir);
+  let reportedAt = Number.NEGATIVE_INFINITY;
+  const recovery: Recovery = {
+    dataDir: start.dataDir,
+    settings: {
+      memoryLimitBytes: start.memoryLimitBytes,
+      threads: start.threads,
+      temporaryFolder: join(place.work, "duckdb"),
+    },
+    people: once(
+      () =>
+        new PeopleStore(openPeople(place.people), {
+          ...start.spikes,
+          historyMinutes: 60,
+          historyMinutesMin: 2,
+        }),
+    ),
+    copies: () => localCopies(start.dataDir),
+    hooks: {
+      onStep: (message, fields) => log("warn", message, fields),
+      onDamage: (error) => log("error", error.message),
+      onProgress: (done, total) => {
+        report({ type: "rebuilding", done, total });
+        if (performance.now() - reportedAt < progressIntervalMs && done < total) return;
+        reportedAt = performance.now();
+        log("info", "making the event store again", { entries: done, of: total });
+      },
+    },
+  };
+  const { database, people, loader } = await recoverEventStore(recovery).catch((error: unknown) => {
+    if (!(error instanceof EventsWouldBeLost) || readDamagedMark(start.dataDir) === undefined) throw error;
+    // It can still be opened: most of it can be read, and new events can be loaded.
+    report({ type: "trouble", message: error.message, hint: error.hint, isStopped: false });
+    isLimping = true;
+    return recoverEventStore({ ...recovery, ignoresMark: true });
+  });
+  const mirror = await PersonMirror.open(database, people.db, place.work);
+  if (mirror.isCutOff) {
+    log("info", "the event store's copies of persons are made again", { persons: await mirror.refill() });
+  }
+  return { database, people, loader, mirror };
+}
+
+function once<Value>(make: () => Value): () => Value {
+  let made: { value: Value } | undefined;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
 }
 
 async function stop({ pipeline, people, database }: Engine, timeoutMs: number): Promise<void> {
@@ -132,6 +187,12 @@ function die(error: unknown): never {
     report({ type: "refused", message: error.message, hint: error.hint });
     process.exit(1);
   }
+  if (error instanceof EventsWouldBeLost || error instanceof ArchiveDamaged) {
+    report({ type: "trouble", message: error.message, hint: error.hint, isStopped: true });
+    process.exit(1);
+  }
+  if (dataDir !== undefined && !isLimping && openFailureOf(error) === "file_broken")
+    markDamaged(dataDir, error);
   log("error", "the engine can not go on", {
     error: error instanceof Error ? (error.stack ?? error.message) : String(error),
   });

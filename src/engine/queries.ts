@@ -30,6 +30,8 @@ export interface QueryServices {
   /** For files of exports and of queries. */
   workFolder: string;
   log: (level: LogLevel, msg: string, fields?: Record<string, unknown>) => void;
+  /** Called with what a query failed by. */
+  onFailure: (error: unknown) => void;
 }
 
 /** Loading must always find a free thread: at most this many queries run, the others wait. */
@@ -106,6 +108,7 @@ export function serveQueries(services: QueryServices): void {
           return Response.json({ code: error.code, message: error.message }, { status: refusedStatus });
         }
         services.log("error", "a query failed", { query: name, error: String(error) });
+        services.onFailure(error);
         return new Response(String(error), { status: 500 });
       }
     },

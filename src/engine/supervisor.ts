@@ -9,6 +9,16 @@ import type { Log } from "../log.ts";
 import { lapse } from "../time.ts";
 import { type Command, type EngineStart, engineSocketName, type Report, readMessages } from "./messages.ts";
 
+/** As `status` shows it. */
+export interface EngineState {
+  up: boolean;
+  restarts: number;
+  /** Set while the event store is made again: journal entries applied so far, and all there are. */
+  rebuilding: { done: number; total: number } | null;
+  /** What a person has to do something about. */
+  trouble: { message: string; hint: string } | null;
+}
+
 export interface SupervisorHooks {
   /** The engine must not open the stores; it is not started again. */
   onRefused?: (reason: EngineRefused) => void;
@@ -36,6 +46,10 @@ const healthyAfterMs = 10_000;
 export class EngineSupervisor {
   private child: Child | undefined;
   private isReady = false;
+  private rebuilding: EngineState["rebuilding"] = null;
+  private trouble: EngineState["trouble"] = null;
+  /** Until a person has done something there is no use in starting the engine. */
+  private isBlocked = false;
   private stopping = false;
   private backOffMs = firstBackOffMs;
   private restarts = 0;
@@ -88,6 +102,11 @@ export class EngineSupervisor {
     return this.restarts;
   }
 
+  get state(): EngineState {
+    const { isReady: up, restarts, rebuilding, trouble } = this;
+    return { up, restarts, rebuilding, trouble };
+  }
+
   /** Sealed entries that wait to be loaded, per lane. */
   lag(): { entries: Record<Lane, number>; bytes: Record<Lane, number> } {
     const lag = { entries: { realtime: 0, historical: 0 }, bytes: { realtime: 0, historical: 0 } };
@@ -111,6 +130,8 @@ export class EngineSupervisor {
     clearTimeout(this.restartTimer);
     const child = this.child;
     if (child === undefined) return;
+    // What it has done is done, and the next start goes on from there.
+    if (this.rebuilding !== null) child.kill("SIGKILL");
     // An engine that is just starting gets its segments first.
     await Promise.race([this.whenReady.promise, this.exited, lapse(timeoutMs)]);
     this.send({ type: "stop", timeoutMs });
@@ -147,7 +168,8 @@ export class EngineSupervisor {
     this.isReady = false;
     this.whenReady = Promise.withResolvers<void>();
     this.child = undefined;
-    if (this.stopping) return;
+    this.rebuilding = null;
+    if (this.stopping || this.isBlocked) return;
     if (performance.now() - startedAt > healthyAfterMs) this.backOffMs = firstBackOffMs;
     this.log.warn(
       { code, signal: child.signalCode, restartInMs: this.backOffMs },
@@ -161,12 +183,20 @@ export class EngineSupervisor {
   private onReport(report: Report): void {
     if (report.type === "ready") {
       this.isReady = true;
+      this.rebuilding = null;
       this.loaded = report.cursors;
       if (this.pending.length > 0) this.send({ type: "segments", segments: this.pending });
       this.whenReady.resolve();
     } else if (report.type === "refused") {
       this.stopping = true;
       this.hooks.onRefused?.(new EngineRefused(report.message, report.hint));
+    } else if (report.type === "rebuilding") {
+      this.rebuilding = { done: report.done, total: report.total };
+    } else if (report.type === "trouble") {
+      const { message, hint, isStopped } = report;
+      this.trouble = { message, hint };
+      this.isBlocked = isStopped;
+      this.log.error({ hint }, message);
     } else if (report.type === "released") {
       this.pending = this.pending.filter(({ lane, last }) => lane !== report.lane || last > report.lastSeq);
     } else if (report.type === "applied") {

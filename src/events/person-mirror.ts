@@ -8,13 +8,23 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { DuckDBConnection } from "@duckdb/node-api";
-import { changesAfter, forgetChanges, type PeopleChange } from "../people/changes.ts";
-import { mirrorLines } from "../people/mirror-rows.ts";
+import { changeRange, changesAfter, forgetChanges, type PeopleChange } from "../people/changes.ts";
+import { allOwnerLines, allPersonLines, mirrorLines } from "../people/mirror-rows.ts";
 import type { PeopleDb } from "../people/open.ts";
 import { type EventDatabase, inTransaction } from "./database.ts";
 import { quoted } from "./sql-text.ts";
 
 const changesAtOnce = 20_000;
+
+const rowsOf = {
+  persons: (path: string) =>
+    `(SELECT project_id, uuid, make_timestamp(created), properties
+      FROM read_ndjson(${quoted(path)}, maximum_object_size = 67108864, ignore_errors = true,
+        columns = {project_id: 'INTEGER', uuid: 'UUID', created: 'BIGINT', properties: 'JSON'}) WHERE uuid IS NOT NULL)`,
+  owners: (path: string) =>
+    `read_ndjson(${quoted(path)},
+      columns = {project_id: 'INTEGER', distinct_id: 'VARCHAR', person_uuid: 'UUID'})`,
+};
 
 export class PersonMirror {
   private running: Promise<void> | undefined;
@@ -40,6 +50,45 @@ export class PersonMirror {
       this.running = undefined;
     });
     await this.running;
+  }
+
+  /**
+   * Whether changes that the copies lack are forgotten already: the event store was made again, or is of another time
+   * than the store of persons.
+   */
+  get isCutOff(): boolean {
+    const { oldest, last } = changeRange(this.people);
+    return this.cursor < oldest - 1 || this.cursor > last;
+  }
+
+  /** Copies all persons anew. Nobody may use the mirror meanwhile. @returns how many persons there are */
+  async refill(): Promise<number> {
+    const { connection, people } = this;
+    // What changes from now on is followed later, and doing it twice does no harm.
+    const { last } = changeRange(people);
+    let persons = 0;
+    await inTransaction(connection, async () => {
+      await connection.run("DELETE FROM person");
+      await connection.run("DELETE FROM person_distinct_id");
+      for (let afterId = 0; ; ) {
+        const { lines, lastId } = allPersonLines(people, afterId, changesAtOnce);
+        if (lastId === undefined) break;
+        const path = await this.write("mirror-persons", lines);
+        await connection.run(`INSERT INTO person SELECT * FROM ${rowsOf.persons(path)}`);
+        afterId = lastId;
+        persons += lines.length;
+      }
+      for (let after: readonly [number, string] = [Number.MIN_SAFE_INTEGER, ""]; ; ) {
+        const { lines, lastKey } = allOwnerLines(people, after, changesAtOnce);
+        if (lastKey === undefined) break;
+        const path = await this.write("mirror-owners", lines);
+        await connection.run(`INSERT INTO person_distinct_id SELECT * FROM ${rowsOf.owners(path)}`);
+        after = lastKey;
+      }
+      await connection.run("UPDATE mirror_cursor SET change_id = $1", [BigInt(last)]);
+    });
+    this.cursor = last;
+    return persons;
   }
 
   private async run(): Promise<void> {
@@ -74,18 +123,13 @@ export class PersonMirror {
       ),
     );
     const names = `read_ndjson(${quoted(namesPath)}, columns = {project_id: 'INTEGER', uuid: 'UUID'})`;
-    const rows = `read_ndjson(${quoted(personsPath)}, maximum_object_size = 67108864, ignore_errors = true,
-      columns = {project_id: 'INTEGER', uuid: 'UUID', created: 'BIGINT', properties: 'JSON'})`;
-    const ids = `read_ndjson(${quoted(ownersPath)},
-      columns = {project_id: 'INTEGER', distinct_id: 'VARCHAR', person_uuid: 'UUID'})`;
+    const ids = rowsOf.owners(ownersPath);
     const { connection } = this;
     await inTransaction(connection, async () => {
       await connection.run(
         `DELETE FROM person USING ${names} AS n WHERE person.uuid = n.uuid AND person.project_id = n.project_id`,
       );
-      await connection.run(
-        `INSERT INTO person SELECT project_id, uuid, make_timestamp(created), properties FROM ${rows} WHERE uuid IS NOT NULL`,
-      );
+      await connection.run(`INSERT INTO person SELECT * FROM ${rowsOf.persons(personsPath)}`);
       if (owners.size > 0) {
         await connection.run(
           `DELETE FROM person_distinct_id AS p USING ${ids} AS n

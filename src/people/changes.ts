@@ -33,6 +33,17 @@ export function changesAfter(db: PeopleDb, changeId: number, limit: number): Peo
     });
 }
 
+/** The oldest change that is still there (or the next one that will be), and the last that was ever made. */
+export function changeRange(db: PeopleDb): { oldest: number; last: number } {
+  const row = db.$client
+    .query(
+      "SELECT (SELECT min(change_id) FROM change) AS oldest, (SELECT seq FROM sqlite_sequence WHERE name = 'change') AS last",
+    )
+    .get() as { oldest: number | null; last: number | null };
+  const last = row.last ?? 0;
+  return { oldest: row.oldest ?? last + 1, last };
+}
+
 /** Deletes changes that are mirrored, up to and including `changeId`. */
 export function forgetChanges(db: PeopleDb, changeId: number): void {
   db.delete(change).where(lte(change.changeId, changeId)).run();

@@ -107,12 +107,17 @@ export class Pipeline {
     return { realtime: of("realtime"), historical: of("historical") };
   }
 
+  /** Resolves when all that was offered is applied. */
+  async settle(): Promise<void> {
+    while (this.running !== undefined) await this.running;
+  }
+
   /** Applies what waits, until all is done or the time is over; then writes the event store's file. */
   async drain(timeoutMs: number): Promise<void> {
     const stop = setTimeout(() => {
       this.stopped = true;
     }, timeoutMs);
-    while (this.running !== undefined) await this.running;
+    await this.settle();
     clearTimeout(stop);
     this.stopped = true;
     for (let attempt = 0; attempt < lastCheckpointAttempts && !(await this.checkpoint()); attempt++) {
@@ -129,7 +134,10 @@ export class Pipeline {
         this.running = undefined;
         this.offer([]);
       },
-      (error) => this.hooks.onFatal(error),
+      (error) => {
+        this.running = undefined;
+        this.hooks.onFatal(error);
+      },
     );
   }
 
@@ -141,6 +149,8 @@ export class Pipeline {
       }
       this.running = undefined;
     } catch (error) {
+      this.stopped = true;
+      this.running = undefined;
       this.hooks.onFatal(error);
     }
   }

@@ -3,6 +3,7 @@
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type LastBackup, readLastBackup } from "../backup/last-backup.ts";
+import type { EngineState } from "../engine/supervisor.ts";
 import { givenUp, listArchive } from "../journal/archive.ts";
 import { firstOfFileName, type Lane, lanes, scanSegment } from "../journal/segment.ts";
 import { paths } from "../paths.ts";
@@ -25,7 +26,7 @@ export interface Status {
   /** Journal entries accepted lately: events, and notes about odd ones. */
   events_per_second: number;
   journal: LaneStatus[];
-  engine: { up: boolean; restarts: number };
+  engine: EngineState;
   disk: DiskUse;
   /** Loaded entries that are neither archived any more nor in a backup: a broken event store would lose them. */
   given_up: { lane: Lane; first_seq: number; last_seq: number; reason: "size" | "disk"; at: string }[];
@@ -131,7 +132,7 @@ export function stoppedStatus(dataDir: string): Status {
       uptime_seconds: null,
       events_per_second: 0,
       journal: laneStatus(last, applied),
-      engine: { up: false, restarts: 0 },
+      engine: { up: false, restarts: 0, rebuilding: null, trouble: null },
       ...storedStatus(dataDir, people),
     };
   } finally {

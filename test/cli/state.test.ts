@@ -69,7 +69,7 @@ describe("status", () => {
       events_per_second: count,
       // Six events, and a note about one of them.
       journal: [lane("realtime", 7), lane("historical", 1)],
-      engine: { up: true, restarts: 0 },
+      engine: { up: true, restarts: 0, rebuilding: null, trouble: null },
       disk,
       given_up: [],
       last_backup: null,
