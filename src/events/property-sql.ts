@@ -65,8 +65,8 @@ function plainText(value: unknown): string | undefined {
 
 function comparison(column: string, key: string, operator: string, texts: string[]): string | undefined {
   const text = `lower(${textAt(column, key)})`;
-  const isAnyOf = `coalesce(${text} IN (${texts.map(quoted).join(", ")}), false)`;
-  const contains = `coalesce(${texts.map((part) => `contains(${text}, ${quoted(part)})`).join(" OR ")}, false)`;
+  const isAnyOf = anyOf(texts.length === 0 ? [] : [`${text} IN (${texts.map(quoted).join(", ")})`]);
+  const contains = anyOf(texts.map((part) => `contains(${text}, ${quoted(part)})`));
   switch (operator) {
     case "exact":
       return isAnyOf;
@@ -83,6 +83,11 @@ function comparison(column: string, key: string, operator: string, texts: string
     default:
       return undefined;
   }
+}
+
+/** Conditions joined by OR; none of none, and not of a property that is absent. */
+function anyOf(conditions: readonly string[]): string {
+  return conditions.length === 0 ? "false" : `coalesce(${conditions.join(" OR ")}, false)`;
 }
 
 const numeric: Record<string, string> = { gt: ">", gte: ">=", min: ">=", lt: "<", lte: "<=", max: "<=" };

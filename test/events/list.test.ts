@@ -46,6 +46,13 @@ describe("events by property", () => {
       ["first"],
     ],
     ["greater", [{ key: "seats", value: 3, operator: "gt" }], ["second"]],
+    ["one of none", [{ key: "plan", value: [] }], []],
+    [
+      "none of none",
+      [{ key: "plan", value: [], operator: "is_not" }],
+      ["first", "second", "third", "nobody"],
+    ],
+    ["part of none", [{ key: "plan", value: [], operator: "icontains_multi" }], []],
     ["part", [{ key: "plan", value: "RE", operator: "icontains" }], ["first", "nobody"]],
     ["pattern", [{ key: "plan", value: "^P", operator: "regex" }], ["second"]],
     ["absent", [{ key: "plan", operator: "is_not_set" }], ["third"]],
