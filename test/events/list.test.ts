@@ -55,6 +55,7 @@ describe("events by property", () => {
     ["part of none", [{ key: "plan", value: [], operator: "icontains_multi" }], []],
     ["part", [{ key: "plan", value: "RE", operator: "icontains" }], ["first", "nobody"]],
     ["pattern", [{ key: "plan", value: "^P", operator: "regex" }], ["second"]],
+    ["text with a NUL", [{ key: "pl\0an", value: "x\0'", operator: "icontains" }], []],
     ["absent", [{ key: "plan", operator: "is_not_set" }], ["third"]],
     [
       "of the person",
