@@ -1,6 +1,7 @@
 /** What commands that read or load many events have in common: settings, and a way to the appliance. */
 
 import { type ReachedAppliance, withAppliance } from "../src/control/reach.ts";
+import type { LastSeqs } from "../src/import/control-route.ts";
 import { engineCommand } from "./roles.ts";
 import { configOf } from "./settings.ts";
 
@@ -16,6 +17,11 @@ export const analysisSettings = [
 const patienceMs = 15_000;
 /** A wait shorter than this is not worth a word. */
 const silentWaitMs = 2_000;
+
+/** Everything that was acknowledged before the call can be read behind it. */
+export async function waitUntilAllIsLoaded(appliance: ReachedAppliance): Promise<void> {
+  await appliance.waitUntilLoaded(await appliance.tell<LastSeqs>("last_seqs"));
+}
 
 /** Does the work with the appliance of the data directory, started for it when none runs. */
 export async function analysisOf<Result>(

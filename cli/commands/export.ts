@@ -1,22 +1,25 @@
-import { createReadStream } from "node:fs";
-import { copyFile, rename, rm, writeFile } from "node:fs/promises";
-import { resolve } from "node:path";
-import { type Static, Type } from "@sinclair/typebox";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
 import { Command, InvalidArgumentError, Option } from "commander";
+import type { ReachedAppliance } from "../../src/control/reach.ts";
+import { setNativeFolder } from "../../src/events/native-folder.ts";
 import {
   type ExportFormat,
   type ExportSubject,
+  ExportSummary,
   exportFormats,
   exportSubjects,
 } from "../../src/export/export-file.ts";
-import { flagLines } from "../../src/export/flag-lines.ts";
+import { flagLines, writeFlags } from "../../src/export/flag-export.ts";
+import { checkPlace, putInPlace, putOnOutput } from "../../src/export/place.ts";
 import { parseInstant } from "../../src/ingestion/timestamp.ts";
 import { InvalidField } from "../../src/metadata/errors.ts";
-import { Count, exactly } from "../../src/shapes.ts";
-import { analysisOf, analysisSettings } from "../analysis.ts";
+import { paths } from "../../src/paths.ts";
+import { analysisOf, analysisSettings, waitUntilAllIsLoaded } from "../analysis.ts";
 import { withJson } from "../json-shape.ts";
 import { positiveInteger, printJson, run } from "../output.ts";
-import { withSettings } from "../settings.ts";
+import { dataDirOf, withSettings } from "../settings.ts";
 import { withProject } from "../stores.ts";
 
 interface ExportOptions {
@@ -29,117 +32,83 @@ interface ExportOptions {
 }
 
 const subjects = [...exportSubjects, "flags"] as const;
-const toStdout = "-";
+type Subject = (typeof subjects)[number];
+const standardOutput = "-";
 
-const Exported = exactly({
-  rows: Count,
-  /** Its whole path. */
-  file: Type.String(),
-});
-
-const command = (subject: (typeof subjects)[number]): Command => {
-  const made = withJson(
-    withSettings(new Command(subject), analysisSettings),
-    Exported,
-    'print {"rows","file"} when it is done; needs a file',
-  )
+function command(subject: Subject): Command {
+  const what = subject === "events" ? "events of" : "those created from";
+  const made = withSettings(new Command(subject), analysisSettings)
     .description(`Export the ${subject} of a project into a file or to standard output.`)
-    .argument("[out]", "the file; - or nothing: standard output", toStdout)
+    .argument("[out]", "the file; - or nothing: standard output", standardOutput)
     .option("--project <id>", "the project; may be left out when there is one", positiveInteger)
-    .addOption(
-      new Option("--format <format>", "how to write them")
-        .choices(subject === "flags" ? ["ndjson"] : exportFormats)
-        .default("ndjson"),
-    );
-  if (subject === "events") {
-    made
-      .option(
-        "--from <time>",
-        "only events from this time on, such as 2026-01-31 or 2026-01-31T12:00:00Z",
-        time,
-      )
-      .option("--to <time>", "only events before this time", time);
-  }
-  return made
+    .addOption(new Option("--format <format>", "how to write them").choices(exportFormats).default("ndjson"))
+    .option(
+      "--from <time>",
+      `only ${what} this time on, such as 2026-01-31 or 2026-01-31T12:00:00+01:00`,
+      time,
+    )
+    .option("--to <time>", "only those before this time; times without a zone are UTC", time);
+  return withJson(made, ExportSummary, 'print {"rows","file"} when it is done; needs a file')
     .addHelpText(
       "after",
-      `\nExample:\n  flagkeep export ${subject} --project 1 --format ndjson ${subject}.ndjson`,
+      `\nExamples:\n  flagkeep export ${subject} --project 1 --format parquet ${subject}.parquet\n` +
+        `  flagkeep export ${subject} --from 2026-01-01 --to 2026-02-01 | gzip > ${subject}.ndjson.gz`,
     )
-    .action(run((out: string, options: ExportOptions) => exportTo(subject, resolvedOut(out), options)));
-};
+    .action(run((out: string, options: ExportOptions) => exportTo(subject, out, options)));
+}
 
 export const exportData = new Command("export").description(
-  "Export events, persons, groups or flags; events come in the order of arrival.",
+  "Export events, persons, groups or flags; events come in the order of arrival, none that was acknowledged is missing.",
 );
 for (const subject of subjects) exportData.addCommand(command(subject));
 
-function resolvedOut(out: string): string {
-  return out === toStdout ? out : resolve(out);
-}
-
-async function exportTo(
-  subject: ExportSubject | "flags",
-  out: string,
-  options: ExportOptions,
-): Promise<void> {
-  if (options.json && out === toStdout) {
-    throw new InvalidField(
-      "out",
-      "invalid_input",
-      "--json tells what is in a file: name the file before it.",
-    );
+async function exportTo(subject: Subject, out: string, options: ExportOptions): Promise<void> {
+  const isFile = out !== standardOutput;
+  if (options.json && !isFile) {
+    const message = "--json tells what is in a file: name the file before it.";
+    throw new InvalidField("out", "invalid_input", message);
   }
+  const file = resolve(out);
+  if (isFile) checkPlace(file);
+  const put = (from: string) => (isFile ? putInPlace(from, file) : putOnOutput(from));
   const rows =
-    subject === "flags" ? await exportFlags(out, options) : await exportRows(subject, out, options);
-  if (out === toStdout) return;
-  const exported: Static<typeof Exported> = { rows, file: out };
-  if (options.json) printJson(exported);
-  else process.stderr.write(`${rows} ${subject} are in ${out}.\n`);
+    subject === "flags" ? await exportFlags(options, put) : await exportRows(subject, options, put);
+  if (!isFile) return;
+  if (options.json) printJson({ rows, file } satisfies ExportSummary);
+  else process.stderr.write(`${rows} ${subject} are in ${file}.\n`);
 }
 
-async function exportFlags(out: string, options: ExportOptions): Promise<number> {
-  const lines = withProject(options, ({ metadata, project }) => flagLines(metadata.db, project.id));
-  const text = lines.map((line) => `${line}\n`).join("");
-  if (out === toStdout) process.stdout.write(text);
-  else await writeFile(out, text, { mode: 0o600 });
-  return lines.length;
+type Put = (from: string) => Promise<void>;
+
+async function exportFlags(options: ExportOptions, put: Put): Promise<number> {
+  const { format, from, to } = options;
+  const lines = withProject(options, ({ metadata, project }) =>
+    flagLines(metadata.db, { projectId: project.id, format, fromMicros: from, toMicros: to }),
+  );
+  setNativeFolder(paths(dataDirOf(options as never)).native);
+  const folder = await mkdtemp(join(tmpdir(), "flagkeep-export-"));
+  try {
+    const path = join(folder, "flags");
+    await writeFlags(lines, format, path);
+    await put(path);
+    return lines.length;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
 }
 
-async function exportRows(subject: ExportSubject, out: string, options: ExportOptions): Promise<number> {
+async function exportRows(subject: ExportSubject, options: ExportOptions, put: Put): Promise<number> {
   const projectId = withProject(options, ({ project }) => project.id);
   const { format, from, to } = options;
-  return await analysisOf(options, async (appliance) => {
+  return await analysisOf(options, async (appliance: ReachedAppliance) => {
+    await waitUntilAllIsLoaded(appliance);
     const { path, rows } = await appliance.ask("exportFile", {
       ...{ projectId, subject, format },
       ...{ fromMicros: from, toMicros: to },
     });
-    try {
-      if (out === toStdout) await printFile(path);
-      else await moveFile(path, out);
-    } finally {
-      await rm(path, { force: true });
-    }
+    await put(path).finally(() => rm(path, { force: true }));
     return rows;
   });
-}
-
-/** Whole or not at all, also when the data directory is on another disk. */
-async function moveFile(from: string, to: string): Promise<void> {
-  const beside = `${to}.part`;
-  try {
-    await copyFile(from, beside);
-    await rename(beside, to);
-  } finally {
-    await rm(beside, { force: true });
-  }
-}
-
-async function printFile(path: string): Promise<void> {
-  for await (const chunk of createReadStream(path)) {
-    if (!process.stdout.write(chunk)) {
-      await new Promise<void>((done) => process.stdout.once("drain", done));
-    }
-  }
 }
 
 function time(text: string): number {

@@ -1,6 +1,6 @@
 import { Command, Option } from "commander";
 import { QueryResult, rowsDefault, rowsMax } from "../../src/query/run-query.ts";
-import { analysisOf, analysisSettings } from "../analysis.ts";
+import { analysisOf, analysisSettings, waitUntilAllIsLoaded } from "../analysis.ts";
 import { withJson } from "../json-shape.ts";
 import { positiveInteger, print, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
@@ -39,9 +39,11 @@ export const query = withJson(
     run(async (sql: string, options: QueryOptions) => {
       const projectId = withProject(options, ({ project }) => project.id);
       const limit = Math.min(options.limit, rowsMax);
-      const result = await analysisOf(options, (appliance) =>
-        appliance.ask("query", { projectId, sql, limit }),
-      );
+      const result = await analysisOf(options, async (appliance) => {
+        // What a crash has left in the journal; a running appliance has it within a second.
+        if (appliance.isOwn) await waitUntilAllIsLoaded(appliance);
+        return await appliance.ask("query", { projectId, sql, limit });
+      });
       if (result.truncated) process.stderr.write(`flagkeep: only the first ${limit} rows are shown.\n`);
       const format = options.json ? "json" : options.format;
       if (format === "json") return printJson(result);

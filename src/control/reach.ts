@@ -26,6 +26,8 @@ export class ApplianceSilent extends AppError {
 }
 
 export interface ReachedAppliance {
+  /** Whether it was started for the command. */
+  readonly isOwn: boolean;
   /** Asks the engine, again and again while it starts. @throws {ApplianceSilent} */
   ask<Name extends AnalysisName>(
     name: Name,
@@ -71,11 +73,11 @@ export async function withAppliance<Result>(
     own = new Appliance({ ...config, host: "127.0.0.1", port: 0 }, log, engineCommand, refuse);
   } catch (error) {
     if (!(error instanceof DirectoryInUse)) throw error;
-    return await work(new Reached(options));
+    return await work(new Reached(options, false));
   }
   try {
     await own.start();
-    return await Promise.race([refused, work(new Reached(options))]);
+    return await Promise.race([refused, work(new Reached(options, true))]);
   } finally {
     await own.stop();
   }
@@ -85,7 +87,10 @@ class Reached implements ReachedAppliance {
   private readonly engine = new EngineClient();
   private readonly dataDir: string;
 
-  constructor(private readonly options: ReachOptions) {
+  constructor(
+    private readonly options: ReachOptions,
+    readonly isOwn: boolean,
+  ) {
     this.dataDir = options.config["data-dir"];
   }
 

@@ -3,9 +3,11 @@
 import { open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { DuckDBConnection } from "@duckdb/node-api";
+import { type Static, Type } from "@sinclair/typebox";
 import { quoted } from "../events/sql-text.ts";
 import { distinctIdsOf, personsPage } from "../people/reader.ts";
 import { createGroups, databaseName, eventsSql, type ViewSources } from "../query/views.ts";
+import { Count, exactly } from "../shapes.ts";
 
 export const exportSubjects = ["events", "persons", "groups"] as const;
 export type ExportSubject = (typeof exportSubjects)[number];
@@ -16,9 +18,9 @@ export interface ExportRequest {
   projectId: number;
   subject: ExportSubject;
   format: ExportFormat;
-  /** Epoch microseconds; events from this time on. */
+  /** Epoch microseconds; events from this time on, persons and groups that were created then. */
   fromMicros?: number;
-  /** Epoch microseconds; events before this time. */
+  /** Epoch microseconds; before this time. */
   toMicros?: number;
 }
 
@@ -28,9 +30,16 @@ export interface ExportedFile {
   rows: number;
 }
 
+/** What `export … --json` prints. */
+export const ExportSummary = exactly({
+  rows: Count,
+  file: Type.String({ description: "Absolute path." }),
+});
+export type ExportSummary = Static<typeof ExportSummary>;
+
 const personsAtOnce = 2_000;
 
-const copyOptions: Record<ExportFormat, string> = {
+export const copyOptions: Record<ExportFormat, string> = {
   parquet: "FORMAT parquet, COMPRESSION zstd",
   ndjson: "FORMAT json",
   csv: "FORMAT csv, HEADER",
@@ -61,14 +70,10 @@ async function eventRows(
   _: ViewSources,
   request: ExportRequest,
 ): Promise<string> {
-  const { projectId, fromMicros, toMicros } = request;
-  const conditions = ["true"];
-  if (fromMicros !== undefined) conditions.push(`timestamp >= make_timestamp(${fromMicros})`);
-  if (toMicros !== undefined) conditions.push(`timestamp < make_timestamp(${toMicros})`);
   return `SELECT uuid, event, distinct_id, ${instant("timestamp", request)}, ${instant("received_at", request)},
       ${json("properties", request)}, elements_chain, historical, seq, person_id
-    FROM (${eventsSql(await databaseName(connection), projectId)})
-    WHERE ${conditions.join(" AND ")} ORDER BY historical, seq`;
+    FROM (${eventsSql(await databaseName(connection), request.projectId)})
+    WHERE ${between("timestamp", request)} ORDER BY historical, seq`;
 }
 
 /** From the people store, which knows the order of a person's ids: the main one first. */
@@ -99,11 +104,11 @@ async function personRows(
   } finally {
     await file.close();
   }
-  return `SELECT id, ${instant("created_at", request)}, ${json("properties", request)}, ${list("distinct_ids", request)}
+  return `SELECT id, ${instant("created_at", request)}, ${json("properties", request)}, ${listColumn("distinct_ids", request.format)}
     FROM (SELECT id, make_timestamp(created) AS created_at, properties, distinct_ids
       FROM read_ndjson(${quoted(source)}, maximum_object_size = 67108864,
         columns = {id: 'UUID', created: 'BIGINT', properties: 'JSON', distinct_ids: 'VARCHAR[]'}))
-    ORDER BY created_at, id`;
+    WHERE ${between("created_at", request)} ORDER BY created_at, id`;
 }
 
 async function groupRows(
@@ -113,7 +118,14 @@ async function groupRows(
 ): Promise<string> {
   await createGroups(connection, sources, request.projectId);
   return `SELECT type, type_index, key, ${instant("created_at", request)}, ${json("properties", request)}
-    FROM temp.main.groups ORDER BY type_index, key`;
+    FROM temp.main.groups WHERE ${between("created_at", request)} ORDER BY type_index, key`;
+}
+
+function between(column: string, { fromMicros, toMicros }: ExportRequest): string {
+  const conditions = ["true"];
+  if (fromMicros !== undefined) conditions.push(`${column} >= make_timestamp(${fromMicros})`);
+  if (toMicros !== undefined) conditions.push(`${column} < make_timestamp(${toMicros})`);
+  return conditions.join(" AND ");
 }
 
 /** Parquet has instants of its own; elsewhere they are ISO 8601 in UTC. */
@@ -127,6 +139,7 @@ function json(column: string, { format }: ExportRequest): string {
   return format === "ndjson" ? `${column}::JSON AS ${column}` : `${column}::VARCHAR AS ${column}`;
 }
 
-function list(column: string, { format }: ExportRequest): string {
+/** CSV has no lists; there they are JSON. */
+export function listColumn(column: string, format: ExportFormat): string {
   return format === "csv" ? `to_json(${column})::VARCHAR AS ${column}` : column;
 }
