@@ -5,9 +5,9 @@ import { mkdir, open, rename, rm, unlink } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
 import { syncFolder } from "../journal/disk.ts";
 import { DestinationFailed } from "./errors.ts";
+import { HashedFile } from "./hashed-file.ts";
 import { type S3Place, type S3Settings, s3AccessFrom, s3Failure, s3Place } from "./s3-access.ts";
 import { type BackupSource, fileSource, objectSource } from "./source.ts";
-import { HashedFile } from "./write-file.ts";
 
 export interface WrittenFile {
   path: string;
@@ -89,7 +89,7 @@ async function copyBeside(file: WrittenFile, target: string, onBytes: (bytes: nu
     await rm(part, { force: true });
     const handle = await open(part, "wx+", 0o600);
     try {
-      const sink = new HashedFile(handle);
+      const sink = new HashedFile(handle, "paced");
       for await (const chunk of createReadStream(file.path, { highWaterMark: 1024 * 1024 })) {
         await sink.write(chunk as Buffer);
         onBytes(chunk.length);

@@ -12,8 +12,9 @@ import { createZstdDecompress } from "node:zlib";
 import { createTarDecoder, type ParsedTarEntry } from "modern-tar";
 import { syncFolder } from "../journal/disk.ts";
 import { BackupDamaged } from "./errors.ts";
+import { HashedFile } from "./hashed-file.ts";
 import { type Manifest, manifestName, type Part, parseManifest } from "./manifest.ts";
-import { endBytes, HashedFile, parseEndFrame } from "./write-file.ts";
+import { endBytes, parseEndFrame } from "./write-file.ts";
 
 type Bytes = AsyncIterable<Uint8Array>;
 
@@ -24,12 +25,14 @@ const manifestBytesMax = 64 * 1024 * 1024;
  * Unpacks a backup into a folder.
  *
  * @param folder     exists and is empty.
+ * @param isKept     it is on the disk when this resolves; else it is a temporary folder.
  * @param onManifest called before anything is written; what it throws ends it.
  * @throws {BackupDamaged} naming the first part that is wrong; what was unpacked so far stays in the folder.
  */
 export async function unpackBackup(
   bytes: Bytes,
   folder: string,
+  isKept: boolean,
   onManifest: (manifest: Manifest) => void | Promise<void>,
   onBytes: (bytes: number) => void = () => undefined,
 ): Promise<Manifest> {
@@ -38,7 +41,7 @@ export async function unpackBackup(
   try {
     const manifest = await readManifestEntry(entries);
     await onManifest(manifest);
-    for (const part of manifest.parts) await unpackPart(entries, part, folder, onBytes);
+    for (const part of manifest.parts) await unpackPart(entries, part, folder, isKept, onBytes);
     await entries.end();
     whole.check();
     return manifest;
@@ -72,13 +75,14 @@ async function unpackPart(
   entries: Entries,
   part: Part,
   folder: string,
+  isKept: boolean,
   onBytes: (bytes: number) => void,
 ): Promise<void> {
   const path = join(folder, part.name);
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   const file = await open(path, "wx", 0o600);
   try {
-    const sink = new HashedFile(file);
+    const sink = new HashedFile(file, isKept ? "fast" : "temporary");
     for await (const chunk of entries.next(part.name, part.bytes)) {
       await sink.write(chunk);
       onBytes(chunk.length);
@@ -86,11 +90,11 @@ async function unpackPart(
     if (sink.result().sha256 !== part.sha256) {
       throw new BackupDamaged(part.name, "its content does not match its SHA-256");
     }
-    await file.sync();
+    if (isKept) await file.sync();
   } finally {
     await file.close();
   }
-  await syncFolder(dirname(path));
+  if (isKept) await syncFolder(dirname(path));
 }
 
 /** The entries of the tar archive, one after another, each under the name that is expected. */

@@ -73,6 +73,7 @@ async function restoreWith(
     const manifest = await unpackBackup(
       source.stream(),
       staging,
+      true,
       async (manifest) => {
         requireKnownSchemas(manifest);
         total = unpackedBytes(manifest);

@@ -18,7 +18,7 @@ import { join } from "node:path";
 import { firstOfFileName, lanes } from "../journal/segment.ts";
 import { paths } from "../paths.ts";
 import { SnapshotFailed } from "./errors.ts";
-import { HashedFile } from "./write-file.ts";
+import { HashedFile } from "./hashed-file.ts";
 
 /** Whoever has the event store open. */
 export interface CheckpointHolder {
@@ -98,7 +98,7 @@ async function headers(path: string): Promise<Buffer | undefined> {
   }
 }
 
-/** Shares the blocks where the file system can; else copies without flooding the disk. */
+/** Shares the blocks where the file system can; else copies without disturbing the journal. */
 async function copySparingly(from: string, to: string): Promise<void> {
   try {
     await copyFile(from, to, constants.COPYFILE_FICLONE_FORCE);
@@ -109,7 +109,7 @@ async function copySparingly(from: string, to: string): Promise<void> {
   const source = await open(from, "r");
   const target = await open(to, "wx", 0o600);
   try {
-    const sink = new HashedFile(target);
+    const sink = new HashedFile(target, "temporary");
     const chunk = Buffer.alloc(1024 * 1024);
     for (;;) {
       const { bytesRead } = await source.read(chunk, 0, chunk.length);

@@ -51,12 +51,14 @@ function engineHolder(inUse: DirectoryInUse): CheckpointHolder {
         }
       }
     },
-    async hold(ms) {
-      await engine.ask("holdCheckpoints", { ms });
-    },
-    async release() {
-      // An engine that has gone holds nothing any more.
-      await engine.ask("holdCheckpoints", { ms: 0 }).catch(() => undefined);
-    },
+    hold: (ms) => engine.ask("holdCheckpoints", { ms }).then(nothing, unlessGone),
+    release: () => engine.ask("holdCheckpoints", { ms: 0 }).then(nothing, unlessGone),
   };
+}
+
+function nothing(): void {}
+
+/** An engine that died holds nothing any more: if the next one writes the file, its headers tell. */
+function unlessGone(error: unknown): void {
+  if (!(error instanceof EngineUnavailable)) throw error;
 }

@@ -28,6 +28,7 @@ export async function verifyBackup(source: BackupSource, options: VerifyOptions)
     const manifest = await unpackBackup(
       source.stream(),
       folder,
+      false,
       async (manifest) => {
         requireKnownSchemas(manifest);
         total = unpackedBytes(manifest);

@@ -6,17 +6,15 @@
  * `tar --zstd -xf` unpacks it. The last frame covers every byte of the file, the parts' own hashes tell which one is wrong.
  */
 
-import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { type FileHandle, open } from "node:fs/promises";
+import { open } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { constants, createZstdCompress } from "node:zlib";
 import { createTarPacker } from "modern-tar";
+import { HashedFile } from "./hashed-file.ts";
 import { type Manifest, manifestName } from "./manifest.ts";
 
-/** Unsynced bytes at the most: the journal's syncs, on the same disk, must not wait for a flood of ours. */
-const unsyncedBytesMax = 8 * 1024 * 1024;
 const chunkBytes = 1024 * 1024;
 
 const skippableMagic = 0x184d2a5e;
@@ -80,7 +78,7 @@ export async function writeBackupFile(
   };
   const file = await open(path, "wx", 0o600);
   try {
-    const sink = new HashedFile(file);
+    const sink = new HashedFile(file, "paced");
     const compress = createZstdCompress({ params: { [constants.ZSTD_c_compressionLevel]: 3 } });
     await Promise.all([
       feed().catch((error) => controller.error(error)),
@@ -94,30 +92,6 @@ export async function writeBackupFile(
     return sink.result();
   } finally {
     await file.close();
-  }
-}
-
-/** Writes at the end of a file, syncs now and then, and knows the hash of everything so far. */
-export class HashedFile {
-  private readonly hash = createHash("sha256");
-  private bytes = 0;
-  private unsynced = 0;
-
-  constructor(private readonly file: FileHandle) {}
-
-  async write(chunk: Uint8Array): Promise<void> {
-    let done = 0;
-    while (done < chunk.length) done += (await this.file.write(chunk, done)).bytesWritten;
-    this.hash.update(chunk);
-    this.bytes += chunk.length;
-    this.unsynced += chunk.length;
-    if (this.unsynced < unsyncedBytesMax) return;
-    await this.file.datasync();
-    this.unsynced = 0;
-  }
-
-  result(): { bytes: number; sha256: string } {
-    return { bytes: this.bytes, sha256: this.hash.copy().digest("hex") };
   }
 }
 
