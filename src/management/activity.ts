@@ -1,7 +1,7 @@
 /** Who changed what (requirement: activity endpoints; contract: management-api 5.10). */
 
 import type { Static } from "@sinclair/typebox";
-import { type ProjectCall, projectRoute, type Route } from "../http/route.ts";
+import { organizationRoute, projectRoute, type Route } from "../http/route.ts";
 import {
   anyJson,
   bool,
@@ -17,10 +17,11 @@ import {
   text,
   uuid,
 } from "../http/shapes.ts";
-import { type ActivityEntry, listActivity } from "../metadata/activity.ts";
+import { type ActivityEntry, type ActivityOwner, listActivity } from "../metadata/activity.ts";
 import { InvalidField } from "../metadata/errors.ts";
 import type { ManagementDeps } from "./deps.ts";
 import { getFlag } from "./feature-flags.ts";
+import { checkAdmin } from "./roles.ts";
 import { toWire } from "./time.ts";
 
 const TAG = "Activity";
@@ -99,6 +100,12 @@ const Query = object({
   page: optional(int({ minimum: 1, default: 1, description: "From 1." })),
 });
 
+const FilterQuery = object({
+  ...Query.properties,
+  scope: optional(text({ description: "Only changes of this kind of item." })),
+  item_id: optional(text({ description: "Only changes of this item." })),
+});
+
 export function activityRoutes(deps: ManagementDeps): Route[] {
   const answers = { 200: { description: "Newest first.", schema: ActivityPage, example: EXAMPLE } };
   return [
@@ -107,7 +114,7 @@ export function activityRoutes(deps: ManagementDeps): Route[] {
       tag: TAG,
       query: Query,
       answers,
-      handle: (call) => activityPage(deps, call, { scope: FLAG }),
+      handle: (call) => activityPage(deps, call, { projectId: call.project.id, scope: FLAG }),
     }),
     projectRoute("GET", "/feature_flags/:id/activity", "activity_log:read", {
       summary: "List changes of one flag",
@@ -115,46 +122,58 @@ export function activityRoutes(deps: ManagementDeps): Route[] {
       tag: TAG,
       query: Query,
       answers,
-      handle: (call) => activityPage(deps, call, { scope: FLAG, itemId: getFlag(deps, call).id }),
+      handle: (call) =>
+        activityPage(deps, call, {
+          projectId: call.project.id,
+          scope: FLAG,
+          itemId: getFlag(deps, call).id,
+        }),
     }),
     projectRoute("GET", "/activity_log", "activity_log:read", {
       summary: "List changes of everything in a project",
       description:
         "Flags (`FeatureFlag`), role access (`FeatureFlagRoleAccess`), cohorts (`Cohort`) and the project itself (`Team`).",
       tag: TAG,
-      query: object({
-        ...Query.properties,
-        scope: optional(text({ description: "Only changes of this kind of item." })),
-        item_id: optional(text({ description: "Only changes of this item." })),
-      }),
+      query: FilterQuery,
       answers,
-      handle: (call) =>
-        activityPage(deps, call, {
-          scope: call.query.get("scope") || undefined,
-          itemId: call.query.get("item_id") || undefined,
-        }),
+      handle: (call) => activityPage(deps, call, { projectId: call.project.id, ...filterOf(call.query) }),
+    }),
+    organizationRoute("GET", "/activity_log", "activity_log:read", {
+      summary: "List changes of everything in an organisation that belongs to no project",
+      description:
+        "Personal keys (`PersonalAPIKey`), roles (`Role`), people (`User`), the organisation (`Organization`) and its projects (`Team`). Admins and owners only.",
+      tag: TAG,
+      query: FilterQuery,
+      answers,
+      handle: (call) => {
+        checkAdmin(deps, call);
+        return activityPage(deps, call, {
+          organizationId: call.organization.id,
+          ...filterOf(call.query),
+        });
+      },
     }),
   ];
 }
 
 function activityPage(
   { metadata }: ManagementDeps,
-  call: ProjectCall<unknown>,
-  of: { scope?: string; itemId?: number | string },
+  call: { url: string; query: URLSearchParams },
+  of: ActivityOwner & { scope?: string; itemId?: number | string },
 ): Static<typeof ActivityPage> {
   const limit = readAtLeastOne(call.query, "limit") ?? LIMIT_DEFAULT;
   const page = readAtLeastOne(call.query, "page") ?? 1;
-  const { entries, total } = listActivity(
-    metadata.db,
-    { projectId: call.project.id, ...of },
-    { limit, offset: (page - 1) * limit },
-  );
+  const { entries, total } = listActivity(metadata.db, of, { limit, offset: (page - 1) * limit });
   return {
     results: entries.map(entryBody),
     next: page * limit < total ? pageAddress(call.url, page + 1, limit) : null,
     previous: page > 1 ? pageAddress(call.url, page - 1, limit) : null,
     total_count: total,
   };
+}
+
+function filterOf(query: URLSearchParams): { scope?: string; itemId?: string } {
+  return { scope: query.get("scope") || undefined, itemId: query.get("item_id") || undefined };
 }
 
 function entryBody(entry: ActivityEntry): Static<typeof EntryBody> {

@@ -87,14 +87,17 @@ export function recordActivity(t: MetadataTx, entry: NewActivity): void {
     .run();
 }
 
-/** Entries of a project, or of those about one scope or item, newest first, and how many there are in all. */
+/** Whose entries are meant: a project's, or those of an organisation that belong to no project but the projects themselves. */
+export type ActivityOwner = { projectId: number } | { organizationId: string };
+
+/** Entries of an owner, or of those about one scope or item, newest first, and how many there are in all. */
 export function listActivity(
   db: Reading,
-  of: { projectId: number; scope?: string; itemId?: string | number },
+  of: ActivityOwner & { scope?: string; itemId?: string | number },
   page: { limit: number; offset: number },
 ): { entries: ActivityEntry[]; total: number } {
   const chosen = and(
-    eq(activity.projectId, of.projectId),
+    "projectId" in of ? eq(activity.projectId, of.projectId) : eq(activity.organizationId, of.organizationId),
     of.scope === undefined ? undefined : eq(activity.scope, of.scope),
     of.itemId === undefined ? undefined : eq(activity.itemId, String(of.itemId)),
   );

@@ -6,6 +6,7 @@ import { InvalidField, NotFound } from "./errors.ts";
 import { hashOfKey, maskOfKey, newPersonalKey } from "./key-formats.ts";
 import type { KeyHolder } from "./key-ring.ts";
 import { bumpRevision, type Metadata, type MetadataTx, type Reading } from "./metadata.ts";
+import { organizationsOf } from "./organizations.ts";
 import { type JsonObject, organization, personalKey, project, user } from "./schema.ts";
 import { checkScopes } from "./scopes.ts";
 import { countKeys, findUserByEmail, levelOf, type User } from "./users.ts";
@@ -273,6 +274,7 @@ function recordKeyActivity(
 ): void {
   recordActivity(t, {
     userId: key.userId,
+    organizationId: organizationsOf(t, key.userId)[0]?.id,
     activity,
     scope: "PersonalAPIKey",
     itemId: key.id,

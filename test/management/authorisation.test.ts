@@ -91,6 +91,7 @@ const TABLE: Record<string, string> = {
   [`PATCH ${O}/roles/:id`]: "organization:write",
   [`PUT ${O}/roles/:id`]: "organization:write",
   [`DELETE ${O}/roles/:id`]: "organization:write",
+  [`GET ${O}/activity_log`]: "activity_log:read",
   [`GET ${O}/roles/:role_id/role_memberships`]: "organization:read",
   [`POST ${O}/roles/:role_id/role_memberships`]: "organization:write",
   [`GET ${O}/roles/:role_id/role_memberships/:id`]: "organization:read",

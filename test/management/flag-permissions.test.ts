@@ -193,6 +193,8 @@ describe("roles", () => {
       status: 400,
       body: { code: "unique", detail: "There is already a role with this name.", attr: "name" },
     });
+    const log = "/api/organizations/@current/activity_log/";
+    expect((await server.ask("GET", log, { key: member.key })).status).toBe(403);
     expect(await server.ask("POST", ROLES, { key: member.key, body: { name: "B" } })).toMatchObject({
       status: 403,
       body: { detail: "You need to have admin level or higher." },

@@ -332,20 +332,35 @@ describe("the log of everything", () => {
     await server.ask("PATCH", `/api/organizations/@current/roles/${role.body.id}/`, { body: { name: "S" } });
     await server.ask("PATCH", "/api/organizations/@current/", { body: { feature_flags_access_level: 21 } });
     await server.ask("PATCH", "/api/organizations/@current/", { body: { feature_flags_access_level: 21 } });
-    const rows = server.metadata.db.$client
-      .query("SELECT scope, activity, detail FROM activity WHERE project_id IS NULL ORDER BY id")
-      .all() as { scope: string; activity: string; detail: string }[];
-    const lines = rows.map(({ scope, activity, detail }) =>
-      [scope, activity, ...JSON.parse(detail).changes.map((change: { field: string }) => change.field)].join(
-        " ",
-      ),
+    const key = await server.ask("POST", "/api/personal_api_keys/", {
+      body: { label: "ci", scopes: ["*"], scoped_teams: [], scoped_organizations: [] },
+    });
+    await server.ask("PATCH", `/api/personal_api_keys/${key.body.id}/`, { body: { scopes: ["flag:read"] } });
+    await server.ask("PATCH", `/api/personal_api_keys/${key.body.id}/`, {
+      body: { scopes: ["cohort:read"] },
+    });
+    const log = "/api/organizations/@current/activity_log/";
+    const { body } = await server.ask("GET", log);
+    const lines = body.results.map(
+      (entry: { scope: string; activity: string; detail: { changes: { field: string }[] } }) =>
+        [entry.scope, entry.activity, ...entry.detail.changes.map(({ field }) => field)].join(" "),
     );
     expect(lines).toEqual([
+      "PersonalAPIKey updated scopes",
       "PersonalAPIKey created",
-      "Role created",
-      "Role updated name",
       "Organization updated feature_flags_access_level",
+      "Role updated name",
+      "Role created",
+      "PersonalAPIKey created",
+      "Team created",
     ]);
+    expect(body.results[0].detail.changes[0]).toMatchObject({ before: ["*"], after: ["cohort:read"] });
+    expect(JSON.stringify(body)).not.toContain(key.body.value);
+    const roles = await server.ask("GET", `${log}?scope=Role&item_id=${role.body.id}&limit=1`);
+    expect(roles.body).toMatchObject({
+      total_count: 2,
+      next: `http://localhost${log}?scope=Role&item_id=${role.body.id}&limit=1&page=2`,
+    });
   });
 });
 
