@@ -4,18 +4,59 @@
  */
 
 import type { DocumentedRoute } from "./openapi.ts";
-import { anyJson, bool, dictionary, int, list, named, nullable, object, optional, text } from "./shapes.ts";
+import {
+  ApiFailure,
+  anyJson,
+  bool,
+  dictionary,
+  int,
+  list,
+  named,
+  nullable,
+  object,
+  optional,
+  text,
+} from "./shapes.ts";
 
 const EVENTS = "Event capture";
 const FLAGS = "Flag values";
 
 const Status = object({ status: text() });
 const OK = { description: "Accepted and on disk.", schema: Status, example: { status: "Ok" } };
+const refusal = (description: string, type: string, code: string, detail: string) => ({
+  description,
+  schema: ApiFailure,
+  example: { type, code, detail, attr: null },
+});
 const REFUSALS = {
-  400: { description: "The body can not be read." },
-  401: { description: "No project key, or not a valid one." },
-  413: { description: "The body is too large." },
-  503: { description: "Not at this moment; repeat the request. Nothing was kept." },
+  400: refusal("The body can not be read.", "validation_error", "invalid_payload", "request holds no event"),
+  401: refusal(
+    "No project key, or not a valid one.",
+    "authentication_error",
+    "missing_api_key",
+    "event submitted without an api_key",
+  ),
+  413: refusal("The body is too large.", "validation_error", "payload_too_large", "…"),
+  503: refusal(
+    "Not at this moment; repeat the request after the seconds in `Retry-After`. Nothing was kept.",
+    "server_error",
+    "journal_unavailable",
+    "transient error, please retry",
+  ),
+};
+const KEY_REFUSED = refusal(
+  "No project key, or not a valid one.",
+  "authentication_error",
+  "authentication_failed",
+  "The provided API key is invalid or has expired. Please check your API key and try again.",
+);
+/** Flag routes explain themselves in a sentence of plain text. */
+const UNREADABLE = { description: "The body can not be read, or names nobody; why stands in plain text." };
+
+const V1_REFUSED = {
+  description: "As on the other capture routes, in the form of this protocol.",
+  schema: object({ error: text(), error_description: text(), error_uri: nullable(text()) }),
+  example: { error: "invalid_payload", error_description: "request holds no event", error_uri: null },
 };
 
 const EventFields = {
@@ -96,6 +137,30 @@ export const PUBLIC_API: readonly DocumentedRoute[] = [
   },
   {
     method: "POST",
+    path: "/i/v1/analytics/events",
+    summary: "Send many events, with a result for each",
+    description:
+      "The newer capture protocol. The project key comes as `Authorization: Bearer`; `PostHog-Request-Id` is echoed.",
+    tag: EVENTS,
+    body: object({
+      created_at: optional(text()),
+      historical_migration: optional(bool({ default: false })),
+      batch: list(object({ ...EventFields, options: optional(dictionary()) })),
+    }),
+    bodyExample: { batch: [{ ...EXAMPLE_EVENT, uuid: "0193d1a2-7b1c-7c3e-9f60-be2f3a4b5c6d" }] },
+    answers: {
+      200: {
+        description:
+          "By uuid: `ok` and `warning` are on disk, `drop` is refused for ever, `retry` may be sent again.",
+        schema: object({ results: dictionary({ description: "`{result, details}` by uuid." }) }),
+        example: { results: { "0193d1a2-7b1c-7c3e-9f60-be2f3a4b5c6d": { result: "ok" } } },
+      },
+      400: V1_REFUSED,
+      401: V1_REFUSED,
+    },
+  },
+  {
+    method: "POST",
     path: "/flags",
     summary: "Compute the flags of one person",
     description: "With `?v=2`. With `?config=true` the settings of the browser library come along.",
@@ -105,8 +170,8 @@ export const PUBLIC_API: readonly DocumentedRoute[] = [
     bodyExample: { token: "phc_2rTgVq9mX0aYbLw7sK4uJc8hN1dPzE5fQ6oIiRtUyWx", distinct_id: "kim" },
     answers: {
       200: { description: "The values.", schema: FlagsReply, example: EXAMPLE_FLAGS },
-      400: { description: "The body can not be read, or names nobody." },
-      401: REFUSALS[401],
+      400: UNREADABLE,
+      401: KEY_REFUSED,
     },
   },
   {
@@ -123,8 +188,8 @@ export const PUBLIC_API: readonly DocumentedRoute[] = [
         schema: dictionary(),
         example: { featureFlags: { "one-click-pay": true }, featureFlagPayloads: {} },
       },
-      400: { description: "The body can not be read, or names nobody." },
-      401: REFUSALS[401],
+      400: UNREADABLE,
+      401: KEY_REFUSED,
     },
   },
   {
