@@ -21,27 +21,31 @@ type Bytes = AsyncIterable<Uint8Array>;
 /** A manifest of more than this is none. */
 const manifestBytesMax = 64 * 1024 * 1024;
 
+export interface UnpackOptions {
+  /** The folder goes again soon; else all of it is on the disk when it is unpacked. */
+  isTemporary?: boolean;
+  onBytes?: (bytes: number) => void;
+}
+
 /**
  * Unpacks a backup into a folder.
  *
  * @param folder     exists and is empty.
- * @param isKept     it is on the disk when this resolves; else it is a temporary folder.
  * @param onManifest called before anything is written; what it throws ends it.
  * @throws {BackupDamaged} naming the first part that is wrong; what was unpacked so far stays in the folder.
  */
 export async function unpackBackup(
   bytes: Bytes,
   folder: string,
-  isKept: boolean,
   onManifest: (manifest: Manifest) => void | Promise<void>,
-  onBytes: (bytes: number) => void = () => undefined,
+  options: UnpackOptions = {},
 ): Promise<Manifest> {
   const whole = new WholeFile(bytes);
   const entries = new Entries(whole.chunks());
   try {
     const manifest = await readManifestEntry(entries);
     await onManifest(manifest);
-    for (const part of manifest.parts) await unpackPart(entries, part, folder, isKept, onBytes);
+    for (const part of manifest.parts) await unpackPart(entries, part, folder, options);
     await entries.end();
     whole.check();
     return manifest;
@@ -75,26 +79,25 @@ async function unpackPart(
   entries: Entries,
   part: Part,
   folder: string,
-  isKept: boolean,
-  onBytes: (bytes: number) => void,
+  { isTemporary = false, onBytes }: UnpackOptions,
 ): Promise<void> {
   const path = join(folder, part.name);
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   const file = await open(path, "wx", 0o600);
   try {
-    const sink = new HashedFile(file, isKept ? "fast" : "temporary");
+    const sink = new HashedFile(file, isTemporary ? "temporary" : "fast");
     for await (const chunk of entries.next(part.name, part.bytes)) {
       await sink.write(chunk);
-      onBytes(chunk.length);
+      onBytes?.(chunk.length);
     }
     if (sink.result().sha256 !== part.sha256) {
       throw new BackupDamaged(part.name, "its content does not match its SHA-256");
     }
-    if (isKept) await file.sync();
+    if (!isTemporary) await file.sync();
   } finally {
     await file.close();
   }
-  if (isKept) await syncFolder(dirname(path));
+  if (!isTemporary) await syncFolder(dirname(path));
 }
 
 /** The entries of the tar archive, one after another, each under the name that is expected. */

@@ -73,15 +73,16 @@ async function restoreWith(
     const manifest = await unpackBackup(
       source.stream(),
       staging,
-      true,
       async (manifest) => {
         requireKnownSchemas(manifest);
         total = unpackedBytes(manifest);
         await requireSpace(staging, total * 1.1, spaceOf);
       },
-      (bytes) => {
-        done += bytes;
-        onProgress?.(done, total);
+      {
+        onBytes: (bytes) => {
+          done += bytes;
+          onProgress?.(done, total);
+        },
       },
     );
     await openRestored(staging, manifest, false);

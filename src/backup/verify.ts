@@ -28,15 +28,17 @@ export async function verifyBackup(source: BackupSource, options: VerifyOptions)
     const manifest = await unpackBackup(
       source.stream(),
       folder,
-      false,
       async (manifest) => {
         requireKnownSchemas(manifest);
         total = unpackedBytes(manifest);
         await requireSpace(workFolder, total * 1.1, spaceOf);
       },
-      (bytes) => {
-        done += bytes;
-        onProgress?.(done, total);
+      {
+        isTemporary: true,
+        onBytes: (bytes) => {
+          done += bytes;
+          onProgress?.(done, total);
+        },
       },
     );
     await openRestored(folder, manifest, true);

@@ -1,0 +1,165 @@
+/** Restoring: what is refused, what is kept, and backups of stopped appliances and of older versions. */
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { restoreBackup } from "../../src/backup/restore.ts";
+import { swap } from "../../src/backup/swap.ts";
+import { flagkeep, initialisedDirectory, TestAppliance, temporaryFolder } from "../support/appliance.ts";
+import { contentOf, create, json, withManifest } from "./support.ts";
+
+const folder = temporaryFolder();
+let source: TestAppliance;
+let file: string;
+beforeAll(async () => {
+  source = await TestAppliance.start();
+  await source.batch(Array.from({ length: 10 }, (_, n) => ({ event: "seen", distinct_id: `person-${n}` })));
+  await source.eventsWhenStored(10);
+  ({ file } = await create(source.dataDir, folder));
+}, 30_000);
+afterAll(async () => {
+  await source[Symbol.asyncDispose]();
+  rmSync(folder, { recursive: true });
+});
+
+interface Restored {
+  data_dir: string;
+  previous: string | null;
+  events: number;
+}
+
+/** Expects a failure that changes nothing in the folder. */
+async function refused(dataDir: string, args: string[], message: string) {
+  const before = existsSync(dataDir) ? contentOf(dataDir) : undefined;
+  const { code, stdout, stderr } = await flagkeep(["backup", "restore", ...args, "--data-dir", dataDir]);
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect(stderr).toContain(message);
+  expect(stderr.trimEnd()).not.toContain("\n");
+  expect(existsSync(dataDir) ? contentOf(dataDir) : undefined).toBe(before);
+}
+
+describe("refused", () => {
+  test("over a folder with something in it, until it is forced; what was there is kept", async () => {
+    const target = join(folder, "mine");
+    mkdirSync(join(target, "backups"), { recursive: true });
+    writeFileSync(join(target, "notes"), "kept");
+    writeFileSync(join(target, "backups", "old"), "an older backup", { mode: 0o600 });
+    await refused(target, [file], "is not empty. Give an empty or new --data-dir, or --force");
+    const { previous, events } = await json<Restored>("restore", file, "--data-dir", target, "--force");
+    expect(events).toBe(10);
+    expect(previous).toStartWith(`${target}.before-restore-`);
+    expect(readFileSync(join(previous!, "notes"), "utf8")).toBe("kept");
+    // Who deletes the old folder must not delete the backups with it.
+    expect(readFileSync(join(target, "backups", "old"), "utf8")).toBe("an older backup");
+    expect(statSync(target).mode & 0o777).toBe(0o700);
+    expect(statSync(join(target, "flagkeep.sqlite")).mode & 0o777).toBe(0o600);
+    const doctor = await flagkeep(["doctor", "--data-dir", target, "--port", "0", "--json"]);
+    const { findings } = JSON.parse(doctor.stdout) as { findings: { level: string }[] };
+    expect(findings.filter(({ level }) => level !== "ok")).toEqual([]);
+  });
+
+  test("over a running appliance, always", async () => {
+    for (const args of [[file], [file, "--force"]]) {
+      const { code, stderr } = await flagkeep(["backup", "restore", ...args, "--data-dir", source.dataDir]);
+      expect(code).toBe(1);
+      expect(stderr).toContain("is in use by another Flagkeep");
+    }
+    expect(await source.events()).toHaveLength(10);
+  });
+
+  test("of a newer format or a newer schema, with both versions", async () => {
+    const target = join(folder, "newer");
+    const format = await withManifest(file, join(folder, "format.tar.zst"), ({ versions }) => ({
+      format: 2,
+      versions: { ...versions, flagkeep: "9.8.7" },
+      future: true,
+    }));
+    await refused(target, [format], "format has version 2, this Flagkeep knows versions up to 1");
+    const schema = await withManifest(file, join(folder, "schema.tar.zst"), (manifest) => ({
+      ...manifest,
+      versions: { ...manifest.versions, flagkeep: "9.8.7" },
+      schemas: { ...manifest.schemas, people: 99 },
+    }));
+    await refused(target, [schema], "store of persons has version 99");
+    const { stderr } = await flagkeep(["backup", "verify", schema, "--data-dir", target]);
+    expect(stderr).toContain("Flagkeep 9.8.7");
+  });
+
+  test("with less disk than it takes", async () => {
+    const target = join(folder, "full");
+    const spaceOf = async () => ({ freeBytes: 100 * 1024, totalBytes: 1024 ** 3 });
+    const error = await restoreBackup(file, target, { spaceOf }).catch((failure: unknown) => failure);
+    expect(error).toMatchObject({
+      code: "not_enough_space",
+      message: expect.stringContaining("free and has 1 MiB"),
+    });
+    expect(readdirSync(folder).filter((name) => name.startsWith("full"))).toEqual([]);
+  });
+
+  test("of no backup", async () => {
+    await refused(join(folder, "none"), [join(folder, "nothing.tar.zst")], "There is no backup");
+    writeFileSync(join(folder, "text"), "no backup at all");
+    await refused(join(folder, "none"), [join(folder, "text")], "in its part manifest.json");
+  });
+});
+
+describe("where the directory can not be renamed", () => {
+  const inside = (name: string) => {
+    const target = join(folder, name);
+    const staging = join(target, ".restoring-x");
+    mkdirSync(staging, { recursive: true });
+    mkdirSync(join(target, "lost+found"));
+    for (const entry of ["a", "b"]) {
+      writeFileSync(join(target, entry), "old");
+      writeFileSync(join(staging, entry), "new");
+    }
+    return { target, staging, kind: "inside" as const, before: join(target, ".before-restore-y") };
+  };
+
+  test("its entries change places", async () => {
+    const plan = inside("mount");
+    expect(await swap(plan, [])).toBe(plan.before);
+    expect(readFileSync(join(plan.target, "a"), "utf8")).toBe("new");
+    expect(readFileSync(join(plan.before, "b"), "utf8")).toBe("old");
+    expect(readdirSync(plan.target).sort()).toEqual([".before-restore-y", "a", "b", "lost+found"]);
+  });
+
+  test("an error half-way leaves everything as it was", async () => {
+    const plan = inside("broken");
+    // A folder that is not empty can not be replaced by a file.
+    mkdirSync(join(plan.before, "b", "in the way"), { recursive: true });
+    const before = contentOf(plan.target);
+    const error = await swap(plan, []).catch((failure: unknown) => failure);
+    expect(error).toBeInstanceOf(Error);
+    expect(contentOf(plan.target)).toBe(before);
+  });
+});
+
+test("a stopped appliance is backed up, also one that crashed", async () => {
+  const directory = await initialisedDirectory();
+  const crashed = await TestAppliance.start({ directory, args: ["--journal-seal-interval", "60s"] });
+  await crashed.batch([{ event: "seen", distinct_id: "a" }]);
+  await crashed.kill();
+  const { file: made, positions } = await create(directory.dataDir, join(folder, "stopped"));
+  expect(positions.find(({ lane }) => lane === "realtime")!.last_seq).toBe(1);
+  const target = join(folder, "from-stopped");
+  await json("restore", made, "--data-dir", target);
+  const copy = await TestAppliance.start({ directory: { dataDir: target, made: directory.made } });
+  expect((await copy.eventsWhenStored(1))[0]!.distinct_id).toBe("a");
+  expect(await copy.stop()).toBe(0);
+  rmSync(directory.dataDir, { recursive: true });
+}, 30_000);
+
+test("a backup of the first format restores, whatever the newest version is", async () => {
+  const old = resolve(import.meta.dir, "testdata/format-1.tar.zst");
+  const { made } = JSON.parse(readFileSync(resolve(import.meta.dir, "testdata/format-1.json"), "utf8"));
+  const target = join(folder, "old");
+  expect(await flagkeep(["backup", "verify", old, "--data-dir", target])).toMatchObject({ code: 0 });
+  await json("restore", old, "--data-dir", target);
+  const copy = await TestAppliance.start({ directory: { dataDir: target, made } });
+  const events = await copy.eventsWhenStored(4);
+  expect(events.map(({ event }) => event).sort()).toEqual(["$identify", "bought", "imported", "seen"]);
+  const flags = await copy.post("/flags/?v=2", { api_key: copy.token, distinct_id: "ann" });
+  expect(await flags.json()).toMatchObject({ flags: { "new-checkout": { enabled: true } } });
+  expect(await copy.stop()).toBe(0);
+}, 30_000);
