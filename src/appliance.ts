@@ -38,7 +38,8 @@ import { queryRoutes } from "./query/query-route.ts";
 import { Reports } from "./reports.ts";
 import { EventRate } from "./state/event-rate.ts";
 import { knownVersions } from "./state/schema-versions.ts";
-import { laneStatus, type Status, storedStatus } from "./state/status.ts";
+import { laneStatus, storedStatus } from "./state/status.ts";
+import type { Status } from "./state/status-shape.ts";
 import { lapse } from "./time.ts";
 import { version } from "./version.ts";
 

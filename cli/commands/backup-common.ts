@@ -1,9 +1,11 @@
 /** What the commands about backups share: settings, destinations, progress. */
 
+import type { TSchema } from "@sinclair/typebox";
 import type { Command } from "commander";
 import { type Destination, destinationOf } from "../../src/backup/destination.ts";
 import type { S3Settings } from "../../src/backup/s3-access.ts";
 import { backupDestination, type Config, type SettingName } from "../../src/config.ts";
+import { withJson } from "../json-shape.ts";
 import { bytesText } from "../output.ts";
 import { configOf, withSettings } from "../settings.ts";
 
@@ -18,8 +20,9 @@ export const sourceSettings: SettingName[] = ["data-dir", ...s3Settings];
 /** For commands that work on a destination. */
 export const destinationSettings: SettingName[] = ["data-dir", "backup-destination", ...s3Settings];
 
-export function backupCommand(command: Command, names: readonly SettingName[]): Command {
-  return withSettings(command, names).option("--json", "print the result as JSON");
+/** @param shape what the command prints with `--json`. */
+export function backupCommand(command: Command, names: readonly SettingName[], shape: TSchema): Command {
+  return withJson(withSettings(command, names), shape);
 }
 
 export function s3SettingsOf(config: Config): S3Settings {

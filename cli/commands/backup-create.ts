@@ -1,6 +1,8 @@
+import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
 import { type BackupStep, createBackup } from "../../src/backup/create.ts";
-import { totalEvents } from "../../src/backup/manifest.ts";
+import { manifestMembers, totalEvents } from "../../src/backup/manifest.ts";
+import { Count, exactly } from "../../src/shapes.ts";
 import { bytesText, print, printJson, run } from "../output.ts";
 import { configOf } from "../settings.ts";
 import { requireInitialised } from "../stores.ts";
@@ -13,7 +15,23 @@ const steps: Record<BackupStep, string> = {
   send: "Bringing it to its destination",
 };
 
-export const create = backupCommand(new Command("create"), [...destinationSettings, "journal-reserve"])
+const CreatedBackup = exactly({
+  file: Type.String(),
+  bytes: Count,
+  sha256: manifestMembers.parts.items.properties.sha256,
+  created_at: Type.String(),
+  verified_at: Type.String(),
+  destination: Type.String(),
+  events: Count,
+  positions: manifestMembers.positions,
+  projects: manifestMembers.projects,
+});
+
+export const create = backupCommand(
+  new Command("create"),
+  [...destinationSettings, "journal-reserve"],
+  CreatedBackup,
+)
   .description("Back up everything: flags, keys, persons, events, and what is still in the journal.")
   .argument("[dest]", "a folder or s3://bucket/prefix; default: the setting backup-destination")
   .addHelpText(
@@ -40,10 +58,11 @@ export const create = backupCommand(new Command("create"), [...destinationSettin
       const { created_at, positions, projects } = manifest;
       const events = totalEvents(manifest);
       if (options.json) {
-        printJson({
+        const created: Static<typeof CreatedBackup> = {
           ...{ file, bytes, sha256, created_at, verified_at: verifiedAt },
           ...{ destination: destination.name, events, positions, projects },
-        });
+        };
+        printJson(created);
         return;
       }
       print(`Backup    ${file}`);

@@ -1,6 +1,8 @@
+import { type Static, Type } from "@sinclair/typebox";
 import { Command, InvalidArgumentError } from "commander";
-import { type ListedBackup, pruneBackups } from "../../src/backup/list.ts";
+import { ListedBackup, pruneBackups } from "../../src/backup/list.ts";
 import { WrongSetting } from "../../src/config.ts";
+import { exactly } from "../../src/shapes.ts";
 import { bytesText, print, printJson, run } from "../output.ts";
 import { backupCommand, chosenDestination, destinationSettings } from "./backup-common.ts";
 
@@ -12,7 +14,15 @@ interface PruneOptions {
   json?: true;
 }
 
-export const prune = backupCommand(new Command("prune"), destinationSettings)
+const { file, created_at, bytes, verified } = ListedBackup.properties;
+const BriefBackup = exactly({ file, created_at, bytes, verified });
+const PrunedBackups = exactly({
+  removed: Type.Array(BriefBackup),
+  kept: Type.Array(BriefBackup),
+  dry_run: Type.Boolean(),
+});
+
+export const prune = backupCommand(new Command("prune"), destinationSettings, PrunedBackups)
   .description("Remove old backups from a destination; what any rule keeps, stays, and so does the newest.")
   .argument("[dest]", "a folder or s3://bucket/prefix; default: the setting backup-destination")
   .option("--keep-last <n>", "keep the newest n", count)
@@ -45,7 +55,7 @@ export const prune = backupCommand(new Command("prune"), destinationSettings)
     }),
   );
 
-function brief({ file, created_at, bytes, verified }: ListedBackup) {
+function brief({ file, created_at, bytes, verified }: ListedBackup): Static<typeof BriefBackup> {
   return { file, created_at, bytes, verified };
 }
 

@@ -1,12 +1,27 @@
+import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
-import { totalEvents } from "../../src/backup/manifest.ts";
+import { manifestMembers, totalEvents } from "../../src/backup/manifest.ts";
 import { restoreBackup } from "../../src/backup/restore.ts";
 import { openSource } from "../../src/backup/source.ts";
+import { Count, exactly, orNull } from "../../src/shapes.ts";
 import { print, printJson, run } from "../output.ts";
 import { configOf } from "../settings.ts";
 import { backupCommand, s3SettingsOf, sourceSettings, withProgress } from "./backup-common.ts";
 
-export const restore = backupCommand(new Command("restore"), sourceSettings)
+const RestoredBackup = exactly({
+  data_dir: Type.String(),
+  /** Where that is which was there before. */
+  previous: orNull(Type.String()),
+  file: Type.String(),
+  created_at: Type.String(),
+  /** Of the Flagkeep that made it. */
+  version: Type.String(),
+  events: Count,
+  positions: manifestMembers.positions,
+  projects: manifestMembers.projects,
+});
+
+export const restore = backupCommand(new Command("restore"), sourceSettings, RestoredBackup)
   .description("Restore a backup into a data directory.")
   .argument("<backup>", "the file, or s3://bucket/key")
   .option("--force", "also over a directory that is not empty; what is there is kept under another name")
@@ -30,10 +45,11 @@ export const restore = backupCommand(new Command("restore"), sourceSettings)
       const { created_at, versions, positions, projects } = manifest;
       const events = totalEvents(manifest);
       if (options.json) {
-        printJson({
+        const restored: Static<typeof RestoredBackup> = {
           ...{ data_dir: dataDir, previous, file: source.name, created_at },
           ...{ version: versions.flagkeep, events, positions, projects },
-        });
+        };
+        printJson(restored);
         return;
       }
       print(`${dataDir} is as it was ${created_at}.`);

@@ -2,18 +2,33 @@ import { existsSync, mkdtempSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
-import { totalEvents } from "../../src/backup/manifest.ts";
+import { manifestMembers, totalEvents } from "../../src/backup/manifest.ts";
 import { openSource } from "../../src/backup/source.ts";
 import { verifyBackup } from "../../src/backup/verify.ts";
 import { withWorkFolder } from "../../src/backup/work-folder.ts";
 import { setNativeFolder } from "../../src/events/native-folder.ts";
 import { paths } from "../../src/paths.ts";
+import { Count, exactly } from "../../src/shapes.ts";
 import { print, printJson, printTable, run } from "../output.ts";
 import { configOf } from "../settings.ts";
 import { backupCommand, s3SettingsOf, sourceSettings, withProgress } from "./backup-common.ts";
 
-export const verify = backupCommand(new Command("verify"), sourceSettings)
+const VerifiedBackup = exactly({
+  file: Type.String(),
+  ok: Type.Literal(true),
+  bytes: Count,
+  created_at: Type.String(),
+  /** Of the Flagkeep that made it. */
+  version: Type.String(),
+  events: Count,
+  projects: manifestMembers.projects,
+  positions: manifestMembers.positions,
+  parts: manifestMembers.parts,
+});
+
+export const verify = backupCommand(new Command("verify"), sourceSettings, VerifiedBackup)
   .description(
     "Check that a backup can be restored: unpack it into a temporary folder and open what is in it.",
   )
@@ -44,10 +59,11 @@ export const verify = backupCommand(new Command("verify"), sourceSettings)
       const events = totalEvents(manifest);
       const file = source.name;
       if (options.json) {
-        printJson({
+        const verified: Static<typeof VerifiedBackup> = {
           ...{ file, ok: true, bytes: source.bytes, created_at },
           ...{ version: versions.flagkeep, events, positions, projects, parts },
-        });
+        };
+        printJson(verified);
         return;
       }
       print(`${file} is sound.`);

@@ -3,7 +3,7 @@ import { Command } from "commander";
 import { askControl } from "../../src/control/client.ts";
 import { AppError } from "../../src/errors.ts";
 import { exactly } from "../../src/shapes.ts";
-import type { Status } from "../../src/state/status.ts";
+import type { Status } from "../../src/state/status-shape.ts";
 import { withJson } from "../json-shape.ts";
 import { exitDone, print, printJson, run } from "../output.ts";
 import { dataDirOf, withSettings } from "../settings.ts";

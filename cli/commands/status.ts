@@ -1,15 +1,20 @@
 import { Command } from "commander";
 import { askControl } from "../../src/control/client.ts";
-import { type Status, stoppedStatus } from "../../src/state/status.ts";
+import { stoppedStatus } from "../../src/state/status.ts";
+import { Status } from "../../src/state/status-shape.ts";
+import { withJson } from "../json-shape.ts";
 import { bytesText, durationText, print, printJson, printTable, run } from "../output.ts";
 import { dataDirOf, withSettings } from "../settings.ts";
 import { requireInitialised } from "../stores.ts";
 
-export const status = withSettings(new Command("status"), ["data-dir"])
+export const status = withJson(
+  withSettings(new Command("status"), ["data-dir"]),
+  Status,
+  "print the state as JSON",
+)
   .description(
     "Tell how the appliance is: running or not, event rate, waiting events, disk use, warnings, spikes.",
   )
-  .option("--json", "print the state as JSON")
   .addHelpText(
     "after",
     "\nExamples:\n  flagkeep status\n  flagkeep status --json --data-dir /var/lib/flagkeep",

@@ -2,23 +2,26 @@
 
 import { readFileSync } from "node:fs";
 import { open, rename } from "node:fs/promises";
+import { type Static, Type } from "@sinclair/typebox";
 import { syncFolder } from "../journal/disk.ts";
 import { paths } from "../paths.ts";
-import type { LanePosition } from "./manifest.ts";
+import { Count, exactly, orNull } from "../shapes.ts";
+import { manifestMembers } from "./manifest.ts";
 
 /** As `status --json` prints it. */
-export interface LastBackup {
+export const LastBackup = exactly({
   /** Of the last good one; null when there was none yet. */
-  file: string | null;
-  destination: string | null;
-  created_at: string | null;
-  verified_at: string | null;
-  bytes: number | null;
-  positions: LanePosition[];
+  file: orNull(Type.String()),
+  destination: orNull(Type.String()),
+  created_at: orNull(Type.String()),
+  verified_at: orNull(Type.String()),
+  bytes: orNull(Count),
+  positions: manifestMembers.positions,
   /** Of an attempt after that which failed. */
-  failed_at: string | null;
-  error: string | null;
-}
+  failed_at: orNull(Type.String()),
+  error: orNull(Type.String()),
+});
+export type LastBackup = Static<typeof LastBackup>;
 
 const none: LastBackup = {
   file: null,

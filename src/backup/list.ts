@@ -1,26 +1,29 @@
 /** What is in a destination, read from the backups' beginnings and ends, and the removal of old ones. */
 
+import { type Static, Type } from "@sinclair/typebox";
+import { Count, exactly, orNull } from "../shapes.ts";
 import type { Destination } from "./destination.ts";
 import { BackupNotFound } from "./errors.ts";
-import { type Manifest, totalEvents } from "./manifest.ts";
+import { type Manifest, manifestMembers, totalEvents } from "./manifest.ts";
 import { readManifest } from "./read-file.ts";
 import { backupsToRemove, type Rules } from "./retention.ts";
 import type { BackupSource } from "./source.ts";
 import { endBytes, parseEndFrame } from "./write-file.ts";
 
 /** As `backup list --json` prints it. */
-export interface ListedBackup {
-  file: string;
-  created_at: string;
-  bytes: number;
+export const ListedBackup = exactly({
+  file: Type.String(),
+  created_at: Type.String(),
+  bytes: Count,
   /** It was verified before it got its name, and has its beginning, its end and its length. */
-  verified: boolean;
+  verified: Type.Boolean(),
   /** Why it is not verified. */
-  problem: string | null;
-  version: string | null;
-  events: number | null;
-  projects: Manifest["projects"];
-}
+  problem: orNull(Type.String()),
+  version: orNull(Type.String()),
+  events: orNull(Count),
+  projects: manifestMembers.projects,
+});
+export type ListedBackup = Static<typeof ListedBackup>;
 
 /** Where a manifest ends in nearly every backup. */
 const beginningBytes = 1024 * 1024;

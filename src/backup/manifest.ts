@@ -52,6 +52,8 @@ const manifest = Type.Object({
   parts: Type.Array(part),
 });
 
+/** For what commands tell of a manifest. */
+export const manifestMembers = manifest.properties;
 export type Manifest = Static<typeof manifest>;
 export type Part = Static<typeof part>;
 export type ProjectCounts = Static<typeof projectCounts>;

@@ -2,22 +2,25 @@
 
 import { unlinkSync } from "node:fs";
 import { join } from "node:path";
+import { type Static, Type } from "@sinclair/typebox";
 import type { Subprocess } from "bun";
 import { AppError } from "../errors.ts";
 import type { Lane, SealedSegment } from "../journal/segment.ts";
 import type { Log } from "../log.ts";
+import { Count, exactly, orNull } from "../shapes.ts";
 import { lapse } from "../time.ts";
 import { type Command, type EngineStart, engineSocketName, type Report, readMessages } from "./messages.ts";
 
 /** As `status` shows it. */
-export interface EngineState {
-  up: boolean;
-  restarts: number;
+export const EngineState = exactly({
+  up: Type.Boolean(),
+  restarts: Count,
   /** Set while the event store is made again: journal entries applied so far, and all there are. */
-  rebuilding: { done: number; total: number } | null;
+  rebuilding: orNull(exactly({ done: Count, total: Count })),
   /** What a person has to do something about. */
-  trouble: { message: string; hint: string } | null;
-}
+  trouble: orNull(exactly({ message: Type.String(), hint: Type.String() })),
+});
+export type EngineState = Static<typeof EngineState>;
 
 export interface SupervisorHooks {
   /** The engine must not open the stores; it is not started again. */

@@ -2,8 +2,7 @@
 
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { type LastBackup, readLastBackup } from "../backup/last-backup.ts";
-import type { EngineState } from "../engine/supervisor.ts";
+import { readLastBackup } from "../backup/last-backup.ts";
 import { givenUp, listArchive } from "../journal/archive.ts";
 import { firstOfFileName, type Lane, lanes, scanSegment } from "../journal/segment.ts";
 import { paths } from "../paths.ts";
@@ -13,56 +12,7 @@ import { openSpikes } from "../people/spikes/spike-store.ts";
 import { countWarningsSince } from "../people/warnings.ts";
 import { isoFromMicros, nowMicros } from "../time.ts";
 import { version } from "../version.ts";
-
-/** As `--json` prints it. */
-export interface Status {
-  running: boolean;
-  state: "starting" | "ready" | "stopping" | "stopped";
-  version: string;
-  /** Null when it does not listen. */
-  url: string | null;
-  started_at: string | null;
-  uptime_seconds: number | null;
-  /** Journal entries accepted lately: events, and notes about odd ones. */
-  events_per_second: number;
-  journal: LaneStatus[];
-  engine: EngineState;
-  disk: DiskUse;
-  /** Loaded entries that are neither archived any more nor in a backup: a broken event store would lose them. */
-  given_up: { lane: Lane; first_seq: number; last_seq: number; reason: "size" | "disk"; at: string }[];
-  /** Null when none was tried yet. */
-  last_backup: LastBackup | null;
-  /** Of the last 24 hours. */
-  warnings: { project_id: number; type: string; count: number }[];
-  /** Spikes that did not end yet. */
-  spikes: {
-    id: number;
-    project_id: number;
-    started_at: string;
-    peak_per_minute: number;
-    usual_per_minute: number;
-  }[];
-}
-
-export interface LaneStatus {
-  lane: Lane;
-  /** The last entry that was acknowledged. */
-  last_seq: number;
-  /** The last entry that was loaded. */
-  applied_seq: number;
-  lag_entries: number;
-  /** Bytes that wait for the disk. */
-  queued_bytes: number;
-}
-
-export interface DiskUse {
-  metadata_bytes: number;
-  people_bytes: number;
-  events_bytes: number;
-  journal_bytes: number;
-  quarantine_bytes: number;
-  archive_bytes: number;
-}
+import type { DiskUse, LaneStatus, Status } from "./status-shape.ts";
 
 const microsPerDay = 86_400_000_000;
 

@@ -1,0 +1,254 @@
+/** How every command is called, rightly and wrongly: a command that is not here fails the tests. */
+
+/** Where commands are tried out. */
+export interface World {
+  dataDir: string;
+  /** For files that commands write. */
+  folder: string;
+  isRunning: boolean;
+  /** Ids of keys by their labels. */
+  keys: Record<string, string>;
+  /** A file that `backup create` made. */
+  backup: string;
+}
+
+export interface Invocation {
+  /** Arguments behind the command's name; `--data-dir` and `--json` are added. */
+  args: (world: World) => string[];
+  /** Exit status, 0 unless said otherwise. */
+  code?: (world: World) => number;
+  /** It does not go together with others of its kind: without an appliance only one can open the events. */
+  isAlone?: true;
+  wrong: WrongCall[];
+}
+
+export interface WrongCall {
+  args: string[];
+  code: 1 | 2;
+  /** A part of the one line on standard error. */
+  says: string;
+}
+
+const unknownProject: WrongCall = { args: ["--project", "99"], code: 1, says: "There is no project 99." };
+const projectNotANumber: WrongCall = { args: ["--project", "one"], code: 2, says: "positive whole number" };
+const missing = (name: string): WrongCall => ({
+  args: [],
+  code: 2,
+  says: `missing required argument '${name}'`,
+});
+const unknownKey = (says = "There is no working key with the id nope."): WrongCall[] => [
+  { args: ["nope"], code: 1, says },
+  missing("id"),
+];
+const changedProject = (more: string[] = []): WrongCall[] => [
+  { args: ["99", ...more], code: 1, says: "There is no project 99." },
+  { args: ["one", ...more], code: 2, says: "positive whole number" },
+];
+const exported = (subject: string): Invocation => ({
+  args: ({ folder }) => [`${folder}/${subject}.ndjson`, "--project", "1"],
+  isAlone: true,
+  wrong: [
+    { args: ["--json"], code: 2, says: "name the file" },
+    { args: ["--format", "xml"], code: 2, says: "Allowed choices" },
+    unknownProject,
+  ],
+});
+const inProject = (...args: string[]) => [...args, "--project", "1"];
+
+/** Commands whose work other tests look at: they do not end, or are no use without a shell. */
+export const triedElsewhere: Record<string, string> = {
+  serve: "test/cli/cli.test.ts",
+  completions: "test/cli/completions.test.ts",
+};
+
+export const invocations: Record<string, Invocation> = {
+  init: {
+    args: ({ folder }) => ["--email", "new@example.com", "--data-dir", `${folder}/new`],
+    wrong: [
+      { args: [], code: 1, says: "in use" },
+      { args: ["extra"], code: 2, says: "too many arguments" },
+    ],
+  },
+  "flags list": { args: () => inProject(), wrong: [unknownProject, projectNotANumber] },
+  "flags get": {
+    args: () => inProject("first"),
+    wrong: [{ args: inProject("nope"), code: 1, says: "There is no flag nope." }, missing("key")],
+  },
+  "flags create": {
+    args: () => inProject("second", "--rollout", "10", "--tag", "new"),
+    wrong: [
+      { args: inProject("not a key"), code: 2, says: "Only letters" },
+      { args: inProject("third", "--rollout", "200"), code: 2, says: "0 to 100" },
+    ],
+  },
+  "flags enable": {
+    args: () => inProject("switched-on"),
+    wrong: [{ args: inProject("nope"), code: 1, says: "There is no flag nope." }],
+  },
+  "flags disable": {
+    args: () => inProject("switched-off"),
+    wrong: [{ args: inProject("nope"), code: 1, says: "There is no flag nope." }],
+  },
+  "flags export": { args: () => inProject(), wrong: [unknownProject] },
+  "flags import": {
+    args: ({ folder }) => inProject(`${folder}/flags.yaml`),
+    wrong: [{ args: inProject("/nowhere.yaml"), code: 1, says: "/nowhere.yaml" }, missing("file")],
+  },
+  "flags explain": {
+    args: () => inProject("first", "--distinct-id", "ann"),
+    wrong: [{ args: inProject("first"), code: 2, says: "--distinct-id" }],
+  },
+  "keys create": {
+    args: () => ["--user", "owner@example.com", "--label", "new", "--scope", "*", "--expires", "90d"],
+    wrong: [
+      { args: [], code: 2, says: "--scope" },
+      { args: ["--scope", "everything"], code: 1, says: "--user" },
+      { args: ["--scope", "nonsense", "--user", "owner@example.com"], code: 2, says: "nonsense" },
+      { args: ["--scope", "*", "--user", "nobody@example.com"], code: 2, says: "nobody@example.com" },
+      { args: ["--scope", "*", "--expires", "soon"], code: 2, says: "90d" },
+      {
+        args: ["--scope", "*", "--user", "owner@example.com", "--project", "99"],
+        code: 1,
+        says: "project 99",
+      },
+    ],
+  },
+  "keys list": { args: () => [], wrong: [{ args: ["--jsn"], code: 2, says: "Did you mean --json?" }] },
+  "keys show": { args: ({ keys }) => [keys.show!], wrong: unknownKey("There is no key with the id nope.") },
+  "keys revoke": { args: ({ keys }) => [keys.revoke!], wrong: unknownKey() },
+  "keys roll": { args: ({ keys }) => [keys.roll!], wrong: unknownKey() },
+  "projects list": { args: () => ["--all"], wrong: [{ args: ["all"], code: 2, says: "too many arguments" }] },
+  "projects create": {
+    args: () => ["Shop", "--timezone", "Europe/Berlin"],
+    wrong: [
+      { args: [""], code: 2, says: "name may not be blank" },
+      { args: ["Shop", "--timezone", "Mars/Olympus"], code: 2, says: "Mars/Olympus" },
+      { args: ["Shop", "--organization", "none"], code: 1, says: "--organization" },
+    ],
+  },
+  "projects rename": { args: () => ["2", "Store"], wrong: changedProject(["Name"]) },
+  "projects rotate-key": { args: () => ["2"], wrong: changedProject() },
+  "projects rotate-secret": { args: () => ["2"], wrong: changedProject() },
+  "projects archive": { args: () => ["3"], wrong: changedProject() },
+  "users create": {
+    args: () => ["new@example.com", "--level", "admin"],
+    wrong: [
+      { args: ["nobody"], code: 2, says: "valid email" },
+      { args: ["new@example.com", "--level", "king"], code: 2, says: "member, admin, owner" },
+      missing("email"),
+    ],
+  },
+  "users list": { args: () => [], wrong: [{ args: ["--all"], code: 2, says: "--all" }] },
+  "users deactivate": {
+    args: () => ["ann@example.com"],
+    wrong: [{ args: ["nobody@example.com"], code: 1, says: "nobody@example.com" }],
+  },
+  "users activate": {
+    args: () => ["bob@example.com"],
+    wrong: [{ args: ["nobody@example.com"], code: 1, says: "nobody@example.com" }],
+  },
+  members: { args: () => [], wrong: [{ args: ["--organization", "none"], code: 1, says: "--organization" }] },
+  "roles create": {
+    args: () => ["Release"],
+    wrong: [{ args: ["Has"], code: 2, says: "already" }, missing("name")],
+  },
+  "roles list": {
+    args: () => [],
+    wrong: [{ args: ["--organization", "none"], code: 1, says: "--organization" }],
+  },
+  "roles delete": {
+    args: () => ["Gone"],
+    wrong: [{ args: ["None"], code: 1, says: "None" }, missing("name")],
+  },
+  "roles add-member": {
+    args: () => ["Empty", "ann@example.com"],
+    wrong: [
+      { args: ["None", "ann@example.com"], code: 1, says: "None" },
+      { args: ["Empty", "nobody@example.com"], code: 1, says: "nobody@example.com" },
+      { args: ["Empty"], code: 2, says: "email" },
+    ],
+  },
+  "roles remove-member": {
+    args: () => ["Has", "ann@example.com"],
+    wrong: [{ args: ["Has", "nobody@example.com"], code: 1, says: "does not have the role" }],
+  },
+  "cohorts list": { args: () => [], wrong: [unknownProject, projectNotANumber] },
+  "organization set": {
+    args: () => ["--flags-access", "view"],
+    wrong: [
+      { args: [], code: 2, says: "--flags-access" },
+      { args: ["--flags-access", "none"], code: 2, says: "view, edit" },
+    ],
+  },
+  query: {
+    args: () => inProject("SELECT event, count(*) AS times FROM events GROUP BY ALL"),
+    isAlone: true,
+    wrong: [missing("sql"), { args: ["SELECT 1", "--format", "xml"], code: 2, says: "table, json, csv" }],
+  },
+  status: { args: () => [], wrong: [{ args: ["now"], code: 2, says: "too many arguments" }] },
+  usage: {
+    args: () => ["--from", "2020-01-01"],
+    wrong: [
+      unknownProject,
+      { args: ["--from", "2026-02-30"], code: 2, says: "2026-11-01" },
+      { args: ["--from", "2026-02-02", "--to", "2026-02-01"], code: 2, says: "later day" },
+    ],
+  },
+  warnings: {
+    args: () => ["--limit", "10"],
+    wrong: [unknownProject, { args: ["--limit", "0"], code: 2, says: "positive whole number" }],
+  },
+  healthcheck: {
+    args: () => [],
+    code: ({ isRunning }) => (isRunning ? 0 : 1),
+    wrong: [{ args: ["--url", "http://127.0.0.1:1"], code: 1, says: "not ready" }],
+  },
+  migrate: { args: () => ["--check"], isAlone: true, wrong: [{ args: [], code: 2, says: "--check" }] },
+  doctor: {
+    args: () => ["--port", "0"],
+    isAlone: true,
+    wrong: [{ args: ["--port", "many"], code: 2, says: '--port is "many"' }],
+  },
+  "export events": exported("events"),
+  "export persons": exported("persons"),
+  "export groups": exported("groups"),
+  "export flags": exported("flags"),
+  import: {
+    args: ({ folder }) => inProject(`${folder}/old.ndjson`),
+    isAlone: true,
+    wrong: [
+      missing("file"),
+      { args: inProject("/nowhere.ndjson"), code: 1, says: "/nowhere.ndjson" },
+      { args: inProject("/nowhere.ndjson", "--format", "xml"), code: 2, says: "Allowed choices" },
+    ],
+  },
+  "backup create": {
+    args: ({ folder }) => [`${folder}/backups`],
+    isAlone: true,
+    wrong: [{ args: ["s3://a/b"], code: 1, says: "There are no credentials for S3." }],
+  },
+  "backup list": {
+    args: ({ folder }) => [`${folder}/backups`],
+    isAlone: true,
+    wrong: [{ args: ["--all"], code: 2, says: "--all" }],
+  },
+  "backup verify": {
+    args: ({ backup }) => [backup],
+    isAlone: true,
+    wrong: [{ args: ["/nowhere.tar.zst"], code: 1, says: "/nowhere.tar.zst" }, missing("backup")],
+  },
+  "backup prune": {
+    args: ({ folder }) => [`${folder}/backups`, "--keep-last", "1", "--dry-run"],
+    isAlone: true,
+    wrong: [
+      { args: [], code: 2, says: "--keep-last" },
+      { args: ["--keep-last", "some"], code: 2, says: "whole number" },
+    ],
+  },
+  "backup restore": {
+    args: ({ backup, folder }) => [backup, "--data-dir", `${folder}/restored`],
+    isAlone: true,
+    wrong: [{ args: ["/nowhere.tar.zst"], code: 1, says: "/nowhere.tar.zst" }, missing("backup")],
+  },
+  version: { args: () => [], wrong: [{ args: ["now"], code: 2, says: "too many arguments" }] },
+};

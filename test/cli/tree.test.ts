@@ -1,0 +1,58 @@
+/** The tree of commands: what each of them must have, whatever it does. */
+
+import { describe, expect, test } from "bun:test";
+import type { Command } from "commander";
+import { jsonShapeOf } from "../../cli/json-shape.ts";
+import { invocations, triedElsewhere } from "./invocations.ts";
+import { leaves } from "./tree.ts";
+
+function helpOf(command: Command): string {
+  let text = "";
+  command.configureOutput({
+    writeOut: (part) => {
+      text += part;
+    },
+  });
+  command.outputHelp();
+  return text;
+}
+
+const found = leaves();
+
+test("every command has an entry in the table of invocations, and no entry is of a command that is gone", () => {
+  const entries = [...Object.keys(invocations), ...Object.keys(triedElsewhere)];
+  expect(entries.sort()).toEqual([...found.keys()].sort());
+});
+
+describe("every command explains itself", () => {
+  for (const [name, command] of found) {
+    test(name, () => {
+      const help = helpOf(command);
+      expect(help).toStartWith(`Usage: flagkeep ${name} `);
+      expect(help).toMatch(/\nExamples?:\n {2}/);
+      expect(command.description()).toMatch(/\.$/);
+      expect(command.options.map(({ long }) => long)).toContain("--data-dir");
+      for (const example of help.slice(help.search(/\nExamples?:\n/)).matchAll(/flagkeep ([^|>)\n]*)/g)) {
+        expect(unknownOptions(command, name, example[1]!)).toEqual([]);
+      }
+    });
+  }
+});
+
+/** Options in an example that the command has not got; the example must be one of this command. */
+function unknownOptions(command: Command, name: string, call: string): string[] {
+  if (call !== name && !call.startsWith(`${name} `)) return [`not a call of ${name}: ${call}`];
+  const known = command.options.flatMap(({ long, short }) => [long, short]);
+  const words = call.slice(name.length).split(/\s+/);
+  const end = words.indexOf("--");
+  return words.slice(0, end >>> 0).filter((word) => /^--?[a-z]/.test(word) && !known.includes(word));
+}
+
+test("a command with --json says what it prints; one without is not for scripts", () => {
+  const withOption = [...found].filter(([, { options }]) => options.some(({ long }) => long === "--json"));
+  expect(
+    withOption.filter(([, command]) => jsonShapeOf(command) === undefined).map(([name]) => name),
+  ).toEqual([]);
+  const without = [...found.keys()].filter((name) => !withOption.some(([one]) => one === name));
+  expect(without).toEqual(["serve", "completions"]);
+});

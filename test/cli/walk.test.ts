@@ -1,0 +1,155 @@
+/** Calls every command of the executable, rightly and wrongly, beside a running appliance and without one. */
+
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { cpSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { userInfo } from "node:os";
+import { basename, join } from "node:path";
+import { Value } from "@sinclair/typebox/value";
+import { jsonShapeOf } from "../../cli/json-shape.ts";
+import { recordAsOperator } from "../../src/metadata/activity.ts";
+import { openMetadata } from "../../src/metadata/metadata.ts";
+import { listOrganizations } from "../../src/metadata/organizations.ts";
+import { createKey } from "../../src/metadata/personal-keys.ts";
+import { createProject } from "../../src/metadata/projects.ts";
+import { addRoleMember, createRole } from "../../src/metadata/roles.ts";
+import { createUser, setUserActive } from "../../src/metadata/users.ts";
+import { paths } from "../../src/paths.ts";
+import { flagkeep, initialisedDirectory, TestAppliance, temporaryFolder } from "../support/appliance.ts";
+import { type Invocation, invocations, type World } from "./invocations.ts";
+import { leaves } from "./tree.ts";
+
+const folder = temporaryFolder();
+const running = {} as World;
+const stopped = {} as World;
+let appliance: TestAppliance;
+
+beforeAll(async () => {
+  const directory = await initialisedDirectory();
+  const keys = fill(directory.dataDir);
+  const files = { "flags.yaml": flagsFile, "old.ndjson": oldEvents };
+  const first = await TestAppliance.start({ directory });
+  await first.batch([{ event: "seen", distinct_id: "y".repeat(300) }]);
+  await first.eventsWhenStored(1);
+  await first.stop();
+  const backups = join(folder, "backups");
+  const { stdout } = await flagkeep(["backup", "create", backups, "--data-dir", directory.dataDir, "--json"]);
+  const { file } = JSON.parse(stdout) as { file: string };
+  for (const [world, name] of [
+    [running, "running"],
+    [stopped, "stopped"],
+  ] as const) {
+    const own = join(folder, name);
+    mkdirSync(own);
+    for (const [file, text] of Object.entries(files)) writeFileSync(join(own, file), text);
+    cpSync(directory.dataDir, join(own, "data"), { recursive: true });
+    cpSync(backups, join(own, "backups"), { recursive: true });
+    Object.assign(world, {
+      dataDir: join(own, "data"),
+      folder: own,
+      isRunning: name === "running",
+      keys,
+      backup: join(own, "backups", basename(file)),
+    });
+    const made = await flagkeep([
+      "flags",
+      "import",
+      join(own, "flags.yaml"),
+      "--project",
+      "1",
+      "--data-dir",
+      world.dataDir,
+    ]);
+    expect(made).toMatchObject({ stderr: "", code: 0 });
+  }
+  rmSync(directory.dataDir, { recursive: true });
+  appliance = await TestAppliance.start({ directory: { dataDir: running.dataDir, made: directory.made } });
+});
+afterAll(async () => {
+  await appliance[Symbol.asyncDispose]();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const flagsFile = `flagkeep_flags: 1
+flags:
+${["first", "switched-on", "switched-off"].map((key) => `  - {key: ${key}, filters: {groups: [{}]}}`).join("\n")}
+cohorts:
+  - {name: Pro, filters: {properties: {type: AND, values: []}}}
+`;
+const oldEvents = `${JSON.stringify({ event: "old", distinct_id: "ann", timestamp: "2025-01-02T03:04:05Z" })}\n`;
+
+/** What commands can work on; returns the ids of keys. */
+function fill(dataDir: string): Record<string, string> {
+  const metadata = openMetadata(paths(dataDir).metadata);
+  recordAsOperator(userInfo().username);
+  const organizationId = listOrganizations(metadata.db)[0]!.id;
+  const now = new Date();
+  const user = (email: string) => createUser(metadata, { email, organizationId, level: "member" });
+  const role = (name: string) => createRole(metadata, { organizationId, name, by: null }, now);
+  const ann = user("ann@example.com");
+  user("bob@example.com");
+  setUserActive(metadata, "bob@example.com", false);
+  for (const name of ["Second", "Third"])
+    createProject(metadata, { organizationId, name, timezone: "UTC" }, null);
+  for (const name of ["Empty", "Gone"]) role(name);
+  addRoleMember(metadata, { organizationId, roleId: role("Has").id, userUuid: ann.uuid, by: null }, now);
+  const keys = ["show", "revoke", "roll"].map((label) => {
+    const { key } = createKey(metadata, { userEmail: "owner@example.com", label, scopes: ["*"] });
+    return [label, key.id];
+  });
+  metadata.close();
+  return Object.fromEntries(keys);
+}
+
+/** Some at once: each is a process that mostly waits for its start. */
+const atOnce = 4;
+async function inParallel(tasks: readonly (() => Promise<void>)[]): Promise<void> {
+  const left = [...tasks];
+  const work = async () => {
+    for (let task = left.shift(); task !== undefined; task = left.shift()) await task();
+  };
+  await Promise.all(Array.from({ length: atOnce }, work));
+}
+
+const commands = leaves();
+
+/** What is wrong with a right call; empty when nothing is. */
+async function faultsOf(name: string, { args, code }: Invocation, world: World): Promise<string[]> {
+  const own = args(world);
+  const dataDir = own.includes("--data-dir") ? [] : ["--data-dir", world.dataDir];
+  const called = await flagkeep([...name.split(" "), ...own, ...dataDir, "--json"]);
+  const expected = code?.(world) ?? 0;
+  if (called.code !== expected) return [`${name}: exit status ${called.code}: ${called.stderr}`];
+  if (expected === 0 && called.stderr !== "") return [`${name}: ${called.stderr}`];
+  const shape = jsonShapeOf(commands.get(name)!)!;
+  const printed = JSON.parse(called.stdout) as unknown;
+  return [...Value.Errors(shape, printed)].map(({ path, message }) => `${name}: ${path} ${message}`);
+}
+
+for (const world of [running, stopped]) {
+  const name = world === running ? "beside a running appliance" : "without an appliance";
+  test(`right calls ${name} print what their schemas say`, async () => {
+    const faults: string[] = [];
+    const tasks = Object.entries(invocations).map(([command, invocation]) => ({
+      isAlone: invocation.isAlone === true,
+      run: async () => void faults.push(...(await faultsOf(command, invocation, world))),
+    }));
+    await inParallel(tasks.filter(({ isAlone }) => !isAlone).map(({ run }) => run));
+    for (const { run } of tasks.filter(({ isAlone }) => isAlone)) await run();
+    expect(faults).toEqual([]);
+  });
+}
+
+test("wrong calls end with one line that says what is wrong, and change nothing on standard output", async () => {
+  const faults: string[] = [];
+  const tasks = Object.entries(invocations).flatMap(([name, { wrong }]) =>
+    wrong.map(({ args, code, says }) => async () => {
+      const call = [...name.split(" "), ...args];
+      const { stdout, stderr, code: status } = await flagkeep([...call, "--data-dir", running.dataDir]);
+      const isOneLine = /^flagkeep: [^\n]+\n$/.test(stderr);
+      if (status === code && stdout === "" && isOneLine && stderr.includes(says)) return;
+      faults.push(`${call.join(" ")}: ${status}, ${JSON.stringify(stderr)}, ${JSON.stringify(stdout)}`);
+    }),
+  );
+  await inParallel(tasks);
+  expect(faults).toEqual([]);
+});
