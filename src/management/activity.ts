@@ -37,7 +37,7 @@ const EntryBody = named(
       email: nullable(text()),
       is_system: optional(bool({ description: "The server itself." })),
     }),
-    activity: choice(["created", "updated", "deleted", "restored"]),
+    activity: choice(["created", "updated", "deleted", "restored", "activated", "deactivated"]),
     scope: text(),
     item_id: text(),
     detail: object({

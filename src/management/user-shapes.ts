@@ -4,7 +4,7 @@ import type { Static } from "@sinclair/typebox";
 import { bool, choice, dictionary, int, named, nullable, object, text, uuid } from "../http/shapes.ts";
 import type { User } from "../metadata/users.ts";
 
-const ROLES_AT_ORGANIZATION = [
+export const ROLES_AT_ORGANIZATION = [
   "engineering",
   "data",
   "product",

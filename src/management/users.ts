@@ -3,16 +3,29 @@
 import type { Static } from "@sinclair/typebox";
 import { permissionDenied } from "../http/failure.ts";
 import { type Route, type UserCall, userRoute } from "../http/route.ts";
-import { bool, int, list, named, nullable, object, optional, uuid } from "../http/shapes.ts";
+import {
+  bool,
+  choice,
+  dictionary,
+  int,
+  list,
+  named,
+  nullable,
+  object,
+  optional,
+  text,
+  uuid,
+} from "../http/shapes.ts";
 import { InvalidField } from "../metadata/errors.ts";
 import { findOrganization, organizationsOf } from "../metadata/organizations.ts";
-import { levelOf, setCurrent, type User } from "../metadata/users.ts";
+import { levelOf, type User, updateUser } from "../metadata/users.ts";
 import type { ManagementDeps } from "./deps.ts";
 import { EXAMPLE_ORGANIZATION, OrganizationBody, organizationBody } from "./organizations.ts";
 import { EXAMPLE_PROJECT, ProjectBody, projectBody } from "./project-shapes.ts";
-import { EXAMPLE_USER, UserBody, userBody } from "./user-shapes.ts";
+import { EXAMPLE_USER, ROLES_AT_ORGANIZATION, UserBody, userBody } from "./user-shapes.ts";
 
 const TAG = "Users";
+const NAME_LENGTH_MAX = 150;
 
 const MeBody = named(
   "Me",
@@ -44,10 +57,19 @@ export function userRoutes(deps: ManagementDeps): Route[] {
       handle: (call) => meBody(deps, self(call)),
     }),
     userRoute("PATCH", "/api/users/:uuid", ["user:write"], {
-      summary: "Choose what `@current` means for you",
+      summary: "Change your own user",
+      description:
+        "`set_current_team` and `set_current_organization` move what `@current` means for you; fields that are not sent stay.",
       tag: TAG,
       ignoresNarrowing: true,
-      body: object({ set_current_team: optional(int()), set_current_organization: optional(uuid()) }),
+      body: object({
+        first_name: optional(text({ blank: true, max: NAME_LENGTH_MAX })),
+        last_name: optional(text({ blank: true, max: NAME_LENGTH_MAX })),
+        role_at_organization: optional(nullable(choice(ROLES_AT_ORGANIZATION))),
+        hedgehog_config: optional(nullable(dictionary())),
+        set_current_team: optional(int()),
+        set_current_organization: optional(uuid()),
+      }),
       isPartial: true,
       bodyExample: { set_current_team: 1 },
       answers: { 200: { description: "You.", schema: MeBody, example: EXAMPLE } },
@@ -60,8 +82,15 @@ export function userRoutes(deps: ManagementDeps): Route[] {
         if (organizationId !== undefined && levelOf(deps.metadata.db, organizationId, user.id) === 0) {
           throw unknown("set_current_organization", organizationId);
         }
-        const current = { projectId, organizationId: organizationId ?? project?.organizationId };
-        return meBody(deps, setCurrent(deps.metadata, user.id, current));
+        const change = {
+          firstName: call.body.first_name,
+          lastName: call.body.last_name,
+          roleAtOrganization: call.body.role_at_organization,
+          hedgehogConfig: call.body.hedgehog_config,
+          currentProjectId: projectId,
+          currentOrganizationId: organizationId ?? project?.organizationId,
+        };
+        return meBody(deps, updateUser(deps.metadata, user.id, change));
       },
     }),
   ];

@@ -153,24 +153,27 @@ export function setUserActive(metadata: Metadata, email: string, isActive: boole
   });
 }
 
-/** Moves what `@current` means for a user. The caller has checked that the user belongs there. */
-export function setCurrent(
-  metadata: Metadata,
-  userId: number,
-  current: { projectId?: number; organizationId?: string },
-): User {
+/** What users may change about themselves. */
+export type UserChange = Partial<
+  Pick<
+    User,
+    | "firstName"
+    | "lastName"
+    | "roleAtOrganization"
+    | "hedgehogConfig"
+    | "currentProjectId"
+    | "currentOrganizationId"
+  >
+>;
+
+/** Changes a user; absent fields stay. The caller has checked that the user belongs to the project and organisation. */
+export function updateUser(metadata: Metadata, userId: number, change: UserChange): User {
+  const set = Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined));
   return metadata.change((t) => {
     const before = t.select().from(user).where(eq(user.id, userId)).get()!;
+    if (Object.keys(set).length === 0) return before;
     bumpRevision(t, "keys");
-    return t
-      .update(user)
-      .set({
-        currentProjectId: current.projectId ?? before.currentProjectId,
-        currentOrganizationId: current.organizationId ?? before.currentOrganizationId,
-      })
-      .where(eq(user.id, userId))
-      .returning()
-      .get();
+    return t.update(user).set(set).where(eq(user.id, userId)).returning().get();
   });
 }
 

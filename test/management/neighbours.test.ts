@@ -198,6 +198,24 @@ describe("the user behind a key", () => {
       });
     }
   });
+  test("can be described", async () => {
+    using server = new TestServer();
+    const described = {
+      first_name: "Anna",
+      last_name: "",
+      role_at_organization: "founder",
+      hedgehog_config: { color: "green" },
+    };
+    const changed = await server.ask("PATCH", "/api/users/@me/", { body: described });
+    expect(changed).toMatchObject({ status: 200, body: described });
+    const flag = await server.ask("POST", FLAGS, { body: { key: "a" } });
+    expect(flag.body.created_by).toMatchObject(described);
+    const cleared = await server.ask("PATCH", "/api/users/@me/", { body: { role_at_organization: null } });
+    expect(cleared.body).toMatchObject({ first_name: "Anna", role_at_organization: null });
+    expect(
+      await server.ask("PATCH", "/api/users/@me/", { body: { role_at_organization: "boss" } }),
+    ).toMatchObject({ status: 400, body: { code: "invalid_choice", attr: "role_at_organization" } });
+  });
   test("a key for one project means that project by @current", async () => {
     using server = new TestServer();
     await server.ask("POST", "/api/projects/", { body: { name: "Two" } });
