@@ -27,21 +27,27 @@ export async function waitUntilAllIsLoaded(appliance: ReachedAppliance): Promise
 export async function analysisOf<Result>(
   options: object,
   work: (appliance: ReachedAppliance) => Promise<Result>,
-  { patience = patienceMs }: { patience?: number } = {},
+  { patience = patienceMs, onWait = sayOnce() }: { patience?: number; onWait?: OnWait } = {},
 ): Promise<Result> {
-  const since = performance.now();
-  let isSaid = false;
   return await withAppliance(
     {
       config: configOf(options as Record<string, unknown>),
       engineCommand: engineCommand(),
       patienceMs: patience,
-      onWait(entries) {
-        if (isSaid || performance.now() - since < silentWaitMs) return;
-        isSaid = true;
-        process.stderr.write(`flagkeep: ${entries} acknowledged events are being loaded first.\n`);
-      },
+      onWait,
     },
     work,
   );
+}
+
+type OnWait = (entries: number) => void;
+
+function sayOnce(): OnWait {
+  const since = performance.now();
+  let isSaid = false;
+  return (entries) => {
+    if (isSaid || performance.now() - since < silentWaitMs) return;
+    isSaid = true;
+    process.stderr.write(`flagkeep: ${entries} acknowledged events are being loaded first.\n`);
+  };
 }

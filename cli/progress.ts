@@ -22,6 +22,8 @@ export class Progress {
   private earlierBytes = 0;
   private earlierRecords = 0;
   private isBarShown = false;
+  /** Entries that have to be loaded before it goes on. */
+  private awaited = 0;
 
   /** @param totalBytes undefined when it is not known. */
   constructor(
@@ -50,10 +52,14 @@ export class Progress {
       this.earlierRecords += records;
       this.earlierBytes = this.bytes;
     } else this.records += records;
-    const every = this.output.isTTY ? redrawMs : lineMs;
-    if (this.nowMs() - this.shownAt < every) return;
-    this.shownAt = this.nowMs();
-    this.show();
+    this.awaited = 0;
+    this.showSometimes();
+  }
+
+  /** What was sent is being loaded. */
+  wait(entries: number): void {
+    this.awaited = entries;
+    this.showSometimes();
   }
 
   /** Writes above the bar. */
@@ -67,17 +73,26 @@ export class Progress {
     this.clear();
   }
 
-  private show(): void {
+  private showSometimes(): void {
+    if (this.nowMs() - this.shownAt < (this.output.isTTY ? redrawMs : lineMs)) return;
+    this.shownAt = this.nowMs();
+    const text = this.text();
     if (!this.output.isTTY) {
-      this.output.write(`${this.text()}\n`);
+      this.output.write(`${text}\n`);
       return;
     }
-    const share = this.share();
-    const filled = Math.round((share ?? 0) * barWidth);
-    const bar = share === undefined ? "" : `[${"█".repeat(filled)}${"░".repeat(barWidth - filled)}] `;
-    const line = `${bar}${this.text()}`.slice(0, (this.output.columns ?? 80) - 1);
-    this.output.write(`\r\x1b[K${line}`);
+    const columns = (this.output.columns ?? 80) - 1;
+    this.output.write(`\r\x1b[K${`${this.bar(columns - text.length)}${text}`.slice(0, columns)}`);
     this.isBarShown = true;
+  }
+
+  /** As wide as there is room beside the figures. */
+  private bar(room: number): string {
+    const share = this.share();
+    const width = Math.min(barWidth, room - "[] ".length);
+    if (share === undefined || width < 4) return "";
+    const filled = Math.round(share * width);
+    return `[${"█".repeat(filled)}${"░".repeat(width - filled)}] `;
   }
 
   /** `42 %  420000 records  25000/s  80.1 MiB of 190.7 MiB  23 s left` */
@@ -85,6 +100,7 @@ export class Progress {
     const share = this.share();
     const parts = share === undefined ? [] : [`${Math.floor(share * 100)} %`];
     parts.push(`${this.earlierRecords + this.records} records`, `${this.recordsPerSecond}/s`);
+    if (this.awaited > 0) return [...parts, `${this.awaited} of them are being loaded`].join("  ");
     if (this.totalBytes === undefined) return [...parts, bytesText(this.bytes)].join("  ");
     parts.push(`${bytesText(Math.round(this.bytes))} of ${bytesText(this.totalBytes)}`);
     const left = this.secondsLeft(this.totalBytes);

@@ -51,8 +51,8 @@ export const importEvents = withJson(
   .addHelpText(
     "after",
     "\nFiles may be packed with gzip or Zstandard. Folders are read with the folders in them, part-2 before part-10.\n" +
-      "Nothing is loaded twice: an event keeps its uuid, or gets one made of its source id ($insert_id, messageId, …),\n" +
-      "or of its line number and content. Times without a zone are UTC. Empty cells of tables are no values.\n" +
+      "Nothing is loaded twice: an event keeps its uuid, or gets one of its time and source id ($insert_id, messageId, …),\n" +
+      "or of its time, line number and content. Times without a zone are UTC. Empty cells of tables are no values.\n" +
       "Rejected records are written to FILE.rejected.ndjson with line, reason and record; the rest is loaded.\n" +
       "After an interruption the same command with --resume goes on; its summary counts all runs.\n" +
       "\nExit: 0 all is loaded or in a reject file, 1 failed or the end of a file is damaged, 2 called wrongly\n" +
@@ -99,7 +99,7 @@ async function importFrom(file: string, options: ImportOptions): Promise<void> {
           process.exitCode = exitFailed;
         }
       },
-      { patience },
+      { patience, onWait: (entries) => progress.wait(entries) },
     );
   } finally {
     progress.end();

@@ -1,8 +1,8 @@
 /** The queries of operators: SQL over views, exports, and which uuids are stored. For the engine and for commands. */
 
 import type { DuckDBConnection } from "@duckdb/node-api";
+import { countKnown } from "../events/known-uuids.ts";
 import type { PersonMirror } from "../events/person-mirror.ts";
-import { quoted } from "../events/sql-text.ts";
 import { exportFile } from "../export/export-file.ts";
 import type { Lane } from "../journal/segment.ts";
 import { runQuery } from "../query/run-query.ts";
@@ -37,19 +37,6 @@ export function analysisHandlers(services: AnalysisServices): Analysis {
     countKnown: ({ projectId, uuids }) => run((connection) => countKnown(connection, projectId, uuids)),
     loadedSeqs: () => run(loadedSeqs),
   };
-}
-
-async function countKnown(
-  connection: DuckDBConnection,
-  projectId: number,
-  uuids: readonly string[],
-): Promise<number> {
-  const asked = `[${uuids.map(quoted).join(", ")}]::UUID[]`;
-  const rows = await connection.runAndReadAll(
-    `SELECT count(DISTINCT uuid) FROM events
-     WHERE project_id = ${projectId} AND uuid IN (SELECT unnest(${asked}))`,
-  );
-  return Number(rows.getRows()[0]![0]);
 }
 
 async function loadedSeqs(connection: DuckDBConnection): Promise<Record<Lane, number>> {

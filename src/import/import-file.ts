@@ -130,9 +130,9 @@ class Importer {
       this.rejects.push({ line, reason: problem ?? "not_an_object", record: raw ?? null });
       return;
     }
-    const { event, sourceId } = mapRecord(this.job.format, renamed(record, this.job.names));
-    const uuid = uuidOf(sourceId, line, record);
-    const text = JSON.stringify({ ...event, uuid });
+    const mapped = mapRecord(this.job.format, renamed(record, this.job.names));
+    const uuid = uuidOf(mapped, line, record);
+    const text = JSON.stringify({ ...mapped.event, uuid });
     this.items.push({ line, uuid, text, record });
     this.length += text.length;
   }
@@ -158,7 +158,8 @@ class Importer {
     const rejected = rejects.length;
     if (!job.isDryRun) {
       job.progress.write(job.path, { ...this.done, sending: batch });
-      this.sending = good.length === 0 ? Promise.resolve() : job.target.send(good.map(({ text }) => text));
+      // Of what is stored already nothing has to be sent.
+      this.sending = known.accepted === 0 ? Promise.resolve() : job.target.send(good.map(({ text }) => text));
       // A failure is seen where the result is awaited.
       this.sending.catch(() => undefined);
     }

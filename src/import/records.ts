@@ -6,6 +6,7 @@
 
 import { isJsonObject, type Json, type JsonObject } from "../flags/json.ts";
 import { canonicalUuid } from "../ingestion/event-uuid.ts";
+import { parseInstant, parseUnixTime } from "../ingestion/timestamp.ts";
 
 export const importFormats = [
   ...["ndjson", "csv", "parquet", "posthog", "amplitude", "mixpanel", "segment"],
@@ -223,16 +224,34 @@ function jsonText(value: Json): Json {
 }
 
 /**
- * The uuid of an event: its own, else one that its source id always leads to, else one made of its line number and
+ * The uuid of an event: its own, else one that its source id and time always lead to, else one made of its line number and
  * what stands there, so that neither another name of the file nor packing it makes other events of it.
+ *
+ * What is made carries the time of the event (version 7), by which the event store finds it fast.
  *
  * @param record as it was read, before anything is renamed.
  */
-export function uuidOf(sourceId: string | undefined, line: number, record: JsonObject): string {
+export function uuidOf({ event, sourceId }: MappedEvent, line: number, record: JsonObject): string {
   const own = sourceId === undefined ? undefined : canonicalUuid(sourceId);
   if (own !== undefined) return own;
   const name = sourceId === undefined ? `line:${line}:${JSON.stringify(record)}` : `id:${sourceId}`;
-  return Bun.randomUUIDv5(name, namespace);
+  const hash = Bun.randomUUIDv5(name, namespace);
+  const ms = timeOf(event.timestamp);
+  if (ms === undefined) return hash;
+  const time = ms.toString(16).padStart(12, "0");
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${hash.slice(15)}`;
+}
+
+/** Milliseconds since 1970, as far as a uuid can hold them. */
+function timeOf(timestamp: Json | undefined): number | undefined {
+  const micros =
+    typeof timestamp === "string"
+      ? parseInstant(timestamp)
+      : typeof timestamp === "number"
+        ? parseUnixTime(timestamp)
+        : undefined;
+  const ms = micros === undefined ? -1 : Math.floor(micros / 1_000);
+  return ms >= 0 && ms < 2 ** 48 ? ms : undefined;
 }
 
 /** Of this product's imports alone; never to be changed, or repeated imports would load everything twice. */

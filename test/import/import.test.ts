@@ -101,7 +101,7 @@ test("other products, packed files, standard input, folders; without a running a
       $insert_id: "i1",
       user_properties: { plan: "pro" },
     },
-    { event_type: "amp", user_id: "a", event_time: "2024-01-02 03:04:06", $insert_id: "i1" },
+    { event_type: "amp", user_id: "a", event_time: "2024-01-02 03:04:05.123", $insert_id: "i1" },
   );
   expect(await load(dataDir, file("amp", gz(amplitude)), "--format", "amplitude")).toMatchObject({
     accepted: 1,

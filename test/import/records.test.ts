@@ -1,6 +1,7 @@
 /** What records of other products become; whole files of them are in `import.test.ts`. */
 
-import { describe, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
+import type { Json, JsonObject } from "../../src/flags/json.ts";
 import { type ImportFormat, mapRecord, renamed, uuidOf } from "../../src/import/records.ts";
 
 const uuid = "0190f3a4-5c11-7000-8000-000000000001";
@@ -181,19 +182,23 @@ test("fields get other names, inside of the properties as well", () => {
   });
 });
 
-describe("uuids", () => {
-  test("a source's own; else always the same of its id; else of its line and content", () => {
-    expect(uuidOf(uuid.toUpperCase(), 1, {})).toBe(uuid);
-    expect(uuidOf("i", 1, { a: 1 })).toBe(uuidOf("i", 2, { a: 2 }));
-    expect(uuidOf("i", 1, {})).not.toBe(uuidOf("j", 1, {}));
-    const ofContent = uuidOf(undefined, 1, { a: 1 });
-    expect(uuidOf(undefined, 1, { a: 1 })).toBe(ofContent);
-    expect(uuidOf(undefined, 2, { a: 1 })).not.toBe(ofContent);
-    expect(uuidOf(undefined, 1, { a: 2 })).not.toBe(ofContent);
-    // Written down once: another way of making them would load everything again.
-    expect([uuidOf("i", 1, {}), ofContent]).toEqual([
-      "34d24a4f-c0a0-5757-8699-47f49f3e563c",
-      "ebcb1bd3-546d-5564-90f0-d8f30fd2266e",
-    ]);
-  });
+test("uuids: a source's own; else always the same of its id; else of its line and content", () => {
+  const made = (sourceId: string | undefined, line: number, record: JsonObject, timestamp?: Json) =>
+    uuidOf({ event: timestamp === undefined ? {} : { timestamp }, sourceId }, line, record);
+  expect(made(uuid.toUpperCase(), 1, {})).toBe(uuid);
+  expect(made("i", 1, { a: 1 })).toBe(made("i", 2, { a: 2 }));
+  expect(made("i", 1, {})).not.toBe(made("j", 1, {}));
+  const ofContent = made(undefined, 1, { a: 1 });
+  expect(made(undefined, 1, { a: 1 })).toBe(ofContent);
+  expect(made(undefined, 2, { a: 1 })).not.toBe(ofContent);
+  expect(made(undefined, 1, { a: 2 })).not.toBe(ofContent);
+  const time = "2024-01-02T03:04:05.678Z";
+  expect(made("i", 1, {}, time)).toBe(made("i", 1, {}, Date.parse(time)));
+  // Written down once: another way of making them would load everything again.
+  expect([made("i", 1, {}), made("i", 1, {}, time), made("i", 1, {}, "soon"), made("i", 1, {}, -1)]).toEqual([
+    "34d24a4f-c0a0-5757-8699-47f49f3e563c",
+    "018cc820-db2e-7757-8699-47f49f3e563c",
+    "34d24a4f-c0a0-5757-8699-47f49f3e563c",
+    "34d24a4f-c0a0-5757-8699-47f49f3e563c",
+  ]);
 });
