@@ -10,6 +10,8 @@ interface Place {
   /** The commands up to here, such as `keys create`; empty for the program itself. */
   path: string;
   commands: Word[];
+  /** What the first argument may be, where only certain words make sense. */
+  words: readonly string[];
   options: (Word & { takesValue: boolean; choices: readonly string[] })[];
 }
 
@@ -28,6 +30,7 @@ function placesOf(command: Command, path: string): Place[] {
   const help = { name: "--help", description: "show how to call it", takesValue: false, choices: [] };
   const own: Place = {
     path,
+    words: command.registeredArguments[0]?.argChoices ?? [],
     commands: command.commands.map((child) => ({ name: child.name(), description: child.description() })),
     options: [
       ...command.options
@@ -53,9 +56,20 @@ function steps(places: readonly Place[], variable: string): string {
   return `      ${known.join("|")}) ${variable}="$next" ;;`;
 }
 
+/** Lines of a `case` over the place and the word before: what follows an option that takes a value. */
+function values(places: readonly Place[], line: (choices: readonly string[]) => string): string {
+  return places
+    .flatMap(({ path, options }) =>
+      options
+        .filter(({ takesValue }) => takesValue)
+        .map(({ name, choices }) => `    "${path}|${name}") ${line(choices)} ;;`),
+    )
+    .join("\n");
+}
+
 function bash(places: readonly Place[]): string {
-  const cases = places.map(({ path, commands, options }) => {
-    const names = [...commands, ...options].map(({ name }) => name).join(" ");
+  const cases = places.map(({ path, commands, words, options }) => {
+    const names = [...words, ...[...commands, ...options].map(({ name }) => name)].join(" ");
     return `    "${path}") known="${names}" ;;`;
   });
   return `# flagkeep completion for bash. Load it with: source <(flagkeep completions bash)
@@ -70,6 +84,10 @@ ${steps(places, "at")}
   case "$at" in
 ${cases.join("\n")}
   esac
+  # Nothing known is left to the names of files.
+  case "$at|\${COMP_WORDS[COMP_CWORD-1]}" in
+${values(places, (choices) => `known="${choices.join(" ")}"`)}
+  esac
   COMPREPLY=($(compgen -W "$known" -- "$current"))
 }
 complete -o default -F _flagkeep flagkeep
@@ -80,8 +98,8 @@ function zsh(places: readonly Place[]): string {
   const described = (words: readonly Word[]) =>
     words.map(({ name, description }) => quoted(`${name}:${description}`)).join(" ");
   const cases = places.map(
-    ({ path, commands, options }) =>
-      `    "${path}") commands=(${described(commands)}); options=(${described(options)}) ;;`,
+    ({ path, commands, words, options }) =>
+      `    "${path}") commands=(${[described(commands), ...words].join(" ").trim()}); options=(${described(options)}) ;;`,
   );
   return `#compdef flagkeep
 # flagkeep completion for zsh. Load it with: source <(flagkeep completions zsh)
@@ -96,6 +114,9 @@ ${steps(places, "at")}
   done
   case "$at" in
 ${cases.join("\n")}
+  esac
+  case "$at|\${words[CURRENT-1]}" in
+${values(places, (choices) => (choices.length > 0 ? `compadd -- ${choices.join(" ")}; return` : "_files; return"))}
   esac
   if [[ "\${words[CURRENT]}" == -* ]]; then
     _describe -o option options
@@ -114,10 +135,11 @@ fi
 }
 
 function fish(places: readonly Place[]): string {
-  const lines = places.flatMap(({ path, commands, options }) => {
+  const lines = places.flatMap(({ path, commands, words, options }) => {
     const here = `complete -c flagkeep -n ${quoted(`__flagkeep_at ${quoted(path)}`)}`;
     return [
       ...commands.map(({ name, description }) => `${here} -f -a ${name} -d ${quoted(description)}`),
+      ...words.map((word) => `${here} -f -a ${word}`),
       ...options.map(({ name, description, takesValue, choices }) => {
         const values = choices.length > 0 ? ` -x -a ${quoted(choices.join(" "))}` : takesValue ? " -r" : "";
         return `${here} -l ${name.replace(/^-+/, "")}${values} -d ${quoted(description)}`;

@@ -24,6 +24,10 @@ test("bash completes commands at every depth, and options", async () => {
     "--help",
   ]);
   expect(await bashOffers("status", "--data-dir", "/x", "--js")).toEqual(["--json"]);
+  expect(await bashOffers("users", "create", "--level", "")).toEqual(["member", "admin", "owner"]);
+  expect(await bashOffers("completions", "z")).toEqual(["zsh"]);
+  // A folder is wanted: bash goes on with its own names of files.
+  expect(await bashOffers("status", "--data-dir", "")).toEqual([]);
 });
 
 for (const shell of ["bash", "zsh", "fish"]) {
