@@ -3,6 +3,7 @@
 import { type EngineClient, QueryRefused } from "../engine/client.ts";
 import { type EventFilter, type EventOrder, type EventPosition, eventOrders } from "../events/list.ts";
 import { UNAVAILABLE } from "../http/answers.ts";
+import { notFound } from "../http/failure.ts";
 import { projectRoute, type Route } from "../http/route.ts";
 import {
   bool,
@@ -47,6 +48,20 @@ const EventPage = named(
   object({ next: nullable(text(), { description: "Address of the next page." }), results: list(Event) }),
 );
 
+const EXAMPLE_EVENT = {
+  id: "0193d1a2-7b1c-7c3e-9f60-be2f3a4b5c6d",
+  uuid: "0193d1a2-7b1c-7c3e-9f60-be2f3a4b5c6d",
+  event: "order paid",
+  distinct_id: "kim",
+  timestamp: "2026-03-04T16:00:01.007000Z",
+  properties: { amount: 12.5, $groups: { company: "acme" }, $group_0: "acme" },
+  person: null,
+  elements: [],
+  elements_chain: "",
+  seq: 1,
+  historical: false,
+};
+
 const Query = object({
   event: optional(text({ description: "Only events with this name." })),
   distinct_id: optional(text({ description: "Only events of this distinct id." })),
@@ -85,18 +100,40 @@ export function eventRoutes({ engine }: EventsDependencies): Route[] {
       tag: "Events",
       query: Query,
       answers: {
-        200: { description: "One page of events.", schema: EventPage, example: { next: null, results: [] } },
+        200: {
+          description: "One page of events.",
+          schema: EventPage,
+          example: { next: null, results: [EXAMPLE_EVENT] },
+        },
         ...UNAVAILABLE,
       },
       async handle({ project, query, url }) {
         const page = await engine.ask("events", readFilter(project.id, query)).catch(refusal);
         const next = page.next === undefined ? null : nextAddress(url, page.next);
-        return new Response(`{"next":${JSON.stringify(next)},"results":${page.text}}`, {
-          headers: { "Content-Type": "application/json" },
-        });
+        return jsonText(`{"next":${JSON.stringify(next)},"results":${page.text}}`);
+      },
+    }),
+    projectRoute("GET", "/events/:id", ["event:read", "query:read"], {
+      summary: "Read an event",
+      description: "By its uuid.",
+      tag: "Events",
+      answers: { 200: { description: "The event.", schema: Event, example: EXAMPLE_EVENT }, ...UNAVAILABLE },
+      async handle({ project, params }) {
+        const uuid = params.id?.toLowerCase() ?? "";
+        if (!UUID.test(uuid)) throw notFound();
+        const { text } = await engine.ask("events", { projectId: project.id, uuid, order: "seq", limit: 1 });
+        if (text === "[]") throw notFound();
+        return jsonText(text.slice(1, -1));
       },
     }),
   ];
+}
+
+const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;
+
+/** The engine writes events as text, which goes out as it is. */
+function jsonText(text: string): Response {
+  return new Response(text, { headers: { "Content-Type": "application/json" } });
 }
 
 /** @throws {InvalidField} for the first parameter that makes no sense. */
@@ -127,10 +164,9 @@ function refusal(error: unknown): never {
 function readUuid(query: URLSearchParams, name: string): string | undefined {
   const given = query.get(name);
   if (given === null) return undefined;
-  if (!/^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/i.test(given)) {
-    throw new InvalidField(name, "invalid_input", "Must be a valid UUID.");
-  }
-  return given.toLowerCase();
+  const uuid = given.toLowerCase();
+  if (!UUID.test(uuid)) throw new InvalidField(name, "invalid_input", "Must be a valid UUID.");
+  return uuid;
 }
 
 function readInstant(query: URLSearchParams, name: string): number | undefined {

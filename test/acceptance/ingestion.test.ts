@@ -379,10 +379,13 @@ describe("groups", () => {
   test("25, 26, 27: types and groups", async () => {
     const grouped = unique("g");
     await appliance.capture(item(grouped, { properties: { $groups: { company: "acme" } } }));
-    expect((await eventsOf(grouped))[0]!.properties).toMatchObject({
-      $groups: { company: "acme" },
-      $group_0: "acme",
-    });
+    const [stored] = await eventsOf(grouped);
+    expect(stored!.properties).toMatchObject({ $groups: { company: "acme" }, $group_0: "acme" });
+    const one = `/api/projects/1/events/${stored!.uuid.toUpperCase()}/`;
+    expect(await (await appliance.api(one)).json()).toEqual(stored);
+    for (const unknown of [crypto.randomUUID(), "abc"]) {
+      expect((await appliance.api(`/api/projects/1/events/${unknown}/`)).status).toBe(404);
+    }
     expect(await groups(0)).toEqual([]);
     expect(await types()).toMatchObject([{ group_type: "company", group_type_index: 0 }]);
     const identify = (event: string, set: Record<string, unknown>) =>

@@ -79,6 +79,7 @@ const TABLE: Record<string, string> = {
   [`GET ${P}/usage`]: "project:read",
   [`GET ${P}/spikes`]: "project:read",
   [`GET ${P}/events`]: "event:read query:read",
+  [`GET ${P}/events/:id`]: "event:read query:read",
   [`POST ${P}/query`]: "query:read",
   "GET /api/organizations": "organization:read",
   [`GET ${O}`]: "organization:read",
