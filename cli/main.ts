@@ -16,6 +16,7 @@ import { migrate } from "./commands/migrate.ts";
 import { organization } from "./commands/organization.ts";
 import { projects } from "./commands/projects.ts";
 import { query } from "./commands/query.ts";
+import { rebuild } from "./commands/rebuild.ts";
 import { roles } from "./commands/roles.ts";
 import { serve } from "./commands/serve.ts";
 import { status } from "./commands/status.ts";
@@ -83,6 +84,7 @@ export function createProgram(): Command {
     exportData,
     importEvents,
     backup,
+    rebuild,
     version,
   ])
     program.addCommand(command);

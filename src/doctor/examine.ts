@@ -5,9 +5,10 @@ import { askControl } from "../control/client.ts";
 import { DirectoryInUse, type Lock, takeLock } from "../lock.ts";
 import { paths } from "../paths.ts";
 import type { Status } from "../state/status-shape.ts";
+import { checkArchive, checkEventStore } from "./event-store.ts";
 import { type Finding, failure, ok, warning } from "./finding.ts";
 import { checkClock, checkDisk, checkPermissions, checkPort } from "./host.ts";
-import { checkEventStore, checkJournal, checkQuarantine, checkSqliteFiles } from "./stores.ts";
+import { checkJournal, checkQuarantine, checkSqliteFiles } from "./stores.ts";
 
 /** @param config the settings that the appliance is started with. */
 export async function examine(
@@ -26,6 +27,7 @@ export async function examine(
       ...checkSqliteFiles(dataDir),
       ...(isInUse ? checkEngine(running) : await checkEventStore(dataDir)),
       ...checkJournal(dataDir, isInUse),
+      ...checkArchive(dataDir),
       ...checkQuarantine(dataDir),
       ...(isInUse ? [] : checkPort(config.host, config.port)),
     ];
@@ -48,6 +50,12 @@ function checkEngine(running: Status | undefined): Finding[] {
   if (running === undefined) {
     const message = "Another process uses the data directory and does not answer on its control socket.";
     return [warning("events", message, "Wait until it has started or stopped, then look again.")];
+  }
+  const { trouble, rebuilding } = running.engine;
+  if (trouble !== null) return [failure("events", trouble.message, trouble.hint)];
+  if (rebuilding !== null) {
+    const message = `The event store is made again: ${rebuilding.done} of ${rebuilding.total} entries are in it.`;
+    return [warning("events", message, "Wait until it is done; events are taken meanwhile.")];
   }
   if (!running.engine.up) {
     const message = "The event store is not open: events are taken but can not be read.";

@@ -1,7 +1,17 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { exactly, orNull } from "../shapes.ts";
 
-const checks = ["permissions", "disk", "clock", "files", "events", "journal", "quarantine", "port"] as const;
+const checks = [
+  "permissions",
+  "disk",
+  "clock",
+  "files",
+  "events",
+  "journal",
+  "archive",
+  "quarantine",
+  "port",
+] as const;
 const levels = ["ok", "warning", "error"] as const;
 
 /** What the doctor says about one thing it looked at. */

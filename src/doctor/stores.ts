@@ -3,8 +3,6 @@
 import { Database } from "bun:sqlite";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
-import { eventsSchemaVersion, readEventsVersion } from "../events/database.ts";
-import { setNativeFolder } from "../events/native-folder.ts";
 import { firstOfFileName, type Lane, lanes, type SegmentScan, scanSegment } from "../journal/segment.ts";
 import { paths } from "../paths.ts";
 import { openPeople } from "../people/open.ts";
@@ -35,21 +33,6 @@ function quickCheck(path: string): string | undefined {
     }
   } catch (error) {
     return (error as Error).message;
-  }
-}
-
-/** The event store can be opened. For an appliance that does not run. */
-export async function checkEventStore(dataDir: string): Promise<Finding[]> {
-  const place = paths(dataDir);
-  if (!existsSync(place.events)) return [ok("events", "The event store is not made yet.")];
-  setNativeFolder(place.native);
-  try {
-    const found = await readEventsVersion(place.events);
-    if (found <= eventsSchemaVersion) return [ok("events", "The event store can be opened.")];
-    const message = `The event store has schema version ${found}, this version knows ${eventsSchemaVersion}.`;
-    return [failure("events", message, "Use the newer Flagkeep that wrote it.")];
-  } catch (error) {
-    return [failure("events", `The event store can not be opened: ${firstLine(error)}`, restore)];
   }
 }
 
@@ -160,8 +143,4 @@ function readIfThere(path: string): Buffer | undefined {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
     throw error;
   }
-}
-
-function firstLine(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).split("\n")[0]!;
 }

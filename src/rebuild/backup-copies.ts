@@ -5,12 +5,14 @@ import { resolve } from "node:path";
 import { destinationOf } from "../backup/destination.ts";
 import { readLastBackup } from "../backup/last-backup.ts";
 import { listBackups } from "../backup/list.ts";
-import { requireKnownSchemas } from "../backup/manifest.ts";
-import { unpackBackup } from "../backup/read-file.ts";
+import { type LanePosition, requireKnownSchemas } from "../backup/manifest.ts";
+import { readManifest, unpackBackup } from "../backup/read-file.ts";
 import { isOfThisHistory } from "../backup/restore-note.ts";
 import { type BackupSource, fileSource } from "../backup/source.ts";
+import type { Lane } from "../journal/segment.ts";
 import { paths } from "../paths.ts";
 import type { OlderCopy } from "./base.ts";
+import type { Cursors } from "./range.ts";
 
 /** The backups on this machine: those in the data directory, and the last one wherever it is; the newest first. */
 export async function localCopies(dataDir: string): Promise<OlderCopy[]> {
@@ -31,11 +33,18 @@ export async function localCopies(dataDir: string): Promise<OlderCopy[]> {
   return [...new Set(files)].map((file) => copyFrom(fileSource(file)));
 }
 
+/** The last entries that a backup has. */
+export function reachOf(positions: readonly LanePosition[]): Cursors {
+  const of = (lane: Lane) => positions.find((one) => one.lane === lane)?.last_seq ?? 0;
+  return { realtime: of("realtime"), historical: of("historical") };
+}
+
 export function copyFrom(source: BackupSource): OlderCopy {
   return {
     name: source.name,
     extract: async (folder) => {
       await unpackBackup(source.stream(), folder, requireKnownSchemas);
     },
+    reach: async () => reachOf((await readManifest(source.stream())).positions),
   };
 }

@@ -19,6 +19,8 @@ export interface OlderCopy {
    * @throws the copy can not be used
    */
   extract(folder: string): Promise<void>;
+  /** The last entries that are in it, in a store or in its journal. */
+  reach(): Promise<Cursors>;
 }
 
 export interface Base {
@@ -112,6 +114,27 @@ export function placeBase(dataDir: string, { folder }: Base): void {
   const [from, to] = [paths(folder).events, paths(dataDir).events];
   // The log first: it means nothing without the file, but the file would lack what is in it.
   for (const end of [".wal", ""]) if (existsSync(from + end)) renameSync(from + end, to + end);
+}
+
+/**
+ * What would be missing if the event store were made again now, by names and descriptions alone.
+ *
+ * @param needed see `neededUpTo`.
+ */
+export async function expectedGaps(
+  dataDir: string,
+  needed: Cursors,
+  copies: readonly OlderCopy[],
+): Promise<readonly Gap[]> {
+  let best: readonly Gap[] = wayFrom(dataDir, nothing, needed).gaps;
+  for (const copy of copies) {
+    if (best.length === 0) break;
+    // What can not be read is of no use.
+    const reach = await copy.reach().catch(() => nothing);
+    const { gaps } = wayFrom(dataDir, reach, needed);
+    if (entriesIn(gaps) < entriesIn(best)) best = gaps;
+  }
+  return best;
 }
 
 export function cursorsOf(loader: EventLoader): Cursors {

@@ -45,6 +45,13 @@ export function segmentsIn(journalFolder: string): ArchivedSegment[] {
   );
 }
 
+/** Per lane, the last entry of a journal that nobody writes; 0 when there is none. */
+export function lastInJournal(journalFolder: string): Cursors {
+  const last: Cursors = { realtime: 0, historical: 0 };
+  for (const segment of segmentsIn(journalFolder)) last[segment.lane] = segment.last;
+  return last;
+}
+
 function segmentNames(journalFolder: string, lane: Lane): string[] {
   try {
     const names = readdirSync(join(journalFolder, lane));

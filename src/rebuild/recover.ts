@@ -5,7 +5,7 @@
  * broken file is put aside, not deleted. A crash at any moment is taken up by the next call.
  */
 
-import { rmSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { readLastBackup } from "../backup/last-backup.ts";
 import { AppError } from "../errors.ts";
@@ -90,24 +90,27 @@ export interface Recovered {
 export async function recoverEventStore(recovery: Recovery): Promise<Recovered> {
   const { dataDir, settings, hooks } = recovery;
   const place = paths(dataDir);
-  const opened = await openOrReason(recovery);
+  // Opening a file that is not there would make one.
+  const opened = existsSync(place.events) ? await openOrReason(recovery) : ({} as Opened);
   const people = recovery.people();
   const needed = neededUpTo(place.journal, {
     realtime: people.cursor("realtime"),
     historical: people.cursor("historical"),
   });
   let reason = opened.reason;
-  if (opened.database !== undefined) {
-    const { database } = opened;
+  const isNew = !existsSync(place.events) && needed.realtime + needed.historical === 0;
+  const database =
+    isNew && !recovery.always ? await openEventDatabase(place.events, settings) : opened.database;
+  if (database !== undefined) {
     const loader = await EventLoader.open(database);
     const { files, gaps } = wayFrom(dataDir, cursorsOf(loader), needed);
     if (gaps.length === 0 && reason === undefined) {
-      const replayed = await catchUp(recovery, { loader, people, needed, files });
-      return { database, loader, people, gaps, replayed };
+      return { database, loader, people, ...(await catchUp(recovery, { loader, people, needed, files })) };
     }
     database.close();
     reason ??= "The event store lacks entries that are no longer in the journal.";
   }
+  reason ??= "The event store's file is missing.";
 
   const base = await chooseBase({
     ...{ dataDir, settings, needed, copies: await recovery.copies(), onDamage: hooks.onDamage },
@@ -115,48 +118,52 @@ export async function recoverEventStore(recovery: Recovery): Promise<Recovered> 
   });
   if (base === undefined) throw new NoUsableCopy("There is no backup that can be used.");
   if (base.gaps.length > 0 && !recovery.acceptLoss) {
-    throw new EventsWouldBeLost(reason ?? "", base.gaps, readLastBackup(dataDir)?.file ?? "FILE");
+    throw new EventsWouldBeLost(reason, base.gaps, readLastBackup(dataDir)?.file ?? "FILE");
   }
   const putAside = putEventStoreAside(dataDir);
   hooks.onStep("the event store is made again", { reason, from: base.name, put_aside: putAside });
   placeBase(dataDir, base);
-  const database = await openEventDatabase(place.events, settings);
-  const loader = await EventLoader.open(database);
-  const replayed = await catchUp(recovery, { loader, people, needed, files: base.files });
+  const made = await openEventDatabase(place.events, settings);
+  const loader = await EventLoader.open(made);
+  const { gaps, replayed } = await catchUp(recovery, { loader, people, needed, files: base.files });
   if (base.folder !== undefined) rmSync(base.folder, { recursive: true, force: true });
   return {
-    ...{ database, loader, people, base: base.name, putAside, gaps: base.gaps },
+    ...{ database: made, loader, people, base: base.name, putAside, gaps: [...base.gaps, ...gaps] },
     replayed: Math.max(0, replayed - entriesIn(base.gaps)),
   };
 }
 
-/** Applies files behind the store's cursors. @returns how many entries */
+/** Applies files behind the store's cursors. @returns how many entries, and what could not be read */
 async function catchUp(
   { dataDir, acceptLoss = false, hooks }: Recovery,
   way: { loader: EventLoader; people: PeopleStore; needed: Cursors; files: readonly ArchivedSegment[] },
-): Promise<number> {
+): Promise<{ replayed: number; gaps: Gap[] }> {
   const { loader, people, needed, files } = way;
   const place = paths(dataDir);
   const before = cursorsOf(loader);
-  if (before.realtime >= needed.realtime && before.historical >= needed.historical) return 0;
-  await replayArchive({
+  if (before.realtime >= needed.realtime && before.historical >= needed.historical) {
+    return { replayed: 0, gaps: [] };
+  }
+  const gaps = await replayArchive({
     ...{ loader, needed, acceptLoss, identity: people, archived: files },
     workFolder: join(place.work, "replay"),
     quarantineFolder: place.quarantine,
     onProgress: hooks.onProgress,
     onDamage: hooks.onDamage,
   });
-  return loader.cursor("realtime") + loader.cursor("historical") - before.realtime - before.historical;
+  const passed =
+    loader.cursor("realtime") + loader.cursor("historical") - before.realtime - before.historical;
+  return { replayed: Math.max(0, passed - entriesIn(gaps)), gaps };
+}
+
+interface Opened {
+  database?: EventDatabase;
+  /** Why it has to be made again. */
+  reason?: string;
 }
 
 /** @returns a reason to make the file again when there is one; without a database it can not be opened. */
-async function openOrReason({
-  dataDir,
-  settings,
-  always,
-  ignoresMark,
-  hooks,
-}: Recovery): Promise<{ database?: EventDatabase; reason?: string }> {
+async function openOrReason({ dataDir, settings, always, ignoresMark, hooks }: Recovery): Promise<Opened> {
   const place = paths(dataDir);
   const mark = ignoresMark ? undefined : readDamagedMark(dataDir);
   for (let attempt = 1; ; attempt++) {

@@ -38,16 +38,20 @@ export interface Replay {
   onDamage: (error: Error) => void;
 }
 
-/** @throws {ArchiveDamaged} unless losses are accepted; what is before it was applied. */
-export async function replayArchive(replay: Replay): Promise<void> {
+/**
+ * @returns what could not be read, when losses are accepted.
+ * @throws {ArchiveDamaged} unless losses are accepted; what is before it was applied.
+ */
+export async function replayArchive(replay: Replay): Promise<Gap[]> {
   const { loader, archived, workFolder } = replay;
   const total = archived.reduce((sum, file) => sum + file.last - file.first + 1, 0);
   let done = 0;
   rmSync(workFolder, { recursive: true, force: true });
   mkdirSync(workFolder, { recursive: true, mode: 0o700 });
   const apply = applier(replay);
+  const lost: Gap[] = [];
   for (const file of inOrderOfArchiving(archived)) {
-    await apply(await unpack(replay, file));
+    await apply(await unpack(replay, file, lost));
     done += file.last - file.first + 1;
     replay.onProgress(done, total);
   }
@@ -57,6 +61,7 @@ export async function replayArchive(replay: Replay): Promise<void> {
   }
   while (!(await loader.checkpoint())) await Bun.sleep(50);
   rmSync(workFolder, { recursive: true, force: true });
+  return lost;
 }
 
 /** A pipeline of its own: nothing is counted, reported or kept a second time. */
@@ -108,13 +113,15 @@ function inOrderOfArchiving(archived: readonly ArchivedSegment[]): ArchivedSegme
   return order;
 }
 
-async function unpack(replay: Replay, file: ArchivedSegment): Promise<SealedSegment[]> {
+async function unpack(replay: Replay, file: ArchivedSegment, lost: Gap[]): Promise<SealedSegment[]> {
   const { lane, last } = file;
   const { segments, damage } = await readFile(file);
   if (damage !== undefined) {
-    const error = new ArchiveDamaged(file.path, { lane, first: damage.lastGood + 1, last });
+    const gap = { lane, first: damage.lastGood + 1, last };
+    const error = new ArchiveDamaged(file.path, gap);
     if (!replay.acceptLoss) throw error;
     replay.onDamage(error);
+    lost.push(gap);
   }
   // An empty one stands for a file of which nothing can be read.
   const texts = segments.length > 0 ? segments : [{ first: file.first, bytes: undefined }];

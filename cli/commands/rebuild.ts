@@ -1,0 +1,97 @@
+import { Command } from "commander";
+import { openSource } from "../../src/backup/source.ts";
+import { Rebuilt, rebuildEventStore } from "../../src/rebuild/rebuild.ts";
+import { withJson } from "../json-shape.ts";
+import { print, printJson, run } from "../output.ts";
+import { configOf, withSettings } from "../settings.ts";
+import { requireInitialised } from "../stores.ts";
+import { s3SettingsOf, sourceSettings } from "./backup-common.ts";
+
+interface RebuildOptions {
+  from?: string;
+  acceptLoss?: true;
+  json?: true;
+}
+
+export const rebuild = withJson(
+  withSettings(new Command("rebuild"), [...sourceSettings, "duckdb-memory-limit", "duckdb-threads"]),
+  Rebuilt,
+)
+  .description(
+    "Make the event store again, from a backup and the archived journal; the appliance must be stopped.",
+  )
+  .option(
+    "--from <backup>",
+    "the backup to make it from, a file or s3://bucket/key; default: the best on this machine",
+  )
+  .option("--accept-loss", "go on without the events that are in no backup, archive or journal")
+  .addHelpText(
+    "after",
+    "\nA start does this by itself when events.duckdb is broken or missing and no event would be lost. Otherwise the ranges\n" +
+      "that are missing are named, and nothing is done without --accept-loss. The old file is moved to journal/quarantine.\n\n" +
+      "Examples:\n  flagkeep rebuild --data-dir /var/lib/flagkeep\n" +
+      "  flagkeep rebuild --from /mnt/backups/flagkeep-2026-11-21T03-00-00.000Z.tar.zst --json",
+  )
+  .action(
+    run(async (options: RebuildOptions) => {
+      const config = configOf(options as never);
+      const dataDir = requireInitialised(config["data-dir"]);
+      const progress = new EntriesProgress(options.json === true);
+      const from =
+        options.from === undefined ? undefined : await openSource(options.from, s3SettingsOf(config));
+      const rebuilt = await rebuildEventStore({
+        ...{ dataDir, from, acceptLoss: options.acceptLoss === true },
+        settings: { memoryLimitBytes: config["duckdb-memory-limit"], threads: config["duckdb-threads"] },
+        onStep: (message) => progress.step(message),
+        onProgress: (done, total) => progress.show(done, total),
+        onDamage: (error) => progress.complain(error.message),
+      }).finally(() => progress.end());
+      if (options.json) printJson(rebuilt);
+      else show(rebuilt);
+    }),
+  );
+
+function show({ from, events, persons, entries_waiting, put_aside, lost }: Rebuilt): void {
+  print(`The event store was made again from ${from}: ${events} events, ${persons} persons.`);
+  if (entries_waiting > 0) print(`${entries_waiting} journal entries wait; the next start loads them.`);
+  if (put_aside !== null) print(`The old file is ${put_aside}.`);
+  for (const { lane, first_seq, last_seq } of lost) {
+    print(`Lost: the ${lane} entries ${first_seq} to ${last_seq}.`);
+  }
+}
+
+const linesApartMs = 5_000;
+const redrawMs = 200;
+
+/** One line that changes on a terminal, plain lines elsewhere; programs are told of trouble only. */
+class EntriesProgress {
+  private shownAt = Number.NEGATIVE_INFINITY;
+  private readonly isTerminal = process.stderr.isTTY === true;
+
+  constructor(private readonly isQuiet: boolean) {}
+
+  step(message: string): void {
+    if (this.isQuiet && !this.isTerminal) return;
+    this.end();
+    process.stderr.write(`${message}\n`);
+  }
+
+  show(done: number, total: number): void {
+    if (this.isQuiet && !this.isTerminal) return;
+    const now = performance.now();
+    if (now - this.shownAt < (this.isTerminal ? redrawMs : linesApartMs) && done < total) return;
+    this.shownAt = now;
+    const text = `${done} of ${total} journal entries applied`;
+    process.stderr.write(this.isTerminal ? `\r\x1b[K${text}` : `${text}\n`);
+  }
+
+  complain(message: string): void {
+    this.end();
+    process.stderr.write(`flagkeep: ${message}\n`);
+  }
+
+  /** Takes the changing line away. */
+  end(): void {
+    if (this.isTerminal) process.stderr.write("\r\x1b[K");
+  }
+}
