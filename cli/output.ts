@@ -66,35 +66,43 @@ export function print(line = ""): void {
   process.stdout.write(`${line}\n`);
 }
 
-/** Prints rows below their headings, in columns as wide as needed; one below the other where a terminal is too narrow. */
+/** Prints rows below their headings. */
 export function printTable(headings: readonly string[], rows: readonly (readonly string[])[]): void {
+  const columns = process.stdout.isTTY ? process.stdout.columns : Number.POSITIVE_INFINITY;
+  for (const line of tableLines(headings, rows, columns)) print(line);
+}
+
+/**
+ * Rows below their headings, in columns as wide as needed; where that is wider than the terminal, each row as a list.
+ *
+ * @param terminalColumns how much fits into one line.
+ */
+export function tableLines(
+  headings: readonly string[],
+  rows: readonly (readonly string[])[],
+  terminalColumns: number,
+): string[] {
   const titles = headings.map((heading) => heading.toUpperCase());
   const texts = rows.map((row) => headings.map((_, column) => visible(row[column] ?? "")));
   const widths = titles.map((title, column) =>
     Math.max(...[title, ...texts.map((row) => row[column]!)].map((text) => Bun.stringWidth(text))),
   );
   const total = widths.reduce((sum, width) => sum + width + 2, -2);
-  if (rows.length > 0 && process.stdout.isTTY && total > process.stdout.columns) {
-    printBlocks(titles, texts);
-    return;
-  }
-  const line = (cells: readonly string[]) =>
+  if (total > terminalColumns) return listLines(titles, texts);
+  return [titles, ...texts].map((cells) =>
     cells
       .map((cell, column) => padded(cell, widths[column]!))
       .join("  ")
-      .trimEnd();
-  print(line(titles));
-  for (const row of texts) print(line(row));
+      .trimEnd(),
+  );
 }
 
-function printBlocks(titles: readonly string[], rows: readonly (readonly string[])[]): void {
+function listLines(titles: readonly string[], rows: readonly (readonly string[])[]): string[] {
   const width = Math.max(...titles.map((title) => title.length));
-  for (const [index, row] of rows.entries()) {
-    if (index > 0) print();
-    for (const [column, title] of titles.entries()) {
-      print(`${title.padEnd(width)}  ${row[column]}`.trimEnd());
-    }
-  }
+  return rows.flatMap((row, index) => [
+    ...(index === 0 ? [] : [""]),
+    ...titles.map((title, column) => `${title.padEnd(width)}  ${row[column]}`.trimEnd()),
+  ]);
 }
 
 function padded(text: string, width: number): string {

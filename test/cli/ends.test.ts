@@ -1,0 +1,106 @@
+/** How commands end when their surroundings are not as they should be. */
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { spawn } from "node:child_process";
+import { chmodSync, closeSync, copyFileSync, openSync, rmSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { tableLines } from "../../cli/output.ts";
+import { systemSentence } from "../../cli/system-errors.ts";
+import { executable, initialisedDirectory, temporaryFolder } from "../support/appliance.ts";
+
+let dataDir: string;
+const folder = temporaryFolder();
+beforeAll(async () => {
+  ({ dataDir } = await initialisedDirectory());
+});
+afterAll(() => {
+  rmSync(dirname(dataDir), { recursive: true, force: true });
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Runs a command with its standard output at a file, as a certain user. */
+async function ending(args: string[], options: { stdout?: number; program?: string; uid?: number } = {}) {
+  const { stdout = "ignore", program = executable, uid } = options;
+  const child = spawn(program, args, { stdio: ["ignore", stdout, "pipe"], env: {}, cwd: "/", uid });
+  let stderr = "";
+  child.stderr!.on("data", (part) => {
+    stderr += String(part);
+  });
+  const code = await new Promise((done) => child.on("close", done));
+  return { stderr, code };
+}
+
+const results = [
+  ["keys", "list"],
+  ["projects", "list", "--json"],
+  ["completions", "bash"],
+];
+for (const args of results) {
+  test(`${args.join(" ")}: who reads the result may go away`, async () => {
+    // The shell closes its end before the command writes.
+    const call = `'${executable}' ${args.join(" ")} --data-dir '${dataDir}' | (exec <&-)`;
+    const child = Bun.spawn(["bash", "-c", `${call}; exit "\${PIPESTATUS[0]}"`], { stderr: "pipe", env: {} });
+    expect(await new Response(child.stderr).text()).toBe("");
+    expect(await child.exited).toBe(0);
+  });
+
+  test(`${args.join(" ")}: a result that cannot be written is a failure`, async () => {
+    const full = openSync("/dev/full", "w");
+    const { stderr, code } = await ending([...args, "--data-dir", dataDir], { stdout: full });
+    closeSync(full);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^flagkeep: The disk is full \(.*\)\. Make room, then try again\.\n$/);
+  });
+}
+
+describe("the folder of another user", () => {
+  const isRoot = process.getuid?.() === 0;
+  const uid = isRoot ? 65534 : undefined;
+  const program = join(folder, "flagkeep");
+  beforeAll(() => {
+    copyFileSync(executable, program);
+    for (const path of [folder, program, dirname(dataDir)]) chmodSync(path, 0o755);
+    if (!isRoot) chmodSync(dataDir, 0);
+  });
+  afterAll(() => chmodSync(dataDir, 0o700));
+
+  for (const args of [["status"], ["keys", "list"], ["healthcheck"], ["doctor"], ["serve", "--port", "0"]]) {
+    test(`${args.join(" ")}: one line that says whose it is`, async () => {
+      const { stderr, code } = await ending([...args, "--data-dir", dataDir], { program, uid });
+      expect(code).toBe(1);
+      expect(stderr).toMatch(/^flagkeep: The data directory \S+ can not be read by this user\. [^\n]*\n$/);
+      expect(stderr).toContain(`'#${statSync(dataDir).uid}'`);
+    });
+  }
+});
+
+test("faults of the system and of SQLite are sentences, others are not", () => {
+  const fault = (code: string) => Object.assign(new Error("what it says"), { code });
+  expect(systemSentence(fault("SQLITE_READONLY_DIRECTORY"))).toStartWith(
+    "The data directory can not be written (",
+  );
+  expect(systemSentence(fault("SQLITE_CORRUPT_INDEX"))).toEndWith("and restore a backup.");
+  expect(systemSentence(fault("EIO"))).toBe("The disk reports an error (what it says).");
+  expect(systemSentence(fault("ERR_INVALID_ARG_TYPE"))).toBeUndefined();
+  expect(systemSentence(new Error("what it says"))).toBeUndefined();
+});
+
+describe("tables", () => {
+  const rows = [
+    ["1", "日本", "x"],
+    ["22", "a\u001b[31mb", ""],
+  ];
+  test("align what is wide, and nothing in them steers a terminal", () => {
+    expect(tableLines(["id", "name", "note"], rows, 80)).toEqual([
+      "ID  NAME     NOTE",
+      "1   日本     x",
+      "22  a\ufffd[31mb",
+    ]);
+  });
+  test("become lists where a terminal is too narrow", () => {
+    expect(tableLines(["id", "name", "note"], rows, 10)).toEqual([
+      ...["ID    1", "NAME  日本", "NOTE  x", ""],
+      ...["ID    22", "NAME  a\ufffd[31mb", "NOTE"],
+    ]);
+  });
+});
