@@ -48,7 +48,7 @@ test("calls in the remarks of the files exist", async () => {
   const calls = [...text.matchAll(/(?:^|[`\s])(flagkeep (?:[a-z]+(?=[ `]) ?)+(?:[^#`\n]*))/gm)]
     .map(([, call]) => call!)
     .filter((call) =>
-      /^flagkeep (keys|status|healthcheck|serve|migrate|export|import|doctor|version)\b/.test(call),
+      /^flagkeep (backup|keys|status|healthcheck|serve|migrate|export|import|doctor|version)\b/.test(call),
     );
   expect(calls.length).toBeGreaterThan(8);
   for (const call of calls) await expectKnown(call.replace(/(?<=(export events|import)) \S+\.ndjson/, ""));
