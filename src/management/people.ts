@@ -66,6 +66,7 @@ export function peopleRoutes(deps: ManagementDeps): Route[] {
         object({
           search: optional(text({ description: "Part of an address, name or distinct id." })),
           distinct_id: optional(text({ description: "The one person who has this id." })),
+          uuid: optional(text({ description: "The one person with this uuid; `search` takes it too." })),
           properties: optional(
             text({
               description:
@@ -80,10 +81,9 @@ export function peopleRoutes(deps: ManagementDeps): Route[] {
         const page = readPage(call.query);
         const filters = readPropertyFilters(call.query, "person");
         if (filters) return filteredPersons(deps, call, filters, page.limit);
-        const distinctId = call.query.get("distinct_id");
-        if (distinctId !== null) {
-          const person = personByDistinctId(people, call.project.id, distinctId);
-          return { next: null, previous: null, results: person ? personBodies(people, [person]) : [] };
+        const named = namedPerson(people, call.project.id, call.query);
+        if (named !== undefined) {
+          return { next: null, previous: null, results: named ? personBodies(people, [named]) : [] };
         }
         const search = call.query.get("search")?.trim() || undefined;
         // A search looks at every person; done in slices, so that other requests get their turn.
@@ -161,6 +161,17 @@ export function peopleRoutes(deps: ManagementDeps): Route[] {
   ];
 }
 
+/** The one person that a query names; null when there is none, undefined when it names nobody. */
+function namedPerson(people: PeopleDb, projectId: number, query: URLSearchParams): Person | null | undefined {
+  const distinctId = query.get("distinct_id");
+  if (distinctId !== null) return personByDistinctId(people, projectId, distinctId) ?? null;
+  const uuid = query.get("uuid");
+  if (uuid !== null) return personByUuid(people, projectId, uuid.toLowerCase()) ?? null;
+  // A uuid that nobody has can still be somebody's distinct id.
+  const search = query.get("search")?.trim() ?? "";
+  return UUID.test(search) ? personByUuid(people, projectId, search.toLowerCase()) : undefined;
+}
+
 async function filteredPersons(
   deps: ManagementDeps,
   call: ProjectCall<unknown>,
@@ -182,6 +193,7 @@ async function filteredPersons(
   };
 }
 
+const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 const REQUIRED = "This query parameter is required.";
 
 /** The wire form of persons; their distinct ids are read at once. */

@@ -400,10 +400,16 @@ describe("persons and groups", () => {
       created_at: "2026-03-01T12:00:00.000000Z",
     };
     expect(rest.body).toMatchObject({ next: null, results: [expected] });
-    for (const query of ["distinct_id=anon", "search=KIM@"]) {
+    const upper = kim.toUpperCase();
+    for (const query of ["distinct_id=anon", "search=KIM@", `uuid=${upper}`, `search=${upper}`]) {
       expect((await server.ask("GET", `/api/projects/1/persons/?${query}`)).body.results).toEqual([expected]);
     }
-    expect((await server.ask("GET", "/api/projects/1/persons/?distinct_id=x")).body.results).toEqual([]);
+    const own = crypto.randomUUID();
+    addPerson(server, [own]);
+    expect((await server.ask("GET", `/api/projects/1/persons/?search=${own}`)).body.results).toHaveLength(1);
+    for (const query of ["distinct_id=x", "uuid=x", `uuid=${own}`]) {
+      expect((await server.ask("GET", `/api/projects/1/persons/?${query}`)).body.results).toEqual([]);
+    }
     expect((await server.ask("GET", `/api/projects/1/persons/${kim}/`)).body).toEqual(expected);
     expect((await server.ask("GET", "/api/projects/1/persons/x/")).status).toBe(404);
   });
