@@ -1,5 +1,7 @@
 import { join, resolve } from "node:path";
 import { Command, InvalidArgumentError, Option } from "commander";
+import { ApplianceSilent } from "../../src/control/reach.ts";
+import { AppError } from "../../src/errors.ts";
 import { setNativeFolder } from "../../src/events/native-folder.ts";
 import { importFiles } from "../../src/import/files.ts";
 import { type Imported, importAll } from "../../src/import/import-all.ts";
@@ -14,6 +16,12 @@ import { exitFailed, positiveInteger, print, printJson, run } from "../output.ts
 import { Progress } from "../progress.ts";
 import { dataDirOf, withSettings } from "../settings.ts";
 import { withProject } from "../stores.ts";
+
+/** The appliance went away for too long. */
+class ImportInterrupted extends AppError {
+  readonly code = "import_interrupted";
+  override readonly hint = "Nothing is lost: run the same command with --resume.";
+}
 
 /** How long an appliance that went away is waited for. */
 const patience = 60_000;
@@ -101,6 +109,8 @@ async function importFrom(file: string, options: ImportOptions): Promise<void> {
       },
       { patience, onWait: (entries) => progress.wait(entries) },
     );
+  } catch (error) {
+    throw error instanceof ApplianceSilent ? new ImportInterrupted(error.message) : error;
   } finally {
     progress.end();
   }

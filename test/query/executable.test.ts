@@ -1,4 +1,6 @@
 import { expect, test } from "bun:test";
+import { Value } from "@sinclair/typebox/value";
+import { QueryResult } from "../../src/query/run-query.ts";
 import { flagkeep, TestAppliance, until } from "../support/appliance.ts";
 
 test("the API and the command answer the same, with and without a running appliance", async () => {
@@ -23,6 +25,13 @@ test("the API and the command answer the same, with and without a running applia
     expect(await response.json()).toEqual(expected);
     expect(response.status).toBe(200);
   }
+  const limited = await appliance.api(path, { method: "POST", body: { query: sql, limit: 1 } });
+  expect(await limited.json()).toMatchObject({ rows: [{ event: "a" }], truncated: true });
+  const { stdout: made } = await flagkeep([
+    ...["keys", "create", "--scope", "person:read", "--json", "--data-dir", appliance.dataDir],
+  ]);
+  const key = JSON.parse(made).value as string;
+  expect((await appliance.api(path, { method: "POST", body: { query: sql }, key })).status).toBe(403);
   const refused = await appliance.api(path, { method: "POST", body: { query: "DROP TABLE events" } });
   expect(refused.status).toBe(400);
   expect(await refused.json()).toMatchObject({ code: "statement_refused", attr: "query" });
@@ -34,6 +43,10 @@ test("the API and the command answer the same, with and without a running applia
     const json = await command(sql, "--format", "json");
     expect({ state, stderr: json.stderr, code: json.code }).toEqual({ state, stderr: "", code: 0 });
     expect(JSON.parse(json.stdout)).toEqual(expected);
+    expect(Value.Check(QueryResult, JSON.parse(json.stdout))).toBe(true);
+    const first = await command(sql, "--json", "--limit", "1");
+    expect(JSON.parse(first.stdout)).toMatchObject({ rows: [{ event: "a" }], truncated: true });
+    expect(first.stderr).toContain("only the first 1 rows");
     expect((await command(sql, "--format", "csv")).stdout).toBe('event,n\na,1\nb,"two, three"\n');
     expect((await command(sql)).stdout).toBe("EVENT  N\na      1\nb      two, three\n");
     const bad = await command("SELECT * FROM read_text('/etc/passwd')", "--format", "json");
