@@ -250,5 +250,15 @@ export const invocations: Record<string, Invocation> = {
     isAlone: true,
     wrong: [{ args: ["/nowhere.tar.zst"], code: 1, says: "/nowhere.tar.zst" }, missing("backup")],
   },
+  rebuild: {
+    // An import without an appliance is in no backup.
+    args: ({ backup }) => ["--from", backup, "--accept-loss"],
+    code: ({ isRunning }) => (isRunning ? 1 : 0),
+    isAlone: true,
+    wrong: [
+      { args: ["--from", "/nowhere.tar.zst"], code: 1, says: "/nowhere.tar.zst" },
+      { args: ["now"], code: 2, says: "too many arguments" },
+    ],
+  },
   version: { args: () => [], wrong: [{ args: ["now"], code: 2, says: "too many arguments" }] },
 };

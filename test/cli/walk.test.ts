@@ -120,6 +120,7 @@ async function faultsOf(name: string, { args, code }: Invocation, world: World):
   const expected = code?.(world) ?? 0;
   if (called.code !== expected) return [`${name}: exit status ${called.code}: ${called.stderr}`];
   if (expected === 0 && called.stderr !== "") return [`${name}: ${called.stderr}`];
+  if (expected !== 0 && called.stdout === "") return [];
   const shape = jsonShapeOf(commands.get(name)!)!;
   const printed = JSON.parse(called.stdout) as unknown;
   return [...Value.Errors(shape, printed)].map(({ path, message }) => `${name}: ${path} ${message}`);
