@@ -5,8 +5,9 @@
 
 import { Elysia } from "elysia";
 import type { Metadata } from "../metadata/metadata.ts";
+import type { Scope } from "../metadata/scopes.ts";
 import { allowOrigin, isPreflight, preflightResponse } from "./api-cors.ts";
-import { type Authorised, authorise, type Credentials, identify } from "./auth.ts";
+import { type Access, type Authorised, authorise, type Credentials, identify } from "./auth.ts";
 import { readBody } from "./body.ts";
 import { type ErrorLog, failureResponse } from "./errors.ts";
 import { methodNotAllowed } from "./failure.ts";
@@ -134,7 +135,7 @@ async function answerOther(
   const allowed = allowedMethods([...methods.keys()]);
   const any = methods.get("GET") ?? [...methods.values()][0]!;
   if (credentials.request.method === "OPTIONS") {
-    await authorise(deps.metadata, any.access, credentials);
+    await authorise(deps.metadata, forReading(any.access), credentials);
     return Response.json(
       {
         name: any.tag,
@@ -149,6 +150,12 @@ async function answerOther(
     await identify(deps.metadata, credentials, { takesSecretKey: any.access.on === "project" });
   }
   throw methodNotAllowed(credentials.request.method, allowed);
+}
+
+/** To ask what a path can do, the right to read is enough (contract: management-api 2.4). */
+function forReading(access: Access): Access {
+  if (access.on === "public") return access;
+  return { ...access, scopes: access.scopes.map((scope) => scope.replace(/:write$/, ":read") as Scope) };
 }
 
 /** Methods as an `Allow` header lists them. */

@@ -94,6 +94,8 @@ describe("methods", () => {
     expect(answer.headers.get("allow")).toBe("GET, POST, HEAD, OPTIONS");
     expect((await server.ask("OPTIONS", FLAGS, { key: null })).status).toBe(401);
     expect((await server.ask("OPTIONS", FLAGS, { key: server.key(["cohort:read"]) })).status).toBe(403);
+    const reader = server.key(["feature_flag:read"]);
+    expect((await server.ask("OPTIONS", `${FLAGS}1/dashboard/`, { key: reader })).status).toBe(200);
   });
 });
 
