@@ -27,17 +27,25 @@ export async function waitUntilAllIsLoaded(appliance: ReachedAppliance): Promise
 export async function analysisOf<Result>(
   options: object,
   work: (appliance: ReachedAppliance) => Promise<Result>,
-  { patience = patienceMs, onWait = sayOnce() }: { patience?: number; onWait?: OnWait } = {},
+  { patience = patienceMs, mayStartAgain = true, onWait = sayOnce() }: AnalysisOptions = {},
 ): Promise<Result> {
   return await withAppliance(
     {
       config: configOf(options as Record<string, unknown>),
       engineCommand: engineCommand(),
       patienceMs: patience,
+      mayStartAgain,
       onWait,
     },
     work,
   );
+}
+
+interface AnalysisOptions {
+  patience?: number;
+  /** Not for work that has effects before its end. */
+  mayStartAgain?: boolean;
+  onWait?: OnWait;
 }
 
 type OnWait = (entries: number) => void;

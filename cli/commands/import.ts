@@ -107,7 +107,7 @@ async function importFrom(file: string, options: ImportOptions): Promise<void> {
           process.exitCode = exitFailed;
         }
       },
-      { patience, onWait: (entries) => progress.wait(entries) },
+      { patience, mayStartAgain: false, onWait: (entries) => progress.wait(entries) },
     );
   } catch (error) {
     throw error instanceof ApplianceSilent ? new ImportInterrupted(error.message) : error;

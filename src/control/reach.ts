@@ -13,8 +13,9 @@ import { AppError } from "../errors.ts";
 import type { LastSeqs } from "../import/control-route.ts";
 import type { Lane } from "../journal/segment.ts";
 import { lanes } from "../journal/segment.ts";
-import { DirectoryInUse } from "../lock.ts";
+import { DirectoryInUse, takeLock } from "../lock.ts";
 import { createLog } from "../log.ts";
+import { paths } from "../paths.ts";
 import { askControl, ControlFailed } from "./client.ts";
 
 const pollMs = 50;
@@ -24,6 +25,9 @@ export class ApplianceSilent extends AppError {
   readonly code = "appliance_silent";
   override readonly hint = "See its log, and whether another command is at work; then try again.";
 }
+
+/** No process uses the directory any more. */
+export class ApplianceGone extends ApplianceSilent {}
 
 export interface ReachedAppliance {
   /** Whether it was started for the command. */
@@ -45,6 +49,11 @@ export interface ReachOptions {
   engineCommand: readonly string[];
   /** How long an appliance that does not answer is asked again. */
   patienceMs: number;
+  /**
+   * Whether the work may be begun again with an appliance of its own when the one that it was begun with has gone: that
+   * may have been another command's.
+   */
+  mayStartAgain: boolean;
   /** Told of entries that have to be loaded first. */
   onWait?: (entries: number) => void;
 }
@@ -73,7 +82,12 @@ export async function withAppliance<Result>(
     own = new Appliance({ ...config, host: "127.0.0.1", port: 0 }, log, engineCommand, refuse);
   } catch (error) {
     if (!(error instanceof DirectoryInUse)) throw error;
-    return await work(new Reached(options, false));
+    try {
+      return await work(new Reached(options, false));
+    } catch (silence) {
+      if (!(silence instanceof ApplianceGone) || !options.mayStartAgain) throw silence;
+      return await withAppliance(options, work);
+    }
   }
   try {
     await own.start();
@@ -139,10 +153,23 @@ class Reached implements ReachedAppliance {
     for (;;) {
       const result = await attempt();
       if (result !== undefined) return result.answer;
+      if (this.options.mayStartAgain && this.isGone()) {
+        throw new ApplianceGone(`The Flagkeep that used ${this.dataDir} has stopped.`);
+      }
       if (performance.now() > end) {
         throw new ApplianceSilent(`The Flagkeep that uses ${this.dataDir} does not answer.`);
       }
       await Bun.sleep(pollMs);
+    }
+  }
+  private isGone(): boolean {
+    if (this.isOwn) return false;
+    try {
+      takeLock(paths(this.dataDir).lock, this.dataDir).release();
+      return true;
+    } catch (error) {
+      if (error instanceof DirectoryInUse) return false;
+      throw error;
     }
   }
 }

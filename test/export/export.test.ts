@@ -207,6 +207,16 @@ describe("nothing that was acknowledged is missing", () => {
   }, 60_000);
 });
 
+test("several commands at once on a stopped appliance: one opens the data, the others go on when it has gone", async () => {
+  const appliance = await filled();
+  await appliance.stop();
+  const counts = await Promise.all(
+    Array.from({ length: 5 }, async () => parsed(await run(appliance.dataDir, "events")).length),
+  );
+  expect(counts).toEqual([4, 4, 4, 4, 4]);
+  rmSync(appliance.dataDir, { recursive: true, force: true });
+}, 60_000);
+
 test("a file is there whole or not at all, and wrong calls end with one sentence", async () => {
   await using appliance = await filled();
   const { dataDir } = appliance;
