@@ -1,6 +1,7 @@
 /** The tree of commands: what each of them must have, whatever it does. */
 
 import { describe, expect, test } from "bun:test";
+import { join } from "node:path";
 import type { Command } from "commander";
 import { jsonShapeOf } from "../../cli/json-shape.ts";
 import { invocations, triedElsewhere } from "./invocations.ts";
@@ -22,6 +23,17 @@ const found = leaves();
 test("every command has an entry in the table of invocations, and no entry is of a command that is gone", () => {
   const entries = [...Object.keys(invocations), ...Object.keys(triedElsewhere)];
   expect(entries.sort()).toEqual([...found.keys()].sort());
+});
+
+test("the README names every command", async () => {
+  const readme = await Bun.file(join(import.meta.dir, "../../README.md")).text();
+  const rows = readme.split("\n").filter((line) => line.startsWith("| `"));
+  const missing = [...found.keys()].filter((name) => {
+    const [noun, ...verb] = name.split(" ");
+    const own = rows.filter((row) => row.includes(`\`${noun} `) || row.includes(`\`${noun}\``));
+    return !own.some((row) => verb.every((word) => new RegExp(`[\`|\\s]${word}[\`\\\\\\s]`).test(row)));
+  });
+  expect(missing).toEqual([]);
 });
 
 describe("every command explains itself", () => {
