@@ -79,7 +79,7 @@ export async function withAppliance<Result>(
   let own: Appliance;
   try {
     const log = createLog("warn", "text", process.stderr);
-    own = new Appliance({ ...config, host: "127.0.0.1", port: 0 }, log, engineCommand, refuse);
+    own = new Appliance(ownConfig(config), log, engineCommand, refuse);
   } catch (error) {
     if (!(error instanceof DirectoryInUse)) throw error;
     try {
@@ -95,6 +95,11 @@ export async function withAppliance<Result>(
   } finally {
     await own.stop();
   }
+}
+
+function ownConfig(config: Config): Config {
+  // How much of the archive is kept is for `serve` to decide, whose flags are not known here.
+  return { ...config, host: "127.0.0.1", port: 0, "archive-max-size": Number.MAX_SAFE_INTEGER };
 }
 
 class Reached implements ReachedAppliance {
