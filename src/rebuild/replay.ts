@@ -130,7 +130,8 @@ async function unpack(replay: Replay, file: ArchivedSegment, lost: Gap[]): Promi
   );
 }
 
-async function readFile(
+/** Reads a file of the archive or of a journal. */
+export async function readFile(
   file: ArchivedSegment,
 ): Promise<{ segments: ArchivedText[]; damage?: SegmentDamaged }> {
   if (file.path.endsWith(".zst")) return await readArchived(file);
