@@ -3,7 +3,7 @@
 import type { Database } from "bun:sqlite";
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { type EventDatabase, inTransaction, openEventDatabase } from "../events/database.ts";
+import { openEventDatabase } from "../events/database.ts";
 import { type Lane, lanes, scanSegment } from "../journal/segment.ts";
 import { openMetadata } from "../metadata/metadata.ts";
 import { paths } from "../paths.ts";
@@ -41,7 +41,7 @@ export async function openRestored(folder: string, manifest: Manifest, thorough:
     : undefined;
   try {
     const events = existsSync(place.events)
-      ? await opening("events.duckdb", () => withEvents(folder, people?.$client, thorough))
+      ? await opening("events.duckdb", () => withEvents(folder, thorough))
       : new Map();
     requireSegments(folder, manifest, reached);
     const difference = differenceOf(manifest, countStores(folder, events));
@@ -51,7 +51,7 @@ export async function openRestored(folder: string, manifest: Manifest, thorough:
   }
 }
 
-async function withEvents(folder: string, people: Database | undefined, thorough: boolean) {
+async function withEvents(folder: string, thorough: boolean) {
   const place = paths(folder);
   const database = await openEventDatabase(place.events, {
     memoryLimitBytes,
@@ -61,7 +61,6 @@ async function withEvents(folder: string, people: Database | undefined, thorough
   try {
     const connection = await database.connect();
     try {
-      if (people !== undefined) await mirrorAgainIfBehind(database, people);
       return await countEvents(connection, thorough);
     } finally {
       connection.closeSync();
@@ -69,42 +68,6 @@ async function withEvents(folder: string, people: Database | undefined, thorough
   } finally {
     database.close();
     rmSync(place.work, { recursive: true, force: true });
-  }
-}
-
-/**
- * The store of persons is younger than the event store, and has forgotten changes that were mirrored in between: then
- * all persons are mirrored again, by the engine, when it starts.
- */
-async function mirrorAgainIfBehind(database: EventDatabase, people: Database): Promise<void> {
-  const connection = await database.connect();
-  try {
-    const rows = await connection.runAndReadAll("SELECT change_id FROM mirror_cursor");
-    const mirrored = Number(rows.getRows()[0]![0]);
-    const { oldest, newest } = people
-      .query<{ oldest: number | null; newest: number | null }, []>(
-        "SELECT (SELECT min(change_id) FROM change) AS oldest, (SELECT seq FROM sqlite_sequence WHERE name = 'change') AS newest",
-      )
-      .get()!;
-    const last = newest ?? 0;
-    if ((oldest ?? last + 1) <= mirrored + 1) return;
-    people
-      .transaction(() => {
-        people.run("DELETE FROM change");
-        people.run(
-          `INSERT INTO change (project_id, person_uuid, distinct_id, is_deleted)
-           SELECT p.project_id, p.uuid, d.distinct_id, 0
-           FROM person AS p LEFT JOIN distinct_id AS d ON d.person_id = p.id ORDER BY p.id`,
-        );
-      })
-      .immediate();
-    await inTransaction(connection, async () => {
-      await connection.run("DELETE FROM person");
-      await connection.run("DELETE FROM person_distinct_id");
-      await connection.run("UPDATE mirror_cursor SET change_id = $1", [BigInt(last)]);
-    });
-  } finally {
-    connection.closeSync();
   }
 }
 

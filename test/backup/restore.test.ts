@@ -1,12 +1,17 @@
 /** Restoring: what is refused, what is kept, and backups of stopped appliances and of older versions. */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import type { Manifest } from "../../src/backup/manifest.ts";
 import { restoreBackup } from "../../src/backup/restore.ts";
 import { swap } from "../../src/backup/swap.ts";
+import { listArchive, readArchived } from "../../src/journal/archive.ts";
+import { scanSegment, segmentFileName } from "../../src/journal/segment.ts";
+import { paths } from "../../src/paths.ts";
 import { flagkeep, initialisedDirectory, TestAppliance, temporaryFolder } from "../support/appliance.ts";
-import { contentOf, create, json, withManifest } from "./support.ts";
+import { contentOf, create, type Entry, entriesOf, json, pack, withManifest } from "./support.ts";
 
 const folder = temporaryFolder();
 let source: TestAppliance;
@@ -41,7 +46,7 @@ async function refused(dataDir: string, args: string[], message: string) {
 describe("refused", () => {
   test("over a folder with something in it, until it is forced; what was there is kept", async () => {
     const target = join(folder, "mine");
-    mkdirSync(join(target, "backups"), { recursive: true });
+    mkdirSync(join(target, "backups"), { recursive: true, mode: 0o700 });
     writeFileSync(join(target, "notes"), "kept");
     writeFileSync(join(target, "backups", "old"), "an older backup", { mode: 0o600 });
     await refused(target, [file], "is not empty. Give an empty or new --data-dir, or --force");
@@ -134,6 +139,57 @@ describe("where the directory can not be renamed", () => {
     expect(contentOf(plan.target)).toBe(before);
   });
 });
+
+/** The newest entries of the journal, wherever they are at this moment. */
+async function segmentsBehind(seq: number): Promise<Entry[]> {
+  const { journal, archive } = paths(source.dataDir);
+  const found = new Map<string, Buffer>();
+  for (const archived of listArchive(archive, "realtime")) {
+    const { segments } = await readArchived(archived);
+    for (const { first, last, bytes } of segments) if (last > seq) found.set(segmentFileName(first), bytes);
+  }
+  for (const name of readdirSync(join(journal, "realtime"))) {
+    const bytes = readFileSync(join(journal, "realtime", name));
+    if (scanSegment(bytes)!.last > seq) found.set(name, bytes);
+  }
+  return [...found].sort().map(([name, data]) => ({ name: `journal/realtime/${name}`, data }));
+}
+
+test("stores of different moments: the copies of persons for analysis are made again", async () => {
+  const earlier = await entriesOf(file);
+  await source.batch(
+    Array.from({ length: 5 }, (_, n) => ({
+      event: "later",
+      distinct_id: `late-${n}`,
+      properties: { $set: { n } },
+    })),
+  );
+  await source.eventsWhenStored(15);
+  const segments = await segmentsBehind(10);
+  // Asking makes the copies follow, and what they followed is forgotten.
+  await flagkeep(["query", "SELECT count(*) FROM persons", "--data-dir", source.dataDir]);
+  const later = await entriesOf((await create(source.dataDir, folder)).file);
+  const manifestOf = ([first]: Entry[]) => JSON.parse(first!.data.toString()) as Manifest;
+  const [old, manifest] = [manifestOf(earlier), manifestOf(later)];
+  const events = earlier.find(({ name }) => name === "events.duckdb")!;
+  const stores = later.filter(({ name }) => !/manifest|journal/.test(name));
+  const mixed = [...stores.map((entry) => (entry.name === events.name ? events : entry)), ...segments];
+  manifest.parts = mixed.map(({ name, data }) => ({
+    ...{ name, bytes: data.length },
+    sha256: createHash("sha256").update(data).digest("hex"),
+  }));
+  manifest.projects[0]!.events = old.projects[0]!.events;
+  const path = await pack(join(folder, "mixed.tar.zst"), [
+    { name: "manifest.json", data: Buffer.from(JSON.stringify(manifest)) },
+    ...mixed,
+  ]);
+  const target = join(folder, "mixed");
+  await json("restore", path, "--data-dir", target);
+  const query = ["query", "SELECT count(*) AS n FROM persons", "--data-dir", target, "--json"];
+  const { stdout, stderr } = await flagkeep(query);
+  expect(stderr).toBe("");
+  expect(JSON.parse(stdout)).toMatchObject({ rows: [{ n: 15 }] });
+}, 30_000);
 
 test("a stopped appliance is backed up, also one that crashed", async () => {
   const directory = await initialisedDirectory();

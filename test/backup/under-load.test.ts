@@ -87,15 +87,13 @@ describe("under load", () => {
     const persons = await flagkeep([
       ...["query", "SELECT count(*) AS n FROM persons", "--data-dir", dataDir, "--json"],
     ]);
-    const people = (await (await copy.api("/api/projects/1/persons/?limit=1000")).json()) as {
-      results: unknown[];
-    };
-    expect(JSON.stringify(JSON.parse(persons.stdout))).toContain(String(people.results.length));
+    const ids = new Set(events.map(({ person }) => person!.uuid));
+    expect(JSON.parse(persons.stdout)).toMatchObject({ rows: [{ n: ids.size }] });
     expect(await copy.stop()).toBe(0);
     rmSync(folder, { recursive: true });
   }, 60_000);
 
-  test("the engine dies while it is made: it is made again, or fails and leaves nothing behind", async () => {
+  test("the engine dies while it is made: it is made all the same", async () => {
     await using source = await appliance();
     const writers = startWriters(source);
     await until(() => writers.acked.length > 1_000, "some events are acknowledged");

@@ -1,0 +1,100 @@
+/** Making backups: one at a time, nothing left behind, and by themselves at set times. */
+
+import { expect, test } from "bun:test";
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { ListedBackup } from "../../src/backup/list.ts";
+import { takeLock } from "../../src/lock.ts";
+import { flagkeep, initialisedDirectory, TestAppliance, until } from "../support/appliance.ts";
+import { create, json } from "./support.ts";
+
+const inWork = (dataDir: string) =>
+  readdirSync(join(dataDir, "backup-work")).filter((name) => !name.startsWith("lock"));
+
+test("one at a time; what a killed one has left goes with the next", async () => {
+  const { dataDir } = await initialisedDirectory();
+  const work = join(dataDir, "backup-work");
+  mkdirSync(join(work, "left-by-a-killed-one"), { recursive: true });
+  writeFileSync(join(work, "left-by-a-killed-one", "events.duckdb"), "x");
+  const other = takeLock(join(work, "lock"), dataDir);
+  const refused = await flagkeep(["backup", "create", "--data-dir", dataDir]);
+  other.release();
+  expect(refused).toMatchObject({ code: 1, stdout: "" });
+  expect(refused.stderr).toContain("Another backup");
+  expect(inWork(dataDir)).toEqual(["left-by-a-killed-one"]);
+  await create(dataDir);
+  expect(inWork(dataDir)).toEqual([]);
+  rmSync(dataDir, { recursive: true });
+});
+
+test("a destination that can not be written: exit 1, one sentence, the verified file is kept", async () => {
+  const { dataDir } = await initialisedDirectory();
+  const file = join(dataDir, "a-file");
+  writeFileSync(file, "");
+  const { code, stdout, stderr } = await flagkeep([
+    ...["backup", "create", join(file, "folder"), "--data-dir", dataDir, "--json"],
+  ]);
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect(stderr.trimEnd()).not.toContain("\n");
+  const [name] = readdirSync(join(dataDir, "backups-unsent"));
+  expect(stderr).toContain(name!);
+  const { last_backup } = JSON.parse((await flagkeep(["status", "--data-dir", dataDir, "--json"])).stdout);
+  expect(last_backup).toMatchObject({ file: null, error: expect.stringContaining(name!) });
+  expect((await flagkeep(["status", "--data-dir", dataDir])).stdout).toContain("Backup    FAILED");
+  rmSync(dataDir, { recursive: true });
+});
+
+test("there is nothing to back up; a wrong call", async () => {
+  const none = await flagkeep(["backup", "create", "--data-dir", "/nowhere"]);
+  expect(none).toMatchObject({ code: 1, stdout: "" });
+  expect((await flagkeep(["backup", "create", "--nonsense"])).code).toBe(2);
+  expect((await flagkeep(["backup", "verify"])).code).toBe(2);
+});
+
+test("a schedule makes them, removes old ones, says so in the log and in the status", async () => {
+  await using appliance = await TestAppliance.start({
+    args: [
+      ...["--backup-schedule", "* * * * * *", "--backup-keep-last", "2"],
+      ...["--backup-keep-daily", "0", "--backup-keep-weekly", "0"],
+    ],
+  });
+  const { dataDir, logs } = appliance;
+  await appliance.capture({ event: "seen", distinct_id: "a" });
+  await until(() => logs.some(({ msg }) => msg === "old backups were removed"), "three were made", 30_000);
+  const made = logs.filter(({ msg }) => msg === "a scheduled backup was made");
+  expect(made.length).toBeGreaterThanOrEqual(3);
+  expect(existsSync(made[0]!.file as string)).toBe(false);
+  expect(logs.filter(({ level }) => level === "error" || level === "warn")).toEqual([]);
+  const { last_backup } = JSON.parse((await flagkeep(["status", "--data-dir", dataDir, "--json"])).stdout);
+  expect(last_backup).toMatchObject({ file: expect.stringContaining(dataDir), error: null });
+  expect(await appliance.stop()).toBe(0);
+  const left = await json<ListedBackup[]>("list", "--data-dir", dataDir);
+  expect(left.length).toBeGreaterThanOrEqual(2);
+  expect(left.length).toBeLessThanOrEqual(3);
+  expect(left.filter(({ verified }) => !verified)).toEqual([]);
+}, 60_000);
+
+test("a schedule that fails is logged as an error and does not end the appliance", async () => {
+  const directory = await initialisedDirectory();
+  const file = join(directory.dataDir, "a-file");
+  writeFileSync(file, "", { mode: 0o600 });
+  const appliance = await TestAppliance.start({
+    directory,
+    args: ["--backup-schedule", "* * * * * *", "--backup-destination", join(file, "folder")],
+  });
+  const failure = await until(
+    () => appliance.logs.find(({ msg }) => msg === "the scheduled backup failed"),
+    "it failed",
+    30_000,
+  );
+  expect(failure).toMatchObject({ level: "error", error: expect.stringContaining("can not be written") });
+  expect((await appliance.capture({ event: "seen", distinct_id: "a" })).status).toBe(200);
+  expect(await appliance.stop()).toBe(0);
+  rmSync(directory.dataDir, { recursive: true });
+}, 60_000);
+
+test("a schedule that is none is refused at start", async () => {
+  const { code, stderr } = await flagkeep(["serve", "--backup-schedule", "every night", "--port", "0"]);
+  expect(code).toBe(2);
+  expect(stderr).toContain("a cron expression such as 0 3 * * *");
+});

@@ -1,0 +1,132 @@
+/** Which backups go: by table, and through the command. */
+
+import { describe, expect, test } from "bun:test";
+import { copyFileSync, existsSync, readFileSync, rmSync, truncateSync } from "node:fs";
+import { join } from "node:path";
+import fc from "fast-check";
+import type { ListedBackup } from "../../src/backup/list.ts";
+import { backupsToRemove, type Rules } from "../../src/backup/retention.ts";
+import { flagkeep, initialisedDirectory } from "../support/appliance.ts";
+import { create, json } from "./support.ts";
+
+const good = (createdAt: string) => ({ createdAt, isGood: true });
+const none: Rules = { last: 0, daily: 0, weekly: 0 };
+
+describe("what goes", () => {
+  const cases: { name: string; times: string[]; rules: Partial<Rules>; gone: string[] }[] = [
+    { name: "nothing when there is nothing", times: [], rules: { last: 1 }, gone: [] },
+    {
+      name: "all but the newest n",
+      times: ["2026-03-01T00:00:00Z", "2026-03-03T00:00:00Z", "2026-03-02T00:00:00Z"],
+      rules: { last: 2 },
+      gone: ["2026-03-01T00:00:00Z"],
+    },
+    {
+      name: "the newest stays, even without a rule",
+      times: ["2026-03-01T00:00:00Z", "2026-03-03T00:00:00Z"],
+      rules: {},
+      gone: ["2026-03-01T00:00:00Z"],
+    },
+    {
+      name: "of each day its newest; days without one do not count",
+      times: [
+        "2026-03-01T01:00:00Z",
+        "2026-03-01T23:59:59Z",
+        "2026-03-05T00:00:00Z",
+        "2026-03-09T08:00:00Z",
+        "2026-03-09T09:00:00Z",
+      ],
+      rules: { daily: 2 },
+      gone: ["2026-03-01T01:00:00Z", "2026-03-01T23:59:59Z", "2026-03-09T08:00:00Z"],
+    },
+    {
+      name: "weeks begin on Monday",
+      // The 1st is a Sunday, the 2nd a Monday.
+      times: ["2026-02-28T00:00:00Z", "2026-03-01T23:00:00Z", "2026-03-02T01:00:00Z", "2026-03-08T01:00:00Z"],
+      rules: { weekly: 2 },
+      gone: ["2026-02-28T00:00:00Z", "2026-03-02T01:00:00Z"],
+    },
+    {
+      name: "what one rule keeps, stays",
+      times: ["2026-01-10T00:00:00Z", "2026-03-01T00:00:00Z", "2026-03-02T00:00:00Z", "2026-03-02T06:00:00Z"],
+      rules: { last: 2, weekly: 3 },
+      gone: [],
+    },
+  ];
+  for (const { name, times, rules, gone } of cases) {
+    test(name, () => {
+      const removed = backupsToRemove(times.map(good), { ...none, ...rules });
+      expect(removed.map(({ createdAt }) => createdAt)).toEqual(gone);
+    });
+  }
+
+  test("a damaged one is neither counted nor removed", () => {
+    const damaged = { createdAt: "2026-03-09T00:00:00Z", isGood: false };
+    const old = good("2026-03-01T00:00:00Z");
+    expect(backupsToRemove([old, damaged], { ...none, last: 1 })).toEqual([]);
+  });
+
+  test("whatever the rules, the newest good one and the newest n stay", () => {
+    const time = fc
+      .integer({ min: 1_700_000_000, max: 1_710_000_000 })
+      .map((at) => new Date(at * 1000).toISOString());
+    const backup = fc.record({ createdAt: time, isGood: fc.boolean() });
+    const number = fc.integer({ min: 0, max: 5 });
+    const rules = fc.record({ last: number, daily: number, weekly: number });
+    fc.assert(
+      fc.property(fc.array(backup), rules, (backups, chosen) => {
+        const removed = new Set(backupsToRemove(backups, chosen));
+        const left = backups.filter((one) => !removed.has(one));
+        const goodOnes = backups.filter(({ isGood }) => isGood);
+        expect(left.filter(({ isGood }) => isGood).length).toBeGreaterThanOrEqual(
+          Math.min(goodOnes.length, Math.max(1, chosen.last)),
+        );
+        for (const one of removed) expect(one.isGood).toBe(true);
+      }),
+    );
+  });
+});
+
+test("the command removes, or only says what would go, and shows what is damaged", async () => {
+  const { dataDir } = await initialisedDirectory();
+  const folder = join(dataDir, "backups");
+  const made = await create(dataDir);
+  const bytes = readFileSync(made.file).length;
+  const at = (name: string) => join(folder, `flagkeep-${name}.tar.zst`);
+  // The times are those in the manifests; so these are the same time, under other names.
+  copyFileSync(made.file, at("2026-01-01T00-00-00.000Z"));
+  copyFileSync(made.file, at("2026-01-02T00-00-00.000Z"));
+  truncateSync(at("2026-01-02T00-00-00.000Z"), bytes - 10);
+  copyFileSync(made.file, join(folder, "mine.tar.zst"));
+
+  const listed = await json<ListedBackup[]>("list", "--data-dir", dataDir);
+  expect(listed.map(({ verified, problem }) => [verified, problem])).toEqual([
+    [true, null],
+    [false, "it is cut off"],
+    [true, null],
+  ]);
+  expect(listed[0]).toMatchObject({ file: made.file, bytes, events: 0, created_at: made.created_at });
+  const shown = await flagkeep(["backup", "list", "--data-dir", dataDir]);
+  expect(shown.stdout).toMatch(/^CREATED +SIZE +EVENTS +VERIFIED +FILE\n/);
+  expect(shown.stdout).toMatch(/ NO +\S+2026-01-02/);
+
+  const dry = await json<{ removed: unknown[] }>(
+    "prune",
+    "--keep-last",
+    "1",
+    "--dry-run",
+    "--data-dir",
+    dataDir,
+  );
+  expect(dry.removed).toHaveLength(1);
+  expect(await json<ListedBackup[]>("list", "--data-dir", dataDir)).toEqual(listed);
+  await json("prune", "--keep-last", "1", "--data-dir", dataDir);
+  const left = await json<ListedBackup[]>("list", "--data-dir", dataDir);
+  expect(left.filter(({ verified }) => verified)).toHaveLength(1);
+  expect(existsSync(at("2026-01-02T00-00-00.000Z"))).toBe(true);
+  expect(existsSync(join(folder, "mine.tar.zst"))).toBe(true);
+
+  const without = await flagkeep(["backup", "prune", "--data-dir", dataDir]);
+  expect(without).toMatchObject({ code: 2, stdout: "" });
+  rmSync(dataDir, { recursive: true });
+}, 30_000);
