@@ -4,11 +4,10 @@ import type { Database } from "bun:sqlite";
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { openEventDatabase } from "../events/database.ts";
-import { type Lane, lanes, scanSegment } from "../journal/segment.ts";
+import { type Lane, scanSegment } from "../journal/segment.ts";
 import { openMetadata } from "../metadata/metadata.ts";
 import { paths } from "../paths.ts";
 import { openPeople } from "../people/open.ts";
-import { laneCursors } from "../people/reader.ts";
 import { countEvents, countStores, differenceOf } from "./counts.ts";
 import { BackupDamaged } from "./errors.ts";
 import { type Manifest, manifestName } from "./manifest.ts";
@@ -30,25 +29,19 @@ export async function openRestored(folder: string, manifest: Manifest, thorough:
     if (thorough) requireIntact("flagkeep.sqlite", metadata.db.$client);
     metadata.close();
   });
-  let reached: Record<Lane, number> = { realtime: 0, historical: 0 };
-  const people = named.has("people.sqlite")
-    ? await opening("people.sqlite", () => {
-        const db = openPeople(place.people);
-        if (thorough) requireIntact("people.sqlite", db.$client);
-        reached = laneCursors(db);
-        return db;
-      })
-    : undefined;
-  try {
-    const events = existsSync(place.events)
-      ? await opening("events.duckdb", () => withEvents(folder, thorough))
-      : new Map();
-    requireSegments(folder, manifest, reached);
-    const difference = differenceOf(manifest, countStores(folder, events));
-    if (difference !== undefined) throw new BackupDamaged(manifestName, `the stores hold ${difference}`);
-  } finally {
-    people?.$client.close();
+  if (named.has("people.sqlite")) {
+    await opening("people.sqlite", () => {
+      const people = openPeople(place.people);
+      if (thorough) requireIntact("people.sqlite", people.$client);
+      people.$client.close();
+    });
   }
+  const events = existsSync(place.events)
+    ? await opening("events.duckdb", () => withEvents(folder, thorough))
+    : new Map();
+  requireSegments(folder, manifest);
+  const difference = differenceOf(manifest, countStores(folder, events));
+  if (difference !== undefined) throw new BackupDamaged(manifestName, `the stores hold ${difference}`);
 }
 
 async function withEvents(folder: string, thorough: boolean) {
@@ -71,18 +64,23 @@ async function withEvents(folder: string, thorough: boolean) {
   }
 }
 
-/** Every segment is whole, and together they reach as far as the manifest says. */
-function requireSegments(folder: string, manifest: Manifest, reached: Record<Lane, number>): void {
-  for (const { name } of manifest.parts) {
+/** Every segment is whole, and together they go on from the event store as far as the manifest says, without a gap. */
+function requireSegments(folder: string, { parts, positions }: Manifest): void {
+  const reached: Record<Lane, number> = { realtime: 0, historical: 0 };
+  for (const { lane, loaded_seq } of positions) reached[lane] = loaded_seq;
+  for (const { name } of parts) {
     if (!name.startsWith("journal/")) continue;
     const scan = scanSegment(readFileSync(join(folder, name)));
     if (scan === undefined || scan.torn) throw new BackupDamaged(name, "it is no whole journal segment");
-    reached[scan.lane] = Math.max(reached[scan.lane], scan.last);
+    const before = reached[scan.lane];
+    if (scan.first > before + 1) {
+      throw new BackupDamaged(name, `the entries ${before + 1} to ${scan.first - 1} are missing before it`);
+    }
+    reached[scan.lane] = Math.max(before, scan.last);
   }
-  for (const lane of lanes) {
-    const wanted = manifest.positions.find((position) => position.lane === lane)?.last_seq ?? 0;
-    if (reached[lane] < wanted) {
-      throw new BackupDamaged(`journal/${lane}`, `it ends at entry ${reached[lane]} instead of ${wanted}`);
+  for (const { lane, last_seq } of positions) {
+    if (reached[lane] < last_seq) {
+      throw new BackupDamaged(`journal/${lane}`, `it ends at entry ${reached[lane]} instead of ${last_seq}`);
     }
   }
 }

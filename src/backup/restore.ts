@@ -7,6 +7,7 @@ import { setNativeFolder } from "../events/native-folder.ts";
 import { type Lock, takeLock } from "../lock.ts";
 import { paths } from "../paths.ts";
 import { TargetNotEmpty } from "./errors.ts";
+import { noteBackup } from "./last-backup.ts";
 import { type Manifest, requireKnownSchemas, unpackedBytes } from "./manifest.ts";
 import { openRestored } from "./open-restored.ts";
 import { unpackBackup } from "./read-file.ts";
@@ -91,11 +92,17 @@ async function restoreWith(
       backup_created_at: manifest.created_at,
       restored_at: new Date().toISOString(),
     });
+    // What the data directory holds now is covered by the backup that it was made of.
+    await noteBackup(staging, {
+      ...{ file: source.name, destination: dirname(source.name), bytes: source.bytes },
+      ...{ created_at: manifest.created_at, verified_at: new Date().toISOString() },
+      positions: manifest.positions,
+    });
     await chmod(staging, 0o700);
     // Somebody may have begun something there in the meantime.
     if (!isLocked) lockOf(target)?.release();
     requireEmpty(target, options);
-    const previous = await swap(plan, ["backups", "backups-unsent", "last-backup.json"]);
+    const previous = await swap(plan, ["backups", "backups-unsent"]);
     return { dataDir: target, manifest, previous };
   } catch (error) {
     await rm(staging, { recursive: true, force: true });

@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Manifest } from "../../src/backup/manifest.ts";
 import { unpackBackup } from "../../src/backup/read-file.ts";
 import { flagkeep, initialisedDirectory, TestAppliance, temporaryFolder } from "../support/appliance.ts";
 import { contentOf, create, type Entry, entriesOf, pack, withManifest } from "./support.ts";
@@ -142,6 +143,19 @@ describe("a file that is put together wrongly", () => {
       expect(existsSync(join(folder, "payload.key"))).toBe(false);
     });
   }
+
+  test("hashes are right, but entries of the journal are missing", async () => {
+    const name = "journal/realtime/0000000000000002.ndjson";
+    const manifest = JSON.parse(entries[0]!.data.toString()) as Manifest;
+    manifest.parts = manifest.parts.filter((part) => part.name !== name);
+    const path = await pack(join(folder, "gap.tar.zst"), [
+      { name: "manifest.json", data: Buffer.from(JSON.stringify(manifest)) },
+      ...entries.slice(1).filter((entry) => entry.name !== name),
+    ]);
+    const { code, stderr } = await flagkeep(["backup", "verify", path, "--data-dir", join(folder, "none")]);
+    expect(code).toBe(1);
+    expect(stderr).toContain("journal/realtime: it ends at entry 1 instead of 2");
+  });
 
   test("hashes are right, but the stores hold something else than the manifest says", async () => {
     const path = await withManifest(file, join(folder, "lies.tar.zst"), (manifest) => ({

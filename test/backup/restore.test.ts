@@ -61,6 +61,8 @@ describe("refused", () => {
     const doctor = await flagkeep(["doctor", "--data-dir", target, "--port", "0", "--json"]);
     const { findings } = JSON.parse(doctor.stdout) as { findings: { level: string }[] };
     expect(findings.filter(({ level }) => level !== "ok")).toEqual([]);
+    const state = await flagkeep(["status", "--data-dir", target, "--json"]);
+    expect(JSON.parse(state.stdout).last_backup).toMatchObject({ file, error: null });
   });
 
   test("over a running appliance, always", async () => {
