@@ -63,7 +63,7 @@ function startImport(path: string, dataDir: string, ...more: string[]) {
     expect(child.exitCode).not.toBe(0);
   };
   const reaches = (share: number) =>
-    until(() => (lineIn(dataDir) ?? 0) >= recordCount * share, `the import has done ${share}`, 60_000);
+    until(() => (lineIn(dataDir) ?? 0) >= recordCount * share, `the import has done ${share}`, 180_000);
   return { end, kill, reaches };
 }
 
@@ -124,4 +124,4 @@ test(`${recordCount} records, killed three times: the command, the appliance, bo
   expect(await appliance.events()).toHaveLength(counts.accepted);
   await appliance.kill();
   for (const each of [dataDir, folder]) rmSync(each, { recursive: true, force: true });
-}, 300_000);
+}, 600_000);
