@@ -53,7 +53,7 @@ test("makes the executable of this machine, and the same one again from the same
   expect(all.lines.join("\n")).toMatch(new RegExp(`^${other}: left out: \\S+ \\S+ cannot be fetched`, "m"));
   const sums = (path: string) => readFileSync(join(path, "SHA256SUMS"), "utf8");
   expect(sums(all.out)).toBe(sums(one.out));
-});
+}, 300_000);
 
 test("fails when a target that was asked for by name is not to be had", async () => {
   const { code, lines } = await release("musl", "linux-arm64-musl");
