@@ -8,6 +8,7 @@ import { pageAnswer, readPage } from "../http/pagination.ts";
 import { readId } from "../http/path.ts";
 import { type ProjectCall, projectRoute, Reply, type Route } from "../http/route.ts";
 import { ApiFailure, choice, int, object, optional, pageOf, text, withPage } from "../http/shapes.ts";
+import { filtersOfGroups } from "../metadata/cohort-filters.ts";
 import {
   type Cohort,
   type CohortFields,
@@ -225,7 +226,7 @@ function cohortFields(input: Partial<Static<typeof CohortInput>>): Partial<Cohor
     name: input.name,
     description: input.description ?? undefined,
     groups: input.groups ?? undefined,
-    filters: input.filters ?? undefined,
+    filters: input.filters ?? (input.groups?.length ? filtersOfGroups(input.groups) : undefined),
     query: input.query,
     deleted: input.deleted,
     isStatic: input.is_static,

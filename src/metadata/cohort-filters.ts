@@ -18,6 +18,22 @@ export function checkCohortFilters(filters: JsonObject | undefined): void {
   checkNode(properties, 0);
 }
 
+/**
+ * The definition that cohorts of an older generation wrote as `groups`: a person belongs who meets all properties of
+ * one of them.
+ */
+export function filtersOfGroups(groups: readonly Json[]): JsonObject {
+  const values = groups.map((group) => {
+    const properties = isObject(group) ? group.properties : undefined;
+    if (!Array.isArray(properties)) throw refused("Only groups of properties can be used.");
+    return {
+      type: "AND",
+      values: properties.map((filter) => (isObject(filter) ? { type: "person", ...filter } : filter)),
+    };
+  });
+  return { properties: { type: "OR", values } };
+}
+
 /** Ids of the cohorts that a cohort's or flag's filters name, at any depth. */
 export function cohortIdsIn(filters: Json): number[] {
   return leavesOf(filters)

@@ -113,6 +113,30 @@ describe("cohort definitions", () => {
   });
 });
 
+describe("cohorts of an older generation", () => {
+  test("say by groups of properties who belongs", async () => {
+    using server = new TestServer();
+    const groups = [{ properties: [{ key: "plan", value: "pro" }] }, { properties: [NAMED] }];
+    const made = await server.ask("POST", COHORTS, { body: { name: "Old", groups } });
+    expect(made).toMatchObject({ status: 201, body: { groups } });
+    expect(made.body.filters).toEqual({
+      properties: {
+        type: "OR",
+        values: [
+          { type: "AND", values: [{ type: "person", key: "plan", value: "pro" }] },
+          { type: "AND", values: [NAMED] },
+        ],
+      },
+    });
+    for (const group of [{ action_id: 5 }, "x", { properties: ["x"] }]) {
+      expect(await server.ask("POST", COHORTS, { body: { name: "Odd", groups: [group] } })).toMatchObject({
+        status: 400,
+        body: { attr: "filters" },
+      });
+    }
+  });
+});
+
 describe("projects", () => {
   test("are listed, read, made, changed; keys are replaced at once", async () => {
     using server = new TestServer();
