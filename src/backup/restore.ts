@@ -1,12 +1,13 @@
 /** Restores a backup into a data directory: unpacked beside it, checked, opened, and only then put in its place. */
 
-import { existsSync, realpathSync } from "node:fs";
+import { existsSync, realpathSync, rmSync } from "node:fs";
 import { chmod, mkdir, rm } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { setNativeFolder } from "../events/native-folder.ts";
 import { type Lock, takeLock } from "../lock.ts";
 import { paths } from "../paths.ts";
 import { TargetNotEmpty } from "./errors.ts";
+import { onInterrupt } from "./interrupt.ts";
 import { noteBackup } from "./last-backup.ts";
 import { type Manifest, requireKnownSchemas, unpackedBytes } from "./manifest.ts";
 import { openRestored } from "./open-restored.ts";
@@ -68,6 +69,7 @@ async function restoreWith(
   await mkdir(staging, { mode: 0o700 });
   // So that nobody takes it for a leftover, nor starts on it between the swap and the end.
   const lock = takeLock(paths(staging).lock, target);
+  const stop = onInterrupt(() => rmSync(staging, { recursive: true, force: true }));
   try {
     setNativeFolder(paths(staging).native);
     let [done, total] = [0, 0];
@@ -102,12 +104,14 @@ async function restoreWith(
     // Somebody may have begun something there in the meantime.
     if (!isLocked) lockOf(target)?.release();
     requireEmpty(target, options);
+    stop();
     const previous = await swap(plan, ["backups", "backups-unsent"]);
     return { dataDir: target, manifest, previous };
   } catch (error) {
     await rm(staging, { recursive: true, force: true });
     throw error;
   } finally {
+    stop();
     lock.release();
   }
 }

@@ -11,6 +11,7 @@ import { basename, dirname, join } from "node:path";
 import { syncFolder } from "../journal/disk.ts";
 import { DirectoryInUse, takeLock } from "../lock.ts";
 import { paths } from "../paths.ts";
+import { onInterrupt } from "./interrupt.ts";
 
 export interface SwapPlan {
   target: string;
@@ -77,6 +78,7 @@ export async function swap(plan: SwapPlan, carried: readonly string[]): Promise<
     done.push([from, to]);
   };
   const hasOld = old.length > 0;
+  const stop = onInterrupt(undefined);
   try {
     if (kind === "beside") {
       if (hasOld) await move(target, before);
@@ -94,11 +96,13 @@ export async function swap(plan: SwapPlan, carried: readonly string[]): Promise<
   } catch (error) {
     for (const [from, to] of done.reverse()) await rename(to, from);
     if (kind === "inside" && hasOld) await rmdir(before).catch(() => undefined);
+    stop();
     throw error;
   }
   if (kind === "inside") await rmdir(staging);
   await syncFolder(target);
   await syncFolder(dirname(target));
+  stop();
   return hasOld ? before : null;
 }
 

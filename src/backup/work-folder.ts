@@ -1,11 +1,12 @@
 /** The folder in which a backup is made: one backup at a time, and nothing of a killed one stays. */
 
-import { mkdirSync, readdirSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { DirectoryInUse, type Lock, takeLock } from "../lock.ts";
 import { paths } from "../paths.ts";
 import { BackupRunning } from "./errors.ts";
+import { onInterrupt } from "./interrupt.ts";
 
 /**
  * Does the work with an empty folder of its own in the data directory, and removes it.
@@ -28,7 +29,12 @@ export async function withWorkFolder<Result>(
     await clean(base);
     const folder = join(base, crypto.randomUUID());
     mkdirSync(folder, { mode: 0o700 });
-    return await work(folder);
+    const stop = onInterrupt(() => rmSync(folder, { recursive: true, force: true }));
+    try {
+      return await work(folder);
+    } finally {
+      stop();
+    }
   } finally {
     await clean(base);
     lock.release();

@@ -88,7 +88,7 @@ export function serveQueries(services: QueryServices): void {
       addHashKeyOverrides(people, projectId, overrides),
     holdCheckpoints: async ({ ms, checkpointFirst }) => {
       services.loader.holdCheckpoints(ms);
-      if (checkpointFirst) await run(checkpointOnce);
+      if (checkpointFirst) await withConnection(unlimited, checkpointOnce);
       return null;
     },
     ...analysisHandlers({ people, mirror, workFolder, run, runLong }),

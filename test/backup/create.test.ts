@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:
 import { join } from "node:path";
 import type { ListedBackup } from "../../src/backup/list.ts";
 import { takeLock } from "../../src/lock.ts";
-import { flagkeep, initialisedDirectory, TestAppliance, until } from "../support/appliance.ts";
+import { executable, flagkeep, initialisedDirectory, TestAppliance, until } from "../support/appliance.ts";
 import { create, json } from "./support.ts";
 
 const inWork = (dataDir: string) =>
@@ -26,6 +26,21 @@ test("one at a time; what a killed one has left goes with the next", async () =>
   expect(inWork(dataDir)).toEqual([]);
   rmSync(dataDir, { recursive: true });
 });
+
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  test(`one that is ended by ${signal} takes its files with it`, async () => {
+    const { dataDir } = await initialisedDirectory();
+    const child = Bun.spawn([executable, "backup", "create", "--data-dir", dataDir], {
+      ...{ stdout: "ignore", stderr: "ignore", env: {} },
+    });
+    await until(() => existsSync(join(dataDir, "backup-work")) && inWork(dataDir).length > 0, "it has begun");
+    child.kill(signal);
+    expect(await child.exited).toBe(1);
+    expect(inWork(dataDir)).toEqual([]);
+    expect(existsSync(join(dataDir, "backups"))).toBe(false);
+    rmSync(dataDir, { recursive: true });
+  });
+}
 
 test("a destination that can not be written: exit 1, one sentence, the verified file is kept", async () => {
   const { dataDir } = await initialisedDirectory();
