@@ -3,6 +3,7 @@
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { validate } from "dockerfile-utils";
 import { environmentName, readConfig, type SettingName, settings } from "../../src/config.ts";
 import { executable, flagkeep, temporaryFolder } from "../support/appliance.ts";
 import { testWhen } from "../support/skipped.ts";
@@ -81,6 +82,13 @@ testWhen(
   await Bun.write(path, unitText.replace("ExecStart=/usr/local/bin/flagkeep", `ExecStart=${executable}`));
   const { stderr, exitCode } = Bun.spawnSync(["systemd-analyze", "verify", path]);
   expect({ stderr: stderr.toString(), exitCode }).toEqual({ stderr: "", exitCode: 0 });
+});
+
+test("the image's file is well-formed", () => {
+  expect(validate(dockerText)).toEqual([]);
+  expect(validate(dockerText.replace("USER", "USR")).map(({ message }) => message)).toEqual([
+    "Unknown instruction: USR",
+  ]);
 });
 
 test("the image runs as nobody in particular, on a folder that is its own", () => {
