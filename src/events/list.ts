@@ -26,6 +26,8 @@ export interface EventFilter {
   limit: number;
   /** Where the page before this one ended. */
   from?: EventPosition;
+  /** Events to leave out at the beginning; they are looked at all the same. */
+  offset?: number;
 }
 
 /** The place of an event in an order; unique within a project. */
@@ -85,7 +87,7 @@ export async function listEvents(
        e.seq, e.historical
      FROM events e ${filters.some(isAboutPerson) ? personOfEvent : ""} WHERE ${conditions.join(" AND ")}
      ORDER BY ${keys.map((key) => `${key} ${direction}`).join(", ")}
-     LIMIT ${filter.limit + 1}`,
+     LIMIT ${filter.limit + 1} OFFSET ${filter.offset ?? 0}`,
     values,
   );
   const events = result.getRows().map(

@@ -4,6 +4,7 @@ import { type EngineClient, QueryRefused } from "../engine/client.ts";
 import { type EventFilter, type EventOrder, type EventPosition, eventOrders } from "../events/list.ts";
 import { UNAVAILABLE } from "../http/answers.ts";
 import { notFound } from "../http/failure.ts";
+import { readPage } from "../http/pagination.ts";
 import { projectRoute, type Route } from "../http/route.ts";
 import {
   bool,
@@ -25,6 +26,7 @@ import { readPropertyFilters } from "./property-filters.ts";
 
 const limitDefault = 100;
 const limitMax = 10_000;
+const offsetMax = 100_000;
 
 const Event = named(
   "Event",
@@ -78,6 +80,7 @@ const Query = object({
   ),
   limit: optional(int({ description: "Page size.", default: limitDefault, minimum: 1, maximum: limitMax })),
   cursor: optional(text({ description: "Where the page before ended; taken from its `next`." })),
+  offset: optional(int({ description: "Events to skip; `next` is faster.", maximum: offsetMax })),
   properties: optional(
     text({
       description:
@@ -152,6 +155,7 @@ function readFilter(projectId: number, query: URLSearchParams): EventFilter {
     order: readOrder(query.get("order")),
     limit: readLimit(query.get("limit")),
     from: readCursor(query.get("cursor")),
+    offset: readOffset(query),
   };
 }
 
@@ -201,6 +205,13 @@ function readLimit(given: string | null): number {
   return limit < 1 ? limitDefault : Math.min(limit, limitMax);
 }
 
+/** As in every list one without sense is none; a large one is refused rather than cut, which would repeat events. */
+function readOffset(query: URLSearchParams): number {
+  const { offset } = readPage(query);
+  if (offset <= offsetMax) return offset;
+  throw new InvalidField("offset", "max_value", `Ensure this value is less than or equal to ${offsetMax}.`);
+}
+
 function readCursor(given: string | null): EventPosition | undefined {
   if (given === null) return undefined;
   const match = /^(-?\d{1,16})\.([01])\.(\d{1,16})$/.exec(given);
@@ -210,6 +221,8 @@ function readCursor(given: string | null): EventPosition | undefined {
 
 function nextAddress(url: string, { timestampMicros, historical, seq }: EventPosition): string {
   const next = new URL(url);
+  // The cursor stands behind the events that were skipped.
+  next.searchParams.delete("offset");
   next.searchParams.set("cursor", `${timestampMicros}.${historical ? 1 : 0}.${seq}`);
   return next.href;
 }

@@ -31,6 +31,15 @@ async function names(...properties: JsonObject[]): Promise<string[]> {
   }
 }
 
+test("events can be skipped, and the next page begins behind those that were shown", async () => {
+  const connection = await stores.database.connect();
+  const filter = { projectId: 1, order: "seq" as const, limit: 1 };
+  const page = await listEvents(connection, { ...filter, offset: 1 });
+  const rest = await listEvents(connection, { ...filter, limit: 10, from: page.next });
+  connection.closeSync();
+  expect([...page.events, ...rest.events].map(({ event }) => event)).toEqual(["second", "third", "nobody"]);
+});
+
 describe("events by property", () => {
   for (const [name, filters, expected] of [
     ["none", [], ["first", "second", "third", "nobody"]],
