@@ -22,7 +22,7 @@ import { findUser, usersById } from "../metadata/users.ts";
 import { distinctIdsOfCsv, fillInBackground } from "./cohort-filling.ts";
 import { CohortBody, CohortInput, cohortBody, EXAMPLE_COHORT } from "./cohort-shapes.ts";
 import type { ManagementDeps } from "./deps.ts";
-import { personBodies } from "./people.ts";
+import { foundPersons } from "./people.ts";
 import { PersonPage } from "./people-shapes.ts";
 
 const TAG = "Cohorts";
@@ -132,6 +132,7 @@ export function cohortRoutes(deps: ManagementDeps): Route[] {
       alsoNeeds: "person:read",
       query: object({
         limit: optional(int({ default: 100 })),
+        offset: optional(int({ default: 0 })),
         after: optional(text({ description: "Where the page before ended; taken from its `next`." })),
       }),
       answers: {
@@ -142,22 +143,11 @@ export function cohortRoutes(deps: ManagementDeps): Route[] {
         },
         ...UNAVAILABLE,
       },
-      handle: async (call) => {
+      handle: (call) => {
         const cohort = getCohort(deps, call);
-        const { limit } = readPage(call.query);
-        const after = call.query.get("after") ?? "";
-        const afterId = /^\d{1,15}$/.test(after) ? Number(after) : undefined;
-        const members = await deps.cohortFiller.members(call.project.id, cohort.id, {
-          afterId,
-          limit: limit + 1,
-        });
-        const shown = members.slice(0, limit);
-        const last = members.length > limit ? shown.at(-1) : undefined;
-        return {
-          next: last ? behind(call.url, last.id) : null,
-          previous: null,
-          results: personBodies(deps.people, shown),
-        };
+        return foundPersons(deps, call, (wanted) =>
+          deps.cohortFiller.members(call.project.id, cohort.id, wanted),
+        );
       },
     }),
   ];
@@ -232,10 +222,4 @@ function cohortFields(input: Partial<Static<typeof CohortInput>>): Partial<Cohor
     isStatic: input.is_static,
   };
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
-}
-
-function behind(url: string, id: number): string {
-  const target = new URL(url);
-  target.searchParams.set("after", String(id));
-  return target.href;
 }

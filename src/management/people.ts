@@ -1,7 +1,6 @@
 /** Persons and groups (contract: management-api 6.4). */
 
 import type { Static } from "@sinclair/typebox";
-import type { JsonObject } from "../flags/json.ts";
 import { UNAVAILABLE } from "../http/answers.ts";
 import { notFound } from "../http/failure.ts";
 import { readPage } from "../http/pagination.ts";
@@ -80,7 +79,11 @@ export function peopleRoutes(deps: ManagementDeps): Route[] {
       handle: async (call) => {
         const page = readPage(call.query);
         const filters = readPropertyFilters(call.query, "person");
-        if (filters) return filteredPersons(deps, call, filters, page.limit);
+        if (filters) {
+          return foundPersons(deps, call, (wanted) =>
+            deps.personCounter.find(call.project.id, filters, wanted),
+          );
+        }
         const named = namedPerson(people, call.project.id, call.query);
         if (named !== undefined) {
           return { next: null, previous: null, results: named ? personBodies(people, [named]) : [] };
@@ -172,25 +175,34 @@ function namedPerson(people: PeopleDb, projectId: number, query: URLSearchParams
   return UUID.test(search) ? personByUuid(people, projectId, search.toLowerCase()) : undefined;
 }
 
-async function filteredPersons(
+/**
+ * A page of persons that are found by testing one after the other: `after` goes on behind one, `offset` skips.
+ *
+ * @param find answers persons by number, behind `afterId`.
+ */
+export async function foundPersons(
   deps: ManagementDeps,
-  call: ProjectCall<unknown>,
-  filters: JsonObject[],
-  limit: number,
+  call: { url: string; query: URLSearchParams },
+  find: (page: { afterId?: number; limit: number }) => Promise<readonly Person[]>,
 ): Promise<Static<typeof PersonPage>> {
+  const { limit, offset } = readPage(call.query);
   const after = call.query.get("after") ?? "";
-  const found = await deps.personCounter.find(call.project.id, filters, {
-    afterId: /^\d{1,15}$/.test(after) ? Number(after) : undefined,
-    limit: limit + 1,
-  });
-  const shown = found.slice(0, limit);
-  const target = new URL(call.url);
-  target.searchParams.set("after", String(shown.at(-1)?.id ?? 0));
+  const afterId = /^\d{1,15}$/.test(after) ? Number(after) : undefined;
+  const found = await find({ afterId, limit: offset + limit + 1 });
+  const shown = found.slice(offset, offset + limit);
+  const last = found.length > offset + limit ? shown.at(-1) : undefined;
   return {
-    next: found.length > limit ? target.href : null,
+    next: last ? behind(call.url, last.id) : null,
     previous: null,
     results: personBodies(deps.people, shown),
   };
+}
+
+function behind(url: string, id: number): string {
+  const target = new URL(url);
+  target.searchParams.delete("offset");
+  target.searchParams.set("after", String(id));
+  return target.href;
 }
 
 const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/i;

@@ -142,6 +142,8 @@ describe("the list of persons", () => {
     expect(ids(page.body)).toEqual(["p0", "p2"]);
     const rest = await it.server.ask("GET", page.body.next.replace("http://localhost", ""));
     expect([ids(rest.body), rest.body.next]).toEqual([["p4"], null]);
+    const skipped = await it.server.ask("GET", `/api/projects/1/persons/?properties=${filters}&offset=2`);
+    expect([ids(skipped.body), skipped.body.next]).toEqual([["p4"], null]);
     for (const wrong of ["{", "[1]", "[{}]", '"x"']) {
       const answer = await it.server.ask(
         "GET",
@@ -173,6 +175,11 @@ describe("a cohort by rules", () => {
     ]);
     const rest = await server.ask("GET", page.body.next.replace("http://localhost", ""));
     expect(rest.body).toMatchObject({ next: null, results: [{ distinct_ids: ["p4"] }] });
+    const second = await server.ask("GET", `${COHORTS}1/persons/?limit=1&offset=1`);
+    expect(second.body.results).toMatchObject([{ distinct_ids: ["p2"] }]);
+    expect(second.body.next).not.toContain("offset");
+    const third = await server.ask("GET", second.body.next.replace("http://localhost", ""));
+    expect(third.body).toMatchObject({ next: null, results: [{ distinct_ids: ["p4"] }] });
     await server.ask("PATCH", `${COHORTS}1/`, { body: { filters: either(emailContains("odd")) } });
     expect((await settled(server, 1)).count).toBe(2);
   });
