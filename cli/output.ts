@@ -29,8 +29,18 @@ export function run<Arguments extends unknown[]>(
 
 /** Prints an error for a person and ends the process. */
 export function fail(error: unknown): never {
-  // Whoever read the result has had enough of it, as `head` has.
-  if ((error as { code?: unknown } | null)?.code === "EPIPE") process.exit(exitDone);
+  // As `head` does, once it has had enough of a result.
+  if (isOutputGone(error)) process.exit(exitDone);
+  return failServing(error);
+}
+
+/** Whoever read what was written has gone. */
+export function isOutputGone(error: unknown): boolean {
+  return (error as { code?: unknown } | null)?.code === "EPIPE";
+}
+
+/** `fail` for a command that serves others: whoever reads its output has no say in how it ends. */
+export function failServing(error: unknown): never {
   process.stderr.write(`flagkeep: ${sentenceOf(error)}\n`);
   process.exit(isWrongCall(error) ? exitUsage : exitFailed);
 }

@@ -22,7 +22,15 @@ export function createLog(
 }
 
 // pino's own destinations start a worker, which a compiled executable does not find.
-const standardOutput = { write: (line: string) => void process.stdout.write(line) };
+const standardOutput = {
+  write: (line: string) => {
+    try {
+      process.stdout.write(line);
+    } catch {
+      // Nobody reads the log any more, or its disk is full: that must not end what it tells about.
+    }
+  },
+};
 
 /** `02:31:07.123 INFO  listening url=http://127.0.0.1:8000` */
 function asText(line: string): string {

@@ -5,7 +5,7 @@ import { type Config, type SettingName, settings } from "../../src/config.ts";
 import { createLog } from "../../src/log.ts";
 import { type Initialised, initialise, isInitialised } from "../../src/metadata/initialise.ts";
 import { listKeys, revokeKey } from "../../src/metadata/personal-keys.ts";
-import { fail, print, printJson, run } from "../output.ts";
+import { fail, failServing, isOutputGone, print, printJson, run } from "../output.ts";
 import { engineCommand, ownCommand } from "../roles.ts";
 import { configOf, withSettings } from "../settings.ts";
 
@@ -25,9 +25,10 @@ export const serve = withSettings(new Command("serve"), Object.keys(settings) as
   )
   .action(
     run(async (options: Record<string, unknown>) => {
+      outliveReaders();
       const config = configOf(options);
       const log = createLog(config["log-level"], config["log-format"]);
-      const appliance = new Appliance(config, log, engineCommand(), fail);
+      const appliance = new Appliance(config, log, engineCommand(), failServing);
       const made = isInitialised(appliance.metadata.db)
         ? undefined
         : initialise(appliance.metadata, {
@@ -44,14 +45,28 @@ export const serve = withSettings(new Command("serve"), Object.keys(settings) as
       stopOnSignals(appliance, schedule);
       const url = await appliance.start().catch((error: unknown) => {
         appliance.kill();
-        return fail(error);
+        return failServing(error);
       });
-      if (config["log-format"] === "json")
-        printJson({ level: "info", time: new Date().toISOString(), msg: "listening", url });
-      else print(`Flagkeep is listening on ${url}`);
-      if (made !== undefined) welcome(made, url, config);
+      announce(made, url, config);
     }),
   );
+
+function announce(made: Initialised | undefined, url: string, config: Config): void {
+  try {
+    if (config["log-format"] === "json")
+      printJson({ level: "info", time: new Date().toISOString(), msg: "listening", url });
+    else print(`Flagkeep is listening on ${url}`);
+    if (made !== undefined) welcome(made, url, config);
+  } catch (error) {
+    if (!isOutputGone(error)) throw error;
+  }
+}
+
+/** Whoever reads the output may go away; capture and flags go on. */
+function outliveReaders(): void {
+  process.stdout.removeListener("error", fail);
+  process.stdout.on("error", () => undefined);
+}
 
 /** A first signal stops in order; a second one ends the process at once. */
 function stopOnSignals(appliance: Appliance, schedule: BackupSchedule | undefined): void {
@@ -62,7 +77,7 @@ function stopOnSignals(appliance: Appliance, schedule: BackupSchedule | undefine
       process.exit(1);
     }
     isStopping = true;
-    Promise.all([schedule?.stop(), appliance.stop()]).then(() => process.exit(0), fail);
+    Promise.all([schedule?.stop(), appliance.stop()]).then(() => process.exit(0), failServing);
   };
   process.on("SIGTERM", onSignal);
   process.on("SIGINT", onSignal);

@@ -6,7 +6,8 @@ import { chmodSync, closeSync, copyFileSync, openSync, rmSync, statSync } from "
 import { dirname, join } from "node:path";
 import { tableLines } from "../../cli/output.ts";
 import { systemSentence } from "../../cli/system-errors.ts";
-import { executable, initialisedDirectory, temporaryFolder } from "../support/appliance.ts";
+import type { Status } from "../../src/state/status-shape.ts";
+import { executable, flagkeep, initialisedDirectory, temporaryFolder, until } from "../support/appliance.ts";
 
 let dataDir: string;
 const folder = temporaryFolder();
@@ -52,6 +53,41 @@ for (const args of results) {
     expect(stderr).toMatch(/^flagkeep: The disk is full \(.*\)\. Make room, then try again\.\n$/);
   });
 }
+
+test("the appliance goes on when nobody reads its log any more", async () => {
+  const { dataDir: own, made } = await initialisedDirectory();
+  const args = ["serve", "--data-dir", own, "--port", "0", "--log-level", "trace"];
+  const child = spawn(executable, args, { stdio: ["ignore", "pipe", "pipe"], env: {} });
+  let stderr = "";
+  child.stderr.on("data", (part) => {
+    stderr += String(part);
+  });
+  const exited = new Promise((done) => child.on("close", done));
+  const url = await new Promise<string>((found, gone) => {
+    child.stdout.on("data", (part) => {
+      const line = /listening on (\S+)/.exec(String(part));
+      if (line !== null) found(line[1]!);
+    });
+    void exited.then((code) => gone(new Error(`It ended with ${code}: ${stderr}`)));
+  });
+  child.stdout.destroy();
+  const send = async () => {
+    const body = JSON.stringify({ api_key: made.project.api_key, event: "x", distinct_id: "a" });
+    return (await fetch(`${url}/capture/`, { method: "POST", body })).status;
+  };
+  expect(await send()).toBe(200);
+  // Loading it is logged as well, at the level that was asked for.
+  const loaded = async () => {
+    const { stdout } = await flagkeep(["status", "--json", "--data-dir", own]);
+    return (JSON.parse(stdout) as Status).journal.some(({ applied_seq }) => applied_seq === 1);
+  };
+  await until(loaded, "the event is loaded");
+  expect(await send()).toBe(200);
+  child.kill("SIGTERM");
+  expect(await exited).toBe(0);
+  expect(stderr).toBe("");
+  rmSync(dirname(own), { recursive: true, force: true });
+});
 
 describe("the folder of another user", () => {
   const isRoot = process.getuid?.() === 0;
