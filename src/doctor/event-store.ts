@@ -2,6 +2,7 @@
 
 import { existsSync } from "node:fs";
 import { readLastBackup } from "../backup/last-backup.ts";
+import { isOfThisHistory } from "../backup/restore-note.ts";
 import { eventsSchemaVersion, readEventsVersion } from "../events/database.ts";
 import { setNativeFolder } from "../events/native-folder.ts";
 import { openFailureOf } from "../events/open-failure.ts";
@@ -59,10 +60,12 @@ async function brokenFinding(dataDir: string, message: string): Promise<Finding>
 }
 
 /** Whatever the journal has forgotten is in the archive or in a backup, so that the event store could be made again. */
-export function checkArchive(dataDir: string): Finding[] {
+export async function checkArchive(dataDir: string): Promise<Finding[]> {
   // In this order: a segment goes from the journal when it is in the archive.
   const needed = neededEntries(dataDir);
-  const { gaps } = wayFrom(dataDir, reachOf(readLastBackup(dataDir)?.positions ?? []), needed);
+  const gaps = isCovered(dataDir, needed)
+    ? []
+    : await expectedGaps(dataDir, needed, await localCopies(dataDir));
   if (gaps.length === 0) {
     return [ok("archive", "All loaded events are in a backup or in the archive behind it.")];
   }
@@ -70,6 +73,13 @@ export function checkArchive(dataDir: string): Finding[] {
   return [
     warning("archive", message, "Run `flagkeep backup create`, and see the setting --archive-max-size."),
   ];
+}
+
+/** By the last backup wherever it is, unless a restore has ended its history. */
+function isCovered(dataDir: string, needed: Cursors): boolean {
+  const last = readLastBackup(dataDir);
+  const counts = last?.created_at && isOfThisHistory(dataDir, last.created_at);
+  return wayFrom(dataDir, reachOf(counts ? last.positions : []), needed).gaps.length === 0;
 }
 
 function neededEntries(dataDir: string): Cursors {

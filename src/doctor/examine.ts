@@ -27,7 +27,7 @@ export async function examine(
       ...checkSqliteFiles(dataDir),
       ...(isInUse ? checkEngine(running) : await checkEventStore(dataDir)),
       ...checkJournal(dataDir, isInUse),
-      ...checkArchive(dataDir),
+      ...(await checkArchive(dataDir)),
       ...checkQuarantine(dataDir),
       ...(isInUse ? [] : checkPort(config.host, config.port)),
     ];

@@ -11,6 +11,10 @@ import { type Finding, failure, ok, warning } from "./finding.ts";
 
 const restore = "Stop Flagkeep, keep a copy of the data directory, and restore the last good backup.";
 
+const mend =
+  "Stop Flagkeep and put back a copy of the file if there is one; otherwise the next start loads what can be read of it, " +
+  "says what can not, and keeps the file in the quarantine.";
+
 /** SQLite finds nothing wrong in its files. */
 export function checkSqliteFiles(dataDir: string): Finding[] {
   const place = paths(dataDir);
@@ -41,14 +45,25 @@ export function checkQuarantine(dataDir: string): Finding[] {
   const folder = paths(dataDir).quarantine;
   const names = existsSync(folder) ? readdirSync(folder) : [];
   if (names.length === 0) return [ok("quarantine", "The quarantine is empty.")];
+  const damaged = names.flatMap((name) => damagedFinding(folder, name));
   const bytes = names.reduce((sum, name) => sum + (statSync(join(folder, name)).size ?? 0), 0);
   return [
+    ...damaged,
     warning(
       "quarantine",
       `${names.length} files with ${bytes} bytes are in ${folder}.`,
       "Names that end in .torn were never acknowledged and may be deleted; look at the others first.",
     ),
   ];
+}
+
+function damagedFinding(folder: string, name: string): Finding[] {
+  const match = /^(\w+)-\d+\.ndjson\.lost-(\d+)-(\d+)\.damaged$/.exec(name);
+  if (match === null) return [];
+  const [, lane, first, last] = match;
+  const message = `Of the ${lane} entries ${first} to ${last} some are lost: their file was damaged before it was loaded.`;
+  const hint = `Send those events again from their source if you can; what is left of the file is ${join(folder, name)}.`;
+  return [warning("quarantine", message, hint)];
 }
 
 /**
@@ -108,11 +123,11 @@ function complaintAbout(
     const hint = "Nothing to do: the next start puts the unacknowledged rest into the quarantine.";
     return warning("journal", `The end of ${name} was torn off by a crash.`, hint);
   }
-  if (scan === undefined) return failure("journal", `${name} can not be read.`, restore);
+  if (scan === undefined) return failure("journal", `${name} can not be read.`, mend);
   if (scan.lane !== of.lane || scan.first !== firstOfFileName(of.name)) {
     return failure("journal", `${name} is not what its name says.`, restore);
   }
-  if (scan.torn) return failure("journal", `${name} is damaged behind entry ${scan.last}.`, restore);
+  if (scan.torn) return failure("journal", `${name} is damaged behind entry ${scan.last}.`, mend);
   if (of.before !== undefined && of.before.last + 1 !== scan.first) {
     const gap = `${of.before.last + 1} to ${scan.first - 1}`;
     return failure("journal", `Entries ${gap} before ${name} are missing.`, restore);

@@ -19,7 +19,7 @@ import {
   noteGivenUp,
 } from "./archive.ts";
 import { type Disk, realDisk, syncFolder } from "./disk.ts";
-import { type Lane, lanes, type SealedSegment, scanSegment, segmentHeader } from "./segment.ts";
+import { type Lane, lanes, mendSegment, type SealedSegment, scanSegment } from "./segment.ts";
 
 export interface ArchiveSettings {
   folder: string;
@@ -167,15 +167,17 @@ export class SegmentArchive {
 
   /** The text of a segment as far as it can be read; a damaged one is kept in the quarantine, too. */
   private async readable(segment: SealedSegment): Promise<Buffer | undefined> {
-    const { lane, first, last, path } = segment;
+    const { lane, last, path } = segment;
     const bytes = await readFile(path).catch(ignoreAbsent);
     if (bytes === undefined) return undefined;
     const scan = scanSegment(bytes);
     if (scan !== undefined && (!scan.torn || scan.last >= last)) return bytes.subarray(0, scan.goodBytes);
     const { quarantineFolder } = this.settings;
+    const mended = mendSegment(bytes, segment);
+    if (mended.lost.length === 0) return mended.bytes;
     await mkdir(quarantineFolder, { recursive: true, mode: 0o700 });
-    await rename(path, join(quarantineFolder, `${lane}-${basename(path)}.damaged`));
-    return scan === undefined ? Buffer.from(segmentHeader(lane, first)) : bytes.subarray(0, scan.goodBytes);
+    await rename(path, join(quarantineFolder, damagedFileName(lane, basename(path), mended.lost)));
+    return mended.bytes;
   }
 
   private async write(path: string, parts: readonly Buffer[]): Promise<void> {
@@ -254,6 +256,11 @@ export class SegmentArchive {
   private folderOf(lane: Lane): string {
     return join(this.settings.folder, lane);
   }
+}
+
+/** `realtime-0000000000000001.ndjson.lost-3-9.damaged`: of a segment whose entries 3 to 9 can not all be read. */
+function damagedFileName(lane: Lane, name: string, lost: readonly { first: number; last: number }[]): string {
+  return `${lane}-${name}.lost-${lost[0]!.first}-${lost.at(-1)!.last}.damaged`;
 }
 
 function ignoreAbsent(error: NodeJS.ErrnoException): undefined {

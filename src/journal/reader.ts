@@ -2,18 +2,22 @@
 
 import { readFile } from "node:fs/promises";
 import { AppError } from "../errors.ts";
-import { type SealedSegment, scanSegment } from "./segment.ts";
+import { mendSegment, type SealedSegment, scanSegment } from "./segment.ts";
 
 /** A segment that was acknowledged can no longer be read in full. */
 export class SegmentDamaged extends AppError {
   readonly code = "segment_damaged";
-  override readonly hint = "Run `flagkeep doctor`; restore the file from a copy of the disk if there is one.";
+  override readonly hint = "Put back a copy of the file if there is one, and see `flagkeep doctor`.";
   constructor(
     readonly path: string,
+    /** The last entry before the first that is missing. */
     readonly lastGood: number,
+    /** The last entry it should have. */
     readonly last: number,
+    readonly lost: readonly { first: number; last: number }[] = [{ first: lastGood + 1, last }],
   ) {
-    super(`The journal segment ${path} is readable up to entry ${lastGood} only; it should reach ${last}.`);
+    const ranges = lost.map((range) => `${range.first} to ${range.last}`).join(", ");
+    super(`The journal segment ${path} is damaged: its entries ${ranges} can not be read.`);
   }
 }
 
@@ -22,7 +26,7 @@ export interface SegmentText {
   lines: string[];
   /** Whether the file itself has bytes behind the last whole block, so that it must not be loaded as it is. */
   torn: boolean;
-  /** The readable part. */
+  /** The readable part: a whole segment of its own. */
   bytes: Buffer;
   /** Set when acknowledged entries are missing. */
   damage?: SegmentDamaged;
@@ -31,23 +35,27 @@ export interface SegmentText {
 /**
  * Reads a segment and checks every block's hash.
  *
- * Entries before the first damaged block are returned in any case; `damage` says that some are missing behind it.
+ * Damaged blocks are left out; `damage` says which entries are missing for that.
  */
 export async function readSegment(segment: SealedSegment): Promise<SegmentText> {
   const bytes = await readFile(segment.path);
   const scan = scanSegment(bytes);
-  if (scan === undefined) {
-    const damage = new SegmentDamaged(segment.path, segment.first - 1, segment.last);
-    return { lines: [], torn: true, bytes: bytes.subarray(0, 0), damage };
+  if (scan === undefined || (scan.torn && scan.goodBytes < segment.bytes)) {
+    const mended = mendSegment(bytes, segment);
+    const { path, last } = segment;
+    const damage =
+      mended.lost.length === 0
+        ? undefined
+        : new SegmentDamaged(path, mended.lost[0]!.first - 1, last, mended.lost);
+    return { lines: linesOf(mended.bytes), torn: true, bytes: mended.bytes, damage };
   }
   const good = bytes.subarray(0, scan.goodBytes);
-  const lines = good
+  return { lines: linesOf(good), torn: scan.torn, bytes: good };
+}
+
+function linesOf(bytes: Buffer): string[] {
+  return bytes
     .toString("utf8")
     .split("\n")
     .filter((line) => line.startsWith('{"seq":'));
-  const damage =
-    scan.torn && scan.goodBytes < segment.bytes
-      ? new SegmentDamaged(segment.path, scan.last, segment.last)
-      : undefined;
-  return { lines, torn: scan.torn, bytes: good, damage };
 }

@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { basename, join } from "node:path";
-import { firstOfFileName, type Lane, type SealedSegment, scanSegment } from "./segment.ts";
+import { firstOfFileName, type Lane, mendSegment, type SealedSegment, scanSegment } from "./segment.ts";
 
 export interface Quarantined {
   lane: Lane;
@@ -32,7 +32,7 @@ export interface Recovered {
  * Reads a lane's folder and makes every segment in it whole.
  *
  * Only bytes behind the last whole block are taken away (they were never acknowledged), and they are kept in the
- * quarantine folder. Older segments were whole when the next one was begun; they are checked when they are loaded.
+ * quarantine folder. What is damaged before that is left for the reader, which says so. Older segments were whole when the next one was begun; they are checked when they are loaded.
  *
  * @param seenSeq the highest sequence number that the stores have applied: new numbers are above it even when all
  *                segments are gone.
@@ -82,6 +82,12 @@ function recoverNewest(path: string, lane: Lane, quarantineFolder: string) {
     renameSync(path, target);
     return { quarantined: { lane, segment: basename(path), path: target, bytes: bytes.length } };
   }
+  const { first } = scan;
+  const { reached } = scan.torn
+    ? mendSegment(bytes, { lane, first, last: scan.last })
+    : { reached: scan.last };
+  // A block is begun when the one before it is on the disk: whole ones behind a broken one were acknowledged, and it was.
+  if (reached > scan.last) return { segment: { lane, first, last: reached, path, bytes: bytes.length } };
   let quarantined: Quarantined | undefined;
   if (scan.torn) {
     const target = quarantinePath(quarantineFolder, lane, path);

@@ -115,6 +115,44 @@ export function scanSegment(bytes: Buffer): SegmentScan | undefined {
   return scan;
 }
 
+/**
+ * Takes what is whole out of a damaged segment: a block that follows a damaged one can be checked with the hash that
+ * the damaged one says it had.
+ *
+ * @param of its first and last entries by name, as its own header may be damaged.
+ * @returns a whole segment of what can be read, its last entry, and the ranges of entries that can not be read.
+ */
+export function mendSegment(bytes: Buffer, of: { lane: Lane; first: number; last: number }) {
+  const lost: { first: number; last: number }[] = [];
+  const parts: Buffer[] = [Buffer.from(segmentHeader(of.lane, of.first))];
+  let written = seedOf(of.first);
+  let previous = written;
+  let reached = of.first - 1;
+  let isBehindDamage = false;
+  for (let start = bytes.indexOf(newline) + 1; start < bytes.length; ) {
+    const block = nextBlock(bytes, start, previous);
+    if (block !== undefined) {
+      const entries = bytes.subarray(start, block.entriesEnd);
+      const first = Number.parseInt(entries.subarray('{"seq":'.length, 30).toString(), 10);
+      if (isBehindDamage && first > reached + 1) lost.push({ first: reached + 1, last: first - 1 });
+      written = hashBlock(entries, block.last, written);
+      parts.push(entries, Buffer.from(blockLine(block.last, entries.length, written)));
+      ({ last: reached, hash: previous, end: start } = block);
+      isBehindDamage = false;
+      continue;
+    }
+    isBehindDamage = true;
+    const mark = bytes.indexOf(blockMark, start);
+    const end = mark === -1 ? -1 : bytes.indexOf(newline, mark + 1);
+    if (end === -1) break;
+    const { hash } = blockOf(bytes.subarray(mark + 1, end + 1)) ?? {};
+    if (/^[0-9a-f]{16}$/.test(hash ?? "")) previous = BigInt(`0x${hash}`);
+    start = end + 1;
+  }
+  if (reached < of.last) lost.push({ first: reached + 1, last: of.last });
+  return { bytes: Buffer.concat(parts), lost, reached };
+}
+
 function nextBlock(bytes: Buffer, start: number, previous: bigint) {
   // An entry can not hold this mark: it starts after a line break, and entries are single lines with another start.
   const mark = bytes.indexOf(blockMark, start);
@@ -122,14 +160,16 @@ function nextBlock(bytes: Buffer, start: number, previous: bigint) {
   const entriesEnd = mark + 1;
   const lineEnd = bytes.indexOf(newline, entriesEnd);
   if (lineEnd === -1) return undefined;
-  const line = parseLine(bytes.subarray(entriesEnd, lineEnd + 1)) as
-    | { block?: { last?: number; bytes?: number; hash?: string } }
-    | undefined;
-  const block = line?.block;
+  const block = blockOf(bytes.subarray(entriesEnd, lineEnd + 1));
   if (typeof block?.last !== "number" || block.bytes !== entriesEnd - start) return undefined;
   const hash = hashBlock(bytes.subarray(start, entriesEnd), block.last, previous);
   if (hash.toString(16).padStart(16, "0") !== block.hash) return undefined;
-  return { last: block.last, hash, end: lineEnd + 1 };
+  return { last: block.last, hash, entriesEnd, end: lineEnd + 1 };
+}
+
+function blockOf(line: Buffer): { last?: number; bytes?: number; hash?: string } | undefined {
+  const parsed = parseLine(line) as { block?: { last?: number; bytes?: number; hash?: string } } | undefined;
+  return parsed?.block;
 }
 
 function parseLine(bytes: Buffer): unknown {

@@ -6,7 +6,7 @@
  * a crash a segment may be read again, but nothing is applied twice and nothing is left out.
  */
 
-import { appendFile, writeFile } from "node:fs/promises";
+import { appendFile, mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { EventLoader } from "../events/loader.ts";
 import { readSegment } from "../journal/reader.ts";
@@ -172,12 +172,15 @@ export class Pipeline {
     const lane = segments[0]!.lane;
     const last = segments.at(-1)!.last;
     const texts = await Promise.all(segments.map(readSegment));
+    const copies: string[] = [];
     const paths = await Promise.all(
       texts.map(async (text, index) => {
         if (text.damage !== undefined) this.hooks.onDamage(text.damage);
         if (!text.torn) return segments[index]!.path;
         const copy = join(this.settings.workFolder, `${lane}-${segments[index]!.first}.ndjson`);
-        await writeFile(copy, text.bytes);
+        copies.push(copy);
+        await this.makeWorkFolder();
+        await writeFile(copy, text.bytes, { mode: 0o600 });
         return copy;
       }),
     );
@@ -199,6 +202,7 @@ export class Pipeline {
     const { dropped, spikes } = this.identity.apply({ lane, lastSeq: last, items, duplicates });
     const stored = await this.loader.commit(batch, new Set([...duplicateSeqs, ...dropped]));
 
+    for (const copy of copies) await rm(copy, { force: true });
     for (const segment of segments) this.noteApplied(segment);
     if (spikes.length > 0) this.hooks.onSpikes(spikes);
     this.hooks.onFlagUsage(flagUsageOf(items));
@@ -236,10 +240,15 @@ export class Pipeline {
     });
     if (refused.length === 0) return;
     const path = join(this.settings.workFolder, `refused-${lane}.ndjson`);
+    await this.makeWorkFolder();
     await appendFile(path, refused.map((line) => `${line}\n`).join(""), { mode: 0o600, flush: true });
     this.hooks.onDamage(
       new Error(`${refused.length} events could not be read by the event store; they are in ${path}.`),
     );
+  }
+
+  private async makeWorkFolder(): Promise<void> {
+    await mkdir(this.settings.workFolder, { recursive: true, mode: 0o700 });
   }
 
   private isCheckpointDue(): boolean {

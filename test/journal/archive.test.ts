@@ -287,7 +287,12 @@ describe("damage", () => {
       [21, 20],
     ]);
     expect(readdirSync(join(folder, "quarantine")).sort()).toEqual(
-      all.slice(1).map(({ path }) => `realtime-${basename(path)}.damaged`),
+      all
+        .slice(1)
+        .map(
+          ({ path, last }, index) =>
+            `realtime-${basename(path)}.lost-${index === 0 ? 16 : 21}-${last}.damaged`,
+        ),
     );
     expect(seen.released).toEqual([["realtime", 30]]);
   });
