@@ -2,6 +2,7 @@
 
 import { createReadStream, statSync } from "node:fs";
 import { resolve } from "node:path";
+import type { S3File } from "bun";
 import { BackupNotFound } from "./errors.ts";
 import { type S3Place, type S3Settings, s3AccessFrom, s3Failure, s3Place } from "./s3-access.ts";
 
@@ -51,13 +52,26 @@ export async function objectSource({ client, bucket, key }: S3Place): Promise<Ba
     name,
     bytes: stat.size,
     async *stream(start = 0, end = stat.size) {
-      try {
-        const wanted =
-          start === 0 && end >= stat.size ? object : object.slice(start, Math.min(end, stat.size));
-        for await (const chunk of wanted.stream()) yield chunk as Uint8Array;
-      } catch (error) {
-        throw s3Failure(`Reading ${name}`, error);
+      const last = Math.min(end, stat.size);
+      for (let from = start; from < last; from += rangeBytes) {
+        yield await readRange(object, name, from, Math.min(from + rangeBytes, last));
       }
     },
   };
+}
+
+/** An object is read in ranges: one stream over all of it would be buffered as fast as the store sends. */
+const rangeBytes = 8 * 1024 * 1024;
+const attemptsMax = 3;
+
+async function readRange(object: S3File, name: string, start: number, end: number): Promise<Uint8Array> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const bytes = new Uint8Array(await object.slice(start, end).arrayBuffer());
+      if (bytes.length === end - start) return bytes;
+      throw new Error(`${bytes.length} bytes came instead of ${end - start}`);
+    } catch (error) {
+      if (attempt === attemptsMax) throw s3Failure(`Reading ${name}`, error);
+    }
+  }
 }

@@ -7,7 +7,8 @@ import { NotEnoughSpace } from "./errors.ts";
 /** Free and total bytes of the disk of a folder; tests put another disk in. */
 export type SpaceOf = (folder: string) => Promise<{ freeBytes: number; totalBytes: number }>;
 
-const marginBytes = 64 * 1024 * 1024;
+/** DuckDB's library among it, which is put beside the stores. */
+const marginBytes = 128 * 1024 * 1024;
 
 /** @throws {NotEnoughSpace} the disk of the folder, which is made when missing, can not take so many bytes. */
 export async function requireSpace(

@@ -6,7 +6,7 @@
  */
 
 import { accessSync, constants, existsSync, readdirSync, readFileSync, realpathSync } from "node:fs";
-import { mkdir, rename, rm, rmdir } from "node:fs/promises";
+import { chmod, mkdir, rename, rm, rmdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { syncFolder } from "../journal/disk.ts";
 import { DirectoryInUse, takeLock } from "../lock.ts";
@@ -99,7 +99,10 @@ export async function swap(plan: SwapPlan, carried: readonly string[]): Promise<
     stop();
     throw error;
   }
-  if (kind === "inside") await rmdir(staging);
+  if (kind === "inside") {
+    await rmdir(staging);
+    await chmod(target, 0o700);
+  }
   await syncFolder(target);
   await syncFolder(dirname(target));
   stop();

@@ -2,7 +2,16 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join, resolve } from "node:path";
 import type { Manifest } from "../../src/backup/manifest.ts";
 import { restoreBackup } from "../../src/backup/restore.ts";
@@ -125,7 +134,9 @@ describe("where the directory can not be renamed", () => {
 
   test("its entries change places", async () => {
     const plan = inside("mount");
+    chmodSync(plan.target, 0o755);
     expect(await swap(plan, [])).toBe(plan.before);
+    expect(statSync(plan.target).mode & 0o777).toBe(0o700);
     expect(readFileSync(join(plan.target, "a"), "utf8")).toBe("new");
     expect(readFileSync(join(plan.before, "b"), "utf8")).toBe("old");
     expect(readdirSync(plan.target).sort()).toEqual([".before-restore-y", "a", "b", "lost+found"]);
