@@ -276,20 +276,19 @@ describe("serve", () => {
     const first = await TestAppliance.start({ directory });
     await first.capture({ event: "x", distinct_id: "y" });
     await first.stop();
-    // The best of five: the machine may be busy with other things.
+    // The best of several, and beside each one the start of the executable that prints its version, some 80 ms on a
+    // machine that is not busy: this one may be, with other things.
     const times: number[] = [];
-    for (let i = 0; i < 5; i++) {
-      const started = performance.now();
+    const alone: number[] = [];
+    const isReadyInTime = () => Math.min(...times) < Math.max(300, 4 * Math.min(...alone));
+    for (let i = 0; i < 12 && (i < 3 || !isReadyInTime()); i++) {
+      let started = performance.now();
+      await flagkeep(["version"]);
+      alone.push(performance.now() - started);
+      started = performance.now();
       const appliance = await TestAppliance.start({ directory });
       times.push(performance.now() - started);
       await appliance.stop();
-    }
-    // Starting the executable to print its version takes some 80 ms on a machine that is not busy.
-    const alone: number[] = [];
-    for (let i = 0; i < 5; i++) {
-      const started = performance.now();
-      await flagkeep(["version"]);
-      alone.push(performance.now() - started);
     }
     expect(Math.min(...times)).toBeLessThan(Math.max(300, 4 * Math.min(...alone)));
   });
