@@ -46,22 +46,9 @@ const cases: {
     putAside: [/^events\.duckdb\.\d+\.broken$/, /^events\.duckdb\.wal\.\d+\.broken$/],
   },
   {
-    name: "the file is another one",
-    harm: (events) => writeFileSync(events, "no database at all".repeat(1_000)),
-    putAside: [/^events\.duckdb\.\d+\.broken$/, /^events\.duckdb\.wal\.\d+\.broken$/],
-  },
-  {
     name: "the file is gone, its log is there",
     harm: (events) => rmSync(events),
     putAside: [/^events\.duckdb\.wal\.\d+\.broken$/],
-  },
-  {
-    name: "file and log are gone",
-    harm: (events) => {
-      rmSync(events);
-      rmSync(`${events}.wal`);
-    },
-    putAside: [],
   },
   { name: "the log is gone", harm: (events) => rmSync(`${events}.wal`), putAside: [] },
   {
