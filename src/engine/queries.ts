@@ -87,8 +87,9 @@ export function serveQueries(services: QueryServices): void {
     addHashKeyOverrides: async ({ projectId, ...overrides }) =>
       addHashKeyOverrides(people, projectId, overrides),
     holdCheckpoints: async ({ ms, checkpointFirst }) => {
-      services.loader.holdCheckpoints(ms);
-      if (checkpointFirst) await withConnection(unlimited, checkpointOnce);
+      const { loader } = services;
+      loader.holdCheckpoints(ms);
+      if (checkpointFirst) await withConnection(unlimited, (other) => loader.checkpointForCopy(other));
       return null;
     },
     ...analysisHandlers({ people, mirror, workFolder, run, runLong }),
@@ -120,21 +121,6 @@ export function serveQueries(services: QueryServices): void {
       // Gone already.
     }
   });
-}
-
-const checkpointAttempts = 40;
-
-/** Not being able to is no failure: there is more in the journal to copy then. */
-async function checkpointOnce(connection: DuckDBConnection): Promise<void> {
-  for (let attempt = 0; attempt < checkpointAttempts; attempt++) {
-    try {
-      await connection.run("CHECKPOINT");
-      return;
-    } catch (error) {
-      if (!String(error).includes("Cannot CHECKPOINT")) throw error;
-      await Bun.sleep(25);
-    }
-  }
 }
 
 /** Pages of events go out as the text they are. */

@@ -23,6 +23,7 @@ export interface Batch {
 
 export class EventLoader {
   private checkpointsHeldUntil = 0;
+  private isCheckpointWanted = false;
 
   private constructor(
     private readonly connection: DuckDBConnection,
@@ -105,6 +106,7 @@ export class EventLoader {
       return inserted.rowsChanged;
     });
     this.cursors[batch.lane] = batch.last;
+    if (this.isCheckpointWanted && (await tryCheckpoint(this.connection))) this.isCheckpointWanted = false;
     return stored;
   }
 
@@ -120,12 +122,34 @@ export class EventLoader {
    */
   async checkpoint(): Promise<boolean> {
     if (performance.now() < this.checkpointsHeldUntil) return false;
-    try {
-      await this.connection.run("CHECKPOINT");
-      return true;
-    } catch (error) {
-      if (String(error).includes("Cannot CHECKPOINT")) return false;
-      throw error;
+    return await tryCheckpoint(this.connection);
+  }
+
+  /**
+   * Writes the file even though checkpoints are held, as soon as no writer is busy: between two batches, or by another
+   * connection when there are none. Not being able to is no failure: the file is older then, and the journal has the rest.
+   */
+  async checkpointForCopy(other: DuckDBConnection): Promise<void> {
+    this.isCheckpointWanted = true;
+    for (let attempt = 0; attempt < checkpointAttempts && this.isCheckpointWanted; attempt++) {
+      if (await tryCheckpoint(other)) break;
+      await Bun.sleep(checkpointPauseMs);
     }
+    this.isCheckpointWanted = false;
+  }
+}
+
+/** Two seconds. */
+const checkpointAttempts = 100;
+const checkpointPauseMs = 20;
+
+/** @returns false when a writer is busy. */
+async function tryCheckpoint(connection: DuckDBConnection): Promise<boolean> {
+  try {
+    await connection.run("CHECKPOINT");
+    return true;
+  } catch (error) {
+    if (String(error).includes("Cannot CHECKPOINT")) return false;
+    throw error;
   }
 }

@@ -41,6 +41,11 @@ function startWriters(appliance: TestAppliance) {
   };
 }
 
+async function somePage(source: TestAppliance): Promise<unknown[]> {
+  const reply = await source.api("/api/projects/1/events/?limit=1");
+  return reply.ok ? ((await reply.json()) as { results: unknown[] }).results : [];
+}
+
 async function appliance() {
   return await TestAppliance.start({ args: ["--journal-seal-interval", "100ms"] });
 }
@@ -54,6 +59,7 @@ describe("under load", () => {
     const flagsBefore = await (await source.api("/api/projects/1/feature_flags/")).json();
     const writers = startWriters(source);
     await until(() => writers.acked.length > 3_000, "some events are acknowledged");
+    await until(async () => (await somePage(source)).length > 0, "some events are loaded");
     const before = [...writers.acked];
     const backup = await create(source.dataDir);
     const during = writers.acked.length - before.length;
