@@ -47,20 +47,20 @@ export const create = backupCommand(
     run(async (dest: string | undefined, options: { json?: true }) => {
       const config = configOf(options as never);
       const dataDir = requireInitialised(config["data-dir"]);
-      const destination = chosenDestination(dest, options);
       const backup = await withProgress(options.json === true, (progress) =>
         createBackup({
-          ...{ dataDir, destination, reserveBytes: config["journal-reserve"] },
+          ...{ dataDir, reserveBytes: config["journal-reserve"] },
+          openDestination: () => chosenDestination(dest, options),
           onProgress: (step, done, total) => progress.show(steps[step], done, total),
         }),
       );
-      const { file, bytes, sha256, verifiedAt, manifest } = backup;
+      const { file, destination, bytes, sha256, verifiedAt, manifest } = backup;
       const { created_at, positions, projects } = manifest;
       const events = totalEvents(manifest);
       if (options.json) {
         const created: Static<typeof CreatedBackup> = {
           ...{ file, bytes, sha256, created_at, verified_at: verifiedAt },
-          ...{ destination: destination.name, events, positions, projects },
+          ...{ destination, events, positions, projects },
         };
         printJson(created);
         return;

@@ -17,7 +17,7 @@ import { lanes } from "../journal/segment.ts";
 import { paths } from "../paths.ts";
 import { describeSnapshot } from "./describe.ts";
 import { backupName, type Destination, type WrittenFile } from "./destination.ts";
-import { DestinationFailed } from "./errors.ts";
+import { BackupDamaged, DestinationFailed, SnapshotFailed } from "./errors.ts";
 import { noteBackup, noteFailure } from "./last-backup.ts";
 import { type Manifest, unpackedBytes } from "./manifest.ts";
 import { takeSnapshot } from "./snapshot.ts";
@@ -32,7 +32,8 @@ export type BackupStep = "snapshot" | "pack" | "verify" | "send";
 
 export interface CreateOptions {
   dataDir: string;
-  destination: Destination;
+  /** Called within the attempt: a destination that can not be opened is a failed backup. */
+  openDestination: () => Destination;
   /** What the journal keeps free for itself. */
   reserveBytes: number;
   onProgress?: (step: BackupStep, done: number, total: number) => void;
@@ -41,6 +42,8 @@ export interface CreateOptions {
 
 export interface CreatedBackup {
   file: string;
+  /** Of the destination. */
+  destination: string;
   bytes: number;
   sha256: string;
   verifiedAt: string;
@@ -68,7 +71,8 @@ export async function createBackup(options: CreateOptions): Promise<CreatedBacku
 }
 
 async function createIn(folder: string, startedAt: Date, options: CreateOptions): Promise<CreatedBackup> {
-  const { dataDir, destination, onProgress = () => undefined } = options;
+  const { dataDir, onProgress = () => undefined } = options;
+  const destination = options.openDestination();
   // The copies and the packed file; later the packed file and what is unpacked of it.
   await requireSpace(folder, 2 * storesBytes(dataDir), options.spaceOf, options.reserveBytes);
   onProgress("snapshot", 0, 1);
@@ -94,6 +98,9 @@ async function createIn(folder: string, startedAt: Date, options: CreateOptions)
     workFolder: folder,
     spaceOf: options.spaceOf,
     onProgress: (done) => onProgress("verify", done, total),
+  }).catch((error: unknown) => {
+    if (!(error instanceof BackupDamaged)) throw error;
+    throw new SnapshotFailed(`The new backup did not pass its verification. ${error.message}`);
   });
   const verifiedAt = new Date().toISOString();
   const file = await send({ path, ...written }, dataDir, destination, (done) =>
@@ -111,7 +118,7 @@ async function createIn(folder: string, startedAt: Date, options: CreateOptions)
     lanes.map((lane) => [lane, manifest.positions.find((one) => one.lane === lane)?.last_seq ?? 0]),
   ) as Record<(typeof lanes)[number], number>;
   releaseArchive(paths(dataDir).archive, covered);
-  return { file, ...written, verifiedAt, manifest };
+  return { file, destination: destination.name, ...written, verifiedAt, manifest };
 }
 
 /** Keeps the newest verified file in the data directory when it can not be brought to its destination. */

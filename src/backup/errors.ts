@@ -64,7 +64,7 @@ export class BackupRunning extends AppError {
   }
 }
 
-/** The stores changed under the snapshot each time. */
+/** No sound copy of the stores could be made. */
 export class SnapshotFailed extends AppError {
   readonly code = "snapshot_failed";
   override readonly hint = "Try again; if it goes on, stop the appliance and make the backup then.";

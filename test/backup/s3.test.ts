@@ -102,6 +102,8 @@ describe("a bucket as the destination", () => {
     const without = await flagkeep(["backup", "create", place, "--data-dir", dataDir], { HOME: folder });
     expect(without).toMatchObject({ code: 1, stdout: "" });
     expect(without.stderr).toContain("AWS_ACCESS_KEY_ID");
+    const state = await flagkeep(["status", "--data-dir", dataDir, "--json"]);
+    expect(JSON.parse(state.stdout).last_backup.error).toContain("There are no credentials for S3.");
     const nobody = await flagkeep(
       ["backup", "list", place, "--backup-s3-endpoint", "http://127.0.0.1:1", "--data-dir", dataDir],
       s3Environment,
