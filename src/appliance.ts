@@ -20,6 +20,7 @@ import { DEFAULT_RATE_LIMITS, RateLimiter } from "./http/rate-limit.ts";
 import type { Route } from "./http/route.ts";
 import { importRoutes } from "./import/control-route.ts";
 import { captureRoutes } from "./ingestion/routes.ts";
+import { seenSeqs } from "./journal/archive.ts";
 import { Journal } from "./journal/journal.ts";
 import { type Lock, takeLock } from "./lock.ts";
 import type { Log } from "./log.ts";
@@ -154,7 +155,7 @@ export class Appliance {
     const { config, log } = this;
     const { journal, segments, quarantined } = await Journal.open(
       paths(config["data-dir"]).journal,
-      laneCursors(this.people),
+      seenSeqs(paths(config["data-dir"]).archive, laneCursors(this.people)),
       {
         segmentBytesMax: config["journal-segment-size"],
         segmentEntriesMax,

@@ -52,7 +52,8 @@ export function checkQuarantine(dataDir: string): Finding[] {
     warning(
       "quarantine",
       `${names.length} files with ${bytes} bytes are in ${folder}.`,
-      "Names that end in .torn were never acknowledged and may be deleted; look at the others first.",
+      "Names that end in .torn were never acknowledged, those in .broken were made again: they may be deleted; look at " +
+        "the others first.",
     ),
   ];
 }

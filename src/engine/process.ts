@@ -17,9 +17,9 @@ import { openPeople } from "../people/open.ts";
 import { PeopleStore } from "../people/store.ts";
 import { Pipeline } from "../pipeline/pipeline.ts";
 import { localCopies } from "../rebuild/backup-copies.ts";
+import { OperatorNeeded } from "../rebuild/operator-needed.ts";
 import { markDamaged, readDamagedMark } from "../rebuild/put-aside.ts";
 import { EventsWouldBeLost, type Recovery, recoverEventStore } from "../rebuild/recover.ts";
-import { ArchiveDamaged } from "../rebuild/replay.ts";
 import { DataFromNewerVersion } from "../sqlite/migrate.ts";
 import { nowMicros } from "../time.ts";
 import { type Command, type EngineStart, type LogLevel, type Report, readMessages } from "./messages.ts";
@@ -187,7 +187,7 @@ function die(error: unknown): never {
     report({ type: "refused", message: error.message, hint: error.hint });
     process.exit(1);
   }
-  if (error instanceof EventsWouldBeLost || error instanceof ArchiveDamaged) {
+  if (error instanceof OperatorNeeded) {
     report({ type: "trouble", message: error.message, hint: error.hint, isStopped: true });
     process.exit(1);
   }

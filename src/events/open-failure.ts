@@ -23,6 +23,15 @@ const brokenFile = [
   /failed to deserialize|serialization error/i,
 ];
 
+/** The versions in DuckDB's complaint about a file of a newer DuckDB. */
+export function newerFormatOf(error: unknown): { found: number; known: number } | undefined {
+  const match = /version number (\d+), but we can only read versions between \d+ and (\d+)/.exec(
+    String(error),
+  );
+  const [found, known] = [Number(match?.[1]), Number(match?.[2])];
+  return match !== null && found > known ? { found, known } : undefined;
+}
+
 export function openFailureOf(error: unknown): OpenFailure {
   const text = String(error);
   if (innocent.some((pattern) => pattern.test(text))) return "other";

@@ -66,6 +66,21 @@ export function listArchive(folder: string, lane: Lane): ArchivedSegment[] {
   });
 }
 
+/** Per lane, the last entry that was archived and is still there; 0 when there is none. */
+export function lastArchived(folder: string): Record<Lane, number> {
+  const last = (lane: Lane) => listArchive(folder, lane).at(-1)?.last ?? 0;
+  return { realtime: last("realtime"), historical: last("historical") };
+}
+
+/** Per lane, the highest sequence number that is known to be used, also when the store of persons was lost. */
+export function seenSeqs(folder: string, applied: Record<Lane, number>): Record<Lane, number> {
+  const archived = lastArchived(folder);
+  return {
+    realtime: Math.max(applied.realtime, archived.realtime),
+    historical: Math.max(applied.historical, archived.historical),
+  };
+}
+
 export function archivedFileName(first: number, last: number): string {
   return `${String(first).padStart(16, "0")}-${String(last).padStart(16, "0")}.ndjson.zst`;
 }

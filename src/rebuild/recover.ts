@@ -11,17 +11,33 @@ import { readLastBackup } from "../backup/last-backup.ts";
 import { AppError } from "../errors.ts";
 import { type EventDatabase, type EventDatabaseSettings, openEventDatabase } from "../events/database.ts";
 import { EventLoader } from "../events/loader.ts";
-import { openFailureOf } from "../events/open-failure.ts";
-import type { ArchivedSegment } from "../journal/archive.ts";
+import { newerFormatOf, openFailureOf } from "../events/open-failure.ts";
+import { type ArchivedSegment, lastArchived } from "../journal/archive.ts";
+import { type Lane, lanes } from "../journal/segment.ts";
 import { paths } from "../paths.ts";
 import type { PeopleStore } from "../people/store.ts";
+import { DataFromNewerVersion } from "../sqlite/migrate.ts";
 import { chooseBase, cursorsOf, type OlderCopy, placeBase, wayFrom } from "./base.ts";
+import { OperatorNeeded } from "./operator-needed.ts";
 import { firstLine, putEventStoreAside, putLogAside, readDamagedMark } from "./put-aside.ts";
 import { type Cursors, entriesIn, type Gap, gapsText, neededUpTo } from "./range.ts";
 import { replayArchive } from "./replay.ts";
 
+/** The store of persons lacks what the event store or the archive has: going on from there would mix up numbers. */
+export class PersonsBehind extends OperatorNeeded {
+  readonly code = "persons_behind";
+  override readonly hint =
+    "Stop Flagkeep and restore the last backup over it: `flagkeep backup restore FILE --force --replay`.";
+  constructor(lane: Lane, has: number, known: number) {
+    super(
+      `The store of persons ends at the ${lane} entry ${has}, but entry ${known} was loaded: people.sqlite is missing or ` +
+        "older than the rest.",
+    );
+  }
+}
+
 /** The event store can not be made again in full. */
-export class EventsWouldBeLost extends AppError {
+export class EventsWouldBeLost extends OperatorNeeded {
   readonly code = "events_would_be_lost";
   override readonly hint: string;
   constructor(
@@ -97,12 +113,14 @@ export async function recoverEventStore(recovery: Recovery): Promise<Recovered> 
     realtime: people.cursor("realtime"),
     historical: people.cursor("historical"),
   });
+  requirePersons(people, lastArchived(place.archive));
   let reason = opened.reason;
   const isNew = !existsSync(place.events) && needed.realtime + needed.historical === 0;
   const database =
     isNew && !recovery.always ? await openEventDatabase(place.events, settings) : opened.database;
   if (database !== undefined) {
     const loader = await EventLoader.open(database);
+    requirePersons(people, cursorsOf(loader));
     const { files, gaps } = wayFrom(dataDir, cursorsOf(loader), needed);
     if (gaps.length === 0 && reason === undefined) {
       return { database, loader, people, ...(await catchUp(recovery, { loader, people, needed, files })) };
@@ -156,6 +174,13 @@ async function catchUp(
   return { replayed: Math.max(0, passed - entriesIn(gaps)), gaps };
 }
 
+/** @throws {PersonsBehind} */
+function requirePersons(people: PeopleStore, loaded: Cursors): void {
+  for (const lane of lanes) {
+    if (people.cursor(lane) < loaded[lane]) throw new PersonsBehind(lane, people.cursor(lane), loaded[lane]);
+  }
+}
+
 interface Opened {
   database?: EventDatabase;
   /** Why it has to be made again. */
@@ -172,6 +197,10 @@ async function openOrReason({ dataDir, settings, always, ignoresMark, hooks }: R
       if (mark !== undefined) return { database, reason: `The event store's file is damaged (${mark}).` };
       return always ? { database, reason: "It was asked for." } : { database };
     } catch (error) {
+      const newer = newerFormatOf(error);
+      if (newer !== undefined) {
+        throw new DataFromNewerVersion("file format of the event store", newer.found, newer.known);
+      }
       const failure = openFailureOf(error);
       if (failure === "other") throw error;
       const reason = `The event store's file is damaged (${firstLine(error)}).`;

@@ -2,16 +2,16 @@
 
 import { mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { AppError } from "../errors.ts";
 import type { EventLoader } from "../events/loader.ts";
 import { type ArchivedSegment, type ArchivedText, readArchived } from "../journal/archive.ts";
 import { readSegment, type SegmentDamaged } from "../journal/reader.ts";
 import { lanes, type SealedSegment, segmentFileName, segmentHeader } from "../journal/segment.ts";
 import { type IdentityStore, Pipeline } from "../pipeline/pipeline.ts";
+import { OperatorNeeded } from "./operator-needed.ts";
 import { type Cursors, type Gap, gapsText } from "./range.ts";
 
 /** A file of the archive can not be read. */
-export class ArchiveDamaged extends AppError {
+export class ArchiveDamaged extends OperatorNeeded {
   readonly code = "archive_damaged";
   override readonly hint =
     "Restore the file from a copy of the disk, or stop Flagkeep and run `flagkeep rebuild --accept-loss`.";

@@ -1,7 +1,7 @@
 /** The event store's file or its log is broken: the next start makes it again by itself, from the archive alone. */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { existsSync, readdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { flagkeep, TestAppliance, until } from "../support/appliance.ts";
 import { withEventStore } from "./event-file.ts";
@@ -135,6 +135,22 @@ test("a damaged part that is noticed only when it is read is mended, too", async
   remove(copy);
 }, 60_000);
 
+test("a file of a newer DuckDB is not touched, and the versions are named", async () => {
+  const copy = copyOf(filled);
+  const events = join(copy.dataDir, "events.duckdb");
+  rmSync(`${events}.wal`);
+  // The version, behind the sum of its header and the name of the format.
+  const header = readFileSync(events).subarray(0, 4_096);
+  header.writeBigUInt64LE(99n, 12);
+  header.writeBigUInt64LE(sumOf(header.subarray(8)), 0);
+  overwrite(events, 0, header);
+  const result = await flagkeep(["serve", "--data-dir", copy.dataDir, "--port", "0", "--log-format", "json"]);
+  expect(result.code).toBe(1);
+  expect(result.stderr).toMatch(/file format of the event store has .*version 99, .* up to \d+/);
+  expect(quarantined(copy.dataDir)).toEqual([]);
+  remove(copy);
+}, 30_000);
+
 test("a file of a newer schema is not touched, and the versions are named", async () => {
   const copy = copyOf(filled);
   const first = await restarted(copy);
@@ -147,6 +163,15 @@ test("a file of a newer schema is not touched, and the versions are named", asyn
   expect(quarantined(copy.dataDir)).toEqual([]);
   remove(copy);
 }, 30_000);
+
+/** The sum that DuckDB keeps of a block whose length is a multiple of eight. */
+function sumOf(block: Buffer): bigint {
+  let sum = 5381n;
+  for (let at = 0; at < block.length; at += 8) {
+    sum ^= BigInt.asUintN(64, block.readBigUInt64LE(at) * 0xbf58476d1ce4e5b9n);
+  }
+  return sum;
+}
 
 async function usageOf(appliance: TestAppliance): Promise<Record<string, number>> {
   const response = await appliance.api("/api/projects/1/usage/");

@@ -131,6 +131,31 @@ describe("with a backup and an archive that begins behind it", () => {
   }, 60_000);
 });
 
+test("the store of persons is lost: nothing is mixed up, and the backup to restore is asked for", async () => {
+  const copy = copyOf(backedUp);
+  const { dataDir } = copy;
+  for (const end of ["", "-wal", "-shm"]) rmSync(join(dataDir, `people.sqlite${end}`), { force: true });
+  const appliance = await TestAppliance.start({ directory: copy.directory });
+  const doctor = await until(async () => {
+    const { stdout } = await flagkeep(["doctor", "--json", "--data-dir", dataDir]);
+    return stdout.includes("people.sqlite is missing") && stdout;
+  }, "the trouble is said");
+  expect(doctor).toContain("--force --replay");
+  expect((await appliance.capture({ event: "meanwhile", distinct_id: "user-0-1" })).status).toBe(200);
+  await stop(appliance);
+  expect(await rebuild(dataDir, "--accept-loss")).toMatchObject({ code: 1, stdout: "" });
+  const [name] = readdirSync(join(dataDir, "backups"));
+  const restored = await flagkeep([
+    ...["backup", "restore", join(dataDir, "backups", name!)],
+    ...["--data-dir", dataDir, "--force", "--replay"],
+  ]);
+  expect(restored).toMatchObject({ code: 0 });
+  await using again = await restarted(copy);
+  const events = await again.eventsWhenStored(copy.answers.events.length + 1);
+  expect(events.filter(({ event }) => event !== "meanwhile")).toEqual(copy.answers.events);
+  remove(copy);
+}, 60_000);
+
 describe("with a gap in the archive", () => {
   test("it is refused with the range, and done only with --accept-loss", async () => {
     const copy = copyOf(filled);
