@@ -231,7 +231,11 @@ export class SegmentArchive {
 
   private giveUp(lane: Lane, first: number, last: number, reason: GivenUp["reason"]): void {
     const range = { lane, first, last, reason, at: new Date().toISOString() };
-    noteGivenUp(this.settings.folder, range);
+    try {
+      noteGivenUp(this.settings.folder, range);
+    } catch {
+      // Not even that fits on the disk; making room goes on, and the gap in the names tells.
+    }
     if (this.warned[lane]) return;
     this.warned[lane] = true;
     this.hooks.onGivenUp(range);
