@@ -44,26 +44,38 @@ export interface GivenUp {
   at: string;
 }
 
+const looksMax = 5;
 const givenUpName = "given-up.json";
 const decompress = promisify(zstdDecompress);
 
 /** The archive's files of a lane, in order. */
 export function listArchive(folder: string, lane: Lane): ArchivedSegment[] {
-  const found = namesIn(join(folder, lane)).flatMap((name) => {
-    const match = /^(\d{16})-(\d{16})\.ndjson\.zst$/.exec(name);
-    const path = join(folder, lane, name);
-    const stats = match === null ? undefined : statSync(path, { throwIfNoEntry: false });
-    if (match === null || stats === undefined) return [];
-    return [{ lane, first: Number(match[1]), last: Number(match[2]), bytes: stats.size, path }];
-  });
+  let found = look(folder, lane);
+  // A file may go while the others are looked at, because a longer one has taken its place.
+  for (let attempt = 1; found.isStale && attempt < looksMax; attempt++) found = look(folder, lane);
+  const { files } = found;
   // Of two with the same beginning the longer one first: after a crash the shorter may still be there.
-  found.sort((a, b) => a.first - b.first || b.last - a.last);
+  files.sort((a, b) => a.first - b.first || b.last - a.last);
   let reached = 0;
-  return found.filter(({ last }) => {
+  return files.filter(({ last }) => {
     if (last <= reached) return false;
     reached = last;
     return true;
   });
+}
+
+function look(folder: string, lane: Lane): { files: ArchivedSegment[]; isStale: boolean } {
+  const files: ArchivedSegment[] = [];
+  let isStale = false;
+  for (const name of namesIn(join(folder, lane))) {
+    const match = /^(\d{16})-(\d{16})\.ndjson\.zst$/.exec(name);
+    if (match === null) continue;
+    const path = join(folder, lane, name);
+    const stats = statSync(path, { throwIfNoEntry: false });
+    if (stats === undefined) isStale = true;
+    else files.push({ lane, first: Number(match[1]), last: Number(match[2]), bytes: stats.size, path });
+  }
+  return { files, isStale };
 }
 
 /** Per lane, the last entry that was archived and is still there; 0 when there is none. */
