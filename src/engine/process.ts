@@ -26,7 +26,7 @@ import { type Command, type EngineStart, type LogLevel, type Report, readMessage
 import { serveQueries } from "./queries.ts";
 
 /** Captures and flag answers go before loading when the processors are busy. */
-const enginePriority = 5;
+const enginePriority = 10;
 
 const spikeTickMs = 5_000;
 /** The copies of persons follow at this pace by themselves; a query that needs them does not wait for it. */
