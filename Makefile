@@ -37,8 +37,8 @@ format: node_modules/.installed ## Format the sources
 	node_modules/.bin/biome check --write .
 
 test: build ## Run the tests
-	@# The limit is for tests that hang: a slow machine fails none by time alone.
-	$(BUN) test --timeout 60000
+	@# The limit is for tests that hang: a slow machine fails none by time alone. Two at a time: most of them wait.
+	$(BUN) test --parallel=2 --timeout 60000
 
 test-crash: build ## Run the crash tests for longer (ROUNDS=200)
 	FLAGKEEP_TEST_CRASH_ROUNDS=$(or $(ROUNDS),200) $(BUN) test test/crash --timeout 3600000
