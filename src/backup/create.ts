@@ -5,7 +5,7 @@
  * compared with it. So at every moment there are at least as many good backups as before.
  */
 
-import { existsSync, readdirSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { mkdir, rename, rm } from "node:fs/promises";
 import { constants, setPriority } from "node:os";
 import { basename, join } from "node:path";
@@ -77,7 +77,7 @@ async function createIn(folder: string, startedAt: Date, options: CreateOptions)
   await requireSpace(folder, 2 * storesBytes(dataDir), options.spaceOf, options.reserveBytes);
   onProgress("snapshot", 0, 1);
   const copies = join(folder, "copies");
-  await mkdir(copies, { mode: 0o700 });
+  mkdirSync(copies, { mode: 0o700 });
   await withStoppedOrHeld(dataDir, (holder) => takeSnapshot(dataDir, copies, holder));
   const manifest = await describeSnapshot(copies, startedAt);
   const total = unpackedBytes(manifest);

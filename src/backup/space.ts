@@ -1,6 +1,6 @@
 /** Whether a disk has room, before anything is written. */
 
-import { mkdir } from "node:fs/promises";
+import { mkdirSync } from "node:fs";
 import { realDisk } from "../journal/disk.ts";
 import { NotEnoughSpace } from "./errors.ts";
 
@@ -17,7 +17,8 @@ export async function requireSpace(
   spaceOf: SpaceOf = realDisk.space,
   reserveBytes = 0,
 ): Promise<void> {
-  await mkdir(folder, { recursive: true, mode: 0o700 });
+  // At once: made later, by another thread, it could come after an interrupted command has cleaned up.
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
   const { freeBytes, totalBytes } = await spaceOf(folder);
   // As the journal counts its reserve: at most a twentieth of the disk.
   const needed = bytes + Math.max(marginBytes, Math.min(reserveBytes, totalBytes * 0.05));

@@ -1,6 +1,6 @@
 /** The folder in which a backup is made: one backup at a time, and nothing of a killed one stays. */
 
-import { mkdirSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { DirectoryInUse, type Lock, takeLock } from "../lock.ts";
@@ -28,9 +28,10 @@ export async function withWorkFolder<Result>(
   try {
     await clean(base);
     const folder = join(base, crypto.randomUUID());
-    mkdirSync(folder, { mode: 0o700 });
-    const stop = onInterrupt(() => rmSync(folder, { recursive: true, force: true }));
+    // Before there is anything to remove: a signal may come at any moment.
+    const stop = onInterrupt(() => dropFolder(folder));
     try {
+      mkdirSync(folder, { mode: 0o700 });
       return await work(folder);
     } finally {
       stop();
@@ -39,6 +40,13 @@ export async function withWorkFolder<Result>(
     await clean(base);
     lock.release();
   }
+}
+
+/** Under another name first: what is being written at this moment finds no folder then to be made in. */
+function dropFolder(folder: string): void {
+  const gone = `${folder}.gone`;
+  if (existsSync(folder)) renameSync(folder, gone);
+  rmSync(gone, { recursive: true, force: true });
 }
 
 async function clean(base: string): Promise<void> {
