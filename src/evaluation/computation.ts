@@ -11,6 +11,7 @@ import type { FlagSet } from "../flags/evaluation/flag-set.ts";
 import { planHashKeyOverrides } from "../flags/evaluation/hash-key-overrides.ts";
 import type { EvaluationRequest } from "../flags/evaluation/request.ts";
 import type { FlagSelection } from "../flags/evaluation/selection.ts";
+import { AnswerMemory } from "./answer-memory.ts";
 import type { OverrideWriter } from "./override-writer.ts";
 import type { StoredSubject, Subject, SubjectReader } from "./stored-subject.ts";
 
@@ -21,6 +22,8 @@ export interface ComputationRequest extends Subject {
   selection: FlagSelection;
   /** Milliseconds since 1970. */
   now: number;
+  /** All of the request that evaluation looks at, as text, when answers may be remembered under it. */
+  words?: string;
 }
 
 export interface ComputationDeps {
@@ -31,6 +34,8 @@ export interface ComputationDeps {
 }
 
 export class Computation {
+  readonly #answers = new AnswerMemory();
+
   constructor(private readonly deps: ComputationDeps) {}
 
   /** The values of the selected flags. Never throws because of a store. */
@@ -41,11 +46,19 @@ export class Computation {
     } catch (error) {
       this.deps.onTrouble(error);
     }
-    const evaluation = evaluate(set, {
-      ...facts(request, stored),
-      ...this.#overridesOf(set, request, stored),
-    });
-    return stored === undefined ? withoutGuesses(set, evaluation) : evaluation;
+    const overrides = this.#overridesOf(set, request, stored);
+    if (stored === undefined) {
+      return withoutGuesses(set, evaluate(set, { ...facts(request, stored), ...overrides }));
+    }
+    const { words } = request;
+    const isPlain = !overrides.hashKeyOverrides && !overrides.hashKeyOverridesFailed;
+    const isRepeatable = words !== undefined && isPlain && isAboutPersonOnly(set);
+    const properties = stored.person?.propertiesText;
+    const known = isRepeatable ? this.#answers.find(set, words, properties) : undefined;
+    if (known !== undefined) return known;
+    const evaluation = evaluate(set, { ...facts(request, stored), ...overrides });
+    if (isRepeatable && !evaluation.dependsOnTime) this.#answers.keep(set, words, properties, evaluation);
+    return evaluation;
   }
 
   #overridesOf(
@@ -75,6 +88,11 @@ export class Computation {
     }
     return { hashKeyOverrides: overrides.pendingFor(projectId, distinctId) };
   }
+}
+
+/** Whether all that is stored and matters is in the properties of the person. */
+function isAboutPersonOnly({ needs }: FlagSet): boolean {
+  return !needs.groupProperties && !needs.staticCohorts;
 }
 
 function facts(request: ComputationRequest, stored: StoredSubject | undefined): EvaluationRequest {

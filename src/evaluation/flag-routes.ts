@@ -41,7 +41,8 @@ export function flagAnswers(
 
   const answerPost = async (request: Request, cors: Cors): Promise<Response> => {
     const parameters = parametersOf(request.url);
-    const asked = readFlagsRequest(await readText(request, deps.reading));
+    const text = await readText(request, deps.reading);
+    const asked = readFlagsRequest(text);
     const project = projectOf(deps, asked.token);
     const form = replyFormOf(endpoint, versionOf(parameters));
     const evaluatedAt = new Date(now());
@@ -51,6 +52,7 @@ export function flagAnswers(
       set = deps.flagSets.of(project.id).set;
       evaluation = evaluateFor(deps.computation, set, project, asked, {
         request,
+        text,
         surveysOnly: isOn(parameters.get("only_evaluate_survey_feature_flags")),
         now: evaluatedAt.getTime(),
       });
@@ -95,12 +97,21 @@ function evaluateFor(
   set: FlagSet,
   project: EvaluatedProject,
   asked: FlagsRequest,
-  { request, surveysOnly, now }: { request: Request; surveysOnly: boolean; now: number },
+  { request, text, surveysOnly, now }: { request: Request; text: string; surveysOnly: boolean; now: number },
 ): Evaluation {
   const { distinctId } = asked;
   if (distinctId === undefined) throw new NoDistinctId();
   const { headers } = request;
+  const runtime = detectRuntime({
+    stated: asked.statedRuntime,
+    userAgent: headers.get("user-agent"),
+    // Asked for only when the agent does not tell.
+    get hasBrowserHeaders() {
+      return hasBrowserHeaders(headers);
+    },
+  });
   return computation.run(set, {
+    words: `${runtime} ${surveysOnly} ${text}`,
     projectId: project.id,
     timezone: project.timezone,
     distinctId,
@@ -113,14 +124,7 @@ function evaluateFor(
       flagKeys: asked.flagKeys,
       contexts: asked.contexts,
       surveysOnly,
-      runtime: detectRuntime({
-        stated: asked.statedRuntime,
-        userAgent: headers.get("user-agent"),
-        // Asked for only when the agent does not tell.
-        get hasBrowserHeaders() {
-          return hasBrowserHeaders(headers);
-        },
-      }),
+      runtime,
     },
     now,
   });

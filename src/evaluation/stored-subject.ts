@@ -14,8 +14,8 @@ import { cohortsOfPerson } from "../people/cohort-members.ts";
 import { findGroup } from "../people/groups.ts";
 import { hashKeyOverrides } from "../people/hash-key-overrides.ts";
 import type { PeopleDb } from "../people/open.ts";
-import type { Person } from "../people/person.ts";
-import { personByDistinctId } from "../people/reader.ts";
+import type { PersonText } from "../people/person.ts";
+import { personTextByDistinctId } from "../people/reader.ts";
 
 /** Whom a request is about, in its own words. */
 export interface Subject {
@@ -29,7 +29,7 @@ export interface Subject {
 }
 
 export interface StoredSubject {
-  person: StoredPerson | undefined;
+  person: (StoredPerson & { propertiesText: string }) | undefined;
   /** By the name of the group type. */
   groupProperties: Record<string, JsonObject>;
   /**
@@ -60,25 +60,27 @@ export class SubjectReader {
     return {
       person:
         person && needsPerson
-          ? {
-              uuid: person.uuid,
-              properties: person.properties as JsonObject,
-              staticCohortIds: needs.staticCohorts ? cohortsOfPerson(this.people, person.id) : undefined,
-            }
+          ? new PersonWithText(
+              person.uuid,
+              person.propertiesText,
+              needs.staticCohorts ? cohortsOfPerson(this.people, person.id) : undefined,
+            )
           : undefined,
       groupProperties: needs.groupProperties ? this.#groups(set, subject) : {},
       overridden: needsOverrides ? this.#overridden(subject, person) : [],
     };
   }
 
-  #person(projectId: number, distinctId: string): Person | undefined {
+  #person(projectId: number, distinctId: string): PersonText | undefined {
     // An empty id is nobody's, and capture keeps no NUL.
-    return distinctId === "" ? undefined : personByDistinctId(this.people, projectId, withoutNul(distinctId));
+    return distinctId === ""
+      ? undefined
+      : personTextByDistinctId(this.people, projectId, withoutNul(distinctId));
   }
 
-  #overridden({ projectId, distinctId, anonDistinctId }: Subject, person: Person | undefined) {
+  #overridden({ projectId, distinctId, anonDistinctId }: Subject, person: PersonText | undefined) {
     const found: PersonOverrides[] = [];
-    const add = (id: string, { uuid }: Person) =>
+    const add = (id: string, { uuid }: PersonText) =>
       found.push({ personUuid: uuid, overrides: hashKeyOverrides(this.people, projectId, [withoutNul(id)]) });
     if (person) add(distinctId, person);
     const former = anonDistinctId ? this.#person(projectId, anonDistinctId) : undefined;
@@ -110,6 +112,22 @@ export class SubjectReader {
     const found = this.people.$client.query("SELECT 1 FROM hash_key_override LIMIT 1").get();
     this.#hasOverrides = found !== null;
     return this.#hasOverrides;
+  }
+}
+
+/** Takes the properties apart only when they are looked at. */
+class PersonWithText implements StoredPerson {
+  #properties: JsonObject | undefined;
+
+  constructor(
+    readonly uuid: string,
+    readonly propertiesText: string,
+    readonly staticCohortIds: ReadonlySet<number> | undefined,
+  ) {}
+
+  get properties(): JsonObject {
+    this.#properties ??= JSON.parse(this.propertiesText) as JsonObject;
+    return this.#properties;
   }
 }
 

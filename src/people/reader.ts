@@ -37,10 +37,20 @@ export function laneCursors(db: PeopleDb): Record<Lane, number> {
 
 /** The person who has a distinct id. */
 export function personByDistinctId(db: PeopleDb, projectId: number, distinctId: string): Person | undefined {
+  const found = personTextByDistinctId(db, projectId, distinctId);
+  return found === undefined ? undefined : parsed(found);
+}
+
+/** As `personByDistinctId`, the properties still text. */
+export function personTextByDistinctId(
+  db: PeopleDb,
+  projectId: number,
+  distinctId: string,
+): PersonText | undefined {
   // Raw, because every answer about flags may ask this.
   const query = db.$client.query<PersonRow, [number, string]>(personByDistinctIdSql);
   const [row] = query.values(projectId, distinctId) as PersonRow[];
-  return row === undefined ? undefined : parsed(personText(row));
+  return row === undefined ? undefined : personText(row);
 }
 
 /**

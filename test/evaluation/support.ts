@@ -30,6 +30,8 @@ export class TestEvaluation implements Disposable {
   storeCalls = 0;
   engineIsDown = false;
   positions = { accepted: 0, applied: 0 };
+  now = NOW;
+  readonly #options: { bodyLimitBytes?: number; people?: unknown };
   readonly #folder = mkdtempSync(join(tmpdir(), "flagkeep-evaluation-"));
 
   constructor(options: { bodyLimitBytes?: number; people?: unknown; projectApiKey?: string } = {}) {
@@ -42,21 +44,27 @@ export class TestEvaluation implements Disposable {
       },
       NOW,
     );
+    this.#options = options;
+    this.app = this.freshApp();
+  }
+
+  /** The routes on the same stores, with nothing in memory of earlier requests. */
+  freshApp(): Elysia {
     const { db } = this.people;
-    this.app = new Elysia().use(
+    return new Elysia().use(
       evaluationRoutes({
         projects: this.metadata.projects,
         flagSets: new FlagSets(this.metadata, groupTypesFrom(db)),
-        people: (options.people as typeof db) ?? db,
+        people: (this.#options.people as typeof db) ?? db,
         storeOverrides: async ({ projectId, distinctIds, flagKeys, hashKey }) => {
           this.storeCalls += 1;
           if (this.engineIsDown) throw new Error("The engine is down.");
           return addHashKeyOverrides(db, projectId, { distinctIds, flagKeys, hashKey });
         },
         positions: () => this.positions,
-        settings: { bodyLimitBytes: options.bodyLimitBytes ?? 1024 * 1024 },
+        settings: { bodyLimitBytes: this.#options.bodyLimitBytes ?? 1024 * 1024 },
         onTrouble: (error) => this.troubles.push(error),
-        now: () => NOW.getTime(),
+        now: () => this.now.getTime(),
       }),
     ) as unknown as Elysia;
   }

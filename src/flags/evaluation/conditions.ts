@@ -77,7 +77,7 @@ function testFilter(filter: CompiledFilter, run: Run): Verdict | Failure {
     case "person":
       return run.personVerdict(filter);
     case "group":
-      return filter.test(run.group(filter.groupTypeIndex).get(filter.key), run.cohortSubject.clock);
+      return filter.test(run.group(filter.groupTypeIndex).get(filter.key), run.clock);
     case "cohort": {
       const { cohort } = filter;
       if (cohort instanceof Failure) return cohort;

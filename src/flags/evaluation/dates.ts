@@ -83,7 +83,7 @@ function remembered(compute: DateInFilter, dependsOnNow: boolean): DateInFilter 
       known !== undefined &&
       known.clock.timezone === clock.timezone &&
       (!dependsOnNow || known.clock.now === clock.now);
-    if (!isKnown) known = { clock: { ...clock }, answer: compute(clock) };
+    if (!isKnown) known = { clock: { now: clock.now, timezone: clock.timezone }, answer: compute(clock) };
     return known?.answer;
   };
 }

@@ -39,6 +39,8 @@ export class Evaluation {
     readonly list: readonly FlagResult[],
     /** True when some answer is missing or a guess; clients then keep what they know of the missing ones. */
     readonly errorsWhileComputing: boolean,
+    /** True when the same request can get another answer later, though nothing is changed. */
+    readonly dependsOnTime = false,
   ) {}
 
   /** The results by flag key, in the same order; made when first asked for, because most answers need the list only. */
@@ -58,7 +60,7 @@ export function evaluate(set: FlagSet, request: EvaluationRequest): Evaluation {
     if (result.failed || resolutionOf(flag, set) === "cycle") errorsWhileComputing = true;
     results.push(result);
   }
-  return new Evaluation(results, errorsWhileComputing);
+  return new Evaluation(results, errorsWhileComputing, run.clock.wasAsked);
 }
 
 /** The value clients see: the variant, else on or off. */

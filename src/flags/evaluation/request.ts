@@ -8,6 +8,7 @@ import { isJsonObject, type Json, type JsonObject, ownMember } from "../json.ts"
 import { rolloutPlace, variantPlace } from "./bucketing.ts";
 import type { CohortSubject } from "./cohorts.ts";
 import type { CompiledFlag, PersonFilter } from "./compiled-flag.ts";
+import type { Clock } from "./dates.ts";
 import type { FlagSet } from "./flag-set.ts";
 import { isKnown, type Places, rolloutSlot, variantSlot } from "./known-places.ts";
 import { GroupView, PersonView, type PropertyView } from "./person-view.ts";
@@ -61,9 +62,30 @@ export type Identity = {
 
 const nobody: ReadonlySet<number> = new Set();
 
+/** Tells the time of the request, and afterwards whether anybody asked. */
+class RequestClock implements Clock {
+  wasAsked = false;
+
+  constructor(
+    private readonly time: number,
+    private readonly zone: string,
+  ) {}
+
+  get now(): number {
+    this.wasAsked = true;
+    return this.time;
+  }
+
+  get timezone(): string {
+    this.wasAsked = true;
+    return this.zone;
+  }
+}
+
 /** State of one request; everything in it is computed from the request and may be asked any number of times. */
 export class Run {
   readonly person: PersonView;
+  readonly clock: RequestClock;
   readonly cohortSubject: CohortSubject;
   /** Values of the flags computed so far; flags left out by the selection count as off. */
   readonly values = new Map<number, FlagValue>();
@@ -82,10 +104,11 @@ export class Run {
   ) {
     const { person, personPropertyOverrides: overrides } = request;
     this.person = new PersonView(request.distinctId, person?.properties, overrides, request.geoipProperties);
+    this.clock = new RequestClock(request.now, request.timezone);
     this.cohortSubject = {
       person: this.person,
       staticCohortIds: person?.staticCohortIds ?? nobody,
-      clock: { now: request.now, timezone: request.timezone },
+      clock: this.clock,
       answers: new Map(),
     };
     this.plainIdentity = { id: request.distinctId, kind: "distinct_id" };
@@ -103,10 +126,10 @@ export class Run {
 
   /** Whether a filter about the person matches, computed once however many flags ask the same. */
   personVerdict({ key, test, slot }: PersonFilter): Verdict {
-    if (slot === undefined) return test(this.personValue(key), this.cohortSubject.clock);
+    if (slot === undefined) return test(this.personValue(key), this.clock);
     const known = this.verdicts[slot];
     if (known !== undefined) return known;
-    const verdict = test(this.personValue(key), this.cohortSubject.clock);
+    const verdict = test(this.personValue(key), this.clock);
     this.verdicts[slot] = verdict;
     return verdict;
   }

@@ -1,0 +1,226 @@
+/** The same request again gets what a server would answer that never saw it before. */
+
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { AnswerMemory } from "../../src/evaluation/answer-memory.ts";
+import { Evaluation } from "../../src/flags/evaluation/evaluate.ts";
+import { compileFlagSet } from "../../src/flags/evaluation/flag-set.ts";
+import { addCohortMembers } from "../../src/people/cohort-members.ts";
+import { inCohort, person, when } from "../flags/make.ts";
+import { event, set } from "../people/support.ts";
+import { TestEvaluation } from "./support.ts";
+
+const people = ["ann", "bob"];
+const plans = ["free", "pro"];
+const dayMs = 86_400_000;
+
+/** What may happen between two requests; `pick` is any number. */
+type Step =
+  | { step: "ask"; who: number; form: number; agent: number; query: number }
+  | { step: "set" | "list" | "group" | "flag" | "late"; who: number; pick: number };
+
+const steps = fc.array(
+  fc.oneof(
+    {
+      weight: 3,
+      arbitrary: fc.record({
+        step: fc.constant("ask" as const),
+        ...{ who: fc.nat(2), form: fc.nat(3), agent: fc.nat(1), query: fc.nat(1) },
+      }),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        step: fc.constantFrom("set", "list", "group", "flag", "late"),
+        ...{ who: fc.nat(1), pick: fc.nat(5) },
+      }),
+    },
+  ),
+  { minLength: 5, maxLength: 40 },
+) as fc.Arbitrary<Step[]>;
+
+/** Which kinds of flags the project has: what is remembered depends on what they look at. */
+const kinds = fc.subarray(["dates", "lists", "groups"], { maxLength: 2 });
+
+describe("the same request again", () => {
+  test("is answered as if for the first time, whatever happened meanwhile", async () => {
+    await fc.assert(
+      fc.asyncProperty(kinds, steps, async (flagKinds, history) => {
+        using server = new TestEvaluation();
+        const list = server.cohort({ name: "list", isStatic: true });
+        const flags = [
+          server.flag("pro", when([person("plan", "exact", "pro")])),
+          server.flag("browser", when([]), { evaluationRuntime: "client" }),
+          server.flag("half", when([], 50)),
+          ...(flagKinds.includes("dates")
+            ? [server.flag("old", when([person("since", "is_date_before", "-2d")]))]
+            : []),
+          ...(flagKinds.includes("lists") ? [server.flag("listed", when([inCohort(list)]))] : []),
+          ...(flagKinds.includes("groups") ? [server.flag("large", aboutLargeCompanies)] : []),
+        ];
+        // Here the store has one connection, and a connection does not see that it made a group type itself.
+        happen(server, { step: "group", who: 0, pick: 0 }, { list, flags });
+        for (const step of history) {
+          if (step.step !== "ask") {
+            happen(server, step, { list, flags });
+            continue;
+          }
+          const request = requestOf(server, step);
+          const answer = await read(await server.send(...request));
+          const fresh = server.freshApp();
+          const [path, init] = request;
+          const expected = await read(
+            await fresh.handle(new Request(`http://localhost${path}`, { method: "POST", ...init })),
+          );
+          expect(answer).toEqual(expected);
+        }
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test("sees the stored person change back and forth", async () => {
+    using server = new TestEvaluation();
+    server.flag("pro", when([person("plan", "exact", "pro")]));
+    for (const [plan, expected] of [
+      ["pro", true],
+      ["free", false],
+      ["pro", true],
+    ] as const) {
+      server.people.apply(set("ann", { plan }));
+      expect(await server.values({ distinct_id: "ann" })).toEqual({ pro: expected });
+      expect(await server.values({ distinct_id: "ann" })).toEqual({ pro: expected });
+    }
+  });
+
+  test("sees the stored group change", async () => {
+    using server = new TestEvaluation();
+    happen(server, { step: "group", who: 0, pick: 1 }, { list: 0, flags: [] });
+    server.flag("large", aboutLargeCompanies);
+    const asked = { distinct_id: "ann", groups: { company: "ann" } };
+    expect(await server.values(asked)).toEqual({ large: true });
+    happen(server, { step: "group", who: 0, pick: 0 }, { list: 0, flags: [] });
+    expect(await server.values(asked)).toEqual({ large: false });
+  });
+
+  test("sees the time go by", async () => {
+    using server = new TestEvaluation();
+    server.flag("old", when([person("since", "is_date_before", "-2d")]));
+    server.people.apply(set("ann", { since: server.now.toISOString() }));
+    expect(await server.values({ distinct_id: "ann" })).toEqual({ old: false });
+    server.now = new Date(server.now.getTime() + 3 * dayMs);
+    expect(await server.values({ distinct_id: "ann" })).toEqual({ old: true });
+  });
+});
+
+describe("the memory", () => {
+  const evaluation = new Evaluation([], false);
+
+  test("gives back for the same set, words and properties only", () => {
+    const [set1, set2] = [compileFlagSet([], [], []), compileFlagSet([], [], [])];
+    const memory = new AnswerMemory();
+    memory.keep(set1, "words", "{}", evaluation);
+    expect(memory.find(set1, "words", "{}")).toBe(evaluation);
+    expect(memory.find(set1, "words", undefined)).toBeUndefined();
+    expect(memory.find(set1, "words", '{"a":1}')).toBeUndefined();
+    expect(memory.find(set1, "other words", "{}")).toBeUndefined();
+    expect(memory.find(set2, "words", "{}")).toBeUndefined();
+  });
+
+  test("keeps what is asked for and forgets the rest, within its bytes", () => {
+    const flags = compileFlagSet([], [], []);
+    const memory = new AnswerMemory(100_000);
+    memory.keep(flags, "once", "{}", evaluation);
+    memory.keep(flags, "often", "{}", evaluation);
+    for (let i = 0; i < 1_000; i++) {
+      memory.keep(flags, `words ${i}`, "{}", evaluation);
+      expect(memory.find(flags, "often", "{}")).toBe(evaluation);
+    }
+    expect(memory.find(flags, "once", "{}")).toBeUndefined();
+    expect(memory.find(flags, "words 999", "{}")).toBe(evaluation);
+    expect(memory.find(flags, "words 0", "{}")).toBeUndefined();
+  });
+
+  test("does not keep endless requests", () => {
+    const flags = compileFlagSet([], [], []);
+    const memory = new AnswerMemory();
+    const words = "x".repeat(100_000);
+    memory.keep(flags, words, "{}", evaluation);
+    expect(memory.find(flags, words, "{}")).toBeUndefined();
+  });
+});
+
+const aboutLargeCompanies = {
+  groups: [
+    {
+      properties: [{ key: "size", value: "large", type: "group", operator: "exact", group_type_index: 0 }],
+      rollout_percentage: 100,
+      aggregation_group_type_index: 0,
+    },
+  ],
+};
+
+function happen(
+  server: TestEvaluation,
+  { step, who, pick }: Exclude<Step, { step: "ask" }>,
+  { list, flags }: { list: number; flags: ReturnType<TestEvaluation["flag"]>[] },
+): void {
+  const distinctId = people[who]!;
+  switch (step) {
+    case "set":
+      server.people.apply(
+        set(distinctId, {
+          plan: plans[pick % 2],
+          since: new Date(server.now.getTime() - pick * dayMs).toISOString(),
+        }),
+      );
+      return;
+    case "list":
+      addCohortMembers(server.people.db, 1, list, { distinctIds: [distinctId] });
+      return;
+    case "group": {
+      const $group_set = { size: pick % 2 ? "large" : "small" };
+      server.people.apply(
+        event({
+          event: "$groupidentify",
+          properties: { $group_type: "company", $group_key: distinctId, $group_set },
+        }),
+      );
+      return;
+    }
+    case "flag": {
+      const flag = flags[pick % flags.length]!;
+      flags[pick % flags.length] = server.change(flag, { active: !flag.active });
+      return;
+    }
+    case "late":
+      server.now = new Date(server.now.getTime() + pick * dayMs);
+  }
+}
+
+function requestOf(
+  server: TestEvaluation,
+  { who, form, agent, query }: Extract<Step, { step: "ask" }>,
+): [string, RequestInit] {
+  const more = [
+    {},
+    { person_properties: { plan: "pro" } },
+    { groups: { company: people[who % 2] } },
+    { flag_keys_to_evaluate: ["pro"] },
+  ][form];
+  const body = { token: server.token, distinct_id: [...people, "nobody"][who], ...more };
+  const userAgent = ["posthog-node/5.70.0", "Mozilla/5.0"][agent]!;
+  return [
+    ["/flags/?v=2", "/flags/?v=2&only_evaluate_survey_feature_flags=true"][query]!,
+    {
+      body: JSON.stringify(body),
+      headers: { "Content-Type": "application/json", "User-Agent": userAgent },
+    },
+  ];
+}
+
+/** An answer without what is another one each time. */
+async function read(response: Response): Promise<object> {
+  const { requestId: _, ...rest } = (await response.json()) as Record<string, unknown>;
+  return { status: response.status, ...rest };
+}
