@@ -209,8 +209,8 @@ export const settings = {
     help: "Memory that the event store may use.",
   }),
   "duckdb-threads": integer("number", 1, 256, {
-    default: String(Math.max(1, availableParallelism())),
-    help: "Threads of the event store.",
+    default: String(Math.max(1, availableParallelism() - 1)),
+    help: "Threads of the event store; one processor is left to captures and flag answers unless told otherwise.",
   }),
   "query-timeout": milliseconds(100, 3_600_000, {
     default: "30s",

@@ -11,7 +11,8 @@ test("the README lists every setting as it is", async () => {
   const readme = await Bun.file(path).text();
   const rows = Object.entries(settings).map(([name, { unit, default: fallback, help }]) => {
     // The number of processors differs between machines.
-    const shown = name === "duckdb-threads" ? "all processors" : fallback === "" ? "" : `\`${fallback}\``;
+    const shown =
+      name === "duckdb-threads" ? "all processors but one" : fallback === "" ? "" : `\`${fallback}\``;
     return `| \`--${name}\` | \`${environmentName(name)}\` | ${unit.replaceAll("|", ", ")} | ${shown} | ${help} |\n`;
   });
   const expected = `\n| flag | environment | value | default | |\n|---|---|---|---|---|\n${rows.join("")}\n`;

@@ -186,6 +186,8 @@ export class Pipeline {
     );
     const batch = { lane, paths, last };
     const staging = this.loader.stage(batch);
+    // Side by side with reading the lines only when more is waiting: else the processors are left to the front.
+    if (!this.isBehind()) await staging;
     // A failure is seen where the result is awaited.
     staging.catch(() => undefined);
     const lines = texts.flatMap((text) => text.lines);
@@ -214,6 +216,10 @@ export class Pipeline {
       dropped: dropped.size,
       ms: Math.round(performance.now() - started),
     });
+  }
+
+  private isBehind(): boolean {
+    return this.waiting.realtime.length > 0 || this.waiting.historical.length > 0;
   }
 
   /** Both stores have a segment; its file is free after the next checkpoint. */
