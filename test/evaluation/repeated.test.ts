@@ -127,20 +127,6 @@ describe("the memory", () => {
     expect(memory.find(set2, "words", "{}")).toBeUndefined();
   });
 
-  test("keeps what is asked for and forgets the rest, within its bytes", () => {
-    const flags = compileFlagSet([], [], []);
-    const memory = new AnswerMemory(100_000);
-    memory.keep(flags, "once", "{}", evaluation);
-    memory.keep(flags, "often", "{}", evaluation);
-    for (let i = 0; i < 1_000; i++) {
-      memory.keep(flags, `words ${i}`, "{}", evaluation);
-      expect(memory.find(flags, "often", "{}")).toBe(evaluation);
-    }
-    expect(memory.find(flags, "once", "{}")).toBeUndefined();
-    expect(memory.find(flags, "words 999", "{}")).toBe(evaluation);
-    expect(memory.find(flags, "words 0", "{}")).toBeUndefined();
-  });
-
   test("does not keep endless requests", () => {
     const flags = compileFlagSet([], [], []);
     const memory = new AnswerMemory();

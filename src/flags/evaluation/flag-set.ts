@@ -8,7 +8,6 @@ import type { CohortDefinition, FlagDefinition, GroupType } from "../definition/
 import { type CompiledCohorts, compileCohorts } from "./cohorts.ts";
 import { type CompiledFilter, type CompiledFlag, compileFlag } from "./compiled-flag.ts";
 import { orderByDependency, type Resolution } from "./dependency-order.ts";
-import { KnownPlaces } from "./known-places.ts";
 import { sourceOfInitial } from "./person-view.ts";
 import { Failure } from "./reasons.ts";
 
@@ -27,8 +26,6 @@ export interface FlagSet {
   needs: StoredDataNeeds;
   /** Whether some active flag looks at the value of another one. */
   hasDependencies: boolean;
-  /** What was hashed lately; a memory, not a part of the definition. */
-  places: KnownPlaces;
 }
 
 /** What the active flags look at, so that a caller reads from its stores no more than that. */
@@ -73,7 +70,6 @@ export function compileFlagSet(
     resolutions,
     needs: collectNeeds(ordered),
     hasDependencies: ordered.some(({ dependencies }) => dependencies.length > 0),
-    places: new KnownPlaces(ordered.length),
   };
 }
 

@@ -1,41 +1,29 @@
 /**
  * Remembers where ids fall, flag by flag: hashing is most of the time of an evaluation, and the same people come back.
- *
- * Belongs to one flag set and goes away with it. Holds a bounded number of bytes, whatever the number of ids.
  */
 
-const bytesMax = 16 * 1024 * 1024;
-/** What an id costs beside its places. */
-const overheadBytes = 200;
+import { Recent } from "../../recent.ts";
+import type { FlagSet } from "./flag-set.ts";
+
 const unknown = -1;
 
 /** The places of one id: for each flag of the set, by its position, that in the rollout and that among the variants. */
 export type Places = Float64Array;
 
-export class KnownPlaces {
-  private recent = new Map<string, Places>();
-  private older = new Map<string, Places>();
-  private readonly length: number;
-  private readonly recentMax: number;
+/** Of all flag sets together. */
+const remembered = new Recent<FlagSet, Places>(
+  16 * 1024 * 1024,
+  (id, places) => id.length + places.byteLength,
+);
 
-  constructor(flagCount: number) {
-    this.length = flagCount * 2;
-    this.recentMax = Math.max(1, Math.floor(bytesMax / 2 / (this.length * 8 + overheadBytes)));
+/** What is known of an id; the caller fills in what it computes. */
+export function knownPlaces(set: FlagSet, id: string): Places {
+  let places = remembered.get(set, id);
+  if (places === undefined) {
+    places = new Float64Array(set.active.length * 2).fill(unknown);
+    remembered.set(set, id, places);
   }
-
-  /** What is known of an id; the caller fills in what it computes. */
-  of(id: string): Places {
-    const known = this.recent.get(id);
-    if (known !== undefined) return known;
-    const places = this.older.get(id) ?? new Float64Array(this.length).fill(unknown);
-    if (this.recent.size >= this.recentMax) {
-      // Two generations: whoever was not asked for during the last one is forgotten.
-      this.older = this.recent;
-      this.recent = new Map();
-    }
-    this.recent.set(id, places);
-    return places;
-  }
+  return places;
 }
 
 /** Where the place in the rollout of a flag is kept. */

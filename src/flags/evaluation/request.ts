@@ -10,7 +10,7 @@ import type { CohortSubject } from "./cohorts.ts";
 import type { CompiledFlag, PersonFilter } from "./compiled-flag.ts";
 import type { Clock } from "./dates.ts";
 import type { FlagSet } from "./flag-set.ts";
-import { isKnown, type Places, rolloutSlot, variantSlot } from "./known-places.ts";
+import { isKnown, knownPlaces, type Places, rolloutSlot, variantSlot } from "./known-places.ts";
 import { GroupView, PersonView, type PropertyView } from "./person-view.ts";
 import type { Failure } from "./reasons.ts";
 import type { FlagSelection } from "./selection.ts";
@@ -172,7 +172,7 @@ export class Run {
   private placesOf(id: string): Places | undefined {
     if (id !== this.placesId) {
       this.placesId = id;
-      this.places = id === "" ? undefined : this.set.places.of(id);
+      this.places = id === "" ? undefined : knownPlaces(this.set, id);
     }
     return this.places;
   }
