@@ -5,7 +5,7 @@
  * can not mend (DuckDB invalidates itself when the disk is full) ends the process; the front starts it again.
  */
 
-import { mkdirSync, rmSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { setPriority } from "node:os";
 import { join } from "node:path";
 import { setNativeFolder } from "../events/native-folder.ts";
@@ -199,10 +199,22 @@ function die(error: unknown): never {
   process.exit(1);
 }
 
+/** Of each thread, because on Linux they have priorities of their own; threads started later take that of their maker. */
 function lowerPriority(): void {
+  for (const thread of ownThreads()) {
+    try {
+      setPriority(thread, enginePriority);
+    } catch {
+      // Not allowed here, or the thread has ended; the engine works at the same priority then.
+    }
+  }
+}
+
+function ownThreads(): number[] {
   try {
-    setPriority(enginePriority);
+    return readdirSync("/proc/self/task").map(Number);
   } catch {
-    // Not allowed here; the engine works at the same priority then.
+    // Not Linux: the process has one priority.
+    return [0];
   }
 }
