@@ -45,9 +45,6 @@ export function readPayloadKey(path: string): Buffer {
   return key;
 }
 
-/** Keeps payloads as they are. */
-export const plainPayloads: PayloadCipher = { open: (flag) => flag.filters, seal: (filters) => filters };
-
 /** Seals and opens payloads with a key of 32 bytes. */
 export function payloadCipher(key: Buffer): PayloadCipher {
   return {

@@ -26,6 +26,7 @@ import { dashboard, flag, flagDashboard, type JsonObject } from "./schema.ts";
 import { replaceTags } from "./tags.ts";
 import { findUser } from "./users.ts";
 
+/** Upstream refuses the 2,001st in its newest version only; a list of 10,000 is within what Flagkeep promises. */
 const FLAGS_PER_PROJECT_MAX = 20_000;
 
 /** Keeps payloads secret at rest; see `src/management/payload-cipher.ts`. */

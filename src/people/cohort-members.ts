@@ -26,24 +26,6 @@ export function addCohortMembers(
     .run(projectId, list, cohortId).changes;
 }
 
-/** @returns how many members left. */
-export function removeCohortMembers(
-  db: PeopleDb,
-  projectId: number,
-  cohortId: number,
-  names: PersonNames,
-): number {
-  const { select, list } = personsNamed(names);
-  return db.$client
-    .query(`DELETE FROM cohort_member WHERE cohort_id = ?3 AND person_id IN (${select})`)
-    .run(projectId, list, cohortId).changes;
-}
-
-/** Empties a cohort. */
-export function clearCohort(db: PeopleDb, cohortId: number): void {
-  db.delete(cohortMember).where(eq(cohortMember.cohortId, cohortId)).run();
-}
-
 export function countCohortMembers(db: PeopleDb, cohortId: number): number {
   return db.select({ members: count() }).from(cohortMember).where(eq(cohortMember.cohortId, cohortId)).get()!
     .members;

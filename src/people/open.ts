@@ -1,14 +1,12 @@
 /** Opens `people.sqlite`. The engine is its only writer; the front opens it for reading. */
 
 import { type Migration, migrate } from "../sqlite/migrate.ts";
-import { openSqlite, type Sqlite, type Transaction } from "../sqlite/open.ts";
+import { openSqlite, type Sqlite } from "../sqlite/open.ts";
 import peopleSql from "./migrations/001-people.sql" with { type: "text" };
 import personlessSql from "./migrations/002-personless.sql" with { type: "text" };
 import * as schema from "./schema.ts";
 
 export type PeopleDb = Sqlite<typeof schema>;
-/** Statements inside a transaction. */
-export type PeopleTx = Transaction<typeof schema>;
 
 const migrations: readonly Migration[] = [
   { version: 1, name: "people", sql: peopleSql },

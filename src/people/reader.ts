@@ -1,6 +1,6 @@
 /** Reads persons; every function works on a read-only connection and takes part in no transaction. */
 
-import { and, asc, count, eq, gt, inArray } from "drizzle-orm";
+import { and, asc, count, eq, gt } from "drizzle-orm";
 import type { PeopleDb } from "./open.ts";
 import type { Person, PersonText } from "./person.ts";
 import type { Lane } from "./pipeline-items.ts";
@@ -72,35 +72,12 @@ export function personTextsByDistinctIds(
   );
 }
 
-/** As `personTextsByDistinctIds`, with the properties parsed. */
-export function personsByDistinctIds(
-  db: PeopleDb,
-  projectId: number,
-  distinctIds: Iterable<string>,
-): Map<string, Person> {
-  const texts = personTextsByDistinctIds(db, projectId, distinctIds);
-  const persons = new Map<number, Person>();
-  for (const text of texts.values()) {
-    if (!persons.has(text.id)) persons.set(text.id, parsed(text));
-  }
-  return new Map([...texts].map(([distinctId, { id }]) => [distinctId, persons.get(id)!]));
-}
-
 export function personByUuid(db: PeopleDb, projectId: number, uuid: string): Person | undefined {
   return db
     .select(personFields)
     .from(person)
     .where(and(eq(person.projectId, projectId), eq(person.uuid, uuid)))
     .get();
-}
-
-/** Persons by uuid, in no particular order; unknown ones are left out. At most 10,000 at once. */
-export function personsByUuids(db: PeopleDb, projectId: number, uuids: readonly string[]): Person[] {
-  return db
-    .select(personFields)
-    .from(person)
-    .where(and(eq(person.projectId, projectId), inArray(person.uuid, [...uuids])))
-    .all();
 }
 
 /** All persons of a project in pages, by number: go on after the last one's `id`. */

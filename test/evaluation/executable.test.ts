@@ -2,7 +2,6 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { rolloutPlace } from "../../src/flags/evaluation/bucketing.ts";
-import { plainPayloads } from "../../src/management/payload-cipher.ts";
 import { findFlagByKey } from "../../src/metadata/flag.ts";
 import { updateFlag } from "../../src/metadata/flag-writes.ts";
 import { openMetadata } from "../../src/metadata/metadata.ts";
@@ -10,6 +9,7 @@ import { paths } from "../../src/paths.ts";
 import simple from "../flags/testdata/rollout-45-percent.json";
 import multivariate from "../flags/testdata/rollout-55-percent-five-variants.json";
 import { TestAppliance, until } from "../support/appliance.ts";
+import { plainPayloads } from "../support/payloads.ts";
 
 const FLAGS = "/api/projects/1/feature_flags/";
 

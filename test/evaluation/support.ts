@@ -6,7 +6,6 @@ import { join } from "node:path";
 import { Elysia } from "elysia";
 import { evaluationRoutes } from "../../src/evaluation/routes.ts";
 import type { JsonObject } from "../../src/flags/json.ts";
-import { plainPayloads } from "../../src/management/payload-cipher.ts";
 import { groupTypesFrom } from "../../src/management/stored-evaluation.ts";
 import { type CohortFields, createCohort } from "../../src/metadata/cohorts.ts";
 import type { Flag, FlagFields } from "../../src/metadata/flag.ts";
@@ -16,6 +15,7 @@ import { type Initialised, initialise } from "../../src/metadata/initialise.ts";
 import { type Metadata, openMetadata } from "../../src/metadata/metadata.ts";
 import { addHashKeyOverrides } from "../../src/people/hash-key-overrides.ts";
 import { TestPeople } from "../people/support.ts";
+import { plainPayloads } from "../support/payloads.ts";
 
 /** The present of every test: 2026-03-01, noon. */
 export const NOW = new Date("2026-03-01T12:00:00.000Z");

@@ -7,7 +7,6 @@ import { type AppDeps, createApp } from "../../src/http/app.ts";
 import { type OpenApiDocument, openApiDocument } from "../../src/http/openapi.ts";
 import type { Route } from "../../src/http/route.ts";
 import type { ManagementDeps } from "../../src/management/deps.ts";
-import { plainPayloads } from "../../src/management/payload-cipher.ts";
 import { managementRoutes } from "../../src/management/routes.ts";
 import { groupTypesFrom } from "../../src/management/stored-evaluation.ts";
 import { FlagSets } from "../../src/metadata/flag-sets.ts";
@@ -15,8 +14,8 @@ import { type Initialised, initialise } from "../../src/metadata/initialise.ts";
 import { type Metadata, openMetadata } from "../../src/metadata/metadata.ts";
 import { createKey, type NewKey } from "../../src/metadata/personal-keys.ts";
 import { openPeople } from "../../src/people/open.ts";
-
 import { faultOf } from "../http/json-schema.ts";
+import { plainPayloads } from "../support/payloads.ts";
 
 /** A folder in memory where there is one: hundreds of small stores are synced to disk otherwise. */
 const MEMORY = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();

@@ -2,7 +2,6 @@ import { describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { plainPayloads } from "../../src/management/payload-cipher.ts";
 import { AlreadyInitialised, InvalidField, NotFound } from "../../src/metadata/errors.ts";
 import { FlagSets } from "../../src/metadata/flag-sets.ts";
 import { createFlag } from "../../src/metadata/flag-writes.ts";
@@ -24,6 +23,7 @@ import {
 } from "../../src/metadata/projects.ts";
 import { allows, checkScopes } from "../../src/metadata/scopes.ts";
 import { setUserActive } from "../../src/metadata/users.ts";
+import { plainPayloads } from "../support/payloads.ts";
 
 const ANN = { organization: "Acme", project: "Shop", email: "ann@example.com" };
 

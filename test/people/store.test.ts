@@ -2,11 +2,9 @@ import { describe, expect, test } from "bun:test";
 import { changesAfter, forgetChanges } from "../../src/people/changes.ts";
 import {
   addCohortMembers,
-  clearCohort,
   cohortMembersPage,
   cohortsOfPerson,
   countCohortMembers,
-  removeCohortMembers,
 } from "../../src/people/cohort-members.ts";
 import { addHashKeyOverrides, hashKeyOverrides } from "../../src/people/hash-key-overrides.ts";
 import { openPeople } from "../../src/people/open.ts";
@@ -158,10 +156,6 @@ describe("static cohorts", () => {
       "c",
     ]);
     expect(cohortsOfPerson(people.db, people.person("b")!.id)).toEqual(new Set([5]));
-    expect(removeCohortMembers(people.db, 1, 5, { distinctIds: ["b"] })).toBe(1);
-    expect(cohortsOfPerson(people.db, people.person("b")!.id)).toEqual(new Set());
-    clearCohort(people.db, 5);
-    expect(countCohortMembers(people.db, 5)).toBe(0);
   });
 
   test("move with a fold", () => {

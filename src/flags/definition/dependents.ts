@@ -49,27 +49,6 @@ export function checkEnablable(flag: Pick<FlagFact, "filters">, flags: FlagFacts
   );
 }
 
-/** What else is linked to a flag that is to be deleted. */
-export interface DeletionLinks {
-  hasEarlyAccessFeature: boolean;
-  experimentIds: readonly number[];
-}
-
-/** @throws {FlagInvalid} when an early-access feature or an experiment still uses the flag to be deleted. */
-export function checkUnlinked({ hasEarlyAccessFeature, experimentIds }: DeletionLinks): void {
-  if (hasEarlyAccessFeature) {
-    throw refused(
-      "Cannot delete a feature flag that is in use with early access features. " +
-        "Please delete the early access feature before deleting the flag.",
-    );
-  }
-  if (experimentIds.length === 0) return;
-  throw refused(
-    `Cannot delete a feature flag that is linked to active experiment(s) with ID(s): ${experimentIds.join(", ")}. ` +
-      "Please delete the experiment(s) before deleting the flag.",
-  );
-}
-
 function named(flags: readonly FlagFact[]): string {
   const names = flags.slice(0, namedMax).map(({ key, id }) => `${key} (ID: ${id})`);
   if (flags.length > namedMax) names.push(`and ${flags.length - namedMax} more`);

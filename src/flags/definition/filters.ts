@@ -33,7 +33,6 @@ export interface FiltersContext {
 }
 
 const sizeMaxBytes = 512 * 1024;
-const flagsPerProjectMax = 2_000;
 
 /**
  * The filters to store for a new flag.
@@ -69,14 +68,6 @@ export function filtersOfChangedFlag(sent: unknown, stored: JsonObject, context:
     merged.payloads = fittingPayloads(merged.payloads, merged);
   }
   return finish(merged, dependencyKeys(before), context);
-}
-
-/** @throws {FlagInvalid} when a project that has this many flags may not get another one. */
-export function checkFlagCount(flagCount: number): void {
-  if (flagCount < flagsPerProjectMax) return;
-  const detail =
-    "Maximum of 2,000 feature flags allowed per team. Please delete unused flags or contact support to increase this limit.";
-  throw new FlagInvalid("invalid_input", detail, null);
 }
 
 function finish(merged: JsonObject, knownDependencies: readonly string[], context: FiltersContext): Filters {

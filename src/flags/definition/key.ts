@@ -1,31 +1,12 @@
 /**
  * Rules for a flag's key. Source: contract, management-api 3.5 and 5.2, README (decisions).
  *
- * The order matters to clients: form, then uniqueness (which the caller knows), then characters.
+ * The order matters to clients: form (the schema of the request), then uniqueness (which the caller knows), then characters.
  */
 
 import { FlagInvalid } from "./flag-invalid.ts";
 
-const keyLengthMax = 400;
 const keyCharacters = /^[a-zA-Z0-9_-]+$/;
-
-/**
- * Reads a key from a request body: trimmed text, or a number as text.
- *
- * @throws {FlagInvalid} `required` (undefined), `null`, `invalid_input`, `blank`, `max_length`.
- */
-export function parseFlagKey(sent: unknown): string {
-  if (sent === undefined) throw invalid("required", "This field is required.");
-  if (sent === null) throw invalid("null", "This field may not be null.");
-  if (typeof sent !== "string" && typeof sent !== "number")
-    throw invalid("invalid_input", "Not a valid string.");
-  const key = String(sent).trim();
-  if (key === "") throw invalid("blank", "This field may not be blank.");
-  if (key.length > keyLengthMax && [...key].length > keyLengthMax) {
-    throw invalid("max_length", `Ensure this field has no more than ${keyLengthMax} characters.`);
-  }
-  return key;
-}
 
 /** @throws {FlagInvalid} `invalid_key`. Call it after the key was found to be unique. */
 export function checkKeyCharacters(key: string): void {

@@ -64,12 +64,6 @@ export interface Filters extends JsonObject {
 /** A condition set. */
 export interface FilterGroup extends JsonObject {}
 
-/** A property filter inside a condition set or a cohort. */
-export interface PropertyFilter extends JsonObject {
-  key: string;
-  type: string;
-}
-
 /** The JSON string that stands in for the payload of a flag whose payloads are encrypted. */
 export const redactedPayload = JSON.stringify("********* (encrypted)");
 

@@ -53,15 +53,6 @@ export function compileSubjectFilter(filters: readonly JsonObject[], context: Fi
   };
 }
 
-/** Whether one set of properties matches filters joined by AND; compile the filters when there are many sets. */
-export function matchesProperties(
-  properties: Readonly<JsonObject>,
-  filters: readonly JsonObject[],
-  context: FilterContext & Omit<FilterSubject, "properties">,
-): boolean {
-  return compileSubjectFilter(filters, context).matches({ ...context, properties });
-}
-
 function matchesSubject(
   parts: readonly CompiledFilter[],
   subject: FilterSubject,

@@ -2,7 +2,7 @@
  * Bodies of `/flags` and `/decide`, by route and version. Source: contract, flag-evaluation 3; sdk-compat 4.3.
  */
 
-import { clientValue, Evaluation, type FlagResult } from "../evaluation/evaluate.ts";
+import { clientValue, type Evaluation, type FlagResult } from "../evaluation/evaluate.ts";
 import type { JsonObject } from "../json.ts";
 
 /** `details`: v2 with reasons. `values`: all flags and payloads. `on`: the enabled ones. `keys`: a list of those. */
@@ -66,11 +66,6 @@ export function renderFlags(evaluation: Evaluation, shape: ReplyShape, stamp: Re
     case "keys":
       return { ...common, featureFlags: results.filter(isOn).map(({ key }) => key) };
   }
-}
-
-/** A reply without flags, for `disable_flags`. */
-export function renderNoFlags(shape: ReplyShape, stamp: ReplyStamp): JsonObject {
-  return renderFlags(new Evaluation([], false), shape, stamp);
 }
 
 function isOn({ enabled }: FlagResult): boolean {

@@ -36,11 +36,6 @@ export function cutToLength(text: string, length: number): string {
   return text.slice(0, end);
 }
 
-/** A distinct id as the store keeps it; ingestion has done the same to the ids of events. */
-export function storableDistinctId(id: string): string {
-  return cutToLength(storableText(id), distinctIdLengthMax);
-}
-
 const illegalWhateverCase: ReadonlySet<string> = new Set([
   "anonymous",
   "guest",

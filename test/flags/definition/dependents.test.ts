@@ -3,7 +3,6 @@ import {
   checkDeletable,
   checkDisablable,
   checkEnablable,
-  checkUnlinked,
   dependentsOf,
 } from "../../../src/flags/definition/dependents.ts";
 import { FlagInvalid } from "../../../src/flags/definition/flag-invalid.ts";
@@ -61,18 +60,6 @@ describe("transitions", () => {
     expect(sentence(() => checkEnablable(off, facts))).toBeUndefined();
     expect(sentence(() => checkEnablable(flag(7, "x", when([dependsOn("9"), dependsOn("5")])), facts))).toBe(
       "Cannot enable this feature flag because it depends on disabled flags: asleep (ID: 9), deleted (ID: 5). Please enable the dependency flags first.",
-    );
-  });
-
-  test("links", () => {
-    expect(
-      sentence(() => checkUnlinked({ hasEarlyAccessFeature: false, experimentIds: [] })),
-    ).toBeUndefined();
-    expect(sentence(() => checkUnlinked({ hasEarlyAccessFeature: true, experimentIds: [4] }))).toBe(
-      "Cannot delete a feature flag that is in use with early access features. Please delete the early access feature before deleting the flag.",
-    );
-    expect(sentence(() => checkUnlinked({ hasEarlyAccessFeature: false, experimentIds: [4, 5] }))).toBe(
-      "Cannot delete a feature flag that is linked to active experiment(s) with ID(s): 4, 5. Please delete the experiment(s) before deleting the flag.",
     );
   });
 });

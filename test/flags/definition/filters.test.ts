@@ -1,6 +1,5 @@
 import { describe, expect, test } from "bun:test";
 import {
-  checkFlagCount,
   type FiltersContext,
   filtersOfChangedFlag,
   filtersOfNewFlag,
@@ -405,16 +404,6 @@ describe("filters of a new flag are refused", () => {
       code: "invalid_input",
       detail: "filters must not be nested deeper than 64 levels",
       attr: "filters",
-    });
-  });
-
-  test("the 2001st flag of a project", () => {
-    expect(refusal(() => checkFlagCount(1_999))).toBe("accepted");
-    expect(refusal(() => checkFlagCount(2_000))).toEqual({
-      code: "invalid_input",
-      detail:
-        "Maximum of 2,000 feature flags allowed per team. Please delete unused flags or contact support to increase this limit.",
-      attr: null,
     });
   });
 });

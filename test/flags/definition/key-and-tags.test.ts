@@ -1,11 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { FlagInvalid } from "../../../src/flags/definition/flag-invalid.ts";
-import {
-  checkKeyCharacters,
-  keyOfReplaced,
-  keyOfRestored,
-  parseFlagKey,
-} from "../../../src/flags/definition/key.ts";
+import { checkKeyCharacters, keyOfReplaced, keyOfRestored } from "../../../src/flags/definition/key.ts";
 import { changedTags } from "../../../src/flags/definition/tags.ts";
 
 function refusal(act: () => unknown): [string, string, string | null] | "accepted" {
@@ -19,25 +14,6 @@ function refusal(act: () => unknown): [string, string, string | null] | "accepte
 }
 
 describe("keys", () => {
-  const refused: [unknown, string, string][] = [
-    [undefined, "required", "This field is required."],
-    [null, "null", "This field may not be null."],
-    [true, "invalid_input", "Not a valid string."],
-    [["a"], "invalid_input", "Not a valid string."],
-    ["", "blank", "This field may not be blank."],
-    ["   ", "blank", "This field may not be blank."],
-    ["a".repeat(401), "max_length", "Ensure this field has no more than 400 characters."],
-  ];
-  for (const [sent, code, detail] of refused) {
-    test(`${JSON.stringify(sent)?.slice(0, 20)} is refused`, () =>
-      expect(refusal(() => parseFlagKey(sent))).toEqual([code, detail, "key"]));
-  }
-  test("400 characters, numbers and blanks around are accepted", () => {
-    expect(parseFlagKey("a".repeat(400))).toHaveLength(400);
-    expect(parseFlagKey("😀".repeat(400))).toHaveLength(800);
-    expect(parseFlagKey(12)).toBe("12");
-    expect(parseFlagKey(" beta ")).toBe("beta");
-  });
   for (const key of ["a b", "a.b", "a/b", "ä", "a:deleted:1", "a\n"]) {
     test(`${JSON.stringify(key)} has a wrong character`, () =>
       expect(refusal(() => checkKeyCharacters(key))).toEqual([

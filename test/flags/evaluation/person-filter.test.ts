@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { compileCohorts } from "../../../src/flags/evaluation/cohorts.ts";
-import { compileSubjectFilter, matchesProperties } from "../../../src/flags/evaluation/person-filter.ts";
+import { compileSubjectFilter } from "../../../src/flags/evaluation/person-filter.ts";
 import type { JsonObject } from "../../../src/flags/json.ts";
 import { cohort, dependsOn, inCohort, person, testNow } from "../make.ts";
 
@@ -26,8 +26,8 @@ describe("filters on a person", () => {
   ];
   for (const [name, filters, properties, expected] of cases) {
     test(name, () => {
-      const context = { ...clock, cohorts, staticCohortIds: new Set([2]) };
-      expect(matchesProperties(properties, filters, context)).toBe(expected);
+      const filter = compileSubjectFilter(filters, { ...clock, cohorts });
+      expect(filter.matches({ properties, staticCohortIds: new Set([2]) })).toBe(expected);
     });
   }
   test("a cohort that does not exist is told", () => {

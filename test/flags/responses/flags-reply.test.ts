@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { evaluate } from "../../../src/flags/evaluation/evaluate.ts";
 import { compileFlagSet } from "../../../src/flags/evaluation/flag-set.ts";
-import { renderFlags, renderNoFlags, replyFormOf } from "../../../src/flags/responses/flags-reply.ts";
+import { renderFlags, replyFormOf } from "../../../src/flags/responses/flags-reply.ts";
 import { renderEvaluationReasons, renderMyFlags } from "../../../src/flags/responses/management-views.ts";
 import { flag, inCohort, requestFor, when } from "../make.ts";
 
@@ -121,12 +121,6 @@ describe("bodies", () => {
       ...common,
       featureFlags: ["on", "many", "__proto__"],
     });
-  });
-
-  test("none at all", () => {
-    const calm = { ...common, errorsWhileComputingFlags: false };
-    expect(renderNoFlags("details", stamp)).toEqual({ ...calm, flags: {} });
-    expect(renderNoFlags("values", stamp)).toEqual({ ...calm, featureFlags: {}, featureFlagPayloads: {} });
   });
 });
 
