@@ -33,16 +33,18 @@ afterAll(() => {
   rmSync(dataDir, { recursive: true });
 });
 
+const parts = [
+  "manifest.json",
+  "flagkeep.sqlite",
+  "people.sqlite",
+  "payload.key",
+  "events.duckdb",
+  "journal/realtime/0000000000000002.ndjson",
+  "journal/historical/0000000000000001.ndjson",
+];
+
 test("all kinds of parts are in it, the manifest first", () => {
-  expect(entries.map(({ name }) => name)).toEqual([
-    "manifest.json",
-    "flagkeep.sqlite",
-    "people.sqlite",
-    "payload.key",
-    "events.duckdb",
-    "journal/realtime/0000000000000002.ndjson",
-    "journal/historical/0000000000000001.ndjson",
-  ]);
+  expect(entries.map(({ name }) => name)).toEqual(parts);
 });
 
 /** Unpacks bytes in this process; returns the part that is blamed. */
@@ -86,15 +88,7 @@ describe("the file", () => {
 });
 
 describe("a part with one other bit, in a file that is whole otherwise", () => {
-  for (const name of [
-    "manifest.json",
-    "flagkeep.sqlite",
-    "people.sqlite",
-    "payload.key",
-    "events.duckdb",
-    "journal/realtime/0000000000000002.ndjson",
-    "journal/historical/0000000000000001.ndjson",
-  ]) {
+  for (const name of parts) {
     test(`${name} is named by verify and by restore`, async () => {
       const changed = entries.map(({ name: other, data }) => {
         const copy = Buffer.from(data);

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { dependsOn, inCohort, person, when } from "../flags/make.ts";
-import { NOW, TestEvaluation } from "./support.ts";
+import { CLIENT_CONFIG, NOW, TestEvaluation } from "./support.ts";
 
 let server: TestEvaluation;
 beforeAll(() => {
@@ -16,28 +16,8 @@ const STAMP = {
   requestId: expect.stringMatching(UUID),
   evaluatedAt: NOW.getTime(),
 };
-const CONFIG = {
-  hasFeatureFlags: true,
-  supportedCompression: ["gzip", "gzip-js"],
-  analytics: { endpoint: "/i/v0/e/" },
-  elementsChainAsString: true,
-  autocapture_opt_out: false,
-  defaultIdentifiedOnly: true,
-  sessionRecording: false,
-  surveys: false,
-  productTours: false,
-  heatmaps: false,
-  captureDeadClicks: false,
-  capturePerformance: false,
-  autocaptureExceptions: false,
-  errorTracking: { autocaptureExceptions: false, suppressionRules: [] },
-  logs: { captureConsoleLogs: false },
-  conversations: false,
-  isAuthenticated: false,
-  toolbarParams: {},
-  siteApps: [],
-  config: { enable_collect_everything: true },
-};
+/** What answers carry on top of flags. */
+const CONFIG = { ...CLIENT_CONFIG, config: { enable_collect_everything: true } };
 
 describe("shapes by route and version", () => {
   let ids: Record<string, number>;

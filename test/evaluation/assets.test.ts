@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 import packageJson from "posthog-js/package.json";
-import { TestEvaluation } from "./support.ts";
+import { CLIENT_CONFIG, TestEvaluation } from "./support.ts";
 
 let server: TestEvaluation;
 beforeAll(() => {
@@ -17,28 +17,6 @@ const get = (path: string, headers: Record<string, string> = {}) =>
   server.send(path.replace(":token", server.token), { method: "GET", headers: { origin, ...headers } });
 const libraryText = (name: string) => readFileSync(`node_modules/posthog-js/dist/${name}`, "utf8");
 
-const CONFIG = {
-  hasFeatureFlags: true,
-  supportedCompression: ["gzip", "gzip-js"],
-  analytics: { endpoint: "/i/v0/e/" },
-  elementsChainAsString: true,
-  autocapture_opt_out: false,
-  defaultIdentifiedOnly: true,
-  sessionRecording: false,
-  surveys: false,
-  productTours: false,
-  heatmaps: false,
-  captureDeadClicks: false,
-  capturePerformance: false,
-  autocaptureExceptions: false,
-  errorTracking: { autocaptureExceptions: false, suppressionRules: [] },
-  logs: { captureConsoleLogs: false },
-  conversations: false,
-  isAuthenticated: false,
-  toolbarParams: {},
-  siteApps: [],
-};
-
 describe("client configuration", () => {
   for (const path of ["/array/:token/config", "/array/:token/config/", "/array/:token/config?ip=0&_=1"]) {
     test(path, async () => {
@@ -50,7 +28,7 @@ describe("client configuration", () => {
       expect(age).toBeGreaterThanOrEqual(60);
       expect(age).toBeLessThanOrEqual(300);
       const body = (await response.json()) as Record<string, unknown>;
-      expect(body).toMatchObject({ token: server.token, ...CONFIG });
+      expect(body).toMatchObject({ token: server.token, ...CLIENT_CONFIG });
       expect(body.hasFeatureFlags).toBe(true);
       expect(body).toHaveProperty("autocapture_opt_out", false);
     });
@@ -66,7 +44,10 @@ describe("client configuration", () => {
       new Function("window", script)(window);
       expect(window._POSTHOG_REMOTE_CONFIG).toEqual({
         ...before,
-        [server.token]: { config: expect.objectContaining({ token: server.token, ...CONFIG }), siteApps: [] },
+        [server.token]: {
+          config: expect.objectContaining({ token: server.token, ...CLIENT_CONFIG }),
+          siteApps: [],
+        },
       });
     }
   });

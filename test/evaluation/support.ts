@@ -20,6 +20,29 @@ import { plainPayloads } from "../support/payloads.ts";
 /** The present of every test: 2026-03-01, noon. */
 export const NOW = new Date("2026-03-01T12:00:00.000Z");
 
+/** What the browser library is told about the server; none of the products that Flagkeep does not have. */
+export const CLIENT_CONFIG = {
+  hasFeatureFlags: true,
+  supportedCompression: ["gzip", "gzip-js"],
+  analytics: { endpoint: "/i/v0/e/" },
+  elementsChainAsString: true,
+  autocapture_opt_out: false,
+  defaultIdentifiedOnly: true,
+  sessionRecording: false,
+  surveys: false,
+  productTours: false,
+  heatmaps: false,
+  captureDeadClicks: false,
+  capturePerformance: false,
+  autocaptureExceptions: false,
+  errorTracking: { autocaptureExceptions: false, suppressionRules: [] },
+  logs: { captureConsoleLogs: false },
+  conversations: false,
+  isAuthenticated: false,
+  toolbarParams: {},
+  siteApps: [],
+};
+
 export class TestEvaluation implements Disposable {
   readonly people = new TestPeople();
   readonly metadata: Metadata;
