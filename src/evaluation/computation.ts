@@ -51,13 +51,14 @@ export class Computation {
       return withoutGuesses(set, evaluate(set, { ...facts(request, stored), ...overrides }));
     }
     const { words } = request;
-    const isPlain = !overrides.hashKeyOverrides && !overrides.hashKeyOverridesFailed;
-    const isRepeatable = words !== undefined && isPlain && isAboutPersonOnly(set);
+    if (words === undefined || overrides.hashKeyOverrides || overrides.hashKeyOverridesFailed) {
+      return evaluate(set, { ...facts(request, stored), ...overrides });
+    }
     const properties = stored.person?.propertiesText;
-    const known = isRepeatable ? this.#answers.find(set, words, properties) : undefined;
-    if (known !== undefined) return known;
-    const evaluation = evaluate(set, { ...facts(request, stored), ...overrides });
-    if (isRepeatable && !evaluation.dependsOnTime) this.#answers.keep(set, words, properties, evaluation);
+    const before = this.#answers.find(set, words, properties);
+    if (before !== undefined && set.isRepeatable) return before;
+    const evaluation = evaluate(set, facts(request, stored), before);
+    if (before === undefined) this.#answers.keep(set, words, properties, evaluation);
     return evaluation;
   }
 
@@ -88,11 +89,6 @@ export class Computation {
     }
     return { hashKeyOverrides: overrides.pendingFor(projectId, distinctId) };
   }
-}
-
-/** Whether all that is stored and matters is in the properties of the person. */
-function isAboutPersonOnly({ needs }: FlagSet): boolean {
-  return !needs.groupProperties && !needs.staticCohorts;
 }
 
 function facts(request: ComputationRequest, stored: StoredSubject | undefined): EvaluationRequest {

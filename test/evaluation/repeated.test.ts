@@ -3,10 +3,11 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { AnswerMemory } from "../../src/evaluation/answer-memory.ts";
+import { groupsOf } from "../../src/flags/definition/types.ts";
 import { Evaluation } from "../../src/flags/evaluation/evaluate.ts";
 import { compileFlagSet } from "../../src/flags/evaluation/flag-set.ts";
 import { addCohortMembers } from "../../src/people/cohort-members.ts";
-import { inCohort, person, when } from "../flags/make.ts";
+import { dependsOn, inCohort, person, when } from "../flags/make.ts";
 import { event, set } from "../people/support.ts";
 import { TestEvaluation } from "./support.ts";
 
@@ -40,7 +41,7 @@ const steps = fc.array(
 ) as fc.Arbitrary<Step[]>;
 
 /** Which kinds of flags the project has: what is remembered depends on what they look at. */
-const kinds = fc.subarray(["dates", "lists", "groups"], { maxLength: 2 });
+const kinds = fc.subarray(["dates", "lists", "groups", "cohorts", "dependencies"]);
 
 describe("the same request again", () => {
   test("is answered as if for the first time, whatever happened meanwhile", async () => {
@@ -48,6 +49,10 @@ describe("the same request again", () => {
       fc.asyncProperty(kinds, steps, async (flagKinds, history) => {
         using server = new TestEvaluation();
         const list = server.cohort({ name: "list", isStatic: true });
+        const veterans = server.cohort({
+          name: "veterans",
+          filters: { properties: { type: "OR", values: [person("since", "is_date_before", "-3d")] } },
+        });
         const flags = [
           server.flag("pro", when([person("plan", "exact", "pro")])),
           server.flag("browser", when([]), { evaluationRuntime: "client" }),
@@ -57,7 +62,12 @@ describe("the same request again", () => {
             : []),
           ...(flagKinds.includes("lists") ? [server.flag("listed", when([inCohort(list)]))] : []),
           ...(flagKinds.includes("groups") ? [server.flag("large", aboutLargeCompanies)] : []),
+          ...(flagKinds.includes("cohorts") ? [server.flag("veteran", when([inCohort(veterans)]))] : []),
         ];
+        if (flagKinds.includes("dependencies")) {
+          for (const { id, key } of [...flags])
+            flags.push(server.flag(`needs-${key}`, when([dependsOn(id)])));
+        }
         // Here the store has one connection, and a connection does not see that it made a group type itself.
         happen(server, { step: "group", who: 0, pick: 0 }, { list, flags });
         for (const step of history) {
@@ -75,7 +85,7 @@ describe("the same request again", () => {
           expect(answer).toEqual(expected);
         }
       }),
-      { numRuns: 60 },
+      { numRuns: 30 },
     );
   });
 
@@ -105,11 +115,32 @@ describe("the same request again", () => {
 
   test("sees the time go by", async () => {
     using server = new TestEvaluation();
-    server.flag("old", when([person("since", "is_date_before", "-2d")]));
+    const early = person("since", "is_date_before", "-2d");
+    const veterans = server.cohort({
+      name: "veterans",
+      filters: { properties: { type: "OR", values: [early] } },
+    });
+    const outer = server.cohort({
+      name: "outer",
+      filters: { properties: { type: "OR", values: [inCohort(veterans)] } },
+    });
+    server.flag("old", when([early]));
+    server.flag("veteran", when([inCohort(veterans)]));
+    server.flag("outer", when([inCohort(outer)]));
     server.people.apply(set("ann", { since: server.now.toISOString() }));
-    expect(await server.values({ distinct_id: "ann" })).toEqual({ old: false });
+    expect(await server.values({ distinct_id: "ann" })).toEqual({ old: false, veteran: false, outer: false });
     server.now = new Date(server.now.getTime() + 3 * dayMs);
-    expect(await server.values({ distinct_id: "ann" })).toEqual({ old: true });
+    expect(await server.values({ distinct_id: "ann" })).toEqual({ old: true, veteran: true, outer: true });
+  });
+
+  test("sees somebody join a list", async () => {
+    using server = new TestEvaluation();
+    const list = server.cohort({ name: "list", isStatic: true });
+    server.flag("listed", when([inCohort(list)]));
+    server.people.apply(set("ann", { plan: "pro" }));
+    expect(await server.values({ distinct_id: "ann" })).toEqual({ listed: false });
+    addCohortMembers(server.people.db, 1, list, { distinctIds: ["ann"] });
+    expect(await server.values({ distinct_id: "ann" })).toEqual({ listed: true });
   });
 });
 
@@ -176,7 +207,10 @@ function happen(
     }
     case "flag": {
       const flag = flags[pick % flags.length]!;
-      flags[pick % flags.length] = server.change(flag, { active: !flag.active });
+      const [group] = groupsOf(flag.filters);
+      const rollout_percentage = group!.rollout_percentage === 100 ? 0 : 100;
+      const filters = { ...flag.filters, groups: [{ ...group, rollout_percentage }] };
+      flags[pick % flags.length] = server.change(flag, { filters });
       return;
     }
     case "late":

@@ -10,7 +10,7 @@ import { isJsonObject, type Json, type JsonObject } from "../json.ts";
 import type { Clock } from "./dates.ts";
 import type { PropertyView } from "./person-view.ts";
 import { Failure } from "./reasons.ts";
-import { compileValueTest, type ValueTest, type Verdict } from "./value-tests.ts";
+import { compileValueTest, isAboutTime, type ValueTest, type Verdict } from "./value-tests.ts";
 
 export interface CompiledCohort {
   id: number;
@@ -22,6 +22,8 @@ export interface CompiledCohort {
   personKeys: ReadonlySet<string>;
   /** Whether this cohort or a nested one has a list of members. */
   needsMemberLists: boolean;
+  /** Whether this cohort or a nested one looks at the clock. */
+  isAboutTime: boolean;
   /** Undefined when the cohort has a list of members instead. */
   rule: CohortRule | undefined;
 }
@@ -31,7 +33,7 @@ export type CompiledCohorts = ReadonlyMap<number, CompiledCohort>;
 type CohortRule =
   | { kind: "all" | "any"; rules: CohortRule[] }
   | { kind: "everyone" | "unanswerable" }
-  | { kind: "property"; key: string; test: ValueTest; isInverted: boolean }
+  | { kind: "property"; key: string; test: ValueTest; isAboutTime: boolean; isInverted: boolean }
   | { kind: "cohort"; id: number; isInverted: boolean };
 
 /** The person asked about. */
@@ -100,6 +102,7 @@ function compileCohort(definition: CohortDefinition): CompiledCohort {
     failure: undefined,
     personKeys: new Set(),
     needsMemberLists: isStatic,
+    isAboutTime: false,
     rule: undefined,
   };
   if (isStatic) return cohort;
@@ -149,6 +152,7 @@ function compileFilter(filter: JsonObject): CohortRule | undefined {
         kind: "property",
         key: filter.key,
         test: compileValueTest(operator, filter.value),
+        isAboutTime: isAboutTime(operator),
         isInverted,
       };
     }
@@ -182,12 +186,16 @@ function settle(
   state.set(id, "visiting");
   const personKeys = new Set<string>();
   for (const leaf of leavesOf(cohort.rule)) {
-    if (leaf.kind === "property") personKeys.add(leaf.key);
+    if (leaf.kind === "property") {
+      personKeys.add(leaf.key);
+      cohort.isAboutTime ||= leaf.isAboutTime;
+    }
     if (leaf.kind !== "cohort") continue;
     cohort.failure ??= settle(leaf.id, compiled, state);
     const nested = compiled.get(leaf.id);
     for (const key of nested?.personKeys ?? []) personKeys.add(key);
     cohort.needsMemberLists ||= nested?.needsMemberLists ?? false;
+    cohort.isAboutTime ||= nested?.isAboutTime ?? false;
   }
   cohort.personKeys = personKeys;
   state.set(id, "done");

@@ -18,7 +18,7 @@ import { type CompiledCohort, type CompiledCohorts, missingCohort } from "./coho
 import type { FlagResult } from "./evaluate.ts";
 import { numberOf } from "./numbers.ts";
 import { Failure } from "./reasons.ts";
-import { compileValueTest, type ValueTest } from "./value-tests.ts";
+import { compileValueTest, isAboutTime, type ValueTest } from "./value-tests.ts";
 
 /** `slot` is where a run of the set keeps the verdict, the same for equal filters; undefined outside of a set. */
 export type CompiledFilter = { written: JsonObject } & (
@@ -74,6 +74,8 @@ export interface CompiledFlag {
   payloads: ReadonlyMap<string, string>;
   /** Ids of the flags this one looks at; undefined stands for a reference that is no id. */
   dependencies: readonly (number | undefined)[];
+  /** The result follows from the request and the person's properties alone: no clock, groups, lists or other flags. */
+  isRepeatable: boolean;
   /** Results that came out so far, to be given again. */
   outcomes: FlagResult[];
 }
@@ -88,7 +90,7 @@ export function compileFlag(definition: FlagDefinition, cohorts: CompiledCohorts
   const conditions = groupsOf(filters).map(compile);
   const hasEnrollment = filters.feature_enrollment === true;
   const superGroup = hasEnrollment ? undefined : groupsOf({ groups: filters.super_groups ?? [] })[0];
-  return {
+  const flag: CompiledFlag = {
     id: definition.id,
     position: -1,
     key: definition.key,
@@ -110,8 +112,38 @@ export function compileFlag(definition: FlagDefinition, cohorts: CompiledCohorts
     dependencies: conditions.flatMap(({ filters: parts }) =>
       parts.flatMap((part) => (part.kind === "flag" ? [part.flagId] : [])),
     ),
+    isRepeatable: true,
     outcomes: [],
   };
+  flag.isRepeatable = [...filtersOf(flag)].every(isRepeatable);
+  return flag;
+}
+
+/** All filters that take part in a flag's result. */
+export function* filtersOf(flag: CompiledFlag): Generator<CompiledFilter> {
+  if (flag.superCondition !== null) yield* flag.superCondition.filters;
+  for (const holdout of flag.holdouts) yield* holdout.filters;
+  for (const condition of flag.conditions) yield* condition.filters;
+}
+
+function isRepeatable(filter: CompiledFilter): boolean {
+  switch (filter.kind) {
+    case "person":
+      return !isAboutTime(operatorOf(filter.written));
+    case "cohort": {
+      const { cohort } = filter;
+      return cohort instanceof Failure || !(cohort.needsMemberLists || cohort.isAboutTime);
+    }
+    case "unusable":
+      return true;
+    case "group":
+    case "flag":
+      return false;
+  }
+}
+
+function operatorOf({ operator }: JsonObject): string | null {
+  return typeof operator === "string" ? operator : null;
 }
 
 /** Compiles the filters of a condition about persons, or about groups of one type. */
@@ -156,7 +188,7 @@ function compileFilter(
   conditionGroupTypeIndex: number | null,
   cohorts: CompiledCohorts,
 ): CompiledFilter {
-  const operator = typeof written.operator === "string" ? written.operator : null;
+  const operator = operatorOf(written);
   const key = typeof written.key === "number" ? String(written.key) : written.key;
   // A filter that names no type is about whom its condition is about, as SDKs read it.
   switch (written.type ?? (conditionGroupTypeIndex === null ? "person" : "group")) {

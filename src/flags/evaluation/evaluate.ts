@@ -39,8 +39,6 @@ export class Evaluation {
     readonly list: readonly FlagResult[],
     /** True when some answer is missing or a guess; clients then keep what they know of the missing ones. */
     readonly errorsWhileComputing: boolean,
-    /** True when the same request can get another answer later, though nothing is changed. */
-    readonly dependsOnTime = false,
   ) {}
 
   /** The results by flag key, in the same order; made when first asked for, because most answers need the list only. */
@@ -50,17 +48,24 @@ export class Evaluation {
   }
 }
 
-/** Computes the selected flags of a set. Inactive flags have no result. */
-export function evaluate(set: FlagSet, request: EvaluationRequest): Evaluation {
+/**
+ * Computes the selected flags of a set. Inactive flags have no result.
+ *
+ * @param before what came out for the same set, request and stored properties of the person at another time, possibly
+ *               with other groups, members of cohorts or hour: flags that look at none of these are not computed again.
+ */
+export function evaluate(set: FlagSet, request: EvaluationRequest, before?: Evaluation): Evaluation {
   const run = new Run(set, request);
   let errorsWhileComputing = request.hashKeyOverridesFailed === true;
   const results: FlagResult[] = [];
-  for (const flag of selectFlags(set, request.selection)) {
-    const result = evaluateFlag(flag, run);
+  for (const [place, flag] of selectFlags(set, request.selection).entries()) {
+    const known = before?.list[place];
+    const isKnown = known !== undefined && flag.isRepeatable && !known.failed;
+    const result = isKnown ? noted(flag, known, run) : evaluateFlag(flag, run);
     if (result.failed || resolutionOf(flag, set) === "cycle") errorsWhileComputing = true;
     results.push(result);
   }
-  return new Evaluation(results, errorsWhileComputing, run.clock.wasAsked);
+  return new Evaluation(results, errorsWhileComputing);
 }
 
 /** The value clients see: the variant, else on or off. */
@@ -80,6 +85,12 @@ export function evaluateFlag(flag: CompiledFlag, run: Run, trace?: FlagTrace): F
     const value: FlagValue = decision instanceof Failure ? decision : clientValue(result);
     run.values.set(flag.id, value);
   }
+  return result;
+}
+
+/** A result that is not failed, noted for the flags that depend on it. */
+function noted(flag: CompiledFlag, result: FlagResult, run: Run): FlagResult {
+  if (run.set.hasDependencies) run.values.set(flag.id, clientValue(result));
   return result;
 }
 

@@ -6,7 +6,7 @@
 
 import type { CohortDefinition, FlagDefinition, GroupType } from "../definition/types.ts";
 import { type CompiledCohorts, compileCohorts } from "./cohorts.ts";
-import { type CompiledFilter, type CompiledFlag, compileFlag } from "./compiled-flag.ts";
+import { type CompiledFlag, compileFlag, filtersOf } from "./compiled-flag.ts";
 import { orderByDependency, type Resolution } from "./dependency-order.ts";
 import { sourceOfInitial } from "./person-view.ts";
 import { Failure } from "./reasons.ts";
@@ -24,6 +24,8 @@ export interface FlagSet {
   /** Whether the dependencies of an active flag can be computed; keyed by flag id. */
   resolutions: ReadonlyMap<number, Resolution>;
   needs: StoredDataNeeds;
+  /** Whether the results of all active flags follow from the request and the person's properties alone. */
+  isRepeatable: boolean;
   /** Whether some active flag looks at the value of another one. */
   hasDependencies: boolean;
 }
@@ -69,6 +71,7 @@ export function compileFlagSet(
     groupTypeNames: new Map([...groupTypes].map(({ index, name }) => [index, name])),
     resolutions,
     needs: collectNeeds(ordered),
+    isRepeatable: ordered.every(({ isRepeatable }) => isRepeatable),
     hasDependencies: ordered.some(({ dependencies }) => dependencies.length > 0),
   };
 }
@@ -134,10 +137,4 @@ function shareVerdicts(flags: readonly CompiledFlag[]): void {
       filter.slot = slot;
     }
   }
-}
-
-function* filtersOf(flag: CompiledFlag): Generator<CompiledFilter> {
-  if (flag.superCondition !== null) yield* flag.superCondition.filters;
-  for (const holdout of flag.holdouts) yield* holdout.filters;
-  for (const condition of flag.conditions) yield* condition.filters;
 }

@@ -62,30 +62,10 @@ export type Identity = {
 
 const nobody: ReadonlySet<number> = new Set();
 
-/** Tells the time of the request, and afterwards whether anybody asked. */
-class RequestClock implements Clock {
-  wasAsked = false;
-
-  constructor(
-    private readonly time: number,
-    private readonly zone: string,
-  ) {}
-
-  get now(): number {
-    this.wasAsked = true;
-    return this.time;
-  }
-
-  get timezone(): string {
-    this.wasAsked = true;
-    return this.zone;
-  }
-}
-
 /** State of one request; everything in it is computed from the request and may be asked any number of times. */
 export class Run {
   readonly person: PersonView;
-  readonly clock: RequestClock;
+  readonly clock: Clock;
   readonly cohortSubject: CohortSubject;
   /** Values of the flags computed so far; flags left out by the selection count as off. */
   readonly values = new Map<number, FlagValue>();
@@ -104,7 +84,7 @@ export class Run {
   ) {
     const { person, personPropertyOverrides: overrides } = request;
     this.person = new PersonView(request.distinctId, person?.properties, overrides, request.geoipProperties);
-    this.clock = new RequestClock(request.now, request.timezone);
+    this.clock = { now: request.now, timezone: request.timezone };
     this.cohortSubject = {
       person: this.person,
       staticCohortIds: person?.staticCohortIds ?? nobody,

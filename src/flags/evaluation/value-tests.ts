@@ -70,6 +70,11 @@ export function isKnownOperator(operator: string): boolean {
   return operator === "is_set" || operator === "is_not_set" || Object.hasOwn(operators, operator);
 }
 
+/** Whether the test of this operator looks at the clock. */
+export function isAboutTime(operator: string | null): boolean {
+  return operator?.startsWith("is_date_") === true;
+}
+
 /**
  * Builds the test of one property filter.
  *
