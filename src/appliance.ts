@@ -135,7 +135,7 @@ export class Appliance {
       log,
       { onReport: (report) => this.reports.take(report), onRefused },
     );
-    this.metrics = new Metrics({ journal: () => this.journal, supervisor: this.supervisor });
+    this.metrics = new Metrics({ dataDir, journal: () => this.journal, supervisor: this.supervisor });
     this.reports = new Reports(this.metadata, this.metrics, log, config["spike-webhook"]);
   }
 

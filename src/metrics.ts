@@ -2,13 +2,21 @@
 
 import { Elysia } from "elysia";
 import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
+import { readLastBackup } from "./backup/last-backup.ts";
 import type { EngineSupervisor } from "./engine/supervisor.ts";
 import type { Journal } from "./journal/journal.ts";
 import { lanes } from "./journal/segment.ts";
 import type { SpikeSignal } from "./people/spikes/detector.ts";
 import type { AppliedBatch } from "./pipeline/pipeline.ts";
 
+/**
+ * How often the delay of the event loop is looked at, in milliseconds. At the library's ten, looking would take most of
+ * the processor time of an idle server.
+ */
+const loopDelayEveryMs = 100;
+
 export interface MetricSources {
+  dataDir: string;
   journal: () => Journal | undefined;
   supervisor: EngineSupervisor;
 }
@@ -30,8 +38,8 @@ export class Metrics {
   );
   private readonly spikes = this.counter("flagkeep_spikes_total", "Event spikes that began.", ["project"]);
 
-  constructor({ journal, supervisor }: MetricSources) {
-    collectDefaultMetrics({ register: this.registry });
+  constructor({ dataDir, journal, supervisor }: MetricSources) {
+    collectDefaultMetrics({ register: this.registry, eventLoopMonitoringPrecision: loopDelayEveryMs });
 
     this.gauge(
       "flagkeep_journal_acknowledged_entries",
@@ -63,6 +71,18 @@ export class Metrics {
       "flagkeep_engine_restarts",
       "Starts of the engine after it died.",
       (set) => set({}, supervisor.restartCount),
+      [],
+    );
+    this.gauge(
+      "flagkeep_backup_last_success_timestamp_seconds",
+      "When the last good backup was taken; 0 when there is none.",
+      (set) => set({}, Date.parse(readLastBackup(dataDir)?.created_at ?? "1970-01-01T00:00:00Z") / 1_000),
+      [],
+    );
+    this.gauge(
+      "flagkeep_backup_last_attempt_failed",
+      "Whether the last attempt to take a backup failed.",
+      (set) => set({}, readLastBackup(dataDir)?.failed_at ? 1 : 0),
       [],
     );
   }
