@@ -35,7 +35,9 @@ export class AnswerMemory {
     return answer?.properties === properties ? answer?.evaluation : undefined;
   }
 
+  /** Answers with failures are not kept: they are few, and a failure is an object of its own each time. */
   keep(set: FlagSet, words: string, properties: string | undefined, evaluation: Evaluation): void {
-    if (words.length <= wordsMax) this.#answers.set(set, words, { properties, evaluation });
+    if (words.length > wordsMax || evaluation.errorsWhileComputing) return;
+    this.#answers.set(set, words, { properties, evaluation });
   }
 }

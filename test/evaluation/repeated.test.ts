@@ -158,12 +158,14 @@ describe("the memory", () => {
     expect(memory.find(set2, "words", "{}")).toBeUndefined();
   });
 
-  test("does not keep endless requests", () => {
+  test("does not keep endless requests and answers with failures", () => {
     const flags = compileFlagSet([], [], []);
     const memory = new AnswerMemory();
     const words = "x".repeat(100_000);
     memory.keep(flags, words, "{}", evaluation);
     expect(memory.find(flags, words, "{}")).toBeUndefined();
+    memory.keep(flags, "failing", "{}", new Evaluation([], true));
+    expect(memory.find(flags, "failing", "{}")).toBeUndefined();
   });
 });
 
