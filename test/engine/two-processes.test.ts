@@ -1,8 +1,26 @@
-/** What holds when one of the two processes dies. */
+/** What the two processes do to each other, and what holds when one of them dies. */
 
 import { describe, expect, test } from "bun:test";
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { initialisedDirectory, TestAppliance, until } from "../support/appliance.ts";
+
+test.if(process.platform === "linux")("every thread of the engine yields to the front", async () => {
+  await using appliance = await TestAppliance.start();
+  await appliance.capture({ event: "hello", distinct_id: "ann" });
+  await appliance.eventsWhenStored(1);
+  const [engine] = await appliance.enginePids();
+  const front = niceValues(appliance.process.pid);
+  expect(Math.min(...niceValues(engine!))).toBeGreaterThan(Math.max(...front));
+});
+
+/** Of each thread of a process. */
+function niceValues(pid: number): number[] {
+  return readdirSync(`/proc/${pid}/task`).map((thread) => {
+    const line = readFileSync(`/proc/${pid}/task/${thread}/stat`, "utf8");
+    // The second field is a name that may hold blanks; nice is the 19th.
+    return Number(line.slice(line.lastIndexOf(")") + 2).split(" ")[16]);
+  });
+}
 
 describe("the engine dies", () => {
   test("captures and flags go on, it is back within 3 s, nothing is lost or doubled", async () => {
