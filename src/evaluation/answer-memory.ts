@@ -7,7 +7,7 @@ import type { Evaluation } from "../flags/evaluation/evaluate.ts";
 import type { FlagSet } from "../flags/evaluation/flag-set.ts";
 import { Recent } from "../recent.ts";
 
-/** Requests with more text than this are seldom the same twice. */
+/** Requests with more text than this are seldom the same twice, and looking for a text means reading all of it. */
 const wordsMax = 4_096;
 const bytesPerResult = 8;
 
@@ -31,6 +31,7 @@ export class AnswerMemory {
    * @param words all of the request that evaluation looks at.
    */
   find(set: FlagSet, words: string, properties: string | undefined): Evaluation | undefined {
+    if (words.length > wordsMax) return undefined;
     const answer = this.#answers.get(set, words);
     return answer?.properties === properties ? answer?.evaluation : undefined;
   }

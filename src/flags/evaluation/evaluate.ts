@@ -51,8 +51,8 @@ export class Evaluation {
 /**
  * Computes the selected flags of a set. Inactive flags have no result.
  *
- * @param before what came out for the same set, request and stored properties of the person at another time, possibly
- *               with other groups, members of cohorts or hour: flags that look at none of these are not computed again.
+ * @param before what came out, without a failure, for the same set, request and stored properties of the person at
+ *               another time: flags that look at no clock, group, list or other flag are not computed again.
  */
 export function evaluate(set: FlagSet, request: EvaluationRequest, before?: Evaluation): Evaluation {
   const run = new Run(set, request);
@@ -60,8 +60,8 @@ export function evaluate(set: FlagSet, request: EvaluationRequest, before?: Eval
   const results: FlagResult[] = [];
   for (const [place, flag] of selectFlags(set, request.selection).entries()) {
     const known = before?.list[place];
-    const isKnown = known !== undefined && flag.isRepeatable && !known.failed;
-    const result = isKnown ? noted(flag, known, run) : evaluateFlag(flag, run);
+    const result =
+      known !== undefined && flag.isRepeatable ? noted(flag, known, run) : evaluateFlag(flag, run);
     if (result.failed || resolutionOf(flag, set) === "cycle") errorsWhileComputing = true;
     results.push(result);
   }
