@@ -33,7 +33,7 @@ export class Metrics {
   );
   private readonly dropped = this.counter(
     "flagkeep_events_dropped_total",
-    "Events that identity rules dropped.",
+    "Events that were not stored, for want of a name or a distinct id.",
     ["lane"],
   );
   private readonly spikes = this.counter("flagkeep_spikes_total", "Event spikes that began.", ["project"]);

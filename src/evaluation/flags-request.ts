@@ -7,14 +7,13 @@
 
 import { isJsonObject, type JsonObject, ownMember } from "../flags/json.ts";
 import { rawMember, skipSpace } from "../ingestion/json-spans.ts";
-import { firstCodePoints } from "../ingestion/unicode.ts";
 import { Undecodable } from "./failures.ts";
 import { parseTolerantJson } from "./tolerant-json.ts";
 
 export interface FlagsRequest {
   /** The project's key, without white space around it; undefined when none was sent. */
   token: string | undefined;
-  /** At most 200 characters; may be empty. Undefined when none was sent. */
+  /** Of any length; may be empty. Undefined when none was sent. */
   distinctId: string | undefined;
   anonDistinctId: string | undefined;
   deviceId: string | undefined;
@@ -30,7 +29,6 @@ export interface FlagsRequest {
   statedRuntime: unknown;
 }
 
-const DISTINCT_ID_LENGTH_MAX = 200;
 const CONTEXTS_MAX = 50;
 const CONTEXT_LENGTH_MAX = 255;
 
@@ -89,11 +87,8 @@ function tokenOf(value: unknown): string | undefined {
 function idOf(text: string, body: JsonObject, name: string): string | undefined {
   const value = ownMember(body, name);
   if (value === undefined || value === null) return undefined;
-  const found =
-    typeof value === "string"
-      ? value
-      : ((typeof value === "number" ? spellingOf(text, name) : undefined) ?? JSON.stringify(value));
-  return firstCodePoints(found, DISTINCT_ID_LENGTH_MAX);
+  if (typeof value === "string") return value;
+  return (typeof value === "number" ? spellingOf(text, name) : undefined) ?? JSON.stringify(value);
 }
 
 /** 12345678901234567890 is not what JSON.parse makes of it. */

@@ -31,11 +31,7 @@ export async function readText(request: Request, { limitBytes, slowBodies }: Bod
   const contentEncoding = request.headers.get("content-encoding");
   // Nearly every body is plain JSON, and then nothing else has to be looked at.
   if (bytes[0] === OPEN_BRACE && contentEncoding === null) return plainText(bytes);
-  const { text } = await unwrap(
-    // JSON under the content type of a form is what `curl -d` sends: the bytes decide.
-    { bytes, query: queryFields(request.url), contentType: null, contentEncoding },
-    limitBytes,
-  );
+  const { text } = await unwrap({ bytes, query: queryFields(request.url), contentEncoding }, limitBytes);
   return text;
 }
 

@@ -9,7 +9,7 @@ import { coversPersonKeys, type FlagSet } from "../flags/evaluation/flag-set.ts"
 import type { PersonOverrides } from "../flags/evaluation/hash-key-overrides.ts";
 import type { StoredPerson } from "../flags/evaluation/request.ts";
 import { isJsonObject, type JsonObject, ownMember } from "../flags/json.ts";
-import { withoutNul } from "../ingestion/unicode.ts";
+import { storableText } from "../ingestion/unicode.ts";
 import { cohortsOfPerson } from "../people/cohort-members.ts";
 import { findGroup } from "../people/groups.ts";
 import { hashKeyOverrides } from "../people/hash-key-overrides.ts";
@@ -75,13 +75,16 @@ export class SubjectReader {
     // An empty id is nobody's, and capture keeps no NUL.
     return distinctId === ""
       ? undefined
-      : personTextByDistinctId(this.people, projectId, withoutNul(distinctId));
+      : personTextByDistinctId(this.people, projectId, storableText(distinctId));
   }
 
   #overridden({ projectId, distinctId, anonDistinctId }: Subject, person: PersonText | undefined) {
     const found: PersonOverrides[] = [];
     const add = (id: string, { uuid }: PersonText) =>
-      found.push({ personUuid: uuid, overrides: hashKeyOverrides(this.people, projectId, [withoutNul(id)]) });
+      found.push({
+        personUuid: uuid,
+        overrides: hashKeyOverrides(this.people, projectId, [storableText(id)]),
+      });
     if (person) add(distinctId, person);
     const former = anonDistinctId ? this.#person(projectId, anonDistinctId) : undefined;
     if (former && former.id !== person?.id) add(anonDistinctId!, former);
@@ -97,7 +100,7 @@ export class SubjectReader {
       if (typeof key !== "string" && typeof key !== "number") continue;
       const sent = ownMember(groupProperties, name);
       if (isJsonObject(sent) && [...keys].every((wanted) => Object.hasOwn(sent, wanted))) continue;
-      const group = findGroup(this.people, projectId, index, withoutNul(String(key)));
+      const group = findGroup(this.people, projectId, index, storableText(String(key)));
       if (group) found[name] = group.properties as JsonObject;
     }
     return found;

@@ -83,7 +83,7 @@ export class EventLoader {
   /**
    * Makes the staged batch readable and moves the cursor, both or neither.
    *
-   * @param left sequence numbers that are not stored (duplicates and dropped events).
+   * @param left sequence numbers that are not stored: duplicates.
    * @returns    how many events were stored.
    */
   async commit(batch: Batch, left: ReadonlySet<number>): Promise<number> {

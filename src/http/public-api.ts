@@ -9,11 +9,13 @@ import {
   anyJson,
   bool,
   dictionary,
+  either,
   int,
   list,
   named,
   nullable,
   object,
+  openObject,
   optional,
   text,
 } from "./shapes.ts";
@@ -29,7 +31,12 @@ const refusal = (description: string, type: string, code: string, detail: string
   example: { type, code, detail, attr: null },
 });
 const REFUSALS = {
-  400: refusal("The body can not be read.", "validation_error", "invalid_payload", "request holds no event"),
+  400: refusal(
+    "The body is not what it should be; which item, counted from 0, and what would be right stands in `detail`. Nothing of the request was stored.",
+    "validation_error",
+    "invalid_payload",
+    "`properties` must be an object: in the item at position 2 it is a string",
+  ),
   401: refusal(
     "No project key, or not a valid one.",
     "authentication_error",
@@ -56,16 +63,35 @@ const UNREADABLE = { description: "The body can not be read, or names nobody; wh
 const V1_REFUSED = {
   description: "As on the other capture routes, in the form of this protocol.",
   schema: object({ error: text(), error_description: text(), error_uri: nullable(text()) }),
-  example: { error: "invalid_payload", error_description: "request holds no event", error_uri: null },
+  example: {
+    error: "invalid_payload",
+    error_description: "request holds no event: send at least one",
+    error_uri: null,
+  },
 };
 
 const EventFields = {
-  event: text({ description: "Name of the event. Without one the event is dropped, still with 200." }),
-  distinct_id: text({ description: "Whose event it is; may stand in `properties` instead." }),
+  event: text({
+    description: "Name of the event, of any length. Without one the event is dropped, still with 200.",
+  }),
+  distinct_id: text({
+    description: "Whose event it is, of any length. Without one the event is dropped, still with 200.",
+  }),
   properties: optional(dictionary()),
-  timestamp: optional(text({ description: "ISO 8601; now when absent." })),
+  timestamp: optional(
+    text({
+      description:
+        "ISO 8601, or Unix seconds or milliseconds; now when absent. In a historical migration it is the event's time as it stands, else it is corrected by the clock of the sender (`sent_at`).",
+    }),
+  ),
   uuid: optional(text({ description: "A repeated one is dropped as a duplicate." })),
 };
+const { distinct_id, ...FieldsWithoutId } = EventFields;
+/** An event of a batch; its distinct id stands at the top level or among its properties. */
+const BatchItem = named(
+  "BatchItem",
+  either(object(EventFields), object({ ...FieldsWithoutId, properties: openObject({ distinct_id }) })),
+);
 const api_key = text({ description: "Public key of the project (`phc_…`)." });
 
 const EXAMPLE_EVENT = { event: "order paid", distinct_id: "kim", properties: { amount: 12.5 } };
@@ -111,7 +137,7 @@ export const PUBLIC_API: readonly DocumentedRoute[] = [
     path: "/capture",
     summary: "Send one event",
     description:
-      "Also at `/e/`, `/i/v0/e/`, `/track/` and `/engage/`, and without the last slash. Bodies may be compressed. The answer comes when the event is on disk.",
+      "Also at `/e/`, `/i/v0/e/`, `/track/` and `/engage/`, which take GET with `?data=` too, and without the last slash. Bodies may be compressed and have any content type. The answer comes when the event is on disk.",
     tag: EVENTS,
     body: object({ api_key, ...EventFields }),
     bodyExample: { api_key: "phc_2rTgVq9mX0aYbLw7sK4uJc8hN1dPzE5fQ6oIiRtUyWx", ...EXAMPLE_EVENT },
@@ -122,12 +148,12 @@ export const PUBLIC_API: readonly DocumentedRoute[] = [
     path: "/batch",
     summary: "Send many events",
     description:
-      "With `historical_migration` the events are kept in the order of the list, cause no spike and are not billable.",
+      "With `historical_migration` each event has exactly its own `timestamp`, events are processed in the order in which they arrive, cause no spike and are not billable.",
     tag: EVENTS,
     body: object({
       api_key,
       historical_migration: optional(bool({ default: false })),
-      batch: list(object(EventFields)),
+      batch: list(BatchItem),
     }),
     bodyExample: {
       api_key: "phc_2rTgVq9mX0aYbLw7sK4uJc8hN1dPzE5fQ6oIiRtUyWx",

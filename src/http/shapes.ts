@@ -57,6 +57,9 @@ export const anyJson = (words: Words = {}) => Type.Unsafe<Json>({ ...words });
 export const list = <Schema extends TSchema>(schema: Schema, words: Words = {}) => Type.Array(schema, words);
 export const object = <Properties extends TProperties>(properties: Properties, words: Words = {}) =>
   Type.Object(properties, words);
+/** An object that may have other members, too. */
+export const openObject = <Properties extends TProperties>(properties: Properties, words: Words = {}) =>
+  Type.Object(properties, { additionalProperties: true, ...words });
 export const optional = <Schema extends TSchema>(schema: Schema) => Type.Optional(schema);
 
 /** Gives a schema a name of its own in the documentation. */

@@ -1,9 +1,16 @@
 /** Finds out before sending which events ingestion would leave out, by the rules of ingestion itself. */
 
+import { InvalidItem } from "../ingestion/failures.ts";
 import { normalize, requestFacts } from "../ingestion/normalize.ts";
-import type { Outcome } from "../ingestion/outcome.ts";
+import type { Outcome, WarningType } from "../ingestion/outcome.ts";
 import { parsePayload } from "../ingestion/payload.ts";
 import { nowMicros } from "../time.ts";
+
+/** Such an event would be dated with the time of the import, which is never what somebody brings old data for. */
+const WITHOUT_TIME = new Set<WarningType>([
+  "ignored_invalid_timestamp",
+  "historical_event_without_timestamp",
+]);
 
 /** Why each of the events with these JSON texts would not be stored; undefined for those that would. */
 export function refusalsOf(texts: readonly string[]): (string | undefined)[] {
@@ -15,8 +22,8 @@ export function refusalsOf(texts: readonly string[]): (string | undefined)[] {
     return texts.map((text) => {
       try {
         return refusals([text])[0];
-      } catch {
-        return "invalid_payload";
+      } catch (error) {
+        return error instanceof InvalidItem ? error.reason : "invalid_payload";
       }
     });
   }
@@ -24,7 +31,8 @@ export function refusalsOf(texts: readonly string[]): (string | undefined)[] {
 
 function refusals(texts: readonly string[]): (string | undefined)[] {
   const facts = requestFacts({
-    ...{ receivedMicros: nowMicros(), sentAtMicros: undefined, clientIp: undefined, anonymizeIps: false },
+    ...{ receivedMicros: nowMicros(), sentAtMicros: undefined, isHistorical: true },
+    ...{ clientIp: undefined, anonymizeIps: false },
     makeUuid: () => "00000000-0000-4000-8000-000000000000",
   });
   const { items } = parsePayload(`[${texts.join(",")}]`, true);
@@ -34,5 +42,5 @@ function refusals(texts: readonly string[]): (string | undefined)[] {
 function refusalOf(outcome: Outcome): string | undefined {
   if (outcome.kind === "notice") return outcome.warning.type;
   if (outcome.kind === "dropped") return outcome.reason.type;
-  return outcome.warnings.find(({ type }) => type === "ignored_invalid_timestamp")?.type;
+  return outcome.warnings.find(({ type }) => WITHOUT_TIME.has(type))?.type;
 }

@@ -47,6 +47,7 @@ export function importRoutes(projects: ProjectDirectory, journal: () => Journal 
       const facts = requestFacts({
         receivedMicros: nowMicros(),
         sentAtMicros: undefined,
+        isHistorical: true,
         clientIp: undefined,
         anonymizeIps: project.anonymizeIps,
         makeUuid: () => Bun.randomUUIDv7(),

@@ -6,7 +6,7 @@
 
 import { isJsonObject, type Json, type JsonObject } from "../flags/json.ts";
 import { canonicalUuid } from "../ingestion/event-uuid.ts";
-import { parseInstant, parseUnixTime } from "../ingestion/timestamp.ts";
+import { parseInstant, parseNumericTime } from "../ingestion/timestamp.ts";
 import { idOf, jsonText, objectOf } from "./loose-json.ts";
 import { fromAmplitude, fromMixpanel, fromSegment } from "./other-products.ts";
 
@@ -125,7 +125,7 @@ function timeOf(timestamp: Json | undefined): number | undefined {
     typeof timestamp === "string"
       ? parseInstant(timestamp)
       : typeof timestamp === "number"
-        ? parseUnixTime(timestamp)
+        ? parseNumericTime(timestamp)
         : undefined;
   const ms = micros === undefined ? -1 : Math.floor(micros / 1_000);
   return ms >= 0 && ms < 2 ** 48 ? ms : undefined;

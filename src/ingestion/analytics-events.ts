@@ -14,7 +14,7 @@ import type { ItemOptions } from "./normalize.ts";
 import type { Outcome } from "./outcome.ts";
 import type { CaptureDependencies } from "./ports.ts";
 import { checkedToken } from "./token.ts";
-import { hasNulEscape, withoutNulEscapes } from "./unicode.ts";
+import { storableJson } from "./unicode.ts";
 
 const SDK_INFO_LENGTH_MAX = 200;
 const UUID_KEY_LENGTH_MAX = 200;
@@ -110,8 +110,7 @@ function itemOptions(item: RawItem, library: readonly (readonly [string, string]
   const addDefault = (name: string, value: unknown) => {
     // Ids and switches; anything with parts is none of them.
     if (value === undefined || typeof value === "object") return;
-    const json = JSON.stringify(value);
-    defaults.push([name, hasNulEscape(json) ? withoutNulEscapes(json) : json]);
+    defaults.push([name, storableJson(JSON.stringify(value))]);
   };
   addDefault("$session_id", session_id);
   addDefault("$window_id", window_id);

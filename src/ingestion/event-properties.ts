@@ -35,8 +35,8 @@ export interface PropertyDecisions extends Repairs {
   readonly defaults: readonly (readonly [string, string])[];
 }
 
-/** Names under which the pipeline stores groups. */
-const GROUP_COLUMNS = ["$group_0", "$group_1", "$group_2", "$group_3", "$group_4"];
+/** Names under which an event's groups are shown; there is one for each group type of a project. */
+const GROUP_COLUMN = /^\$group_\d+$/;
 const PROFILE_CHANGES = ["$set", "$set_once", "$unset"];
 const INTERNAL_IP = '"$ip":"127.0.0.1"';
 
@@ -71,7 +71,7 @@ export function propertiesText(item: RawItem, added: AddedMembers, decisions: Pr
   if (decisions.mode === "propertyless") {
     if (decisions.isModeGivenOutside) add('"$process_person_profile":false');
     for (const name of PROFILE_CHANGES) if (sent[name] !== undefined) cut.push(name);
-    for (const name of GROUP_COLUMNS) if (sent[name] !== undefined) cut.push(name);
+    for (const name in sent) if (name.startsWith("$group_") && GROUP_COLUMN.test(name)) cut.push(name);
   } else {
     const set = mergedFromTop(item, "$set", sent.$set, json, decisions);
     const setOnce = mergedFromTop(item, "$set_once", sent.$set_once, json, decisions);
@@ -91,7 +91,7 @@ function ownText(item: RawItem, sent: Readonly<Record<string, unknown>>, repairs
   // Properties can be absent, and they can be null.
   if (item.value.properties === undefined || item.value.properties === null) return "{}";
   const json = repaired(item.text.slice(item.propertiesStart, item.propertiesEnd), repairs);
-  if (!repairs.hasNulEscape) return withUniqueNames(json, item.propertyMembers, sent);
+  if (!repairs.isUnstorable) return withUniqueNames(json, item.propertyMembers, sent);
   // Names that differed can have become equal.
   return withUniqueNames(json, countWrittenMembers(json), JSON.parse(json));
 }
@@ -107,7 +107,7 @@ function mergedFromTop(
   const top = item.value[name];
   if (!isObject(top)) return undefined;
   const raw = repaired(rawMember(item.text, item.start, name)!, repairs);
-  const value: object = repairs.hasNulEscape ? JSON.parse(raw) : top;
+  const value: object = repairs.isUnstorable ? JSON.parse(raw) : top;
   const over = withUniqueNames(raw, countWrittenMembers(raw), value);
   return isObject(inside) ? mergedObjects(rawMember(json, 0, name)!, over, value) : over;
 }

@@ -1,9 +1,12 @@
-/** Decides when an event happened. Pure. Source: contract, ingestion 7.4. */
+/** Decides when an event happened. Pure. Source: contract, ingestion 7.4; for history, decisions 1 and 2. */
 
-import { parseInstant, parseUnixTime } from "./timestamp.ts";
+import { parseInstant, parseNumericTime } from "./timestamp.ts";
 
 const MICROS_PER_MILLISECOND = 1_000;
-const FUTURE_MICROS_MAX = 23 * 3600 * 1_000_000;
+const HOUR_MICROS = 3600 * 1_000_000;
+const FUTURE_MICROS_MAX = 23 * HOUR_MICROS;
+/** A time in the history that lies further ahead is said to the sender. */
+const HISTORICAL_FUTURE_MICROS = HOUR_MICROS;
 /** 0000-01-01, and the first instant of the year 10000. */
 const EARLIEST_MICROS = -62_167_219_200_000_000;
 const BEYOND_LATEST_MICROS = 253_402_300_800_000_000;
@@ -13,11 +16,33 @@ const SEND_TIME_EARLIEST_MICROS = 1_609_459_200_000_000;
 /** An instant in epoch microseconds, and what was wrong with the claims. */
 export interface EventTime {
   readonly micros: number;
-  readonly warning?: "ignored_invalid_timestamp" | "event_timestamp_in_future";
+  readonly warning?:
+    | "ignored_invalid_timestamp"
+    | "event_timestamp_in_future"
+    | "historical_event_without_timestamp";
 }
 
 /**
- * The time of an event.
+ * The time of an event of a historical migration: its own, never corrected by what a request says about when it was
+ * sent, because the clock of the computer that sends history is not the clock that wrote it.
+ *
+ * @param timestamp what the item says, of any type.
+ * @param nowMicros when the request arrived; the time of an event that has none that can be read.
+ */
+export function historicalEventTime(timestamp: unknown, nowMicros: number): EventTime {
+  if (timestamp === undefined || timestamp === null) {
+    return { micros: nowMicros, warning: "historical_event_without_timestamp" };
+  }
+  const micros = instantOf(timestamp);
+  if (micros === undefined || !isRepresentable(micros)) {
+    return { micros: nowMicros, warning: "ignored_invalid_timestamp" };
+  }
+  if (micros > nowMicros + HISTORICAL_FUTURE_MICROS) return { micros, warning: "event_timestamp_in_future" };
+  return { micros };
+}
+
+/**
+ * The time of a realtime event.
  *
  * @param timestamp    what the item says, of any type.
  * @param offset       milliseconds between the event and the request, of any type; wins over the timestamp.
@@ -59,14 +84,15 @@ export function sendTime(claims: readonly unknown[]): number | undefined {
 
 function instantOf(claim: unknown): number | undefined {
   if (typeof claim === "string") return parseInstant(claim);
-  return typeof claim === "number" ? parseUnixTime(claim) : undefined;
+  return typeof claim === "number" ? parseNumericTime(claim) : undefined;
 }
 
 function bounded(micros: number, nowMicros: number): EventTime {
   if (micros > nowMicros + FUTURE_MICROS_MAX)
     return { micros: nowMicros, warning: "event_timestamp_in_future" };
-  if (micros < EARLIEST_MICROS || micros >= BEYOND_LATEST_MICROS) {
-    return { micros: nowMicros, warning: "ignored_invalid_timestamp" };
-  }
-  return { micros };
+  return isRepresentable(micros) ? { micros } : { micros: nowMicros, warning: "ignored_invalid_timestamp" };
+}
+
+function isRepresentable(micros: number): boolean {
+  return micros >= EARLIEST_MICROS && micros < BEYOND_LATEST_MICROS;
 }

@@ -15,6 +15,17 @@ export class InvalidPayload extends RequestRefused {
   readonly type = "validation_error";
 }
 
+/** One item of a request is not what an event has to be, and so nothing of the request is taken. */
+export class InvalidItem extends InvalidPayload {
+  constructor(
+    message: string,
+    /** A short name of what is wrong with the item. */
+    readonly reason: "not_an_object" | "invalid_properties" | "nested_too_deep",
+  ) {
+    super(message);
+  }
+}
+
 /** The body is larger than the limit, as sent or once decompressed. */
 export class PayloadTooLarge extends RequestRefused {
   readonly code = "payload_too_large";

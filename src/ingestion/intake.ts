@@ -77,7 +77,6 @@ export class Intake {
       {
         bytes,
         query,
-        contentType: headers.get("content-type"),
         contentEncoding: headers.get("content-encoding"),
       },
       bodyLimitBytes,
@@ -99,6 +98,7 @@ export class Intake {
     const facts = requestFacts({
       receivedMicros: opened.receivedMicros,
       sentAtMicros: sendTime([payload.sentAt, query.sentAt, form?.sentAt]),
+      isHistorical: payload.isHistorical,
       clientIp: opened.clientIp,
       anonymizeIps: project.anonymizeIps,
       nameOfNameless: rule === "name them $identify" ? "$identify" : undefined,
@@ -119,6 +119,7 @@ export class Intake {
     return requestFacts({
       receivedMicros: opened.receivedMicros,
       sentAtMicros,
+      isHistorical: opened.payload.isHistorical,
       clientIp: opened.clientIp,
       anonymizeIps: project.anonymizeIps,
       makeUuid: this.makeUuid,

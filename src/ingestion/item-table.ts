@@ -13,8 +13,6 @@ export interface RawItem {
   readonly propertiesEnd: number;
   /** Members written inside `properties`, at every depth: more than the parsed value has when names are repeated. */
   readonly propertyMembers: number;
-  /** Deepest nesting of objects and arrays, 1 for an item of plain values. */
-  readonly deepest: number;
   readonly hasUnicodeEscape: boolean;
   readonly hasLineBreak: boolean;
 }
@@ -57,12 +55,17 @@ export class ItemTable {
       propertiesStart: numbers[first + 2]!,
       propertiesEnd: numbers[first + 3]!,
       propertyMembers: numbers[first + 4]!,
-      deepest: numbers[first + 5]!,
       hasUnicodeEscape: (flags & HAS_UNICODE_ESCAPE) !== 0,
       hasLineBreak: (flags & HAS_LINE_BREAK) !== 0,
     };
   }
 
+  /** Deepest nesting inside the item at an index below `length`. */
+  deepestOf(index: number): number {
+    return this.numbers[index * NUMBERS_PER_ITEM + 5]!;
+  }
+
+  /** @param deepest deepest nesting of objects and arrays, 1 for an item of plain values. */
   push(
     start: number,
     end: number,

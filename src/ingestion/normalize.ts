@@ -3,18 +3,25 @@
  *
  * Pure: no clock, no I/O; the only thing that does not come from the arguments is the uuid that `makeUuid` is
  * asked for. Never throws for anything a client can send.
- * Source: contract, ingestion 5.3, 7, 8, 10, 11, 14.3, 15; README, decisions.
+ * Source: contract, ingestion 5.3, 7, 10, 11, 14.3, 15; decisions 1 to 9 and 21.
  */
 
 import { isoFromMicros } from "../time.ts";
 import { elementsChain } from "./elements-chain.ts";
-import { type DistinctId, distinctId, eventName } from "./event-identity.ts";
+import { distinctId, eventName } from "./event-identity.ts";
 import { type AddedMembers, propertiesText } from "./event-properties.ts";
-import { type EventTime, eventTime } from "./event-time.ts";
+import { type EventTime, eventTime, historicalEventTime } from "./event-time.ts";
 import { canonicalUuid } from "./event-uuid.ts";
 import type { RawItem } from "./item-table.ts";
-import { type Outcome, type PersonMode, type Warning, type WarningType, warning } from "./outcome.ts";
-import { firstCodePoints, hasNulEscape, hasSuspectEscape, isWellFormedJson, withoutNul } from "./unicode.ts";
+import {
+  type CanonicalEvent,
+  type Outcome,
+  type PersonMode,
+  type Warning,
+  type WarningType,
+  warning,
+} from "./outcome.ts";
+import { storableJson, storableText } from "./unicode.ts";
 
 /** What is the same for all events of a request. */
 export interface RequestFacts {
@@ -22,6 +29,8 @@ export interface RequestFacts {
   readonly receivedMicros: number;
   /** When the client says it sent it, epoch microseconds. */
   readonly sentAtMicros: number | undefined;
+  /** The request is part of a historical migration. */
+  readonly isHistorical: boolean;
   readonly added: AddedMembers;
   /** The name of items that have none; only person updates (`/engage/`) give one. */
   readonly nameOfNameless: string | undefined;
@@ -43,16 +52,10 @@ const NO_PROPERTIES: Sent = {};
 const NO_WARNINGS: readonly Warning[] = [];
 const NO_OPTIONS: ItemOptions = { processPersonProfile: undefined, ignoresSentAt: false, defaults: [] };
 
-/** Contract: ingestion 8. */
-const EVENT_BYTES_MAX = 1_000_000;
-const GROUP_KEY_LENGTH_MAX = 400;
-/** Far beyond real events; whatever reads stored events recursively must not run out of stack. */
-const NESTING_MAX = 500;
-
-/** Kinds of events that the appliance does not keep: performance samples and session replay. */
-const NOT_STORED = new Set(["$performance_event", "$snapshot"]);
+/** Session replay, which is no part of the product. */
+const SNAPSHOT = "$snapshot";
 const GROUP_IDENTIFY = new Set(["$groupidentify", "$group_identify"]);
-/** They exist to change a profile, so without one they are nothing. */
+/** They exist to change a person or a group, which they must not do when they are sent as anonymous. */
 const PROFILE_EVENTS = new Set(["$identify", "$create_alias", "$merge_dangerously", ...GROUP_IDENTIFY]);
 const SURVEY_EVENTS = new Set(["survey sent", "survey shown", "survey dismissed", "survey abandoned"]);
 const CLIENT_WARNING = "$$client_ingestion_warning";
@@ -61,53 +64,55 @@ const CLIENT_WARNING = "$$client_ingestion_warning";
 export function requestFacts(request: {
   receivedMicros: number;
   sentAtMicros: number | undefined;
+  isHistorical: boolean;
   clientIp: string | undefined;
   anonymizeIps: boolean;
   nameOfNameless?: string;
   makeUuid: () => string;
 }): RequestFacts {
-  const { receivedMicros, sentAtMicros, clientIp, anonymizeIps, nameOfNameless, makeUuid } = request;
+  const { receivedMicros, sentAtMicros, isHistorical, clientIp, anonymizeIps } = request;
+  const { nameOfNameless, makeUuid } = request;
   const added = {
     ip: clientIp === undefined ? "" : `"$ip":${JSON.stringify(clientIp)}`,
     sentAt: sentAtMicros === undefined ? "" : `"$sent_at":"${isoFromMicros(sentAtMicros)}"`,
     anonymizeIps,
   };
-  return { receivedMicros, sentAtMicros, added, nameOfNameless, makeUuid };
+  return { receivedMicros, sentAtMicros, isHistorical, added, nameOfNameless, makeUuid };
 }
 
-/** Decides what becomes of one event. */
+/**
+ * Decides what becomes of one event.
+ *
+ * @param item its `properties`, if any, are an object (`payload.ts` sees to it).
+ */
 export function normalize(item: RawItem, facts: RequestFacts, options: ItemOptions = NO_OPTIONS): Outcome {
   const { value } = item;
   const name = eventName(value.event ?? facts.nameOfNameless);
   if (name === undefined) return dropped("missing_event_name", item);
-  if (NOT_STORED.has(name)) return dropped("event_not_stored", item, name);
-  // First, because what follows may write parts of the event as JSON, which takes stack for every level.
-  if (item.deepest > NESTING_MAX) return dropped("nested_too_deep", item, name);
-  const properties = value.properties ?? NO_PROPERTIES;
-  if (typeof properties !== "object" || Array.isArray(properties)) {
-    return dropped("invalid_properties", item, name);
-  }
-  const sent = properties as Sent;
+  if (name === SNAPSHOT) return dropped("event_not_stored", item, name);
+  const sent = (value.properties ?? NO_PROPERTIES) as Sent;
   const id = distinctId(item);
-  if (name === CLIENT_WARNING) return { kind: "notice", warning: clientWarning(item, sent, id?.text) };
+  if (name === CLIENT_WARNING) return { kind: "notice", warning: clientWarning(item, sent, id) };
   if (id === undefined) return dropped("missing_distinct_id", item, name);
   const profileSwitch = options.processPersonProfile ?? sent.$process_person_profile;
   const mode: PersonMode = profileSwitch === false ? "propertyless" : "full";
-  const refusal = damageOf(item) ?? profileRefusal(name, mode, sent);
-  if (refusal !== undefined) return dropped(refusal, item, name, id.text);
   const uuid = typeof value.uuid === "string" ? canonicalUuid(value.uuid) : undefined;
-  if (uuid === undefined && !isAbsent(value.uuid)) {
-    return dropped("skipping_event_invalid_uuid", item, name, id.text);
-  }
 
   const ignoresSentAt = options.ignoresSentAt || sent.$ignore_sent_at === true;
-  const sentAtMicros = ignoresSentAt ? undefined : facts.sentAtMicros;
-  const time = eventTime(value.timestamp, value.offset, facts.receivedMicros, sentAtMicros);
+  const { receivedMicros } = facts;
+  const time = facts.isHistorical
+    ? historicalEventTime(value.timestamp, receivedMicros)
+    : eventTime(
+        value.timestamp,
+        value.offset,
+        receivedMicros,
+        ignoresSentAt ? undefined : facts.sentAtMicros,
+      );
   const event = {
     uuid: uuid ?? facts.makeUuid(),
     isUuidMade: uuid === undefined,
     name,
-    distinctId: id.text,
+    distinctId: id,
     time: time.micros,
     mode,
     elementsChain: elementsOf(sent),
@@ -116,38 +121,44 @@ export function normalize(item: RawItem, facts: RequestFacts, options: ItemOptio
       isModeGivenOutside: options.processPersonProfile !== undefined,
       ignoresSentAt,
       hasLineBreak: item.hasLineBreak,
-      hasNulEscape: item.hasUnicodeEscape && hasNulEscape(rawText(item)),
+      isUnstorable: item.hasUnicodeEscape && isUnstorable(rawText(item)),
       defaults: options.defaults,
     }),
   };
-  return { kind: "event", event, warnings: warningsOf(item, name, id, profileSwitch, time) };
+  return { kind: "event", event, warnings: warningsOf(item, event, sent, profileSwitch, time) };
 }
 
-/** What is wrong with an event that is kept all the same. */
+/** What is odd about an event that is kept all the same. */
 function warningsOf(
   item: RawItem,
-  name: string,
-  id: DistinctId,
+  { name, distinctId: id, mode, isUuidMade }: CanonicalEvent,
+  sent: Sent,
   profileSwitch: unknown,
   time: EventTime,
 ): readonly Warning[] {
-  const isOddSwitch = profileSwitch !== undefined && typeof profileSwitch !== "boolean";
-  const isOddSurvey = SURVEY_EVENTS.has(name) && lacksSurveyId(item);
-  if (!id.isTruncated && !isOddSwitch && !isOddSurvey && time.warning === undefined) return NO_WARNINGS;
-  const about = aboutOf(item, name, id.text);
-  const warnings: Warning[] = [];
-  if (id.isTruncated) warnings.push(warning("distinct_id_truncated", about));
-  if (isOddSwitch) warnings.push(warning("invalid_process_person_profile", about));
-  if (isOddSurvey) warnings.push(warning("survey_without_id", about));
+  const types: WarningType[] = [];
+  if (isUuidMade && !isAbsent(item.value.uuid)) types.push("invalid_uuid");
+  if (profileSwitch !== undefined && typeof profileSwitch !== "boolean")
+    types.push("invalid_process_person_profile");
+  if (mode === "propertyless" && PROFILE_EVENTS.has(name))
+    types.push("invalid_event_when_process_person_profile_is_false");
+  if (GROUP_IDENTIFY.has(name) && !isObjectOrAbsent(sent.$group_set)) types.push("invalid_group_set");
+  if (SURVEY_EVENTS.has(name) && lacksSurveyId(sent)) types.push("survey_without_id");
+  if (types.length === 0 && time.warning === undefined) return NO_WARNINGS;
+  const about = aboutOf(item, name, id);
+  const warnings = types.map((type) => warning(type, about));
   if (time.warning !== undefined) {
     warnings.push(warning(time.warning, { ...about, timestamp: JSON.stringify(item.value.timestamp) }));
   }
   return warnings;
 }
 
-function lacksSurveyId(item: RawItem): boolean {
-  const { $survey_id: id = null } = (item.value.properties ?? NO_PROPERTIES) as Sent;
+function lacksSurveyId({ $survey_id: id = null }: Sent): boolean {
   return id === null || id === "";
+}
+
+function isObjectOrAbsent(value: unknown): boolean {
+  return value === undefined || (typeof value === "object" && !Array.isArray(value));
 }
 
 function dropped(type: WarningType, item: RawItem, name?: string, id?: string): Outcome {
@@ -162,37 +173,13 @@ function rawText(item: RawItem): string {
   return item.text.slice(item.start, item.end);
 }
 
-/** Why the text of an item cannot be stored, whatever it means. */
-function damageOf(item: RawItem): WarningType | undefined {
-  if (isTooLarge(item)) return "message_size_too_large";
-  if (!item.hasUnicodeEscape) return undefined;
-  const raw = rawText(item);
-  const isSuspect = hasSuspectEscape(raw) || !raw.isWellFormed();
-  return isSuspect && !isWellFormedJson(raw) ? "invalid_unicode" : undefined;
-}
-
-function isTooLarge(item: RawItem): boolean {
-  const units = item.end - item.start;
-  // A code unit of a text has one to three bytes in UTF-8.
-  if (units * 3 <= EVENT_BYTES_MAX) return false;
-  return units > EVENT_BYTES_MAX || Buffer.byteLength(rawText(item)) > EVENT_BYTES_MAX;
+function isUnstorable(json: string): boolean {
+  return storableJson(json) !== json;
 }
 
 /** Libraries that leave the uuid to the server send nothing, null or an empty text. */
 function isAbsent(uuid: unknown): boolean {
   return uuid === undefined || uuid === null || uuid === "";
-}
-
-function profileRefusal(name: string, mode: PersonMode, sent: Sent): WarningType | undefined {
-  if (mode === "propertyless" && PROFILE_EVENTS.has(name)) {
-    return "invalid_event_when_process_person_profile_is_false";
-  }
-  if (!GROUP_IDENTIFY.has(name)) return undefined;
-  // JSON for what is no string: an object can bring a `toString` of its own that is no function.
-  const key = typeof sent.$group_key === "string" ? sent.$group_key : (JSON.stringify(sent.$group_key) ?? "");
-  if (firstCodePoints(key, GROUP_KEY_LENGTH_MAX) !== key) return "group_key_too_long";
-  const set = sent.$group_set ?? {};
-  return typeof set !== "object" || Array.isArray(set) ? "invalid_group_set" : undefined;
 }
 
 function clientWarning(item: RawItem, sent: Sent, id: string | undefined): Warning {
@@ -206,8 +193,8 @@ function clientWarning(item: RawItem, sent: Sent, id: string | undefined): Warni
 /** The clicked elements: newer libraries send the chain itself, older ones a list. */
 function elementsOf(sent: Sent): string | null {
   if (typeof sent.$elements_chain === "string" && sent.$elements_chain !== "") {
-    return withoutNul(sent.$elements_chain);
+    return storableText(sent.$elements_chain);
   }
-  const chain = Array.isArray(sent.$elements) ? withoutNul(elementsChain(sent.$elements)) : "";
+  const chain = Array.isArray(sent.$elements) ? storableText(elementsChain(sent.$elements)) : "";
   return chain === "" ? null : chain;
 }

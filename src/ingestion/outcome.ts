@@ -8,23 +8,18 @@
 export type WarningType =
   | "client_ingestion_warning"
   | "event_timestamp_in_future"
-  | "group_key_too_long"
   | "ignored_invalid_timestamp"
   | "invalid_event_when_process_person_profile_is_false"
   | "invalid_process_person_profile"
-  | "message_size_too_large"
-  | "skipping_event_invalid_uuid"
   | OwnWarningType;
 
 type OwnWarningType =
-  | "distinct_id_truncated"
   | "event_not_stored"
+  | "historical_event_without_timestamp"
   | "invalid_group_set"
-  | "invalid_properties"
-  | "invalid_unicode"
+  | "invalid_uuid"
   | "missing_distinct_id"
   | "missing_event_name"
-  | "nested_too_deep"
   | "survey_without_id";
 
 /** Something about an event that its sender should know. */
@@ -43,9 +38,9 @@ export interface CanonicalEvent {
   readonly uuid: string;
   /** The uuid was made here, so no second copy of the event can have it. */
   readonly isUuidMade: boolean;
-  /** 1 to 200 code points. */
+  /** Never blank; of any length. */
   readonly name: string;
-  /** 1 to 200 code points. */
+  /** Never blank; of any length. */
   readonly distinctId: string;
   /** Epoch microseconds, UTC. */
   readonly time: number;

@@ -1,10 +1,12 @@
 /**
  * Takes the JSON text of a request apart into event items, each with the place of its raw text.
  *
- * Source: contract, ingestion 3.
+ * What is not of the shape of a request is refused here, whole and with the position of the item: behind this file
+ * every item is an object whose properties, if any, are an object of bounded depth.
+ * Source: contract, ingestion 3; decision 5.
  */
 
-import { InvalidPayload, PayloadTooDense } from "./failures.ts";
+import { InvalidItem, InvalidPayload, PayloadTooDense } from "./failures.ts";
 import { ItemTable } from "./item-table.ts";
 import {
   endOfValue,
@@ -22,6 +24,8 @@ const OPEN_BRACE = 123;
 
 /** More than the events of a body of 20 MiB can have if each has a name and a distinct id. */
 const CONTAINERS_MAX = 1_000_000;
+/** Far beyond real events; whatever reads stored events recursively must not run out of stack. */
+const NESTING_MAX = 500;
 
 /** A request, taken apart. */
 export interface Payload {
@@ -38,7 +42,7 @@ export interface Payload {
  *
  * @param canBeNameless whether an object with neither `event` nor `batch` counts as one event; its name is looked
  *                      for later.
- * @throws {InvalidPayload} not JSON, nested too deep to parse, of no accepted shape, or without any item.
+ * @throws {InvalidPayload} not JSON, nested too deep, of no accepted shape, or without any item.
  * @throws {PayloadTooDense} more objects and arrays than any real body has.
  */
 export function parsePayload(text: string, canBeNameless: boolean): Payload {
@@ -50,9 +54,10 @@ export function parsePayload(text: string, canBeNameless: boolean): Payload {
   if (Array.isArray(root)) {
     const items = new ItemTable(text, root);
     readItems(items, start);
+    checkItems(items);
     return { items, batchToken: undefined, sentAt: undefined, isHistorical: false };
   }
-  if (!isObject(root)) throw new InvalidPayload("failed to parse request: expected an object or an array");
+  if (!isObject(root)) throw new InvalidPayload(`an event must be an object: the body is ${kindOf(root)}`);
   if (Array.isArray(root.batch)) {
     return {
       items: batchItems(text, start, root.batch),
@@ -62,15 +67,14 @@ export function parsePayload(text: string, canBeNameless: boolean): Payload {
     };
   }
   if (root.event === undefined && root.batch !== undefined) {
-    throw new InvalidPayload("failed to parse request: batch has to be an array of events");
+    throw new InvalidPayload(`\`batch\` must be an array of events, not ${kindOf(root.batch)}`);
   }
   if (root.event === undefined && !canBeNameless) {
-    throw new InvalidPayload(
-      "failed to hydrate events from request: non-engage request missing event name attribute",
-    );
+    throw new InvalidPayload("the body has neither a `batch` of events nor an `event`");
   }
   const items = new ItemTable(text, [root]);
   readItem(items, start);
+  checkItems(items);
   return { items, batchToken: undefined, sentAt: root.sent_at, isHistorical: false };
 }
 
@@ -90,7 +94,7 @@ function parseJson(text: string): unknown {
     return JSON.parse(text);
   } catch (error) {
     const reason = error instanceof Error ? error.message.replace(/^JSON Parse error: /, "") : "not JSON";
-    throw new InvalidPayload(`failed to parse request: ${reason}`);
+    throw new InvalidPayload(`the body is not JSON: ${reason}`);
   }
 }
 
@@ -98,7 +102,7 @@ function parseJson(text: string): unknown {
 function historicalSwitch(value: unknown): boolean {
   if (typeof value === "boolean") return value;
   if (value === undefined || value === null) return false;
-  throw new InvalidPayload("failed to parse request: historical_migration has to be true or false");
+  throw new InvalidPayload(`\`historical_migration\` must be true or false, not ${kindOf(value)}`);
 }
 
 function batchItems(text: string, start: number, batch: readonly unknown[]): ItemTable {
@@ -115,7 +119,27 @@ function batchItems(text: string, start: number, batch: readonly unknown[]): Ite
       at = endOfValue(text, span.valueStart, tally);
     }
   }
+  checkItems(items);
   return items;
+}
+
+/** @throws {InvalidItem} with the position of the first item that can be no event. */
+function checkItems(items: ItemTable): void {
+  for (let index = 0; index < items.length; index++) {
+    const { properties } = items.values[index] as Record<string, unknown>;
+    if (properties !== undefined && properties !== null && !isObject(properties)) {
+      throw new InvalidItem(
+        `\`properties\` must be an object: in the item at position ${index} it is ${kindOf(properties)}`,
+        "invalid_properties",
+      );
+    }
+    if (items.deepestOf(index) > NESTING_MAX) {
+      throw new InvalidItem(
+        `an event may be nested ${NESTING_MAX} levels deep: the item at position ${index} is nested deeper`,
+        "nested_too_deep",
+      );
+    }
+  }
 }
 
 /**
@@ -125,7 +149,7 @@ function batchItems(text: string, start: number, batch: readonly unknown[]): Ite
  */
 function readItems(items: ItemTable, start: number): number {
   const { text, values } = items;
-  if (values.length === 0) throw new InvalidPayload("request holds no event");
+  if (values.length === 0) throw new InvalidPayload("request holds no event: send at least one");
   let at = nextValueStart(text, start + 1);
   while (text.charCodeAt(at) !== CLOSE_BRACKET) {
     const value = values[items.length];
@@ -135,7 +159,10 @@ function readItems(items: ItemTable, start: number): number {
       // An array whose name is repeated later; the values belong to the later one.
       at = endOfValue(text, at, { members: 0, deepest: 0 });
     } else {
-      throw new InvalidPayload("failed to parse request: every event has to be an object");
+      throw new InvalidItem(
+        `an event must be an object: the item at position ${items.length} is ${kindOf(value)}`,
+        "not_an_object",
+      );
     }
     at = nextValueStart(text, at);
   }
@@ -169,4 +196,13 @@ function readItem(items: ItemTable, start: number): number {
 
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** A JSON value's kind, for a sentence. */
+function kindOf(value: unknown): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "an array";
+  return (
+    { object: "an object", string: "a string", number: "a number" }[typeof value as string] ?? "a boolean"
+  );
 }

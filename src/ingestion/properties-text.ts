@@ -12,7 +12,7 @@ import {
   skipSpace,
   type Tally,
 } from "./json-spans.ts";
-import { withoutNulEscapes } from "./unicode.ts";
+import { storableJson } from "./unicode.ts";
 
 const SPACE = 32;
 const COMMA = 44;
@@ -22,16 +22,17 @@ const OPEN_BRACE = 123;
 /** How raw text has to be repaired before it can stand in a journal line. */
 export interface Repairs {
   readonly hasLineBreak: boolean;
-  readonly hasNulEscape: boolean;
+  /** A string in it holds what cannot be stored: NUL, or half of a surrogate pair. */
+  readonly isUnstorable: boolean;
 }
 
 // Raw line breaks stand only between tokens; those in strings are escaped.
 const LINE_BREAKS = /[\r\n][ \t\r\n]*/g;
 
-/** One line without NUL escapes; otherwise the text as it is. */
+/** One line that can be stored; otherwise the text as it is. */
 export function repaired(json: string, repairs: Repairs): string {
   const line = repairs.hasLineBreak ? json.replace(LINE_BREAKS, "") : json;
-  return repairs.hasNulEscape ? withoutNulEscapes(line) : line;
+  return repairs.isUnstorable ? storableJson(line) : line;
 }
 
 /**

@@ -27,20 +27,22 @@ export type Answer = (request: Request, peer: string | undefined) => Response | 
 
 type Cors = Readonly<Record<string, string>>;
 
-const EVENT_METHODS = "GET, POST, OPTIONS";
+const POST_ONLY = "POST, OPTIONS";
+/** The paths of image pixels, whose clients send their event in the query of a GET. */
+const PIXEL_METHODS = "GET, POST, OPTIONS";
 /** Replay bodies are large; they are read to their end, because a client that is cut off sends again. */
 const DISCARDED_BYTES_MAX = 64 * 1024 * 1024;
 const SLOW_BODY_MS = 10_000;
 const ROBOTS = "User-agent: *\nDisallow: /\n";
 
-const EVENT_PATHS: readonly (readonly [string, NamelessRule])[] = [
-  ["/capture", "drop each"],
-  ["/e", "drop each"],
-  ["/i/v0/e", "drop each"],
-  ["/track", "drop each"],
-  ["/engage", "name them $identify"],
-  ["/batch", "refuse a lone one"],
-  ["/i/v0/ai/batch", "refuse a lone one"],
+const EVENT_PATHS: readonly (readonly [string, NamelessRule, methods: string])[] = [
+  ["/capture", "drop each", POST_ONLY],
+  ["/e", "drop each", PIXEL_METHODS],
+  ["/i/v0/e", "drop each", PIXEL_METHODS],
+  ["/track", "drop each", PIXEL_METHODS],
+  ["/engage", "name them $identify", PIXEL_METHODS],
+  ["/batch", "refuse a lone one", POST_ONLY],
+  ["/i/v0/ai/batch", "refuse a lone one", POST_ONLY],
 ];
 
 /**
@@ -52,7 +54,7 @@ export function captureRoutes(deps: CaptureDependencies) {
   const slowBodies = new SlowBodies(deps.slowBodyMs ?? SLOW_BODY_MS);
   const intake = new Intake(deps, slowBodies);
   const routes = new Map<string, Answer>();
-  for (const [path, rule] of EVENT_PATHS) routes.set(path, eventRoute(intake, rule));
+  for (const [path, rule, methods] of EVENT_PATHS) routes.set(path, eventRoute(intake, rule, methods));
   routes.set(
     "/s",
     discardRoute(slowBodies, (request, cors) => successAnswer(request, cors)),
@@ -82,10 +84,10 @@ export function captureRoutes(deps: CaptureDependencies) {
   return app.get("/robots.txt", () => new Response(ROBOTS), { detail: { hide: true } });
 }
 
-function eventRoute(intake: Intake, rule: NamelessRule): Answer {
+function eventRoute(intake: Intake, rule: NamelessRule, methods: string): Answer {
   return async (request, peer) => {
     const cors = publicCorsHeaders(request);
-    const other = otherMethod(request, cors);
+    const other = otherMethod(request, cors, methods);
     if (other !== undefined) return other;
     const opened = await intake.open(request, peer, rule);
     await intake.store(opened, rule);
@@ -97,7 +99,7 @@ function eventRoute(intake: Intake, rule: NamelessRule): Answer {
 function discardRoute(slowBodies: SlowBodies, success: (request: Request, cors: Cors) => Response): Answer {
   return async (request) => {
     const cors = publicCorsHeaders(request);
-    const other = otherMethod(request, cors);
+    const other = otherMethod(request, cors, PIXEL_METHODS);
     if (other !== undefined) return other;
     await drainBody(request, DISCARDED_BYTES_MAX, slowBodies);
     return success(request, cors);
@@ -108,12 +110,12 @@ function successAnswer(request: Request, cors: Cors): Response {
   return queryFields(request.url).beacon === "1" ? beaconAnswer(cors) : okAnswer(cors);
 }
 
-/** The answer to everything but GET and POST. */
-function otherMethod(request: Request, cors: Cors): Response | undefined {
+/** The answer to methods that bring no event: OPTIONS, and those that the path does not have. */
+function otherMethod(request: Request, cors: Cors, methods: string): Response | undefined {
   const { method } = request;
-  if (method === "POST" || method === "GET") return undefined;
+  if (method === "POST" || (method === "GET" && methods === PIXEL_METHODS)) return undefined;
   if (isPublicPreflight(request)) return publicPreflight(request, 200);
-  return method === "OPTIONS" ? okAnswer(cors) : methodNotAllowed(method, EVENT_METHODS, cors);
+  return method === "OPTIONS" ? okAnswer(cors) : methodNotAllowed(method, methods, cors);
 }
 
 /** Turns what a route throws into an answer that a page on another origin can read, too. */

@@ -1,9 +1,10 @@
 /**
  * Reads the time formats that clients send, to epoch microseconds (UTC).
  *
- * Pure. ISO 8601 in all its usual spellings is read by hand, because every event has one; RFC 2822, the text of a
- * JavaScript `Date` and Unix numbers are the exceptions. A time without a zone is UTC.
- * Source: contract, ingestion 7.4.
+ * Pure. ISO 8601 in its usual spelling is read by hand, because every event has one; its other forms (basic, week and
+ * ordinal dates, parts of hours), RFC 2822, the text of a JavaScript `Date` and Unix numbers are the exceptions. A time
+ * without a zone is UTC.
+ * Source: contract, ingestion 7.4; decision 22.
  */
 
 const MICROS_PER_SECOND = 1_000_000;
@@ -49,9 +50,13 @@ export function parseInstant(text: string): number | undefined {
   return parseIso(text) ?? parseUnusual(text);
 }
 
-/** Reads a Unix time given as a number: seconds, or milliseconds from 1e11 on. */
-export function parseUnixTime(value: number): number | undefined {
+/** Reads a number: eight digits that make a date are that date, others Unix seconds, or milliseconds from 1e11 on. */
+export function parseNumericTime(value: number): number | undefined {
   if (!Number.isFinite(value)) return undefined;
+  if (value >= 1e7 && value < 1e8 && Number.isInteger(value)) {
+    const day = dayOf(String(value));
+    if (day !== undefined) return day * SECONDS_PER_DAY * MICROS_PER_SECOND;
+  }
   return Math.round(value * (Math.abs(value) < UNIX_SECONDS_BELOW ? MICROS_PER_SECOND : 1_000));
 }
 
@@ -120,8 +125,6 @@ const RFC_2822 =
 // `Sat Nov 21 2026 02:31:07 GMT+0100 (Central European Standard Time)`
 const JAVASCRIPT_DATE =
   /^[a-z]{3},?\s+([a-z]{3})\s+(\d{1,2})\s+(\d{4})\s+(\d{2}):(\d{2}):(\d{2})(?:\s*(?:GMT|UTC)?([+-]\d{2}:?\d{2})?)?(?:\s*\(.*\))?$/i;
-// `20261121T023107Z`
-const ISO_BASIC = /^(\d{4})(\d{2})(\d{2})t(\d{2})(\d{2})(\d{2})?([.,]\d+)?(z|[+-]\d{2}(?::?\d{2})?)?$/i;
 const UNIX = /^[+-]?\d+(?:\.\d+)?$/;
 
 function parseUnusual(text: string): number | undefined {
@@ -129,12 +132,9 @@ function parseUnusual(text: string): number | undefined {
   // Bounds the work that the patterns can be made to do.
   if (trimmed.length === 0 || trimmed.length > 100) return undefined;
   if (trimmed.length !== text.length) return parseInstant(trimmed);
-  if (UNIX.test(text)) return parseUnixTime(Number(text));
-  const basic = ISO_BASIC.exec(text);
-  if (basic) {
-    const [, year, month, day, hour, minute, second = "00", fraction = "", zone = ""] = basic;
-    return parseIso(`${year}-${month}-${day}T${hour}:${minute}:${second}${fraction}${zone}`);
-  }
+  const iso = parseOtherIso(text);
+  if (iso !== undefined) return iso;
+  if (UNIX.test(text)) return parseNumericTime(Number(text));
   const mail = RFC_2822.exec(text);
   if (mail) {
     const [, day, month, year, hour, minute, second = "00", zone = ""] = mail;
@@ -146,6 +146,69 @@ function parseUnusual(text: string): number | undefined {
     return fromParts(year!, month!, day!, hour!, minute!, second!, zone);
   }
   return undefined;
+}
+
+const GREGORIAN = /^([+-]\d{6}|\d{4})(-?)(\d{2})\2(\d{2})$/;
+const MONTH = /^(\d{4})-(\d{2})$/;
+const ORDINAL = /^(\d{4})-?(\d{3})$/;
+/** Alone they are a Unix time; before a time of day they are an ordinal date. */
+const SEVEN_DIGITS = /^\d{7}$/;
+const WEEK = /^(\d{4})-?w(\d{2})(?:-?([1-7]))?$/i;
+const TIME = /^(\d{2})(?::?(\d{2})(?::?(\d{2}))?)?(?:[.,](\d{1,30}))?\s?(z|[+\u2212-]\d{2}(?::?\d{2})?)?$/i;
+
+/**
+ * The forms of ISO 8601 that are rare: `20261121T0231`, `2026-W47-6`, `2026-325T02Z`, `2026-11`, `2026-11-21T02.5`,
+ * `+002026-11-21`.
+ */
+function parseOtherIso(text: string): number | undefined {
+  const gap = text.search(/[t ]/i);
+  if (gap === -1 && SEVEN_DIGITS.test(text)) return undefined;
+  const day = dayOf(gap === -1 ? text : text.slice(0, gap));
+  if (day === undefined) return undefined;
+  const dayStart = day * SECONDS_PER_DAY * MICROS_PER_SECOND;
+  if (gap === -1) return dayStart;
+  const time = TIME.exec(text.slice(gap + 1));
+  if (time === null) return undefined;
+  const [, hour, minute = "0", second = "0", fraction = "", zone = ""] = time;
+  // The fraction is one of the smallest unit that is written.
+  const unitSeconds = time[3] !== undefined ? 1 : time[2] !== undefined ? 60 : 3600;
+  const unit = BigInt(unitSeconds * MICROS_PER_SECOND);
+  const micros = Number((BigInt(fraction || "0") * unit) / 10n ** BigInt(fraction.length));
+  if (!isTimeOfDay(Number(hour), Number(minute), Number(second), micros)) return undefined;
+  const east = zoneMinutes(zone.replace("\u2212", "-"), 0);
+  if (east === undefined) return undefined;
+  const seconds = Number(hour) * 3600 + (Number(minute) - east) * 60 + Number(second);
+  return dayStart + seconds * MICROS_PER_SECOND + micros;
+}
+
+/** Days from 1970-01-01 to a date in any of the forms of ISO 8601. */
+function dayOf(text: string): number | undefined {
+  const date = GREGORIAN.exec(text);
+  if (date) {
+    const [year, month, day] = [Number(date[1]), Number(date[3]), Number(date[4])];
+    const isDate = month >= 1 && month <= 12 && day >= 1 && day <= daysInMonth(year, month);
+    return isDate ? daysSinceEpoch(year, month, day) : undefined;
+  }
+  const month = MONTH.exec(text);
+  if (month) return dayOf(`${text}-01`);
+  const ordinal = ORDINAL.exec(text);
+  if (ordinal) {
+    const [year, day] = [Number(ordinal[1]), Number(ordinal[2])];
+    const first = daysSinceEpoch(year, 1, 1);
+    return day >= 1 && first + day <= daysSinceEpoch(year + 1, 1, 1) ? first + day - 1 : undefined;
+  }
+  const week = WEEK.exec(text);
+  if (!week) return undefined;
+  const [year, number, weekday] = [Number(week[1]), Number(week[2]), Number(week[3] ?? "1")];
+  const first = firstMonday(year);
+  const monday = first + (number - 1) * 7;
+  return number >= 1 && monday < firstMonday(year + 1) ? monday + weekday - 1 : undefined;
+}
+
+/** The Monday of week 1, the week that holds January 4, as days from 1970-01-01 (a Thursday). */
+function firstMonday(year: number): number {
+  const fourth = daysSinceEpoch(year, 1, 4);
+  return fourth - ((((fourth + 3) % 7) + 7) % 7);
 }
 
 function fromParts(

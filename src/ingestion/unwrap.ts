@@ -3,8 +3,9 @@
  *
  * Clients wrap their JSON in forms, base64 and compression, in several orders and often without saying so. Each
  * wrapping is recognised by its first bytes and taken off, until what starts like JSON is left. Headers and
- * parameters are believed only where bytes cannot tell: `compression=gzip` around plain JSON is plain JSON.
- * Source: contract, ingestion 2; sdk-compat 4.1.
+ * parameters are believed only where bytes cannot tell: `compression=gzip` around plain JSON is plain JSON, and so is
+ * JSON under the content type of a form.
+ * Source: contract, ingestion 2; sdk-compat 4.1; decision 20.
  */
 
 import { InvalidPayload } from "./failures.ts";
@@ -16,7 +17,6 @@ import { decompressLz64 } from "./lz64.ts";
 export interface WrappedBody {
   readonly bytes: Uint8Array;
   readonly query: CaptureFields;
-  readonly contentType: string | null;
   readonly contentEncoding: string | null;
 }
 
@@ -29,7 +29,7 @@ export interface UnwrappedBody {
 /** More layers than any client makes; a body that has more is made to be expensive. */
 const LAYERS_MAX = 6;
 const SNIFFED_BYTES = 128;
-const FORM_TYPE = "application/x-www-form-urlencoded";
+const SHOWN_BYTES = 20;
 const BASE64_START = /^[A-Za-z0-9+/_-]+={0,2}\s*$/;
 const JSON_START = /^(?:\xef\xbb\xbf)?\s*[[{]/;
 const CODINGS = new Map<string, Coding>([
@@ -42,63 +42,57 @@ const CODINGS = new Map<string, Coding>([
 const LZ_HINTS = new Set(["lz64", "lz-string"]);
 const BASE64_HINTS = new Set(["base64", "b64"]);
 
+const NOTHING_SENT = "request missing data payload: send the JSON of an event, or of a batch of events";
+
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 /**
  * Unwraps a body.
  *
  * @param limitBytes most bytes that any layer may have.
- * @throws {InvalidPayload} nothing was sent, or a layer is damaged, or the innermost is not UTF-8.
+ * @throws {InvalidPayload} nothing was sent, a layer is damaged, or the innermost does not begin like JSON or is not
+ *                          UTF-8.
  * @throws {PayloadTooLarge} a layer is larger than the limit.
  */
 export async function unwrap(body: WrappedBody, limitBytes: number): Promise<UnwrappedBody> {
   const isInQuery = body.query.data !== undefined && body.query.data.length > 0;
   let bytes = isInQuery ? body.query.data! : body.bytes;
-  if (bytes.length === 0) throw new InvalidPayload("request missing data payload");
+  if (bytes.length === 0) throw new InvalidPayload(NOTHING_SENT);
   let coding = isInQuery ? undefined : codingOf(body.contentEncoding);
-  let mustBeForm = !isInQuery && isFormType(body.contentType);
   let form: CaptureFields | undefined;
   let hint = body.query.compression;
+  /** What stood there before it was taken for base64, which any word may look like. */
+  let unguessed: Uint8Array | undefined;
 
   for (let layer = 0; layer < LAYERS_MAX; layer++) {
     if (isGzip(bytes)) {
       bytes = await inflate(bytes, "gzip", limitBytes);
-      mustBeForm = false;
     } else if (coding !== undefined && coding !== "gzip") {
-      const inflated = await inflateIfItIs(bytes, coding, limitBytes);
-      if (inflated !== undefined) mustBeForm = false;
-      bytes = inflated ?? bytes;
+      bytes = (await inflateIfItIs(bytes, coding, limitBytes)) ?? bytes;
       coding = undefined;
     } else if (startsLikeJson(bytes)) {
-      if (mustBeForm) break;
       return { text: textOf(bytes), form };
     } else if (form === undefined && looksLikeForm(bytes)) {
       form = readFields(bytes);
-      mustBeForm = false;
       hint ??= form.compression;
       bytes = form.data ?? new Uint8Array();
-      if (bytes.length === 0) throw new InvalidPayload("request missing data payload");
+      if (bytes.length === 0) throw new InvalidPayload(NOTHING_SENT);
     } else {
       const hinted = hint?.toLowerCase() ?? body.contentEncoding?.toLowerCase() ?? "";
       const text = LZ_HINTS.has(hinted) ? lz64IfItIs(bytes, limitBytes) : undefined;
       if (text !== undefined) return { text, form };
       const isLengthFree = form !== undefined || BASE64_HINTS.has(hinted);
       if (!isBase64(bytes, isLengthFree)) break;
+      unguessed ??= bytes;
       bytes = Buffer.from(latin1(bytes), "base64");
-      mustBeForm = false;
     }
   }
-  if (mustBeForm) throw new InvalidPayload("expected form data in POST request payload");
   // What this is will show when it is parsed; here it only has to be text.
-  return { text: textOf(bytes), form };
+  return { text: textOf(unguessed ?? bytes), form };
 }
 
 function codingOf(header: string | null): Coding | undefined {
   return header === null ? undefined : CODINGS.get(header.trim().toLowerCase());
-}
-
-function isFormType(header: string | null): boolean {
-  return header !== null && header.split(";", 1)[0]!.trim().toLowerCase() === FORM_TYPE;
 }
 
 /** Plain JSON under a header that promises compression is taken as what it is. */
@@ -146,6 +140,8 @@ function textOf(bytes: Uint8Array): string {
   try {
     return utf8.decode(bytes);
   } catch {
-    throw new InvalidPayload("failed to decode request: the payload is not UTF-8");
+    if (startsLikeJson(bytes)) throw new InvalidPayload("the body is JSON that is not UTF-8");
+    const start = Buffer.from(bytes.subarray(0, SHOWN_BYTES)).toString("hex");
+    throw new InvalidPayload(`the body is not JSON: it begins with the bytes ${start}`);
   }
 }

@@ -34,6 +34,11 @@ export interface PipelineNote {
   details: Record<string, unknown>;
 }
 
+/** How many events a note is about: of a request with very many faults, ingestion writes the last ones as one note. */
+export function noteCount({ details }: PipelineNote): number {
+  return typeof details.count === "number" ? details.count : 1;
+}
+
 export type PipelineItem = PipelineEvent | PipelineNote;
 
 /** Events that were left out because their uuid was known; counted per project, lane and UTC day. */

@@ -61,7 +61,7 @@ const timeBytes = Float64Array.BYTES_PER_ELEMENT;
 const indexedTimesMax = 255;
 
 /**
- * Times of all values, in the order in which the JSON object lists them.
+ * Times of the last realtime writes of all values (negative infinity where there was none), in the order in which the JSON object lists them.
  *
  * One event writes many properties, so there are few different times: the first byte says how many, then they follow
  * as 64-bit floats, little-endian, then one index byte per property (left out when there is one time only). A first
@@ -97,7 +97,7 @@ function packAllTimes(bag: PropertyBag): Uint8Array {
   return bytes;
 }
 
-/** Values without a time, where a row was edited by hand, count as written at the epoch. */
+/** Values without a time, where a row was edited by hand, count as written in realtime at the epoch. */
 function unpackTimes(
   bytes: Uint8Array,
   values: Record<string, unknown>,

@@ -5,16 +5,23 @@
  */
 
 import { eq } from "drizzle-orm";
-import { storableText } from "../pipeline/identity/distinct-ids.ts";
+import { storableText } from "../ingestion/unicode.ts";
 import { applyToGroups } from "../pipeline/identity/group-rules.ts";
-import { dropOf, operationsOf } from "../pipeline/identity/operations.ts";
+import { operationsOf } from "../pipeline/identity/operations.ts";
 import { applyToPersons } from "../pipeline/identity/person-rules.ts";
 import type { Warning } from "../pipeline/identity/warning.ts";
 import { tx } from "../sqlite/open.ts";
 import { type BatchState, loadState, type PlannedEvent } from "./batch-load.ts";
 import { writeState } from "./batch-write.ts";
 import type { PeopleDb } from "./open.ts";
-import type { DuplicateCount, Lane, PeopleBatch, PipelineEvent, PipelineNote } from "./pipeline-items.ts";
+import {
+  type DuplicateCount,
+  type Lane,
+  noteCount,
+  type PeopleBatch,
+  type PipelineEvent,
+  type PipelineNote,
+} from "./pipeline-items.ts";
 import { laneCursors } from "./reader.ts";
 import { laneCursor } from "./schema.ts";
 import type { SpikeDetector, SpikeSettings, SpikeSignal } from "./spikes/detector.ts";
@@ -22,20 +29,11 @@ import { forgetSpikes, restoreDetector, saveDetector, spikeRetentionDays } from 
 import { UsageTally } from "./usage.ts";
 import { forgetWarnings, recordWarnings, warningRetentionDays } from "./warnings.ts";
 
-/** What a batch did that others must know. */
-export interface AppliedPeople {
-  /** Sequence numbers of events that must not reach the event store; also of events that were applied before. */
-  dropped: ReadonlySet<number>;
-  /** Spikes that began or ended. */
-  spikes: SpikeSignal[];
-}
-
 /** What a batch gathers besides persons and groups. */
 interface Gathered {
   planned: PlannedEvent[];
   /** In order of `seq`, as `planned`. */
   personless: PipelineEvent[];
-  dropped: Set<number>;
   warnings: Warning[];
   usage: UsageTally;
 }
@@ -63,16 +61,16 @@ export class PeopleStore {
   /**
    * Applies everything between the lane's cursor and `lastSeq` in one transaction and moves the cursor.
    *
-   * Items at or before the cursor have no effect again, but the answer names those that are dropped: a worker that
-   * could not load a batch after it was applied hands it over once more.
+   * Items at or before the cursor have no effect again: a worker that could not load a batch after it was applied hands
+   * it over once more.
    *
+   * @returns spikes that began or ended.
    * @throws whatever SQLite throws; nothing was changed then.
    */
-  apply(batch: PeopleBatch): AppliedPeople {
+  apply(batch: PeopleBatch): SpikeSignal[] {
     const { lane, lastSeq } = batch;
+    if (lastSeq <= this.#cursors[lane]) return [];
     const gathered = this.#gather(batch);
-    const { dropped } = gathered;
-    if (lastSeq <= this.#cursors[lane]) return { dropped, spikes: [] };
     const spikes = this.#change(() => {
       const state = loadState(this.db.$client, gathered.planned);
       const { personless } = gathered;
@@ -91,10 +89,10 @@ export class PeopleStore {
       recordWarnings(this.db, gathered.warnings);
       gathered.usage.write(this.db);
       this.db.update(laneCursor).set({ seq: lastSeq }).where(eq(laneCursor.lane, lane)).run();
-      return this.#feedSpikes(batch, dropped);
+      return this.#feedSpikes(batch);
     });
     this.#cursors[lane] = lastSeq;
-    return { dropped, spikes };
+    return spikes;
   }
 
   /**
@@ -125,25 +123,25 @@ export class PeopleStore {
     const gathered: Gathered = {
       planned: [],
       personless: [],
-      dropped: new Set(),
       warnings: [],
       usage: new UsageTally(),
     };
     const cursor = this.#cursors[lane];
     for (const item of items) {
-      if (item.kind === "event") gatherEvent(gathered, item, item.seq > cursor);
-      else if (item.seq > cursor) gatherNote(gathered, item);
+      if (item.seq <= cursor) continue;
+      if (item.kind === "event") gatherEvent(gathered, item);
+      else gatherNote(gathered, item);
     }
     for (const duplicate of duplicates) countDuplicates(gathered, duplicate);
     return gathered;
   }
 
-  #feedSpikes({ lane, items }: PeopleBatch, dropped: ReadonlySet<number>): SpikeSignal[] {
+  #feedSpikes({ lane, items }: PeopleBatch): SpikeSignal[] {
     if (lane !== "realtime") return [];
     this.#detector ??= restoreDetector(this.db, this.spikeSettings);
     const cursor = this.#cursors[lane];
     for (const item of items) {
-      if (item.kind !== "event" || item.seq <= cursor || dropped.has(item.seq)) continue;
+      if (item.kind !== "event" || item.seq <= cursor) continue;
       this.#detector.feed(item.projectId, item.receivedMicros, item.event, item.distinctId);
     }
     return saveDetector(this.db, this.#detector);
@@ -160,21 +158,8 @@ export class PeopleStore {
   }
 }
 
-function gatherEvent(
-  { planned, personless, dropped, warnings, usage }: Gathered,
-  event: PipelineEvent,
-  isFresh: boolean,
-): void {
+function gatherEvent({ planned, personless, usage }: Gathered, event: PipelineEvent): void {
   const { projectId, receivedMicros, historical, mode } = event;
-  const drop = dropOf(event);
-  if (drop !== undefined) {
-    dropped.add(event.seq);
-    if (!isFresh) return;
-    warnings.push(drop);
-    usage.add(projectId, receivedMicros, "dropped");
-    return;
-  }
-  if (!isFresh) return;
   const anonymity = mode === "full" ? "identified" : "anonymous";
   usage.add(projectId, receivedMicros, historical ? "historical" : anonymity);
   const operations = operationsOf(event);
@@ -188,8 +173,7 @@ function notePersonless({ personlessIds }: BatchState, { projectId, distinctId }
 
 function gatherNote({ warnings, usage }: Gathered, note: PipelineNote): void {
   const { projectId, type, details, receivedMicros } = note;
-  // Of a request with very many faults ingestion writes the last ones as one note with their number.
-  const count = typeof details.count === "number" ? details.count : 1;
+  const count = noteCount(note);
   warnings.push({ projectId, type, details, receivedMicros, count });
   if (note.kind === "drop") usage.add(projectId, receivedMicros, "dropped", count);
 }

@@ -11,7 +11,7 @@ import { join } from "node:path";
 import type { EventLoader } from "../events/loader.ts";
 import { readSegment } from "../journal/reader.ts";
 import type { Lane, SealedSegment } from "../journal/segment.ts";
-import type { DuplicateCount, PeopleBatch } from "../people/pipeline-items.ts";
+import { type DuplicateCount, noteCount, type PeopleBatch } from "../people/pipeline-items.ts";
 import type { SpikeSignal } from "../people/spikes/detector.ts";
 import { type Entry, parseEntry, seqOfLine } from "./entry.ts";
 import { flagUsageOf, type ProjectUsage } from "./flag-usage.ts";
@@ -19,8 +19,8 @@ import { flagUsageOf, type ProjectUsage } from "./flag-usage.ts";
 /** The store of persons, groups, warnings and usage; `apply` is one transaction that also stores the cursor. */
 export interface IdentityStore {
   cursor(lane: Lane): number;
-  /** @returns sequence numbers of events that the rules of identity drop. */
-  apply(batch: PeopleBatch): { dropped: ReadonlySet<number>; spikes: SpikeSignal[] };
+  /** @returns spikes that began or ended. */
+  apply(batch: PeopleBatch): SpikeSignal[];
 }
 
 /** Takes segments that both stores have in their files; from then on it alone deals with the segments' files. */
@@ -58,6 +58,7 @@ export interface AppliedBatch {
   lastSeq: number;
   events: number;
   duplicates: number;
+  /** Events that ingestion left out. */
   dropped: number;
   ms: number;
 }
@@ -200,9 +201,9 @@ export class Pipeline {
     ).length;
     if (staged.count !== events) await this.keepRefusedLines(lines, lane);
 
-    // What its cursor covers already has no effect, but what is to be dropped is named again.
-    const { dropped, spikes } = this.identity.apply({ lane, lastSeq: last, items, duplicates });
-    const stored = await this.loader.commit(batch, new Set([...duplicateSeqs, ...dropped]));
+    // What its cursor covers already has no effect.
+    const spikes = this.identity.apply({ lane, lastSeq: last, items, duplicates });
+    const stored = await this.loader.commit(batch, duplicateSeqs);
 
     for (const copy of copies) await rm(copy, { force: true });
     for (const segment of segments) this.noteApplied(segment);
@@ -213,7 +214,7 @@ export class Pipeline {
       lastSeq: last,
       events: stored,
       duplicates: duplicateSeqs.size,
-      dropped: dropped.size,
+      dropped: droppedIn(items),
       ms: Math.round(performance.now() - started),
     });
   }
@@ -302,6 +303,10 @@ export function withoutDuplicates(
     items.push(entry);
   }
   return { items, duplicateSeqs, duplicates: [...counts.values()] };
+}
+
+function droppedIn(items: readonly Entry[]): number {
+  return items.reduce((sum, item) => (item.kind === "drop" ? sum + noteCount(item) : sum), 0);
 }
 
 const microsPerDay = 86_400_000_000;

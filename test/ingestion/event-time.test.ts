@@ -111,6 +111,44 @@ describe("the time of an event", () => {
     });
   }
 
+  describe("in a historical migration", () => {
+    for (const { name, timestamp, expected, warning } of [
+      { name: "is the event's own", timestamp: day("11:00:00"), expected: micros("11:00:00") },
+      {
+        name: "to the microsecond",
+        timestamp: "2020-01-01T00:00:00.123456Z",
+        expected: 1_577_836_800_123_456,
+      },
+      { name: "in the near future", timestamp: iso(NOON + HOUR), expected: NOON + HOUR },
+      {
+        name: "in the future, as given",
+        timestamp: "2030-01-01T00:00:00Z",
+        expected: Date.UTC(2030, 0) * 1_000,
+        warning: "event_timestamp_in_future",
+      },
+      { name: "missing", expected: NOON, warning: "historical_event_without_timestamp" },
+      { name: "null", timestamp: null, expected: NOON, warning: "historical_event_without_timestamp" },
+      { name: "unreadable", timestamp: "last year", expected: NOON, warning: "ignored_invalid_timestamp" },
+      {
+        name: "of no year that can be stored",
+        timestamp: 1e300,
+        expected: NOON,
+        warning: "ignored_invalid_timestamp",
+      },
+    ] as Vector[]) {
+      test(name, () => {
+        for (const claims of [{}, { offset: 5_000 }, { properties: { $ignore_sent_at: true } }]) {
+          for (const sentAtMicros of [undefined, NOON - HOUR, NOON + 30 * 24 * HOUR]) {
+            const sent = item({ event: "e", distinct_id: "d", timestamp, ...claims });
+            const outcome = normalize(sent, facts({ isHistorical: true, sentAtMicros }));
+            expect(stored(outcome).time).toBe(expected);
+            expect(warningTypes(outcome)).toEqual(warning === undefined ? [] : [warning]);
+          }
+        }
+      });
+    }
+  });
+
   test("infinite numbers, which JSON can write, are no times", () => {
     expect(eventTime(Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, NOON, undefined)).toEqual({
       micros: NOON,

@@ -19,6 +19,8 @@ const one = (more: Record<string, unknown> = {}) => JSON.stringify({ api_key: TO
 const batch = (items: unknown, more: Record<string, unknown> = {}) =>
   JSON.stringify({ api_key: TOKEN, batch: items, ...more });
 
+const nested = (depth: number) => "[".repeat(depth) + "]".repeat(depth);
+
 const PATHS = ["/capture", "/batch", "/e", "/i/v0/e", "/track", "/engage", "/i/v0/ai/batch"];
 
 async function envelope(response: Response) {
@@ -67,12 +69,19 @@ describe("every event route, with and without the slash", () => {
     expect((await send("/e/", { method: "GET" })).status).toBe(400);
   });
 
-  test("refuses other methods", async () => {
-    const { send } = startCapture();
-    for (const method of ["PUT", "PATCH", "DELETE", "HEAD"]) {
-      const response = await send("/batch/", { method });
-      expect(response.status).toBe(405);
-      expect(response.headers.get("allow")).toBe("GET, POST, OPTIONS");
+  test("refuses other methods; only the paths of image pixels have GET", async () => {
+    const { journal, send } = startCapture();
+    const data = `?data=${encodeURIComponent(one())}`;
+    for (const path of PATHS.flatMap((bare) => [bare, `${bare}/`])) {
+      const isPixel = /^\/(?:e|i\/v0\/e|track|engage)\/?$/.test(path);
+      for (const method of ["PUT", "PATCH", "DELETE", "HEAD", ...(isPixel ? [] : ["GET"])]) {
+        const response = await send(path + data, { method });
+        expect([path, method, response.status]).toEqual([path, method, 405]);
+        expect(response.headers.get("allow")).toBe(isPixel ? "GET, POST, OPTIONS" : "POST, OPTIONS");
+      }
+      expect(journal.appends).toHaveLength(0);
+      if (isPixel) expect((await send(path + data, { method: "GET" })).status).toBe(200);
+      journal.appends.length = 0;
     }
   });
 });
@@ -120,7 +129,7 @@ describe("the line in the journal", () => {
     const items = [
       { event: "1", distinct_id: "d" },
       { distinct_id: "d" },
-      { event: "survey sent", distinct_id: "x".repeat(300) },
+      { event: "survey sent", distinct_id: "d", uuid: "u" },
       { event: "2", distinct_id: "" },
       { event: "3", properties: { distinct_id: "d" } },
       { event: "$$client_ingestion_warning", distinct_id: "d" },
@@ -131,7 +140,7 @@ describe("the line in the journal", () => {
       "1",
       "drop missing_event_name",
       "survey sent",
-      "warning distinct_id_truncated",
+      "warning invalid_uuid",
       "warning survey_without_id",
       "drop missing_distinct_id",
       "3",
@@ -254,52 +263,93 @@ describe("the project key", () => {
 
 describe("a request that cannot be understood is refused as a whole", () => {
   for (const [name, path, body, detail] of [
-    ["no JSON", "/capture", "not json", "failed to parse request:"],
-    ["half a JSON", "/capture", one().slice(0, -1), "failed to parse request:"],
-    ["JSON and more", "/capture", `${one()}x`, "failed to parse request:"],
+    ["no JSON", "/capture", "not json", "the body is not JSON: "],
+    ["no JSON that looks like base64", "/capture", "deadbeef", "the body is not JSON: "],
+    [
+      "no text",
+      "/capture",
+      Buffer.from([1, 2, 250, 251]),
+      "the body is not JSON: it begins with the bytes 0102fafb",
+    ],
+    ["half a JSON", "/capture", one().slice(0, -1), "the body is not JSON: "],
+    ["JSON and more", "/capture", `${one()}x`, "the body is not JSON: "],
     ["nothing", "/capture", "", "request missing data payload"],
-    ["white space", "/capture", "  ", "failed to parse request:"],
-    ["a number", "/capture", "12", "failed to parse request: expected an object or an array"],
-    ["a text", "/capture", '"text"', "failed to parse request: expected an object or an array"],
+    ["white space", "/capture", "  ", "the body is not JSON: "],
+    ["a number", "/capture", "12", "an event must be an object: the body is a number"],
+    ["a text", "/capture", '"text"', "an event must be an object: the body is a string"],
     ["an empty array", "/e", "[]", "request holds no event"],
     ["an empty batch", "/batch", batch([]), "request holds no event"],
     [
       "an event that is no object",
       "/batch",
       batch([EVENT, 1]),
-      "failed to parse request: every event has to be an object",
+      "an event must be an object: the item at position 1 is a number",
     ],
     [
       "an event that is an array",
       "/e",
       `[[${one()}]]`,
-      "failed to parse request: every event has to be an object",
+      "an event must be an object: the item at position 0 is an array",
     ],
-    ["an event that is null", "/e", "[null]", "failed to parse request: every event has to be an object"],
-    [
-      "a batch that is no array",
-      "/batch",
-      batch({}),
-      "failed to parse request: batch has to be an array of events",
-    ],
+    ["an event that is null", "/e", "[null]", "an event must be an object: the item at position 0 is null"],
+    ["a batch that is no array", "/batch", batch({}), "`batch` must be an array of events, not an object"],
     [
       "a batch that is no array, elsewhere",
       "/e",
       batch("x"),
-      "failed to parse request: batch has to be an array of events",
+      "`batch` must be an array of events, not a string",
     ],
     [
       "no batch and no event",
       "/batch",
       JSON.stringify({ api_key: TOKEN }),
-      "failed to hydrate events from request: non-engage request missing event name attribute",
+      "the body has neither a `batch` of events nor an `event`",
     ],
     [
       "a switch of the wrong type",
       "/batch",
       batch([EVENT], { historical_migration: "true" }),
-      "failed to parse request: historical_migration has to be true or false",
+      "`historical_migration` must be true or false, not a string",
     ],
+    ...["text", "", [], [{}], 1, false].flatMap((properties) =>
+      (
+        [
+          ["/capture", one({ properties }), 0],
+          [
+            "/e",
+            JSON.stringify([
+              { ...EVENT, token: TOKEN },
+              { ...EVENT, properties },
+            ]),
+            1,
+          ],
+          ["/batch", batch([EVENT, { properties }, EVENT]), 1],
+          ["/batch", batch([EVENT, EVENT, { ...EVENT, event: "$snapshot", properties }]), 2],
+        ] as const
+      ).map(
+        ([path, body, position]) =>
+          [
+            `properties ${JSON.stringify(properties)} at ${path} ${position}`,
+            path,
+            body,
+            `\`properties\` must be an object: in the item at position ${position} it is `,
+          ] as const,
+      ),
+    ),
+    ...[
+      `"properties":{"a":${nested(499)}}`,
+      `"distinct_id":${nested(100_000)}`,
+      `"$set":${nested(1_000)}`,
+      `"other":${nested(500)}`,
+    ].map(
+      (member) =>
+        [
+          `nested too deep ${member.slice(0, 20)}`,
+          "/batch",
+          `{"api_key":"${TOKEN}","batch":[${JSON.stringify(EVENT)},{"event":"e","distinct_id":"d",${member}}]}`,
+          "an event may be nested 500 levels deep: the item at position 1 is nested deeper",
+        ] as const,
+    ),
   ] as const) {
     test(name, async () => {
       const { journal, send } = startCapture();
@@ -312,12 +362,16 @@ describe("a request that cannot be understood is refused as a whole", () => {
     });
   }
 
-  test("JSON nested hundreds of thousands of times is refused or dropped", async () => {
+  test("JSON nested hundreds of thousands of times is refused; 500 levels are kept", async () => {
     const { journal, send, unexpected } = startCapture();
-    const deep = "[".repeat(400_000) + "]".repeat(400_000);
+    const deep = nested(400_000);
     for (const body of [deep, `{"a":`.repeat(400_000), one().replace("}", `,"properties":{"a":${deep}}}`)]) {
-      expect([200, 400]).toContain((await send("/e", { body })).status);
+      expect((await send("/e", { body })).status).toBe(400);
     }
+    const kept = `{"a":${nested(498)}}`;
+    expect((await send("/e", { body: one().replace("}", `,"properties":${kept}}`) })).status).toBe(200);
+    expect(journal.lines.map(({ properties }) => JSON.stringify(properties))).toEqual([kept]);
+    journal.appends.length = 0;
     expect(journal.events).toEqual([]);
     expect(unexpected).toEqual([]);
   });
@@ -365,7 +419,7 @@ describe("what a request is made of", () => {
     expect(journal.events.map(({ properties }) => properties)).toEqual(Array(5).fill({ event: "b" }));
   });
 
-  test("text that is not well-formed before it is JSON loses only its own event", async () => {
+  test("text that is not well-formed before it is JSON is repaired", async () => {
     // lz64 carries UTF-16, so half a pair can stand in the text without an escape.
     const items = [{ ...EVENT, properties: { a: "x" } }, EVENT].map((each) =>
       JSON.stringify({ ...each, token: TOKEN }),
@@ -373,8 +427,8 @@ describe("what a request is made of", () => {
     const body = LZString.compressToBase64(`[${items.join(",").replace('"x"', '"\ud800"')}]`);
     const { journal, send } = startCapture();
     expect((await send("/e?compression=lz64", { body })).status).toBe(200);
-    expect(journal.events).toHaveLength(1);
-    expect(journal.notes).toEqual(["drop invalid_unicode"]);
+    expect(journal.events.map(({ properties }) => properties)).toEqual([{ a: "\ufffd" }, {}]);
+    expect(journal.notes).toEqual([]);
   });
 
   test("only a batch can be historical, only with true", async () => {
@@ -392,6 +446,18 @@ describe("what a request is made of", () => {
       "realtime",
     ]);
     expect(journal.events.map(({ historical }) => historical)).toEqual([true, false, false, false]);
+  });
+
+  test("JSON is JSON under any content type", async () => {
+    const types = ["application/x-www-form-urlencoded", "text/xml", "application/octet-stream", "nonsense"];
+    for (const [index, type] of types.entries()) {
+      const { journal, send } = startCapture();
+      const headers = { "content-type": type };
+      for (const body of [one(), ` \n${one()}`, `\ufeff${one()}`]) {
+        expect((await send(index % 2 === 0 ? "/capture" : "/batch", { body, headers })).status).toBe(200);
+      }
+      expect(journal.events).toHaveLength(3);
+    }
   });
 
   test("a project that keeps no addresses", async () => {

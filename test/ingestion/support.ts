@@ -93,6 +93,7 @@ export function facts(overrides: Partial<Parameters<typeof requestFacts>[0]> = {
   return requestFacts({
     receivedMicros: NOON,
     sentAtMicros: undefined,
+    isHistorical: false,
     clientIp: undefined,
     anonymizeIps: false,
     makeUuid: () => MADE_UUID,

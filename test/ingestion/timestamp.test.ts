@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { parseInstant, parseUnixTime } from "../../src/ingestion/timestamp.ts";
+import { parseInstant, parseNumericTime } from "../../src/ingestion/timestamp.ts";
 
 const MORNING = Date.UTC(2026, 10, 21, 2, 31, 7) * 1_000;
 const DAY = Date.UTC(2026, 10, 21) * 1_000;
@@ -29,6 +29,38 @@ const READABLE: [string, number][] = [
   ["2026/11/21 02:31:07", MORNING],
   ["20261121T023107Z", MORNING],
   ["20261121T023107.25+0100", MORNING - HOUR + 250_000],
+  ["20261121T0231", MORNING - 7_000_000],
+  ["20261121T02Z", DAY + 2 * HOUR],
+  ["20261121T02:31:07Z", MORNING],
+  ["2026-11-21T023107Z", MORNING],
+  ["20261121", DAY],
+  ["2026-11-21T02", DAY + 2 * HOUR],
+  ["2026-11-21 02Z", DAY + 2 * HOUR],
+  ["2026-11-21T05+03", DAY + 2 * HOUR],
+  ["2026-11-21T05+03:00", DAY + 2 * HOUR],
+  ["2026-11-21T05:31:07\u221203:00", MORNING + 6 * HOUR],
+  ["2026-11-21T02.5", DAY + 2.5 * HOUR],
+  ["2026-11-21T02:31,5Z", DAY + 2 * HOUR + 31.5 * 60_000_000],
+  ["2026-11-21T24", DAY + 24 * HOUR],
+  ["2026-W47-6", DAY],
+  ["2026W476", DAY],
+  ["2026-W47-6T02:31:07Z", MORNING],
+  ["2026W476T023107Z", MORNING],
+  ["2026-w47-6 02:31:07", MORNING],
+  ["2026-W47", DAY - 5 * 24 * HOUR],
+  ["2026-W01-1", Date.UTC(2025, 11, 29) * 1_000],
+  ["2026-W53-7", Date.UTC(2027, 0, 3) * 1_000],
+  ["2020-W53-7", Date.UTC(2021, 0, 3) * 1_000],
+  ["2026-325", DAY],
+  ["2026-325T02:31:07Z", MORNING],
+  ["2026325T023107Z", MORNING],
+  ["2024-366", Date.UTC(2024, 11, 31) * 1_000],
+  ["2026-11", Date.UTC(2026, 10, 1) * 1_000],
+  ["+002026-11-21T02:31:07Z", MORNING],
+  ["19700101", 0],
+  ["12345678", 12_345_678_000_000],
+  ["20261340", 20_261_340_000_000],
+  ["2026325", 2_026_325_000_000],
   ["  2026-11-21T02:31:07Z\n", MORNING],
   ["2026-11-21T24:00:00Z", DAY + 24 * HOUR],
   ["2026-12-31T23:59:60Z", Date.UTC(2027, 0, 1) * 1_000],
@@ -72,7 +104,21 @@ const UNREADABLE = [
   "2026-11-21T02:31:07+24:00",
   "2026-11-21T02:31:07+03:60",
   "2026-11-21T02:31:07+03:000",
-  "2026-11-21T02",
+  "2026-11-21T2",
+  "2026-11-21T02.",
+  "2026-11-21T02+3",
+  "2026-11-21T023",
+  "2026-1121",
+  "202611-21",
+  "20261121T25",
+  "2026-W00-1",
+  "2026-W54-1",
+  "2021-W53-1",
+  "2026-W47-0",
+  "2026-W47-8",
+  "2026-000",
+  "2026-366",
+  "2026-13",
   "2026-11-21T",
   "2026-11/21",
   "2026-1-2",
@@ -135,10 +181,43 @@ test("never throws and never answers anything but a whole number", () => {
   );
 });
 
+test("reads every day in its calendar, ordinal and week form alike", () => {
+  const from = new Date("0001-01-01T00:00:00Z");
+  const to = new Date("9998-12-31T00:00:00Z");
+  fc.assert(
+    fc.property(fc.date({ min: from, max: to, noInvalidDate: true }), (date) => {
+      const dayMs = 86_400_000;
+      const day = Math.floor(date.getTime() / dayMs) * dayMs;
+      const year = date.getUTCFullYear();
+      const yearText = String(year).padStart(4, "0");
+      const yearStart = new Date(0).setUTCFullYear(year, 0, 1);
+      const ordinal = String((day - yearStart) / dayMs + 1).padStart(3, "0");
+      // ISO: a week belongs to the year of its Thursday.
+      const weekday = (new Date(day).getUTCDay() + 6) % 7;
+      const thursday = new Date(day + (3 - weekday) * dayMs);
+      const weekYear = thursday.getUTCFullYear();
+      const number =
+        Math.floor((thursday.getTime() - new Date(0).setUTCFullYear(weekYear, 0, 1)) / dayMs / 7) + 1;
+      const week = `${String(weekYear).padStart(4, "0")}-W${String(number).padStart(2, "0")}-${weekday + 1}`;
+      const basic = new Date(day).toISOString().slice(0, 10).replaceAll("-", "");
+      for (const text of [`${yearText}-${ordinal}`, week, week.replaceAll("-", ""), basic, `${basic}T00`]) {
+        expect([text, parseInstant(text)]).toEqual([text, day * 1_000]);
+      }
+    }),
+    { numRuns: 1_000 },
+  );
+});
+
+test("eight digits are a date where they make one, as a number too", () => {
+  expect(parseNumericTime(20261121)).toBe(DAY);
+  expect(parseNumericTime(20261340)).toBe(20_261_340_000_000);
+  expect(parseNumericTime(20261121.5)).toBe(20_261_121_500_000);
+});
+
 test("Unix numbers are seconds or milliseconds by their size", () => {
-  expect(parseUnixTime(1_795_228_267)).toBe(MORNING);
-  expect(parseUnixTime(1_795_228_267_000)).toBe(MORNING);
-  expect(parseUnixTime(1_795_228_267.5)).toBe(MORNING + 500_000);
-  expect(parseUnixTime(Number.POSITIVE_INFINITY)).toBeUndefined();
-  expect(parseUnixTime(Number.NaN)).toBeUndefined();
+  expect(parseNumericTime(1_795_228_267)).toBe(MORNING);
+  expect(parseNumericTime(1_795_228_267_000)).toBe(MORNING);
+  expect(parseNumericTime(1_795_228_267.5)).toBe(MORNING + 500_000);
+  expect(parseNumericTime(Number.POSITIVE_INFINITY)).toBeUndefined();
+  expect(parseNumericTime(Number.NaN)).toBeUndefined();
 });

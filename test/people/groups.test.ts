@@ -28,13 +28,15 @@ describe("group types", () => {
     expect(typeNames(people)).toEqual([]);
   });
 
-  test("a sixth is ignored, its groups too, and the event stays", () => {
+  test("there may be any number of them, with names of any length", () => {
     for (const isOneByOne of [false, true]) {
       using people = new TestPeople();
-      const items = ["a", "b", "c", "d", "e", "f"].map((type) => group(type, "k"));
+      const names = [..."abcdefghijklmnopqrstuvwxyz", "t".repeat(5_000)];
+      const items = names.map((type) => group(type, "k", { type }));
       if (isOneByOne) people.applyOneByOne(...items);
-      else expect(people.apply(...items).dropped).toEqual(new Set());
-      expect(typeNames(people)).toEqual(["a", "b", "c", "d", "e"]);
+      else people.apply(...items);
+      expect(typeNames(people)).toEqual(names);
+      expect(findGroup(people.db, 1, 25, "k")?.properties).toEqual({ type: "z" });
       expect(people.warnings()).toEqual([]);
     }
   });
@@ -93,15 +95,22 @@ describe("groups", () => {
     expect(findGroup(people.db, 1, 0, "x")?.properties).toEqual({ plan: "pro", city: "Kyiv" });
   });
 
-  test("a refused identify is dropped and has no effect, not even a person", () => {
+  test("keys are kept whole: two that begin alike are two groups", () => {
     using people = new TestPeople();
-    const long = group("company", "k".repeat(401), { size: 1 });
-    const wrong = group("company", "k", "size");
-    const fine = group("company", "k".repeat(400), { size: 1 }, { distinctId: "fine" });
-    expect(people.apply(long, wrong, fine).dropped).toEqual(new Set([long.seq, wrong.seq]));
-    expect(people.warnings()).toEqual(["group_key_too_long", "invalid_group_set"]);
-    expect(people.persons().map(({ ids }) => ids)).toEqual([["fine"]]);
-    expect(listGroups(people.db, 1, 0).groups).toHaveLength(1);
+    const [one, other] = [`${"k".repeat(1_000)}1`, `${"k".repeat(1_000)}2`];
+    people.apply(group("company", one, { n: 1 }), group("company", other, { n: 2 }));
+    const found = findGroups(people.db, 1, 0, [one, other]);
+    expect(found.map(({ properties }) => properties.n).sort()).toEqual([1, 2]);
+  });
+
+  test("a set that is none leaves the group as it is, and makes no group and no type", () => {
+    using people = new TestPeople();
+    for (const set of ["size", 5, true, ["size"]]) {
+      people.apply(group("company", "k", { size: 1 }), group("company", "k", set), group("team", "new", set));
+      expect(findGroup(people.db, 1, 0, "k")?.properties).toEqual({ size: 1 });
+      expect(listGroups(people.db, 1, 0).groups).toHaveLength(1);
+      expect(typeNames(people)).toEqual(["company"]);
+    }
   });
 
   test("too large properties are refused with a warning", () => {

@@ -38,13 +38,36 @@ const cases: Case[] = [
     properties: { plan: "pro" },
   },
   {
-    name: "among historical events the later in time wins, in either order",
+    name: "among historical events the last to arrive wins, whatever their times say",
     items: () => [
       set("a", { plan: "pro", seats: 1 }, loaded(lastYear)),
       set("a", { plan: "trial" }, loaded(twoYearsAgo)),
       set("a", { seats: 2 }, loaded(lastYear + 1)),
     ],
-    properties: { plan: "pro", seats: 2 },
+    properties: { plan: "trial", seats: 2 },
+  },
+  {
+    name: "an $unset of history too",
+    items: () => [
+      set("a", { plan: "pro", seats: 1 }, loaded(lastYear)),
+      unset(["plan"], loaded(twoYearsAgo)),
+      unset(["seats"], loaded(lastYear)),
+      set("a", { seats: 2 }, loaded(twoYearsAgo)),
+    ],
+    properties: { seats: 2 },
+  },
+  {
+    name: "a realtime write still protects when younger history has replaced its value",
+    items: () => [
+      set("a", { plan: "live", city: "live", seats: "live" }, { timeMicros: lastYear }),
+      set("a", { plan: "younger" }, loaded(lastYear + 1)),
+      set("a", { plan: "older" }, loaded(twoYearsAgo)),
+      unset(["city"], loaded(lastYear)),
+      set("a", { city: "older" }, loaded(twoYearsAgo)),
+      setOnce({ city: "older" }, loaded(lastYear - 1)),
+      unset(["seats"], loaded(lastYear - 1)),
+    ],
+    properties: { plan: "younger", seats: "live" },
   },
   {
     name: "of equal times the last to arrive wins",
@@ -59,6 +82,40 @@ const cases: Case[] = [
       set("a", { plan: "loaded" }, loaded(lastYear)),
     ],
     properties: { plan: "loaded" },
+  },
+  {
+    name: "in a merge what a realtime event wrote beats what only history wrote, on either side",
+    items: () => [
+      set("user", { plan: "history", city: "live", seats: "history" }, loaded(lastYear)),
+      set("user", { city: "live" }, { timeMicros: twoYearsAgo }),
+      set("anon", { plan: "live" }, { timeMicros: twoYearsAgo }),
+      set("anon", { city: "history", seats: "other history" }, loaded(now)),
+      identify("user", "anon", live),
+    ],
+    id: "user",
+    properties: { plan: "live", city: "live", seats: "history" },
+  },
+  {
+    name: "and what a realtime event unset does not come back from what only history wrote",
+    items: () => [
+      set("user", { plan: "history" }, loaded(lastYear)),
+      event({
+        distinctId: "user",
+        event: "$unset",
+        properties: { $unset: ["phone"] },
+        timeMicros: twoYearsAgo,
+      }),
+      event({
+        distinctId: "anon",
+        event: "$unset",
+        properties: { $unset: ["plan"] },
+        timeMicros: twoYearsAgo,
+      }),
+      set("anon", { phone: "history" }, loaded(lastYear)),
+      identify("user", "anon", live),
+    ],
+    id: "user",
+    properties: {},
   },
   {
     name: "an old $unset does not remove what was written later",

@@ -14,7 +14,7 @@ interface ModelPerson {
   mainIsAlias: boolean;
   identified: boolean;
   created: number;
-  /** Name to [value or undefined, time of the write or unset]. */
+  /** Name to [value or undefined, time of the last realtime write or unset; negative infinity without one]. */
   written: Record<string, [value: unknown, time: number]>;
   cohorts: number[];
   overrides: Record<string, string>;
@@ -60,7 +60,7 @@ export class Model {
   apply(event: PipelineEvent): void {
     const { properties } = event;
     if (event.mode === "propertyless") {
-      if (event.event === "seen") this.personless.add(event.distinctId);
+      this.personless.add(event.distinctId);
       return;
     }
     const merges: Record<string, unknown> = {
@@ -72,8 +72,9 @@ export class Model {
     const person = this.#personFor(event, other === event.distinctId ? undefined : other);
     const write = (name: string, value: unknown) => {
       const before = person.written[name];
-      if (event.historical && before !== undefined && before[1] > event.timeMicros) return;
-      person.written[name] = [value, event.timeMicros];
+      const realtime = before?.[1] ?? Number.NEGATIVE_INFINITY;
+      if (event.historical && realtime > event.timeMicros) return;
+      person.written[name] = [value, event.historical ? realtime : event.timeMicros];
     };
     for (const [name, value] of Object.entries((properties.$set_once ?? {}) as object)) {
       if (person.written[name]?.[0] === undefined) write(name, value);
@@ -89,6 +90,13 @@ export class Model {
     const theirs = this.of(other);
     const isAlias = event.event === "$create_alias";
     if (own !== undefined && theirs !== undefined && own !== theirs) {
+      // An alias that is a user survives the anonymous id.
+      if (isAlias && theirs.identified && !own.identified) {
+        this.#fold(own, theirs, event);
+        theirs.main = other;
+        theirs.mainIsAlias = true;
+        return theirs;
+      }
       if (theirs.identified && event.event !== "$merge_dangerously") {
         own.identified = true;
         return own;
@@ -119,7 +127,9 @@ export class Model {
       mainIsAlias: false,
       identified: false,
       created: event.timeMicros,
-      written: { $creator_event_uuid: [event.uuid, event.timeMicros] },
+      written: {
+        $creator_event_uuid: [event.uuid, event.historical ? Number.NEGATIVE_INFINITY : event.timeMicros],
+      },
       cohorts: [],
       overrides: {},
     };
@@ -136,6 +146,12 @@ export class Model {
       const ours = into.written[name];
       if (ours === undefined) {
         into.written[name] = theirs;
+        continue;
+      }
+      // What a realtime event wrote beats what only history wrote; a name that is neither is as good as unknown.
+      if (ours[1] === Number.NEGATIVE_INFINITY || theirs[1] === Number.NEGATIVE_INFINITY) {
+        const isTheirs = ours[1] < theirs[1] || (ours[0] === undefined && ours[1] === theirs[1]);
+        into.written[name] = isTheirs ? theirs : ours;
         continue;
       }
       const isOursUsual = ours[0] !== undefined || (theirs[0] === undefined && ours[1] >= theirs[1]);

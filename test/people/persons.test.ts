@@ -220,10 +220,39 @@ outcomes("merges", [
     warnings: ["cannot_merge_already_identified"],
   },
   {
-    name: "an alias that is identified is refused too",
-    items: () => [identify("user-1", "anon"), event({ distinctId: "b" }), alias("b", "user-1")],
-    persons: [identified(["user-1", "anon"]), identified(["b"])],
+    name: "an alias that is identified takes the anonymous person in, and keeps its own values",
+    items: () => [
+      set("user-1", { plan: "pro" }),
+      identify("user-1", "anon"),
+      set("b", { plan: "none", city: "Kyiv" }),
+      alias("b", "user-1"),
+      set("b", { seen: true }),
+    ],
+    persons: [identified(["user-1", "anon", "b"], { plan: "pro", city: "Kyiv", seen: true })],
+  },
+  {
+    name: "an identified alias that is not its person's main id becomes it",
+    items: () => [identify("user-1", "anon"), event({ distinctId: "b" }), alias("b", "anon")],
+    persons: [identified(["anon", "user-1", "b"])],
+  },
+  {
+    name: "an alias between two identified persons is refused, and the request's person is written",
+    items: () => [
+      identify("user-1", "anon-1"),
+      identify("user-2", "anon-2"),
+      event({
+        event: "$create_alias",
+        distinctId: "user-2",
+        properties: { alias: "user-1", $set: { n: 1 } },
+      }),
+    ],
+    persons: [identified(["user-1", "anon-1"]), identified(["user-2", "anon-2"], { n: 1 })],
     warnings: ["cannot_merge_already_identified"],
+  },
+  {
+    name: "an identified person takes in an alias that is anonymous",
+    items: () => [identify("user-1", "anon"), set("b", { plan: "of b" }), alias("user-1", "b")],
+    persons: [identified(["b", "user-1", "anon"], { plan: "of b" })],
   },
   {
     name: "an identified target takes an anonymous person",
@@ -282,10 +311,16 @@ outcomes("merges", [
     persons: [identified(["c", "b", "a"], { from: "c", a: 1, b: 1, c: 1, last: true })],
   },
   {
-    name: "an id of more than 200 characters is the one that events have",
-    items: () => [event({ distinctId: "x".repeat(200) }), identify("user", "x".repeat(201))],
-    persons: [identified(["user", "x".repeat(200)])],
-    warnings: ["distinct_id_truncated"],
+    name: "ids are kept whole, however long: two that begin alike are two persons",
+    items: () => [
+      set(`${"x".repeat(1_000)}1`, { n: 1 }),
+      set(`${"x".repeat(1_000)}2`, { n: 2 }),
+      identify("user", `${"x".repeat(1_000)}2`),
+    ],
+    persons: [
+      { ids: [`${"x".repeat(1_000)}1`], properties: { n: 1 }, identified: false },
+      identified(["user", `${"x".repeat(1_000)}2`], { n: 2 }),
+    ],
   },
 ]);
 

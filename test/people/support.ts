@@ -7,8 +7,8 @@ import { openPeople, type PeopleDb } from "../../src/people/open.ts";
 import { displayName } from "../../src/people/person.ts";
 import type { PipelineEvent, PipelineItem, PipelineNote } from "../../src/people/pipeline-items.ts";
 import { distinctIdsOf, personByDistinctId, personsPage } from "../../src/people/reader.ts";
-import type { SpikeSettings } from "../../src/people/spikes/detector.ts";
-import { type AppliedPeople, PeopleStore } from "../../src/people/store.ts";
+import type { SpikeSettings, SpikeSignal } from "../../src/people/spikes/detector.ts";
+import { PeopleStore } from "../../src/people/store.ts";
 import { listWarnings } from "../../src/people/warnings.ts";
 
 export const spikeSettings: SpikeSettings = {
@@ -112,7 +112,7 @@ export class TestPeople implements Disposable {
   }
 
   /** Applies items as one batch; historical ones go through the historical lane. */
-  apply(...items: PipelineItem[]): AppliedPeople {
+  apply(...items: PipelineItem[]): SpikeSignal[] {
     const lane = items[0]?.historical === true ? "historical" : "realtime";
     return this.store.apply({ lane, lastSeq: items.at(-1)!.seq, items, duplicates: [] });
   }

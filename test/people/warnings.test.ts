@@ -120,14 +120,14 @@ describe("usage", () => {
       items: [old, event({ ...today, historical: true, mode: "propertyless" })],
       duplicates: [{ projectId: 1, receivedMicros: newYearMicros + day, historical: true, count: 3 }],
     });
-    const first = { identified: 1, anonymous: 1, historical: 2, billable: 2, duplicates: 0, dropped: 2 };
+    const first = { identified: 1, anonymous: 2, historical: 2, billable: 3, duplicates: 0, dropped: 1 };
     const second = { identified: 1, anonymous: 0, historical: 0, billable: 1, duplicates: 3, dropped: 0 };
     expect(listUsage(people.db, 1)).toEqual({
       results: [
         { date: "2026-01-01", ...first },
         { date: "2026-01-02", ...second },
       ],
-      totals: { identified: 2, anonymous: 1, historical: 2, billable: 3, duplicates: 3, dropped: 2 },
+      totals: { identified: 2, anonymous: 2, historical: 2, billable: 4, duplicates: 3, dropped: 1 },
     });
     expect(listUsage(people.db, 1, { dateFrom: "2026-01-02" }).totals).toEqual(second);
     expect(listUsage(people.db, 1, { dateFrom: "2026-01-01", dateTo: "2026-01-01" }).totals).toEqual(first);

@@ -32,8 +32,6 @@ const serverLibraries: ReadonlySet<unknown> = new Set(
   ),
 );
 
-const eventsWithout: ReadonlySet<string> = new Set(["$snapshot", "$performance_event"]);
-
 /**
  * The automatic properties of an event; whatever the event sets explicitly is left out.
  *
@@ -41,12 +39,10 @@ const eventsWithout: ReadonlySet<string> = new Set(["$snapshot", "$performance_e
  * @param setOnce the event's own `$set_once`.
  */
 export function automaticProperties(
-  event: string,
   properties: Record<string, unknown>,
   set: PropertyWrites | undefined,
   setOnce: PropertyWrites | undefined,
 ): { set: PropertyWrites; setOnce: PropertyWrites } | undefined {
-  if (eventsWithout.has(event)) return undefined;
   const isServer = serverLibraries.has(properties.$lib);
   let found: { set: PropertyWrites; setOnce: PropertyWrites } | undefined;
   const copy = (name: string, initialName: string, value: unknown) => {

@@ -1,8 +1,5 @@
 /** What a distinct id may be, and the person uuid that follows from it. */
 
-/** Longest distinct id in code points; longer ones are cut. Source: contract, ingestion 8. */
-export const distinctIdLengthMax = 200;
-
 /** Persons get their uuid from here. Source: contract, ingestion 11. */
 const personNamespace = "932979b4-65c3-4424-8467-0b66ec27bc22";
 
@@ -13,27 +10,6 @@ const personNamespace = "932979b4-65c3-4424-8467-0b66ec27bc22";
  */
 export function personUuid(projectId: number, distinctId: string): string {
   return Bun.randomUUIDv5(`${projectId}:${distinctId}`, personNamespace);
-}
-
-/**
- * Text as it can be stored: without NUL, and without halves of surrogate pairs.
- *
- * SQLite stores UTF-8, where such a half becomes U+FFFD: kept in memory, it would never be found again.
- */
-export function storableText(text: string): string {
-  const clean = text.includes("\u0000") ? text.replaceAll("\u0000", "\ufffd") : text;
-  return clean.isWellFormed() ? clean : clean.toWellFormed();
-}
-
-/** The first `length` code points of a text. */
-export function cutToLength(text: string, length: number): string {
-  // A text has at least as many UTF-16 units as code points, so most texts need no counting.
-  if (text.length <= length) return text;
-  let end = 0;
-  for (let count = 0; count < length && end < text.length; count += 1) {
-    end += text.codePointAt(end)! > 0xffff ? 2 : 1;
-  }
-  return text.slice(0, end);
 }
 
 const illegalWhateverCase: ReadonlySet<string> = new Set([

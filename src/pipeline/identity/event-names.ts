@@ -11,16 +11,6 @@ export function isGroupIdentify(event: string): boolean {
   return groupIdentifyEvents.has(event);
 }
 
-/** Events that exist only for what they do to persons and groups: without person processing nothing is left of them. */
-export function needsPersonProcessing(event: string): boolean {
-  return (
-    event === identifyEvent ||
-    event === aliasEvent ||
-    event === mergeDangerouslyEvent ||
-    isGroupIdentify(event)
-  );
-}
-
 /** Events of machinery, not of a person's doing: they never write person properties. Source: contract, ingestion 12.2. */
 export function leavesPersonAlone(event: string): boolean {
   return event === "$exception" || event === "$$heatmap";

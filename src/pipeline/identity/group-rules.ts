@@ -1,17 +1,14 @@
 /**
  * What an event does to group types and groups.
  *
- * Pure over `GroupState`. Source: contract, ingestion 14; README for historical events.
+ * Pure over `GroupState`. Source: contract, ingestion 14; decisions 1, 6 and 7a for the rest.
  */
 
 import type { PipelineEvent } from "../../people/pipeline-items.ts";
 import type { Operations } from "./operations.ts";
 import { PropertyBag } from "./property-bag.ts";
 import { propertyBytesMax } from "./property-size.ts";
-import { type Warning, warningAbout } from "./warning.ts";
-
-/** Group types of a project; further ones are ignored. */
-export const groupTypesMax = 5;
+import { shownText, type Warning, warningAbout } from "./warning.ts";
 
 /** One group, as a batch sees it. */
 export interface Group {
@@ -54,11 +51,11 @@ export class GroupState {
     return this.#typeIndexes.get(projectId)?.get(name);
   }
 
-  /** The index of a type, which is allocated when there is room; `undefined` for a sixth type. */
-  allocateType(projectId: number, name: string, createdMicros: number): number | undefined {
+  /** The index of a type: the next one for a new type, of which a project may have any number. */
+  allocateType(projectId: number, name: string, createdMicros: number): number {
     const types = this.#typesOf(projectId);
     const known = types.get(name);
-    if (known !== undefined || types.size >= groupTypesMax) return known;
+    if (known !== undefined) return known;
     const typeIndex = types.size;
     types.set(name, typeIndex);
     this.newTypes.push({ projectId, typeIndex, name, createdMicros });
@@ -93,7 +90,6 @@ export function applyToGroups(state: GroupState, event: PipelineEvent, operation
   const { groupIdentify } = operations;
   if (groupIdentify === undefined) return [];
   const typeIndex = state.allocateType(event.projectId, groupIdentify.type, event.receivedMicros);
-  if (typeIndex === undefined) return [];
   const { projectId, timeMicros } = event;
   const known = state.find(projectId, typeIndex, groupIdentify.key);
   const group = known ?? state.create(projectId, typeIndex, groupIdentify.key, timeMicros);
@@ -102,7 +98,11 @@ export function applyToGroups(state: GroupState, event: PipelineEvent, operation
   if (group.bag.touches !== touches) group.isDirty = true;
   if (group.bag.changes !== changes && known !== undefined) group.version += 1;
   if (group.bag.refusals === refusals) return [];
-  const details = { groupType: groupIdentify.type, groupKey: groupIdentify.key, bytesMax: propertyBytesMax };
+  const details = {
+    groupType: shownText(groupIdentify.type),
+    groupKey: shownText(groupIdentify.key),
+    bytesMax: propertyBytesMax,
+  };
   return [warningAbout(event, "group_properties_size_violation", details)];
 }
 

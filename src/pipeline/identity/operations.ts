@@ -5,21 +5,18 @@
  * Source: contract, ingestion 11 to 15.
  */
 
+import { storableText } from "../../ingestion/unicode.ts";
 import type { PipelineEvent } from "../../people/pipeline-items.ts";
 import { automaticProperties, type PropertyWrites, surveyProperties } from "./automatic-properties.ts";
-import { cutToLength, distinctIdLengthMax, isIllegalForMerge, storableText } from "./distinct-ids.ts";
+import { isIllegalForMerge } from "./distinct-ids.ts";
 import {
   aliasEvent,
   identifyEvent,
   isGroupIdentify,
   leavesPersonAlone,
   mergeDangerouslyEvent,
-  needsPersonProcessing,
 } from "./event-names.ts";
-import { type Warning, warningAbout } from "./warning.ts";
-
-/** Longest group key, and longest name of a group type, in code points. */
-export const groupKeyLengthMax = 400;
+import { shownText, type Warning, warningAbout } from "./warning.ts";
 
 export interface Merge {
   kind: "identify" | "alias" | "dangerously";
@@ -54,27 +51,7 @@ export interface Operations {
 const nothing: PropertyOperations = { setOnce: [], set: [], unset: [] };
 const none: readonly never[] = [];
 
-/**
- * Whether the rules of identity refuse an event altogether: the warning that says so. Depends on the event only.
- *
- * A worker that finds a batch applied but its events not yet loaded learns here again which to leave out.
- */
-export function dropOf(event: PipelineEvent): Warning | undefined {
-  if (event.mode === "propertyless") {
-    if (!needsPersonProcessing(event.event)) return undefined;
-    return warningAbout(event, "invalid_event_when_process_person_profile_is_false", { event: event.event });
-  }
-  if (!isGroupIdentify(event.event)) return undefined;
-  const group = groupNamed(event.properties);
-  if (group === undefined) return undefined;
-  const details = { groupType: cutToLength(group.type, 100), groupKey: cutToLength(group.key, 100) };
-  if (isLongerThan(group.key, groupKeyLengthMax)) return warningAbout(event, "group_key_too_long", details);
-  const set = event.properties.$group_set;
-  const isSetUsable = set === undefined || set === null || isRecord(set);
-  return isSetUsable ? undefined : warningAbout(event, "invalid_group_set", details);
-}
-
-/** The operations of an event that is not dropped; `undefined` when it has none because it is personless. */
+/** The operations of an event; `undefined` when it has none because it is personless. */
 export function operationsOf(event: PipelineEvent): Operations | undefined {
   if (event.mode === "propertyless") return undefined;
   const warnings: Warning[] = [];
@@ -98,14 +75,11 @@ export function changesPersons({ merge, properties }: Operations): boolean {
 function mergeOf(event: PipelineEvent, ownId: string, warnings: Warning[]): Merge | undefined {
   const asked = askedMerge(event);
   if (asked === undefined) return undefined;
-  const clean = storableText(asked.otherId);
-  const otherId = cutToLength(clean, distinctIdLengthMax);
-  if (otherId !== clean)
-    warnings.push(warningAbout(event, "distinct_id_truncated", { otherDistinctId: otherId }));
+  const otherId = storableText(asked.otherId);
   if (otherId === ownId) return undefined;
   const illegal = [otherId, ownId].find(isIllegalForMerge);
   if (illegal === undefined) return { kind: asked.kind, otherId };
-  const details = { illegalDistinctId: illegal, otherDistinctId: otherId };
+  const details = { illegalDistinctId: shownText(illegal), otherDistinctId: shownText(otherId) };
   warnings.push(warningAbout(event, "cannot_merge_with_illegal_distinct_id", details));
   return undefined;
 }
@@ -140,7 +114,7 @@ function propertyOperationsOf(event: PipelineEvent, warnings: Warning[]): Proper
   if (isGroupIdentify(name)) return nothing;
   const set = isRecord(properties.$set) ? properties.$set : undefined;
   const setOnce = isRecord(properties.$set_once) ? properties.$set_once : undefined;
-  const automatic = automaticProperties(name, properties, set, setOnce);
+  const automatic = automaticProperties(properties, set, setOnce);
   const survey = surveyProperties(name, event.timeMicros, set);
   return {
     setOnce: withoutEmpty([setOnce, automatic?.setOnce]),
@@ -162,15 +136,15 @@ function unsetNamesOf(unset: unknown): readonly string[] {
 export function groupsOf(groups: unknown): readonly { type: string; key: string }[] {
   if (!isRecord(groups)) return none;
   return Object.entries(groups)
-    .filter(([type, key]) => isGroupKey(key) && !isLongerThan(type, groupKeyLengthMax))
+    .filter(([, key]) => isGroupKey(key))
     .map(([type, key]) => ({ type: storableText(type), key: storableText(String(key)) }));
 }
 
 function groupIdentifyOf(properties: Record<string, unknown>): GroupIdentify | undefined {
   const group = groupNamed(properties);
-  if (group === undefined || isLongerThan(group.type, groupKeyLengthMax)) return undefined;
-  const set = properties.$group_set;
-  return { ...group, properties: isRecord(set) ? set : {} };
+  const set = properties.$group_set ?? {};
+  // A set that is none changes nothing, and makes no group either (decision 7a); ingestion has warned of it.
+  return group === undefined || !isRecord(set) ? undefined : { ...group, properties: set };
 }
 
 function groupNamed({ $group_type: type, $group_key: key }: Record<string, unknown>) {
@@ -185,8 +159,4 @@ function isGroupKey(key: unknown): boolean {
 
 function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function isLongerThan(text: string, length: number): boolean {
-  return text.length > length && cutToLength(text, length) !== text;
 }

@@ -1,8 +1,7 @@
 /**
  * What an event does to persons: creation, properties, merges.
  *
- * Pure over `PeopleState`: no store, no clock. Source: contract, ingestion 12 and 13; README for historical events
- * and for the order of ids.
+ * Pure over `PeopleState`: no store, no clock. Source: contract, ingestion 12 and 13; decisions 1 and 8.
  */
 
 import type { PipelineEvent } from "../../people/pipeline-items.ts";
@@ -10,7 +9,7 @@ import { changesPersons, type Merge, type Operations, type PropertyOperations } 
 import type { PeopleState, Person } from "./people-state.ts";
 import type { PropertyBag, WriteTime } from "./property-bag.ts";
 import { propertyBytesMax } from "./property-size.ts";
-import { type Warning, warningAbout } from "./warning.ts";
+import { shownText, type Warning, warningAbout } from "./warning.ts";
 
 /**
  * A person with more distinct ids is not folded into another one: every id's row moves, and whoever knows a project's
@@ -24,7 +23,7 @@ export function applyToPersons(state: PeopleState, event: PipelineEvent, operati
   const { merge, distinctId } = operations;
   const own = state.find(event.projectId, distinctId);
   const other = merge === undefined ? undefined : state.find(event.projectId, merge.otherId);
-  const present = own ?? other;
+  const present = isAliasOfUser(merge, own, other) ? other : (own ?? other);
   if (present !== undefined && !changesPersons(operations)) return warnings;
   const person = present ?? state.create(event.projectId, distinctId, event.timeMicros, merge?.otherId);
   const before = snapshotOf(person);
@@ -34,6 +33,18 @@ export function applyToPersons(state: PeopleState, event: PipelineEvent, operati
   if (refusals > 0) warnings.push(sizeWarning(event, person, refusals));
   settle(person, before, present === undefined);
   return warnings;
+}
+
+/**
+ * Whether the alias is the id of an identified person and the event's own one is not: then it is the alias's person that
+ * remains, for an anonymous device never overwrites a user. Source: decision 8.
+ */
+function isAliasOfUser(
+  merge: Merge | undefined,
+  own: Person | undefined,
+  other: Person | undefined,
+): boolean {
+  return merge?.kind === "alias" && other?.isIdentified === true && own?.isIdentified === false;
 }
 
 interface MergeParts {
@@ -58,13 +69,17 @@ function applyMerge(
     // The id that a client identifies somebody with is worth more than the anonymous one that came before it.
     if (!person.isMainAlias) person.mainDistinctId = distinctId;
   } else if (own !== other) {
-    const refusal = refusalOf(merge, other);
+    const folded = person === own ? other : own;
+    const refusal = refusalOf(merge, folded);
     if (refusal !== undefined) {
-      const details = { sourcePersonDistinctId: merge.otherId, targetPersonDistinctId: distinctId };
+      const details = {
+        sourcePersonDistinctId: shownText(merge.otherId),
+        targetPersonDistinctId: shownText(distinctId),
+      };
       warnings.push(warningAbout(event, refusal, details));
       return;
     }
-    foldInto(state, other, own, event);
+    foldInto(state, folded, person, event);
   }
   if (merge.kind === "alias") {
     person.mainDistinctId = merge.otherId;
@@ -74,10 +89,10 @@ function applyMerge(
   }
 }
 
-/** The warning with which a fold of `other` is refused. */
-function refusalOf({ kind }: Merge, other: Person): string | undefined {
-  if (other.isIdentified && kind !== "dangerously") return "cannot_merge_already_identified";
-  return other.joinedCount > foldedIdsMax ? "cannot_merge_too_many_distinct_ids" : undefined;
+/** The warning with which a fold is refused. */
+function refusalOf({ kind }: Merge, folded: Person): string | undefined {
+  if (folded.isIdentified && kind !== "dangerously") return "cannot_merge_already_identified";
+  return folded.joinedCount > foldedIdsMax ? "cannot_merge_too_many_distinct_ids" : undefined;
 }
 
 function foldInto(state: PeopleState, from: Person, into: Person, write: WriteTime): void {

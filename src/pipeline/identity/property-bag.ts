@@ -1,11 +1,12 @@
 /**
- * The properties of a person or a group, each with the event time of its last write.
+ * The properties of a person or a group, each with the event time of its last *realtime* write.
  *
- * Among realtime writes the last to arrive wins, whatever its event time, and that time is remembered. A historical
- * write loses against a value that was written, or a name that was unset, by an event with a later time. A name that
- * is unset therefore leaves its time behind, so that older history does not bring the value back.
+ * The last write to arrive wins, in either lane and whatever its event time, but for one case: a historical write is
+ * ignored where a realtime one with a later event time stands. That time is all that is remembered, so it goes on
+ * protecting against older history after younger history has replaced the value; a name that is unset leaves it behind,
+ * so that older history does not bring the value back.
  *
- * Pure: nothing here knows the store. Source: contract, README "Deviations" and ingestion 12.2.
+ * Pure: nothing here knows the store. Source: contract, README "Deviations", decision 1, and ingestion 12.2.
  */
 
 import { bytesAtMost, exactBytes, isTooDeep, propertyBytesMax } from "./property-size.ts";
@@ -16,6 +17,9 @@ export interface WriteTime {
   historical: boolean;
 }
 
+/** Stands for the time of a realtime write where only history has written: older than any. */
+const neverInRealtime = Number.NEGATIVE_INFINITY;
+
 /** Unset names that are remembered; beyond, those with the oldest times are forgotten. */
 export const unsetNamesMax = 1_000;
 
@@ -25,10 +29,10 @@ const unsetNameLengthMax = 400;
 /** What a bag is made of; objects without prototype, so that no property name is a special one. */
 export interface BagContent {
   values: Record<string, unknown>;
-  /** The time of every value that is not in `times`. */
+  /** The time of every value that is not in `times`; negative infinity where only history has written. */
   baseTime: number;
   times: Record<string, number>;
-  /** Names that are absent because they were unset, and when. */
+  /** Names that are absent because they were unset, and the time of the last realtime write or unset before. */
   unsetTimes: Map<string, number>;
   /** At least as many bytes as the values take as JSON. */
   bytesMax: number;
@@ -51,7 +55,7 @@ export class PropertyBag {
   readonly unsetTimes: ReadonlyMap<string, number>;
   /** Writes after which a value is another one than before. */
   changes = 0;
-  /** Writes that set a new time; includes every change. */
+  /** Writes that changed a value or a time. */
   touches = 0;
   /** Writes that were refused for their size or depth. */
   refusals = 0;
@@ -74,7 +78,7 @@ export class PropertyBag {
     this.unsetTimes = this.#unsetTimes;
   }
 
-  /** When a value that is present was last written. */
+  /** The time of the last realtime write of a value that is present; negative infinity when there was none. */
   timeOf(name: string): number {
     return this.#times[name] ?? this.#baseTime;
   }
@@ -82,9 +86,8 @@ export class PropertyBag {
   set(name: string, value: unknown, write: WriteTime): void {
     const present = this.#values[name];
     if (present === undefined) this.#setAbsent(name, value, write);
-    else if (!write.historical || this.timeOf(name) <= write.timeMicros) {
-      this.#replace(name, present, value, write.timeMicros);
-    }
+    else if (!write.historical) this.#replace(name, present, value, write.timeMicros);
+    else if (this.timeOf(name) <= write.timeMicros) this.#replace(name, present, value, this.timeOf(name));
   }
 
   /** Writes unless there is a value; null is a value. */
@@ -94,9 +97,9 @@ export class PropertyBag {
 
   unset(rawName: string, write: WriteTime): void {
     const name = rawName.isWellFormed() ? rawName : rawName.toWellFormed();
+    if (!write.historical) return this.#remove(name, write.timeMicros);
     const time = this.#timeOfAny(name);
-    if (time === undefined || !write.historical || time <= write.timeMicros)
-      this.#remove(name, write.timeMicros);
+    if (time !== undefined && time <= write.timeMicros) this.#remove(name, time);
   }
 
   /** Forgets the oldest unset names when there are too many; for the end of an event. */
@@ -108,9 +111,10 @@ export class PropertyBag {
   }
 
   /**
-   * Takes over the properties of a person that is folded into this one; this one's values win, and times come along.
+   * Takes over the properties of a person that is folded into this one, with their times; this one's values win.
    *
-   * A historical merge does not overwrite what an event later than itself wrote or unset: of two such the later wins.
+   * But what a realtime event wrote or unset wins over what only history wrote. And a historical merge does not overwrite
+   * what a realtime event later than itself wrote or unset: of two such the later wins.
    */
   absorb(other: PropertyBag, merge: WriteTime): void {
     for (const name in other.#values) {
@@ -134,12 +138,13 @@ export class PropertyBag {
   #isTakenOver(name: string, isWinning: boolean, theirTime: number, merge: WriteTime): boolean {
     const ourTime = this.#timeOfAny(name);
     if (ourTime === undefined) return true;
+    if (ourTime === neverInRealtime || theirTime === neverInRealtime) return ourTime < theirTime;
     if (isWinning) return !(merge.historical && ourTime > merge.timeMicros && ourTime > theirTime);
     if (this.#values[name] === undefined) return theirTime > ourTime;
     return merge.historical && theirTime > merge.timeMicros && theirTime > ourTime;
   }
 
-  /** When a name was last written or unset. */
+  /** When a name was last written or unset in realtime; undefined for a name of which nothing is known. */
   #timeOfAny(name: string): number | undefined {
     return this.#values[name] === undefined ? this.#unsetTimes.get(name) : this.timeOf(name);
   }
@@ -151,11 +156,9 @@ export class PropertyBag {
       else this.set(name, value, write);
       return;
     }
-    if (write.historical && this.#unsetTimes.size > 0) {
-      const unset = this.#unsetTimes.get(rawName);
-      if (unset !== undefined && unset > write.timeMicros) return;
-    }
-    this.#add(rawName, value, write.timeMicros);
+    if (!write.historical) return this.#add(rawName, value, write.timeMicros);
+    const unset = this.#unsetTimes.get(rawName) ?? neverInRealtime;
+    if (unset <= write.timeMicros) this.#add(rawName, value, unset);
   }
 
   #add(name: string, value: unknown, timeMicros: number): void {
@@ -197,9 +200,10 @@ export class PropertyBag {
       delete this.#values[name];
       this.changes += 1;
       this.touches += 1;
-    } else if (this.#unsetTimes.get(name) !== timeMicros && name.length <= unsetNameLengthMax)
-      this.touches += 1;
-    if (name.length <= unsetNameLengthMax) this.#unsetTimes.set(name, timeMicros);
+    }
+    if (timeMicros === neverInRealtime || name.length > unsetNameLengthMax) return;
+    if (this.#unsetTimes.get(name) !== timeMicros) this.touches += 1;
+    this.#unsetTimes.set(name, timeMicros);
   }
 
   /** Counts the bytes of a write; false when they do not fit and are more than before. */

@@ -13,8 +13,20 @@ export interface Warning {
   count?: number;
 }
 
+const shownLengthMax = 400;
+
+/** A text as warnings show it: whole, or its beginning. */
+export function shownText(text: string): string {
+  return text.length <= shownLengthMax ? text : `${text.slice(0, shownLengthMax).toWellFormed()}…`;
+}
+
 /** A warning about an event. */
 export function warningAbout(event: PipelineEvent, type: string, details: Record<string, unknown>): Warning {
   const { projectId, receivedMicros, distinctId, uuid } = event;
-  return { projectId, receivedMicros, type, details: { ...details, distinctId, eventUuid: uuid } };
+  return {
+    projectId,
+    receivedMicros,
+    type,
+    details: { ...details, distinctId: shownText(distinctId), eventUuid: uuid },
+  };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { dropOf, operationsOf } from "../../../src/pipeline/identity/operations.ts";
+import { operationsOf } from "../../../src/pipeline/identity/operations.ts";
 import { type EventParts, event } from "../../people/support.ts";
 
 const operations = (parts: EventParts) => operationsOf(event(parts))!;
@@ -41,7 +41,7 @@ describe("automatic properties", () => {
     });
   }
 
-  for (const name of ["$snapshot", "$performance_event", "$exception", "$$heatmap", "$groupidentify"]) {
+  for (const name of ["$exception", "$$heatmap", "$groupidentify"]) {
     test(`none from ${name}`, () => {
       const { set, setOnce } = properties({ event: name, properties: { $browser: "Chrome" } });
       expect([...set, ...setOnce]).toEqual([]);
@@ -116,9 +116,8 @@ describe("merges", () => {
   test("lists nested too deep to be written out are no danger", () => {
     const deep = JSON.parse("[".repeat(100_000) + "]".repeat(100_000));
     expect(operations({ event: "$create_alias", properties: { alias: deep } }).merge).toBe(undefined);
-    expect(
-      dropOf(event({ event: "$groupidentify", properties: { $group_type: deep, $group_key: deep } })),
-    ).toBe(undefined);
+    const named = { event: "$groupidentify", properties: { $group_type: deep, $group_key: deep } };
+    expect(operations(named).groupIdentify).toBe(undefined);
   });
 });
 
@@ -146,63 +145,6 @@ describe("groups", () => {
   ]) {
     test(`without type or key: ${JSON.stringify(sent).slice(0, 60)}`, () => {
       expect(operations({ event: "$groupidentify", properties: sent }).groupIdentify).toBe(undefined);
-      expect(dropOf(event({ event: "$groupidentify", properties: { ...sent, $group_set: 1 } }))).toBe(
-        undefined,
-      );
-    });
-  }
-});
-
-test("a group type with a name of more than 400 characters is none", () => {
-  const sent = { $group_type: "t".repeat(401), $group_key: "k" };
-  expect(operations({ event: "$groupidentify", properties: sent }).groupIdentify).toBe(undefined);
-  expect(operations({ properties: { $groups: { ["t".repeat(401)]: "k" } } }).groupTypes).toEqual([]);
-});
-
-describe("dropped events", () => {
-  const group = { $group_type: "t", $group_key: "k" };
-  for (const [name, parts, type] of [
-    ["personless $identify", { event: "$identify", mode: "propertyless" }, "invalid_event_when"],
-    ["personless $create_alias", { event: "$create_alias", mode: "propertyless" }, "invalid_event_when"],
-    [
-      "personless $merge_dangerously",
-      { event: "$merge_dangerously", mode: "propertyless" },
-      "invalid_event_when",
-    ],
-    ["personless $groupidentify", { event: "$groupidentify", mode: "propertyless" }, "invalid_event_when"],
-    ["personless $group_identify", { event: "$group_identify", mode: "propertyless" }, "invalid_event_when"],
-    ["personless $set", { event: "$set", mode: "propertyless" }, undefined],
-    [
-      "long key",
-      { event: "$groupidentify", properties: { ...group, $group_key: "k".repeat(401) } },
-      "group_key_too",
-    ],
-    [
-      "400 code points",
-      { event: "$groupidentify", properties: { ...group, $group_key: "𝒌".repeat(400) } },
-      undefined,
-    ],
-    [
-      "$group_set is a list",
-      { event: "$groupidentify", properties: { ...group, $group_set: [] } },
-      "invalid_group_set",
-    ],
-    [
-      "$group_set is text",
-      { event: "$group_identify", properties: { ...group, $group_set: "x" } },
-      "invalid_group",
-    ],
-    [
-      "$group_set is null",
-      { event: "$groupidentify", properties: { ...group, $group_set: null } },
-      undefined,
-    ],
-    ["long key elsewhere", { properties: { ...group, $group_key: "k".repeat(401) } }, undefined],
-  ] as [string, EventParts, string | undefined][]) {
-    test(name, () => {
-      const warning = dropOf(event(parts));
-      if (type === undefined) expect(warning).toBe(undefined);
-      else expect(warning?.type).toStartWith(type);
     });
   }
 });
