@@ -5,6 +5,7 @@ import type { DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
 import { DataFromNewerVersion, type Migration } from "../sqlite/migrate.ts";
 import initial from "./migrations/001-events.sql" with { type: "text" };
 import persons from "./migrations/002-persons.sql" with { type: "text" };
+import mainIds from "./migrations/003-main-ids.sql" with { type: "text" };
 
 export interface EventDatabaseSettings {
   memoryLimitBytes: number;
@@ -23,6 +24,7 @@ export interface EventDatabase {
 const migrations: readonly Migration[] = [
   { version: 1, name: "events", sql: initial },
   { version: 2, name: "persons", sql: persons },
+  { version: 3, name: "main ids", sql: mainIds },
 ];
 
 /** The newest schema this version knows. */

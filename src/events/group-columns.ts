@@ -1,8 +1,8 @@
 /**
- * `$group_0` to `$group_4`: an event's groups under the numbers of their types, beside `$groups`.
+ * `$group_0`, `$group_1`, …: an event's groups under the numbers of their types, beside `$groups`.
  *
  * Added where events are read: a type keeps its number for ever, and whoever stores the event does not know it yet.
- * Source: contract, ingestion 14.2.
+ * Source: contract, ingestion 14.2; decision 6.
  */
 
 import { groupsOf } from "../pipeline/identity/operations.ts";

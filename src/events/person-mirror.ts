@@ -9,7 +9,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { changeRange, changesAfter, forgetChanges, type PeopleChange } from "../people/changes.ts";
-import { allOwnerLines, allPersonLines, mirrorLines } from "../people/mirror-rows.ts";
+import { allOwnerLines, allPersonLines, mirrorLines, ownerLines } from "../people/mirror-rows.ts";
 import type { PeopleDb } from "../people/open.ts";
 import { type EventDatabase, inTransaction } from "./database.ts";
 import { quoted } from "./sql-text.ts";
@@ -18,12 +18,13 @@ const changesAtOnce = 20_000;
 
 const rowsOf = {
   persons: (path: string) =>
-    `(SELECT project_id, uuid, make_timestamp(created), properties
+    `(SELECT project_id, uuid, make_timestamp(created), properties, main_distinct_id
       FROM read_ndjson(${quoted(path)}, maximum_object_size = 67108864, ignore_errors = true,
-        columns = {project_id: 'INTEGER', uuid: 'UUID', created: 'BIGINT', properties: 'JSON'}) WHERE uuid IS NOT NULL)`,
+        columns = {project_id: 'INTEGER', uuid: 'UUID', created: 'BIGINT', main_distinct_id: 'VARCHAR',
+          properties: 'JSON'}) WHERE uuid IS NOT NULL)`,
   owners: (path: string) =>
-    `read_ndjson(${quoted(path)},
-      columns = {project_id: 'INTEGER', distinct_id: 'VARCHAR', person_uuid: 'UUID'})`,
+    `read_ndjson(${quoted(path)}, maximum_object_size = 67108864,
+      columns = {project_id: 'INTEGER', distinct_id: 'VARCHAR', person_uuid: 'UUID', joined: 'BIGINT'})`,
 };
 
 export class PersonMirror {
@@ -101,14 +102,14 @@ export class PersonMirror {
 
   private async take(changes: PeopleChange[]): Promise<void> {
     const last = changes.at(-1)!.changeId;
-    const owners = new Map<string, { projectId: number; distinctId: string; personUuid: string }>();
+    const owners = new Map<string, { projectId: number; distinctId: string }>();
     const persons = new Map<string, { projectId: number; uuid: string }>();
     for (const change of changes) {
       const { projectId, personUuid } = change;
       persons.set(`${projectId}:${personUuid}`, { projectId, uuid: personUuid });
       if (change.kind === "distinct_id") {
         const { distinctId } = change;
-        owners.set(`${projectId}:${distinctId}`, { projectId, distinctId, personUuid });
+        owners.set(`${projectId}:${distinctId}`, { projectId, distinctId });
       }
     }
     const namesPath = await this.write(
@@ -116,12 +117,7 @@ export class PersonMirror {
       [...persons.values()].map(({ projectId, uuid }) => JSON.stringify({ project_id: projectId, uuid })),
     );
     const personsPath = await this.write("mirror-persons", mirrorLines(this.people, [...persons.values()]));
-    const ownersPath = await this.write(
-      "mirror-owners",
-      [...owners.values()].map(({ projectId, distinctId, personUuid }) =>
-        JSON.stringify({ project_id: projectId, distinct_id: distinctId, person_uuid: personUuid }),
-      ),
-    );
+    const ownersPath = await this.write("mirror-owners", ownerLines(this.people, [...owners.values()]));
     const names = `read_ndjson(${quoted(namesPath)}, columns = {project_id: 'INTEGER', uuid: 'UUID'})`;
     const ids = rowsOf.owners(ownersPath);
     const { connection } = this;

@@ -34,7 +34,7 @@ export function flagReachRoutes(deps: ManagementDeps): Route[] {
           nullable(dictionary({ description: "`{properties: [...]}`; empty: everybody." })),
         ),
         group_type_index: optional(
-          nullable(int({ minimum: 0, maximum: 4 }), { description: "Count groups of this type." }),
+          nullable(int({ minimum: 0 }), { description: "Count groups of this type." }),
         ),
       }),
       bodyExample: {

@@ -24,7 +24,7 @@ export const GroupTypeBody = named(
   "GroupType",
   object({
     group_type: text(),
-    group_type_index: int({ minimum: 0, maximum: 4 }),
+    group_type_index: int({ minimum: 0 }),
     name_singular: nullable(text()),
     name_plural: nullable(text()),
     detail_dashboard: nullable(int()),
@@ -36,7 +36,7 @@ export const GroupTypeBody = named(
 export const GroupBody = named(
   "Group",
   object({
-    group_type_index: int({ minimum: 0, maximum: 4 }),
+    group_type_index: int({ minimum: 0 }),
     group_key: text(),
     group_properties: dictionary(),
     created_at: instant(),

@@ -113,7 +113,7 @@ export function peopleRoutes(deps: ManagementDeps): Route[] {
     }),
     projectRoute("GET", "/groups_types", "group:read", {
       summary: "List group types",
-      description: "At most five, in the order in which they first appeared. Not in pages.",
+      description: "In the order in which they first appeared; their numbers go on counting. Not in pages.",
       tag: "Groups",
       answers: {
         200: { description: "The types.", schema: list(GroupTypeBody), example: [GROUP_TYPE] },
@@ -125,7 +125,7 @@ export function peopleRoutes(deps: ManagementDeps): Route[] {
       description: "Newest first.",
       tag: "Groups",
       query: object({
-        group_type_index: int({ minimum: 0, maximum: 4 }),
+        group_type_index: int({ minimum: 0 }),
         limit: optional(int({ default: 100 })),
         cursor: optional(text({ description: "Where the page before ended; taken from its `next`." })),
       }),
@@ -150,7 +150,7 @@ export function peopleRoutes(deps: ManagementDeps): Route[] {
     projectRoute("GET", "/groups/find", "group:read", {
       summary: "Find a group by its key",
       tag: "Groups",
-      query: object({ group_type_index: int({ minimum: 0, maximum: 4 }), group_key: text() }),
+      query: object({ group_type_index: int({ minimum: 0 }), group_key: text() }),
       answers: { 200: { description: "The group.", schema: GroupBody, example: GROUP } },
       handle: (call) => {
         const typeIndex = typeIndexOf(call);
@@ -247,7 +247,7 @@ function groupBody(group: Group): Static<typeof GroupBody> {
 function typeIndexOf(call: ProjectCall<unknown>): number {
   const given = call.query.get("group_type_index");
   if (given === null || given === "") throw new InvalidField("group_type_index", "required", REQUIRED);
-  if (/^\d{1,3}$/.test(given)) return Number(given);
+  if (/^\d{1,9}$/.test(given)) return Number(given);
   throw new InvalidField("group_type_index", "invalid_input", "A valid integer is required.");
 }
 

@@ -32,7 +32,7 @@ const groupFields = {
   properties: projectGroup.properties,
 };
 
-/** The group types of a project, at most five, by index. */
+/** The group types of a project, by index. */
 export function listGroupTypes(db: PeopleDb, projectId: number): GroupType[] {
   return db
     .select({ typeIndex: groupType.typeIndex, name: groupType.name, createdMicros: groupType.createdMicros })

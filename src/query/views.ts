@@ -32,9 +32,11 @@ function eventsAloneSql(database: string, projectId: number): string {
 }
 
 function personsSql(database: string, projectId: number): string {
-  return `SELECT p.uuid AS id, p.created_at, p.properties, coalesce(d.ids, []) AS distinct_ids
+  // The main id first, then by time of joining.
+  return `SELECT p.uuid AS id, p.created_at, p.properties,
+      list_prepend(p.main_distinct_id, list_filter(coalesce(d.ids, []), lambda i : i <> p.main_distinct_id)) AS distinct_ids
     FROM "${database}".main.person p
-    LEFT JOIN (SELECT person_uuid, list(distinct_id ORDER BY distinct_id) AS ids
+    LEFT JOIN (SELECT person_uuid, list(distinct_id ORDER BY joined) AS ids
       FROM "${database}".main.person_distinct_id WHERE project_id = ${projectId} GROUP BY person_uuid) d
       ON d.person_uuid = p.uuid
     WHERE p.project_id = ${projectId}`;

@@ -15,7 +15,7 @@ beforeAll(async () => {
   running = await TestAppliance.start();
   await running.batch([
     ...Array.from({ length: 5 }, (_, n) => ({ event: "seen", distinct_id: `person-${n}` })),
-    { event: "x".repeat(5), distinct_id: "y".repeat(300) },
+    { event: "x".repeat(5), distinct_id: "y", uuid: "none" },
   ]);
   await running.batch([{ event: "old", distinct_id: "person-1", timestamp: "2026-01-02T00:00:00Z" }], {
     historical_migration: true,
@@ -73,7 +73,7 @@ describe("status", () => {
       disk,
       given_up: [],
       last_backup: null,
-      warnings: [{ project_id: 1, type: "distinct_id_truncated", count: 1 }],
+      warnings: [{ project_id: 1, type: "invalid_uuid", count: 1 }],
       spikes: [],
     } as never);
     expect(statSync(join(running.dataDir, "control.sock")).mode & 0o777).toBe(0o600);
@@ -109,7 +109,7 @@ describe("status", () => {
     const { stdout } = await flagkeep(["status", "--data-dir", running.dataDir]);
     expect(stdout).toContain(running.url);
     expect(stdout).toMatch(/^realtime +7 +7 +0$/m);
-    expect(stdout).toContain("distinct_id_truncated");
+    expect(stdout).toContain("invalid_uuid");
   });
 });
 
@@ -136,7 +136,7 @@ test("warnings are listed", async () => {
   expect(value).toEqual([
     {
       project_id: 1,
-      type: "distinct_id_truncated",
+      type: "invalid_uuid",
       subject: expect.any(String),
       count: 1,
       first_at: instant,

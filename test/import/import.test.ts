@@ -115,7 +115,14 @@ test("other products, packed files, standard input, folders; without a running a
   expect(await load(dataDir, file("mix.zst", zstd), "--format", "mixpanel")).toMatchObject({ accepted: 1 });
   const segment = lines(
     { type: "track", event: "seg", userId: "s", messageId: "m1", timestamp: "2024-01-02T03:04:05Z" },
-    { type: "identify", userId: "s", anonymousId: "anon", traits: { a: 1 }, messageId: "m2" },
+    {
+      type: "identify",
+      userId: "s",
+      anonymousId: "anon",
+      traits: { a: 1 },
+      messageId: "m2",
+      timestamp: "2024-01-02T03:04:05Z",
+    },
   );
   expect(await load(dataDir, file("seg.json", segment), "--format", "segment")).toMatchObject({
     accepted: 2,
@@ -154,11 +161,11 @@ test("other products, packed files, standard input, folders; without a running a
     ["deep/part-1", 1],
     ["part-2.rejected.ndjson", 9],
   ] as const)
-    file(`parts/${name}`, lines({ event: `part ${n}`, distinct_id: "d" }));
+    file(`parts/${name}`, lines({ event: `part ${n}`, distinct_id: "d", timestamp: "2024-01-02" }));
   expect(await load(dataDir, join(folder, "parts"))).toMatchObject({ read: 3, accepted: 3 });
 
   const child = Bun.spawn([executable, "import", "-", "--json", "--data-dir", dataDir], {
-    stdin: gz(lines({ event: "piped", distinct_id: "d" })),
+    stdin: gz(lines({ event: "piped", distinct_id: "d", timestamp: "2024-01-02" })),
     stdout: "pipe",
     env: {},
   });
@@ -179,14 +186,23 @@ test("what is wrong goes into the reject file with its lines; a damaged end is s
   const { dataDir } = await initialisedDirectory();
   const bad = file(
     "bad.ndjson",
-    `{"event":"ok","distinct_id":"a"}\nnot json\n{"event":"x"}\n{"distinct_id":"a"}\n{"event":"x","distinct_id":"a","timestamp":"soon"}\n`,
+    [
+      `{"event":"ok","distinct_id":"a","timestamp":"2024-01-02"}`,
+      "not json",
+      `{"event":"x"}`,
+      `{"distinct_id":"a"}`,
+      `{"event":"x","distinct_id":"a","timestamp":"soon"}`,
+      `{"event":"x","distinct_id":"a"}`,
+      `{"event":"x","distinct_id":"a","timestamp":"2024-01-02","properties":[1]}`,
+      "",
+    ].join("\n"),
   );
   const dry = await flagkeep(["import", bad, "--dry-run", "--data-dir", dataDir]);
   expect(dry.stderr).toContain("line 3: missing_distinct_id\n");
   expect(existsSync(`${bad}.rejected.ndjson`)).toBe(false);
   for (const accepted of [1, 0]) {
     const summary = await load(dataDir, bad);
-    expect(summary).toMatchObject({ read: 5, accepted, duplicate: 1 - accepted, rejected: 4 });
+    expect(summary).toMatchObject({ read: 7, accepted, duplicate: 1 - accepted, rejected: 6 });
     expect(summary.reject_files).toEqual([`${bad}.rejected.ndjson`]);
     const rejects = readFileSync(`${bad}.rejected.ndjson`, "utf8").trim().split("\n");
     expect(rejects.map((text) => JSON.parse(text))).toEqual([
@@ -198,13 +214,25 @@ test("what is wrong goes into the reject file with its lines; a damaged end is s
         reason: "ignored_invalid_timestamp",
         record: { event: "x", distinct_id: "a", timestamp: "soon" },
       },
+      {
+        line: 6,
+        reason: "historical_event_without_timestamp",
+        record: { event: "x", distinct_id: "a" },
+      },
+      {
+        line: 7,
+        reason: "invalid_properties",
+        record: { event: "x", distinct_id: "a", timestamp: "2024-01-02", properties: [1] },
+      },
     ]);
   }
 
   const whole = Bun.gzipSync(
     Buffer.from(
       lines(
-        ...Array.from({ length: 5_000 }, (_, n) => ({ event: "z", distinct_id: `u${Bun.hash(String(n))}` })),
+        ...Array.from({ length: 5_000 }, (_, n) => ({
+          ...{ event: "z", distinct_id: `u${Bun.hash(String(n))}`, timestamp: 1.7e9 + n },
+        })),
       ),
     ),
   );
@@ -233,7 +261,9 @@ test("another file under the same name is not resumed", async () => {
   const whole = Bun.gzipSync(
     Buffer.from(
       lines(
-        ...Array.from({ length: 3_000 }, (_, n) => ({ event: "z", distinct_id: `u${Bun.hash(String(n))}` })),
+        ...Array.from({ length: 3_000 }, (_, n) => ({
+          ...{ event: "z", distinct_id: `u${Bun.hash(String(n))}`, timestamp: 1.7e9 + n },
+        })),
       ),
     ),
   );

@@ -72,8 +72,8 @@ describe("warnings", () => {
 
   test("can be listed by type and in pages, and only those of the project", () => {
     using people = new TestPeople();
-    people.apply(note(), note({ type: "distinct_id_truncated" }), note({ projectId: 2 }));
-    expect(listWarnings(people.db, 1, { types: ["distinct_id_truncated"] })).toHaveLength(1);
+    people.apply(note(), note({ type: "invalid_uuid" }), note({ projectId: 2 }));
+    expect(listWarnings(people.db, 1, { types: ["invalid_uuid"] })).toHaveLength(1);
     expect(listWarnings(people.db, 1, { limit: 1, offset: 1 }).map(({ type }) => type)).toEqual([
       "ignored_invalid_timestamp",
     ]);

@@ -196,7 +196,7 @@ describe("answers from the project's own data", () => {
     });
   }
 
-  test("the ids of a person are sorted", async () => {
+  test("the ids of a person begin with the main one; the others follow by time of joining", async () => {
     await using stores = await filled();
     const ids = ["zoe", "eve", "mia"];
     for (const id of ids)
@@ -205,7 +205,12 @@ describe("answers from the project's own data", () => {
       ]);
     await stores.mirror.follow();
     const { rows } = await ask(stores, "SELECT distinct_ids FROM persons");
-    expect(rows).toEqual([{ distinct_ids: ["ann", ...ids.toSorted()] }]);
+    expect(rows).toEqual([{ distinct_ids: ["ann", ...ids] }]);
+    const alias = { event: "$create_alias", distinctId: "ann", time, properties: { alias: "mia" } };
+    await stores.load([alias]);
+    await stores.mirror.follow();
+    const changed = await ask(stores, "SELECT distinct_ids FROM persons");
+    expect(changed.rows).toEqual([{ distinct_ids: ["mia", "ann", "zoe", "eve"] }]);
   });
 
   test("says that there are more rows than asked for", async () => {

@@ -61,7 +61,7 @@ export async function fill(appliance: TestAppliance, run: number): Promise<void>
     properties: { n, $set: { plan: n % 2 === 0 ? "paid" : "free", run } },
   });
   const realtime = Array.from({ length: realtimeCount }, (_, n) => event(n));
-  // A duplicate, a merge, and an event that the rules of identity drop.
+  // A duplicate, a merge, an event that must not change a person, and one without a name.
   const odd = [
     event(0),
     { event: "$create_alias", distinct_id: `user-${run}-1`, properties: { alias: `user-${run}-2` } },
@@ -70,6 +70,7 @@ export async function fill(appliance: TestAppliance, run: number): Promise<void>
       distinct_id: `user-${run}-1`,
       properties: { $process_person_profile: false, $anon_distinct_id: "a" },
     },
+    { distinct_id: "nameless" },
   ];
   const historical = Array.from({ length: historicalCount }, (_, n) => ({
     ...event(n + realtimeCount),
@@ -80,7 +81,7 @@ export async function fill(appliance: TestAppliance, run: number): Promise<void>
     await appliance.batch(historical, { historical_migration: true }),
   ];
   if (replies.some(({ status }) => status !== 200)) throw new Error("the events were refused");
-  await appliance.eventsWhenStored(before.length + realtimeCount + historicalCount + 1);
+  await appliance.eventsWhenStored(before.length + realtimeCount + historicalCount + 2);
 }
 
 /** What the event store answers: all events, and persons by their copies in it. */

@@ -198,6 +198,17 @@ export class TestAppliance implements AsyncDisposable {
     return events;
   }
 
+  /** The rows of a statement over the first project, once the engine answers. */
+  async query(query: string): Promise<Record<string, unknown>[]> {
+    return await until(async () => {
+      const path = `/api/projects/${this.made.project.id}/query/`;
+      const response = await this.api(path, { method: "POST", body: { query } });
+      if (response.status === 503) return undefined;
+      if (response.status !== 200) throw new Error(`query: ${response.status} ${await response.text()}`);
+      return ((await response.json()) as { rows: Record<string, unknown>[] }).rows;
+    }, "the query is answered");
+  }
+
   /** Process ids of the engine. */
   async enginePids(): Promise<number[]> {
     const found = Bun.spawnSync(["pgrep", "-P", String(this.process.pid)]).stdout.toString();

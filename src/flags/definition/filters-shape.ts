@@ -10,7 +10,8 @@ import { filtersInvalid } from "./flag-invalid.ts";
 
 const variantKeyLengthMax = 400;
 const variantKeyCharacters = /^[a-zA-Z0-9_./-]+$/;
-const groupTypeIndexMax = 4;
+/** What the stores can hold; a project may have any number of group types. */
+const groupTypeIndexMax = 2 ** 31 - 1;
 const nestingMax = 64;
 
 /** @throws {FlagInvalid} `invalid_input` or `reserved_config_version`, naming the place and what is wrong there. */
@@ -109,9 +110,8 @@ function checkGroupTypeIndex(index: Json | undefined, path: string): void {
   if (!isGiven(index)) return;
   if (!Number.isInteger(index)) throw wrong(path, "must be an integer");
   const number = index as number;
-  if (number < 0 || number > groupTypeIndexMax) {
+  if (number < 0 || number > groupTypeIndexMax)
     throw wrong(path, `must be between 0 and ${groupTypeIndexMax}, got ${number}`);
-  }
 }
 
 /** Writing a value nested thousands of levels deep as JSON would exhaust the call stack. */

@@ -36,7 +36,7 @@ export interface CohortDefinition {
   filters: JsonObject | null;
 }
 
-/** A kind of group (company, project, …) and its number from 0 to 4. */
+/** A kind of group (company, project, …) and its number, counted from 0. */
 export interface GroupType {
   index: number;
   name: string;

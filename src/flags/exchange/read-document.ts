@@ -115,8 +115,8 @@ function groupTypesOf(root: JsonObject): Record<string, string> {
   if (!isJsonObject(given)) throw new DocumentUnusable("`group_types` must be a map of numbers to names.");
   return Object.fromEntries(
     Object.entries(given).map(([index, name]) => {
-      if (/^[0-4]$/.test(index) && typeof name === "string") return [index, name];
-      throw new DocumentUnusable("`group_types` must be a map of the numbers 0 to 4 to names.");
+      if (/^(?:0|[1-9]\d{0,8})$/.test(index) && typeof name === "string") return [index, name];
+      throw new DocumentUnusable("`group_types` must be a map of numbers (0, 1, 2, …) to names.");
     }),
   );
 }

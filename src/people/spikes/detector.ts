@@ -10,6 +10,7 @@
  * Source: contract, README "Spike detection" and the row `GET …/spikes/`.
  */
 
+import { shownText } from "../../pipeline/identity/warning.ts";
 import { HeavyHitters } from "./heavy-hitters.ts";
 import { type MinuteCount, microsPerMinute, ProjectRate } from "./project-rate.ts";
 
@@ -84,14 +85,20 @@ export class Contributors {
   }
 
   add(event: string, distinctId: string): void {
-    this.events.add(event);
-    this.distinctIds.add(distinctId);
+    this.events.add(boundedName(event));
+    this.distinctIds.add(boundedName(distinctId));
   }
 
   addAll(other: Contributors): void {
     this.events.addAll(other.events);
     this.distinctIds.addAll(other.distinctIds);
   }
+}
+
+/** Names may have any length; long ones are told apart, and shown, by their beginning and a hash. */
+function boundedName(name: string): string {
+  const shown = shownText(name);
+  return shown === name ? name : `${shown} (${Bun.hash.xxHash64(name).toString(16)})`;
 }
 
 interface Project {

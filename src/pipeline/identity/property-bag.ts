@@ -97,8 +97,7 @@ export class PropertyBag {
 
   unset(rawName: string, write: WriteTime): void {
     const name = rawName.isWellFormed() ? rawName : rawName.toWellFormed();
-    if (!write.historical) return this.#remove(name, write.timeMicros);
-    const time = this.#timeOfAny(name);
+    const time = write.historical ? this.#timeOfAny(name) : write.timeMicros;
     if (time !== undefined && time <= write.timeMicros) this.#remove(name, time);
   }
 
@@ -156,9 +155,8 @@ export class PropertyBag {
       else this.set(name, value, write);
       return;
     }
-    if (!write.historical) return this.#add(rawName, value, write.timeMicros);
-    const unset = this.#unsetTimes.get(rawName) ?? neverInRealtime;
-    if (unset <= write.timeMicros) this.#add(rawName, value, unset);
+    const time = write.historical ? (this.#unsetTimes.get(rawName) ?? neverInRealtime) : write.timeMicros;
+    if (time <= write.timeMicros) this.#add(rawName, value, time);
   }
 
   #add(name: string, value: unknown, timeMicros: number): void {

@@ -52,8 +52,8 @@ describe("filters of a new flag are refused", () => {
     ["variant a number", when([], 100, { variant: 1 }), "groups[0].variant must be a string"],
     [
       "aggregation out of range",
-      { ...when([]), aggregation_group_type_index: 5 },
-      "aggregation_group_type_index must be between 0 and 4, got 5",
+      { ...when([]), aggregation_group_type_index: -1 },
+      "aggregation_group_type_index must be between 0 and 2147483647, got -1",
     ],
     [
       "aggregation of a group no number",

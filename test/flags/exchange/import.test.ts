@@ -323,7 +323,7 @@ describe("a document that can not be imported changes nothing", () => {
     ["one key twice", `${head}flags: [{key: a}, {key: a}]`, 'Two flags have the key "a"'],
     ["one cohort twice", `${head}cohorts: [{name: a}, {name: a}]`, 'Two cohorts are called "a"'],
     ["a cohort without a name", `${head}cohorts: [{}]`, "Cohort 1 has no name"],
-    ["group types that are none", `${head}group_types: {9: a}`, "group_types"],
+    ["group types that are none", `${head}group_types: {x: a}`, "group_types"],
     ["a text made of repetitions", `a: &a [1]\n${"x: [*a,*a,*a]\n".replace("x", "b")}`, "no export of flags"],
   ];
   for (const [name, text, says] of unreadable) {
