@@ -21,6 +21,7 @@ export const FlagRecord = exactly({
   bucketing_identifier: orNull(Type.String()),
   tags: Type.Array(Type.String()),
   evaluation_tags: Type.Array(Type.String()),
+  experiment_set: Type.Array(Type.Integer()),
   surveys: Type.Unknown(),
   features: Type.Unknown(),
   rollback_conditions: Type.Unknown(),

@@ -18,8 +18,9 @@ import { distinctIdsOf, personByUuid } from "../people/reader.ts";
 import { analysisHandlers } from "./analysis.ts";
 import { personTextsOf } from "./event-persons.ts";
 import { engineSocketName, type LogLevel } from "./messages.ts";
-import { countGroups, countPersons, fillCohortByFlag, findPersons, type RunQuery } from "./person-queries.ts";
+import { fillCohortByFlag, findPersons, type RunQuery } from "./person-queries.ts";
 import { nextPositionHeader, type Queries, refusedStatus } from "./query-types.ts";
+import { computeReach } from "./reach.ts";
 
 export interface QueryServices {
   database: EventDatabase;
@@ -45,12 +46,12 @@ const longestMs = 2 ** 31 - 1;
 /** Thrown when a query was stopped because it took too long. */
 class QueryTimedOut extends Error {}
 
-type Handlers = {
+export type Handlers = {
   [Name in keyof Queries]: (request: Queries[Name]["request"]) => Promise<Queries[Name]["answer"]>;
 };
 
-/** Opens the engine's socket in the working directory, which is the data directory. */
-export function serveQueries(services: QueryServices): void {
+/** What answers each query. */
+export function queryHandlers(services: QueryServices): Handlers {
   const { people, mirror, workFolder } = services;
   const slots = new Slots(queriesAtOnce);
   const run: RunQuery = (query) => slots.use(() => withConnection(services, query));
@@ -58,7 +59,7 @@ export function serveQueries(services: QueryServices): void {
   const unlimited = { ...services, queryTimeoutMs: longestMs };
   const runLong: RunQuery = (query) => exportSlots.use(() => withConnection(unlimited, query));
   const persons = { people, mirror, run };
-  const handlers: Handlers = {
+  return {
     events: async (filter) => {
       if (filter.properties?.some(isAboutPerson)) await mirror.follow();
       const page = await run((connection) => listEvents(connection, withDistinctIds(people, filter)));
@@ -76,8 +77,7 @@ export function serveQueries(services: QueryServices): void {
       await mirror.follow();
       return await run((connection) => computeTrends(connection, request));
     },
-    countPersons: (request) => countPersons(persons, request),
-    countGroups: (request) => countGroups(persons, request),
+    reach: (request) => computeReach(persons, request),
     findPersons: (request) => findPersons(persons, request),
     fillCohortByFlag: (request) => fillCohortByFlag(persons, request),
     addCohortMembers: async ({ projectId, cohortId, distinctIds }) => {
@@ -94,6 +94,11 @@ export function serveQueries(services: QueryServices): void {
     },
     ...analysisHandlers({ people, mirror, workFolder, run, runLong }),
   };
+}
+
+/** Opens the engine's socket in the working directory, which is the data directory. */
+export function serveQueries(services: QueryServices): void {
+  const handlers = queryHandlers(services);
   Bun.serve({
     // A relative name: the path of a socket may not be longer than 108 bytes, a data directory's may.
     unix: engineSocketName,

@@ -27,10 +27,32 @@ export interface ConditionRequest {
   now: number;
 }
 
-export interface Count {
-  affected: number;
+/** A condition set whose reach is asked for. */
+export interface ReachSet {
+  /** Joined by AND; none: everybody. */
+  filters: JsonObject[];
+  /** 0 to 100; null is everybody. */
+  rolloutPercentage: number | null;
+}
+
+export interface ReachRequest extends Omit<ConditionRequest, "filters"> {
+  /** Joined by OR. */
+  sets: ReachSet[];
+  /** Counts groups of this type instead of persons; null for persons. */
+  groupTypeIndex: number | null;
+  /** Rollouts are hashed with it. */
+  flagKey: string;
+}
+
+/** How many subjects match the conditions, and how many of those are within the rollouts, too. */
+export interface Reach {
   total: number;
-  /** Why the condition can not be evaluated. */
+  /** Match at least one set. */
+  matching: number;
+  /** Match at least one set within its rollout. */
+  reached: number;
+  sets: { matching: number; reached: number }[];
+  /** Why the conditions can not be evaluated; the counts mean nothing then. */
   problem?: string;
 }
 
@@ -49,8 +71,7 @@ export interface Queries {
   /** `text` is a JSON array. */
   events: { request: EventFilter; answer: { text: string; next: EventPosition | undefined } };
   trends: { request: TrendsRequest; answer: JsonObject[] };
-  countPersons: { request: ConditionRequest; answer: Count };
-  countGroups: { request: ConditionRequest & { groupTypeIndex: number }; answer: Count };
+  reach: { request: ReachRequest; answer: Reach };
   findPersons: { request: ConditionRequest & { afterId?: number; limit: number }; answer: Person[] };
   /** Answers how many persons the flag is on for. */
   fillCohortByFlag: { request: FillByFlagRequest; answer: number };

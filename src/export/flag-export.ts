@@ -12,8 +12,13 @@ const columns = {
   ...{ id: "BIGINT", key: "VARCHAR", name: "VARCHAR", filters: "VARCHAR", active: "BOOLEAN" },
   ...{ ensure_experience_continuity: "BOOLEAN", is_remote_configuration: "BOOLEAN" },
   ...{ has_encrypted_payloads: "BOOLEAN", evaluation_runtime: "VARCHAR", bucketing_identifier: "VARCHAR" },
-  ...{ tags: "VARCHAR[]", evaluation_tags: "VARCHAR[]", surveys: "VARCHAR", features: "VARCHAR" },
-  ...{ rollback_conditions: "VARCHAR", creation_context: "VARCHAR", created_at: "VARCHAR" },
+  ...{ tags: "VARCHAR[]", evaluation_tags: "VARCHAR[]", experiment_set: "VARCHAR", surveys: "VARCHAR" },
+  ...{
+    features: "VARCHAR",
+    rollback_conditions: "VARCHAR",
+    creation_context: "VARCHAR",
+    created_at: "VARCHAR",
+  },
 };
 
 /** The flags as lines of JSON under the names of the API. */

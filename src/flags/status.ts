@@ -91,12 +91,11 @@ export function rolloutSummaryOf(stored: JsonObject): RolloutSummary {
 /**
  * The value that a fully rolled out flag always has, `true` or a variant's key; undefined for all other flags.
  *
- * Fully rolled out are filters without any member, and a condition set without properties at exactly 100 percent.
+ * Fully rolled out is a condition set without properties at exactly 100 percent.
  */
 export function constantValueOf(stored: Json): true | string | undefined {
   const filters = isJsonObject(stored) ? stored : {};
   const variants = variantsOf(filters);
-  if (Object.keys(filters).length === 0) return true;
   for (const group of groupsOf(filters)) {
     if (group.rollout_percentage !== 100 || propertiesOf(group).length > 0) continue;
     if (variants.length === 0) return true;

@@ -1,7 +1,7 @@
 /**
  * Who sends a request, and whether that one may do what the route does.
  *
- * Source: contract, management-api 2.1 to 2.3; sdk-compat 4.4 for which project is meant.
+ * Source: contract, management-api 2.1 to 2.3, decision 15; sdk-compat 4.4 for which project is meant.
  */
 
 import type { Metadata } from "../metadata/metadata.ts";
@@ -46,8 +46,6 @@ export interface Credentials {
   request: Request;
   params: Record<string, string | undefined>;
   query: URLSearchParams;
-  /** The parsed body; asked for only when the key was in no header. */
-  readBody: () => Promise<unknown>;
 }
 
 /** Outcome of `authorise`: what the route may rely on. */
@@ -58,27 +56,24 @@ export interface Authorised {
 }
 
 /**
- * Finds out who calls.
- *
- * The Authorization header, then the body, then the query; only the first place that holds a key counts.
+ * Finds out who calls: by the Authorization header and nothing else, because addresses and bodies end in logs.
  *
  * @throws {HttpFailure} 401.
  */
-export async function identify(
+export function identify(
   metadata: Metadata,
-  credentials: Credentials,
+  { request }: Credentials,
   options: { takesSecretKey: boolean },
-): Promise<Caller> {
-  const found = await findKey(credentials);
-  if (!found) throw notAuthenticated();
-  if (options.takesSecretKey && found.key.startsWith("phs_")) {
-    const project = metadata.projects.findBySecretToken(found.key);
+): Caller {
+  const [, key] = /^Bearer\s+(\S+)\s*$/i.exec(request.headers.get("authorization") ?? "") ?? [];
+  if (key === undefined) throw notAuthenticated();
+  if (options.takesSecretKey && key.startsWith("phs_")) {
+    const project = metadata.projects.findBySecretToken(key);
     if (project) return { kind: "project_secret", project };
   }
-  const owner = authenticate(metadata, found.key);
-  if (!owner) {
-    throw authenticationFailed(`Personal API key found in request ${found.place} is invalid.`);
-  }
+  const owner = authenticate(metadata, key);
+  if (!owner)
+    throw authenticationFailed("Personal API key found in request Authorization header is invalid.");
   return { kind: "personal", ...owner };
 }
 
@@ -87,14 +82,10 @@ export async function identify(
  *
  * @throws {HttpFailure} 401, 403 or 404.
  */
-export async function authorise(
-  metadata: Metadata,
-  access: Access,
-  credentials: Credentials,
-): Promise<Authorised> {
+export function authorise(metadata: Metadata, access: Access, credentials: Credentials): Authorised {
   if (access.on === "public") return { caller: undefined, project: undefined, organization: undefined };
   const takesSecretKey = access.on === "project" && access.takesSecretKey === true;
-  const caller = await identify(metadata, credentials, { takesSecretKey });
+  const caller = identify(metadata, credentials, { takesSecretKey });
   if (access.on === "project") {
     const project = projectOf(metadata, access, caller, credentials);
     checkProject(metadata, access, caller, project);
@@ -122,26 +113,6 @@ export async function authorise(
 }
 
 const ONLY_PROJECT_ROUTES = "API keys with scoped projects are only supported on project-based endpoints.";
-
-/** The key of a request and where it stood, in the contract's words. */
-async function findKey({ request, query, readBody }: Credentials) {
-  const bearer = /^Bearer\s+(\S+)\s*$/i.exec(request.headers.get("authorization") ?? "");
-  if (bearer) return { key: bearer[1]!, place: "Authorization header" };
-  if (request.method !== "GET" && request.method !== "HEAD" && request.method !== "OPTIONS") {
-    const body = await readBody();
-    for (const name of ["personal_api_key", "secret_api_key"]) {
-      const key = fieldOf(body, name);
-      if (typeof key === "string" && key !== "") return { key, place: "body" };
-    }
-  }
-  const key = query.get("personal_api_key");
-  return key ? { key, place: "query string" } : undefined;
-}
-
-function fieldOf(body: unknown, name: string): unknown {
-  if (typeof body !== "object" || body === null || !Object.hasOwn(body, name)) return undefined;
-  return (body as Record<string, unknown>)[name];
-}
 
 /** The project that is meant: `?token=` before the path, then what the caller works in. */
 function projectOf(

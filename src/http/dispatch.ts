@@ -96,18 +96,12 @@ async function answer(
 ): Promise<Response> {
   const requested = new URL(request.url);
   const query = new Query(requested.search);
-  let body: Promise<unknown> | undefined;
-  const credentials: Credentials = {
-    request,
-    params,
-    query,
-    readBody: () => (body ??= readBody(request)),
-  };
+  const credentials: Credentials = { request, params, query };
   const method = request.method === "HEAD" ? "GET" : request.method;
   const route = methods.get(method as Method);
   if (!route) return answerOther(methods, credentials, deps);
   const now = deps.now();
-  const authorised = await authorise(deps.metadata, route.access, credentials);
+  const authorised = authorise(deps.metadata, route.access, credentials);
   if (authorised.caller?.kind === "personal") {
     deps.rateLimiter?.count(authorised.caller.key.id, route.bucket, now.getTime());
   }
@@ -120,22 +114,22 @@ async function answer(
     now,
     params,
     query,
-    body: await bodyOf(route, credentials),
+    body: await bodyOf(route, request),
     ...partsOf(authorised),
   };
   return toResponse(await (route.handle as (call: Call) => unknown)(call as unknown as Call));
 }
 
 /** OPTIONS, and methods that the path does not have. */
-async function answerOther(
+function answerOther(
   methods: ReadonlyMap<Method, Route>,
   credentials: Credentials,
   deps: DispatchDeps,
-): Promise<Response> {
+): Response {
   const allowed = allowedMethods([...methods.keys()]);
   const any = methods.get("GET") ?? [...methods.values()][0]!;
   if (credentials.request.method === "OPTIONS") {
-    await authorise(deps.metadata, forReading(any.access), credentials);
+    authorise(deps.metadata, forReading(any.access), credentials);
     return Response.json(
       {
         name: any.tag,
@@ -147,7 +141,7 @@ async function answerOther(
     );
   }
   if (any.access.on !== "public") {
-    await identify(deps.metadata, credentials, { takesSecretKey: any.access.on === "project" });
+    identify(deps.metadata, credentials, { takesSecretKey: any.access.on === "project" });
   }
   throw methodNotAllowed(credentials.request.method, allowed);
 }
@@ -168,10 +162,10 @@ function partsOf({ caller, project, organization }: Authorised): Record<string, 
   return { caller, project, organization, ...person };
 }
 
-async function bodyOf(route: Route, credentials: Credentials): Promise<unknown> {
+async function bodyOf(route: Route, request: Request): Promise<unknown> {
   if (route.method === "GET") return undefined;
   if (!route.body && !route.takesRawBody) return undefined;
-  const body = await credentials.readBody();
+  const body = await readBody(request);
   if (route.takesRawBody || !route.body) return body;
   return parseFields(route.body, body, { partial: route.isPartial });
 }

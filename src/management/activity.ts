@@ -132,7 +132,7 @@ export function activityRoutes(deps: ManagementDeps): Route[] {
     projectRoute("GET", "/activity_log", "activity_log:read", {
       summary: "List changes of everything in a project",
       description:
-        "Flags (`FeatureFlag`), role access (`FeatureFlagRoleAccess`), cohorts (`Cohort`) and the project itself (`Team`).",
+        "Flags and who may edit them (`FeatureFlag`), cohorts (`Cohort`) and the project itself (`Team`).",
       tag: TAG,
       query: FilterQuery,
       answers,

@@ -6,8 +6,9 @@ import { methodNotAllowed, notFound } from "../http/failure.ts";
 import { parseFields } from "../http/fields.ts";
 import { pageAnswer, readPage } from "../http/pagination.ts";
 import { readId } from "../http/path.ts";
+import { readBoolean } from "../http/query.ts";
 import { type ProjectCall, projectRoute, Reply, type Route } from "../http/route.ts";
-import { ApiFailure, choice, int, object, optional, pageOf, text, withPage } from "../http/shapes.ts";
+import { ApiFailure, bool, int, object, optional, pageOf, text, withPage } from "../http/shapes.ts";
 import { filtersOfGroups } from "../metadata/cohort-filters.ts";
 import {
   type Cohort,
@@ -41,9 +42,7 @@ export function cohortRoutes(deps: ManagementDeps): Route[] {
       query: withPage(
         object({
           search: optional(text({ description: "Part of the name." })),
-          hide_behavioral_cohorts: optional(
-            choice(["true"], { description: "Leave out cohorts by what persons did." }),
-          ),
+          hide_behavioral_cohorts: optional(bool({ description: "Leave out cohorts by what persons did." })),
         }),
       ),
       answers: {
@@ -57,7 +56,7 @@ export function cohortRoutes(deps: ManagementDeps): Route[] {
         const page = readPage(call.query);
         const filter = {
           search: call.query.get("search") || undefined,
-          hidesBehavioural: call.query.get("hide_behavioral_cohorts") === "true",
+          hidesBehavioural: readBoolean(call.query, "hide_behavioral_cohorts") ?? false,
         };
         const { cohorts, count } = listCohorts(metadata.db, call.project.id, filter, page);
         const users = usersById(metadata.db);

@@ -2,8 +2,8 @@
 
 import type { EngineClient } from "../engine/client.ts";
 import { QueryRefused } from "../engine/client.ts";
-import type { ConditionRequest } from "../engine/query-types.ts";
-import { isJsonObject, type JsonObject } from "../flags/json.ts";
+import type { ConditionRequest, Reach } from "../engine/query-types.ts";
+import type { JsonObject } from "../flags/json.ts";
 import { findCohort } from "../metadata/cohorts.ts";
 import { InvalidField, NotFound } from "../metadata/errors.ts";
 import { findFlag } from "../metadata/flag.ts";
@@ -12,27 +12,24 @@ import type { Metadata } from "../metadata/metadata.ts";
 import { cohortMembersPage, countCohortMembers } from "../people/cohort-members.ts";
 import type { PeopleDb } from "../people/open.ts";
 import type { Person } from "../people/person.ts";
-import type { CohortFiller, InsightQueries, PersonCounter } from "./ports.ts";
+import type { CohortFiller, InsightQueries, PersonCounter, ReachQuestion } from "./ports.ts";
 
 export interface EnginePortsDeps {
   engine: Pick<EngineClient, "ask">;
   metadata: Metadata;
   flagSets: FlagSets;
   people: PeopleDb;
+  now?: () => Date;
 }
 
 export class EnginePorts implements PersonCounter, CohortFiller, InsightQueries {
   constructor(private readonly deps: EnginePortsDeps) {}
 
-  async count(projectId: number, condition: JsonObject, groupTypeIndex: number | null) {
-    const filters = Array.isArray(condition.properties) ? condition.properties.filter(isJsonObject) : [];
-    const request = this.condition(projectId, filters);
-    const { affected, total, problem } =
-      groupTypeIndex === null
-        ? await this.deps.engine.ask("countPersons", request)
-        : await this.deps.engine.ask("countGroups", { ...request, groupTypeIndex });
-    if (problem !== undefined) throw new InvalidField("filters", "invalid_input", problem);
-    return { affected, total };
+  async reach(projectId: number, question: ReachQuestion): Promise<Reach> {
+    const { filters: _, ...condition } = this.condition(projectId, []);
+    const reach = await this.deps.engine.ask("reach", { ...condition, ...question });
+    if (reach.problem !== undefined) throw new InvalidField("filters", "invalid_input", reach.problem);
+    return reach;
   }
 
   async find(
@@ -75,12 +72,8 @@ export class EnginePorts implements PersonCounter, CohortFiller, InsightQueries 
 
   async countMembers(projectId: number, cohortId: number): Promise<number> {
     if (this.isStatic(projectId, cohortId)) return countCohortMembers(this.deps.people, cohortId);
-    const { affected, problem } = await this.deps.engine.ask(
-      "countPersons",
-      this.membership(projectId, cohortId),
-    );
-    if (problem !== undefined) throw new InvalidField("filters", "invalid_input", problem);
-    return affected;
+    const sets = [{ filters: membership(cohortId), rolloutPercentage: null }];
+    return (await this.reach(projectId, { sets, groupTypeIndex: null, flagKey: "" })).matching;
   }
 
   async members(
@@ -89,7 +82,7 @@ export class EnginePorts implements PersonCounter, CohortFiller, InsightQueries 
     page: { afterId?: number; limit: number },
   ): Promise<Person[]> {
     if (this.isStatic(projectId, cohortId)) return cohortMembersPage(this.deps.people, cohortId, page);
-    return await this.deps.engine.ask("findPersons", { ...this.membership(projectId, cohortId), ...page });
+    return await this.find(projectId, membership(cohortId), page);
   }
 
   async run(projectId: number, query: JsonObject, timezone: string, now: Date): Promise<JsonObject[]> {
@@ -105,10 +98,6 @@ export class EnginePorts implements PersonCounter, CohortFiller, InsightQueries 
     return findCohort(this.deps.metadata.db, projectId, cohortId)?.isStatic ?? false;
   }
 
-  private membership(projectId: number, cohortId: number): ConditionRequest {
-    return this.condition(projectId, [{ type: "cohort", key: "id", value: cohortId, operator: "in" }]);
-  }
-
   private condition(projectId: number, filters: JsonObject[]): ConditionRequest {
     const { flagSets, metadata } = this.deps;
     return {
@@ -118,7 +107,12 @@ export class EnginePorts implements PersonCounter, CohortFiller, InsightQueries 
         .of(projectId)
         .cohorts.map(({ id, name, isStatic, filters: own }) => ({ id, name, isStatic, filters: own })),
       timezone: metadata.projects.find(projectId)?.timezone ?? "UTC",
-      now: Date.now(),
+      now: (this.deps.now?.() ?? new Date()).getTime(),
     };
   }
+}
+
+/** The filter that chooses the members of a cohort. */
+export function membership(cohortId: number): JsonObject[] {
+  return [{ type: "cohort", key: "id", value: cohortId, operator: "in" }];
 }

@@ -5,6 +5,7 @@ import { type EventFilter, type EventOrder, type EventPosition, eventOrders } fr
 import { UNAVAILABLE } from "../http/answers.ts";
 import { notFound } from "../http/failure.ts";
 import { readPage } from "../http/pagination.ts";
+import { readBoolean } from "../http/query.ts";
 import { projectRoute, type Route } from "../http/route.ts";
 import {
   bool,
@@ -180,14 +181,6 @@ function readInstant(query: URLSearchParams, name: string): number | undefined {
   if (micros === undefined)
     throw new InvalidField(name, "invalid_input", "It is not a date and time that can be read.");
   return micros;
-}
-
-function readBoolean(query: URLSearchParams, name: string): boolean | undefined {
-  const given = query.get(name);
-  if (given === null) return undefined;
-  if (given !== "true" && given !== "false")
-    throw new InvalidField(name, "invalid_input", "Must be a valid boolean.");
-  return given === "true";
 }
 
 function readOrder(given: string | null): EventOrder {

@@ -21,7 +21,7 @@ import { FlagQuery, readFlagQuery } from "./flag-query.ts";
 import { EXAMPLE_FLAG, FlagBody, FlagEditInput, FlagPage, NewFlagInput } from "./flag-shapes.ts";
 
 const TAG = "Feature flags";
-const FLAG_METHODS = ["GET", "PUT", "PATCH", "HEAD", "OPTIONS"];
+const FLAG_METHODS = ["GET", "PATCH", "HEAD", "OPTIONS"];
 const ONE_FLAG = { 200: { description: "The flag.", schema: FlagBody, example: EXAMPLE_FLAG } };
 
 export function featureFlagRoutes(deps: ManagementDeps): Route[] {
@@ -48,7 +48,8 @@ export function featureFlagRoutes(deps: ManagementDeps): Route[] {
     }),
     projectRoute("POST", "/feature_flags", "feature_flag:write", {
       summary: "Create a feature flag",
-      description: "Without `filters` the flag is on for everybody. A usage dashboard is made along with it.",
+      description:
+        "Without `filters` the flag is on for everybody, or for the `rollout_percentage` that is given. A usage dashboard is made along with it.",
       tag: TAG,
       body: NewFlagInput,
       bodyExample: {
@@ -80,23 +81,13 @@ export function featureFlagRoutes(deps: ManagementDeps): Route[] {
     projectRoute("PATCH", "/feature_flags/:id", "feature_flag:write", {
       summary: "Change some fields of a feature flag",
       description:
-        "`deleted: true` deletes the flag, `deleted: false` brings it back. The members of `filters` that are sent replace the stored ones, null clears one. Send `version` and `original_flag` to be refused with 409 when somebody else changed the same fields meanwhile.",
+        "`deleted: true` deletes the flag, `deleted: false` brings it back. The members of `filters` that are sent replace the stored ones, null clears one; `rollout_percentage` changes the rollout of the only condition set. Send `version` and `original_flag` to be refused with 409 when somebody else changed the same fields meanwhile.",
       tag: TAG,
       body: FlagEditInput,
       takesRawBody: true,
       bodyExample: { active: false },
       answers: { ...ONE_FLAG, 409: { description: "Somebody else changed it.", schema: ApiFailure } },
-      handle: (call) => edit(deps, call, { isPartial: true }),
-    }),
-    projectRoute("PUT", "/feature_flags/:id", "feature_flag:write", {
-      summary: "Change a feature flag",
-      description: "As PATCH, but `key` is required. Fields that are not sent keep their values.",
-      tag: TAG,
-      body: FlagEditInput,
-      takesRawBody: true,
-      bodyExample: { key: "one-click-pay", name: "Lets people pay with one click", active: true },
-      answers: { ...ONE_FLAG, 409: { description: "Somebody else changed it.", schema: ApiFailure } },
-      handle: (call) => edit(deps, call, { isPartial: false }),
+      handle: (call) => edit(deps, call),
     }),
     projectRoute("DELETE", "/feature_flags/:id", "feature_flag:write", {
       summary: "Refused: flags are deleted by PATCH",
@@ -137,7 +128,7 @@ export function checkMayEdit(answers: FlagAnswers, flag: Flag): void {
   throw new NotPermitted("You don't have edit permissions for this feature flag.");
 }
 
-function edit(deps: ManagementDeps, call: ProjectCall, { isPartial }: { isPartial: boolean }) {
+function edit(deps: ManagementDeps, call: ProjectCall) {
   const before = getFlag(deps, call);
   const answers = flagAnswers(deps, call);
   checkMayEdit(answers, before);
@@ -145,7 +136,7 @@ function edit(deps: ManagementDeps, call: ProjectCall, { isPartial }: { isPartia
   // A deleted flag may have a key that no write could choose; echoing it is no change of the key.
   const isOwnKey = typeof body === "object" && body !== null && body.key === before.key;
   const input = parseFields(FlagEditInput, isOwnKey ? { ...body, key: "unchanged" } : body, {
-    partial: isPartial,
+    partial: true,
   }) as Partial<Static<typeof FlagEditInput>>;
   const fields = flagFields(isOwnKey ? { ...input, key: before.key } : input);
   const after = updateFlag(writingOf(deps), {

@@ -78,7 +78,12 @@ export function flagEvaluationRoutes(deps: ManagementDeps): Route[] {
     projectRoute("GET", "/feature_flags/evaluation_reasons", "feature_flag:read", {
       summary: "Tell each flag's value for one person, and why",
       tag: TAG,
-      query: object({ distinct_id: text(), ...GroupsQuery }),
+      query: object({
+        distinct_id: optional(
+          text({ blank: true, description: "Your own distinct id when absent or empty." }),
+        ),
+        ...GroupsQuery,
+      }),
       answers: {
         200: {
           description: "By flag key. Inactive flags have the reason `disabled`.",
@@ -87,8 +92,7 @@ export function flagEvaluationRoutes(deps: ManagementDeps): Route[] {
         },
       },
       handle: (call) => {
-        const distinctId = call.query.get("distinct_id");
-        if (!distinctId) throw new InvalidField("distinct_id", "required", "This field is required.");
+        const distinctId = call.query.get("distinct_id") || call.user.distinctId;
         const flagKeys = readFlagKeys(call.query);
         const { set } = deps.flagSets.of(call.project.id);
         const evaluation = evaluateFor(deps, call, distinctId, flagKeys);

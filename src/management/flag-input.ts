@@ -24,6 +24,8 @@ export function flagFields(input: Partial<Static<typeof FlagInput>>): Partial<Fl
     hasEnrichedAnalytics: input.has_enriched_analytics,
     performedRollback: input.performed_rollback,
     rollbackConditions: input.rollback_conditions,
+    rolloutPercentage: input.rollout_percentage ?? undefined,
+    experimentSet: input.experiment_set === null ? [] : input.experiment_set,
     surveys: freeForm("surveys", input.surveys),
     features: freeForm("features", input.features),
     // Null leaves tags alone (contract: management-api 3.2).

@@ -1,7 +1,8 @@
-/** Reads the filters of a list of flags; whatever makes no sense is ignored (contract: management-api 5.1). */
+/** Reads the filters of a list of flags (contract: management-api 5.1; decision 23). */
 
 import { Type } from "@sinclair/typebox";
-import { choice, int, object, optional, text } from "../http/shapes.ts";
+import { readBoolean } from "../http/query.ts";
+import { bool, choice, int, object, optional, text } from "../http/shapes.ts";
 import { InvalidField } from "../metadata/errors.ts";
 import { EVALUATION_RUNTIMES } from "../metadata/flag.ts";
 import type { FlagFilter, FlagType } from "../metadata/flag-list.ts";
@@ -15,37 +16,35 @@ export const FlagQuery = object({
   created_by_id: optional(
     Type.Union([int(), text()], { description: "One user id, or several with commas between." }),
   ),
+  created_by: optional(Type.Union([int(), text()], { description: "Same as `created_by_id`." })),
   type: optional(choice(FLAG_TYPES)),
   evaluation_runtime: optional(choice(EVALUATION_RUNTIMES)),
   excluded_properties: optional(text({ description: "JSON list of flag keys to leave out." })),
   tags: optional(text({ description: "JSON list; flags with any of these tags." })),
   excluded_tags: optional(text({ description: "JSON list; flags with none of these tags." })),
-  has_evaluation_tags: optional(choice(["true", "false"])),
+  has_evaluation_tags: optional(bool()),
   key: optional(text({ description: "Exactly this key, whatever its letter case." })),
   order: optional(text({ description: "A field, `-` before it for descending. Default `-created_at`." })),
 });
 
-/** @throws {InvalidField} the search is too long. */
+/** @throws {InvalidField} the search is too long, or a boolean is none. */
 export function readFlagQuery(query: URLSearchParams): FlagFilter {
   const search = query.get("search")?.trim();
   if (search !== undefined && search.length > SEARCH_LENGTH_MAX) {
     throw new InvalidField("search", "invalid_input", "Search term cannot exceed 200 characters");
   }
-  const active = query.get("active");
   const type = query.get("type");
   const tags = jsonTexts(query.get("tags"));
-  const evaluationTags = query.get("has_evaluation_tags");
   return {
     search: search || undefined,
-    active: active === null ? undefined : active === "STALE" ? "STALE" : active.toLowerCase() === "true",
-    createdByIds: userIds(query.get("created_by_id")),
+    active: query.get("active")?.trim() === "STALE" ? "STALE" : readBoolean(query, "active"),
+    createdByIds: userIds(query.get("created_by_id") || query.get("created_by")),
     type: FLAG_TYPES.includes(type as FlagType) ? (type as FlagType) : undefined,
     evaluationRuntime: query.get("evaluation_runtime") || undefined,
     excludedKeys: jsonTexts(query.get("excluded_properties")),
     tags: tags?.length ? tags : undefined,
     excludedTags: jsonTexts(query.get("excluded_tags")),
-    hasEvaluationTags:
-      evaluationTags === null ? undefined : ["true", "1", "yes"].includes(evaluationTags.toLowerCase()),
+    hasEvaluationTags: readBoolean(query, "has_evaluation_tags"),
     key: query.get("key") || undefined,
     order: query.get("order") || undefined,
   };

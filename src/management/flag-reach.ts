@@ -1,9 +1,9 @@
-/** Whom a flag reaches: counting before a change, and keeping who it is on for (contract: management-api 5.11, 5.17). */
+/** Whom a flag reaches: counting before a change, and keeping who it is on for (contract: management-api 5.11, 5.17; decision 18). */
 
 import { parseBlastRadius } from "../flags/definition/blast-radius.ts";
 import { UNAVAILABLE } from "../http/answers.ts";
 import { projectRoute, Reply, type Route } from "../http/route.ts";
-import { dictionary, int, named, nullable, object, optional } from "../http/shapes.ts";
+import { bool, dictionary, int, named, nullable, num, object, optional, text } from "../http/shapes.ts";
 import { createCohort, findCohort } from "../metadata/cohorts.ts";
 import { findUser } from "../metadata/users.ts";
 import { fillInBackground } from "./cohort-filling.ts";
@@ -25,22 +25,39 @@ const ReachBody = named(
 
 export function flagReachRoutes(deps: ManagementDeps): Route[] {
   return [
-    projectRoute("POST", "/feature_flags/user_blast_radius", ["feature_flag:read", "feature_flag:write"], {
-      summary: "Count whom a condition would choose",
-      description: "Changes nothing. Rollout percentages are left out of account.",
+    projectRoute("POST", "/feature_flags/user_blast_radius", "feature_flag:write", {
+      summary: "Count whom a flag or a condition would choose",
+      description:
+        "Changes nothing. Takes the fields of a flag (all condition sets of `filters` together), or one `condition`.",
       tag: TAG,
       body: object({
+        filters: optional(nullable(dictionary({ description: "As in a flag." }))),
+        rollout_percentage: optional(
+          nullable(num({ minimum: 0, maximum: 100 }), { description: "As in a flag." }),
+        ),
+        key: optional(text({ blank: true, description: "The flag's key, with which rollouts are hashed." })),
+        apply_rollout: optional(
+          bool({ default: false, description: "Count only whom the rollout percentages take in." }),
+        ),
         condition: optional(
-          nullable(dictionary({ description: "`{properties: [...]}`; empty: everybody." })),
+          nullable(
+            dictionary({ description: "`{properties: [...]}`; empty: everybody. Not with `filters`." }),
+          ),
         ),
         group_type_index: optional(
           nullable(int({ minimum: 0 }), { description: "Count groups of this type." }),
         ),
       }),
       bodyExample: {
-        condition: {
-          properties: [{ key: "email", type: "person", operator: "icontains", value: "@example.com" }],
+        filters: {
+          groups: [
+            {
+              properties: [{ key: "email", type: "person", operator: "icontains", value: "@example.com" }],
+              rollout_percentage: 40,
+            },
+          ],
         },
+        apply_rollout: true,
       },
       answers: {
         200: {
@@ -51,14 +68,12 @@ export function flagReachRoutes(deps: ManagementDeps): Route[] {
         ...UNAVAILABLE,
       },
       handle: async (call) => {
-        const { filters, groupTypeIndex } = parseBlastRadius(call.body);
-        const { affected, total } = await deps.personCounter.count(
+        const { total, matching, reached } = await deps.personCounter.reach(
           call.project.id,
-          { properties: filters },
-          groupTypeIndex,
+          parseBlastRadius(call.body),
         );
-        const bounded = Math.min(affected, total);
-        return { users_affected: bounded, total_users: total, affected: bounded, total };
+        const affected = call.body.apply_rollout === true ? reached : matching;
+        return { users_affected: affected, total_users: total, affected, total };
       },
     }),
     projectRoute("POST", "/feature_flags/:id/create_static_cohort_for_flag", "feature_flag:write", {

@@ -11,6 +11,7 @@ import {
   list,
   named,
   nullable,
+  num,
   object,
   optional,
   pageOf,
@@ -25,7 +26,18 @@ const KEY_LENGTH_MAX = 400;
 export const FlagInput = object({
   key: text({ max: KEY_LENGTH_MAX, description: "Unique in the project; letters, digits, `-` and `_`." }),
   name: optional(text({ blank: true, description: "The description of the flag." })),
-  filters: optional(dictionary({ description: "Conditions, variants and payloads." })),
+  filters: optional(
+    dictionary({
+      description:
+        "Condition sets (`groups`), variants (`multivariate`), `payloads`; other members are kept as given. Without `groups` the flag is on for nobody.",
+    }),
+  ),
+  rollout_percentage: optional(
+    nullable(num({ minimum: 0, maximum: 100 }), {
+      description:
+        "Of the only condition set: instead of `filters`, or the same number as there. Null, and on PATCH the number that is stored, say nothing.",
+    }),
+  ),
   active: optional(bool({ default: true })),
   deleted: optional(bool({ default: false, description: "The only way to delete a flag." })),
   ensure_experience_continuity: optional(nullable(bool(), { default: false })),
@@ -34,6 +46,7 @@ export const FlagInput = object({
   has_enriched_analytics: optional(nullable(bool(), { default: false })),
   performed_rollback: optional(nullable(bool())),
   rollback_conditions: optional(anyJson({ description: "Kept as given." })),
+  experiment_set: optional(nullable(list(int()), { description: "Ids, kept as given; null clears." })),
   surveys: optional(anyJson({ description: "A free-form object, kept as given." })),
   features: optional(anyJson({ description: "A free-form object, kept as given." })),
   tags: optional(nullable(list(text({ blank: true })), { description: "Replaces all tags." })),
@@ -77,13 +90,15 @@ export const FlagBody = named(
     version: int({ description: "Rises by one with every change." }),
     last_modified_by: nullable(UserBody),
     is_simple_flag: bool({ description: "One condition set without conditions, counted by person." }),
-    rollout_percentage: nullable(Type.Number(), { description: "Of a simple flag; else null." }),
+    rollout_percentage: nullable(num(), {
+      description: "Of the only condition set; 0 when there is none, null when there are several.",
+    }),
     ensure_experience_continuity: nullable(bool()),
     experiment_set: list(int()),
     surveys: dictionary(),
     features: dictionary(),
     rollback_conditions: anyJson(),
-    performed_rollback: nullable(bool()),
+    performed_rollback: bool(),
     can_edit: bool({ description: "Whether you may change this flag." }),
     tags: list(text()),
     evaluation_tags: list(text()),
@@ -122,7 +137,7 @@ export const EXAMPLE_FLAG = {
   surveys: {},
   features: {},
   rollback_conditions: null,
-  performed_rollback: null,
+  performed_rollback: false,
   can_edit: true,
   tags: ["payments"],
   evaluation_tags: [],

@@ -1,11 +1,13 @@
 /** Persons and groups (contract: management-api 6.4). */
 
 import type { Static } from "@sinclair/typebox";
+import type { JsonObject } from "../flags/json.ts";
 import { UNAVAILABLE } from "../http/answers.ts";
 import { notFound } from "../http/failure.ts";
 import { readPage } from "../http/pagination.ts";
 import { type ProjectCall, projectRoute, type Route } from "../http/route.ts";
 import { int, list, object, optional, text, withPage } from "../http/shapes.ts";
+import { findCohort } from "../metadata/cohorts.ts";
 import { InvalidField } from "../metadata/errors.ts";
 import {
   findGroup,
@@ -18,8 +20,9 @@ import {
 import type { PeopleDb } from "../people/open.ts";
 import { displayName, type Person } from "../people/person.ts";
 import { distinctIdsOf, personByDistinctId, personByUuid } from "../people/reader.ts";
-import { listPersons, searchPersons } from "../people/search.ts";
+import { listPersons, searchMatchesMax, searchPersons } from "../people/search.ts";
 import type { ManagementDeps } from "./deps.ts";
+import { membership } from "./engine-ports.ts";
 import { GroupBody, GroupPage, GroupTypeBody, PersonBody, PersonPage } from "./people-shapes.ts";
 import { readPropertyFilters } from "./property-filters.ts";
 import { microsToWire } from "./time.ts";
@@ -72,23 +75,24 @@ export function peopleRoutes(deps: ManagementDeps): Route[] {
                 "JSON list of `{key, value, operator, type}`, joined by AND; the oldest persons come first then.",
             }),
           ),
-          after: optional(text({ description: "With `properties`: where the page before ended." })),
+          cohort: optional(
+            int({ description: "Only members of this cohort; the oldest persons come first." }),
+          ),
+          after: optional(
+            text({ description: "With `properties` or `cohort`: where the page before ended." }),
+          ),
         }),
       ),
       answers: { 200: PERSON_PAGE, ...UNAVAILABLE },
       handle: async (call) => {
         const page = readPage(call.query);
-        const filters = readPropertyFilters(call.query, "person");
-        if (filters) {
-          return foundPersons(deps, call, (wanted) =>
-            deps.personCounter.find(call.project.id, filters, wanted),
-          );
-        }
+        const filters = [...(readPropertyFilters(call.query, "person") ?? []), ...readCohort(deps, call)];
         const named = namedPerson(people, call.project.id, call.query);
+        const search = call.query.get("search")?.trim() || undefined;
+        if (filters.length > 0) return await filteredPersons(deps, call, filters, { named, search });
         if (named !== undefined) {
           return { next: null, previous: null, results: named ? personBodies(people, [named]) : [] };
         }
-        const search = call.query.get("search")?.trim() || undefined;
         // A search looks at every person; done in slices, so that other requests get their turn.
         const { persons, hasMore } =
           search === undefined
@@ -162,6 +166,46 @@ export function peopleRoutes(deps: ManagementDeps): Route[] {
       },
     }),
   ];
+}
+
+/** The filter of the parameter `cohort`; none when it is not given. @throws {InvalidField} there is no such cohort. */
+function readCohort(deps: ManagementDeps, call: ProjectCall<unknown>): JsonObject[] {
+  const given = call.query.get("cohort")?.trim();
+  if (!given) return [];
+  if (!/^\d{1,15}$/.test(given))
+    throw new InvalidField("cohort", "invalid_input", "A valid integer is required.");
+  const cohort = findCohort(deps.metadata.db, call.project.id, Number(given));
+  if (cohort !== undefined && !cohort.deleted) return membership(cohort.id);
+  throw new InvalidField("cohort", "does_not_exist", `Invalid pk "${given}" - object does not exist.`);
+}
+
+/** A page of the persons that filters choose, among those that are named or searched for if any are. */
+async function filteredPersons(
+  deps: ManagementDeps,
+  call: ProjectCall<unknown>,
+  filters: readonly JsonObject[],
+  { named, search }: { named: Person | null | undefined; search: string | undefined },
+): Promise<Static<typeof PersonPage>> {
+  const find = (page: { afterId?: number; limit: number }) =>
+    deps.personCounter.find(call.project.id, filters, page);
+  if (named !== undefined) {
+    const [first] = named === null ? [] : await find({ afterId: named.id - 1, limit: 1 });
+    const results = first !== undefined && first.id === named?.id ? personBodies(deps.people, [first]) : [];
+    return { next: null, previous: null, results };
+  }
+  if (search === undefined) return await foundPersons(deps, call, find);
+  const options = { limit: searchMatchesMax };
+  const { persons } = await searchPersons(deps.people, call.project.id, search, options);
+  const searched = new Set(persons.map(({ id }) => id));
+  return await foundPersons(deps, call, async ({ afterId, limit }) => {
+    const found: Person[] = [];
+    for (let last = afterId; ; ) {
+      const page = await find({ afterId: last, limit: searchMatchesMax });
+      found.push(...page.filter(({ id }) => searched.has(id)));
+      if (page.length < searchMatchesMax || found.length >= limit) return found.slice(0, limit);
+      last = page.at(-1)!.id;
+    }
+  });
 }
 
 /** The one person that a query names; null when there is none, undefined when it names nobody. */

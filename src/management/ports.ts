@@ -3,24 +3,22 @@
  * to the people store.
  */
 
+import type { Reach, ReachRequest } from "../engine/query-types.ts";
 import type { JsonObject } from "../metadata/schema.ts";
 import type { Person } from "../people/person.ts";
 
-/** Which persons or groups a condition of a flag would choose. */
+/** Condition sets, joined by OR, and what they are about. */
+export type ReachQuestion = Pick<ReachRequest, "sets" | "groupTypeIndex" | "flagKey">;
+
+/** Which persons or groups conditions of a flag would choose. */
 export interface PersonCounter {
   /**
-   * Counts without changing anything; rollout percentages do not matter.
+   * Counts without changing anything.
    *
-   * @param condition      `{properties: [...]}`, the properties joined by AND; none: everybody.
-   * @param groupTypeIndex counts groups of this type instead of persons.
-   * @throws {InvalidField} the condition can not be evaluated.
-   * Source: contract, management-api 5.17.
+   * @throws {InvalidField} the conditions can not be evaluated.
+   * Source: contract, management-api 5.17; decision 18.
    */
-  count(
-    projectId: number,
-    condition: JsonObject,
-    groupTypeIndex: number | null,
-  ): Promise<{ affected: number; total: number }>;
+  reach(projectId: number, question: ReachQuestion): Promise<Reach>;
   /** Persons that property filters, joined by AND, choose, by number: go on after the last one's `id`. */
   find(
     projectId: number,

@@ -33,6 +33,23 @@ const ProjectFields = {
   access_control: bool(),
 };
 
+/** A project as any key may see it that may use it. */
+export const ShortProjectBody = named(
+  "ShortProject",
+  object({
+    id: ProjectFields.id,
+    uuid: ProjectFields.uuid,
+    name: ProjectFields.name,
+    organization: ProjectFields.organization,
+    api_token: ProjectFields.api_token,
+  }),
+);
+
+/** The wire form for keys without `project:read`. */
+export function shortProjectBody({ id, uuid, name, organizationId, apiToken }: Project) {
+  return { id, uuid, name, organization: organizationId, api_token: apiToken };
+}
+
 /** A project in lists and inside of other objects. */
 export const ProjectBody = named("Project", object(ProjectFields));
 

@@ -10,11 +10,12 @@ import {
   type Route,
   userRoute,
 } from "../http/route.ts";
-import { bool, object, optional, PageQuery, pageOf, text, uuid } from "../http/shapes.ts";
+import { bool, either, object, optional, PageQuery, pageOf, text, uuid } from "../http/shapes.ts";
 import { InvalidField } from "../metadata/errors.ts";
 import { findOrganization, organizationsOf } from "../metadata/organizations.ts";
 import type { Project } from "../metadata/project-directory.ts";
 import { createProject, rotateProjectKey, rotateSecretKey, updateProject } from "../metadata/projects.ts";
+import { allows } from "../metadata/scopes.ts";
 import { levelOf, type User } from "../metadata/users.ts";
 import { listGroupTypes } from "../people/groups.ts";
 import type { ManagementDeps } from "./deps.ts";
@@ -26,6 +27,8 @@ import {
   fullProjectBody,
   ProjectBody,
   projectBody,
+  ShortProjectBody,
+  shortProjectBody,
 } from "./project-shapes.ts";
 import { checkAdmin } from "./roles.ts";
 
@@ -66,27 +69,33 @@ export function projectRoutes(deps: ManagementDeps): Route[] {
     return new Reply(201, full(createProject(metadata, input, call.user.id, call.now), call.user));
   };
   return [
-    userRoute("GET", "/api/projects", ["project:read"], {
+    userRoute("GET", "/api/projects", [], {
       summary: "List projects",
-      description: "The projects of your organisations, by id.",
+      description:
+        "The projects that your key may use, by id. Without the scope `project:read` in short form: `id`, `uuid`, `name`, `organization`, `api_token`.",
       tag: TAG,
+      ignoresNarrowing: true,
       query: PageQuery,
       answers: {
         200: {
           description: "One page of projects.",
-          schema: pageOf("ProjectPage", ProjectBody),
+          schema: pageOf("ProjectPage", either(ProjectBody, ShortProjectBody)),
           example: { count: 1, next: null, previous: null, results: [EXAMPLE_PROJECT] },
         },
       },
       handle: (call) => {
         const page = readPage(call.query);
-        const limits = call.key.organizationIds;
+        const { organizationIds, projectIds, scopes } = call.key;
         const own = organizationsOf(metadata.db, call.user.id)
           .map((organization) => organization.id)
-          .filter((id) => limits.length === 0 || limits.includes(id));
-        const all = metadata.projects.list().filter((project) => own.includes(project.organizationId));
-        const shown = all.slice(page.offset, page.offset + page.limit).map(projectBody);
-        return pageAnswer(call.url, page, all.length, shown);
+          .filter((id) => organizationIds.length === 0 || organizationIds.includes(id));
+        const all = metadata.projects
+          .list()
+          .filter(({ organizationId }) => own.includes(organizationId))
+          .filter(({ id }) => projectIds.length === 0 || projectIds.includes(id));
+        const shown = all.slice(page.offset, page.offset + page.limit);
+        const write = allows(scopes, "project:read") ? projectBody : shortProjectBody;
+        return pageAnswer<object>(call.url, page, all.length, shown.map(write));
       },
     }),
     userRoute("POST", "/api/projects", ["project:write"], {

@@ -28,13 +28,21 @@ const TAG = "Role access";
 
 const RoleAccessBody = named(
   "FeatureFlagRoleAccess",
-  object({ id: int(), feature_flag: FlagBody, role: RoleBody, added_at: instant(), updated_at: instant() }),
+  object({
+    id: int(),
+    feature_flag: FlagBody,
+    role: RoleBody,
+    role_id: uuid(),
+    added_at: instant(),
+    updated_at: instant(),
+  }),
 );
 
 const EXAMPLE = {
   id: 5,
   feature_flag: EXAMPLE_FLAG,
   role: EXAMPLE_ROLE,
+  role_id: EXAMPLE_ROLE.id,
   added_at: "2026-03-02T08:15:30.120000Z",
   updated_at: "2026-03-02T08:15:30.120000Z",
 };
@@ -119,6 +127,7 @@ function write(
       record.role,
       record.role.createdById === null ? undefined : users.get(record.role.createdById),
     ),
+    role_id: record.role.id,
     added_at: toWire(record.addedAt),
     updated_at: toWire(record.updatedAt),
   }));

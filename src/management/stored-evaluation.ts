@@ -4,6 +4,7 @@ import type { GroupType } from "../flags/definition/types.ts";
 import { type Evaluation, evaluate } from "../flags/evaluation/evaluate.ts";
 import type { FlagSet } from "../flags/evaluation/flag-set.ts";
 import { isJsonObject, type JsonObject } from "../flags/json.ts";
+import { storableText } from "../ingestion/unicode.ts";
 import type { GroupTypeSource } from "../metadata/flag-sets.ts";
 import { cohortsOfPerson } from "../people/cohort-members.ts";
 import { findGroup, listGroupTypes } from "../people/groups.ts";
@@ -25,7 +26,8 @@ export interface StoredSubject {
 /** The values of a project's active flags for one distinct id. */
 export function evaluateStored(people: PeopleDb, set: FlagSet, subject: StoredSubject): Evaluation {
   const { projectId, distinctId, groups } = subject;
-  const person = personByDistinctId(people, projectId, distinctId);
+  const storedId = storableText(distinctId);
+  const person = personByDistinctId(people, projectId, storedId);
   return evaluate(set, {
     distinctId,
     groups,
@@ -35,7 +37,7 @@ export function evaluateStored(people: PeopleDb, set: FlagSet, subject: StoredSu
       staticCohortIds: set.needs.staticCohorts ? cohortsOfPerson(people, person.id) : undefined,
     },
     groupProperties: groupPropertiesOf(people, set, projectId, groups),
-    hashKeyOverrides: hashKeyOverrides(people, projectId, [distinctId]),
+    hashKeyOverrides: hashKeyOverrides(people, projectId, [storedId]),
     now: subject.now.getTime(),
     timezone: subject.timezone,
     selection: subject.flagKeys?.length ? { flagKeys: subject.flagKeys } : undefined,
@@ -48,7 +50,7 @@ function groupPropertiesOf(people: PeopleDb, set: FlagSet, projectId: number, gr
   for (const [index, name] of set.groupTypeNames) {
     const key = Object.hasOwn(groups, name) ? groups[name] : undefined;
     if (typeof key !== "string" && typeof key !== "number") continue;
-    const group = findGroup(people, projectId, index, String(key));
+    const group = findGroup(people, projectId, index, storableText(String(key)));
     if (group && isJsonObject(group.properties)) properties[name] = group.properties;
   }
   return properties;

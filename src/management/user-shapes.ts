@@ -1,7 +1,7 @@
 /** A user as other objects embed it (requirement: User). */
 
 import type { Static } from "@sinclair/typebox";
-import { bool, choice, dictionary, int, named, nullable, object, text, uuid } from "../http/shapes.ts";
+import { bool, choice, dictionary, int, named, object, text, uuid } from "../http/shapes.ts";
 import type { User } from "../metadata/users.ts";
 
 export const ROLES_AT_ORGANIZATION = [
@@ -24,9 +24,11 @@ export const UserBody = named(
     first_name: text({ blank: true }),
     last_name: text({ blank: true }),
     email: text(),
-    is_email_verified: nullable(bool()),
-    hedgehog_config: nullable(dictionary()),
-    role_at_organization: nullable(choice(ROLES_AT_ORGANIZATION)),
+    is_email_verified: bool(),
+    hedgehog_config: dictionary(),
+    role_at_organization: choice(["", ...ROLES_AT_ORGANIZATION], {
+      description: "Empty when it is not set.",
+    }),
   }),
 );
 
@@ -39,9 +41,9 @@ export function userBody(user: User): Static<typeof UserBody> {
     first_name: user.firstName,
     last_name: user.lastName,
     email: user.email,
-    is_email_verified: user.isEmailVerified,
-    hedgehog_config: user.hedgehogConfig,
-    role_at_organization: user.roleAtOrganization as Static<typeof UserBody>["role_at_organization"],
+    is_email_verified: user.isEmailVerified ?? false,
+    hedgehog_config: user.hedgehogConfig ?? {},
+    role_at_organization: (user.roleAtOrganization ?? "") as Static<typeof UserBody>["role_at_organization"],
   };
 }
 
@@ -53,6 +55,6 @@ export const EXAMPLE_USER = {
   last_name: "Larsson",
   email: "ann@example.com",
   is_email_verified: true,
-  hedgehog_config: null,
+  hedgehog_config: {},
   role_at_organization: "engineering",
 } as const;

@@ -65,7 +65,7 @@ export function userRoutes(deps: ManagementDeps): Route[] {
       body: object({
         first_name: optional(text({ blank: true, max: NAME_LENGTH_MAX })),
         last_name: optional(text({ blank: true, max: NAME_LENGTH_MAX })),
-        role_at_organization: optional(nullable(choice(ROLES_AT_ORGANIZATION))),
+        role_at_organization: optional(nullable(choice(["", ...ROLES_AT_ORGANIZATION]))),
         hedgehog_config: optional(nullable(dictionary())),
         set_current_team: optional(int()),
         set_current_organization: optional(uuid()),
@@ -85,7 +85,7 @@ export function userRoutes(deps: ManagementDeps): Route[] {
         const change = {
           firstName: call.body.first_name,
           lastName: call.body.last_name,
-          roleAtOrganization: call.body.role_at_organization,
+          roleAtOrganization: call.body.role_at_organization === "" ? null : call.body.role_at_organization,
           hedgehogConfig: call.body.hedgehog_config,
           currentProjectId: projectId,
           currentOrganizationId: organizationId ?? project?.organizationId,

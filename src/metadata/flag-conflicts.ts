@@ -33,6 +33,8 @@ const FIELDS: readonly (readonly [string, keyof FlagFields])[] = [
   ["has_enriched_analytics", "hasEnrichedAnalytics"],
   ["performed_rollback", "performedRollback"],
   ["rollback_conditions", "rollbackConditions"],
+  ["rollout_percentage", "rolloutPercentage"],
+  ["experiment_set", "experimentSet"],
   ["surveys", "surveys"],
   ["features", "features"],
   ["tags", "tags"],

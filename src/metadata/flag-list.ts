@@ -111,8 +111,7 @@ function typeCondition(type: FlagType | undefined): SQL | undefined {
     case "remote_config":
       return eq(flag.isRemoteConfiguration, true);
     case "experiment":
-      // Experiments are not part of the product: no flag has one.
-      return sql`0`;
+      return or(ne(flag.experimentSet, []), eq(flag.creationContext, "experiments"));
     default:
       return undefined;
   }

@@ -1,5 +1,6 @@
 /** What the activity log tells about flags (contract: management-api 5.10). */
 
+import { rolloutPercentageOf } from "../flags/definition/stored-filters.ts";
 import { redactedPayload } from "../flags/definition/types.ts";
 import { type Change, changesBetween, recordActivity, type Trigger } from "./activity.ts";
 import type { Flag } from "./flag.ts";
@@ -18,6 +19,7 @@ const TRACKED = [
   "has_enriched_analytics",
   "performed_rollback",
   "rollback_conditions",
+  "experiment_set",
   "surveys",
   "features",
   "evaluation_runtime",
@@ -42,6 +44,8 @@ export function storedFields(flag: Flag): JsonObject {
     has_enriched_analytics: flag.hasEnrichedAnalytics,
     performed_rollback: flag.performedRollback,
     rollback_conditions: flag.rollbackConditions,
+    rollout_percentage: rolloutPercentageOf(flag.filters),
+    experiment_set: flag.experimentSet,
     surveys: flag.surveys,
     features: flag.features,
     evaluation_runtime: flag.evaluationRuntime,
@@ -88,10 +92,23 @@ export function recordChange(
   record(t, activity, after, by, changes, now, trigger);
 }
 
+/** Notes that a role may, or may no longer, edit a flag: part of the flag's own log (decision 24). */
+export function recordRoleAccess(
+  t: MetadataTx,
+  flag: Pick<Flag, "id" | "key" | "projectId">,
+  roleName: string,
+  action: "created" | "deleted",
+  by: number | null,
+  now: Date,
+): void {
+  const [before, after] = action === "created" ? [null, roleName] : [roleName, null];
+  record(t, "updated", flag, by, [{ type: "FeatureFlag", action, field: "role_access", before, after }], now);
+}
+
 function record(
   t: MetadataTx,
   activity: string,
-  flag: Flag,
+  flag: Pick<Flag, "id" | "key" | "projectId">,
   by: number | null,
   changes: Change[],
   now: Date,

@@ -2,12 +2,12 @@
  * Creates and changes flags: the stored row, its tags, its activity entry and the project's revision, in
  * one transaction each.
  *
- * Source: contract, management-api 3.4 to 3.6, 5.10; contract, README (keys of deleted flags).
+ * Source: contract, management-api 3.4 to 3.6, 5.10; contract, README (keys of deleted flags) and decision 10.
  */
 
 import { and, eq, sql } from "drizzle-orm";
 import { filtersOfChangedFlag, filtersOfNewFlag } from "../flags/definition/filters.ts";
-import { withRenamedEnrollment } from "../flags/definition/stored-filters.ts";
+import { rolloutPercentageOf, withRenamedEnrollment } from "../flags/definition/stored-filters.ts";
 import { changedTags } from "../flags/definition/tags.ts";
 import { redactedPayload, variantsOf } from "../flags/definition/types.ts";
 import { isJsonObject } from "../flags/json.ts";
@@ -68,7 +68,8 @@ export function createFlag(writing: FlagWriting, input: NewFlag): Flag {
   return writing.metadata.change((t) => {
     checkKey(t, projectId, fields.key, undefined);
     checkCount(t, projectId);
-    const { tags: sentTags, evaluationTags: sentEvaluationTags, analyticsDashboards, ...plain } = fields;
+    const { tags: sentTags, evaluationTags: sentEvaluationTags, analyticsDashboards, ...others } = fields;
+    const { rolloutPercentage: _, ...plain } = others;
     const filters = checkedFilters(writing, t, projectId, undefined, fields);
     const { tags, evaluationTags } = changedTags(
       { tags: sentTags, evaluation_tags: sentEvaluationTags },
@@ -134,10 +135,12 @@ function saveFlag(
   now: Date,
 ): Flag {
   const { projectId, id } = before;
-  const { tags: sentTags, evaluationTags: sentEvaluationTags, analyticsDashboards, ...plain } = fields;
+  const { tags: sentTags, evaluationTags: sentEvaluationTags, analyticsDashboards, ...others } = fields;
+  const { rolloutPercentage, ...plain } = others;
   const key = keyAfter(t, before, fields);
   const touchesFilters =
     fields.filters !== undefined ||
+    rolloutPercentage !== undefined ||
     fields.isRemoteConfiguration !== undefined ||
     fields.hasEncryptedPayloads !== undefined;
   const checked = touchesFilters
@@ -189,6 +192,7 @@ function checkedFilters(
   const context = {
     flagId: before?.id ?? null,
     flagKey: fields.key,
+    rolloutPercentage: newRollout(fields.rolloutPercentage, before),
     isRemoteConfiguration: fields.isRemoteConfiguration ?? before?.isRemoteConfiguration ?? false,
     cohorts: cohortFacts(t, projectId),
     flags: flagFacts(t, projectId),
@@ -202,6 +206,12 @@ function checkedFilters(
   const sent = opened ? withKeptPayloads(fields.filters, opened) : fields.filters;
   const filters = opened ? filtersOfChangedFlag(sent, opened, context) : filtersOfNewFlag(sent, context);
   return payloads.seal(filters, isSecret, before);
+}
+
+/** The percentage of a request, unless a client that sends the whole flag back only repeats what is stored. */
+function newRollout(percentage: number | undefined, before: Flag | undefined): number | undefined {
+  const isRepeated = before !== undefined && percentage === rolloutPercentageOf(before.filters);
+  return isRepeated ? undefined : percentage;
 }
 
 /** A client that may not see payloads echoes a placeholder, which means: as before (contract: 4.5). */

@@ -32,6 +32,8 @@ export interface Flag {
   hasEnrichedAnalytics: boolean | null;
   performedRollback: boolean | null;
   rollbackConditions: Json;
+  /** Ids of experiments, kept as clients send them. */
+  experimentSet: number[];
   surveys: JsonObject;
   features: JsonObject;
   /** Lower case, sorted. */
@@ -63,6 +65,7 @@ export type FlagFields = Pick<
   | "hasEnrichedAnalytics"
   | "performedRollback"
   | "rollbackConditions"
+  | "experimentSet"
   | "surveys"
   | "features"
   | "tags"
@@ -71,7 +74,10 @@ export type FlagFields = Pick<
   | "bucketingIdentifier"
   | "creationContext"
   | "analyticsDashboards"
->;
+> & {
+  /** Of the only condition set in `filters`; 0 to 100. */
+  rolloutPercentage: number;
+};
 
 export type FlagRow = typeof flag.$inferSelect;
 

@@ -6,6 +6,7 @@ import { openSqlite, type Sqlite, type Transaction, tx } from "../sqlite/open.ts
 import { Changes } from "./changes.ts";
 import { KeyRing } from "./key-ring.ts";
 import initialSql from "./migrations/001-initial.sql" with { type: "text" };
+import experimentSetSql from "./migrations/002-experiment-set.sql" with { type: "text" };
 import { ProjectDirectory } from "./project-directory.ts";
 import * as schema from "./schema.ts";
 
@@ -15,7 +16,10 @@ export type MetadataTx = Transaction<Schema>;
 /** Statements inside or outside a transaction. */
 export type Reading = MetadataTx | Sqlite<Schema>;
 
-const MIGRATIONS: readonly Migration[] = [{ version: 1, name: "initial", sql: initialSql }];
+const MIGRATIONS: readonly Migration[] = [
+  { version: 1, name: "initial", sql: initialSql },
+  { version: 2, name: "experiment set", sql: experimentSetSql },
+];
 
 /** The newest schema this version knows. */
 export const metadataSchemaVersion = MIGRATIONS.length;

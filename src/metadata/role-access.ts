@@ -1,10 +1,10 @@
 /** Which roles may edit which flag (requirement: Feature flag role access; contract: management-api 5.8). */
 
 import { and, asc, eq, sql } from "drizzle-orm";
-import { recordActivity } from "./activity.ts";
 import { InvalidField, NotFound } from "./errors.ts";
 import type { Flag } from "./flag.ts";
-import type { Metadata, MetadataTx, Reading } from "./metadata.ts";
+import { recordRoleAccess } from "./flag-log.ts";
+import type { Metadata, Reading } from "./metadata.ts";
 import { findRole, type Role, rolesById } from "./roles.ts";
 import { roleAccess } from "./schema.ts";
 
@@ -78,7 +78,7 @@ export function addRoleAccess(
       .values({ flagId: of.flag.id, roleId: role.id, addedAt: now, updatedAt: now })
       .returning()
       .get();
-    record(t, of.flag, role, row.id, "created", of.by, now);
+    recordRoleAccess(t, of.flag, role.name, "created", of.by, now);
     return { ...row, role };
   });
 }
@@ -93,28 +93,6 @@ export function removeRoleAccess(
     const known = findRoleAccess(t, of.flag.id, of.id);
     if (!known) throw new NotFound();
     t.delete(roleAccess).where(eq(roleAccess.id, of.id)).run();
-    record(t, of.flag, known.role, of.id, "deleted", of.by, now);
-  });
-}
-
-/** The flag's own log does not show these entries (contract: management-api 5.8), hence their own scope. */
-function record(
-  t: MetadataTx,
-  flag: Flag,
-  role: Role,
-  id: number,
-  activity: string,
-  by: number,
-  now: Date,
-): void {
-  recordActivity(t, {
-    userId: by,
-    projectId: flag.projectId,
-    activity,
-    scope: "FeatureFlagRoleAccess",
-    itemId: id,
-    name: `${role.name}: ${flag.key}`,
-    changes: [],
-    now,
+    recordRoleAccess(t, of.flag, known.role.name, "deleted", of.by, now);
   });
 }

@@ -3,9 +3,10 @@
 import { and, asc, eq, inArray, sql } from "drizzle-orm";
 import { changesBetween, recordActivity } from "./activity.ts";
 import { InvalidField, NotFound } from "./errors.ts";
+import { recordRoleAccess } from "./flag-log.ts";
 import type { Metadata, MetadataTx, Reading } from "./metadata.ts";
 import { FLAGS_ACCESS, findOrganization } from "./organizations.ts";
-import { type JsonObject, membership, role, roleMembership, user } from "./schema.ts";
+import { flag, type JsonObject, membership, role, roleAccess, roleMembership, user } from "./schema.ts";
 import type { User } from "./users.ts";
 
 const NAME_LENGTH_MAX = 200;
@@ -147,8 +148,15 @@ export function deleteRole(
 ): void {
   metadata.change((t) => {
     const before = getRole(t, of.organizationId, of.id);
+    const flags = t
+      .select({ id: flag.id, key: flag.key, projectId: flag.projectId })
+      .from(roleAccess)
+      .innerJoin(flag, eq(flag.id, roleAccess.flagId))
+      .where(eq(roleAccess.roleId, before.id))
+      .all();
     t.delete(role).where(eq(role.id, before.id)).run();
     record(t, before, "deleted", of.by, now);
+    for (const one of flags) recordRoleAccess(t, one, before.name, "deleted", of.by, now);
   });
 }
 

@@ -167,6 +167,7 @@ export const flag = sqliteTable("flag", {
   lastModifiedById: integer("last_modified_by_id"),
   updatedAt: instant("updated_at").notNull(),
   lastCalledAt: instant("last_called_at"),
+  experimentSet: json<number[]>("experiment_set").notNull().default([]),
 });
 
 export const flagDashboard = sqliteTable(

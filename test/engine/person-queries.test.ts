@@ -2,9 +2,11 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { countGroups, countPersons, fillCohortByFlag, findPersons } from "../../src/engine/person-queries.ts";
+import { fillCohortByFlag, findPersons } from "../../src/engine/person-queries.ts";
 import type { ConditionRequest } from "../../src/engine/query-types.ts";
+import { computeReach } from "../../src/engine/reach.ts";
 import type { CohortDefinition } from "../../src/flags/definition/types.ts";
+import { isWithin, rolloutPlace } from "../../src/flags/evaluation/bucketing.ts";
 import { compileSubjectFilter } from "../../src/flags/evaluation/person-filter.ts";
 import type { Json, JsonObject } from "../../src/flags/json.ts";
 import { addCohortMembers, countCohortMembers } from "../../src/people/cohort-members.ts";
@@ -88,6 +90,17 @@ const condition = (filters: JsonObject[], cohorts: CohortDefinition[] = []): Con
   now,
 });
 
+const reach = (
+  filters: JsonObject[],
+  cohorts: CohortDefinition[] = [],
+  more: { groupTypeIndex?: number } = {},
+) =>
+  computeReach(services(), {
+    ...condition([], cohorts),
+    ...{ groupTypeIndex: null, flagKey: "", ...more },
+    sets: [{ filters, rolloutPercentage: null }],
+  });
+
 const operators = [
   "exact",
   "is_not",
@@ -122,10 +135,61 @@ test("random conditions: the same count as one by one", async () => {
     fc.asyncProperty(fc.array(filter, { minLength: 1, maxLength: 3 }), async (filters) => {
       const filter = compileSubjectFilter(filters as unknown as JsonObject[], { now, timezone: "UTC" });
       const wanted = persons.filter((properties) => filter.matches({ properties })).length;
-      const count = await countPersons(services(), condition(filters as unknown as JsonObject[]));
-      expect(count).toEqual({ affected: wanted, total: persons.length });
+      const { matching, total } = await reach(filters as unknown as JsonObject[]);
+      expect({ matching, total }).toEqual({ matching: wanted, total: persons.length });
     }),
     { numRuns: 120 },
+  );
+}, 60_000);
+
+test("random condition sets with rollouts: each by itself and together, as one by one", async () => {
+  const filter = fc.record({
+    key: fc.constantFrom(...keys),
+    type: fc.constant("person"),
+    operator: fc.constantFrom("exact", "is_not", "icontains", "gt", "is_set"),
+    value: fc.constantFrom(...values),
+  });
+  const set = fc.record({
+    filters: fc.array(filter, { maxLength: 2 }),
+    rolloutPercentage: fc.constantFrom(null, 0, 0.5, 12.5, 33.3, 50, 99.9, 100),
+  });
+  const mains = stores.people.$client
+    .query("SELECT main_distinct_id FROM person ORDER BY id")
+    .values()
+    .map(([id]) => id as string);
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(set, { maxLength: 4 }),
+      fc.string({ maxLength: 5 }),
+      async (written, flagKey) => {
+        const sets = written as unknown as { filters: JsonObject[]; rolloutPercentage: number | null }[];
+        const compiled = sets.map((one) => compileSubjectFilter(one.filters, { now, timezone: "UTC" }));
+        const verdicts = persons.map((properties, index) =>
+          sets.map(({ rolloutPercentage }, at) => {
+            const isMatching = compiled[at]!.matches({ properties });
+            const place = rolloutPlace(flagKey, mains[index]!);
+            return { isMatching, isReached: isMatching && isWithin(rolloutPercentage, place) };
+          }),
+        );
+        const count = (test: (verdict: (typeof verdicts)[number]) => boolean) => verdicts.filter(test).length;
+        const found = await computeReach(services(), {
+          ...condition([]),
+          groupTypeIndex: null,
+          flagKey,
+          sets,
+        });
+        expect(found).toEqual({
+          total: persons.length,
+          matching: count((verdict) => verdict.some(({ isMatching }) => isMatching)),
+          reached: count((verdict) => verdict.some(({ isReached }) => isReached)),
+          sets: sets.map((_, at) => ({
+            matching: count((verdict) => verdict[at]!.isMatching),
+            reached: count((verdict) => verdict[at]!.isReached),
+          })),
+        });
+      },
+    ),
+    { numRuns: 60 },
   );
 }, 60_000);
 
@@ -144,12 +208,12 @@ describe("cohorts", () => {
 
   test("a dynamic cohort: counted and found", async () => {
     const cohorts = [cohort(1, paid)];
-    const { affected } = await countPersons(services(), condition(inCohort(1), cohorts));
+    const { matching } = await reach(inCohort(1), cohorts);
     const wanted = persons.filter(({ plan }) => String(plan).toLowerCase() === "free").length;
     expect(wanted).toBeGreaterThanOrEqual(2);
-    expect(affected).toBeGreaterThanOrEqual(wanted);
+    expect(matching).toBeGreaterThanOrEqual(wanted);
     const found = await findPersons(services(), { ...condition(inCohort(1), cohorts), limit: 1_000 });
-    expect(found).toHaveLength(affected);
+    expect(found).toHaveLength(matching);
     const second = await findPersons(services(), {
       ...condition(inCohort(1), cohorts),
       afterId: found[0]!.id,
@@ -161,14 +225,12 @@ describe("cohorts", () => {
   test("a static cohort, in and not in", async () => {
     addCohortMembers(stores.people, 1, 2, { distinctIds: ["p1", "p2", "nobody"] });
     const cohorts = [cohort(2, null)];
-    expect((await countPersons(services(), condition(inCohort(2), cohorts))).affected).toBe(2);
-    expect((await countPersons(services(), condition(inCohort(2, "not_in"), cohorts))).affected).toBe(
-      persons.length - 2,
-    );
+    expect((await reach(inCohort(2), cohorts)).matching).toBe(2);
+    expect((await reach(inCohort(2, "not_in"), cohorts)).matching).toBe(persons.length - 2);
   });
 
   test("a cohort that does not exist is a problem", async () => {
-    expect((await countPersons(services(), condition(inCohort(99)))).problem).toContain("99");
+    expect((await reach(inCohort(99))).problem).toContain("99");
   });
 
   test("who performed an event, and how often", async () => {
@@ -195,8 +257,7 @@ describe("cohorts", () => {
       behaviour({ value: "performed_event_multiple", operator: "gte", operator_value: 2 }),
     );
     const never = cohort(5, behaviour({ value: "performed_event", negation: true }));
-    const count = async (of: CohortDefinition) =>
-      (await countPersons(services(), condition(inCohort(of.id), [of]))).affected;
+    const count = async (of: CohortDefinition) => (await reach(inCohort(of.id), [of])).matching;
     expect(await count(once)).toBe(2);
     expect(await count(twice)).toBe(1);
     expect(await count(never)).toBe(persons.length - 2);
@@ -248,10 +309,7 @@ test("groups are counted by their properties and key", async () => {
     identify("hooli", { plan: "paid" }),
   ]);
   const filters = [{ key: "plan", type: "group", group_type_index: 0, operator: "exact", value: "paid" }];
-  expect(await countGroups(services(), { ...condition(filters), groupTypeIndex: 0 })).toEqual({
-    affected: 2,
-    total: 3,
-  });
+  expect(await reach(filters, [], { groupTypeIndex: 0 })).toMatchObject({ matching: 2, total: 3 });
   const byKey = [{ key: "$group_key", type: "group", group_type_index: 0, operator: "exact", value: "acme" }];
-  expect((await countGroups(services(), { ...condition(byKey), groupTypeIndex: 0 })).affected).toBe(1);
+  expect((await reach(byKey, [], { groupTypeIndex: 0 })).matching).toBe(1);
 });

@@ -54,7 +54,7 @@ describe("status", () => {
     ["called 2 days ago", { lastCalledAt: daysAgo(2) }, "active", "Flag was last called 2 days ago"],
     ["half rolled out", {}, "active", "Flag has no usage data yet"],
     ["rolled out", { filters: when([], 100) }, "stale", 'This boolean flag will always evaluate to "true"'],
-    ["no filters", { filters: {} }, "stale", 'This boolean flag will always evaluate to "true"'],
+    ["no filters: on for nobody", { filters: {} }, "active", "Flag has no usage data yet"],
     [
       "rolled out, but young",
       { filters: when([], 100), createdAt: daysAgo(30) },

@@ -100,33 +100,34 @@ describe("methods", () => {
 });
 
 describe("where the key stands", () => {
-  test("header before body before query; only the first counts", async () => {
+  test("in the Authorization header only: a body and an address end in logs", async () => {
     using server = new TestServer();
     const key = server.first.personal_api_key;
-    const body = { key: "a", personal_api_key: key };
-    expect((await server.ask("GET", `${FLAGS}?personal_api_key=${key}`, { key: null })).status).toBe(200);
-    expect((await server.ask("POST", FLAGS, { key: null, body })).status).toBe(201);
-    for (const [place, answer] of [
-      ["Authorization header", await server.ask("POST", FLAGS, { key: "phx_no", body })],
-      [
-        "body",
-        await server.ask("POST", `${FLAGS}?personal_api_key=${key}`, {
-          key: null,
-          body: { personal_api_key: "no" },
-        }),
-      ],
-      ["query string", await server.ask("GET", `${FLAGS}?personal_api_key=no`, { key: null })],
+    const body = { key: "a", personal_api_key: key, secret_api_key: server.first.project.secret_api_key };
+    const query = `personal_api_key=${key}&secret_api_key=${server.first.project.secret_api_key}`;
+    for (const [method, path] of [
+      ["GET", `${FLAGS}?${query}`],
+      ["POST", `${FLAGS}?${query}`],
+      ["PATCH", `${FLAGS}1/?${query}`],
+      ["GET", `${FLAGS}local_evaluation/?${query}`],
+      ["GET", `/api/projects/?${query}`],
     ] as const) {
-      expect(answer).toMatchObject({
+      const sent = method === "GET" ? {} : { body };
+      expect(await server.ask(method, path, { key: null, ...sent })).toMatchObject({
         status: 401,
-        body: {
-          type: "authentication_error",
-          code: "authentication_failed",
-          detail: `Personal API key found in request ${place} is invalid.`,
-          attr: null,
-        },
+        body: { code: "not_authenticated", detail: "Authentication credentials were not provided." },
       });
     }
+    expect((await server.ask("GET", FLAGS)).body.count).toBe(0);
+    expect(await server.ask("POST", `${FLAGS}?${query}`, { key: "phx_no", body })).toMatchObject({
+      status: 401,
+      body: {
+        type: "authentication_error",
+        code: "authentication_failed",
+        detail: "Personal API key found in request Authorization header is invalid.",
+        attr: null,
+      },
+    });
   });
   test("no key asks for one", async () => {
     using server = new TestServer();

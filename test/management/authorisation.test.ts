@@ -25,7 +25,6 @@ const TABLE: Record<string, string> = {
   [`POST ${F}`]: "feature_flag:write",
   [`GET ${F}/:id`]: "feature_flag:read",
   [`PATCH ${F}/:id`]: "feature_flag:write",
-  [`PUT ${F}/:id`]: "feature_flag:write",
   [`DELETE ${F}/:id`]: "feature_flag:write",
   [`GET ${F}/activity`]: "activity_log:read",
   [`GET ${F}/:id/activity`]: "activity_log:read",
@@ -38,16 +37,15 @@ const TABLE: Record<string, string> = {
   [`POST ${F}/:id/dashboard`]: "feature_flag:write",
   [`POST ${F}/:id/enrich_usage_dashboard`]: "feature_flag:write",
   [`POST ${F}/:id/create_static_cohort_for_flag`]: "feature_flag:write",
-  [`POST ${F}/user_blast_radius`]: "feature_flag:read",
+  [`POST ${F}/user_blast_radius`]: "feature_flag:write",
   [`GET ${F}/matching_ids`]: "feature_flag:read",
   [`POST ${F}/bulk_keys`]: "feature_flag:read",
-  [`POST ${F}/bulk_delete`]: "feature_flag:write",
   [`GET ${F}/:feature_flag_id/role_access`]: "feature_flag:read",
   [`POST ${F}/:feature_flag_id/role_access`]: "feature_flag:write",
   [`GET ${F}/:feature_flag_id/role_access/:id`]: "feature_flag:read",
   [`DELETE ${F}/:feature_flag_id/role_access/:id`]: "feature_flag:write",
   [`GET ${P}/activity_log`]: "activity_log:read",
-  "GET /api/projects": "project:read",
+  "GET /api/projects": "any",
   "POST /api/projects": "project:write",
   [`GET ${P}`]: "project:read",
   [`PATCH ${P}`]: "project:write",
@@ -116,8 +114,9 @@ const SCOPES = [
   ...["event:read", "ingestion_warning:read", "survey:write"],
 ];
 
-/** Routes that tell who you are ignore the limits of a key. */
+/** Routes that tell who you are, and what you may use, ignore the limits of a key. */
 const IGNORES_LIMITS = new Set([
+  "GET /api/projects",
   "GET /api/users/:uuid",
   "PATCH /api/users/:uuid",
   "GET /api/personal_api_keys/@current",

@@ -18,7 +18,7 @@ const FIELD_TYPES: Record<string, string> = {
   surveys: "object",
   features: "object",
   rollback_conditions: "null",
-  performed_rollback: "null",
+  performed_rollback: "boolean",
   can_edit: "boolean",
   tags: "array",
   usage_dashboard: "number",
@@ -77,7 +77,7 @@ describe("a flag's life", () => {
     expect(refused.status).toBe(405);
     expect(refused.body).toMatchObject({ type: "invalid_request", code: "method_not_allowed", attr: null });
     expect(refused.body.detail).toContain("PATCH");
-    expect(refused.headers.get("allow")).toBe("GET, PUT, PATCH, HEAD, OPTIONS");
+    expect(refused.headers.get("allow")).toBe("GET, PATCH, HEAD, OPTIONS");
     expect((await server.ask("GET", `${FLAGS}1/`)).body).toEqual(changed.body);
     expect((await server.ask("DELETE", `${FLAGS}999/`)).status).toBe(405);
 
@@ -88,21 +88,22 @@ describe("a flag's life", () => {
     expect(restored.body).toMatchObject({ key: "pay", deleted: false, version: 4 });
   });
 
-  test("PUT needs a key and keeps what is not sent", async () => {
+  test("PATCH is the only way to delete one", async () => {
     using server = new TestServer();
-    await server.ask("POST", FLAGS, { body: { key: "pay", name: "Payments", tags: ["B", "a "] } });
-    const missing = await server.ask("PUT", `${FLAGS}1/`, { body: { name: "x" } });
-    expect(missing).toMatchObject({
-      status: 400,
-      body: {
-        type: "validation_error",
-        code: "required",
-        detail: "This field is required.",
-        attr: "key",
-      },
-    });
-    const put = await server.ask("PUT", `${FLAGS}1/`, { body: { key: "pay2" } });
-    expect(put.body).toMatchObject({ key: "pay2", name: "Payments", tags: ["a", "b"] });
+    const { body: flag } = await server.ask("POST", FLAGS, { body: { key: "pay" } });
+    for (const [method, path, body] of [
+      ["PUT", `${FLAGS}1/`, { ...flag, deleted: true }],
+      ["PUT", FLAGS, [{ ...flag, deleted: true }]],
+      ["DELETE", `${FLAGS}1/`, undefined],
+      ["DELETE", FLAGS, { ids: [1] }],
+      ["POST", `${FLAGS}bulk_delete/`, { ids: [1] }],
+      ["POST", `${FLAGS}bulk_delete/`, { filters: { search: "pay" } }],
+      ["POST", `${FLAGS}1/`, { deleted: true }],
+    ] as const) {
+      const { status } = await server.ask(method, path, { body });
+      expect([method, path, [404, 405].includes(status)]).toEqual([method, path, true]);
+    }
+    expect((await server.ask("GET", `${FLAGS}1/`)).body).toEqual(flag);
   });
 });
 
@@ -126,7 +127,7 @@ describe("keys of deleted flags", () => {
     expect(await restore(2)).toBe("pay");
     const third = (await server.ask("GET", `${FLAGS}3/`)).body;
     expect(third.key).toBe("pay:deleted:3");
-    const echoed = await server.ask("PUT", `${FLAGS}3/`, { body: { ...third, deleted: false } });
+    const echoed = await server.ask("PATCH", `${FLAGS}3/`, { body: { ...third, deleted: false } });
     expect(echoed).toMatchObject({ status: 200, body: { key: "pay-2", deleted: false } });
     const odd = await server.ask("PATCH", `${FLAGS}3/`, { body: { key: "other:deleted:3" } });
     expect(odd.body).toMatchObject({ code: "invalid_key", attr: "key" });

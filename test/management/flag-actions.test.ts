@@ -259,7 +259,6 @@ describe("evaluation for one person", () => {
     expect(Object.keys(await ask('distinct_id=kim&flag_keys=["staff"]'))).toEqual(["staff"]);
   });
   for (const [query, code, attr, detail] of [
-    ["", "required", "distinct_id", "This field is required."],
     ["distinct_id=a&groups={", "invalid_input", "groups", "Invalid JSON in groups parameter"],
     ["distinct_id=a&groups=[]", "invalid_input", "groups", "groups must be a JSON object"],
   ] as const) {
@@ -271,6 +270,18 @@ describe("evaluation for one person", () => {
       });
     });
   }
+  test("without a distinct id they are the caller's own", async () => {
+    using server = await withFlags({ key: "staff", filters: STAFF });
+    const me = (await server.ask("GET", "/api/users/@me/")).body.distinct_id as string;
+    addPerson(server, [me], { email: "ann@staff.com" });
+    for (const query of ["", "?distinct_id=", `?distinct_id=${me}`]) {
+      const { status, body } = await server.ask("GET", `${FLAGS}evaluation_reasons/${query}`);
+      expect([status, body.staff.value]).toEqual([200, true]);
+    }
+    expect((await server.ask("GET", `${FLAGS}evaluation_reasons/?distinct_id=x`)).body.staff.value).toBe(
+      false,
+    );
+  });
   test("my flags are a bare list, newest first", async () => {
     using server = await withFlags({ key: "on", filters: ON }, { key: "off", active: false });
     const { body } = await server.ask("GET", `${FLAGS}my_flags/`);
@@ -380,39 +391,11 @@ describe("many at once", () => {
       expect(await ask({ ids })).toMatchObject({ status: 400, body: { error: "Invalid flag IDs provided" } });
     }
   });
-  test("deletes what it can and tells of the rest", async () => {
-    using server = await withFlags(
-      { key: "all", filters: ON },
-      { key: "some", filters: { groups: [{ rollout_percentage: 5 }] } },
-      { key: "off", active: false },
-      { key: "needed" },
-      {
-        key: "needing",
-        filters: {
-          groups: [{ properties: [{ key: "4", type: "flag", operator: "flag_evaluates_to", value: true }] }],
-        },
-      },
-    );
-    const { body } = await server.ask("POST", `${FLAGS}bulk_delete/`, {
-      body: { ids: [1, 2, 3, 4, 99, "x"] },
+  test("ids of flags that a list would show", async () => {
+    using server = await withFlags({ key: "a" }, { key: "b", active: false }, { key: "ab" });
+    expect((await server.ask("GET", `${FLAGS}matching_ids/?search=a`)).body).toEqual({
+      ids: [3, 1],
+      total: 2,
     });
-    expect(body.deleted).toEqual([
-      { id: 1, key: "all", rollout_state: "fully_rolled_out", active_variant: null },
-      { id: 2, key: "some", rollout_state: "partial", active_variant: null },
-      { id: 3, key: "off", rollout_state: "not_rolled_out", active_variant: null },
-    ]);
-    expect(body.errors).toMatchObject([
-      { id: 4, key: "needed" },
-      { id: 99, reason: "Flag not found" },
-      { id: "x" },
-    ]);
-    expect((await server.ask("GET", `${FLAGS}matching_ids/`)).body).toEqual({ ids: [5, 4], total: 2 });
-    const filtered = await server.ask("POST", `${FLAGS}bulk_delete/`, {
-      body: { filters: { search: "needing" } },
-    });
-    expect(filtered.body.deleted).toMatchObject([{ id: 5 }]);
-    for (const nothing of [{}, { ids: [] }, { filters: {} }]) {
-      expect((await server.ask("POST", `${FLAGS}bulk_delete/`, { body: nothing })).status).toBe(400);
-    }
   });
 });

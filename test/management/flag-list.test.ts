@@ -71,9 +71,17 @@ describe("the list of flags", () => {
     ["active=true", ["settings", "colours", "new-checkout_page"]],
     ["active=TRUE", ["settings", "colours", "new-checkout_page"]],
     ["active=false", ["off"]],
-    ["active=perhaps", ["off"]],
+    ["active=1", ["settings", "colours", "new-checkout_page"]],
+    ["active=Yes", ["settings", "colours", "new-checkout_page"]],
+    ["active=%20on", ["settings", "colours", "new-checkout_page"]],
+    ["active=0", ["off"]],
+    ["active=NO", ["off"]],
+    ["active=off", ["off"]],
+    ["active=", ALL],
     ["created_by_id=1", ["settings", "off", "new-checkout_page"]],
     ["created_by_id=2", ["colours"]],
+    ["created_by=2", ["colours"]],
+    ["created_by=2,1", ALL],
     ["created_by_id=2,1", ALL],
     ["created_by_id=[2]", ["colours"]],
     ["created_by_id=junk", ALL],
@@ -92,7 +100,8 @@ describe("the list of flags", () => {
     ["tags=broken", ALL],
     ['excluded_tags=["shop"]', ["settings", "off", "colours"]],
     ["has_evaluation_tags=true", ["colours"]],
-    ["has_evaluation_tags=no", ["settings", "off", "new-checkout_page"]],
+    ["has_evaluation_tags=", ALL],
+    ["has_evaluation_tags=No", ["settings", "off", "new-checkout_page"]],
     ["key=OFF", ["off"]],
     ["order=key", ["colours", "new-checkout_page", "off", "settings"]],
     ["order=-key", ["settings", "off", "new-checkout_page", "colours"]],
@@ -106,6 +115,29 @@ describe("the list of flags", () => {
       expect(await it.keys(query)).toEqual([...expected]);
     });
   }
+
+  for (const query of ["active=perhaps", "active=2", "active=stale", "has_evaluation_tags=x"]) {
+    test(`refused: ${query}`, async () => {
+      using it = await stocked();
+      const [attr] = query.split("=");
+      expect(await it.server.ask("GET", `${FLAGS}?${query}`)).toMatchObject({
+        status: 400,
+        body: { type: "validation_error", code: "invalid_input", attr },
+      });
+    });
+  }
+
+  test("type=experiment: flags with experiments, or made for one", async () => {
+    using it = await stocked();
+    const { server, keys } = it;
+    expect(await keys("type=experiment")).toEqual([]);
+    await server.ask("PATCH", `${FLAGS}2/`, { body: { experiment_set: [7, 9] } });
+    await server.ask("POST", FLAGS, { body: { key: "trial", creation_context: "experiments" } });
+    expect(await keys("type=experiment")).toEqual(["trial", "colours"]);
+    expect((await server.ask("GET", `${FLAGS}2/`)).body.experiment_set).toEqual([7, 9]);
+    await server.ask("PATCH", `${FLAGS}2/`, { body: { experiment_set: [] } });
+    expect(await keys("type=experiment")).toEqual(["trial"]);
+  });
 
   test("a search over 200 characters is refused", async () => {
     using it = await stocked();

@@ -64,8 +64,6 @@ describe("when the organisation is for viewing", () => {
     for (const action of ["dashboard", "enrich_usage_dashboard", "create_static_cohort_for_flag"]) {
       expect(await it.server.ask("POST", `${FLAGS}1/${action}/`, { key: member.key })).toMatchObject(REFUSED);
     }
-    const bulk = await it.server.ask("POST", `${FLAGS}bulk_delete/`, { key: member.key, body: { ids: [1] } });
-    expect(bulk.body).toMatchObject({ deleted: [], errors: [{ id: 1, key: "pay" }] });
     expect((await it.server.ask("GET", `${FLAGS}matching_ids/`, { key: member.key })).body.ids).toEqual([]);
   });
 
@@ -120,6 +118,10 @@ describe("when the organisation is for viewing", () => {
     expect((await it.edit(member.key)).status).toBe(200);
     expect((await it.server.ask("DELETE", `${ROLES}${role}/`)).status).toBe(204);
     expect((await it.server.ask("GET", `${FLAGS}1/role_access/`)).body.count).toBe(0);
+    expect((await it.server.ask("GET", `${FLAGS}1/activity/`)).body.results[0]).toMatchObject({
+      activity: "updated",
+      detail: { changes: [{ field: "role_access", action: "deleted", before: "Payments", after: null }] },
+    });
     expect(await it.edit(member.key)).toMatchObject(REFUSED);
   });
 });
@@ -138,6 +140,7 @@ describe("role access records", () => {
     using it = await withRole();
     const made = await it.server.ask("POST", it.access, { body: { role_id: it.role } });
     expect(made.body.role.created_by.email).toBe("ann@example.com");
+    expect(made.body.role_id).toBe(it.role);
     const list = await it.server.ask("GET", `${it.access}?limit=1&anything=x`);
     expect(list.body).toEqual({ count: 1, next: null, previous: null, results: [made.body] });
     expect((await it.server.ask("GET", `${it.access}${made.body.id}/`)).body).toEqual(made.body);
@@ -149,7 +152,16 @@ describe("role access records", () => {
       body: "",
     });
     expect((await it.server.ask("DELETE", `${it.access}${made.body.id}/`)).status).toBe(404);
-    expect((await it.server.ask("GET", `${FLAGS}1/activity/`)).body.total_count).toBe(1);
+    const { results } = (await it.server.ask("GET", `${FLAGS}1/activity/`)).body;
+    const change = { type: "FeatureFlag", field: "role_access" };
+    expect(results.slice(0, 2)).toMatchObject([
+      {
+        ...{ activity: "updated", scope: "FeatureFlag", item_id: "1", user: { email: "ann@example.com" } },
+        detail: { name: "pay", changes: [{ ...change, action: "deleted", before: "Payments", after: null }] },
+      },
+      { detail: { changes: [{ ...change, action: "created", before: null, after: "Payments" }] } },
+    ]);
+    expect((await it.server.ask("GET", `${FLAGS}2/activity/`)).body.total_count).toBe(1);
   });
 
   for (const [name, body, code, detail] of [

@@ -235,7 +235,13 @@ describe("the user behind a key", () => {
     const flag = await server.ask("POST", FLAGS, { body: { key: "a" } });
     expect(flag.body.created_by).toMatchObject(described);
     const cleared = await server.ask("PATCH", "/api/users/@me/", { body: { role_at_organization: null } });
-    expect(cleared.body).toMatchObject({ first_name: "Anna", role_at_organization: null });
+    expect(cleared.body).toMatchObject({ first_name: "Anna", role_at_organization: "" });
+    const bare = { role_at_organization: "", hedgehog_config: null };
+    expect((await server.ask("PATCH", "/api/users/@me/", { body: bare })).body).toMatchObject({
+      role_at_organization: "",
+      hedgehog_config: {},
+      is_email_verified: false,
+    });
     expect(
       await server.ask("PATCH", "/api/users/@me/", { body: { role_at_organization: "boss" } }),
     ).toMatchObject({ status: 400, body: { code: "invalid_choice", attr: "role_at_organization" } });
@@ -245,6 +251,29 @@ describe("the user behind a key", () => {
     await server.ask("POST", "/api/projects/", { body: { name: "Two" } });
     const key = server.key(["*"], { projectIds: [2] });
     expect((await server.ask("GET", "/api/projects/@current/", { key })).body.id).toBe(2);
+  });
+});
+
+describe("the list of projects", () => {
+  test("is for every key, of the projects that it may use; short without the scope", async () => {
+    using server = new TestServer();
+    await server.ask("POST", "/api/projects/", { body: { name: "Two" } });
+    const list = async (key: string) => (await server.ask("GET", "/api/projects/", { key })).body;
+    const short = await list(server.key(["feature_flag:read"]));
+    expect(short).toMatchObject({ count: 2, next: null, previous: null });
+    expect(short.results[0]).toEqual({
+      id: 1,
+      uuid: expect.any(String),
+      name: "Shop",
+      organization: server.first.organization.id,
+      api_token: server.first.project.api_key,
+    });
+    const narrow = await list(server.key(["cohort:read"], { projectIds: [2] }));
+    expect(narrow).toMatchObject({ count: 1, results: [{ id: 2, name: "Two" }] });
+    expect(narrow.results[0].timezone).toBeUndefined();
+    const full = await list(server.key(["project:read"], { projectIds: [1] }));
+    expect(full).toMatchObject({ count: 1, results: [{ id: 1, timezone: "UTC", is_demo: false }] });
+    expect((await server.ask("GET", "/api/projects/", { key: null })).status).toBe(401);
   });
 });
 

@@ -29,6 +29,10 @@ export function addPerson(
     ) as { id: number };
   for (const [joined, distinctId] of distinctIds.entries()) {
     client.run("INSERT INTO distinct_id VALUES (1, ?, ?, ?)", [distinctId, id, joined]);
+    client.run("INSERT INTO change (project_id, person_uuid, distinct_id, is_deleted) VALUES (1, ?, ?, 0)", [
+      uuid,
+      distinctId,
+    ]);
   }
   return uuid;
 }

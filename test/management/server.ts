@@ -60,7 +60,10 @@ export class TestServer implements Disposable {
       people,
       flagSets: new FlagSets(this.metadata, groupTypesFrom(people)),
       payloads: plainPayloads,
-      personCounter: { count: async () => ({ affected: 0, total: 0 }), find: async () => [] },
+      personCounter: {
+        reach: async () => ({ total: 0, matching: 0, reached: 0, sets: [] }),
+        find: async () => [],
+      },
       cohortFiller: {
         addPersonsWithFlag: async () => 0,
         addDistinctIds: async (_, __, ids) => ids.length,

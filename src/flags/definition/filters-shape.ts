@@ -1,8 +1,9 @@
 /**
- * The form of `filters`: types and ranges, before any rule asks what they mean.
+ * The form of what is known in `filters`: types and ranges, before any rule asks what they mean.
  *
- * After this check the other rules may read every member without looking at its type again.
- * Source: contract, management-api 4.1 and the last row of 4.4.
+ * After this check the other rules may read every known member that is there without looking at its type again; null
+ * counts as not there, and members that are not known may be anything.
+ * Source: contract, management-api 4.1 and the last row of 4.4; decision 11.
  */
 
 import { isJsonObject, type Json, type JsonObject } from "../json.ts";
@@ -12,16 +13,13 @@ const variantKeyLengthMax = 400;
 const variantKeyCharacters = /^[a-zA-Z0-9_./-]+$/;
 /** What the stores can hold; a project may have any number of group types. */
 const groupTypeIndexMax = 2 ** 31 - 1;
-const nestingMax = 64;
+/** As deep as a body may be. */
+const nestingMax = 200;
 
-/** @throws {FlagInvalid} `invalid_input` or `reserved_config_version`, naming the place and what is wrong there. */
+/** @throws {FlagInvalid} `invalid_input`, naming the place and what is wrong there. */
 export function checkShape(filters: JsonObject): void {
   checkNesting(filters, 0);
-  if (Object.hasOwn(filters, "version")) {
-    throw filtersInvalid("filters.version is reserved and cannot be set.", "reserved_config_version");
-  }
-  checkConditions(filters.groups, "groups");
-  for (const name of ["super_groups", "holdout_groups"]) {
+  for (const name of ["groups", "super_groups", "holdout_groups"]) {
     if (isGiven(filters[name])) checkConditions(filters[name], name);
   }
   checkGroupTypeIndex(filters.aggregation_group_type_index, "aggregation_group_type_index");

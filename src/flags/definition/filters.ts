@@ -1,5 +1,6 @@
 /**
- * Whether `filters` may be saved, and in which form. Source: contract, management-api 4.3 and 4.4.
+ * Whether `filters` may be saved, and in which form. Any object may: what is known in it is checked, the rest is kept.
+ * Source: contract, management-api 4.3 and 4.4; decisions 10 and 11.
  *
  * Pure: what the rules want to know of other flags and of cohorts comes in as facts.
  */
@@ -10,15 +11,9 @@ import { checkDependencies } from "./dependency-rules.ts";
 import { checkShape } from "./filters-shape.ts";
 import { FlagInvalid, filtersInvalid, typeName } from "./flag-invalid.ts";
 import { normalizePayloads } from "./payloads.ts";
-import { everyone, mapProperties, withGroups } from "./stored-filters.ts";
-import {
-  type CohortFacts,
-  type Filters,
-  type FlagFacts,
-  groupsOf,
-  propertiesOf,
-  variantsOf,
-} from "./types.ts";
+import { withRollout } from "./rollout.ts";
+import { everyone, mapProperties } from "./stored-filters.ts";
+import { type CohortFacts, type FlagFacts, groupsOf, propertiesOf, variantsOf } from "./types.ts";
 
 export interface FiltersContext {
   /** The id of the flag that is changed; null when it is created. */
@@ -26,6 +21,8 @@ export interface FiltersContext {
   /** The key the flag will have. */
   flagKey: string;
   isRemoteConfiguration: boolean;
+  /** The `rollout_percentage` that was sent beside `filters`, when it says something new. */
+  rolloutPercentage?: number;
   /** Whether an early-access feature is linked to the flag. */
   hasEarlyAccessFeature?: boolean;
   cohorts: CohortFacts;
@@ -40,16 +37,10 @@ const sizeMaxBytes = 512 * 1024;
  * @param sent the `filters` of the request; undefined when there were none, which means "for everyone".
  * @throws {FlagInvalid} the first rule that is broken.
  */
-export function filtersOfNewFlag(sent: unknown, context: FiltersContext): Filters {
-  if (sent === undefined) return finish(everyone(), [], context);
+export function filtersOfNewFlag(sent: unknown, context: FiltersContext): JsonObject {
+  if (sent === undefined) return finish(everyone(), {}, [], context);
   const given = dictionary(sent);
-  const hasGroups = Array.isArray(given.groups)
-    ? given.groups.length > 0
-    : given.groups !== undefined && given.groups !== null;
-  if (!hasGroups && !context.isRemoteConfiguration) {
-    throw filtersInvalid("Feature flags must have at least one condition set (group).");
-  }
-  return finish({ ...given, groups: given.groups ?? [] }, [], context);
+  return finish(given, given, [], context);
 }
 
 /**
@@ -59,20 +50,30 @@ export function filtersOfNewFlag(sent: unknown, context: FiltersContext): Filter
  * @param sent   the `filters` of the request; undefined when it has none, so that only the flag around them changes.
  * @throws {FlagInvalid} the first rule that is broken.
  */
-export function filtersOfChangedFlag(sent: unknown, stored: JsonObject, context: FiltersContext): Filters {
-  const before = withGroups(stored);
-  if (sent === undefined) return withRemoteConfigRollout(before as Filters, context);
-  const given = dictionary(sent);
-  const merged: JsonObject = { ...before, ...given };
+export function filtersOfChangedFlag(sent: unknown, stored: JsonObject, context: FiltersContext): JsonObject {
+  if (sent === undefined && context.rolloutPercentage === undefined) {
+    return withRemoteConfigRollout(stored, context);
+  }
+  const given = sent === undefined ? {} : dictionary(sent);
+  const merged: JsonObject = { ...stored, ...given };
   if (!Object.hasOwn(given, "payloads") && isJsonObject(merged.payloads)) {
     merged.payloads = fittingPayloads(merged.payloads, merged);
   }
-  return finish(merged, dependencyKeys(before), context);
+  return finish(merged, given, dependencyKeys(stored), context);
 }
 
-function finish(merged: JsonObject, knownDependencies: readonly string[], context: FiltersContext): Filters {
+/**
+ * @param merged the filters to be.
+ * @param given  what of them is in the request.
+ */
+function finish(
+  merged: JsonObject,
+  given: JsonObject,
+  knownDependencies: readonly string[],
+  context: FiltersContext,
+): JsonObject {
   checkShape(merged);
-  const normal = withRemoteConfigRollout(normalizeProperties(merged), context);
+  const normal = withRemoteConfigRollout(normalizeProperties(withRollout(merged, given, context)), context);
   checkPropertyTypes(normal, context);
   checkVariantSum(normal);
   checkConditions(normal, context.cohorts);
@@ -90,27 +91,28 @@ function dictionary(sent: unknown): JsonObject {
 }
 
 /** A remote configuration is always on: without condition sets it gets one, and empty rollouts become full ones. */
-function withRemoteConfigRollout(filters: Filters, { isRemoteConfiguration }: FiltersContext): Filters {
+function withRemoteConfigRollout(filters: JsonObject, { isRemoteConfiguration }: FiltersContext): JsonObject {
   if (!isRemoteConfiguration) return filters;
-  if (filters.groups.length === 0)
-    return { ...filters, groups: [{ properties: [], rollout_percentage: 100 }] };
-  const groups = filters.groups.map((group) =>
+  const groups = groupsOf(filters);
+  if (groups.length === 0) return { ...filters, groups: [{ properties: [], rollout_percentage: 100 }] };
+  const full = groups.map((group) =>
     group.rollout_percentage ? group : { ...group, rollout_percentage: 100 },
   );
-  return { ...filters, groups };
+  return { ...filters, groups: full };
 }
 
 const operatorAliases: Record<string, string> = { min: "gte", max: "lte" };
 
-function normalizeProperties(filters: JsonObject): Filters {
+function normalizeProperties(filters: JsonObject): JsonObject {
   let normal = filters;
   for (const list of ["groups", "super_groups", "holdout_groups"] as const) {
     normal = mapProperties(normal, list, normalizeProperty);
   }
-  return {
-    ...normal,
-    groups: groupsOf(normal).map((group) => withPropertyTypes(group, filters.aggregation_group_type_index)),
-  };
+  if (!Array.isArray(normal.groups)) return normal;
+  const groups = groupsOf(normal).map((group) =>
+    withPropertyTypes(group, filters.aggregation_group_type_index),
+  );
+  return { ...normal, groups };
 }
 
 function normalizeProperty(property: JsonObject): JsonObject {
@@ -155,7 +157,7 @@ function dependencyKeys(filters: JsonObject): string[] {
     .map(({ key }) => String(key));
 }
 
-function checkSize(filters: Filters): void {
+function checkSize(filters: JsonObject): void {
   const size = Buffer.byteLength(JSON.stringify(filters));
   if (size <= sizeMaxBytes) return;
   throw filtersInvalid(

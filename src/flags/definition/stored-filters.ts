@@ -1,24 +1,16 @@
 /**
  * Reading filters back from where they are stored: what responses show and what is derived from them.
  *
- * Source: contract, management-api 3.1, 3.2, 3.5 and 4.3.
+ * Source: contract, management-api 3.1, 3.2 and 3.5; decisions 10, 11 and 13.
  */
 
 import { isJsonObject, type Json, type JsonObject } from "../json.ts";
 import { type CohortFacts, groupsOf, propertiesOf } from "./types.ts";
 
-/**
- * Filters with `groups`: a stored value without them is one condition set with the old top-level `properties`.
- */
+/** Filters with `groups`, a list: without usable ones there is no condition set, and the flag is on for nobody. */
 export function withGroups(stored: Json | undefined): JsonObject {
-  if (!isJsonObject(stored)) return everyone();
-  if (Array.isArray(stored.groups)) return stored;
-  const { properties, rollout_percentage, groups: _, ...others } = stored;
-  const group = {
-    properties: Array.isArray(properties) ? properties : [],
-    rollout_percentage: typeof rollout_percentage === "number" ? rollout_percentage : null,
-  };
-  return { ...others, groups: [group] };
+  if (!isJsonObject(stored)) return { groups: [] };
+  return Array.isArray(stored.groups) ? stored : { ...stored, groups: [] };
 }
 
 /** The filters of a flag that was created without any: rolled out to everyone. */
@@ -26,10 +18,9 @@ export function everyone(): JsonObject & { groups: JsonObject[] } {
   return { groups: [{ properties: [], rollout_percentage: null }] };
 }
 
-/** Filters as a response shows them: with groups, and with the present name of every cohort beside its id. */
-export function renderFilters(stored: Json | undefined, cohorts: CohortFacts): JsonObject {
-  const filters = withGroups(stored);
-  return mapProperties(filters, "groups", (property) => {
+/** Filters as a response shows them: as they are stored, with the present name of every cohort beside its id. */
+export function renderFilters(stored: JsonObject, cohorts: CohortFacts): JsonObject {
+  return mapProperties(stored, "groups", (property) => {
     if (property.type !== "cohort") return property;
     const cohort = Number.isInteger(property.value) ? cohorts.find(property.value as number) : undefined;
     return { ...property, cohort_name: cohort?.name ?? null };
@@ -46,11 +37,19 @@ export function isSimpleFlag(stored: Json | undefined): boolean {
   return groupType === null || groupType === undefined;
 }
 
-/** The percentage of a simple flag as it was given, fractions included; null for other flags and for "everyone". */
+/**
+ * The percentage of the only condition set as it was given, fractions included, 100 when it has none; 0 for a flag
+ * without condition sets, null for one with several.
+ */
 export function rolloutPercentageOf(stored: Json | undefined): number | null {
-  if (!isSimpleFlag(stored)) return null;
-  const percentage = groupsOf(withGroups(stored))[0]?.rollout_percentage;
-  return typeof percentage === "number" ? percentage : null;
+  const [only, ...others] = groupsOf(withGroups(stored));
+  if (only === undefined) return 0;
+  return others.length > 0 ? null : percentageOf(only);
+}
+
+/** The rollout percentage of a condition set; one without is for everybody. */
+export function percentageOf({ rollout_percentage: percentage }: JsonObject): number {
+  return typeof percentage === "number" ? percentage : 100;
 }
 
 /** Filters of a flag whose key changes: its early-access properties are named after the key and follow it. */

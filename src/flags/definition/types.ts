@@ -56,14 +56,6 @@ export interface FlagFacts {
   find(id: number): FlagFact | undefined;
 }
 
-/** Filters that went through validation. Unknown members are kept. */
-export interface Filters extends JsonObject {
-  groups: FilterGroup[];
-}
-
-/** A condition set. */
-export interface FilterGroup extends JsonObject {}
-
 /** The JSON string that stands in for the payload of a flag whose payloads are encrypted. */
 export const redactedPayload = JSON.stringify("********* (encrypted)");
 

@@ -63,6 +63,7 @@ export const flagDefaults: Readonly<JsonObject> = {
   bucketing_identifier: "distinct_id",
   tags: [],
   evaluation_tags: [],
+  experiment_set: [],
   surveys: {},
   features: {},
   rollback_conditions: null,

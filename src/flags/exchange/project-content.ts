@@ -45,6 +45,7 @@ export function storedFlag(flag: Flag, payloads?: PayloadCipher): StoredFlag {
       bucketing_identifier: flag.bucketingIdentifier,
       tags: flag.tags,
       evaluation_tags: flag.evaluationTags,
+      experiment_set: flag.experimentSet,
       surveys: flag.surveys,
       features: flag.features,
       rollback_conditions: flag.rollbackConditions,

@@ -12,17 +12,23 @@ const withFilter = (filter: JsonObject) => ({ condition: { properties: [filter] 
 describe("blast radius", () => {
   for (const condition of [null, {}, { properties: [] }, { properties: null }, { rollout_percentage: 5 }]) {
     test(`${JSON.stringify(condition)} is everyone`, () =>
-      expect(parseBlastRadius({ condition })).toEqual({ filters: [], groupTypeIndex: null }));
+      expect(parseBlastRadius({ condition: condition as JsonObject | null })).toMatchObject({
+        sets: [{ filters: [] }],
+        groupTypeIndex: null,
+        flagKey: "",
+      }));
   }
   test("filters of persons and of groups", () => {
     const byEmail = person("email", "exact", "x");
     expect(parseBlastRadius({ condition: { properties: [byEmail] }, group_type_index: null })).toEqual({
-      filters: [byEmail],
+      sets: [{ filters: [byEmail], rolloutPercentage: 100 }],
       groupTypeIndex: null,
+      flagKey: "",
     });
     expect(parseBlastRadius({ condition: { properties: [plan, key] }, group_type_index: 0 })).toEqual({
-      filters: [plan, key],
+      sets: [{ filters: [plan, key], rolloutPercentage: 100 }],
       groupTypeIndex: 0,
+      flagKey: "",
     });
   });
 
@@ -31,7 +37,7 @@ describe("blast radius", () => {
       expect.objectContaining({ code: "invalid_operator", attr: "filters" }),
     );
     for (const filter of [person("a", "gt", 5), { key: "1", type: "flag", operator: "odd", value: true }]) {
-      expect(parseBlastRadius(withFilter(filter)).filters).toEqual([filter]);
+      expect(parseBlastRadius(withFilter(filter)).sets[0]!.filters).toEqual([filter]);
     }
   });
 
@@ -49,7 +55,6 @@ describe("blast radius", () => {
       "Invalid group type index for feature flag condition.",
       null,
     ],
-    ["condition no object", { condition: [] }, "condition must be an object", "filters"],
     ["properties no list", { condition: { properties: {} } }, "properties must be a list", "filters"],
     ["filter without key", withFilter({ value: 1 }), "properties[0].key is required", "filters"],
     [

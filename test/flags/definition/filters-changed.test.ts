@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { filtersOfChangedFlag } from "../../../src/flags/definition/filters.ts";
+import { filtersOfChangedFlag, filtersOfNewFlag } from "../../../src/flags/definition/filters.ts";
 import type { JsonObject } from "../../../src/flags/json.ts";
 import { dependsOn, person, when } from "../make.ts";
 import { context, refusal, twoVariants } from "./support.ts";
@@ -50,12 +50,9 @@ describe("filters of a changed flag", () => {
     });
   });
 
-  test("groups null is no list", () => {
-    expect(refusal(() => filtersOfChangedFlag({ groups: null }, stored, context({ flagId: 20 })))).toEqual({
-      code: "invalid_input",
-      detail: "groups must be a list",
-      attr: "filters",
-    });
+  test("groups may be taken away", () => {
+    const cleared = filtersOfChangedFlag({ groups: null }, stored, context({ flagId: 20 }));
+    expect(cleared).toEqual({ ...stored, groups: null });
   });
 
   test("a dependency that was switched off meanwhile may stay, a new one may not", () => {
@@ -65,16 +62,67 @@ describe("filters of a changed flag", () => {
     expect(refusal(() => filtersOfChangedFlag(again, stored, context({ flagId: 20 })))).not.toBe("accepted");
   });
 
-  test("old filters without groups become one condition set", () => {
-    const old = {
-      properties: [person("a", "exact", "b")],
-      rollout_percentage: 20,
-      aggregation_group_type_index: null,
-    };
-    expect(filtersOfChangedFlag({ payloads: { true: "1" } }, old, context({ flagId: 20 }))).toEqual({
-      ...when([person("a", "exact", "b")], 20),
-      aggregation_group_type_index: null,
-      payloads: { true: "1" },
-    } as never);
+  test("what is not known stays, and filters without groups keep having none", () => {
+    const free = { properties: [person("a", "exact", "b")], note: { any: ["thing", null] } };
+    const expected = { ...free, payloads: { true: "1" } };
+    expect(filtersOfChangedFlag({ payloads: { true: "1" } }, free, context({ flagId: 20 }))).toEqual(
+      expected,
+    );
   });
+});
+
+describe("a rollout percentage beside the filters", () => {
+  const conditions = [person("a", "exact", "b")];
+  const one = when(conditions, 40);
+  const two = { groups: [{ rollout_percentage: 1 }, { rollout_percentage: 2 }] };
+  const changed = (
+    percentage: number,
+    stored: JsonObject,
+    sent?: JsonObject,
+    isRemoteConfiguration = false,
+  ) =>
+    filtersOfChangedFlag(
+      sent,
+      stored,
+      context({ flagId: 20, rolloutPercentage: percentage, isRemoteConfiguration }),
+    );
+  for (const [name, expected, found] of [
+    ["changes the only condition set", when(conditions, 25), () => changed(25, one)],
+    ["fractions too", when(conditions, 0.5), () => changed(0.5, one)],
+    ["makes a condition set where there is none", when([], 25), () => changed(25, { groups: [] })],
+    ["where there are no groups at all", { note: 1, ...when([], 25) }, () => changed(25, { note: 1 })],
+    [
+      "beside members that say no rollout",
+      { ...when(conditions, 25), note: 1 },
+      () => changed(25, one, { note: 1 }),
+    ],
+    [
+      "beside a condition set that says none",
+      when([person("c", "exact", "d")], 25),
+      () => changed(25, one, { groups: [{ properties: [person("c", "exact", "d")] }] }),
+    ],
+    ["the same number in both places", when([], 25), () => changed(25, one, when([], 25))],
+    ["of a remote configuration", when([], 25), () => changed(25, when([], 100), undefined, true)],
+    ["on create", when([], 25), () => filtersOfNewFlag(undefined, context({ rolloutPercentage: 25 }))],
+  ] as [string, JsonObject, () => JsonObject][]) {
+    test(name, () => expect(found()).toEqual(expected));
+  }
+  for (const [name, found, detail] of [
+    ["several condition sets", () => changed(25, two), "The flag has 2 condition sets"],
+    ["several condition sets in the request", () => changed(25, one, two), "The flag has 2 condition sets"],
+    ["another number in filters", () => changed(25, one, when([], 40)), "say 40, not 25"],
+    ["filters for everybody", () => changed(25, one, when([], null)), "say 100, not 25"],
+    ["a remote configuration that is off", () => changed(0, one, undefined, true), "always on"],
+    [
+      "another number on create",
+      () => filtersOfNewFlag(when([], 40), context({ rolloutPercentage: 25 })),
+      "say 40, not 25",
+    ],
+  ] as [string, () => unknown, string][]) {
+    test(`is refused: ${name}`, () => {
+      const refused = refusal(found);
+      expect(refused).toMatchObject({ code: "invalid_input", attr: "rollout_percentage" });
+      expect(JSON.stringify(refused)).toContain(detail);
+    });
+  }
 });

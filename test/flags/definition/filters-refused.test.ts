@@ -18,9 +18,6 @@ describe("filters of a new flag are refused", () => {
     ["a whole number", 1, 'Expected a dictionary of items but got type "int".', "not_a_dict"],
     ["a fraction", 1.5, 'Expected a dictionary of items but got type "float".', "not_a_dict"],
     ["a boolean", true, 'Expected a dictionary of items but got type "bool".', "not_a_dict"],
-    ["no groups", {}, "Feature flags must have at least one condition set (group)."],
-    ["groups null", { groups: null }, "Feature flags must have at least one condition set (group)."],
-    ["groups empty", { groups: [] }, "Feature flags must have at least one condition set (group)."],
     ["groups no list", { groups: {} }, "groups must be a list"],
     ["a group that is no object", { groups: [1] }, "groups[0] must be an object"],
     ["percentage too high", when([], 140), "groups[0].rollout_percentage must be between 0 and 100, got 140"],
@@ -78,12 +75,6 @@ describe("filters of a new flag are refused", () => {
       "holdout percentage too high",
       { ...when([]), holdout: { id: 1, exclusion_percentage: 101 } },
       "holdout.exclusion_percentage must be between 0 and 100, got 101",
-    ],
-    [
-      "reserved version",
-      { ...when([]), version: 2 },
-      "filters.version is reserved and cannot be set.",
-      "reserved_config_version",
     ],
     [
       "variants no list",
@@ -349,7 +340,7 @@ describe("filters of a new flag are refused", () => {
     for (let i = 0; i < 5_000; i++) value = [value];
     expect(refusal(() => filtersOfNewFlag(condition(person("a", "exact", value)), context()))).toEqual({
       code: "invalid_input",
-      detail: "filters must not be nested deeper than 64 levels",
+      detail: "filters must not be nested deeper than 200 levels",
       attr: "filters",
     });
   });

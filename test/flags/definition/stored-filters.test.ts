@@ -12,13 +12,14 @@ import { cohort, inCohort, person, when } from "../make.ts";
 describe("simple flags", () => {
   const cases: [string, Json, boolean, number | null][] = [
     ["one set for 33.3 percent", when([], 33.3), true, 33.3],
-    ["one set without a percentage", when([], null), true, null],
-    ["no filters at all", {}, true, null],
-    ["one set with a property", when([person("a", "exact", "b")], 30), false, null],
+    ["one set without a percentage", when([], null), true, 100],
+    ["no filters at all", {}, false, 0],
+    ["one set with a property", when([person("a", "exact", "b")], 30), false, 30],
     ["two sets", { groups: [{ rollout_percentage: 1 }, { rollout_percentage: 2 }] }, false, null],
-    ["no set", { groups: [] }, false, null],
-    ["about groups", { ...when([], 30), aggregation_group_type_index: 0 }, false, null],
-    ["its set about groups", when([], 30, { aggregation_group_type_index: 0 }), false, null],
+    ["no set", { groups: [] }, false, 0],
+    ["groups that are none", { groups: "x" }, false, 0],
+    ["about groups", { ...when([], 30), aggregation_group_type_index: 0 }, false, 30],
+    ["its set about groups", when([], 30, { aggregation_group_type_index: 0 }), false, 30],
     ["with variants", { ...when([], 30), multivariate: { variants: [] } }, true, 30],
   ];
   for (const [name, filters, isSimple, percentage] of cases) {
@@ -29,13 +30,11 @@ describe("simple flags", () => {
   }
 });
 
-test("old filters are shown as one condition set", () => {
-  expect(withGroups({ properties: [person("a", "exact", "b")] })).toEqual(
-    when([person("a", "exact", "b")], null),
-  );
-  expect(withGroups({})).toEqual(when([], null));
-  expect(withGroups(null)).toEqual(when([], null));
-  expect(withGroups({ groups: [] })).toEqual({ groups: [] });
+test("filters without usable groups have no condition set", () => {
+  expect(withGroups({ note: 1 })).toEqual({ note: 1, groups: [] });
+  for (const stored of [{}, null, { groups: [] }, { groups: null }, { groups: {} }] as Json[]) {
+    expect(withGroups(stored)).toEqual({ groups: [] });
+  }
 });
 
 test("names of cohorts are put in, unknown ones as null, and nothing else changes", () => {

@@ -1,34 +1,12 @@
-/** Counting persons and filling cohorts, on a real people store. */
+/** Counting persons and filling cohorts, with the real engine behind the routes. */
 
 import { describe, expect, test } from "bun:test";
-import type { JsonObject } from "../../src/metadata/schema.ts";
 import { addCohortMembers } from "../../src/people/cohort-members.ts";
+import { ServerWithEngine } from "./engine.ts";
 import { addGroup, addPerson } from "./people.ts";
-import { PersonScan } from "./person-scan.ts";
-import { FLAGS, TestServer } from "./server.ts";
+import { FLAGS, type TestServer } from "./server.ts";
 
 const COHORTS = "/api/projects/1/cohorts/";
-
-/** A server whose ports are answered by a scan; `did` says who did what a behavioural condition asks for. */
-function scanning(did: Record<string, readonly string[]> = {}) {
-  const server = new TestServer();
-  const asked: JsonObject[] = [];
-  const scan = new PersonScan({
-    metadata: server.metadata,
-    flagSets: server.deps.flagSets,
-    people: server.deps.people,
-    addMembers: async (projectId, cohortId, names) =>
-      addCohortMembers(server.deps.people, projectId, cohortId, names),
-    personsWhoDid: async (_, condition) => {
-      asked.push(condition);
-      return new Set(did[String(condition.key)]);
-    },
-    now: () => server.now,
-  });
-  server.deps.personCounter = scan;
-  server.deps.cohortFiller = scan;
-  return { server, asked, [Symbol.dispose]: () => server[Symbol.dispose]() };
-}
 
 /** Waits until the members of a cohort were looked for. */
 async function settled(server: TestServer, id: number) {
@@ -50,7 +28,7 @@ const either = (...values: object[]) => ({ properties: { type: "OR", values: [{ 
 
 describe("blast radius", () => {
   async function peopled() {
-    const it = scanning();
+    const it = await ServerWithEngine.start();
     for (let n = 0; n < 4; n++) addPerson(it.server, [`p${n}`], { email: `p${n}@${n < 3 ? "a" : "b"}.com` });
     addGroup(it.server, 0, "acme", { plan: "pro" }, "company");
     addGroup(it.server, 0, "other", { plan: "free" });
@@ -58,7 +36,7 @@ describe("blast radius", () => {
       const answer = await it.server.ask("POST", `${FLAGS}user_blast_radius/`, { body });
       return answer.status === 200 ? [answer.body.users_affected, answer.body.total_users] : answer.body;
     };
-    return { ...it, ask };
+    return { ask, server: it.server, [Symbol.asyncDispose]: () => it[Symbol.asyncDispose]() };
   }
   for (const [name, body, expected] of [
     ["everybody", { condition: {} }, [4, 4]],
@@ -94,19 +72,81 @@ describe("blast radius", () => {
       [1, 2],
     ],
     ["a type without groups", { condition: {}, group_type_index: 3 }, [0, 0]],
+    ["a flag without condition sets", { filters: {} }, [0, 4]],
+    ["a flag for everybody", { filters: { groups: [{}] } }, [4, 4]],
+    [
+      "all condition sets of a flag together, whatever their rollouts",
+      {
+        filters: {
+          groups: [
+            { properties: [emailContains("p0")], rollout_percentage: 0 },
+            { properties: [emailContains("p1")], rollout_percentage: 50 },
+            { properties: [emailContains("@a.com"), emailContains("p1")] },
+            { properties: [emailContains("p3")] },
+          ],
+        },
+      },
+      [3, 4],
+    ],
+    [
+      "the same with rollouts",
+      {
+        filters: {
+          groups: [
+            { properties: [emailContains("p0")], rollout_percentage: 0 },
+            { properties: [emailContains("p1")] },
+            { properties: [emailContains("p2")], rollout_percentage: null },
+          ],
+        },
+        apply_rollout: true,
+      },
+      [2, 4],
+    ],
+    ["a rollout beside the condition sets", { rollout_percentage: 0, apply_rollout: true }, [0, 4]],
+    [
+      "a flag of groups",
+      {
+        filters: {
+          aggregation_group_type_index: 0,
+          groups: [
+            { properties: [{ key: "plan", type: "group", value: "pro", group_type_index: 0 }] },
+            { properties: [{ key: "plan", type: "group", value: "none", group_type_index: 0 }] },
+          ],
+        },
+      },
+      [1, 2],
+    ],
   ] as const) {
     test(name, async () => {
-      using it = await peopled();
+      await using it = await peopled();
       expect(await it.ask(body)).toEqual(expected);
     });
   }
   test("both generations of names", async () => {
-    using it = await peopled();
+    await using it = await peopled();
     const { body } = await it.server.ask("POST", `${FLAGS}user_blast_radius/`, { body: { condition: {} } });
     expect(body).toEqual({ users_affected: 4, total_users: 4, affected: 4, total: 4 });
   });
   for (const [name, body, attr, detail] of [
     ["no condition", {}, null, "Missing condition for which to get blast radius"],
+    [
+      "a condition beside filters",
+      { condition: {}, filters: { groups: [] } },
+      null,
+      "Send either `filters` or `condition`, not both.",
+    ],
+    [
+      "condition sets about persons and about groups",
+      { filters: { groups: [{ aggregation_group_type_index: 0 }, {}] } },
+      null,
+      "The condition sets are about different kinds of groups; ask for them one by one.",
+    ],
+    [
+      "no percentage",
+      { filters: { groups: [{ rollout_percentage: 101 }] } },
+      "filters",
+      "groups[0].rollout_percentage must be between 0 and 100, got 101",
+    ],
     [
       "a property of another kind of group",
       {
@@ -124,15 +164,53 @@ describe("blast radius", () => {
     ],
   ] as const) {
     test(`refused: ${name}`, async () => {
-      using it = await peopled();
+      await using it = await peopled();
       expect(await it.ask(body)).toMatchObject({ code: "invalid_input", attr, detail });
     });
   }
 });
 
+test("rollouts take in the persons and groups that the flag is on for", async () => {
+  await using it = await ServerWithEngine.start();
+  const { server } = it;
+  const persons = Array.from({ length: 200 }, (_, n) => `person ${n}`);
+  for (const id of persons) addPerson(server, [id], { plan: "pro" });
+  addGroup(server, 0, "first", {}, "company");
+  const groups = Array.from({ length: 60 }, (_, n) => `group ${n}`);
+  for (const id of groups) addGroup(server, 0, id);
+  const flag = async (key: string, filters: object) => {
+    await server.ask("POST", FLAGS, { body: { key, filters } });
+    const body = { key, filters, apply_rollout: true };
+    return (await server.ask("POST", `${FLAGS}user_blast_radius/`, { body })).body.affected;
+  };
+  const isOn = async (key: string, query: string) =>
+    (await server.ask("GET", `${FLAGS}evaluation_reasons/?${query}`)).body[key].value;
+  const ofPersons = await flag("some", {
+    groups: [
+      { properties: [{ key: "plan", type: "person", value: "pro" }], rollout_percentage: 33.3 },
+      { properties: [], rollout_percentage: 10 },
+    ],
+  });
+  let on = 0;
+  for (const id of persons) if (await isOn("some", `distinct_id=${encodeURIComponent(id)}`)) on += 1;
+  expect(ofPersons).toBe(on);
+  expect(on).toBeGreaterThan(40);
+  const ofGroups = await flag("few", {
+    aggregation_group_type_index: 0,
+    groups: [{ rollout_percentage: 25 }],
+  });
+  let groupsOn = 0;
+  for (const company of ["first", ...groups]) {
+    const query = `distinct_id=x&groups=${encodeURIComponent(JSON.stringify({ company }))}`;
+    if (await isOn("few", query)) groupsOn += 1;
+  }
+  expect(ofGroups).toBe(groupsOn);
+  expect(groupsOn).toBeGreaterThan(5);
+});
+
 describe("the list of persons", () => {
   test("by properties, in pages", async () => {
-    using it = scanning();
+    await using it = await ServerWithEngine.start();
     for (let n = 0; n < 5; n++)
       addPerson(it.server, [`p${n}`], { email: `p${n}@x.com`, plan: n % 2 ? "pro" : "free" });
     const filters = encodeURIComponent(JSON.stringify([{ key: "plan", value: "free", operator: "exact" }]));
@@ -157,9 +235,49 @@ describe("the list of persons", () => {
   });
 });
 
+describe("the persons of a cohort", () => {
+  test("of either kind; with other filters, a name or a search as well", async () => {
+    await using it = await ServerWithEngine.start();
+    const { server } = it;
+    for (let n = 0; n < 6; n++) {
+      addPerson(server, [`p${n}`], {
+        email: `p${n}@${n % 2 ? "odd" : "even"}.com`,
+        plan: n < 3 ? "pro" : "free",
+      });
+    }
+    await server.ask("POST", COHORTS, { body: { name: "Even", filters: either(emailContains("even")) } });
+    await server.ask("POST", COHORTS, { body: { name: "List", is_static: true } });
+    addCohortMembers(server.deps.people, 1, 2, { distinctIds: ["p1", "p2", "p5"] });
+    const list = async (query: string) => {
+      const { status, body } = await server.ask("GET", `/api/projects/1/persons/?${query}`);
+      expect([query, status]).toEqual([query, 200]);
+      return body.results.map((person: { distinct_ids: string[] }) => person.distinct_ids[0]);
+    };
+    const pro = encodeURIComponent(JSON.stringify([{ key: "plan", value: "pro", operator: "exact" }]));
+    expect(await list("cohort=1")).toEqual(["p0", "p2", "p4"]);
+    expect(await list("cohort=2")).toEqual(["p1", "p2", "p5"]);
+    expect(await list(`cohort=2&properties=${pro}`)).toEqual(["p1", "p2"]);
+    expect(await list("cohort=1&search=p4")).toEqual(["p4"]);
+    expect(await list("cohort=1&search=odd")).toEqual([]);
+    expect(await list("cohort=2&distinct_id=p5")).toEqual(["p5"]);
+    expect(await list("cohort=2&distinct_id=p0")).toEqual([]);
+    expect(await list("cohort=2&distinct_id=nobody")).toEqual([]);
+    expect(await list("cohort=")).toHaveLength(6);
+    const page = await server.ask("GET", "/api/projects/1/persons/?cohort=1&limit=2");
+    const rest = await server.ask("GET", page.body.next.replace("http://localhost", ""));
+    expect([page.body.results.length, rest.body.results.length, rest.body.next]).toEqual([2, 1, null]);
+    for (const wrong of ["99", "x"]) {
+      expect(await server.ask("GET", `/api/projects/1/persons/?cohort=${wrong}`)).toMatchObject({
+        status: 400,
+        body: { attr: "cohort" },
+      });
+    }
+  });
+});
+
 describe("a cohort by rules", () => {
   test("is counted, listed, and counted again when the rules change", async () => {
-    using it = scanning();
+    await using it = await ServerWithEngine.start();
     const { server } = it;
     for (let n = 0; n < 5; n++)
       addPerson(server, [`p${n}`], { email: `p${n}@${n % 2 ? "odd" : "even"}.com` });
@@ -185,10 +303,10 @@ describe("a cohort by rules", () => {
   });
 
   test("may ask what persons did, also negated and inside of another cohort", async () => {
-    const did: Record<string, string[]> = { bought: [] };
-    using it = scanning(did);
+    await using it = await ServerWithEngine.start();
     const { server } = it;
-    did.bought!.push(addPerson(server, ["kim"], { email: "kim@a.com" }));
+    addPerson(server, ["kim"], { email: "kim@a.com" });
+    await it.addEvent("bought", "kim", server.now);
     addPerson(server, ["lee"], { email: "lee@a.com" });
     const bought = {
       key: "bought",
@@ -202,14 +320,13 @@ describe("a cohort by rules", () => {
       return (await settled(server, body.id)).count;
     };
     expect(await count("Buyers", bought)).toBe(1);
-    expect(it.asked).toEqual([bought]);
     expect(await count("Others", { ...bought, negation: true }, emailContains("@a.com"))).toBe(1);
     expect(await count("Inside", { key: "id", type: "cohort", value: 1, operator: "in" })).toBe(1);
     expect(await count("Nobody", bought, emailContains("lee"))).toBe(0);
   });
 
   test("tells when it could not be computed", async () => {
-    using it = scanning();
+    await using it = await ServerWithEngine.start();
     it.server.deps.cohortFiller.countMembers = async () => {
       throw new Error("no engine");
     };
@@ -221,7 +338,7 @@ describe("a cohort by rules", () => {
 
 describe("a static cohort", () => {
   test("is filled by a file of distinct ids", async () => {
-    using it = scanning();
+    await using it = await ServerWithEngine.start();
     for (const id of ["a", "b", 'q"uote', "d"]) addPerson(it.server, [id, `${id}-2`]);
     const form = new FormData();
     form.set("name", "From a file");
@@ -244,7 +361,7 @@ describe("a static cohort", () => {
   });
 
   test("is made from a flag, and does not follow it", async () => {
-    using it = scanning();
+    await using it = await ServerWithEngine.start();
     const { server } = it;
     for (const name of ["kim", "lee", "max"]) addPerson(server, [name], { email: `${name}@a.com` });
     const filters = {
@@ -274,7 +391,7 @@ describe("a static cohort", () => {
   });
 
   test("decides flags", async () => {
-    using it = scanning();
+    await using it = await ServerWithEngine.start();
     const { server } = it;
     addPerson(server, ["kim"]);
     addPerson(server, ["lee"]);
