@@ -1,25 +1,23 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { Command, InvalidArgumentError, Option } from "commander";
-import type { ReachedAppliance } from "../../src/control/reach.ts";
-import { setNativeFolder } from "../../src/events/native-folder.ts";
 import {
   type ExportFormat,
   type ExportSubject,
   ExportSummary,
+  exportColumns,
   exportFormats,
   exportSubjects,
-} from "../../src/export/export-file.ts";
-import { flagLines, writeFlags } from "../../src/export/flag-export.ts";
-import { checkPlace, putInPlace, putOnOutput } from "../../src/export/place.ts";
+} from "../../src/export/columns.ts";
+import { flagRows } from "../../src/export/flags.ts";
+import type { ExportPosition } from "../../src/export/page.ts";
+import { checkPlace, intoFile, ontoOutput } from "../../src/export/place.ts";
+import { type RowWriter, rowWriter } from "../../src/export/writer.ts";
 import { parseInstant } from "../../src/ingestion/timestamp.ts";
 import { InvalidField } from "../../src/metadata/errors.ts";
-import { paths } from "../../src/paths.ts";
 import { analysisOf, analysisSettings, waitUntilAllIsLoaded } from "../analysis.ts";
 import { withJson } from "../json-shape.ts";
 import { positiveInteger, printJson, run } from "../output.ts";
-import { dataDirOf, withSettings } from "../settings.ts";
+import { withSettings } from "../settings.ts";
 import { withProject } from "../stores.ts";
 
 interface ExportOptions {
@@ -70,44 +68,49 @@ async function exportTo(subject: Subject, out: string, options: ExportOptions): 
   }
   const file = resolve(out);
   if (isFile) checkPlace(file);
-  const put = (from: string) => (isFile ? putInPlace(from, file) : putOnOutput(from));
-  const rows =
-    subject === "flags" ? await exportFlags(options, put) : await exportRows(subject, options, put);
+  const write = async (sink: Parameters<typeof rowWriter>[2]) => {
+    const writer = rowWriter(options.format, exportColumns[subject], sink);
+    const rows =
+      subject === "flags" ? await exportFlags(options, writer) : await exportPages(subject, options, writer);
+    await writer.finish();
+    return rows;
+  };
+  const rows = isFile ? await intoFile(file, write) : await write(ontoOutput);
   if (!isFile) return;
   if (options.json) printJson({ rows, file } satisfies ExportSummary);
   else process.stderr.write(`${rows} ${subject} are in ${file}.\n`);
 }
 
-type Put = (from: string) => Promise<void>;
-
-async function exportFlags(options: ExportOptions, put: Put): Promise<number> {
-  const { format, from, to } = options;
-  const lines = withProject(options, ({ metadata, project }) =>
-    flagLines(metadata.db, { projectId: project.id, format, fromMicros: from, toMicros: to }),
+/** @returns how many. */
+async function exportFlags(options: ExportOptions, writer: RowWriter): Promise<number> {
+  const rows = withProject(options, ({ metadata, project }) =>
+    flagRows(metadata.db, { projectId: project.id, fromMicros: options.from, toMicros: options.to }),
   );
-  setNativeFolder(paths(dataDirOf(options as never)).native);
-  const folder = await mkdtemp(join(tmpdir(), "flagkeep-export-"));
-  try {
-    const path = join(folder, "flags");
-    await writeFlags(lines, format, path);
-    await put(path);
-    return lines.length;
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
+  await writer.write(rows);
+  return rows.length;
 }
 
-async function exportRows(subject: ExportSubject, options: ExportOptions, put: Put): Promise<number> {
+/** @returns how many. */
+async function exportPages(
+  subject: ExportSubject,
+  options: ExportOptions,
+  writer: RowWriter,
+): Promise<number> {
   const projectId = withProject(options, ({ project }) => project.id);
-  const { format, from, to } = options;
-  return await analysisOf(options, async (appliance: ReachedAppliance) => {
-    await waitUntilAllIsLoaded(appliance);
-    const { path, rows } = await appliance.ask("exportFile", {
-      ...{ projectId, subject, format },
-      ...{ fromMicros: from, toMicros: to },
-    });
-    await put(path).finally(() => rm(path, { force: true }));
-    return rows;
+  const order = { projectId, subject, fromMicros: options.from, toMicros: options.to };
+  let count = 0;
+  let after: ExportPosition | undefined;
+  let hasBegun = false;
+  return await analysisOf(options, async (appliance) => {
+    if (!hasBegun) await waitUntilAllIsLoaded(appliance);
+    for (;;) {
+      const { rows, next } = await appliance.ask("exportPage", { ...order, after });
+      hasBegun = true;
+      await writer.write(rows);
+      count += rows.length;
+      if (next === undefined) return count;
+      after = next;
+    }
   });
 }
 

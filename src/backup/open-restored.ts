@@ -12,7 +12,7 @@ import { countEvents, countStores, differenceOf } from "./counts.ts";
 import { BackupDamaged } from "./errors.ts";
 import { type Manifest, manifestName } from "./manifest.ts";
 
-const memoryLimitBytes = 256 * 1024 * 1024;
+const memoryLimitBytes = 512 * 1024 * 1024;
 
 /**
  * Opens and closes every store of an unpacked backup; older schemas are migrated.

@@ -3,8 +3,7 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { countKnown } from "../events/known-uuids.ts";
 import type { PersonMirror } from "../events/person-mirror.ts";
-import { exportFile } from "../export/export-file.ts";
-import type { Lane } from "../journal/segment.ts";
+import { exportPage, loadedSeqs } from "../export/page.ts";
 import { runQuery } from "../query/run-query.ts";
 import type { ViewSources } from "../query/views.ts";
 import type { Queries } from "./query-types.ts";
@@ -17,31 +16,24 @@ export interface AnalysisServices extends ViewSources {
   runLong: <Result>(query: (connection: DuckDBConnection) => Promise<Result>) => Promise<Result>;
 }
 
-export type AnalysisName = "query" | "exportFile" | "countKnown" | "loadedSeqs";
+export type AnalysisName = "query" | "exportPage" | "countKnown" | "loadedSeqs";
 
 export type Analysis = {
   [Name in AnalysisName]: (request: Queries[Name]["request"]) => Promise<Queries[Name]["answer"]>;
 };
 
 export function analysisHandlers(services: AnalysisServices): Analysis {
-  const { mirror, run, runLong } = services;
+  const { people, mirror, run, runLong } = services;
   return {
     query: async (request) => {
       await mirror.follow();
       return await run((connection) => runQuery(connection, services, request));
     },
-    exportFile: async (request) => {
-      await mirror.follow();
-      return await runLong((connection) => exportFile(connection, services, request));
+    exportPage: async (request) => {
+      if (request.after === undefined) await mirror.follow();
+      return await runLong((connection) => exportPage({ connection, people }, request));
     },
     countKnown: ({ projectId, uuids }) => run((connection) => countKnown(connection, projectId, uuids)),
     loadedSeqs: () => run(loadedSeqs),
   };
-}
-
-async function loadedSeqs(connection: DuckDBConnection): Promise<Record<Lane, number>> {
-  const seqs: Record<Lane, number> = { realtime: 0, historical: 0 };
-  const rows = await connection.runAndReadAll("SELECT lane, seq FROM load_cursor");
-  for (const [lane, seq] of rows.getRows()) seqs[lane as Lane] = Number(seq);
-  return seqs;
 }

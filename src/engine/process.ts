@@ -108,7 +108,7 @@ async function startEngine(start: EngineStart) {
     if (pipeline.lag().realtime.segments === 0) mirror.follow().then(() => pipeline.tidy(), die);
   }, mirrorIntervalMs);
   serveQueries({
-    ...{ database, loader, people: people.db, mirror, workFolder: place.work },
+    ...{ database, loader, people: people.db, mirror },
     ...{ queryTimeoutMs: start.queryTimeoutMs, log },
     onFailure: (error) => {
       // A damaged part is found when it is read; making the file again mends that.
@@ -160,7 +160,7 @@ async function openStores(start: EngineStart) {
     isLimping = true;
     return recoverEventStore({ ...recovery, ignoresMark: true });
   });
-  const mirror = await PersonMirror.open(database, people.db, place.work);
+  const mirror = await PersonMirror.open(database, people.db);
   if (mirror.isCutOff) {
     log("info", "the event store's copies of persons are made again", { persons: await mirror.refill() });
   }

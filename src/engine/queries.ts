@@ -5,7 +5,7 @@ import type { DuckDBConnection } from "@duckdb/node-api";
 import { AppError } from "../errors.ts";
 import type { EventDatabase } from "../events/database.ts";
 import { isAboutPerson } from "../events/event-filters.ts";
-import { type EventFilter, listEvents } from "../events/list.ts";
+import { type EventFilter, listEvents, positionOf } from "../events/list.ts";
 import type { EventLoader } from "../events/loader.ts";
 import { eventsText } from "../events/page.ts";
 import type { PersonMirror } from "../events/person-mirror.ts";
@@ -28,8 +28,6 @@ export interface QueryServices {
   people: PeopleDb;
   mirror: PersonMirror;
   queryTimeoutMs: number;
-  /** For files of exports and of queries. */
-  workFolder: string;
   log: (level: LogLevel, msg: string, fields?: Record<string, unknown>) => void;
   /** Called with what a query failed by. */
   onFailure: (error: unknown) => void;
@@ -52,7 +50,7 @@ export type Handlers = {
 
 /** What answers each query. */
 export function queryHandlers(services: QueryServices): Handlers {
-  const { people, mirror, workFolder } = services;
+  const { people, mirror } = services;
   const slots = new Slots(queriesAtOnce);
   const run: RunQuery = (query) => slots.use(() => withConnection(services, query));
   const exportSlots = new Slots(exportsAtOnce);
@@ -63,15 +61,13 @@ export function queryHandlers(services: QueryServices): Handlers {
     events: async (filter) => {
       if (filter.properties?.some(isAboutPerson)) await mirror.follow();
       const page = await run((connection) => listEvents(connection, withDistinctIds(people, filter)));
-      return {
-        text: eventsText(page.events, {
-          personTexts: personTextsOf(people, filter.projectId, page.events),
-          groupTypeIndexes: new Map(
-            listGroupTypes(people, filter.projectId).map(({ name, typeIndex }) => [name, typeIndex]),
-          ),
-        }),
-        next: page.next,
-      };
+      const { text, count } = eventsText(page.events, {
+        personTexts: personTextsOf(people, filter.projectId, page.events),
+        groupTypeIndexes: new Map(
+          listGroupTypes(people, filter.projectId).map(({ name, typeIndex }) => [name, typeIndex]),
+        ),
+      });
+      return { text, next: count < page.events.length ? positionOf(page.events[count - 1]!) : page.next };
     },
     trends: async (request) => {
       await mirror.follow();
@@ -92,7 +88,7 @@ export function queryHandlers(services: QueryServices): Handlers {
       if (checkpointFirst) await withConnection(unlimited, (other) => loader.checkpointForCopy(other));
       return null;
     },
-    ...analysisHandlers({ people, mirror, workFolder, run, runLong }),
+    ...analysisHandlers({ people, mirror, run, runLong }),
   };
 }
 

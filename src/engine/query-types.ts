@@ -2,7 +2,7 @@
 
 import type { EventFilter, EventPosition } from "../events/list.ts";
 import type { TrendsRequest } from "../events/trends.ts";
-import type { ExportedFile, ExportRequest } from "../export/export-file.ts";
+import type { ExportPage, ExportRequest } from "../export/page.ts";
 import type { CohortDefinition, FlagDefinition, GroupType } from "../flags/definition/types.ts";
 import type { JsonObject } from "../flags/json.ts";
 import type { Lane } from "../journal/segment.ts";
@@ -87,8 +87,7 @@ export interface Queries {
   };
   /** An operator's SELECT. */
   query: { request: QueryRequest; answer: QueryResult };
-  /** Answers where the file is; it belongs to the asker then. */
-  exportFile: { request: ExportRequest; answer: ExportedFile };
+  exportPage: { request: ExportRequest; answer: ExportPage };
   /** Answers how many of these uuids are stored. */
   countKnown: { request: { projectId: number; uuids: string[] }; answer: number };
   /** Answers up to which sequence number each lane can be read. */

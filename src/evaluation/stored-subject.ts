@@ -9,7 +9,7 @@ import { coversPersonKeys, type FlagSet } from "../flags/evaluation/flag-set.ts"
 import type { PersonOverrides } from "../flags/evaluation/hash-key-overrides.ts";
 import type { StoredPerson } from "../flags/evaluation/request.ts";
 import { isJsonObject, type JsonObject, ownMember } from "../flags/json.ts";
-import { storableText } from "../ingestion/unicode.ts";
+import { storableText } from "../lib/unicode.ts";
 import { cohortsOfPerson } from "../people/cohort-members.ts";
 import { findGroup } from "../people/groups.ts";
 import { hashKeyOverrides } from "../people/hash-key-overrides.ts";

@@ -31,7 +31,7 @@ const migrations: readonly Migration[] = [
 export const eventsSchemaVersion = migrations.length;
 
 /**
- * Opens (or creates) the event store and brings its schema up to date.
+ * Opens (or creates) the event store, brings its schema up to date and shuts the file system off from it.
  *
  * @throws {DataFromNewerVersion} the file was written by a newer Flagkeep; nothing was changed.
  */
@@ -57,6 +57,7 @@ export async function openEventDatabase(
   const connection = await instance.connect();
   try {
     await migrateEvents(connection);
+    await lockDown(connection);
   } finally {
     connection.closeSync();
   }
@@ -96,6 +97,15 @@ export async function withEventFile<Result>(
     connection.closeSync();
     instance.closeSync();
   }
+}
+
+/**
+ * From here on no statement, whoever wrote it, reads or writes a file other than the store's own and what DuckDB puts
+ * into its temporary folder, and no statement can take that back.
+ */
+async function lockDown(connection: DuckDBConnection): Promise<void> {
+  await connection.run("SET enable_external_access = false");
+  await connection.run("SET lock_configuration = true");
 }
 
 async function migrateEvents(connection: DuckDBConnection): Promise<void> {

@@ -1,6 +1,7 @@
 /** Counts which uuids are stored. */
 
 import type { DuckDBConnection } from "@duckdb/node-api";
+import { uuidTime } from "./columns.ts";
 import { quoted } from "./sql-text.ts";
 
 /** How many of these uuids a project's events have. Most carry their time: only row groups of that time are read. */
@@ -9,9 +10,9 @@ export async function countKnown(
   projectId: number,
   uuids: readonly string[],
 ): Promise<number> {
-  const timed = uuids.filter(isTimed);
-  const others = uuids.filter((uuid) => !isTimed(uuid));
-  const times = timed.map(timeOf).sort((one, other) => one - other);
+  const timed = uuids.filter((uuid) => uuidTime(uuid) !== null);
+  const others = uuids.filter((uuid) => uuidTime(uuid) === null);
+  const times = timed.map((uuid) => uuidTime(uuid)!).sort((one, other) => one - other);
   const span = `uuid_time BETWEEN ${times[0]} AND ${times.at(-1)}`;
   const known = await count(connection, projectId, timed, span);
   return known + (await count(connection, projectId, others, "uuid_time IS NULL"));
@@ -29,13 +30,4 @@ async function count(
      WHERE project_id = ${projectId} AND ${condition} AND uuid IN (SELECT unnest([${uuids.map(quoted).join(", ")}]::UUID[]))`,
   );
   return Number(rows.getRows()[0]![0]);
-}
-
-/** Version 7: the first 48 bits are milliseconds since 1970. */
-function isTimed(uuid: string): boolean {
-  return uuid[14] === "7";
-}
-
-function timeOf(uuid: string): number {
-  return Number.parseInt(uuid.slice(0, 8) + uuid.slice(9, 13), 16);
 }

@@ -2,6 +2,7 @@
 
 import type { DuckDBConnection, DuckDBValue } from "@duckdb/node-api";
 import type { JsonObject } from "../flags/json.ts";
+import { Portion } from "../lib/portion.ts";
 import { eventFilterSql, isAboutPerson, personOfEvent } from "./event-filters.ts";
 
 export const eventOrders = ["-timestamp", "timestamp", "-seq", "seq"] as const;
@@ -49,15 +50,109 @@ export interface StoredEvent {
   historical: boolean;
 }
 
+/** A page ends early when its texts are longer than this together; it has one event at least. */
+export const pageLengthMax = 32 * 1024 * 1024;
+/** Events that are read at once; where some are long, fewer. */
+const rowsAtOnce = 500;
+
 /**
- * Reads one page; one event more than asked for tells that there is a next page.
+ * Reads one page: as many events as asked for, or fewer when they are long.
  *
+ * @returns the events, and where the next page starts when there is one.
  * @throws {UnknownQuery} a property filter that can not be used.
  */
 export async function listEvents(
   connection: DuckDBConnection,
   filter: EventFilter,
 ): Promise<{ events: StoredEvent[]; next: EventPosition | undefined }> {
+  const { projectId, limit } = filter;
+  // One event more than asked for tells that there is a next page.
+  if (limit <= rowsAtOnce && !(await hasLongEvents(connection, projectId))) {
+    const { from, values } = pageSql(filter);
+    const found = await connection.runAndReadAll(`SELECT ${columns} ${from}`, values);
+    return cutTo(limit, found.getRows().map(storedEvent));
+  }
+  const { from, values } = pageSql(filter);
+  const keys = await connection.runAndReadAll(`SELECT e.historical, e.seq ${from}`, values);
+  return cutTo(limit, await readInPortions(connection, projectId, keys.getRows() as [boolean, bigint][]));
+}
+
+/** Long events are followed by fillers, which is seen without reading any. */
+async function hasLongEvents(connection: DuckDBConnection, projectId: number): Promise<boolean> {
+  const found = await connection.runAndReadAll(
+    `SELECT 1 FROM events WHERE project_id = ${-projectId} LIMIT 1`,
+  );
+  return found.currentRowCount > 0;
+}
+
+async function readInPortions(
+  connection: DuckDBConnection,
+  projectId: number,
+  keys: readonly [historical: boolean, seq: bigint][],
+): Promise<StoredEvent[]> {
+  const events: StoredEvent[] = [];
+  const portion = new Portion(pageLengthMax / 4, rowsAtOnce);
+  for (let length = 0; events.length < keys.length && length < pageLengthMax; ) {
+    const wanted = keys.slice(events.length, events.length + portion.rows);
+    const place = new Map(wanted.map(([historical, seq], index) => [`${historical}:${seq}`, index]));
+    const lanes = [false, true].map((lane) => {
+      const seqs = wanted.filter(([historical]) => historical === lane).map(([, seq]) => seq);
+      return seqs.length === 0 ? "false" : `(e.historical = ${lane} AND e.seq IN (${seqs.join(", ")}))`;
+    });
+    const found = await connection.runAndReadAll(
+      `SELECT ${columns} FROM events e WHERE e.project_id = ${projectId} AND (${lanes.join(" OR ")})`,
+    );
+    const read: StoredEvent[] = new Array(wanted.length);
+    for (const event of found.getRows().map(storedEvent)) {
+      read[place.get(`${event.historical}:${event.seq}`)!] = event;
+    }
+    const weight = read.reduce((sum, event) => sum + lengthOf(event), 0);
+    portion.follow(weight, read.length);
+    length += weight;
+    events.push(...read);
+  }
+  return events;
+}
+
+function cutTo(limit: number, events: StoredEvent[]) {
+  let length = 0;
+  let count = 0;
+  // Whatever is left out is on the next page.
+  while (count < Math.min(limit, events.length) && (count === 0 || length < pageLengthMax)) {
+    length += lengthOf(events[count]!);
+    count += 1;
+  }
+  const page = events.slice(0, count);
+  const last = page.at(-1);
+  return { events: page, next: count === events.length || last === undefined ? undefined : positionOf(last) };
+}
+
+export function positionOf({ timestampMicros, historical, seq }: StoredEvent): EventPosition {
+  return { timestampMicros, historical, seq };
+}
+
+function lengthOf({ event, distinctId, properties, elementsChain }: StoredEvent): number {
+  return event.length + distinctId.length + properties.length + elementsChain.length;
+}
+
+const columns = `e.uuid::VARCHAR, e.event, e.distinct_id, epoch_us(e.timestamp), e.properties::VARCHAR, e.elements_chain,
+  e.seq, e.historical`;
+
+function storedEvent(row: readonly unknown[]): StoredEvent {
+  return {
+    uuid: row[0] as string,
+    event: row[1] as string,
+    distinctId: row[2] as string,
+    timestampMicros: Number(row[3]),
+    properties: row[4] as string,
+    elementsChain: (row[5] as string | null) ?? "",
+    seq: Number(row[6]),
+    historical: row[7] as boolean,
+  };
+}
+
+/** Everything of the page's statement behind its columns. */
+function pageSql(filter: EventFilter): { from: string; values: DuckDBValue[] } {
   const conditions: string[] = [];
   const values: DuckDBValue[] = [];
   const bind = (value: DuckDBValue) => `$${values.push(value)}`;
@@ -82,32 +177,10 @@ export async function listEvents(
   const direction = descending ? "DESC" : "ASC";
   const keys = byTime ? ["e.timestamp", "e.historical", "e.seq"] : ["e.historical", "e.seq"];
   // Only the keys of the page are sorted; the wide columns are fetched for its rows.
-  const result = await connection.runAndReadAll(
-    `SELECT e.uuid::VARCHAR, e.event, e.distinct_id, epoch_us(e.timestamp), e.properties::VARCHAR, e.elements_chain,
-       e.seq, e.historical
-     FROM events e ${filters.some(isAboutPerson) ? personOfEvent : ""} WHERE ${conditions.join(" AND ")}
+  const from = `FROM events e ${filters.some(isAboutPerson) ? personOfEvent : ""} WHERE ${conditions.join(" AND ")}
      ORDER BY ${keys.map((key) => `${key} ${direction}`).join(", ")}
-     LIMIT ${filter.limit + 1} OFFSET ${filter.offset ?? 0}`,
-    values,
-  );
-  const events = result.getRows().map(
-    (row): StoredEvent => ({
-      uuid: row[0] as string,
-      event: row[1] as string,
-      distinctId: row[2] as string,
-      timestampMicros: Number(row[3]),
-      properties: row[4] as string,
-      elementsChain: (row[5] as string | null) ?? "",
-      seq: Number(row[6]),
-      historical: row[7] as boolean,
-    }),
-  );
-  const hasNext = events.length > filter.limit;
-  if (hasNext) events.pop();
-  const last = events.at(-1);
-  if (!hasNext || last === undefined) return { events, next: undefined };
-  const { timestampMicros, historical, seq } = last;
-  return { events, next: { timestampMicros, historical, seq } };
+     LIMIT ${filter.limit + 1} OFFSET ${filter.offset ?? 0}`;
+  return { from, values };
 }
 
 function behind(

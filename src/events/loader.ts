@@ -1,25 +1,26 @@
-/** Loads journal segments into the event store: one transaction a batch, with the lane's cursor. */
+/** Loads journal entries into the event store: one transaction a batch, with the lane's cursor. */
 
 import type { DuckDBConnection } from "@duckdb/node-api";
+import type { EventEntry } from "../journal/entry.ts";
 import type { Lane } from "../journal/segment.ts";
+import { type AppendTable, appendRows } from "./append.ts";
+import { eventTable, uuidTime } from "./columns.ts";
 import { type EventDatabase, inTransaction } from "./database.ts";
-import { quoted } from "./sql-text.ts";
 
-/** The members of a journal entry that the event store takes. */
-const entryColumns =
-  "{seq: 'BIGINT', project_id: 'INTEGER', uuid: 'UUID', event: 'VARCHAR', distinct_id: 'VARCHAR', time: 'BIGINT', " +
-  "received: 'BIGINT', mode: 'VARCHAR', made_uuid: 'BOOLEAN', elements_chain: 'VARCHAR', properties: 'JSON'}";
+/** What of an event tells whether it is stored already. */
+type Incoming = Pick<EventEntry, "seq" | "uuid" | "projectId">;
 
-/** One entry is at most 1 MB of properties; this bounds what a damaged line can take. */
-const entryBytesMax = 64 * 1024 * 1024;
-
-export interface Batch {
-  lane: Lane;
-  /** Segment files, oldest first. */
-  paths: readonly string[];
-  /** The cursor after this batch. */
-  last: number;
-}
+const incomingTable: AppendTable<Incoming> = {
+  name: "incoming",
+  catalog: "temp",
+  columns: [
+    { kind: "bigint", of: ({ seq }) => seq },
+    { kind: "uuid", of: ({ uuid }) => uuid },
+    { kind: "bigint", of: ({ uuid }) => uuidTime(uuid) },
+    { kind: "integer", of: ({ projectId }) => projectId },
+  ],
+  filler: (event) => event,
+};
 
 export class EventLoader {
   private checkpointsHeldUntil = 0;
@@ -44,70 +45,47 @@ export class EventLoader {
   }
 
   /**
-   * Reads a batch's events into memory and tells which of them the event store has already.
+   * Tells which events are stored already.
    *
-   * A line that DuckDB can not read is left out, so that it does not hold up everything behind it; the caller sees
-   * it by the count.
-   *
-   * @returns how many events were read, and the sequence numbers of those whose uuid is stored in the same project.
+   * @param events of one lane.
+   * @returns      the sequence numbers of those whose uuid the event store has in the same project.
    */
-  async stage(batch: Batch): Promise<{ count: number; known: Set<number> }> {
-    await this.connection.run(
-      `CREATE OR REPLACE TEMP TABLE stage AS
-       SELECT *, CASE WHEN uuid_extract_version(uuid) = 7 THEN epoch_ms(uuid_extract_timestamp(uuid)) END AS uuid_time
-       FROM read_ndjson([${batch.paths.map(quoted).join(", ")}], columns = ${entryColumns},
-         maximum_object_size = ${entryBytesMax}, ignore_errors = true)
-       WHERE uuid IS NOT NULL AND seq > ${this.cursors[batch.lane]} AND seq <= ${batch.last}`,
+  async known(events: readonly Incoming[]): Promise<Set<number>> {
+    if (events.length === 0) return new Set();
+    const { connection } = this;
+    await connection.run(
+      "CREATE OR REPLACE TEMP TABLE incoming (seq BIGINT, uuid UUID, uuid_time BIGINT, project_id INTEGER)",
     );
+    await appendRows(connection, incomingTable, events);
     // Most uuids carry their time, and a copy carries the same: only row groups of that time are read.
-    const known = await this.connection.runAndReadAll(
-      `SELECT s.seq FROM (SELECT * FROM stage WHERE NOT made_uuid AND uuid_time IS NOT NULL) s
+    const known = await connection.runAndReadAll(
+      `SELECT s.seq FROM (SELECT * FROM incoming WHERE uuid_time IS NOT NULL) s
        SEMI JOIN events e ON e.uuid_time = s.uuid_time AND e.uuid = s.uuid AND e.project_id = s.project_id
        UNION ALL
-       SELECT s.seq FROM (SELECT * FROM stage WHERE NOT made_uuid AND uuid_time IS NULL) s
+       SELECT s.seq FROM (SELECT * FROM incoming WHERE uuid_time IS NULL) s
        SEMI JOIN (SELECT * FROM events WHERE uuid_time IS NULL) e ON e.uuid = s.uuid AND e.project_id = s.project_id`,
     );
-    const count = await this.connection.runAndReadAll("SELECT count(*) FROM stage");
-    return {
-      count: Number(count.getRows()[0]![0]),
-      known: new Set(known.getRows().map(([seq]) => Number(seq))),
-    };
-  }
-
-  /** The sequence numbers of the staged events. */
-  async stagedSeqs(): Promise<Set<number>> {
-    const rows = await this.connection.runAndReadAll("SELECT seq FROM stage");
-    return new Set(rows.getRows().map(([seq]) => Number(seq)));
+    return new Set(known.getRows().map(([seq]) => Number(seq)));
   }
 
   /**
-   * Makes the staged batch readable and moves the cursor, both or neither.
+   * Makes events readable and moves the lane's cursor, both or neither.
    *
-   * @param left sequence numbers that are not stored: duplicates.
-   * @returns    how many events were stored.
+   * @param last the cursor afterwards.
    */
-  async commit(batch: Batch, left: ReadonlySet<number>): Promise<number> {
+  async load(lane: Lane, last: number, events: readonly EventEntry[]): Promise<void> {
     const { connection } = this;
-    if (left.size > 0) {
-      await connection.run(`DELETE FROM stage WHERE seq IN (${[...left].join(", ")})`);
-    }
-    const stored = await inTransaction(connection, async () => {
-      // Sorted by time, so that a time range touches few row groups.
-      const inserted = await connection.run(
-        `INSERT INTO events
-         SELECT project_id, ${batch.lane === "historical"}, seq, uuid, uuid_time, event, distinct_id, make_timestamp(time),
-           make_timestamp(received), mode, elements_chain, properties
-         FROM stage ORDER BY project_id, time, seq`,
-      );
-      await connection.run("UPDATE load_cursor SET seq = $1 WHERE lane = $2", [
-        BigInt(batch.last),
-        batch.lane,
-      ]);
-      return inserted.rowsChanged;
+    // Sorted by time, so that a time range touches few row groups.
+    const sorted = events.toSorted(
+      (one, other) =>
+        one.projectId - other.projectId || one.timeMicros - other.timeMicros || one.seq - other.seq,
+    );
+    await inTransaction(connection, async () => {
+      await appendRows(connection, eventTable, sorted);
+      await connection.run("UPDATE load_cursor SET seq = $1 WHERE lane = $2", [BigInt(last), lane]);
     });
-    this.cursors[batch.lane] = batch.last;
-    if (this.isCheckpointWanted && (await tryCheckpoint(this.connection))) this.isCheckpointWanted = false;
-    return stored;
+    this.cursors[lane] = last;
+    if (this.isCheckpointWanted && (await tryCheckpoint(connection))) this.isCheckpointWanted = false;
   }
 
   /** Lets no checkpoint begin for so long, because the file is being copied; 0 ends that. */

@@ -13,11 +13,27 @@ export interface PageContext {
   groupTypeIndexes: ReadonlyMap<string, number>;
 }
 
+/** What a page's text may be long, persons included, before its last events are left to the next page. */
+const textLengthMax = 64 * 1024 * 1024;
+
 /**
- * @returns a JSON array. Source: contract, sdk-compat 4.10; the members `uuid`, `seq` and `historical` are ours.
+ * @returns a JSON array of the first events, one at least, and how many those are.
+ *
+ * Source: contract, sdk-compat 4.10; the members `uuid`, `seq` and `historical` are ours.
  */
-export function eventsText(events: readonly StoredEvent[], context: PageContext): string {
-  return `[${events.map((event) => eventText(event, context)).join(",")}]`;
+export function eventsText(
+  events: readonly StoredEvent[],
+  context: PageContext,
+): { text: string; count: number } {
+  const texts: string[] = [];
+  let length = 0;
+  for (const event of events) {
+    if (length > textLengthMax) break;
+    const text = eventText(event, context);
+    length += text.length;
+    texts.push(text);
+  }
+  return { text: `[${texts.join(",")}]`, count: texts.length };
 }
 
 function eventText(event: StoredEvent, { personTexts, groupTypeIndexes }: PageContext): string {

@@ -5,26 +5,66 @@
  * crash repeats nothing and misses nothing.
  */
 
-import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { changeRange, changesAfter, forgetChanges, type PeopleChange } from "../people/changes.ts";
-import { allOwnerLines, allPersonLines, mirrorLines, ownerLines } from "../people/mirror-rows.ts";
+import {
+  allOwnerCopies,
+  allPersonCopies,
+  type OwnerCopy,
+  ownerCopies,
+  type PersonCopy,
+  type PersonName,
+  personCopies,
+} from "../people/mirror-rows.ts";
 import type { PeopleDb } from "../people/open.ts";
+import { type AppendTable, appendRows } from "./append.ts";
 import { type EventDatabase, inTransaction } from "./database.ts";
-import { quoted } from "./sql-text.ts";
 
 const changesAtOnce = 20_000;
+/** Persons that are in memory at once; each may have half a megabyte of properties. */
+const personsAtOnce = 250;
 
-const rowsOf = {
-  persons: (path: string) =>
-    `(SELECT project_id, uuid, make_timestamp(created), properties, main_distinct_id
-      FROM read_ndjson(${quoted(path)}, maximum_object_size = 67108864, ignore_errors = true,
-        columns = {project_id: 'INTEGER', uuid: 'UUID', created: 'BIGINT', main_distinct_id: 'VARCHAR',
-          properties: 'JSON'}) WHERE uuid IS NOT NULL)`,
-  owners: (path: string) =>
-    `read_ndjson(${quoted(path)}, maximum_object_size = 67108864,
-      columns = {project_id: 'INTEGER', distinct_id: 'VARCHAR', person_uuid: 'UUID', joined: 'BIGINT'})`,
+const personTable: AppendTable<PersonCopy> = {
+  name: "person",
+  columns: [
+    { kind: "integer", of: (person) => person.projectId },
+    { kind: "uuid", of: (person) => person.uuid },
+    { kind: "bigint", of: (person) => person.createdMicros },
+    { kind: "text", of: (person) => person.properties },
+    { kind: "text", of: (person) => person.mainDistinctId },
+  ],
+  filler: (person) => ({ ...person, projectId: -person.projectId, properties: "{}", mainDistinctId: "" }),
+};
+
+const ownerTable: AppendTable<OwnerCopy> = {
+  name: "person_distinct_id",
+  columns: [
+    { kind: "integer", of: (owner) => owner.projectId },
+    { kind: "text", of: (owner) => owner.distinctId },
+    { kind: "uuid", of: (owner) => owner.personUuid },
+    { kind: "bigint", of: (owner) => owner.joined },
+  ],
+  filler: (owner) => ({ ...owner, projectId: -owner.projectId, distinctId: "" }),
+};
+
+const changedPersonTable: AppendTable<PersonName> = {
+  name: "changed_person",
+  catalog: "temp",
+  columns: [
+    { kind: "integer", of: (person) => person.projectId },
+    { kind: "uuid", of: (person) => person.uuid },
+  ],
+  filler: (person) => person,
+};
+
+const changedIdTable: AppendTable<Pick<OwnerCopy, "projectId" | "distinctId">> = {
+  name: "changed_id",
+  catalog: "temp",
+  columns: [
+    { kind: "integer", of: (owner) => owner.projectId },
+    { kind: "text", of: (owner) => owner.distinctId },
+  ],
+  filler: (owner) => ({ projectId: -owner.projectId, distinctId: "" }),
 };
 
 export class PersonMirror {
@@ -33,14 +73,13 @@ export class PersonMirror {
   private constructor(
     private readonly connection: DuckDBConnection,
     private readonly people: PeopleDb,
-    private readonly workFolder: string,
     private cursor: number,
   ) {}
 
-  static async open(database: EventDatabase, people: PeopleDb, workFolder: string): Promise<PersonMirror> {
+  static async open(database: EventDatabase, people: PeopleDb): Promise<PersonMirror> {
     const connection = await database.connect();
     const rows = await connection.runAndReadAll("SELECT change_id FROM mirror_cursor");
-    return new PersonMirror(connection, people, workFolder, Number(rows.getRows()[0]![0]));
+    return new PersonMirror(connection, people, Number(rows.getRows()[0]![0]));
   }
 
   /** Takes over every change made before the call. */
@@ -72,19 +111,17 @@ export class PersonMirror {
       await connection.run("DELETE FROM person");
       await connection.run("DELETE FROM person_distinct_id");
       for (let afterId = 0; ; ) {
-        const { lines, lastId } = allPersonLines(people, afterId, changesAtOnce);
-        if (lastId === undefined) break;
-        const path = await this.write("mirror-persons", lines);
-        await connection.run(`INSERT INTO person SELECT * FROM ${rowsOf.persons(path)}`);
-        afterId = lastId;
-        persons += lines.length;
+        const copies = allPersonCopies(people, afterId, personsAtOnce);
+        if (copies.length === 0) break;
+        await appendRows(connection, personTable, copies);
+        afterId = copies.at(-1)!.id;
+        persons += copies.length;
       }
-      for (let after: readonly [number, string] = [Number.MIN_SAFE_INTEGER, ""]; ; ) {
-        const { lines, lastKey } = allOwnerLines(people, after, changesAtOnce);
-        if (lastKey === undefined) break;
-        const path = await this.write("mirror-owners", lines);
-        await connection.run(`INSERT INTO person_distinct_id SELECT * FROM ${rowsOf.owners(path)}`);
-        after = lastKey;
+      for (let after = { projectId: Number.MIN_SAFE_INTEGER, distinctId: "" }; ; ) {
+        const copies = allOwnerCopies(people, after, changesAtOnce);
+        if (copies.length === 0) break;
+        await appendRows(connection, ownerTable, copies);
+        after = copies.at(-1)!;
       }
       await connection.run("UPDATE mirror_cursor SET change_id = $1", [BigInt(last)]);
     });
@@ -103,45 +140,47 @@ export class PersonMirror {
   private async take(changes: PeopleChange[]): Promise<void> {
     const last = changes.at(-1)!.changeId;
     const owners = new Map<string, { projectId: number; distinctId: string }>();
-    const persons = new Map<string, { projectId: number; uuid: string }>();
+    const names = new Map<string, PersonName>();
     for (const change of changes) {
       const { projectId, personUuid } = change;
-      persons.set(`${projectId}:${personUuid}`, { projectId, uuid: personUuid });
+      names.set(`${projectId}:${personUuid}`, { projectId, uuid: personUuid });
       if (change.kind === "distinct_id") {
         const { distinctId } = change;
         owners.set(`${projectId}:${distinctId}`, { projectId, distinctId });
       }
     }
-    const namesPath = await this.write(
-      "mirror-names",
-      [...persons.values()].map(({ projectId, uuid }) => JSON.stringify({ project_id: projectId, uuid })),
-    );
-    const personsPath = await this.write("mirror-persons", mirrorLines(this.people, [...persons.values()]));
-    const ownersPath = await this.write("mirror-owners", ownerLines(this.people, [...owners.values()]));
-    const names = `read_ndjson(${quoted(namesPath)}, columns = {project_id: 'INTEGER', uuid: 'UUID'})`;
-    const ids = rowsOf.owners(ownersPath);
     const { connection } = this;
     await inTransaction(connection, async () => {
-      await connection.run(
-        `DELETE FROM person USING ${names} AS n WHERE person.uuid = n.uuid AND person.project_id = n.project_id`,
-      );
-      await connection.run(`INSERT INTO person SELECT * FROM ${rowsOf.persons(personsPath)}`);
-      if (owners.size > 0) {
-        await connection.run(
-          `DELETE FROM person_distinct_id AS p USING ${ids} AS n
-           WHERE p.distinct_id = n.distinct_id AND p.project_id = n.project_id`,
-        );
-        await connection.run(`INSERT INTO person_distinct_id SELECT * FROM ${ids}`);
-      }
+      await this.takePersons([...names.values()]);
+      if (owners.size > 0) await this.takeOwners(ownerCopies(this.people, [...owners.values()]));
       await connection.run("UPDATE mirror_cursor SET change_id = $1", [BigInt(last)]);
     });
     this.cursor = last;
     forgetChanges(this.people, last);
   }
 
-  private async write(name: string, lines: string[]): Promise<string> {
-    const path = join(this.workFolder, `${name}.ndjson`);
-    await writeFile(path, lines.map((line) => `${line}\n`).join(""), { mode: 0o600 });
-    return path;
+  private async takePersons(names: readonly PersonName[]): Promise<void> {
+    const { connection } = this;
+    await connection.run("CREATE OR REPLACE TEMP TABLE changed_person (project_id INTEGER, uuid UUID)");
+    await appendRows(connection, changedPersonTable, names);
+    await connection.run(
+      `DELETE FROM person USING changed_person AS n
+       WHERE person.uuid = n.uuid AND person.project_id IN (n.project_id, -n.project_id)`,
+    );
+    for (let start = 0; start < names.length; start += personsAtOnce) {
+      const copies = personCopies(this.people, names.slice(start, start + personsAtOnce));
+      await appendRows(connection, personTable, copies);
+    }
+  }
+
+  private async takeOwners(owners: readonly OwnerCopy[]): Promise<void> {
+    const { connection } = this;
+    await connection.run("CREATE OR REPLACE TEMP TABLE changed_id (project_id INTEGER, distinct_id VARCHAR)");
+    await appendRows(connection, changedIdTable, owners);
+    await connection.run(
+      `DELETE FROM person_distinct_id AS p USING changed_id AS n
+       WHERE p.distinct_id = n.distinct_id AND p.project_id = n.project_id`,
+    );
+    await appendRows(connection, ownerTable, owners);
   }
 }

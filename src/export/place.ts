@@ -1,10 +1,11 @@
-/** Puts an exported file where it was asked for: whole or not at all. */
+/** Where an export goes: a file that is there whole or not at all, or standard output. */
 
-import { createReadStream, statSync } from "node:fs";
-import { copyFile, open, rename, rm } from "node:fs/promises";
+import { statSync } from "node:fs";
+import { open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { AppError } from "../errors.ts";
 import { syncFolder } from "../journal/disk.ts";
+import type { Sink } from "./writer.ts";
 
 /** A file can not be made there. */
 export class OutUnusable extends AppError {
@@ -23,25 +24,28 @@ export function checkPlace(path: string): void {
   }
 }
 
-/** By a temporary name in the same folder, also when what is moved is on another disk. */
-export async function putInPlace(from: string, to: string): Promise<void> {
-  const beside = `${to}.${process.pid}.part`;
+/** Does the work with a file that gets its name only when the work is done and its bytes are on the disk. */
+export async function intoFile<Result>(path: string, work: (sink: Sink) => Promise<Result>): Promise<Result> {
+  const beside = `${path}.${process.pid}.part`;
   try {
-    await copyFile(from, beside);
-    const file = await open(beside, "r+");
-    await file.sync().finally(() => file.close());
-    await rename(beside, to);
-    await syncFolder(dirname(to));
+    const file = await open(beside, "w", 0o600);
+    const result = await work(async (bytes) => void (await file.writeFile(bytes)))
+      .then(async (done) => {
+        await file.sync();
+        return done;
+      })
+      .finally(() => file.close());
+    await rename(beside, path);
+    await syncFolder(dirname(path));
+    return result;
   } finally {
     await rm(beside, { force: true });
   }
 }
 
-/** Writes the file to standard output. */
-export async function putOnOutput(from: string): Promise<void> {
-  for await (const chunk of createReadStream(from)) {
-    if (!process.stdout.write(chunk)) {
-      await new Promise<void>((done) => void process.stdout.once("drain", done));
-    }
+/** Waits while whoever reads standard output is slower. */
+export async function ontoOutput(bytes: Uint8Array): Promise<void> {
+  if (!process.stdout.write(bytes)) {
+    await new Promise<void>((done) => void process.stdout.once("drain", done));
   }
 }

@@ -5,6 +5,7 @@
  */
 
 import { isPublicPreflight, publicCorsHeaders, publicPreflight } from "../http/cors.ts";
+import { storableJson } from "../lib/unicode.ts";
 import { failureOf, INTERNAL_FAILURE, jsonAnswer, methodNotAllowed } from "./answers.ts";
 import { sendTime } from "./event-time.ts";
 import { KeyRefused } from "./failures.ts";
@@ -14,7 +15,6 @@ import type { ItemOptions } from "./normalize.ts";
 import type { Outcome } from "./outcome.ts";
 import type { CaptureDependencies } from "./ports.ts";
 import { checkedToken } from "./token.ts";
-import { storableJson } from "./unicode.ts";
 
 const SDK_INFO_LENGTH_MAX = 200;
 const UUID_KEY_LENGTH_MAX = 200;

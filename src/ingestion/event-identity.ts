@@ -1,8 +1,8 @@
 /** Finds an event's name and the id of its person. Pure. Source: contract, ingestion 5.3, 7.1, 7.2; decisions 4, 21. */
 
+import { storableText } from "../lib/unicode.ts";
 import type { RawItem } from "./item-table.ts";
 import { rawMember } from "./json-spans.ts";
-import { storableText } from "./unicode.ts";
 
 /** The name as it is stored, of any length; undefined when there is none, or nothing but white space. */
 export function eventName(claimed: unknown): string | undefined {

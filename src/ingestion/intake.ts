@@ -4,12 +4,12 @@
  * One append per request: its events are durable together, in order, before anybody is told so.
  */
 
+import { EntryWriter } from "../journal/entry-writer.ts";
 import { nowMicros } from "../time.ts";
 import { ClientAddresses } from "./client-ip.ts";
 import { sendTime } from "./event-time.ts";
 import { type CaptureFields, queryFields } from "./form.ts";
 import type { RawItem } from "./item-table.ts";
-import { EntryWriter } from "./journal-entries.ts";
 import { type ItemOptions, normalize, type RequestFacts, requestFacts } from "./normalize.ts";
 import type { Outcome, Warning, WarningType } from "./outcome.ts";
 import { type Payload, parsePayload } from "./payload.ts";

@@ -6,6 +6,7 @@
  * Source: contract, ingestion 5.3, 7, 10, 11, 14.3, 15; decisions 1 to 9 and 21.
  */
 
+import { storableJson, storableText } from "../lib/unicode.ts";
 import { isoFromMicros } from "../time.ts";
 import { elementsChain } from "./elements-chain.ts";
 import { distinctId, eventName } from "./event-identity.ts";
@@ -21,7 +22,6 @@ import {
   type WarningType,
   warning,
 } from "./outcome.ts";
-import { storableJson, storableText } from "./unicode.ts";
 
 /** What is the same for all events of a request. */
 export interface RequestFacts {

@@ -3,6 +3,7 @@
  * integers and `12.0` included.
  */
 
+import { storableJson } from "../lib/unicode.ts";
 import {
   countMembers,
   endOfValue,
@@ -12,7 +13,6 @@ import {
   skipSpace,
   type Tally,
 } from "./json-spans.ts";
-import { storableJson } from "./unicode.ts";
 
 const SPACE = 32;
 const COMMA = 44;

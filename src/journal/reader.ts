@@ -1,4 +1,4 @@
-/** Reads a sealed segment back: its entries, and the bytes that the event store may load. */
+/** Reads a sealed segment back. */
 
 import { readFile } from "node:fs/promises";
 import { AppError } from "../errors.ts";
@@ -22,10 +22,6 @@ export class SegmentDamaged extends AppError {
 }
 
 export interface SegmentText {
-  /** One JSON text per line, without header and block lines. */
-  lines: string[];
-  /** Whether the file itself has bytes behind the last whole block, so that it must not be loaded as it is. */
-  torn: boolean;
   /** The readable part: a whole segment of its own. */
   bytes: Buffer;
   /** Set when acknowledged entries are missing. */
@@ -47,15 +43,7 @@ export async function readSegment(segment: SealedSegment): Promise<SegmentText> 
       mended.lost.length === 0
         ? undefined
         : new SegmentDamaged(path, mended.lost[0]!.first - 1, last, mended.lost);
-    return { lines: linesOf(mended.bytes), torn: true, bytes: mended.bytes, damage };
+    return { bytes: mended.bytes, damage };
   }
-  const good = bytes.subarray(0, scan.goodBytes);
-  return { lines: linesOf(good), torn: scan.torn, bytes: good };
-}
-
-function linesOf(bytes: Buffer): string[] {
-  return bytes
-    .toString("utf8")
-    .split("\n")
-    .filter((line) => line.startsWith('{"seq":'));
+  return { bytes: bytes.subarray(0, scan.goodBytes) };
 }

@@ -4,7 +4,7 @@ import type { GroupType } from "../flags/definition/types.ts";
 import { type Evaluation, evaluate } from "../flags/evaluation/evaluate.ts";
 import type { FlagSet } from "../flags/evaluation/flag-set.ts";
 import { isJsonObject, type JsonObject } from "../flags/json.ts";
-import { storableText } from "../ingestion/unicode.ts";
+import { storableText } from "../lib/unicode.ts";
 import type { GroupTypeSource } from "../metadata/flag-sets.ts";
 import { cohortsOfPerson } from "../people/cohort-members.ts";
 import { findGroup, listGroupTypes } from "../people/groups.ts";

@@ -1,16 +1,16 @@
 /** Reads what a batch of events may touch: each kind of row in one query per project. */
 
 import type { Database } from "bun:sqlite";
+import type { JournalEvent } from "../journal/entry.ts";
 import { GroupState } from "../pipeline/identity/group-rules.ts";
 import { changesPersons, type Operations } from "../pipeline/identity/operations.ts";
 import { PeopleState, Person, type StoredDistinctId } from "../pipeline/identity/people-state.ts";
 import { PersonlessIds } from "./personless-ids.ts";
-import type { PipelineEvent } from "./pipeline-items.ts";
 import { readBag } from "./property-columns.ts";
 
 /** An event and what it asks for. */
 export interface PlannedEvent {
-  event: PipelineEvent;
+  event: JournalEvent;
   operations: Operations;
 }
 

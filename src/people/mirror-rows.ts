@@ -1,5 +1,6 @@
-/** What the event store copies of persons, as lines of NDJSON. */
+/** What the event store copies of persons. */
 
+import { storableJson } from "../lib/unicode.ts";
 import type { PeopleDb } from "./open.ts";
 
 export interface PersonName {
@@ -7,80 +8,74 @@ export interface PersonName {
   uuid: string;
 }
 
-/** One line per person; persons that are gone are left out. */
-export function mirrorLines(db: PeopleDb, persons: readonly PersonName[]): string[] {
+export interface PersonCopy extends PersonName {
+  id: number;
+  createdMicros: number;
+  mainDistinctId: string;
+  /** JSON. */
+  properties: string;
+}
+
+/** Whose a distinct id is. */
+export interface OwnerCopy {
+  projectId: number;
+  distinctId: string;
+  personUuid: string;
+  /** Order of joining. */
+  joined: number;
+}
+
+/** Persons that are gone are left out. */
+export function personCopies(db: PeopleDb, persons: readonly PersonName[]): PersonCopy[] {
   const query = db.$client.query(`
     SELECT ${personColumns} FROM json_each(?) AS wanted
     CROSS JOIN person AS p ON p.project_id = wanted.value ->> 'projectId' AND p.uuid = wanted.value ->> 'uuid'`);
-  return (query.values(JSON.stringify(persons)) as PersonRow[]).map(personLine);
+  return (query.all(JSON.stringify(persons)) as PersonCopy[]).map(storable);
 }
 
-/** One line per distinct id, with whose it is now; ids that nobody has are left out. */
-export function ownerLines(
+/** Ids that nobody has are left out. */
+export function ownerCopies(
   db: PeopleDb,
   ids: readonly { projectId: number; distinctId: string }[],
-): string[] {
+): OwnerCopy[] {
   const query = db.$client.query(`
     SELECT ${ownerColumns} FROM json_each(?) AS wanted
     CROSS JOIN distinct_id AS d
       ON d.project_id = wanted.value ->> 'projectId' AND d.distinct_id = wanted.value ->> 'distinctId'
     CROSS JOIN person AS p ON p.id = d.person_id`);
-  return (query.values(JSON.stringify(ids)) as OwnerRow[]).map(ownerLine);
+  return query.all(JSON.stringify(ids)) as OwnerCopy[];
 }
 
-/** One line per person of all projects, in pages by number: go on behind the last page's `lastId`. */
-export function allPersonLines(
+/** Persons of all projects, by number. */
+export function allPersonCopies(db: PeopleDb, afterId: number, limit: number): PersonCopy[] {
+  const query = db.$client.query(
+    `SELECT ${personColumns} FROM person AS p WHERE p.id > ? ORDER BY p.id LIMIT ?`,
+  );
+  return (query.all(afterId, limit) as PersonCopy[]).map(storable);
+}
+
+/** Distinct ids of all projects that somebody has, by project and id. */
+export function allOwnerCopies(
   db: PeopleDb,
-  afterId: number,
+  after: Pick<OwnerCopy, "projectId" | "distinctId">,
   limit: number,
-): { lines: string[]; lastId: number | undefined } {
-  const rows = db.$client
-    .query(`SELECT ${personColumns} FROM person AS p WHERE p.id > ? ORDER BY p.id LIMIT ?`)
-    .values(afterId, limit) as PersonRow[];
-  return { lines: rows.map(personLine), lastId: rows.at(-1)?.[0] };
+): OwnerCopy[] {
+  const query = db.$client.query(
+    `SELECT ${ownerColumns}
+     FROM distinct_id d CROSS JOIN person p ON p.id = d.person_id
+     WHERE (d.project_id, d.distinct_id) > (?, ?) ORDER BY d.project_id, d.distinct_id LIMIT ?`,
+  );
+  return query.all(after.projectId, after.distinctId, limit) as OwnerCopy[];
 }
-
-/** One line per distinct id of all projects, in pages: go on behind the last page's `lastKey`. */
-export function allOwnerLines(
-  db: PeopleDb,
-  after: readonly [projectId: number, distinctId: string],
-  limit: number,
-): { lines: string[]; lastKey: readonly [number, string] | undefined } {
-  const rows = db.$client
-    .query(
-      `SELECT ${ownerColumns}
-       FROM (SELECT * FROM distinct_id WHERE (project_id, distinct_id) > (?, ?) ORDER BY project_id, distinct_id LIMIT ?) d
-       CROSS JOIN person p ON p.id = d.person_id`,
-    )
-    .values(...after, limit) as OwnerRow[];
-  const last = rows.at(-1);
-  return { lines: rows.map(ownerLine), lastKey: last === undefined ? undefined : [last[0], last[1]] };
-}
-
-type PersonRow = [
-  id: number,
-  projectId: number,
-  uuid: string,
-  created: number,
-  main: string,
-  properties: string,
-];
 
 /** Of a table called `p`. */
-const personColumns = "p.id, p.project_id, p.uuid, p.created_at, p.main_distinct_id, p.properties";
-
-function personLine([, projectId, uuid, created, main, properties]: PersonRow): string {
-  return (
-    `{"project_id":${projectId},"uuid":"${uuid}","created":${created},` +
-    `"main_distinct_id":${JSON.stringify(main)},"properties":${properties}}`
-  );
-}
-
-type OwnerRow = [projectId: number, distinctId: string, personUuid: string, joined: number];
+const personColumns = `p.id, p.project_id AS projectId, p.uuid, p.created_at AS createdMicros,
+  p.main_distinct_id AS mainDistinctId, p.properties`;
 
 /** Of tables called `d` and `p`. */
-const ownerColumns = "d.project_id, d.distinct_id, p.uuid, d.joined";
+const ownerColumns = "d.project_id AS projectId, d.distinct_id AS distinctId, p.uuid AS personUuid, d.joined";
 
-function ownerLine([projectId, distinctId, personUuid, joined]: OwnerRow): string {
-  return JSON.stringify({ project_id: projectId, distinct_id: distinctId, person_uuid: personUuid, joined });
+/** Stores of versions before 0.2 may hold what DuckDB does not read as JSON. */
+function storable(person: PersonCopy): PersonCopy {
+  return { ...person, properties: storableJson(person.properties) };
 }

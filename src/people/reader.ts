@@ -1,9 +1,9 @@
 /** Reads persons; every function works on a read-only connection and takes part in no transaction. */
 
 import { and, asc, count, eq, gt } from "drizzle-orm";
+import type { Lane } from "../journal/segment.ts";
 import type { PeopleDb } from "./open.ts";
 import type { Person, PersonText } from "./person.ts";
-import type { Lane } from "./pipeline-items.ts";
 import { laneCursor, person } from "./schema.ts";
 
 /** The columns of `Person`, in this order in the raw queries. */

@@ -5,23 +5,18 @@
  */
 
 import { eq } from "drizzle-orm";
-import { storableText } from "../ingestion/unicode.ts";
+import { type JournalEvent, type JournalNote, noteCount } from "../journal/entry.ts";
+import type { Lane } from "../journal/segment.ts";
+import { storableText } from "../lib/unicode.ts";
 import { applyToGroups } from "../pipeline/identity/group-rules.ts";
 import { operationsOf } from "../pipeline/identity/operations.ts";
 import { applyToPersons } from "../pipeline/identity/person-rules.ts";
 import type { Warning } from "../pipeline/identity/warning.ts";
 import { tx } from "../sqlite/open.ts";
+import type { DuplicateCount, PeopleBatch } from "./batch.ts";
 import { type BatchState, loadState, type PlannedEvent } from "./batch-load.ts";
 import { writeState } from "./batch-write.ts";
 import type { PeopleDb } from "./open.ts";
-import {
-  type DuplicateCount,
-  type Lane,
-  noteCount,
-  type PeopleBatch,
-  type PipelineEvent,
-  type PipelineNote,
-} from "./pipeline-items.ts";
 import { laneCursors } from "./reader.ts";
 import { laneCursor } from "./schema.ts";
 import type { SpikeDetector, SpikeSettings, SpikeSignal } from "./spikes/detector.ts";
@@ -33,7 +28,7 @@ import { forgetWarnings, recordWarnings, warningRetentionDays } from "./warnings
 interface Gathered {
   planned: PlannedEvent[];
   /** In order of `seq`, as `planned`. */
-  personless: PipelineEvent[];
+  personless: JournalEvent[];
   warnings: Warning[];
   usage: UsageTally;
 }
@@ -158,7 +153,7 @@ export class PeopleStore {
   }
 }
 
-function gatherEvent({ planned, personless, usage }: Gathered, event: PipelineEvent): void {
+function gatherEvent({ planned, personless, usage }: Gathered, event: JournalEvent): void {
   const { projectId, receivedMicros, historical, mode } = event;
   const anonymity = mode === "full" ? "identified" : "anonymous";
   usage.add(projectId, receivedMicros, historical ? "historical" : anonymity);
@@ -167,11 +162,11 @@ function gatherEvent({ planned, personless, usage }: Gathered, event: PipelineEv
   else planned.push({ event, operations });
 }
 
-function notePersonless({ personlessIds }: BatchState, { projectId, distinctId }: PipelineEvent): void {
+function notePersonless({ personlessIds }: BatchState, { projectId, distinctId }: JournalEvent): void {
   personlessIds.add(projectId, storableText(distinctId));
 }
 
-function gatherNote({ warnings, usage }: Gathered, note: PipelineNote): void {
+function gatherNote({ warnings, usage }: Gathered, note: JournalNote): void {
   const { projectId, type, details, receivedMicros } = note;
   const count = noteCount(note);
   warnings.push({ projectId, type, details, receivedMicros, count });

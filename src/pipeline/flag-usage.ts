@@ -1,6 +1,6 @@
 /** What events tell about the use of flags: `$feature_flag_called` and views of features. */
 
-import type { PipelineItem } from "../people/pipeline-items.ts";
+import type { JournalItem } from "../journal/entry.ts";
 
 export interface ProjectUsage {
   projectId: number;
@@ -18,7 +18,7 @@ const keysMax = 10_000;
  *
  * Source: contract, management-api 3.8 and 5.13.
  */
-export function flagUsageOf(items: readonly PipelineItem[]): ProjectUsage[] {
+export function flagUsageOf(items: readonly JournalItem[]): ProjectUsage[] {
   const projects = new Map<number, { calls: Map<string, number>; views: Set<string> }>();
   for (const item of items) {
     if (item.kind !== "event") continue;

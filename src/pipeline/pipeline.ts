@@ -6,14 +6,14 @@
  * a crash a segment may be read again, but nothing is applied twice and nothing is left out.
  */
 
-import { appendFile, mkdir, rm, writeFile } from "node:fs/promises";
+import { appendFile, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { EventLoader } from "../events/loader.ts";
+import { decodeEntries, type Entry, type EventEntry, noteCount } from "../journal/entry.ts";
 import { readSegment } from "../journal/reader.ts";
 import type { Lane, SealedSegment } from "../journal/segment.ts";
-import { type DuplicateCount, noteCount, type PeopleBatch } from "../people/pipeline-items.ts";
+import type { DuplicateCount, PeopleBatch } from "../people/batch.ts";
 import type { SpikeSignal } from "../people/spikes/detector.ts";
-import { type Entry, parseEntry, seqOfLine } from "./entry.ts";
 import { flagUsageOf, type ProjectUsage } from "./flag-usage.ts";
 
 /** The store of persons, groups, warnings and usage; `apply` is one transaction that also stores the cursor. */
@@ -37,7 +37,7 @@ export interface PipelineSettings {
   /** Loaded bytes after which the event store is asked to write its file. */
   checkpointBytes: number;
   checkpointIntervalMs: number;
-  /** Where refused lines and working copies go. */
+  /** Where refused lines go. */
   workFolder: string;
 }
 
@@ -172,55 +172,45 @@ export class Pipeline {
     const started = performance.now();
     const lane = segments[0]!.lane;
     const last = segments.at(-1)!.last;
-    const texts = await Promise.all(segments.map(readSegment));
-    const copies: string[] = [];
-    const paths = await Promise.all(
-      texts.map(async (text, index) => {
-        if (text.damage !== undefined) this.hooks.onDamage(text.damage);
-        if (!text.torn) return segments[index]!.path;
-        const copy = join(this.settings.workFolder, `${lane}-${segments[index]!.first}.ndjson`);
-        copies.push(copy);
-        await this.makeWorkFolder();
-        await writeFile(copy, text.bytes, { mode: 0o600 });
-        return copy;
-      }),
+    const entries = await this.read(segments, lane);
+    const loaded = this.loader.cursor(lane);
+    const unloaded = entries.filter((entry) => entry.kind === "event" && entry.seq > loaded) as EventEntry[];
+    const known = await this.loader.known(unloaded.filter((event) => !event.hasMadeUuid));
+    const { items, duplicates, duplicateSeqs } = withoutDuplicates(
+      entries,
+      known,
+      this.identity.cursor(lane),
     );
-    const batch = { lane, paths, last };
-    const staging = this.loader.stage(batch);
-    // Side by side with reading the lines only when more is waiting: else the processors are left to the front.
-    if (!this.isBehind()) await staging;
-    // A failure is seen where the result is awaited.
-    staging.catch(() => undefined);
-    const lines = texts.flatMap((text) => text.lines);
-    const entries = this.parse(lines, lane);
-    const staged = await staging;
-    const identityCursor = this.identity.cursor(lane);
-    const { items, duplicates, duplicateSeqs } = withoutDuplicates(entries, staged.known, identityCursor);
-    const events = entries.filter(
-      (entry) => entry.kind === "event" && entry.seq > this.loader.cursor(lane),
-    ).length;
-    if (staged.count !== events) await this.keepRefusedLines(lines, lane);
 
     // What its cursor covers already has no effect.
     const spikes = this.identity.apply({ lane, lastSeq: last, items, duplicates });
-    const stored = await this.loader.commit(batch, duplicateSeqs);
+    const stored = unloaded.filter(({ seq }) => !duplicateSeqs.has(seq));
+    await this.loader.load(lane, last, stored);
 
-    for (const copy of copies) await rm(copy, { force: true });
     for (const segment of segments) this.noteApplied(segment);
     if (spikes.length > 0) this.hooks.onSpikes(spikes);
     this.hooks.onFlagUsage(flagUsageOf(items));
     this.hooks.onApplied({
       lane,
       lastSeq: last,
-      events: stored,
+      events: stored.length,
       duplicates: duplicateSeqs.size,
       dropped: droppedIn(items),
       ms: Math.round(performance.now() - started),
     });
   }
 
-  private isBehind(): boolean {
-    return this.waiting.realtime.length > 0 || this.waiting.historical.length > 0;
+  /** The entries that at least one of the stores lacks. */
+  private async read(segments: readonly SealedSegment[], lane: Lane): Promise<Entry[]> {
+    const after = this.cursor(lane);
+    const entries: Entry[] = [];
+    for (const text of await Promise.all(segments.map(readSegment))) {
+      if (text.damage !== undefined) this.hooks.onDamage(text.damage);
+      const decoded = decodeEntries(text.bytes, after);
+      for (const entry of decoded.entries) entries.push(entry);
+      if (decoded.refused.length > 0) await this.keepRefusedLines(decoded.refused, lane);
+    }
+    return entries;
   }
 
   /** Both stores have a segment; its file is free after the next checkpoint. */
@@ -229,33 +219,15 @@ export class Pipeline {
     this.bytesSinceCheckpoint += segment.bytes;
   }
 
-  private parse(lines: string[], lane: Lane): Entry[] {
-    const from = this.cursor(lane);
-    const entries: Entry[] = [];
-    for (const line of lines) {
-      if (seqOfLine(line) > from) entries.push(parseEntry(line));
-    }
-    return entries;
-  }
-
-  /** An event that DuckDB can not read is kept in a file, and said, instead of holding up all events behind it. */
-  private async keepRefusedLines(lines: string[], lane: Lane): Promise<void> {
-    const staged = await this.loader.stagedSeqs();
-    const refused = lines.filter((line) => {
-      const seq = seqOfLine(line);
-      return seq > this.loader.cursor(lane) && !staged.has(seq) && parseEntry(line).kind === "event";
-    });
-    if (refused.length === 0) return;
-    const path = join(this.settings.workFolder, `refused-${lane}.ndjson`);
-    await this.makeWorkFolder();
-    await appendFile(path, refused.map((line) => `${line}\n`).join(""), { mode: 0o600, flush: true });
+  /** A line that is no entry is kept in a file, and said, instead of holding up all events behind it. */
+  private async keepRefusedLines(lines: readonly string[], lane: Lane): Promise<void> {
+    const { workFolder } = this.settings;
+    const path = join(workFolder, `refused-${lane}.ndjson`);
+    await mkdir(workFolder, { recursive: true, mode: 0o700 });
+    await appendFile(path, lines.map((line) => `${line}\n`).join(""), { mode: 0o600, flush: true });
     this.hooks.onDamage(
-      new Error(`${refused.length} events could not be read by the event store; they are in ${path}.`),
+      new Error(`${lines.length} lines of the journal can not be read; they are in ${path}.`),
     );
-  }
-
-  private async makeWorkFolder(): Promise<void> {
-    await mkdir(this.settings.workFolder, { recursive: true, mode: 0o700 });
   }
 
   private isCheckpointDue(): boolean {

@@ -1,17 +1,14 @@
 /** The documented views, as SQL over the event store and restricted to one project. */
 
-import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import type { DuckDBConnection } from "@duckdb/node-api";
-import { quoted } from "../events/sql-text.ts";
+import { type AppendTable, appendRows } from "../events/append.ts";
+import { storableJson } from "../lib/unicode.ts";
 import type { PeopleDb } from "../people/open.ts";
 import type { ViewName } from "./statement.ts";
 
 /** Where the rows of the views come from. */
 export interface ViewSources {
   people: PeopleDb;
-  /** For files that are read back at once. */
-  workFolder: string;
 }
 
 const eventColumns = `e.uuid, e.event, e.distinct_id, e.timestamp, e.received_at, e.properties,
@@ -72,29 +69,49 @@ export async function databaseName(connection: DuckDBConnection): Promise<string
   return rows.getRows()[0]![0] as string;
 }
 
+interface GroupCopy {
+  type: string;
+  typeIndex: number;
+  key: string;
+  createdMicros: number;
+  properties: string;
+}
+
+const groupTable: AppendTable<GroupCopy> = {
+  name: "group_copy",
+  catalog: "temp",
+  columns: [
+    { kind: "text", of: (group) => group.type },
+    { kind: "integer", of: (group) => group.typeIndex },
+    { kind: "text", of: (group) => group.key },
+    { kind: "bigint", of: (group) => group.createdMicros },
+    { kind: "text", of: (group) => storableJson(group.properties) },
+  ],
+  filler: (group) => ({ ...group, typeIndex: -1, key: "", properties: "{}" }),
+};
+
+/** Groups that are in memory at once; each may have half a megabyte of properties. */
+const groupsAtOnce = 250;
+
 /** Groups live in the people store; a copy is made for the connection. */
 export async function createGroups(
   connection: DuckDBConnection,
-  { people, workFolder }: ViewSources,
+  { people }: ViewSources,
   projectId: number,
 ): Promise<void> {
-  const rows = people.$client
-    .query(
-      `SELECT t.name AS type, g.type_index, g.group_key AS key, g.created_at AS created, g.properties
-       FROM project_group g JOIN group_type t ON t.project_id = g.project_id AND t.type_index = g.type_index
-       WHERE g.project_id = ? ORDER BY g.id`,
-    )
-    .all(projectId) as Record<string, unknown>[];
-  const path = join(workFolder, `groups-${crypto.randomUUID()}.ndjson`);
-  await writeFile(path, rows.map((row) => `${JSON.stringify(row)}\n`).join(""), { mode: 0o600 });
-  try {
-    await connection.run(
-      `CREATE TEMP TABLE groups AS
-       SELECT type, type_index, key, make_timestamp(created) AS created_at, properties::JSON AS properties
-       FROM read_ndjson(${quoted(path)}, maximum_object_size = 67108864, columns =
-         {type: 'VARCHAR', type_index: 'INTEGER', key: 'VARCHAR', created: 'BIGINT', properties: 'VARCHAR'})`,
-    );
-  } finally {
-    await Bun.file(path).delete();
+  await connection.run(
+    "CREATE TEMP TABLE group_copy (type VARCHAR, type_index INTEGER, key VARCHAR, created_at TIMESTAMP, properties JSON)",
+  );
+  const page = people.$client.query(
+    `SELECT g.id, t.name AS type, g.type_index AS typeIndex, g.group_key AS key, g.created_at AS createdMicros, g.properties
+     FROM project_group g JOIN group_type t ON t.project_id = g.project_id AND t.type_index = g.type_index
+     WHERE g.project_id = ? AND g.id > ? ORDER BY g.id LIMIT ${groupsAtOnce}`,
+  );
+  for (let afterId = 0; ; ) {
+    const groups = page.all(projectId, afterId) as (GroupCopy & { id: number })[];
+    await appendRows(connection, groupTable, groups);
+    if (groups.length < groupsAtOnce) break;
+    afterId = groups.at(-1)!.id;
   }
+  await connection.run("CREATE TEMP VIEW groups AS SELECT * FROM temp.main.group_copy WHERE type_index >= 0");
 }

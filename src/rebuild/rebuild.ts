@@ -86,14 +86,14 @@ export async function rebuildEventStore(options: RebuildOptions): Promise<Rebuil
 async function finish({ dataDir, onStep }: RebuildOptions, recovered: Recovered): Promise<Rebuilt> {
   const { database, loader, people, base, putAside, gaps, replayed } = recovered;
   try {
-    const mirror = await PersonMirror.open(database, people.db, paths(dataDir).work);
+    const mirror = await PersonMirror.open(database, people.db);
     onStep("copying persons");
     if (mirror.isCutOff) await mirror.refill();
     else await mirror.follow();
     while (!(await loader.checkpoint())) await Bun.sleep(50);
     const connection = await database.connect();
     const counted = await connection.runAndReadAll(
-      "SELECT (SELECT count(*) FROM events), (SELECT count(*) FROM person)",
+      "SELECT (SELECT count(*) FROM events WHERE project_id > 0), (SELECT count(*) FROM person WHERE project_id > 0)",
     );
     connection.closeSync();
     const [events, persons] = counted.getRows()[0]!.map(Number) as [number, number];

@@ -8,8 +8,8 @@ import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import type { JournalEvent } from "../../src/journal/entry.ts";
 import { openPeople } from "../../src/people/open.ts";
-import type { PipelineEvent } from "../../src/people/pipeline-items.ts";
 import { PeopleStore } from "../../src/people/store.ts";
 
 const { values } = parseArgs({
@@ -33,7 +33,7 @@ let clockMicros = Date.UTC(2026, 0, 1) * 1000;
 type Kind = "web page view" | "server event" | "identify";
 
 /** A page view as the web library sends it: a dozen automatic properties, one of them another at every view. */
-function eventOf(kind: Kind, distinctId: string): PipelineEvent {
+function eventOf(kind: Kind, distinctId: string): JournalEvent {
   seq += 1;
   clockMicros += 200;
   const common = { kind: "event" as const, seq, projectId: 1, uuid: Bun.randomUUIDv7(), distinctId };

@@ -9,6 +9,7 @@ import { recoverLane } from "../../src/journal/recovery.ts";
 import type { SealedSegment } from "../../src/journal/segment.ts";
 import { temporaryFolder } from "../support/appliance.ts";
 import { FakeDisk } from "../support/fake-disk.ts";
+import { linesIn } from "../support/segments.ts";
 
 const folders: string[] = [];
 afterEach(() => {
@@ -46,7 +47,9 @@ async function openJournal(folder: string, more: Partial<JournalSettings> = {}, 
 const entry = (text: string) => `"text":${JSON.stringify(text)}}`;
 const textsOf = async (segments: SealedSegment[]) => {
   const read = await Promise.all(segments.map(readSegment));
-  return read.flatMap(({ lines }) => lines.map((line) => JSON.parse(line) as { seq: number; text: string }));
+  return read.flatMap(({ bytes }) =>
+    linesIn(bytes).map((line) => JSON.parse(line) as { seq: number; text: string }),
+  );
 };
 
 describe("the journal", () => {
@@ -310,7 +313,7 @@ test("a damaged block in an older segment is reported with the entries that are 
   bytes[bytes.indexOf("two")] = 0x20;
   writeFileSync(sealed[0]!.path, bytes);
   const read = await readSegment(sealed[0]!);
-  expect(read.lines.map((line) => JSON.parse(line).text)).toEqual(["one"]);
+  expect(linesIn(read.bytes).map((line) => JSON.parse(line).text)).toEqual(["one"]);
   expect(read.damage).toMatchObject({ code: "segment_damaged", lastGood: 1, last: 2 });
 });
 

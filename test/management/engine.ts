@@ -33,9 +33,8 @@ export class ServerWithEngine implements AsyncDisposable {
       database,
       loader: await EventLoader.open(database),
       people,
-      mirror: await PersonMirror.open(database, people, workFolder),
+      mirror: await PersonMirror.open(database, people),
       queryTimeoutMs: 10_000,
-      workFolder,
       log: () => undefined,
       onFailure: () => undefined,
     });

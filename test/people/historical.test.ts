@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { PipelineEvent } from "../../src/people/pipeline-items.ts";
+import type { JournalEvent } from "../../src/journal/entry.ts";
 import { alias, event, identify, newYearMicros, secondMicros, set, TestPeople } from "./support.ts";
 
 const now = newYearMicros;
@@ -14,7 +14,7 @@ const setOnce = (values: object, more: object) => event({ properties: { $set_onc
 
 interface Case {
   name: string;
-  items: () => PipelineEvent[];
+  items: () => JournalEvent[];
   properties: Record<string, unknown>;
   id?: string;
 }

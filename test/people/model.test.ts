@@ -2,10 +2,10 @@
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import fc from "fast-check";
+import type { JournalEvent } from "../../src/journal/entry.ts";
 import { changesAfter, forgetChanges } from "../../src/people/changes.ts";
 import { addCohortMembers, cohortsOfPerson } from "../../src/people/cohort-members.ts";
 import { addHashKeyOverrides, hashKeyOverrides } from "../../src/people/hash-key-overrides.ts";
-import type { PipelineEvent } from "../../src/people/pipeline-items.ts";
 import { distinctIdsOf, personsPage } from "../../src/people/reader.ts";
 import { Model, type ShownPerson } from "./model.ts";
 import { event, TestPeople } from "./support.ts";
@@ -53,7 +53,7 @@ const step: fc.Arbitrary<Step> = fc.record({
 function eventOf(
   { kind, distinctId, timeMicros, historical, isPersonless, change }: Step,
   projectId: number,
-): PipelineEvent {
+): JournalEvent {
   const partner = kind.event === "$identify" ? { $anon_distinct_id: kind.partner } : { alias: kind.partner };
   const properties = kind.partner === undefined ? change : { ...partner, ...change };
   const mode = isPersonless ? "propertyless" : "full";
@@ -113,7 +113,7 @@ function check(steps: Step[]): void {
   projectId += 1;
   const model = new Model();
   const mirror = new Mirror();
-  let batch: PipelineEvent[] = [];
+  let batch: JournalEvent[] = [];
   const flush = () => {
     if (batch.length > 0) people.apply(...batch);
     batch = [];

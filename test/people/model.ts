@@ -4,7 +4,7 @@
  */
 
 import { createHash } from "node:crypto";
-import type { PipelineEvent } from "../../src/people/pipeline-items.ts";
+import type { JournalEvent } from "../../src/journal/entry.ts";
 
 interface ModelPerson {
   uuid: string;
@@ -57,7 +57,7 @@ export class Model {
       .sort((a, b) => (a.uuid < b.uuid ? -1 : 1));
   }
 
-  apply(event: PipelineEvent): void {
+  apply(event: JournalEvent): void {
     const { properties } = event;
     if (event.mode === "propertyless") {
       this.personless.add(event.distinctId);
@@ -83,7 +83,7 @@ export class Model {
     for (const name of (properties.$unset ?? []) as string[]) write(name, undefined);
   }
 
-  #personFor(event: PipelineEvent, other: string | undefined): ModelPerson {
+  #personFor(event: JournalEvent, other: string | undefined): ModelPerson {
     const id = event.distinctId;
     const own = this.of(id);
     if (other === undefined) return own ?? this.#create(event, [id]);
@@ -117,7 +117,7 @@ export class Model {
     return person;
   }
 
-  #create(event: PipelineEvent, ids: string[]): ModelPerson {
+  #create(event: JournalEvent, ids: string[]): ModelPerson {
     const [own, other] = ids;
     const isHistoryOfOther = other !== undefined && this.personless.has(other) && !this.personless.has(own!);
     const person: ModelPerson = {
@@ -137,7 +137,7 @@ export class Model {
     return person;
   }
 
-  #fold(from: ModelPerson, into: ModelPerson, { historical, timeMicros }: PipelineEvent): void {
+  #fold(from: ModelPerson, into: ModelPerson, { historical, timeMicros }: JournalEvent): void {
     into.ids.push(from.main, ...from.ids.filter((id) => id !== from.main));
     into.created = Math.min(into.created, from.created);
     into.cohorts = [...new Set([...into.cohorts, ...from.cohorts])];

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { PipelineEvent } from "../../src/people/pipeline-items.ts";
+import type { JournalEvent } from "../../src/journal/entry.ts";
 import { personUuid } from "../../src/pipeline/identity/distinct-ids.ts";
 import { foldedIdsMax } from "../../src/pipeline/identity/person-rules.ts";
 import {
@@ -16,7 +16,7 @@ import {
 
 interface Case {
   name: string;
-  items: () => PipelineEvent[];
+  items: () => JournalEvent[];
   persons: SeenPerson[];
   warnings?: string[];
 }
@@ -419,7 +419,7 @@ describe("the uuid of a person that a merge makes", () => {
       () => [event({ distinctId: "anon", mode: "propertyless", projectId: 2 }), identify("user", "anon")],
       "user",
     ],
-  ] as [string, () => PipelineEvent[], string][]) {
+  ] as [string, () => JournalEvent[], string][]) {
     test(name, () => {
       using together = new TestPeople();
       together.apply(...items());

@@ -3,9 +3,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { JournalEvent, JournalItem, JournalNote } from "../../src/journal/entry.ts";
 import { openPeople, type PeopleDb } from "../../src/people/open.ts";
 import { displayName } from "../../src/people/person.ts";
-import type { PipelineEvent, PipelineItem, PipelineNote } from "../../src/people/pipeline-items.ts";
 import { distinctIdsOf, personByDistinctId, personsPage } from "../../src/people/reader.ts";
 import type { SpikeSettings, SpikeSignal } from "../../src/people/spikes/detector.ts";
 import { PeopleStore } from "../../src/people/store.ts";
@@ -22,12 +22,12 @@ export const spikeSettings: SpikeSettings = {
 export const newYearMicros = Date.UTC(2026, 0, 1) * 1000;
 export const secondMicros = 1_000_000;
 
-export type EventParts = Partial<Omit<PipelineEvent, "kind">>;
+export type EventParts = Partial<Omit<JournalEvent, "kind">>;
 
 let lastSeq = 0;
 
 /** An event of project 1; event time and receipt are a second later with each one made. */
-export function event(parts: EventParts = {}): PipelineEvent {
+export function event(parts: EventParts = {}): JournalEvent {
   lastSeq += 1;
   const timeMicros = newYearMicros + lastSeq * secondMicros;
   return {
@@ -68,7 +68,7 @@ export const mergeDangerously = (distinctId: string, otherId: string, more: Even
 export const set = (distinctId: string, $set: Record<string, unknown>, more: EventParts = {}) =>
   event({ ...more, event: "$set", distinctId, properties: { $set, ...more.properties } });
 
-export function note(parts: Partial<PipelineNote> = {}): PipelineNote {
+export function note(parts: Partial<JournalNote> = {}): JournalNote {
   lastSeq += 1;
   const receivedMicros = newYearMicros + lastSeq * secondMicros;
   return {
@@ -112,13 +112,13 @@ export class TestPeople implements Disposable {
   }
 
   /** Applies items as one batch; historical ones go through the historical lane. */
-  apply(...items: PipelineItem[]): SpikeSignal[] {
+  apply(...items: JournalItem[]): SpikeSignal[] {
     const lane = items[0]?.historical === true ? "historical" : "realtime";
     return this.store.apply({ lane, lastSeq: items.at(-1)!.seq, items, duplicates: [] });
   }
 
   /** Applies each item as a batch of its own, with a restart between them. */
-  applyOneByOne(...items: PipelineItem[]): void {
+  applyOneByOne(...items: JournalItem[]): void {
     for (const item of items) {
       this.apply(item);
       this.reopen();

@@ -21,7 +21,7 @@ async function planOf(sql: string): Promise<string> {
   connection = await stores.database.connect();
   try {
     const parsed = await parseStatement(connection, sql);
-    const sources = { people: stores.people, workFolder: stores.folder };
+    const sources = { people: stores.people };
     await createViews(connection, sources, { projectId: 1, ...parsed });
     const rows = await connection.runAndReadAll(`EXPLAIN ${sql}`);
     return String(rows.getRows()[0]![1]);

@@ -32,7 +32,7 @@ async function filled(): Promise<TestStores> {
 async function ask(stores: TestStores, sql: string, limit = 1_000): Promise<QueryResult> {
   const connection = await stores.database.connect();
   try {
-    const sources = { people: stores.people, workFolder: stores.folder };
+    const sources = { people: stores.people };
     return await runQuery(connection, sources, { projectId: 1, sql, limit });
   } finally {
     connection.closeSync();

@@ -40,10 +40,13 @@ export class TestStores implements AsyncDisposable {
     readonly mirror: PersonMirror,
   ) {}
 
-  static async open(folder = temporaryFolder()): Promise<TestStores> {
+  static async open({
+    folder = temporaryFolder(),
+    memoryLimitBytes = 512 * 1024 * 1024,
+  } = {}): Promise<TestStores> {
     for (const name of ["work", "quarantine"]) mkdirSync(join(folder, name), { recursive: true });
     const database = await openEventDatabase(join(folder, "events.duckdb"), {
-      memoryLimitBytes: 512 * 1024 * 1024,
+      memoryLimitBytes,
       threads: 2,
       temporaryFolder: join(folder, "work", "duckdb"),
     });
@@ -51,7 +54,7 @@ export class TestStores implements AsyncDisposable {
     const spikes = { factor: 10, minimumPerMinute: 1_000, historyMinutes: 60, historyMinutesMin: 2 };
     const store = new PeopleStore(people, spikes);
     const loader = await EventLoader.open(database);
-    const mirror = await PersonMirror.open(database, people, join(folder, "work"));
+    const mirror = await PersonMirror.open(database, people);
     return new TestStores(folder, database, people, store, loader, mirror);
   }
 
@@ -97,12 +100,12 @@ export class TestStores implements AsyncDisposable {
   }
 
   /** Writes a sealed segment as the journal does. */
-  async segment(lane: Lane, events: TestEvent[]) {
+  async segment(lane: Lane, events: TestEvent[], change: (lines: string) => string = (lines) => lines) {
     const first = this.seq[lane] + 1;
     const lines = events.map((event, index) => line(first + index, lane, event));
     this.seq[lane] += events.length;
     const last = this.seq[lane];
-    const entries = Buffer.from(lines.join(""));
+    const entries = Buffer.from(change(lines.join("")));
     const hash = hashBlock(entries, last, seedOf(first));
     const bytes = Buffer.concat([
       Buffer.from(segmentHeader(lane, first)),

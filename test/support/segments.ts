@@ -41,3 +41,11 @@ export function entryLines(first: number, count: number, bytes = 100): string[] 
     return JSON.stringify({ seq: first + index, project_id: 1, noise });
   });
 }
+
+/** The lines of the entries in a segment. */
+export function linesIn(segment: Buffer): string[] {
+  return segment
+    .toString("utf8")
+    .split("\n")
+    .filter((line) => line.startsWith('{"seq":'));
+}

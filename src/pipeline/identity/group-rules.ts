@@ -4,7 +4,7 @@
  * Pure over `GroupState`. Source: contract, ingestion 14; decisions 1, 6 and 7a for the rest.
  */
 
-import type { PipelineEvent } from "../../people/pipeline-items.ts";
+import type { JournalEvent } from "../../journal/entry.ts";
 import type { Operations } from "./operations.ts";
 import { PropertyBag } from "./property-bag.ts";
 import { propertyBytesMax } from "./property-size.ts";
@@ -85,7 +85,7 @@ export class GroupState {
 }
 
 /** Carries out the group operations of one event; returns the warnings that arise. */
-export function applyToGroups(state: GroupState, event: PipelineEvent, operations: Operations): Warning[] {
+export function applyToGroups(state: GroupState, event: JournalEvent, operations: Operations): Warning[] {
   for (const type of operations.groupTypes) state.allocateType(event.projectId, type, event.receivedMicros);
   const { groupIdentify } = operations;
   if (groupIdentify === undefined) return [];

@@ -5,8 +5,8 @@
  * Source: contract, ingestion 11 to 15.
  */
 
-import { storableText } from "../../ingestion/unicode.ts";
-import type { PipelineEvent } from "../../people/pipeline-items.ts";
+import type { JournalEvent } from "../../journal/entry.ts";
+import { storableText } from "../../lib/unicode.ts";
 import { automaticProperties, type PropertyWrites, surveyProperties } from "./automatic-properties.ts";
 import { isIllegalForMerge } from "./distinct-ids.ts";
 import {
@@ -52,7 +52,7 @@ const nothing: PropertyOperations = { setOnce: [], set: [], unset: [] };
 const none: readonly never[] = [];
 
 /** The operations of an event; `undefined` when it has none because it is personless. */
-export function operationsOf(event: PipelineEvent): Operations | undefined {
+export function operationsOf(event: JournalEvent): Operations | undefined {
   if (event.mode === "propertyless") return undefined;
   const warnings: Warning[] = [];
   const distinctId = storableText(event.distinctId);
@@ -72,7 +72,7 @@ export function changesPersons({ merge, properties }: Operations): boolean {
   return merge !== undefined || setOnce.length > 0 || set.length > 0 || unset.length > 0;
 }
 
-function mergeOf(event: PipelineEvent, ownId: string, warnings: Warning[]): Merge | undefined {
+function mergeOf(event: JournalEvent, ownId: string, warnings: Warning[]): Merge | undefined {
   const asked = askedMerge(event);
   if (asked === undefined) return undefined;
   const otherId = storableText(asked.otherId);
@@ -84,7 +84,7 @@ function mergeOf(event: PipelineEvent, ownId: string, warnings: Warning[]): Merg
   return undefined;
 }
 
-function askedMerge({ event, properties }: PipelineEvent): Merge | undefined {
+function askedMerge({ event, properties }: JournalEvent): Merge | undefined {
   switch (event) {
     case identifyEvent:
       if (!Object.hasOwn(properties, "$anon_distinct_id")) return undefined;
@@ -103,7 +103,7 @@ function idText(value: unknown): string {
   return typeof value === "object" && value !== null ? "[object Object]" : String(value);
 }
 
-function propertyOperationsOf(event: PipelineEvent, warnings: Warning[]): PropertyOperations {
+function propertyOperationsOf(event: JournalEvent, warnings: Warning[]): PropertyOperations {
   const { event: name, properties } = event;
   if (leavesPersonAlone(name)) {
     const asks = properties.$set ?? properties.$set_once ?? properties.$unset;

@@ -4,7 +4,7 @@
  * Pure over `PeopleState`: no store, no clock. Source: contract, ingestion 12 and 13; decisions 1 and 8.
  */
 
-import type { PipelineEvent } from "../../people/pipeline-items.ts";
+import type { JournalEvent } from "../../journal/entry.ts";
 import { changesPersons, type Merge, type Operations, type PropertyOperations } from "./operations.ts";
 import type { PeopleState, Person } from "./people-state.ts";
 import type { PropertyBag, WriteTime } from "./property-bag.ts";
@@ -18,7 +18,7 @@ import { shownText, type Warning, warningAbout } from "./warning.ts";
 export const foldedIdsMax = 5_000;
 
 /** Carries out the operations of one event; returns the warnings that arise. */
-export function applyToPersons(state: PeopleState, event: PipelineEvent, operations: Operations): Warning[] {
+export function applyToPersons(state: PeopleState, event: JournalEvent, operations: Operations): Warning[] {
   const warnings: Warning[] = [];
   const { merge, distinctId } = operations;
   const own = state.find(event.projectId, distinctId);
@@ -57,7 +57,7 @@ interface MergeParts {
 
 function applyMerge(
   state: PeopleState,
-  event: PipelineEvent,
+  event: JournalEvent,
   { distinctId }: Operations,
   merge: Merge,
   { person, own, other, warnings }: MergeParts,
@@ -105,7 +105,7 @@ function foldInto(state: PeopleState, from: Person, into: Person, write: WriteTi
 function writeProperties(
   bag: PropertyBag,
   operations: PropertyOperations,
-  event: PipelineEvent,
+  event: JournalEvent,
   isCreation: boolean,
 ): void {
   for (const writes of operations.setOnce) {
@@ -150,7 +150,7 @@ function settle(person: Person, before: Snapshot, isCreation: boolean): void {
   person.markChanged();
 }
 
-function sizeWarning(event: PipelineEvent, person: Person, refusals: number): Warning {
+function sizeWarning(event: JournalEvent, person: Person, refusals: number): Warning {
   return warningAbout(event, "person_properties_size_violation", {
     personId: person.uuid,
     refusedProperties: refusals,

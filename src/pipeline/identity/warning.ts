@@ -1,6 +1,6 @@
 /** An ingestion warning: something a client sent that was changed, ignored or refused. */
 
-import type { PipelineEvent } from "../../people/pipeline-items.ts";
+import type { JournalEvent } from "../../journal/entry.ts";
 
 export interface Warning {
   projectId: number;
@@ -21,7 +21,7 @@ export function shownText(text: string): string {
 }
 
 /** A warning about an event. */
-export function warningAbout(event: PipelineEvent, type: string, details: Record<string, unknown>): Warning {
+export function warningAbout(event: JournalEvent, type: string, details: Record<string, unknown>): Warning {
   const { projectId, receivedMicros, distinctId, uuid } = event;
   return {
     projectId,

@@ -5,7 +5,7 @@
  * The order of the members is part of the format.
  */
 
-import type { CanonicalEvent, PersonMode, Warning } from "./outcome.ts";
+import type { CanonicalEvent, PersonMode, Warning } from "../ingestion/outcome.ts";
 
 /** Writes the lines of one request. */
 export class EntryWriter {

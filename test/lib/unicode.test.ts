@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { hasSuspectEscape, storableJson, storableText } from "../../src/ingestion/unicode.ts";
+import { hasSuspectEscape, storableJson, storableText } from "../../src/lib/unicode.ts";
 
 describe("halves of surrogate pairs in JSON text become U+FFFD, and nothing else changes", () => {
   for (const [json, expected] of [

@@ -1,0 +1,198 @@
+/**
+ * Hands rows over to DuckDB column by column, without files and without SQL text: the event store may touch no file but
+ * its own, and what is stored is not read as JSON a second time.
+ */
+
+import type { DuckDBConnection } from "@duckdb/node-api";
+import type { Vector } from "@duckdb/node-bindings";
+
+/** A column of rows to append, in the order of the table's columns. */
+export type AppendColumn<Row> =
+  | { readonly kind: "boolean"; readonly of: (row: Row) => boolean }
+  | { readonly kind: "integer"; readonly of: (row: Row) => number }
+  /** Also for TIMESTAMP: microseconds since 1970. Whole numbers that JavaScript can hold. */
+  | { readonly kind: "bigint"; readonly of: (row: Row) => number | null }
+  /** Hyphenated, lower case. */
+  | { readonly kind: "uuid"; readonly of: (row: Row) => string }
+  /** Also for JSON: well-formed UTF-8, which nobody checks. */
+  | { readonly kind: "text"; readonly of: (row: Row) => string | Uint8Array | null };
+
+/** A table that rows are appended to. */
+export interface AppendTable<Row> {
+  readonly name: string;
+  /** `temp` for the connection's own. */
+  readonly catalog?: string;
+  /** One per column of the table. */
+  readonly columns: readonly AppendColumn<Row>[];
+  /** A row that nobody reads, without long texts; see `vectors`. */
+  readonly filler: (row: Row) => Row;
+}
+
+/** What DuckDB takes, and later reads, at once: a vector. */
+const vectorRows = 2_048;
+/** What a row may weigh, in bytes of its texts, before it takes the room of several. */
+const rowBytes = 4 * 1024;
+const two32 = 2 ** 32;
+
+/**
+ * Appends rows to a table, in their order, inside the connection's transaction when it has one.
+ *
+ * Lets other work of the process go on between chunks.
+ *
+ * @throws what DuckDB says; the transaction has to be rolled back then.
+ */
+export async function appendRows<Row>(
+  connection: DuckDBConnection,
+  table: AppendTable<Row>,
+  rows: readonly Row[],
+): Promise<void> {
+  const { columns } = table;
+  // Loaded late: the native library is put in place only in the process that needs it.
+  const [{ DuckDBDataChunk }, bindings] = await Promise.all([
+    import("@duckdb/node-api"),
+    import("@duckdb/node-bindings"),
+  ]);
+  // A CommonJS module, whose type does not tell of its default export; the executable's own has nothing else.
+  const duckdb = (bindings as unknown as { default: Bindings }).default;
+  const appender = await connection.createAppender(table.name, null, table.catalog);
+  try {
+    const types = columns.map((_, index) => appender.columnType(index));
+    for (const part of vectors(table, rows)) {
+      const chunk = DuckDBDataChunk.create(types, part.length);
+      for (let index = 0; index < columns.length; index++) {
+        fill(duckdb, duckdb.data_chunk_get_vector(chunk.chunk, index), columns[index]!, part);
+      }
+      appender.appendDataChunk(chunk);
+      // In small steps, because this is done on the thread that answers queries.
+      appender.flushSync();
+      await new Promise<void>((resolve) => void setImmediate(resolve));
+    }
+  } catch (error) {
+    // Else closing it would append what it holds.
+    appender.clear();
+    throw error;
+  } finally {
+    appender.closeSync();
+  }
+}
+
+/**
+ * The rows in portions of at most a vector, long ones followed by fillers.
+ *
+ * DuckDB reads and writes its file in vectors, each as a whole in memory: a hundred events of 19 MB in one vector would
+ * take 1.9 GB, whatever its limit is, and checkpoints would fail for good. So a row is given as many places as it has
+ * times `rowBytes`, and no vector weighs more than 8 MB and a row; reading JSON takes five times that. Rows without content cost nothing on the disk.
+ */
+function* vectors<Row>({ columns, filler }: AppendTable<Row>, rows: readonly Row[]): Generator<Row[]> {
+  const texts = columns.filter((column) => column.kind === "text");
+  let part: Row[] = [];
+  for (const row of rows) {
+    let bytes = 0;
+    for (const { of } of texts) bytes += of(row)?.length ?? 0;
+    for (let place = 0; place === 0 || place < bytes / rowBytes; place++) {
+      part.push(place === 0 ? row : filler(row));
+      if (part.length < vectorRows) continue;
+      yield part;
+      part = [];
+    }
+  }
+  if (part.length > 0) yield part;
+}
+
+type Bindings = typeof import("@duckdb/node-bindings");
+
+function fill<Row>(duckdb: Bindings, vector: Vector, column: AppendColumn<Row>, rows: readonly Row[]): void {
+  if (column.kind === "text") {
+    fillText(duckdb, vector, column.of, rows);
+    return;
+  }
+  const values = fixedValues(duckdb, vector, column, rows);
+  duckdb.copy_data_to_vector(vector, 0, values.buffer as ArrayBuffer, 0, values.byteLength);
+}
+
+function fixedValues<Row>(
+  duckdb: Bindings,
+  vector: Vector,
+  column: Exclude<AppendColumn<Row>, { kind: "text" }>,
+  rows: readonly Row[],
+): Uint8Array | Int32Array | Uint32Array {
+  switch (column.kind) {
+    case "boolean":
+      return Uint8Array.from(rows, (row) => (column.of(row) ? 1 : 0));
+    case "integer":
+      return Int32Array.from(rows, column.of);
+    case "bigint":
+      return wholeNumbers(duckdb, vector, rows.map(column.of));
+    case "uuid":
+      return uuidWords(rows.map(column.of));
+  }
+}
+
+/** 64 bits each, the lower half first. */
+function wholeNumbers(duckdb: Bindings, vector: Vector, values: readonly (number | null)[]): Uint32Array {
+  const words = new Uint32Array(2 * values.length);
+  const valid = new Validity(values.length);
+  for (let index = 0; index < values.length; index++) {
+    const value = values[index]!;
+    if (value === null) {
+      valid.setNull(index);
+      continue;
+    }
+    const upper = Math.floor(value / two32);
+    words[2 * index] = value - upper * two32;
+    words[2 * index + 1] = upper;
+  }
+  valid.writeTo(duckdb, vector);
+  return words;
+}
+
+/** DuckDB keeps a uuid as a number of 128 bits whose highest bit is turned over, so that its order is that of the text. */
+function uuidWords(uuids: readonly string[]): Uint32Array {
+  const words = new Uint32Array(4 * uuids.length);
+  for (let index = 0; index < uuids.length; index++) {
+    const uuid = uuids[index]!;
+    const at = 4 * index;
+    words[at + 3] = Number.parseInt(uuid.slice(0, 8), 16) ^ 0x8000_0000;
+    words[at + 2] = Number.parseInt(uuid.slice(9, 13) + uuid.slice(14, 18), 16);
+    words[at + 1] = Number.parseInt(uuid.slice(19, 23) + uuid.slice(24, 28), 16);
+    words[at] = Number.parseInt(uuid.slice(28, 36), 16);
+  }
+  return words;
+}
+
+function fillText<Row>(
+  duckdb: Bindings,
+  vector: Vector,
+  of: (row: Row) => string | Uint8Array | null,
+  rows: readonly Row[],
+): void {
+  const valid = new Validity(rows.length);
+  for (let index = 0; index < rows.length; index++) {
+    const value = of(rows[index]!);
+    if (value === null) valid.setNull(index);
+    else if (typeof value === "string") duckdb.vector_assign_string_element(vector, index, value);
+    else duckdb.vector_assign_string_element_len(vector, index, value);
+  }
+  valid.writeTo(duckdb, vector);
+}
+
+/** Which values of a vector are there: a bit each, in words of 64. */
+class Validity {
+  private readonly bits: Uint8Array;
+  private hasNull = false;
+
+  constructor(count: number) {
+    this.bits = new Uint8Array(Math.ceil(count / 64) * 8).fill(0xff);
+  }
+
+  setNull(index: number): void {
+    this.hasNull = true;
+    this.bits[index >> 3]! &= ~(1 << (index & 7));
+  }
+
+  writeTo(duckdb: Bindings, vector: Vector): void {
+    if (!this.hasNull) return;
+    duckdb.vector_ensure_validity_writable(vector);
+    duckdb.copy_data_to_vector_validity(vector, 0, this.bits.buffer as ArrayBuffer, 0, this.bits.length);
+  }
+}

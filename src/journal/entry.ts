@@ -1,0 +1,168 @@
+/**
+ * What a line of the journal says, and how it is read back; `entry-writer.ts` writes it.
+ *
+ *   {"seq":7,"project_id":1,"uuid":"…","event":"…","distinct_id":"…","time":…,"received":…,"historical":false,
+ *    "mode":"full","made_uuid":false,"elements_chain":null,"properties":{…}}
+ *   {"seq":8,"project_id":1,"note":"warning","type":"…","received":…,"historical":false,"details":{…}}
+ *
+ * `properties` is the last member, so that its text can be stored without being written anew.
+ */
+
+import { hasSuspectEscape, storableJson } from "../lib/unicode.ts";
+
+/** `propertyless`: the event leaves persons and groups alone. */
+export type PersonMode = "full" | "propertyless";
+
+/** One event, as persons and groups need it. */
+export interface JournalEvent {
+  readonly kind: "event";
+  /** Position in its lane, strictly increasing. */
+  readonly seq: number;
+  readonly projectId: number;
+  /** Lower case, hyphenated. */
+  readonly uuid: string;
+  readonly event: string;
+  readonly distinctId: string;
+  /** When it happened, epoch microseconds, UTC. */
+  readonly timeMicros: number;
+  /** When Flagkeep received it, epoch microseconds, UTC. */
+  readonly receivedMicros: number;
+  readonly historical: boolean;
+  readonly mode: PersonMode;
+  readonly properties: Record<string, unknown>;
+}
+
+/** One event, as the event store needs it. */
+export interface EventEntry extends JournalEvent {
+  /** The uuid was made at ingestion, so no second copy of the event can have it. */
+  readonly hasMadeUuid: boolean;
+  readonly elementsChain: string | null;
+  /** UTF-8 of a JSON object, as the client wrote it. */
+  readonly propertiesText: Uint8Array;
+}
+
+/** Something ingestion wants remembered about an event it changed (`warning`) or refused (`drop`). */
+export interface JournalNote {
+  readonly kind: "warning" | "drop";
+  readonly seq: number;
+  readonly projectId: number;
+  /** The warning's type, e.g. `missing_event_name`. */
+  readonly type: string;
+  readonly receivedMicros: number;
+  readonly historical: boolean;
+  readonly details: Record<string, unknown>;
+}
+
+export type JournalItem = JournalEvent | JournalNote;
+export type Entry = EventEntry | JournalNote;
+
+/** How many events a note is about: of a request with very many faults, ingestion writes the last ones as one note. */
+export function noteCount({ details }: JournalNote): number {
+  return typeof details.count === "number" ? details.count : 1;
+}
+
+const newline = 0x0a;
+const entryStart = Buffer.from('{"seq":');
+const propertiesMark = Buffer.from(',"properties":');
+const uuidPattern = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+export interface DecodedEntries {
+  /** In the order of the lines. */
+  entries: Entry[];
+  /** Lines that are no entries; the journal's hashes make that impossible short of a defect. */
+  refused: string[];
+}
+
+/**
+ * Reads the lines of a segment behind a sequence number; its header and its block lines are passed over.
+ *
+ * @param bytes a whole segment, or whole lines of one; the entries refer to them.
+ */
+export function decodeEntries(bytes: Buffer, afterSeq: number): DecodedEntries {
+  const decoded: DecodedEntries = { entries: [], refused: [] };
+  for (let start = 0; start < bytes.length; ) {
+    const found = bytes.indexOf(newline, start);
+    const end = found === -1 ? bytes.length : found;
+    const line = bytes.subarray(start, end);
+    start = end + 1;
+    if (!isEntry(line) || seqOf(line) <= afterSeq) continue;
+    const entry = decodeEntry(line);
+    if (entry === undefined) decoded.refused.push(line.toString("utf8"));
+    else decoded.entries.push(entry);
+  }
+  return decoded;
+}
+
+function isEntry(line: Buffer): boolean {
+  return (
+    line.length > entryStart.length &&
+    line.compare(entryStart, 0, entryStart.length, 0, entryStart.length) === 0
+  );
+}
+
+function seqOf(line: Buffer): number {
+  let seq = 0;
+  for (let index = entryStart.length; index < line.length; index++) {
+    const digit = line[index]! - 0x30;
+    if (digit < 0 || digit > 9) break;
+    seq = seq * 10 + digit;
+  }
+  return seq;
+}
+
+interface RawEntry {
+  seq: number;
+  project_id: number;
+  uuid: string;
+  event: string;
+  distinct_id: string;
+  time: number;
+  received: number;
+  historical: boolean;
+  mode: PersonMode;
+  made_uuid: boolean;
+  elements_chain?: string | null;
+  properties: Record<string, unknown>;
+  note?: "warning" | "drop";
+  type: string;
+  details: Record<string, unknown>;
+}
+
+function decodeEntry(line: Buffer): Entry | undefined {
+  const written = line.toString("utf8");
+  // Journals of versions before 0.2 may hold what the event store's reader of JSON refuses.
+  const text = hasSuspectEscape(written) ? storableJson(written) : written;
+  const raw = parsed(text);
+  if (raw === undefined) return undefined;
+  const common = {
+    seq: raw.seq,
+    projectId: raw.project_id,
+    receivedMicros: raw.received,
+    historical: raw.historical,
+  };
+  if (raw.note !== undefined) return { ...common, kind: raw.note, type: raw.type, details: raw.details };
+  const bytes = text === written ? line : Buffer.from(text);
+  const mark = bytes.indexOf(propertiesMark);
+  if (mark === -1 || !uuidPattern.test(raw.uuid)) return undefined;
+  return {
+    ...common,
+    kind: "event",
+    uuid: raw.uuid,
+    event: raw.event,
+    distinctId: raw.distinct_id,
+    timeMicros: raw.time,
+    mode: raw.mode,
+    hasMadeUuid: raw.made_uuid,
+    elementsChain: raw.elements_chain ?? null,
+    properties: raw.properties,
+    propertiesText: bytes.subarray(mark + propertiesMark.length, bytes.length - 1),
+  };
+}
+
+function parsed(text: string): RawEntry | undefined {
+  try {
+    return JSON.parse(text) as RawEntry;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,114 @@
+/** Rows handed over to DuckDB column by column. */
+
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { type DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
+import fc from "fast-check";
+import { type AppendTable, appendRows } from "../../src/events/append.ts";
+
+let instance: DuckDBInstance;
+let connection: DuckDBConnection;
+beforeAll(async () => {
+  instance = await DuckDBInstance.create(":memory:");
+  connection = await instance.connect();
+  await connection.run(
+    "CREATE TABLE mixed (a INTEGER, b BOOLEAN, c BIGINT, d UUID, e VARCHAR, f JSON, g TIMESTAMP)",
+  );
+});
+afterAll(() => {
+  connection.closeSync();
+  instance.closeSync();
+});
+
+interface Row {
+  a: number;
+  b: boolean;
+  c: number | null;
+  d: string;
+  e: string | null;
+  f: string;
+  g: number;
+}
+
+const mixed: AppendTable<Row> = {
+  name: "mixed",
+  columns: [
+    { kind: "integer", of: (row) => row.a },
+    { kind: "boolean", of: (row) => row.b },
+    { kind: "bigint", of: (row) => row.c },
+    { kind: "uuid", of: (row) => row.d },
+    { kind: "text", of: (row) => row.e },
+    { kind: "text", of: (row) => Buffer.from(row.f) },
+    { kind: "bigint", of: (row) => row.g },
+  ],
+  filler: (row) => ({ ...row, a: -1, e: null, f: "0" }),
+};
+
+async function stored(): Promise<Row[]> {
+  const rows = await connection.runAndReadAll(
+    "SELECT a, b, c::DOUBLE, d::VARCHAR, e, f::VARCHAR, epoch_us(g)::DOUBLE FROM mixed",
+  );
+  return rows.getRows().map(([a, b, c, d, e, f, g]) => ({ a, b, c, d, e, f, g }) as Row);
+}
+
+const hex = (length: number) =>
+  fc
+    .array(fc.constantFrom(..."0123456789abcdef"), { minLength: length, maxLength: length })
+    .map((digits) => digits.join(""));
+const row: fc.Arbitrary<Row> = fc.record({
+  a: fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 }),
+  b: fc.boolean(),
+  c: fc.option(fc.maxSafeInteger()),
+  d: fc.tuple(hex(8), hex(4), hex(4), hex(4), hex(12)).map((parts) => parts.join("-")),
+  e: fc.option(fc.string({ unit: "binary" })),
+  f: fc.json(),
+  g: fc.maxSafeInteger(),
+});
+
+test("whatever is appended is read back, in its order", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(row, { maxLength: 5_000, size: "max" }), async (rows) => {
+      await connection.run("DELETE FROM mixed");
+      await appendRows(connection, mixed, rows);
+      expect(await stored()).toEqual(rows);
+    }),
+    { numRuns: 20 },
+  );
+});
+
+const plain: Row = {
+  a: 7,
+  b: true,
+  c: null,
+  d: "ffffffff-ffff-4fff-bfff-fffffffffff0",
+  e: null,
+  f: "[]",
+  g: 0,
+};
+
+test("a row with long texts is followed by as many fillers as it has times 4 KiB more", async () => {
+  for (const [bytes, fillers] of [
+    [0, 0],
+    [4 * 1024 - 2, 0],
+    [4 * 1024 - 1, 1],
+    [40 * 1024, 10],
+    [12_500_000, 3_051],
+  ] as const) {
+    await connection.run("DELETE FROM mixed");
+    await appendRows(connection, mixed, [{ ...plain, e: "x".repeat(bytes) }, plain]);
+    const rows = await stored();
+    expect(rows.map(({ a }) => a)).toEqual([7, ...new Array(fillers).fill(-1), 7]);
+    expect(rows[0]!.e).toHaveLength(bytes);
+  }
+});
+
+test("what fails is rolled back with its transaction, and appends nothing later", async () => {
+  await connection.run("DELETE FROM mixed");
+  await connection.run("BEGIN TRANSACTION");
+  const failing = { ...mixed, columns: mixed.columns.slice(1) };
+  await appendRows(connection, mixed, [plain]);
+  await expect(appendRows(connection, failing, [plain])).rejects.toThrow("column count");
+  await connection.run("ROLLBACK");
+  expect(await stored()).toEqual([]);
+  await appendRows(connection, mixed, [plain]);
+  expect(await stored()).toEqual([plain]);
+});
