@@ -9,6 +9,7 @@ import { configOf } from "./settings.ts";
 export const analysisSettings = [
   "data-dir",
   "query-timeout",
+  "query-result-limit",
   "duckdb-memory-limit",
   "duckdb-threads",
 ] as const;

@@ -7,7 +7,7 @@
 import { accessSync, chmodSync, constants, mkdirSync } from "node:fs";
 import type { Server } from "bun";
 import type { Config } from "./config.ts";
-import { ControlServer } from "./control/server.ts";
+import { controlSocketName } from "./control/client.ts";
 import { EngineClient } from "./engine/client.ts";
 import { type EngineRefused, EngineSupervisor } from "./engine/supervisor.ts";
 import { AppError } from "./errors.ts";
@@ -37,6 +37,7 @@ import { openPeople, type PeopleDb } from "./people/open.ts";
 import { laneCursors } from "./people/reader.ts";
 import { queryRoutes } from "./query/query-route.ts";
 import { Reports } from "./reports.ts";
+import { RpcServer } from "./rpc/server.ts";
 import { EventRate } from "./state/event-rate.ts";
 import { knownVersions } from "./state/schema-versions.ts";
 import { laneStatus, storedStatus } from "./state/status.ts";
@@ -95,7 +96,7 @@ export class Appliance {
   private state: "starting" | "ready" | "stopping" = "starting";
   private url: string | undefined;
   private readonly startedAt = new Date();
-  private readonly control = new ControlServer();
+  private readonly control: RpcServer;
   private readonly eventRate = new EventRate(() =>
     (this.journal?.state() ?? []).reduce((sum, { durable }) => sum + durable, 0),
   );
@@ -118,6 +119,9 @@ export class Appliance {
     this.lock = takeLock(place.lock, dataDir);
     // The names of sockets are relative: their paths may not be longer than 108 bytes.
     process.chdir(dataDir);
+    this.control = new RpcServer(controlSocketName, (error, name) =>
+      log.error({ name, error: String(error) }, "a command's question could not be answered"),
+    );
     this.metadata = openMetadata(place.metadata);
     // Opened for writing once, so that the schema is up to date before anybody reads.
     openPeople(place.people).$client.close();
@@ -131,6 +135,7 @@ export class Appliance {
         queryTimeoutMs: config["query-timeout"],
         spikes: { factor: config["spike-factor"], minimumPerMinute: config["spike-minimum"] },
         archive: { bytesMax: config["archive-max-size"], reserveBytes: config["journal-reserve"] },
+        resultBytesMax: config["query-result-limit"],
       },
       log,
       { onReport: (report) => this.reports.take(report), onRefused },
@@ -219,7 +224,7 @@ export class Appliance {
 
   private listen(journal: Journal): string {
     const { config, log, metadata, people } = this;
-    const engine = new EngineClient();
+    const engine = new EngineClient(this.supervisor);
     const flagSets = new FlagSets(metadata, groupTypesFrom(people));
     const app = createApp({
       metadata,

@@ -216,6 +216,10 @@ export const settings = {
     default: "30s",
     help: "A query of the event store is stopped after this time.",
   }),
+  "query-result-limit": bytes("1KiB", "1GiB", {
+    default: "64MiB",
+    help: "A query whose answer is larger is refused.",
+  }),
   "spike-factor": integer("number", 2, 1_000, {
     default: "10",
     help: "A spike begins above this many times a project's usual event rate.",

@@ -1,7 +1,7 @@
 /** Lets a backup read the stores: under the lock of a stopped appliance, or with the engine of a running one. */
 
 import { existsSync } from "node:fs";
-import { controlSocketName } from "../control/server.ts";
+import { controlSocketName } from "../control/client.ts";
 import { EngineClient, EngineUnavailable } from "../engine/client.ts";
 import { DirectoryInUse, type Lock, takeLock } from "../lock.ts";
 import { paths } from "../paths.ts";

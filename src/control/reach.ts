@@ -16,7 +16,8 @@ import { lanes } from "../journal/segment.ts";
 import { DirectoryInUse, takeLock } from "../lock.ts";
 import { createLog } from "../log.ts";
 import { paths } from "../paths.ts";
-import { askControl, ControlFailed } from "./client.ts";
+import { RpcFailed } from "../rpc/client.ts";
+import { askControl } from "./client.ts";
 
 const pollMs = 50;
 
@@ -133,7 +134,7 @@ class Reached implements ReachedAppliance {
         const answer = await askControl<Answer>(this.dataDir, name, request);
         return answer === undefined ? undefined : { answer };
       } catch (error) {
-        if (error instanceof ControlFailed && error.code === "journal_unavailable") return undefined;
+        if (error instanceof RpcFailed && error.code === "journal_unavailable") return undefined;
         throw error;
       }
     });

@@ -1,8 +1,11 @@
-/** The front's side of queries to the engine. */
+/** The front's side of queries to the engine; commands use it, too. */
 
 import { AppError } from "../errors.ts";
+import { callerSignal } from "../lib/caller.ts";
+import { RpcFailed, type RpcStream, RpcUnreachable, rpcAsk, rpcStream } from "../rpc/client.ts";
 import { engineSocketName } from "./messages.ts";
-import { nextPositionHeader, type Queries, refusedStatus } from "./query-types.ts";
+import type { Queries } from "./query-types.ts";
+import { QueryTimedOut, QueryTookMemory, type StopReason } from "./running-queries.ts";
 
 /** The engine is starting again; captures and flags go on meanwhile. */
 export class EngineUnavailable extends AppError {
@@ -10,15 +13,6 @@ export class EngineUnavailable extends AppError {
   override readonly hint = "Try again in a few seconds.";
   constructor() {
     super("Queries can not be answered at this moment; the event store is being opened again.");
-  }
-}
-
-/** The query was stopped at the limit of the setting `query-timeout`. */
-export class QueryTimedOut extends AppError {
-  readonly code = "query_timeout";
-  override readonly hint = "Ask for less, for example a shorter time range.";
-  constructor() {
-    super("The query took too long and was stopped.");
   }
 }
 
@@ -32,42 +26,66 @@ export class QueryRefused extends AppError {
   }
 }
 
+/** What the front knows about its engine. */
+export interface EngineState {
+  /** Resolves when the engine can be asked, or with false when it will not be soon. */
+  waitUntilReady(ms: number): Promise<boolean>;
+  /** Why the engine was replaced just now, when somebody's query was the reason. */
+  readonly lastStuck: StopReason | undefined;
+  /** @throws {StatementsBarred} */
+  requireStatements(projectId: number): void;
+}
+
+/** How long a question waits for an engine that is starting. */
+const startWaitMs = 10_000;
+
 export class EngineClient {
+  /** @param state left out by commands, which have patience of their own. */
+  constructor(private readonly state?: EngineState) {}
+
   /**
    * Asks the engine.
    *
-   * @throws {EngineUnavailable} it does not answer. @throws {QueryTimedOut} @throws {QueryRefused}
+   * @throws {EngineUnavailable} it does not answer. @throws {QueryTimedOut} @throws {QueryRefused} @throws {StatementsBarred}
    */
   async ask<Name extends keyof Queries>(
     name: Name,
     request: Queries[Name]["request"],
   ): Promise<Queries[Name]["answer"]> {
-    const response = await this.post(name, request);
-    if (response.status === refusedStatus) {
-      const { code, message } = (await response.json()) as { code: string; message: string };
-      throw new QueryRefused(code, message);
-    }
-    if (response.status === 504) throw new QueryTimedOut();
-    if (!response.ok) throw new Error(`The engine answered ${response.status}: ${await response.text()}`);
-    if (name !== "events") return (await response.json()) as Queries[Name]["answer"];
-    const next = response.headers.get(nextPositionHeader);
-    return {
-      text: await response.text(),
-      next: next === null ? undefined : JSON.parse(next),
-    } as Queries[Name]["answer"];
+    return (await this.send(rpcAsk, name, request)) as Queries[Name]["answer"];
   }
 
-  private async post(name: string, request: unknown): Promise<Response> {
-    try {
-      return await fetch(`http://engine/${name}`, {
-        unix: engineSocketName,
-        method: "POST",
-        body: JSON.stringify(request),
-        // The engine stops a query that takes too long.
-        timeout: false,
-      } as RequestInit);
-    } catch {
+  /** The same for answers of many bytes: their JSON as a stream, which goes out as it is. */
+  async stream<Name extends "events" | "query">(
+    name: Name,
+    request: Queries[Name]["request"],
+  ): Promise<{ body: RpcStream["body"]; meta: Queries[Name]["meta"] }> {
+    const { body, meta } = await this.send(rpcStream, name, request);
+    return { body, meta: meta as Queries[Name]["meta"] };
+  }
+
+  private whyUnreachable(name: keyof Queries): AppError {
+    const reason = name === "query" ? this.state?.lastStuck : undefined;
+    if (reason === "memory") return new QueryRefused("query_memory", new QueryTookMemory().message);
+    return reason === "time" ? new QueryTimedOut() : new EngineUnavailable();
+  }
+
+  private async send<Name extends keyof Queries, Answer>(
+    send: (socket: string, name: string, request: unknown, signal?: AbortSignal) => Promise<Answer>,
+    name: Name,
+    request: Queries[Name]["request"],
+  ): Promise<Answer> {
+    if (name === "query") this.state?.requireStatements((request as Queries["query"]["request"]).projectId);
+    if (this.state !== undefined && !(await this.state.waitUntilReady(startWaitMs)))
       throw new EngineUnavailable();
+    try {
+      return await send(engineSocketName, name, request, callerSignal());
+    } catch (error) {
+      if (error instanceof RpcUnreachable) throw this.whyUnreachable(name);
+      if (!(error instanceof RpcFailed)) throw error;
+      if (error.code === "query_timeout") throw new QueryTimedOut();
+      if (error.code === "unexpected") throw new Error(`The engine could not answer: ${error.message}`);
+      throw new QueryRefused(error.code, error.message);
     }
   }
 }

@@ -10,6 +10,7 @@ import type { Lane, SealedSegment } from "../journal/segment.ts";
 import type { SpikeSignal } from "../people/spikes/detector.ts";
 import type { ProjectUsage } from "../pipeline/flag-usage.ts";
 import type { AppliedBatch } from "../pipeline/pipeline.ts";
+import type { StopReason } from "./running-queries.ts";
 
 /** The name of the engine's socket in the data directory. */
 export const engineSocketName = "engine.sock";
@@ -21,6 +22,9 @@ export interface EngineStart {
   queryTimeoutMs: number;
   spikes: { factor: number; minimumPerMinute: number };
   archive: { bytesMax: number; reserveBytes: number };
+  resultBytesMax: number;
+  /** Projects whose statements run alone; see `statement-guard.ts`. */
+  suspects: number[];
 }
 
 export type Command =
@@ -42,6 +46,12 @@ export type Report =
   | { type: "released"; lane: Lane; lastSeq: number }
   | { type: "flag_usage"; usage: ProjectUsage[] }
   | { type: "spikes"; spikes: SpikeSignal[] }
+  /** Somebody's statement begins or has ended. */
+  | { type: "statement"; projectId: number; change: 1 | -1 }
+  /** The engine ends itself because a query did not stop. */
+  | { type: "stuck"; reason: StopReason }
+  /** Sent every second: the engine does not hang. */
+  | { type: "alive" }
   | { type: "log"; level: LogLevel; msg: string; fields: Record<string, unknown> };
 
 /** Calls back with every whole line of a stream, parsed. */

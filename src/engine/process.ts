@@ -5,7 +5,7 @@
  * can not mend (DuckDB invalidates itself when the disk is full) ends the process; the front starts it again.
  */
 
-import { mkdirSync, readdirSync, rmSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync, writeSync } from "node:fs";
 import { setPriority } from "node:os";
 import { join } from "node:path";
 import { setNativeFolder } from "../events/native-folder.ts";
@@ -20,10 +20,19 @@ import { localCopies } from "../rebuild/backup-copies.ts";
 import { OperatorNeeded } from "../rebuild/operator-needed.ts";
 import { markDamaged, readDamagedMark } from "../rebuild/put-aside.ts";
 import { EventsWouldBeLost, type Recovery, recoverEventStore } from "../rebuild/recover.ts";
+import { RpcServer } from "../rpc/server.ts";
 import { DataFromNewerVersion } from "../sqlite/migrate.ts";
 import { nowMicros } from "../time.ts";
-import { type Command, type EngineStart, type LogLevel, type Report, readMessages } from "./messages.ts";
-import { serveQueries } from "./queries.ts";
+import {
+  type Command,
+  type EngineStart,
+  engineSocketName,
+  type LogLevel,
+  type Report,
+  readMessages,
+} from "./messages.ts";
+import { queryHandlers } from "./queries.ts";
+import { RunningQueries, type StopReason } from "./running-queries.ts";
 
 /** Captures and flag answers go before loading when the processors are busy. */
 const enginePriority = 10;
@@ -32,6 +41,7 @@ const spikeTickMs = 5_000;
 /** The copies of persons follow at this pace by themselves; a query that needs them does not wait for it. */
 const mirrorIntervalMs = 5_000;
 const progressIntervalMs = 2_000;
+const aliveIntervalMs = 1_000;
 
 const report = (message: Report) => void process.stdout.write(`${JSON.stringify(message)}\n`);
 const log = (level: LogLevel, msg: string, fields: Record<string, unknown> = {}) =>
@@ -62,6 +72,7 @@ let isLimping = false;
 
 async function startEngine(start: EngineStart) {
   lowerPriority();
+  setInterval(() => report({ type: "alive" }), aliveIntervalMs);
   dataDir = start.dataDir;
   const place = paths(start.dataDir);
   setNativeFolder(place.native);
@@ -107,19 +118,41 @@ async function startEngine(start: EngineStart) {
     void archive.tidy();
     if (pipeline.lag().realtime.segments === 0) mirror.follow().then(() => pipeline.tidy(), die);
   }, mirrorIntervalMs);
-  serveQueries({
-    ...{ database, loader, people: people.db, mirror },
-    ...{ queryTimeoutMs: start.queryTimeoutMs, log },
-    onFailure: (error) => {
-      // A damaged part is found when it is read; making the file again mends that.
-      if (openFailureOf(error) === "file_broken" && !isLimping) die(error);
-    },
+  const queries = new RunningQueries(database, {
+    memoryLimitBytes: start.memoryLimitBytes,
+    onStuck: replaceEngine,
   });
+  loader.room = queries;
+  const server = new RpcServer(engineSocketName, (error, name) => {
+    log("error", "a query failed", { query: name, error: String(error) });
+    // A damaged part is found when it is read; making the file again mends that.
+    if (openFailureOf(error) === "file_broken" && !isLimping) die(error);
+  });
+  const handlers = queryHandlers({
+    ...{ database, loader, people: people.db, mirror, queries },
+    queryTimeoutMs: start.queryTimeoutMs,
+    resultBytesMax: start.resultBytesMax,
+    isSuspect: (projectId) => start.suspects.includes(projectId),
+    onStatement: (projectId, change) => report({ type: "statement", projectId, change }),
+  });
+  server.listen(handlers);
   report({
     type: "ready",
     cursors: { realtime: pipeline.cursor("realtime"), historical: pipeline.cursor("historical") },
   });
-  return { pipeline, people, database };
+  return { pipeline, people, database, server };
+}
+
+/** Ends this process for another one: what was acknowledged is in the journal, what was committed in the stores. */
+function replaceEngine(reason: StopReason): never {
+  const message: Report = { type: "stuck", reason };
+  try {
+    // Written before the end of the process, unlike what a stream holds.
+    writeSync(1, `${JSON.stringify(message)}\n`);
+  } finally {
+    process.kill(process.pid, "SIGKILL");
+  }
+  throw new Error(reason);
 }
 
 /** Opens the stores of one data directory, and makes the event store again when that is needed and loses nothing. */
@@ -175,8 +208,9 @@ function once<Value>(make: () => Value): () => Value {
   };
 }
 
-async function stop({ pipeline, people, database }: Engine, timeoutMs: number): Promise<void> {
+async function stop({ pipeline, people, database, server }: Engine, timeoutMs: number): Promise<void> {
   await pipeline.drain(timeoutMs);
+  await server.stop();
   people.db.$client.close();
   database.close();
   process.exit(0);

@@ -1,6 +1,5 @@
-/** The engine's side of queries: HTTP over the engine's socket, one DuckDB connection per query, few at a time. */
+/** What the engine answers: each question by its subject, few at a time, and none project before all others. */
 
-import { unlinkSync } from "node:fs";
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { AppError } from "../errors.ts";
 import type { EventDatabase } from "../events/database.ts";
@@ -10,72 +9,111 @@ import type { EventLoader } from "../events/loader.ts";
 import { eventsText } from "../events/page.ts";
 import type { PersonMirror } from "../events/person-mirror.ts";
 import { computeTrends } from "../events/trends.ts";
+import { callerSignal } from "../lib/caller.ts";
+import { Semaphore, SemaphoreFull } from "../lib/semaphore.ts";
 import { addCohortMembers, countCohortMembers } from "../people/cohort-members.ts";
 import { listGroupTypes } from "../people/groups.ts";
 import { addHashKeyOverrides } from "../people/hash-key-overrides.ts";
 import type { PeopleDb } from "../people/open.ts";
 import { distinctIdsOf, personByUuid } from "../people/reader.ts";
+import { RpcText } from "../rpc/server.ts";
 import { analysisHandlers } from "./analysis.ts";
 import { personTextsOf } from "./event-persons.ts";
-import { engineSocketName, type LogLevel } from "./messages.ts";
 import { fillCohortByFlag, findPersons, type RunQuery } from "./person-queries.ts";
-import { nextPositionHeader, type Queries, refusedStatus } from "./query-types.ts";
+import type { Queries } from "./query-types.ts";
 import { computeReach } from "./reach.ts";
+import { QueryTimedOut, type RunningQueries } from "./running-queries.ts";
 
 export interface QueryServices {
   database: EventDatabase;
   loader: EventLoader;
   people: PeopleDb;
   mirror: PersonMirror;
+  queries: RunningQueries;
   queryTimeoutMs: number;
-  log: (level: LogLevel, msg: string, fields?: Record<string, unknown>) => void;
-  /** Called with what a query failed by. */
-  onFailure: (error: unknown) => void;
+  resultBytesMax: number;
+  /** Whether statements of a project have to run alone. */
+  isSuspect: (projectId: number) => boolean;
+  /** Told when somebody's statement begins and ends. */
+  onStatement: (projectId: number, change: 1 | -1) => void;
 }
 
-/** Loading must always find a free thread: at most this many queries run, the others wait. */
-const queriesAtOnce = 2;
+/** Too many questions wait already. */
+export class QueryBusy extends AppError {
+  readonly code = "query_busy";
+  override readonly hint = "Try again in a few seconds.";
+  constructor() {
+    super("Too many queries are waiting.");
+  }
+}
+
+/** Questions of the API that run at once, in all and of one project. */
+const ownLimits = { total: 3, perKey: 2, waiting: 256 };
+/** Statements of operators. */
+const statementLimits = { total: 3, perKey: 2, waiting: 64 };
+/** Answers to statements that are made or not read yet: each may be as large as `query-result-limit`. */
+const answerLimits = { total: 8, perKey: 2, waiting: 64 };
+/** Pages of events that are made or not read yet. */
+const pageLimits = { total: 16, perKey: 4, waiting: 256 };
 /** Apart from the queries, which must not wait for minutes. */
-const exportsAtOnce = 1;
-
-/** As far as a timer reaches: 24 days. */
-const longestMs = 2 ** 31 - 1;
-
-/** Thrown when a query was stopped because it took too long. */
-class QueryTimedOut extends Error {}
+const exportLimits = { total: 1, perKey: 1, waiting: 64 };
 
 export type Handlers = {
-  [Name in keyof Queries]: (request: Queries[Name]["request"]) => Promise<Queries[Name]["answer"]>;
+  [Name in keyof Queries]: (request: Queries[Name]["request"]) => Promise<Queries[Name]["answer"] | RpcText>;
 };
 
-/** What answers each query. */
+/** What answers each question. */
 export function queryHandlers(services: QueryServices): Handlers {
-  const { people, mirror } = services;
-  const slots = new Slots(queriesAtOnce);
-  const run: RunQuery = (query) => slots.use(() => withConnection(services, query));
-  const exportSlots = new Slots(exportsAtOnce);
-  const unlimited = { ...services, queryTimeoutMs: longestMs };
-  const runLong: RunQuery = (query) => exportSlots.use(() => withConnection(unlimited, query));
-  const persons = { people, mirror, run };
+  const { people, mirror, queries, loader } = services;
+  const own = new Semaphore(ownLimits);
+  const statements = new Semaphore(statementLimits);
+  const exports = new Semaphore(exportLimits);
+  const pages = new Semaphore(pageLimits);
+  const answers = new Semaphore(answerLimits);
+  const endsAt = () => performance.now() + services.queryTimeoutMs;
+
+  const runFor = (projectId: number): RunQuery => {
+    const end = endsAt();
+    return async (query) => {
+      const leave = await enter(own, projectId, { endsAt: end });
+      return await queries.run(query, { signal: callerSignal(), endsAt: end }).finally(leave);
+    };
+  };
+  const runStatement = async (
+    projectId: number,
+    query: (connection: DuckDBConnection) => Promise<Uint8Array[]>,
+  ) => {
+    const end = endsAt();
+    const leave = await enter(statements, projectId, { endsAt: end, isAlone: services.isSuspect(projectId) });
+    services.onStatement(projectId, 1);
+    return await queries.run(query, { signal: callerSignal(), endsAt: end, isForeign: true }).finally(() => {
+      services.onStatement(projectId, -1);
+      leave();
+    });
+  };
+  const runLong: RunQuery = async (query) => {
+    const leave = await enter(exports, 0, {});
+    return await queries.run(query, { signal: callerSignal() }).finally(leave);
+  };
+  const persons = ({ projectId }: { projectId: number }) => ({ people, mirror, run: runFor(projectId) });
   return {
     events: async (filter) => {
-      if (filter.properties?.some(isAboutPerson)) await mirror.follow();
-      const page = await run((connection) => listEvents(connection, withDistinctIds(people, filter)));
-      const { text, count } = eventsText(page.events, {
-        personTexts: personTextsOf(people, filter.projectId, page.events),
-        groupTypeIndexes: new Map(
-          listGroupTypes(people, filter.projectId).map(({ name, typeIndex }) => [name, typeIndex]),
-        ),
-      });
-      return { text, next: count < page.events.length ? positionOf(page.events[count - 1]!) : page.next };
+      const leave = await enter(pages, filter.projectId, { endsAt: endsAt() });
+      try {
+        const { text, next } = await eventPage(services, filter, runFor(filter.projectId));
+        return new RpcText([Buffer.from(text)], next ?? null, leave);
+      } catch (error) {
+        leave();
+        throw error;
+      }
     },
     trends: async (request) => {
       await mirror.follow();
-      return await run((connection) => computeTrends(connection, request));
+      return await runFor(request.projectId)((connection) => computeTrends(connection, request));
     },
-    reach: (request) => computeReach(persons, request),
-    findPersons: (request) => findPersons(persons, request),
-    fillCohortByFlag: (request) => fillCohortByFlag(persons, request),
+    reach: (request) => computeReach(persons(request), request),
+    findPersons: (request) => findPersons(persons(request), request),
+    fillCohortByFlag: (request) => fillCohortByFlag(persons(request), request),
     addCohortMembers: async ({ projectId, cohortId, distinctIds }) => {
       addCohortMembers(people, projectId, cohortId, { distinctIds });
       return countCohortMembers(people, cohortId);
@@ -83,54 +121,53 @@ export function queryHandlers(services: QueryServices): Handlers {
     addHashKeyOverrides: async ({ projectId, ...overrides }) =>
       addHashKeyOverrides(people, projectId, overrides),
     holdCheckpoints: async ({ ms, checkpointFirst }) => {
-      const { loader } = services;
       loader.holdCheckpoints(ms);
-      if (checkpointFirst) await withConnection(unlimited, (other) => loader.checkpointForCopy(other));
+      if (checkpointFirst) await queries.run((other) => loader.checkpointForCopy(other));
       return null;
     },
-    ...analysisHandlers({ people, mirror, run, runLong }),
+    ...analysisHandlers({
+      ...{ people, mirror, runFor, runLong, resultBytesMax: services.resultBytesMax },
+      runStatement: async (projectId, query) => {
+        const leave = await enter(answers, projectId, { endsAt: endsAt() });
+        try {
+          return new RpcText(await runStatement(projectId, query), null, leave);
+        } catch (error) {
+          leave();
+          throw error;
+        }
+      },
+    }),
   };
 }
 
-/** Opens the engine's socket in the working directory, which is the data directory. */
-export function serveQueries(services: QueryServices): void {
-  const handlers = queryHandlers(services);
-  Bun.serve({
-    // A relative name: the path of a socket may not be longer than 108 bytes, a data directory's may.
-    unix: engineSocketName,
-    async fetch(request: Request) {
-      const name = new URL(request.url).pathname.slice(1) as keyof Queries;
-      const handler = handlers[name] as ((body: unknown) => Promise<unknown>) | undefined;
-      if (handler === undefined) return new Response("unknown query", { status: 404 });
-      try {
-        return toResponse(name, await handler(await request.json()));
-      } catch (error) {
-        if (error instanceof QueryTimedOut) return new Response("query timed out", { status: 504 });
-        if (error instanceof AppError) {
-          return Response.json({ code: error.code, message: error.message }, { status: refusedStatus });
-        }
-        services.log("error", "a query failed", { query: name, error: String(error) });
-        services.onFailure(error);
-        return new Response(String(error), { status: 500 });
-      }
-    },
-  });
-  process.on("exit", () => {
-    try {
-      unlinkSync(engineSocketName);
-    } catch {
-      // Gone already.
-    }
-  });
+/** @throws {QueryBusy} @throws {QueryTimedOut} it did not get its turn in time. @throws the caller's reason to go. */
+async function enter(
+  semaphore: Semaphore,
+  projectId: number,
+  { endsAt, isAlone }: { endsAt?: number; isAlone?: boolean },
+): Promise<() => void> {
+  const caller = callerSignal();
+  const timeout =
+    endsAt === undefined ? undefined : AbortSignal.timeout(Math.max(1, endsAt - performance.now()));
+  const signals = [caller, timeout].filter((signal) => signal !== undefined);
+  try {
+    return await semaphore.enter(projectId, { signal: AbortSignal.any(signals), isAlone });
+  } catch (error) {
+    if (error instanceof SemaphoreFull) throw new QueryBusy();
+    throw timeout?.aborted && !caller?.aborted ? new QueryTimedOut() : error;
+  }
 }
 
-/** Pages of events go out as the text they are. */
-function toResponse(name: keyof Queries, answer: unknown): Response {
-  if (name !== "events") return Response.json(answer ?? null);
-  const { text, next } = answer as Queries["events"]["answer"];
-  return new Response(text, {
-    headers: next === undefined ? {} : { [nextPositionHeader]: JSON.stringify(next) },
+async function eventPage({ people, mirror }: QueryServices, filter: EventFilter, run: RunQuery) {
+  if (filter.properties?.some(isAboutPerson)) await mirror.follow();
+  const page = await run((connection) => listEvents(connection, withDistinctIds(people, filter)));
+  const { text, count } = eventsText(page.events, {
+    personTexts: personTextsOf(people, filter.projectId, page.events),
+    groupTypeIndexes: new Map(
+      listGroupTypes(people, filter.projectId).map(({ name, typeIndex }) => [name, typeIndex]),
+    ),
   });
+  return { text, next: count < page.events.length ? positionOf(page.events[count - 1]!) : page.next };
 }
 
 /** A person's events are the events of all its distinct ids. */
@@ -141,42 +178,4 @@ function withDistinctIds(people: PeopleDb, filter: EventFilter): EventFilter {
   const distinctIds =
     filter.distinctIds === undefined ? own : own.filter((id) => filter.distinctIds!.includes(id));
   return { ...filter, distinctIds };
-}
-
-async function withConnection<Result>(
-  { database, queryTimeoutMs }: QueryServices,
-  query: (connection: DuckDBConnection) => Promise<Result>,
-): Promise<Result> {
-  const connection = await database.connect();
-  let timedOut = false;
-  const timer = setTimeout(() => {
-    timedOut = true;
-    connection.interrupt();
-  }, queryTimeoutMs);
-  try {
-    return await query(connection);
-  } catch (error) {
-    throw timedOut ? new QueryTimedOut() : error;
-  } finally {
-    clearTimeout(timer);
-    connection.closeSync();
-  }
-}
-
-/** Lets a few run at once and the others wait in order. */
-class Slots {
-  private readonly waiting: (() => void)[] = [];
-  constructor(private free: number) {}
-
-  async use<Result>(work: () => Promise<Result>): Promise<Result> {
-    if (this.free === 0) await new Promise<void>((resolve) => this.waiting.push(resolve));
-    else this.free -= 1;
-    try {
-      return await work();
-    } finally {
-      const next = this.waiting.shift();
-      if (next === undefined) this.free += 1;
-      else next();
-    }
-  }
 }

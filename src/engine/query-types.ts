@@ -9,12 +9,6 @@ import type { Lane } from "../journal/segment.ts";
 import type { Person } from "../people/person.ts";
 import type { QueryRequest, QueryResult } from "../query/run-query.ts";
 
-/** Header of an answer to `events`: the position behind which the next page starts, as JSON. */
-export const nextPositionHeader = "x-next-position";
-
-/** Status of an answer that says what is wrong with the request: `{code, message}`. */
-export const refusedStatus = 422;
-
 /** Property filters joined by AND, and what they refer to. */
 export interface ConditionRequest {
   projectId: number;
@@ -67,9 +61,10 @@ export interface FillByFlagRequest {
   now: number;
 }
 
+/** `meta` goes beside an answer that is streamed. */
 export interface Queries {
-  /** `text` is a JSON array. */
-  events: { request: EventFilter; answer: { text: string; next: EventPosition | undefined } };
+  /** `meta` is where the next page starts. */
+  events: { request: EventFilter; answer: JsonObject[]; meta: EventPosition | null };
   trends: { request: TrendsRequest; answer: JsonObject[] };
   reach: { request: ReachRequest; answer: Reach };
   findPersons: { request: ConditionRequest & { afterId?: number; limit: number }; answer: Person[] };
@@ -86,7 +81,7 @@ export interface Queries {
     answer: number;
   };
   /** An operator's SELECT. */
-  query: { request: QueryRequest; answer: QueryResult };
+  query: { request: QueryRequest; answer: QueryResult; meta: null };
   exportPage: { request: ExportRequest; answer: ExportPage };
   /** Answers how many of these uuids are stored. */
   countKnown: { request: { projectId: number; uuids: string[] }; answer: number };

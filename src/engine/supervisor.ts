@@ -1,6 +1,7 @@
 /** The front's side of the engine: starts it, feeds it sealed segments, starts it again when it dies. */
 
-import { unlinkSync } from "node:fs";
+import { readFileSync, unlinkSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { type Static, Type } from "@sinclair/typebox";
 import type { Subprocess } from "bun";
@@ -9,7 +10,10 @@ import type { Lane, SealedSegment } from "../journal/segment.ts";
 import type { Log } from "../log.ts";
 import { Count, exactly, orNull } from "../shapes.ts";
 import { lapse } from "../time.ts";
+import type { EngineState as EngineAsked } from "./client.ts";
 import { type Command, type EngineStart, engineSocketName, type Report, readMessages } from "./messages.ts";
+import type { StopReason } from "./running-queries.ts";
+import { StatementGuard } from "./statement-guard.ts";
 
 /** As `status` shows it. */
 export const EngineState = exactly({
@@ -45,8 +49,25 @@ const firstBackOffMs = 100;
 const backOffMsMax = 5_000;
 /** An engine that lived this long gets its restarts without delay again. */
 const healthyAfterMs = 10_000;
+const watchMs = 250;
+const recentMs = 2_000;
+/** An engine that says nothing for so long hangs. */
+const silenceMs = 15_000;
+/** The same while it opens its stores, which may have to be brought up to date. */
+const startSilenceMs = 600_000;
+/** Two looks further apart than this: the whole machine was asleep. */
+const sleptMs = 5_000;
+/** What the engine may take beside DuckDB's memory while somebody's statement runs; it watches itself more closely. */
+const besidesBytesMax = 1_000 * 1024 * 1024;
+/** Threads for calls into DuckDB and the file system beside one per processor: as many as can be busy with queries. */
+const queryThreads = 8;
 
-export class EngineSupervisor {
+export class EngineSupervisor implements EngineAsked {
+  private readonly statements = new StatementGuard();
+  private readonly watch = setInterval(() => this.look(), watchMs);
+  private lookedAt = performance.now();
+  private heardAt = performance.now();
+  private stuck: { reason: StopReason; at: number } | undefined;
   private child: Child | undefined;
   private isReady = false;
   private rebuilding: EngineState["rebuilding"] = null;
@@ -69,10 +90,12 @@ export class EngineSupervisor {
    */
   constructor(
     private readonly command: readonly string[],
-    private readonly start: EngineStart,
+    private readonly start: Omit<EngineStart, "suspects">,
     private readonly log: Log,
     private readonly hooks: SupervisorHooks = {},
-  ) {}
+  ) {
+    this.watch.unref();
+  }
 
   /** Starts the engine; it becomes ready by itself. */
   run(): void {
@@ -85,10 +108,12 @@ export class EngineSupervisor {
       stdin: "pipe",
       stdout: "pipe",
       stderr: "inherit",
-      env: process.env,
+      // Else a few long queries would leave no thread for loading.
+      env: { ...process.env, UV_THREADPOOL_SIZE: String(availableParallelism() + queryThreads) },
     });
     this.child = child;
-    this.send({ type: "start", start: this.start });
+    this.heardAt = performance.now();
+    this.send({ type: "start", start: { ...this.start, suspects: this.statements.suspects() } });
     this.exited = this.follow(child, startedAt);
   }
 
@@ -121,6 +146,23 @@ export class EngineSupervisor {
     return lag;
   }
 
+  async waitUntilReady(ms: number): Promise<boolean> {
+    if (this.isReady) return true;
+    if (this.stopping || this.isBlocked || this.rebuilding !== null) return false;
+    await Promise.race([this.whenReady.promise, lapse(ms)]);
+    return this.isReady;
+  }
+
+  /** Why the engine ended just now, when a query was the reason. */
+  get lastStuck(): StopReason | undefined {
+    const { stuck } = this;
+    return stuck !== undefined && performance.now() - stuck.at < recentMs ? stuck.reason : undefined;
+  }
+
+  requireStatements(projectId: number): void {
+    this.statements.require(projectId);
+  }
+
   /** Hands sealed segments to the engine, now or when it is back. */
   offer(segments: readonly SealedSegment[]): void {
     this.pending.push(...segments);
@@ -130,6 +172,7 @@ export class EngineSupervisor {
   /** Lets the engine apply what it has, for a while, and ends it. */
   async stop(timeoutMs: number): Promise<void> {
     this.stopping = true;
+    clearInterval(this.watch);
     clearTimeout(this.restartTimer);
     const child = this.child;
     if (child === undefined) return;
@@ -147,6 +190,31 @@ export class EngineSupervisor {
   /** Ends the engine at once. */
   kill(): void {
     this.stopping = true;
+    this.child?.kill("SIGKILL");
+  }
+
+  /** Ends an engine that hangs, or that takes more memory than it could stop by itself. */
+  private look(): void {
+    const now = performance.now();
+    const hasSlept = now - this.lookedAt > sleptMs;
+    this.lookedAt = now;
+    if (hasSlept) this.heardAt = now;
+    if (this.child === undefined || this.stopping) return;
+    const silence = now - this.heardAt;
+    if (silence > (this.isReady ? silenceMs : startSilenceMs)) {
+      this.replace("it says nothing any more", { silentMs: Math.round(silence) });
+    } else if (this.statements.isBusy) {
+      const bytes = residentBytes(this.child.pid);
+      if (bytes > this.start.memoryLimitBytes + besidesBytesMax)
+        this.replace("a query took all memory", { bytes });
+    }
+  }
+
+  private replace(reason: string, facts: Record<string, number>): void {
+    this.log.error({ reason, ...facts }, "the engine is replaced");
+    this.isReady = false;
+    if (this.statements.isBusy) this.stuck = { reason: "memory", at: performance.now() };
+    this.backOffMs = firstBackOffMs;
     this.child?.kill("SIGKILL");
   }
 
@@ -168,6 +236,7 @@ export class EngineSupervisor {
       child.kill("SIGKILL");
     });
     const code = await child.exited;
+    this.statements.engineEnded();
     this.isReady = false;
     this.whenReady = Promise.withResolvers<void>();
     this.child = undefined;
@@ -184,7 +253,14 @@ export class EngineSupervisor {
   }
 
   private onReport(report: Report): void {
-    if (report.type === "ready") {
+    this.heardAt = performance.now();
+    if (report.type === "stuck") {
+      this.log.warn({ reason: report.reason }, "a query did not stop; the engine is replaced");
+      this.stuck = { reason: report.reason, at: this.heardAt };
+      this.backOffMs = firstBackOffMs;
+    } else if (report.type === "statement") {
+      this.statements.note(report.projectId, report.change);
+    } else if (report.type === "ready") {
       this.isReady = true;
       this.rebuilding = null;
       this.loaded = report.cursors;
@@ -208,6 +284,15 @@ export class EngineSupervisor {
       this.log[report.level](report.fields, report.msg);
     }
     this.hooks.onReport?.(report);
+  }
+}
+
+function residentBytes(pid: number): number {
+  try {
+    return Number(readFileSync(`/proc/${pid}/statm`, "latin1").split(" ")[1]) * 4096;
+  } catch {
+    // Not Linux, or it has just ended.
+    return 0;
   }
 }
 

@@ -18,6 +18,8 @@ export interface EventDatabase {
   readonly instance: DuckDBInstance;
   /** A connection of one's own: a second statement on a busy connection interrupts the first. */
   connect(): Promise<DuckDBConnection>;
+  /** What DuckDB counts against its limit at this moment. */
+  usedMemoryBytes(): Promise<number>;
   close(): void;
 }
 
@@ -61,7 +63,19 @@ export async function openEventDatabase(
   } finally {
     connection.closeSync();
   }
-  return { instance, connect: () => instance.connect(), close: () => instance.closeSync() };
+  const own = await instance.connect();
+  return {
+    instance,
+    connect: () => instance.connect(),
+    async usedMemoryBytes() {
+      const rows = await own.runAndReadAll("SELECT sum(memory_usage_bytes)::DOUBLE FROM duckdb_memory()");
+      return rows.getRows()[0]![0] as number;
+    },
+    close() {
+      own.closeSync();
+      instance.closeSync();
+    },
+  };
 }
 
 /**

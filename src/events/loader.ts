@@ -10,6 +10,11 @@ import { type EventDatabase, inTransaction } from "./database.ts";
 /** What of an event tells whether it is stored already. */
 type Incoming = Pick<EventEntry, "seq" | "uuid" | "projectId">;
 
+/** Makes room when there is no memory to load. */
+export interface LoadingRoom {
+  loadInRoom<Result>(work: () => Promise<Result>): Promise<Result>;
+}
+
 const incomingTable: AppendTable<Incoming> = {
   name: "incoming",
   catalog: "temp",
@@ -31,6 +36,9 @@ export class EventLoader {
     private readonly cursors: Record<Lane, number>,
   ) {}
 
+  /** Set while others' queries may run beside it: what to do when they have taken the memory. */
+  room: LoadingRoom = { loadInRoom: (work) => work() };
+
   static async open(database: EventDatabase): Promise<EventLoader> {
     const connection = await database.connect();
     const cursors: Record<Lane, number> = { realtime: 0, historical: 0 };
@@ -51,7 +59,10 @@ export class EventLoader {
    * @returns      the sequence numbers of those whose uuid the event store has in the same project.
    */
   async known(events: readonly Incoming[]): Promise<Set<number>> {
-    if (events.length === 0) return new Set();
+    return events.length === 0 ? new Set() : await this.room.loadInRoom(() => this.findKnown(events));
+  }
+
+  private async findKnown(events: readonly Incoming[]): Promise<Set<number>> {
     const { connection } = this;
     await connection.run(
       "CREATE OR REPLACE TEMP TABLE incoming (seq BIGINT, uuid UUID, uuid_time BIGINT, project_id INTEGER)",
@@ -80,10 +91,12 @@ export class EventLoader {
       (one, other) =>
         one.projectId - other.projectId || one.timeMicros - other.timeMicros || one.seq - other.seq,
     );
-    await inTransaction(connection, async () => {
-      await appendRows(connection, eventTable, sorted);
-      await connection.run("UPDATE load_cursor SET seq = $1 WHERE lane = $2", [BigInt(last), lane]);
-    });
+    await this.room.loadInRoom(() =>
+      inTransaction(connection, async () => {
+        await appendRows(connection, eventTable, sorted);
+        await connection.run("UPDATE load_cursor SET seq = $1 WHERE lane = $2", [BigInt(last), lane]);
+      }),
+    );
     this.cursors[lane] = last;
     if (this.isCheckpointWanted && (await tryCheckpoint(connection))) this.isCheckpointWanted = false;
   }
@@ -100,7 +113,7 @@ export class EventLoader {
    */
   async checkpoint(): Promise<boolean> {
     if (performance.now() < this.checkpointsHeldUntil) return false;
-    return await tryCheckpoint(this.connection);
+    return await this.room.loadInRoom(() => tryCheckpoint(this.connection));
   }
 
   /**

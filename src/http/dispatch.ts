@@ -4,6 +4,7 @@
  */
 
 import { Elysia } from "elysia";
+import { forCaller } from "../lib/caller.ts";
 import type { Metadata } from "../metadata/metadata.ts";
 import type { Scope } from "../metadata/scopes.ts";
 import { allowOrigin, isPreflight, preflightResponse } from "./api-cors.ts";
@@ -49,7 +50,8 @@ export function serveRoutes(routes: readonly Route[], deps: DispatchDeps): Elysi
     const names = [...path.matchAll(/:(\w+)/g)].map(([, name]) => name!);
     plugin.all(
       numbered(path),
-      ({ request, params }) => serve(methods, request, renamed(params, names), deps),
+      ({ request, params }) =>
+        forCaller(request.signal, () => serve(methods, request, renamed(params, names), deps)),
       { parse: "none" },
     );
   }

@@ -23,7 +23,12 @@ export interface FailedRequest {
 }
 
 /** Errors of other subjects, and of SQLite, that mean "not now": the client shall repeat the request. */
-const RETRY_LATER = new Set<unknown>(["journal_unavailable", "engine_unavailable", "query_timeout"]);
+const RETRY_LATER = new Set<unknown>([
+  "journal_unavailable",
+  "engine_unavailable",
+  "query_timeout",
+  "query_busy",
+]);
 const STORE_BUSY = new Set<unknown>(["SQLITE_BUSY", "SQLITE_BUSY_SNAPSHOT", "SQLITE_LOCKED"]);
 const STORE_FULL = new Set<unknown>(["SQLITE_FULL", "SQLITE_IOERR_WRITE"]);
 const RETRY_AFTER_SECONDS = 5;

@@ -91,12 +91,13 @@ export const unsupportedMediaType = (mediaType: string) =>
   );
 
 /** 429; waits are whole seconds. */
-export const throttled = (waitSeconds: number) =>
+export const throttled = (waitSeconds: number, detail?: string) =>
   new HttpFailure(
     429,
     "throttled_error",
     "throttled",
-    `Request was throttled. Expected available in ${waitSeconds} second${waitSeconds === 1 ? "" : "s"}.`,
+    detail ??
+      `Request was throttled. Expected available in ${waitSeconds} second${waitSeconds === 1 ? "" : "s"}.`,
     null,
     { "Retry-After": String(waitSeconds) },
   );

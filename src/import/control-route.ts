@@ -1,6 +1,5 @@
 /** The appliance's side of an import: what the control socket answers to `flagkeep import`. */
 
-import type { ControlRoutes } from "../control/server.ts";
 import { Intake } from "../ingestion/intake.ts";
 import { requestFacts } from "../ingestion/normalize.ts";
 import { parsePayload } from "../ingestion/payload.ts";
@@ -9,6 +8,7 @@ import type { Journal } from "../journal/journal.ts";
 import { JournalUnavailable } from "../journal/lane-writer.ts";
 import type { Lane } from "../journal/segment.ts";
 import type { ProjectDirectory } from "../metadata/project-directory.ts";
+import type { RpcHandlers } from "../rpc/server.ts";
 import { nowMicros } from "../time.ts";
 
 export interface ImportBatch {
@@ -21,7 +21,7 @@ export interface ImportBatch {
 export type LastSeqs = Record<Lane, number>;
 
 /** @param journal undefined while the appliance starts. */
-export function importRoutes(projects: ProjectDirectory, journal: () => Journal | undefined): ControlRoutes {
+export function importRoutes(projects: ProjectDirectory, journal: () => Journal | undefined): RpcHandlers {
   const opened = () => {
     const open = journal();
     if (open === undefined) throw new JournalUnavailable("closed");
@@ -38,8 +38,7 @@ export function importRoutes(projects: ProjectDirectory, journal: () => Journal 
   );
   return {
     /** Appends to the historical lane, as `/batch/` does, but with no client whose address would be an event's `$ip`. */
-    async import_batch(request) {
-      const { project_id, events } = request as ImportBatch;
+    async import_batch({ project_id, events }: ImportBatch) {
       const project = projects.find(project_id);
       if (project === undefined || project.archivedAt !== null)
         throw new Error(`There is no project ${project_id}.`);

@@ -89,7 +89,7 @@ export class EnginePorts implements PersonCounter, CohortFiller, InsightQueries 
     try {
       return await this.deps.engine.ask("trends", { projectId, query, timezone, now: now.getTime() });
     } catch (error) {
-      if (!(error instanceof QueryRefused)) throw error;
+      if (!(error instanceof QueryRefused) || error.code === "query_busy") throw error;
       throw new InvalidField("query", "invalid_input", error.message);
     }
   }

@@ -92,7 +92,7 @@ const Query = object({
 
 /** What the routes need. */
 export interface EventsDependencies {
-  engine: Pick<EngineClient, "ask">;
+  engine: Pick<EngineClient, "stream">;
 }
 
 export function eventRoutes({ engine }: EventsDependencies): Route[] {
@@ -112,9 +112,9 @@ export function eventRoutes({ engine }: EventsDependencies): Route[] {
         ...UNAVAILABLE,
       },
       async handle({ project, query, url }) {
-        const page = await engine.ask("events", readFilter(project.id, query)).catch(refusal);
-        const next = page.next === undefined ? null : nextAddress(url, page.next);
-        return jsonText(`{"next":${JSON.stringify(next)},"results":${page.text}}`);
+        const page = await engine.stream("events", readFilter(project.id, query)).catch(refusal);
+        const next = page.meta === null ? null : nextAddress(url, page.meta);
+        return jsonText(between(`{"next":${JSON.stringify(next)},"results":`, page.body, "}"));
       },
     }),
     projectRoute("GET", "/events/:id", ["event:read", "query:read"], {
@@ -125,7 +125,8 @@ export function eventRoutes({ engine }: EventsDependencies): Route[] {
       async handle({ project, params }) {
         const uuid = params.id?.toLowerCase() ?? "";
         if (!UUID.test(uuid)) throw notFound();
-        const { text } = await engine.ask("events", { projectId: project.id, uuid, order: "seq", limit: 1 });
+        const found = await engine.stream("events", { projectId: project.id, uuid, order: "seq", limit: 1 });
+        const text = await new Response(found.body).text();
         if (text === "[]") throw notFound();
         return jsonText(text.slice(1, -1));
       },
@@ -136,8 +137,20 @@ export function eventRoutes({ engine }: EventsDependencies): Route[] {
 const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;
 
 /** The engine writes events as text, which goes out as it is. */
-function jsonText(text: string): Response {
+function jsonText(text: string | ReadableStream<Uint8Array>): Response {
   return new Response(text, { headers: { "Content-Type": "application/json" } });
+}
+
+function between(
+  before: string,
+  body: ReadableStream<Uint8Array>,
+  after: string,
+): ReadableStream<Uint8Array> {
+  const frame = new TransformStream<Uint8Array, Uint8Array>({
+    start: (controller) => controller.enqueue(Buffer.from(before)),
+    flush: (controller) => controller.enqueue(Buffer.from(after)),
+  });
+  return body.pipeThrough(frame);
 }
 
 /** @throws {InvalidField} for the first parameter that makes no sense. */
@@ -162,7 +175,8 @@ function readFilter(projectId: number, query: URLSearchParams): EventFilter {
 
 /** What the store can not answer is about the property filters; the rest is checked before. */
 function refusal(error: unknown): never {
-  if (error instanceof QueryRefused) throw new InvalidField("properties", "invalid_input", error.message);
+  if (error instanceof QueryRefused && error.code !== "query_busy")
+    throw new InvalidField("properties", "invalid_input", error.message);
   throw error;
 }
 

@@ -1,55 +1,54 @@
-/** Has DuckDB parse a statement, and knows which functions a statement may call. */
+/** Has DuckDB parse a statement, and turns it into the one that runs. */
 
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { quoted } from "../events/sql-text.ts";
 import { StatementRefused } from "./failures.ts";
 import { mayReadPersonId } from "./person-column.ts";
-import { checkStatement, type ViewName } from "./statement.ts";
+import { renameTables, type ViewName } from "./statement.ts";
+import { preparedText } from "./statement-text.ts";
 
-/** Longer ones are made by programs that should use an export. */
-const STATEMENT_LENGTH_MAX = 100_000;
-
-/** Functions whose answer is not fixed by their arguments, and that tell nothing about the server all the same. */
-const ALLOWED_MOVING = [
-  ...["random", "uuid", "uuidv4", "uuidv7", "gen_random_uuid", "now", "today", "current_date"],
-  ...["transaction_timestamp", "get_current_timestamp", "get_current_time", "current_localtime"],
-  "current_localtimestamp",
-];
-
-/** Functions that tell about the server, its files or its settings, or that make other SQL. */
-const REFUSED_PATTERN =
-  "^(current_(setting|user|role|catalog|query|schema|database).*|user|session_user|getvariable|getenv|get_block_size|" +
-  "json_(de)?serialize.*|json_execute.*|write_log|parse_duckdb_log_message|pg_.*|has_.*|inet_.*|nextval|currval|" +
-  "txid_current|.*sleep.*|stats|version|add_parquet_key|create_sort_key|in_search_path|error|read_.*|which_secret)$";
-
-let functions: Promise<ReadonlySet<string>> | undefined;
+export interface ParsedStatement {
+  /** The statement to run: printed from a tree that was checked, and parsed and checked again. */
+  sql: string;
+  /** What has to be there under the names of `tableOf`. */
+  views: Set<ViewName>;
+  /** Whether it may read the person of an event. */
+  readsPersonId: boolean;
+}
 
 /**
  * Parses and checks a statement.
  *
- * @returns the views that it reads, and whether it may read the person of an event.
  * @throws {StatementRefused}
  */
-export async function parseStatement(
-  connection: DuckDBConnection,
-  sql: string,
-): Promise<{ views: Set<ViewName>; readsPersonId: boolean }> {
-  if (sql.length > STATEMENT_LENGTH_MAX || sql.includes("\0")) {
-    throw new StatementRefused(`A statement has at most ${STATEMENT_LENGTH_MAX} characters and no NUL.`);
-  }
-  functions ??= readFunctions(connection);
-  const allowed = await functions;
-  const rows = await connection.runAndReadAll(`SELECT json_serialize_sql(${quoted(sql)})`);
-  const tree = JSON.parse(rows.getRows()[0]![0] as string);
-  return { views: checkStatement(tree, allowed), readsPersonId: mayReadPersonId(tree) };
+export async function parseStatement(connection: DuckDBConnection, sql: string): Promise<ParsedStatement> {
+  const tree = await treeOf(connection, preparedText(sql));
+  const views = renameTables(tree);
+  const printed = await single(connection, `SELECT json_deserialize_sql(${quoted(JSON.stringify(tree))})`);
+  // What runs is this text, so this text is what has to be right, whatever was printed how.
+  const read = renameTables(await treeOf(connection, printed), true);
+  if ([...read].some((view) => !views.has(view))) throw new StatementRefused("The statement can not be run.");
+  return { sql: printed, views, readsPersonId: mayReadPersonId(tree) };
 }
 
-async function readFunctions(connection: DuckDBConnection): Promise<ReadonlySet<string>> {
-  const rows = await connection.runAndReadAll(
-    `SELECT DISTINCT lower(function_name) FROM duckdb_functions()
-     WHERE schema_name = 'main' AND function_type IN ('scalar', 'aggregate', 'macro')
-       AND (coalesce(stability, 'CONSISTENT') = 'CONSISTENT' OR function_name IN (${ALLOWED_MOVING.map(quoted).join(", ")}))
-       AND NOT regexp_matches(lower(function_name), ${quoted(REFUSED_PATTERN)})`,
-  );
-  return new Set(rows.getRows().map(([name]) => name as string));
+/** Numbers stay as they are written: some are larger than JavaScript's, and 1.0 is another type than 1. */
+async function treeOf(connection: DuckDBConnection, sql: string): Promise<unknown> {
+  const text = await single(connection, `SELECT json_serialize_sql(${quoted(sql)})`);
+  try {
+    return JSON.parse(text, function exactNumbers(_, value, context?: { source?: string }) {
+      if (typeof value !== "number" || context?.source === undefined) return value;
+      return context.source === String(value) ? value : rawJson(context.source);
+    });
+  } catch {
+    // Infinity and the like.
+    throw new StatementRefused("The statement has a number that is too large.");
+  }
+}
+
+/** Not in the type declarations yet. */
+const rawJson = (JSON as unknown as { rawJSON: (text: string) => object }).rawJSON;
+
+async function single(connection: DuckDBConnection, sql: string): Promise<string> {
+  const rows = await connection.runAndReadAll(sql);
+  return rows.getRows()[0]![0] as string;
 }

@@ -1,8 +1,10 @@
 /** `POST …/query/`: SQL over the documented views of a project. */
 
 import { type EngineClient, QueryRefused } from "../engine/client.ts";
+import { StatementsBarred } from "../engine/statement-guard.ts";
 import { isJsonObject } from "../flags/json.ts";
 import { UNAVAILABLE } from "../http/answers.ts";
+import { throttled } from "../http/failure.ts";
 import { projectRoute, type Route } from "../http/route.ts";
 import {
   ApiFailure,
@@ -38,7 +40,7 @@ const Body = object({
   name: optional(anyJson({ description: "Accepted for the sake of clients; ignored." })),
 });
 
-export function queryRoutes({ engine }: { engine: Pick<EngineClient, "ask"> }): Route[] {
+export function queryRoutes({ engine }: { engine: Pick<EngineClient, "stream"> }): Route[] {
   return [
     projectRoute("POST", "/query", "query:read", {
       summary: "Run a SELECT",
@@ -63,9 +65,11 @@ export function queryRoutes({ engine }: { engine: Pick<EngineClient, "ask"> }): 
         const sql = isJsonObject(query) ? query.query : query;
         if (typeof sql !== "string") throw new InvalidField("query", "invalid_input", "Not a valid string.");
         try {
-          return await engine.ask("query", { projectId: project.id, sql, limit });
+          const { body } = await engine.stream("query", { projectId: project.id, sql, limit });
+          return new Response(body, { headers: { "Content-Type": "application/json" } });
         } catch (error) {
-          if (!(error instanceof QueryRefused)) throw error;
+          if (error instanceof StatementsBarred) throw throttled(error.waitSeconds, error.message);
+          if (!(error instanceof QueryRefused) || error.code === "query_busy") throw error;
           throw new InvalidField("query", error.code, error.message);
         }
       },

@@ -7,13 +7,11 @@ import type { Json } from "../flags/json.ts";
 import { exactly } from "../shapes.ts";
 import { ResultTooLarge, StatementFailed } from "./failures.ts";
 import { parseStatement } from "./parse.ts";
-import { jsonOf } from "./values.ts";
+import { jsonText } from "./values.ts";
 import { createViews, type ViewSources } from "./views.ts";
 
 export const rowsDefault = 10_000;
 export const rowsMax = 100_000;
-/** An answer is held in memory by two processes. */
-const bytesMax = 64 * 1024 * 1024;
 
 export interface QueryRequest {
   projectId: number;
@@ -30,53 +28,100 @@ export const QueryResult = exactly({
 });
 export type QueryResult = Static<typeof QueryResult>;
 
+export interface QuerySources extends ViewSources {
+  /** Of the answer's JSON. */
+  resultBytesMax: number;
+}
+
 /**
- * Answers a statement.
+ * Answers a statement with the JSON of a `QueryResult`, in portions.
  *
  * @param connection one of its own: views stay on it; whoever gave it stops it when it takes too long.
  * @throws {StatementRefused} @throws {StatementFailed} @throws {ResultTooLarge}
  */
 export async function runQuery(
   connection: DuckDBConnection,
-  sources: ViewSources,
+  sources: QuerySources,
   { projectId, sql, limit }: QueryRequest,
-): Promise<QueryResult> {
-  const { views, readsPersonId } = await parseStatement(connection, sql);
-  await createViews(connection, sources, { projectId, views, readsPersonId });
+): Promise<Uint8Array[]> {
+  const parsed = await parseStatement(connection, sql);
+  await createViews(connection, sources, { projectId, ...parsed });
   try {
-    return await read(connection, sql, limit);
+    return await read(connection, parsed.sql, limit, sources.resultBytesMax);
   } catch (error) {
-    if (error instanceof AppError || isInterrupt(error)) throw error;
+    if (error instanceof AppError) throw error;
     throw new StatementFailed(firstLines(error));
   }
 }
 
-async function read(connection: DuckDBConnection, sql: string, limit: number): Promise<QueryResult> {
+/** Gathered before it becomes bytes, and other work gets its turn. */
+const portionLength = 256 * 1024;
+
+async function read(
+  connection: DuckDBConnection,
+  sql: string,
+  limit: number,
+  bytesMax: number,
+): Promise<Uint8Array[]> {
   const api = await import("@duckdb/node-api");
   const result = await connection.stream(sql);
   const columns = result.deduplicatedColumnNames();
   const types = result.columnTypes();
-  const rows: Record<string, Json>[] = [];
-  let bytes = 0;
-  for (;;) {
+  const answer = new Answer(`{"columns":${JSON.stringify(columns)},"rows":[`, bytesMax);
+  const names = columns.map((name, index) => `${index === 0 ? "{" : ","}${JSON.stringify(name)}:`);
+  for (let rows = 0; ; ) {
     const chunk = await result.fetchChunk();
-    if (chunk === null || chunk.rowCount === 0) return { columns, rows, truncated: false };
-    for (const values of chunk.getRows()) {
-      if (rows.length === limit) return { columns, rows, truncated: true };
-      const row: Record<string, Json> = {};
-      values.forEach((value, index) => {
-        if (typeof value === "string") bytes += value.length;
-        row[columns[index]!] = jsonOf(api, value, types[index]);
-      });
-      bytes += 16 * columns.length;
-      if (bytes > bytesMax) throw new ResultTooLarge(bytesMax);
-      rows.push(row);
+    if (chunk === null || chunk.rowCount === 0) return answer.end(`],"truncated":false}`);
+    const vectors = columns.map((_, index) => chunk.getColumnVector(index));
+    for (let row = 0; row < chunk.rowCount; row++, rows++) {
+      if (rows === limit) return answer.end(`],"truncated":true}`);
+      if (rows > 0) answer.add(",");
+      for (let index = 0; index < names.length; index++) {
+        answer.add(names[index]!);
+        answer.add(jsonText(api, vectors[index]!.getItem(row), types[index]));
+      }
+      answer.add("}");
+      if (answer.isLong) await answer.flush();
     }
   }
 }
 
-function isInterrupt(error: unknown): boolean {
-  return String(error).includes("INTERRUPT");
+/** JSON text that becomes bytes, and is not more of them than it may be. */
+class Answer {
+  private readonly portions: Uint8Array[] = [];
+  private bytes = 0;
+
+  constructor(
+    private text: string,
+    private readonly bytesMax: number,
+  ) {}
+
+  add(text: string): void {
+    this.text += text;
+  }
+
+  get isLong(): boolean {
+    return this.text.length >= portionLength;
+  }
+
+  async flush(): Promise<void> {
+    this.take();
+    await new Promise<void>((resolve) => void setImmediate(resolve));
+  }
+
+  end(text: string): Uint8Array[] {
+    this.add(text);
+    this.take();
+    return this.portions;
+  }
+
+  private take(): void {
+    const portion = Buffer.from(this.text);
+    this.text = "";
+    this.bytes += portion.length;
+    if (this.bytes > this.bytesMax) throw new ResultTooLarge(this.bytesMax);
+    this.portions.push(portion);
+  }
 }
 
 /** DuckDB's message without its drawing of where in the statement the fault is. */

@@ -4,7 +4,7 @@ import type { DuckDBConnection } from "@duckdb/node-api";
 import { type AppendTable, appendRows } from "../events/append.ts";
 import { storableJson } from "../lib/unicode.ts";
 import type { PeopleDb } from "../people/open.ts";
-import type { ViewName } from "./statement.ts";
+import { tableOf, type ViewName } from "./statement.ts";
 
 /** Where the rows of the views come from. */
 export interface ViewSources {
@@ -46,7 +46,7 @@ export interface ViewRequest {
   readsPersonId: boolean;
 }
 
-/** Makes the views that a statement reads; they are the connection's own and go with it. */
+/** Makes the views that a statement reads, under the names of `tableOf`; they are the connection's own and go with it. */
 export async function createViews(
   connection: DuckDBConnection,
   sources: ViewSources,
@@ -55,10 +55,12 @@ export async function createViews(
   const database = await databaseName(connection);
   if (views.has("events")) {
     const sql = readsPersonId ? eventsSql : eventsAloneSql;
-    await connection.run(`CREATE TEMP VIEW events AS ${sql(database, projectId)}`);
+    await connection.run(`CREATE TEMP VIEW ${tableOf("events").table} AS ${sql(database, projectId)}`);
   }
   if (views.has("persons")) {
-    await connection.run(`CREATE TEMP VIEW persons AS ${personsSql(database, projectId)}`);
+    await connection.run(
+      `CREATE TEMP VIEW ${tableOf("persons").table} AS ${personsSql(database, projectId)}`,
+    );
   }
   if (views.has("groups")) await createGroups(connection, sources, projectId);
 }
@@ -113,5 +115,7 @@ export async function createGroups(
     if (groups.length < groupsAtOnce) break;
     afterId = groups.at(-1)!.id;
   }
-  await connection.run("CREATE TEMP VIEW groups AS SELECT * FROM temp.main.group_copy WHERE type_index >= 0");
+  await connection.run(
+    `CREATE TEMP VIEW ${tableOf("groups").table} AS SELECT * FROM temp.main.group_copy WHERE type_index >= 0`,
+  );
 }

@@ -2,9 +2,10 @@ import { afterEach, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { askControl, ControlFailed } from "../../src/control/client.ts";
-import { type ControlRoutes, ControlServer, controlSocketName } from "../../src/control/server.ts";
+import { askControl, controlSocketName } from "../../src/control/client.ts";
 import { NotFound } from "../../src/metadata/errors.ts";
+import { RpcFailed } from "../../src/rpc/client.ts";
+import { type RpcHandlers, RpcServer } from "../../src/rpc/server.ts";
 
 const home = process.cwd();
 const folders: string[] = [];
@@ -13,11 +14,11 @@ afterEach(() => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
 
-function listening(routes: ControlRoutes) {
+function listening(routes: RpcHandlers) {
   const folder = mkdtempSync(join(tmpdir(), "flagkeep-test-"));
   folders.push(folder);
   writeFileSync(join(folder, controlSocketName), "left by a crash");
-  const server = new ControlServer();
+  const server = new RpcServer(controlSocketName);
   process.chdir(folder);
   server.listen(routes);
   return { folder, server };
@@ -42,7 +43,7 @@ test("what fails, and what is not known, is told with a hint", async () => {
     },
   });
   const error = await askControl(folder, "fail").catch((thrown: unknown) => thrown);
-  expect(error).toBeInstanceOf(ControlFailed);
+  expect(error).toBeInstanceOf(RpcFailed);
   expect(error).toMatchObject({ code: "not_found", message: "There is no such thing." });
   for (const name of ["unknown", "constructor"]) {
     expect(await askControl(folder, name).catch((thrown: unknown) => thrown)).toMatchObject({

@@ -3,6 +3,7 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { queryHandlers } from "../../src/engine/queries.ts";
+import { RunningQueries } from "../../src/engine/running-queries.ts";
 import { openEventDatabase } from "../../src/events/database.ts";
 import { EventLoader } from "../../src/events/loader.ts";
 import { PersonMirror } from "../../src/events/person-mirror.ts";
@@ -34,12 +35,19 @@ export class ServerWithEngine implements AsyncDisposable {
       loader: await EventLoader.open(database),
       people,
       mirror: await PersonMirror.open(database, people),
+      queries: new RunningQueries(database, {
+        memoryLimitBytes: settings.memoryLimitBytes,
+        onStuck: (why) => {
+          throw new Error(why);
+        },
+      }),
       queryTimeoutMs: 10_000,
-      log: () => undefined,
-      onFailure: () => undefined,
+      resultBytesMax: 1_000_000,
+      isSuspect: () => false,
+      onStatement: () => undefined,
     });
     const ports = new EnginePorts({
-      engine: { ask: (name, request) => handlers[name](request) },
+      engine: { ask: async (name, request) => (await handlers[name](request)) as never },
       metadata,
       flagSets,
       people,

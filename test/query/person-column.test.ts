@@ -23,7 +23,7 @@ async function planOf(sql: string): Promise<string> {
     const parsed = await parseStatement(connection, sql);
     const sources = { people: stores.people };
     await createViews(connection, sources, { projectId: 1, ...parsed });
-    const rows = await connection.runAndReadAll(`EXPLAIN ${sql}`);
+    const rows = await connection.runAndReadAll(`EXPLAIN ${parsed.sql}`);
     return String(rows.getRows()[0]![1]);
   } finally {
     connection.closeSync();

@@ -29,11 +29,17 @@ async function filled(): Promise<TestStores> {
   return stores;
 }
 
-async function ask(stores: TestStores, sql: string, limit = 1_000): Promise<QueryResult> {
+async function ask(
+  stores: TestStores,
+  sql: string,
+  limit = 1_000,
+  resultBytesMax = 1_000_000,
+): Promise<QueryResult> {
   const connection = await stores.database.connect();
   try {
-    const sources = { people: stores.people };
-    return await runQuery(connection, sources, { projectId: 1, sql, limit });
+    const sources = { people: stores.people, resultBytesMax };
+    const answer = await runQuery(connection, sources, { projectId: 1, sql, limit });
+    return JSON.parse(Buffer.concat(answer).toString());
   } finally {
     connection.closeSync();
   }

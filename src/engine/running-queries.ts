@@ -1,0 +1,221 @@
+/**
+ * Runs queries on connections of their own and stops those that take too long, too much memory, or that nobody waits for.
+ *
+ * DuckDB looks at a stop only between two steps, and one function call can be one step for minutes, or take gigabytes that
+ * its limit does not count. What does not stop within a second is ended with the whole engine: the front starts another one,
+ * and nothing is lost, because the journal is the truth.
+ */
+
+import { readFileSync } from "node:fs";
+import type { DuckDBConnection } from "@duckdb/node-api";
+import { AppError } from "../errors.ts";
+import type { EventDatabase } from "../events/database.ts";
+
+/** The query was stopped at the limit of the setting `query-timeout`. */
+export class QueryTimedOut extends AppError {
+  readonly code = "query_timeout";
+  override readonly hint = "Ask for less, for example a shorter time range.";
+  constructor() {
+    super("The query took too long and was stopped.");
+  }
+}
+
+/** The query was stopped because it took the memory that everybody needs. */
+export class QueryTookMemory extends AppError {
+  readonly code = "query_memory";
+  override readonly hint = "Ask for less, or give Flagkeep more with --duckdb-memory-limit.";
+  constructor() {
+    super("The query needs more memory than it may have, and was stopped.");
+  }
+}
+
+/** Why a query is stopped: too long, too much, or nobody waits for it. */
+export type StopReason = "time" | "memory" | "gone";
+
+export interface RunOptions {
+  /** Aborted when whoever asked has gone. */
+  signal?: AbortSignal;
+  /** Left out: no limit. When the query was asked for is when its time begins. */
+  endsAt?: number;
+  /** Somebody else wrote it: it goes when memory is short. */
+  isForeign?: boolean;
+}
+
+export interface RunningQueriesSettings {
+  memoryLimitBytes: number;
+  /** A query did not stop: the engine has to be replaced. */
+  onStuck: (reason: StopReason) => void;
+  /** For tests. */
+  residentBytes?: () => number;
+}
+
+const MiB = 1024 * 1024;
+const tickMs = 20;
+/** How long a query may go on after it was told to stop; the rest of a second is for ending the engine. */
+const stopMs = 700;
+/** Resident memory above DuckDB's limit: what the process has besides. */
+const besidesBytes = 320 * MiB;
+/** A query may take so much more than was there when it began. */
+const growthBytes = 256 * MiB;
+/** Above the limit at which queries are stopped, the engine is ended at once. */
+const emergencyBytes = 256 * MiB;
+/** Whatever was there: beyond it other programs of the machine would suffer. */
+const softMaxBytes = 640 * MiB;
+/** While events are loaded, queries may not take more of DuckDB's memory. */
+const loadingShare = 0.75;
+const loadAttempts = 3;
+
+interface Running {
+  connection: DuckDBConnection;
+  options: RunOptions;
+  stop?: { reason: StopReason; at: number };
+}
+
+export class RunningQueries {
+  private readonly running = new Set<Running>();
+  private timer: ReturnType<typeof setInterval> | undefined;
+  private softBytes = 0;
+  private loading = 0;
+  private isMeasuring = false;
+
+  constructor(
+    private readonly database: EventDatabase,
+    private readonly settings: RunningQueriesSettings,
+  ) {}
+
+  /**
+   * Runs a query.
+   *
+   * @throws {QueryTimedOut} @throws {QueryTookMemory} @throws the signal's reason.
+   */
+  async run<Result>(
+    query: (connection: DuckDBConnection) => Promise<Result>,
+    options: RunOptions = {},
+  ): Promise<Result> {
+    options.signal?.throwIfAborted();
+    if (options.endsAt !== undefined && performance.now() >= options.endsAt) throw new QueryTimedOut();
+    const running: Running = { connection: await this.database.connect(), options };
+    this.add(running);
+    try {
+      return await query(running.connection);
+    } catch (error) {
+      throw this.reasonOf(running) ?? error;
+    } finally {
+      this.running.delete(running);
+      running.connection.closeSync();
+    }
+  }
+
+  /**
+   * Does what must not fail because a query has taken the memory: then the others' queries are stopped, and it is done
+   * again.
+   *
+   * @param work leaves nothing behind when it throws.
+   */
+  async loadInRoom<Result>(work: () => Promise<Result>): Promise<Result> {
+    for (let attempt = 1; ; attempt++) {
+      this.loading += 1;
+      try {
+        return await work();
+      } catch (error) {
+        if (attempt === loadAttempts || !/^Error: Out of Memory/.test(String(error))) throw error;
+        await this.stopForeign();
+      } finally {
+        this.loading -= 1;
+      }
+    }
+  }
+
+  private add(running: Running): void {
+    if (running.options.isForeign && ![...this.running].some(({ options }) => options.isForeign)) {
+      this.beginWatch();
+    }
+    this.running.add(running);
+    this.timer ??= setInterval(() => this.tick(), tickMs);
+  }
+
+  private beginWatch(): void {
+    const usual = this.settings.memoryLimitBytes + besidesBytes;
+    let resident = this.residentBytes();
+    if (resident + growthBytes > usual) {
+      // Most of it is what was read and is not needed any more.
+      Bun.gc(true);
+      resident = this.residentBytes();
+    }
+    const allowed = Math.max(usual, resident + growthBytes);
+    this.softBytes = Math.min(allowed, this.settings.memoryLimitBytes + softMaxBytes);
+  }
+
+  private tick(): void {
+    if (this.running.size === 0) {
+      clearInterval(this.timer);
+      this.timer = undefined;
+      return;
+    }
+    const now = performance.now();
+    this.watchMemory();
+    for (const running of this.running) {
+      const { signal, endsAt } = running.options;
+      if (signal?.aborted) this.stop(running, "gone", now);
+      else if (endsAt !== undefined && now > endsAt) this.stop(running, "time", now);
+      if (running.stop === undefined) continue;
+      // Again and again: between two statements of a query there is nothing to be stopped.
+      running.connection.interrupt();
+      if (now - running.stop.at > stopMs) this.settings.onStuck(running.stop.reason);
+    }
+  }
+
+  private watchMemory(): void {
+    const foreign = [...this.running].filter(({ options }) => options.isForeign);
+    if (foreign.length === 0) return;
+    const resident = this.residentBytes();
+    const now = performance.now();
+    if (resident > this.softBytes) for (const running of foreign) this.stop(running, "memory", now);
+    if (resident > this.softBytes + emergencyBytes) this.settings.onStuck("memory");
+    if (this.loading > 0 && !this.isMeasuring) void this.measureWhileLoading();
+  }
+
+  private async measureWhileLoading(): Promise<void> {
+    this.isMeasuring = true;
+    try {
+      const used = await this.database.usedMemoryBytes();
+      if (used <= loadingShare * this.settings.memoryLimitBytes) return;
+      const now = performance.now();
+      for (const running of this.running) if (running.options.isForeign) this.stop(running, "memory", now);
+    } finally {
+      this.isMeasuring = false;
+    }
+  }
+
+  private async stopForeign(): Promise<void> {
+    const now = performance.now();
+    for (const running of this.running) if (running.options.isForeign) this.stop(running, "memory", now);
+    while ([...this.running].some(({ options }) => options.isForeign)) await Bun.sleep(tickMs);
+  }
+
+  private stop(running: Running, reason: StopReason, at: number): void {
+    running.stop ??= { reason, at };
+  }
+
+  private reasonOf({ stop, options }: Running): unknown {
+    if (stop?.reason === "time") return new QueryTimedOut();
+    if (stop?.reason === "memory") return new QueryTookMemory();
+    return stop?.reason === "gone" ? options.signal!.reason : undefined;
+  }
+
+  private residentBytes(): number {
+    return this.settings.residentBytes?.() ?? residentBytes();
+  }
+}
+
+const pageBytes = 4096;
+
+/** Quicker than what the runtime offers, and it is asked fifty times a second. */
+function residentBytes(): number {
+  try {
+    return Number(readFileSync("/proc/self/statm", "latin1").split(" ")[1]) * pageBytes;
+  } catch {
+    // Not Linux.
+    return process.memoryUsage.rss();
+  }
+}

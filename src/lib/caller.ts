@@ -1,0 +1,15 @@
+/** Lets work deep down know that whoever waits for it has gone, without handing a signal through every function. */
+
+import { AsyncLocalStorage } from "node:async_hooks";
+
+const callers = new AsyncLocalStorage<AbortSignal>();
+
+/** Does work for a caller; the signal is aborted when it goes away. */
+export function forCaller<Result>(signal: AbortSignal, work: () => Result): Result {
+  return callers.run(signal, work);
+}
+
+/** The signal of the caller that the work at hand is done for. */
+export function callerSignal(): AbortSignal | undefined {
+  return callers.getStore();
+}

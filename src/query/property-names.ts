@@ -1,0 +1,62 @@
+/**
+ * Lets people write the names of properties as they are: `properties->>'$browser'`, which DuckDB takes for a path and refuses,
+ * and `prop('$browser')` as a short form.
+ *
+ * Pure; changes nodes of a statement's tree in place.
+ */
+
+import { StatementRefused } from "./failures.ts";
+import { PATH_FUNCTIONS } from "./functions.ts";
+import { constantOf, folded, type Node } from "./tree.ts";
+
+/** A path of DuckDB's own begins so; everything else behind `$` is part of a name. */
+const PATH = /^\$(?:$|[.[*])/;
+
+/** Turns the names in a function's arguments into what DuckDB understands. */
+export function withPropertyNames(node: Node): void {
+  const name = folded(String(node.function_name));
+  if (name === "prop" && node.class === "FUNCTION") shortForm(node);
+  if (!PATH_FUNCTIONS.has(name)) return;
+  const [, path] = (node.children ?? []) as Node[];
+  // Several paths are a list of constants.
+  const paths = path?.function_name === "list_value" ? (path.children as Node[]) : [path];
+  for (const one of paths) {
+    const written = withPropertyName(one);
+    if (node.alias === "" && paths.length === 1 && written !== undefined) node.alias = written;
+  }
+}
+
+/** @returns the name that the constant was, if it was one that had to be changed. */
+export function withPropertyName(constant: Node | undefined): string | undefined {
+  const written = constantOf(constant);
+  if (typeof written !== "string" || !written.startsWith("$") || PATH.test(written)) return undefined;
+  (constant!.value as Node).value = pointerTo(written);
+  return written;
+}
+
+/** `prop('x')` is `properties->>'x'`; `prop(e.properties, 'x')` says whose. */
+function shortForm(node: Node): void {
+  const children = (node.children ?? []) as Node[];
+  const column = children.length === 2 ? children[0] : COLUMN;
+  const written = constantOf(children.at(-1));
+  if (children.length < 1 || children.length > 2 || typeof written !== "string") {
+    throw new StatementRefused("prop() takes the name of a property, as in prop('$browser').");
+  }
+  (children.at(-1)!.value as Node).value = pointerTo(written);
+  node.children = [structuredClone(column), children.at(-1)];
+  node.function_name = "json_extract_string";
+  if (node.alias === "") node.alias = written;
+}
+
+const COLUMN: Node = {
+  class: "COLUMN_REF",
+  type: "COLUMN_REF",
+  alias: "",
+  query_location: 0,
+  column_names: ["properties"],
+};
+
+/** A JSON pointer to a member of that name. */
+function pointerTo(name: string): string {
+  return `/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+}
