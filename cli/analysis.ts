@@ -1,7 +1,7 @@
 /** What commands that read or load many events have in common: settings, and a way to the appliance. */
 
-import { type ReachedAppliance, withAppliance } from "../src/control/reach.ts";
 import type { LastSeqs } from "../src/import/control-route.ts";
+import { type ReachedAppliance, withAppliance } from "./reach.ts";
 import { engineCommand } from "./roles.ts";
 import { configOf } from "./settings.ts";
 

@@ -2,7 +2,7 @@
 
 import { accessSync, constants, statSync } from "node:fs";
 import type { Command } from "commander";
-import { AppError } from "../src/errors.ts";
+import { AppError } from "../src/lib/errors.ts";
 import { dataDirOf } from "./settings.ts";
 
 /** The folder is there, but is another user's. */

@@ -3,8 +3,8 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { storedFlag } from "../src/flags/exchange/project-content.ts";
 import { statusFieldOf } from "../src/flags/status.ts";
-import type { Flag } from "../src/metadata/flag.ts";
-import { Count, exactly, Instant, orNull } from "../src/shapes.ts";
+import type { Flag } from "../src/flags/store/flag.ts";
+import { Count, exactly, Instant, orNull } from "../src/lib/schema.ts";
 
 const AnyObject = Type.Record(Type.String(), Type.Unknown());
 

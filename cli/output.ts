@@ -1,10 +1,10 @@
 /** How every command ends: results on standard output, errors in one sentence on standard error, exit 0, 1 or 2. */
 
 import { InvalidArgumentError } from "commander";
+import { InvalidField } from "../src/accounts/errors.ts";
 import { WrongSetting } from "../src/config.ts";
-import { AppError } from "../src/errors.ts";
-import { FlagInvalid } from "../src/flags/definition/flag-invalid.ts";
-import { InvalidField } from "../src/metadata/errors.ts";
+import { FlagInvalid } from "../src/flags/rules/flag-invalid.ts";
+import { AppError } from "../src/lib/errors.ts";
 import { systemSentence } from "./system-errors.ts";
 
 /** Exit status of a command that did what it was asked. */

@@ -2,16 +2,16 @@
 
 import { existsSync } from "node:fs";
 import { userInfo } from "node:os";
-import { AppError } from "../src/errors.ts";
-import { payloadCipher, readPayloadKey } from "../src/management/payload-cipher.ts";
-import { groupTypesFrom } from "../src/management/stored-evaluation.ts";
-import { recordAsOperator } from "../src/metadata/activity.ts";
-import { FlagSets } from "../src/metadata/flag-sets.ts";
-import type { Author, FlagWriting } from "../src/metadata/flag-writes.ts";
-import { isInitialised } from "../src/metadata/initialise.ts";
-import { type Metadata, openMetadata } from "../src/metadata/metadata.ts";
-import { listOrganizations, type Organization } from "../src/metadata/organizations.ts";
-import type { Project } from "../src/metadata/project-directory.ts";
+import { recordAsOperator } from "../src/accounts/activity.ts";
+import { isInitialised } from "../src/accounts/initialise.ts";
+import { type Metadata, openMetadata } from "../src/accounts/metadata.ts";
+import { listOrganizations, type Organization } from "../src/accounts/organizations.ts";
+import type { Project } from "../src/accounts/project-directory.ts";
+import { FlagSets } from "../src/flags/store/flag-sets.ts";
+import type { Author, FlagWriting } from "../src/flags/store/flag-writes.ts";
+import { payloadCipher, readPayloadKey } from "../src/flags/store/payload-cipher.ts";
+import { groupTypesFrom } from "../src/flags/stored-evaluation.ts";
+import { AppError } from "../src/lib/errors.ts";
 import { paths } from "../src/paths.ts";
 import { openPeople, type PeopleDb } from "../src/people/open.ts";
 import { dataDirOf } from "./settings.ts";

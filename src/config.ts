@@ -9,7 +9,7 @@ import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
 import { Cron } from "croner";
 import ipaddr from "ipaddr.js";
-import { AppError } from "./errors.ts";
+import { AppError } from "./lib/errors.ts";
 import { paths } from "./paths.ts";
 
 /** A setting has a value that can not be used. */

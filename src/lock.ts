@@ -7,7 +7,7 @@
 
 import { Database } from "bun:sqlite";
 import { readFileSync, writeFileSync } from "node:fs";
-import { AppError } from "./errors.ts";
+import { AppError } from "./lib/errors.ts";
 
 /** Another process uses the data directory. */
 export class DirectoryInUse extends AppError {

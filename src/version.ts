@@ -2,7 +2,7 @@
 
 import { Database } from "bun:sqlite";
 import { type Static, Type } from "@sinclair/typebox";
-import { exactly } from "./shapes.ts";
+import { exactly } from "./lib/schema.ts";
 
 declare const FLAGKEEP_VERSION: string | undefined;
 declare const FLAGKEEP_DUCKDB_VERSION: string | undefined;

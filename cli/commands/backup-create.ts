@@ -2,7 +2,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
 import { type BackupStep, createBackup } from "../../src/backup/create.ts";
 import { manifestMembers, totalEvents } from "../../src/backup/manifest.ts";
-import { Count, exactly } from "../../src/shapes.ts";
+import { Count, exactly } from "../../src/lib/schema.ts";
 import { bytesText, print, printJson, run } from "../output.ts";
 import { configOf } from "../settings.ts";
 import { requireInitialised } from "../stores.ts";

@@ -2,7 +2,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { Command, InvalidArgumentError } from "commander";
 import { ListedBackup, pruneBackups } from "../../src/backup/list.ts";
 import { WrongSetting } from "../../src/config.ts";
-import { exactly } from "../../src/shapes.ts";
+import { exactly } from "../../src/lib/schema.ts";
 import { bytesText, print, printJson, run } from "../output.ts";
 import { backupCommand, chosenDestination, destinationSettings } from "./backup-common.ts";
 

@@ -1,7 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
-import { readCohorts } from "../../src/metadata/cohorts.ts";
-import { Count, exactly, Instant, orNull } from "../../src/shapes.ts";
+import { readCohorts } from "../../src/cohorts/cohorts.ts";
+import { Count, exactly, Instant, orNull } from "../../src/lib/schema.ts";
 import { withJson } from "../json-shape.ts";
 import { positiveInteger, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";

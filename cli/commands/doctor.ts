@@ -1,8 +1,8 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
-import { examine } from "../../src/doctor/examine.ts";
-import { Finding } from "../../src/doctor/finding.ts";
-import { Count, exactly } from "../../src/shapes.ts";
+import { Count, exactly } from "../../src/lib/schema.ts";
+import { examine } from "../../src/operate/doctor/examine.ts";
+import { Finding } from "../../src/operate/doctor/finding.ts";
 import { withJson } from "../json-shape.ts";
 import { exitFailed, print, printJson, run } from "../output.ts";
 import { configOf, withSettings } from "../settings.ts";

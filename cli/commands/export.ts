@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { Command, InvalidArgumentError, Option } from "commander";
+import { InvalidField } from "../../src/accounts/errors.ts";
 import {
   type ExportFormat,
   type ExportSubject,
@@ -7,13 +8,12 @@ import {
   exportColumns,
   exportFormats,
   exportSubjects,
-} from "../../src/export/columns.ts";
-import { flagRows } from "../../src/export/flags.ts";
-import type { ExportPosition } from "../../src/export/page.ts";
-import { checkPlace, intoFile, ontoOutput } from "../../src/export/place.ts";
-import { type RowWriter, rowWriter } from "../../src/export/writer.ts";
+} from "../../src/events/export/columns.ts";
+import type { ExportPosition } from "../../src/events/export/page.ts";
+import { checkPlace, intoFile, ontoOutput } from "../../src/events/export/place.ts";
+import { type RowWriter, rowWriter } from "../../src/events/export/writer.ts";
+import { flagRows } from "../../src/flags/exchange/export-rows.ts";
 import { parseInstant } from "../../src/ingestion/timestamp.ts";
-import { InvalidField } from "../../src/metadata/errors.ts";
 import { analysisOf, analysisSettings, waitUntilAllIsLoaded } from "../analysis.ts";
 import { withJson } from "../json-shape.ts";
 import { positiveInteger, printJson, run } from "../output.ts";

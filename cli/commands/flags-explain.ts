@@ -1,8 +1,8 @@
 import { Command, InvalidArgumentError } from "commander";
-import { explainFlag } from "../../src/evaluation/explanation.ts";
-import { ExplanationBody } from "../../src/evaluation/explanation-shape.ts";
-import { explanationText } from "../../src/evaluation/explanation-text.ts";
-import type { Json } from "../../src/flags/json.ts";
+import { ExplanationBody } from "../../src/flags/api/explanation-shape.ts";
+import { explanationText } from "../../src/flags/api/explanation-text.ts";
+import { explainFlag } from "../../src/flags/subject/explanation.ts";
+import type { Json } from "../../src/lib/json.ts";
 import { withJson } from "../json-shape.ts";
 import { exitFailed, positiveInteger, print, printJson, run } from "../output.ts";
 import { withSettings } from "../settings.ts";

@@ -1,9 +1,9 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
-import { askControl } from "../../src/control/client.ts";
-import { AppError } from "../../src/errors.ts";
-import { exactly } from "../../src/shapes.ts";
-import type { Status } from "../../src/state/status-shape.ts";
+import { AppError } from "../../src/lib/errors.ts";
+import { exactly } from "../../src/lib/schema.ts";
+import type { Status } from "../../src/operate/status-shape.ts";
+import { askControl } from "../../src/rpc/control.ts";
 import { withJson } from "../json-shape.ts";
 import { exitDone, print, printJson, run } from "../output.ts";
 import { dataDirOf, withSettings } from "../settings.ts";

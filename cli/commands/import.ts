@@ -1,7 +1,5 @@
 import { join, resolve } from "node:path";
 import { Command, InvalidArgumentError, Option } from "commander";
-import { ApplianceSilent } from "../../src/control/reach.ts";
-import { AppError } from "../../src/errors.ts";
 import { setNativeFolder } from "../../src/events/native-folder.ts";
 import { importFiles } from "../../src/import/files.ts";
 import { type Imported, importAll } from "../../src/import/import-all.ts";
@@ -9,11 +7,13 @@ import { type ImportFormat, importFormats } from "../../src/import/records.ts";
 import type { Reject } from "../../src/import/reject-file.ts";
 import { ImportSummary } from "../../src/import/summary.ts";
 import { importTarget } from "../../src/import/target.ts";
+import { AppError } from "../../src/lib/errors.ts";
 import { paths } from "../../src/paths.ts";
 import { analysisOf, analysisSettings } from "../analysis.ts";
 import { withJson } from "../json-shape.ts";
 import { exitFailed, positiveInteger, print, printJson, run } from "../output.ts";
 import { Progress } from "../progress.ts";
+import { ApplianceSilent } from "../reach.ts";
 import { dataDirOf, withSettings } from "../settings.ts";
 import { withProject } from "../stores.ts";
 

@@ -1,9 +1,9 @@
 import { Command } from "commander";
-import { prepareDirectory } from "../../src/appliance.ts";
+import { Initialised, initialise } from "../../src/accounts/initialise.ts";
+import { openMetadata } from "../../src/accounts/metadata.ts";
 import { takeLock } from "../../src/lock.ts";
-import { Initialised, initialise } from "../../src/metadata/initialise.ts";
-import { openMetadata } from "../../src/metadata/metadata.ts";
 import { paths } from "../../src/paths.ts";
+import { prepareDirectory } from "../../src/serve/appliance.ts";
 import { withJson } from "../json-shape.ts";
 import { print, printJson, run } from "../output.ts";
 import { dataDirOf, withSettings } from "../settings.ts";

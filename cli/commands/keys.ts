@@ -1,16 +1,16 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
-import { AppError } from "../../src/errors.ts";
-import type { Metadata } from "../../src/metadata/metadata.ts";
+import type { Metadata } from "../../src/accounts/metadata.ts";
 import {
   createKey,
   listKeys,
   type PersonalKey,
   revokeKey,
   rollKey,
-} from "../../src/metadata/personal-keys.ts";
-import { usersById } from "../../src/metadata/users.ts";
-import { exactly, Instant, orNull } from "../../src/shapes.ts";
+} from "../../src/accounts/personal-keys.ts";
+import { usersById } from "../../src/accounts/users.ts";
+import { AppError } from "../../src/lib/errors.ts";
+import { exactly, Instant, orNull } from "../../src/lib/schema.ts";
 import { withJson } from "../json-shape.ts";
 import { momentAfter, positiveInteger, print, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";

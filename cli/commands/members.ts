@@ -1,7 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
-import { LEVELS, listMembers } from "../../src/metadata/users.ts";
-import { exactly, Instant } from "../../src/shapes.ts";
+import { LEVELS, listMembers } from "../../src/accounts/users.ts";
+import { exactly, Instant } from "../../src/lib/schema.ts";
 import { withJson } from "../json-shape.ts";
 import { printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";

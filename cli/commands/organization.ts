@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Command, Option } from "commander";
-import { FLAGS_ACCESS, updateOrganization } from "../../src/metadata/organizations.ts";
-import { exactly } from "../../src/shapes.ts";
+import { FLAGS_ACCESS, updateOrganization } from "../../src/accounts/organizations.ts";
+import { exactly } from "../../src/lib/schema.ts";
 import { withJson } from "../json-shape.ts";
 import { print, printJson, run } from "../output.ts";
 import { withSettings } from "../settings.ts";

@@ -1,14 +1,14 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
-import type { Project } from "../../src/metadata/project-directory.ts";
+import type { Project } from "../../src/accounts/project-directory.ts";
 import {
   archiveProject,
   createProject,
   rotateProjectKey,
   rotateSecretKey,
   updateProject,
-} from "../../src/metadata/projects.ts";
-import { exactly, Instant, orNull } from "../../src/shapes.ts";
+} from "../../src/accounts/projects.ts";
+import { exactly, Instant, orNull } from "../../src/lib/schema.ts";
 import { withJson } from "../json-shape.ts";
 import { positiveInteger, print, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";

@@ -1,5 +1,5 @@
 import { Command, Option } from "commander";
-import { QueryResult, rowsDefault, rowsMax } from "../../src/query/run-query.ts";
+import { QueryResult, rowsDefault, rowsMax } from "../../src/events/query/run-query.ts";
 import { analysisOf, analysisSettings, waitUntilAllIsLoaded } from "../analysis.ts";
 import { withJson } from "../json-shape.ts";
 import { positiveInteger, print, printJson, printTable, run } from "../output.ts";

@@ -1,6 +1,6 @@
 import { Command } from "commander";
+import { Rebuilt, rebuildEventStore } from "../../src/backup/recovery/rebuild.ts";
 import { openSource } from "../../src/backup/source.ts";
-import { Rebuilt, rebuildEventStore } from "../../src/rebuild/rebuild.ts";
 import { withJson } from "../json-shape.ts";
 import { print, printJson, run } from "../output.ts";
 import { configOf, withSettings } from "../settings.ts";

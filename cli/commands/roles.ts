@@ -1,7 +1,7 @@
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { Command } from "commander";
-import { NotFound } from "../../src/metadata/errors.ts";
-import type { Metadata } from "../../src/metadata/metadata.ts";
+import { NotFound } from "../../src/accounts/errors.ts";
+import type { Metadata } from "../../src/accounts/metadata.ts";
 import {
   addRoleMember,
   createRole,
@@ -10,9 +10,9 @@ import {
   listRoles,
   type Role,
   removeRoleMember,
-} from "../../src/metadata/roles.ts";
-import { findUserByEmail } from "../../src/metadata/users.ts";
-import { exactly, Instant } from "../../src/shapes.ts";
+} from "../../src/accounts/roles.ts";
+import { findUserByEmail } from "../../src/accounts/users.ts";
+import { exactly, Instant } from "../../src/lib/schema.ts";
 import { withJson } from "../json-shape.ts";
 import { print, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";

@@ -1,10 +1,10 @@
 import { Command } from "commander";
-import { Appliance } from "../../src/appliance.ts";
+import { type Initialised, initialise, isInitialised } from "../../src/accounts/initialise.ts";
+import { listKeys, revokeKey } from "../../src/accounts/personal-keys.ts";
 import { type BackupSchedule, startSchedule } from "../../src/backup/schedule.ts";
 import { type Config, type SettingName, settings } from "../../src/config.ts";
 import { createLog } from "../../src/log.ts";
-import { type Initialised, initialise, isInitialised } from "../../src/metadata/initialise.ts";
-import { listKeys, revokeKey } from "../../src/metadata/personal-keys.ts";
+import { Appliance } from "../../src/serve/appliance.ts";
 import { fail, failServing, isOutputGone, print, printJson, run } from "../output.ts";
 import { engineCommand, ownCommand } from "../roles.ts";
 import { configOf, withSettings } from "../settings.ts";

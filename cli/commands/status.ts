@@ -1,7 +1,7 @@
 import { Command } from "commander";
-import { askControl } from "../../src/control/client.ts";
-import { stoppedStatus } from "../../src/state/status.ts";
-import { Status } from "../../src/state/status-shape.ts";
+import { stoppedStatus } from "../../src/operate/status.ts";
+import { Status } from "../../src/operate/status-shape.ts";
+import { askControl } from "../../src/rpc/control.ts";
 import { withJson } from "../json-shape.ts";
 import { bytesText, durationText, print, printJson, printTable, run } from "../output.ts";
 import { dataDirOf, withSettings } from "../settings.ts";

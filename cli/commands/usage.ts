@@ -1,8 +1,8 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Command, InvalidArgumentError } from "commander";
-import { InvalidField } from "../../src/metadata/errors.ts";
+import { InvalidField } from "../../src/accounts/errors.ts";
+import { Count, exactly } from "../../src/lib/schema.ts";
 import { listUsage } from "../../src/people/usage.ts";
-import { Count, exactly } from "../../src/shapes.ts";
 import { withJson } from "../json-shape.ts";
 import { positiveInteger, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";

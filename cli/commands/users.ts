@@ -1,7 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Command, Option } from "commander";
-import { createUser, type LevelName, setUserActive, type User, usersById } from "../../src/metadata/users.ts";
-import { exactly, Instant } from "../../src/shapes.ts";
+import { createUser, type LevelName, setUserActive, type User, usersById } from "../../src/accounts/users.ts";
+import { exactly, Instant } from "../../src/lib/schema.ts";
 import { withJson } from "../json-shape.ts";
 import { print, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";

@@ -1,8 +1,8 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
+import { Count, exactly, Instant } from "../../src/lib/schema.ts";
+import { isoFromMicros } from "../../src/lib/time.ts";
 import { listWarnings } from "../../src/people/warnings.ts";
-import { Count, exactly, Instant } from "../../src/shapes.ts";
-import { isoFromMicros } from "../../src/time.ts";
 import { withJson } from "../json-shape.ts";
 import { positiveInteger, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";

@@ -1,6 +1,6 @@
 /** What can go wrong with a backup, each with what an operator can do about it. */
 
-import { AppError } from "../errors.ts";
+import { AppError } from "../lib/errors.ts";
 
 /** A part of a backup is not what was put into it. */
 export class BackupDamaged extends AppError {

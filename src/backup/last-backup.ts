@@ -4,8 +4,8 @@ import { readFileSync } from "node:fs";
 import { open, rename } from "node:fs/promises";
 import { type Static, Type } from "@sinclair/typebox";
 import { syncFolder } from "../journal/disk.ts";
+import { Count, exactly, orNull } from "../lib/schema.ts";
 import { paths } from "../paths.ts";
-import { Count, exactly, orNull } from "../shapes.ts";
 import { manifestMembers } from "./manifest.ts";
 
 /** As `status --json` prints it. */

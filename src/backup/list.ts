@@ -1,7 +1,7 @@
 /** What is in a destination, read from the backups' beginnings and ends, and the removal of old ones. */
 
 import { type Static, Type } from "@sinclair/typebox";
-import { Count, exactly, orNull } from "../shapes.ts";
+import { Count, exactly, orNull } from "../lib/schema.ts";
 import type { Destination } from "./destination.ts";
 import { BackupNotFound } from "./errors.ts";
 import { type Manifest, manifestMembers, totalEvents } from "./manifest.ts";

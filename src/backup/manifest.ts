@@ -2,7 +2,7 @@
 
 import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { knownVersions } from "../state/schema-versions.ts";
+import { knownVersions } from "../operate/schema-versions.ts";
 import { BackupDamaged, BackupFromNewerVersion } from "./errors.ts";
 
 /** The newest format of backups that this version reads; it reads all older ones. */

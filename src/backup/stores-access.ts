@@ -1,10 +1,10 @@
 /** Lets a backup read the stores: under the lock of a stopped appliance, or with the engine of a running one. */
 
 import { existsSync } from "node:fs";
-import { controlSocketName } from "../control/client.ts";
 import { EngineClient, EngineUnavailable } from "../engine/client.ts";
 import { DirectoryInUse, type Lock, takeLock } from "../lock.ts";
 import { paths } from "../paths.ts";
+import { controlSocketName } from "../rpc/control.ts";
 import type { CheckpointHolder } from "./snapshot.ts";
 
 /** How long an engine that is just starting is waited for. */

@@ -1,11 +1,11 @@
 /** The questions of operators: SQL over views, exports, and which uuids are stored. For the engine and for commands. */
 
 import type { DuckDBConnection } from "@duckdb/node-api";
+import { exportPage, loadedSeqs } from "../events/export/page.ts";
 import { countKnown } from "../events/known-uuids.ts";
 import type { PersonMirror } from "../events/person-mirror.ts";
-import { exportPage, loadedSeqs } from "../export/page.ts";
-import { runQuery } from "../query/run-query.ts";
-import type { ViewSources } from "../query/views.ts";
+import { runQuery } from "../events/query/run-query.ts";
+import type { ViewSources } from "../events/query/views.ts";
 import type { RpcText } from "../rpc/server.ts";
 import type { RunQuery } from "./person-queries.ts";
 import type { Queries } from "./query-types.ts";

@@ -7,8 +7,8 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { closely } from "../events/property-sql.ts";
 import { quoted } from "../events/sql-text.ts";
-import type { CohortDefinition } from "../flags/definition/types.ts";
-import { isJsonObject, type Json, type JsonObject } from "../flags/json.ts";
+import type { CohortDefinition } from "../flags/rules/types.ts";
+import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
 
 /** Persons (by uuid) of the lists that stand in for behavioural filters, by the lists' ids, which are negative. */
 export type BehaviourLists = Map<number, Set<string>>;

@@ -1,7 +1,7 @@
 /** The front's side of queries to the engine; commands use it, too. */
 
-import { AppError } from "../errors.ts";
 import { callerSignal } from "../lib/caller.ts";
+import { AppError } from "../lib/errors.ts";
 import { RpcFailed, type RpcStream, RpcUnreachable, rpcAsk, rpcStream } from "../rpc/client.ts";
 import { engineSocketName } from "./messages.ts";
 import type { Queries } from "./query-types.ts";

@@ -1,10 +1,10 @@
 /** The persons of a page of events, as JSON text. */
 
 import type { StoredEvent } from "../events/list.ts";
+import { isoFromMicros } from "../lib/time.ts";
 import type { PeopleDb } from "../people/open.ts";
 import { displayName, type PersonText } from "../people/person.ts";
 import { distinctIdsOf, personTextsByDistinctIds } from "../people/reader.ts";
-import { isoFromMicros } from "../time.ts";
 
 /**
  * Finds who each event's distinct id belongs to now: after a merge all earlier events answer under the survivor.

@@ -8,8 +8,8 @@
 
 import type { Lane, SealedSegment } from "../journal/segment.ts";
 import type { SpikeSignal } from "../people/spikes/detector.ts";
-import type { ProjectUsage } from "../pipeline/flag-usage.ts";
-import type { AppliedBatch } from "../pipeline/pipeline.ts";
+import type { ProjectUsage } from "./pipeline/flag-usage.ts";
+import type { AppliedBatch } from "./pipeline/pipeline.ts";
 import type { StopReason } from "./running-queries.ts";
 
 /** The name of the engine's socket in the data directory. */

@@ -2,11 +2,11 @@
 
 import type { DuckDBConnection } from "@duckdb/node-api";
 import type { PersonMirror } from "../events/person-mirror.ts";
-import { type CompiledCohorts, compileCohorts } from "../flags/evaluation/cohorts.ts";
-import { clientValue, evaluate } from "../flags/evaluation/evaluate.ts";
-import { compileFlagSet } from "../flags/evaluation/flag-set.ts";
-import { compileSubjectFilter, type FilterSubject } from "../flags/evaluation/person-filter.ts";
-import type { JsonObject } from "../flags/json.ts";
+import { type CompiledCohorts, compileCohorts } from "../flags/evaluate/cohorts.ts";
+import { clientValue, evaluate } from "../flags/evaluate/evaluate.ts";
+import { compileFlagSet } from "../flags/evaluate/flag-set.ts";
+import { compileSubjectFilter, type FilterSubject } from "../flags/evaluate/person-filter.ts";
+import type { JsonObject } from "../lib/json.ts";
 import { addCohortMembers, cohortsOfPerson } from "../people/cohort-members.ts";
 import { hashKeyOverrides } from "../people/hash-key-overrides.ts";
 import type { PeopleDb } from "../people/open.ts";

@@ -8,21 +8,20 @@
 import { mkdirSync, readdirSync, rmSync, writeSync } from "node:fs";
 import { setPriority } from "node:os";
 import { join } from "node:path";
+import { localCopies } from "../backup/recovery/backup-copies.ts";
+import { OperatorNeeded } from "../backup/recovery/operator-needed.ts";
+import { markDamaged, readDamagedMark } from "../backup/recovery/put-aside.ts";
+import { EventsWouldBeLost, type Recovery, recoverEventStore } from "../backup/recovery/recover.ts";
 import { setNativeFolder } from "../events/native-folder.ts";
 import { openFailureOf } from "../events/open-failure.ts";
 import { PersonMirror } from "../events/person-mirror.ts";
 import { SegmentArchive } from "../journal/archive-writer.ts";
+import { DataFromNewerVersion } from "../lib/sqlite/migrate.ts";
+import { nowMicros } from "../lib/time.ts";
 import { paths } from "../paths.ts";
 import { openPeople } from "../people/open.ts";
 import { PeopleStore } from "../people/store.ts";
-import { Pipeline } from "../pipeline/pipeline.ts";
-import { localCopies } from "../rebuild/backup-copies.ts";
-import { OperatorNeeded } from "../rebuild/operator-needed.ts";
-import { markDamaged, readDamagedMark } from "../rebuild/put-aside.ts";
-import { EventsWouldBeLost, type Recovery, recoverEventStore } from "../rebuild/recover.ts";
 import { RpcServer } from "../rpc/server.ts";
-import { DataFromNewerVersion } from "../sqlite/migrate.ts";
-import { nowMicros } from "../time.ts";
 import {
   type Command,
   type EngineStart,
@@ -31,6 +30,7 @@ import {
   type Report,
   readMessages,
 } from "./messages.ts";
+import { Pipeline } from "./pipeline/pipeline.ts";
 import { queryHandlers } from "./queries.ts";
 import { RunningQueries, type StopReason } from "./running-queries.ts";
 

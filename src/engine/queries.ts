@@ -1,7 +1,6 @@
 /** What the engine answers: each question by its subject, few at a time, and none project before all others. */
 
 import type { DuckDBConnection } from "@duckdb/node-api";
-import { AppError } from "../errors.ts";
 import type { EventDatabase } from "../events/database.ts";
 import { isAboutPerson } from "../events/event-filters.ts";
 import { type EventFilter, listEvents, positionOf } from "../events/list.ts";
@@ -10,6 +9,7 @@ import { eventsText } from "../events/page.ts";
 import type { PersonMirror } from "../events/person-mirror.ts";
 import { computeTrends } from "../events/trends.ts";
 import { callerSignal } from "../lib/caller.ts";
+import { AppError } from "../lib/errors.ts";
 import { Semaphore, SemaphoreFull } from "../lib/semaphore.ts";
 import { addCohortMembers, countCohortMembers } from "../people/cohort-members.ts";
 import { listGroupTypes } from "../people/groups.ts";

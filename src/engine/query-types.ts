@@ -1,13 +1,13 @@
 /** The queries that the front may ask the engine: name, request, answer. */
 
+import type { ExportPage, ExportRequest } from "../events/export/page.ts";
 import type { EventFilter, EventPosition } from "../events/list.ts";
+import type { QueryRequest, QueryResult } from "../events/query/run-query.ts";
 import type { TrendsRequest } from "../events/trends.ts";
-import type { ExportPage, ExportRequest } from "../export/page.ts";
-import type { CohortDefinition, FlagDefinition, GroupType } from "../flags/definition/types.ts";
-import type { JsonObject } from "../flags/json.ts";
+import type { CohortDefinition, FlagDefinition, GroupType } from "../flags/rules/types.ts";
 import type { Lane } from "../journal/segment.ts";
+import type { JsonObject } from "../lib/json.ts";
 import type { Person } from "../people/person.ts";
-import type { QueryRequest, QueryResult } from "../query/run-query.ts";
 
 /** Property filters joined by AND, and what they refer to. */
 export interface ConditionRequest {

@@ -9,11 +9,11 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { exactly, jsonAt } from "../events/property-sql.ts";
 import { quoted } from "../events/sql-text.ts";
-import { isEveryone, isWithin, rolloutPlace } from "../flags/evaluation/bucketing.ts";
-import type { CompiledCohorts } from "../flags/evaluation/cohorts.ts";
-import { compileSubjectFilter, type SubjectFilter } from "../flags/evaluation/person-filter.ts";
-import { sourceOfInitial } from "../flags/evaluation/person-view.ts";
-import type { Json, JsonObject } from "../flags/json.ts";
+import { isEveryone, isWithin, rolloutPlace } from "../flags/evaluate/bucketing.ts";
+import type { CompiledCohorts } from "../flags/evaluate/cohorts.ts";
+import { compileSubjectFilter, type SubjectFilter } from "../flags/evaluate/person-filter.ts";
+import { sourceOfInitial } from "../flags/evaluate/person-view.ts";
+import type { Json, JsonObject } from "../lib/json.ts";
 import { listGroups } from "../people/groups.ts";
 import type { PeopleDb } from "../people/open.ts";
 import { type PersonServices, personsAtOnce, personsOf, preparePersons } from "./person-queries.ts";

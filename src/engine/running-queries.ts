@@ -8,8 +8,8 @@
 
 import { readFileSync } from "node:fs";
 import type { DuckDBConnection } from "@duckdb/node-api";
-import { AppError } from "../errors.ts";
 import type { EventDatabase } from "../events/database.ts";
+import { AppError } from "../lib/errors.ts";
 
 /** The query was stopped at the limit of the setting `query-timeout`. */
 export class QueryTimedOut extends AppError {

@@ -4,7 +4,7 @@
  * One whose statements ran then may be innocent, so it first has to run alone; if the engine comes down again, it waits.
  */
 
-import { AppError } from "../errors.ts";
+import { AppError } from "../lib/errors.ts";
 
 /** The statements of a project have brought the engine down twice within a minute. */
 export class StatementsBarred extends AppError {

@@ -1,7 +1,7 @@
 /** Filters on the properties of events, or of the persons they belong to, as SQL over an event `e` and its person `p`. */
 
-import { AppError } from "../errors.ts";
-import type { Json, JsonObject } from "../flags/json.ts";
+import { AppError } from "../lib/errors.ts";
+import type { Json, JsonObject } from "../lib/json.ts";
 import { closely } from "./property-sql.ts";
 
 /** The query asks for something that is not known; the message says what. */

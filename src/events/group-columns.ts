@@ -5,7 +5,7 @@
  * Source: contract, ingestion 14.2; decision 6.
  */
 
-import { groupsOf } from "../pipeline/identity/operations.ts";
+import { groupsOf } from "../people/identity/operations.ts";
 
 /**
  * @param properties JSON text of the stored properties; it is kept as it is, members are added at its end.

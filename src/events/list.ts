@@ -1,7 +1,7 @@
 /** Lists stored events in pages: newest first, or in order of time or arrival. */
 
 import type { DuckDBConnection, DuckDBValue } from "@duckdb/node-api";
-import type { JsonObject } from "../flags/json.ts";
+import type { JsonObject } from "../lib/json.ts";
 import { Portion } from "../lib/portion.ts";
 import { eventFilterSql, isAboutPerson, personOfEvent } from "./event-filters.ts";
 

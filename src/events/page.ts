@@ -1,6 +1,6 @@
 /** Writes a page of events as JSON text; the properties go out as the text that came in. */
 
-import { isoFromMicros } from "../time.ts";
+import { isoFromMicros } from "../lib/time.ts";
 import { parseElementsChain } from "./elements.ts";
 import { withGroupColumns } from "./group-columns.ts";
 import type { StoredEvent } from "./list.ts";

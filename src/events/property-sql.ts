@@ -5,8 +5,8 @@
  * `closely` is for insights, where a filter that can not be expressed is an error of the query.
  */
 
-import { compilePattern } from "../flags/evaluation/regex.ts";
-import type { JsonObject } from "../flags/json.ts";
+import type { JsonObject } from "../lib/json.ts";
+import { compilePattern } from "../lib/regex.ts";
 import { quoted } from "./sql-text.ts";
 
 /** `properties -> '/name'`, a JSON value or null. */

@@ -1,7 +1,7 @@
 /** The range of a trend and its buckets, on the wall clock of the project. */
 
-import { wallTimeAt } from "../flags/evaluation/time-zone.ts";
-import type { JsonObject } from "../flags/json.ts";
+import { wallTimeAt } from "../flags/evaluate/time-zone.ts";
+import type { JsonObject } from "../lib/json.ts";
 
 export const intervals = ["hour", "day", "week", "month"] as const;
 export type Interval = (typeof intervals)[number];

@@ -4,9 +4,9 @@
  * Source: contract, management-api 5.1 (STALE), 5.9.
  */
 
-import { withGroups } from "./definition/stored-filters.ts";
-import { groupsOf, propertiesOf, variantsOf } from "./definition/types.ts";
-import { isJsonObject, type Json, type JsonObject } from "./json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
+import { withGroups } from "./rules/stored-filters.ts";
+import { groupsOf, propertiesOf, variantsOf } from "./rules/types.ts";
 
 export interface StatusFacts {
   active: boolean;

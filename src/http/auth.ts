@@ -4,12 +4,12 @@
  * Source: contract, management-api 2.1 to 2.3, decision 15; sdk-compat 4.4 for which project is meant.
  */
 
-import type { Metadata } from "../metadata/metadata.ts";
-import { findOrganization, type Organization, organizationsOf } from "../metadata/organizations.ts";
-import { authenticate, type PersonalKey } from "../metadata/personal-keys.ts";
-import type { Project } from "../metadata/project-directory.ts";
-import { allows, type Scope } from "../metadata/scopes.ts";
-import { levelOf, type User } from "../metadata/users.ts";
+import type { Metadata } from "../accounts/metadata.ts";
+import { findOrganization, type Organization, organizationsOf } from "../accounts/organizations.ts";
+import { authenticate, type PersonalKey } from "../accounts/personal-keys.ts";
+import type { Project } from "../accounts/project-directory.ts";
+import { allows, type Scope } from "../accounts/scopes.ts";
+import { levelOf, type User } from "../accounts/users.ts";
 import { authenticationFailed, notAuthenticated, notFound, permissionDenied } from "./failure.ts";
 
 /** Whoever proved to be somebody. */

@@ -4,9 +4,9 @@
  */
 
 import { Elysia } from "elysia";
+import type { Metadata } from "../accounts/metadata.ts";
+import type { Scope } from "../accounts/scopes.ts";
 import { forCaller } from "../lib/caller.ts";
-import type { Metadata } from "../metadata/metadata.ts";
-import type { Scope } from "../metadata/scopes.ts";
 import { allowOrigin, isPreflight, preflightResponse } from "./api-cors.ts";
 import { type Access, type Authorised, authorise, type Credentials, identify } from "./auth.ts";
 import { readBody } from "./body.ts";

@@ -5,9 +5,9 @@
  * client learns nothing else.
  */
 
-import { AppError } from "../errors.ts";
-import { FlagInvalid } from "../flags/definition/flag-invalid.ts";
-import { EditConflict, InvalidField, NotFound, NotPermitted } from "../metadata/errors.ts";
+import { EditConflict, InvalidField, NotFound, NotPermitted } from "../accounts/errors.ts";
+import { FlagInvalid } from "../flags/rules/flag-invalid.ts";
+import { AppError } from "../lib/errors.ts";
 import { type FailureBody, HttpFailure, notFound, parseError } from "./failure.ts";
 
 /** Where unexpected errors are written. */

@@ -4,7 +4,7 @@
  * Source: contract, management-api 1.3.
  */
 
-import { AppError } from "../errors.ts";
+import { AppError } from "../lib/errors.ts";
 
 /** The body of every failure. */
 export interface FailureBody {

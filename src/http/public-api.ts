@@ -1,6 +1,6 @@
 /**
  * What the documentation tells about the public routes: event capture and flag values. They are served by
- * plugins with rules of their own (`src/ingestion/`, `src/evaluation/`) and are laxer than any schema.
+ * plugins with rules of their own (`src/ingestion/`, `src/flags/api/`) and are laxer than any schema.
  */
 
 import type { DocumentedRoute } from "./openapi.ts";

@@ -1,6 +1,6 @@
 /** The parameters of an address. */
 
-import { InvalidField } from "../metadata/errors.ts";
+import { InvalidField } from "../accounts/errors.ts";
 
 /** Of a parameter that is repeated, the last one counts (contract: management-api 5.1). */
 export class Query extends URLSearchParams {

@@ -6,11 +6,11 @@
  */
 
 import type { Static, TObject, TSchema } from "@sinclair/typebox";
-import type { Organization } from "../metadata/organizations.ts";
-import type { PersonalKey } from "../metadata/personal-keys.ts";
-import type { Project } from "../metadata/project-directory.ts";
-import type { Scope } from "../metadata/scopes.ts";
-import type { User } from "../metadata/users.ts";
+import type { Organization } from "../accounts/organizations.ts";
+import type { PersonalKey } from "../accounts/personal-keys.ts";
+import type { Project } from "../accounts/project-directory.ts";
+import type { Scope } from "../accounts/scopes.ts";
+import type { User } from "../accounts/users.ts";
 import type { Access, Caller } from "./auth.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";

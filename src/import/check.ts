@@ -1,10 +1,10 @@
 /** Finds out before sending which events ingestion would leave out, by the rules of ingestion itself. */
 
-import { InvalidItem } from "../ingestion/failures.ts";
+import { InvalidItem } from "../http/decode/failures.ts";
 import { normalize, requestFacts } from "../ingestion/normalize.ts";
 import type { Outcome, WarningType } from "../ingestion/outcome.ts";
 import { parsePayload } from "../ingestion/payload.ts";
-import { nowMicros } from "../time.ts";
+import { nowMicros } from "../lib/time.ts";
 
 /** Such an event would be dated with the time of the import, which is never what somebody brings old data for. */
 const WITHOUT_TIME = new Set<WarningType>([

@@ -1,15 +1,15 @@
 /** The appliance's side of an import: what the control socket answers to `flagkeep import`. */
 
+import type { ProjectDirectory } from "../accounts/project-directory.ts";
+import { SlowBodies } from "../http/decode/slow-bodies.ts";
 import { Intake } from "../ingestion/intake.ts";
 import { requestFacts } from "../ingestion/normalize.ts";
 import { parsePayload } from "../ingestion/payload.ts";
-import { SlowBodies } from "../ingestion/slow-bodies.ts";
 import type { Journal } from "../journal/journal.ts";
 import { JournalUnavailable } from "../journal/lane-writer.ts";
 import type { Lane } from "../journal/segment.ts";
-import type { ProjectDirectory } from "../metadata/project-directory.ts";
+import { nowMicros } from "../lib/time.ts";
 import type { RpcHandlers } from "../rpc/server.ts";
-import { nowMicros } from "../time.ts";
 
 export interface ImportBatch {
   project_id: number;

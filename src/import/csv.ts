@@ -6,7 +6,7 @@
  */
 
 import Papa from "papaparse";
-import type { JsonObject } from "../flags/json.ts";
+import type { JsonObject } from "../lib/json.ts";
 import { FileUnreadable } from "./input.ts";
 import type { ReadRecord } from "./read-records.ts";
 import { problemOf, withoutMarks } from "./text-blocks.ts";

@@ -1,6 +1,6 @@
 /** Loads a file of events into a project: in order, in batches, through the historical lane. */
 
-import type { JsonObject } from "../flags/json.ts";
+import type { JsonObject } from "../lib/json.ts";
 import { refusalsOf } from "./check.ts";
 import { InputDamaged } from "./input.ts";
 import {

@@ -1,6 +1,6 @@
 /** Reads values that other programs have written in one way or another. Pure. */
 
-import { isJsonObject, type Json, type JsonObject } from "../flags/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
 
 /** An id, however it is written. */
 export function idOf(value: Json | undefined): string | undefined {

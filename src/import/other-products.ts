@@ -1,6 +1,6 @@
 /** Turns records of Amplitude, Mixpanel and Segment into events. Pure. */
 
-import type { Json, JsonObject } from "../flags/json.ts";
+import type { Json, JsonObject } from "../lib/json.ts";
 import { idOf, objectOf } from "./loose-json.ts";
 import type { MappedEvent } from "./records.ts";
 

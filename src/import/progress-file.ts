@@ -17,7 +17,7 @@ import {
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
-import { AppError } from "../errors.ts";
+import { AppError } from "../lib/errors.ts";
 import { type ImportCounts, noCounts } from "./summary.ts";
 
 /** What is in the file is not what an earlier run has read there. */

@@ -1,6 +1,6 @@
 /** Reads files of events as a stream of records with their line numbers. */
 
-import { isJsonObject, type JsonObject } from "../flags/json.ts";
+import { isJsonObject, type JsonObject } from "../lib/json.ts";
 import { readCsv } from "./csv.ts";
 import { readInput } from "./input.ts";
 import { readParquet } from "./parquet.ts";

@@ -4,9 +4,9 @@
  * Pure. What is missing or wrong in an event is found by ingestion's own rules (`check.ts`), not here.
  */
 
-import { isJsonObject, type Json, type JsonObject } from "../flags/json.ts";
 import { canonicalUuid } from "../ingestion/event-uuid.ts";
 import { parseInstant, parseNumericTime } from "../ingestion/timestamp.ts";
+import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
 import { idOf, jsonText, objectOf } from "./loose-json.ts";
 import { fromAmplitude, fromMixpanel, fromSegment } from "./other-products.ts";
 

@@ -1,7 +1,7 @@
 /** The file of the records that are no events: one line of JSON each, with the line number and the reason. */
 
 import { appendFileSync, rmSync, statSync, truncateSync } from "node:fs";
-import type { JsonObject } from "../flags/json.ts";
+import type { JsonObject } from "../lib/json.ts";
 
 export interface Reject {
   line: number;

@@ -1,6 +1,6 @@
 /** What an import needs of the appliance that it loads events into. */
 
-import type { ReachedAppliance } from "../control/reach.ts";
+import type { ReachedAppliance } from "../../cli/reach.ts";
 import type { ImportBatch, LastSeqs } from "./control-route.ts";
 
 export interface ImportTarget {

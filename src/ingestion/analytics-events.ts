@@ -5,10 +5,10 @@
  */
 
 import { isPublicPreflight, publicCorsHeaders, publicPreflight } from "../http/cors.ts";
+import { failureOf, INTERNAL_FAILURE, jsonAnswer, methodNotAllowed } from "../http/decode/answers.ts";
+import { KeyRefused } from "../http/decode/failures.ts";
 import { storableJson } from "../lib/unicode.ts";
-import { failureOf, INTERNAL_FAILURE, jsonAnswer, methodNotAllowed } from "./answers.ts";
 import { sendTime } from "./event-time.ts";
-import { KeyRefused } from "./failures.ts";
 import type { Intake } from "./intake.ts";
 import type { RawItem } from "./item-table.ts";
 import type { ItemOptions } from "./normalize.ts";

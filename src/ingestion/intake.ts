@@ -4,20 +4,20 @@
  * One append per request: its events are durable together, in order, before anybody is told so.
  */
 
+import { ClientAddresses } from "../http/decode/client-ip.ts";
+import { type CaptureFields, queryFields } from "../http/decode/form.ts";
+import { readBody } from "../http/decode/read-body.ts";
+import type { SlowBodies } from "../http/decode/slow-bodies.ts";
+import { unwrap } from "../http/decode/unwrap.ts";
 import { EntryWriter } from "../journal/entry-writer.ts";
-import { nowMicros } from "../time.ts";
-import { ClientAddresses } from "./client-ip.ts";
+import { nowMicros } from "../lib/time.ts";
 import { sendTime } from "./event-time.ts";
-import { type CaptureFields, queryFields } from "./form.ts";
 import type { RawItem } from "./item-table.ts";
 import { type ItemOptions, normalize, type RequestFacts, requestFacts } from "./normalize.ts";
 import type { Outcome, Warning, WarningType } from "./outcome.ts";
 import { type Payload, parsePayload } from "./payload.ts";
 import type { CaptureDependencies, CaptureProject } from "./ports.ts";
-import { readBody } from "./read-body.ts";
-import type { SlowBodies } from "./slow-bodies.ts";
 import { findToken, unknownToken } from "./token.ts";
-import { unwrap } from "./unwrap.ts";
 
 /** How a route takes events without a name. */
 export type NamelessRule = "drop each" | "refuse a lone one" | "name them $identify";

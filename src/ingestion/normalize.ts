@@ -6,8 +6,8 @@
  * Source: contract, ingestion 5.3, 7, 10, 11, 14.3, 15; decisions 1 to 9 and 21.
  */
 
+import { isoFromMicros } from "../lib/time.ts";
 import { storableJson, storableText } from "../lib/unicode.ts";
-import { isoFromMicros } from "../time.ts";
 import { elementsChain } from "./elements-chain.ts";
 import { distinctId, eventName } from "./event-identity.ts";
 import { type AddedMembers, propertiesText } from "./event-properties.ts";

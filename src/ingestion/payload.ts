@@ -6,7 +6,7 @@
  * Source: contract, ingestion 3; decision 5.
  */
 
-import { InvalidItem, InvalidPayload, PayloadTooDense } from "./failures.ts";
+import { InvalidItem, InvalidPayload, PayloadTooDense } from "../http/decode/failures.ts";
 import { ItemTable } from "./item-table.ts";
 import {
   endOfValue,

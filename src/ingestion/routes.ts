@@ -5,7 +5,6 @@
 
 import { Elysia } from "elysia";
 import { isPublicPreflight, publicCorsHeaders, publicPreflight } from "../http/cors.ts";
-import { analyticsEvents } from "./analytics-events.ts";
 import {
   beaconAnswer,
   failureAnswer,
@@ -15,12 +14,13 @@ import {
   methodNotAllowed,
   NOT_FOUND,
   okAnswer,
-} from "./answers.ts";
-import { queryFields } from "./form.ts";
+} from "../http/decode/answers.ts";
+import { queryFields } from "../http/decode/form.ts";
+import { drainBody } from "../http/decode/read-body.ts";
+import { SlowBodies } from "../http/decode/slow-bodies.ts";
+import { analyticsEvents } from "./analytics-events.ts";
 import { Intake, type NamelessRule } from "./intake.ts";
 import type { CaptureDependencies } from "./ports.ts";
-import { drainBody } from "./read-body.ts";
-import { SlowBodies } from "./slow-bodies.ts";
 
 /** Answers one request; `peer` is the address of the other end of the connection. */
 export type Answer = (request: Request, peer: string | undefined) => Response | Promise<Response>;

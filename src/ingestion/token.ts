@@ -1,6 +1,6 @@
 /** Finds the one project key of a request and checks its shape. Source: contract, ingestion 4. */
 
-import { KeyRefused } from "./failures.ts";
+import { KeyRefused } from "../http/decode/failures.ts";
 import { type Payload, presentToken } from "./payload.ts";
 
 const TOKEN_BYTES_MAX = 64;

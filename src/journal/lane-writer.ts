@@ -1,7 +1,7 @@
 /** Writes one lane of the journal: group commit into the open segment, sealing by size and age. */
 
 import { join } from "node:path";
-import { AppError } from "../errors.ts";
+import { AppError } from "../lib/errors.ts";
 import type { Disk, JournalFile } from "./disk.ts";
 import {
   blockLine,

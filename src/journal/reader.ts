@@ -1,7 +1,7 @@
 /** Reads a sealed segment back. */
 
 import { readFile } from "node:fs/promises";
-import { AppError } from "../errors.ts";
+import { AppError } from "../lib/errors.ts";
 import { mendSegment, type SealedSegment, scanSegment } from "./segment.ts";
 
 /** A segment that was acknowledged can no longer be read in full. */

@@ -2,9 +2,9 @@
 
 import type { Database } from "bun:sqlite";
 import type { JournalEvent } from "../journal/entry.ts";
-import { GroupState } from "../pipeline/identity/group-rules.ts";
-import { changesPersons, type Operations } from "../pipeline/identity/operations.ts";
-import { PeopleState, Person, type StoredDistinctId } from "../pipeline/identity/people-state.ts";
+import { GroupState } from "./identity/group-rules.ts";
+import { changesPersons, type Operations } from "./identity/operations.ts";
+import { PeopleState, Person, type StoredDistinctId } from "./identity/people-state.ts";
 import { PersonlessIds } from "./personless-ids.ts";
 import { readBag } from "./property-columns.ts";
 

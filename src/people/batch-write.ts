@@ -1,10 +1,10 @@
 /** Writes back what a batch of events changed, and notes the changes for the event store. */
 
 import type { Database } from "bun:sqlite";
-import type { GroupState } from "../pipeline/identity/group-rules.ts";
-import type { PeopleState } from "../pipeline/identity/people-state.ts";
-import type { PropertyBag } from "../pipeline/identity/property-bag.ts";
 import type { BatchState } from "./batch-load.ts";
+import type { GroupState } from "./identity/group-rules.ts";
+import type { PeopleState } from "./identity/people-state.ts";
+import type { PropertyBag } from "./identity/property-bag.ts";
 import { nameProperties } from "./person.ts";
 import { propertyColumns, timeColumns } from "./property-columns.ts";
 

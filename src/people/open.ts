@@ -1,7 +1,7 @@
 /** Opens `people.sqlite`. The engine is its only writer; the front opens it for reading. */
 
-import { type Migration, migrate } from "../sqlite/migrate.ts";
-import { openSqlite, type Sqlite } from "../sqlite/open.ts";
+import { type Migration, migrate } from "../lib/sqlite/migrate.ts";
+import { openSqlite, type Sqlite } from "../lib/sqlite/open.ts";
 import peopleSql from "./migrations/001-people.sql" with { type: "text" };
 import personlessSql from "./migrations/002-personless.sql" with { type: "text" };
 import * as schema from "./schema.ts";

@@ -1,6 +1,6 @@
 /** How properties with their write times lie in the columns of a row. */
 
-import { PropertyBag } from "../pipeline/identity/property-bag.ts";
+import { PropertyBag } from "./identity/property-bag.ts";
 
 /** The three columns that hold the properties of a person; groups have no `unsetTimes`. */
 export interface PropertyColumns {

@@ -1,7 +1,7 @@
 /** Ingestion warnings: counted exactly, told apart per type and subject, with the details of the first per hour. */
 
 import { and, desc, eq, getTableColumns, inArray, lt } from "drizzle-orm";
-import type { Warning } from "../pipeline/identity/warning.ts";
+import type { Warning } from "./identity/warning.ts";
 import type { PeopleDb } from "./open.ts";
 import { jsonText } from "./property-columns.ts";
 import { ingestionWarning } from "./schema.ts";

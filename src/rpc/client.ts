@@ -1,6 +1,6 @@
 /** Asks an `RpcServer` in the working directory. */
 
-import { AppError } from "../errors.ts";
+import { AppError } from "../lib/errors.ts";
 import { failedStatus, metaHeader } from "./server.ts";
 
 /** The other side was asked and could not do it. */

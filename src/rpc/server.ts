@@ -7,8 +7,8 @@
 
 import { chmodSync, rmSync } from "node:fs";
 import type { Server } from "bun";
-import { AppError } from "../errors.ts";
 import { forCaller } from "../lib/caller.ts";
+import { AppError } from "../lib/errors.ts";
 
 /**
  * By name, which is the path of the request. Takes the JSON of the request's body, null when there is none; works for the

@@ -7,9 +7,9 @@
 
 import { cpus } from "node:os";
 import { brotliCompressSync, gzipSync, zstdCompressSync } from "node:zlib";
+import { SlowBodies } from "../../src/http/decode/slow-bodies.ts";
 import { Intake } from "../../src/ingestion/intake.ts";
 import type { JournalSink } from "../../src/ingestion/ports.ts";
-import { SlowBodies } from "../../src/ingestion/slow-bodies.ts";
 
 const SECONDS = Number(process.argv[2] ?? 2);
 const ROUNDS = 5;

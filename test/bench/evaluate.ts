@@ -5,13 +5,13 @@
  */
 
 import { cpus } from "node:os";
-import type { FlagDefinition } from "../../src/flags/definition/types.ts";
-import { evaluate } from "../../src/flags/evaluation/evaluate.ts";
-import { compileFlagSet } from "../../src/flags/evaluation/flag-set.ts";
-import type { EvaluationRequest } from "../../src/flags/evaluation/request.ts";
-import type { Json, JsonObject } from "../../src/flags/json.ts";
-import { renderFlags } from "../../src/flags/responses/flags-reply.ts";
-import { localEvaluationBody, localEvaluationReply } from "../../src/flags/responses/local-evaluation.ts";
+import { renderFlags } from "../../src/flags/api/flags-reply.ts";
+import { localEvaluationBody, localEvaluationReply } from "../../src/flags/api/local-evaluation.ts";
+import { evaluate } from "../../src/flags/evaluate/evaluate.ts";
+import { compileFlagSet } from "../../src/flags/evaluate/flag-set.ts";
+import type { EvaluationRequest } from "../../src/flags/evaluate/request.ts";
+import type { FlagDefinition } from "../../src/flags/rules/types.ts";
+import type { Json, JsonObject } from "../../src/lib/json.ts";
 import { cohort, dependsOn, flag, inCohort, person, when } from "../flags/make.ts";
 
 const variants: JsonObject = {

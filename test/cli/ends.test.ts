@@ -6,7 +6,7 @@ import { chmodSync, closeSync, copyFileSync, openSync, rmSync, statSync } from "
 import { dirname, join } from "node:path";
 import { tableLines } from "../../cli/output.ts";
 import { systemSentence } from "../../cli/system-errors.ts";
-import type { Status } from "../../src/state/status-shape.ts";
+import type { Status } from "../../src/operate/status-shape.ts";
 import { executable, flagkeep, initialisedDirectory, temporaryFolder, until } from "../support/appliance.ts";
 
 let dataDir: string;

@@ -5,10 +5,10 @@ import fc from "fast-check";
 import { fillCohortByFlag, findPersons } from "../../src/engine/person-queries.ts";
 import type { ConditionRequest } from "../../src/engine/query-types.ts";
 import { computeReach } from "../../src/engine/reach.ts";
-import type { CohortDefinition } from "../../src/flags/definition/types.ts";
-import { isWithin, rolloutPlace } from "../../src/flags/evaluation/bucketing.ts";
-import { compileSubjectFilter } from "../../src/flags/evaluation/person-filter.ts";
-import type { Json, JsonObject } from "../../src/flags/json.ts";
+import { isWithin, rolloutPlace } from "../../src/flags/evaluate/bucketing.ts";
+import { compileSubjectFilter } from "../../src/flags/evaluate/person-filter.ts";
+import type { CohortDefinition } from "../../src/flags/rules/types.ts";
+import type { Json, JsonObject } from "../../src/lib/json.ts";
 import { addCohortMembers, countCohortMembers } from "../../src/people/cohort-members.ts";
 import { TestStores } from "../support/event-store.ts";
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { UnknownQuery } from "../../src/events/event-filters.ts";
 import { listEvents } from "../../src/events/list.ts";
-import type { JsonObject } from "../../src/flags/json.ts";
+import type { JsonObject } from "../../src/lib/json.ts";
 import { TestStores } from "../support/event-store.ts";
 
 let stores: TestStores;

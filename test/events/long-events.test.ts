@@ -1,8 +1,8 @@
 /** Events of many megabytes: more of them than DuckDB has memory for, and every way of reading them. */
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { type ExportPosition, exportPage } from "../../src/events/export/page.ts";
 import { listEvents } from "../../src/events/list.ts";
-import { type ExportPosition, exportPage } from "../../src/export/page.ts";
 import { TestStores } from "../support/event-store.ts";
 
 const count = 100;

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { UnknownQuery } from "../../src/events/event-filters.ts";
 import { bucketsOf, rangeOf } from "../../src/events/trend-range.ts";
 import { computeTrends } from "../../src/events/trends.ts";
-import type { JsonObject } from "../../src/flags/json.ts";
+import type { JsonObject } from "../../src/lib/json.ts";
 import { TestStores } from "../support/event-store.ts";
 
 const now = Date.UTC(2026, 10, 21, 12, 30);

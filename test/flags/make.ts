@@ -1,8 +1,8 @@
 /** Short ways to make the values that tests of flags need again and again. */
 
-import type { CohortDefinition, FlagDefinition } from "../../src/flags/definition/types.ts";
-import type { EvaluationRequest } from "../../src/flags/evaluation/request.ts";
-import type { Json, JsonObject } from "../../src/flags/json.ts";
+import type { EvaluationRequest } from "../../src/flags/evaluate/request.ts";
+import type { CohortDefinition, FlagDefinition } from "../../src/flags/rules/types.ts";
+import type { Json, JsonObject } from "../../src/lib/json.ts";
 
 export function flag(
   id: number,

@@ -1,5 +1,4 @@
 import { describe, expect, test } from "bun:test";
-import type { JsonObject } from "../../src/flags/json.ts";
 import {
   isStale,
   rolloutSummaryOf,
@@ -7,6 +6,7 @@ import {
   statusFieldOf,
   statusOf,
 } from "../../src/flags/status.ts";
+import type { JsonObject } from "../../src/lib/json.ts";
 import { person, when } from "./make.ts";
 
 const now = new Date("2026-06-01T12:00:00Z");

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { InvalidField } from "../../src/accounts/errors.ts";
 import { parseFields } from "../../src/http/fields.ts";
 import {
   bool,
@@ -12,7 +13,6 @@ import {
   text,
   uuid,
 } from "../../src/http/shapes.ts";
-import { InvalidField } from "../../src/metadata/errors.ts";
 
 const Schema = object({
   name: text({ max: 5 }),

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { type OpenApiDocument, openApiDocument } from "../../src/http/openapi.ts";
 import { PUBLIC_API } from "../../src/http/public-api.ts";
-import { managementRoutes } from "../../src/management/routes.ts";
-import { TestServer } from "../management/server.ts";
+import { managementRoutes } from "../../src/serve/routes.ts";
+import { TestServer } from "../support/management-server.ts";
 import { faultOf } from "./json-schema.ts";
 
 async function read() {

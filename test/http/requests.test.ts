@@ -1,12 +1,12 @@
 /** What holds for every management route: addresses, methods, bodies, failures, pages, origins, limits. */
 
 import { describe, expect, test } from "bun:test";
-import { AppError } from "../../src/errors.ts";
-import { FlagInvalid } from "../../src/flags/definition/flag-invalid.ts";
+import { EditConflict, InvalidField, NotFound, NotPermitted } from "../../src/accounts/errors.ts";
+import { FlagInvalid } from "../../src/flags/rules/flag-invalid.ts";
 import { DEFAULT_RATE_LIMITS, RateLimiter } from "../../src/http/rate-limit.ts";
 import { publicRoute } from "../../src/http/route.ts";
-import { EditConflict, InvalidField, NotFound, NotPermitted } from "../../src/metadata/errors.ts";
-import { FLAGS, TestServer } from "../management/server.ts";
+import { AppError } from "../../src/lib/errors.ts";
+import { FLAGS, TestServer } from "../support/management-server.ts";
 
 const failing = publicRoute("GET", "/api/boom", {
   summary: "Fail",

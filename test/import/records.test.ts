@@ -1,8 +1,8 @@
 /** What records of other products become; whole files of them are in `import.test.ts`. */
 
 import { expect, test } from "bun:test";
-import type { Json, JsonObject } from "../../src/flags/json.ts";
 import { type ImportFormat, mapRecord, renamed, uuidOf } from "../../src/import/records.ts";
+import type { Json, JsonObject } from "../../src/lib/json.ts";
 
 const uuid = "0190f3a4-5c11-7000-8000-000000000001";
 const chain = 'button.primary:nth-child="1"text="Buy"';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { ClientAddresses } from "../../src/ingestion/client-ip.ts";
+import { ClientAddresses } from "../../src/http/decode/client-ip.ts";
 
 const TRUSTED = ["10.0.0.0/8", "192.0.2.1", "2001:db8::/32", "::1"];
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import LZString from "lz-string";
-import { InvalidPayload, PayloadTooLarge, RequestRefused } from "../../src/ingestion/failures.ts";
-import { decompressLz64 } from "../../src/ingestion/lz64.ts";
+import { InvalidPayload, PayloadTooLarge, RequestRefused } from "../../src/http/decode/failures.ts";
+import { decompressLz64 } from "../../src/http/decode/lz64.ts";
 
 const LIMIT = 1_000_000;
 const read = (base64: string, limit = LIMIT) => decompressLz64(Buffer.from(base64), limit);

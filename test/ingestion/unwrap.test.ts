@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import * as zlib from "node:zlib";
 import LZString from "lz-string";
-import { InvalidPayload, PayloadTooLarge } from "../../src/ingestion/failures.ts";
-import { queryFields } from "../../src/ingestion/form.ts";
-import { unwrap } from "../../src/ingestion/unwrap.ts";
+import { InvalidPayload, PayloadTooLarge } from "../../src/http/decode/failures.ts";
+import { queryFields } from "../../src/http/decode/form.ts";
+import { unwrap } from "../../src/http/decode/unwrap.ts";
 
 const MIB = 1024 * 1024;
 const LIMIT = 20 * MIB;

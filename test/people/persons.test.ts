@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { JournalEvent } from "../../src/journal/entry.ts";
-import { personUuid } from "../../src/pipeline/identity/distinct-ids.ts";
-import { foldedIdsMax } from "../../src/pipeline/identity/person-rules.ts";
+import { personUuid } from "../../src/people/identity/distinct-ids.ts";
+import { foldedIdsMax } from "../../src/people/identity/person-rules.ts";
 import {
   alias,
   event,

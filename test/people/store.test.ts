@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { DataFromNewerVersion } from "../../src/lib/sqlite/migrate.ts";
 import { changesAfter, forgetChanges } from "../../src/people/changes.ts";
 import {
   addCohortMembers,
@@ -9,7 +10,6 @@ import {
 import { addHashKeyOverrides, hashKeyOverrides } from "../../src/people/hash-key-overrides.ts";
 import { openPeople } from "../../src/people/open.ts";
 import { laneCursors } from "../../src/people/reader.ts";
-import { DataFromNewerVersion } from "../../src/sqlite/migrate.ts";
 import { alias, event, identify, mergeDangerously, note, secondMicros, set, TestPeople } from "./support.ts";
 
 describe("the cursor", () => {

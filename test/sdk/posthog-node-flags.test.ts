@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { PostHog } from "posthog-node";
-import { rolloutPlace, variantAt, variantPlace } from "../../src/flags/evaluation/bucketing.ts";
+import { rolloutPlace, variantAt, variantPlace } from "../../src/flags/evaluate/bucketing.ts";
 import { TestAppliance, until } from "../support/appliance.ts";
 import { changeFlag, createSdkFlags } from "./project-flags.ts";
 

@@ -3,6 +3,7 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { Pipeline, type PipelineHooks } from "../../src/engine/pipeline/pipeline.ts";
 import { type EventDatabase, openEventDatabase } from "../../src/events/database.ts";
 import { EventLoader } from "../../src/events/loader.ts";
 import { PersonMirror } from "../../src/events/person-mirror.ts";
@@ -10,7 +11,6 @@ import { SegmentArchive } from "../../src/journal/archive-writer.ts";
 import { blockLine, hashBlock, type Lane, seedOf, segmentHeader } from "../../src/journal/segment.ts";
 import { openPeople, type PeopleDb } from "../../src/people/open.ts";
 import { PeopleStore } from "../../src/people/store.ts";
-import { Pipeline, type PipelineHooks } from "../../src/pipeline/pipeline.ts";
 import { temporaryFolder } from "./appliance.ts";
 
 export interface TestEvent {

@@ -1,6 +1,6 @@
 /** What differs between two documents, for people who want to know before it is done. Pure. */
 
-import { isJsonObject, type Json, type JsonObject } from "../json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import type { ExchangeDocument } from "./document.ts";
 
 /** One member that differs; undefined where it is absent. */

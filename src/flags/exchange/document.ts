@@ -5,8 +5,8 @@
  * What has its usual value is left out. Pure.
  */
 
-import { surveyFlagPrefix } from "../definition/types.ts";
-import { isJsonObject, type Json, type JsonObject } from "../json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { surveyFlagPrefix } from "../rules/types.ts";
 
 /** The number that documents carry; documents with a higher one are refused. */
 export const documentVersion = 1;

@@ -5,12 +5,12 @@
  * Every write goes the way of the API's writes, with the same rules and the same activity log.
  */
 
-import { createCohort, updateCohort } from "../../metadata/cohorts.ts";
-import { type FlagFields, findFlag } from "../../metadata/flag.ts";
-import { type Author, createFlag, type FlagWriting, updateFlag } from "../../metadata/flag-writes.ts";
-import type { Metadata, MetadataTx } from "../../metadata/metadata.ts";
-import { redactedPayload } from "../definition/types.ts";
-import { isJsonObject, type Json, type JsonObject } from "../json.ts";
+import type { Metadata, MetadataTx } from "../../accounts/metadata.ts";
+import { createCohort, updateCohort } from "../../cohorts/cohorts.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { redactedPayload } from "../rules/types.ts";
+import { type FlagFields, findFlag } from "../store/flag.ts";
+import { type Author, createFlag, type FlagWriting, updateFlag } from "../store/flag-writes.ts";
 import { differencesBetween, type ItemDifference } from "./difference.ts";
 import {
   type CohortItem,

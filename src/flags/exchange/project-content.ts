@@ -1,11 +1,11 @@
 /** Reads what of a project goes into its document. */
 
-import { readCohorts } from "../../metadata/cohorts.ts";
-import { type Flag, readFlags } from "../../metadata/flag.ts";
-import type { PayloadCipher } from "../../metadata/flag-writes.ts";
-import type { Reading } from "../../metadata/metadata.ts";
-import { redactedPayload } from "../definition/types.ts";
-import { isJsonObject, type JsonObject } from "../json.ts";
+import type { Reading } from "../../accounts/metadata.ts";
+import { readCohorts } from "../../cohorts/cohorts.ts";
+import { isJsonObject, type JsonObject } from "../../lib/json.ts";
+import { redactedPayload } from "../rules/types.ts";
+import { type Flag, readFlags } from "../store/flag.ts";
+import type { PayloadCipher } from "../store/flag-writes.ts";
 import type { ProjectContent, StoredFlag } from "./document.ts";
 
 export interface ContentOptions {

@@ -1,8 +1,8 @@
 /** Reads a document of flags from YAML or JSON text, and says exactly what is wrong with it. Pure. */
 
 import { parseDocument, stringify } from "yaml";
-import { AppError } from "../../errors.ts";
-import { isJsonObject, type Json, type JsonObject } from "../json.ts";
+import { AppError } from "../../lib/errors.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import {
   type CohortItem,
   documentVersion,

@@ -2,7 +2,7 @@
  * From the names in a document to the ids in a project, and in which order things have to be made. Pure.
  */
 
-import { isJsonObject, type Json, type JsonObject } from "../json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import { DocumentUnusable } from "./read-document.ts";
 
 /** The ids that names stand for; undefined when there is nothing of this name. */

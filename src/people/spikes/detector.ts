@@ -10,7 +10,7 @@
  * Source: contract, README "Spike detection" and the row `GET …/spikes/`.
  */
 
-import { shownText } from "../../pipeline/identity/warning.ts";
+import { shownText } from "../identity/warning.ts";
 import { HeavyHitters } from "./heavy-hitters.ts";
 import { type MinuteCount, microsPerMinute, ProjectRate } from "./project-rate.ts";
 

@@ -1,0 +1,173 @@
+/** Organisations and their members (contract: README, "Who may edit"; management-api 2.6). */
+
+import type { Static } from "@sinclair/typebox";
+import { pageAnswer, readPage } from "../../http/pagination.ts";
+import { organizationRoute, type Route, userRoute } from "../../http/route.ts";
+import {
+  instant,
+  intChoice,
+  named,
+  object,
+  optional,
+  PageQuery,
+  pageOf,
+  text,
+  uuid,
+} from "../../http/shapes.ts";
+import { toWire } from "../../lib/wire-time.ts";
+import type { ManagementDeps } from "../../serve/deps.ts";
+import { type Organization, organizationsOf, updateOrganization } from "../organizations.ts";
+import { levelOf, listMembers } from "../users.ts";
+import { checkAdmin } from "./roles.ts";
+import { EXAMPLE_USER, UserBody, userBody } from "./user-shapes.ts";
+
+const TAG = "Organisations";
+const LEVEL_WORDS = { description: "1 member, 8 admin, 15 owner." };
+
+export const OrganizationBody = named(
+  "Organization",
+  object({
+    id: uuid(),
+    name: text(),
+    slug: text(),
+    created_at: instant(),
+    membership_level: intChoice([1, 8, 15], LEVEL_WORDS),
+    feature_flags_access_level: intChoice([21, 37], {
+      description:
+        "What members may do with flags: 21 view them, unless a role says otherwise; 37 edit them (default).",
+    }),
+  }),
+);
+
+const MemberBody = named(
+  "OrganizationMember",
+  object({
+    id: uuid(),
+    user: UserBody,
+    level: intChoice([1, 8, 15], LEVEL_WORDS),
+    joined_at: instant(),
+    updated_at: instant(),
+  }),
+);
+
+export const EXAMPLE_ORGANIZATION = {
+  id: "0193d1a2-7b1c-7c3e-9f60-4d5e6f7a8b9c",
+  name: "Acme",
+  slug: "acme",
+  created_at: "2026-03-01T12:00:00.000000Z",
+  membership_level: 15,
+  feature_flags_access_level: 37,
+};
+
+const EXAMPLE_MEMBER = {
+  id: "0193d1a2-7b1c-7c3e-9f60-7a8b9c0d1e2f",
+  user: EXAMPLE_USER,
+  level: 15,
+  joined_at: "2026-03-01T12:00:00.000000Z",
+  updated_at: "2026-03-01T12:00:00.000000Z",
+};
+
+const ONE = {
+  200: { description: "The organisation.", schema: OrganizationBody, example: EXAMPLE_ORGANIZATION },
+};
+
+export function organizationRoutes(deps: ManagementDeps): Route[] {
+  const { metadata } = deps;
+  const levelFor = (organization: Organization, userId: number) =>
+    levelOf(metadata.db, organization.id, userId);
+  return [
+    userRoute("GET", "/api/organizations", ["organization:read"], {
+      summary: "List your organisations",
+      tag: TAG,
+      query: PageQuery,
+      answers: {
+        200: {
+          description: "One page of organisations.",
+          schema: pageOf("OrganizationPage", OrganizationBody),
+          example: { count: 1, next: null, previous: null, results: [EXAMPLE_ORGANIZATION] },
+        },
+      },
+      handle: (call) => {
+        const page = readPage(call.query);
+        const limits = call.key.organizationIds;
+        const own = organizationsOf(metadata.db, call.user.id).filter(
+          ({ id }) => limits.length === 0 || limits.includes(id),
+        );
+        const shown = own.slice(page.offset, page.offset + page.limit);
+        return pageAnswer(
+          call.url,
+          page,
+          own.length,
+          shown.map((organization) => organizationBody(organization, organization.level)),
+        );
+      },
+    }),
+    organizationRoute("GET", "", "organization:read", {
+      summary: "Read an organisation",
+      description: "`@current` in place of the id means the one you work in.",
+      tag: TAG,
+      answers: ONE,
+      handle: ({ organization, user }) => organizationBody(organization, levelFor(organization, user.id)),
+    }),
+    organizationRoute("PATCH", "", "organization:write", {
+      summary: "Rename an organisation, or say who may edit flags",
+      description: "Admins and owners only.",
+      tag: TAG,
+      body: object({
+        name: optional(text({ max: 64 })),
+        feature_flags_access_level: optional(intChoice([21, 37])),
+      }),
+      isPartial: true,
+      bodyExample: { feature_flags_access_level: 21 },
+      answers: ONE,
+      handle: (call) => {
+        checkAdmin(deps, call);
+        const { name, feature_flags_access_level: featureFlagsAccessLevel } = call.body;
+        const after = updateOrganization(
+          metadata,
+          call.organization.id,
+          { name, featureFlagsAccessLevel },
+          call.user.id,
+          call.now,
+        );
+        return organizationBody(after, levelFor(after, call.user.id));
+      },
+    }),
+    organizationRoute("GET", "/members", "organization_member:read", {
+      summary: "List the members of an organisation",
+      tag: TAG,
+      query: PageQuery,
+      answers: {
+        200: {
+          description: "One page of members.",
+          schema: pageOf("OrganizationMemberPage", MemberBody),
+          example: { count: 1, next: null, previous: null, results: [EXAMPLE_MEMBER] },
+        },
+      },
+      handle: (call) => {
+        const page = readPage(call.query);
+        const members = listMembers(metadata.db, call.organization.id);
+        const shown = members.slice(page.offset, page.offset + page.limit).map((member) => ({
+          id: member.id,
+          user: userBody(member.user),
+          level: member.level,
+          joined_at: toWire(member.joinedAt),
+          updated_at: toWire(member.updatedAt),
+        }));
+        return pageAnswer(call.url, page, members.length, shown);
+      },
+    }),
+  ];
+}
+
+/** The wire form of an organisation for somebody with this level in it. */
+export function organizationBody(organization: Organization, level: number): Static<typeof OrganizationBody> {
+  return {
+    id: organization.id,
+    name: organization.name,
+    slug: organization.slug,
+    created_at: toWire(organization.createdAt),
+    membership_level: level as 1 | 8 | 15,
+    feature_flags_access_level: organization.featureFlagsAccessLevel as 21 | 37,
+  };
+}

@@ -1,0 +1,183 @@
+/**
+ * Personal keys (contract: management-api 7.1).
+ *
+ * There are no browser sessions here, so a key that may do everything manages the keys of its user; any
+ * other key sees itself only.
+ */
+
+import type { Static } from "@sinclair/typebox";
+import { notFound } from "../../http/failure.ts";
+import { Reply, type Route, type UserCall, userRoute } from "../../http/route.ts";
+import { instant, int, list, named, nullable, object, optional, text, uuid } from "../../http/shapes.ts";
+import { toWire, toWireOrNull } from "../../lib/wire-time.ts";
+import type { ManagementDeps } from "../../serve/deps.ts";
+import { createKey, listKeys, type PersonalKey, revokeKey, rollKey, updateKey } from "../personal-keys.ts";
+
+const TAG = "Personal keys";
+
+const KeyBody = named(
+  "PersonalAPIKey",
+  object({
+    id: text(),
+    label: text(),
+    value: nullable(text(), { description: "In clear; only in the answers that make a value." }),
+    mask_value: text(),
+    created_at: instant(),
+    last_used_at: nullable(instant(), { description: "Exact to an hour." }),
+    last_rolled_at: nullable(instant()),
+    expires_at: nullable(instant()),
+    user_id: int(),
+    scopes: list(text()),
+    scoped_teams: list(int(), { description: "Projects the key is limited to; empty: all." }),
+    scoped_organizations: list(uuid(), { description: "Organisations it is limited to; empty: all." }),
+  }),
+);
+
+const EXAMPLE = {
+  id: "0193d1a2-7b1c-7c3e-9f60-8b9c0d1e2f3a",
+  label: "Deployment",
+  value: null,
+  mask_value: "phx_...Qx7T",
+  created_at: "2026-03-02T08:15:30.120000Z",
+  last_used_at: null,
+  last_rolled_at: null,
+  expires_at: null,
+  user_id: 1,
+  scopes: ["feature_flag:write"],
+  scoped_teams: [1],
+  scoped_organizations: [],
+};
+
+const KeyInput = object({
+  label: text({ max: 40 }),
+  scopes: list(text()),
+  scoped_teams: list(int()),
+  scoped_organizations: list(text()),
+});
+
+const ONE = { 200: { description: "The key.", schema: KeyBody, example: EXAMPLE } };
+const CLEAR = { ...EXAMPLE, value: "phx_3kVbT0qYfZ1mXcN8sLw5uJhR2dPaE7gQ6oIiStUyWzBvCxMn" };
+
+export function personalKeyRoutes(deps: ManagementDeps): Route[] {
+  const { metadata } = deps;
+  const path = "/api/personal_api_keys";
+  return [
+    userRoute("GET", path, [], {
+      summary: "List your personal keys",
+      description: "Newest first, not in pages. Needs a key that may do everything.",
+      tag: TAG,
+      needsFullAccess: true,
+      answers: { 200: { description: "Your keys.", schema: list(KeyBody), example: [EXAMPLE] } },
+      handle: (call) => listKeys(metadata.db, { userId: call.user.id }).map((key) => keyBody(key)),
+    }),
+    userRoute("POST", path, [], {
+      summary: "Make a personal key",
+      description: "The clear value is in this answer and nowhere else. At most 10 keys per user.",
+      tag: TAG,
+      needsFullAccess: true,
+      body: object({ ...KeyInput.properties, expires_at: optional(nullable(instant())) }),
+      bodyExample: {
+        label: "Deployment",
+        scopes: ["feature_flag:write"],
+        scoped_teams: [1],
+        scoped_organizations: [],
+      },
+      answers: { 201: { description: "The new key.", schema: KeyBody, example: CLEAR } },
+      handle: (call) => {
+        const { label, scopes, scoped_teams, scoped_organizations, expires_at } = call.body;
+        const made = createKey(
+          metadata,
+          {
+            userEmail: call.user.email,
+            label,
+            scopes,
+            projectIds: scoped_teams,
+            organizationIds: scoped_organizations,
+            expiresAt: expires_at ? new Date(expires_at) : null,
+          },
+          { limitPerUser: true, now: call.now },
+        );
+        return new Reply(201, keyBody(made.key, made.value));
+      },
+    }),
+    userRoute("GET", `${path}/@current`, [], {
+      summary: "Read the key you use",
+      description: "Every key may.",
+      tag: TAG,
+      ignoresNarrowing: true,
+      answers: ONE,
+      handle: (call) => keyBody(call.key),
+    }),
+    userRoute("GET", `${path}/:id`, [], {
+      summary: "Read a personal key",
+      tag: TAG,
+      needsFullAccess: true,
+      answers: ONE,
+      handle: (call) => keyBody(ownKey(deps, call)),
+    }),
+    userRoute("PATCH", `${path}/:id`, [], {
+      summary: "Change label, scopes or limits of a personal key",
+      tag: TAG,
+      needsFullAccess: true,
+      body: KeyInput,
+      isPartial: true,
+      bodyExample: { label: "Deployment (old)" },
+      answers: ONE,
+      handle: (call) => {
+        const { label, scopes, scoped_teams, scoped_organizations } = call.body;
+        const change = {
+          label,
+          scopes,
+          projectIds: scoped_teams,
+          organizationIds: scoped_organizations,
+        };
+        return keyBody(updateKey(metadata, ownKey(deps, call).id, change, call.now));
+      },
+    }),
+    userRoute("DELETE", `${path}/:id`, [], {
+      summary: "Revoke a personal key",
+      description: "It stops working at once.",
+      tag: TAG,
+      needsFullAccess: true,
+      answers: { 204: { description: "Gone." } },
+      handle: (call) => {
+        revokeKey(metadata, ownKey(deps, call).id, call.now);
+        return new Reply(204);
+      },
+    }),
+    userRoute("POST", `${path}/:id/roll`, [], {
+      summary: "Replace the value of a personal key",
+      description: "The old value stops working at once.",
+      tag: TAG,
+      needsFullAccess: true,
+      answers: { 200: { description: "The key with its new value.", schema: KeyBody, example: CLEAR } },
+      handle: (call) => {
+        const rolled = rollKey(metadata, ownKey(deps, call).id, call.now);
+        return keyBody(rolled.key, rolled.value);
+      },
+    }),
+  ];
+}
+
+function ownKey({ metadata }: ManagementDeps, call: UserCall<unknown>): PersonalKey {
+  const found = listKeys(metadata.db, { userId: call.user.id }).find((key) => key.id === call.params.id);
+  if (!found) throw notFound();
+  return found;
+}
+
+function keyBody(key: PersonalKey, value: string | null = null): Static<typeof KeyBody> {
+  return {
+    id: key.id,
+    label: key.label,
+    value,
+    mask_value: key.mask,
+    created_at: toWire(key.createdAt),
+    last_used_at: toWireOrNull(key.lastUsedAt),
+    last_rolled_at: toWireOrNull(key.lastRolledAt),
+    expires_at: toWireOrNull(key.expiresAt),
+    user_id: key.userId,
+    scopes: key.scopes,
+    scoped_teams: key.projectIds,
+    scoped_organizations: key.organizationIds,
+  };
+}

@@ -1,0 +1,127 @@
+/** Projects in answers (contract: management-api 6.5). */
+
+import type { Static } from "@sinclair/typebox";
+import {
+  bool,
+  dictionary,
+  instant,
+  int,
+  intChoice,
+  list,
+  named,
+  nullable,
+  object,
+  text,
+  uuid,
+} from "../../http/shapes.ts";
+import { toWire } from "../../lib/wire-time.ts";
+import { GroupTypeBody } from "../../people/api/people-shapes.ts";
+import type { Project } from "../project-directory.ts";
+
+const ProjectFields = {
+  id: int(),
+  uuid: uuid(),
+  organization: uuid(),
+  project_id: int({ description: "Same as `id`." }),
+  api_token: text({ description: "The public key that SDKs send." }),
+  name: text(),
+  completed_snippet_onboarding: bool(),
+  has_completed_onboarding_for: nullable(dictionary()),
+  ingested_event: bool({ description: "Whether an event ever arrived." }),
+  is_demo: bool(),
+  timezone: text({ description: "IANA name; dates in flag conditions are read in it." }),
+  access_control: bool(),
+};
+
+/** A project as any key may see it that may use it. */
+export const ShortProjectBody = named(
+  "ShortProject",
+  object({
+    id: ProjectFields.id,
+    uuid: ProjectFields.uuid,
+    name: ProjectFields.name,
+    organization: ProjectFields.organization,
+    api_token: ProjectFields.api_token,
+  }),
+);
+
+/** The wire form for keys without `project:read`. */
+export function shortProjectBody({ id, uuid, name, organizationId, apiToken }: Project) {
+  return { id, uuid, name, organization: organizationId, api_token: apiToken };
+}
+
+/** A project in lists and inside of other objects. */
+export const ProjectBody = named("Project", object(ProjectFields));
+
+/** A project of its own. */
+export const FullProjectBody = named(
+  "ProjectWithDetails",
+  object({
+    ...ProjectFields,
+    created_at: instant(),
+    anonymize_ips: bool({ description: "Events are stored without the sender's address." }),
+    effective_membership_level: intChoice([1, 8, 15]),
+    group_types: list(GroupTypeBody),
+    secret_api_token: nullable(text(), {
+      description: "For local evaluation. Admins and owners see it; for others it is null.",
+    }),
+  }),
+);
+
+/** The wire form of a project, without its secret key. */
+export function projectBody(project: Project): Static<typeof ProjectBody> {
+  return {
+    id: project.id,
+    uuid: project.uuid,
+    organization: project.organizationId,
+    project_id: project.id,
+    api_token: project.apiToken,
+    name: project.name,
+    completed_snippet_onboarding: project.ingestedEvent,
+    has_completed_onboarding_for: null,
+    ingested_event: project.ingestedEvent,
+    is_demo: false,
+    timezone: project.timezone,
+    access_control: false,
+  };
+}
+
+/** The wire form of a project for a member with this level. */
+export function fullProjectBody(
+  project: Project,
+  level: number,
+  groupTypes: Static<typeof GroupTypeBody>[],
+): Static<typeof FullProjectBody> {
+  return {
+    ...projectBody(project),
+    created_at: toWire(project.createdAt),
+    anonymize_ips: project.anonymizeIps,
+    effective_membership_level: level as 1 | 8 | 15,
+    group_types: groupTypes,
+    secret_api_token: level >= 8 ? project.secretToken : null,
+  };
+}
+
+export const EXAMPLE_PROJECT = {
+  id: 1,
+  uuid: "0193d1a2-7b1c-7c3e-9f60-3c4d5e6f7a8b",
+  organization: "0193d1a2-7b1c-7c3e-9f60-4d5e6f7a8b9c",
+  project_id: 1,
+  api_token: "phc_2rTgVq9mX0aYbLw7sK4uJc8hN1dPzE5fQ6oIiRtUyWx",
+  name: "Web shop",
+  completed_snippet_onboarding: true,
+  has_completed_onboarding_for: null,
+  ingested_event: true,
+  is_demo: false,
+  timezone: "Europe/Berlin",
+  access_control: false,
+};
+
+export const EXAMPLE_FULL_PROJECT = {
+  ...EXAMPLE_PROJECT,
+  created_at: "2026-03-01T12:00:00.000000Z",
+  anonymize_ips: false,
+  effective_membership_level: 15,
+  group_types: [],
+  secret_api_token: "phs_4kVbT0qYfZ1mXcN8sLw5uJhR2dPaE7gQ6oIiStUyWzBvCxMn",
+};

@@ -1,0 +1,177 @@
+/** Projects (contract: management-api 6.5; README, "Project time zone"). */
+
+import { pageAnswer, readPage } from "../../http/pagination.ts";
+import {
+  type Method,
+  organizationRoute,
+  type ProjectCall,
+  projectRoute,
+  Reply,
+  type Route,
+  userRoute,
+} from "../../http/route.ts";
+import { bool, either, object, optional, PageQuery, pageOf, text, uuid } from "../../http/shapes.ts";
+import { groupTypeBody } from "../../people/api/people.ts";
+import { listGroupTypes } from "../../people/groups.ts";
+import type { ManagementDeps } from "../../serve/deps.ts";
+import { InvalidField } from "../errors.ts";
+import { findOrganization, organizationsOf } from "../organizations.ts";
+import type { Project } from "../project-directory.ts";
+import { createProject, rotateProjectKey, rotateSecretKey, updateProject } from "../projects.ts";
+import { allows } from "../scopes.ts";
+import { levelOf, type User } from "../users.ts";
+import {
+  EXAMPLE_FULL_PROJECT,
+  EXAMPLE_PROJECT,
+  FullProjectBody,
+  fullProjectBody,
+  ProjectBody,
+  projectBody,
+  ShortProjectBody,
+  shortProjectBody,
+} from "./project-shapes.ts";
+import { checkAdmin } from "./roles.ts";
+
+const TAG = "Projects";
+const NewProjectInput = object({
+  name: text({ max: 200 }),
+  timezone: optional(text({ description: "IANA name; UTC when absent." })),
+  anonymize_ips: optional(bool()),
+});
+const ProjectEdit = object({
+  name: optional(text({ max: 200 })),
+  timezone: optional(text()),
+  anonymize_ips: optional(bool()),
+});
+const ONE = { 200: { description: "The project.", schema: FullProjectBody, example: EXAMPLE_FULL_PROJECT } };
+const MADE = {
+  201: { description: "The new project.", schema: FullProjectBody, example: EXAMPLE_FULL_PROJECT },
+};
+
+/** Where provisioning tools look for a project. */
+const ALIASES = ["/api/organizations/:organization_id/projects/:project_id"];
+
+export function projectRoutes(deps: ManagementDeps): Route[] {
+  const { metadata } = deps;
+  const full = (project: Project, user: User) =>
+    fullProjectBody(
+      project,
+      levelOf(metadata.db, project.organizationId, user.id),
+      listGroupTypes(deps.people, project.id).map(groupTypeBody),
+    );
+  const create = (
+    call: { user: User; now: Date; body: { name: string; timezone?: string; anonymize_ips?: boolean } },
+    organizationId: string,
+  ) => {
+    checkAdmin(deps, { user: call.user, organization: { id: organizationId } });
+    const { name, timezone, anonymize_ips: anonymizeIps } = call.body;
+    const input = { organizationId, name, timezone, anonymizeIps };
+    return new Reply(201, full(createProject(metadata, input, call.user.id, call.now), call.user));
+  };
+  return [
+    userRoute("GET", "/api/projects", [], {
+      summary: "List projects",
+      description:
+        "The projects that your key may use, by id. Without the scope `project:read` in short form: `id`, `uuid`, `name`, `organization`, `api_token`.",
+      tag: TAG,
+      ignoresNarrowing: true,
+      query: PageQuery,
+      answers: {
+        200: {
+          description: "One page of projects.",
+          schema: pageOf("ProjectPage", either(ProjectBody, ShortProjectBody)),
+          example: { count: 1, next: null, previous: null, results: [EXAMPLE_PROJECT] },
+        },
+      },
+      handle: (call) => {
+        const page = readPage(call.query);
+        const { organizationIds, projectIds, scopes } = call.key;
+        const own = organizationsOf(metadata.db, call.user.id)
+          .map((organization) => organization.id)
+          .filter((id) => organizationIds.length === 0 || organizationIds.includes(id));
+        const all = metadata.projects
+          .list()
+          .filter(({ organizationId }) => own.includes(organizationId))
+          .filter(({ id }) => projectIds.length === 0 || projectIds.includes(id));
+        const shown = all.slice(page.offset, page.offset + page.limit);
+        const write = allows(scopes, "project:read") ? projectBody : shortProjectBody;
+        return pageAnswer<object>(call.url, page, all.length, shown.map(write));
+      },
+    }),
+    userRoute("POST", "/api/projects", ["project:write"], {
+      summary: "Create a project",
+      description:
+        "In the organisation you work in, unless `organization` names another. Admins and owners only.",
+      tag: TAG,
+      body: object({ ...NewProjectInput.properties, organization: optional(uuid()) }),
+      bodyExample: { name: "Web shop", timezone: "Europe/Berlin" },
+      answers: MADE,
+      handle: (call) => {
+        const named = call.body.organization;
+        if (named !== undefined && !findOrganization(metadata.db, named)) {
+          throw new InvalidField(
+            "organization",
+            "does_not_exist",
+            `Invalid pk "${named}" - object does not exist.`,
+          );
+        }
+        const own = organizationsOf(metadata.db, call.user.id);
+        const current = own.find(({ id }) => id === call.user.currentOrganizationId) ?? own[0];
+        return create(call, named ?? current?.id ?? "");
+      },
+    }),
+    organizationRoute("POST", "/projects", "project:write", {
+      summary: "Create a project in an organisation",
+      description: "Admins and owners only.",
+      tag: TAG,
+      body: NewProjectInput,
+      bodyExample: { name: "Web shop" },
+      answers: MADE,
+      handle: (call) => create(call, call.organization.id),
+    }),
+    projectRoute("GET", "", "project:read", {
+      aliases: ALIASES,
+      summary: "Read a project",
+      description: "`@current` in place of the id means the one you work in.",
+      tag: TAG,
+      answers: ONE,
+      handle: (call) => full(call.project, call.user),
+    }),
+    projectRoute("PATCH", "", "project:write", {
+      aliases: ALIASES,
+      summary: "Rename a project, or change its time zone",
+      tag: TAG,
+      body: ProjectEdit,
+      isPartial: true,
+      bodyExample: { timezone: "Europe/Berlin" },
+      answers: ONE,
+      handle: (call) => {
+        const { name, timezone, anonymize_ips: anonymizeIps } = call.body;
+        const change = { name, timezone, anonymizeIps };
+        return full(updateProject(metadata, call.project.id, change, call.user.id, call.now), call.user);
+      },
+    }),
+    ...rotation("/reset_token", "Give a project a new public key", (call) =>
+      full(rotateProjectKey(metadata, call.project.id, call.user.id, call.now), call.user),
+    ),
+    ...rotation("/rotate_secret_token", "Give a project a new secret key", (call) =>
+      full(rotateSecretKey(metadata, call.project.id, call.user.id, call.now), call.user),
+    ),
+  ];
+
+  /** Clients know both methods for this. */
+  function rotation(path: string, summary: string, rotate: (call: ProjectCall<unknown>) => unknown): Route[] {
+    return (["PATCH", "POST"] satisfies Method[]).map((method) =>
+      projectRoute(method, path, "project:write", {
+        summary,
+        description: "The old key stops working at once. Admins and owners only.",
+        tag: TAG,
+        answers: ONE,
+        handle: (call) => {
+          checkAdmin(deps, { user: call.user, organization: { id: call.project.organizationId } });
+          return rotate(call);
+        },
+      }),
+    );
+  }
+}

@@ -1,0 +1,79 @@
+/** Roles in answers (requirement: Role; contract: README, `members` and `role_memberships`). */
+
+import type { Static } from "@sinclair/typebox";
+import { instant, intChoice, list, named, nullable, object, pageOf, text, uuid } from "../../http/shapes.ts";
+import { toWire } from "../../lib/wire-time.ts";
+import type { Role, RoleMember } from "../roles.ts";
+import type { User } from "../users.ts";
+import { EXAMPLE_USER, UserBody, userBody } from "./user-shapes.ts";
+
+const RoleFields = {
+  id: uuid(),
+  name: text(),
+  feature_flags_access_level: intChoice([21, 37], { description: "21: views flags; 37: edits all flags." }),
+  created_at: instant(),
+  created_by: nullable(UserBody),
+  members: text({ blank: true, description: "The members' addresses with commas between." }),
+};
+
+/** A role inside of a role access record. */
+export const RoleBody = named("Role", object(RoleFields));
+
+export const RoleMembershipBody = named(
+  "RoleMembership",
+  object({ id: uuid(), role_id: uuid(), user: UserBody, joined_at: instant(), updated_at: instant() }),
+);
+
+/** A role of its own. */
+export const FullRoleBody = named(
+  "RoleWithMemberships",
+  object({ ...RoleFields, role_memberships: list(RoleMembershipBody) }),
+);
+
+export const RolePage = pageOf("RolePage", FullRoleBody);
+export const RoleMembershipPage = pageOf("RoleMembershipPage", RoleMembershipBody);
+
+/** The wire form of a role. `creator` is whoever made it, when still known. */
+export function roleBody(role: Role, creator: User | undefined): Static<typeof RoleBody> {
+  return {
+    id: role.id,
+    name: role.name,
+    feature_flags_access_level: role.featureFlagsAccessLevel as 21 | 37,
+    created_at: toWire(role.createdAt),
+    created_by: creator ? userBody(creator) : null,
+    members: role.members.map((member) => member.user.email).join(","),
+  };
+}
+
+/** The wire form of a role with the people who have it. */
+export function fullRoleBody(role: Role, creator: User | undefined): Static<typeof FullRoleBody> {
+  return { ...roleBody(role, creator), role_memberships: role.members.map(roleMembershipBody) };
+}
+
+/** The wire form of a membership of a role. */
+export function roleMembershipBody(member: RoleMember): Static<typeof RoleMembershipBody> {
+  return {
+    id: member.id,
+    role_id: member.roleId,
+    user: userBody(member.user),
+    joined_at: toWire(member.joinedAt),
+    updated_at: toWire(member.updatedAt),
+  };
+}
+
+export const EXAMPLE_ROLE_MEMBERSHIP = {
+  id: "0193d1a2-7b1c-7c3e-9f60-5e6f7a8b9c0d",
+  role_id: "0193d1a2-7b1c-7c3e-9f60-6f7a8b9c0d1e",
+  user: EXAMPLE_USER,
+  joined_at: "2026-03-02T08:15:30.120000Z",
+  updated_at: "2026-03-02T08:15:30.120000Z",
+};
+
+export const EXAMPLE_ROLE = {
+  id: "0193d1a2-7b1c-7c3e-9f60-6f7a8b9c0d1e",
+  name: "Checkout team",
+  feature_flags_access_level: 21,
+  created_at: "2026-03-02T08:15:30.120000Z",
+  created_by: EXAMPLE_USER,
+  members: "ann@example.com",
+};

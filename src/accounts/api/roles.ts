@@ -1,0 +1,200 @@
+/** Roles and who has them (contract: management-api 6.1). */
+
+import { notFound } from "../../http/failure.ts";
+import { pageAnswer, readPage } from "../../http/pagination.ts";
+import { type OrganizationCall, organizationRoute, Reply, type Route } from "../../http/route.ts";
+import { intChoice, object, optional, PageQuery, text, uuid } from "../../http/shapes.ts";
+import type { ManagementDeps } from "../../serve/deps.ts";
+import { NotPermitted } from "../errors.ts";
+import {
+  addRoleMember,
+  createRole,
+  deleteRole,
+  findRole,
+  listRoles,
+  type Role,
+  removeRoleMember,
+  updateRole,
+} from "../roles.ts";
+import { findUser, LEVELS, levelOf } from "../users.ts";
+import {
+  EXAMPLE_ROLE,
+  EXAMPLE_ROLE_MEMBERSHIP,
+  FullRoleBody,
+  fullRoleBody,
+  RoleMembershipBody,
+  RoleMembershipPage,
+  RolePage,
+  roleMembershipBody,
+} from "./role-shapes.ts";
+
+const TAG = "Roles";
+const EXAMPLE = { ...EXAMPLE_ROLE, role_memberships: [EXAMPLE_ROLE_MEMBERSHIP] };
+const ONE_ROLE = { 200: { description: "The role.", schema: FullRoleBody, example: EXAMPLE } };
+const RoleEdit = object({
+  name: text({ max: 200 }),
+  feature_flags_access_level: optional(intChoice([21, 37])),
+});
+
+export function roleRoutes(deps: ManagementDeps): Route[] {
+  const { metadata } = deps;
+  const write = (role: Role) =>
+    fullRoleBody(role, role.createdById === null ? undefined : findUser(metadata.db, role.createdById));
+  const edit = (call: OrganizationCall<{ name?: string; feature_flags_access_level?: 21 | 37 }>) => {
+    checkAdmin(deps, call);
+    const { name, feature_flags_access_level: featureFlagsAccessLevel } = call.body;
+    const of = { organizationId: call.organization.id, id: call.params.id!, by: call.user.id };
+    return write(updateRole(metadata, of, { name, featureFlagsAccessLevel }, call.now));
+  };
+  return [
+    organizationRoute("GET", "/roles", "organization:read", {
+      summary: "List roles",
+      tag: TAG,
+      query: PageQuery,
+      answers: {
+        200: {
+          description: "One page of roles.",
+          schema: RolePage,
+          example: { count: 1, next: null, previous: null, results: [EXAMPLE] },
+        },
+      },
+      handle: (call) => {
+        const page = readPage(call.query);
+        const { roles, count } = listRoles(metadata.db, call.organization.id, page);
+        return pageAnswer(call.url, page, count, roles.map(write));
+      },
+    }),
+    organizationRoute("POST", "/roles", "organization:write", {
+      summary: "Create a role",
+      description: "It starts with the organisation's default access to flags. Admins and owners only.",
+      tag: TAG,
+      body: object({ name: text({ max: 200 }) }),
+      bodyExample: { name: "Checkout team" },
+      answers: { 201: { description: "The new role.", schema: FullRoleBody, example: EXAMPLE } },
+      handle: (call) => {
+        checkAdmin(deps, call);
+        const input = { organizationId: call.organization.id, name: call.body.name, by: call.user.id };
+        return new Reply(201, write(createRole(metadata, input, call.now)));
+      },
+    }),
+    organizationRoute("GET", "/roles/:id", "organization:read", {
+      summary: "Read a role",
+      tag: TAG,
+      answers: ONE_ROLE,
+      handle: (call) => write(getRole(deps, call, "id")),
+    }),
+    organizationRoute("PATCH", "/roles/:id", "organization:write", {
+      summary: "Change a role",
+      tag: TAG,
+      body: RoleEdit,
+      isPartial: true,
+      bodyExample: { feature_flags_access_level: 37 },
+      answers: ONE_ROLE,
+      handle: edit,
+    }),
+    organizationRoute("PUT", "/roles/:id", "organization:write", {
+      summary: "Replace a role",
+      tag: TAG,
+      body: RoleEdit,
+      bodyExample: { name: "Checkout team", feature_flags_access_level: 21 },
+      answers: ONE_ROLE,
+      handle: edit,
+    }),
+    organizationRoute("DELETE", "/roles/:id", "organization:write", {
+      summary: "Delete a role",
+      description: "Its memberships and role access records go with it.",
+      tag: TAG,
+      answers: { 204: { description: "Gone." } },
+      handle: (call) => {
+        checkAdmin(deps, call);
+        const of = { organizationId: call.organization.id, id: call.params.id!, by: call.user.id };
+        deleteRole(metadata, of, call.now);
+        return new Reply(204);
+      },
+    }),
+    organizationRoute("GET", "/roles/:role_id/role_memberships", "organization:read", {
+      summary: "List who has a role",
+      tag: TAG,
+      query: PageQuery,
+      answers: {
+        200: {
+          description: "One page of memberships.",
+          schema: RoleMembershipPage,
+          example: { count: 1, next: null, previous: null, results: [EXAMPLE_ROLE_MEMBERSHIP] },
+        },
+      },
+      handle: (call) => {
+        const page = readPage(call.query);
+        const { members } = getRole(deps, call, "role_id");
+        const shown = members.slice(page.offset, page.offset + page.limit).map(roleMembershipBody);
+        return pageAnswer(call.url, page, members.length, shown);
+      },
+    }),
+    organizationRoute("POST", "/roles/:role_id/role_memberships", "organization:write", {
+      summary: "Give somebody a role",
+      tag: TAG,
+      body: object({ user_uuid: uuid() }),
+      bodyExample: { user_uuid: EXAMPLE_ROLE_MEMBERSHIP.user.uuid },
+      answers: {
+        201: {
+          description: "The new membership.",
+          schema: RoleMembershipBody,
+          example: EXAMPLE_ROLE_MEMBERSHIP,
+        },
+      },
+      handle: (call) => {
+        checkAdmin(deps, call);
+        const of = {
+          organizationId: call.organization.id,
+          roleId: call.params.role_id!,
+          userUuid: call.body.user_uuid,
+          by: call.user.id,
+        };
+        return new Reply(201, roleMembershipBody(addRoleMember(metadata, of, call.now)));
+      },
+    }),
+    organizationRoute("GET", "/roles/:role_id/role_memberships/:id", "organization:read", {
+      summary: "Read who has a role, one membership",
+      tag: TAG,
+      answers: {
+        200: { description: "The membership.", schema: RoleMembershipBody, example: EXAMPLE_ROLE_MEMBERSHIP },
+      },
+      handle: (call) => {
+        const member = getRole(deps, call, "role_id").members.find(({ id }) => id === call.params.id);
+        if (!member) throw notFound();
+        return roleMembershipBody(member);
+      },
+    }),
+    organizationRoute("DELETE", "/roles/:role_id/role_memberships/:id", "organization:write", {
+      summary: "Take a role away",
+      tag: TAG,
+      answers: { 204: { description: "Gone." } },
+      handle: (call) => {
+        checkAdmin(deps, call);
+        const of = {
+          organizationId: call.organization.id,
+          roleId: call.params.role_id!,
+          id: call.params.id!,
+          by: call.user.id,
+        };
+        removeRoleMember(metadata, of, call.now);
+        return new Reply(204);
+      },
+    }),
+  ];
+}
+
+/** @throws {NotPermitted} the caller is a plain member. */
+export function checkAdmin(
+  deps: ManagementDeps,
+  call: { user: { id: number }; organization: { id: string } },
+): void {
+  if (levelOf(deps.metadata.db, call.organization.id, call.user.id) >= LEVELS.admin) return;
+  throw new NotPermitted("You need to have admin level or higher.");
+}
+
+function getRole(deps: ManagementDeps, call: OrganizationCall<unknown>, name: string): Role {
+  const role = findRole(deps.metadata.db, call.organization.id, call.params[name] ?? "");
+  if (!role) throw notFound();
+  return role;
+}

@@ -1,0 +1,60 @@
+/** A user as other objects embed it (requirement: User). */
+
+import type { Static } from "@sinclair/typebox";
+import { bool, choice, dictionary, int, named, object, text, uuid } from "../../http/shapes.ts";
+import type { User } from "../users.ts";
+
+export const ROLES_AT_ORGANIZATION = [
+  "engineering",
+  "data",
+  "product",
+  "founder",
+  "leadership",
+  "marketing",
+  "sales",
+  "other",
+] as const;
+
+export const UserBody = named(
+  "User",
+  object({
+    id: int(),
+    uuid: uuid(),
+    distinct_id: text({ description: "The id under which this user's own events and flags are counted." }),
+    first_name: text({ blank: true }),
+    last_name: text({ blank: true }),
+    email: text(),
+    is_email_verified: bool(),
+    hedgehog_config: dictionary(),
+    role_at_organization: choice(["", ...ROLES_AT_ORGANIZATION], {
+      description: "Empty when it is not set.",
+    }),
+  }),
+);
+
+/** The wire form of a user. */
+export function userBody(user: User): Static<typeof UserBody> {
+  return {
+    id: user.id,
+    uuid: user.uuid,
+    distinct_id: user.distinctId,
+    first_name: user.firstName,
+    last_name: user.lastName,
+    email: user.email,
+    is_email_verified: user.isEmailVerified ?? false,
+    hedgehog_config: user.hedgehogConfig ?? {},
+    role_at_organization: (user.roleAtOrganization ?? "") as Static<typeof UserBody>["role_at_organization"],
+  };
+}
+
+export const EXAMPLE_USER = {
+  id: 1,
+  uuid: "0193d1a2-7b1c-7c3e-9f60-1f4f5d2b8a11",
+  distinct_id: "0193d1a2-7b1c-7c3e-9f60-2a6b7c8d9e0f",
+  first_name: "Ann",
+  last_name: "Larsson",
+  email: "ann@example.com",
+  is_email_verified: true,
+  hedgehog_config: {},
+  role_at_organization: "engineering",
+} as const;

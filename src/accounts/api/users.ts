@@ -1,0 +1,120 @@
+/** The user behind a key (contract: management-api 6.6). */
+
+import type { Static } from "@sinclair/typebox";
+import { permissionDenied } from "../../http/failure.ts";
+import { type Route, type UserCall, userRoute } from "../../http/route.ts";
+import {
+  bool,
+  choice,
+  dictionary,
+  int,
+  list,
+  named,
+  nullable,
+  object,
+  optional,
+  text,
+  uuid,
+} from "../../http/shapes.ts";
+import type { ManagementDeps } from "../../serve/deps.ts";
+import { InvalidField } from "../errors.ts";
+import { findOrganization, organizationsOf } from "../organizations.ts";
+import { levelOf, type User, updateUser } from "../users.ts";
+import { EXAMPLE_ORGANIZATION, OrganizationBody, organizationBody } from "./organizations.ts";
+import { EXAMPLE_PROJECT, ProjectBody, projectBody } from "./project-shapes.ts";
+import { EXAMPLE_USER, ROLES_AT_ORGANIZATION, UserBody, userBody } from "./user-shapes.ts";
+
+const TAG = "Users";
+const NAME_LENGTH_MAX = 150;
+
+const MeBody = named(
+  "Me",
+  object({
+    ...UserBody.properties,
+    is_staff: bool(),
+    team: nullable(ProjectBody, { description: "The project that `@current` means." }),
+    organization: nullable(OrganizationBody),
+    organizations: list(OrganizationBody),
+  }),
+);
+
+const EXAMPLE = {
+  ...EXAMPLE_USER,
+  is_staff: false,
+  team: EXAMPLE_PROJECT,
+  organization: EXAMPLE_ORGANIZATION,
+  organizations: [EXAMPLE_ORGANIZATION],
+};
+
+export function userRoutes(deps: ManagementDeps): Route[] {
+  return [
+    userRoute("GET", "/api/users/:uuid", ["user:read"], {
+      summary: "Read your own user",
+      description: "`@me`, or your own uuid; nobody else's.",
+      tag: TAG,
+      ignoresNarrowing: true,
+      answers: { 200: { description: "You.", schema: MeBody, example: EXAMPLE } },
+      handle: (call) => meBody(deps, self(call)),
+    }),
+    userRoute("PATCH", "/api/users/:uuid", ["user:write"], {
+      summary: "Change your own user",
+      description:
+        "`set_current_team` and `set_current_organization` move what `@current` means for you; fields that are not sent stay.",
+      tag: TAG,
+      ignoresNarrowing: true,
+      body: object({
+        first_name: optional(text({ blank: true, max: NAME_LENGTH_MAX })),
+        last_name: optional(text({ blank: true, max: NAME_LENGTH_MAX })),
+        role_at_organization: optional(nullable(choice(["", ...ROLES_AT_ORGANIZATION]))),
+        hedgehog_config: optional(nullable(dictionary())),
+        set_current_team: optional(int()),
+        set_current_organization: optional(uuid()),
+      }),
+      isPartial: true,
+      bodyExample: { set_current_team: 1 },
+      answers: { 200: { description: "You.", schema: MeBody, example: EXAMPLE } },
+      handle: (call) => {
+        const user = self(call);
+        const { set_current_team: projectId, set_current_organization: organizationId } = call.body;
+        const project = projectId === undefined ? undefined : deps.metadata.projects.find(projectId);
+        const isForeign = !project || levelOf(deps.metadata.db, project.organizationId, user.id) === 0;
+        if (projectId !== undefined && isForeign) throw unknown("set_current_team", projectId);
+        if (organizationId !== undefined && levelOf(deps.metadata.db, organizationId, user.id) === 0) {
+          throw unknown("set_current_organization", organizationId);
+        }
+        const change = {
+          firstName: call.body.first_name,
+          lastName: call.body.last_name,
+          roleAtOrganization: call.body.role_at_organization === "" ? null : call.body.role_at_organization,
+          hedgehogConfig: call.body.hedgehog_config,
+          currentProjectId: projectId,
+          currentOrganizationId: organizationId ?? project?.organizationId,
+        };
+        return meBody(deps, updateUser(deps.metadata, user.id, change));
+      },
+    }),
+  ];
+}
+
+function self(call: UserCall<unknown>): User {
+  if (call.params.uuid === "@me" || call.params.uuid === call.user.uuid) return call.user;
+  throw permissionDenied("You can only look at your own user.");
+}
+
+function unknown(field: string, id: number | string): InvalidField {
+  return new InvalidField(field, "does_not_exist", `Invalid pk "${id}" - object does not exist.`);
+}
+
+function meBody({ metadata }: ManagementDeps, user: User): Static<typeof MeBody> {
+  const own = organizationsOf(metadata.db, user.id);
+  const project = user.currentProjectId === null ? undefined : metadata.projects.find(user.currentProjectId);
+  const currentId = user.currentOrganizationId ?? own[0]?.id;
+  const current = currentId === undefined ? undefined : findOrganization(metadata.db, currentId);
+  return {
+    ...userBody(user),
+    is_staff: false,
+    team: project ? projectBody(project) : null,
+    organization: current ? organizationBody(current, levelOf(metadata.db, current.id, user.id)) : null,
+    organizations: own.map((organization) => organizationBody(organization, organization.level)),
+  };
+}

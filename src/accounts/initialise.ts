@@ -1,0 +1,75 @@
+/** The first organisation, project, user and key of an empty data directory. */
+
+import { type Static, Type } from "@sinclair/typebox";
+import { sql } from "drizzle-orm";
+import { exactly } from "../lib/schema.ts";
+import { AlreadyInitialised } from "./errors.ts";
+import { bumpRevision, type Metadata, type Reading } from "./metadata.ts";
+import { insertOrganization } from "./organizations.ts";
+import { insertKey } from "./personal-keys.ts";
+import { insertProject } from "./projects.ts";
+import { organization, user } from "./schema.ts";
+import { insertUser } from "./users.ts";
+
+/** What is printed once; the clear keys are not kept, except those of the project. */
+export const Initialised = exactly({
+  organization: exactly({ id: Type.String(), name: Type.String() }),
+  project: exactly({
+    id: Type.Integer(),
+    name: Type.String(),
+    api_key: Type.String({ pattern: "^phc_" }),
+    secret_api_key: Type.String({ pattern: "^phs_" }),
+  }),
+  user: exactly({ id: Type.Integer(), email: Type.String() }),
+  personal_api_key: Type.String({ pattern: "^phx_" }),
+});
+export type Initialised = Static<typeof Initialised>;
+
+/** Whether `initialise` was done. */
+export function isInitialised(db: Reading): boolean {
+  return (db.select({ count: sql<number>`count(*)` }).from(organization).get()?.count ?? 0) > 0;
+}
+
+/**
+ * Makes the first organisation, its project, its owner and a key that may do everything.
+ *
+ * @param input.projectApiKey a `phc_` key that clients use already.
+ * @throws {AlreadyInitialised} there is an organisation; nothing was changed.
+ * @throws {InvalidField}       a name is empty, the address is not one, the key is not a project key.
+ */
+export function initialise(
+  metadata: Metadata,
+  input: { organization: string; project: string; email: string; timezone?: string; projectApiKey?: string },
+  now = new Date(),
+): Initialised {
+  return metadata.change((t) => {
+    if (isInitialised(t)) throw new AlreadyInitialised();
+    const owner = insertOrganization(t, input.organization, now);
+    const person = insertUser(t, { email: input.email, organizationId: owner.id, level: "owner" }, now);
+    const first = insertProject(
+      t,
+      {
+        organizationId: owner.id,
+        name: input.project,
+        timezone: input.timezone,
+        projectApiKey: input.projectApiKey,
+      },
+      person.id,
+      now,
+    );
+    t.update(user).set({ currentProjectId: first.id }).run();
+    const { value } = insertKey(t, person, { label: "First key", scopes: ["*"] }, { now });
+    bumpRevision(t, "keys");
+    return {
+      organization: { id: owner.id, name: owner.name },
+      project: {
+        id: first.id,
+        name: first.name,
+        api_key: first.apiToken,
+        secret_api_key: first.secretToken,
+      },
+      user: { id: person.id, email: person.email },
+      personal_api_key: value,
+    };
+  });
+}

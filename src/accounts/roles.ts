@@ -1,0 +1,280 @@
+/** Roles of an organisation and who has them (contract: management-api 6.1). */
+
+import { and, asc, eq, inArray, sql } from "drizzle-orm";
+import { recordRoleAccess } from "../flags/store/flag-log.ts";
+import { changesBetween, recordActivity } from "./activity.ts";
+import { InvalidField, NotFound } from "./errors.ts";
+import type { Metadata, MetadataTx, Reading } from "./metadata.ts";
+import { FLAGS_ACCESS, findOrganization } from "./organizations.ts";
+import { flag, type JsonObject, membership, role, roleAccess, roleMembership, user } from "./schema.ts";
+import type { User } from "./users.ts";
+
+const NAME_LENGTH_MAX = 200;
+
+export interface Role {
+  id: string;
+  organizationId: string;
+  name: string;
+  /** 21: its members view flags; 37: they edit all flags. */
+  featureFlagsAccessLevel: number;
+  createdById: number | null;
+  createdAt: Date;
+  /** In order of joining. */
+  members: RoleMember[];
+}
+
+export interface RoleMember {
+  id: string;
+  roleId: string;
+  user: User;
+  joinedAt: Date;
+  updatedAt: Date;
+}
+
+/** The roles of an organisation, oldest first. */
+export function listRoles(
+  db: Reading,
+  organizationId: string,
+  page: { limit: number; offset: number },
+): { roles: Role[]; count: number } {
+  const own = eq(role.organizationId, organizationId);
+  const count = db.select({ count: sql<number>`count(*)` }).from(role).where(own).get()!.count;
+  const rows = db
+    .select()
+    .from(role)
+    .where(own)
+    .orderBy(asc(role.createdAt), asc(role.id))
+    .limit(page.limit)
+    .offset(page.offset)
+    .all();
+  return { roles: withMembers(db, rows), count };
+}
+
+/** One role of an organisation. */
+export function findRole(db: Reading, organizationId: string, id: string): Role | undefined {
+  const row = db
+    .select()
+    .from(role)
+    .where(and(eq(role.organizationId, organizationId), eq(role.id, id)))
+    .get();
+  return row && withMembers(db, [row])[0];
+}
+
+/** The role of this name, whatever its letter case. @throws {NotFound} */
+export function getRoleByName(db: Reading, organizationId: string, name: string): Role {
+  const row = db
+    .select()
+    .from(role)
+    .where(and(eq(role.organizationId, organizationId), eq(role.name, name.trim())))
+    .get();
+  if (!row) throw new NotFound(`There is no role with the name ${name}.`);
+  return withMembers(db, [row])[0]!;
+}
+
+/** Roles by id, for answers that embed many. */
+export function rolesById(db: Reading, ids: readonly string[]): Map<string, Role> {
+  if (ids.length === 0) return new Map();
+  const rows = db
+    .select()
+    .from(role)
+    .where(inArray(role.id, [...new Set(ids)]))
+    .all();
+  return new Map(withMembers(db, rows).map((found) => [found.id, found]));
+}
+
+/** Makes a role with the organisation's default access to flags. @throws {InvalidField} name taken or bad. */
+export function createRole(
+  metadata: Metadata,
+  input: { organizationId: string; name: string; by: number | null },
+  now: Date,
+): Role {
+  return metadata.change((t) => {
+    const organization = findOrganization(t, input.organizationId);
+    if (!organization) throw new NotFound("Organization not found.");
+    const { id } = t
+      .insert(role)
+      .values({
+        id: Bun.randomUUIDv7(),
+        organizationId: organization.id,
+        name: checkName(t, organization.id, input.name, undefined),
+        featureFlagsAccessLevel: organization.featureFlagsAccessLevel,
+        createdById: input.by,
+        createdAt: now,
+      })
+      .returning({ id: role.id })
+      .get();
+    const created = findRole(t, organization.id, id)!;
+    record(t, created, "created", input.by, now);
+    return created;
+  });
+}
+
+/** Renames a role or changes its access to flags. @throws {NotFound} @throws {InvalidField} */
+export function updateRole(
+  metadata: Metadata,
+  of: { organizationId: string; id: string; by: number | null },
+  change: { name?: string; featureFlagsAccessLevel?: number },
+  now: Date,
+): Role {
+  const level = change.featureFlagsAccessLevel;
+  if (level !== undefined && level !== FLAGS_ACCESS.view && level !== FLAGS_ACCESS.edit) {
+    throw new InvalidField(
+      "feature_flags_access_level",
+      "invalid_choice",
+      `"${level}" is not a valid choice.`,
+    );
+  }
+  return metadata.change((t) => {
+    const before = getRole(t, of.organizationId, of.id);
+    t.update(role)
+      .set({
+        name:
+          change.name === undefined ? before.name : checkName(t, of.organizationId, change.name, before.id),
+        featureFlagsAccessLevel: level ?? before.featureFlagsAccessLevel,
+      })
+      .where(eq(role.id, before.id))
+      .run();
+    const after = getRole(t, of.organizationId, of.id);
+    record(t, after, "updated", of.by, now, before);
+    return after;
+  });
+}
+
+/** Removes a role, its memberships and its access records. @throws {NotFound} */
+export function deleteRole(
+  metadata: Metadata,
+  of: { organizationId: string; id: string; by: number | null },
+  now: Date,
+): void {
+  metadata.change((t) => {
+    const before = getRole(t, of.organizationId, of.id);
+    const flags = t
+      .select({ id: flag.id, key: flag.key, projectId: flag.projectId })
+      .from(roleAccess)
+      .innerJoin(flag, eq(flag.id, roleAccess.flagId))
+      .where(eq(roleAccess.roleId, before.id))
+      .all();
+    t.delete(role).where(eq(role.id, before.id)).run();
+    record(t, before, "deleted", of.by, now);
+    for (const one of flags) recordRoleAccess(t, one, before.name, "deleted", of.by, now);
+  });
+}
+
+/** Gives a role to a member of the organisation. @throws {NotFound} @throws {InvalidField} not about a field. */
+export function addRoleMember(
+  metadata: Metadata,
+  of: { organizationId: string; roleId: string; userUuid: string; by: number | null },
+  now: Date,
+): RoleMember {
+  return metadata.change((t) => {
+    const found = getRole(t, of.organizationId, of.roleId);
+    const person = t
+      .select({ user })
+      .from(user)
+      .innerJoin(membership, eq(membership.userId, user.id))
+      .where(and(eq(user.uuid, of.userUuid), eq(membership.organizationId, of.organizationId)))
+      .get()?.user;
+    if (!person) throw new InvalidField(null, "invalid_input", "User does not exist.");
+    if (found.members.some((member) => member.user.id === person.id)) {
+      throw new InvalidField(null, "invalid_input", "User is already part of the role.");
+    }
+    const row = t
+      .insert(roleMembership)
+      .values({
+        id: Bun.randomUUIDv7(),
+        roleId: found.id,
+        userId: person.id,
+        joinedAt: now,
+        updatedAt: now,
+      })
+      .returning()
+      .get();
+    record(t, getRole(t, of.organizationId, of.roleId), "updated", of.by, now, found);
+    return { ...row, user: person };
+  });
+}
+
+/** Takes a role away. @throws {NotFound} */
+export function removeRoleMember(
+  metadata: Metadata,
+  of: { organizationId: string; roleId: string; id: string; by: number | null },
+  now: Date,
+): void {
+  metadata.change((t) => {
+    const found = getRole(t, of.organizationId, of.roleId);
+    if (!found.members.some((member) => member.id === of.id)) throw new NotFound();
+    t.delete(roleMembership).where(eq(roleMembership.id, of.id)).run();
+    record(t, getRole(t, of.organizationId, of.roleId), "updated", of.by, now, found);
+  });
+}
+
+function getRole(t: Reading, organizationId: string, id: string): Role {
+  const found = findRole(t, organizationId, id);
+  if (!found) throw new NotFound();
+  return found;
+}
+
+function withMembers(db: Reading, rows: readonly (typeof role.$inferSelect)[]): Role[] {
+  if (rows.length === 0) return [];
+  const members = db
+    .select()
+    .from(roleMembership)
+    .innerJoin(user, eq(user.id, roleMembership.userId))
+    .where(
+      inArray(
+        roleMembership.roleId,
+        rows.map(({ id }) => id),
+      ),
+    )
+    .orderBy(asc(roleMembership.joinedAt), asc(roleMembership.id))
+    .all()
+    .map((row) => ({ ...row.role_membership, user: row.user }));
+  return rows.map((row) => ({ ...row, members: members.filter((member) => member.roleId === row.id) }));
+}
+
+/** Names differ by more than letter case (the column compares so). */
+function checkName(t: MetadataTx, organizationId: string, name: string, ownId: string | undefined): string {
+  const trimmed = name.trim();
+  if (trimmed === "") throw new InvalidField("name", "blank", "This field may not be blank.");
+  if (trimmed.length > NAME_LENGTH_MAX) {
+    throw new InvalidField("name", "max_length", "Ensure this field has no more than 200 characters.");
+  }
+  const holder = t
+    .select({ id: role.id })
+    .from(role)
+    .where(and(eq(role.organizationId, organizationId), eq(role.name, trimmed)))
+    .get();
+  if (holder && holder.id !== ownId) {
+    throw new InvalidField("name", "unique", "There is already a role with this name.");
+  }
+  return trimmed;
+}
+
+/** @param before the role so far, when it was changed. */
+function record(
+  t: MetadataTx,
+  of: Role,
+  activity: string,
+  by: number | null,
+  now: Date,
+  before: Role = of,
+): void {
+  recordActivity(t, {
+    userId: by,
+    organizationId: of.organizationId,
+    activity,
+    scope: "Role",
+    itemId: of.id,
+    name: of.name,
+    changes: changesBetween("Role", shown(before), shown(of), Object.keys(shown(of))),
+    now,
+  });
+}
+
+function shown(of: Role): JsonObject {
+  return {
+    name: of.name,
+    feature_flags_access_level: of.featureFlagsAccessLevel,
+    members: of.members.map((member) => member.user.email),
+  };
+}

@@ -1,0 +1,234 @@
+/**
+ * The tables of the metadata store as drizzle sees them. `migrations/` creates them; both must agree
+ * (test/metadata/schema.test.ts compares them).
+ *
+ * Rows stay inside `src/accounts/`; everything that leaves is a domain type.
+ */
+
+import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+
+const instant = (name: string) => integer(name, { mode: "timestamp_ms" });
+const flagged = (name: string) => integer(name, { mode: "boolean" });
+const json = <T>(name: string) => text(name, { mode: "json" }).$type<T>();
+
+/** Any JSON value. */
+export type Json = null | boolean | number | string | Json[] | JsonObject;
+export interface JsonObject {
+  [name: string]: Json;
+}
+
+export const organization = sqliteTable("organization", {
+  id: text("id").primaryKey(),
+  name: text("name").notNull(),
+  slug: text("slug").notNull(),
+  featureFlagsAccessLevel: integer("feature_flags_access_level").notNull().default(37),
+  createdAt: instant("created_at").notNull(),
+});
+
+export const project = sqliteTable("project", {
+  id: integer("id").primaryKey({ autoIncrement: true }),
+  uuid: text("uuid").notNull(),
+  organizationId: text("organization_id").notNull(),
+  name: text("name").notNull(),
+  apiToken: text("api_token").notNull(),
+  secretToken: text("secret_token").notNull(),
+  timezone: text("timezone").notNull().default("UTC"),
+  anonymizeIps: flagged("anonymize_ips").notNull().default(false),
+  ingestedEvent: flagged("ingested_event").notNull().default(false),
+  archivedAt: instant("archived_at"),
+  createdAt: instant("created_at").notNull(),
+});
+
+export const user = sqliteTable("user", {
+  id: integer("id").primaryKey({ autoIncrement: true }),
+  uuid: text("uuid").notNull(),
+  distinctId: text("distinct_id").notNull(),
+  email: text("email").notNull(),
+  firstName: text("first_name").notNull().default(""),
+  lastName: text("last_name").notNull().default(""),
+  isEmailVerified: flagged("is_email_verified"),
+  roleAtOrganization: text("role_at_organization"),
+  hedgehogConfig: json<JsonObject>("hedgehog_config"),
+  isActive: flagged("is_active").notNull().default(true),
+  currentProjectId: integer("current_project_id"),
+  currentOrganizationId: text("current_organization_id"),
+  createdAt: instant("created_at").notNull(),
+});
+
+export const membership = sqliteTable("membership", {
+  id: text("id").primaryKey(),
+  organizationId: text("organization_id").notNull(),
+  userId: integer("user_id").notNull(),
+  level: integer("level").notNull(),
+  joinedAt: instant("joined_at").notNull(),
+  updatedAt: instant("updated_at").notNull(),
+});
+
+export const personalKey = sqliteTable("personal_key", {
+  id: text("id").primaryKey(),
+  userId: integer("user_id").notNull(),
+  label: text("label").notNull(),
+  hash: text("hash").notNull(),
+  mask: text("mask").notNull(),
+  scopes: json<string[]>("scopes").notNull(),
+  projectIds: json<number[]>("project_ids").notNull().default([]),
+  organizationIds: json<string[]>("organization_ids").notNull().default([]),
+  createdAt: instant("created_at").notNull(),
+  lastUsedAt: instant("last_used_at"),
+  lastRolledAt: instant("last_rolled_at"),
+  expiresAt: instant("expires_at"),
+  revokedAt: instant("revoked_at"),
+});
+
+export const role = sqliteTable("role", {
+  id: text("id").primaryKey(),
+  organizationId: text("organization_id").notNull(),
+  name: text("name").notNull(),
+  featureFlagsAccessLevel: integer("feature_flags_access_level").notNull(),
+  createdById: integer("created_by_id"),
+  createdAt: instant("created_at").notNull(),
+});
+
+export const roleMembership = sqliteTable("role_membership", {
+  id: text("id").primaryKey(),
+  roleId: text("role_id").notNull(),
+  userId: integer("user_id").notNull(),
+  joinedAt: instant("joined_at").notNull(),
+  updatedAt: instant("updated_at").notNull(),
+});
+
+export const dashboard = sqliteTable("dashboard", {
+  id: integer("id").primaryKey({ autoIncrement: true }),
+  projectId: integer("project_id").notNull(),
+  name: text("name").notNull(),
+  description: text("description").notNull().default(""),
+  pinned: flagged("pinned").notNull().default(false),
+  deleted: flagged("deleted").notNull().default(false),
+  creationMode: text("creation_mode").notNull().default("default"),
+  restrictionLevel: integer("restriction_level").notNull().default(21),
+  filters: json<JsonObject>("filters").notNull().default({}),
+  variables: json<JsonObject>("variables").notNull().default({}),
+  createdById: integer("created_by_id"),
+  createdAt: instant("created_at").notNull(),
+  lastAccessedAt: instant("last_accessed_at"),
+});
+
+export const insight = sqliteTable("insight", {
+  id: integer("id").primaryKey({ autoIncrement: true }),
+  projectId: integer("project_id").notNull(),
+  shortId: text("short_id").notNull(),
+  name: text("name").notNull(),
+  description: text("description").notNull().default(""),
+  query: json<JsonObject>("query").notNull(),
+  saved: flagged("saved").notNull().default(true),
+  deleted: flagged("deleted").notNull().default(false),
+  createdById: integer("created_by_id"),
+  createdAt: instant("created_at").notNull(),
+  updatedAt: instant("updated_at").notNull(),
+});
+
+export const tile = sqliteTable("tile", {
+  id: integer("id").primaryKey({ autoIncrement: true }),
+  dashboardId: integer("dashboard_id").notNull(),
+  insightId: integer("insight_id"),
+  body: text("body"),
+  layouts: json<JsonObject>("layouts").notNull().default({}),
+  color: text("color"),
+  position: integer("position").notNull().default(0),
+});
+
+export const flag = sqliteTable("flag", {
+  id: integer("id").primaryKey({ autoIncrement: true }),
+  projectId: integer("project_id").notNull(),
+  key: text("key").notNull(),
+  name: text("name").notNull().default(""),
+  filters: json<JsonObject>("filters").notNull(),
+  active: flagged("active").notNull().default(true),
+  deleted: flagged("deleted").notNull().default(false),
+  version: integer("version").notNull().default(1),
+  ensureExperienceContinuity: flagged("ensure_experience_continuity").default(false),
+  isRemoteConfiguration: flagged("is_remote_configuration").default(false),
+  hasEncryptedPayloads: flagged("has_encrypted_payloads").default(false),
+  hasEnrichedAnalytics: flagged("has_enriched_analytics").default(false),
+  performedRollback: flagged("performed_rollback"),
+  rollbackConditions: json<Json>("rollback_conditions"),
+  surveys: json<JsonObject>("surveys").notNull().default({}),
+  features: json<JsonObject>("features").notNull().default({}),
+  evaluationTags: json<string[]>("evaluation_tags").notNull().default([]),
+  evaluationRuntime: text("evaluation_runtime").default("all"),
+  bucketingIdentifier: text("bucketing_identifier").default("distinct_id"),
+  creationContext: text("creation_context").notNull().default("feature_flags"),
+  usageDashboardId: integer("usage_dashboard_id"),
+  searchText: text("search_text").notNull().default(""),
+  variantCount: integer("variant_count").notNull().default(0),
+  isFullyRolledOut: flagged("is_fully_rolled_out").notNull().default(false),
+  createdById: integer("created_by_id"),
+  createdAt: instant("created_at").notNull(),
+  lastModifiedById: integer("last_modified_by_id"),
+  updatedAt: instant("updated_at").notNull(),
+  lastCalledAt: instant("last_called_at"),
+  experimentSet: json<number[]>("experiment_set").notNull().default([]),
+});
+
+export const flagDashboard = sqliteTable(
+  "flag_dashboard",
+  { flagId: integer("flag_id").notNull(), dashboardId: integer("dashboard_id").notNull() },
+  (table) => [primaryKey({ columns: [table.flagId, table.dashboardId] })],
+);
+
+export const roleAccess = sqliteTable("role_access", {
+  id: integer("id").primaryKey({ autoIncrement: true }),
+  flagId: integer("flag_id").notNull(),
+  roleId: text("role_id").notNull(),
+  addedAt: instant("added_at").notNull(),
+  updatedAt: instant("updated_at").notNull(),
+});
+
+export type TaggedKind = "flag" | "dashboard" | "insight";
+
+export const tag = sqliteTable(
+  "tag",
+  {
+    projectId: integer("project_id").notNull(),
+    itemKind: text("item_kind").$type<TaggedKind>().notNull(),
+    itemId: integer("item_id").notNull(),
+    name: text("name").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.itemKind, table.itemId, table.name] })],
+);
+
+export const cohort = sqliteTable("cohort", {
+  id: integer("id").primaryKey({ autoIncrement: true }),
+  projectId: integer("project_id").notNull(),
+  name: text("name").notNull(),
+  description: text("description").notNull().default(""),
+  groups: json<Json[]>("groups").notNull().default([]),
+  filters: json<JsonObject>("filters").notNull().default({ properties: {} }),
+  query: json<Json>("query"),
+  deleted: flagged("deleted").notNull().default(false),
+  isStatic: flagged("is_static").notNull().default(false),
+  isCalculating: flagged("is_calculating").notNull().default(false),
+  errorsCalculating: integer("errors_calculating").notNull().default(0),
+  personCount: integer("person_count"),
+  lastCalculation: instant("last_calculation"),
+  createdById: integer("created_by_id"),
+  createdAt: instant("created_at").notNull(),
+});
+
+export const activity = sqliteTable("activity", {
+  id: text("id").primaryKey(),
+  organizationId: text("organization_id"),
+  projectId: integer("project_id"),
+  userId: integer("user_id"),
+  isSystem: flagged("is_system").notNull().default(false),
+  activity: text("activity").notNull(),
+  scope: text("scope").notNull(),
+  itemId: text("item_id").notNull(),
+  detail: json<JsonObject>("detail").notNull(),
+  createdAt: instant("created_at").notNull(),
+});
+
+export const revision = sqliteTable("revision", {
+  name: text("name").primaryKey(),
+  value: integer("value").notNull(),
+});

@@ -1,0 +1,50 @@
+/** Backups as what an event store can be made again from. */
+
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import type { Lane } from "../../journal/segment.ts";
+import { paths } from "../../paths.ts";
+import { destinationOf } from "../destination.ts";
+import { readLastBackup } from "../last-backup.ts";
+import { listBackups } from "../list.ts";
+import { type LanePosition, requireKnownSchemas } from "../manifest.ts";
+import { readManifest, unpackBackup } from "../read-file.ts";
+import { isOfThisHistory } from "../restore-note.ts";
+import { type BackupSource, fileSource } from "../source.ts";
+import type { OlderCopy } from "./base.ts";
+import type { Cursors } from "./range.ts";
+
+/** The backups on this machine: those in the data directory, and the last one wherever it is; the newest first. */
+export async function localCopies(dataDir: string): Promise<OlderCopy[]> {
+  const { backups } = paths(dataDir);
+  const listed = (
+    await listBackups(destinationOf(backups, { endpoint: "", region: "", credentialsFile: "" }))
+  )
+    .filter(({ verified }) => verified)
+    .map(({ file, created_at }) => ({ file: resolve(file), created_at }));
+  const last = readLastBackup(dataDir);
+  if (last?.file && last.created_at && existsSync(last.file)) {
+    listed.push({ file: resolve(last.file), created_at: last.created_at });
+  }
+  const files = listed
+    .filter(({ created_at }) => isOfThisHistory(dataDir, created_at))
+    .sort((a, b) => (a.created_at < b.created_at ? 1 : -1))
+    .map(({ file }) => file);
+  return [...new Set(files)].map((file) => copyFrom(fileSource(file)));
+}
+
+/** The last entries that a backup has. */
+export function reachOf(positions: readonly LanePosition[]): Cursors {
+  const of = (lane: Lane) => positions.find((one) => one.lane === lane)?.last_seq ?? 0;
+  return { realtime: of("realtime"), historical: of("historical") };
+}
+
+export function copyFrom(source: BackupSource): OlderCopy {
+  return {
+    name: source.name,
+    extract: async (folder) => {
+      await unpackBackup(source.stream(), folder, requireKnownSchemas);
+    },
+    reach: async () => reachOf((await readManifest(source.stream())).positions),
+  };
+}

@@ -1,0 +1,50 @@
+/** Broken files of the event store: put aside for a person to look at, and remembered when they seemed whole. */
+
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import { paths } from "../../paths.ts";
+
+/** Moves the event store's file and its log to the quarantine. @returns where the file is now, if there was one */
+export function putEventStoreAside(dataDir: string): string | undefined {
+  const { events } = paths(dataDir);
+  const putAside = existsSync(events) ? moveToQuarantine(dataDir, events) : undefined;
+  putLogAside(dataDir);
+  rmSync(markPath(dataDir), { force: true });
+  return putAside;
+}
+
+/** Moves the event store's log to the quarantine. @returns where it is now, if there was one */
+export function putLogAside(dataDir: string): string | undefined {
+  const log = `${paths(dataDir).events}.wal`;
+  return existsSync(log) ? moveToQuarantine(dataDir, log) : undefined;
+}
+
+function moveToQuarantine(dataDir: string, path: string): string {
+  const { quarantine } = paths(dataDir);
+  mkdirSync(quarantine, { recursive: true, mode: 0o700 });
+  const target = join(quarantine, `${basename(path)}.${Date.now()}.broken`);
+  renameSync(path, target);
+  return target;
+}
+
+/** Remembers that a part of the file turned out to be damaged while it was read: the next start makes it again. */
+export function markDamaged(dataDir: string, error: unknown): void {
+  writeFileSync(markPath(dataDir), firstLine(error), { mode: 0o600 });
+}
+
+/** What was remembered. */
+export function readDamagedMark(dataDir: string): string | undefined {
+  try {
+    return readFileSync(markPath(dataDir), "utf8");
+  } catch {
+    return undefined;
+  }
+}
+
+function markPath(dataDir: string): string {
+  return `${paths(dataDir).events}.damaged`;
+}
+
+export function firstLine(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).split("\n")[0]!;
+}

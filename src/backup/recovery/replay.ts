@@ -1,0 +1,147 @@
+/** Applies archived segments to an event store that lacks them, through the pipeline as at first. */
+
+import { mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type IdentityStore, Pipeline } from "../../engine/pipeline/pipeline.ts";
+import type { EventLoader } from "../../events/loader.ts";
+import { type ArchivedSegment, type ArchivedText, readArchived } from "../../journal/archive.ts";
+import { readSegment, type SegmentDamaged } from "../../journal/reader.ts";
+import { lanes, type SealedSegment, segmentFileName, segmentHeader } from "../../journal/segment.ts";
+import { OperatorNeeded } from "./operator-needed.ts";
+import { type Cursors, type Gap, gapsText } from "./range.ts";
+
+/** A file of the archive can not be read. */
+export class ArchiveDamaged extends OperatorNeeded {
+  readonly code = "archive_damaged";
+  override readonly hint =
+    "Restore the file from a copy of the disk, or stop Flagkeep and run `flagkeep rebuild --accept-loss`.";
+  constructor(path: string, gap: Gap) {
+    super(`${path} is damaged: ${gapsText([gap])} can not be read.`);
+  }
+}
+
+export interface Replay {
+  loader: EventLoader;
+  identity: IdentityStore;
+  /** Files of the archive or of a journal. */
+  archived: readonly ArchivedSegment[];
+  /** Where the cursors have to be in the end, whatever is missing on the way. */
+  needed: Cursors;
+  /** Goes on behind what can not be read. */
+  acceptLoss: boolean;
+  /** For unpacked segments; emptied. */
+  workFolder: string;
+  quarantineFolder: string;
+  /** Entries applied so far, and all there are. */
+  onProgress: (done: number, total: number) => void;
+  /** Something could not be read; it is said, and the rest goes on. */
+  onDamage: (error: Error) => void;
+}
+
+/**
+ * @returns what could not be read, when losses are accepted.
+ * @throws {ArchiveDamaged} unless losses are accepted; what is before it was applied.
+ */
+export async function replayArchive(replay: Replay): Promise<Gap[]> {
+  const { loader, archived, workFolder } = replay;
+  const total = archived.reduce((sum, file) => sum + file.last - file.first + 1, 0);
+  let done = 0;
+  rmSync(workFolder, { recursive: true, force: true });
+  mkdirSync(workFolder, { recursive: true, mode: 0o700 });
+  const apply = applier(replay);
+  const lost: Gap[] = [];
+  for (const file of inOrderOfArchiving(archived)) {
+    await apply(await unpack(replay, file, lost));
+    done += file.last - file.first + 1;
+    replay.onProgress(done, total);
+  }
+  for (const lane of lanes) {
+    const [first, last] = [loader.cursor(lane) + 1, replay.needed[lane]];
+    if (first <= last) await apply([workingCopy(workFolder, { lane, first, last }, undefined)]);
+  }
+  while (!(await loader.checkpoint())) await Bun.sleep(50);
+  rmSync(workFolder, { recursive: true, force: true });
+  return lost;
+}
+
+/** A pipeline of its own: nothing is counted, reported or kept a second time. */
+function applier({ loader, identity, quarantineFolder, onDamage }: Replay) {
+  const failure = Promise.withResolvers<never>();
+  failure.promise.catch(() => undefined);
+  mkdirSync(quarantineFolder, { recursive: true, mode: 0o700 });
+  const pipeline = new Pipeline(
+    identity,
+    loader,
+    {
+      keep: (segments) => {
+        for (const { path } of segments) rmSync(path, { force: true });
+      },
+      idle: async () => undefined,
+    },
+    {
+      batchBytesMax: 32 * 1024 * 1024,
+      checkpointBytes: 512 * 1024 * 1024,
+      checkpointIntervalMs: 60_000,
+      workFolder: quarantineFolder,
+    },
+    {
+      onApplied: () => undefined,
+      onFlagUsage: () => undefined,
+      onSpikes: () => undefined,
+      onDamage,
+      onFatal: failure.reject,
+    },
+  );
+  return async (segments: readonly SealedSegment[]) => {
+    pipeline.offer(segments);
+    await Promise.race([pipeline.settle(), failure.promise]);
+  };
+}
+
+/** Across the lanes about as it was at first, so that of two equal events the same one stays. */
+function inOrderOfArchiving(archived: readonly ArchivedSegment[]): ArchivedSegment[] {
+  const at = (file: ArchivedSegment | undefined) =>
+    file === undefined ? Number.POSITIVE_INFINITY : statSync(file.path).mtimeMs;
+  const [realtime, historical] = lanes.map((lane) =>
+    archived.filter((file) => file.lane === lane).sort((a, b) => a.first - b.first),
+  );
+  const order: ArchivedSegment[] = [];
+  while (order.length < archived.length) {
+    const next = at(realtime![0]) <= at(historical![0]) ? realtime!.shift() : historical!.shift();
+    order.push(next!);
+  }
+  return order;
+}
+
+async function unpack(replay: Replay, file: ArchivedSegment, lost: Gap[]): Promise<SealedSegment[]> {
+  const { lane, last } = file;
+  const { segments, damage } = await readFile(file);
+  if (damage !== undefined) {
+    const gap = { lane, first: damage.lastGood + 1, last };
+    const error = new ArchiveDamaged(file.path, gap);
+    if (!replay.acceptLoss) throw error;
+    replay.onDamage(error);
+    lost.push(gap);
+  }
+  // An empty one stands for a file of which nothing can be read.
+  const texts = segments.length > 0 ? segments : [{ first: file.first, bytes: undefined }];
+  return texts.map(({ first, bytes }, index) =>
+    workingCopy(replay.workFolder, { lane, first, last: (texts[index + 1]?.first ?? last + 1) - 1 }, bytes),
+  );
+}
+
+/** Reads a file of the archive or of a journal. */
+export async function readFile(
+  file: ArchivedSegment,
+): Promise<{ segments: ArchivedText[]; damage?: SegmentDamaged }> {
+  if (file.path.endsWith(".zst")) return await readArchived(file);
+  const { bytes, damage } = await readSegment(file);
+  return { segments: [{ first: file.first, last: file.last, bytes }], damage };
+}
+
+function workingCopy(folder: string, { lane, first, last }: Gap, bytes: Buffer | undefined): SealedSegment {
+  const text = bytes ?? Buffer.from(segmentHeader(lane, first));
+  const path = join(folder, `${lane}-${segmentFileName(first)}`);
+  writeFileSync(path, text, { mode: 0o600 });
+  return { lane, first, last, path, bytes: text.length };
+}

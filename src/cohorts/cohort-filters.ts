@@ -1,0 +1,81 @@
+/** The form of a cohort's definition (contract: management-api 6.2; flag-evaluation 13). Pure. */
+
+import { InvalidField } from "../accounts/errors.ts";
+import type { Json, JsonObject } from "../accounts/schema.ts";
+
+const LEAF_TYPES = new Set(["person", "cohort", "behavioral"]);
+const DEPTH_MAX = 20;
+
+/**
+ * Checks `{"properties": {"type": "OR"|"AND", "values": [...]}}`, nested to any sensible depth.
+ *
+ * @throws {InvalidField} on `filters`.
+ */
+export function checkCohortFilters(filters: JsonObject | undefined): void {
+  const properties = filters?.properties;
+  if (!isObject(properties)) throw refused("Must contain a 'properties' key with type and values.");
+  if (Object.keys(properties).length === 0) return;
+  checkNode(properties, 0);
+}
+
+/**
+ * The definition that cohorts of an older generation wrote as `groups`: a person belongs who meets all properties of
+ * one of them.
+ */
+export function filtersOfGroups(groups: readonly Json[]): JsonObject {
+  const values = groups.map((group) => {
+    const properties = isObject(group) ? group.properties : undefined;
+    if (!Array.isArray(properties)) throw refused("Only groups of properties can be used.");
+    return {
+      type: "AND",
+      values: properties.map((filter) => (isObject(filter) ? { type: "person", ...filter } : filter)),
+    };
+  });
+  return { properties: { type: "OR", values } };
+}
+
+/** Ids of the cohorts that a cohort's or flag's filters name, at any depth. */
+export function cohortIdsIn(filters: Json): number[] {
+  return leavesOf(filters)
+    .filter((leaf) => leaf.type === "cohort")
+    .map((leaf) => Number(leaf.value))
+    .filter((id) => Number.isSafeInteger(id));
+}
+
+/** Whether a definition asks what persons did. */
+export function hasBehaviouralFilters(filters: Json): boolean {
+  return leavesOf(filters).some((leaf) => leaf.type === "behavioral");
+}
+
+function checkNode(node: JsonObject, depth: number): void {
+  if (depth > DEPTH_MAX) throw refused(`Conditions are nested deeper than ${DEPTH_MAX} levels.`);
+  if (node.type === "AND" || node.type === "OR") {
+    if (!Array.isArray(node.values)) throw refused("A group of conditions needs a list of values.");
+    for (const value of node.values) {
+      if (!isObject(value)) throw refused("Each condition must be an object.");
+      checkNode(value, depth + 1);
+    }
+    return;
+  }
+  if (typeof node.type !== "string" || !LEAF_TYPES.has(node.type)) {
+    throw refused(`Invalid condition type: ${JSON.stringify(node.type ?? null)}.`);
+  }
+  if (typeof node.key !== "string" || node.key === "") throw refused("Each condition needs a key.");
+  if (node.type === "cohort" && !Number.isSafeInteger(Number(node.value))) {
+    throw refused("A cohort condition needs the id of a cohort.");
+  }
+}
+
+/** The conditions inside of nested groups: whatever has a type that is neither AND nor OR. */
+function leavesOf(value: Json): JsonObject[] {
+  if (Array.isArray(value)) return value.flatMap(leavesOf);
+  if (!isObject(value)) return [];
+  if (typeof value.type === "string" && LEAF_TYPES.has(value.type)) return [value];
+  return Object.values(value).flatMap(leavesOf);
+}
+
+function isObject(value: Json | undefined): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+const refused = (detail: string) => new InvalidField("filters", "invalid_input", detail);

@@ -1,0 +1,224 @@
+/** Cohorts: groups of persons by a rule, or by a list (contract: management-api 6.2). */
+
+import type { Static } from "@sinclair/typebox";
+import { InvalidField } from "../accounts/errors.ts";
+import { findUser, usersById } from "../accounts/users.ts";
+import { UNAVAILABLE } from "../http/answers.ts";
+import { methodNotAllowed, notFound } from "../http/failure.ts";
+import { parseFields } from "../http/fields.ts";
+import { pageAnswer, readPage } from "../http/pagination.ts";
+import { readId } from "../http/path.ts";
+import { readBoolean } from "../http/query.ts";
+import { type ProjectCall, projectRoute, Reply, type Route } from "../http/route.ts";
+import { ApiFailure, bool, int, object, optional, pageOf, text, withPage } from "../http/shapes.ts";
+import { foundPersons } from "../people/api/people.ts";
+import { PersonPage } from "../people/api/people-shapes.ts";
+import type { ManagementDeps } from "../serve/deps.ts";
+import { distinctIdsOfCsv, fillInBackground } from "./cohort-filling.ts";
+import { filtersOfGroups } from "./cohort-filters.ts";
+import { CohortBody, CohortInput, cohortBody, EXAMPLE_COHORT } from "./cohort-shapes.ts";
+import {
+  type Cohort,
+  type CohortFields,
+  createCohort,
+  findCohort,
+  listCohorts,
+  updateCohort,
+} from "./cohorts.ts";
+
+const TAG = "Cohorts";
+const ONE = { 200: { description: "The cohort.", schema: CohortBody, example: EXAMPLE_COHORT } };
+const UPLOAD_HINT =
+  "A static cohort may be sent as `multipart/form-data` with the same fields and a file `csv`: one distinct id per line.";
+
+export function cohortRoutes(deps: ManagementDeps): Route[] {
+  const { metadata } = deps;
+  const write = (cohort: Cohort) => written(deps, cohort);
+  return [
+    projectRoute("GET", "/cohorts", "cohort:read", {
+      summary: "List cohorts",
+      description: "Newest first; deleted ones are left out.",
+      tag: TAG,
+      query: withPage(
+        object({
+          search: optional(text({ description: "Part of the name." })),
+          hide_behavioral_cohorts: optional(bool({ description: "Leave out cohorts by what persons did." })),
+        }),
+      ),
+      answers: {
+        200: {
+          description: "One page of cohorts.",
+          schema: pageOf("CohortPage", CohortBody),
+          example: { count: 1, next: null, previous: null, results: [EXAMPLE_COHORT] },
+        },
+      },
+      handle: (call) => {
+        const page = readPage(call.query);
+        const filter = {
+          search: call.query.get("search") || undefined,
+          hidesBehavioural: readBoolean(call.query, "hide_behavioral_cohorts") ?? false,
+        };
+        const { cohorts, count } = listCohorts(metadata.db, call.project.id, filter, page);
+        const users = usersById(metadata.db);
+        const shown = cohorts.map((cohort) =>
+          cohortBody(cohort, cohort.createdById === null ? undefined : users.get(cohort.createdById)),
+        );
+        return pageAnswer(call.url, page, count, shown);
+      },
+    }),
+    projectRoute("POST", "/cohorts", "cohort:write", {
+      summary: "Create a cohort",
+      description: `Its members are counted in the background. ${UPLOAD_HINT}`,
+      tag: TAG,
+      body: CohortInput,
+      takesRawBody: true,
+      bodyExample: { name: EXAMPLE_COHORT.name, filters: EXAMPLE_COHORT.filters },
+      answers: { 201: { description: "The new cohort.", schema: CohortBody, example: EXAMPLE_COHORT } },
+      handle: async (call) => {
+        const { csv, ...body } = unpackForm(call.body);
+        const input = parseFields(CohortInput, body);
+        const created = createCohort(
+          metadata,
+          {
+            projectId: call.project.id,
+            by: call.user.id,
+            fields: { ...cohortFields(input), name: input.name },
+          },
+          call.now,
+        );
+        await fill(deps, created, csv);
+        return new Reply(201, write(findCohort(metadata.db, call.project.id, created.id)!));
+      },
+    }),
+    projectRoute("GET", "/cohorts/:id", "cohort:read", {
+      summary: "Read a cohort",
+      tag: TAG,
+      answers: ONE,
+      handle: (call) => write(getCohort(deps, call)),
+    }),
+    projectRoute("PATCH", "/cohorts/:id", "cohort:write", {
+      summary: "Change or delete a cohort",
+      description: `\`deleted: true\` deletes it. ${UPLOAD_HINT}`,
+      tag: TAG,
+      body: CohortInput,
+      takesRawBody: true,
+      bodyExample: { name: "Staff" },
+      answers: ONE,
+      handle: (call) => edit(deps, call, { isPartial: true }),
+    }),
+    projectRoute("PUT", "/cohorts/:id", "cohort:write", {
+      summary: "Change a cohort",
+      description: "As PATCH, but `name` is required. Fields that are not sent keep their values.",
+      tag: TAG,
+      body: CohortInput,
+      takesRawBody: true,
+      bodyExample: { name: "Staff", description: "Everybody who works here" },
+      answers: ONE,
+      handle: (call) => edit(deps, call, { isPartial: false }),
+    }),
+    projectRoute("DELETE", "/cohorts/:id", "cohort:write", {
+      summary: "Refused: cohorts are deleted by PATCH",
+      tag: TAG,
+      answers: { 405: { description: "Always.", schema: ApiFailure } },
+      handle: () => {
+        const detail = 'Hard delete of a cohort is not allowed. Send a PATCH with {"deleted": true} instead.';
+        throw methodNotAllowed("DELETE", ["GET", "PUT", "PATCH", "HEAD", "OPTIONS"], detail);
+      },
+    }),
+    projectRoute("GET", "/cohorts/:id/persons", "cohort:read", {
+      summary: "List the members of a cohort",
+      tag: TAG,
+      alsoNeeds: "person:read",
+      query: object({
+        limit: optional(int({ default: 100 })),
+        offset: optional(int({ default: 0 })),
+        after: optional(text({ description: "Where the page before ended; taken from its `next`." })),
+      }),
+      answers: {
+        200: {
+          description: "One page of persons.",
+          schema: PersonPage,
+          example: { next: null, previous: null, results: [] },
+        },
+        ...UNAVAILABLE,
+      },
+      handle: (call) => {
+        const cohort = getCohort(deps, call);
+        return foundPersons(deps, call, (wanted) =>
+          deps.cohortFiller.members(call.project.id, cohort.id, wanted),
+        );
+      },
+    }),
+  ];
+}
+
+async function edit(deps: ManagementDeps, call: ProjectCall<unknown>, { isPartial }: { isPartial: boolean }) {
+  const { csv, ...body } = unpackForm(call.body);
+  const fields = cohortFields(parseFields(CohortInput, body, { partial: isPartial }));
+  const of = { projectId: call.project.id, id: readId(call.params, "id"), by: call.user.id };
+  const after = updateCohort(deps.metadata, of, fields, call.now);
+  if (csv !== undefined || fields.filters !== undefined) await fill(deps, after, csv);
+  return written(deps, findCohort(deps.metadata.db, call.project.id, after.id, { includeDeleted: true })!);
+}
+
+function written({ metadata }: ManagementDeps, cohort: Cohort) {
+  const creator = cohort.createdById === null ? undefined : findUser(metadata.db, cohort.createdById);
+  return cohortBody(cohort, creator);
+}
+
+/** Uploads are awaited, so that a bad file is reported; rules are computed in the background. */
+async function fill(deps: ManagementDeps, cohort: Cohort, csv: string | undefined): Promise<void> {
+  if (cohort.deleted) return;
+  if (cohort.isStatic) {
+    if (csv === undefined) return;
+    const ids = distinctIdsOfCsv(csv);
+    if (ids.length === 0) throw new InvalidField("csv", "invalid_input", "The file holds no distinct ids.");
+    await fillInBackground(deps, cohort.id, () =>
+      deps.cohortFiller.addDistinctIds(cohort.projectId, cohort.id, ids),
+    );
+    return;
+  }
+  void fillInBackground(deps, cohort.id, () => deps.cohortFiller.countMembers(cohort.projectId, cohort.id));
+}
+
+function getCohort(deps: ManagementDeps, call: ProjectCall<unknown>): Cohort {
+  const cohort = findCohort(deps.metadata.db, call.project.id, readId(call.params, "id"), {
+    includeDeleted: true,
+  });
+  if (!cohort) throw notFound();
+  return cohort;
+}
+
+/** In a form every value is text: the uploaded file, and JSON for what is not text. */
+function unpackForm(body: unknown): { csv: string | undefined; [name: string]: unknown } {
+  if (typeof body !== "object" || body === null || Array.isArray(body)) return { csv: undefined, body };
+  const { csv, filters, groups, query, ...rest } = body as Record<string, unknown>;
+  const json = Object.entries({ filters, groups, query }).filter(([, value]) => value !== undefined);
+  return {
+    ...rest,
+    ...Object.fromEntries(json.map(([name, value]) => [name, parsedText(name, value)])),
+    csv: typeof csv === "string" ? csv : undefined,
+  };
+}
+
+function parsedText(name: string, value: unknown): unknown {
+  if (typeof value !== "string") return value;
+  try {
+    return JSON.parse(value);
+  } catch {
+    throw new InvalidField(name, "invalid_input", "Value must be valid JSON.");
+  }
+}
+
+function cohortFields(input: Partial<Static<typeof CohortInput>>): Partial<CohortFields> {
+  const fields: Partial<CohortFields> = {
+    name: input.name,
+    description: input.description ?? undefined,
+    groups: input.groups ?? undefined,
+    filters: input.filters ?? (input.groups?.length ? filtersOfGroups(input.groups) : undefined),
+    query: input.query,
+    deleted: input.deleted,
+    isStatic: input.is_static,
+  };
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}

@@ -1,0 +1,249 @@
+/** Definitions of cohorts (contract: management-api 6.2). Members of static ones live with the persons. */
+
+import { and, asc, desc, eq, like, sql } from "drizzle-orm";
+import { changesBetween, recordActivity } from "../accounts/activity.ts";
+import { InvalidField, NotFound } from "../accounts/errors.ts";
+import { bumpRevision, type Metadata, type MetadataTx, type Reading } from "../accounts/metadata.ts";
+import { cohort, flag, type Json, type JsonObject } from "../accounts/schema.ts";
+import { flagRevision } from "../flags/store/flag.ts";
+import { checkCohortFilters, cohortIdsIn, hasBehaviouralFilters } from "./cohort-filters.ts";
+
+export interface Cohort {
+  id: number;
+  projectId: number;
+  name: string;
+  description: string;
+  /** Of an older generation; kept, without effect. */
+  groups: Json[];
+  /** `{"properties": {}}` when static. */
+  filters: JsonObject;
+  query: Json;
+  deleted: boolean;
+  isStatic: boolean;
+  isCalculating: boolean;
+  errorsCalculating: number;
+  /** Persons at `lastCalculation`; null before the first. */
+  personCount: number | null;
+  lastCalculation: Date | null;
+  createdById: number | null;
+  createdAt: Date;
+}
+
+export type CohortFields = Pick<
+  Cohort,
+  "name" | "description" | "groups" | "filters" | "query" | "deleted" | "isStatic"
+>;
+
+/** One cohort; a deleted one only on request. */
+export function findCohort(
+  db: Reading,
+  projectId: number,
+  id: number,
+  options: { includeDeleted?: boolean } = {},
+): Cohort | undefined {
+  const found = db
+    .select()
+    .from(cohort)
+    .where(and(eq(cohort.projectId, projectId), eq(cohort.id, id)))
+    .get();
+  return found && (!found.deleted || options.includeDeleted) ? found : undefined;
+}
+
+/** The cohorts of a project that are not deleted, newest first. */
+export function listCohorts(
+  db: Reading,
+  projectId: number,
+  filter: { search?: string; hidesBehavioural?: boolean },
+  page: { limit: number; offset: number },
+): { cohorts: Cohort[]; count: number } {
+  const pattern = filter.search && `%${filter.search.replace(/[\\%_]/g, "\\$&")}%`;
+  const found = db
+    .select()
+    .from(cohort)
+    .where(
+      and(
+        eq(cohort.projectId, projectId),
+        eq(cohort.deleted, false),
+        pattern ? sql`${cohort.name} LIKE ${pattern} ESCAPE '\\'` : undefined,
+      ),
+    )
+    .orderBy(desc(cohort.createdAt), desc(cohort.id))
+    .all()
+    .filter((row) => !filter.hidesBehavioural || row.isStatic || !hasBehaviouralFilters(row.filters));
+  return { cohorts: found.slice(page.offset, page.offset + page.limit), count: found.length };
+}
+
+/** All cohorts of a project that are not deleted, by id. For evaluation. */
+export function readCohorts(db: Reading, projectId: number): Cohort[] {
+  return db
+    .select()
+    .from(cohort)
+    .where(and(eq(cohort.projectId, projectId), eq(cohort.deleted, false)))
+    .orderBy(asc(cohort.id))
+    .all();
+}
+
+/** Makes a cohort. @throws {InvalidField} */
+export function createCohort(
+  metadata: Metadata,
+  input: { projectId: number; by: number | null; fields: Partial<CohortFields> & { name: string } },
+  now: Date,
+): Cohort {
+  return metadata.change((t) => insertCohort(t, input, now));
+}
+
+/** As `createCohort`, inside a transaction. */
+function insertCohort(
+  t: MetadataTx,
+  input: { projectId: number; by: number | null; fields: Partial<CohortFields> & { name: string } },
+  now: Date,
+): Cohort {
+  const { projectId, by, fields } = input;
+  if (!fields.isStatic) checkDefinition(t, projectId, undefined, fields.filters);
+  const created = t
+    .insert(cohort)
+    .values({ ...fields, projectId, createdById: by, createdAt: now })
+    .returning()
+    .get();
+  recordActivity(t, {
+    userId: by,
+    projectId,
+    activity: "created",
+    scope: "Cohort",
+    itemId: created.id,
+    name: created.name,
+    changes: [],
+    now,
+  });
+  bumpRevision(t, flagRevision(projectId));
+  return created;
+}
+
+/** Changes or deletes a cohort. @throws {NotFound} @throws {InvalidField} */
+export function updateCohort(
+  metadata: Metadata,
+  of: { projectId: number; id: number; by: number | null },
+  fields: Partial<CohortFields>,
+  now: Date,
+): Cohort {
+  return metadata.change((t) => {
+    const before = findCohort(t, of.projectId, of.id, { includeDeleted: true });
+    if (!before) throw new NotFound();
+    const isStatic = fields.isStatic ?? before.isStatic;
+    const filters = fields.filters ?? before.filters;
+    if (!isStatic && (fields.filters !== undefined || fields.isStatic !== undefined)) {
+      checkDefinition(t, of.projectId, of.id, filters);
+      if (hasBehaviouralFilters(filters) && isUsedByActiveFlag(t, of.projectId, of.id)) {
+        throw new InvalidField(
+          "filters",
+          "behavioral_cohort_found",
+          "Behavioral filters cannot be added to cohorts used in feature flags.",
+        );
+      }
+    }
+    if (Object.keys(fields).length === 0) return before;
+    const after = t.update(cohort).set(fields).where(eq(cohort.id, of.id)).returning().get();
+    const changes = changesBetween("Cohort", shown(before), shown(after), Object.keys(shown(after)));
+    if (changes.length > 0) {
+      recordActivity(t, {
+        userId: of.by,
+        projectId: of.projectId,
+        activity: before.deleted === after.deleted ? "updated" : after.deleted ? "deleted" : "restored",
+        scope: "Cohort",
+        itemId: of.id,
+        name: after.name,
+        changes,
+        now,
+      });
+    }
+    bumpRevision(t, flagRevision(of.projectId));
+    return after;
+  });
+}
+
+/** Tells that members are being looked for. */
+export function markCalculating(metadata: Metadata, id: number): void {
+  metadata.change((t) => t.update(cohort).set({ isCalculating: true }).where(eq(cohort.id, id)).run());
+}
+
+/**
+ * Tells how the search for members ended.
+ *
+ * @param personCount members now; undefined when the search failed.
+ */
+export function recordCalculation(
+  metadata: Metadata,
+  id: number,
+  personCount: number | undefined,
+  now: Date,
+): void {
+  metadata.change((t) => {
+    const outcome =
+      personCount === undefined
+        ? { errorsCalculating: sql`errors_calculating + 1` }
+        : { personCount, lastCalculation: now, errorsCalculating: 0 };
+    const row = t
+      .update(cohort)
+      .set({ isCalculating: false, ...outcome })
+      .where(eq(cohort.id, id))
+      .returning({ projectId: cohort.projectId })
+      .get();
+    if (row) bumpRevision(t, flagRevision(row.projectId));
+  });
+}
+
+function shown(of: Cohort): JsonObject {
+  return {
+    name: of.name,
+    description: of.description,
+    filters: of.filters,
+    is_static: of.isStatic,
+    deleted: of.deleted,
+  };
+}
+
+/** @throws {InvalidField} malformed, an unknown cohort, or a cohort that comes back to itself. */
+function checkDefinition(
+  t: MetadataTx,
+  projectId: number,
+  ownId: number | undefined,
+  filters: JsonObject | undefined,
+): void {
+  checkCohortFilters(filters);
+  const seen = new Set<number>();
+  const open = cohortIdsIn(filters ?? {});
+  for (let id = open.pop(); id !== undefined; id = open.pop()) {
+    if (id === ownId) {
+      throw new InvalidField("filters", "invalid_input", "Cohorts cannot reference other cohorts in a loop.");
+    }
+    if (seen.has(id)) continue;
+    seen.add(id);
+    const found = findCohort(t, projectId, id);
+    if (!found) {
+      throw new InvalidField("filters", "cohort_does_not_exist", `Cohort with id ${id} does not exist`);
+    }
+    if (!found.isStatic) open.push(...cohortIdsIn(found.filters));
+  }
+}
+
+function isUsedByActiveFlag(t: MetadataTx, projectId: number, id: number): boolean {
+  const users = t
+    .select({ filters: flag.filters })
+    .from(flag)
+    .where(
+      and(
+        eq(flag.projectId, projectId),
+        eq(flag.deleted, false),
+        eq(flag.active, true),
+        like(flag.filters, '%"cohort"%'),
+      ),
+    )
+    .all();
+  const named = users.flatMap(({ filters }) => cohortIdsIn(filters));
+  const reached = new Set(named);
+  for (const start of named) {
+    const inner = findCohort(t, projectId, start);
+    for (const next of inner ? cohortIdsIn(inner.filters) : []) reached.add(next);
+  }
+  return reached.has(id);
+}

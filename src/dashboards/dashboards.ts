@@ -1,0 +1,242 @@
+/** Dashboards (contract: management-api 6.3). */
+
+import type { Static } from "@sinclair/typebox";
+import { EXAMPLE_USER, UserBody, userBody } from "../accounts/api/user-shapes.ts";
+import { type User, usersById } from "../accounts/users.ts";
+import { notFound } from "../http/failure.ts";
+import { pageAnswer, readPage } from "../http/pagination.ts";
+import { readId } from "../http/path.ts";
+import { type ProjectCall, projectRoute, Reply, type Route } from "../http/route.ts";
+import {
+  bool,
+  dictionary,
+  instant,
+  int,
+  intChoice,
+  list,
+  named,
+  nullable,
+  object,
+  optional,
+  PageQuery,
+  pageOf,
+  text,
+} from "../http/shapes.ts";
+import { toWire, toWireOrNull } from "../lib/wire-time.ts";
+import type { ManagementDeps } from "../serve/deps.ts";
+import { EXAMPLE_INSIGHT, InsightBody, insightBody } from "./insight-shapes.ts";
+import { compute } from "./insights.ts";
+import {
+  createDashboard,
+  type Dashboard,
+  dashboardsOf,
+  findDashboard,
+  listDashboards,
+  type Tile,
+  tagsOfInsight,
+  tilesOf,
+  updateDashboard,
+} from "./store.ts";
+
+const TAG = "Dashboards";
+
+const DashboardFields = {
+  id: int(),
+  name: text({ blank: true }),
+  description: text({ blank: true }),
+  pinned: bool(),
+  created_at: instant(),
+  created_by: nullable(UserBody),
+  last_accessed_at: nullable(instant()),
+  is_shared: bool(),
+  deleted: bool(),
+  creation_mode: text(),
+  tags: list(text()),
+  restriction_level: intChoice([21, 37]),
+  effective_restriction_level: intChoice([21, 37]),
+  effective_privilege_level: intChoice([21, 37]),
+  user_access_level: text(),
+  access_control_version: text(),
+};
+
+const DashboardBody = named("Dashboard", object(DashboardFields));
+
+const FullDashboardBody = named(
+  "DashboardWithTiles",
+  object({
+    ...DashboardFields,
+    filters: dictionary(),
+    variables: dictionary(),
+    tiles: list(
+      object({
+        id: int(),
+        layouts: dictionary(),
+        color: nullable(text()),
+        order: int(),
+        insight: nullable(InsightBody),
+        text: nullable(text({ blank: true })),
+      }),
+    ),
+  }),
+);
+
+const DashboardInput = object({
+  name: optional(text({ blank: true, max: 400 })),
+  description: optional(text({ blank: true })),
+  pinned: optional(bool()),
+  deleted: optional(bool()),
+  tags: optional(list(text())),
+  filters: optional(dictionary()),
+});
+
+const EXAMPLE = {
+  id: 31,
+  name: "Orders",
+  description: "",
+  pinned: false,
+  created_at: "2026-03-02T08:15:30.120000Z",
+  created_by: EXAMPLE_USER,
+  last_accessed_at: null,
+  is_shared: false,
+  deleted: false,
+  creation_mode: "default",
+  tags: ["payments"],
+  restriction_level: 21,
+  effective_restriction_level: 21,
+  effective_privilege_level: 37,
+  user_access_level: "editor",
+  access_control_version: "v2",
+};
+const EXAMPLE_FULL = {
+  ...EXAMPLE,
+  filters: { date_from: "-30d" },
+  variables: {},
+  tiles: [{ id: 7, layouts: {}, color: "blue", order: 0, insight: EXAMPLE_INSIGHT, text: null }],
+};
+const ONE = { 200: { description: "The dashboard.", schema: FullDashboardBody, example: EXAMPLE_FULL } };
+
+export function dashboardRoutes(deps: ManagementDeps): Route[] {
+  const { metadata } = deps;
+  return [
+    projectRoute("GET", "/dashboards", "dashboard:read", {
+      summary: "List dashboards",
+      description: "Pinned ones first, then the newest.",
+      tag: TAG,
+      query: PageQuery,
+      answers: {
+        200: {
+          description: "One page of dashboards.",
+          schema: pageOf("DashboardPage", DashboardBody),
+          example: { count: 1, next: null, previous: null, results: [EXAMPLE] },
+        },
+      },
+      handle: (call) => {
+        const page = readPage(call.query);
+        const { dashboards, count } = listDashboards(metadata.db, call.project.id, page);
+        const users = usersById(metadata.db);
+        const shown = dashboards.map((dashboard) => dashboardBody(dashboard, users));
+        return pageAnswer(call.url, page, count, shown);
+      },
+    }),
+    projectRoute("POST", "/dashboards", "dashboard:write", {
+      summary: "Create an empty dashboard",
+      description: "Insights are put on it when they are created.",
+      tag: TAG,
+      body: DashboardInput,
+      bodyExample: { name: "Orders", tags: ["payments"] },
+      answers: {
+        201: { description: "The new dashboard.", schema: FullDashboardBody, example: EXAMPLE_FULL },
+      },
+      handle: async (call) => {
+        const input = { projectId: call.project.id, by: call.user.id, fields: call.body };
+        return new Reply(201, await withTiles(deps, call, createDashboard(metadata, input, call.now)));
+      },
+    }),
+    projectRoute("GET", "/dashboards/:id", "dashboard:read", {
+      summary: "Read a dashboard with its tiles",
+      description: "Each insight comes with its result, null where it could not be computed.",
+      tag: TAG,
+      answers: ONE,
+      handle: (call) => {
+        const dashboard = findDashboard(metadata.db, call.project.id, readId(call.params, "id"));
+        if (!dashboard) throw notFound();
+        return withTiles(deps, call, dashboard);
+      },
+    }),
+    projectRoute("PATCH", "/dashboards/:id", "dashboard:write", {
+      summary: "Change or delete a dashboard",
+      tag: TAG,
+      body: DashboardInput,
+      isPartial: true,
+      bodyExample: { pinned: true },
+      answers: ONE,
+      handle: (call) => {
+        const of = { projectId: call.project.id, id: readId(call.params, "id") };
+        return withTiles(deps, call, updateDashboard(metadata, of, call.body));
+      },
+    }),
+  ];
+}
+
+async function withTiles(
+  deps: ManagementDeps,
+  call: ProjectCall<unknown>,
+  dashboard: Dashboard,
+): Promise<Static<typeof FullDashboardBody>> {
+  const users = usersById(deps.metadata.db);
+  const tiles = tilesOf(deps.metadata.db, dashboard.id);
+  return {
+    ...dashboardBody(dashboard, users),
+    filters: dashboard.filters,
+    variables: dashboard.variables,
+    tiles: await Promise.all(tiles.map((tile) => tileBody(deps, call, tile, users))),
+  };
+}
+
+async function tileBody(
+  deps: ManagementDeps,
+  call: ProjectCall<unknown>,
+  tile: Tile,
+  users: ReadonlyMap<number, User>,
+) {
+  const { insight } = tile;
+  // A dashboard is shown with gaps rather than not at all.
+  const computed = insight && (await compute(deps, call, insight).catch(() => undefined));
+  return {
+    id: tile.id,
+    layouts: tile.layouts,
+    color: tile.color,
+    order: tile.position,
+    insight: insight
+      ? insightBody(insight, {
+          creator: insight.createdById === null ? undefined : users.get(insight.createdById),
+          dashboards: dashboardsOf(deps.metadata.db, insight.id),
+          tags: tagsOfInsight(deps.metadata.db, insight.id),
+          computed,
+        })
+      : null,
+    text: tile.text,
+  };
+}
+
+function dashboardBody(dashboard: Dashboard, users: ReadonlyMap<number, User>): Static<typeof DashboardBody> {
+  const creator = dashboard.createdById === null ? undefined : users.get(dashboard.createdById);
+  return {
+    id: dashboard.id,
+    name: dashboard.name,
+    description: dashboard.description,
+    pinned: dashboard.pinned,
+    created_at: toWire(dashboard.createdAt),
+    created_by: creator ? userBody(creator) : null,
+    last_accessed_at: toWireOrNull(dashboard.lastAccessedAt),
+    is_shared: false,
+    deleted: dashboard.deleted,
+    creation_mode: dashboard.creationMode,
+    tags: dashboard.tags,
+    restriction_level: dashboard.restrictionLevel as 21 | 37,
+    effective_restriction_level: dashboard.restrictionLevel as 21 | 37,
+    effective_privilege_level: 37,
+    user_access_level: "editor",
+    access_control_version: "v2",
+  };
+}

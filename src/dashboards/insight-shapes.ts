@@ -1,0 +1,109 @@
+/** Insights in answers. */
+
+import type { Static } from "@sinclair/typebox";
+import { EXAMPLE_USER, UserBody, userBody } from "../accounts/api/user-shapes.ts";
+import type { JsonObject } from "../accounts/schema.ts";
+import type { User } from "../accounts/users.ts";
+import {
+  bool,
+  dictionary,
+  instant,
+  int,
+  list,
+  named,
+  nullable,
+  object,
+  optional,
+  text,
+} from "../http/shapes.ts";
+import { toWire, toWireOrNull } from "../lib/wire-time.ts";
+import type { Insight } from "./store.ts";
+
+export const InsightBody = named(
+  "Insight",
+  object({
+    id: int(),
+    short_id: text(),
+    name: text({ blank: true }),
+    description: text({ blank: true }),
+    query: dictionary(),
+    filters: dictionary({ description: "Of an older generation; always empty." }),
+    dashboards: list(int()),
+    tags: list(text()),
+    saved: bool(),
+    deleted: bool(),
+    created_by: nullable(UserBody),
+    created_at: instant(),
+    updated_at: instant(),
+    last_refresh: nullable(instant(), { description: "When `result` was computed." }),
+    result: nullable(list(dictionary()), { description: "Null where it was not computed." }),
+    query_status: nullable(object({ complete: bool(), error: bool(), error_message: text() }), {
+      description: "Why there is no result, where the query can not be computed.",
+    }),
+  }),
+);
+
+export const InsightInput = object({
+  name: optional(text({ blank: true, max: 400 })),
+  description: optional(text({ blank: true })),
+  query: optional(dictionary()),
+  dashboards: optional(list(int(), { description: "It stands on exactly these then." })),
+  tags: optional(list(text())),
+  saved: optional(bool()),
+  deleted: optional(bool()),
+});
+
+/** What was computed for an insight, and when; or why its query can not be computed. */
+export type Computed = { result: JsonObject[]; at: Date } | { problem: string };
+
+/** The wire form of an insight. */
+export function insightBody(
+  insight: Insight,
+  of: { creator: User | undefined; dashboards: number[]; tags: string[]; computed?: Computed },
+): Static<typeof InsightBody> {
+  const { computed } = of;
+  const done = computed !== undefined && "result" in computed ? computed : undefined;
+  return {
+    id: insight.id,
+    short_id: insight.shortId,
+    name: insight.name,
+    description: insight.description,
+    query: insight.query,
+    filters: {},
+    dashboards: of.dashboards,
+    tags: of.tags,
+    saved: insight.saved,
+    deleted: insight.deleted,
+    created_by: of.creator ? userBody(of.creator) : null,
+    created_at: toWire(insight.createdAt),
+    updated_at: toWire(insight.updatedAt),
+    last_refresh: toWireOrNull(done?.at ?? null),
+    result: done?.result ?? null,
+    query_status:
+      computed !== undefined && "problem" in computed
+        ? { complete: true, error: true, error_message: computed.problem }
+        : null,
+  };
+}
+
+export const EXAMPLE_INSIGHT = {
+  id: 61,
+  short_id: "aB3dE5fG",
+  name: "Orders per day",
+  description: "",
+  query: {
+    kind: "InsightVizNode",
+    source: { kind: "TrendsQuery", series: [{ kind: "EventsNode", event: "order paid", math: "total" }] },
+  },
+  filters: {},
+  dashboards: [31],
+  tags: ["payments"],
+  saved: true,
+  deleted: false,
+  created_by: EXAMPLE_USER,
+  created_at: "2026-03-02T08:15:30.120000Z",
+  updated_at: "2026-03-02T08:15:30.120000Z",
+  last_refresh: "2026-03-04T16:00:01.007000Z",
+  result: [{ label: "order paid", count: 3, days: ["2026-03-03", "2026-03-04"], data: [1, 2] }],
+  query_status: null,
+};

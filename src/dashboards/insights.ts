@@ -1,0 +1,126 @@
+/** Insights: stored queries over events, and their results. */
+
+import { InvalidField } from "../accounts/errors.ts";
+import { findUser } from "../accounts/users.ts";
+import { UNAVAILABLE } from "../http/answers.ts";
+import { notFound } from "../http/failure.ts";
+import { pageAnswer, readPage } from "../http/pagination.ts";
+import { type ProjectCall, projectRoute, Reply, type Route } from "../http/route.ts";
+import { object, optional, pageOf, text, withPage } from "../http/shapes.ts";
+import type { ManagementDeps } from "../serve/deps.ts";
+import { type Computed, EXAMPLE_INSIGHT, InsightBody, InsightInput, insightBody } from "./insight-shapes.ts";
+import {
+  createInsight,
+  dashboardsOf,
+  findInsight,
+  type Insight,
+  listInsights,
+  tagsOfInsight,
+  updateInsight,
+} from "./store.ts";
+
+const TAG = "Insights";
+const WITHOUT_RESULT = { ...EXAMPLE_INSIGHT, last_refresh: null, result: null };
+const InsightPage = pageOf("InsightPage", InsightBody);
+
+export function insightRoutes(deps: ManagementDeps): Route[] {
+  const { metadata } = deps;
+  const write = (insight: Insight, computed?: Computed) =>
+    insightBody(insight, {
+      creator: insight.createdById === null ? undefined : findUser(metadata.db, insight.createdById),
+      dashboards: dashboardsOf(metadata.db, insight.id),
+      tags: tagsOfInsight(metadata.db, insight.id),
+      computed,
+    });
+  return [
+    projectRoute("GET", "/insights", "insight:read", {
+      summary: "List insights",
+      description: "Without results; read one insight for its result.",
+      tag: TAG,
+      query: withPage(
+        object({
+          search: optional(text({ description: "Part of the name." })),
+          short_id: optional(text()),
+        }),
+      ),
+      answers: {
+        200: {
+          description: "One page of insights.",
+          schema: InsightPage,
+          example: { count: 1, next: null, previous: null, results: [WITHOUT_RESULT] },
+        },
+      },
+      handle: (call) => {
+        const page = readPage(call.query);
+        const filter = {
+          search: call.query.get("search") || undefined,
+          shortId: call.query.get("short_id") || undefined,
+        };
+        const { insights, count } = listInsights(metadata.db, call.project.id, filter, page);
+        return pageAnswer(
+          call.url,
+          page,
+          count,
+          insights.map((insight) => write(insight)),
+        );
+      },
+    }),
+    projectRoute("POST", "/insights", "insight:write", {
+      summary: "Create an insight",
+      tag: TAG,
+      body: InsightInput,
+      bodyExample: { name: EXAMPLE_INSIGHT.name, query: EXAMPLE_INSIGHT.query, dashboards: [31] },
+      answers: { 201: { description: "The new insight.", schema: InsightBody, example: WITHOUT_RESULT } },
+      handle: (call) => {
+        const { dashboards, tags, ...fields } = call.body;
+        const input = { projectId: call.project.id, by: call.user.id, fields, links: { dashboards, tags } };
+        return new Reply(201, write(createInsight(metadata, input, call.now)));
+      },
+    }),
+    projectRoute("GET", "/insights/:id", "insight:read", {
+      summary: "Read an insight with its result",
+      description:
+        "By id or short id. The result is computed now; where that is not possible `query_status` says why.",
+      tag: TAG,
+      answers: {
+        200: { description: "The insight.", schema: InsightBody, example: EXAMPLE_INSIGHT },
+        ...UNAVAILABLE,
+      },
+      handle: async (call) => {
+        const insight = findInsight(metadata.db, call.project.id, call.params.id ?? "");
+        if (!insight) throw notFound();
+        return write(insight, await compute(deps, call, insight));
+      },
+    }),
+    projectRoute("PATCH", "/insights/:id", "insight:write", {
+      summary: "Change or delete an insight",
+      tag: TAG,
+      body: InsightInput,
+      isPartial: true,
+      bodyExample: { name: "Orders" },
+      answers: { 200: { description: "The insight.", schema: InsightBody, example: WITHOUT_RESULT } },
+      handle: (call) => {
+        const of = { projectId: call.project.id, name: call.params.id ?? "" };
+        const { dashboards, tags, ...fields } = call.body;
+        return write(updateInsight(metadata, of, { fields, links: { dashboards, tags } }, call.now));
+      },
+    }),
+  ];
+}
+
+/** Runs the query of an insight; undefined when it has none. */
+export async function compute(
+  deps: ManagementDeps,
+  call: ProjectCall<unknown>,
+  insight: Insight,
+): Promise<Computed | undefined> {
+  if (!deps.insights || Object.keys(insight.query).length === 0) return undefined;
+  const { id, timezone } = call.project;
+  try {
+    return { result: await deps.insights.run(id, insight.query, timezone, call.now), at: call.now };
+  } catch (error) {
+    // The insight itself can be read all the same, and changed.
+    if (error instanceof InvalidField) return { problem: error.message };
+    throw error;
+  }
+}

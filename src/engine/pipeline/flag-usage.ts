@@ -1,0 +1,44 @@
+/** What events tell about the use of flags: `$feature_flag_called` and views of features. */
+
+import type { JournalItem } from "../../journal/entry.ts";
+
+export interface ProjectUsage {
+  projectId: number;
+  /** The latest call of each flag, epoch microseconds. */
+  calls: { key: string; atMicros: number }[];
+  /** Keys of flags whose feature was viewed or used. */
+  views: string[];
+}
+
+/** Keys of flags that one batch may report per project: bounds what hostile events can take. */
+const keysMax = 10_000;
+
+/**
+ * Collects the use of flags in a batch, one entry per project that had events.
+ *
+ * Source: contract, management-api 3.8 and 5.13.
+ */
+export function flagUsageOf(items: readonly JournalItem[]): ProjectUsage[] {
+  const projects = new Map<number, { calls: Map<string, number>; views: Set<string> }>();
+  for (const item of items) {
+    if (item.kind !== "event") continue;
+    const usage = projects.get(item.projectId) ?? {
+      calls: new Map<string, number>(),
+      views: new Set<string>(),
+    };
+    projects.set(item.projectId, usage);
+    if (item.event === "$feature_flag_called") {
+      const key = item.properties.$feature_flag;
+      if (typeof key !== "string" || usage.calls.size >= keysMax) continue;
+      usage.calls.set(key, Math.max(usage.calls.get(key) ?? 0, item.timeMicros));
+    } else if (item.event === "$feature_view" || item.event === "$feature_interaction") {
+      const key = item.properties.feature_flag;
+      if (typeof key === "string" && usage.views.size < keysMax) usage.views.add(key);
+    }
+  }
+  return [...projects].map(([projectId, { calls, views }]) => ({
+    projectId,
+    calls: [...calls].map(([key, atMicros]) => ({ key, atMicros })),
+    views: [...views],
+  }));
+}

@@ -1,0 +1,292 @@
+/**
+ * Takes sealed journal segments in order: duplicates, identity, events.
+ *
+ * Realtime segments go first whenever there are any; historical ones follow one at a time, so that a year of history
+ * never delays a live event by more than one segment. Each store keeps its own cursor in its own transaction: after
+ * a crash a segment may be read again, but nothing is applied twice and nothing is left out.
+ */
+
+import { appendFile, mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import type { EventLoader } from "../../events/loader.ts";
+import { decodeEntries, type Entry, type EventEntry, noteCount } from "../../journal/entry.ts";
+import { readSegment } from "../../journal/reader.ts";
+import type { Lane, SealedSegment } from "../../journal/segment.ts";
+import type { DuplicateCount, PeopleBatch } from "../../people/batch.ts";
+import type { SpikeSignal } from "../../people/spikes/detector.ts";
+import { flagUsageOf, type ProjectUsage } from "./flag-usage.ts";
+
+/** The store of persons, groups, warnings and usage; `apply` is one transaction that also stores the cursor. */
+export interface IdentityStore {
+  cursor(lane: Lane): number;
+  /** @returns spikes that began or ended. */
+  apply(batch: PeopleBatch): SpikeSignal[];
+}
+
+/** Takes segments that both stores have in their files; from then on it alone deals with the segments' files. */
+export interface SegmentKeeper {
+  /** Returns at once. */
+  keep(segments: readonly SealedSegment[]): void;
+  /** Resolves when all segments are dealt with, or have to be tried again later. */
+  idle(): Promise<void>;
+}
+
+export interface PipelineSettings {
+  /** Realtime segments taken together hold at most this many bytes (one segment is always taken). */
+  batchBytesMax: number;
+  /** Loaded bytes after which the event store is asked to write its file. */
+  checkpointBytes: number;
+  checkpointIntervalMs: number;
+  /** Where refused lines go. */
+  workFolder: string;
+}
+
+export interface PipelineHooks {
+  onApplied: (applied: AppliedBatch) => void;
+  /** Which flags were called or viewed, per project that had events. */
+  onFlagUsage: (usage: ProjectUsage[]) => void;
+  /** Spikes that began or ended. */
+  onSpikes: (spikes: SpikeSignal[]) => void;
+  /** Acknowledged entries can not be read; an operator must know. */
+  onDamage: (error: Error) => void;
+  /** The pipeline can not go on in this process. */
+  onFatal: (error: unknown) => void;
+}
+
+export interface AppliedBatch {
+  lane: Lane;
+  lastSeq: number;
+  events: number;
+  duplicates: number;
+  /** Events that ingestion left out. */
+  dropped: number;
+  ms: number;
+}
+
+/** Without the last one the next start has more to read; nothing is lost. */
+const lastCheckpointAttempts = 20;
+
+export class Pipeline {
+  private readonly waiting: Record<Lane, SealedSegment[]> = { realtime: [], historical: [] };
+  private readonly applied: SealedSegment[] = [];
+  private running: Promise<void> | undefined;
+  private bytesSinceCheckpoint = 0;
+  private lastCheckpointAt = performance.now();
+  private stopped = false;
+
+  constructor(
+    private readonly identity: IdentityStore,
+    private readonly loader: EventLoader,
+    private readonly keeper: SegmentKeeper,
+    private readonly settings: PipelineSettings,
+    private readonly hooks: PipelineHooks,
+  ) {}
+
+  /** Hands over sealed segments of one or both lanes, oldest first. */
+  offer(segments: readonly SealedSegment[]): void {
+    for (const segment of segments) {
+      if (segment.last <= this.cursor(segment.lane)) this.noteApplied(segment);
+      else this.waiting[segment.lane].push(segment);
+    }
+    if (this.stopped || this.running !== undefined) return;
+    // Started in a later turn: `run` ends by clearing `running`, and must not do so before it is set.
+    this.running = Promise.resolve().then(() => this.run());
+  }
+
+  /** The last sequence number of a lane that both stores have. */
+  cursor(lane: Lane): number {
+    return Math.min(this.identity.cursor(lane), this.loader.cursor(lane));
+  }
+
+  /** Segments and bytes that wait, per lane. */
+  lag(): Record<Lane, { segments: number; bytes: number; entries: number }> {
+    const of = (lane: Lane) => ({
+      segments: this.waiting[lane].length,
+      bytes: this.waiting[lane].reduce((sum, segment) => sum + segment.bytes, 0),
+      entries: this.waiting[lane].reduce((sum, segment) => sum + segment.last - segment.first + 1, 0),
+    });
+    return { realtime: of("realtime"), historical: of("historical") };
+  }
+
+  /** Resolves when all that was offered is applied. */
+  async settle(): Promise<void> {
+    while (this.running !== undefined) await this.running;
+  }
+
+  /** Applies what waits, until all is done or the time is over; then writes the event store's file. */
+  async drain(timeoutMs: number): Promise<void> {
+    const stop = setTimeout(() => {
+      this.stopped = true;
+    }, timeoutMs);
+    await this.settle();
+    clearTimeout(stop);
+    this.stopped = true;
+    for (let attempt = 0; attempt < lastCheckpointAttempts && !(await this.checkpoint()); attempt++) {
+      await Bun.sleep(50);
+    }
+    await this.keeper.idle();
+  }
+
+  /** Writes the event store's file when that is due and nothing else happens; call it every few seconds. */
+  tidy(): void {
+    if (this.running !== undefined || this.stopped || !this.isCheckpointDue()) return;
+    this.running = this.checkpoint().then(
+      () => {
+        this.running = undefined;
+        this.offer([]);
+      },
+      (error) => {
+        this.running = undefined;
+        this.hooks.onFatal(error);
+      },
+    );
+  }
+
+  private async run(): Promise<void> {
+    try {
+      for (let batch = this.takeBatch(); batch !== undefined && !this.stopped; batch = this.takeBatch()) {
+        await this.applyBatch(batch);
+        if (this.isCheckpointDue()) await this.checkpoint();
+      }
+      this.running = undefined;
+    } catch (error) {
+      this.stopped = true;
+      this.running = undefined;
+      this.hooks.onFatal(error);
+    }
+  }
+
+  private takeBatch(): SealedSegment[] | undefined {
+    const { realtime, historical } = this.waiting;
+    if (realtime.length === 0) return historical.length === 0 ? undefined : historical.splice(0, 1);
+    let count = 1;
+    let bytes = realtime[0]!.bytes;
+    while (count < realtime.length && bytes + realtime[count]!.bytes <= this.settings.batchBytesMax) {
+      bytes += realtime[count]!.bytes;
+      count += 1;
+    }
+    return realtime.splice(0, count);
+  }
+
+  private async applyBatch(segments: SealedSegment[]): Promise<void> {
+    const started = performance.now();
+    const lane = segments[0]!.lane;
+    const last = segments.at(-1)!.last;
+    const entries = await this.read(segments, lane);
+    const loaded = this.loader.cursor(lane);
+    const unloaded = entries.filter((entry) => entry.kind === "event" && entry.seq > loaded) as EventEntry[];
+    const known = await this.loader.known(unloaded.filter((event) => !event.hasMadeUuid));
+    const { items, duplicates, duplicateSeqs } = withoutDuplicates(
+      entries,
+      known,
+      this.identity.cursor(lane),
+    );
+
+    // What its cursor covers already has no effect.
+    const spikes = this.identity.apply({ lane, lastSeq: last, items, duplicates });
+    const stored = unloaded.filter(({ seq }) => !duplicateSeqs.has(seq));
+    await this.loader.load(lane, last, stored);
+
+    for (const segment of segments) this.noteApplied(segment);
+    if (spikes.length > 0) this.hooks.onSpikes(spikes);
+    this.hooks.onFlagUsage(flagUsageOf(items));
+    this.hooks.onApplied({
+      lane,
+      lastSeq: last,
+      events: stored.length,
+      duplicates: duplicateSeqs.size,
+      dropped: droppedIn(items),
+      ms: Math.round(performance.now() - started),
+    });
+  }
+
+  /** The entries that at least one of the stores lacks. */
+  private async read(segments: readonly SealedSegment[], lane: Lane): Promise<Entry[]> {
+    const after = this.cursor(lane);
+    const entries: Entry[] = [];
+    for (const text of await Promise.all(segments.map(readSegment))) {
+      if (text.damage !== undefined) this.hooks.onDamage(text.damage);
+      const decoded = decodeEntries(text.bytes, after);
+      for (const entry of decoded.entries) entries.push(entry);
+      if (decoded.refused.length > 0) await this.keepRefusedLines(decoded.refused, lane);
+    }
+    return entries;
+  }
+
+  /** Both stores have a segment; its file is free after the next checkpoint. */
+  private noteApplied(segment: SealedSegment): void {
+    this.applied.push(segment);
+    this.bytesSinceCheckpoint += segment.bytes;
+  }
+
+  /** A line that is no entry is kept in a file, and said, instead of holding up all events behind it. */
+  private async keepRefusedLines(lines: readonly string[], lane: Lane): Promise<void> {
+    const { workFolder } = this.settings;
+    const path = join(workFolder, `refused-${lane}.ndjson`);
+    await mkdir(workFolder, { recursive: true, mode: 0o700 });
+    await appendFile(path, lines.map((line) => `${line}\n`).join(""), { mode: 0o600, flush: true });
+    this.hooks.onDamage(
+      new Error(`${lines.length} lines of the journal can not be read; they are in ${path}.`),
+    );
+  }
+
+  private isCheckpointDue(): boolean {
+    if (this.bytesSinceCheckpoint === 0) return false;
+    if (this.bytesSinceCheckpoint >= this.settings.checkpointBytes) return true;
+    return performance.now() - this.lastCheckpointAt >= this.settings.checkpointIntervalMs;
+  }
+
+  /** @returns false when it has to be tried again. */
+  private async checkpoint(): Promise<boolean> {
+    if (this.bytesSinceCheckpoint > 0 && !(await this.loader.checkpoint())) return false;
+    this.bytesSinceCheckpoint = 0;
+    this.lastCheckpointAt = performance.now();
+    this.keeper.keep(this.applied.splice(0));
+    return true;
+  }
+}
+
+/**
+ * Drops every event whose uuid was seen before in its project, in the store or earlier in the batch; the first wins.
+ *
+ * @param countedUpTo duplicates up to this sequence number were counted before a crash.
+ *
+ * Source: contract, README "Duplicates by uuid".
+ */
+export function withoutDuplicates(
+  entries: readonly Entry[],
+  known: ReadonlySet<number>,
+  countedUpTo: number,
+) {
+  const items: Entry[] = [];
+  const duplicateSeqs = new Set<number>();
+  const counts = new Map<string, DuplicateCount>();
+  const seen = new Set<string>();
+  for (const entry of entries) {
+    if (entry.kind === "event" && !entry.hasMadeUuid) {
+      const key = `${entry.projectId}:${entry.uuid}`;
+      if (known.has(entry.seq) || seen.has(key)) {
+        duplicateSeqs.add(entry.seq);
+        if (entry.seq > countedUpTo) countDuplicate(counts, entry);
+        continue;
+      }
+      seen.add(key);
+    }
+    items.push(entry);
+  }
+  return { items, duplicateSeqs, duplicates: [...counts.values()] };
+}
+
+function droppedIn(items: readonly Entry[]): number {
+  return items.reduce((sum, item) => (item.kind === "drop" ? sum + noteCount(item) : sum), 0);
+}
+
+const microsPerDay = 86_400_000_000;
+
+function countDuplicate(counts: Map<string, DuplicateCount>, entry: Entry): void {
+  const { projectId, receivedMicros, historical } = entry;
+  const key = `${projectId}:${historical}:${Math.floor(receivedMicros / microsPerDay)}`;
+  const count = counts.get(key);
+  if (count === undefined) counts.set(key, { projectId, receivedMicros, historical, count: 1 });
+  else count.count += 1;
+}

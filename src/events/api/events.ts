@@ -1,0 +1,235 @@
+/** Reading events back (contract: sdk-compat 4.10; the filters `order` and `historical` and the cursor are ours). */
+
+import { InvalidField } from "../../accounts/errors.ts";
+import { type EngineClient, QueryRefused } from "../../engine/client.ts";
+import { UNAVAILABLE } from "../../http/answers.ts";
+import { notFound } from "../../http/failure.ts";
+import { readPage } from "../../http/pagination.ts";
+import { readBoolean } from "../../http/query.ts";
+import { projectRoute, type Route } from "../../http/route.ts";
+import {
+  bool,
+  choice,
+  dictionary,
+  instant,
+  int,
+  list,
+  named,
+  nullable,
+  object,
+  optional,
+  text,
+  uuid,
+} from "../../http/shapes.ts";
+import { parseInstant } from "../../ingestion/timestamp.ts";
+import { type EventFilter, type EventOrder, type EventPosition, eventOrders } from "../list.ts";
+import { readPropertyFilters } from "./property-filters.ts";
+
+const limitDefault = 100;
+const limitMax = 10_000;
+const offsetMax = 100_000;
+
+const Event = named(
+  "Event",
+  object({
+    id: uuid({ description: "Same as `uuid`." }),
+    uuid: uuid(),
+    event: text(),
+    distinct_id: text(),
+    timestamp: instant({ description: "When it happened." }),
+    properties: dictionary({ description: "As they were sent, with what ingestion adds." }),
+    person: nullable(dictionary(), { description: "The person the distinct id belongs to now." }),
+    elements: list(dictionary(), { description: "`elements_chain` taken apart." }),
+    elements_chain: text({ blank: true }),
+    seq: int({ description: "Order of arrival within the project and lane." }),
+    historical: bool({ description: "Whether it was sent with `historical_migration`." }),
+  }),
+);
+
+const EventPage = named(
+  "EventPage",
+  object({ next: nullable(text(), { description: "Address of the next page." }), results: list(Event) }),
+);
+
+const EXAMPLE_EVENT = {
+  id: "0193d1a2-7b1c-7c3e-9f60-be2f3a4b5c6d",
+  uuid: "0193d1a2-7b1c-7c3e-9f60-be2f3a4b5c6d",
+  event: "order paid",
+  distinct_id: "kim",
+  timestamp: "2026-03-04T16:00:01.007000Z",
+  properties: { amount: 12.5, $groups: { company: "acme" }, $group_0: "acme" },
+  person: null,
+  elements: [],
+  elements_chain: "",
+  seq: 1,
+  historical: false,
+};
+
+const Query = object({
+  event: optional(text({ description: "Only events with this name." })),
+  distinct_id: optional(text({ description: "Only events of this distinct id." })),
+  person_id: optional(uuid({ description: "Only events of this person, under all its distinct ids." })),
+  uuid: optional(uuid({ description: "Only the event with this uuid." })),
+  after: optional(instant({ description: "Only events later than this." })),
+  before: optional(instant({ description: "Only events earlier than this." })),
+  historical: optional(bool({ description: "Only events of the historical lane, or only others." })),
+  order: optional(
+    choice(eventOrders, {
+      description: "`-timestamp` (newest first), or by `seq`, the order of arrival.",
+      default: "-timestamp",
+    }),
+  ),
+  limit: optional(int({ description: "Page size.", default: limitDefault, minimum: 1, maximum: limitMax })),
+  cursor: optional(text({ description: "Where the page before ended; taken from its `next`." })),
+  offset: optional(int({ description: "Events to skip; `next` is faster.", maximum: offsetMax })),
+  properties: optional(
+    text({
+      description:
+        "JSON list of `{key, value, operator, type}`, joined by AND; `type` is `event` (default) or `person`.",
+    }),
+  ),
+});
+
+/** What the routes need. */
+export interface EventsDependencies {
+  engine: Pick<EngineClient, "stream">;
+}
+
+export function eventRoutes({ engine }: EventsDependencies): Route[] {
+  return [
+    projectRoute("GET", "/events", ["event:read", "query:read"], {
+      summary: "List events",
+      description:
+        "Events are readable about a second after they were acknowledged. Without `after` and `before` all of them are listed.",
+      tag: "Events",
+      query: Query,
+      answers: {
+        200: {
+          description: "One page of events.",
+          schema: EventPage,
+          example: { next: null, results: [EXAMPLE_EVENT] },
+        },
+        ...UNAVAILABLE,
+      },
+      async handle({ project, query, url }) {
+        const page = await engine.stream("events", readFilter(project.id, query)).catch(refusal);
+        const next = page.meta === null ? null : nextAddress(url, page.meta);
+        return jsonText(between(`{"next":${JSON.stringify(next)},"results":`, page.body, "}"));
+      },
+    }),
+    projectRoute("GET", "/events/:id", ["event:read", "query:read"], {
+      summary: "Read an event",
+      description: "By its uuid.",
+      tag: "Events",
+      answers: { 200: { description: "The event.", schema: Event, example: EXAMPLE_EVENT }, ...UNAVAILABLE },
+      async handle({ project, params }) {
+        const uuid = params.id?.toLowerCase() ?? "";
+        if (!UUID.test(uuid)) throw notFound();
+        const found = await engine.stream("events", { projectId: project.id, uuid, order: "seq", limit: 1 });
+        const text = await new Response(found.body).text();
+        if (text === "[]") throw notFound();
+        return jsonText(text.slice(1, -1));
+      },
+    }),
+  ];
+}
+
+const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;
+
+/** The engine writes events as text, which goes out as it is. */
+function jsonText(text: string | ReadableStream<Uint8Array>): Response {
+  return new Response(text, { headers: { "Content-Type": "application/json" } });
+}
+
+function between(
+  before: string,
+  body: ReadableStream<Uint8Array>,
+  after: string,
+): ReadableStream<Uint8Array> {
+  const frame = new TransformStream<Uint8Array, Uint8Array>({
+    start: (controller) => controller.enqueue(Buffer.from(before)),
+    flush: (controller) => controller.enqueue(Buffer.from(after)),
+  });
+  return body.pipeThrough(frame);
+}
+
+/** @throws {InvalidField} for the first parameter that makes no sense. */
+function readFilter(projectId: number, query: URLSearchParams): EventFilter {
+  const distinctId = query.get("distinct_id");
+  return {
+    projectId,
+    event: query.get("event") ?? undefined,
+    distinctIds: distinctId === null ? undefined : [distinctId],
+    personUuid: readUuid(query, "person_id"),
+    uuid: readUuid(query, "uuid"),
+    afterMicros: readInstant(query, "after"),
+    beforeMicros: readInstant(query, "before"),
+    historical: readBoolean(query, "historical"),
+    properties: readPropertyFilters(query, "event"),
+    order: readOrder(query.get("order")),
+    limit: readLimit(query.get("limit")),
+    from: readCursor(query.get("cursor")),
+    offset: readOffset(query),
+  };
+}
+
+/** What the store can not answer is about the property filters; the rest is checked before. */
+function refusal(error: unknown): never {
+  if (error instanceof QueryRefused && error.code !== "query_busy")
+    throw new InvalidField("properties", "invalid_input", error.message);
+  throw error;
+}
+
+function readUuid(query: URLSearchParams, name: string): string | undefined {
+  const given = query.get(name);
+  if (given === null) return undefined;
+  const uuid = given.toLowerCase();
+  if (!UUID.test(uuid)) throw new InvalidField(name, "invalid_input", "Must be a valid UUID.");
+  return uuid;
+}
+
+function readInstant(query: URLSearchParams, name: string): number | undefined {
+  const given = query.get(name);
+  if (given === null) return undefined;
+  const micros = parseInstant(given);
+  if (micros === undefined)
+    throw new InvalidField(name, "invalid_input", "It is not a date and time that can be read.");
+  return micros;
+}
+
+function readOrder(given: string | null): EventOrder {
+  if (given === null || given === "desc") return "-timestamp";
+  if (given === "asc") return "timestamp";
+  const order = eventOrders.find((candidate) => candidate === given);
+  if (order === undefined)
+    throw new InvalidField("order", "invalid_choice", `"${given}" is not a valid choice.`);
+  return order;
+}
+
+/** As in every list a limit without sense falls back to the default; one above the maximum is cut to it. */
+function readLimit(given: string | null): number {
+  const limit = given !== null && /^\d{1,9}$/.test(given) ? Number(given) : 0;
+  return limit < 1 ? limitDefault : Math.min(limit, limitMax);
+}
+
+/** As in every list one without sense is none; a large one is refused rather than cut, which would repeat events. */
+function readOffset(query: URLSearchParams): number {
+  const { offset } = readPage(query);
+  if (offset <= offsetMax) return offset;
+  throw new InvalidField("offset", "max_value", `Ensure this value is less than or equal to ${offsetMax}.`);
+}
+
+function readCursor(given: string | null): EventPosition | undefined {
+  if (given === null) return undefined;
+  const match = /^(-?\d{1,16})\.([01])\.(\d{1,16})$/.exec(given);
+  if (match === null) throw new InvalidField("cursor", "invalid_input", "It is not a cursor of this list.");
+  return { timestampMicros: Number(match[1]), historical: match[2] === "1", seq: Number(match[3]) };
+}
+
+function nextAddress(url: string, { timestampMicros, historical, seq }: EventPosition): string {
+  const next = new URL(url);
+  // The cursor stands behind the events that were skipped.
+  next.searchParams.delete("offset");
+  next.searchParams.set("cursor", `${timestampMicros}.${historical ? 1 : 0}.${seq}`);
+  return next.href;
+}

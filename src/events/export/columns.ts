@@ -1,0 +1,89 @@
+/** What an export holds: the columns of each subject, and how a value is written in a line of JSON. */
+
+import { type Static, Type } from "@sinclair/typebox";
+import { Count, exactly } from "../../lib/schema.ts";
+
+/** What `export … --json` prints. */
+export const ExportSummary = exactly({
+  rows: Count,
+  file: Type.String({ description: "Absolute path." }),
+});
+export type ExportSummary = Static<typeof ExportSummary>;
+
+export const exportSubjects = ["events", "persons", "groups"] as const;
+export type ExportSubject = (typeof exportSubjects)[number];
+export const exportFormats = ["parquet", "ndjson", "csv"] as const;
+export type ExportFormat = (typeof exportFormats)[number];
+
+/** A value as text of JSON for `json` and `list`, ISO 8601 in UTC with microseconds for `instant`. */
+export type ExportValue = string | number | boolean | null;
+/** In the order of the columns. */
+export type ExportRow = readonly ExportValue[];
+
+export interface ExportColumn {
+  name: string;
+  /** `list` is one of texts. */
+  kind: "uuid" | "text" | "integer" | "boolean" | "instant" | "json" | "list";
+}
+
+const column = (name: string, kind: ExportColumn["kind"]): ExportColumn => ({ name, kind });
+
+export const exportColumns: Record<ExportSubject | "flags", readonly ExportColumn[]> = {
+  events: [
+    column("uuid", "uuid"),
+    column("event", "text"),
+    column("distinct_id", "text"),
+    column("timestamp", "instant"),
+    column("received_at", "instant"),
+    column("properties", "json"),
+    column("elements_chain", "text"),
+    column("historical", "boolean"),
+    column("seq", "integer"),
+    column("person_id", "uuid"),
+  ],
+  persons: [
+    column("id", "uuid"),
+    column("created_at", "instant"),
+    column("properties", "json"),
+    column("distinct_ids", "list"),
+  ],
+  groups: [
+    column("type", "text"),
+    column("type_index", "integer"),
+    column("key", "text"),
+    column("created_at", "instant"),
+    column("properties", "json"),
+  ],
+  flags: [
+    column("id", "integer"),
+    column("key", "text"),
+    column("name", "text"),
+    column("filters", "json"),
+    column("active", "boolean"),
+    column("ensure_experience_continuity", "boolean"),
+    column("is_remote_configuration", "boolean"),
+    column("has_encrypted_payloads", "boolean"),
+    column("evaluation_runtime", "text"),
+    column("bucketing_identifier", "text"),
+    column("tags", "list"),
+    column("evaluation_tags", "list"),
+    column("experiment_set", "json"),
+    column("surveys", "json"),
+    column("features", "json"),
+    column("rollback_conditions", "json"),
+    column("creation_context", "text"),
+    column("created_at", "instant"),
+  ],
+};
+
+/** A row as a JSON object on one line, without its line break. */
+export function jsonLine(columns: readonly ExportColumn[], row: ExportRow): string {
+  let line = "{";
+  for (let index = 0; index < columns.length; index++) {
+    const { name, kind } = columns[index]!;
+    const value = row[index]!;
+    const isJson = value !== null && (kind === "json" || kind === "list");
+    line += `${index === 0 ? "" : ","}"${name}":${isJson ? value : JSON.stringify(value)}`;
+  }
+  return `${line}}`;
+}

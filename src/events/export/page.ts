@@ -1,0 +1,189 @@
+/**
+ * Reads events, persons or groups of a project in pages: whoever exports asks for one after the other. So no export holds
+ * a connection, a file or much memory of the engine, and an engine that is started again in between does no harm.
+ */
+
+import type { DuckDBConnection } from "@duckdb/node-api";
+import { type Lane, lanes } from "../../journal/segment.ts";
+import { Portion } from "../../lib/portion.ts";
+import { isoFromMicros } from "../../lib/time.ts";
+import type { PeopleDb } from "../../people/open.ts";
+import { distinctIdsOf, personsPage } from "../../people/reader.ts";
+import { databaseName, eventsSql } from "../query/views.ts";
+import type { ExportRow, ExportSubject } from "./columns.ts";
+
+export interface ExportRequest {
+  projectId: number;
+  subject: ExportSubject;
+  /** Epoch microseconds; events from this time on, persons and groups that were created then. */
+  fromMicros?: number;
+  /** Epoch microseconds; before this time. */
+  toMicros?: number;
+  /** Where the page before ended; left out for the first. */
+  after?: ExportPosition;
+}
+
+export interface ExportPosition {
+  /** Of events: lane and number, rows to read at once, and up to which numbers the export goes. */
+  events?: { lane: Lane; seq: number; rows: number; until: Record<Lane, number> };
+  personId?: number;
+  group?: { typeIndex: number; key: string };
+}
+
+export interface ExportPage {
+  rows: ExportRow[];
+  /** Undefined behind the last page. */
+  next: ExportPosition | undefined;
+}
+
+export interface ExportSources {
+  connection: DuckDBConnection;
+  people: PeopleDb;
+}
+
+/** What a page should weigh, in characters; how many events that are is seen from the page before. */
+const pageLength = 8 * 1024 * 1024;
+const eventRowsMax = 8_192;
+/** Numbers looked through at once for events of the project. */
+const windowSeqs = 4_000_000;
+const peopleRowsMax = 250;
+
+/** A page of an export. Events are in the order of arrival: historical after realtime. */
+export async function exportPage(sources: ExportSources, request: ExportRequest): Promise<ExportPage> {
+  switch (request.subject) {
+    case "events":
+      return await eventPage(sources.connection, request);
+    case "persons":
+      return personPage(sources.people, request);
+    case "groups":
+      return groupPage(sources.people, request);
+  }
+}
+
+async function eventPage(connection: DuckDBConnection, request: ExportRequest): Promise<ExportPage> {
+  const position = request.after?.events ?? {
+    ...{ lane: "realtime" as const, seq: 0, rows: 1 },
+    until: await loadedSeqs(connection),
+  };
+  const { lane, seq, until } = position;
+  const end = Math.min(seq + windowSeqs, until[lane]);
+  const last = await lastOfPage(connection, request, { lane, after: seq, end, rows: position.rows });
+  const rows = last > seq ? await eventRows(connection, request, { lane, after: seq, last }) : [];
+  const next = last < until[lane] ? { lane, seq: last } : startOf(lanes[lanes.indexOf(lane) + 1]);
+  return {
+    rows,
+    next: next && { events: { ...next, until, rows: rowsFor(rows, position.rows) } },
+  };
+}
+
+/** Up to which number each lane can be read. */
+export async function loadedSeqs(connection: DuckDBConnection): Promise<Record<Lane, number>> {
+  const seqs: Record<Lane, number> = { realtime: 0, historical: 0 };
+  const rows = await connection.runAndReadAll("SELECT lane, seq FROM load_cursor");
+  for (const [lane, seq] of rows.getRows()) seqs[lane as Lane] = Number(seq);
+  return seqs;
+}
+
+function startOf(lane: Lane | undefined): { lane: Lane; seq: number } | undefined {
+  return lane && { lane, seq: 0 };
+}
+
+interface Range {
+  lane: Lane;
+  after: number;
+}
+
+/** The number of the page's last event, found by the narrow columns alone; the end when there are fewer. */
+async function lastOfPage(
+  connection: DuckDBConnection,
+  request: ExportRequest,
+  { lane, after, end, rows }: Range & { end: number; rows: number },
+): Promise<number> {
+  if (after >= end) return end;
+  const found = await connection.runAndReadAll(
+    `SELECT count(*), max(seq) FROM (
+       SELECT seq FROM events
+       WHERE project_id = ${request.projectId} AND historical = ${lane === "historical"}
+         AND seq > ${after} AND seq <= ${end} AND ${between(request)}
+       ORDER BY seq LIMIT ${rows})`,
+  );
+  const [count, last] = found.getRows()[0]!;
+  return Number(count) < rows ? end : Number(last);
+}
+
+async function eventRows(
+  connection: DuckDBConnection,
+  request: ExportRequest,
+  { lane, after, last }: Range & { last: number },
+): Promise<ExportRow[]> {
+  const result = await connection.runAndReadAll(
+    `SELECT uuid::VARCHAR, event, distinct_id, ${iso("timestamp")}, ${iso("received_at")}, properties::VARCHAR,
+       elements_chain, historical, seq::DOUBLE, person_id::VARCHAR
+     FROM (${eventsSql(await databaseName(connection), request.projectId)})
+     WHERE historical = ${lane === "historical"} AND seq > ${after} AND seq <= ${last} AND ${between(request)}
+     ORDER BY seq`,
+  );
+  return result.getRows() as ExportRow[];
+}
+
+function between({ fromMicros, toMicros }: ExportRequest): string {
+  const conditions = ["true"];
+  if (fromMicros !== undefined) conditions.push(`timestamp >= make_timestamp(${fromMicros})`);
+  if (toMicros !== undefined) conditions.push(`timestamp < make_timestamp(${toMicros})`);
+  return conditions.join(" AND ");
+}
+
+function iso(column: string): string {
+  return `strftime(${column}, '%Y-%m-%dT%H:%M:%S.%fZ')`;
+}
+
+/** How many events the next page should have, when its events are like those of this one. */
+function rowsFor(rows: readonly ExportRow[], asked: number): number {
+  const portion = new Portion(pageLength, eventRowsMax, asked);
+  portion.follow(
+    rows.reduce((sum, row) => sum + (row[5] as string).length, 0),
+    rows.length,
+  );
+  return portion.rows;
+}
+
+/** From the people store, which knows the order of a person's ids: the main one first. */
+function personPage(people: PeopleDb, request: ExportRequest): ExportPage {
+  const { projectId, after } = request;
+  const persons = personsPage(people, projectId, { afterId: after?.personId ?? 0, limit: peopleRowsMax });
+  const ids = distinctIdsOf(people, persons);
+  const rows = persons
+    .filter(({ createdMicros }) => isWithin(createdMicros, request))
+    .map((person) => [
+      person.uuid,
+      isoFromMicros(person.createdMicros),
+      JSON.stringify(person.properties),
+      JSON.stringify(ids.get(person.id) ?? []),
+    ]);
+  const isLast = persons.length < peopleRowsMax;
+  return { rows, next: isLast ? undefined : { personId: persons.at(-1)!.id } };
+}
+
+function groupPage(people: PeopleDb, request: ExportRequest): ExportPage {
+  const { typeIndex, key } = request.after?.group ?? { typeIndex: -1, key: "" };
+  const groups = people.$client
+    .query<[string, number, string, number, string], [number, number, string]>(
+      `SELECT t.name, g.type_index, g.group_key, g.created_at, g.properties
+       FROM project_group g JOIN group_type t ON t.project_id = g.project_id AND t.type_index = g.type_index
+       WHERE g.project_id = ? AND (g.type_index, g.group_key) > (?, ?)
+       ORDER BY g.type_index, g.group_key LIMIT ${peopleRowsMax}`,
+    )
+    .values(request.projectId, typeIndex, key) as [string, number, string, number, string][];
+  const rows = groups
+    .filter(([, , , createdMicros]) => isWithin(createdMicros, request))
+    .map(([type, index, groupKey, createdMicros, properties]) => [
+      ...[type, index, groupKey, isoFromMicros(createdMicros), properties],
+    ]);
+  const last = groups.at(-1);
+  const isLast = last === undefined || groups.length < peopleRowsMax;
+  return { rows, next: isLast ? undefined : { group: { typeIndex: last[1], key: last[2] } } };
+}
+
+function isWithin(micros: number, { fromMicros = -Infinity, toMicros = Infinity }: ExportRequest): boolean {
+  return micros >= fromMicros && micros < toMicros;
+}

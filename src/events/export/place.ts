@@ -1,0 +1,51 @@
+/** Where an export goes: a file that is there whole or not at all, or standard output. */
+
+import { statSync } from "node:fs";
+import { open, rename, rm } from "node:fs/promises";
+import { dirname } from "node:path";
+import { syncFolder } from "../../journal/disk.ts";
+import { AppError } from "../../lib/errors.ts";
+import type { Sink } from "./writer.ts";
+
+/** A file can not be made there. */
+export class OutUnusable extends AppError {
+  readonly code = "out_unusable";
+  override readonly hint = "Name a file in a folder that exists.";
+}
+
+/** @throws {OutUnusable} before anything was exported. */
+export function checkPlace(path: string): void {
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) {
+    throw new OutUnusable(`${path} is a folder.`);
+  }
+  const folder = dirname(path);
+  if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) {
+    throw new OutUnusable(`There is no folder ${folder}.`);
+  }
+}
+
+/** Does the work with a file that gets its name only when the work is done and its bytes are on the disk. */
+export async function intoFile<Result>(path: string, work: (sink: Sink) => Promise<Result>): Promise<Result> {
+  const beside = `${path}.${process.pid}.part`;
+  try {
+    const file = await open(beside, "w", 0o600);
+    const result = await work(async (bytes) => void (await file.writeFile(bytes)))
+      .then(async (done) => {
+        await file.sync();
+        return done;
+      })
+      .finally(() => file.close());
+    await rename(beside, path);
+    await syncFolder(dirname(path));
+    return result;
+  } finally {
+    await rm(beside, { force: true });
+  }
+}
+
+/** Waits while whoever reads standard output is slower. */
+export async function ontoOutput(bytes: Uint8Array): Promise<void> {
+  if (!process.stdout.write(bytes)) {
+    await new Promise<void>((done) => void process.stdout.once("drain", done));
+  }
+}

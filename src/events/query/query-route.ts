@@ -1,0 +1,78 @@
+/** `POST …/query/`: SQL over the documented views of a project. */
+
+import { InvalidField } from "../../accounts/errors.ts";
+import { type EngineClient, QueryRefused } from "../../engine/client.ts";
+import { StatementsBarred } from "../../engine/statement-guard.ts";
+import { UNAVAILABLE } from "../../http/answers.ts";
+import { throttled } from "../../http/failure.ts";
+import { projectRoute, type Route } from "../../http/route.ts";
+import {
+  ApiFailure,
+  anyJson,
+  bool,
+  dictionary,
+  int,
+  list,
+  named,
+  object,
+  optional,
+  text,
+} from "../../http/shapes.ts";
+import { isJsonObject } from "../../lib/json.ts";
+import { rowsDefault, rowsMax } from "./run-query.ts";
+
+const QueryAnswer = named(
+  "QueryAnswer",
+  object({
+    columns: list(text({ blank: true }), { description: "Names of the columns, in order." }),
+    rows: list(dictionary(), { description: "One object per row, with a member per column." }),
+    truncated: bool({ description: "There are more rows than `limit`." }),
+  }),
+);
+
+const Body = object({
+  query: anyJson({
+    description: 'A SELECT statement, or an object `{"kind": "HogQLQuery", "query": "SELECT …"}`.',
+  }),
+  limit: optional(
+    int({ description: "Rows at most.", default: rowsDefault, minimum: 1, maximum: rowsMax } as never),
+  ),
+  name: optional(anyJson({ description: "Accepted for the sake of clients; ignored." })),
+});
+
+export function queryRoutes({ engine }: { engine: Pick<EngineClient, "stream"> }): Route[] {
+  return [
+    projectRoute("POST", "/query", "query:read", {
+      summary: "Run a SELECT",
+      description:
+        "One SELECT (DuckDB's SQL) over the views `events` (uuid, event, distinct_id, timestamp, received_at, properties, " +
+        "elements_chain, historical, seq, person_id), `persons` (id, created_at, properties, distinct_ids) and `groups` " +
+        "(type, type_index, key, created_at, properties) of the project. Whatever else is refused with 400.",
+      tag: "Events",
+      body: Body,
+      bodyExample: { query: "SELECT event, count(*) AS times FROM events GROUP BY ALL" },
+      answers: {
+        200: {
+          description: "The rows.",
+          schema: QueryAnswer,
+          example: { columns: ["event", "times"], rows: [{ event: "signup", times: 3 }], truncated: false },
+        },
+        400: { description: "The statement is refused or can not be run.", schema: ApiFailure },
+        ...UNAVAILABLE,
+      },
+      async handle({ project, body }) {
+        const { query, limit = rowsDefault } = body;
+        const sql = isJsonObject(query) ? query.query : query;
+        if (typeof sql !== "string") throw new InvalidField("query", "invalid_input", "Not a valid string.");
+        try {
+          const { body } = await engine.stream("query", { projectId: project.id, sql, limit });
+          return new Response(body, { headers: { "Content-Type": "application/json" } });
+        } catch (error) {
+          if (error instanceof StatementsBarred) throw throttled(error.waitSeconds, error.message);
+          if (!(error instanceof QueryRefused) || error.code === "query_busy") throw error;
+          throw new InvalidField("query", error.code, error.message);
+        }
+      },
+    }),
+  ];
+}

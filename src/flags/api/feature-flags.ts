@@ -1,0 +1,153 @@
+/** Feature flags: list, create, read, change; never a hard delete (contract: management-api 5.1 to 5.5). */
+
+import type { Static } from "@sinclair/typebox";
+import { NotPermitted } from "../../accounts/errors.ts";
+import { findOrganization } from "../../accounts/organizations.ts";
+import type { JsonObject } from "../../accounts/schema.ts";
+import { methodNotAllowed, notFound } from "../../http/failure.ts";
+import { parseFields } from "../../http/fields.ts";
+import { pageAnswer, readPage } from "../../http/pagination.ts";
+import { readId } from "../../http/path.ts";
+import { type ProjectCall, projectRoute, Reply, type Route } from "../../http/route.ts";
+import { ApiFailure, withPage } from "../../http/shapes.ts";
+import { type ManagementDeps, writingOf } from "../../serve/deps.ts";
+import { type Flag, findFlag } from "../store/flag.ts";
+import { listFlags } from "../store/flag-list.ts";
+import { canEdit } from "../store/flag-permissions.ts";
+import { createFlag, updateFlag } from "../store/flag-writes.ts";
+import { FlagAnswers } from "./flag-answers.ts";
+import { flagFields } from "./flag-input.ts";
+import { FlagQuery, readFlagQuery } from "./flag-query.ts";
+import { EXAMPLE_FLAG, FlagBody, FlagEditInput, FlagPage, NewFlagInput } from "./flag-shapes.ts";
+
+const TAG = "Feature flags";
+const FLAG_METHODS = ["GET", "PATCH", "HEAD", "OPTIONS"];
+const ONE_FLAG = { 200: { description: "The flag.", schema: FlagBody, example: EXAMPLE_FLAG } };
+
+export function featureFlagRoutes(deps: ManagementDeps): Route[] {
+  return [
+    projectRoute("GET", "/feature_flags", "feature_flag:read", {
+      summary: "List feature flags",
+      description:
+        "The stored definitions, newest first; deleted flags are left out. Nothing is evaluated: ask `/flags` for the value of a flag for one person.",
+      tag: TAG,
+      query: withPage(FlagQuery),
+      answers: {
+        200: {
+          description: "One page of flags.",
+          schema: FlagPage,
+          example: { count: 1, next: null, previous: null, results: [EXAMPLE_FLAG] },
+        },
+      },
+      handle: (call) => {
+        const page = readPage(call.query);
+        const filter = readFlagQuery(call.query);
+        const { flags, count } = listFlags(deps.metadata.db, call.project.id, filter, page, call.now);
+        return pageAnswer(call.url, page, count, flagAnswers(deps, call).many(flags));
+      },
+    }),
+    projectRoute("POST", "/feature_flags", "feature_flag:write", {
+      summary: "Create a feature flag",
+      description:
+        "Without `filters` the flag is on for everybody, or for the `rollout_percentage` that is given. A usage dashboard is made along with it.",
+      tag: TAG,
+      body: NewFlagInput,
+      bodyExample: {
+        key: "one-click-pay",
+        name: "Lets people pay with one click",
+        filters: { groups: [{ properties: [], rollout_percentage: 40 }] },
+        tags: ["payments"],
+      },
+      answers: { 201: { description: "The new flag.", schema: FlagBody, example: EXAMPLE_FLAG } },
+      handle: (call) => {
+        const { key, _should_create_usage_dashboard: createsUsageDashboard = true } = call.body;
+        const created = createFlag(writingOf(deps), {
+          projectId: call.project.id,
+          by: call.user.id,
+          fields: { ...flagFields(call.body), key },
+          createsUsageDashboard,
+          now: call.now,
+        });
+        return new Reply(201, flagAnswers(deps, call).one(created));
+      },
+    }),
+    projectRoute("GET", "/feature_flags/:id", "feature_flag:read", {
+      summary: "Read a feature flag",
+      description: "Also when it is deleted.",
+      tag: TAG,
+      answers: ONE_FLAG,
+      handle: (call) => flagAnswers(deps, call).one(getFlag(deps, call)),
+    }),
+    projectRoute("PATCH", "/feature_flags/:id", "feature_flag:write", {
+      summary: "Change some fields of a feature flag",
+      description:
+        "`deleted: true` deletes the flag, `deleted: false` brings it back. The members of `filters` that are sent replace the stored ones, null clears one; `rollout_percentage` changes the rollout of the only condition set. Send `version` and `original_flag` to be refused with 409 when somebody else changed the same fields meanwhile.",
+      tag: TAG,
+      body: FlagEditInput,
+      takesRawBody: true,
+      bodyExample: { active: false },
+      answers: { ...ONE_FLAG, 409: { description: "Somebody else changed it.", schema: ApiFailure } },
+      handle: (call) => edit(deps, call),
+    }),
+    projectRoute("DELETE", "/feature_flags/:id", "feature_flag:write", {
+      summary: "Refused: flags are deleted by PATCH",
+      description: 'Answers 405 whatever the id; nothing changes. Send `PATCH {"deleted": true}`.',
+      tag: TAG,
+      answers: { 405: { description: "Always.", schema: ApiFailure } },
+      handle: () => {
+        throw methodNotAllowed(
+          "DELETE",
+          FLAG_METHODS,
+          'Hard delete of a feature flag is not allowed. Send a PATCH with {"deleted": true} instead.',
+        );
+      },
+    }),
+  ];
+}
+
+/** Writes flags for the caller. */
+export function flagAnswers(deps: ManagementDeps, call: ProjectCall): FlagAnswers {
+  const { metadata, payloads } = deps;
+  const organization = findOrganization(metadata.db, call.project.organizationId)!;
+  return new FlagAnswers(metadata.db, payloads, organization, call.user, call.now);
+}
+
+/** The flag that the path names. @throws {HttpFailure} 404 */
+export function getFlag(
+  deps: ManagementDeps,
+  call: { project: { id: number }; params: Record<string, string> },
+): Flag {
+  const flag = findFlag(deps.metadata.db, call.project.id, readId(call.params, "id"));
+  if (!flag) throw notFound();
+  return flag;
+}
+
+/** @throws {NotPermitted} the caller may only look at this flag (contract: management-api 3.7). */
+export function checkMayEdit(answers: FlagAnswers, flag: Flag): void {
+  if (canEdit(answers.permissions, flag)) return;
+  throw new NotPermitted("You don't have edit permissions for this feature flag.");
+}
+
+function edit(deps: ManagementDeps, call: ProjectCall) {
+  const before = getFlag(deps, call);
+  const answers = flagAnswers(deps, call);
+  checkMayEdit(answers, before);
+  const body = call.body as JsonObject;
+  // A deleted flag may have a key that no write could choose; echoing it is no change of the key.
+  const isOwnKey = typeof body === "object" && body !== null && body.key === before.key;
+  const input = parseFields(FlagEditInput, isOwnKey ? { ...body, key: "unchanged" } : body, {
+    partial: true,
+  }) as Partial<Static<typeof FlagEditInput>>;
+  const fields = flagFields(isOwnKey ? { ...input, key: before.key } : input);
+  const after = updateFlag(writingOf(deps), {
+    projectId: call.project.id,
+    id: before.id,
+    by: call.user.id,
+    fields,
+    version: input.version ?? undefined,
+    originalFlag: input.original_flag ?? undefined,
+    sent: body,
+    now: call.now,
+  });
+  return answers.one(after);
+}

@@ -1,0 +1,83 @@
+/** Many flags at once (contract: management-api 5.7). */
+
+import type { Json } from "../../accounts/schema.ts";
+import { projectRoute, Reply, type Route } from "../../http/route.ts";
+import {
+  ApiFailure,
+  anyJson,
+  dictionary,
+  either,
+  int,
+  list,
+  object,
+  optional,
+  text,
+} from "../../http/shapes.ts";
+import type { ManagementDeps } from "../../serve/deps.ts";
+import { findFlag } from "../store/flag.ts";
+import { listAllFlags } from "../store/flag-list.ts";
+import { canEdit } from "../store/flag-permissions.ts";
+import { flagAnswers } from "./feature-flags.ts";
+import { FlagQuery, readFlagQuery } from "./flag-query.ts";
+
+const TAG = "Feature flags";
+const IDS_MAX = 10_000;
+const INVALID_IDS = { error: "Invalid flag IDs provided" };
+const IdsAnswer = object({ error: text() });
+
+export function flagBulkRoutes(deps: ManagementDeps): Route[] {
+  const { metadata } = deps;
+  return [
+    projectRoute("GET", "/feature_flags/matching_ids", "feature_flag:read", {
+      summary: "List the ids of flags you may change",
+      description: "Takes the filters of the list. Not in pages.",
+      tag: TAG,
+      query: FlagQuery,
+      answers: {
+        200: {
+          description: "The ids.",
+          schema: object({ ids: list(int()), total: int() }),
+          example: { ids: [12, 11], total: 2 },
+        },
+      },
+      handle: (call) => {
+        const { permissions } = flagAnswers(deps, call);
+        const ids = listAllFlags(metadata.db, call.project.id, readFlagQuery(call.query), call.now)
+          .filter((flag) => canEdit(permissions, flag))
+          .map(({ id }) => id);
+        return { ids, total: ids.length };
+      },
+    }),
+    projectRoute("POST", "/feature_flags/bulk_keys", ["feature_flag:read", "feature_flag:write"], {
+      summary: "Find the keys of flags by id",
+      tag: TAG,
+      body: object({ ids: optional(anyJson({ description: "List of ids." })) }),
+      bodyExample: { ids: [12] },
+      answers: {
+        200: {
+          description: "Keys by id.",
+          schema: object({ keys: dictionary(), warning: optional(text()) }),
+          example: { keys: { "12": "one-click-pay" } },
+        },
+        400: { description: "No list of ids.", schema: either(IdsAnswer, ApiFailure), example: INVALID_IDS },
+      },
+      handle: (call) => {
+        const given = call.body.ids ?? [];
+        if (!Array.isArray(given)) return new Reply(400, INVALID_IDS);
+        const ids = given.slice(0, IDS_MAX).map(idOf);
+        const valid = ids.filter((id) => id !== undefined);
+        if (given.length > 0 && valid.length === 0) return new Reply(400, INVALID_IDS);
+        const flags = valid.map((id) => findFlag(metadata.db, call.project.id, id));
+        const keys = flags.filter((flag) => flag !== undefined).map((flag) => [String(flag.id), flag.key]);
+        const invalidCount = given.length - valid.length;
+        const warning = invalidCount > 0 ? { warning: `Invalid flag IDs ignored: ${invalidCount}` } : {};
+        return { keys: Object.fromEntries(keys), ...warning };
+      },
+    }),
+  ];
+}
+
+function idOf(value: Json): number | undefined {
+  const number = typeof value === "string" && /^\d{1,15}$/.test(value) ? Number(value) : value;
+  return typeof number === "number" && Number.isSafeInteger(number) && number > 0 ? number : undefined;
+}

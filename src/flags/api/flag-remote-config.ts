@@ -1,0 +1,37 @@
+/** The payload of a remote-configuration flag (contract: management-api 5.6; sdk-compat 4.5). */
+
+import { projectOrSecretRoute, Reply, type Route } from "../../http/route.ts";
+import { nullable, object, optional, text } from "../../http/shapes.ts";
+import { isJsonObject } from "../../lib/json.ts";
+import type { ManagementDeps } from "../../serve/deps.ts";
+import { type Flag, findFlag, findFlagByKey } from "../store/flag.ts";
+
+export function flagRemoteConfigRoutes(deps: ManagementDeps): Route[] {
+  return [
+    projectOrSecretRoute("GET", "/feature_flags/:id/remote_config", "feature_flag:read", {
+      summary: "Read the payload of a remote-configuration flag",
+      description:
+        "By id or key. The body is a JSON string that holds JSON. Secret payloads come in clear. The project's secret key is accepted.",
+      tag: "Flag evaluation",
+      bucket: "remote_config",
+      query: object({ token: optional(text({ description: "Public key of the project that is meant." })) }),
+      answers: {
+        200: { description: "The payload, or null.", schema: nullable(text()), example: '{"color":"red"}' },
+        404: { description: "No such flag, or not one for remote configuration. No body." },
+      },
+      handle: (call) => {
+        const flag = namedFlag(deps, call.project.id, call.params.id ?? "");
+        if (!flag?.isRemoteConfiguration || flag.deleted) return new Reply(404);
+        const { payloads } = deps.payloads.open(flag);
+        const payload = isJsonObject(payloads) ? payloads.true : undefined;
+        return new Reply(200, payload ?? null);
+      },
+    }),
+  ];
+}
+
+/** Keys may look like numbers; the id is meant then, unless there is none such. */
+function namedFlag({ metadata }: ManagementDeps, projectId: number, name: string): Flag | undefined {
+  const byId = /^\d{1,15}$/.test(name) ? findFlag(metadata.db, projectId, Number(name)) : undefined;
+  return byId ?? findFlagByKey(metadata.db, projectId, name);
+}

@@ -1,0 +1,104 @@
+/** Whether a flag is in use (contract: management-api 5.9), and what depends on it (5.7). */
+
+import { readId } from "../../http/path.ts";
+import { projectRoute, Reply, type Route } from "../../http/route.ts";
+import {
+  ApiFailure,
+  bool,
+  choice,
+  either,
+  int,
+  list,
+  named,
+  num,
+  object,
+  optional,
+  text,
+} from "../../http/shapes.ts";
+import type { ManagementDeps } from "../../serve/deps.ts";
+import { rolloutSummaryOf, statusOf } from "../status.ts";
+import { findFlag } from "../store/flag.ts";
+import { dependentFlags } from "../store/flag-dependencies.ts";
+import { getFlag } from "./feature-flags.ts";
+
+const TAG = "Feature flags";
+
+const StatusBody = named(
+  "FlagStatus",
+  object({
+    status: choice(["active", "inactive", "stale", "deleted", "unknown", "archived"]),
+    reason: text({ description: "For people." }),
+    reason_states_rollout: optional(bool()),
+    rollout: optional(
+      object({
+        effectively_full_rollout: bool(),
+        has_targeting_conditions: bool(),
+        max_rollout_percentage: num(),
+        is_multivariate: bool(),
+      }),
+    ),
+  }),
+);
+
+const EXAMPLE = {
+  status: "stale",
+  reason: 'This boolean flag will always evaluate to "true"',
+  reason_states_rollout: true,
+  rollout: {
+    effectively_full_rollout: true,
+    has_targeting_conditions: false,
+    max_rollout_percentage: 100,
+    is_multivariate: false,
+  },
+};
+const UNKNOWN = { status: "unknown", reason: "Flag could not be found" };
+
+const NamedFlag = object({ id: int(), key: text(), name: text({ blank: true }) });
+
+export function flagStatusRoutes(deps: ManagementDeps): Route[] {
+  const { metadata } = deps;
+  return [
+    projectRoute("GET", "/feature_flags/:id/status", "feature_flag:read", {
+      summary: "Tell whether a flag is still of use",
+      description: "`stale`: nobody asks for it any more, or it has had one value for everybody for 30 days.",
+      tag: TAG,
+      answers: {
+        200: { description: "The verdict.", schema: StatusBody, example: EXAMPLE },
+        404: {
+          description: "There is no such flag, or no such project.",
+          schema: either(StatusBody, ApiFailure),
+          example: UNKNOWN,
+        },
+      },
+      handle: (call) => {
+        const flag = findFlag(metadata.db, call.project.id, readId(call.params, "id"));
+        if (!flag) return new Reply(404, UNKNOWN);
+        const verdict = statusOf(flag, call.now);
+        const rollout = rolloutSummaryOf(flag.filters);
+        return {
+          status: verdict.status,
+          reason: verdict.reason,
+          reason_states_rollout: verdict.reasonStatesRollout,
+          rollout: {
+            effectively_full_rollout: rollout.isFullRollout,
+            has_targeting_conditions: rollout.hasTargetingConditions,
+            max_rollout_percentage: rollout.maxRolloutPercentage,
+            is_multivariate: rollout.isMultivariate,
+          },
+        };
+      },
+    }),
+    projectRoute("GET", "/feature_flags/:id/dependent_flags", "feature_flag:read", {
+      summary: "List the active flags that depend on a flag",
+      tag: TAG,
+      answers: {
+        200: {
+          description: "Not in pages.",
+          schema: list(NamedFlag),
+          example: [{ id: 17, key: "new-receipt", name: "" }],
+        },
+      },
+      handle: (call) => dependentFlags(metadata.db, call.project.id, getFlag(deps, call).id),
+    }),
+  ];
+}

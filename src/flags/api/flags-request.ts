@@ -1,0 +1,110 @@
+/**
+ * What a client asks of `/flags` and `/decide`, read out of its JSON.
+ *
+ * Forgiving, because a client that is refused shows no flags at all: null and values of the wrong type count as
+ * absent, and unknown fields are ignored. Source: contract, flag-evaluation 2.2; sdk-compat 2.2.
+ */
+
+import { rawMember, skipSpace } from "../../ingestion/json-spans.ts";
+import { isJsonObject, type JsonObject, ownMember } from "../../lib/json.ts";
+import { Undecodable } from "./failures.ts";
+import { parseTolerantJson } from "./tolerant-json.ts";
+
+export interface FlagsRequest {
+  /** The project's key, without white space around it; undefined when none was sent. */
+  token: string | undefined;
+  /** Of any length; may be empty. Undefined when none was sent. */
+  distinctId: string | undefined;
+  anonDistinctId: string | undefined;
+  deviceId: string | undefined;
+  personProperties: JsonObject | undefined;
+  /** Group keys by the name of the group type. */
+  groups: JsonObject | undefined;
+  groupProperties: JsonObject | undefined;
+  /** The client wants the configuration only. */
+  areFlagsDisabled: boolean;
+  flagKeys: string[] | undefined;
+  contexts: string[] | undefined;
+  /** `evaluation_runtime` as sent; anything but the three known words means nothing. */
+  statedRuntime: unknown;
+}
+
+const CONTEXTS_MAX = 50;
+const CONTEXT_LENGTH_MAX = 255;
+
+/**
+ * Reads a request.
+ *
+ * @param text the body with all wrappings taken off.
+ * @throws {Undecodable} not a JSON object.
+ */
+export function readFlagsRequest(text: string): FlagsRequest {
+  const body = parseObject(text);
+  const first = (...names: string[]) => {
+    for (const name of names) {
+      const value = ownMember(body, name);
+      if (value !== undefined && value !== null) return value;
+    }
+    return undefined;
+  };
+  const objectOf = (...names: string[]) => {
+    const value = first(...names);
+    return isJsonObject(value) ? value : undefined;
+  };
+  return {
+    token: tokenOf(first("token", "api_key", "$token")),
+    distinctId: idOf(text, body, "distinct_id") ?? idOf(text, body, "$distinct_id"),
+    anonDistinctId: idOf(text, body, "$anon_distinct_id") ?? idOf(text, body, "anon_distinct_id"),
+    deviceId: idOf(text, body, "$device_id") ?? idOf(text, body, "device_id"),
+    personProperties: objectOf("person_properties", "$properties"),
+    groups: objectOf("groups", "$groups"),
+    groupProperties: objectOf("group_properties", "$group_properties"),
+    areFlagsDisabled: isSwitchedOn(first("disable_flags")),
+    flagKeys: textsOf(first("flag_keys", "flag_keys_to_evaluate")),
+    contexts: textsOf(first("evaluation_contexts", "evaluation_environments"))
+      ?.filter((name) => name.length <= CONTEXT_LENGTH_MAX)
+      .slice(0, CONTEXTS_MAX),
+    statedRuntime: first("evaluation_runtime"),
+  };
+}
+
+function parseObject(text: string): JsonObject {
+  let body: unknown;
+  try {
+    body = parseTolerantJson(text);
+  } catch (error) {
+    throw new Undecodable(error instanceof Error ? error.message : "the body is not JSON");
+  }
+  if (!isJsonObject(body)) throw new Undecodable("expected a JSON object");
+  return body;
+}
+
+function tokenOf(value: unknown): string | undefined {
+  return typeof value === "string" && value.trim() !== "" ? value.trim() : undefined;
+}
+
+/** Strings as they are, numbers in the client's own spelling as capture reads them, everything else as JSON. */
+function idOf(text: string, body: JsonObject, name: string): string | undefined {
+  const value = ownMember(body, name);
+  if (value === undefined || value === null) return undefined;
+  if (typeof value === "string") return value;
+  return (typeof value === "number" ? spellingOf(text, name) : undefined) ?? JSON.stringify(value);
+}
+
+/** 12345678901234567890 is not what JSON.parse makes of it. */
+function spellingOf(text: string, name: string): string | undefined {
+  try {
+    return rawMember(text, skipSpace(text, 0), name);
+  } catch {
+    // Only tolerated JSON comes here; the parsed number will do.
+    return undefined;
+  }
+}
+
+function isSwitchedOn(value: unknown): boolean {
+  return value === true || value === 1 || value === "true" || value === "1";
+}
+
+function textsOf(value: unknown): string[] | undefined {
+  return Array.isArray(value) ? value.filter((item): item is string => typeof item === "string") : undefined;
+}

@@ -1,0 +1,68 @@
+/**
+ * Dependencies between flags as SDKs read them: by key, with the chain of flags to compute first.
+ *
+ * Source: contract, flag-evaluation 11, management-api 5.15.
+ */
+
+import type { JsonObject } from "../../lib/json.ts";
+import { flagIdOf } from "../evaluate/compiled-flag.ts";
+import { orderByDependency } from "../evaluate/dependency-order.ts";
+import { mapProperties, withGroups } from "../rules/stored-filters.ts";
+import { type FlagDefinition, groupsOf, propertiesOf } from "../rules/types.ts";
+
+interface Node {
+  id: number;
+  key: string;
+  active: boolean;
+  dependencies: (number | undefined)[];
+}
+
+/** Builds the function that rewrites the dependencies in the filters of any of these flags, none of them deleted. */
+export function dependencyRenderer(flags: readonly FlagDefinition[]): (filters: JsonObject) => JsonObject {
+  // By id, so that chains, and with them the entity tag, do not change with the order in which flags are read.
+  const byId = [...flags].sort((a, b) => a.id - b.id);
+  const nodes = new Map(byId.map((flag) => [flag.id, nodeOf(flag)]));
+  const { ordered, resolutions } = orderByDependency(nodes);
+  const ranks = new Map(ordered.map(({ id }, rank) => [id, rank]));
+
+  const chainOf = (target: Node): string[] => {
+    if (!target.active) return [target.key];
+    if (resolutions.get(target.id) !== "ok") return [];
+    return reachable(target, nodes)
+      .sort((a, b) => (ranks.get(a.id) ?? -1) - (ranks.get(b.id) ?? -1))
+      .map(({ key }) => key);
+  };
+
+  return (filters) =>
+    mapProperties(filters, "groups", (property) => {
+      if (property.type !== "flag") return property;
+      const id = flagIdOf(property.key);
+      const target = id === undefined ? undefined : nodes.get(id);
+      if (target === undefined) return { ...property, dependency_chain: [] };
+      return { ...property, key: target.key, dependency_chain: chainOf(target) };
+    });
+}
+
+function nodeOf(flag: FlagDefinition): Node {
+  const dependencies = groupsOf(withGroups(flag.filters))
+    .flatMap(propertiesOf)
+    .filter(({ type, operator }) => type === "flag" && operator === "flag_evaluates_to")
+    .map(({ key }) => flagIdOf(key));
+  return { id: flag.id, key: flag.key, active: flag.active, dependencies };
+}
+
+/** A flag and all it needs. A flag that is off needs nothing: it is off whatever the others are. */
+function reachable(start: Node, nodes: ReadonlyMap<number, Node>): Node[] {
+  const found = new Map<number, Node>();
+  const open = [start];
+  for (let node = open.pop(); node !== undefined; node = open.pop()) {
+    if (found.has(node.id)) continue;
+    found.set(node.id, node);
+    if (!node.active) continue;
+    for (const id of node.dependencies) {
+      const needed = id === undefined ? undefined : nodes.get(id);
+      if (needed !== undefined) open.push(needed);
+    }
+  }
+  return [...found.values()];
+}

@@ -1,0 +1,63 @@
+/**
+ * Serves texts that never change while the process runs: read at the first request, compressed once, with an entity tag.
+ */
+
+import { gzipSync } from "node:zlib";
+import { isNotModified } from "./local-evaluation.ts";
+
+type Headers = Readonly<Record<string, string>>;
+
+/** A text ready to be sent. */
+export interface PublicFile {
+  readonly contentType: string;
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  /** Absent when compression gains nothing. */
+  readonly gzip: Uint8Array<ArrayBuffer> | undefined;
+  readonly etag: string;
+}
+
+const GZIP_BYTES_MIN = 1_024;
+
+export function publicFile(contentType: string, content: string | Uint8Array<ArrayBuffer>): PublicFile {
+  const bytes = typeof content === "string" ? Buffer.from(content) : content;
+  return {
+    contentType,
+    bytes,
+    gzip: bytes.length < GZIP_BYTES_MIN ? undefined : gzipSync(bytes),
+    // Weak, because the compressed bytes go under the same tag.
+    etag: `W/"${new Bun.CryptoHasher("sha256").update(bytes).digest("hex").slice(0, 32)}"`,
+  };
+}
+
+/**
+ * Answers with a file, or with 304 when the client has it already.
+ *
+ * @param maxAgeSeconds how long the client may use it without asking again.
+ */
+export function fileAnswer(
+  request: Request,
+  file: PublicFile,
+  maxAgeSeconds: number,
+  cors: Headers,
+): Response {
+  const headers = {
+    ...cors,
+    Vary: "Origin, Accept-Encoding",
+    ETag: file.etag,
+    "Cache-Control": `public, max-age=${maxAgeSeconds}`,
+  };
+  if (isNotModified(request.headers.get("if-none-match"), file.etag)) {
+    return new Response(null, { status: 304, headers });
+  }
+  const takesGzip = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i.test(
+    request.headers.get("accept-encoding") ?? "",
+  );
+  const isCompressed = takesGzip && file.gzip !== undefined;
+  return new Response(isCompressed ? file.gzip : file.bytes, {
+    headers: {
+      ...headers,
+      "Content-Type": file.contentType,
+      ...(isCompressed ? { "Content-Encoding": "gzip" } : {}),
+    },
+  });
+}

@@ -1,0 +1,149 @@
+/** Which roles may edit a flag (requirement: role_access endpoints; contract: management-api 5.8). */
+
+import type { Static } from "@sinclair/typebox";
+import { EXAMPLE_ROLE, RoleBody, roleBody } from "../../accounts/api/role-shapes.ts";
+import { NotPermitted } from "../../accounts/errors.ts";
+import { usersById } from "../../accounts/users.ts";
+import { notFound } from "../../http/failure.ts";
+import { pageAnswer, readPage } from "../../http/pagination.ts";
+import { readId } from "../../http/path.ts";
+import { type ProjectCall, projectRoute, Reply, type Route } from "../../http/route.ts";
+import { instant, int, named, object, PageQuery, pageOf, uuid } from "../../http/shapes.ts";
+import { toWire } from "../../lib/wire-time.ts";
+import type { ManagementDeps } from "../../serve/deps.ts";
+import { type Flag, findFlag } from "../store/flag.ts";
+import { mayEditRolesOf } from "../store/flag-permissions.ts";
+import {
+  addRoleAccess,
+  findRoleAccess,
+  listRoleAccess,
+  type RoleAccess,
+  removeRoleAccess,
+} from "../store/role-access.ts";
+import { flagAnswers } from "./feature-flags.ts";
+import type { FlagAnswers } from "./flag-answers.ts";
+import { EXAMPLE_FLAG, FlagBody } from "./flag-shapes.ts";
+
+const TAG = "Role access";
+
+const RoleAccessBody = named(
+  "FeatureFlagRoleAccess",
+  object({
+    id: int(),
+    feature_flag: FlagBody,
+    role: RoleBody,
+    role_id: uuid(),
+    added_at: instant(),
+    updated_at: instant(),
+  }),
+);
+
+const EXAMPLE = {
+  id: 5,
+  feature_flag: EXAMPLE_FLAG,
+  role: EXAMPLE_ROLE,
+  role_id: EXAMPLE_ROLE.id,
+  added_at: "2026-03-02T08:15:30.120000Z",
+  updated_at: "2026-03-02T08:15:30.120000Z",
+};
+
+export function roleAccessRoutes(deps: ManagementDeps): Route[] {
+  const { metadata } = deps;
+  const path = "/feature_flags/:feature_flag_id/role_access";
+  return [
+    projectRoute("GET", path, "feature_flag:read", {
+      summary: "List the roles that may edit a flag",
+      description: "Matters only where the organisation's default is that flags are for viewing.",
+      tag: TAG,
+      query: PageQuery,
+      answers: {
+        200: {
+          description: "One page of records.",
+          schema: pageOf("FeatureFlagRoleAccessPage", RoleAccessBody),
+          example: { count: 1, next: null, previous: null, results: [EXAMPLE] },
+        },
+      },
+      handle: (call) => {
+        const flag = parentFlag(deps, call);
+        const page = readPage(call.query);
+        const { records, count } = listRoleAccess(metadata.db, flag.id, page);
+        return pageAnswer(call.url, page, count, write(deps, flagAnswers(deps, call), flag, records));
+      },
+    }),
+    projectRoute("POST", path, "feature_flag:write", {
+      summary: "Let a role edit a flag",
+      tag: TAG,
+      body: object({ role_id: uuid({ writeOnly: true }) }),
+      bodyExample: { role_id: EXAMPLE_ROLE.id },
+      answers: { 201: { description: "The new record.", schema: RoleAccessBody, example: EXAMPLE } },
+      handle: (call) => {
+        const { flag, answers } = editableParent(deps, call);
+        const of = {
+          flag,
+          organizationId: call.project.organizationId,
+          roleId: call.body.role_id,
+          by: call.user.id,
+        };
+        const record = addRoleAccess(metadata, of, call.now);
+        return new Reply(201, write(deps, answers, flag, [record])[0]);
+      },
+    }),
+    projectRoute("GET", `${path}/:id`, "feature_flag:read", {
+      summary: "Read one role access record",
+      tag: TAG,
+      answers: { 200: { description: "The record.", schema: RoleAccessBody, example: EXAMPLE } },
+      handle: (call) => {
+        const flag = parentFlag(deps, call);
+        const record = findRoleAccess(metadata.db, flag.id, readId(call.params, "id"));
+        if (!record) throw notFound();
+        return write(deps, flagAnswers(deps, call), flag, [record])[0];
+      },
+    }),
+    projectRoute("DELETE", `${path}/:id`, "feature_flag:write", {
+      summary: "Take the right to edit a flag from a role",
+      tag: TAG,
+      answers: { 204: { description: "Gone." } },
+      handle: (call) => {
+        const { flag } = editableParent(deps, call);
+        removeRoleAccess(metadata, { flag, id: readId(call.params, "id"), by: call.user.id }, call.now);
+        return new Reply(204);
+      },
+    }),
+  ];
+}
+
+function write(
+  deps: ManagementDeps,
+  answers: FlagAnswers,
+  flag: Flag,
+  records: readonly RoleAccess[],
+): Static<typeof RoleAccessBody>[] {
+  const users = usersById(deps.metadata.db);
+  const flagBody = answers.one(flag);
+  return records.map((record) => ({
+    id: record.id,
+    feature_flag: flagBody,
+    role: roleBody(
+      record.role,
+      record.role.createdById === null ? undefined : users.get(record.role.createdById),
+    ),
+    role_id: record.role.id,
+    added_at: toWire(record.addedAt),
+    updated_at: toWire(record.updatedAt),
+  }));
+}
+
+function editableParent(deps: ManagementDeps, call: ProjectCall<unknown>) {
+  const flag = parentFlag(deps, call);
+  const answers = flagAnswers(deps, call);
+  if (!mayEditRolesOf(answers.permissions, flag)) {
+    throw new NotPermitted("You can't edit roles for this feature flag.");
+  }
+  return { flag, answers };
+}
+
+function parentFlag(deps: ManagementDeps, call: ProjectCall<unknown>): Flag {
+  const flag = findFlag(deps.metadata.db, call.project.id, readId(call.params, "feature_flag_id"));
+  if (!flag) throw notFound("Feature flag not found.");
+  return flag;
+}

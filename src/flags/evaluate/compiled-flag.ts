@@ -1,0 +1,289 @@
+/**
+ * A flag made ready for evaluation: conditions with their tests, variants, payloads, holdouts.
+ *
+ * Reads stored filters of any shape without throwing; what cannot be read does not match.
+ */
+
+import { isJsonObject, type Json, type JsonObject, textOf } from "../../lib/json.ts";
+import { withGroups } from "../rules/stored-filters.ts";
+import { type FlagDefinition, groupsOf, propertiesOf, redactedPayload, variantsOf } from "../rules/types.ts";
+import type { VariantShare } from "./bucketing.ts";
+import { type CompiledCohort, type CompiledCohorts, missingCohort } from "./cohorts.ts";
+import type { FlagResult } from "./evaluate.ts";
+import { numberOf } from "./numbers.ts";
+import { Failure } from "./reasons.ts";
+import { compileValueTest, isAboutTime, type ValueTest } from "./value-tests.ts";
+
+/** `slot` is where a run of the set keeps the verdict, the same for equal filters; undefined outside of a set. */
+export type CompiledFilter = { written: JsonObject } & (
+  | { kind: "person"; key: string; test: ValueTest; slot: number | undefined }
+  | { kind: "group"; groupTypeIndex: number; key: string; test: ValueTest }
+  | { kind: "cohort"; cohort: CompiledCohort | Failure; isInverted: boolean }
+  | { kind: "flag"; flagId: number | undefined; wanted: Json | undefined }
+  /** Can never match: unknown type, or an operator that its type does not have. */
+  | { kind: "unusable" }
+);
+
+export type PersonFilter = Extract<CompiledFilter, { kind: "person" }>;
+
+export interface CompiledCondition {
+  index: number;
+  /** Cohorts last: they cost most, and a failing cohort matters only when everything else matches. */
+  filters: readonly CompiledFilter[];
+  /** 0 to 100; null is everyone, NaN nobody. */
+  rolloutPercentage: number | null;
+  /** An existing variant that this condition forces. */
+  variant: string | null;
+  /** The group type the condition is about; null is persons. */
+  groupTypeIndex: number | null;
+}
+
+export interface CompiledHoldout {
+  variant: string;
+  percentage: number | null;
+  filters: readonly CompiledFilter[];
+}
+
+export interface CompiledFlag {
+  id: number;
+  /** Place among the active flags of its set; -1 for others. */
+  position: number;
+  key: string;
+  version: number;
+  active: boolean;
+  definition: FlagDefinition;
+  runtime: "all" | "client" | "server";
+  contexts: readonly string[];
+  usesDeviceId: boolean;
+  hasContinuity: boolean;
+  groupTypeIndex: number | null;
+  /** The person property that decides about early access, when enrolment is on. */
+  enrollmentKey: string | null;
+  /** The old form of early access: decides when any of its properties is known of the person. */
+  superCondition: CompiledCondition | null;
+  holdouts: readonly CompiledHoldout[];
+  conditions: readonly CompiledCondition[];
+  variants: readonly VariantShare[];
+  endsAtFirstRolloutMiss: boolean;
+  payloads: ReadonlyMap<string, string>;
+  /** Ids of the flags this one looks at; undefined stands for a reference that is no id. */
+  dependencies: readonly (number | undefined)[];
+  /** The result follows from the request and the person's properties alone: no clock, groups, lists or other flags. */
+  isRepeatable: boolean;
+  /** Results that came out so far, to be given again. */
+  outcomes: FlagResult[];
+}
+
+/** Compiles one flag against the cohorts of its project. */
+export function compileFlag(definition: FlagDefinition, cohorts: CompiledCohorts): CompiledFlag {
+  const filters = withGroups(definition.filters);
+  const variants = compileVariants(filters);
+  const groupTypeIndex = indexOf(filters.aggregation_group_type_index);
+  const compile = (group: JsonObject, index: number) =>
+    compileCondition(group, index, groupTypeIndex, variants, cohorts);
+  const conditions = groupsOf(filters).map(compile);
+  const hasEnrollment = filters.feature_enrollment === true;
+  const superGroup = hasEnrollment ? undefined : groupsOf({ groups: filters.super_groups ?? [] })[0];
+  const flag: CompiledFlag = {
+    id: definition.id,
+    position: -1,
+    key: definition.key,
+    version: definition.version,
+    active: definition.active,
+    definition,
+    runtime: runtimeOf(definition.evaluationRuntime),
+    contexts: definition.evaluationTags,
+    usesDeviceId: definition.bucketingIdentifier === "device_id",
+    hasContinuity: definition.ensureExperienceContinuity,
+    groupTypeIndex,
+    enrollmentKey: hasEnrollment ? `$feature_enrollment/${definition.key}` : null,
+    superCondition: superGroup && propertiesOf(superGroup).length > 0 ? compile(superGroup, 0) : null,
+    holdouts: compileHoldouts(filters, cohorts),
+    conditions,
+    variants,
+    endsAtFirstRolloutMiss: filters.early_exit === true,
+    payloads: compilePayloads(filters, definition.hasEncryptedPayloads),
+    dependencies: conditions.flatMap(({ filters: parts }) =>
+      parts.flatMap((part) => (part.kind === "flag" ? [part.flagId] : [])),
+    ),
+    isRepeatable: true,
+    outcomes: [],
+  };
+  flag.isRepeatable = [...filtersOf(flag)].every(isRepeatable);
+  return flag;
+}
+
+/** All filters that take part in a flag's result. */
+export function* filtersOf(flag: CompiledFlag): Generator<CompiledFilter> {
+  if (flag.superCondition !== null) yield* flag.superCondition.filters;
+  for (const holdout of flag.holdouts) yield* holdout.filters;
+  for (const condition of flag.conditions) yield* condition.filters;
+}
+
+function isRepeatable(filter: CompiledFilter): boolean {
+  switch (filter.kind) {
+    case "person":
+      return !isAboutTime(operatorOf(filter.written));
+    case "cohort": {
+      const { cohort } = filter;
+      return cohort instanceof Failure || !(cohort.needsMemberLists || cohort.isAboutTime);
+    }
+    case "unusable":
+      return true;
+    case "group":
+    case "flag":
+      return false;
+  }
+}
+
+function operatorOf({ operator }: JsonObject): string | null {
+  return typeof operator === "string" ? operator : null;
+}
+
+/** Compiles the filters of a condition about persons, or about groups of one type. */
+export function compileFilters(
+  properties: readonly JsonObject[],
+  groupTypeIndex: number | null,
+  cohorts: CompiledCohorts,
+): CompiledFilter[] {
+  const all = properties.map((written) => compileFilter(written, groupTypeIndex, cohorts));
+  return [...all.filter(({ kind }) => kind !== "cohort"), ...all.filter(({ kind }) => kind === "cohort")];
+}
+
+function compileCondition(
+  group: JsonObject,
+  index: number,
+  flagGroupTypeIndex: number | null,
+  variants: readonly VariantShare[],
+  cohorts: CompiledCohorts,
+): CompiledCondition {
+  const groupTypeIndex = Object.hasOwn(group, "aggregation_group_type_index")
+    ? indexOf(group.aggregation_group_type_index)
+    : flagGroupTypeIndex;
+  return {
+    index,
+    filters: compileFilters(readableProperties(group), groupTypeIndex, cohorts),
+    rolloutPercentage: percentageOf(group.rollout_percentage),
+    variant: variants.find(({ key }) => key === group.variant)?.key || null,
+    groupTypeIndex,
+  };
+}
+
+/** Filters that are no objects stay as filters that match nothing: dropping them would let more people in. */
+function readableProperties(group: JsonObject): JsonObject[] {
+  const { properties } = group;
+  if (properties === undefined || properties === null) return [];
+  if (!Array.isArray(properties)) return [{ type: "unreadable" }];
+  return properties.map((filter) => (isJsonObject(filter) ? filter : { type: "unreadable" }));
+}
+
+function compileFilter(
+  written: JsonObject,
+  conditionGroupTypeIndex: number | null,
+  cohorts: CompiledCohorts,
+): CompiledFilter {
+  const operator = operatorOf(written);
+  const key = typeof written.key === "number" ? String(written.key) : written.key;
+  // A filter that names no type is about whom its condition is about, as SDKs read it.
+  switch (written.type ?? (conditionGroupTypeIndex === null ? "person" : "group")) {
+    // `negation` of a person or group filter plays no part in flags, only inside of cohorts.
+    case "person":
+      if (typeof key !== "string") break;
+      return {
+        written,
+        kind: "person",
+        key,
+        test: compileValueTest(operator, written.value),
+        slot: undefined,
+      };
+    case "group": {
+      const groupTypeIndex = indexOf(written.group_type_index) ?? conditionGroupTypeIndex;
+      if (typeof key !== "string" || groupTypeIndex === null) break;
+      return { written, kind: "group", groupTypeIndex, key, test: compileValueTest(operator, written.value) };
+    }
+    case "cohort":
+      if (operator !== null && operator !== "in" && operator !== "not_in") break;
+      return {
+        written,
+        kind: "cohort",
+        cohort: findCohort(written.value, cohorts),
+        isInverted: (operator === "not_in") !== (written.negation === true),
+      };
+    case "flag":
+      if (operator !== "flag_evaluates_to") break;
+      return { written, kind: "flag", flagId: flagIdOf(key), wanted: written.value };
+  }
+  return { written, kind: "unusable" };
+}
+
+function findCohort(id: Json | undefined, cohorts: CompiledCohorts): CompiledCohort | Failure {
+  if (typeof id !== "number" || !Number.isInteger(id)) {
+    return new Failure("cohort_filters_parsing_error", "A cohort filter does not name a cohort by its id");
+  }
+  const cohort = cohorts.get(id);
+  return cohort === undefined ? missingCohort(id) : (cohort.failure ?? cohort);
+}
+
+/** The id of a flag as dependencies write it: a number, usually as text. */
+export function flagIdOf(reference: Json | undefined): number | undefined {
+  if (typeof reference === "number") return Number.isSafeInteger(reference) ? reference : undefined;
+  return typeof reference === "string" && /^\d{1,15}$/.test(reference) ? Number(reference) : undefined;
+}
+
+function compileVariants(filters: JsonObject): VariantShare[] {
+  return variantsOf(filters).flatMap((variant) =>
+    typeof variant.key === "string"
+      ? [{ key: variant.key, rolloutPercentage: numberOf(variant.rollout_percentage) ?? 0 }]
+      : [],
+  );
+}
+
+/** `holdout` replaces the older `holdout_groups`, which are read only where it is missing. */
+function compileHoldouts(filters: JsonObject, cohorts: CompiledCohorts): CompiledHoldout[] {
+  const { holdout } = filters;
+  if (isJsonObject(holdout)) {
+    const percentage = numberOf(holdout.exclusion_percentage);
+    const { id } = holdout;
+    if (
+      percentage === undefined ||
+      Number.isNaN(percentage) ||
+      (typeof id !== "number" && typeof id !== "string")
+    ) {
+      return [];
+    }
+    return [{ variant: `holdout-${id}`, percentage: Math.min(Math.max(percentage, 0), 100), filters: [] }];
+  }
+  return groupsOf({ groups: filters.holdout_groups ?? [] }).map((group) => ({
+    variant: typeof group.variant === "string" && group.variant !== "" ? group.variant : "holdout",
+    percentage: percentageOf(group.rollout_percentage),
+    filters: compileFilters(readableProperties(group), null, cohorts),
+  }));
+}
+
+function compilePayloads(filters: JsonObject, isEncrypted: boolean): Map<string, string> {
+  const payloads = new Map<string, string>();
+  if (!isJsonObject(filters.payloads)) return payloads;
+  for (const [key, payload] of Object.entries(filters.payloads)) {
+    payloads.set(key, isEncrypted ? redactedPayload : payloadText(payload));
+  }
+  return payloads;
+}
+
+/** Clients expect text that holds JSON; imported definitions may hold the value itself. */
+export function payloadText(payload: Json): string {
+  if (typeof payload === "string") return payload;
+  return textOf(payload) === undefined ? "null" : JSON.stringify(payload);
+}
+
+function percentageOf(percentage: Json | undefined): number | null {
+  if (percentage === null || percentage === undefined) return null;
+  return numberOf(percentage) ?? Number.NaN;
+}
+
+function indexOf(index: Json | undefined): number | null {
+  return typeof index === "number" && Number.isInteger(index) ? index : null;
+}
+
+function runtimeOf(runtime: string | null): CompiledFlag["runtime"] {
+  return runtime === "client" || runtime === "server" ? runtime : "all";
+}

@@ -1,0 +1,169 @@
+/**
+ * One condition set against one request: whom it is about, its filters, its rollout.
+ *
+ * Source: contract, flag-evaluation 7.1, 7.2, 11 and 13.
+ */
+
+import type { Json } from "../../lib/json.ts";
+import { isWithin, rolloutPlace } from "./bucketing.ts";
+import { isMember } from "./cohorts.ts";
+import type { CompiledCondition, CompiledFilter, CompiledFlag } from "./compiled-flag.ts";
+import { Failure, type ReasonCode } from "./reasons.ts";
+import type { FlagValue, Identity, Run } from "./request.ts";
+import type { ConditionTrace, FilterTrace, RolloutTrace } from "./trace.ts";
+import type { Verdict } from "./value-tests.ts";
+
+export type ConditionOutcome =
+  | { code: "condition_match"; identity: Identity }
+  | { code: Exclude<ReasonCode, "condition_match"> }
+  | Failure;
+
+// Shared, because most conditions of most flags end here.
+const noGroupType: ConditionOutcome = { code: "no_group_type" };
+const noMatch: ConditionOutcome = { code: "no_condition_match" };
+const outOfRollout: ConditionOutcome = { code: "out_of_rollout_bound" };
+
+/** Whom a flag's or a condition's hash is about; undefined when the request does not name the group or device. */
+export function identityOf(
+  flag: CompiledFlag,
+  groupTypeIndex: number | null,
+  run: Run,
+): Identity | undefined {
+  return groupTypeIndex === null ? run.personIdentity(flag) : run.groupIdentity(groupTypeIndex);
+}
+
+/** Evaluates one condition; a trace, when given, gets its identity, filters and rollout. */
+export function evaluateCondition(
+  flag: CompiledFlag,
+  condition: CompiledCondition,
+  run: Run,
+  trace?: ConditionTrace,
+): ConditionOutcome {
+  const identity = identityOf(flag, condition.groupTypeIndex, run);
+  if (trace !== undefined) trace.identity = identity ?? null;
+  // Without a group nothing can be said; a device that is not known is never within a rollout.
+  if (identity === undefined) return condition.groupTypeIndex === null ? outOfRollout : noGroupType;
+  const isMatching = matchesAll(condition.filters, run, trace?.filters);
+  const { rolloutPercentage } = condition;
+  if (trace !== undefined) trace.rollout = traceRollout(flag, rolloutPercentage, identity);
+  if (isMatching instanceof Failure) return isMatching;
+  if (!isMatching) return noMatch;
+  const isIn =
+    rolloutPercentage === null ||
+    rolloutPercentage === 100 ||
+    isWithin(rolloutPercentage, run.rolloutPlace(flag, identity.id));
+  return isIn ? { code: "condition_match", identity } : outOfRollout;
+}
+
+/** Whether all filters match. The first one that does not decides, also about being a failure. */
+export function matchesAll(
+  filters: readonly CompiledFilter[],
+  run: Run,
+  trace?: FilterTrace[],
+): boolean | Failure {
+  let outcome: boolean | Failure = true;
+  for (const filter of filters) {
+    const verdict = testFilter(filter, run);
+    trace?.push(traceFilter(filter, verdict, run));
+    if (outcome !== true || verdict === true) continue;
+    outcome = verdict instanceof Failure ? verdict : false;
+    if (trace === undefined) break;
+  }
+  return outcome;
+}
+
+function testFilter(filter: CompiledFilter, run: Run): Verdict | Failure {
+  switch (filter.kind) {
+    case "person":
+      return run.personVerdict(filter);
+    case "group":
+      return filter.test(run.group(filter.groupTypeIndex).get(filter.key), run.clock);
+    case "cohort": {
+      const { cohort } = filter;
+      if (cohort instanceof Failure) return cohort;
+      return isMember(cohort, run.set.cohorts, run.cohortSubject) !== filter.isInverted;
+    }
+    case "flag": {
+      const value = flagValue(filter.flagId, run);
+      return value instanceof Failure ? value : evaluatesTo(value, filter.wanted);
+    }
+    case "unusable":
+      return "error";
+  }
+}
+
+function flagValue(flagId: number | undefined, run: Run): FlagValue {
+  const value = flagId === undefined ? undefined : run.values.get(flagId);
+  if (value instanceof Failure) {
+    return new Failure(
+      "dependency_not_found_flag",
+      `Flag ${flagId}, which this flag depends on, has no value`,
+    );
+  }
+  // Flags that are switched off, or that the request left out, count as off.
+  return value ?? false;
+}
+
+function evaluatesTo(value: boolean | string, wanted: Json | undefined): boolean {
+  if (wanted === true) return value !== false && value !== "";
+  if (wanted === false) return value === false;
+  return typeof wanted === "string" && wanted !== "" && value === wanted;
+}
+
+function traceRollout(flag: CompiledFlag, percentage: number | null, identity: Identity): RolloutTrace {
+  const place = rolloutPlace(flag.key, identity.id);
+  return {
+    percentage: percentage ?? 100,
+    hashed: `${flag.key}.${identity.id}`,
+    place,
+    isIn: isWithin(percentage, place),
+  };
+}
+
+function traceFilter(filter: CompiledFilter, verdict: Verdict | Failure, run: Run): FilterTrace {
+  const { written } = filter;
+  const common = {
+    type: typeof written.type === "string" ? written.type : filter.kind,
+    key: typeof written.key === "string" ? written.key : null,
+    operator: typeof written.operator === "string" ? written.operator : defaultOperator(filter),
+    wanted: written.value ?? null,
+    result: resultOf(verdict),
+    ...(verdict instanceof Failure ? { note: verdict.description } : {}),
+  };
+  switch (filter.kind) {
+    case "person":
+      return { ...common, found: run.person.get(filter.key), source: run.person.sourceOf(filter.key) };
+    case "group": {
+      const group = run.group(filter.groupTypeIndex);
+      return { ...common, found: group.get(filter.key), source: group.sourceOf(filter.key) };
+    }
+    case "cohort": {
+      const isIn = verdict instanceof Failure ? undefined : (verdict === true) !== filter.isInverted;
+      const name = filter.cohort instanceof Failure ? undefined : `Cohort “${filter.cohort.name}”`;
+      return { ...common, found: isIn, source: "cohort", note: common.note ?? name };
+    }
+    case "flag": {
+      const value = flagValue(filter.flagId, run);
+      const key = filter.flagId === undefined ? undefined : run.set.byId.get(filter.flagId)?.key;
+      const note = common.note ?? (key === undefined ? "No such flag" : `Flag “${key}”`);
+      return { ...common, found: value instanceof Failure ? undefined : value, source: "flag", note };
+    }
+    case "unusable":
+      return {
+        ...common,
+        found: undefined,
+        source: "missing",
+        note: "This type of filter has no such operator",
+      };
+  }
+}
+
+function defaultOperator(filter: CompiledFilter): string {
+  return filter.kind === "cohort" ? "in" : "exact";
+}
+
+function resultOf(verdict: Verdict | Failure): FilterTrace["result"] {
+  if (verdict instanceof Failure) return "failed";
+  if (verdict === "error") return "error";
+  return verdict ? "match" : "mismatch";
+}

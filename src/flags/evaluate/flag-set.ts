@@ -1,0 +1,140 @@
+/**
+ * All flags of a project, compiled once and evaluated many times.
+ *
+ * Immutable: build a new one when a flag, a cohort or a group type changes.
+ */
+
+import type { CohortDefinition, FlagDefinition, GroupType } from "../rules/types.ts";
+import { type CompiledCohorts, compileCohorts } from "./cohorts.ts";
+import { type CompiledFlag, compileFlag, filtersOf } from "./compiled-flag.ts";
+import { orderByDependency, type Resolution } from "./dependency-order.ts";
+import { sourceOfInitial } from "./person-view.ts";
+import { Failure } from "./reasons.ts";
+
+export interface FlagSet {
+  /** Active flags; each stands after the flags it depends on. */
+  active: readonly CompiledFlag[];
+  /** Flags that are switched off; never evaluated, but listed by the management API. */
+  inactive: readonly CompiledFlag[];
+  byId: ReadonlyMap<number, CompiledFlag>;
+  byKey: ReadonlyMap<string, CompiledFlag>;
+  cohorts: CompiledCohorts;
+  /** Names of group types by their index. */
+  groupTypeNames: ReadonlyMap<number, string>;
+  /** Whether the dependencies of an active flag can be computed; keyed by flag id. */
+  resolutions: ReadonlyMap<number, Resolution>;
+  needs: StoredDataNeeds;
+  /** Whether the results of all active flags follow from the request and the person's properties alone. */
+  isRepeatable: boolean;
+  /** Whether some active flag looks at the value of another one. */
+  hasDependencies: boolean;
+}
+
+/** What the active flags look at, so that a caller reads from its stores no more than that. */
+export interface StoredDataNeeds {
+  personProperties: boolean;
+  /** Names of person properties; derived ones bring their source along. */
+  personKeys: ReadonlySet<string>;
+  groupProperties: boolean;
+  /** Names of group properties by group type index. */
+  groupKeys: ReadonlyMap<number, ReadonlySet<string>>;
+  /** Whether some flag uses a static cohort, directly or through others. */
+  staticCohorts: boolean;
+  /** Whether hash-key overrides may have to be stored for this project's flags. */
+  continuity: boolean;
+  continuityKeys: readonly string[];
+}
+
+/**
+ * Compiles a project's flags. Deleted flags may be passed and are left out.
+ *
+ * Never throws for bad definitions: what cannot be read does not match.
+ */
+export function compileFlagSet(
+  flags: Iterable<FlagDefinition>,
+  cohorts: Iterable<CohortDefinition>,
+  groupTypes: Iterable<GroupType>,
+): FlagSet {
+  const compiledCohorts = compileCohorts(cohorts);
+  const byId = new Map<number, CompiledFlag>();
+  for (const flag of flags) if (!flag.deleted) byId.set(flag.id, compileFlag(flag, compiledCohorts));
+  const all = [...byId.values()];
+  const { ordered, resolutions } = orderByDependency(byId);
+  for (const [position, flag] of ordered.entries()) flag.position = position;
+  shareVerdicts(ordered);
+  return {
+    active: ordered,
+    inactive: all.filter(({ active }) => !active),
+    byId,
+    byKey: new Map(all.map((flag) => [flag.key, flag])),
+    cohorts: compiledCohorts,
+    groupTypeNames: new Map([...groupTypes].map(({ index, name }) => [index, name])),
+    resolutions,
+    needs: collectNeeds(ordered),
+    isRepeatable: ordered.every(({ isRepeatable }) => isRepeatable),
+    hasDependencies: ordered.some(({ dependencies }) => dependencies.length > 0),
+  };
+}
+
+/** True when a request's own values answer every person property the flags look at, so that the store can be left alone. */
+export function coversPersonKeys(set: FlagSet, overrides: Readonly<Record<string, unknown>>): boolean {
+  for (const key of set.needs.personKeys) if (!Object.hasOwn(overrides, key)) return false;
+  return true;
+}
+
+function collectNeeds(flags: readonly CompiledFlag[]): StoredDataNeeds {
+  const personKeys = new Set<string>();
+  const groupKeys = new Map<number, Set<string>>();
+  let staticCohorts = false;
+  for (const flag of flags) {
+    if (flag.enrollmentKey !== null) personKeys.add(flag.enrollmentKey);
+    for (const filter of filtersOf(flag)) {
+      if (filter.kind === "person") personKeys.add(filter.key);
+      if (filter.kind === "group") {
+        groupKeys.set(
+          filter.groupTypeIndex,
+          (groupKeys.get(filter.groupTypeIndex) ?? new Set()).add(filter.key),
+        );
+      }
+      if (filter.kind === "cohort" && !(filter.cohort instanceof Failure)) {
+        for (const key of filter.cohort.personKeys) personKeys.add(key);
+        staticCohorts ||= filter.cohort.needsMemberLists;
+      }
+    }
+  }
+  for (const key of personKeys) {
+    const source = sourceOfInitial(key);
+    if (source !== undefined) personKeys.add(source);
+  }
+  // The request always knows its own distinct id and its own group keys.
+  personKeys.delete("distinct_id");
+  for (const keys of groupKeys.values()) keys.delete("$group_key");
+  const continuityKeys = flags.filter(({ hasContinuity }) => hasContinuity).map(({ key }) => key);
+  return {
+    personProperties: personKeys.size > 0,
+    personKeys,
+    groupProperties: [...groupKeys.values()].some(({ size }) => size > 0),
+    groupKeys,
+    staticCohorts,
+    continuity: continuityKeys.length > 0,
+    continuityKeys,
+  };
+}
+
+/** Gives equal person filters the same slot: many flags ask the same, and one request need not compute it twice. */
+function shareVerdicts(flags: readonly CompiledFlag[]): void {
+  const slots = new Map<string, number>();
+  for (const flag of flags) {
+    for (const filter of filtersOf(flag)) {
+      if (filter.kind !== "person") continue;
+      const { operator, value } = filter.written;
+      const question = JSON.stringify([filter.key, operator ?? null, value ?? null]);
+      let slot = slots.get(question);
+      if (slot === undefined) {
+        slot = slots.size;
+        slots.set(question, slot);
+      }
+      filter.slot = slot;
+    }
+  }
+}

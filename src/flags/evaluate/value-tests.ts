@@ -1,0 +1,233 @@
+/**
+ * The operators of flag conditions: each filter becomes one function that tests one property value.
+ *
+ * Never throws. A filter that cannot be used, or a value that cannot be compared, is an "error"; callers count
+ * it as not matching, and inverting it does not make it match. Source: contract, flag-evaluation 12.
+ */
+
+import { foldCase, type Json, textOf } from "../../lib/json.ts";
+import { compilePattern } from "../../lib/regex.ts";
+import { type Clock, compileDate, instantOfProperty } from "./dates.ts";
+import { numberOf } from "./numbers.ts";
+import {
+  caretRange,
+  isInRange,
+  parseVersion,
+  tildeRange,
+  type VersionRange,
+  wildcardRange,
+} from "./versions.ts";
+
+export type Verdict = boolean | "error";
+
+/** Tests a property; `undefined` is a missing property, null a present one. */
+export type ValueTest = (value: Json | undefined, clock: Clock) => Verdict;
+
+const unusable: ValueTest = () => "error";
+const never: ValueTest = () => false;
+
+type Compile = (filterValue: Json) => ValueTest;
+
+const operators: Record<string, Compile> = {
+  exact: (wanted) => whenPresent(false, equalTo(wanted)),
+  is_not: (wanted) => whenPresent(true, not(equalTo(wanted))),
+  icontains: (wanted) => textTest(wanted, false, (text, part) => text.includes(part)),
+  not_icontains: (wanted) => textTest(wanted, true, (text, part) => !text.includes(part)),
+  starts_with: (wanted) => textTest(wanted, false, (text, part) => text.startsWith(part)),
+  not_starts_with: (wanted) => textTest(wanted, true, (text, part) => !text.startsWith(part)),
+  ends_with: (wanted) => textTest(wanted, false, (text, part) => text.endsWith(part)),
+  not_ends_with: (wanted) => textTest(wanted, true, (text, part) => !text.endsWith(part)),
+  icontains_multi: (wanted) => whenPresent(false, containsAny(wanted)),
+  not_icontains_multi: (wanted) => whenPresent(true, not(containsAny(wanted))),
+  regex: (wanted) => patternTest(wanted, false),
+  not_regex: (wanted) => patternTest(wanted, true),
+  gt: (wanted) => numberTest(wanted, (value, limit) => value > limit),
+  gte: (wanted) => numberTest(wanted, (value, limit) => value >= limit),
+  lt: (wanted) => numberTest(wanted, (value, limit) => value < limit),
+  lte: (wanted) => numberTest(wanted, (value, limit) => value <= limit),
+  between: (wanted) => betweenTest(wanted, false),
+  not_between: (wanted) => betweenTest(wanted, true),
+  is_date_exact: (wanted) => dateTest(wanted, (date, limit) => date === limit),
+  is_date_before: (wanted) => dateTest(wanted, (date, limit) => date < limit),
+  is_date_after: (wanted) => dateTest(wanted, (date, limit) => date > limit),
+  semver_eq: (wanted) => versionTest(wanted, (order) => order === 0),
+  semver_neq: (wanted) => versionTest(wanted, (order) => order !== 0),
+  semver_gt: (wanted) => versionTest(wanted, (order) => order > 0),
+  semver_gte: (wanted) => versionTest(wanted, (order) => order >= 0),
+  semver_lt: (wanted) => versionTest(wanted, (order) => order < 0),
+  semver_lte: (wanted) => versionTest(wanted, (order) => order <= 0),
+  semver_tilde: (wanted) => versionRangeTest(wanted, tildeRange),
+  semver_caret: (wanted) => versionRangeTest(wanted, caretRange),
+  semver_wildcard: (wanted) => versionRangeTest(wanted, wildcardRange),
+  // Both belong to other filter types; on a property they match nothing.
+  in: () => never,
+  not_in: () => never,
+  flag_evaluates_to: () => never,
+};
+
+/** True for every operator a filter may carry; `is_set` and `is_not_set` included. */
+export function isKnownOperator(operator: string): boolean {
+  return operator === "is_set" || operator === "is_not_set" || Object.hasOwn(operators, operator);
+}
+
+/** Whether the test of this operator looks at the clock. */
+export function isAboutTime(operator: string | null): boolean {
+  return operator?.startsWith("is_date_") === true;
+}
+
+/**
+ * Builds the test of one property filter.
+ *
+ * @param operator absent or null means `exact`; an unknown one never matches.
+ * @param wanted   the filter's value; null matches nothing, except for the two operators that need no value.
+ */
+export function compileValueTest(operator: string | null | undefined, wanted: Json | undefined): ValueTest {
+  const name = operator ?? "exact";
+  if (name === "is_set") return (value) => value !== undefined;
+  if (name === "is_not_set") return (value) => value === undefined;
+  if (!Object.hasOwn(operators, name)) return unusable;
+  if (wanted === null || wanted === undefined) return never;
+  return (operators[name] as Compile)(wanted);
+}
+
+function whenPresent(ifMissing: boolean, test: (value: Json) => Verdict): ValueTest {
+  return (value) => (value === undefined ? ifMissing : test(value));
+}
+
+function not(test: (value: Json) => Verdict): (value: Json) => Verdict {
+  return (value) => {
+    const verdict = test(value);
+    return verdict === "error" ? "error" : !verdict;
+  };
+}
+
+function equalTo(wanted: Json): (value: Json) => Verdict {
+  if (isBooleanLike(wanted)) {
+    const wantsTruth = isTruthful(wanted);
+    return (value) => isTruthful(value) === wantsTruth;
+  }
+  const texts = new Set<string>();
+  for (const item of Array.isArray(wanted) ? wanted : [wanted]) {
+    const text = textOf(item);
+    if (text !== undefined) texts.add(foldCase(text));
+  }
+  return (value) => {
+    const text = textOf(value);
+    return text === undefined ? "error" : texts.has(foldCase(text));
+  };
+}
+
+/** Lists nested deeper are neither boolean-like nor truthful: following them would exhaust the call stack. */
+const listDepthMax = 50;
+
+/** A filter of booleans compares truth instead of text. An empty list is one of them: upstream's quirk, kept. */
+function isBooleanLike(value: Json, depth = 0): boolean {
+  if (typeof value === "boolean") return true;
+  if (typeof value === "string") return /^(?:true|false)$/i.test(value);
+  return (
+    Array.isArray(value) && depth < listDepthMax && value.every((item) => isBooleanLike(item, depth + 1))
+  );
+}
+
+function isTruthful(value: Json, depth = 0): boolean {
+  if (typeof value === "boolean") return value;
+  if (typeof value === "string") return value.length === 4 && value.toLowerCase() === "true";
+  return Array.isArray(value) && depth < listDepthMax && value.every((item) => isTruthful(item, depth + 1));
+}
+
+function textTest(
+  wanted: Json,
+  ifMissing: boolean,
+  test: (text: string, part: string) => boolean,
+): ValueTest {
+  const part = textOf(wanted);
+  if (part === undefined) return unusable;
+  const folded = foldCase(part);
+  return whenPresent(ifMissing, (value) => {
+    const text = textOf(value);
+    return text === undefined ? "error" : test(foldCase(text), folded);
+  });
+}
+
+function containsAny(wanted: Json): (value: Json) => Verdict {
+  const parts = (Array.isArray(wanted) ? wanted : [wanted]).flatMap((part) => {
+    const text = textOf(part);
+    return text === undefined ? [] : [foldCase(text)];
+  });
+  return (value) => {
+    const text = textOf(value);
+    if (text === undefined) return "error";
+    const folded = foldCase(text);
+    return parts.some((part) => folded.includes(part));
+  };
+}
+
+function patternTest(wanted: Json, isInverted: boolean): ValueTest {
+  const compiled = compilePattern(textOf(wanted) ?? "");
+  // An unusable pattern matches for neither operator, else `not_regex` with a typing error would let everybody in.
+  if ("problem" in compiled) return never;
+  return whenPresent(isInverted, (value) => {
+    const text = textOf(value);
+    if (text === undefined) return "error";
+    const isFound = compiled.search(text);
+    return isFound === "error" ? "error" : isFound !== isInverted;
+  });
+}
+
+function numberTest(wanted: Json, test: (value: number, limit: number) => boolean): ValueTest {
+  const limit = numberOf(wanted);
+  if (limit === undefined) return unusable;
+  return whenPresent(false, (value) => {
+    const number = numberOf(value);
+    return number === undefined ? "error" : test(number, limit);
+  });
+}
+
+function betweenTest(wanted: Json, isInverted: boolean): ValueTest {
+  if (!Array.isArray(wanted) || wanted.length !== 2) return unusable;
+  const least = numberOf(wanted[0]);
+  const most = numberOf(wanted[1]);
+  if (least === undefined || most === undefined || !(least <= most)) return unusable;
+  return whenPresent(isInverted, (value) => {
+    const number = numberOf(value);
+    if (number === undefined) return "error";
+    if (Number.isNaN(number)) return false;
+    return (number >= least && number <= most) !== isInverted;
+  });
+}
+
+function dateTest(wanted: Json, test: (date: number, limit: number) => boolean): ValueTest {
+  const limitAt = compileDate(wanted);
+  if (limitAt === undefined) return never;
+  return (value, clock) => {
+    if (value === undefined) return false;
+    const date = instantOfProperty(value, clock);
+    const limit = limitAt(clock);
+    return date !== undefined && limit !== undefined && test(date, limit);
+  };
+}
+
+function versionTest(wanted: Json, test: (order: number) => boolean): ValueTest {
+  const limit = versionOf(wanted);
+  if (limit === undefined) return unusable;
+  return whenPresent(false, (value) => {
+    const version = versionOf(value);
+    return version !== undefined && test(version.compare(limit));
+  });
+}
+
+function versionRangeTest(
+  wanted: Json,
+  rangeOf: (text: string) => VersionRange | "any" | undefined,
+): ValueTest {
+  const range = rangeOf(textOf(wanted) ?? "");
+  if (range === undefined) return unusable;
+  return whenPresent(false, (value) => {
+    const version = versionOf(value);
+    return version !== undefined && (range === "any" || isInRange(version, range));
+  });
+}
+
+function versionOf(value: Json): ReturnType<typeof parseVersion> {
+  return typeof value === "string" || typeof value === "number" ? parseVersion(String(value)) : undefined;
+}

@@ -1,0 +1,125 @@
+/**
+ * The question "how many would this reach?", as it is asked: with the fields of a flag, or with one condition.
+ *
+ * Source: contract, management-api 5.17; decision 18.
+ */
+
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { compilePattern } from "../../lib/regex.ts";
+import { isKnownOperator } from "../evaluate/value-tests.ts";
+import { checkShape } from "./filters-shape.ts";
+import { FlagInvalid, filtersInvalid } from "./flag-invalid.ts";
+import { withRollout } from "./rollout.ts";
+import { everyone, percentageOf } from "./stored-filters.ts";
+import { groupsOf } from "./types.ts";
+
+export interface BlastRadiusQuestion {
+  /** Condition sets, joined by OR. */
+  sets: {
+    /** Joined by AND; none: everybody. */
+    filters: JsonObject[];
+    /** 0 to 100. */
+    rolloutPercentage: number;
+  }[];
+  /** Groups of which type are counted; null for persons. */
+  groupTypeIndex: number | null;
+  /** What rollouts are hashed with; empty for a flag that has no key yet. */
+  flagKey: string;
+}
+
+/** The fields of a request, of the types that its schema says. */
+export interface BlastRadiusBody {
+  condition?: JsonObject | null;
+  group_type_index?: number | null;
+  filters?: JsonObject | null;
+  rollout_percentage?: number | null;
+  key?: string;
+}
+
+/**
+ * Reads the body of a blast-radius request.
+ *
+ * @throws {FlagInvalid} no condition, or it beside `filters` (attr null), a filter about another group type (attr
+ *   null), filters that nothing can be tested with (attr `filters`).
+ */
+export function parseBlastRadius(body: BlastRadiusBody): BlastRadiusQuestion {
+  const flagKey = body.key ?? "";
+  const hasFields = isGiven(body.filters) || isGiven(body.rollout_percentage);
+  if (hasFields) {
+    if (isGiven(body.condition)) throw refused("Send either `filters` or `condition`, not both.");
+    return { ...questionOf(filtersOf(body), body.group_type_index), flagKey };
+  }
+  if (!Object.hasOwn(body, "condition")) throw refused("Missing condition for which to get blast radius");
+  return { ...questionOf({ groups: [body.condition ?? {}] }, body.group_type_index), flagKey };
+}
+
+function filtersOf({ filters, rollout_percentage: rolloutPercentage }: BlastRadiusBody): JsonObject {
+  const given = filters ?? {};
+  checkShape(given);
+  const request = { rolloutPercentage: rolloutPercentage ?? undefined, isRemoteConfiguration: false };
+  return withRollout(isGiven(filters) ? given : everyone(), given, request);
+}
+
+function questionOf(
+  filters: JsonObject,
+  askedType: number | null | undefined,
+): Omit<BlastRadiusQuestion, "flagKey"> {
+  const groups = groupsOf(filters);
+  const types = groups.map((group) =>
+    indexOf(group.aggregation_group_type_index ?? filters.aggregation_group_type_index ?? askedType),
+  );
+  const [groupTypeIndex = askedType ?? null] = types;
+  if (types.some((type) => type !== groupTypeIndex)) {
+    throw refused("The condition sets are about different kinds of groups; ask for them one by one.");
+  }
+  const sets = groups.map((group, index) => ({
+    filters: propertiesOf(group, groups.length === 1 ? "properties" : `groups[${index}].properties`),
+    rolloutPercentage: percentageOf(group),
+  }));
+  if (
+    groupTypeIndex !== null &&
+    !sets.every((set) => set.filters.every((one) => isAboutGroup(one, groupTypeIndex)))
+  ) {
+    throw refused("Invalid group type index for feature flag condition.");
+  }
+  return { sets, groupTypeIndex };
+}
+
+function propertiesOf(condition: JsonObject, path: string): JsonObject[] {
+  const properties: Json = condition.properties ?? [];
+  if (!Array.isArray(properties)) throw filtersInvalid(`${path} must be a list`);
+  return properties.map((filter, index) => {
+    if (!isJsonObject(filter)) throw filtersInvalid(`${path}[${index}] must be an object`);
+    checkTestable(filter, `${path}[${index}]`);
+    return filter;
+  });
+}
+
+function indexOf(index: Json | undefined): number | null {
+  return typeof index === "number" ? index : null;
+}
+
+function isGiven<Value>(value: Value | null | undefined): value is Value {
+  return value !== undefined && value !== null;
+}
+
+/** Looser than the rules for saved filters: a preview is asked for while the condition is being written. */
+function checkTestable({ key, type, operator, value }: JsonObject, path: string): void {
+  if (typeof key !== "string" && typeof key !== "number") throw filtersInvalid(`${path}.key is required`);
+  if (type === "flag" || operator === undefined || operator === null) return;
+  if (typeof operator !== "string" || !isKnownOperator(operator)) {
+    throw filtersInvalid(`Unknown operator: '${operator}'`, "invalid_operator");
+  }
+  const isPattern = operator === "regex" || operator === "not_regex";
+  if (isPattern && typeof value === "string" && "problem" in compilePattern(value)) {
+    throw filtersInvalid(`${path}.value: invalid regex pattern`);
+  }
+}
+
+function isAboutGroup(filter: JsonObject, groupTypeIndex: number): boolean {
+  return filter.key === "$group_key" || filter.type === "flag" || filter.group_type_index === groupTypeIndex;
+}
+
+function refused(detail: string): FlagInvalid {
+  return new FlagInvalid("invalid_input", detail, null);
+}

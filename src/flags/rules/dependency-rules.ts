@@ -1,0 +1,74 @@
+/**
+ * What a flag may depend on. Source: contract, management-api 4.4 (dependency rows).
+ */
+
+import type { JsonObject } from "../../lib/json.ts";
+import { flagIdOf } from "../evaluate/compiled-flag.ts";
+import { filtersInvalid } from "./flag-invalid.ts";
+import { type FlagFact, type FlagFacts, groupsOf, propertiesOf } from "./types.ts";
+
+interface Owner {
+  flagId: number | null;
+  flagKey: string;
+  flags: FlagFacts;
+}
+
+/** The ids of the flags that filters refer to, each once; references that are no id are left out. */
+export function dependencyIds(filters: JsonObject): number[] {
+  const ids = references(filters).map(flagIdOf);
+  return [...new Set(ids.filter((id) => id !== undefined))];
+}
+
+/**
+ * @param known references that the stored filters have already: a flag that was switched off meanwhile may stay.
+ * @throws {FlagInvalid} not an id, no such flag, a disabled one, the flag itself, a circle.
+ */
+export function checkDependencies(filters: JsonObject, known: readonly string[], owner: Owner): void {
+  for (const reference of references(filters)) checkDependency(reference, known.includes(reference), owner);
+  if (owner.flagId === null) return; // nobody can depend on a flag that does not exist yet
+  const circle = findCircle(dependencyIds(filters), owner.flagId, owner.flags);
+  if (circle === undefined) return;
+  const keys = [owner.flagKey, ...circle.map(({ key }) => key), owner.flagKey];
+  throw filtersInvalid(`Circular dependency detected: ${keys.join(" → ")}`);
+}
+
+function references(filters: JsonObject): string[] {
+  return groupsOf(filters)
+    .flatMap(propertiesOf)
+    .filter(({ type }) => type === "flag")
+    .map(({ key }) => String(key));
+}
+
+function checkDependency(reference: string, isKnown: boolean, owner: Owner): void {
+  const id = flagIdOf(reference);
+  if (id === undefined) {
+    throw filtersInvalid(
+      `Flag dependencies must reference flag IDs (integers), not flag keys. Invalid reference: '${reference}'`,
+    );
+  }
+  if (id === owner.flagId) throw filtersInvalid(`Feature flag '${owner.flagKey}' cannot depend on itself`);
+  const flag = owner.flags.find(id);
+  if (flag === undefined || flag.deleted) {
+    throw filtersInvalid(`Flag dependency references non-existent flag with ID ${id}`);
+  }
+  if (flag.active || isKnown) return;
+  throw filtersInvalid(
+    `Cannot create dependency on disabled flag '${flag.key}' (ID: ${id}). Flag dependencies must reference active flags only.`,
+  );
+}
+
+/** The flags on a way from the given ones back to the target, first to last; undefined when there is no such way. */
+function findCircle(start: readonly number[], target: number, flags: FlagFacts): FlagFact[] | undefined {
+  const visited = new Set<number>();
+  const open: { id: number; way: FlagFact[] }[] = start.map((id) => ({ id, way: [] }));
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    if (next.id === target) return next.way;
+    if (visited.has(next.id)) continue;
+    visited.add(next.id);
+    const flag = flags.find(next.id);
+    if (flag === undefined || flag.deleted) continue;
+    const way = [...next.way, flag];
+    for (const id of dependencyIds(flag.filters)) open.push({ id, way });
+  }
+  return undefined;
+}

@@ -1,0 +1,83 @@
+/**
+ * Reading filters back from where they are stored: what responses show and what is derived from them.
+ *
+ * Source: contract, management-api 3.1, 3.2 and 3.5; decisions 10, 11 and 13.
+ */
+
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { type CohortFacts, groupsOf, propertiesOf } from "./types.ts";
+
+/** Filters with `groups`, a list: without usable ones there is no condition set, and the flag is on for nobody. */
+export function withGroups(stored: Json | undefined): JsonObject {
+  if (!isJsonObject(stored)) return { groups: [] };
+  return Array.isArray(stored.groups) ? stored : { ...stored, groups: [] };
+}
+
+/** The filters of a flag that was created without any: rolled out to everyone. */
+export function everyone(): JsonObject & { groups: JsonObject[] } {
+  return { groups: [{ properties: [], rollout_percentage: null }] };
+}
+
+/** Filters as a response shows them: as they are stored, with the present name of every cohort beside its id. */
+export function renderFilters(stored: JsonObject, cohorts: CohortFacts): JsonObject {
+  return mapProperties(stored, "groups", (property) => {
+    if (property.type !== "cohort") return property;
+    const cohort = Number.isInteger(property.value) ? cohorts.find(property.value as number) : undefined;
+    return { ...property, cohort_name: cohort?.name ?? null };
+  });
+}
+
+/** True for one condition set without properties that is about persons. */
+export function isSimpleFlag(stored: Json | undefined): boolean {
+  const filters = withGroups(stored);
+  const groups = groupsOf(filters);
+  const [only] = groups;
+  if (groups.length !== 1 || only === undefined || propertiesOf(only).length > 0) return false;
+  const groupType = only.aggregation_group_type_index ?? filters.aggregation_group_type_index;
+  return groupType === null || groupType === undefined;
+}
+
+/**
+ * The percentage of the only condition set as it was given, fractions included, 100 when it has none; 0 for a flag
+ * without condition sets, null for one with several.
+ */
+export function rolloutPercentageOf(stored: Json | undefined): number | null {
+  const [only, ...others] = groupsOf(withGroups(stored));
+  if (only === undefined) return 0;
+  return others.length > 0 ? null : percentageOf(only);
+}
+
+/** The rollout percentage of a condition set; one without is for everybody. */
+export function percentageOf({ rollout_percentage: percentage }: JsonObject): number {
+  return typeof percentage === "number" ? percentage : 100;
+}
+
+/** Filters of a flag whose key changes: its early-access properties are named after the key and follow it. */
+export function withRenamedEnrollment(filters: JsonObject, oldKey: string, newKey: string): JsonObject {
+  const oldName = `$feature_enrollment/${oldKey}`;
+  return mapProperties(filters, "super_groups", (property) =>
+    property.key === oldName ? { ...property, key: `$feature_enrollment/${newKey}` } : property,
+  );
+}
+
+/** A copy in which every property filter of the named condition list went through a function. */
+export function mapProperties(
+  filters: JsonObject,
+  list: "groups" | "super_groups" | "holdout_groups",
+  change: (property: JsonObject) => JsonObject,
+): JsonObject {
+  const groups = filters[list];
+  if (!Array.isArray(groups)) return filters;
+  return {
+    ...filters,
+    [list]: groups.map((group) => {
+      if (!isJsonObject(group) || !Array.isArray(group.properties)) return group;
+      return {
+        ...group,
+        properties: group.properties.map((property) =>
+          isJsonObject(property) ? change(property) : property,
+        ),
+      };
+    }),
+  };
+}

@@ -1,0 +1,84 @@
+/**
+ * Two people edit one flag: what the later one may write (contract: management-api 3.6).
+ *
+ * Pure.
+ */
+
+import { EditConflict } from "../../accounts/errors.ts";
+import type { Json, JsonObject } from "../../accounts/schema.ts";
+import type { Flag, FlagFields } from "./flag.ts";
+import { storedFields } from "./flag-log.ts";
+
+/** What a client says about the flag it had before its eyes. */
+export interface Edit {
+  fields: Partial<FlagFields>;
+  /** The version the client last read; absent or -1: no check. */
+  version?: number;
+  /** The flag as the client last read it, in the names of the API. */
+  originalFlag?: JsonObject;
+  /** The body as it came, in the names of the API. */
+  sent: JsonObject;
+}
+
+/** Names of the API and of `FlagFields`, where they are checked for conflicts. */
+const FIELDS: readonly (readonly [string, keyof FlagFields])[] = [
+  ["key", "key"],
+  ["name", "name"],
+  ["filters", "filters"],
+  ["active", "active"],
+  ["deleted", "deleted"],
+  ["ensure_experience_continuity", "ensureExperienceContinuity"],
+  ["is_remote_configuration", "isRemoteConfiguration"],
+  ["has_encrypted_payloads", "hasEncryptedPayloads"],
+  ["has_enriched_analytics", "hasEnrichedAnalytics"],
+  ["performed_rollback", "performedRollback"],
+  ["rollback_conditions", "rollbackConditions"],
+  ["rollout_percentage", "rolloutPercentage"],
+  ["experiment_set", "experimentSet"],
+  ["surveys", "surveys"],
+  ["features", "features"],
+  ["tags", "tags"],
+  ["evaluation_tags", "evaluationTags"],
+  ["evaluation_runtime", "evaluationRuntime"],
+  ["bucketing_identifier", "bucketingIdentifier"],
+  ["analytics_dashboards", "analyticsDashboards"],
+];
+
+/**
+ * The fields to write: when the client's copy is old, only those that the client really changed.
+ *
+ * @param editor who changed the flag last; asked only when there is a conflict.
+ * @throws {EditConflict} the client and somebody else changed the same field to different values.
+ */
+export function withoutOverwriting(
+  stored: Flag,
+  edit: Edit,
+  editor: () => string | undefined,
+): Partial<FlagFields> {
+  const { version, originalFlag: original, sent, fields } = edit;
+  if (version === undefined || version === -1 || version === stored.version) return fields;
+  if (original === undefined || Object.keys(original).length === 0) return fields;
+  const present = storedFields(stored);
+  const kept: Partial<FlagFields> = { ...fields };
+  for (const [name, field] of FIELDS) {
+    if (!Object.hasOwn(sent, name) || !Object.hasOwn(original, name)) continue;
+    const [wanted, read, now] = [sent, original, present].map((from) => comparable(name, from[name] ?? null));
+    if (Bun.deepEquals(wanted, read)) delete kept[field];
+    else if (!Bun.deepEquals(now, read) && !Bun.deepEquals(now, wanted)) throw new EditConflict(editor());
+  }
+  return kept;
+}
+
+/** Names that the server adds to conditions when it shows them. */
+const SHOWN_ONLY = new Set(["cohort_name", "group_key_names"]);
+
+function comparable(name: string, value: Json): Json {
+  return name === "filters" ? withoutShown(value) : value;
+}
+
+function withoutShown(value: Json): Json {
+  if (Array.isArray(value)) return value.map(withoutShown);
+  if (typeof value !== "object" || value === null) return value;
+  const kept = Object.entries(value).filter(([name]) => !SHOWN_ONLY.has(name));
+  return Object.fromEntries(kept.map(([name, inner]) => [name, withoutShown(inner)]));
+}

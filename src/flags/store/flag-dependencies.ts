@@ -1,0 +1,78 @@
+/** Flags that need other flags: reads what the rules want to know (contract: management-api 3.5, 4.4). */
+
+import { and, asc, eq, like } from "drizzle-orm";
+import type { Reading } from "../../accounts/metadata.ts";
+import { cohort, flag, type JsonObject } from "../../accounts/schema.ts";
+import { checkDeletable, checkDisablable, checkEnablable, dependentsOf } from "../rules/dependents.ts";
+import type { CohortFacts, FlagFacts } from "../rules/types.ts";
+import type { Flag, FlagFields } from "./flag.ts";
+
+/** The active flags whose conditions refer to this one, by id. */
+export function dependentFlags(
+  db: Reading,
+  projectId: number,
+  id: number,
+): { id: number; key: string; name: string }[] {
+  const dependents = dependentsOf(id, readDependants(db, projectId));
+  return dependents.map((found) => ({ id: found.id, key: found.key, name: found.name }));
+}
+
+/** Refuses to take away what other flags stand on; looks at transitions only. @throws {FlagInvalid} */
+export function checkTransitions(
+  t: Reading,
+  before: Flag,
+  fields: Partial<FlagFields>,
+  filters: JsonObject,
+): void {
+  const isDeleted = fields.deleted === true && !before.deleted;
+  const isDisabled = fields.active === false && before.active;
+  const isEnabled = fields.active === true && !before.active;
+  if (isDeleted || isDisabled) {
+    const dependents = dependentsOf(before.id, readDependants(t, before.projectId));
+    if (isDeleted) checkDeletable(dependents);
+    else checkDisablable(dependents);
+  }
+  if (isEnabled) checkEnablable({ filters }, flagFacts(t, before.projectId));
+}
+
+/** The flags of a project as the rules look them up. */
+export function flagFacts(t: Reading, projectId: number): FlagFacts {
+  return {
+    find: (id) =>
+      t
+        .select(FACTS)
+        .from(flag)
+        .where(and(eq(flag.projectId, projectId), eq(flag.id, id)))
+        .get(),
+  };
+}
+
+/** The cohorts of a project as the rules look them up. */
+export function cohortFacts(t: Reading, projectId: number): CohortFacts {
+  return {
+    find: (id) =>
+      t
+        .select({ id: cohort.id, name: cohort.name, isStatic: cohort.isStatic, filters: cohort.filters })
+        .from(cohort)
+        .where(and(eq(cohort.projectId, projectId), eq(cohort.id, id), eq(cohort.deleted, false)))
+        .get(),
+  };
+}
+
+const FACTS = {
+  id: flag.id,
+  key: flag.key,
+  active: flag.active,
+  deleted: flag.deleted,
+  filters: flag.filters,
+};
+
+/** Only flags that refer to some flag at all: most refer to none. */
+function readDependants(t: Reading, projectId: number) {
+  return t
+    .select({ ...FACTS, name: flag.name })
+    .from(flag)
+    .where(and(eq(flag.projectId, projectId), like(flag.filters, "%flag_evaluates_to%")))
+    .orderBy(asc(flag.id))
+    .all();
+}

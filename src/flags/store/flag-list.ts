@@ -1,0 +1,168 @@
+/** Lists of flags, filtered and sorted by the database (contract: management-api 5.1). */
+
+import { and, asc, desc, eq, inArray, isNull, lt, ne, not, notInArray, or, type SQL, sql } from "drizzle-orm";
+import type { Reading } from "../../accounts/metadata.ts";
+import { flag } from "../../accounts/schema.ts";
+import { type Flag, flagsOf } from "./flag.ts";
+
+const STALE_AFTER_MS = 30 * 24 * 3_600_000;
+/** Keys of flags that surveys make for themselves are not shown. */
+const INTERNAL_KEY_PATTERN = "survey-targeting-%";
+
+export type FlagType = "boolean" | "multivariant" | "experiment" | "remote_config";
+
+export interface FlagFilter {
+  /** Case-insensitive part of key or name; a space stands for any run of spaces, `-` and `_`. */
+  search?: string;
+  active?: boolean | "STALE";
+  createdByIds?: number[];
+  type?: FlagType;
+  evaluationRuntime?: string;
+  excludedKeys?: string[];
+  tags?: string[];
+  excludedTags?: string[];
+  hasEvaluationTags?: boolean;
+  key?: string;
+  /** A column of the API, `-` before it for descending; unknown ones are ignored. */
+  order?: string;
+}
+
+const ORDER_COLUMNS = {
+  id: flag.id,
+  key: flag.key,
+  name: flag.name,
+  active: flag.active,
+  version: flag.version,
+  created_at: flag.createdAt,
+  updated_at: flag.updatedAt,
+  created_by: flag.createdById,
+  last_called_at: flag.lastCalledAt,
+  ensure_experience_continuity: flag.ensureExperienceContinuity,
+  evaluation_runtime: flag.evaluationRuntime,
+  is_remote_configuration: flag.isRemoteConfiguration,
+  has_enriched_analytics: flag.hasEnrichedAnalytics,
+  creation_context: flag.creationContext,
+} as const;
+
+/** The flags of a project that are not deleted, newest first unless ordered otherwise. */
+export function listFlags(
+  db: Reading,
+  projectId: number,
+  filter: FlagFilter,
+  page: { limit: number; offset: number },
+  now: Date,
+): { flags: Flag[]; count: number } {
+  const chosen = conditionOf(projectId, filter, now);
+  const count = db.select({ count: sql<number>`count(*)` }).from(flag).where(chosen).get()?.count ?? 0;
+  const rows = db
+    .select()
+    .from(flag)
+    .where(chosen)
+    .orderBy(...orderOf(filter.order))
+    .limit(page.limit)
+    .offset(page.offset)
+    .all();
+  return { flags: flagsOf(db, rows), count };
+}
+
+/** All flags a filter chooses, without pages. */
+export function listAllFlags(db: Reading, projectId: number, filter: FlagFilter, now: Date): Flag[] {
+  const chosen = conditionOf(projectId, filter, now);
+  return flagsOf(
+    db,
+    db
+      .select()
+      .from(flag)
+      .where(chosen)
+      .orderBy(...orderOf(filter.order))
+      .all(),
+  );
+}
+
+function conditionOf(projectId: number, filter: FlagFilter, now: Date): SQL | undefined {
+  return and(
+    eq(flag.projectId, projectId),
+    eq(flag.deleted, false),
+    sql`${flag.key} NOT LIKE ${INTERNAL_KEY_PATTERN}`,
+    filter.search ? searchCondition(filter.search) : undefined,
+    filter.active === "STALE" ? staleCondition(now) : undefined,
+    typeof filter.active === "boolean" ? eq(flag.active, filter.active) : undefined,
+    filter.createdByIds ? inArray(flag.createdById, filter.createdByIds) : undefined,
+    typeCondition(filter.type),
+    filter.evaluationRuntime ? eq(flag.evaluationRuntime, filter.evaluationRuntime) : undefined,
+    filter.excludedKeys?.length ? notInArray(flag.key, filter.excludedKeys) : undefined,
+    filter.tags ? taggedWith(filter.tags) : undefined,
+    filter.excludedTags?.length ? not(taggedWith(filter.excludedTags)) : undefined,
+    filter.hasEvaluationTags === undefined
+      ? undefined
+      : filter.hasEvaluationTags
+        ? ne(flag.evaluationTags, [])
+        : eq(flag.evaluationTags, []),
+    filter.key === undefined ? undefined : sql`lower(${flag.key}) = lower(${filter.key})`,
+  );
+}
+
+function typeCondition(type: FlagType | undefined): SQL | undefined {
+  switch (type) {
+    case "boolean":
+      return eq(flag.variantCount, 0);
+    case "multivariant":
+      return sql`${flag.variantCount} > 0`;
+    case "remote_config":
+      return eq(flag.isRemoteConfiguration, true);
+    case "experiment":
+      return or(ne(flag.experimentSet, []), eq(flag.creationContext, "experiments"));
+    default:
+      return undefined;
+  }
+}
+
+/** Not called for 30 days, or never called, older than that and rolled out to everybody (5.1, STALE). */
+function staleCondition(now: Date): SQL | undefined {
+  const limit = new Date(now.getTime() - STALE_AFTER_MS);
+  return and(
+    eq(flag.active, true),
+    or(
+      lt(flag.lastCalledAt, limit),
+      and(isNull(flag.lastCalledAt), lt(flag.createdAt, limit), eq(flag.isFullyRolledOut, true)),
+    ),
+  );
+}
+
+/** What a flag is found by: key and name, and both again with their words apart. Lower case. */
+export function searchTextOf(key: string, name: string): string {
+  const lower = [key, name].map((part) => part.toLowerCase());
+  return [...lower, ...lower.map(wordsApart)].join("\n");
+}
+
+/** SQLite folds the case of ASCII only, so the text to search in is stored in lower case. */
+function searchCondition(search: string): SQL {
+  const lower = search.trim().toLowerCase();
+  const wanted = /\s/.test(lower) ? wordsApart(lower) : lower;
+  const pattern = `%${wanted.replace(/[\\%_]/g, "\\$&")}%`;
+  return sql`${flag.searchText} LIKE ${pattern} ESCAPE '\\'`;
+}
+
+function wordsApart(text: string): string {
+  return text.replace(/[\s_-]+/g, " ");
+}
+
+function taggedWith(names: readonly string[]): SQL {
+  const normal = names.map((name) => name.trim().toLowerCase());
+  const list = sql.join(
+    normal.map((name) => sql`${name}`),
+    sql`, `,
+  );
+  return sql`EXISTS (SELECT 1 FROM tag WHERE tag.item_kind = 'flag' AND tag.item_id = ${flag.id} AND tag.name IN (${list}))`;
+}
+
+function orderOf(order: string | undefined): SQL[] {
+  const isDescending = order?.startsWith("-") ?? true;
+  const name = (order ?? "-created_at").replace(/^-/, "");
+  const column = Object.hasOwn(ORDER_COLUMNS, name)
+    ? ORDER_COLUMNS[name as keyof typeof ORDER_COLUMNS]
+    : undefined;
+  if (!column) return [desc(flag.createdAt), desc(flag.id)];
+  // The id decides between equals, so that pages neither repeat nor miss a flag.
+  return isDescending ? [desc(column), desc(flag.id)] : [asc(column), asc(flag.id)];
+}

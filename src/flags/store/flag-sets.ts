@@ -1,0 +1,92 @@
+/**
+ * Each project's flags in memory, compiled for evaluation and written down for SDKs; made anew when a flag,
+ * a cohort or a group type changes, whichever process changed it.
+ */
+
+import type { Metadata } from "../../accounts/metadata.ts";
+import { readCohorts } from "../../cohorts/cohorts.ts";
+import { localEvaluationBody, localEvaluationReply } from "../api/local-evaluation.ts";
+import { compileFlagSet, type FlagSet } from "../evaluate/flag-set.ts";
+import type { CohortDefinition, FlagDefinition, GroupType } from "../rules/types.ts";
+import { type Flag, readFlagRevision, readFlags } from "./flag.ts";
+
+/** All that can be told about a project's flags without asking a store again. */
+export interface ProjectFlags {
+  /** Ready for `evaluate`. */
+  readonly set: FlagSet;
+  /** Not deleted, inactive ones included, by key. */
+  definitions: readonly FlagDefinition[];
+  cohorts: readonly CohortDefinition[];
+  groupTypes: readonly GroupType[];
+  /** What SDKs poll, as text, and its entity tag. */
+  definitionsFor(options: { sendCohorts: boolean }): { text: string; etag: string };
+}
+
+/** The group types of a project now, by index; the same list object as long as nothing changed. */
+export type GroupTypeSource = (projectId: number) => readonly GroupType[];
+
+export class FlagSets {
+  readonly #byProject = new Map<
+    number,
+    { revision: number; groupTypes: readonly GroupType[]; flags: ProjectFlags }
+  >();
+
+  constructor(
+    private readonly metadata: Metadata,
+    private readonly groupTypes: GroupTypeSource,
+  ) {}
+
+  /** The flags of a project as they are now. */
+  of(projectId: number): ProjectFlags {
+    const revision = readFlagRevision(this.metadata, projectId);
+    const groupTypes = this.groupTypes(projectId);
+    const known = this.#byProject.get(projectId);
+    if (known && known.revision === revision && known.groupTypes === groupTypes) return known.flags;
+    const flags = this.#build(projectId, groupTypes);
+    this.#byProject.set(projectId, { revision, groupTypes, flags });
+    return flags;
+  }
+
+  #build(projectId: number, groupTypes: readonly GroupType[]): ProjectFlags {
+    const definitions = readFlags(this.metadata.db, projectId).map(flagDefinition);
+    const cohorts = readCohorts(this.metadata.db, projectId);
+    let set: FlagSet | undefined;
+    const replies = new Map<boolean, { text: string; etag: string }>();
+    return {
+      // Compiled when somebody evaluates: a server whose clients evaluate themselves never needs it.
+      get set() {
+        set ??= compileFlagSet(definitions, cohorts, groupTypes);
+        return set;
+      },
+      definitions,
+      cohorts,
+      groupTypes,
+      definitionsFor: ({ sendCohorts }) => {
+        const known = replies.get(sendCohorts);
+        if (known) return known;
+        const body = localEvaluationBody({ flags: definitions, cohorts, groupTypes, projectId, sendCohorts });
+        const reply = localEvaluationReply(body);
+        replies.set(sendCohorts, reply);
+        return reply;
+      },
+    };
+  }
+}
+
+/** A stored flag as evaluation wants it: what was never set counts as off. */
+export function flagDefinition(flag: Flag): FlagDefinition {
+  return {
+    id: flag.id,
+    key: flag.key,
+    name: flag.name,
+    filters: flag.filters,
+    active: flag.active,
+    deleted: flag.deleted,
+    version: flag.version,
+    ensureExperienceContinuity: flag.ensureExperienceContinuity ?? false,
+    hasEncryptedPayloads: flag.hasEncryptedPayloads ?? false,
+    evaluationRuntime: flag.evaluationRuntime,
+    evaluationTags: flag.evaluationTags,
+    bucketingIdentifier: flag.bucketingIdentifier,
+  };
+}

@@ -1,0 +1,269 @@
+/**
+ * Creates and changes flags: the stored row, its tags, its activity entry and the project's revision, in
+ * one transaction each.
+ *
+ * Source: contract, management-api 3.4 to 3.6, 5.10; contract, README (keys of deleted flags) and decision 10.
+ */
+
+import { and, eq, sql } from "drizzle-orm";
+import type { Trigger } from "../../accounts/activity.ts";
+import { InvalidField, NotFound } from "../../accounts/errors.ts";
+import { bumpRevision, type Metadata, type MetadataTx } from "../../accounts/metadata.ts";
+import { dashboard, flag, flagDashboard, type JsonObject } from "../../accounts/schema.ts";
+import { findUser } from "../../accounts/users.ts";
+import { isJsonObject } from "../../lib/json.ts";
+import { filtersOfChangedFlag, filtersOfNewFlag } from "../rules/filters.ts";
+import { rolloutPercentageOf, withRenamedEnrollment } from "../rules/stored-filters.ts";
+import { changedTags } from "../rules/tags.ts";
+import { redactedPayload, variantsOf } from "../rules/types.ts";
+import { constantValueOf } from "../status.ts";
+import { type Flag, type FlagFields, findFlag, flagRevision } from "./flag.ts";
+import { type Edit, withoutOverwriting } from "./flag-conflicts.ts";
+import { checkTransitions, cohortFacts, flagFacts } from "./flag-dependencies.ts";
+import { checkKey, freeKey, keyAfter } from "./flag-keys.ts";
+import { searchTextOf } from "./flag-list.ts";
+import { recordChange, recordCreation } from "./flag-log.ts";
+import { createUsageDashboard, renameUsageDashboard } from "./flag-usage-dashboard.ts";
+import { replaceTags } from "./tags.ts";
+
+/** Upstream refuses the 2,001st in its newest version only; a list of 10,000 is within what Flagkeep promises. */
+const FLAGS_PER_PROJECT_MAX = 20_000;
+
+/** Keeps payloads secret at rest; see `src/flags/store/payload-cipher.ts`. */
+export interface PayloadCipher {
+  /** The filters of a flag with its payloads in clear. */
+  open(flag: Flag): JsonObject;
+  /** Checked filters, payloads in clear, as they are stored. @param before the flag so far. */
+  seal(filters: JsonObject, isSecret: boolean, before: Flag | undefined): JsonObject;
+}
+
+/** What every write of flags needs. */
+export interface FlagWriting {
+  metadata: Metadata;
+  payloads: PayloadCipher;
+}
+
+/** Who writes. */
+export interface Author {
+  /** Id of the acting user; null when it is none, as on the command line. */
+  by: number | null;
+  /** What acts in place of a user. */
+  trigger?: Trigger;
+}
+
+export interface NewFlag extends Author {
+  projectId: number;
+  fields: Partial<FlagFields> & { key: string };
+  createsUsageDashboard: boolean;
+  now: Date;
+}
+
+/**
+ * Creates a flag. A deleted flag that has the key gives it up.
+ *
+ * @throws {InvalidField} a rule of management-api 3.1, 3.2 or 4.4 is broken; nothing was changed.
+ */
+export function createFlag(writing: FlagWriting, input: NewFlag): Flag {
+  const { projectId, by, fields, now } = input;
+  return writing.metadata.change((t) => {
+    checkKey(t, projectId, fields.key, undefined);
+    checkCount(t, projectId);
+    const { tags: sentTags, evaluationTags: sentEvaluationTags, analyticsDashboards, ...others } = fields;
+    const { rolloutPercentage: _, ...plain } = others;
+    const filters = checkedFilters(writing, t, projectId, undefined, fields);
+    const { tags, evaluationTags } = changedTags(
+      { tags: sentTags, evaluation_tags: sentEvaluationTags },
+      { tags: [], evaluationTags: [] },
+    );
+    freeKey(t, projectId, fields.key);
+    const { id } = t
+      .insert(flag)
+      .values({
+        ...plain,
+        filters,
+        ...derivedFrom(filters, fields.key, fields.name ?? ""),
+        projectId,
+        evaluationTags,
+        createdById: by,
+        createdAt: now,
+        lastModifiedById: by,
+        updatedAt: now,
+      })
+      .returning({ id: flag.id })
+      .get();
+    replaceTags(t, projectId, "flag", id, tags);
+    if (analyticsDashboards) linkDashboards(t, projectId, id, analyticsDashboards);
+    if (input.createsUsageDashboard) createUsageDashboard(t, findFlag(t, projectId, id)!, by, now);
+    const created = findFlag(t, projectId, id)!;
+    recordCreation(t, created, by, now, input.trigger);
+    bumpRevision(t, flagRevision(projectId));
+    return created;
+  });
+}
+
+export interface FlagEdit extends Edit, Author {
+  projectId: number;
+  id: number;
+  now: Date;
+}
+
+/**
+ * Changes a flag; the version rises by one, also when nothing else changes.
+ *
+ * @throws {NotFound}     no such flag in the project.
+ * @throws {EditConflict} somebody else changed the same fields since `version`.
+ * @throws {InvalidField} as `createFlag`.
+ */
+export function updateFlag(writing: FlagWriting, edit: FlagEdit): Flag {
+  return writing.metadata.change((t) => {
+    const before = findFlag(t, edit.projectId, edit.id);
+    if (!before) throw new NotFound();
+    const fields = withoutOverwriting(before, edit, () => {
+      return before.lastModifiedById === null ? undefined : findUser(t, before.lastModifiedById)?.email;
+    });
+    return saveFlag(writing, t, before, fields, edit, edit.now);
+  });
+}
+
+/** Writes changed fields of a flag that was read in the same transaction. @throws {InvalidField} */
+function saveFlag(
+  writing: FlagWriting,
+  t: MetadataTx,
+  before: Flag,
+  fields: Partial<FlagFields>,
+  { by, trigger }: Author,
+  now: Date,
+): Flag {
+  const { projectId, id } = before;
+  const { tags: sentTags, evaluationTags: sentEvaluationTags, analyticsDashboards, ...others } = fields;
+  const { rolloutPercentage, ...plain } = others;
+  const key = keyAfter(t, before, fields);
+  const touchesFilters =
+    fields.filters !== undefined ||
+    rolloutPercentage !== undefined ||
+    fields.isRemoteConfiguration !== undefined ||
+    fields.hasEncryptedPayloads !== undefined;
+  const checked = touchesFilters
+    ? checkedFilters(writing, t, projectId, before, { ...fields, key })
+    : before.filters;
+  const filters = key === before.key ? checked : withRenamedEnrollment(checked, before.key, key);
+  checkTransitions(t, before, fields, filters);
+  const { tags, evaluationTags } = changedTags(
+    { tags: sentTags, evaluation_tags: sentEvaluationTags },
+    before,
+  );
+  t.update(flag)
+    .set({
+      ...plain,
+      // A flag that is switched on again has not been rolled back (contract: management-api 3.1).
+      ...(fields.active === true ? { performedRollback: false } : {}),
+      key,
+      filters,
+      ...derivedFrom(filters, key, fields.name ?? before.name),
+      evaluationTags,
+      version: before.version + 1,
+      lastModifiedById: by,
+      updatedAt: now,
+    })
+    .where(eq(flag.id, id))
+    .run();
+  if (sentTags !== undefined) replaceTags(t, projectId, "flag", id, tags);
+  if (analyticsDashboards) linkDashboards(t, projectId, id, analyticsDashboards);
+  if (key !== before.key) renameUsageDashboard(t, before, key, now);
+  const after = findFlag(t, projectId, id)!;
+  recordChange(t, before, after, by, now, trigger);
+  bumpRevision(t, flagRevision(projectId));
+  return after;
+}
+
+/**
+ * The filters to store after a write.
+ *
+ * @throws {FlagInvalid} a rule of management-api 4.4 is broken.
+ * @throws {InvalidField} payloads are to be secret in a flag that is no remote configuration (3.1).
+ */
+function checkedFilters(
+  { payloads }: FlagWriting,
+  t: MetadataTx,
+  projectId: number,
+  before: Flag | undefined,
+  fields: Partial<FlagFields> & { key: string },
+): JsonObject {
+  const context = {
+    flagId: before?.id ?? null,
+    flagKey: fields.key,
+    rolloutPercentage: newRollout(fields.rolloutPercentage, before),
+    isRemoteConfiguration: fields.isRemoteConfiguration ?? before?.isRemoteConfiguration ?? false,
+    cohorts: cohortFacts(t, projectId),
+    flags: flagFacts(t, projectId),
+  };
+  const isSecret = fields.hasEncryptedPayloads ?? before?.hasEncryptedPayloads ?? false;
+  if (isSecret && !context.isRemoteConfiguration) {
+    const detail = "Encrypted payloads are only supported for remote configuration flags.";
+    throw new InvalidField("has_encrypted_payloads", "invalid_input", detail);
+  }
+  const opened = before && payloads.open(before);
+  const sent = opened ? withKeptPayloads(fields.filters, opened) : fields.filters;
+  const filters = opened ? filtersOfChangedFlag(sent, opened, context) : filtersOfNewFlag(sent, context);
+  return payloads.seal(filters, isSecret, before);
+}
+
+/** The percentage of a request, unless a client that sends the whole flag back only repeats what is stored. */
+function newRollout(percentage: number | undefined, before: Flag | undefined): number | undefined {
+  const isRepeated = before !== undefined && percentage === rolloutPercentageOf(before.filters);
+  return isRepeated ? undefined : percentage;
+}
+
+/** A client that may not see payloads echoes a placeholder, which means: as before (contract: 4.5). */
+function withKeptPayloads(sent: JsonObject | undefined, opened: JsonObject): JsonObject | undefined {
+  if (!isJsonObject(sent?.payloads) || !isJsonObject(opened.payloads)) return sent;
+  const known = opened.payloads;
+  const payloads = Object.entries(sent.payloads).map(([name, value]) => [
+    name,
+    value === redactedPayload && Object.hasOwn(known, name) ? known[name] : value,
+  ]);
+  return { ...sent, payloads: Object.fromEntries(payloads) };
+}
+
+/** The columns by which lists are filtered. */
+function derivedFrom(filters: JsonObject, key: string, name: string) {
+  return {
+    searchText: searchTextOf(key, name),
+    variantCount: variantsOf(filters).length,
+    isFullyRolledOut: constantValueOf(filters) !== undefined,
+  };
+}
+
+function checkCount(t: MetadataTx, projectId: number): void {
+  const count = t
+    .select({ count: sql<number>`count(*)` })
+    .from(flag)
+    .where(and(eq(flag.projectId, projectId), eq(flag.deleted, false)))
+    .get()!.count;
+  if (count < FLAGS_PER_PROJECT_MAX) return;
+  throw new InvalidField(
+    null,
+    "invalid_input",
+    `Maximum of ${FLAGS_PER_PROJECT_MAX.toLocaleString("en-US")} feature flags allowed per team. ` +
+      "Please delete unused flags or contact support to increase this limit.",
+  );
+}
+
+/** Makes these the flag's analytics dashboards. @throws {InvalidField} one is not of the project. */
+function linkDashboards(t: MetadataTx, projectId: number, flagId: number, ids: readonly number[]): void {
+  t.delete(flagDashboard).where(eq(flagDashboard.flagId, flagId)).run();
+  for (const dashboardId of new Set(ids)) {
+    const found = t
+      .select({ id: dashboard.id })
+      .from(dashboard)
+      .where(
+        and(eq(dashboard.id, dashboardId), eq(dashboard.projectId, projectId), eq(dashboard.deleted, false)),
+      )
+      .get();
+    if (!found) {
+      const detail = `Invalid pk "${dashboardId}" - object does not exist.`;
+      throw new InvalidField("analytics_dashboards", "does_not_exist", detail);
+    }
+    t.insert(flagDashboard).values({ flagId, dashboardId }).run();
+  }
+}

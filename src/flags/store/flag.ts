@@ -1,0 +1,161 @@
+/** A feature flag as the rest of Flagkeep sees it, and its way from and to the table. */
+
+import { and, asc, eq, inArray } from "drizzle-orm";
+import type { Metadata, Reading } from "../../accounts/metadata.ts";
+import { flag, flagDashboard, type Json, type JsonObject, tag } from "../../accounts/schema.ts";
+
+export const EVALUATION_RUNTIMES = ["server", "client", "all"] as const;
+export const BUCKETING_IDENTIFIERS = ["distinct_id", "device_id"] as const;
+export const CREATION_CONTEXTS = [
+  "feature_flags",
+  "experiments",
+  "surveys",
+  "early_access_features",
+  "web_experiments",
+] as const;
+
+/** Source: requirement, Feature flag; contract, management-api 3.1. */
+export interface Flag {
+  id: number;
+  projectId: number;
+  key: string;
+  /** The description; called `name` for backwards compatibility. */
+  name: string;
+  filters: JsonObject;
+  active: boolean;
+  deleted: boolean;
+  /** 1 at creation, one more at every update. */
+  version: number;
+  ensureExperienceContinuity: boolean | null;
+  isRemoteConfiguration: boolean | null;
+  hasEncryptedPayloads: boolean | null;
+  hasEnrichedAnalytics: boolean | null;
+  performedRollback: boolean | null;
+  rollbackConditions: Json;
+  /** Ids of experiments, kept as clients send them. */
+  experimentSet: number[];
+  surveys: JsonObject;
+  features: JsonObject;
+  /** Lower case, sorted. */
+  tags: string[];
+  evaluationTags: string[];
+  evaluationRuntime: string | null;
+  bucketingIdentifier: string | null;
+  creationContext: string;
+  usageDashboardId: number | null;
+  analyticsDashboards: number[];
+  createdById: number | null;
+  createdAt: Date;
+  lastModifiedById: number | null;
+  updatedAt: Date;
+  lastCalledAt: Date | null;
+}
+
+/** The fields of a flag that a client may write. */
+export type FlagFields = Pick<
+  Flag,
+  | "key"
+  | "name"
+  | "filters"
+  | "active"
+  | "deleted"
+  | "ensureExperienceContinuity"
+  | "isRemoteConfiguration"
+  | "hasEncryptedPayloads"
+  | "hasEnrichedAnalytics"
+  | "performedRollback"
+  | "rollbackConditions"
+  | "experimentSet"
+  | "surveys"
+  | "features"
+  | "tags"
+  | "evaluationTags"
+  | "evaluationRuntime"
+  | "bucketingIdentifier"
+  | "creationContext"
+  | "analyticsDashboards"
+> & {
+  /** Of the only condition set in `filters`; 0 to 100. */
+  rolloutPercentage: number;
+};
+
+export type FlagRow = typeof flag.$inferSelect;
+
+/** The flag with this id in this project, deleted ones included. */
+export function findFlag(db: Reading, projectId: number, id: number): Flag | undefined {
+  const row = db
+    .select()
+    .from(flag)
+    .where(and(eq(flag.projectId, projectId), eq(flag.id, id)))
+    .get();
+  return row && flagsOf(db, [row])[0];
+}
+
+/** The flag with this key that is not deleted. */
+export function findFlagByKey(db: Reading, projectId: number, key: string): Flag | undefined {
+  const row = db
+    .select()
+    .from(flag)
+    .where(and(eq(flag.projectId, projectId), eq(flag.key, key), eq(flag.deleted, false)))
+    .get();
+  return row && flagsOf(db, [row])[0];
+}
+
+/** All flags of a project that are not deleted, inactive ones included, by key. For evaluation. */
+export function readFlags(db: Reading, projectId: number): Flag[] {
+  const rows = db
+    .select()
+    .from(flag)
+    .where(and(eq(flag.projectId, projectId), eq(flag.deleted, false)))
+    .orderBy(asc(flag.key))
+    .all();
+  return flagsOf(db, rows);
+}
+
+/** Name of the revision that moves whenever a flag or cohort of the project changes. */
+export const flagRevision = (projectId: number): string => `flags:${projectId}`;
+
+/** Present revision of a project's flags and cohorts. */
+export function readFlagRevision(metadata: Metadata, projectId: number): number {
+  return metadata.changes.revision(flagRevision(projectId));
+}
+
+/** Turns rows into flags; two more queries, however many rows. */
+export function flagsOf(db: Reading, rows: readonly FlagRow[]): Flag[] {
+  if (rows.length === 0) return [];
+  const ids = rows.map((row) => row.id);
+  const tags = new Map<number, string[]>();
+  for (const row of inChunks(ids, (chunk) =>
+    db
+      .select({ id: tag.itemId, name: tag.name })
+      .from(tag)
+      .where(and(eq(tag.itemKind, "flag"), inArray(tag.itemId, chunk)))
+      .orderBy(asc(tag.name))
+      .all(),
+  )) {
+    tags.set(row.id, [...(tags.get(row.id) ?? []), row.name]);
+  }
+  const dashboards = new Map<number, number[]>();
+  for (const row of inChunks(ids, (chunk) =>
+    db
+      .select()
+      .from(flagDashboard)
+      .where(inArray(flagDashboard.flagId, chunk))
+      .orderBy(asc(flagDashboard.dashboardId))
+      .all(),
+  )) {
+    dashboards.set(row.flagId, [...(dashboards.get(row.flagId) ?? []), row.dashboardId]);
+  }
+  return rows.map(({ variantCount: _, isFullyRolledOut: __, searchText: ___, ...row }) => ({
+    ...row,
+    tags: tags.get(row.id) ?? [],
+    analyticsDashboards: dashboards.get(row.id) ?? [],
+  }));
+}
+
+/** SQLite takes a limited number of parameters per statement. */
+function inChunks<Item, Found>(items: readonly Item[], query: (chunk: Item[]) => Found[]): Found[] {
+  const found: Found[] = [];
+  for (let at = 0; at < items.length; at += 10_000) found.push(...query(items.slice(at, at + 10_000)));
+  return found;
+}

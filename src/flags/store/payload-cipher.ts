@@ -1,0 +1,109 @@
+/**
+ * Keeps the payloads of some flags secret at rest (contract: management-api 4.5).
+ *
+ * AES-256-GCM with a random nonce each; stored as a JSON string `"sealed:<base64 of nonce, tag, text>"`.
+ */
+
+import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import type { Json, JsonObject } from "../../accounts/schema.ts";
+import { AppError } from "../../lib/errors.ts";
+import { isJsonObject } from "../../lib/json.ts";
+import type { Flag } from "./flag.ts";
+import type { PayloadCipher } from "./flag-writes.ts";
+
+const KEY_BYTES = 32;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+const PREFIX = "sealed:";
+
+/** The key file is not one, or not the one with which payloads were sealed. */
+export class PayloadKeyWrong extends AppError {
+  readonly code = "payload_key_wrong";
+  override readonly hint = "Restore the key file that belongs to this data directory from its backup.";
+}
+
+/**
+ * Reads the key, and makes it first when there is none.
+ *
+ * @param path file of 32 bytes, readable by its owner only.
+ * @throws {PayloadKeyWrong} the file has another size.
+ */
+export function readPayloadKey(path: string): Buffer {
+  if (!existsSync(path)) {
+    const fresh = `${path}.${process.pid}.new`;
+    writeFileSync(fresh, randomBytes(KEY_BYTES), { mode: 0o600, flush: true });
+    renameSync(fresh, path);
+    const folder = openSync(dirname(path), "r");
+    fsyncSync(folder);
+    closeSync(folder);
+  }
+  const key = readFileSync(path);
+  if (key.length !== KEY_BYTES)
+    throw new PayloadKeyWrong(`${path} does not hold a key of ${KEY_BYTES} bytes.`);
+  return key;
+}
+
+/** Seals and opens payloads with a key of 32 bytes. */
+export function payloadCipher(key: Buffer): PayloadCipher {
+  return {
+    open: (flag) =>
+      flag.hasEncryptedPayloads
+        ? withPayloads(flag.filters, (text) => (isSealed(text) ? unseal(key, text) : text))
+        : flag.filters,
+    seal: (filters, isSecret, before) => {
+      if (!isSecret) return filters;
+      const known = knownPayloads(key, before);
+      return withPayloads(filters, (text, name) => {
+        const kept = known.get(name);
+        // An unchanged payload keeps its bytes, so that an edit elsewhere does not rewrite it.
+        return kept?.clear === text ? kept.sealed : seal(key, text);
+      });
+    },
+  };
+}
+
+/** What is stored for the payloads of a flag so far, by name. */
+function knownPayloads(key: Buffer, flag: Flag | undefined) {
+  const known = new Map<string, { clear: string; sealed: string }>();
+  if (!flag?.hasEncryptedPayloads || !isJsonObject(flag.filters.payloads)) return known;
+  for (const [name, sealed] of Object.entries(flag.filters.payloads)) {
+    if (typeof sealed === "string" && isSealed(sealed)) {
+      known.set(name, { sealed, clear: unseal(key, sealed) });
+    }
+  }
+  return known;
+}
+
+function withPayloads(filters: JsonObject, change: (text: string, name: string) => string): JsonObject {
+  if (!isJsonObject(filters.payloads)) return filters;
+  const payloads = Object.entries(filters.payloads).map(([name, value]): [string, Json] => [
+    name,
+    typeof value === "string" ? change(value, name) : value,
+  ]);
+  return { ...filters, payloads: Object.fromEntries(payloads) };
+}
+
+function isSealed(text: string): boolean {
+  return text.startsWith(`"${PREFIX}`);
+}
+
+function seal(key: Buffer, clear: string): string {
+  const nonce = randomBytes(NONCE_BYTES);
+  const cipher = createCipheriv("aes-256-gcm", key, nonce);
+  const text = Buffer.concat([cipher.update(clear, "utf8"), cipher.final()]);
+  return JSON.stringify(PREFIX + Buffer.concat([nonce, cipher.getAuthTag(), text]).toString("base64"));
+}
+
+function unseal(key: Buffer, sealed: string): string {
+  const bytes = Buffer.from((JSON.parse(sealed) as string).slice(PREFIX.length), "base64");
+  const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, NONCE_BYTES));
+  decipher.setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
+  try {
+    const text = bytes.subarray(NONCE_BYTES + TAG_BYTES);
+    return Buffer.concat([decipher.update(text), decipher.final()]).toString("utf8");
+  } catch {
+    throw new PayloadKeyWrong("The payloads of a flag were sealed with another key.");
+  }
+}

@@ -1,0 +1,98 @@
+/** Which roles may edit which flag (requirement: Feature flag role access; contract: management-api 5.8). */
+
+import { and, asc, eq, sql } from "drizzle-orm";
+import { InvalidField, NotFound } from "../../accounts/errors.ts";
+import type { Metadata, Reading } from "../../accounts/metadata.ts";
+import { findRole, type Role, rolesById } from "../../accounts/roles.ts";
+import { roleAccess } from "../../accounts/schema.ts";
+import type { Flag } from "./flag.ts";
+import { recordRoleAccess } from "./flag-log.ts";
+
+export interface RoleAccess {
+  id: number;
+  flagId: number;
+  role: Role;
+  addedAt: Date;
+  updatedAt: Date;
+}
+
+/** The records of one flag, oldest first. */
+export function listRoleAccess(
+  db: Reading,
+  flagId: number,
+  page: { limit: number; offset: number },
+): { records: RoleAccess[]; count: number } {
+  const own = eq(roleAccess.flagId, flagId);
+  const count = db.select({ count: sql<number>`count(*)` }).from(roleAccess).where(own).get()!.count;
+  const rows = db
+    .select()
+    .from(roleAccess)
+    .where(own)
+    .orderBy(asc(roleAccess.id))
+    .limit(page.limit)
+    .offset(page.offset)
+    .all();
+  const roles = rolesById(
+    db,
+    rows.map((row) => row.roleId),
+  );
+  return { records: rows.map((row) => ({ ...row, role: roles.get(row.roleId)! })), count };
+}
+
+/** One record of one flag. */
+export function findRoleAccess(db: Reading, flagId: number, id: number): RoleAccess | undefined {
+  const row = db
+    .select()
+    .from(roleAccess)
+    .where(and(eq(roleAccess.flagId, flagId), eq(roleAccess.id, id)))
+    .get();
+  return row && { ...row, role: rolesById(db, [row.roleId]).get(row.roleId)! };
+}
+
+/**
+ * Lets a role edit a flag.
+ *
+ * @throws {InvalidField} on `role_id`: no such role in the organisation, or it has the record already.
+ */
+export function addRoleAccess(
+  metadata: Metadata,
+  of: { flag: Flag; organizationId: string; roleId: string; by: number },
+  now: Date,
+): RoleAccess {
+  return metadata.change((t) => {
+    const role = findRole(t, of.organizationId, of.roleId);
+    if (!role) {
+      const detail = `Invalid pk "${of.roleId}" - object does not exist.`;
+      throw new InvalidField("role_id", "does_not_exist", detail);
+    }
+    const known = t
+      .select({ id: roleAccess.id })
+      .from(roleAccess)
+      .where(and(eq(roleAccess.flagId, of.flag.id), eq(roleAccess.roleId, role.id)))
+      .get();
+    if (known) {
+      throw new InvalidField("role_id", "unique", "This role already has access to the feature flag.");
+    }
+    const row = t
+      .insert(roleAccess)
+      .values({ flagId: of.flag.id, roleId: role.id, addedAt: now, updatedAt: now })
+      .returning()
+      .get();
+    recordRoleAccess(t, of.flag, role.name, "created", of.by, now);
+    return { ...row, role };
+  });
+}
+
+/** Takes the right to edit a flag from a role. @throws {NotFound} */
+export function removeRoleAccess(
+  metadata: Metadata,
+  of: { flag: Flag; id: number; by: number },
+  now: Date,
+): void {
+  metadata.change((t) => {
+    const known = findRoleAccess(t, of.flag.id, of.id);
+    if (!known) throw new NotFound();
+    t.delete(roleAccess).where(eq(roleAccess.id, of.id)).run();
+    recordRoleAccess(t, of.flag, known.role.name, "deleted", of.by, now);
+  });
+}

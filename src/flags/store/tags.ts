@@ -1,0 +1,30 @@
+/** Tags of flags, dashboards and insights (contract: management-api 3.2). */
+
+import { and, asc, eq } from "drizzle-orm";
+import type { MetadataTx, Reading } from "../../accounts/metadata.ts";
+import { type TaggedKind, tag } from "../../accounts/schema.ts";
+
+/** Gives an item exactly these (normalised) tags. */
+export function replaceTags(
+  t: MetadataTx,
+  projectId: number,
+  itemKind: TaggedKind,
+  itemId: number,
+  names: readonly string[],
+): void {
+  t.delete(tag)
+    .where(and(eq(tag.itemKind, itemKind), eq(tag.itemId, itemId)))
+    .run();
+  for (const name of names) t.insert(tag).values({ projectId, itemKind, itemId, name }).run();
+}
+
+/** The tags of one item, sorted. */
+export function tagsOf(db: Reading, itemKind: TaggedKind, itemId: number): string[] {
+  return db
+    .select({ name: tag.name })
+    .from(tag)
+    .where(and(eq(tag.itemKind, itemKind), eq(tag.itemId, itemId)))
+    .orderBy(asc(tag.name))
+    .all()
+    .map((row) => row.name);
+}

@@ -1,0 +1,140 @@
+/**
+ * Computes the flags of one request: chooses them, reads what is stored about the subject, evaluates.
+ *
+ * Answers whatever happens to the stores: what can not be known is marked as failed, so that clients keep the values
+ * they have. Source: contract, flag-evaluation 3.4, 5 and 10.
+ */
+
+import type { CompiledFlag } from "../evaluate/compiled-flag.ts";
+import { Evaluation, evaluate, type FlagResult } from "../evaluate/evaluate.ts";
+import type { FlagSet } from "../evaluate/flag-set.ts";
+import { planHashKeyOverrides } from "../evaluate/hash-key-overrides.ts";
+import type { EvaluationRequest } from "../evaluate/request.ts";
+import type { FlagSelection } from "../evaluate/selection.ts";
+import { AnswerMemory } from "./answer-memory.ts";
+import type { OverrideWriter } from "./override-writer.ts";
+import type { StoredSubject, Subject, SubjectReader } from "./stored-subject.ts";
+
+export interface ComputationRequest extends Subject {
+  /** IANA name. */
+  timezone: string;
+  deviceId?: string;
+  selection: FlagSelection;
+  /** Milliseconds since 1970. */
+  now: number;
+  /** All of the request that evaluation looks at, as text, when answers may be remembered under it. */
+  words?: string;
+}
+
+export interface ComputationDeps {
+  subjects: SubjectReader;
+  overrides: OverrideWriter;
+  /** Told when a store could not be read. */
+  onTrouble: (error: unknown) => void;
+}
+
+export class Computation {
+  readonly #answers = new AnswerMemory();
+
+  constructor(private readonly deps: ComputationDeps) {}
+
+  /** The values of the selected flags. Never throws because of a store. */
+  run(set: FlagSet, request: ComputationRequest): Evaluation {
+    let stored: StoredSubject | undefined;
+    try {
+      stored = this.deps.subjects.read(set, request);
+    } catch (error) {
+      this.deps.onTrouble(error);
+    }
+    const overrides = this.#overridesOf(set, request, stored);
+    if (stored === undefined) {
+      return withoutGuesses(set, evaluate(set, { ...facts(request, stored), ...overrides }));
+    }
+    const { words } = request;
+    if (words === undefined || overrides.hashKeyOverrides || overrides.hashKeyOverridesFailed) {
+      return evaluate(set, { ...facts(request, stored), ...overrides });
+    }
+    const properties = stored.person?.propertiesText;
+    const before = this.#answers.find(set, words, properties);
+    if (before !== undefined && set.isRepeatable) return before;
+    const evaluation = evaluate(set, facts(request, stored), before);
+    if (before === undefined) this.#answers.keep(set, words, properties, evaluation);
+    return evaluation;
+  }
+
+  #overridesOf(
+    set: FlagSet,
+    { projectId, distinctId, anonDistinctId }: ComputationRequest,
+    stored: StoredSubject | undefined,
+  ): Pick<EvaluationRequest, "hashKeyOverrides" | "hashKeyOverridesFailed"> {
+    const { needs } = set;
+    if (stored === undefined) return { hashKeyOverridesFailed: needs.continuity };
+    const { overridden } = stored;
+    const { overrides } = this.deps;
+    if (overridden.length > 0 || (needs.continuity && anonDistinctId)) {
+      const plan = planHashKeyOverrides(set, overridden, anonDistinctId);
+      const isMissing = overridden.length === 0 && needs.continuity && Boolean(anonDistinctId);
+      if (plan.toStore.length > 0 || isMissing) {
+        const toStore = {
+          projectId,
+          distinctIds: [distinctId, anonDistinctId!],
+          flagKeys: needs.continuityKeys,
+          hashKey: anonDistinctId!,
+        };
+        if (!overrides.add(toStore, overridden.length > 0)) return { hashKeyOverridesFailed: true };
+      }
+      const pending = overrides.pendingFor(projectId, distinctId);
+      // What is stored of the identified person comes first, what is on its way next.
+      return { hashKeyOverrides: pending ? new Map([...pending, ...plan.effective]) : plan.effective };
+    }
+    return { hashKeyOverrides: overrides.pendingFor(projectId, distinctId) };
+  }
+}
+
+function facts(request: ComputationRequest, stored: StoredSubject | undefined): EvaluationRequest {
+  return {
+    distinctId: request.distinctId,
+    deviceId: request.deviceId,
+    anonDistinctId: request.anonDistinctId,
+    groups: request.groups,
+    person: stored?.person,
+    personPropertyOverrides: request.personProperties,
+    groupProperties: stored?.groupProperties,
+    groupPropertyOverrides: request.groupProperties,
+    now: request.now,
+    timezone: request.timezone,
+    selection: request.selection,
+  };
+}
+
+/** The results with every flag marked as failed that looks at something that could not be read. */
+function withoutGuesses(set: FlagSet, evaluation: Evaluation): Evaluation {
+  const list = evaluation.list.map((result) =>
+    looksAtStores(set.byKey.get(result.key)!) ? unknown(result) : result,
+  );
+  return new Evaluation(list, true);
+}
+
+function looksAtStores(flag: CompiledFlag): boolean {
+  return (
+    flag.enrollmentKey !== null ||
+    flag.superCondition !== null ||
+    flag.holdouts.some(({ filters }) => filters.length > 0) ||
+    flag.conditions.some(({ filters }) => filters.length > 0)
+  );
+}
+
+function unknown(result: FlagResult): FlagResult {
+  return {
+    ...result,
+    enabled: false,
+    variant: null,
+    payload: null,
+    failed: true,
+    reason: {
+      code: "database_error",
+      conditionIndex: null,
+      description: "Stored properties can not be read",
+    },
+  };
+}

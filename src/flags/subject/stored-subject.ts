@@ -1,0 +1,137 @@
+/**
+ * Reads what the stores know about the subject of one request: its person, its groups, its hash-key overrides.
+ *
+ * Asks for no more than the flags look at, and each time by primary key; most requests need one statement or none.
+ * Source: contract, flag-evaluation 9, 10 and 13.
+ */
+
+import { isJsonObject, type JsonObject, ownMember } from "../../lib/json.ts";
+import { storableText } from "../../lib/unicode.ts";
+import { cohortsOfPerson } from "../../people/cohort-members.ts";
+import { findGroup } from "../../people/groups.ts";
+import { hashKeyOverrides } from "../../people/hash-key-overrides.ts";
+import type { PeopleDb } from "../../people/open.ts";
+import type { PersonText } from "../../people/person.ts";
+import { personTextByDistinctId } from "../../people/reader.ts";
+import { coversPersonKeys, type FlagSet } from "../evaluate/flag-set.ts";
+import type { PersonOverrides } from "../evaluate/hash-key-overrides.ts";
+import type { StoredPerson } from "../evaluate/request.ts";
+
+/** Whom a request is about, in its own words. */
+export interface Subject {
+  projectId: number;
+  distinctId: string;
+  /** The id the person had before it was identified. */
+  anonDistinctId?: string;
+  groups?: Readonly<JsonObject>;
+  personProperties?: Readonly<JsonObject>;
+  groupProperties?: Readonly<JsonObject>;
+}
+
+export interface StoredSubject {
+  person: (StoredPerson & { propertiesText: string }) | undefined;
+  /** By the name of the group type. */
+  groupProperties: Record<string, JsonObject>;
+  /**
+   * The persons of the distinct id and of the former id, with their overrides; empty when no override can matter.
+   */
+  overridden: PersonOverrides[];
+}
+
+/** How long "no override was ever stored" is believed, in milliseconds. */
+const NO_OVERRIDES_MS = 1_000;
+
+export class SubjectReader {
+  #hasOverrides = false;
+  #overridesCheckedAt = Number.NEGATIVE_INFINITY;
+
+  /** @param people opened for reading only: every statement sees what is committed at that moment. */
+  constructor(private readonly people: PeopleDb) {}
+
+  /** @throws whatever SQLite throws when the store can not be read. */
+  read(set: FlagSet, subject: Subject): StoredSubject {
+    const { needs } = set;
+    const needsOverrides = needs.continuity || this.#areOverridesStored();
+    const needsPerson =
+      needs.staticCohorts ||
+      (needs.personProperties && !coversPersonKeys(set, subject.personProperties ?? NOTHING));
+    const person =
+      needsPerson || needsOverrides ? this.#person(subject.projectId, subject.distinctId) : undefined;
+    return {
+      person:
+        person && needsPerson
+          ? new PersonWithText(
+              person.uuid,
+              person.propertiesText,
+              needs.staticCohorts ? cohortsOfPerson(this.people, person.id) : undefined,
+            )
+          : undefined,
+      groupProperties: needs.groupProperties ? this.#groups(set, subject) : {},
+      overridden: needsOverrides ? this.#overridden(subject, person) : [],
+    };
+  }
+
+  #person(projectId: number, distinctId: string): PersonText | undefined {
+    // An empty id is nobody's, and capture keeps no NUL.
+    return distinctId === ""
+      ? undefined
+      : personTextByDistinctId(this.people, projectId, storableText(distinctId));
+  }
+
+  #overridden({ projectId, distinctId, anonDistinctId }: Subject, person: PersonText | undefined) {
+    const found: PersonOverrides[] = [];
+    const add = (id: string, { uuid }: PersonText) =>
+      found.push({
+        personUuid: uuid,
+        overrides: hashKeyOverrides(this.people, projectId, [storableText(id)]),
+      });
+    if (person) add(distinctId, person);
+    const former = anonDistinctId ? this.#person(projectId, anonDistinctId) : undefined;
+    if (former && former.id !== person?.id) add(anonDistinctId!, former);
+    return found;
+  }
+
+  #groups(set: FlagSet, { projectId, groups, groupProperties }: Subject): Record<string, JsonObject> {
+    const found: Record<string, JsonObject> = {};
+    for (const [index, keys] of set.needs.groupKeys) {
+      const name = set.groupTypeNames.get(index);
+      if (name === undefined || keys.size === 0) continue;
+      const key = ownMember(groups, name);
+      if (typeof key !== "string" && typeof key !== "number") continue;
+      const sent = ownMember(groupProperties, name);
+      if (isJsonObject(sent) && [...keys].every((wanted) => Object.hasOwn(sent, wanted))) continue;
+      const group = findGroup(this.people, projectId, index, storableText(String(key)));
+      if (group) found[name] = group.properties as JsonObject;
+    }
+    return found;
+  }
+
+  /** Overrides count even after their flag's continuity was switched off, but most projects never have any. */
+  #areOverridesStored(): boolean {
+    if (this.#hasOverrides) return true;
+    const now = performance.now();
+    if (now - this.#overridesCheckedAt < NO_OVERRIDES_MS) return false;
+    this.#overridesCheckedAt = now;
+    const found = this.people.$client.query("SELECT 1 FROM hash_key_override LIMIT 1").get();
+    this.#hasOverrides = found !== null;
+    return this.#hasOverrides;
+  }
+}
+
+/** Takes the properties apart only when they are looked at. */
+class PersonWithText implements StoredPerson {
+  #properties: JsonObject | undefined;
+
+  constructor(
+    readonly uuid: string,
+    readonly propertiesText: string,
+    readonly staticCohortIds: ReadonlySet<number> | undefined,
+  ) {}
+
+  get properties(): JsonObject {
+    this.#properties ??= JSON.parse(this.propertiesText) as JsonObject;
+    return this.#properties;
+  }
+}
+
+const NOTHING: JsonObject = {};

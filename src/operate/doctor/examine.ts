@@ -1,0 +1,68 @@
+/** Looks at a data directory and its machine, changes nothing, and says what is wrong and how to mend it. */
+
+import type { Config } from "../../config.ts";
+import { DirectoryInUse, type Lock, takeLock } from "../../lock.ts";
+import { paths } from "../../paths.ts";
+import { askControl } from "../../rpc/control.ts";
+import type { Status } from "../status-shape.ts";
+import { checkArchive, checkEventStore } from "./event-store.ts";
+import { type Finding, failure, ok, warning } from "./finding.ts";
+import { checkClock, checkDisk, checkPermissions, checkPort } from "./host.ts";
+import { checkJournal, checkQuarantine, checkSqliteFiles } from "./stores.ts";
+
+/** @param config the settings that the appliance is started with. */
+export async function examine(
+  config: Pick<Config, "data-dir" | "host" | "port" | "journal-reserve">,
+): Promise<Finding[]> {
+  const dataDir = config["data-dir"];
+  const running = await askControl<Status>(dataDir, "status");
+  // Nobody starts the appliance while its files are looked at.
+  const lock = running === undefined ? tryLock(dataDir) : undefined;
+  const isInUse = lock === undefined;
+  try {
+    return [
+      ...checkPermissions(dataDir),
+      ...(await checkDisk(dataDir, config["journal-reserve"])),
+      ...checkClock(dataDir),
+      ...checkSqliteFiles(dataDir),
+      ...(isInUse ? checkEngine(running) : await checkEventStore(dataDir)),
+      ...checkJournal(dataDir, isInUse),
+      ...(await checkArchive(dataDir)),
+      ...checkQuarantine(dataDir),
+      ...(isInUse ? [] : checkPort(config.host, config.port)),
+    ];
+  } finally {
+    lock?.release();
+  }
+}
+
+function tryLock(dataDir: string): Lock | undefined {
+  try {
+    return takeLock(paths(dataDir).lock, dataDir);
+  } catch (error) {
+    if (error instanceof DirectoryInUse) return undefined;
+    throw error;
+  }
+}
+
+/** The part of the running appliance that holds the event store answers. */
+function checkEngine(running: Status | undefined): Finding[] {
+  if (running === undefined) {
+    const message = "Another process uses the data directory and does not answer on its control socket.";
+    return [warning("events", message, "Wait until it has started or stopped, then look again.")];
+  }
+  const { trouble, rebuilding } = running.engine;
+  if (trouble !== null) return [failure("events", trouble.message, trouble.hint)];
+  if (rebuilding !== null) {
+    const message = `The event store is made again: ${rebuilding.done} of ${rebuilding.total} entries are in it.`;
+    return [warning("events", message, "Wait until it is done; events are taken meanwhile.")];
+  }
+  if (!running.engine.up) {
+    const message = "The event store is not open: events are taken but can not be read.";
+    return [failure("events", message, "It is opened again by itself; when it stays so, see the log.")];
+  }
+  const times = running.engine.restarts;
+  if (times === 0) return [ok("events", "The event store answers.")];
+  const message = `The event store answers, but had to be opened again ${times} times.`;
+  return [warning("events", message, "See the log for why; a higher --duckdb-memory-limit may help.")];
+}

@@ -1,0 +1,46 @@
+import { type Static, Type } from "@sinclair/typebox";
+import { exactly, orNull } from "../../lib/schema.ts";
+
+const checks = [
+  "permissions",
+  "disk",
+  "clock",
+  "files",
+  "events",
+  "journal",
+  "archive",
+  "quarantine",
+  "port",
+] as const;
+const levels = ["ok", "warning", "error"] as const;
+
+/** What the doctor says about one thing it looked at. */
+export const Finding = exactly({
+  check: Type.Union(checks.map((check) => Type.Literal(check))),
+  level: Type.Union(levels.map((level) => Type.Literal(level))),
+  message: Type.String(),
+  /** How to mend it; null when nothing is wrong. */
+  hint: orNull(Type.String()),
+});
+export type Finding = Static<typeof Finding>;
+
+export const ok = (check: Finding["check"], message: string): Finding => ({
+  check,
+  level: "ok",
+  message,
+  hint: null,
+});
+
+export const warning = (check: Finding["check"], message: string, hint: string): Finding => ({
+  check,
+  level: "warning",
+  message,
+  hint,
+});
+
+export const failure = (check: Finding["check"], message: string, hint: string): Finding => ({
+  check,
+  level: "error",
+  message,
+  hint,
+});

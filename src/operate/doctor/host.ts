@@ -1,0 +1,100 @@
+/** What the doctor checks about the machine: permissions, disk space, clock, port. */
+
+import { Database } from "bun:sqlite";
+import { existsSync, readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { realDisk } from "../../journal/disk.ts";
+import { paths } from "../../paths.ts";
+import { type Finding, failure, ok, warning } from "./finding.ts";
+
+/** Nothing of Flagkeep is older. */
+const earliestMs = Date.UTC(2025, 0, 1);
+/** Clocks of a network differ by a little. */
+const clockToleranceMs = 60_000;
+
+/** The directory and what is in it belong to this user and to nobody else. */
+export function checkPermissions(dataDir: string): Finding[] {
+  const found: Finding[] = [];
+  const user = process.getuid?.();
+  for (const path of [dataDir, ...readdirSync(dataDir).map((name) => join(dataDir, name))]) {
+    const stats = statSync(path, { throwIfNoEntry: false });
+    if (stats === undefined) continue;
+    const isFolder = stats.isDirectory();
+    if ((stats.mode & 0o077) !== 0) {
+      const mode = (stats.mode & 0o777).toString(8);
+      const hint = `Run: chmod ${isFolder ? "700" : "600"} ${path}`;
+      found.push(failure("permissions", `Others can reach ${path} (mode ${mode}).`, hint));
+    }
+    if (user !== undefined && stats.uid !== user) {
+      const hint = `Run this command and Flagkeep as that user, or: chown ${user} ${path}`;
+      found.push(warning("permissions", `${path} belongs to the user with the number ${stats.uid}.`, hint));
+    }
+  }
+  return found.length > 0 ? found : [ok("permissions", "The data directory is its owner's alone.")];
+}
+
+/** There is more free space than the journal keeps in reserve. */
+export async function checkDisk(dataDir: string, reserveBytes: number): Promise<Finding[]> {
+  const { freeBytes, totalBytes } = await realDisk.space(dataDir);
+  const reserve = Math.min(reserveBytes, totalBytes * 0.05);
+  const mib = (bytes: number) => `${Math.floor(bytes / 1024 ** 2)} MiB`;
+  const hint = "Free some space on the volume, or move the data directory to a larger one.";
+  if (freeBytes < reserve) {
+    const message = `${mib(freeBytes)} are free, less than the reserve of ${mib(reserve)}: events are refused.`;
+    return [failure("disk", message, hint)];
+  }
+  if (freeBytes < 2 * reserve) {
+    return [
+      warning("disk", `${mib(freeBytes)} are free, and events are refused below ${mib(reserve)}.`, hint),
+    ];
+  }
+  return [ok("disk", `${mib(freeBytes)} are free.`)];
+}
+
+/** The clock is not behind what was written down already. */
+export function checkClock(dataDir: string, now = Date.now()): Finding[] {
+  const hint = "Set the clock and let it be kept right, for example by chrony or systemd-timesyncd.";
+  const shown = new Date(now).toISOString();
+  if (now < earliestMs) return [failure("clock", `The clock says ${shown}, which can not be.`, hint)];
+  const last = lastWrittenMs(dataDir);
+  if (last > now + clockToleranceMs) {
+    const message = `The clock says ${shown}, but there are entries of ${new Date(last).toISOString()}.`;
+    return [failure("clock", message, hint)];
+  }
+  return [ok("clock", `The clock says ${shown}.`)];
+}
+
+function lastWrittenMs(dataDir: string): number {
+  const place = paths(dataDir);
+  const newest = (path: string, sql: string): number => {
+    if (!existsSync(path)) return 0;
+    try {
+      const db = new Database(path, { readonly: true });
+      try {
+        return (db.query(sql).get() as { at: number | null }).at ?? 0;
+      } finally {
+        db.close();
+      }
+    } catch {
+      // A file that can not be read is told about by its own check.
+      return 0;
+    }
+  };
+  return Math.max(
+    newest(place.metadata, "SELECT max(created_at) AS at FROM activity"),
+    newest(place.people, "SELECT max(last_at) / 1000 AS at FROM ingestion_warning"),
+  );
+}
+
+/** The address can be listened on. For an appliance that does not run. */
+export function checkPort(host: string, port: number): Finding[] {
+  try {
+    Bun.serve({ hostname: host, port, reusePort: false, fetch: () => new Response() }).stop(true);
+    return [ok("port", `${host}:${port} is free.`)];
+  } catch (error) {
+    const message = `${host}:${port} can not be listened on (${(error as Error).message}).`;
+    return [
+      warning("port", message, "Stop the program that uses it, or give Flagkeep another --host or --port."),
+    ];
+  }
+}

@@ -1,0 +1,132 @@
+/** Counters and gauges in the Prometheus text format, at `/metrics`. */
+
+import { Elysia } from "elysia";
+import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
+import { readLastBackup } from "../backup/last-backup.ts";
+import type { AppliedBatch } from "../engine/pipeline/pipeline.ts";
+import type { EngineSupervisor } from "../engine/supervisor.ts";
+import type { Journal } from "../journal/journal.ts";
+import { lanes } from "../journal/segment.ts";
+import type { SpikeSignal } from "../people/spikes/detector.ts";
+
+/**
+ * How often the delay of the event loop is looked at, in milliseconds. At the library's ten, looking would take most of
+ * the processor time of an idle server.
+ */
+const loopDelayEveryMs = 100;
+
+export interface MetricSources {
+  dataDir: string;
+  journal: () => Journal | undefined;
+  supervisor: EngineSupervisor;
+}
+
+export class Metrics {
+  private readonly registry = new Registry();
+  private readonly stored = this.counter("flagkeep_events_stored_total", "Events that became readable.", [
+    "lane",
+  ]);
+  private readonly duplicates = this.counter(
+    "flagkeep_events_duplicate_total",
+    "Events left out because their uuid was stored before.",
+    ["lane"],
+  );
+  private readonly dropped = this.counter(
+    "flagkeep_events_dropped_total",
+    "Events that were not stored, for want of a name or a distinct id.",
+    ["lane"],
+  );
+  private readonly spikes = this.counter("flagkeep_spikes_total", "Event spikes that began.", ["project"]);
+
+  constructor({ dataDir, journal, supervisor }: MetricSources) {
+    collectDefaultMetrics({ register: this.registry, eventLoopMonitoringPrecision: loopDelayEveryMs });
+
+    this.gauge(
+      "flagkeep_journal_acknowledged_entries",
+      "Journal entries made durable since the start.",
+      (set) => {
+        for (const { lane, durable } of journal()?.state() ?? []) set({ lane }, durable);
+      },
+    );
+    this.gauge("flagkeep_journal_queued_bytes", "Bytes that wait for the disk.", (set) => {
+      for (const { lane, queuedBytes } of journal()?.state() ?? []) set({ lane }, queuedBytes);
+    });
+    this.gauge("flagkeep_journal_lag_entries", "Acknowledged entries that wait to be loaded.", (set) => {
+      for (const lane of lanes) set({ lane }, supervisor.lag().entries[lane]);
+    });
+    this.gauge(
+      "flagkeep_journal_lag_bytes",
+      "Bytes of acknowledged entries that wait to be loaded.",
+      (set) => {
+        for (const lane of lanes) set({ lane }, supervisor.lag().bytes[lane]);
+      },
+    );
+    this.gauge(
+      "flagkeep_engine_up",
+      "Whether the engine answers queries.",
+      (set) => set({}, supervisor.ready ? 1 : 0),
+      [],
+    );
+    this.gauge(
+      "flagkeep_engine_restarts",
+      "Starts of the engine after it died.",
+      (set) => set({}, supervisor.restartCount),
+      [],
+    );
+    this.gauge(
+      "flagkeep_backup_last_success_timestamp_seconds",
+      "When the last good backup was taken; 0 when there is none.",
+      (set) => set({}, Date.parse(readLastBackup(dataDir)?.created_at ?? "1970-01-01T00:00:00Z") / 1_000),
+      [],
+    );
+    this.gauge(
+      "flagkeep_backup_last_attempt_failed",
+      "Whether the last attempt to take a backup failed.",
+      (set) => set({}, readLastBackup(dataDir)?.failed_at ? 1 : 0),
+      [],
+    );
+  }
+
+  countApplied({ lane, events, duplicates, dropped }: AppliedBatch): void {
+    this.stored.inc({ lane }, events);
+    this.duplicates.inc({ lane }, duplicates);
+    this.dropped.inc({ lane }, dropped);
+  }
+
+  countSpike({ kind, projectId }: SpikeSignal): void {
+    if (kind === "began") this.spikes.inc({ project: String(projectId) });
+  }
+
+  /** Serves `/metrics`. No key is asked for: the figures name no one, and what scrapes them has none. */
+  routes() {
+    return new Elysia({ name: "metrics" }).get(
+      "/metrics",
+      async () =>
+        new Response(await this.registry.metrics(), {
+          headers: { "Content-Type": this.registry.contentType },
+        }),
+      { detail: { hide: true } },
+    );
+  }
+
+  private counter(name: string, help: string, labelNames: string[]): Counter {
+    return new Counter({ name, help, labelNames, registers: [this.registry] });
+  }
+
+  private gauge(
+    name: string,
+    help: string,
+    read: (set: (labels: Record<string, string>, value: number) => void) => void,
+    labelNames: string[] = ["lane"],
+  ): void {
+    new Gauge({
+      name,
+      help,
+      labelNames,
+      registers: [this.registry],
+      collect() {
+        read((labels, value) => this.set(labels, value));
+      },
+    });
+  }
+}

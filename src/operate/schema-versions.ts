@@ -1,0 +1,77 @@
+/** Which schema each store has and which one this version knows. */
+
+import { Database } from "bun:sqlite";
+import { existsSync } from "node:fs";
+import { type Static, Type } from "@sinclair/typebox";
+import { metadataSchemaVersion } from "../accounts/metadata.ts";
+import { eventsSchemaVersion, readEventsVersion } from "../events/database.ts";
+import { setNativeFolder } from "../events/native-folder.ts";
+import { Count, exactly, orNull } from "../lib/schema.ts";
+import { paths } from "../paths.ts";
+import { peopleSchemaVersion } from "../people/open.ts";
+import { askControl } from "../rpc/control.ts";
+
+const stores = ["metadata", "people", "events"] as const;
+export type StoreName = (typeof stores)[number];
+const states = ["current", "older", "newer", "absent"] as const;
+
+export const SchemaVersion = exactly({
+  store: Type.Union(stores.map((store) => Type.Literal(store))),
+  /** Null when there is no such file yet. */
+  found: orNull(Count),
+  known: Count,
+  /** `older`: brought up to date at the next start. `newer`: written by a newer Flagkeep, which is needed to open it. */
+  state: Type.Union(states.map((state) => Type.Literal(state))),
+});
+export type SchemaVersion = Static<typeof SchemaVersion>;
+
+/** The schema versions that this executable makes. */
+export function knownVersions(): Record<StoreName, number> {
+  return { metadata: metadataSchemaVersion, people: peopleSchemaVersion, events: eventsSchemaVersion };
+}
+
+/** Reads the versions without changing anything; a running appliance tells what its event store has. */
+export async function schemaVersions(dataDir: string): Promise<SchemaVersion[]> {
+  const place = paths(dataDir);
+  const known = knownVersions();
+  const found: Record<StoreName, number | null> = {
+    metadata: sqliteVersion(place.metadata),
+    people: sqliteVersion(place.people),
+    events: await eventsVersion(dataDir, place),
+  };
+  return (Object.keys(known) as StoreName[]).map((store) => ({
+    store,
+    found: found[store],
+    known: known[store],
+    state: stateOf(found[store], known[store]),
+  }));
+}
+
+function stateOf(found: number | null, known: number): SchemaVersion["state"] {
+  if (found === null) return "absent";
+  return found === known ? "current" : found < known ? "older" : "newer";
+}
+
+async function eventsVersion(dataDir: string, place: ReturnType<typeof paths>): Promise<number | null> {
+  // The file can not be opened a second time; who opened it brought it to the version it knows.
+  const running = await askControl<Record<StoreName, number>>(dataDir, "schema");
+  if (running !== undefined) return running.events;
+  if (!existsSync(place.events)) return null;
+  setNativeFolder(place.native);
+  return await readEventsVersion(place.events);
+}
+
+function sqliteVersion(path: string): number | null {
+  if (!existsSync(path)) return null;
+  const db = new Database(path, { readonly: true });
+  try {
+    const isEmpty = db.query("SELECT 1 FROM sqlite_schema WHERE name = 'schema_migration'").get() === null;
+    if (isEmpty) return 0;
+    const row = db.query("SELECT max(version) AS version FROM schema_migration").get() as {
+      version: number | null;
+    };
+    return row.version ?? 0;
+  } finally {
+    db.close();
+  }
+}

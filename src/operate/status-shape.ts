@@ -1,0 +1,72 @@
+/** What `flagkeep status --json` prints. */
+
+import { type Static, Type } from "@sinclair/typebox";
+import { LastBackup } from "../backup/last-backup.ts";
+import { EngineState } from "../engine/supervisor.ts";
+import { lanes } from "../journal/segment.ts";
+import { Count, exactly, Instant, orNull } from "../lib/schema.ts";
+
+const LaneName = Type.Union(lanes.map((lane) => Type.Literal(lane)));
+const states = ["starting", "ready", "stopping", "stopped"] as const;
+
+export type LaneStatus = Static<typeof LaneStatus>;
+const LaneStatus = exactly({
+  lane: LaneName,
+  /** The last entry that was acknowledged. */
+  last_seq: Count,
+  /** The last entry that was loaded. */
+  applied_seq: Count,
+  lag_entries: Count,
+  /** Bytes that wait for the disk. */
+  queued_bytes: Count,
+});
+
+export type DiskUse = Static<typeof DiskUse>;
+const DiskUse = exactly({
+  metadata_bytes: Count,
+  people_bytes: Count,
+  events_bytes: Count,
+  journal_bytes: Count,
+  quarantine_bytes: Count,
+  archive_bytes: Count,
+});
+
+export type Status = Static<typeof Status>;
+export const Status = exactly({
+  running: Type.Boolean(),
+  state: Type.Union(states.map((state) => Type.Literal(state))),
+  version: Type.String(),
+  /** Null when it does not listen. */
+  url: orNull(Type.String()),
+  started_at: orNull(Instant),
+  uptime_seconds: orNull(Count),
+  /** Journal entries accepted lately: events, and notes about odd ones. */
+  events_per_second: Type.Number({ minimum: 0 }),
+  journal: Type.Array(LaneStatus),
+  engine: EngineState,
+  disk: DiskUse,
+  /** Loaded entries that are neither archived any more nor in a backup: a broken event store would lose them. */
+  given_up: Type.Array(
+    exactly({
+      lane: LaneName,
+      first_seq: Count,
+      last_seq: Count,
+      reason: Type.Union([Type.Literal("size"), Type.Literal("disk")]),
+      at: Instant,
+    }),
+  ),
+  /** Null when none was tried yet. */
+  last_backup: orNull(LastBackup),
+  /** Of the last 24 hours. */
+  warnings: Type.Array(exactly({ project_id: Type.Integer(), type: Type.String(), count: Count })),
+  /** Spikes that did not end yet. */
+  spikes: Type.Array(
+    exactly({
+      id: Type.Integer(),
+      project_id: Type.Integer(),
+      started_at: Instant,
+      peak_per_minute: Type.Number({ minimum: 0 }),
+      usual_per_minute: Type.Number({ minimum: 0 }),
+    }),
+  ),
+});

@@ -1,0 +1,126 @@
+/** What `flagkeep status` tells: of a running appliance by itself, of a stopped one from its files. */
+
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { readLastBackup } from "../backup/last-backup.ts";
+import { givenUp, listArchive } from "../journal/archive.ts";
+import { firstOfFileName, type Lane, lanes, scanSegment } from "../journal/segment.ts";
+import { isoFromMicros, nowMicros } from "../lib/time.ts";
+import { paths } from "../paths.ts";
+import { openPeople, type PeopleDb } from "../people/open.ts";
+import { laneCursors } from "../people/reader.ts";
+import { openSpikes } from "../people/spikes/spike-store.ts";
+import { countWarningsSince } from "../people/warnings.ts";
+import { version } from "../version.ts";
+import type { DiskUse, LaneStatus, Status } from "./status-shape.ts";
+
+const microsPerDay = 86_400_000_000;
+
+/** What both kinds of status read from the stores. */
+export function storedStatus(
+  dataDir: string,
+  people: PeopleDb | undefined,
+): Pick<Status, "disk" | "given_up" | "last_backup" | "warnings" | "spikes"> {
+  return {
+    disk: diskUse(dataDir),
+    given_up: givenUp(paths(dataDir).archive).map(({ lane, first, last, reason, at }) => ({
+      ...{ lane, first_seq: first, last_seq: last, reason, at },
+    })),
+    last_backup: readLastBackup(dataDir),
+    warnings:
+      people === undefined
+        ? []
+        : countWarningsSince(people, nowMicros() - microsPerDay).map(({ projectId, type, count }) => ({
+            project_id: projectId,
+            type,
+            count,
+          })),
+    spikes:
+      people === undefined
+        ? []
+        : openSpikes(people).map((spike) => ({
+            id: spike.id,
+            project_id: spike.projectId,
+            started_at: isoFromMicros(spike.startedMicros),
+            peak_per_minute: spike.peakPerMinute,
+            usual_per_minute: spike.usualPerMinute,
+          })),
+  };
+}
+
+/** @param last per lane, the last acknowledged sequence number and the bytes that wait for the disk. */
+export function laneStatus(
+  last: readonly { lane: Lane; lastSeq: number; queuedBytes: number }[],
+  applied: Record<Lane, number>,
+): LaneStatus[] {
+  return last.map(({ lane, lastSeq, queuedBytes }) => ({
+    lane,
+    last_seq: lastSeq,
+    applied_seq: applied[lane],
+    lag_entries: Math.max(0, lastSeq - applied[lane]),
+    queued_bytes: queuedBytes,
+  }));
+}
+
+/** Reads the files of an appliance that does not run; changes nothing. */
+export function stoppedStatus(dataDir: string): Status {
+  const place = paths(dataDir);
+  const people = existsSync(place.people) ? openPeople(place.people, { readonly: true }) : undefined;
+  try {
+    const applied = people === undefined ? { realtime: 0, historical: 0 } : laneCursors(people);
+    const last = lanes.map((lane) => ({
+      lane,
+      lastSeq: Math.max(applied[lane], lastSeqOnDisk(join(place.journal, lane))),
+      queuedBytes: 0,
+    }));
+    return {
+      running: false,
+      state: "stopped",
+      version,
+      url: null,
+      started_at: null,
+      uptime_seconds: null,
+      events_per_second: 0,
+      journal: laneStatus(last, applied),
+      engine: { up: false, restarts: 0, rebuilding: null, trouble: null },
+      ...storedStatus(dataDir, people),
+    };
+  } finally {
+    people?.$client.close();
+  }
+}
+
+function lastSeqOnDisk(folder: string): number {
+  if (!existsSync(folder)) return 0;
+  const newest = readdirSync(folder)
+    .filter((name) => firstOfFileName(name) !== undefined)
+    .sort()
+    .at(-1);
+  return newest === undefined ? 0 : (scanSegment(readFileSync(join(folder, newest)))?.last ?? 0);
+}
+
+function diskUse(dataDir: string): DiskUse {
+  const place = paths(dataDir);
+  // What is not in the file yet is beside it.
+  const store = (path: string) => bytesOf(path) + bytesOf(`${path}-wal`) + bytesOf(`${path}.wal`);
+  return {
+    metadata_bytes: store(place.metadata),
+    people_bytes: store(place.people),
+    events_bytes: store(place.events),
+    journal_bytes: lanes.reduce((sum, lane) => sum + bytesInFolder(join(place.journal, lane)), 0),
+    quarantine_bytes: bytesInFolder(place.quarantine),
+    archive_bytes: lanes
+      .flatMap((lane) => listArchive(place.archive, lane))
+      .reduce((sum, { bytes }) => sum + bytes, 0),
+  };
+}
+
+function bytesInFolder(folder: string): number {
+  if (!existsSync(folder)) return 0;
+  return readdirSync(folder).reduce((sum, name) => sum + bytesOf(join(folder, name)), 0);
+}
+
+/** 0 when there is no such file, also when it has just gone. */
+function bytesOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}

@@ -1,0 +1,60 @@
+/** Persons, groups and what ingestion tells about a project, in answers (contract: management-api 6.4). */
+
+import {
+  bool,
+  dictionary,
+  instant,
+  int,
+  list,
+  named,
+  nullable,
+  object,
+  text,
+  uuid,
+} from "../../http/shapes.ts";
+
+export const PersonBody = named(
+  "Person",
+  object({
+    id: uuid({ description: "Same as `uuid`." }),
+    uuid: uuid(),
+    name: text({ blank: true, description: "A telling property, else the main distinct id." }),
+    distinct_ids: list(text(), { description: "The main one first, then by time of joining." }),
+    properties: dictionary(),
+    is_identified: bool(),
+    created_at: instant(),
+  }),
+);
+
+export const PersonPage = named(
+  "PersonPage",
+  object({ next: nullable(text()), previous: nullable(text()), results: list(PersonBody) }),
+);
+
+export const GroupTypeBody = named(
+  "GroupType",
+  object({
+    group_type: text(),
+    group_type_index: int({ minimum: 0 }),
+    name_singular: nullable(text()),
+    name_plural: nullable(text()),
+    detail_dashboard: nullable(int()),
+    default_columns: nullable(list(text())),
+    created_at: nullable(instant()),
+  }),
+);
+
+export const GroupBody = named(
+  "Group",
+  object({
+    group_type_index: int({ minimum: 0 }),
+    group_key: text(),
+    group_properties: dictionary(),
+    created_at: instant(),
+  }),
+);
+
+export const GroupPage = named(
+  "GroupPage",
+  object({ next: nullable(text()), previous: nullable(text()), results: list(GroupBody) }),
+);

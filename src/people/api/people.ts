@@ -1,0 +1,316 @@
+/** Persons and groups (contract: management-api 6.4). */
+
+import type { Static } from "@sinclair/typebox";
+import { InvalidField } from "../../accounts/errors.ts";
+import { findCohort } from "../../cohorts/cohorts.ts";
+import { readPropertyFilters } from "../../events/api/property-filters.ts";
+import { UNAVAILABLE } from "../../http/answers.ts";
+import { notFound } from "../../http/failure.ts";
+import { readPage } from "../../http/pagination.ts";
+import { type ProjectCall, projectRoute, type Route } from "../../http/route.ts";
+import { int, list, object, optional, text, withPage } from "../../http/shapes.ts";
+import type { JsonObject } from "../../lib/json.ts";
+import { microsToWire } from "../../lib/wire-time.ts";
+import type { ManagementDeps } from "../../serve/deps.ts";
+import { membership } from "../../serve/engine-ports.ts";
+import {
+  findGroup,
+  type Group,
+  type GroupCursor,
+  type GroupType,
+  listGroups,
+  listGroupTypes,
+} from "../groups.ts";
+import type { PeopleDb } from "../open.ts";
+import { displayName, type Person } from "../person.ts";
+import { distinctIdsOf, personByDistinctId, personByUuid } from "../reader.ts";
+import { listPersons, searchMatchesMax, searchPersons } from "../search.ts";
+import { GroupBody, GroupPage, GroupTypeBody, PersonBody, PersonPage } from "./people-shapes.ts";
+
+const PERSON = {
+  id: "0193d1a2-7b1c-7c3e-9f60-9c0d1e2f3a4b",
+  uuid: "0193d1a2-7b1c-7c3e-9f60-9c0d1e2f3a4b",
+  name: "kim@example.com",
+  distinct_ids: ["kim", "anonymous-7f"],
+  properties: { email: "kim@example.com" },
+  is_identified: true,
+  created_at: "2026-03-02T08:15:30.120000Z",
+};
+const GROUP_TYPE = {
+  group_type: "company",
+  group_type_index: 0,
+  name_singular: null,
+  name_plural: null,
+  detail_dashboard: null,
+  default_columns: null,
+  created_at: "2026-03-02T08:15:30.120000Z",
+};
+const GROUP = {
+  group_type_index: 0,
+  group_key: "acme",
+  group_properties: { plan: "pro" },
+  created_at: "2026-03-02T08:15:30.120000Z",
+};
+const PERSON_PAGE = {
+  description: "One page of persons.",
+  schema: PersonPage,
+  example: { next: null, previous: null, results: [PERSON] },
+};
+
+export function peopleRoutes(deps: ManagementDeps): Route[] {
+  const { people } = deps;
+  return [
+    projectRoute("GET", "/persons", "person:read", {
+      summary: "List persons",
+      description: "Newest first.",
+      tag: "Persons",
+      query: withPage(
+        object({
+          search: optional(text({ description: "Part of an address, name or distinct id." })),
+          distinct_id: optional(text({ description: "The one person who has this id." })),
+          uuid: optional(text({ description: "The one person with this uuid; `search` takes it too." })),
+          properties: optional(
+            text({
+              description:
+                "JSON list of `{key, value, operator, type}`, joined by AND; the oldest persons come first then.",
+            }),
+          ),
+          cohort: optional(
+            int({ description: "Only members of this cohort; the oldest persons come first." }),
+          ),
+          after: optional(
+            text({ description: "With `properties` or `cohort`: where the page before ended." }),
+          ),
+        }),
+      ),
+      answers: { 200: PERSON_PAGE, ...UNAVAILABLE },
+      handle: async (call) => {
+        const page = readPage(call.query);
+        const filters = [...(readPropertyFilters(call.query, "person") ?? []), ...readCohort(deps, call)];
+        const named = namedPerson(people, call.project.id, call.query);
+        const search = call.query.get("search")?.trim() || undefined;
+        if (filters.length > 0) return await filteredPersons(deps, call, filters, { named, search });
+        if (named !== undefined) {
+          return { next: null, previous: null, results: named ? personBodies(people, [named]) : [] };
+        }
+        // A search looks at every person; done in slices, so that other requests get their turn.
+        const { persons, hasMore } =
+          search === undefined
+            ? listPersons(people, call.project.id, page)
+            : await searchPersons(people, call.project.id, search, page);
+        return {
+          next: hasMore ? moved(call.url, page.offset + page.limit) : null,
+          previous: page.offset > 0 ? moved(call.url, page.offset - page.limit) : null,
+          results: personBodies(people, persons),
+        };
+      },
+    }),
+    projectRoute("GET", "/persons/:uuid", "person:read", {
+      summary: "Read a person",
+      tag: "Persons",
+      answers: { 200: { description: "The person.", schema: PersonBody, example: PERSON } },
+      handle: (call) => {
+        const person = personByUuid(people, call.project.id, (call.params.uuid ?? "").toLowerCase());
+        if (!person) throw notFound();
+        return personBodies(people, [person])[0];
+      },
+    }),
+    projectRoute("GET", "/groups_types", "group:read", {
+      summary: "List group types",
+      description: "In the order in which they first appeared; their numbers go on counting. Not in pages.",
+      tag: "Groups",
+      answers: {
+        200: { description: "The types.", schema: list(GroupTypeBody), example: [GROUP_TYPE] },
+      },
+      handle: (call) => listGroupTypes(people, call.project.id).map(groupTypeBody),
+    }),
+    projectRoute("GET", "/groups", "group:read", {
+      summary: "List the groups of one type",
+      description: "Newest first.",
+      tag: "Groups",
+      query: object({
+        group_type_index: int({ minimum: 0 }),
+        limit: optional(int({ default: 100 })),
+        cursor: optional(text({ description: "Where the page before ended; taken from its `next`." })),
+      }),
+      answers: {
+        200: {
+          description: "One page of groups.",
+          schema: GroupPage,
+          example: { next: null, previous: null, results: [GROUP] },
+        },
+      },
+      handle: (call) => {
+        const { limit } = readPage(call.query);
+        const after = readCursor(call.query.get("cursor"));
+        const { groups, next } = listGroups(people, call.project.id, typeIndexOf(call), { after, limit });
+        return {
+          next: next ? withCursor(call.url, next) : null,
+          previous: null,
+          results: groups.map(groupBody),
+        };
+      },
+    }),
+    projectRoute("GET", "/groups/find", "group:read", {
+      summary: "Find a group by its key",
+      tag: "Groups",
+      query: object({ group_type_index: int({ minimum: 0 }), group_key: text() }),
+      answers: { 200: { description: "The group.", schema: GroupBody, example: GROUP } },
+      handle: (call) => {
+        const typeIndex = typeIndexOf(call);
+        const key = call.query.get("group_key");
+        if (key === null) throw new InvalidField("group_key", "required", REQUIRED);
+        const group = findGroup(people, call.project.id, typeIndex, key);
+        if (!group) throw notFound();
+        return groupBody(group);
+      },
+    }),
+  ];
+}
+
+/** The filter of the parameter `cohort`; none when it is not given. @throws {InvalidField} there is no such cohort. */
+function readCohort(deps: ManagementDeps, call: ProjectCall<unknown>): JsonObject[] {
+  const given = call.query.get("cohort")?.trim();
+  if (!given) return [];
+  if (!/^\d{1,15}$/.test(given))
+    throw new InvalidField("cohort", "invalid_input", "A valid integer is required.");
+  const cohort = findCohort(deps.metadata.db, call.project.id, Number(given));
+  if (cohort !== undefined && !cohort.deleted) return membership(cohort.id);
+  throw new InvalidField("cohort", "does_not_exist", `Invalid pk "${given}" - object does not exist.`);
+}
+
+/** A page of the persons that filters choose, among those that are named or searched for if any are. */
+async function filteredPersons(
+  deps: ManagementDeps,
+  call: ProjectCall<unknown>,
+  filters: readonly JsonObject[],
+  { named, search }: { named: Person | null | undefined; search: string | undefined },
+): Promise<Static<typeof PersonPage>> {
+  const find = (page: { afterId?: number; limit: number }) =>
+    deps.personCounter.find(call.project.id, filters, page);
+  if (named !== undefined) {
+    const [first] = named === null ? [] : await find({ afterId: named.id - 1, limit: 1 });
+    const results = first !== undefined && first.id === named?.id ? personBodies(deps.people, [first]) : [];
+    return { next: null, previous: null, results };
+  }
+  if (search === undefined) return await foundPersons(deps, call, find);
+  const options = { limit: searchMatchesMax };
+  const { persons } = await searchPersons(deps.people, call.project.id, search, options);
+  const searched = new Set(persons.map(({ id }) => id));
+  return await foundPersons(deps, call, async ({ afterId, limit }) => {
+    const found: Person[] = [];
+    for (let last = afterId; ; ) {
+      const page = await find({ afterId: last, limit: searchMatchesMax });
+      found.push(...page.filter(({ id }) => searched.has(id)));
+      if (page.length < searchMatchesMax || found.length >= limit) return found.slice(0, limit);
+      last = page.at(-1)!.id;
+    }
+  });
+}
+
+/** The one person that a query names; null when there is none, undefined when it names nobody. */
+function namedPerson(people: PeopleDb, projectId: number, query: URLSearchParams): Person | null | undefined {
+  const distinctId = query.get("distinct_id");
+  if (distinctId !== null) return personByDistinctId(people, projectId, distinctId) ?? null;
+  const uuid = query.get("uuid");
+  if (uuid !== null) return personByUuid(people, projectId, uuid.toLowerCase()) ?? null;
+  // A uuid that nobody has can still be somebody's distinct id.
+  const search = query.get("search")?.trim() ?? "";
+  return UUID.test(search) ? personByUuid(people, projectId, search.toLowerCase()) : undefined;
+}
+
+/**
+ * A page of persons that are found by testing one after the other: `after` goes on behind one, `offset` skips.
+ *
+ * @param find answers persons by number, behind `afterId`.
+ */
+export async function foundPersons(
+  deps: ManagementDeps,
+  call: { url: string; query: URLSearchParams },
+  find: (page: { afterId?: number; limit: number }) => Promise<readonly Person[]>,
+): Promise<Static<typeof PersonPage>> {
+  const { limit, offset } = readPage(call.query);
+  const after = call.query.get("after") ?? "";
+  const afterId = /^\d{1,15}$/.test(after) ? Number(after) : undefined;
+  const found = await find({ afterId, limit: offset + limit + 1 });
+  const shown = found.slice(offset, offset + limit);
+  const last = found.length > offset + limit ? shown.at(-1) : undefined;
+  return {
+    next: last ? behind(call.url, last.id) : null,
+    previous: null,
+    results: personBodies(deps.people, shown),
+  };
+}
+
+function behind(url: string, id: number): string {
+  const target = new URL(url);
+  target.searchParams.delete("offset");
+  target.searchParams.set("after", String(id));
+  return target.href;
+}
+
+const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
+const REQUIRED = "This query parameter is required.";
+
+/** The wire form of persons; their distinct ids are read at once. */
+export function personBodies(people: PeopleDb, persons: readonly Person[]): Static<typeof PersonBody>[] {
+  const ids = distinctIdsOf(people, persons);
+  return persons.map((person) => ({
+    id: person.uuid,
+    uuid: person.uuid,
+    name: displayName(person),
+    distinct_ids: ids.get(person.id) ?? [person.mainDistinctId],
+    properties: person.properties as Static<typeof PersonBody>["properties"],
+    is_identified: person.isIdentified,
+    created_at: microsToWire(person.createdMicros),
+  }));
+}
+
+/** The wire form of a group type. */
+export function groupTypeBody(type: GroupType): Static<typeof GroupTypeBody> {
+  return {
+    group_type: type.name,
+    group_type_index: type.typeIndex,
+    name_singular: null,
+    name_plural: null,
+    detail_dashboard: null,
+    default_columns: null,
+    created_at: microsToWire(type.createdMicros),
+  };
+}
+
+function groupBody(group: Group): Static<typeof GroupBody> {
+  return {
+    group_type_index: group.typeIndex,
+    group_key: group.key,
+    group_properties: group.properties as Static<typeof GroupBody>["group_properties"],
+    created_at: microsToWire(group.createdMicros),
+  };
+}
+
+function typeIndexOf(call: ProjectCall<unknown>): number {
+  const given = call.query.get("group_type_index");
+  if (given === null || given === "") throw new InvalidField("group_type_index", "required", REQUIRED);
+  if (/^\d{1,9}$/.test(given)) return Number(given);
+  throw new InvalidField("group_type_index", "invalid_input", "A valid integer is required.");
+}
+
+function moved(url: string, offset: number): string {
+  const target = new URL(url);
+  if (offset > 0) target.searchParams.set("offset", String(offset));
+  else target.searchParams.delete("offset");
+  return target.href;
+}
+
+function withCursor(url: string, { createdMicros, id }: GroupCursor): string {
+  const target = new URL(url);
+  target.searchParams.set("cursor", `${createdMicros}.${id}`);
+  return target.href;
+}
+
+function readCursor(given: string | null): GroupCursor | undefined {
+  if (given === null || given === "") return undefined;
+  const match = /^(-?\d{1,16})\.(\d{1,15})$/.exec(given);
+  if (match) return { createdMicros: Number(match[1]), id: Number(match[2]) };
+  throw new InvalidField("cursor", "invalid_input", "It is not a cursor of this list.");
+}

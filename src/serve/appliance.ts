@@ -1,0 +1,299 @@
+/**
+ * The front: opens its stores, starts the engine and the server, stops them in order.
+ *
+ * This is the only place that wires the rooms together.
+ */
+
+import { accessSync, chmodSync, constants, mkdirSync } from "node:fs";
+import type { Server } from "bun";
+import { type Metadata, openMetadata } from "../accounts/metadata.ts";
+import type { Config } from "../config.ts";
+import { EngineClient } from "../engine/client.ts";
+import { type EngineRefused, EngineSupervisor } from "../engine/supervisor.ts";
+import { eventRoutes } from "../events/api/events.ts";
+import { queryRoutes } from "../events/query/query-route.ts";
+import { explainRoutes } from "../flags/api/explain-route.ts";
+import { ofrepDocumentation } from "../flags/api/ofrep-documentation.ts";
+import { evaluationRoutes } from "../flags/api/routes.ts";
+import { FlagSets } from "../flags/store/flag-sets.ts";
+import { payloadCipher, readPayloadKey } from "../flags/store/payload-cipher.ts";
+import { groupTypesFrom } from "../flags/stored-evaluation.ts";
+import { createApp } from "../http/app.ts";
+import { PUBLIC_API } from "../http/public-api.ts";
+import { DEFAULT_RATE_LIMITS, RateLimiter } from "../http/rate-limit.ts";
+import type { Route } from "../http/route.ts";
+import { importRoutes } from "../import/control-route.ts";
+import { captureRoutes } from "../ingestion/routes.ts";
+import { seenSeqs } from "../journal/archive.ts";
+import { Journal } from "../journal/journal.ts";
+import { AppError } from "../lib/errors.ts";
+import { lapse } from "../lib/time.ts";
+import { type Lock, takeLock } from "../lock.ts";
+import type { Log } from "../log.ts";
+import { EventRate } from "../operate/event-rate.ts";
+import { Metrics } from "../operate/metrics.ts";
+import { Reports } from "../operate/reports.ts";
+import { knownVersions } from "../operate/schema-versions.ts";
+import { laneStatus, storedStatus } from "../operate/status.ts";
+import type { Status } from "../operate/status-shape.ts";
+import { paths } from "../paths.ts";
+import { openPeople, type PeopleDb } from "../people/open.ts";
+import { laneCursors } from "../people/reader.ts";
+import { controlSocketName } from "../rpc/control.ts";
+import { RpcServer } from "../rpc/server.ts";
+import { version } from "../version.ts";
+import { EnginePorts } from "./engine-ports.ts";
+import { managementRoutes } from "./routes.ts";
+
+/**
+ * Entries of a journal segment: what the pipeline applies in well under a second, which is how long a live event may
+ * have to wait behind a historical segment.
+ */
+const segmentEntriesMax = 20_000;
+
+/** How long a stop waits for requests that are in flight. */
+const inFlightMs = 2_000;
+
+/** The address can not be listened on. */
+export class CanNotListen extends AppError {
+  readonly code = "can_not_listen";
+  override readonly hint = "Choose another --host or --port.";
+}
+
+/** The data directory can not be created or is not a folder. */
+export class UnusableDirectory extends AppError {
+  readonly code = "unusable_directory";
+  override readonly hint = "Give another --data-dir, or mend its permissions.";
+}
+
+/**
+ * Creates the data directory for its owner alone, if it is not there. Returns its path.
+ *
+ * @throws {UnusableDirectory}
+ */
+export function prepareDirectory(path: string): string {
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o700 });
+    chmodSync(path, 0o700);
+    accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
+    return path;
+  } catch (error) {
+    throw new UnusableDirectory(
+      `${path} can not be used as the data directory (${(error as Error).message}).`,
+    );
+  }
+}
+
+export class Appliance {
+  private readonly lock: Lock;
+  readonly metadata: Metadata;
+  private readonly people: PeopleDb;
+  private readonly supervisor: EngineSupervisor;
+  private readonly metrics: Metrics;
+  private readonly reports: Reports;
+  private journal: Journal | undefined;
+  private server: Server<unknown> | undefined;
+  private state: "starting" | "ready" | "stopping" = "starting";
+  private url: string | undefined;
+  private readonly startedAt = new Date();
+  private readonly control: RpcServer;
+  private readonly eventRate = new EventRate(() =>
+    (this.journal?.state() ?? []).reduce((sum, { durable }) => sum + durable, 0),
+  );
+
+  /**
+   * Opens the stores; nothing listens yet.
+   *
+   * @param engineCommand how to start this executable in the engine's role.
+   * @param onRefused     called when the engine can not work on these data; the appliance is of no use then.
+   * @throws {DirectoryInUse} @throws {DataFromNewerVersion}
+   */
+  constructor(
+    private readonly config: Config,
+    private readonly log: Log,
+    engineCommand: readonly string[],
+    onRefused: (reason: EngineRefused) => void,
+  ) {
+    const dataDir = prepareDirectory(config["data-dir"]);
+    const place = paths(dataDir);
+    this.lock = takeLock(place.lock, dataDir);
+    // The names of sockets are relative: their paths may not be longer than 108 bytes.
+    process.chdir(dataDir);
+    this.control = new RpcServer(controlSocketName, (error, name) =>
+      log.error({ name, error: String(error) }, "a command's question could not be answered"),
+    );
+    this.metadata = openMetadata(place.metadata);
+    // Opened for writing once, so that the schema is up to date before anybody reads.
+    openPeople(place.people).$client.close();
+    this.people = openPeople(place.people, { readonly: true });
+    this.supervisor = new EngineSupervisor(
+      engineCommand,
+      {
+        dataDir,
+        memoryLimitBytes: config["duckdb-memory-limit"],
+        threads: config["duckdb-threads"],
+        queryTimeoutMs: config["query-timeout"],
+        spikes: { factor: config["spike-factor"], minimumPerMinute: config["spike-minimum"] },
+        archive: { bytesMax: config["archive-max-size"], reserveBytes: config["journal-reserve"] },
+        resultBytesMax: config["query-result-limit"],
+      },
+      log,
+      { onReport: (report) => this.reports.take(report), onRefused },
+    );
+    this.metrics = new Metrics({ dataDir, journal: () => this.journal, supervisor: this.supervisor });
+    this.reports = new Reports(this.metadata, this.metrics, log, config["spike-webhook"]);
+  }
+
+  /**
+   * Recovers the journal, starts the engine and listens.
+   *
+   * @returns the address to reach the server at.
+   * @throws {CanNotListen}
+   */
+  async start(): Promise<string> {
+    this.control.listen({
+      status: () => this.status(),
+      schema: () => knownVersions(),
+      ...importRoutes(this.metadata.projects, () => this.journal),
+    });
+    this.supervisor.run();
+    const { config, log } = this;
+    const { journal, segments, quarantined } = await Journal.open(
+      paths(config["data-dir"]).journal,
+      seenSeqs(paths(config["data-dir"]).archive, laneCursors(this.people)),
+      {
+        segmentBytesMax: config["journal-segment-size"],
+        segmentEntriesMax,
+        sealIntervalMs: config["journal-seal-interval"],
+        flushIntervalMs: config["journal-flush-interval"],
+        queueBytesMax: config["journal-queue"],
+        reserveBytes: config["journal-reserve"],
+      },
+      {
+        onSealed: (segment) => this.supervisor.offer([segment]),
+        onFailure: (error, lane) =>
+          log.error({ lane, error: String(error) }, "the journal could not be written"),
+      },
+    );
+    this.journal = journal;
+    this.eventRate.start();
+    for (const torn of quarantined)
+      log.warn({ ...torn }, "a torn write at the end of the journal was put aside");
+    this.supervisor.offer(segments);
+    this.url = this.listen(journal);
+    this.state = "ready";
+    return this.url;
+  }
+
+  /** Stops accepting, finishes what is in flight, loads the journal, closes the stores. */
+  async stop(): Promise<void> {
+    this.state = "stopping";
+    const end = performance.now() + this.config["shutdown-timeout"];
+    await Promise.race([this.server?.stop(), lapse(inFlightMs)]);
+    // Whoever is still sending has no answer yet, and sends again.
+    await this.server?.stop(true);
+    await this.journal?.close();
+    await this.supervisor.stop(Math.max(0, end - performance.now()));
+    this.eventRate.stop();
+    await this.control.stop();
+    this.people.$client.close();
+    this.metadata.close();
+    this.lock.release();
+  }
+
+  /** Ends the engine at once; what is acknowledged is loaded at the next start. */
+  kill(): void {
+    this.supervisor.kill();
+  }
+
+  /** What `flagkeep status` shows. */
+  private status(): Status {
+    return {
+      running: true,
+      state: this.state,
+      version,
+      url: this.url ?? null,
+      started_at: this.startedAt.toISOString(),
+      uptime_seconds: Math.floor((Date.now() - this.startedAt.getTime()) / 1_000),
+      events_per_second: this.eventRate.perSecond(),
+      journal: laneStatus(this.journal?.state() ?? [], laneCursors(this.people)),
+      engine: this.supervisor.state,
+      ...storedStatus(this.config["data-dir"], this.people),
+    };
+  }
+
+  private listen(journal: Journal): string {
+    const { config, log, metadata, people } = this;
+    const engine = new EngineClient(this.supervisor);
+    const flagSets = new FlagSets(metadata, groupTypesFrom(people));
+    const app = createApp({
+      metadata,
+      log,
+      publicUrl: config["public-url"] || undefined,
+      isReady: () => this.state === "ready",
+      plugins: [
+        this.metrics.routes(),
+        captureRoutes({
+          journal,
+          projects: metadata.projects,
+          settings: { bodyLimitBytes: config["body-limit"], trustedProxies: config["trusted-proxies"] },
+          onUnexpected: (error: unknown) => log.error({ error: String(error) }, "a capture request failed"),
+        }),
+        evaluationRoutes({
+          projects: metadata.projects,
+          flagSets,
+          people,
+          storeOverrides: ({ projectId, distinctIds, flagKeys, hashKey }) =>
+            engine.ask("addHashKeyOverrides", {
+              ...{ projectId, hashKey },
+              distinctIds: [...distinctIds],
+              flagKeys: [...flagKeys],
+            }),
+          positions: () => ({
+            accepted: journal.state().find(({ lane }) => lane === "realtime")!.lastSeq,
+            applied: laneCursors(people).realtime,
+          }),
+          settings: { bodyLimitBytes: config["body-limit"] },
+          onTrouble: (error: unknown) =>
+            log.error({ error: String(error) }, "flags could not be computed fully"),
+        }),
+      ],
+      routes: this.routes(engine, flagSets),
+      documented: [...PUBLIC_API, ...ofrepDocumentation],
+      rateLimiter: config["rate-limits"] === "on" ? new RateLimiter(DEFAULT_RATE_LIMITS) : undefined,
+    });
+    try {
+      app.listen({
+        hostname: config.host,
+        port: config.port,
+        // Bodies are limited by the routes, which answer in their own words; replay bodies are drained up to 64 MiB.
+        maxRequestBodySize: Math.max(config["body-limit"] + 1024, 65 * 1024 * 1024),
+        idleTimeout: 30,
+        // Otherwise two servers on one port would share the requests between them.
+        reusePort: false,
+      });
+    } catch (error) {
+      throw new CanNotListen(`${config.host}:${config.port} can not be listened on (${String(error)}).`);
+    }
+    this.server = app.server as Server<unknown>;
+    const host = config.host.includes(":") ? `[${config.host}]` : config.host;
+    return `http://${host}:${this.server.port}`;
+  }
+
+  private routes(engine: EngineClient, flagSets: FlagSets): Route[] {
+    const { metadata, people, log } = this;
+    const ports = new EnginePorts({ engine, metadata, flagSets, people });
+    const payloads = payloadCipher(readPayloadKey(paths(this.config["data-dir"]).payloadKey));
+    return [
+      ...managementRoutes({
+        ...{ metadata, people, flagSets, payloads, log },
+        personCounter: ports,
+        cohortFiller: ports,
+        insights: ports,
+      }),
+      ...eventRoutes({ engine }),
+      ...queryRoutes({ engine }),
+      ...explainRoutes({ metadata, flagSets, people }),
+    ];
+  }
+}

@@ -1,0 +1,118 @@
+/** What management asks of persons and events as a whole, answered by the engine. */
+
+import { InvalidField, NotFound } from "../accounts/errors.ts";
+import type { Metadata } from "../accounts/metadata.ts";
+import { findCohort } from "../cohorts/cohorts.ts";
+import type { EngineClient } from "../engine/client.ts";
+import { QueryRefused } from "../engine/client.ts";
+import type { ConditionRequest, Reach } from "../engine/query-types.ts";
+import { findFlag } from "../flags/store/flag.ts";
+import { type FlagSets, flagDefinition } from "../flags/store/flag-sets.ts";
+import type { JsonObject } from "../lib/json.ts";
+import { cohortMembersPage, countCohortMembers } from "../people/cohort-members.ts";
+import type { PeopleDb } from "../people/open.ts";
+import type { Person } from "../people/person.ts";
+import type { CohortFiller, InsightQueries, PersonCounter, ReachQuestion } from "./ports.ts";
+
+export interface EnginePortsDeps {
+  engine: Pick<EngineClient, "ask">;
+  metadata: Metadata;
+  flagSets: FlagSets;
+  people: PeopleDb;
+  now?: () => Date;
+}
+
+export class EnginePorts implements PersonCounter, CohortFiller, InsightQueries {
+  constructor(private readonly deps: EnginePortsDeps) {}
+
+  async reach(projectId: number, question: ReachQuestion): Promise<Reach> {
+    const { filters: _, ...condition } = this.condition(projectId, []);
+    const reach = await this.deps.engine.ask("reach", { ...condition, ...question });
+    if (reach.problem !== undefined) throw new InvalidField("filters", "invalid_input", reach.problem);
+    return reach;
+  }
+
+  async find(
+    projectId: number,
+    filters: readonly JsonObject[],
+    page: { afterId?: number; limit: number },
+  ): Promise<Person[]> {
+    return await this.deps.engine.ask("findPersons", {
+      ...this.condition(projectId, [...filters]),
+      ...page,
+    });
+  }
+
+  async addPersonsWithFlag(projectId: number, cohortId: number, flagId: number): Promise<number> {
+    const { engine, metadata, flagSets, people } = this.deps;
+    const flag = findFlag(metadata.db, projectId, flagId);
+    if (flag === undefined) throw new NotFound();
+    const { cohorts, definitions, groupTypes } = flagSets.of(projectId);
+    const isByGroup = (flag.filters.aggregation_group_type_index ?? null) !== null;
+    if (flag.active && !flag.deleted && !isByGroup) {
+      const { timezone, now } = this.condition(projectId, []);
+      await engine.ask("fillCohortByFlag", {
+        ...{ projectId, cohortId, timezone, now },
+        flagKey: flag.key,
+        flags: definitions.length > 0 ? [...definitions] : [flagDefinition(flag)],
+        cohorts: [...cohorts],
+        groupTypes: [...groupTypes],
+      });
+    }
+    return countCohortMembers(people, cohortId);
+  }
+
+  async addDistinctIds(projectId: number, cohortId: number, distinctIds: readonly string[]): Promise<number> {
+    return await this.deps.engine.ask("addCohortMembers", {
+      projectId,
+      cohortId,
+      distinctIds: [...distinctIds],
+    });
+  }
+
+  async countMembers(projectId: number, cohortId: number): Promise<number> {
+    if (this.isStatic(projectId, cohortId)) return countCohortMembers(this.deps.people, cohortId);
+    const sets = [{ filters: membership(cohortId), rolloutPercentage: null }];
+    return (await this.reach(projectId, { sets, groupTypeIndex: null, flagKey: "" })).matching;
+  }
+
+  async members(
+    projectId: number,
+    cohortId: number,
+    page: { afterId?: number; limit: number },
+  ): Promise<Person[]> {
+    if (this.isStatic(projectId, cohortId)) return cohortMembersPage(this.deps.people, cohortId, page);
+    return await this.find(projectId, membership(cohortId), page);
+  }
+
+  async run(projectId: number, query: JsonObject, timezone: string, now: Date): Promise<JsonObject[]> {
+    try {
+      return await this.deps.engine.ask("trends", { projectId, query, timezone, now: now.getTime() });
+    } catch (error) {
+      if (!(error instanceof QueryRefused) || error.code === "query_busy") throw error;
+      throw new InvalidField("query", "invalid_input", error.message);
+    }
+  }
+
+  private isStatic(projectId: number, cohortId: number): boolean {
+    return findCohort(this.deps.metadata.db, projectId, cohortId)?.isStatic ?? false;
+  }
+
+  private condition(projectId: number, filters: JsonObject[]): ConditionRequest {
+    const { flagSets, metadata } = this.deps;
+    return {
+      projectId,
+      filters,
+      cohorts: flagSets
+        .of(projectId)
+        .cohorts.map(({ id, name, isStatic, filters: own }) => ({ id, name, isStatic, filters: own })),
+      timezone: metadata.projects.find(projectId)?.timezone ?? "UTC",
+      now: (this.deps.now?.() ?? new Date()).getTime(),
+    };
+  }
+}
+
+/** The filter that chooses the members of a cohort. */
+export function membership(cohortId: number): JsonObject[] {
+  return [{ type: "cohort", key: "id", value: cohortId, operator: "in" }];
+}

@@ -1,0 +1,301 @@
+/**
+ * Every route with every kind of key. A route that is not in the table fails the test, and so does a row
+ * without a route.
+ */
+
+import { describe, expect, test } from "bun:test";
+import { insertOrganization } from "../../src/accounts/organizations.ts";
+import { createKey } from "../../src/accounts/personal-keys.ts";
+import { createProject } from "../../src/accounts/projects.ts";
+import { membership } from "../../src/accounts/schema.ts";
+import { createUser, setUserActive } from "../../src/accounts/users.ts";
+import { eventRoutes } from "../../src/events/api/events.ts";
+import { queryRoutes } from "../../src/events/query/query-route.ts";
+import type { Route } from "../../src/http/route.ts";
+import { managementRoutes } from "../../src/serve/routes.ts";
+import { TestServer } from "../support/management-server.ts";
+
+const F = "/api/projects/:project_id/feature_flags";
+const P = "/api/projects/:project_id";
+const O = "/api/organizations/:organization_id";
+
+/** `any`: every key; `full`: only one that may do everything; several scopes: one is enough; `+`: all. */
+const TABLE: Record<string, string> = {
+  [`GET ${F}`]: "feature_flag:read",
+  [`POST ${F}`]: "feature_flag:write",
+  [`GET ${F}/:id`]: "feature_flag:read",
+  [`PATCH ${F}/:id`]: "feature_flag:write",
+  [`DELETE ${F}/:id`]: "feature_flag:write",
+  [`GET ${F}/activity`]: "activity_log:read",
+  [`GET ${F}/:id/activity`]: "activity_log:read",
+  [`GET ${F}/:id/status`]: "feature_flag:read",
+  [`GET ${F}/:id/dependent_flags`]: "feature_flag:read",
+  [`GET ${F}/evaluation_reasons`]: "feature_flag:read",
+  [`GET ${F}/my_flags`]: "feature_flag:read",
+  [`GET ${F}/local_evaluation`]: "feature_flag:read secret",
+  [`GET ${F}/:id/remote_config`]: "feature_flag:read secret",
+  [`POST ${F}/:id/dashboard`]: "feature_flag:write",
+  [`POST ${F}/:id/enrich_usage_dashboard`]: "feature_flag:write",
+  [`POST ${F}/:id/create_static_cohort_for_flag`]: "feature_flag:write",
+  [`POST ${F}/user_blast_radius`]: "feature_flag:write",
+  [`GET ${F}/matching_ids`]: "feature_flag:read",
+  [`POST ${F}/bulk_keys`]: "feature_flag:read",
+  [`GET ${F}/:feature_flag_id/role_access`]: "feature_flag:read",
+  [`POST ${F}/:feature_flag_id/role_access`]: "feature_flag:write",
+  [`GET ${F}/:feature_flag_id/role_access/:id`]: "feature_flag:read",
+  [`DELETE ${F}/:feature_flag_id/role_access/:id`]: "feature_flag:write",
+  [`GET ${P}/activity_log`]: "activity_log:read",
+  "GET /api/projects": "any",
+  "POST /api/projects": "project:write",
+  [`GET ${P}`]: "project:read",
+  [`PATCH ${P}`]: "project:write",
+  [`PATCH ${P}/reset_token`]: "project:write",
+  [`POST ${P}/reset_token`]: "project:write",
+  [`PATCH ${P}/rotate_secret_token`]: "project:write",
+  [`POST ${P}/rotate_secret_token`]: "project:write",
+  [`GET ${P}/cohorts`]: "cohort:read",
+  [`POST ${P}/cohorts`]: "cohort:write",
+  [`GET ${P}/cohorts/:id`]: "cohort:read",
+  [`PATCH ${P}/cohorts/:id`]: "cohort:write",
+  [`PUT ${P}/cohorts/:id`]: "cohort:write",
+  [`DELETE ${P}/cohorts/:id`]: "cohort:write",
+  [`GET ${P}/cohorts/:id/persons`]: "cohort:read+person:read",
+  [`GET ${P}/dashboards`]: "dashboard:read",
+  [`POST ${P}/dashboards`]: "dashboard:write",
+  [`GET ${P}/dashboards/:id`]: "dashboard:read",
+  [`PATCH ${P}/dashboards/:id`]: "dashboard:write",
+  [`GET ${P}/insights`]: "insight:read",
+  [`POST ${P}/insights`]: "insight:write",
+  [`GET ${P}/insights/:id`]: "insight:read",
+  [`PATCH ${P}/insights/:id`]: "insight:write",
+  [`GET ${P}/persons`]: "person:read",
+  [`GET ${P}/persons/:uuid`]: "person:read",
+  [`GET ${P}/groups`]: "group:read",
+  [`GET ${P}/groups/find`]: "group:read",
+  [`GET ${P}/groups_types`]: "group:read",
+  [`GET ${P}/ingestion_warnings`]: "ingestion_warning:read project:read",
+  [`GET ${P}/usage`]: "project:read",
+  [`GET ${P}/spikes`]: "project:read",
+  [`GET ${P}/events`]: "event:read query:read",
+  [`GET ${P}/events/:id`]: "event:read query:read",
+  [`POST ${P}/query`]: "query:read",
+  "GET /api/organizations": "organization:read",
+  [`GET ${O}`]: "organization:read",
+  [`PATCH ${O}`]: "organization:write",
+  [`GET ${O}/members`]: "organization_member:read",
+  [`POST ${O}/projects`]: "project:write",
+  [`GET ${O}/roles`]: "organization:read",
+  [`POST ${O}/roles`]: "organization:write",
+  [`GET ${O}/roles/:id`]: "organization:read",
+  [`PATCH ${O}/roles/:id`]: "organization:write",
+  [`PUT ${O}/roles/:id`]: "organization:write",
+  [`DELETE ${O}/roles/:id`]: "organization:write",
+  [`GET ${O}/activity_log`]: "activity_log:read",
+  [`GET ${O}/roles/:role_id/role_memberships`]: "organization:read",
+  [`POST ${O}/roles/:role_id/role_memberships`]: "organization:write",
+  [`GET ${O}/roles/:role_id/role_memberships/:id`]: "organization:read",
+  [`DELETE ${O}/roles/:role_id/role_memberships/:id`]: "organization:write",
+  "GET /api/users/:uuid": "user:read",
+  "PATCH /api/users/:uuid": "user:write",
+  "GET /api/personal_api_keys": "full",
+  "POST /api/personal_api_keys": "full",
+  "GET /api/personal_api_keys/@current": "any",
+  "GET /api/personal_api_keys/:id": "full",
+  "PATCH /api/personal_api_keys/:id": "full",
+  "DELETE /api/personal_api_keys/:id": "full",
+  "POST /api/personal_api_keys/:id/roll": "full",
+};
+
+const SCOPES = [
+  ...["feature_flag", "cohort", "dashboard", "insight", "project", "organization", "user"].flatMap(
+    (object) => [`${object}:read`, `${object}:write`],
+  ),
+  ...["activity_log:read", "person:read", "group:read", "organization_member:read", "query:read"],
+  ...["event:read", "ingestion_warning:read", "survey:write"],
+];
+
+/** Routes that tell who you are, and what you may use, ignore the limits of a key. */
+const IGNORES_LIMITS = new Set([
+  "GET /api/projects",
+  "GET /api/users/:uuid",
+  "PATCH /api/users/:uuid",
+  "GET /api/personal_api_keys/@current",
+]);
+
+function prepared() {
+  const events = [
+    ...eventRoutes({ engine: { ask: async () => ({ text: "[]", next: undefined }) } } as never),
+    ...queryRoutes({ engine: { ask: async () => ({ columns: [], rows: [], truncated: false }) } } as never),
+  ];
+  const server = new TestServer({ routes: events });
+  const routes: Route[] = [...managementRoutes(server.deps), ...events];
+  return { server, routes, [Symbol.dispose]: () => server[Symbol.dispose]() };
+}
+
+const nameOf = (route: Route, path = route.path) => `${route.method} ${path}`;
+
+function addressOf(path: string, projectId: number | string = 1): string {
+  return path
+    .replace(":project_id", String(projectId))
+    .replace(":organization_id", "@current")
+    .replace(":uuid", path.startsWith("/api/users") ? "@me" : "0193d1a2-7b1c-7c3e-9f60-9c0d1e2f3a4b")
+    .replace(/:\w*id/g, "999");
+}
+
+function isEnough(held: string, wanted: string): boolean {
+  if (wanted === "any") return true;
+  if (wanted === "full") return false;
+  const covers = (scope: string) => held === scope || held === scope.replace(":read", ":write");
+  return wanted.split(" ").some((choice) => choice.split("+").every(covers));
+}
+
+test("every route is in the table, and every row is a route", () => {
+  using it = prepared();
+  expect(it.routes.map((route) => nameOf(route)).sort()).toEqual(Object.keys(TABLE).sort());
+});
+
+describe("every route, every alias", () => {
+  test("answers 401 without a key, with a wrong, expired or revoked one, and for a deactivated user", async () => {
+    using it = prepared();
+    const { server, routes } = it;
+    const expired = server.key(["*"], { expiresAt: new Date(server.now.getTime() + 1_000) });
+    createUser(server.metadata, {
+      email: "gone@example.com",
+      organizationId: server.first.organization.id,
+      level: "owner",
+    });
+    const gone = createKey(
+      server.metadata,
+      { userEmail: "gone@example.com", label: "x", scopes: ["*"] },
+      { now: server.now },
+    ).value;
+    setUserActive(server.metadata, "gone@example.com", false);
+    server.now = new Date(server.now.getTime() + 2_000);
+    const keys = {
+      none: null,
+      wrong: "phx_wrong",
+      expired,
+      deactivated: gone,
+      "public project key": server.first.project.api_key,
+    };
+    for (const route of routes) {
+      for (const path of [route.path, ...route.aliases]) {
+        for (const [kind, key] of Object.entries(keys)) {
+          const { status, body } = await server.ask(route.method, addressOf(path), { key });
+          expect([nameOf(route, path), kind, status]).toEqual([nameOf(route, path), kind, 401]);
+          expect(body.code).toBe(kind === "none" ? "not_authenticated" : "authentication_failed");
+        }
+      }
+    }
+  });
+
+  test("needs its scope and no other", async () => {
+    using it = prepared();
+    const { server, routes } = it;
+    const keys = SCOPES.map((scope) => ({ scope, key: server.key([scope]) }));
+    for (const route of routes) {
+      const name = nameOf(route);
+      for (const { scope, key } of keys) {
+        const { status, body } = await server.ask(route.method, addressOf(route.path), { key });
+        const isAllowed = isEnough(scope, TABLE[name] ?? "");
+        expect([name, scope, status === 403]).toEqual([name, scope, !isAllowed]);
+        if (isAllowed) expect([name, scope, status]).not.toEqual([name, scope, 401]);
+        else
+          expect(body).toMatchObject({ type: "authentication_error", code: "permission_denied", attr: null });
+      }
+    }
+  });
+
+  test("keeps to the limits of a key", async () => {
+    using it = prepared();
+    const { server, routes } = it;
+    const other = createProject(
+      server.metadata,
+      { organizationId: server.first.organization.id, name: "Other" },
+      null,
+    );
+    const toOther = server.key(["*"], { projectIds: [other.id] });
+    const strangers = server.metadata.change((t) => {
+      const organization = insertOrganization(t, "Strangers", server.now);
+      t.insert(membership)
+        .values({
+          id: "m",
+          organizationId: organization.id,
+          userId: 1,
+          level: 15,
+          joinedAt: server.now,
+          updatedAt: server.now,
+        })
+        .run();
+      return organization;
+    });
+    const toStrangers = server.key(["*"], { organizationIds: [strangers.id] });
+    for (const route of routes.filter(({ path }) => path.startsWith(P) || path.startsWith(O))) {
+      const { status, body } = await server.ask(route.method, addressOf(route.path), { key: toStrangers });
+      expect([nameOf(route), status, body.detail]).toEqual([
+        nameOf(route),
+        403,
+        `API key does not have access to the requested organization: ID ${server.first.organization.id}.`,
+      ]);
+    }
+    for (const route of routes) {
+      const name = nameOf(route);
+      const { status, body } = await server.ask(route.method, addressOf(route.path), { key: toOther });
+      if (IGNORES_LIMITS.has(name)) {
+        expect([name, status]).not.toEqual([name, 403]);
+        continue;
+      }
+      expect([name, status]).toEqual([name, 403]);
+      expect(body.detail).toBe(
+        route.path.startsWith(P)
+          ? "API key does not have access to the requested project: ID 1."
+          : "API keys with scoped projects are only supported on project-based endpoints.",
+      );
+    }
+  });
+
+  test("is closed to members of another organisation, and to keys of another project", async () => {
+    using it = prepared();
+    const { server, routes } = it;
+    const strangers = server.metadata.change((t) => insertOrganization(t, "Strangers", server.now));
+    createUser(server.metadata, { email: "eve@example.com", organizationId: strangers.id, level: "owner" });
+    const theirs = createProject(server.metadata, { organizationId: strangers.id, name: "Theirs" }, null);
+    const eve = createKey(
+      server.metadata,
+      { userEmail: "eve@example.com", label: "x", scopes: ["*"] },
+      { now: server.now },
+    ).value;
+    for (const route of routes.filter(({ path }) => path.startsWith(P))) {
+      const name = nameOf(route);
+      const foreign = await server.ask(route.method, addressOf(route.path), { key: eve });
+      expect([name, foreign.status, foreign.body.detail]).toEqual([
+        name,
+        403,
+        "You don't have access to the project.",
+      ]);
+      const secret = await server.ask(route.method, addressOf(route.path), { key: theirs.secretToken });
+      expect([name, secret.status]).toEqual([name, TABLE[name]?.endsWith("secret") ? 403 : 401]);
+      const missing = await server.ask(route.method, addressOf(route.path, 77));
+      expect([name, missing.status, missing.body.detail]).toEqual([name, 404, "Project not found."]);
+    }
+    const path = addressOf(O).replace("@current", server.first.organization.id);
+    for (const route of routes.filter((route) => route.path.startsWith(O))) {
+      const foreign = await server.ask(route.method, addressOf(route.path).replace(addressOf(O), path), {
+        key: eve,
+      });
+      expect([nameOf(route), foreign.status]).toEqual([nameOf(route), 403]);
+    }
+  });
+
+  test("takes the project's own secret key only where SDKs need it", async () => {
+    using it = prepared();
+    const { server, routes } = it;
+    const key = server.first.project.secret_api_key;
+    for (const route of routes) {
+      const name = nameOf(route);
+      const { status } = await server.ask(route.method, addressOf(route.path), { key });
+      const isTaken = TABLE[name]?.endsWith("secret") === true;
+      expect([name, status === 401]).toEqual([name, !isTaken]);
+    }
+  });
+});

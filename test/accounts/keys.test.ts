@@ -1,0 +1,240 @@
+import { describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { AlreadyInitialised, InvalidField, NotFound } from "../../src/accounts/errors.ts";
+import { initialise, isInitialised } from "../../src/accounts/initialise.ts";
+import {
+  base62,
+  hashOfKey,
+  maskOfKey,
+  newPersonalKey,
+  newProjectKey,
+} from "../../src/accounts/key-formats.ts";
+import { openMetadata } from "../../src/accounts/metadata.ts";
+import { authenticate, createKey, listKeys, revokeKey, rollKey } from "../../src/accounts/personal-keys.ts";
+import {
+  archiveProject,
+  createProject,
+  rotateProjectKey,
+  updateProject,
+} from "../../src/accounts/projects.ts";
+import { allows, checkScopes } from "../../src/accounts/scopes.ts";
+import { setUserActive } from "../../src/accounts/users.ts";
+import { FlagSets } from "../../src/flags/store/flag-sets.ts";
+import { createFlag } from "../../src/flags/store/flag-writes.ts";
+import { plainPayloads } from "../support/payloads.ts";
+
+const ANN = { organization: "Acme", project: "Shop", email: "ann@example.com" };
+
+/** A store that was not initialised, and its path for a second process. */
+function emptyStore() {
+  const directory = mkdtempSync(join(tmpdir(), "flagkeep-metadata-"));
+  const path = join(directory, "metadata.sqlite");
+  const metadata = openMetadata(path);
+  return {
+    metadata,
+    path,
+    [Symbol.dispose]() {
+      metadata.close();
+      rmSync(directory, { recursive: true });
+    },
+  };
+}
+
+describe("key formats", () => {
+  test("base 62 keeps every bit", () => {
+    expect(base62(new Uint8Array([0]))).toBe("0");
+    expect(base62(new Uint8Array([61]))).toBe("z");
+    expect(base62(new Uint8Array([62]))).toBe("10");
+    expect(base62(new Uint8Array([1, 0]))).toBe("48");
+  });
+  test("prefix, length and mask", () => {
+    expect(newProjectKey()).toMatch(/^phc_[0-9A-Za-z]{38,43}$/);
+    expect(newPersonalKey()).toMatch(/^phx_[0-9A-Za-z]{42,48}$/);
+    expect(newPersonalKey()).not.toBe(newPersonalKey());
+    expect(maskOfKey("phx_0123456789abcd")).toBe("phx_...abcd");
+  });
+  test("the hash is the SHA-256 of the whole key", () => {
+    const digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    expect(hashOfKey("abc")).toBe(`sha256$${digest}`);
+  });
+});
+
+describe("scopes", () => {
+  for (const [held, wanted, expected] of [
+    [["*"], "feature_flag:write", true],
+    [["feature_flag:write"], "feature_flag:read", true],
+    [["feature_flag:read"], "feature_flag:write", false],
+    [["cohort:write"], "feature_flag:read", false],
+    [[], "feature_flag:read", false],
+  ] as const) {
+    test(`${held.join() || "none"} and ${wanted}`, () => expect(allows(held, wanted)).toBe(expected));
+  }
+  test("an empty list means everything", () => expect(checkScopes([])).toEqual(["*"]));
+  for (const wrong of ["flags:read", "feature_flag:delete", "feature_flag", "feature_flag:read:x", ""]) {
+    test(`refuses "${wrong}"`, () => expect(() => checkScopes([wrong])).toThrow(`Invalid scope: ${wrong}`));
+  }
+});
+
+describe("initialise", () => {
+  test("makes the first of everything, once", () => {
+    using store = emptyStore();
+    expect(isInitialised(store.metadata.db)).toBe(false);
+    const first = initialise(store.metadata, ANN);
+    expect(first.project).toMatchObject({ id: 1, name: "Shop" });
+    expect(isInitialised(store.metadata.db)).toBe(true);
+    expect(authenticate(store.metadata, first.personal_api_key)?.user.email).toBe("ann@example.com");
+    expect(() => initialise(store.metadata, ANN)).toThrow(AlreadyInitialised);
+  });
+  test("adopts a project key", () => {
+    using store = emptyStore();
+    const adopted = initialise(store.metadata, { ...ANN, projectApiKey: "phc_kept" });
+    expect(adopted.project.api_key).toBe("phc_kept");
+    expect(store.metadata.projects.findByToken("phc_kept")?.id).toBe(1);
+  });
+  for (const wrong of ["kept", "phx_kept", "phc_", "phc_ä", `phc_${"a".repeat(61)}`, "phc_a b"]) {
+    test(`refuses the project key ${wrong} and changes nothing`, () => {
+      using store = emptyStore();
+      expect(() => initialise(store.metadata, { ...ANN, projectApiKey: wrong })).toThrow(InvalidField);
+      expect(isInitialised(store.metadata.db)).toBe(false);
+    });
+  }
+});
+
+describe("personal keys", () => {
+  test("the clear value is nowhere in the store", () => {
+    using store = emptyStore();
+    const first = initialise(store.metadata, ANN);
+    store.metadata.db.$client.run("PRAGMA wal_checkpoint(TRUNCATE)");
+    const dump = store.metadata.db.$client.serialize();
+    expect(Buffer.from(dump).includes(first.personal_api_key)).toBe(false);
+    expect(Buffer.from(dump).includes(first.project.api_key)).toBe(true);
+  });
+  test("a revoked, expired, replaced or strange key does nothing", () => {
+    using store = emptyStore();
+    initialise(store.metadata, ANN);
+    const now = new Date("2026-01-01T00:00:00Z");
+    const make = (expiresAt?: Date) =>
+      createKey(store.metadata, { userEmail: ANN.email, label: "ci", scopes: ["*"], expiresAt }, { now });
+    const [revoked, expiring, rolled] = [make(), make(new Date("2026-01-02T00:00:00Z")), make()];
+    for (const { value } of [revoked, expiring, rolled]) {
+      expect(authenticate(store.metadata, value, now)).toBeDefined();
+    }
+    revokeKey(store.metadata, revoked.key.id);
+    const next = rollKey(store.metadata, rolled.key.id);
+    expect(authenticate(store.metadata, revoked.value, now)).toBeUndefined();
+    expect(authenticate(store.metadata, expiring.value, new Date("2026-01-02T00:00:00Z"))).toBeUndefined();
+    expect(authenticate(store.metadata, rolled.value, now)).toBeUndefined();
+    expect(authenticate(store.metadata, next.value, now)).toBeDefined();
+    expect(authenticate(store.metadata, "phx_strange", now)).toBeUndefined();
+    expect(() => revokeKey(store.metadata, revoked.key.id)).toThrow(NotFound);
+    expect(listKeys(store.metadata.db).map((key) => key.id)).not.toContain(revoked.key.id);
+  });
+  test("a deactivated user's keys do nothing", () => {
+    using store = emptyStore();
+    const { personal_api_key } = initialise(store.metadata, ANN);
+    setUserActive(store.metadata, ANN.email, false);
+    expect(authenticate(store.metadata, personal_api_key)).toBeUndefined();
+    setUserActive(store.metadata, ANN.email, true);
+    expect(authenticate(store.metadata, personal_api_key)).toBeDefined();
+  });
+  test("last use is remembered once an hour", () => {
+    using store = emptyStore();
+    const { personal_api_key } = initialise(store.metadata, ANN);
+    const lastUsed = () => listKeys(store.metadata.db)[0]?.lastUsedAt?.toISOString();
+    authenticate(store.metadata, personal_api_key, new Date("2026-01-01T10:00:00Z"));
+    authenticate(store.metadata, personal_api_key, new Date("2026-01-01T10:59:59Z"));
+    expect(lastUsed()).toBe("2026-01-01T10:00:00.000Z");
+    authenticate(store.metadata, personal_api_key, new Date("2026-01-01T11:00:00Z"));
+    expect(lastUsed()).toBe("2026-01-01T11:00:00.000Z");
+  });
+  for (const [name, change, field] of [
+    ["unknown user", { userEmail: "bob@example.com" }, "user"],
+    ["unknown scope", { scopes: ["flag:read"] }, "scopes"],
+    ["unknown project", { projectIds: [9] }, "scoped_teams"],
+    ["unknown organisation", { organizationIds: ["x"] }, "scoped_organizations"],
+    ["empty label", { label: " " }, "label"],
+    ["long label", { label: "x".repeat(41) }, "label"],
+    ["expiry in the past", { expiresAt: new Date(0) }, "expires_at"],
+  ] as const) {
+    test(`refuses: ${name}`, () => {
+      using store = emptyStore();
+      initialise(store.metadata, ANN);
+      const input = { userEmail: ANN.email, label: "ci", scopes: ["*"], ...change };
+      try {
+        createKey(store.metadata, input as never);
+        expect.unreachable();
+      } catch (error) {
+        expect(error).toBeInstanceOf(InvalidField);
+        expect((error as InvalidField).field).toBe(field);
+      }
+      expect(listKeys(store.metadata.db)).toHaveLength(1);
+    });
+  }
+});
+
+/** Waits for what another connection did; it may stay unnoticed for a few milliseconds. */
+async function eventually(check: () => void): Promise<void> {
+  for (const deadline = Date.now() + 10_000; ; await Bun.sleep(1)) {
+    try {
+      return check();
+    } catch (error) {
+      if (Date.now() > deadline) throw error;
+    }
+  }
+}
+
+describe("another process changes the file", () => {
+  test("keys and projects are seen at once", async () => {
+    using store = emptyStore();
+    const first = initialise(store.metadata, ANN);
+    const other = openMetadata(store.path);
+    const found = (token: string) => store.metadata.projects.findByToken(token);
+    const made = createKey(other, { userEmail: ANN.email, label: "cli", scopes: ["*"] });
+    expect(authenticate(store.metadata, made.value)).toBeDefined();
+    revokeKey(other, made.key.id);
+    await eventually(() => expect(authenticate(store.metadata, made.value)).toBeUndefined());
+
+    expect(found(first.project.api_key)?.anonymizeIps).toBe(false);
+    updateProject(other, 1, { anonymizeIps: true, timezone: "Europe/Berlin" }, null);
+    const changed = { anonymizeIps: true, timezone: "Europe/Berlin" };
+    await eventually(() => expect(found(first.project.api_key)).toMatchObject(changed));
+    const rotated = rotateProjectKey(other, 1, null);
+    await eventually(() => expect(found(first.project.api_key)).toBeUndefined());
+    expect(found(rotated.apiToken)?.id).toBe(1);
+    archiveProject(other, 1, true, null);
+    await eventually(() => expect(found(rotated.apiToken)).toBeUndefined());
+    other.close();
+  });
+  test("flags are evaluated anew", async () => {
+    using store = emptyStore();
+    initialise(store.metadata, ANN);
+    const none: [] = [];
+    const sets = new FlagSets(store.metadata, () => none);
+    const other = openMetadata(store.path);
+    const writing = { metadata: other, payloads: plainPayloads };
+    const make = (key: string) =>
+      createFlag(writing, {
+        projectId: 1,
+        by: 1,
+        fields: { key },
+        createsUsageDashboard: false,
+        now: new Date(),
+      });
+    make("a");
+    await eventually(() => expect([...sets.of(1).set.byKey.keys()]).toEqual(["a"]));
+    const before = sets.of(1);
+    expect(sets.of(1)).toBe(before);
+    make("b");
+    await eventually(() => expect([...sets.of(1).set.byKey.keys()]).toEqual(["a", "b"]));
+    other.close();
+  });
+  test("a change of this process is seen without waiting", () => {
+    using store = emptyStore();
+    initialise(store.metadata, ANN);
+    const organizationId = store.metadata.projects.find(1)!.organizationId;
+    const made = createProject(store.metadata, { organizationId, name: "Second" }, null);
+    expect(store.metadata.projects.findByToken(made.apiToken)?.name).toBe("Second");
+  });
+});

@@ -1,0 +1,156 @@
+import { describe, expect, test } from "bun:test";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { TestStores } from "../../support/event-store.ts";
+
+const uuids = (rows: unknown[][]) => rows.map(([uuid]) => uuid);
+const stored = async (stores: TestStores, order = "seq") =>
+  uuids(await stores.rows(`SELECT uuid::VARCHAR FROM events ORDER BY historical, ${order}`));
+
+describe("duplicates", () => {
+  const v4 = "2a73edce-571f-45c9-96fc-e220f7ea4547";
+  const v7 = "01a1fb87-7da1-73f7-80e7-91982e7a2fa3";
+
+  for (const uuid of [v4, v7]) {
+    test(`in one segment, in a later one, across lanes, after opening again: once (${uuid[14]})`, async () => {
+      const stores = await TestStores.open();
+      const event = (value: string) => ({ uuid, properties: { $set: { value } } });
+      await stores.load([event("first"), event("again")]);
+      await stores.load([event("later")]);
+      await stores.load([event("historical")], "historical");
+      stores.close();
+      await using again = await TestStores.open({ folder: stores.folder });
+      const pipeline = again.pipeline();
+      const segment = await again.segment("realtime", [{}, {}, {}, {}, event("restarted")]);
+      pipeline.offer([segment]);
+      await pipeline.drain(10_000);
+      expect((await stored(again)).filter((one) => one === uuid)).toEqual([uuid]);
+      const [properties] = again.people.$client.query("SELECT properties FROM person").values() as [string][];
+      expect(JSON.parse(properties![0]).value).toBe("first");
+    });
+  }
+
+  test("the same uuid in another project is another event", async () => {
+    await using stores = await TestStores.open();
+    await stores.load([{ uuid: v4 }, { uuid: v4, project: 2 }]);
+    expect(await stored(stores)).toEqual([v4, v4]);
+  });
+
+  test("they are counted, once", async () => {
+    await using stores = await TestStores.open();
+    await stores.load([{ uuid: v4 }, { uuid: v4 }, { uuid: v4 }]);
+    expect(stores.applied).toMatchObject([{ events: 1, duplicates: 2 }]);
+    expect(stores.people.$client.query("SELECT identified, duplicates FROM usage_day").values()).toEqual([
+      [1, 2],
+    ]);
+  });
+});
+
+describe("a crash between the two stores", () => {
+  test("identity is not applied again and no event is missing", async () => {
+    const stores = await TestStores.open();
+    const segment = await stores.segment("realtime", [
+      { distinctId: "a", properties: { $set: { n: 1 } } },
+      { distinctId: "b" },
+    ]);
+    // The identity store has committed, the event store has not.
+    const load = stores.loader.load.bind(stores.loader);
+    let failed: unknown;
+    stores.loader.load = () => Promise.reject(new Error("made by the test"));
+    const pipeline = stores.pipeline();
+    (pipeline as unknown as { hooks: { onFatal: (error: unknown) => void } }).hooks.onFatal = (error) => {
+      failed = error;
+    };
+    pipeline.offer([segment]);
+    while (failed === undefined) await Bun.sleep(5);
+    stores.loader.load = load;
+    expect(stores.store.cursor("realtime")).toBe(2);
+    expect(stores.loader.cursor("realtime")).toBe(0);
+    stores.close();
+
+    await using again = await TestStores.open({ folder: stores.folder });
+    const second = again.pipeline();
+    second.offer([segment]);
+    await second.drain(10_000);
+    expect(await stored(again)).toHaveLength(2);
+    expect(again.people.$client.query("SELECT identified FROM usage_day").values()).toEqual([[2]]);
+  });
+
+  test("a segment that is loaded is passed over and its file goes at the next checkpoint", async () => {
+    await using stores = await TestStores.open();
+    const segment = await stores.segment("realtime", [{}]);
+    const first = stores.pipeline();
+    first.offer([segment]);
+    await first.drain(10_000);
+    expect(existsSync(segment.path)).toBe(false);
+    writeFileSync(segment.path, "");
+    const second = stores.pipeline();
+    second.offer([segment]);
+    await second.drain(10_000);
+    expect(await stored(stores)).toHaveLength(1);
+    expect(existsSync(segment.path)).toBe(false);
+    expect(stores.released).toContainEqual(["realtime", 1]);
+  });
+});
+
+describe("order and priority", () => {
+  test("the historical lane keeps its order over segments; realtime goes first", async () => {
+    await using stores = await TestStores.open();
+    const sent: string[] = [];
+    const historical = [];
+    for (let i = 0; i < 5; i++) {
+      const events = Array.from({ length: 20 }, () => ({
+        uuid: crypto.randomUUID(),
+        time: Math.floor(Math.random() * 1e12),
+      }));
+      sent.push(...events.map(({ uuid }) => uuid));
+      historical.push(await stores.segment("historical", events));
+    }
+    const live = await stores.segment("realtime", [{ event: "live" }]);
+    const pipeline = stores.pipeline();
+    pipeline.offer(historical);
+    pipeline.offer([live]);
+    await pipeline.drain(10_000);
+    expect(stores.applied.map(({ lane }) => lane).indexOf("realtime")).toBeLessThanOrEqual(1);
+    const rows = await stores.rows("SELECT uuid::VARCHAR FROM events WHERE historical ORDER BY seq");
+    expect(uuids(rows)).toEqual(sent);
+  });
+});
+
+test("a line that is no entry is kept in a file and said; the others are stored", async () => {
+  await using stores = await TestStores.open();
+  const segment = await stores.segment(
+    "realtime",
+    [{ event: "before" }, { event: "broken" }, { uuid: "no-uuid" }, { event: "after" }],
+    (lines) => lines.replace('"broken","', '"broken",'),
+  );
+  const pipeline = stores.pipeline();
+  pipeline.offer([segment]);
+  await pipeline.drain(10_000);
+  expect(uuids(await stores.rows("SELECT event FROM events ORDER BY seq"))).toEqual(["before", "after"]);
+  expect(stores.damage).toHaveLength(1);
+  const refused = readFileSync(join(stores.folder, "quarantine", "refused-realtime.ndjson"), "utf8");
+  expect(refused.trim().split("\n")).toHaveLength(2);
+  expect(refused).toContain("no-uuid");
+});
+
+test("texts of older versions that DuckDB does not read are mended", async () => {
+  await using stores = await TestStores.open();
+  await stores.load([{ distinctId: "a\u0000b", properties: { a: "\ud800", $set: { b: "x\udc00" } } }]);
+  await stores.mirror.follow();
+  expect(
+    await stores.rows("SELECT distinct_id, properties->>'a', properties->'/$set'->>'b' FROM events"),
+  ).toEqual([["a\ufffdb", "\ufffd", "x\ufffd"]]);
+  expect(await stores.rows("SELECT properties->>'b' FROM person")).toEqual([["x\ufffd"]]);
+});
+
+test("events of a torn segment before the tear are loaded, and the damage is said", async () => {
+  await using stores = await TestStores.open();
+  const segment = await stores.segment("realtime", [{ event: "whole" }]);
+  const bytes = readFileSync(segment.path);
+  writeFileSync(segment.path, Buffer.concat([bytes, Buffer.from('{"seq":2,"project_id":1,"uu')]));
+  const pipeline = stores.pipeline();
+  pipeline.offer([segment]);
+  await pipeline.drain(10_000);
+  expect(uuids(await stores.rows("SELECT event FROM events"))).toEqual(["whole"]);
+});

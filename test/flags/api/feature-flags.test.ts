@@ -1,0 +1,205 @@
+import { describe, expect, test } from "bun:test";
+import { FLAGS, TestServer } from "../../support/management-server.ts";
+
+/** Every field of the requirement's table and the type it must have. */
+const FIELD_TYPES: Record<string, string> = {
+  id: "number",
+  name: "string",
+  key: "string",
+  filters: "object",
+  deleted: "boolean",
+  active: "boolean",
+  created_by: "object",
+  created_at: "string",
+  is_simple_flag: "boolean",
+  rollout_percentage: "number",
+  ensure_experience_continuity: "boolean",
+  experiment_set: "array",
+  surveys: "object",
+  features: "object",
+  rollback_conditions: "null",
+  performed_rollback: "boolean",
+  can_edit: "boolean",
+  tags: "array",
+  usage_dashboard: "number",
+  analytics_dashboards: "array",
+  has_enriched_analytics: "boolean",
+  user_access_level: "string",
+  creation_context: "string",
+  is_remote_configuration: "boolean",
+  status: "string",
+};
+
+function typeOf(value: unknown): string {
+  return value === null ? "null" : Array.isArray(value) ? "array" : typeof value;
+}
+
+describe("a flag's life", () => {
+  test("create, read, list, change, delete, restore", async () => {
+    using server = new TestServer();
+    const created = await server.ask("POST", FLAGS, {
+      body: {
+        key: "pay",
+        name: "Payments",
+        filters: { groups: [{ properties: [], rollout_percentage: 40 }] },
+      },
+    });
+    expect(created.status).toBe(201);
+    for (const [field, type] of Object.entries(FIELD_TYPES)) {
+      expect([field, typeOf(created.body[field])]).toEqual([field, type]);
+    }
+    expect(created.body).toMatchObject({
+      id: 1,
+      key: "pay",
+      name: "Payments",
+      version: 1,
+      active: true,
+      deleted: false,
+      is_simple_flag: true,
+      rollout_percentage: 40,
+      creation_context: "feature_flags",
+      created_at: "2026-03-01T12:00:00.000000Z",
+      created_by: { id: 1, email: "ann@example.com" },
+      user_access_level: "manager",
+    });
+    expect((await server.ask("GET", `${FLAGS}1/`)).body).toEqual(created.body);
+    expect((await server.ask("GET", FLAGS)).body).toEqual({
+      count: 1,
+      next: null,
+      previous: null,
+      results: [created.body],
+    });
+
+    const changed = await server.ask("PATCH", `${FLAGS}1/`, { body: { name: "Pay", active: false } });
+    expect(changed.body).toMatchObject({ name: "Pay", active: false, version: 2, key: "pay" });
+
+    const refused = await server.ask("DELETE", `${FLAGS}1/`);
+    expect(refused.status).toBe(405);
+    expect(refused.body).toMatchObject({ type: "invalid_request", code: "method_not_allowed", attr: null });
+    expect(refused.body.detail).toContain("PATCH");
+    expect(refused.headers.get("allow")).toBe("GET, PATCH, HEAD, OPTIONS");
+    expect((await server.ask("GET", `${FLAGS}1/`)).body).toEqual(changed.body);
+    expect((await server.ask("DELETE", `${FLAGS}999/`)).status).toBe(405);
+
+    expect((await server.ask("PATCH", `${FLAGS}1/`, { body: { deleted: true } })).body.deleted).toBe(true);
+    expect((await server.ask("GET", FLAGS)).body.count).toBe(0);
+    expect((await server.ask("GET", `${FLAGS}1/`)).body.deleted).toBe(true);
+    const restored = await server.ask("PATCH", `${FLAGS}1/`, { body: { deleted: false } });
+    expect(restored.body).toMatchObject({ key: "pay", deleted: false, version: 4 });
+  });
+
+  test("PATCH is the only way to delete one", async () => {
+    using server = new TestServer();
+    const { body: flag } = await server.ask("POST", FLAGS, { body: { key: "pay" } });
+    for (const [method, path, body] of [
+      ["PUT", `${FLAGS}1/`, { ...flag, deleted: true }],
+      ["PUT", FLAGS, [{ ...flag, deleted: true }]],
+      ["DELETE", `${FLAGS}1/`, undefined],
+      ["DELETE", FLAGS, { ids: [1] }],
+      ["POST", `${FLAGS}bulk_delete/`, { ids: [1] }],
+      ["POST", `${FLAGS}bulk_delete/`, { filters: { search: "pay" } }],
+      ["POST", `${FLAGS}1/`, { deleted: true }],
+    ] as const) {
+      const { status } = await server.ask(method, path, { body });
+      expect([method, path, [404, 405].includes(status)]).toEqual([method, path, true]);
+    }
+    expect((await server.ask("GET", `${FLAGS}1/`)).body).toEqual(flag);
+  });
+});
+
+describe("keys of deleted flags", () => {
+  test("are free for a new flag, and come back when restored", async () => {
+    using server = new TestServer();
+    const make = async () => (await server.ask("POST", FLAGS, { body: { key: "pay" } })).body;
+    const remove = (id: number) => server.ask("PATCH", `${FLAGS}${id}/`, { body: { deleted: true } });
+    const restore = async (id: number) =>
+      (await server.ask("PATCH", `${FLAGS}${id}/`, { body: { deleted: false } })).body.key;
+    expect((await make()).id).toBe(1);
+    await remove(1);
+    expect((await make()).id).toBe(2);
+    expect((await server.ask("GET", `${FLAGS}1/`)).body.key).toBe("pay:deleted:1");
+    expect(await restore(1)).toBe("pay-2");
+    await remove(1);
+    await remove(2);
+    expect((await make()).id).toBe(3);
+    await remove(3);
+    // The holder of the key is deleted, so the restored flag gets it.
+    expect(await restore(2)).toBe("pay");
+    const third = (await server.ask("GET", `${FLAGS}3/`)).body;
+    expect(third.key).toBe("pay:deleted:3");
+    const echoed = await server.ask("PATCH", `${FLAGS}3/`, { body: { ...third, deleted: false } });
+    expect(echoed).toMatchObject({ status: 200, body: { key: "pay-2", deleted: false } });
+    const odd = await server.ask("PATCH", `${FLAGS}3/`, { body: { key: "other:deleted:3" } });
+    expect(odd.body).toMatchObject({ code: "invalid_key", attr: "key" });
+  });
+});
+
+describe("what a write refuses", () => {
+  for (const [name, body, code, attr, detail] of [
+    ["no key", {}, "required", "key", "This field is required."],
+    ["null key", { key: null }, "null", "key", "This field may not be null."],
+    ["blank key", { key: " " }, "blank", "key", "This field may not be blank."],
+    [
+      "long key",
+      { key: "k".repeat(401) },
+      "max_length",
+      "key",
+      "Ensure this field has no more than 400 characters.",
+    ],
+    [
+      "odd key",
+      { key: "a b" },
+      "invalid_key",
+      "key",
+      "Only letters, numbers, hyphens (-) & underscores (_) are allowed.",
+    ],
+    ["taken key", { key: "taken" }, "unique", "key", "There is already a feature flag with this key."],
+    ["active", { key: "a", active: "maybe" }, "invalid_input", "active", "Must be a valid boolean."],
+    [
+      "context",
+      { key: "a", creation_context: "toys" },
+      "invalid_choice",
+      "creation_context",
+      '"toys" is not a valid choice.',
+    ],
+    [
+      "filters",
+      { key: "a", filters: "all" },
+      "not_a_dict",
+      "filters",
+      'Expected a dictionary of items but got type "str".',
+    ],
+    [
+      "surveys",
+      { key: "a", surveys: "s" },
+      "not_a_dict",
+      "surveys",
+      'Expected a dictionary of items but got type "str".',
+    ],
+    ["tags", { key: "a", tags: "t" }, "not_a_list", "tags", 'Expected a list of items but got type "str".'],
+    ["tag", { key: "a", tags: ["x", {}] }, "invalid_input", "tags__1", "Not a valid string."],
+    [
+      "evaluation tags",
+      { key: "a", tags: ["x"], evaluation_tags: ["y"] },
+      "invalid_input",
+      null,
+      "Evaluation tags must be a subset of tags. Invalid evaluation tags: y",
+    ],
+    [
+      "dashboards",
+      { key: "a", analytics_dashboards: [99] },
+      "does_not_exist",
+      "analytics_dashboards",
+      'Invalid pk "99" - object does not exist.',
+    ],
+    ["a list", [], "invalid_input", null, "Invalid data. Expected a dictionary, but got list."],
+  ] as const) {
+    test(name, async () => {
+      using server = new TestServer();
+      await server.ask("POST", FLAGS, { body: { key: "taken" } });
+      const answer = await server.ask("POST", FLAGS, { body });
+      expect(answer).toMatchObject({ status: 400, body: { type: "validation_error", code, detail, attr } });
+      expect((await server.ask("GET", FLAGS)).body.count).toBe(1);
+    });
+  }
+});

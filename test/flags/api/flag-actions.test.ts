@@ -1,0 +1,401 @@
+import { describe, expect, test } from "bun:test";
+import { recordFeatureViews, recordFlagCalls } from "../../../src/flags/store/flag-usage.ts";
+import { addGroup, addPerson } from "../../support/management-people.ts";
+import { FLAGS, TestServer } from "../../support/management-server.ts";
+
+const DAY_MS = 86_400_000;
+const ON = { groups: [{ properties: [], rollout_percentage: 100 }] };
+
+async function withFlags(...bodies: object[]) {
+  const server = new TestServer();
+  for (const body of bodies) {
+    server.now = new Date(server.now.getTime() + 1_000);
+    const made = await server.ask("POST", FLAGS, { body });
+    expect(made.body.key).toBe((body as { key: string }).key);
+  }
+  return server;
+}
+
+describe("status", () => {
+  for (const [name, body, days, calledDaysAgo, status, reason] of [
+    ["new", {}, 0, null, "active", "Flag has no usage data yet"],
+    [
+      "old, for some",
+      { filters: { groups: [{ rollout_percentage: 50 }] } },
+      40,
+      null,
+      "active",
+      "Flag has no usage data yet",
+    ],
+    ["old, for all", { filters: ON }, 40, null, "stale", 'This boolean flag will always evaluate to "true"'],
+    ["called", { filters: ON }, 40, 0, "active", "Flag was called today"],
+    ["called before", { filters: ON }, 40, 2, "active", "Flag was last called 2 days ago"],
+    ["forgotten", {}, 40, 33, "stale", "Flag has not been called in 33 days"],
+    [
+      "off",
+      { filters: ON, active: false },
+      40,
+      null,
+      "active",
+      "Flag is disabled (not evaluated for staleness)",
+    ],
+    ["deleted", { deleted: true }, 0, null, "deleted", "Flag has been deleted"],
+  ] as const) {
+    test(name, async () => {
+      using server = await withFlags({ key: "a", ...body });
+      server.now = new Date(server.now.getTime() + days * DAY_MS);
+      if (calledDaysAgo !== null) {
+        recordFlagCalls(server.metadata, 1, [
+          { key: "a", at: new Date(server.now.getTime() - calledDaysAgo * DAY_MS) },
+        ]);
+      }
+      const answer = await server.ask("GET", `${FLAGS}1/status/`);
+      expect(answer).toMatchObject({ status: 200, body: { status, reason } });
+      expect((await server.ask("GET", `${FLAGS}1/`)).body.status).toBe(status.toUpperCase());
+    });
+  }
+  test("unknown", async () => {
+    using server = new TestServer();
+    expect(await server.ask("GET", `${FLAGS}9/status/`)).toMatchObject({
+      status: 404,
+      body: { status: "unknown", reason: "Flag could not be found" },
+    });
+  });
+});
+
+describe("what usage does to a flag", () => {
+  test("the newest call counts; nothing else changes", async () => {
+    using server = await withFlags({ key: "a" });
+    const before = (await server.ask("GET", `${FLAGS}1/`)).body;
+    recordFlagCalls(server.metadata, 1, [
+      { key: "a", at: new Date("2026-03-01T11:00:00Z") },
+      { key: "a", at: new Date("2026-03-01T10:00:00Z") },
+      { key: "unknown", at: new Date("2026-03-01T10:00:00Z") },
+    ]);
+    recordFlagCalls(server.metadata, 2, [{ key: "a", at: new Date("2026-03-01T12:00:00Z") }]);
+    const after = (await server.ask("GET", `${FLAGS}1/`)).body;
+    expect(after).toEqual({ ...before, last_called_at: "2026-03-01T11:00:00.000000Z" });
+    expect((await server.ask("GET", `${FLAGS}1/activity/`)).body.total_count).toBe(1);
+  });
+
+  test("views enrich the usage dashboard once", async () => {
+    using server = await withFlags({ key: "a" });
+    const { usage_dashboard: dashboard } = (await server.ask("GET", `${FLAGS}1/`)).body;
+    const names = async () =>
+      (await server.ask("GET", `/api/projects/1/dashboards/${dashboard}/`)).body.tiles.map(
+        (tile: { insight: { name: string } }) => tile.insight.name,
+      );
+    const enrich = () => server.ask("POST", `${FLAGS}1/enrich_usage_dashboard/`, { body: { any: 1 } });
+    expect(await names()).toEqual([
+      "Feature Flag Called Total Volume",
+      "Feature Flag calls made by unique users per variant",
+    ]);
+    expect(await enrich()).toMatchObject({
+      status: 400,
+      body: { success: false, error: "No enriched analytics available for this feature flag" },
+    });
+    recordFeatureViews(server.metadata, 1, ["a", "unknown"]);
+    recordFeatureViews(server.metadata, 1, ["a"]);
+    expect((await names()).slice(2)).toEqual([
+      "Feature Viewed Total Volume",
+      "Feature Interaction Total Volume",
+    ]);
+    expect((await server.ask("GET", `${FLAGS}1/`)).body).toMatchObject({
+      has_enriched_analytics: true,
+      version: 1,
+    });
+    expect((await enrich()).body.error).toBe("Usage dashboard already has enriched data");
+  });
+});
+
+describe("usage dashboard", () => {
+  test("is made with the flag unless that is refused, and kept when asked for again", async () => {
+    using server = await withFlags({ key: "a" }, { key: "b", _should_create_usage_dashboard: false });
+    const usage = async (id: number) => (await server.ask("GET", `${FLAGS}${id}/`)).body.usage_dashboard;
+    const make = (id: number) => server.ask("POST", `${FLAGS}${id}/dashboard/`);
+    const first = await usage(1);
+    expect(await usage(2)).toBeNull();
+    expect((await server.ask("POST", `${FLAGS}2/enrich_usage_dashboard/`)).body).toEqual({
+      success: false,
+      error: "Usage dashboard not found",
+    });
+    expect(await make(1)).toMatchObject({ status: 200, body: { success: true } });
+    expect(await usage(1)).toBe(first);
+    expect((await make(2)).body).toEqual({ success: true });
+    expect(await usage(2)).toBeGreaterThan(first);
+
+    await server.ask("PATCH", `/api/projects/1/dashboards/${first}/`, { body: { deleted: true } });
+    await make(1);
+    expect(await usage(1)).toBeGreaterThan(first);
+    await server.ask("PATCH", `${FLAGS}1/`, { body: { deleted: true } });
+    expect(await make(1)).toMatchObject({
+      status: 400,
+      body: {
+        success: false,
+        error: "This feature flag has been deleted. Restore it before generating a usage dashboard.",
+      },
+    });
+  });
+
+  test("shows the calls of the flag", async () => {
+    using server = await withFlags({ key: "a" });
+    const id = (await server.ask("GET", `${FLAGS}1/`)).body.usage_dashboard;
+    const { body } = await server.ask("GET", `/api/projects/1/dashboards/${id}/`);
+    expect(body).toMatchObject({
+      name: "Generated Dashboard: a Usage",
+      description: "This dashboard was generated by the feature flag with key (a)",
+      creation_mode: "template",
+      filters: { date_from: "-30d" },
+      tags: ["feature flags"],
+      tiles: [
+        { color: "blue", order: 0, layouts: { sm: { x: 0, y: 0, w: 6, h: 5 } } },
+        { color: "green", order: 1, layouts: { sm: { x: 6, y: 0, w: 6, h: 5 } } },
+      ],
+    });
+    const source = body.tiles[1].insight.query.source;
+    expect(source.series).toMatchObject([{ event: "$feature_flag_called", math: "dau" }]);
+    expect(source.breakdownFilter).toEqual({ breakdown: "$feature_flag_response", breakdown_type: "event" });
+  });
+});
+
+describe("activity", () => {
+  test("tells who changed what, newest first, in pages", async () => {
+    using server = await withFlags({ key: "a" }, { key: "b" });
+    for (const body of [
+      { name: "x" },
+      { name: "" },
+      { active: false },
+      { deleted: true },
+      { deleted: false },
+      {},
+    ]) {
+      server.now = new Date(server.now.getTime() + 1_000);
+      await server.ask("PATCH", `${FLAGS}1/`, { body });
+    }
+    const { body } = await server.ask("GET", `${FLAGS}1/activity/?limit=4`);
+    expect(body.total_count).toBe(7);
+    expect(body.next).toBe(`http://localhost${FLAGS}1/activity/?limit=4&page=2`);
+    const entries = body.results.map(
+      (entry: { activity: string; detail: { changes: { field: string }[] } }) => [
+        entry.activity,
+        ...entry.detail.changes.map((change) => change.field),
+      ],
+    );
+    expect(entries).toEqual([
+      ["updated", "version"],
+      ["restored", "deleted", "version"],
+      ["deleted", "deleted", "version"],
+      ["updated", "active", "version"],
+    ]);
+    const second = await server.ask("GET", `${FLAGS}1/activity/?limit=4&page=2`);
+    expect(second.body).toMatchObject({
+      next: null,
+      previous: `http://localhost${FLAGS}1/activity/?limit=4&page=1`,
+      results: [
+        { detail: { changes: [{ action: "deleted", field: "name", before: "x", after: null }, {}] } },
+        { detail: { changes: [{ action: "created", field: "name", before: null, after: "x" }, {}] } },
+        {
+          user: { first_name: "ann", email: "ann@example.com" },
+          activity: "created",
+          scope: "FeatureFlag",
+          item_id: "1",
+          detail: { changes: [], trigger: null, type: null, name: "a", short_id: null },
+        },
+      ],
+    });
+    expect((await server.ask("GET", `${FLAGS}activity/`)).body.total_count).toBe(8);
+    expect((await server.ask("GET", `${FLAGS}1/activity/?page=99`)).body).toMatchObject({
+      results: [],
+      total_count: 7,
+    });
+  });
+  for (const [query, code, attr] of [
+    ["limit=0", "min_value", "limit"],
+    ["limit=x", "invalid_input", "limit"],
+    ["page=-1", "min_value", "page"],
+  ] as const) {
+    test(`refuses ${query}`, async () => {
+      using server = await withFlags({ key: "a" });
+      expect(await server.ask("GET", `${FLAGS}1/activity/?${query}`)).toMatchObject({
+        status: 400,
+        body: { code, attr },
+      });
+    });
+  }
+  test("knows no flag of another id", async () => {
+    using server = new TestServer();
+    expect((await server.ask("GET", `${FLAGS}9/activity/`)).status).toBe(404);
+  });
+});
+
+describe("evaluation for one person", () => {
+  const STAFF = {
+    groups: [{ properties: [{ key: "email", type: "person", operator: "icontains", value: "@staff.com" }] }],
+  };
+  const COMPANY = {
+    aggregation_group_type_index: 0,
+    groups: [
+      { properties: [{ key: "plan", type: "group", operator: "exact", value: "pro", group_type_index: 0 }] },
+    ],
+  };
+  test("reasons", async () => {
+    using server = await withFlags({ key: "staff", filters: STAFF }, { key: "off", active: false });
+    addGroup(server, 0, "acme", { plan: "pro" }, "company");
+    await server.ask("POST", FLAGS, { body: { key: "firm", filters: COMPANY } });
+    addPerson(server, ["kim"], { email: "kim@staff.com" });
+    const ask = async (query: string) =>
+      (await server.ask("GET", `${FLAGS}evaluation_reasons/?${query}`)).body;
+    expect(await ask("distinct_id=kim")).toMatchObject({
+      staff: { value: true, evaluation: { reason: "condition_match", condition_index: 0 } },
+      off: { value: false, evaluation: { reason: "disabled", condition_index: null } },
+      firm: { value: false, evaluation: { reason: "no_group_type" } },
+    });
+    expect((await ask("distinct_id=lee")).staff).toMatchObject({
+      value: false,
+      evaluation: { reason: "no_condition_match" },
+    });
+    const groups = encodeURIComponent('{"company":"acme"}');
+    expect((await ask(`distinct_id=lee&groups=${groups}`)).firm.value).toBe(true);
+    expect(Object.keys(await ask('distinct_id=kim&flag_keys=["staff"]'))).toEqual(["staff"]);
+  });
+  for (const [query, code, attr, detail] of [
+    ["distinct_id=a&groups={", "invalid_input", "groups", "Invalid JSON in groups parameter"],
+    ["distinct_id=a&groups=[]", "invalid_input", "groups", "groups must be a JSON object"],
+  ] as const) {
+    test(`refuses "${query}"`, async () => {
+      using server = new TestServer();
+      expect(await server.ask("GET", `${FLAGS}evaluation_reasons/?${query}`)).toMatchObject({
+        status: 400,
+        body: { code, attr, detail },
+      });
+    });
+  }
+  test("without a distinct id they are the caller's own", async () => {
+    using server = await withFlags({ key: "staff", filters: STAFF });
+    const me = (await server.ask("GET", "/api/users/@me/")).body.distinct_id as string;
+    addPerson(server, [me], { email: "ann@staff.com" });
+    for (const query of ["", "?distinct_id=", `?distinct_id=${me}`]) {
+      const { status, body } = await server.ask("GET", `${FLAGS}evaluation_reasons/${query}`);
+      expect([status, body.staff.value]).toEqual([200, true]);
+    }
+    expect((await server.ask("GET", `${FLAGS}evaluation_reasons/?distinct_id=x`)).body.staff.value).toBe(
+      false,
+    );
+  });
+  test("my flags are a bare list, newest first", async () => {
+    using server = await withFlags({ key: "on", filters: ON }, { key: "off", active: false });
+    const { body } = await server.ask("GET", `${FLAGS}my_flags/`);
+    expect(body).toMatchObject([
+      { feature_flag: { key: "off", team_id: 1 }, value: false },
+      { feature_flag: { key: "on" }, value: true },
+    ]);
+  });
+});
+
+describe("local evaluation", () => {
+  test("the same body at every address, for both kinds of key", async () => {
+    using server = await withFlags({ key: "b", filters: ON }, { key: "a", active: false });
+    const token = server.first.project.api_key;
+    const project = { "x-posthog-project-api-key": token };
+    const first = (await server.ask("GET", `${FLAGS}local_evaluation`)).body;
+    expect(first.flags.map((flag: { key: string }) => flag.key)).toEqual(["a", "b"]);
+    expect(first).toMatchObject({ group_type_mapping: {}, cohorts: {} });
+    for (const key of [server.first.personal_api_key, server.first.project.secret_api_key]) {
+      for (const [path, headers] of [
+        [`/flags/definitions?token=${token}&send_cohorts`, {}],
+        ["/flags/definitions/?send_cohorts", project],
+        [`/api/feature_flag/local_evaluation/?token=${token}&send_cohorts=true`, {}],
+        [`/api/feature_flag/local_evaluation?token=${token}`, {}],
+        [`${FLAGS}local_evaluation/?send_cohorts=false`, {}],
+      ] as const) {
+        const answer = await server.ask("GET", path, { key, headers });
+        expect([path, answer.status, answer.body]).toEqual([path, 200, first]);
+      }
+    }
+    expect((await server.ask("GET", "/flags/definitions", { key: token })).status).toBe(401);
+    const other = await server.ask("POST", "/api/projects/", { body: { name: "Other" } });
+    const foreign = await server.ask("GET", `/flags/definitions?token=${other.body.api_token}`, {
+      key: server.first.project.secret_api_key,
+    });
+    expect(foreign.status).toBe(403);
+  });
+
+  test("answers 304 until something changes", async () => {
+    using server = await withFlags({ key: "a", filters: ON });
+    const path = `${FLAGS}local_evaluation/`;
+    const first = await server.ask("GET", path);
+    const etag = first.headers.get("etag") ?? "";
+    expect(etag).toMatch(/^W\/"[0-9a-f]+"$/);
+    expect(first.headers.get("cache-control")).toBe("private, must-revalidate");
+    const again = (tag: string) => server.ask("GET", path, { headers: { "if-none-match": tag } });
+    for (const tag of [etag, etag.replace("W/", "")]) {
+      const answer = await again(tag);
+      expect(answer).toMatchObject({ status: 304, body: "" });
+      expect(answer.headers.get("etag")).toBe(etag);
+    }
+    expect((await again('W/"other"')).status).toBe(200);
+    await server.ask("PATCH", `${FLAGS}1/`, { body: { active: false } });
+    const changed = await again(etag);
+    expect(changed).toMatchObject({ status: 200, body: { flags: [{ key: "a", active: false }] } });
+    await server.ask("PATCH", `${FLAGS}1/`, { body: { deleted: true } });
+    expect((await again(changed.headers.get("etag") ?? "")).body.flags).toEqual([]);
+  });
+
+  test("has the cohorts that flags name, when asked", async () => {
+    using server = new TestServer();
+    const values = [{ key: "email", type: "person", operator: "icontains", value: "@x" }];
+    const filters = { properties: { type: "OR", values: [{ type: "AND", values }] } };
+    await server.ask("POST", "/api/projects/1/cohorts/", { body: { name: "X", filters } });
+    const inCohort = { groups: [{ properties: [{ key: "id", type: "cohort", value: 1, operator: "in" }] }] };
+    await server.ask("POST", FLAGS, { body: { key: "a", filters: inCohort } });
+    const ask = async (query: string) => (await server.ask("GET", `${FLAGS}local_evaluation/${query}`)).body;
+    expect(Object.keys((await ask("?send_cohorts")).cohorts)).toEqual(["1"]);
+    expect(await ask("")).toMatchObject({
+      cohorts: {},
+      flags: [{ filters: { groups: [{ properties: [{ key: "email", type: "person" }] }] } }],
+    });
+  });
+});
+
+describe("remote configuration", () => {
+  const CONFIG = { is_remote_configuration: true, filters: { payloads: { true: { colour: "red" } } } };
+  test("the payload as a JSON string, by key or id, for both kinds of key", async () => {
+    using server = await withFlags({ key: "settings", ...CONFIG }, { key: "plain" });
+    for (const key of [server.first.personal_api_key, server.first.project.secret_api_key]) {
+      for (const name of ["settings", "1"]) {
+        const path = `/api/projects/@current/feature_flags/${name}/remote_config?token=${server.first.project.api_key}`;
+        const answer = await server.ask("GET", path, { key });
+        expect([name, answer.status, answer.body]).toEqual([name, 200, '{"colour":"red"}']);
+        expect(answer.headers.get("content-type")).toContain("application/json");
+      }
+    }
+    for (const name of ["plain", "2", "unknown", "99"]) {
+      expect(await server.ask("GET", `${FLAGS}${name}/remote_config/`)).toMatchObject({
+        status: 404,
+        body: "",
+      });
+    }
+  });
+});
+
+describe("many at once", () => {
+  test("keys by id", async () => {
+    using server = await withFlags({ key: "a" }, { key: "b" });
+    const ask = (body: unknown) => server.ask("POST", `${FLAGS}bulk_keys/`, { body });
+    expect((await ask({ ids: [1, "2", 99] })).body).toEqual({ keys: { "1": "a", "2": "b" } });
+    expect((await ask({ ids: [1, "x"] })).body).toMatchObject({
+      keys: { "1": "a" },
+      warning: expect.any(String),
+    });
+    for (const ids of ["x", ["x"], 5]) {
+      expect(await ask({ ids })).toMatchObject({ status: 400, body: { error: "Invalid flag IDs provided" } });
+    }
+  });
+  test("ids of flags that a list would show", async () => {
+    using server = await withFlags({ key: "a" }, { key: "b", active: false }, { key: "ab" });
+    expect((await server.ask("GET", `${FLAGS}matching_ids/?search=a`)).body).toEqual({
+      ids: [3, 1],
+      total: 2,
+    });
+  });
+});

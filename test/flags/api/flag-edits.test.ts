@@ -1,0 +1,376 @@
+import { describe, expect, test } from "bun:test";
+import { FLAGS, TestServer } from "../../support/management-server.ts";
+
+const ONE = `${FLAGS}1/`;
+
+async function withFlag(body: object = {}) {
+  const server = new TestServer();
+  const created = await server.ask("POST", FLAGS, { body: { key: "pay", name: "a", ...body } });
+  expect(created.status).toBe(201);
+  const patch = (change: object, key?: string) => server.ask("PATCH", ONE, { body: change, key });
+  return { server, flag: created.body, patch, [Symbol.dispose]: () => server[Symbol.dispose]() };
+}
+
+describe("two people edit one flag", () => {
+  test("the same field: the later one is refused", async () => {
+    using it = await withFlag();
+    await it.patch({ name: "b" });
+    const refused = await it.patch({ name: "c", version: 1, original_flag: it.flag });
+    expect(refused).toMatchObject({
+      status: 409,
+      body: {
+        type: "server_error",
+        code: "conflict",
+        detail:
+          "The feature flag was updated by ann@example.com since you started editing it. Please refresh and try again.",
+        attr: null,
+      },
+    });
+    expect((await it.server.ask("GET", ONE)).body).toMatchObject({ name: "b", version: 2 });
+  });
+  test("different fields: both stay, even when the later one sends the whole flag", async () => {
+    using it = await withFlag();
+    await it.patch({ name: "b" });
+    const both = await it.patch({ ...it.flag, active: false, original_flag: it.flag });
+    expect(both).toMatchObject({ status: 200, body: { name: "b", active: false, version: 3 } });
+  });
+  for (const [name, change] of [
+    ["without the copy the client had", { name: "c", version: 1 }],
+    ["with an empty copy", { name: "c", version: 1, original_flag: {} }],
+    ["without a version", { name: "c", original_flag: { name: "a" } }],
+    ["with version -1", { name: "c", version: -1, original_flag: { name: "a" } }],
+    ["to the same value", { name: "b", version: 1, original_flag: { name: "a" } }],
+  ] as const) {
+    test(`accepted: ${name}`, async () => {
+      using it = await withFlag();
+      await it.patch({ name: "b" });
+      expect((await it.patch(change)).body).toMatchObject({ name: change.name, version: 3 });
+    });
+  }
+  test("the names of cohorts, which are shown only, are no conflict", async () => {
+    using it = await withFlag();
+    const cohort = await it.server.ask("POST", "/api/projects/1/cohorts/", {
+      body: { name: "Old name", is_static: true },
+    });
+    const property = { key: "id", type: "cohort", value: cohort.body.id };
+    const read = (await it.patch({ filters: { groups: [{ properties: [property] }] } })).body;
+    expect(read.filters.groups[0].properties[0].cohort_name).toBe("Old name");
+    await it.server.ask("PATCH", `/api/projects/1/cohorts/${cohort.body.id}/`, {
+      body: { name: "New name" },
+    });
+    await it.patch({ name: "b" });
+    const filters = { groups: [{ ...read.filters.groups[0], rollout_percentage: 50 }] };
+    const again = await it.patch({ filters, active: false, version: 2, original_flag: read });
+    expect(again).toMatchObject({ status: 200, body: { name: "b", active: false } });
+    expect(again.body.filters.groups[0].properties[0].cohort_name).toBe("New name");
+  });
+  test("of twenty at once each is applied or refused, and none is lost", async () => {
+    using it = await withFlag({ tags: [] });
+    const fields = Array.from({ length: 20 }, (_, n) => n);
+    const answers = await Promise.all(
+      fields.map((n) => it.patch({ name: `n${n}`, version: 1, original_flag: it.flag })),
+    );
+    const accepted = answers.filter(({ status }) => status === 200);
+    expect(accepted).toHaveLength(1);
+    expect(answers.filter(({ status }) => status === 409)).toHaveLength(19);
+    const { body } = await it.server.ask("GET", ONE);
+    expect(body).toMatchObject({ version: 2, name: accepted[0]!.body.name });
+
+    const plain = await Promise.all(fields.map((n) => it.patch({ name: `m${n}` })));
+    const versions = plain.map((answer) => answer.body.version).sort((a, b) => a - b);
+    expect(versions).toEqual(fields.map((n) => n + 3));
+    const log = await it.server.ask("GET", `${ONE}activity/?limit=100`);
+    expect(log.body.total_count).toBe(22);
+  });
+});
+
+describe("filters", () => {
+  test("none means everybody", async () => {
+    using it = await withFlag();
+    expect(it.flag.filters).toEqual({ groups: [{ properties: [], rollout_percentage: null }] });
+  });
+  test("members that are sent replace the stored ones, null clears, others stay", async () => {
+    const variants = [{ key: "x", rollout_percentage: 100 }];
+    using it = await withFlag({
+      filters: { groups: [{ properties: [] }], multivariate: { variants }, payloads: { x: '"p"' } },
+    });
+    const payload = await it.patch({ filters: { payloads: { x: { a: 1 } } } });
+    expect(payload.body.filters).toMatchObject({ multivariate: { variants }, payloads: { x: '{"a":1}' } });
+    const cleared = await it.patch({ filters: { multivariate: null, payloads: null } });
+    expect(cleared.body.filters).toMatchObject({
+      multivariate: null,
+      payloads: {},
+      groups: [{ properties: [] }],
+    });
+  });
+  for (const [name, filters, code, detail] of [
+    [
+      "variants that do not add up",
+      { groups: [{}], multivariate: { variants: [{ key: "a", rollout_percentage: 99 }] } },
+      "invalid_input",
+      "Invalid variant definitions: Variant rollout percentages must sum to 100.",
+    ],
+    [
+      "a cohort that is not there",
+      { groups: [{ properties: [{ key: "id", type: "cohort", value: 9 }] }] },
+      "cohort_does_not_exist",
+      "Cohort with id 9 does not exist",
+    ],
+    [
+      "an override that names no variant",
+      { groups: [{ variant: "x" }] },
+      "invalid_input",
+      "Filters are not valid (variant override does not exist)",
+    ],
+    [
+      "a number for an operator of texts",
+      { groups: [{ properties: [{ key: "age", type: "person", operator: "gt", value: 3 }] }] },
+      "invalid_value",
+      "Invalid value for operator gt: 3",
+    ],
+    [
+      "a payload that is not JSON",
+      { groups: [{}], payloads: { true: "{" } },
+      "invalid_input",
+      "Payload value is not valid JSON",
+    ],
+    [
+      "a flag that is not there",
+      {
+        groups: [{ properties: [{ key: "77", type: "flag", operator: "flag_evaluates_to", value: true }] }],
+      },
+      "invalid_input",
+      "Flag dependency references non-existent flag with ID 77",
+    ],
+  ] as const) {
+    test(`refused: ${name}`, async () => {
+      using server = new TestServer();
+      expect(await server.ask("POST", FLAGS, { body: { key: "a", filters } })).toMatchObject({
+        status: 400,
+        body: { type: "validation_error", code, detail, attr: "filters" },
+      });
+    });
+  }
+});
+
+describe("filters are a free-form map", () => {
+  const free = { note: "mine", nested: { any: [1, null, { thing: true }] }, version: 3, groups_v2: "x" };
+  test("any object is taken and given back; without groups the flag is on for nobody", async () => {
+    using server = new TestServer();
+    const evaluated = async (key: string) =>
+      (await server.ask("GET", `${FLAGS}evaluation_reasons/?distinct_id=x`)).body[key].value;
+    for (const [index, filters] of [{}, free, { groups: [] }, { groups: null, note: 1 }].entries()) {
+      const key = `free-${index}`;
+      const made = await server.ask("POST", FLAGS, { body: { key, filters } });
+      expect(made).toMatchObject({ status: 201, body: { rollout_percentage: 0, is_simple_flag: false } });
+      expect(made.body.filters).toEqual(filters);
+      expect(await evaluated(key)).toBe(false);
+      const one = `${FLAGS}${made.body.id}/`;
+      expect((await server.ask("GET", one)).body.filters).toEqual(filters);
+      // A client that reads a flag and sends it back changes nothing.
+      expect((await server.ask("PATCH", one, { body: made.body })).body.filters).toEqual(filters);
+      expect((await server.ask("PATCH", one, { body: { rollout_percentage: 100 } })).body.filters).toEqual({
+        ...filters,
+        groups: [{ properties: [], rollout_percentage: 100 }],
+      });
+      expect(await evaluated(key)).toBe(true);
+    }
+    const made = await server.ask("POST", FLAGS, { body: { key: "none" } });
+    expect(made.body.filters).toEqual({ groups: [{ properties: [], rollout_percentage: null }] });
+    expect([made.body.rollout_percentage, await evaluated("none")]).toEqual([100, true]);
+  });
+
+  test("SDKs that evaluate by themselves always get a list of groups", async () => {
+    using server = new TestServer();
+    await server.ask("POST", FLAGS, { body: { key: "a", filters: free } });
+    const { flags } = (await server.ask("GET", `${FLAGS}local_evaluation/`)).body;
+    expect(flags[0].filters).toMatchObject({ groups: [] });
+  });
+});
+
+describe("rollout_percentage beside filters", () => {
+  test("on create it is the rollout of the flag", async () => {
+    using server = new TestServer();
+    for (const [index, percentage] of [25, 0, 33.3, 100].entries()) {
+      const body = { key: `p${index}`, rollout_percentage: percentage };
+      const made = await server.ask("POST", FLAGS, { body });
+      expect(made.body).toMatchObject({
+        rollout_percentage: percentage,
+        filters: { groups: [{ properties: [], rollout_percentage: percentage }] },
+      });
+    }
+    const absent = await server.ask("POST", FLAGS, { body: { key: "absent", rollout_percentage: null } });
+    expect(absent.body.rollout_percentage).toBe(100);
+    for (const wrong of [-1, 101, "x", true, [], {}]) {
+      const refused = await server.ask("POST", FLAGS, { body: { key: "wrong", rollout_percentage: wrong } });
+      expect(refused).toMatchObject({ status: 400, body: { attr: "rollout_percentage" } });
+    }
+  });
+
+  test("on PATCH it changes the rollout; null, and what is stored, say nothing", async () => {
+    using it = await withFlag();
+    const property = { key: "plan", type: "person", operator: "exact", value: "pro" };
+    await it.patch({ filters: { groups: [{ properties: [property], rollout_percentage: 40 }] } });
+    const { body: read } = await it.server.ask("GET", ONE);
+    expect(read).toMatchObject({ rollout_percentage: 40, is_simple_flag: false });
+    const whole = { ...read, filters: { groups: [{ properties: [], rollout_percentage: 60 }] } };
+    expect((await it.patch(whole)).body).toMatchObject({ rollout_percentage: 60 });
+    for (const same of [null, 60, "60"]) {
+      expect((await it.patch({ rollout_percentage: same })).body.rollout_percentage).toBe(60);
+    }
+    expect((await it.patch({ rollout_percentage: 25 })).body).toMatchObject({
+      rollout_percentage: 25,
+      filters: { groups: [{ properties: [], rollout_percentage: 25 }] },
+    });
+    const several = { groups: [{ rollout_percentage: 10 }, { rollout_percentage: 20 }] };
+    expect((await it.patch({ ...read, rollout_percentage: 25, filters: several })).body).toMatchObject({
+      rollout_percentage: null,
+      filters: several,
+    });
+    const { body: before } = await it.server.ask("GET", ONE);
+    for (const body of [
+      { rollout_percentage: 25 },
+      { rollout_percentage: 25, filters: { groups: [{ rollout_percentage: 30 }] } },
+      { rollout_percentage: 25, filters: several },
+    ]) {
+      expect(await it.patch(body)).toMatchObject({
+        status: 400,
+        body: { type: "validation_error", code: "invalid_input", attr: "rollout_percentage" },
+      });
+    }
+    expect((await it.server.ask("GET", ONE)).body).toEqual(before);
+  });
+
+  test("of two people the later one does not undo what the first one changed", async () => {
+    using it = await withFlag();
+    await it.patch({ rollout_percentage: 60 });
+    const echoed = await it.patch({ ...it.flag, name: "b", original_flag: it.flag });
+    expect(echoed).toMatchObject({ status: 200, body: { name: "b", rollout_percentage: 60 } });
+    const other = { rollout_percentage: 30, version: it.flag.version, original_flag: it.flag };
+    expect((await it.patch(other)).status).toBe(409);
+  });
+});
+
+test("maps and ids that other products keep in a flag are kept", async () => {
+  using it = await withFlag();
+  const kept = { surveys: { a: { id: 1 } }, features: { b: [2] }, experiment_set: [5, 3] };
+  expect((await it.patch(kept)).body).toMatchObject(kept);
+  expect((await it.server.ask("GET", ONE)).body).toMatchObject(kept);
+  const made = await it.server.ask("POST", FLAGS, { body: { key: "kept", ...kept } });
+  expect(made.body).toMatchObject(kept);
+  expect((await it.patch({ surveys: null, features: null, experiment_set: null })).body).toMatchObject({
+    surveys: {},
+    features: {},
+    experiment_set: [],
+  });
+  for (const wrong of [
+    { experiment_set: ["x"] },
+    { experiment_set: 5 },
+    { surveys: [1] },
+    { features: "x" },
+  ]) {
+    expect((await it.patch(wrong)).status).toBe(400);
+  }
+});
+
+describe("flags that need other flags", () => {
+  test("hold them in place", async () => {
+    using it = await withFlag();
+    const needs = {
+      groups: [{ properties: [{ key: "1", type: "flag", operator: "flag_evaluates_to", value: true }] }],
+    };
+    await it.server.ask("POST", FLAGS, { body: { key: "child", name: "C", filters: needs } });
+    expect((await it.server.ask("GET", `${ONE}dependent_flags/`)).body).toEqual([
+      { id: 2, key: "child", name: "C" },
+    ]);
+    expect((await it.patch({ deleted: true })).body.detail).toBe(
+      "Cannot delete this feature flag because other flags depend on it: child (ID: 2). Please update or delete the dependent flags first.",
+    );
+    expect((await it.patch({ active: false })).body).toMatchObject({
+      code: "invalid_input",
+      attr: null,
+      detail:
+        "Cannot disable this feature flag because other flags depend on it: child (ID: 2). Please update or disable the dependent flags first.",
+    });
+    const child = (body: object) => it.server.ask("PATCH", `${FLAGS}2/`, { body });
+    expect((await child({ active: false })).status).toBe(200);
+    expect((await it.patch({ active: false })).status).toBe(200);
+    expect((await child({ active: true })).body.detail).toBe(
+      "Cannot enable this feature flag because it depends on disabled flags: pay (ID: 1). Please enable the dependency flags first.",
+    );
+    const loop = await it.patch({
+      filters: {
+        groups: [{ properties: [{ key: "2", type: "flag", operator: "flag_evaluates_to", value: true }] }],
+      },
+    });
+    expect(loop.status).toBe(400);
+  });
+});
+
+describe("other fields", () => {
+  test("tags are trimmed, lower-cased, unique and sorted; null leaves them alone", async () => {
+    using it = await withFlag({ tags: ["B", " a", "b"], evaluation_tags: ["A"] });
+    expect(it.flag).toMatchObject({ tags: ["a", "b"], evaluation_tags: ["a"] });
+    expect((await it.patch({ tags: null })).body.tags).toEqual(["a", "b"]);
+    expect((await it.patch({ tags: ["b"] })).body).toMatchObject({ tags: ["b"], evaluation_tags: [] });
+  });
+  test("free-form objects and rollback conditions come back as they were sent", async () => {
+    using it = await withFlag({ surveys: { x: 1 }, features: {}, rollback_conditions: [{ threshold: 1 }] });
+    expect(it.flag).toMatchObject({
+      surveys: { x: 1 },
+      features: {},
+      rollback_conditions: [{ threshold: 1 }],
+    });
+    expect((await it.patch({ surveys: [] })).body.surveys).toEqual({});
+  });
+  test("switching on takes back a rollback", async () => {
+    using it = await withFlag({ performed_rollback: true, active: false });
+    expect(it.flag.performed_rollback).toBe(true);
+    expect((await it.patch({ name: "x" })).body.performed_rollback).toBe(true);
+    expect((await it.patch({ active: true })).body).toMatchObject({
+      active: true,
+      performed_rollback: false,
+    });
+  });
+  test("read-only fields are ignored", async () => {
+    using it = await withFlag();
+    const sent = {
+      id: 9,
+      created_at: "2000-01-01T00:00:00Z",
+      status: "STALE",
+      can_edit: false,
+      created_by: null,
+    };
+    const { version: _, updated_at: __, ...before } = it.flag;
+    expect((await it.patch({ ...sent, last_called_at: "2000-01-01T00:00:00Z" })).body).toMatchObject(before);
+  });
+  test("a renamed flag takes its usage dashboard along, unless somebody rewrote it", async () => {
+    using it = await withFlag();
+    const tiles = async () =>
+      (await it.server.ask("GET", `/api/projects/1/dashboards/${it.flag.usage_dashboard}/`)).body.tiles.map(
+        (tile: { insight: { description: string; query: unknown } }) => tile.insight,
+      );
+    const [first] = await tiles();
+    await it.server.ask("PATCH", `/api/projects/1/insights/${first.id}/`, { body: { description: "Mine" } });
+    await it.patch({ key: "pay-more" });
+    const after = await tiles();
+    expect(after.map((insight: { description: string }) => insight.description)).toEqual([
+      "Mine",
+      "Shows the number of unique user calls made on feature flag per variant with key: pay-more",
+    ]);
+    expect(JSON.stringify(after[0].query)).toContain('"pay"');
+    expect(JSON.stringify(after[1].query)).toContain('"pay-more"');
+  });
+});
+
+describe("writes that are refused", () => {
+  test("leave no trace: no flag, no tags, no log, no dashboard", async () => {
+    using server = new TestServer();
+    const body = { key: "a", tags: ["t"], analytics_dashboards: [99] };
+    expect((await server.ask("POST", FLAGS, { body })).status).toBe(400);
+    const count = (table: string) =>
+      (server.metadata.db.$client.query(`SELECT count(*) AS n FROM ${table}`).get() as { n: number }).n;
+    expect(["flag", "tag", "dashboard", "insight", "tile"].map(count)).toEqual([0, 0, 0, 0, 0]);
+    expect((await server.ask("GET", `${FLAGS}activity/`)).body.total_count).toBe(0);
+  });
+});

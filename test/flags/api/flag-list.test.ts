@@ -1,0 +1,170 @@
+import { describe, expect, test } from "bun:test";
+import { createKey } from "../../../src/accounts/personal-keys.ts";
+import { createUser } from "../../../src/accounts/users.ts";
+import { recordFlagCalls } from "../../../src/flags/store/flag-usage.ts";
+import { FLAGS, TestServer } from "../../support/management-server.ts";
+
+const ON_FOR_ALL = { groups: [{ properties: [], rollout_percentage: 100 }] };
+const VARIANTS = {
+  groups: [{ properties: [], rollout_percentage: 50 }],
+  multivariate: {
+    variants: [
+      { key: "a", rollout_percentage: 50 },
+      { key: "b", rollout_percentage: 50 },
+    ],
+  },
+};
+const DAY_MS = 86_400_000;
+
+/** Flags of two people, made one second apart; returns a function that lists keys. */
+async function stocked() {
+  const server = new TestServer();
+  createUser(server.metadata, {
+    email: "bob@example.com",
+    organizationId: server.first.organization.id,
+    level: "member",
+  });
+  const bob = createKey(
+    server.metadata,
+    { userEmail: "bob@example.com", label: "b", scopes: ["*"] },
+    { now: server.now },
+  ).value;
+  const make = async (body: object, key?: string) => {
+    server.now = new Date(server.now.getTime() + 1_000);
+    const { status } = await server.ask("POST", FLAGS, { body, key });
+    expect(status).toBe(201);
+  };
+  await make({ key: "new-checkout_page", name: "Überraschung", tags: ["Web", "shop"] });
+  await make({ key: "colours", filters: VARIANTS, tags: ["web"], evaluation_tags: ["web"] }, bob);
+  await make({ key: "off", name: "100% off_sale", active: false, evaluation_runtime: "server" });
+  await make({
+    key: "settings",
+    is_remote_configuration: true,
+    filters: { ...ON_FOR_ALL, payloads: { true: "{}" } },
+  });
+  await make({ key: "survey-targeting-abc" });
+  await make({ key: "gone" });
+  await server.ask("PATCH", `${FLAGS}6/`, { body: { deleted: true } });
+  const keys = async (query: string): Promise<string[]> => {
+    const { status, body } = await server.ask("GET", `${FLAGS}?${query}`);
+    expect([query, status]).toEqual([query, 200]);
+    expect(body.count).toBe(body.results.length);
+    return body.results.map((flag: { key: string }) => flag.key);
+  };
+  return { server, keys, [Symbol.dispose]: () => server[Symbol.dispose]() };
+}
+
+const ALL = ["settings", "off", "colours", "new-checkout_page"];
+
+describe("the list of flags", () => {
+  for (const [query, expected] of [
+    ["", ALL],
+    ["unknown=1", ALL],
+    ["search=CHECK", ["new-checkout_page"]],
+    ["search=überr", ["new-checkout_page"]],
+    ["search=new%20checkout%20page", ["new-checkout_page"]],
+    ["search=%20page%20", ["new-checkout_page"]],
+    ["search=100%25", ["off"]],
+    ["search=_s", ["off"]],
+    ["search=%25", ["off"]],
+    ["search=", ALL],
+    ["active=true", ["settings", "colours", "new-checkout_page"]],
+    ["active=TRUE", ["settings", "colours", "new-checkout_page"]],
+    ["active=false", ["off"]],
+    ["active=1", ["settings", "colours", "new-checkout_page"]],
+    ["active=Yes", ["settings", "colours", "new-checkout_page"]],
+    ["active=%20on", ["settings", "colours", "new-checkout_page"]],
+    ["active=0", ["off"]],
+    ["active=NO", ["off"]],
+    ["active=off", ["off"]],
+    ["active=", ALL],
+    ["created_by_id=1", ["settings", "off", "new-checkout_page"]],
+    ["created_by_id=2", ["colours"]],
+    ["created_by=2", ["colours"]],
+    ["created_by=2,1", ALL],
+    ["created_by_id=2,1", ALL],
+    ["created_by_id=[2]", ["colours"]],
+    ["created_by_id=junk", ALL],
+    ["type=boolean", ["settings", "off", "new-checkout_page"]],
+    ["type=multivariant", ["colours"]],
+    ["type=experiment", []],
+    ["type=remote_config", ["settings"]],
+    ["type=other", ALL],
+    ["type=boolean&type=multivariant", ["colours"]],
+    ["evaluation_runtime=server", ["off"]],
+    ["evaluation_runtime=both", []],
+    ['excluded_properties=["off","colours"]', ["settings", "new-checkout_page"]],
+    ["excluded_properties=[broken", ALL],
+    ['tags=["WEB"]', ["colours", "new-checkout_page"]],
+    ['tags=["shop","nothing"]', ["new-checkout_page"]],
+    ["tags=broken", ALL],
+    ['excluded_tags=["shop"]', ["settings", "off", "colours"]],
+    ["has_evaluation_tags=true", ["colours"]],
+    ["has_evaluation_tags=", ALL],
+    ["has_evaluation_tags=No", ["settings", "off", "new-checkout_page"]],
+    ["key=OFF", ["off"]],
+    ["order=key", ["colours", "new-checkout_page", "off", "settings"]],
+    ["order=-key", ["settings", "off", "new-checkout_page", "colours"]],
+    ["order=created_at", ["new-checkout_page", "colours", "off", "settings"]],
+    ["order=active", ["off", "new-checkout_page", "colours", "settings"]],
+    ["order=constructor", ALL],
+    ["order=filters;drop", ALL],
+  ] as const) {
+    test(query || "everything", async () => {
+      using it = await stocked();
+      expect(await it.keys(query)).toEqual([...expected]);
+    });
+  }
+
+  for (const query of ["active=perhaps", "active=2", "active=stale", "has_evaluation_tags=x"]) {
+    test(`refused: ${query}`, async () => {
+      using it = await stocked();
+      const [attr] = query.split("=");
+      expect(await it.server.ask("GET", `${FLAGS}?${query}`)).toMatchObject({
+        status: 400,
+        body: { type: "validation_error", code: "invalid_input", attr },
+      });
+    });
+  }
+
+  test("type=experiment: flags with experiments, or made for one", async () => {
+    using it = await stocked();
+    const { server, keys } = it;
+    expect(await keys("type=experiment")).toEqual([]);
+    await server.ask("PATCH", `${FLAGS}2/`, { body: { experiment_set: [7, 9] } });
+    await server.ask("POST", FLAGS, { body: { key: "trial", creation_context: "experiments" } });
+    expect(await keys("type=experiment")).toEqual(["trial", "colours"]);
+    expect((await server.ask("GET", `${FLAGS}2/`)).body.experiment_set).toEqual([7, 9]);
+    await server.ask("PATCH", `${FLAGS}2/`, { body: { experiment_set: [] } });
+    expect(await keys("type=experiment")).toEqual(["trial"]);
+  });
+
+  test("a search over 200 characters is refused", async () => {
+    using it = await stocked();
+    expect(await it.server.ask("GET", `${FLAGS}?search=${"x".repeat(201)}`)).toMatchObject({
+      status: 400,
+      body: { code: "invalid_input", detail: "Search term cannot exceed 200 characters", attr: "search" },
+    });
+  });
+
+  test("STALE: not called for 30 days, or never and the same for everybody since then", async () => {
+    using it = await stocked();
+    const { server, keys } = it;
+    expect(await keys("active=STALE")).toEqual([]);
+    const later = server.now.getTime() + 31 * DAY_MS;
+    recordFlagCalls(server.metadata, 1, [
+      { key: "new-checkout_page", at: new Date(later - 31 * DAY_MS) },
+      { key: "colours", at: new Date(later - DAY_MS) },
+    ]);
+    server.now = new Date(later);
+    // Switched off flags are never stale, however long nobody asks.
+    expect(await keys("active=STALE")).toEqual(["settings", "new-checkout_page"]);
+  });
+
+  test("flags of another project are not shown", async () => {
+    using it = await stocked();
+    const other = await it.server.ask("POST", "/api/projects/", { body: { name: "Other" } });
+    expect((await it.server.ask("GET", `/api/projects/${other.body.id}/feature_flags/`)).body.count).toBe(0);
+    expect((await it.server.ask("GET", `/api/projects/${other.body.id}/feature_flags/1/`)).status).toBe(404);
+  });
+});

@@ -1,0 +1,236 @@
+/** The remote evaluation protocol of OpenFeature, request by request. */
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { gzipSync } from "node:zlib";
+import { ofrepDocumentation } from "../../../src/flags/api/ofrep-documentation.ts";
+import { openApiDocument } from "../../../src/http/openapi.ts";
+import { faultOf } from "../../http/json-schema.ts";
+import { set } from "../../people/support.ts";
+import { inCohort, person, when } from "../make.ts";
+import { TestEvaluation } from "./support.ts";
+
+let server: TestEvaluation;
+beforeAll(() => {
+  server = new TestEvaluation();
+  server.people.apply(set("ann", { plan: "pro" }));
+  server.flag("always", { ...when([]), payloads: { true: '{"a":[1]}' } });
+  server.flag("never", when([], 0));
+  server.flag("most", when([], 99.999));
+  server.flag("pro", when([person("plan", "exact", "pro")]));
+  server.flag("split", {
+    ...when([]),
+    multivariate: {
+      variants: [
+        { key: "blue", rollout_percentage: 100 },
+        { key: "green", rollout_percentage: 0 },
+      ],
+    },
+    payloads: { blue: "7" },
+  });
+  server.flag("off-split", {
+    ...when([], 0),
+    multivariate: { variants: [{ key: "blue", rollout_percentage: 100 }] },
+  });
+  server.flag("company", {
+    aggregation_group_type_index: 0,
+    groups: [{ properties: [], rollout_percentage: 100 }],
+  });
+  server.flag("inactive", when([]), { active: false });
+  server.flag("page", when([]), { evaluationRuntime: "client" });
+  server.flag("backend", when([]), { evaluationRuntime: "server" });
+  server.people.db.$client.run("INSERT INTO group_type VALUES (1, 0, 'company', 0)");
+});
+afterAll(() => server[Symbol.dispose]());
+
+const PATH = "/ofrep/v1/evaluate/flags";
+const origin = "https://shop.example";
+
+async function ask(path: string, body: unknown, headers: Record<string, string> = {}) {
+  const response = await server.send(path, {
+    body: typeof body === "string" ? body : JSON.stringify(body),
+    headers: { authorization: `Bearer ${server.token}`, "content-type": "application/json", ...headers },
+  });
+  const text = await response.text();
+  return {
+    status: response.status,
+    headers: response.headers,
+    // biome-ignore lint/suspicious/noExplicitAny: answers of every shape.
+    body: text === "" ? undefined : (JSON.parse(text) as any),
+  };
+}
+const of = (targetingKey: unknown, more: object = {}) => ({ context: { targetingKey, ...more } });
+
+describe("one flag", () => {
+  const flags: [key: string, context: object, answer: object][] = [
+    [
+      "always",
+      of("bob"),
+      { value: true, reason: "STATIC", metadata: { payload: '{"a":[1]}', reason: "condition_match" } },
+    ],
+    ["never", of("bob"), { value: false, reason: "SPLIT", metadata: { reason: "out_of_rollout_bound" } }],
+    ["most", of("bob"), { value: true, reason: "SPLIT" }],
+    ["pro", of("bob"), { value: false, reason: "DEFAULT", metadata: { reason: "no_condition_match" } }],
+    ["pro", of("ann"), { value: true, reason: "TARGETING_MATCH" }],
+    ["pro", of("bob", { plan: "pro" }), { value: true, reason: "TARGETING_MATCH" }],
+    ["pro", of("ann", { plan: "free" }), { value: false }],
+    ["split", of("bob"), { value: "blue", variant: "blue", reason: "SPLIT", metadata: { payload: "7" } }],
+    ["off-split", of("bob"), { value: false, reason: "SPLIT" }],
+    ["company", of("bob"), { value: false, reason: "DEFAULT", metadata: { reason: "no_group_type" } }],
+    ["company", of("bob", { groups: { company: "acme" } }), { value: true, reason: "STATIC" }],
+    ["inactive", of("bob"), { value: false, reason: "DISABLED" }],
+    ["backend", of("bob"), { value: true }],
+  ];
+  for (const [key, context, answer] of flags) {
+    test(`${key} for ${JSON.stringify(context)}`, async () => {
+      for (const path of [`${PATH}/${key}`, `${PATH}/${key}/`]) {
+        const { status, body, headers } = await ask(path, context);
+        expect([status, headers.get("content-type")]).toEqual([200, "application/json"]);
+        expect(body).toMatchObject({ key, ...answer });
+        if (!("variant" in answer)) expect(body).not.toHaveProperty("variant");
+        expect(Number.isInteger(body.metadata.id) && Number.isInteger(body.metadata.version)).toBe(true);
+      }
+    });
+  }
+
+  const refusals: [name: string, key: string, body: unknown, status: number, errorCode: string][] = [
+    ["an unknown flag", "nothing", of("bob"), 404, "FLAG_NOT_FOUND"],
+    ["a flag for another runtime", "page", of("bob"), 404, "FLAG_NOT_FOUND"],
+    ["no targeting key", "always", { context: { plan: "pro" } }, 400, "TARGETING_KEY_MISSING"],
+    ["an empty targeting key", "always", of(""), 400, "TARGETING_KEY_MISSING"],
+    ["no context", "always", {}, 400, "TARGETING_KEY_MISSING"],
+    ["a targeting key that is no text", "always", of(7), 400, "INVALID_CONTEXT"],
+    ["a context that is no object", "always", { context: [] }, 400, "INVALID_CONTEXT"],
+    ["groups that are no object", "always", of("bob", { groups: "acme" }), 400, "INVALID_CONTEXT"],
+    ["no JSON", "always", "{", 400, "PARSE_ERROR"],
+    ["a list", "always", "[]", 400, "PARSE_ERROR"],
+    ["nothing", "always", "", 400, "PARSE_ERROR"],
+  ];
+  for (const [name, key, sent, expected, errorCode] of refusals) {
+    test(`${name}: ${expected} ${errorCode}`, async () => {
+      const { status, body } = await ask(`${PATH}/${key}`, sent);
+      expect(status).toBe(expected);
+      expect(body).toEqual({ key, errorCode, errorDetails: expect.stringMatching(/./) });
+    });
+  }
+
+  test("a flag that can not be computed", async () => {
+    using own = new TestEvaluation();
+    const cohort = own.cohort({ name: "c", isStatic: true });
+    own.flag("broken", when([inCohort(cohort)]));
+    own.flag("whole", when([]));
+    own.metadata.change((t) => t.run("UPDATE cohort SET deleted = 1"));
+    own.metadata.db.$client.run("UPDATE revision SET value = value + 1");
+    own.metadata.changes.expect();
+    const send = (path: string) =>
+      own.send(path, { body: JSON.stringify(of("bob")), headers: { "x-api-key": own.token } });
+    const one = await send(`${PATH}/broken`);
+    expect([one.status, await one.json()]).toEqual([
+      400,
+      { key: "broken", errorCode: "GENERAL", errorDetails: expect.stringContaining("ohort") },
+    ]);
+    const all = await send(PATH);
+    expect(all.status).toBe(200);
+    expect(((await all.json()) as { flags: object[] }).flags).toMatchObject([
+      { key: "broken", errorCode: "GENERAL" },
+      { key: "whole", value: true },
+    ]);
+  });
+});
+
+describe("all flags", () => {
+  test("each as it would be alone, with a tag that makes the next answer a 304", async () => {
+    const { status, body, headers } = await ask(PATH, of("ann"));
+    expect(status).toBe(200);
+    const keys = body.flags.map(({ key }: { key: string }) => key).sort();
+    expect(keys).toEqual([
+      "always",
+      "backend",
+      "company",
+      "inactive",
+      "most",
+      "never",
+      "off-split",
+      "pro",
+      "split",
+    ]);
+    for (const flag of body.flags) expect((await ask(`${PATH}/${flag.key}`, of("ann"))).body).toEqual(flag);
+    const etag = headers.get("etag")!;
+    expect(etag).toMatch(/^(W\/)?"[^"]+"$/);
+    for (const tag of [etag, etag.replace("W/", "")]) {
+      const again = await ask(PATH, of("ann"), { "if-none-match": tag });
+      expect([again.status, again.body, again.headers.get("etag")]).toEqual([304, undefined, etag]);
+    }
+    // Somebody else's answer differs, and so does a later one.
+    expect((await ask(PATH, of("ann", { plan: "free" }), { "if-none-match": etag })).status).toBe(200);
+    server.flag("new", when([]));
+    expect((await ask(PATH, of("ann"), { "if-none-match": etag })).status).toBe(200);
+  });
+
+  test("pages get flags for pages", async () => {
+    const { body, headers } = await ask(PATH, of("ann"), { origin });
+    const keys = body.flags.map(({ key }: { key: string }) => key);
+    expect(keys).toContain("page");
+    expect(keys).not.toContain("backend");
+    expect(headers.get("access-control-allow-origin")).toBe(origin);
+  });
+
+  test("refusals name no flag", async () => {
+    const { status, body } = await ask(PATH, { context: {} });
+    expect([status, body]).toEqual([
+      400,
+      { errorCode: "TARGETING_KEY_MISSING", errorDetails: expect.stringMatching(/./) },
+    ]);
+  });
+});
+
+test("is documented, with right examples", () => {
+  const document = openApiDocument(ofrepDocumentation, "/");
+  for (const [path, methods] of Object.entries(document.paths)) {
+    const { requestBody, responses } = methods.post!;
+    for (const holder of [requestBody, responses["200"]]) {
+      const content = holder?.content as Record<string, { schema: never; example: unknown }>;
+      const { schema, example } = content["application/json"]!;
+      expect([path, faultOf(example, schema, document.components.schemas)]).toEqual([path, undefined]);
+    }
+  }
+});
+
+describe("keys, methods, encodings", () => {
+  test("the project's key as a Bearer token or as X-API-Key; nothing else", async () => {
+    const status = async (headers: Record<string, string>) =>
+      (await server.send(PATH, { body: JSON.stringify(of("a")), headers: { origin, ...headers } })).status;
+    expect(await status({ authorization: `Bearer ${server.token}` })).toBe(200);
+    expect(await status({ "x-api-key": server.token })).toBe(200);
+    expect(await status({})).toBe(401);
+    expect(await status({ authorization: "Bearer phc_nobody" })).toBe(401);
+    expect(await status({ authorization: `Basic ${server.token}` })).toBe(401);
+    expect(await status({ "x-api-key": server.made.personal_api_key })).toBe(401);
+    expect(await status({ authorization: `Bearer ${server.made.project.secret_api_key}` })).toBe(401);
+  });
+
+  test("a browser's question, and methods that are not there", async () => {
+    for (const path of [PATH, `${PATH}/always`]) {
+      const question = await server.send(path, {
+        method: "OPTIONS",
+        headers: {
+          origin,
+          "access-control-request-method": "POST",
+          "access-control-request-headers": "x-api-key",
+        },
+      });
+      expect(question.status).toBe(204);
+      expect(question.headers.get("access-control-allow-headers")).toBe("x-api-key");
+      expect((await server.send(path, { method: "GET" })).status).toBe(405);
+    }
+  });
+
+  test("gzip", async () => {
+    const response = await server.send(`${PATH}/always`, {
+      body: gzipSync(JSON.stringify(of("a"))) as never,
+      headers: { "x-api-key": server.token, "content-encoding": "gzip" },
+    });
+    expect(await response.json()).toMatchObject({ key: "always", value: true });
+  });
+
+  test("none of these was a defect", () => expect(server.troubles).toEqual([]));
+});

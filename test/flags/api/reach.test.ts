@@ -1,0 +1,406 @@
+/** Counting persons and filling cohorts, with the real engine behind the routes. */
+
+import { describe, expect, test } from "bun:test";
+import { addCohortMembers } from "../../../src/people/cohort-members.ts";
+import { ServerWithEngine } from "../../support/engine.ts";
+import { addGroup, addPerson } from "../../support/management-people.ts";
+import { FLAGS, type TestServer } from "../../support/management-server.ts";
+
+const COHORTS = "/api/projects/1/cohorts/";
+
+/** Waits until the members of a cohort were looked for. */
+async function settled(server: TestServer, id: number) {
+  for (let waited = 0; waited < 200; waited++) {
+    const { body } = await server.ask("GET", `${COHORTS}${id}/`);
+    if (!body.is_calculating) return body;
+    await Bun.sleep(5);
+  }
+  throw new Error(`Cohort ${id} is still calculating.`);
+}
+
+const emailContains = (part: string) => ({
+  key: "email",
+  type: "person",
+  operator: "icontains",
+  value: part,
+});
+const either = (...values: object[]) => ({ properties: { type: "OR", values: [{ type: "AND", values }] } });
+
+describe("blast radius", () => {
+  async function peopled() {
+    const it = await ServerWithEngine.start();
+    for (let n = 0; n < 4; n++) addPerson(it.server, [`p${n}`], { email: `p${n}@${n < 3 ? "a" : "b"}.com` });
+    addGroup(it.server, 0, "acme", { plan: "pro" }, "company");
+    addGroup(it.server, 0, "other", { plan: "free" });
+    const ask = async (body: object) => {
+      const answer = await it.server.ask("POST", `${FLAGS}user_blast_radius/`, { body });
+      return answer.status === 200 ? [answer.body.users_affected, answer.body.total_users] : answer.body;
+    };
+    return { ask, server: it.server, [Symbol.asyncDispose]: () => it[Symbol.asyncDispose]() };
+  }
+  for (const [name, body, expected] of [
+    ["everybody", { condition: {} }, [4, 4]],
+    ["everybody, null", { condition: null }, [4, 4]],
+    [
+      "a property, whatever the rollout",
+      { condition: { properties: [emailContains("@a.com")], rollout_percentage: 0 } },
+      [3, 4],
+    ],
+    ["two properties", { condition: { properties: [emailContains("@a.com"), emailContains("p1")] } }, [1, 4]],
+    [
+      "another flag, which tells nothing",
+      { condition: { properties: [{ key: "1", type: "flag", operator: "flag_evaluates_to", value: true }] } },
+      [4, 4],
+    ],
+    ["all groups", { condition: {}, group_type_index: 0 }, [2, 2]],
+    [
+      "groups by a property",
+      {
+        condition: {
+          properties: [{ key: "plan", type: "group", operator: "exact", value: "pro", group_type_index: 0 }],
+        },
+        group_type_index: 0,
+      },
+      [1, 2],
+    ],
+    [
+      "groups by key",
+      {
+        condition: { properties: [{ key: "$group_key", type: "group", operator: "exact", value: "acme" }] },
+        group_type_index: 0,
+      },
+      [1, 2],
+    ],
+    ["a type without groups", { condition: {}, group_type_index: 3 }, [0, 0]],
+    ["a flag without condition sets", { filters: {} }, [0, 4]],
+    ["a flag for everybody", { filters: { groups: [{}] } }, [4, 4]],
+    [
+      "all condition sets of a flag together, whatever their rollouts",
+      {
+        filters: {
+          groups: [
+            { properties: [emailContains("p0")], rollout_percentage: 0 },
+            { properties: [emailContains("p1")], rollout_percentage: 50 },
+            { properties: [emailContains("@a.com"), emailContains("p1")] },
+            { properties: [emailContains("p3")] },
+          ],
+        },
+      },
+      [3, 4],
+    ],
+    [
+      "the same with rollouts",
+      {
+        filters: {
+          groups: [
+            { properties: [emailContains("p0")], rollout_percentage: 0 },
+            { properties: [emailContains("p1")] },
+            { properties: [emailContains("p2")], rollout_percentage: null },
+          ],
+        },
+        apply_rollout: true,
+      },
+      [2, 4],
+    ],
+    ["a rollout beside the condition sets", { rollout_percentage: 0, apply_rollout: true }, [0, 4]],
+    [
+      "a flag of groups",
+      {
+        filters: {
+          aggregation_group_type_index: 0,
+          groups: [
+            { properties: [{ key: "plan", type: "group", value: "pro", group_type_index: 0 }] },
+            { properties: [{ key: "plan", type: "group", value: "none", group_type_index: 0 }] },
+          ],
+        },
+      },
+      [1, 2],
+    ],
+  ] as const) {
+    test(name, async () => {
+      await using it = await peopled();
+      expect(await it.ask(body)).toEqual(expected);
+    });
+  }
+  test("both generations of names", async () => {
+    await using it = await peopled();
+    const { body } = await it.server.ask("POST", `${FLAGS}user_blast_radius/`, { body: { condition: {} } });
+    expect(body).toEqual({ users_affected: 4, total_users: 4, affected: 4, total: 4 });
+  });
+  for (const [name, body, attr, detail] of [
+    ["no condition", {}, null, "Missing condition for which to get blast radius"],
+    [
+      "a condition beside filters",
+      { condition: {}, filters: { groups: [] } },
+      null,
+      "Send either `filters` or `condition`, not both.",
+    ],
+    [
+      "condition sets about persons and about groups",
+      { filters: { groups: [{ aggregation_group_type_index: 0 }, {}] } },
+      null,
+      "The condition sets are about different kinds of groups; ask for them one by one.",
+    ],
+    [
+      "no percentage",
+      { filters: { groups: [{ rollout_percentage: 101 }] } },
+      "filters",
+      "groups[0].rollout_percentage must be between 0 and 100, got 101",
+    ],
+    [
+      "a property of another kind of group",
+      {
+        condition: { properties: [{ key: "plan", type: "group", value: "x", group_type_index: 1 }] },
+        group_type_index: 0,
+      },
+      null,
+      "Invalid group type index for feature flag condition.",
+    ],
+    [
+      "an unknown cohort",
+      { condition: { properties: [{ key: "id", type: "cohort", value: 9 }] } },
+      "filters",
+      "Cohort 9 does not exist",
+    ],
+  ] as const) {
+    test(`refused: ${name}`, async () => {
+      await using it = await peopled();
+      expect(await it.ask(body)).toMatchObject({ code: "invalid_input", attr, detail });
+    });
+  }
+});
+
+test("rollouts take in the persons and groups that the flag is on for", async () => {
+  await using it = await ServerWithEngine.start();
+  const { server } = it;
+  const persons = Array.from({ length: 200 }, (_, n) => `person ${n}`);
+  for (const id of persons) addPerson(server, [id], { plan: "pro" });
+  addGroup(server, 0, "first", {}, "company");
+  const groups = Array.from({ length: 60 }, (_, n) => `group ${n}`);
+  for (const id of groups) addGroup(server, 0, id);
+  const flag = async (key: string, filters: object) => {
+    await server.ask("POST", FLAGS, { body: { key, filters } });
+    const body = { key, filters, apply_rollout: true };
+    return (await server.ask("POST", `${FLAGS}user_blast_radius/`, { body })).body.affected;
+  };
+  const isOn = async (key: string, query: string) =>
+    (await server.ask("GET", `${FLAGS}evaluation_reasons/?${query}`)).body[key].value;
+  const ofPersons = await flag("some", {
+    groups: [
+      { properties: [{ key: "plan", type: "person", value: "pro" }], rollout_percentage: 33.3 },
+      { properties: [], rollout_percentage: 10 },
+    ],
+  });
+  let on = 0;
+  for (const id of persons) if (await isOn("some", `distinct_id=${encodeURIComponent(id)}`)) on += 1;
+  expect(ofPersons).toBe(on);
+  expect(on).toBeGreaterThan(40);
+  const ofGroups = await flag("few", {
+    aggregation_group_type_index: 0,
+    groups: [{ rollout_percentage: 25 }],
+  });
+  let groupsOn = 0;
+  for (const company of ["first", ...groups]) {
+    const query = `distinct_id=x&groups=${encodeURIComponent(JSON.stringify({ company }))}`;
+    if (await isOn("few", query)) groupsOn += 1;
+  }
+  expect(ofGroups).toBe(groupsOn);
+  expect(groupsOn).toBeGreaterThan(5);
+});
+
+describe("the list of persons", () => {
+  test("by properties, in pages", async () => {
+    await using it = await ServerWithEngine.start();
+    for (let n = 0; n < 5; n++)
+      addPerson(it.server, [`p${n}`], { email: `p${n}@x.com`, plan: n % 2 ? "pro" : "free" });
+    const filters = encodeURIComponent(JSON.stringify([{ key: "plan", value: "free", operator: "exact" }]));
+    const page = await it.server.ask("GET", `/api/projects/1/persons/?properties=${filters}&limit=2`);
+    const ids = (body: { results: { distinct_ids: string[] }[] }) =>
+      body.results.map((person) => person.distinct_ids[0]);
+    expect(ids(page.body)).toEqual(["p0", "p2"]);
+    const rest = await it.server.ask("GET", page.body.next.replace("http://localhost", ""));
+    expect([ids(rest.body), rest.body.next]).toEqual([["p4"], null]);
+    const skipped = await it.server.ask("GET", `/api/projects/1/persons/?properties=${filters}&offset=2`);
+    expect([ids(skipped.body), skipped.body.next]).toEqual([["p4"], null]);
+    for (const wrong of ["{", "[1]", "[{}]", '"x"']) {
+      const answer = await it.server.ask(
+        "GET",
+        `/api/projects/1/persons/?properties=${encodeURIComponent(wrong)}`,
+      );
+      expect(answer).toMatchObject({ status: 400, body: { attr: "properties" } });
+    }
+    expect((await it.server.ask("GET", "/api/projects/1/persons/?properties=[]")).body.results).toHaveLength(
+      5,
+    );
+  });
+});
+
+describe("the persons of a cohort", () => {
+  test("of either kind; with other filters, a name or a search as well", async () => {
+    await using it = await ServerWithEngine.start();
+    const { server } = it;
+    for (let n = 0; n < 6; n++) {
+      addPerson(server, [`p${n}`], {
+        email: `p${n}@${n % 2 ? "odd" : "even"}.com`,
+        plan: n < 3 ? "pro" : "free",
+      });
+    }
+    await server.ask("POST", COHORTS, { body: { name: "Even", filters: either(emailContains("even")) } });
+    await server.ask("POST", COHORTS, { body: { name: "List", is_static: true } });
+    addCohortMembers(server.deps.people, 1, 2, { distinctIds: ["p1", "p2", "p5"] });
+    const list = async (query: string) => {
+      const { status, body } = await server.ask("GET", `/api/projects/1/persons/?${query}`);
+      expect([query, status]).toEqual([query, 200]);
+      return body.results.map((person: { distinct_ids: string[] }) => person.distinct_ids[0]);
+    };
+    const pro = encodeURIComponent(JSON.stringify([{ key: "plan", value: "pro", operator: "exact" }]));
+    expect(await list("cohort=1")).toEqual(["p0", "p2", "p4"]);
+    expect(await list("cohort=2")).toEqual(["p1", "p2", "p5"]);
+    expect(await list(`cohort=2&properties=${pro}`)).toEqual(["p1", "p2"]);
+    expect(await list("cohort=1&search=p4")).toEqual(["p4"]);
+    expect(await list("cohort=1&search=odd")).toEqual([]);
+    expect(await list("cohort=2&distinct_id=p5")).toEqual(["p5"]);
+    expect(await list("cohort=2&distinct_id=p0")).toEqual([]);
+    expect(await list("cohort=2&distinct_id=nobody")).toEqual([]);
+    expect(await list("cohort=")).toHaveLength(6);
+    const page = await server.ask("GET", "/api/projects/1/persons/?cohort=1&limit=2");
+    const rest = await server.ask("GET", page.body.next.replace("http://localhost", ""));
+    expect([page.body.results.length, rest.body.results.length, rest.body.next]).toEqual([2, 1, null]);
+    for (const wrong of ["99", "x"]) {
+      expect(await server.ask("GET", `/api/projects/1/persons/?cohort=${wrong}`)).toMatchObject({
+        status: 400,
+        body: { attr: "cohort" },
+      });
+    }
+  });
+});
+
+describe("a cohort by rules", () => {
+  test("is counted, listed, and counted again when the rules change", async () => {
+    await using it = await ServerWithEngine.start();
+    const { server } = it;
+    for (let n = 0; n < 5; n++)
+      addPerson(server, [`p${n}`], { email: `p${n}@${n % 2 ? "odd" : "even"}.com` });
+    const made = await server.ask("POST", COHORTS, {
+      body: { name: "Even", filters: either(emailContains("even")) },
+    });
+    expect(made).toMatchObject({ status: 201, body: { id: 1, is_static: false, experiment_set: [] } });
+    expect(await settled(server, 1)).toMatchObject({ count: 3, errors_calculating: 0 });
+    const page = await server.ask("GET", `${COHORTS}1/persons/?limit=2`);
+    expect(page.body.results.map((person: { name: string }) => person.name)).toEqual([
+      "p0@even.com",
+      "p2@even.com",
+    ]);
+    const rest = await server.ask("GET", page.body.next.replace("http://localhost", ""));
+    expect(rest.body).toMatchObject({ next: null, results: [{ distinct_ids: ["p4"] }] });
+    const second = await server.ask("GET", `${COHORTS}1/persons/?limit=1&offset=1`);
+    expect(second.body.results).toMatchObject([{ distinct_ids: ["p2"] }]);
+    expect(second.body.next).not.toContain("offset");
+    const third = await server.ask("GET", second.body.next.replace("http://localhost", ""));
+    expect(third.body).toMatchObject({ next: null, results: [{ distinct_ids: ["p4"] }] });
+    await server.ask("PATCH", `${COHORTS}1/`, { body: { filters: either(emailContains("odd")) } });
+    expect((await settled(server, 1)).count).toBe(2);
+  });
+
+  test("may ask what persons did, also negated and inside of another cohort", async () => {
+    await using it = await ServerWithEngine.start();
+    const { server } = it;
+    addPerson(server, ["kim"], { email: "kim@a.com" });
+    await it.addEvent("bought", "kim", server.now);
+    addPerson(server, ["lee"], { email: "lee@a.com" });
+    const bought = {
+      key: "bought",
+      type: "behavioral",
+      value: "performed_event",
+      time_value: 7,
+      time_interval: "day",
+    };
+    const count = async (name: string, ...values: object[]) => {
+      const { body } = await server.ask("POST", COHORTS, { body: { name, filters: either(...values) } });
+      return (await settled(server, body.id)).count;
+    };
+    expect(await count("Buyers", bought)).toBe(1);
+    expect(await count("Others", { ...bought, negation: true }, emailContains("@a.com"))).toBe(1);
+    expect(await count("Inside", { key: "id", type: "cohort", value: 1, operator: "in" })).toBe(1);
+    expect(await count("Nobody", bought, emailContains("lee"))).toBe(0);
+  });
+
+  test("tells when it could not be computed", async () => {
+    await using it = await ServerWithEngine.start();
+    it.server.deps.cohortFiller.countMembers = async () => {
+      throw new Error("no engine");
+    };
+    await it.server.ask("POST", COHORTS, { body: { name: "X", filters: either(emailContains("x")) } });
+    expect(await settled(it.server, 1)).toMatchObject({ count: null, errors_calculating: 1 });
+    expect(it.server.logged).toMatchObject([{ cohortId: 1, error: "Error: no engine" }]);
+  });
+});
+
+describe("a static cohort", () => {
+  test("is filled by a file of distinct ids", async () => {
+    await using it = await ServerWithEngine.start();
+    for (const id of ["a", "b", 'q"uote', "d"]) addPerson(it.server, [id, `${id}-2`]);
+    const form = new FormData();
+    form.set("name", "From a file");
+    form.set("is_static", "true");
+    form.set("csv", new File(['\uFEFFdistinct_id,x\r\na,1\n"q""uote",2\nnobody\n\na-2\n'], "x.csv"));
+    const made = await it.server.ask("POST", COHORTS, { body: form });
+    expect(made).toMatchObject({
+      status: 201,
+      body: { name: "From a file", is_static: true, count: 2, is_calculating: false },
+    });
+    const more = new FormData();
+    more.set("csv", new File(["d"], "y.csv"));
+    expect((await it.server.ask("PATCH", `${COHORTS}1/`, { body: more })).body.count).toBe(3);
+    const { body } = await it.server.ask("GET", `${COHORTS}1/persons/`);
+    expect(body.results.map((person: { distinct_ids: string[] }) => person.distinct_ids[0])).toEqual([
+      "a",
+      'q"uote',
+      "d",
+    ]);
+  });
+
+  test("is made from a flag, and does not follow it", async () => {
+    await using it = await ServerWithEngine.start();
+    const { server } = it;
+    for (const name of ["kim", "lee", "max"]) addPerson(server, [name], { email: `${name}@a.com` });
+    const filters = {
+      groups: [{ properties: [emailContains("kim")] }, { properties: [emailContains("lee")] }],
+    };
+    await server.ask("POST", FLAGS, { body: { key: "pay", filters } });
+    const made = await server.ask("POST", `${FLAGS}1/create_static_cohort_for_flag/`, { body: { any: 1 } });
+    expect(made).toMatchObject({
+      status: 201,
+      body: {
+        cohort: {
+          name: "Users with feature flag pay enabled at 2026-03-01 12:00:00",
+          is_static: true,
+          filters: { properties: {} },
+          description: "",
+          groups: [],
+        },
+      },
+    });
+    const id = made.body.cohort.id;
+    expect((await settled(server, id)).count).toBe(2);
+    await server.ask("PATCH", `${FLAGS}1/`, { body: { active: false } });
+    expect((await server.ask("GET", `${COHORTS}${id}/persons/`)).body.results).toHaveLength(2);
+    const second = await server.ask("POST", `${FLAGS}1/create_static_cohort_for_flag/`);
+    expect(second.body.cohort.id).not.toBe(id);
+    expect((await settled(server, second.body.cohort.id)).count).toBe(0);
+  });
+
+  test("decides flags", async () => {
+    await using it = await ServerWithEngine.start();
+    const { server } = it;
+    addPerson(server, ["kim"]);
+    addPerson(server, ["lee"]);
+    await server.ask("POST", COHORTS, { body: { name: "S", is_static: true } });
+    addCohortMembers(server.deps.people, 1, 1, { distinctIds: ["kim"] });
+    const filters = { groups: [{ properties: [{ key: "id", type: "cohort", value: 1, operator: "in" }] }] };
+    await server.ask("POST", FLAGS, { body: { key: "a", filters } });
+    const value = async (id: string) =>
+      (await server.ask("GET", `${FLAGS}evaluation_reasons/?distinct_id=${id}`)).body.a.value;
+    expect([await value("kim"), await value("lee")]).toEqual([true, false]);
+  });
+});

@@ -1,0 +1,156 @@
+/** The public routes of flag evaluation in this process, on stores in temporary folders. */
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Elysia } from "elysia";
+import { type Initialised, initialise } from "../../../src/accounts/initialise.ts";
+import { type Metadata, openMetadata } from "../../../src/accounts/metadata.ts";
+import { type CohortFields, createCohort } from "../../../src/cohorts/cohorts.ts";
+import { evaluationRoutes } from "../../../src/flags/api/routes.ts";
+import type { Flag, FlagFields } from "../../../src/flags/store/flag.ts";
+import { FlagSets } from "../../../src/flags/store/flag-sets.ts";
+import { createFlag, updateFlag } from "../../../src/flags/store/flag-writes.ts";
+import { groupTypesFrom } from "../../../src/flags/stored-evaluation.ts";
+import type { JsonObject } from "../../../src/lib/json.ts";
+import { addHashKeyOverrides } from "../../../src/people/hash-key-overrides.ts";
+import { TestPeople } from "../../people/support.ts";
+import { plainPayloads } from "../../support/payloads.ts";
+
+/** The present of every test: 2026-03-01, noon. */
+export const NOW = new Date("2026-03-01T12:00:00.000Z");
+
+/** What the browser library is told about the server; none of the products that Flagkeep does not have. */
+export const CLIENT_CONFIG = {
+  hasFeatureFlags: true,
+  supportedCompression: ["gzip", "gzip-js"],
+  analytics: { endpoint: "/i/v0/e/" },
+  elementsChainAsString: true,
+  autocapture_opt_out: false,
+  defaultIdentifiedOnly: true,
+  sessionRecording: false,
+  surveys: false,
+  productTours: false,
+  heatmaps: false,
+  captureDeadClicks: false,
+  capturePerformance: false,
+  autocaptureExceptions: false,
+  errorTracking: { autocaptureExceptions: false, suppressionRules: [] },
+  logs: { captureConsoleLogs: false },
+  conversations: false,
+  isAuthenticated: false,
+  toolbarParams: {},
+  siteApps: [],
+};
+
+export class TestEvaluation implements Disposable {
+  readonly people = new TestPeople();
+  readonly metadata: Metadata;
+  readonly made: Initialised;
+  readonly troubles: unknown[] = [];
+  readonly app: Elysia;
+  /** How often overrides were handed to the engine, down or not. */
+  storeCalls = 0;
+  engineIsDown = false;
+  positions = { accepted: 0, applied: 0 };
+  now = NOW;
+  readonly #options: { bodyLimitBytes?: number; people?: unknown };
+  readonly #folder = mkdtempSync(join(tmpdir(), "flagkeep-evaluation-"));
+
+  constructor(options: { bodyLimitBytes?: number; people?: unknown; projectApiKey?: string } = {}) {
+    this.metadata = openMetadata(join(this.#folder, "metadata.sqlite"));
+    this.made = initialise(
+      this.metadata,
+      {
+        ...{ organization: "Acme", project: "Shop", email: "ann@example.com" },
+        projectApiKey: options.projectApiKey,
+      },
+      NOW,
+    );
+    this.#options = options;
+    this.app = this.freshApp();
+  }
+
+  /** The routes on the same stores, with nothing in memory of earlier requests. */
+  freshApp(): Elysia {
+    const { db } = this.people;
+    return new Elysia().use(
+      evaluationRoutes({
+        projects: this.metadata.projects,
+        flagSets: new FlagSets(this.metadata, groupTypesFrom(db)),
+        people: (this.#options.people as typeof db) ?? db,
+        storeOverrides: async ({ projectId, distinctIds, flagKeys, hashKey }) => {
+          this.storeCalls += 1;
+          if (this.engineIsDown) throw new Error("The engine is down.");
+          return addHashKeyOverrides(db, projectId, { distinctIds, flagKeys, hashKey });
+        },
+        positions: () => this.positions,
+        settings: { bodyLimitBytes: this.#options.bodyLimitBytes ?? 1024 * 1024 },
+        onTrouble: (error) => this.troubles.push(error),
+        now: () => this.now.getTime(),
+      }),
+    ) as unknown as Elysia;
+  }
+
+  get token(): string {
+    return this.made.project.api_key;
+  }
+
+  flag(key: string, filters: JsonObject, fields: Partial<FlagFields> = {}): Flag {
+    return createFlag(this.#writing, {
+      projectId: 1,
+      by: 1,
+      fields: { key, filters, ...fields },
+      createsUsageDashboard: false,
+      now: NOW,
+    });
+  }
+
+  change(flag: Flag, fields: Partial<FlagFields>): Flag {
+    return updateFlag(this.#writing, { projectId: 1, id: flag.id, by: 1, fields, sent: {}, now: NOW });
+  }
+
+  cohort(fields: Partial<CohortFields> & { name: string }): number {
+    return createCohort(this.metadata, { projectId: 1, by: 1, fields }, NOW).id;
+  }
+
+  /** Sends whatever is given. */
+  async send(path: string, init: RequestInit = {}): Promise<Response> {
+    return await this.app.handle(new Request(`http://localhost${path}`, { method: "POST", ...init }));
+  }
+
+  /** POSTs JSON with the project's key as a server library does, and reads the JSON of a success. */
+  async ask(
+    body: Record<string, unknown>,
+    path = "/flags/?v=2",
+    headers: Record<string, string> = {},
+    // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape.
+  ): Promise<any> {
+    const response = await this.send(path, {
+      body: JSON.stringify({ token: this.token, ...body }),
+      headers: { "Content-Type": "application/json", "User-Agent": "posthog-node/5.70.0", ...headers },
+    });
+    if (response.status !== 200) throw new Error(`${response.status} ${await response.text()}`);
+    return await response.json();
+  }
+
+  /** The values that a client sees, by flag key. */
+  async values(body: Record<string, unknown>): Promise<Record<string, boolean | string>> {
+    const { flags } = (await this.ask(body)) as {
+      flags: Record<string, { enabled: boolean; variant: string | null }>;
+    };
+    return Object.fromEntries(
+      Object.entries(flags).map(([key, { enabled, variant }]) => [key, enabled && (variant ?? true)]),
+    );
+  }
+
+  [Symbol.dispose](): void {
+    this.metadata.close();
+    this.people[Symbol.dispose]();
+    rmSync(this.#folder, { recursive: true });
+  }
+
+  get #writing() {
+    return { metadata: this.metadata, payloads: plainPayloads };
+  }
+}

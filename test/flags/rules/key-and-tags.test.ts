@@ -1,0 +1,75 @@
+import { describe, expect, test } from "bun:test";
+import { FlagInvalid } from "../../../src/flags/rules/flag-invalid.ts";
+import { checkKeyCharacters, keyOfReplaced, keyOfRestored } from "../../../src/flags/rules/key.ts";
+import { changedTags } from "../../../src/flags/rules/tags.ts";
+
+function refusal(act: () => unknown): [string, string, string | null] | "accepted" {
+  try {
+    act();
+  } catch (error) {
+    if (!(error instanceof FlagInvalid)) throw error;
+    return [error.code, error.detail, error.attr];
+  }
+  return "accepted";
+}
+
+describe("keys", () => {
+  for (const key of ["a b", "a.b", "a/b", "ä", "a:deleted:1", "a\n"]) {
+    test(`${JSON.stringify(key)} has a wrong character`, () =>
+      expect(refusal(() => checkKeyCharacters(key))).toEqual([
+        "invalid_key",
+        "Only letters, numbers, hyphens (-) & underscores (_) are allowed.",
+        "key",
+      ]));
+  }
+  test("letters, numbers, hyphens and underscores are fine", () =>
+    expect(refusal(() => checkKeyCharacters("Beta_2-x"))).toBe("accepted"));
+
+  test("a replaced flag gives its key away and may get it back", () => {
+    const key = keyOfReplaced("beta", 7);
+    expect(key).toBe("beta:deleted:7");
+    expect(keyOfRestored(key, 7, () => false)).toBe("beta");
+    expect(keyOfRestored(key, 7, (taken) => ["beta", "beta-2"].includes(taken))).toBe("beta-3");
+    expect(keyOfRestored("beta", 7, () => false)).toBe("beta");
+    expect(keyOfRestored("beta:deleted:8", 7, () => false)).toBe("beta:deleted:8");
+  });
+});
+
+describe("tags", () => {
+  const stored = { tags: ["a", "b"], evaluationTags: ["a"] };
+  test("are trimmed, lower-cased, unique and sorted", () =>
+    expect(changedTags({ tags: [" Zoo ", "zoo", "App", ""] }, stored)).toEqual({
+      tags: ["app", "zoo"],
+      evaluationTags: [],
+    }));
+  for (const sent of [{}, { tags: null, evaluation_tags: null }]) {
+    test(`${JSON.stringify(sent)} leaves them alone`, () =>
+      expect(changedTags(sent, stored)).toEqual(stored));
+  }
+  test("evaluation tags follow the tags", () => {
+    expect(changedTags({ evaluation_tags: ["B "] }, stored)).toEqual({
+      tags: ["a", "b"],
+      evaluationTags: ["b"],
+    });
+    expect(changedTags({ tags: ["b", "c"] }, stored)).toEqual({ tags: ["b", "c"], evaluationTags: [] });
+    expect(changedTags({ tags: ["c"], evaluation_tags: ["c"] }, stored)).toEqual({
+      tags: ["c"],
+      evaluationTags: ["c"],
+    });
+  });
+  const refused: [object, string, string, string | null][] = [
+    [
+      { evaluation_tags: ["X", "a", "y"] },
+      "invalid_input",
+      "Evaluation tags must be a subset of tags. Invalid evaluation tags: x, y",
+      null,
+    ],
+    [{ tags: "a" }, "not_a_list", 'Expected a list of items but got type "str".', "tags"],
+    [{ tags: [1] }, "invalid_input", "Not a valid string.", "tags__0"],
+    [{ tags: ["a", null] }, "null", "This field may not be null.", "tags__1"],
+  ];
+  for (const [sent, ...expected] of refused) {
+    test(`${JSON.stringify(sent)} is refused`, () =>
+      expect(refusal(() => changedTags(sent, stored))).toEqual(expected as never));
+  }
+});

@@ -1,0 +1,63 @@
+/** What a monitoring system reads at `/metrics`. */
+
+import { expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { flagkeep, TestAppliance } from "../support/appliance.ts";
+
+async function figures(appliance: TestAppliance): Promise<Map<string, number>> {
+  const response = await fetch(`${appliance.url}/metrics`);
+  expect(response.headers.get("content-type")).toStartWith("text/plain");
+  const lines = (await response.text()).split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+  return new Map(
+    lines.map((line) => {
+      const end = line.lastIndexOf(" ");
+      return [line.slice(0, end), Number(line.slice(end + 1))];
+    }),
+  );
+}
+
+test("events, the engine and backups can be watched", async () => {
+  await using appliance = await TestAppliance.start();
+  const uuid = Bun.randomUUIDv7();
+  const event = { event: "hello", distinct_id: "ann", uuid };
+  await appliance.batch([event, event, { event: "hello", distinct_id: "bob" }]);
+  await appliance.eventsWhenStored(2);
+  const before = await figures(appliance);
+  expect(before.get('flagkeep_events_stored_total{lane="realtime"}')).toBe(2);
+  expect(before.get('flagkeep_events_duplicate_total{lane="realtime"}')).toBe(1);
+  expect(before.get('flagkeep_journal_acknowledged_entries{lane="realtime"}')).toBe(3);
+  expect(before.get("flagkeep_engine_up")).toBe(1);
+  expect(before.get("flagkeep_engine_restarts")).toBe(0);
+  expect(before.get("flagkeep_backup_last_success_timestamp_seconds")).toBe(0);
+  expect(before.get("flagkeep_backup_last_attempt_failed")).toBe(0);
+  expect(before.has("nodejs_eventloop_lag_p99_seconds")).toBeTrue();
+
+  const folder = mkdtempSync(join(tmpdir(), "flagkeep-metrics-"));
+  const from = Date.now() / 1_000;
+  const made = await flagkeep([
+    "backup",
+    "create",
+    "--data-dir",
+    appliance.dataDir,
+    "--backup-destination",
+    folder,
+  ]);
+  expect(made).toMatchObject({ code: 0 });
+  const after = await figures(appliance);
+  expect(after.get("flagkeep_backup_last_success_timestamp_seconds")).toBeGreaterThanOrEqual(from - 1);
+  expect(after.get("flagkeep_backup_last_attempt_failed")).toBe(0);
+
+  rmSync(folder, { recursive: true });
+  const failed = await flagkeep([
+    ...["backup", "create", "--data-dir", appliance.dataDir],
+    ...["--backup-destination", "/proc/no-backups-here"],
+  ]);
+  expect(failed.code).not.toBe(0);
+  const last = await figures(appliance);
+  expect(last.get("flagkeep_backup_last_attempt_failed")).toBe(1);
+  expect(last.get("flagkeep_backup_last_success_timestamp_seconds")).toBe(
+    after.get("flagkeep_backup_last_success_timestamp_seconds")!,
+  );
+}, 30_000);

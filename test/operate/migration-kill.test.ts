@@ -1,0 +1,61 @@
+/** A migration that is killed at any of its statements is taken up by the next start, and ends as if nothing had been. */
+
+import { Database } from "bun:sqlite";
+import { afterAll, expect, test } from "bun:test";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { openMetadata } from "../../src/accounts/metadata.ts";
+import { openEventDatabase } from "../../src/events/database.ts";
+import { openPeople } from "../../src/people/open.ts";
+import { temporaryFolder } from "../support/appliance.ts";
+
+const folder = temporaryFolder();
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+async function open(store: string, path: string, statement: number): Promise<"killed" | "opened"> {
+  const script = join(import.meta.dir, "migrate-and-die.ts");
+  const child = Bun.spawn([process.execPath, script, store, path, String(statement)], { stderr: "pipe" });
+  const [code, stderr] = await Promise.all([child.exited, new Response(child.stderr).text()]);
+  if (child.signalCode === "SIGKILL") return "killed";
+  if (code !== 0) throw new Error(stderr);
+  return "opened";
+}
+
+/** Opens it as a start does, and tells what is in it. */
+async function schemaOf(store: string, path: string): Promise<unknown> {
+  if (store !== "events") {
+    if (store === "metadata") openMetadata(path).close();
+    else openPeople(path).$client.close();
+    const db = new Database(path);
+    const schema = db.query("SELECT type, name, sql FROM sqlite_schema ORDER BY type, name").values();
+    const versions = db.query("SELECT version, name FROM schema_migration ORDER BY version").values();
+    db.close();
+    return { schema, versions };
+  }
+  const settings = { memoryLimitBytes: 256 * 1024 * 1024, threads: 1, temporaryFolder: `${path}.temporary` };
+  const database = await openEventDatabase(path, settings);
+  const connection = await database.connect();
+  const rows = async (sql: string) => (await connection.runAndReadAll(sql)).getRowsJson();
+  const found = {
+    tables: await rows("SELECT table_name, sql FROM duckdb_tables() ORDER BY table_name"),
+    versions: await rows("SELECT * FROM schema_migration ORDER BY version"),
+    cursors: await rows("SELECT * FROM load_cursor ORDER BY lane"),
+  };
+  connection.closeSync();
+  database.close();
+  return found;
+}
+
+for (const store of ["metadata", "people", "events"]) {
+  test(store, async () => {
+    const expected = await schemaOf(store, join(folder, `${store}-whole`));
+    let kills = 0;
+    for (let statement = 1; ; statement++) {
+      const path = join(folder, `${store}-${statement}`);
+      if ((await open(store, path, statement)) === "opened") break;
+      kills += 1;
+      expect(await schemaOf(store, path)).toEqual(expected);
+    }
+    expect(kills).toBeGreaterThan(3);
+  }, 60_000);
+}

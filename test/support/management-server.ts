@@ -1,0 +1,163 @@
+/** The management API in this process, on a data directory that goes away with the test. */
+
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Initialised, initialise } from "../../src/accounts/initialise.ts";
+import { type Metadata, openMetadata } from "../../src/accounts/metadata.ts";
+import { createKey, type NewKey } from "../../src/accounts/personal-keys.ts";
+import { FlagSets } from "../../src/flags/store/flag-sets.ts";
+import { groupTypesFrom } from "../../src/flags/stored-evaluation.ts";
+import { type AppDeps, createApp } from "../../src/http/app.ts";
+import { type OpenApiDocument, openApiDocument } from "../../src/http/openapi.ts";
+import type { Route } from "../../src/http/route.ts";
+import { openPeople } from "../../src/people/open.ts";
+import type { ManagementDeps } from "../../src/serve/deps.ts";
+import { managementRoutes } from "../../src/serve/routes.ts";
+import { faultOf } from "../http/json-schema.ts";
+import { plainPayloads } from "./payloads.ts";
+
+/** A folder in memory where there is one: hundreds of small stores are synced to disk otherwise. */
+const MEMORY = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
+
+export interface Answer {
+  status: number;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape.
+  body: any;
+  headers: Headers;
+}
+
+export interface Asking {
+  /** Bearer key; null for none, absent for the first key, which may do everything. */
+  key?: string | null;
+  body?: unknown;
+  headers?: Record<string, string>;
+}
+
+export class TestServer implements Disposable {
+  readonly metadata: Metadata;
+  readonly first: Initialised;
+  readonly logged: Record<string, unknown>[] = [];
+  readonly deps: ManagementDeps;
+  readonly app: ReturnType<typeof createApp>;
+  readonly routes: readonly Route[];
+  #document: OpenApiDocument | undefined;
+  readonly #directory = mkdtempSync(join(MEMORY, "flagkeep-management-"));
+  /** What the server takes for the present; tests move it. */
+  now = new Date("2026-03-01T12:00:00.000Z");
+  isReady = true;
+
+  constructor(options: Partial<AppDeps> & { deps?: Partial<ManagementDeps> } = {}) {
+    this.metadata = openMetadata(this.path);
+    this.first = initialise(
+      this.metadata,
+      { organization: "Acme", project: "Shop", email: "ann@example.com" },
+      this.now,
+    );
+    const people = openPeople(join(this.#directory, "people.sqlite"));
+    this.deps = {
+      metadata: this.metadata,
+      people,
+      flagSets: new FlagSets(this.metadata, groupTypesFrom(people)),
+      payloads: plainPayloads,
+      personCounter: {
+        reach: async () => ({ total: 0, matching: 0, reached: 0, sets: [] }),
+        find: async () => [],
+      },
+      cohortFiller: {
+        addPersonsWithFlag: async () => 0,
+        addDistinctIds: async (_, __, ids) => ids.length,
+        countMembers: async () => 0,
+        members: async () => [],
+      },
+      log: { error: (facts, message) => this.logged.push({ ...facts, message }) },
+      ...options.deps,
+    };
+    this.routes = [...managementRoutes(this.deps), ...(options.routes ?? [])];
+    this.app = createApp({
+      metadata: this.metadata,
+      log: { error: (facts, message) => this.logged.push({ ...facts, message }) },
+      routes: this.routes,
+      isReady: () => this.isReady,
+      now: () => this.now,
+      ...(options.rateLimiter ? { rateLimiter: options.rateLimiter } : {}),
+      ...(options.publicUrl ? { publicUrl: options.publicUrl } : {}),
+    });
+  }
+
+  get path(): string {
+    return join(this.#directory, "metadata.sqlite");
+  }
+
+  get directory(): string {
+    return this.#directory;
+  }
+
+  /**
+   * Sends one request; a body that is no text is sent as JSON.
+   *
+   * @throws when the answer is not the one that the OpenAPI document promises.
+   */
+  async ask(method: string, path: string, asking: Asking = {}): Promise<Answer> {
+    const headers = new Headers(asking.headers);
+    const key = asking.key === undefined ? this.first.personal_api_key : asking.key;
+    if (key !== null) headers.set("authorization", `Bearer ${key}`);
+    const body =
+      asking.body === undefined || asking.body instanceof FormData || typeof asking.body === "string"
+        ? asking.body
+        : JSON.stringify(asking.body);
+    if (typeof body === "string" && !headers.has("content-type")) {
+      headers.set("content-type", "application/json");
+    }
+    const response = await this.app.handle(
+      new Request(`http://localhost${path}`, { method, headers, body: body as never }),
+    );
+    const text = await response.text();
+    const isJson = response.headers.get("content-type")?.includes("json") === true;
+    const parsed = isJson && text !== "" ? JSON.parse(text) : text;
+    if (isJson && text !== "") this.#checkPromise(method, path, response.status, parsed);
+    return { status: response.status, body: parsed, headers: response.headers };
+  }
+
+  #checkPromise(method: string, path: string, status: number, body: unknown): void {
+    const pathname = new URL(path, "http://localhost").pathname.replace(/\/$/, "");
+    const known = this.routes
+      .flatMap((route) => [route.path, ...route.aliases].map((known) => ({ route, known })))
+      .filter(({ known }) => patternOf(known).test(pathname))
+      .sort((a, b) => a.known.split(":").length - b.known.split(":").length);
+    const exact = known.filter((candidate) => candidate.known === known[0]?.known);
+    const route = exact.find((candidate) => candidate.route.method === method)?.route;
+    if (!route) return;
+    this.#document ??= openApiDocument(this.routes, "/");
+    const { paths, components } = this.#document;
+    const operation = paths[`${route.path.replace(/:(\w+)/g, "{$1}")}/`]![method.toLowerCase()]!;
+    const promised = operation.responses[status];
+    // A refusal that every route may give is not told of again by each.
+    if (!promised && [400, 413, 415, 500].includes(status)) return;
+    if (!promised) throw new Error(`${method} ${route.path} answered ${status}, which is not documented.`);
+    const content = (promised.content as Record<string, { schema: never }> | undefined)?.["application/json"];
+    const fault = content && faultOf(body, content.schema, components.schemas);
+    if (fault) throw new Error(`${method} ${route.path} answered ${status} with ${fault}`);
+  }
+
+  /** A key of the first user with these scopes. */
+  key(scopes: readonly string[], limits: Partial<NewKey> = {}): string {
+    return createKey(
+      this.metadata,
+      { userEmail: "ann@example.com", label: "test", scopes, ...limits },
+      { now: this.now },
+    ).value;
+  }
+
+  [Symbol.dispose](): void {
+    this.metadata.close();
+    this.deps.people.$client.close();
+    rmSync(this.#directory, { recursive: true });
+  }
+}
+
+export const FLAGS = "/api/projects/1/feature_flags/";
+
+function patternOf(path: string): RegExp {
+  return new RegExp(`^${path.replace(/:\w+/g, "[^/]+")}$`);
+}
