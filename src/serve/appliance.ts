@@ -95,6 +95,7 @@ export class Appliance {
   private server: Server<unknown> | undefined;
   private state: "starting" | "ready" | "stopping" = "starting";
   private url: string | undefined;
+  private readonly stopping = new AbortController();
   private readonly startedAt = new Date();
   private readonly control: RpcServer;
   private readonly eventRate = new EventRate(() =>
@@ -188,6 +189,7 @@ export class Appliance {
   /** Stops accepting, finishes what is in flight, loads the journal, closes the stores. */
   async stop(): Promise<void> {
     this.state = "stopping";
+    this.stopping.abort();
     const end = performance.now() + this.config["shutdown-timeout"];
     await Promise.race([this.server?.stop(), lapse(inFlightMs)]);
     // Whoever is still sending has no answer yet, and sends again.
@@ -253,7 +255,11 @@ export class Appliance {
             accepted: journal.state().find(({ lane }) => lane === "realtime")!.lastSeq,
             applied: laneCursors(people).realtime,
           }),
-          settings: { bodyLimitBytes: config["body-limit"] },
+          settings: {
+            bodyLimitBytes: config["body-limit"],
+            publicUrl: config["public-url"] || undefined,
+          },
+          stopping: this.stopping.signal,
           onTrouble: (error: unknown) =>
             log.error({ error: String(error) }, "flags could not be computed fully"),
         }),

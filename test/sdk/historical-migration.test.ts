@@ -4,9 +4,9 @@ import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { join } from "node:path";
 import { TestAppliance, until } from "../support/appliance.ts";
 import { testWhen } from "../support/skipped.ts";
-import { pythonWithPosthog } from "../support/toolchains.ts";
+import { pythonPackage } from "../support/toolchains.ts";
 
-const packages = pythonWithPosthog("7.91.1");
+const packages = pythonPackage("posthog", "7.91.1");
 const sdks = [
   {
     sdk: "posthog-node",

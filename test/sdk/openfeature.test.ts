@@ -92,3 +92,30 @@ describe("OpenFeature", () => {
     expect(await client.getBooleanValue("never", false, ann)).toBe(true);
   });
 });
+
+describe("changes, over a real connection", () => {
+  test("are told within a second; an open stream does not hold up the end of the server", async () => {
+    await using own = await TestAppliance.start();
+    const made = await createSdkFlags(own);
+    const answer = await own.post(
+      "/ofrep/v1/evaluate/flags",
+      { context: ann },
+      { authorization: `Bearer ${own.token}` },
+    );
+    const { eventStreams } = (await answer.json()) as {
+      eventStreams: { endpoint: { requestUri: string } }[];
+    };
+    const stream = await fetch(own.url + eventStreams[0]!.endpoint.requestUri);
+    const reader = stream.body!.getReader();
+    const decoder = new TextDecoder();
+    let text = decoder.decode((await reader.read()).value);
+    await changeFlag(own, made.never!, { active: false });
+    const changedAt = performance.now();
+    while (!text.includes("refetchEvaluation")) text += decoder.decode((await reader.read()).value);
+    expect(performance.now() - changedAt).toBeLessThan(5_000);
+    const stoppedAt = performance.now();
+    expect(await own.stop()).toBe(0);
+    // Requests in flight are waited for up to two seconds: a stream is none.
+    expect(performance.now() - stoppedAt).toBeLessThan(1_900);
+  });
+});

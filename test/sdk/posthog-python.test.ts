@@ -4,10 +4,10 @@ import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { join } from "node:path";
 import { TestAppliance } from "../support/appliance.ts";
 import { testWhen } from "../support/skipped.ts";
-import { pythonWithPosthog } from "../support/toolchains.ts";
+import { pythonPackage } from "../support/toolchains.ts";
 import { createSdkFlags } from "./project-flags.ts";
 
-const packages = pythonWithPosthog("7.91.1");
+const packages = pythonPackage("posthog", "7.91.1");
 const pythonTest = testWhen(packages !== undefined, "posthog-python", "no Python with pip, or no network");
 
 interface Seen {

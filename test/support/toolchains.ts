@@ -28,13 +28,12 @@ function prepared(name: string, build: (folder: string) => boolean): string | un
   return undefined;
 }
 
-/** A Python that has the posthog package of this version. */
-export function pythonWithPosthog(version: string): string | undefined {
-  const folder = prepared(`flagkeep-test-posthog-python-${version}`, (fresh) =>
+/** A folder for `PYTHONPATH` with a package of this version. */
+export function pythonPackage(name: string, version: string): string | undefined {
+  return prepared(`flagkeep-test-${name}-python-${version}`, (fresh) =>
     // Not a virtual environment, whose programs know only the folder they were made in.
-    succeeds(["python3", "-m", "pip", "install", "--quiet", "--target", fresh, `posthog==${version}`], fresh),
+    succeeds(["python3", "-m", "pip", "install", "--quiet", "--target", fresh, `${name}==${version}`], fresh),
   );
-  return folder;
 }
 
 /** The executable of a Go program in a folder of this repository, built against the posthog-go of its `go.mod`. */

@@ -17,7 +17,7 @@ const Evaluated = named(
     key: text(),
     value: optional(anyJson({ description: "True, false, or the key of a variant." })),
     reason: optional(text({ description: "`STATIC`, `SPLIT`, `TARGETING_MATCH`, `DEFAULT`, `DISABLED`." })),
-    variant: optional(text()),
+    variant: optional(text({ description: "The key of the variant, or `true` or `false`." })),
     metadata: optional(dictionary({ description: "`id`, `version`, `reason`, `payload` as JSON text." })),
     errorCode: optional(text()),
     errorDetails: optional(text()),
@@ -53,11 +53,35 @@ export const ofrepDocumentation: readonly DocumentedRoute[] = [
     answers: {
       200: {
         description: "The flags, with an ETag.",
-        schema: object({ flags: list(Evaluated) }),
-        example: { flags: [EXAMPLE] },
+        schema: object({
+          flags: list(Evaluated),
+          eventStreams: optional(
+            list(dictionary(), { description: "Where changes are told; absent: poll." }),
+          ),
+        }),
+        example: {
+          flags: [EXAMPLE],
+          eventStreams: [
+            { type: "sse", endpoint: { requestUri: "/ofrep/v1/events?key=phc_…" }, inactivityDelaySec: 120 },
+          ],
+        },
       },
       304: { description: "Unchanged since the given `If-None-Match`." },
       ...REFUSALS,
+    },
+  },
+  {
+    method: "GET",
+    path: "/ofrep/v1/events",
+    summary: "Be told when flags change",
+    description:
+      'Server-sent events `{"type":"refetchEvaluation"}`; their ids name the configuration of the flags, and a `Last-Event-ID` that is not the present one is answered by an event at once. OFREP providers find the address in `eventStreams`.',
+    tag: TAG,
+    query: object({ key: text({ description: "The project's public key." }) }),
+    answers: {
+      200: { description: "`text/event-stream`, until the client leaves." },
+      401: REFUSALS[401],
+      503: { description: "Too many streams are open: poll." },
     },
   },
   {

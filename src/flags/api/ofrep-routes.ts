@@ -9,18 +9,24 @@ import { Elysia } from "elysia";
 import { publicCorsHeaders, publicPreflight } from "../../http/cors.ts";
 import { failureOf, methodNotAllowed } from "../../http/decode/answers.ts";
 import { InvalidPayload } from "../../http/decode/failures.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import type { FlagSet } from "../evaluate/flag-set.ts";
 import { detectRuntime } from "../evaluate/selection.ts";
 import type { Computation } from "../subject/computation.ts";
 import { Undecodable } from "./failures.ts";
 import { isNotModified } from "./local-evaluation.ts";
 import { isForRuntime, keyOf, OfrepRefusal, readContext, renderInactive, renderResult } from "./ofrep.ts";
+import type { FlagEvents } from "./ofrep-events.ts";
 import type { EvaluatedProject, EvaluationDependencies } from "./ports.ts";
 import { type BodyReading, hasBrowserHeaders, readText } from "./request-text.ts";
 import { parseTolerantJson } from "./tolerant-json.ts";
 
 type Cors = Readonly<Record<string, string>>;
-type OfrepDependencies = EvaluationDependencies & { computation: Computation; reading: BodyReading };
+type OfrepDependencies = EvaluationDependencies & {
+  computation: Computation;
+  reading: BodyReading;
+  events: FlagEvents;
+};
 
 const METHODS = "POST, OPTIONS";
 const PATH = "/ofrep/v1/evaluate/flags";
@@ -52,7 +58,9 @@ async function answer(deps: OfrepDependencies, request: Request, key: string | u
   }
   try {
     const asked = await evaluationOf(deps, request, project, key);
-    return key === undefined ? bulk(request, asked, cors) : single(asked, key, cors);
+    return key === undefined
+      ? bulk(request, asked, deps.events.connections(project), cors)
+      : single(asked, key, cors);
   } catch (error) {
     const named = key === undefined ? {} : { key };
     const refusal = refusalOf(error);
@@ -103,8 +111,13 @@ function single({ set, evaluation, runtime }: Asked, key: string, cors: Cors): R
   throw notFound(key);
 }
 
-function bulk(request: Request, { set, evaluation, runtime }: Asked, cors: Cors): Response {
-  const text = JSON.stringify({ flags: renderAll(set, evaluation.results, runtime) });
+function bulk(
+  request: Request,
+  { set, evaluation, runtime }: Asked,
+  eventStreams: JsonObject[] | undefined,
+  cors: Cors,
+): Response {
+  const text = JSON.stringify({ flags: renderAll(set, evaluation.results, runtime), eventStreams });
   const etag = `W/"${new Bun.CryptoHasher("sha256").update(text).digest("hex").slice(0, 32)}"`;
   const headers = { ...cors, ETag: etag };
   if (isNotModified(request.headers.get("if-none-match"), etag)) {

@@ -92,7 +92,7 @@ export function renderResult(flag: CompiledFlag, result: FlagResult): JsonObject
     key,
     value: clientValue(result),
     reason: reasonOf(flag, result),
-    ...(result.variant === null ? {} : { variant: result.variant }),
+    variant: variantOf(clientValue(result)),
     metadata: {
       id: result.id,
       version: result.version,
@@ -105,7 +105,13 @@ export function renderResult(flag: CompiledFlag, result: FlagResult): JsonObject
 
 /** A flag that is switched off. */
 export function renderInactive({ id, key, version }: CompiledFlag): JsonObject {
-  return { key, value: false, reason: "DISABLED", metadata: { id, version, reason: "flag_disabled" } };
+  const metadata = { id, version, reason: "flag_disabled" };
+  return { key, value: false, reason: "DISABLED", variant: variantOf(false), metadata };
+}
+
+/** Some providers take no answer without a variant: that of a flag that is only on or off is its value. */
+function variantOf(value: boolean | string): string {
+  return String(value);
 }
 
 /** OpenFeature tells a share of everybody, a rule that fitted, and the same for everybody apart. */

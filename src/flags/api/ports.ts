@@ -17,14 +17,20 @@ export interface EvaluationDependencies {
   /** Finds a project by its public key; in memory, because every request asks. */
   readonly projects: { findByToken(token: string): EvaluatedProject | undefined };
   /** The compiled flags of a project as they are now. */
-  readonly flagSets: { of(projectId: number): { set: FlagSet } };
+  readonly flagSets: { of(projectId: number): { set: FlagSet; configuration: string } };
   /** Persons and groups; opened for reading. */
   readonly people: PeopleDb;
   /** Stores hash-key overrides; rejects when the engine can not be reached. */
   readonly storeOverrides: (overrides: OverridesToStore) => Promise<number>;
   /** How far the journal and the store of persons are. */
   readonly positions: () => Positions;
-  readonly settings: { readonly bodyLimitBytes: number };
+  readonly settings: {
+    readonly bodyLimitBytes: number;
+    /** Where clients reach this server; absent: as they asked. */
+    readonly publicUrl?: string;
+  };
+  /** Fires when the server stops; answers that have no end of their own end then. */
+  readonly stopping?: AbortSignal;
   /** Told of failures that are ours; the client gets an answer all the same. */
   readonly onTrouble: (error: unknown) => void;
   /** Milliseconds since 1970; replaced in tests. */

@@ -8,6 +8,7 @@ import { SubjectReader } from "../subject/stored-subject.ts";
 import { assetRoutes } from "./asset-routes.ts";
 import { ClientConfigTexts } from "./client-config.ts";
 import { flagAnswers } from "./flag-routes.ts";
+import { FlagEvents } from "./ofrep-events.ts";
 import { ofrepRoutes } from "./ofrep-routes.ts";
 import type { EvaluationDependencies } from "./ports.ts";
 
@@ -23,8 +24,15 @@ export function evaluationRoutes(deps: EvaluationDependencies) {
     onGivenUp: onTrouble,
   });
   const computation = new Computation({ subjects: new SubjectReader(deps.people), overrides, onTrouble });
+  const events = new FlagEvents({
+    projects: deps.projects,
+    configurationOf: (projectId) => deps.flagSets.of(projectId).configuration,
+    publicUrl: deps.settings.publicUrl,
+    stopping: deps.stopping,
+  });
   const shared = {
     ...deps,
+    events,
     computation,
     configs: new ClientConfigTexts(),
     reading: { limitBytes: deps.settings.bodyLimitBytes, slowBodies: new SlowBodies(SLOW_BODY_MS) },
@@ -36,5 +44,5 @@ export function evaluationRoutes(deps: EvaluationDependencies) {
       app.all(path, ({ request }) => answer(request), { parse: "none", detail: { hide: true } });
     }
   }
-  return app.use(ofrepRoutes(shared)).use(assetRoutes(deps));
+  return app.use(ofrepRoutes(shared)).use(events.routes()).use(assetRoutes(deps));
 }

@@ -14,6 +14,8 @@ import { type Flag, readFlagRevision, readFlags } from "./flag.ts";
 export interface ProjectFlags {
   /** Ready for `evaluate`. */
   readonly set: FlagSet;
+  /** Changes whenever anything of this does, and stays over a restart. */
+  readonly configuration: string;
   /** Not deleted, inactive ones included, by key. */
   definitions: readonly FlagDefinition[];
   cohorts: readonly CohortDefinition[];
@@ -42,12 +44,13 @@ export class FlagSets {
     const groupTypes = this.groupTypes(projectId);
     const known = this.#byProject.get(projectId);
     if (known && known.revision === revision && known.groupTypes === groupTypes) return known.flags;
-    const flags = this.#build(projectId, groupTypes);
+    const configuration = `${revision}.${groupTypes.length}`;
+    const flags = this.#build(projectId, groupTypes, configuration);
     this.#byProject.set(projectId, { revision, groupTypes, flags });
     return flags;
   }
 
-  #build(projectId: number, groupTypes: readonly GroupType[]): ProjectFlags {
+  #build(projectId: number, groupTypes: readonly GroupType[], configuration: string): ProjectFlags {
     const definitions = readFlags(this.metadata.db, projectId).map(flagDefinition);
     const cohorts = readCohorts(this.metadata.db, projectId);
     let set: FlagSet | undefined;
@@ -58,6 +61,7 @@ export class FlagSets {
         set ??= compileFlagSet(definitions, cohorts, groupTypes);
         return set;
       },
+      configuration,
       definitions,
       cohorts,
       groupTypes,

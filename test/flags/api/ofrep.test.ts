@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
 import { ofrepDocumentation } from "../../../src/flags/api/ofrep-documentation.ts";
+import { FlagEvents } from "../../../src/flags/api/ofrep-events.ts";
 import { openApiDocument } from "../../../src/http/openapi.ts";
 import { faultOf } from "../../http/json-schema.ts";
 import { set } from "../../people/support.ts";
@@ -86,7 +87,8 @@ describe("one flag", () => {
         const { status, body, headers } = await ask(path, context);
         expect([status, headers.get("content-type")]).toEqual([200, "application/json"]);
         expect(body).toMatchObject({ key, ...answer });
-        if (!("variant" in answer)) expect(body).not.toHaveProperty("variant");
+        // Of a flag without variants, and of one that is off, the value stands for the variant.
+        expect(body.variant).toBe(String(body.value));
         expect(Number.isInteger(body.metadata.id) && Number.isInteger(body.metadata.version)).toBe(true);
       }
     });
@@ -186,6 +188,7 @@ describe("all flags", () => {
 test("is documented, with right examples", () => {
   const document = openApiDocument(ofrepDocumentation, "/");
   for (const [path, methods] of Object.entries(document.paths)) {
+    if (methods.post === undefined) continue;
     const { requestBody, responses } = methods.post!;
     for (const holder of [requestBody, responses["200"]]) {
       const content = holder?.content as Record<string, { schema: never; example: unknown }>;
@@ -193,6 +196,105 @@ test("is documented, with right examples", () => {
       expect([path, faultOf(example, schema, document.components.schemas)]).toEqual([path, undefined]);
     }
   }
+});
+
+describe("changes", () => {
+  const EVENTS = "/ofrep/v1/events";
+
+  /** Reads a stream up to a text; fails when it ends before. */
+  async function readUntil(reader: { read(): Promise<{ done: boolean; value?: Uint8Array }> }, end: string) {
+    let text = "";
+    while (!text.includes(end)) {
+      const { done, value } = await reader.read();
+      if (done) throw new Error(`The stream ended after ${JSON.stringify(text)}.`);
+      text += new TextDecoder().decode(value);
+    }
+    return text;
+  }
+  const open = (own: TestEvaluation, headers: Record<string, string> = {}, path?: string) =>
+    own.send(path ?? `${EVENTS}?key=${own.token}`, { method: "GET", headers });
+
+  test("the answer with all flags says where they are told, and each change is told once", async () => {
+    using own = new TestEvaluation();
+    const flag = own.flag("a", when([]));
+    const all = await own.send(PATH, {
+      body: JSON.stringify(of("bob")),
+      headers: { "x-api-key": own.token },
+    });
+    const { eventStreams } = (await all.json()) as { eventStreams: { endpoint: { requestUri: string } }[] };
+    expect(eventStreams).toMatchObject([{ type: "sse", inactivityDelaySec: 120 }]);
+    const response = await open(own, { origin }, eventStreams[0]!.endpoint.requestUri);
+    expect(response.headers.get("content-type")).toBe("text/event-stream");
+    expect(response.headers.get("access-control-allow-origin")).toBe(origin);
+    const reader = response.body!.getReader();
+    expect(await readUntil(reader, "\n\n")).not.toContain("data:");
+    own.change(flag, { active: false });
+    const told = await readUntil(reader, "data: ");
+    const data = JSON.parse(/data: (.*)/.exec(told)![1]!) as { type: string; etag: string };
+    expect(data).toEqual({ type: "refetchEvaluation", etag: `"${/^id: (.*)$/m.exec(told)![1]!}"` });
+    own.flag("b", when([]));
+    expect(/^id: (.*)$/m.exec(await readUntil(reader, "data: "))![1]).not.toBe(data.etag);
+    await reader.cancel();
+  });
+
+  test("who comes back is told what it missed, and nothing when it missed nothing", async () => {
+    using own = new TestEvaluation();
+    const flag = own.flag("a", when([]));
+    const first = (await open(own)).body!.getReader();
+    const id = /^id: (.*)$/m.exec(await readUntil(first, "\n\n"))![1]!;
+    await first.cancel();
+    const same = (await open(own, { "last-event-id": id })).body!.getReader();
+    expect(await readUntil(same, "\n\n")).not.toContain("data:");
+    await same.cancel();
+    own.change(flag, { active: false });
+    const missed = (await open(own, { "last-event-id": id })).body!.getReader();
+    expect(await readUntil(missed, "data: ")).toContain("event: message");
+    await missed.cancel();
+  });
+
+  test("a wrong key, a wrong method, and streams beyond the limit", async () => {
+    using own = new TestEvaluation();
+    expect((await open(own, {}, EVENTS)).status).toBe(401);
+    expect((await open(own, {}, `${EVENTS}?key=phc_nobody`)).status).toBe(401);
+    expect((await own.send(`${EVENTS}?key=${own.token}`)).status).toBe(405);
+    const project = own.metadata.projects.findByToken(own.token)!;
+    const events = new FlagEvents({
+      projects: own.metadata.projects,
+      configurationOf: () => "1.0",
+      publicUrl: "https://flags.example/keep/",
+      streamsMax: 2,
+    });
+    const app = events.routes();
+    const ask = () => app.handle(new Request(`http://localhost${EVENTS}?key=${own.token}`));
+    expect(events.connections(project)).toEqual([
+      {
+        type: "sse",
+        url: `https://flags.example/keep/ofrep/v1/events?key=${own.token}`,
+        inactivityDelaySec: 120,
+      },
+    ]);
+    const streams = [await ask(), await ask()];
+    expect(streams.map(({ status }) => status)).toEqual([200, 200]);
+    const refused = await ask();
+    expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "60"]);
+    // Nobody is sent to where there is no place.
+    expect(events.connections(project)).toBeUndefined();
+    for (const { body } of streams) await body!.cancel();
+    expect(events.connections(project)).toBeDefined();
+  });
+
+  test("streams end when the server stops", async () => {
+    using own = new TestEvaluation();
+    const stopping = new AbortController();
+    const events = new FlagEvents({
+      projects: own.metadata.projects,
+      configurationOf: () => "1.0",
+      stopping: stopping.signal,
+    });
+    const response = await events.routes().handle(new Request(`http://localhost${EVENTS}?key=${own.token}`));
+    stopping.abort();
+    expect(await response.text()).toContain("id: 1.0");
+  });
 });
 
 describe("keys, methods, encodings", () => {

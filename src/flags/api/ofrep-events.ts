@@ -1,0 +1,171 @@
+/**
+ * `/ofrep/v1/events`: tells OpenFeature clients that a project's flags changed, so that they ask for all flags again.
+ *
+ * A server-sent event carries no values. Its id names the configuration; a client that comes back with an older one
+ * is told at once. Source: OpenFeature Remote Evaluation Protocol, ADR 8 (SSE for bulk evaluation changes).
+ */
+
+import { Elysia } from "elysia";
+import { publicCorsHeaders, publicPreflight } from "../../http/cors.ts";
+import { methodNotAllowed } from "../../http/decode/answers.ts";
+import type { JsonObject } from "../../lib/json.ts";
+import type { EvaluatedProject } from "./ports.ts";
+
+/** Open streams of all projects together; whoever finds no place polls. */
+const STREAMS_MAX = 2_000;
+/** How often the configurations of projects with streams are looked at. */
+const LOOK_EVERY_MS = 250;
+/** A comment after this time keeps proxies and the server's own idle limit from cutting a stream. */
+const PING_EVERY_MS = 15_000;
+/** How long a page in the background keeps its stream. */
+const INACTIVITY_SECONDS = 120;
+/** Messages that may wait for a client that does not read. */
+const UNREAD_MAX = 100;
+const METHODS = "GET, OPTIONS";
+const PATH = "/ofrep/v1/events";
+
+interface Stream {
+  readonly project: EvaluatedProject;
+  readonly controller: ReadableStreamDefaultController<Uint8Array>;
+  /** The configuration the client has been told of. */
+  told: string;
+  pingAt: number;
+}
+
+export interface FlagEventsDependencies {
+  readonly projects: { findByToken(token: string): EvaluatedProject | undefined };
+  /** A text that changes whenever the answers for the project may change. */
+  readonly configurationOf: (projectId: number) => string;
+  /** Address of this server when one is set; clients that are told a path use the address they know. */
+  readonly publicUrl?: string;
+  /** When it fires, all streams end: they would hold up the end of the server. */
+  readonly stopping?: AbortSignal;
+  /** Instead of the usual number, for tests. */
+  readonly streamsMax?: number;
+}
+
+/** The open streams and who is to be told. */
+export class FlagEvents {
+  private readonly streams = new Set<Stream>();
+  private timer: ReturnType<typeof setInterval> | undefined;
+
+  constructor(private readonly deps: FlagEventsDependencies) {
+    deps.stopping?.addEventListener("abort", () => {
+      for (const stream of this.streams) this.close(stream);
+    });
+  }
+
+  /** The `eventStreams` of an answer with all flags; undefined when no more streams are taken. */
+  connections(project: EvaluatedProject): JsonObject[] | undefined {
+    if (this.isFull()) return undefined;
+    const requestUri = `${PATH}?key=${encodeURIComponent(project.apiToken)}`;
+    const { publicUrl } = this.deps;
+    const place: JsonObject =
+      publicUrl === undefined
+        ? { endpoint: { requestUri } }
+        : { url: publicUrl.replace(/\/+$/, "") + requestUri };
+    return [{ type: "sse", ...place, inactivityDelaySec: INACTIVITY_SECONDS }];
+  }
+
+  routes() {
+    const app = new Elysia({ name: "ofrep-events" });
+    for (const path of [PATH, `${PATH}/`]) {
+      app.all(path, ({ request }) => this.answer(request), { parse: "none", detail: { hide: true } });
+    }
+    return app;
+  }
+
+  private answer(request: Request): Response {
+    const cors = publicCorsHeaders(request);
+    if (request.method === "OPTIONS") return publicPreflight(request, 204);
+    if (request.method !== "GET") return methodNotAllowed(request.method, METHODS, cors);
+    const project = this.deps.projects.findByToken(new URL(request.url).searchParams.get("key") ?? "");
+    if (project === undefined) {
+      const errorDetails = "Send the project's key in `key`, as the answer with all flags tells it.";
+      return Response.json({ errorDetails }, { status: 401, headers: cors });
+    }
+    if (this.isFull()) {
+      const errorDetails = "Too many streams are open; poll instead.";
+      return Response.json({ errorDetails }, { status: 503, headers: { ...cors, "Retry-After": "60" } });
+    }
+    return new Response(this.open(project, request), {
+      headers: {
+        ...cors,
+        "Content-Type": "text/event-stream",
+        "Cache-Control": "no-store",
+        "X-Accel-Buffering": "no",
+      },
+    });
+  }
+
+  private open(project: EvaluatedProject, request: Request): ReadableStream<Uint8Array> {
+    const present = this.deps.configurationOf(project.id);
+    let stream: Stream;
+    const close = () => this.close(stream);
+    return new ReadableStream<Uint8Array>({
+      start: (controller) => {
+        const told = request.headers.get("last-event-id") || present;
+        stream = { project, controller, told, pingAt: performance.now() + PING_EVERY_MS };
+        this.streams.add(stream);
+        request.signal.addEventListener("abort", close);
+        // The first bytes let clients and proxies know that the stream is there.
+        controller.enqueue(encoded(`: flagkeep\nid: ${told}\n\n`));
+        this.tell(stream, present);
+        this.timer ??= setInterval(() => this.look(), LOOK_EVERY_MS);
+      },
+      cancel: close,
+    });
+  }
+
+  private look(): void {
+    const now = performance.now();
+    const present = new Map<number, string>();
+    for (const stream of this.streams) {
+      const { id, apiToken } = stream.project;
+      if (this.deps.projects.findByToken(apiToken)?.id !== id) {
+        // The key is not valid any more, or the project is archived.
+        this.close(stream);
+        continue;
+      }
+      const configuration = present.get(id) ?? this.deps.configurationOf(id);
+      present.set(id, configuration);
+      this.tell(stream, configuration);
+      if (now < stream.pingAt) continue;
+      this.send(stream, ": still here\n\n");
+    }
+  }
+
+  private tell(stream: Stream, configuration: string): void {
+    if (stream.told === configuration) return;
+    stream.told = configuration;
+    const data = JSON.stringify({ type: "refetchEvaluation", etag: `"${configuration}"` });
+    this.send(stream, `id: ${configuration}\nevent: message\ndata: ${data}\n\n`);
+  }
+
+  private send(stream: Stream, text: string): void {
+    stream.pingAt = performance.now() + PING_EVERY_MS;
+    const { controller } = stream;
+    // Whoever has not read the last few events reads none: it comes back, and its last id says what it missed.
+    if ((controller.desiredSize ?? 0) < -UNREAD_MAX) this.close(stream);
+    else controller.enqueue(encoded(text));
+  }
+
+  private close(stream: Stream): void {
+    if (!this.streams.delete(stream)) return;
+    try {
+      stream.controller.close();
+    } catch {
+      // The client has closed it already.
+    }
+    if (this.streams.size > 0) return;
+    clearInterval(this.timer);
+    this.timer = undefined;
+  }
+
+  private isFull(): boolean {
+    return this.deps.stopping?.aborted || this.streams.size >= (this.deps.streamsMax ?? STREAMS_MAX);
+  }
+}
+
+const encoder = new TextEncoder();
+const encoded = (text: string) => encoder.encode(text);

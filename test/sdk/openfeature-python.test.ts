@@ -1,0 +1,74 @@
+/** The official OpenFeature provider of Python against the compiled executable; `python/use_openfeature.py` calls it. */
+
+import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { join } from "node:path";
+import { TestAppliance } from "../support/appliance.ts";
+import { testWhen } from "../support/skipped.ts";
+import { pythonPackage } from "../support/toolchains.ts";
+import { createSdkFlags } from "./project-flags.ts";
+
+const packages = pythonPackage("openfeature-provider-ofrep", "0.3.0");
+const pythonTest = testWhen(
+  packages !== undefined,
+  "OpenFeature for Python",
+  "no Python with pip, or no network",
+);
+
+interface Details {
+  value: unknown;
+  variant: string | null;
+  reason: string | null;
+  error: string | null;
+  metadata: Record<string, unknown>;
+}
+
+let appliance: TestAppliance;
+let seen: Record<string, Details> & { variants: Details[] };
+let ids: Record<string, number>;
+beforeAll(async () => {
+  if (packages === undefined) return;
+  appliance = await TestAppliance.start();
+  ids = await createSdkFlags(appliance);
+  const child = Bun.spawn(
+    ["python3", join(import.meta.dir, "python/use_openfeature.py"), appliance.url, appliance.token],
+    { stdout: "pipe", stderr: "inherit", env: { ...process.env, PYTHONPATH: packages } },
+  );
+  seen = JSON.parse(await new Response(child.stdout).text()) as typeof seen;
+}, 120_000);
+afterAll(() => appliance?.[Symbol.asyncDispose]());
+
+describe("openfeature-provider-ofrep", () => {
+  pythonTest("flags that are only on or off, with their details", () => {
+    expect(seen.always).toEqual({
+      ...{ value: true, variant: "true", reason: "STATIC", error: null },
+      metadata: {
+        ...{ id: ids.always, version: 1, reason: "condition_match" },
+        description: expect.any(String),
+        payload: '{"colour":"red","sizes":[1,2]}',
+      },
+    });
+    expect(seen.never).toMatchObject({ value: false, variant: "false", error: null });
+    expect(seen.off).toMatchObject({ value: false, variant: "false", reason: "DISABLED", error: null });
+    expect(seen.pro).toMatchObject({ value: true, reason: "TARGETING_MATCH" });
+    expect(seen.free).toMatchObject({ value: false, reason: "DEFAULT", error: null });
+    expect(seen.group).toMatchObject({ value: true });
+  });
+
+  pythonTest("variants agree with the posthog answer; off is the default", async () => {
+    const values = new Set<unknown>();
+    for (const [i, details] of seen.variants.entries()) {
+      const answer = await appliance.post("/flags/?v=2", { api_key: appliance.token, distinct_id: `u${i}` });
+      const { flags } = (await answer.json()) as { flags: Record<string, { variant: string | null }> };
+      const { variant } = flags.variants!;
+      expect(details.value).toBe(variant ?? "default");
+      if (variant !== null) expect(details).toMatchObject({ variant, reason: "SPLIT", error: null });
+      values.add(details.value);
+    }
+    expect([...values].sort()).toEqual(["default", "first", "second", "third"]);
+  });
+
+  pythonTest("errors are told by their codes", () => {
+    expect(seen.unknown).toMatchObject({ value: true, error: "FLAG_NOT_FOUND" });
+    expect(seen["wrong type"]).toMatchObject({ value: "x", error: "TYPE_MISMATCH" });
+  });
+});
