@@ -1,8 +1,9 @@
-/** Whether who calls a command may look into the data directory at all. */
+/** Whether a command can work with the data directory at all. */
 
 import { accessSync, constants, statSync } from "node:fs";
 import type { Command } from "commander";
 import { AppError } from "../src/lib/errors.ts";
+import { requireMetadata } from "../src/serve/data-directory.ts";
 import { dataDirOf } from "./settings.ts";
 
 /** The folder is there, but is another user's. */
@@ -16,12 +17,16 @@ class NotYours extends AppError {
   }
 }
 
+/** Commands that help where a store is missing. */
+const helpers = ["restore", "verify", "list", "prune"];
+
 /**
- * Refuses a command on a folder that its caller may not read: the stores would seem to be missing.
+ * Refuses a command on a folder that its caller may not read, where the stores would seem to be missing, and on one
+ * where a store is missing indeed.
  *
- * @throws {NotYours}
+ * @throws {NotYours} @throws {MetadataMissing}
  */
-export function requireReadable(command: Command): void {
+export function requireUsable(command: Command): void {
   const usesIt = command.options.some(({ long, hidden }) => long === "--data-dir" && !hidden);
   if (!usesIt) return;
   const folder = dataDirOf(command.opts());
@@ -29,7 +34,21 @@ export function requireReadable(command: Command): void {
     accessSync(folder, constants.R_OK | constants.X_OK);
   } catch (error) {
     // What else may be wrong with it, each command says by itself.
-    if ((error as { code?: string }).code === "EACCES") throw new NotYours(folder, hintFor(folder));
+    if ((error as { code?: string }).code === "EACCES" && !isFile(folder)) {
+      throw new NotYours(folder, hintFor(folder));
+    }
+    return;
+  }
+  if (command.parent?.name() === "backup" && helpers.includes(command.name())) return;
+  requireMetadata(folder);
+}
+
+/** A file can not be entered, whoever owns it. */
+function isFile(path: string): boolean {
+  try {
+    return statSync(path).isFile();
+  } catch {
+    return false;
   }
 }
 

@@ -24,7 +24,7 @@ import { usage } from "./commands/usage.ts";
 import { users } from "./commands/users.ts";
 import { printVersion, version } from "./commands/version.ts";
 import { warnings } from "./commands/warnings.ts";
-import { requireReadable } from "./data-dir.ts";
+import { requireUsable } from "./data-dir.ts";
 import { exitDone, exitUsage, fail } from "./output.ts";
 import { engineRole } from "./roles.ts";
 
@@ -60,7 +60,7 @@ export function createProgram(): Command {
       "after",
       "\nStart with:\n  flagkeep serve\n\nExit status: 0 done, 1 failed, 2 called wrongly.",
     )
-    .hook("preAction", (_, command) => requireReadable(command));
+    .hook("preAction", (_, command) => requireUsable(command));
 
   for (const command of [
     serve,

@@ -14,6 +14,7 @@ import { groupTypesFrom } from "../src/flags/stored-evaluation.ts";
 import { AppError } from "../src/lib/errors.ts";
 import { paths } from "../src/paths.ts";
 import { openPeople, type PeopleDb } from "../src/people/open.ts";
+import { requireNoEvents } from "../src/serve/data-directory.ts";
 import { dataDirOf } from "./settings.ts";
 
 /** There is nothing to work on yet. */
@@ -50,7 +51,10 @@ export function withMetadata<Result>(options: object, work: (metadata: Metadata)
   const folder = dataDirOf(options as Record<string, unknown>);
   const metadata = openMetadata(paths(requireInitialised(folder)).metadata);
   try {
-    if (!isInitialised(metadata.db)) throw new NotInitialised(`${folder} holds no organisation yet.`);
+    if (!isInitialised(metadata.db)) {
+      requireNoEvents(folder);
+      throw new NotInitialised(`${folder} holds no organisation yet.`);
+    }
     recordAsOperator(operatorName());
     return work(metadata);
   } finally {
@@ -110,7 +114,7 @@ export function withProject<Result>(
 }
 
 /** The named project, or the only one; archived ones are none. @throws {WhichOne} */
-function chosenProject(metadata: Metadata, id: number | undefined): Project {
+export function chosenProject(metadata: Metadata, id: number | undefined): Project {
   const all = metadata.projects.list();
   const chosen =
     id === undefined ? (all.length === 1 ? all[0] : undefined) : all.find((one) => one.id === id);

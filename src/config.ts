@@ -277,6 +277,17 @@ export function environmentName(name: string): string {
   return `FLAGKEEP_${name.replaceAll("-", "_").toUpperCase()}`;
 }
 
+/** Variables that are no settings of `serve` but are read: keys of S3, which have no flag. */
+const secretVariables = ["FLAGKEEP_BACKUP_S3_ACCESS_KEY_ID", "FLAGKEEP_BACKUP_S3_SECRET_ACCESS_KEY"];
+
+/** Variables that look like ours and are none: misspelt, or of another version. */
+export function unknownVariables(environment: Readonly<Record<string, string | undefined>>): string[] {
+  const known = new Set([...Object.keys(settings).map(environmentName), ...secretVariables]);
+  return Object.keys(environment)
+    .filter((name) => name.startsWith("FLAGKEEP_") && !known.has(name))
+    .sort();
+}
+
 /**
  * Works out one setting.
  *

@@ -1,9 +1,9 @@
 import { Command } from "commander";
-import { Initialised, initialise } from "../../src/accounts/initialise.ts";
+import { Initialised, initialise, isInitialised } from "../../src/accounts/initialise.ts";
 import { openMetadata } from "../../src/accounts/metadata.ts";
 import { takeLock } from "../../src/lock.ts";
 import { paths } from "../../src/paths.ts";
-import { prepareDirectory } from "../../src/serve/appliance.ts";
+import { prepareDirectory, requireNoEvents } from "../../src/serve/data-directory.ts";
 import { withJson } from "../json-shape.ts";
 import { print, printJson, run } from "../output.ts";
 import { dataDirOf, withSettings } from "../settings.ts";
@@ -30,9 +30,11 @@ export const init = withJson(withSettings(new Command("init"), ["data-dir"]), In
   )
   .action(
     run((options: Options) => {
-      const place = paths(prepareDirectory(dataDirOf(options as never)));
-      const lock = takeLock(place.lock, dataDirOf(options as never));
+      const dataDir = prepareDirectory(dataDirOf(options as never));
+      const place = paths(dataDir);
+      const lock = takeLock(place.lock, dataDir);
       const metadata = openMetadata(place.metadata);
+      if (!isInitialised(metadata.db)) requireNoEvents(dataDir);
       const made = initialise(metadata, options);
       metadata.close();
       lock.release();

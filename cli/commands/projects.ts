@@ -12,7 +12,7 @@ import { exactly, Instant, orNull } from "../../src/lib/schema.ts";
 import { withJson } from "../json-shape.ts";
 import { positiveInteger, print, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
-import { chosenOrganization, chosenProjects, withMetadata } from "../stores.ts";
+import { chosenOrganization, chosenProject, chosenProjects, withMetadata } from "../stores.ts";
 
 interface Options {
   json?: true;
@@ -120,6 +120,28 @@ const rename = withJson(
     ),
   );
 
+const showKey = withJson(
+  withSettings(new Command("show-key"), ["data-dir"]),
+  ProjectWithSecret,
+  "print the project with both keys as JSON",
+)
+  .description("Print the public key of a project, which apps send with every event.")
+  .argument("[id]", "the project's id; may be left out when there is one project", positiveInteger)
+  .option("--secret", "the secret key instead, which servers use for local evaluation")
+  .addHelpText(
+    "after",
+    "\nExamples:\n  flagkeep projects show-key\n  flagkeep projects show-key 2 --secret --json",
+  )
+  .action(
+    run((id: number | undefined, options: Options & { secret?: true }) =>
+      withMetadata(options, (metadata) => {
+        const project = chosenProject(metadata, id);
+        if (options.json) return printJson({ ...record(project), secret_api_key: project.secretToken });
+        print(options.secret ? project.secretToken : project.apiToken);
+      }),
+    ),
+  );
+
 const rotateKey = withJson(
   withSettings(new Command("rotate-key"), ["data-dir"]),
   ProjectRecord,
@@ -183,6 +205,7 @@ export const projects = new Command("projects")
   .addCommand(list)
   .addCommand(create)
   .addCommand(rename)
+  .addCommand(showKey)
   .addCommand(rotateKey)
   .addCommand(rotateSecret)
   .addCommand(archive);

@@ -1,10 +1,14 @@
 import { Command } from "commander";
 import { type Initialised, initialise, isInitialised } from "../../src/accounts/initialise.ts";
+import type { Metadata } from "../../src/accounts/metadata.ts";
 import { listKeys, revokeKey } from "../../src/accounts/personal-keys.ts";
+import type { Project } from "../../src/accounts/project-directory.ts";
 import { type BackupSchedule, startSchedule } from "../../src/backup/schedule.ts";
-import { type Config, type SettingName, settings } from "../../src/config.ts";
+import { type Config, type SettingName, settings, unknownVariables } from "../../src/config.ts";
+import { requireFreeAddress } from "../../src/http/address.ts";
 import { createLog } from "../../src/log.ts";
 import { Appliance } from "../../src/serve/appliance.ts";
+import { requireNoEvents } from "../../src/serve/data-directory.ts";
 import { fail, failServing, isOutputGone, print, printJson, run } from "../output.ts";
 import { engineCommand, ownCommand } from "../roles.ts";
 import { configOf, withSettings } from "../settings.ts";
@@ -28,35 +32,61 @@ export const serve = withSettings(new Command("serve"), Object.keys(settings) as
       outliveReaders();
       const config = configOf(options);
       const log = createLog(config["log-level"], config["log-format"]);
+      const unknown = unknownVariables(process.env);
+      if (unknown.length > 0)
+        log.warn({ variables: unknown }, "these variables are no settings and do nothing");
+      // Before the data directory is made: a start that fails leaves nothing.
+      if (config.port !== 0) await requireFreeAddress(config.host, config.port);
       const appliance = new Appliance(config, log, engineCommand(), failServing);
-      const made = isInitialised(appliance.metadata.db)
-        ? undefined
-        : initialise(appliance.metadata, {
-            organization: "Default Organization",
-            project: "Default Project",
-            email: "owner@example.com",
-            projectApiKey: options.projectApiKey as string | undefined,
-          });
-      // Where no person reads it, a key that nobody knows would stay behind.
-      if (made !== undefined && !isForPerson) {
-        for (const { id } of listKeys(appliance.metadata.db)) revokeKey(appliance.metadata, id);
-      }
+      const made = firstStart(
+        appliance.metadata,
+        config["data-dir"],
+        options.projectApiKey as string | undefined,
+      );
+      const waiting = made === undefined ? projectWithoutEvents(appliance.metadata) : undefined;
       const schedule = startSchedule(config, ownCommand(), log);
       stopOnSignals(appliance, schedule);
       const url = await appliance.start().catch((error: unknown) => {
         appliance.kill();
         return failServing(error);
       });
-      announce(made, url, config);
+      announce(made, waiting, url, config);
     }),
   );
 
-function announce(made: Initialised | undefined, url: string, config: Config): void {
+/** Makes the first organisation of an empty data directory. @throws {MetadataMissing} */
+function firstStart(metadata: Metadata, dataDir: string, projectApiKey?: string): Initialised | undefined {
+  if (isInitialised(metadata.db)) return undefined;
+  requireNoEvents(dataDir);
+  const made = initialise(metadata, {
+    organization: "Default Organization",
+    project: "Default Project",
+    email: "owner@example.com",
+    projectApiKey,
+  });
+  // Where no person reads it, a key that nobody knows would stay behind.
+  if (!isForPerson) for (const { id } of listKeys(metadata.db)) revokeKey(metadata, id);
+  return made;
+}
+
+/** The first project, as long as no project has had an event. */
+function projectWithoutEvents({ projects }: Metadata): Project | undefined {
+  const open = projects.list();
+  return open.some(({ ingestedEvent }) => ingestedEvent) ? undefined : open[0];
+}
+
+function announce(
+  made: Initialised | undefined,
+  waiting: Project | undefined,
+  url: string,
+  config: Config,
+): void {
   try {
     if (config["log-format"] === "json")
       printJson({ level: "info", time: new Date().toISOString(), msg: "listening", url });
     else print(`Flagkeep is listening on ${url}`);
     if (made !== undefined) welcome(made, url, config);
+    if (waiting !== undefined) remind(waiting, url, config);
   } catch (error) {
     if (!isOutputGone(error)) throw error;
   }
@@ -83,7 +113,32 @@ function stopOnSignals(appliance: Appliance, schedule: BackupSchedule | undefine
   process.on("SIGINT", onSignal);
 }
 
-/** What the owner of a new data directory needs to know, once. */
+/** Until the first event has come: somebody may not have seen the greeting. */
+function remind({ id, name, apiToken }: Project, url: string, config: Config): void {
+  if (config["log-format"] === "json") {
+    printJson({
+      level: "info",
+      time: new Date().toISOString(),
+      msg: "no event has come yet",
+      project_id: id,
+      project_api_key: apiToken,
+    });
+    return;
+  }
+  print();
+  print(`No event has come yet. The project ${id} (${name}) has the key`);
+  howToSend(apiToken, url);
+  print();
+}
+
+function howToSend(apiKey: string, url: string): void {
+  print(`  ${apiKey}`);
+  print("Send a first event:");
+  print(`  curl ${url}/capture/ -H 'Content-Type: application/json' \\`);
+  print(`    -d '{"api_key":"${apiKey}","event":"hello","distinct_id":"me"}'`);
+}
+
+/** What the owner of a new data directory needs to know. */
 function welcome(made: Initialised, url: string, config: Config): void {
   if (config["log-format"] === "json") {
     printJson({
@@ -98,10 +153,7 @@ function welcome(made: Initialised, url: string, config: Config): void {
   }
   print();
   print("This is a new data directory. Its project has the key");
-  print(`  ${made.project.api_key}`);
-  print("Send a first event:");
-  print(`  curl ${url}/capture/ -H 'Content-Type: application/json' \\`);
-  print(`    -d '{"api_key":"${made.project.api_key}","event":"hello","distinct_id":"me"}'`);
+  howToSend(made.project.api_key, url);
   if (isForPerson) {
     print("Your personal key for the management API, shown this once:");
     print(`  ${made.personal_api_key}`);

@@ -4,7 +4,7 @@ import { existsSync, realpathSync, rmSync } from "node:fs";
 import { chmod, mkdir, rm } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { setNativeFolder } from "../events/native-folder.ts";
-import { type Lock, takeLock } from "../lock.ts";
+import { type Lock, takeFolderLock, takeLock } from "../lock.ts";
 import { paths } from "../paths.ts";
 import { TargetNotEmpty } from "./errors.ts";
 import { onInterrupt } from "./interrupt.ts";
@@ -116,10 +116,11 @@ async function restoreWith(
   }
 }
 
-/** Takes the lock of the directory, when there is one. @throws {DirectoryInUse} */
+/** Takes the lock of the directory, when there is something in it. @throws {DirectoryInUse} */
 function lockOf(target: string): Lock | undefined {
   const path = paths(target).lock;
-  return existsSync(path) ? takeLock(path, target) : undefined;
+  if (existsSync(path)) return takeLock(path, target);
+  return existsSync(target) ? takeFolderLock(target) : undefined;
 }
 
 /** @throws {TargetNotEmpty} */

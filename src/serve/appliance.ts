@@ -4,7 +4,6 @@
  * This is the only place that wires the rooms together.
  */
 
-import { accessSync, chmodSync, constants, mkdirSync } from "node:fs";
 import type { Server } from "bun";
 import { type Metadata, openMetadata } from "../accounts/metadata.ts";
 import type { Config } from "../config.ts";
@@ -18,6 +17,7 @@ import { evaluationRoutes } from "../flags/api/routes.ts";
 import { FlagSets } from "../flags/store/flag-sets.ts";
 import { payloadCipher, readPayloadKey } from "../flags/store/payload-cipher.ts";
 import { groupTypesFrom } from "../flags/stored-evaluation.ts";
+import { CanNotListen } from "../http/address.ts";
 import { createApp } from "../http/app.ts";
 import { PUBLIC_API } from "../http/public-api.ts";
 import { DEFAULT_RATE_LIMITS, RateLimiter } from "../http/rate-limit.ts";
@@ -26,7 +26,6 @@ import { importRoutes } from "../import/control-route.ts";
 import { captureRoutes } from "../ingestion/routes.ts";
 import { seenSeqs } from "../journal/archive.ts";
 import { Journal } from "../journal/journal.ts";
-import { AppError } from "../lib/errors.ts";
 import { lapse } from "../lib/time.ts";
 import { type Lock, takeLock } from "../lock.ts";
 import type { Log } from "../log.ts";
@@ -42,6 +41,7 @@ import { laneCursors } from "../people/reader.ts";
 import { controlSocketName } from "../rpc/control.ts";
 import { RpcServer } from "../rpc/server.ts";
 import { version } from "../version.ts";
+import { prepareDirectory } from "./data-directory.ts";
 import { EnginePorts } from "./engine-ports.ts";
 import { managementRoutes } from "./routes.ts";
 
@@ -53,36 +53,6 @@ const segmentEntriesMax = 20_000;
 
 /** How long a stop waits for requests that are in flight. */
 const inFlightMs = 2_000;
-
-/** The address can not be listened on. */
-export class CanNotListen extends AppError {
-  readonly code = "can_not_listen";
-  override readonly hint = "Choose another --host or --port.";
-}
-
-/** The data directory can not be created or is not a folder. */
-export class UnusableDirectory extends AppError {
-  readonly code = "unusable_directory";
-  override readonly hint = "Give another --data-dir, or mend its permissions.";
-}
-
-/**
- * Creates the data directory for its owner alone, if it is not there. Returns its path.
- *
- * @throws {UnusableDirectory}
- */
-export function prepareDirectory(path: string): string {
-  try {
-    mkdirSync(path, { recursive: true, mode: 0o700 });
-    chmodSync(path, 0o700);
-    accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
-    return path;
-  } catch (error) {
-    throw new UnusableDirectory(
-      `${path} can not be used as the data directory (${(error as Error).message}).`,
-    );
-  }
-}
 
 export class Appliance {
   private readonly lock: Lock;
@@ -107,7 +77,7 @@ export class Appliance {
    *
    * @param engineCommand how to start this executable in the engine's role.
    * @param onRefused     called when the engine can not work on these data; the appliance is of no use then.
-   * @throws {DirectoryInUse} @throws {DataFromNewerVersion}
+   * @throws {DirectoryInUse} @throws {DataFromNewerVersion} @throws {ForeignDirectory} @throws {MetadataMissing}
    */
   constructor(
     private readonly config: Config,
@@ -279,7 +249,7 @@ export class Appliance {
         reusePort: false,
       });
     } catch (error) {
-      throw new CanNotListen(`${config.host}:${config.port} can not be listened on (${String(error)}).`);
+      throw new CanNotListen(config.host, config.port, (error as Error).message);
     }
     this.server = app.server as Server<unknown>;
     const host = config.host.includes(":") ? `[${config.host}]` : config.host;

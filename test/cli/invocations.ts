@@ -127,6 +127,7 @@ export const invocations: Record<string, Invocation> = {
     ],
   },
   "projects rename": { args: () => ["2", "Store"], wrong: changedProject(["Name"]) },
+  "projects show-key": { args: () => ["2"], wrong: changedProject() },
   "projects rotate-key": { args: () => ["2"], wrong: changedProject() },
   "projects rotate-secret": { args: () => ["2"], wrong: changedProject() },
   "projects archive": { args: () => ["3"], wrong: changedProject() },

@@ -1,6 +1,7 @@
 /** How Flagkeep opens an SQLite file: one set of pragmas, one way to run a transaction. */
 
 import { Database } from "bun:sqlite";
+import { basename } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 
 /** A drizzle database over `bun:sqlite`; `$client` is the connection below it. */
@@ -36,11 +37,18 @@ export function openSqlite<Schema extends Record<string, unknown>>(
   const client = options.readonly
     ? new Database(path, { readonly: true, strict: true })
     : new Database(path, { create: true, strict: true });
-  client.run(`PRAGMA busy_timeout = ${options.busyTimeoutMs ?? 5_000}`);
-  if (!options.readonly) {
-    client.run("PRAGMA journal_mode = WAL");
-    client.run(`PRAGMA synchronous = ${options.synchronous ?? "full"}`);
-    client.run("PRAGMA foreign_keys = ON");
+  try {
+    client.run(`PRAGMA busy_timeout = ${options.busyTimeoutMs ?? 5_000}`);
+    if (!options.readonly) {
+      client.run("PRAGMA journal_mode = WAL");
+      client.run(`PRAGMA synchronous = ${options.synchronous ?? "full"}`);
+      client.run("PRAGMA foreign_keys = ON");
+    }
+  } catch (error) {
+    client.close();
+    // SQLite does not say which file it means.
+    if (error instanceof Error) error.message = `${basename(path)}: ${error.message}`;
+    throw error;
   }
   return drizzle({ client, schema }) as unknown as Sqlite<Schema>;
 }

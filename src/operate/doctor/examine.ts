@@ -29,7 +29,7 @@ export async function examine(
       ...checkJournal(dataDir, isInUse),
       ...(await checkArchive(dataDir)),
       ...checkQuarantine(dataDir),
-      ...(isInUse ? [] : checkPort(config.host, config.port)),
+      ...(isInUse ? [] : await checkPort(config.host, config.port)),
     ];
   } finally {
     lock?.release();

@@ -3,6 +3,7 @@
 import { Database } from "bun:sqlite";
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { whyNotListen } from "../../http/address.ts";
 import { realDisk } from "../../journal/disk.ts";
 import { paths } from "../../paths.ts";
 import { type Finding, failure, ok, warning } from "./finding.ts";
@@ -87,14 +88,11 @@ function lastWrittenMs(dataDir: string): number {
 }
 
 /** The address can be listened on. For an appliance that does not run. */
-export function checkPort(host: string, port: number): Finding[] {
-  try {
-    Bun.serve({ hostname: host, port, reusePort: false, fetch: () => new Response() }).stop(true);
-    return [ok("port", `${host}:${port} is free.`)];
-  } catch (error) {
-    const message = `${host}:${port} can not be listened on (${(error as Error).message}).`;
-    return [
-      warning("port", message, "Stop the program that uses it, or give Flagkeep another --host or --port."),
-    ];
-  }
+export async function checkPort(host: string, port: number): Promise<Finding[]> {
+  const problem = await whyNotListen(host, port);
+  if (problem === undefined) return [ok("port", `${host}:${port} is free.`)];
+  const message = `${host}:${port} can not be listened on (${problem}).`;
+  return [
+    warning("port", message, "Stop the program that uses it, or give Flagkeep another --host or --port."),
+  ];
 }

@@ -1,0 +1,114 @@
+/** The folder that holds everything Flagkeep keeps: made when it is missing, refused when it is another's or not whole. */
+
+import { accessSync, constants, existsSync, mkdirSync, readdirSync } from "node:fs";
+import { basename, join } from "node:path";
+import { readLastBackup } from "../backup/last-backup.ts";
+import { engineSocketName } from "../engine/messages.ts";
+import { listArchive } from "../journal/archive.ts";
+import { firstOfFileName, lanes } from "../journal/segment.ts";
+import { AppError } from "../lib/errors.ts";
+import { paths } from "../paths.ts";
+import { controlSocketName } from "../rpc/control.ts";
+
+/** The data directory can not be created or is not a folder. */
+export class UnusableDirectory extends AppError {
+  readonly code = "unusable_directory";
+  override readonly hint = "Give another --data-dir, or mend its permissions.";
+}
+
+/** The folder belongs to something else. */
+export class ForeignDirectory extends AppError {
+  readonly code = "foreign_directory";
+  override readonly hint =
+    "Give --data-dir an empty folder, one that is not there yet, or one that Flagkeep made.";
+  constructor(folder: string, names: readonly string[]) {
+    const shown = names.slice(0, shownNames).join(", ") + (names.length > shownNames ? ", …" : "");
+    super(`${folder} is no data directory of Flagkeep, and there are other things in it: ${shown}.`);
+  }
+}
+
+/** Events are there, but not the store of organisations, projects, keys and flags: a new one would make them another's. */
+export class MetadataMissing extends AppError {
+  readonly code = "metadata_missing";
+  override readonly hint: string;
+  constructor(dataDir: string, complaint: string) {
+    super(
+      `${paths(dataDir).metadata} ${complaint}, but there are events beside it; it holds organisations, projects, keys and flags.`,
+    );
+    const backup = readLastBackup(dataDir)?.file ?? "BACKUP";
+    this.hint =
+      "Put a copy of the file back, or restore a backup and go on from here: " +
+      `\`flagkeep backup restore ${backup} --force --replay --data-dir ${dataDir}\`.`;
+  }
+}
+
+const shownNames = 3;
+/** What the system puts into a new volume. */
+const systemNames = ["lost+found"];
+/** What restores work with when the directory is a mount point. */
+const restoreNames = [".restoring", ".before-restore"];
+
+/**
+ * Makes the data directory, for its owner alone, if it is not there. One that is there stays as it is. Returns its path.
+ *
+ * @throws {UnusableDirectory} @throws {ForeignDirectory} @throws {MetadataMissing}
+ */
+export function prepareDirectory(path: string): string {
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o700 });
+    accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
+    readdirSync(path);
+  } catch (error) {
+    throw new UnusableDirectory(
+      `${path} can not be used as the data directory (${(error as Error).message}).`,
+    );
+  }
+  requireMetadata(path);
+  if (!existsSync(paths(path).metadata)) requireOurs(path);
+  return path;
+}
+
+/**
+ * Refuses a folder that holds events without the store they belong to; one that is not there, or is empty, passes.
+ *
+ * @throws {MetadataMissing}
+ */
+export function requireMetadata(dataDir: string): void {
+  const place = paths(dataDir);
+  if (existsSync(place.metadata)) return;
+  // The store of persons is made after it, and may be empty.
+  if (existsSync(place.people) || holdsEvents(dataDir)) throw new MetadataMissing(dataDir, "is missing");
+}
+
+/**
+ * Refuses to begin anew beside events. For a store that was opened and holds no organisation.
+ *
+ * @throws {MetadataMissing}
+ */
+export function requireNoEvents(dataDir: string): void {
+  if (holdsEvents(dataDir)) throw new MetadataMissing(dataDir, "is empty");
+}
+
+function holdsEvents(dataDir: string): boolean {
+  const { events, journal, archive } = paths(dataDir);
+  return (
+    existsSync(events) ||
+    lanes.some((lane) => hasSegments(join(journal, lane)) || listArchive(archive, lane).length > 0)
+  );
+}
+
+function hasSegments(folder: string): boolean {
+  return existsSync(folder) && readdirSync(folder).some((name) => firstOfFileName(name) !== undefined);
+}
+
+/** A start that was cut off may have left some of our files. @throws {ForeignDirectory} */
+function requireOurs(dataDir: string): void {
+  const ours = [
+    ...Object.values(paths(dataDir)).map((path) => basename(path)),
+    ...[controlSocketName, engineSocketName, ...systemNames, ...restoreNames],
+  ];
+  const isOurs = (name: string) =>
+    ours.some((own) => name === own || name.startsWith(`${own}-`) || name.startsWith(`${own}.`));
+  const foreign = readdirSync(dataDir).filter((name) => !isOurs(name));
+  if (foreign.length > 0) throw new ForeignDirectory(dataDir, foreign.sort());
+}

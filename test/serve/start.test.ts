@@ -1,0 +1,223 @@
+/** What a start refuses, what it leaves behind then, and what it says until the first event has come. */
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { leaves } from "../cli/tree.ts";
+import {
+  executable,
+  flagkeep,
+  initialisedDirectory,
+  TestAppliance,
+  temporaryFolder,
+  until,
+} from "../support/appliance.ts";
+
+const root = temporaryFolder();
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+const serve = (dataDir: string, env: Record<string, string> = {}) =>
+  flagkeep(["serve", "--data-dir", dataDir, "--port", "0", "--log-format", "json"], env);
+
+describe("a folder with other things in it is refused and stays as it is", () => {
+  const contents: Record<string, (folder: string) => void> = {
+    "a file": (folder) => writeFileSync(join(folder, "notes.txt"), "mine"),
+    "a hidden file": (folder) => writeFileSync(join(folder, ".profile"), ""),
+    "a folder": (folder) => mkdirSync(join(folder, "photos")),
+    "another program's database": (folder) => writeFileSync(join(folder, "app.sqlite"), ""),
+    "a name that begins like one of ours": (folder) => writeFileSync(join(folder, "journalism"), ""),
+    "leftovers of ours and another's": (folder) => {
+      writeFileSync(join(folder, "lock"), "");
+      writeFileSync(join(folder, "notes.txt"), "");
+    },
+  };
+  for (const [name, fill] of Object.entries(contents)) {
+    test(name, async () => {
+      const folder = join(root, name.replaceAll(/\W/g, "-"));
+      mkdirSync(folder);
+      fill(folder);
+      chmodSync(folder, 0o755);
+      const before = readdirSync(folder).sort();
+      for (const args of [["serve", "--port", "0"], ["init"]]) {
+        const { code, stderr } = await flagkeep([...args, "--data-dir", folder]);
+        expect(code).toBe(1);
+        expect(stderr).toMatch(/^flagkeep: \S+ is no data directory of Flagkeep, .* in it: [^\n]*\n$/);
+      }
+      expect(readdirSync(folder).sort()).toEqual(before);
+      expect(statSync(folder).mode & 0o777).toBe(0o755);
+    });
+  }
+
+  test("an empty folder, a new volume and the rest of a start that was cut off are taken; modes stay", async () => {
+    for (const names of [[], ["lost+found"], ["lock", "lock.pid", "native", "work"]]) {
+      const folder = join(root, `taken-${names.length}`);
+      mkdirSync(folder);
+      for (const name of names) {
+        if (name.startsWith("lock")) writeFileSync(join(folder, name), "");
+        else mkdirSync(join(folder, name));
+      }
+      chmodSync(folder, 0o750);
+      expect(await flagkeep(["init", "--data-dir", folder])).toMatchObject({ code: 0 });
+      expect(statSync(folder).mode & 0o777).toBe(0o750);
+    }
+  });
+
+  test("a file in its place is said to be none", async () => {
+    const path = join(root, "file");
+    writeFileSync(path, "");
+    expect((await serve(path)).stderr).toMatch(
+      /^flagkeep: \S+ can not be used as the data directory \(.*\n$/,
+    );
+  });
+});
+
+describe("events without flagkeep.sqlite", () => {
+  let full: Awaited<ReturnType<typeof initialisedDirectory>>;
+  beforeAll(async () => {
+    full = await initialisedDirectory();
+    await using appliance = await TestAppliance.start({ directory: full });
+    await appliance.capture({ event: "mine", distinct_id: "a" });
+    await appliance.eventsWhenStored(1);
+    await appliance.stop();
+  });
+  const copy = (name: string) => {
+    const dataDir = join(root, name);
+    cpSync(full.dataDir, dataDir, { recursive: true, preserveTimestamps: true });
+    return dataDir;
+  };
+
+  test("every command refuses, names the file, says how to restore, and makes none", async () => {
+    const dataDir = copy("missing");
+    rmSync(join(dataDir, "flagkeep.sqlite"));
+    const withArguments = ["99", "x", "y"];
+    const helping = ["backup restore", "backup verify", "backup list", "backup prune"];
+    const tried: string[] = [];
+    for (const [name, command] of leaves()) {
+      const usesIt = command.options.some(({ long, hidden }) => long === "--data-dir" && !hidden);
+      if (!usesIt || helping.includes(name)) continue;
+      const required = command.registeredArguments.filter((argument) => argument.required).length;
+      const mandatory = command.options
+        .filter((option) => option.mandatory)
+        .flatMap(({ long }) => [long!, "*"]);
+      const args = [...name.split(" "), ...withArguments.slice(0, required), ...mandatory];
+      const { code, stderr } = await flagkeep([...args, "--data-dir", dataDir]);
+      if (code === 2) continue;
+      tried.push(name);
+      expect({ name, code, stderr }).toEqual({
+        ...{ name, code: 1 },
+        stderr: expect.stringMatching(
+          /^flagkeep: \S+\/flagkeep\.sqlite is missing, but [^\n]* --replay --data-dir /,
+        ),
+      });
+    }
+    expect(tried).toEqual(
+      expect.arrayContaining(["serve", "init", "keys list", "status", "doctor", "healthcheck"]),
+    );
+    expect(existsSync(join(dataDir, "flagkeep.sqlite"))).toBe(false);
+    expect((await flagkeep(["backup", "list", "--data-dir", dataDir])).code).toBe(0);
+  }, 60_000);
+
+  for (const kept of ["events.duckdb", "people.sqlite", "journal"]) {
+    test(`also when of the stores only ${kept} is left`, async () => {
+      const dataDir = copy(`only-${kept}`);
+      for (const name of readdirSync(dataDir))
+        if (name !== kept) rmSync(join(dataDir, name), { recursive: true });
+      const { code, stderr } = await serve(dataDir);
+      expect(code).toBe(1);
+      expect(stderr).toContain("flagkeep.sqlite is missing");
+      expect(readdirSync(dataDir)).toEqual([kept]);
+    });
+  }
+
+  test("an empty file is as good as none; a damaged one is named", async () => {
+    const dataDir = copy("empty");
+    const path = join(dataDir, "flagkeep.sqlite");
+    for (const end of ["-wal", "-shm"]) rmSync(path + end, { force: true });
+    truncateSync(path, 0);
+    for (const args of [["serve", "--port", "0"], ["init"], ["keys", "list"]]) {
+      const { code, stderr } = await flagkeep([...args, "--data-dir", dataDir]);
+      expect(code).toBe(1);
+      expect(stderr).toContain("flagkeep.sqlite is empty, but there are events beside it");
+    }
+    writeFileSync(path, crypto.getRandomValues(new Uint8Array(20_000)));
+    const { code, stderr } = await serve(dataDir);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^flagkeep: A store is damaged \(flagkeep\.sqlite: .*restore a backup\.\n$/);
+  });
+});
+
+test("the lock can not be taken away by removing files", async () => {
+  await using appliance = await TestAppliance.start();
+  for (const name of readdirSync(appliance.dataDir)) {
+    if (name.startsWith("lock")) rmSync(join(appliance.dataDir, name));
+  }
+  const second = await serve(appliance.dataDir);
+  expect(second.code).toBe(1);
+  expect(second.stderr).toContain("in use");
+  const restored = await flagkeep(["rebuild", "--data-dir", appliance.dataDir]);
+  expect(restored).toMatchObject({ code: 1, stderr: expect.stringContaining("in use") });
+  await appliance.kill();
+  await using third = await TestAppliance.start({ directory: appliance.directory });
+  expect((await fetch(`${third.url}/_liveness`)).status).toBe(200);
+});
+
+test("a port that is taken: no data directory is made", async () => {
+  await using appliance = await TestAppliance.start();
+  const dataDir = join(root, "never", "made");
+  const { port } = new URL(appliance.url);
+  const { code, stderr } = await flagkeep(["serve", "--data-dir", dataDir, "--port", port]);
+  expect(code).toBe(1);
+  expect(stderr).toContain(`127.0.0.1:${port} can not be listened on`);
+  expect(existsSync(join(root, "never"))).toBe(false);
+});
+
+test("the greeting with the project's key stays until the first event has come; show-key tells it later", async () => {
+  const directory = await initialisedDirectory();
+  const key = directory.made.project.api_key;
+  const greeting = ({ logs }: TestAppliance) =>
+    logs.find(({ msg }) => msg === "no event has come yet")?.project_api_key;
+  for (let start = 0; start < 2; start++) {
+    await using appliance = await TestAppliance.start({ directory });
+    await until(() => greeting(appliance) === key, "the key is said");
+    if (start === 1) await appliance.capture({ event: "first", distinct_id: "a" });
+    await appliance.stop();
+  }
+  await using third = await TestAppliance.start({ directory });
+  await until(() => third.logs.some(({ msg }) => msg === "the engine is ready"), "it has started");
+  expect(greeting(third)).toBeUndefined();
+  const shown = async (...args: string[]) =>
+    (await flagkeep(["projects", "show-key", ...args, "--data-dir", third.dataDir])).stdout.trim();
+  expect(await shown()).toBe(key);
+  expect(await shown("1", "--secret")).toBe(directory.made.project.secret_api_key);
+});
+
+test("variables that are no settings are named at the start", async () => {
+  const dataDir = join(root, "variables");
+  const child = Bun.spawn(
+    [executable, "serve", "--data-dir", dataDir, "--port", "0", "--log-format", "json"],
+    {
+      stdout: "pipe",
+      stderr: "ignore",
+      env: { FLAGKEEP_PROT: "9000", FLAGKEEP_LOG_LEVEL: "info", FLAGKEEP_BACKUP_S3_ACCESS_KEY_ID: "x" },
+    },
+  );
+  let text = "";
+  for await (const chunk of child.stdout) {
+    text += new TextDecoder().decode(chunk);
+    if (text.includes('"listening"')) break;
+  }
+  child.kill("SIGTERM");
+  await child.exited;
+  const line = text.split("\n").find((one) => one.includes("do nothing"))!;
+  expect(JSON.parse(line).variables).toEqual(["FLAGKEEP_PROT"]);
+});
