@@ -157,6 +157,11 @@ export function positiveInteger(text: string): number {
   return Number(text);
 }
 
+export function wholeNumber(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError("It must be a whole number, 0 or more.");
+  return Number(text);
+}
+
 /** Parses `90d`, `12h` or `30m` to the moment that far from now. */
 export function momentAfter(text: string): Date {
   const match = /^([1-9]\d{0,5})([mhd])$/.exec(text);

@@ -3,15 +3,15 @@ import { Command, InvalidArgumentError, Option } from "commander";
 import { setNativeFolder } from "../../src/events/native-folder.ts";
 import { importFiles } from "../../src/import/files.ts";
 import { type Imported, importAll } from "../../src/import/import-all.ts";
-import { type ImportFormat, importFormats } from "../../src/import/records.ts";
-import type { Reject } from "../../src/import/reject-file.ts";
+import { type ImportFormat, importFormats } from "../../src/import/map/records.ts";
+import { type Reject, rejectsMaxDefault } from "../../src/import/reject-file.ts";
 import { ImportSummary } from "../../src/import/summary.ts";
 import { importTarget } from "../../src/import/target.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import { paths } from "../../src/paths.ts";
 import { analysisOf, analysisSettings } from "../analysis.ts";
 import { withJson } from "../json-shape.ts";
-import { exitFailed, positiveInteger, print, printJson, run } from "../output.ts";
+import { exitFailed, positiveInteger, print, printJson, run, wholeNumber } from "../output.ts";
 import { Progress } from "../progress.ts";
 import { ApplianceSilent } from "../reach.ts";
 import { dataDirOf, withSettings } from "../settings.ts";
@@ -33,6 +33,7 @@ interface ImportOptions {
   dataDir?: string;
   format: ImportFormat;
   map?: [string, string][];
+  maxRejects: number;
   dryRun?: true;
   resume?: true;
   json?: true;
@@ -54,6 +55,12 @@ export const importEvents = withJson(
   .option("--project <id>", "the project; may be left out when there is one", positiveInteger)
   .addOption(new Option("--format <format>", "what the file is").choices(importFormats).default("ndjson"))
   .option("--map <old=new>", "rename a field, to properties.x as well; repeat for more", pair)
+  .option(
+    "--max-rejects <n>",
+    "stop when more records than this are rejected",
+    wholeNumber,
+    rejectsMaxDefault,
+  )
   .option("--dry-run", "read and check everything, load nothing")
   .option("--resume", "go on behind what an interrupted import has loaded")
   .addHelpText(
@@ -61,9 +68,13 @@ export const importEvents = withJson(
     "\nFiles may be packed with gzip or Zstandard. Folders are read with the folders in them, part-2 before part-10.\n" +
       "Nothing is loaded twice: an event keeps its uuid, or gets one of its time and source id ($insert_id, messageId, …),\n" +
       "or of its time, line number and content. Times without a zone are UTC. Empty cells of tables are no values.\n" +
-      "Rejected records are written to FILE.rejected.ndjson with line, reason and record; the rest is loaded.\n" +
+      "An event without a time that can be read is rejected: it is never dated now. Lines and rows may have 64 MiB.\n" +
+      "Rejected records are written to FILE.rejected.ndjson with line, reason and record; the rest is loaded. When there are\n" +
+      "too many, or none of the first 1,000 records of a file is an event, the import stops and says why.\n" +
       "After an interruption the same command with --resume goes on; its summary counts all runs.\n" +
-      "\nExit: 0 all is loaded or in a reject file, 1 failed or the end of a file is damaged, 2 called wrongly\n" +
+      "Links in folders are not followed.\n" +
+      "\nExit: 0 all is loaded or in a reject file; 1 failed, stopped, nothing accepted, or the end of a file is damaged;\n" +
+      "2 called wrongly\n" +
       "\nExamples:\n  flagkeep import events.ndjson.gz --project 1\n" +
       "  flagkeep import users.csv --format csv --map user=distinct_id --map name=event --dry-run\n" +
       "  flagkeep import amplitude/ --format amplitude --resume --json",
@@ -93,6 +104,7 @@ async function importFrom(file: string, options: ImportOptions): Promise<void> {
         const imported = await importAll({
           ...{ source, projectId, dataDir, stateFolder: join(dataDir, "import-state") },
           ...{ format: options.format, names: new Map(options.map) },
+          maxRejects: options.maxRejects,
           ...{ isDryRun: options.dryRun === true, isResumed: options.resume === true },
           target: importTarget(appliance, projectId),
           onBytes: (bytes) => progress.addBytes(bytes),
@@ -102,7 +114,7 @@ async function importFrom(file: string, options: ImportOptions): Promise<void> {
         progress.end();
         tell(summaryOf(imported, options, progress), options);
         imported.forget();
-        for (const { message, hint } of imported.damages) {
+        for (const { message, hint } of imported.failures) {
           process.stderr.write(`flagkeep: ${message} ${hint}\n`);
           process.exitCode = exitFailed;
         }
@@ -121,7 +133,7 @@ function summaryOf(imported: Imported, options: ImportOptions, progress: Progres
     ...imported.counts,
     resumed: imported.resumed,
     dry_run: options.dryRun === true,
-    complete: imported.damages.length === 0,
+    complete: imported.isComplete,
     seconds: Math.round(progress.seconds * 1_000) / 1_000,
     events_per_second: progress.recordsPerSecond,
     reject_files: imported.rejectFiles,

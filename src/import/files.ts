@@ -1,8 +1,8 @@
 /** The files of an import, and where what is rejected of them goes. */
 
 import { accessSync, constants, readdirSync, statSync } from "node:fs";
-import { basename, dirname, join, relative } from "node:path";
-import { FileUnreadable } from "./input.ts";
+import { basename, dirname, join } from "node:path";
+import { FileUnreadable } from "./read/input.ts";
 
 const rejectEnding = ".rejected.ndjson";
 
@@ -17,9 +17,10 @@ export interface ImportFiles {
 const byName = new Intl.Collator("en", { numeric: true });
 
 /**
- * One file, or those of a folder and the folders in it, by name. Hidden files and reject files are left out.
+ * One file, or those of a folder and the folders in it, by name. Hidden files and reject files are left out, and so are
+ * links: they may lead out of the folder, or in circles.
  *
- * @param path absolute, or `-`.
+ * @param path absolute, or `-`; a link here is followed.
  * @throws {FileUnreadable}
  */
 export function importFiles(path: string): ImportFiles {
@@ -27,14 +28,28 @@ export function importFiles(path: string): ImportFiles {
   const found = statSync(path, { throwIfNoEntry: false });
   if (found === undefined) throw new FileUnreadable(`${path} does not exist.`);
   if (!found.isDirectory()) return { paths: [path], totalBytes: found.isFile() ? found.size : undefined };
-  const names = readdirSync(path, { withFileTypes: true, recursive: true })
-    .filter((entry) => entry.isFile() && !entry.name.endsWith(rejectEnding))
-    .map((entry) => relative(path, join(entry.parentPath, entry.name)))
-    .filter((name) => !name.split("/").some((part) => part.startsWith(".")))
-    .sort((one, other) => byName.compare(one, other) || (one < other ? -1 : 1));
-  if (names.length === 0) throw new FileUnreadable(`${path} holds no files.`);
+  const names: string[] = [];
+  const links = collect(path, "", names);
+  if (names.length === 0) {
+    const hint = links === 0 ? "" : " (links in a folder are not followed)";
+    throw new FileUnreadable(`${path} holds no files${hint}.`);
+  }
+  names.sort((one, other) => byName.compare(one, other) || (one < other ? -1 : 1));
   const paths = names.map((name) => join(path, name));
   return { paths, totalBytes: paths.reduce((sum, file) => sum + statSync(file).size, 0) };
+}
+
+/** @returns how many links were passed over. */
+function collect(root: string, folder: string, names: string[]): number {
+  let links = 0;
+  for (const entry of readdirSync(join(root, folder), { withFileTypes: true })) {
+    if (entry.name.startsWith(".")) continue;
+    const name = join(folder, entry.name);
+    if (entry.isSymbolicLink()) links += 1;
+    else if (entry.isDirectory()) links += collect(root, name, names);
+    else if (entry.isFile() && !entry.name.endsWith(rejectEnding)) names.push(name);
+  }
+  return links;
 }
 
 /** Beside the file, or in the data directory when that folder can not be written to. */

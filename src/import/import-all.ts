@@ -1,8 +1,8 @@
 /** Imports a file, all files of a folder or standard input, and sums up. */
 
+import type { AppError } from "../lib/errors.ts";
 import { importFiles, rejectPathOf } from "./files.ts";
-import { type ImportJob, importFile } from "./import-file.ts";
-import type { InputDamaged } from "./input.ts";
+import { type ImportJob, ImportStopped, importFile } from "./import-file.ts";
 import { ImportProgress } from "./progress-file.ts";
 import { RecentUuids } from "./recent-uuids.ts";
 import { addCounts, type ImportCounts, noCounts } from "./summary.ts";
@@ -16,6 +16,8 @@ export interface ImportOrder
   source: string;
   projectId: number;
   dataDir: string;
+  /** When more records than this are rejected the import stops. */
+  maxRejects: number;
   /** Folder of the progress of imports. */
   stateFolder: string;
 }
@@ -24,37 +26,56 @@ export interface Imported {
   counts: ImportCounts;
   resumed: number;
   rejectFiles: string[];
-  /** One for each file whose end could not be read. */
-  damages: InputDamaged[];
+  /** Why not everything was taken: files whose end could not be read, or what stopped the import. */
+  failures: AppError[];
+  /** False when the end of a file was not reached. */
+  isComplete: boolean;
   /** Call it when the result has been told: until then the import can be resumed. */
   forget: () => void;
 }
 
 /** @throws {FileUnreadable} @throws {ImportChanged} and what the target throws. */
 export async function importAll(order: ImportOrder): Promise<Imported> {
-  const { source, projectId, dataDir, stateFolder, isDryRun, isResumed, target } = order;
+  const { source, projectId, dataDir, stateFolder, isDryRun, isResumed, maxRejects, target } = order;
   const { paths } = importFiles(source);
   const progress = new ImportProgress(stateFolder, projectId, source);
   if (!isDryRun && !isResumed) progress.forget();
   const recent = new RecentUuids(isDryRun ? undefined : target);
   const counts = noCounts();
   const rejectFiles: string[] = [];
-  const damages: InputDamaged[] = [];
+  const failures: AppError[] = [];
+  const rejectsLeft = { count: maxRejects };
   let resumed = 0;
   // Of what was sent before, the store must know everything: it is asked what is new.
   await target.waitUntilLoaded(await target.lastSeq());
   for (const path of paths) {
     const rejectPath = rejectPathOf(path, dataDir);
-    const file = await importFile({ ...order, path, progress, recent, rejectPath, workFolder: stateFolder });
+    const shared = { progress, recent, rejectsLeft };
+    const file = await importFile({ ...order, ...shared, path, rejectPath, workFolder: stateFolder });
     addCounts(counts, file.counts);
     resumed += file.resumed;
     if (file.counts.rejected > 0 && !isDryRun) rejectFiles.push(rejectPath);
-    if (file.damage !== undefined) damages.push(file.damage);
+    if (file.damage !== undefined) failures.push(file.damage);
+    if (file.stopped !== undefined) {
+      failures.push(file.stopped);
+      break;
+    }
   }
   // The lane keeps its order: when its end can be read, all can.
   if (!isDryRun) await target.waitUntilLoaded(await target.lastSeq());
+  const isComplete = failures.length === 0;
+  if (isComplete && counts.accepted + counts.duplicate === 0) failures.push(nothingTaken(counts));
   const forget = () => {
-    if (!isDryRun && damages.length === 0) progress.forget();
+    if (!isDryRun && isComplete) progress.forget();
   };
-  return { counts, resumed, rejectFiles, damages, forget };
+  return { counts, resumed, rejectFiles, failures, isComplete, forget };
+}
+
+function nothingTaken({ read }: ImportCounts): ImportStopped {
+  return read === 0
+    ? new ImportStopped("There is no record to load.", "Check the path.")
+    : new ImportStopped(
+        "No event was accepted: every record was rejected.",
+        "See the reasons in the reject file; --format and --map say what the file is.",
+      );
 }

@@ -1,7 +1,10 @@
 /** The file of the records that are no events: one line of JSON each, with the line number and the reason. */
 
-import { appendFileSync, rmSync, statSync, truncateSync } from "node:fs";
+import { appendFileSync, constants, rmSync, statSync, truncateSync } from "node:fs";
 import type { JsonObject } from "../lib/json.ts";
+
+/** A file of rejects has at most so many, unless more are asked for. */
+export const rejectsMaxDefault = 10_000;
 
 export interface Reject {
   line: number;
@@ -10,8 +13,9 @@ export interface Reject {
   record: JsonObject | string | null;
 }
 
-/** Longer texts are no use to look at. */
+/** Longer records are cut: they are no use to look at, and must not fill the disk. */
 const textLengthMax = 10_000;
+const { O_WRONLY, O_APPEND, O_CREAT, O_NOFOLLOW } = constants;
 
 export class RejectFile {
   private bytes = 0;
@@ -34,11 +38,14 @@ export class RejectFile {
   append(rejects: readonly Reject[]): void {
     if (rejects.length === 0) return;
     const lines = rejects.map(({ line, reason, record }) => {
-      const shown = typeof record === "string" ? record.slice(0, textLengthMax) : record;
+      const text = typeof record === "string" ? record : JSON.stringify(record);
+      const shown = text.length <= textLengthMax ? record : text.slice(0, textLengthMax).toWellFormed();
       return `${JSON.stringify({ line, reason, record: shown })}\n`;
     });
     const text = Buffer.from(lines.join(""));
-    appendFileSync(this.path, text, { mode: 0o600, flush: true });
+    // A link of this name would lead to a file that is none of ours.
+    const flag = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW;
+    appendFileSync(this.path, text, { mode: 0o600, flush: true, flag: flag as never });
     this.bytes += text.length;
   }
 }

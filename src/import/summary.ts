@@ -22,7 +22,9 @@ export const ImportSummary = Type.Object(
     ...ImportCounts.properties,
     resumed: count("Records of `read` that earlier, interrupted runs had done."),
     dry_run: Type.Boolean(),
-    complete: Type.Boolean({ description: "False when a file is damaged and its end could not be read." }),
+    complete: Type.Boolean({
+      description: "False when the end of a file was not reached: it is damaged, or the import stopped.",
+    }),
     seconds: Type.Number({ minimum: 0, description: "Of this run." }),
     events_per_second: count("Records read by this run per second."),
     reject_files: Type.Array(Type.String()),

@@ -25,7 +25,7 @@ const OPEN_BRACE = 123;
 /** More than the events of a body of 20 MiB can have if each has a name and a distinct id. */
 const CONTAINERS_MAX = 1_000_000;
 /** Far beyond real events; whatever reads stored events recursively must not run out of stack. */
-const NESTING_MAX = 500;
+export const NESTING_MAX = 500;
 
 /** A request, taken apart. */
 export interface Payload {

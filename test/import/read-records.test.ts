@@ -1,12 +1,12 @@
 /** Malformed input: it costs its own records, with their lines, and everything else is read. */
 
 import { afterAll, describe, expect, test } from "bun:test";
-import { rmSync, writeFileSync } from "node:fs";
+import { rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { importFiles } from "../../src/import/files.ts";
-import { FileUnreadable, InputDamaged } from "../../src/import/input.ts";
-import { type ReadRecord, readRecords } from "../../src/import/read-records.ts";
-import type { ImportFormat } from "../../src/import/records.ts";
+import type { ImportFormat } from "../../src/import/map/records.ts";
+import { FileUnreadable, InputDamaged } from "../../src/import/read/input.ts";
+import { type ReadRecord, readRecords } from "../../src/import/read/read-records.ts";
 import { temporaryFolder } from "../support/appliance.ts";
 
 const folder = temporaryFolder();
@@ -182,7 +182,7 @@ describe("CSV", () => {
 
 describe("NDJSON", () => {
   test("lines that are no JSON, no objects, no UTF-8 or too long", async () => {
-    const long = `{"a":"${"x".repeat(17 * 1024 * 1024)}"}`;
+    const long = `{"a":"${"x".repeat(64 * 1024 * 1024)}"}`;
     const content = bytes(
       '{"a":1}\nnope\n[1]\n\n{"a":"',
       [0xc3, 0x28],
@@ -203,6 +203,40 @@ describe("NDJSON", () => {
     ] as never);
     expect(records[1]!.text).toBe("nope");
   });
+});
+
+test("a record as long as it may be: a line, and a cell", async () => {
+  const long = 'é"'.repeat(20 * 1024 * 1024).slice(0, 31 * 1024 * 1024);
+  const json = await read(fileOf(`${JSON.stringify({ a: long })}\n{"a":2}\n`), "ndjson");
+  expect(json.records.map(({ record }) => record!.a === long || record!.a)).toEqual([true, 2]);
+  const csv = await read(fileOf(`a,b\n"${long.replaceAll('"', '""')}",1\n2,2\n`), "csv");
+  expect(csv.records.map(({ record }) => record!.a === long || record!.a)).toEqual([true, "2"]);
+}, 60_000);
+
+test("nested brackets cost their own record, in every shape", async () => {
+  const deep = (open: string, close: string) => open.repeat(200_000) + close.repeat(200_000);
+  const lines = [deep("[", "]"), deep('{"a":', "}").replace("}", "1}"), `{"a":${deep("[", "]")}}`, '{"a":1}'];
+  const { records, error } = await read(fileOf(`${lines.join("\n")}\n${"[".repeat(1e6)}\n`), "ndjson");
+  expect(error).toBeUndefined();
+  expect(records.map(brief)).toEqual([
+    ...[1, 2, 3].map((line) => [line, "nested_too_deep"]),
+    ...[
+      [4, 1],
+      [5, "not_json"],
+    ],
+  ] as never);
+});
+
+test("numbers are given back as they were written", async () => {
+  const texts = [
+    "12345678901234567890",
+    "0.12345678901234567890",
+    "1e400",
+    "-9007199254740993",
+    "1704164645",
+  ];
+  const { records } = await read(fileOf(texts.map((text) => `{"a":${text}}`).join("\n")), "ndjson");
+  expect(records.map(({ record }) => JSON.stringify(record))).toEqual(texts.map((text) => `{"a":${text}}`));
 });
 
 describe("packed files", () => {
@@ -261,10 +295,18 @@ describe("Parquet", () => {
   });
 });
 
-test("a folder's files by name, as people count, hidden and reject files left out", () => {
+test("a folder's files by name, as people count; hidden files, reject files and links left out", () => {
   const root = join(folder, "tree");
   for (const name of ["part-10", "part-2", "b/part-1", ".hidden", ".git/x", "part-2.rejected.ndjson"])
     Bun.spawnSync(["install", "-D", "/dev/null", join(root, name)]);
+  for (const [name, target] of [
+    ["loop", "."],
+    ["b/up", ".."],
+    ["etc", "/etc"],
+    ["link", "part-2"],
+    ["nowhere", "gone"],
+  ] as const)
+    symlinkSync(target, join(root, name));
   const { paths, totalBytes } = importFiles(root);
   expect(paths.map((path) => path.slice(root.length + 1))).toEqual(["b/part-1", "part-2", "part-10"]);
   expect(totalBytes).toBe(0);

@@ -1,7 +1,7 @@
 /** What records of other products become; whole files of them are in `import.test.ts`. */
 
 import { expect, test } from "bun:test";
-import { type ImportFormat, mapRecord, renamed, uuidOf } from "../../src/import/records.ts";
+import { type ImportFormat, mapRecord, renamed, uuidOf } from "../../src/import/map/records.ts";
 import type { Json, JsonObject } from "../../src/lib/json.ts";
 
 const uuid = "0190f3a4-5c11-7000-8000-000000000001";
@@ -169,6 +169,30 @@ for (const c of [
     const mapped = mapRecord(c.format as ImportFormat, c.record as never);
     expect(mapped).toEqual({ event: c.event as never, sourceId: c.sourceId });
   });
+
+test("properties that are no object stay what they are, for ingestion to refuse", () => {
+  for (const [format, field] of [
+    ["ndjson", "properties"],
+    ["posthog", "properties"],
+    ["amplitude", "event_properties"],
+    ["mixpanel", "properties"],
+    ["segment", "properties"],
+  ] as const)
+    for (const properties of [[1], "text", 7, true, "[1]"] as Json[]) {
+      const record = { type: "track", event: "a", distinct_id: "u", [field]: properties };
+      const { event } = mapRecord(format, renamed(record, new Map([["x", "properties.x"]])));
+      expect(event.properties).toEqual(properties);
+    }
+});
+
+test("names of members are names, whatever they mean elsewhere", () => {
+  const record = JSON.parse(`{"event":"a","distinct_id":"u","__proto__":{"x":1},"constructor":2,"p":3}`);
+  const names = new Map([["p", "properties.__proto__"]]);
+  expect(JSON.stringify(mapRecord("ndjson", record).event.properties)).toBe(
+    `{"__proto__":{"x":1},"constructor":2,"p":3}`,
+  );
+  expect(JSON.stringify(renamed(record, names).properties)).toBe(`{"__proto__":3}`);
+});
 
 test("fields get other names, inside of the properties as well", () => {
   const names = new Map([

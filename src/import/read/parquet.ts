@@ -3,7 +3,7 @@
 import { createWriteStream, mkdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
-import { quoted } from "../events/sql-text.ts";
+import { quoted } from "../../events/sql-text.ts";
 import { FileUnreadable, InputDamaged } from "./input.ts";
 import { parsedLine, type ReadOptions, type ReadRecord } from "./read-records.ts";
 

@@ -4,10 +4,11 @@
  * Pure. What is missing or wrong in an event is found by ingestion's own rules (`check.ts`), not here.
  */
 
-import { canonicalUuid } from "../ingestion/event-uuid.ts";
-import { parseInstant, parseNumericTime } from "../ingestion/timestamp.ts";
-import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
-import { idOf, jsonText, objectOf } from "./loose-json.ts";
+import { canonicalUuid } from "../../ingestion/event-uuid.ts";
+import { parseInstant, parseNumericTime } from "../../ingestion/timestamp.ts";
+import type { Json, JsonObject } from "../../lib/json.ts";
+import { numberText, objectFrom } from "../read/json-text.ts";
+import { idOf, isObject, jsonText, objectOf, propertiesOf } from "./loose-json.ts";
 import { fromAmplitude, fromMixpanel, fromSegment } from "./other-products.ts";
 
 export const importFormats = [
@@ -62,14 +63,16 @@ export function mapRecord(format: ImportFormat, record: JsonObject): MappedEvent
 /** Renames members; `properties.x` as a target puts the value among the properties. */
 export function renamed(record: JsonObject, names: ReadonlyMap<string, string>): JsonObject {
   if (names.size === 0) return record;
-  const result: JsonObject = {};
-  const inside: JsonObject = {};
+  const members: [string, Json][] = [];
+  const inside: [string, Json][] = [];
   for (const [name, value] of Object.entries(record)) {
     const target = names.get(name) ?? name;
-    if (target.startsWith("properties.")) inside[target.slice("properties.".length)] = value;
-    else result[target] = value;
+    if (target.startsWith(PROPERTY_COLUMN)) inside.push([target.slice(PROPERTY_COLUMN.length), value]);
+    else members.push([target, value]);
   }
-  if (Object.keys(inside).length > 0) result.properties = { ...objectOf(result.properties), ...inside };
+  const result = objectFrom(members);
+  const properties = propertiesOf(result.properties);
+  if (inside.length > 0 && isObject(properties)) result.properties = { ...properties, ...objectFrom(inside) };
   return result;
 }
 
@@ -83,17 +86,17 @@ function ownColumnsOf(record: JsonObject): ReadonlySet<string> {
 
 /** Members that are no part of an event are properties, so that flat tables can be loaded. */
 function fromOwn(record: JsonObject, leftOut: ReadonlySet<string>): MappedEvent {
-  const properties = jsonText(record.properties ?? {});
+  const properties = propertiesOf(record.properties);
   const event: JsonObject = {};
-  const more: JsonObject = {};
+  const more: [string, Json][] = [];
   for (const [name, value] of Object.entries(record)) {
     if (EVENT_MEMBERS.has(name)) event[name] = value;
     else if (leftOut.has(name) || value === null) continue;
-    else more[name.startsWith(PROPERTY_COLUMN) ? name.slice(PROPERTY_COLUMN.length) : name] = value;
+    else more.push([name.startsWith(PROPERTY_COLUMN) ? name.slice(PROPERTY_COLUMN.length) : name, value]);
   }
   const chain = leftOut.size === 0 ? undefined : record.elements_chain;
-  if (typeof chain === "string" && chain !== "") more.$elements_chain = chain;
-  event.properties = isJsonObject(properties) ? { ...more, ...properties } : properties;
+  if (typeof chain === "string" && chain !== "") more.push(["$elements_chain", chain]);
+  event.properties = isObject(properties) ? { ...objectFrom(more), ...properties } : properties;
   for (const name of ["$set", "$set_once"])
     if (event[name] !== undefined) event[name] = jsonText(event[name]);
   const uuid = record.uuid ?? (leftOut.has("id") ? record.id : undefined);
@@ -121,11 +124,12 @@ export function uuidOf({ event, sourceId }: MappedEvent, line: number, record: J
 
 /** Milliseconds since 1970, as far as a uuid can hold them. */
 function timeOf(timestamp: Json | undefined): number | undefined {
+  const time = numberText(timestamp) ?? timestamp;
   const micros =
-    typeof timestamp === "string"
-      ? parseInstant(timestamp)
-      : typeof timestamp === "number"
-        ? parseNumericTime(timestamp)
+    typeof time === "string"
+      ? parseInstant(time)
+      : typeof time === "number"
+        ? parseNumericTime(time)
         : undefined;
   const ms = micros === undefined ? -1 : Math.floor(micros / 1_000);
   return ms >= 0 && ms < 2 ** 48 ? ms : undefined;

@@ -1,10 +1,12 @@
 /** Reads files of events as a stream of records with their line numbers. */
 
-import { isJsonObject, type JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../../lib/json.ts";
+import { isObject } from "../map/loose-json.ts";
+import type { ImportFormat } from "../map/records.ts";
 import { readCsv } from "./csv.ts";
 import { readInput } from "./input.ts";
+import { NestedTooDeep, parseJsonText } from "./json-text.ts";
 import { readParquet } from "./parquet.ts";
-import type { ImportFormat } from "./records.ts";
 import { problemOf, textBlocks, withoutMarks } from "./text-blocks.ts";
 
 /** One record, or why it is none. */
@@ -64,11 +66,9 @@ export function parsedLine(text: string, line: number): ReadRecord {
   const marked = problemOf(text);
   if (marked !== undefined) return { line, problem: marked, text: withoutMarks(text) };
   try {
-    const record: unknown = JSON.parse(text);
-    return isJsonObject(record as never)
-      ? { line, record: record as JsonObject }
-      : { line, problem: "not_an_object", text };
-  } catch {
-    return { line, problem: "not_json", text };
+    const record = parseJsonText(text);
+    return isObject(record) ? { line, record } : { line, problem: "not_an_object", text };
+  } catch (error) {
+    return { line, problem: error instanceof NestedTooDeep ? "nested_too_deep" : "not_json", text };
   }
 }

@@ -3,7 +3,7 @@
 import { createReadStream } from "node:fs";
 import type { Transform } from "node:stream";
 import { createGunzip, createZstdDecompress } from "node:zlib";
-import { AppError } from "../lib/errors.ts";
+import { AppError } from "../../lib/errors.ts";
 import { ZstdFrames } from "./zstd-frames.ts";
 
 /** The file is of another kind than was said, or can not be opened. */

@@ -1,12 +1,13 @@
 /** Turns records of Amplitude, Mixpanel and Segment into events. Pure. */
 
-import type { Json, JsonObject } from "../lib/json.ts";
-import { idOf, objectOf } from "./loose-json.ts";
+import type { Json, JsonObject } from "../../lib/json.ts";
+import { idOf, isObject, objectOf, propertiesOf } from "./loose-json.ts";
 import type { MappedEvent } from "./records.ts";
 
 /** Source: Amplitude's export and HTTP formats; times without a zone are UTC. */
 export function fromAmplitude(record: JsonObject): MappedEvent {
-  const properties: JsonObject = { ...objectOf(record.event_properties) };
+  const properties = propertiesOf(record.event_properties);
+  if (!isObject(properties)) return { event: { properties }, sourceId: undefined };
   const user = objectOf(record.user_properties);
   if (Object.keys(user).length > 0) properties.$set = user;
   copy(record, properties, {
@@ -41,7 +42,9 @@ export function fromAmplitude(record: JsonObject): MappedEvent {
 
 /** Source: Mixpanel's raw export; `time` counts seconds or milliseconds, UTC. */
 export function fromMixpanel(record: JsonObject): MappedEvent {
-  const { distinct_id, time, $insert_id, ...properties } = objectOf(record.properties);
+  const found = propertiesOf(record.properties);
+  if (!isObject(found)) return { event: { properties: found }, sourceId: undefined };
+  const { distinct_id, time, $insert_id, ...properties } = found;
   copy(properties, properties, { $city: "$geoip_city_name", mp_country_code: "$geoip_country_code" });
   const distinctId = distinct_id || properties.$user_id || properties.$device_id;
   return { event: event(record.event, distinctId, time, properties), sourceId: idOf($insert_id) };
@@ -51,7 +54,9 @@ export function fromMixpanel(record: JsonObject): MappedEvent {
 export function fromSegment(record: JsonObject): MappedEvent {
   const { userId, anonymousId } = record;
   const traits = objectOf(record.traits);
-  const properties: JsonObject = { ...objectOf(record.properties), ...contextOf(objectOf(record.context)) };
+  const properties = propertiesOf(record.properties);
+  if (!isObject(properties)) return { event: { properties }, sourceId: undefined };
+  Object.assign(properties, contextOf(objectOf(record.context)));
   let name = record.event as Json | undefined;
   if (record.type === "identify") {
     name = "$identify";

@@ -6,13 +6,14 @@
  */
 
 import Papa from "papaparse";
-import type { JsonObject } from "../lib/json.ts";
+import type { Json } from "../../lib/json.ts";
 import { FileUnreadable } from "./input.ts";
+import { objectFrom } from "./json-text.ts";
 import type { ReadRecord } from "./read-records.ts";
-import { problemOf, withoutMarks } from "./text-blocks.ts";
+import { lineBytesMax, problemOf, withoutMarks } from "./text-blocks.ts";
 
-/** More than an event may have; a row that is longer has a quote that was never closed. */
-const rowLengthMax = 2 * 1024 * 1024;
+/** A row that is longer has a quote that was never closed. */
+const rowLengthMax = lineBytesMax;
 const guessLength = 64 * 1024;
 /** Rows that are parsed at once behind a broken row; doubled until all goes well. */
 const rowsAfterProblem = 16;
@@ -38,6 +39,8 @@ class CsvReader {
   private readonly newline: "\n" | "\r" | "\r\n";
   private columns: string[] | undefined;
   private text = "";
+  /** Of the text is parsed nothing before it is so long: a long row must not be parsed again with every block. */
+  private enough = 0;
   /** Of the first row in `text`. */
   private line = 1;
   /** 0: no limit. */
@@ -52,6 +55,8 @@ class CsvReader {
 
   *take(block: string, isLast: boolean): Generator<ReadRecord> {
     this.text += block;
+    if (this.text.length < this.enough && !isLast) return;
+    this.enough = 0;
     while (this.text !== "") {
       const { delimiter, newline, rowsAtOnce: preview } = this;
       const parser = new Papa.Parser({ delimiter, newline, preview } as never);
@@ -77,6 +82,7 @@ class CsvReader {
         yield this.brokenLine();
         continue;
       }
+      if (data.length === 0) this.enough = Math.min(2 * this.text.length, rowLengthMax);
       const isWhole = !meta.truncated;
       if (isWhole) this.rowsAtOnce = 0;
       else this.rowsAtOnce *= 2;
@@ -98,10 +104,10 @@ class CsvReader {
     if (row.length !== columns.length) {
       return { line, problem: "wrong_column_count", text: row.join(this.delimiter) };
     }
-    const record: JsonObject = {};
+    const cells: [string, Json][] = [];
     // An empty cell is no value.
-    for (let at = 0; at < row.length; at++) if (row[at] !== "") record[columns[at]!] = row[at]!;
-    return { line, record };
+    for (let at = 0; at < row.length; at++) if (row[at] !== "") cells.push([columns[at]!, row[at]!]);
+    return { line, record: objectFrom(cells) };
   }
 
   /** Takes the first line away. */
