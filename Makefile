@@ -5,7 +5,7 @@ BUN := node_modules/.bin/bun
 SOURCES := $(shell find cli src -type f 2>/dev/null) build.ts package.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run build release check static format test test-crash test-random bench clean
+.PHONY: help run build release check static format test test-crash test-random test-sdk bench clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ test-crash: build ## Run the crash tests for longer (ROUNDS=200)
 
 test-random: build ## Run the tests with new random cases, and more of them (RUNS=10)
 	FLAGKEEP_TEST_SEED=random FLAGKEEP_TEST_RUNS=$(or $(RUNS),10) $(BUN) test --timeout 3600000
+
+test-sdk: build ## Run the README's snippets for all SDKs, those that take minutes too
+	FLAGKEEP_TEST_SDKS=1 $(BUN) test test/sdk --timeout 1200000
 
 check: static test ## Check format, lint, types and tests
 

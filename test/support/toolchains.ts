@@ -4,6 +4,16 @@ import { cpSync, existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+/** Whether a program is here and ends well. */
+export function runs(command: string[]): boolean {
+  return succeeds(command, tmpdir());
+}
+
+/** A folder in which a command was run once; undefined when it failed. */
+export function preparedFolder(name: string, command: string[]): string | undefined {
+  return prepared(name, (fresh) => succeeds(command, fresh));
+}
+
 /** Runs a program to its end; false when it is missing or fails. */
 function succeeds(command: string[], cwd: string): boolean {
   try {
