@@ -13,7 +13,7 @@ class NotYours extends AppError {
     folder: string,
     override readonly hint: string,
   ) {
-    super(`The data directory ${folder} can not be read by this user.`);
+    super(`The data directory ${folder} cannot be read by this user.`);
   }
 }
 
@@ -43,7 +43,7 @@ export function requireUsable(command: Command): void {
   requireMetadata(folder);
 }
 
-/** A file can not be entered, whoever owns it. */
+/** A file cannot be entered, whoever owns it. */
 function isFile(path: string): boolean {
   try {
     return statSync(path).isFile();

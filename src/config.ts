@@ -12,7 +12,7 @@ import ipaddr from "ipaddr.js";
 import { AppError } from "./lib/errors.ts";
 import { paths } from "./paths.ts";
 
-/** A setting has a value that can not be used. */
+/** A setting has a value that cannot be used. */
 export class WrongSetting extends AppError {
   readonly code = "wrong_setting";
 }
@@ -314,7 +314,7 @@ export function readSetting<Name extends SettingName>(
 /**
  * Works out all settings; the data directory becomes an absolute path.
  *
- * @throws {WrongSetting} for the first one that can not be used.
+ * @throws {WrongSetting} for the first one that cannot be used.
  */
 export function readConfig(
   flags: Readonly<Record<string, string | undefined>>,

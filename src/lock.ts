@@ -61,7 +61,7 @@ export function takeLock(path: string, folder: string): Lock {
 /**
  * Takes the lock on the folder alone, which leaves nothing in it: for a folder that may not be ours.
  *
- * @returns undefined where folders can not be locked.
+ * @returns undefined where folders cannot be locked.
  * @throws {DirectoryInUse}
  */
 export function takeFolderLock(path: string, folder = path, file = join(path, "lock")): Lock | undefined {
@@ -78,14 +78,14 @@ type Flock = (fd: number, operation: number) => number;
 /** Null where the system's library has no such call. */
 let flock: Flock | null | undefined;
 
-/** @returns undefined where folders can not be locked. */
+/** @returns undefined where folders cannot be locked. */
 function lockFolder(folder: string): Lock | "in use" | undefined {
   flock ??= loadFlock();
   if (flock === null) return undefined;
   // Closed in child processes: the engine does not hold the lock when its front has gone.
   const fd = openSync(folder, "r");
   if (flock(fd, lockExclusive) === 0) return { release: () => closeSync(fd) };
-  // Where folders can not be locked, unlocking is refused as well; the file alone decides then.
+  // Where folders cannot be locked, unlocking is refused as well; the file alone decides then.
   const isHeld = flock(fd, unlock) === 0;
   closeSync(fd);
   return isHeld ? "in use" : undefined;

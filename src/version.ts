@@ -4,7 +4,9 @@ import { Database } from "bun:sqlite";
 import { type Static, Type } from "@sinclair/typebox";
 import { exactly } from "./lib/schema.ts";
 
+// biome-ignore lint/style/useNamingConvention: the name that build.ts replaces
 declare const FLAGKEEP_VERSION: string | undefined;
+// biome-ignore lint/style/useNamingConvention: the name that build.ts replaces
 declare const FLAGKEEP_DUCKDB_VERSION: string | undefined;
 
 /** Version of Flagkeep, from package.json. */

@@ -158,6 +158,6 @@ function textOf(file: string): string {
   try {
     return readFileSync(file === "-" ? 0 : file, "utf8");
   } catch (error) {
-    throw new WrongFile(`${file} can not be read (${(error as Error).message}).`);
+    throw new WrongFile(`${file} cannot be read (${(error as Error).message}).`);
   }
 }

@@ -8,7 +8,7 @@ import { withJson } from "../json-shape.ts";
 import { exitDone, print, printJson, run } from "../output.ts";
 import { dataDirOf, withSettings } from "../settings.ts";
 
-/** The appliance can not serve requests at this moment. */
+/** The appliance cannot serve requests at this moment. */
 class NotReady extends AppError {
   readonly code = "not_ready";
   override readonly hint = "See its log, or run `flagkeep doctor`.";

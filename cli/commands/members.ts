@@ -1,13 +1,15 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
-import { LEVELS, listMembers } from "../../src/accounts/users.ts";
+import { listMembers, membershipLevels } from "../../src/accounts/users.ts";
 import { exactly, Instant } from "../../src/lib/schema.ts";
 import { withJson } from "../json-shape.ts";
 import { printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
 import { chosenOrganization, withMetadata } from "../stores.ts";
 
-const levelNames = new Map<number, string>(Object.entries(LEVELS).map(([name, level]) => [level, name]));
+const levelNames = new Map<number, string>(
+  Object.entries(membershipLevels).map(([name, level]) => [level, name]),
+);
 
 const MemberRecord = exactly({
   id: Type.Integer(),

@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { Command, Option } from "commander";
-import { FLAGS_ACCESS, updateOrganization } from "../../src/accounts/organizations.ts";
+import { flagsAccessLevels, updateOrganization } from "../../src/accounts/organizations.ts";
 import { exactly } from "../../src/lib/schema.ts";
 import { withJson } from "../json-shape.ts";
 import { print, printJson, run } from "../output.ts";
@@ -37,7 +37,7 @@ const set = withJson(
     run((options: Options) =>
       withMetadata(options, (metadata) => {
         const { id } = chosenOrganization(metadata, options.organization);
-        const featureFlagsAccessLevel = FLAGS_ACCESS[options.flagsAccess];
+        const featureFlagsAccessLevel = flagsAccessLevels[options.flagsAccess];
         const changed = updateOrganization(metadata, id, { featureFlagsAccessLevel }, null);
         if (options.json) {
           return printJson({ id: changed.id, name: changed.name, flags_access: options.flagsAccess });

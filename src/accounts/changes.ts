@@ -8,39 +8,39 @@
 import type { Database, Statement } from "bun:sqlite";
 
 /** How long a change of another process may stay unnoticed, in milliseconds. */
-const CHECK_EVERY_MS = 2;
+const checkEveryMs = 2;
 
 export class Changes {
-  readonly #dataVersion: Statement<{ data_version: number }, []>;
-  readonly #revisions: Statement<{ name: string; value: number }, []>;
-  #checkedAt = Number.NEGATIVE_INFINITY;
-  #version = -1;
-  #ownChange = true;
-  #known = new Map<string, number>();
+  private readonly dataVersion: Statement<{ data_version: number }, []>;
+  private readonly revisions: Statement<{ name: string; value: number }, []>;
+  private checkedAt = Number.NEGATIVE_INFINITY;
+  private version = -1;
+  private ownChange = true;
+  private known = new Map<string, number>();
 
   constructor(client: Database) {
-    this.#dataVersion = client.query("PRAGMA data_version");
-    this.#revisions = client.query("SELECT name, value FROM revision");
+    this.dataVersion = client.query("PRAGMA data_version");
+    this.revisions = client.query("SELECT name, value FROM revision");
   }
 
   /** Tells that this process changed something: SQLite does not count a connection's own commits. */
   expect(): void {
-    this.#ownChange = true;
+    this.ownChange = true;
   }
 
-  /** Present revision of `name`; 0 when it never changed. At most `CHECK_EVERY_MS` behind other processes. */
+  /** Present revision of `name`; 0 when it never changed. At most `checkEveryMs` behind other processes. */
   revision(name: string): number {
     const now = performance.now();
-    if (this.#ownChange || now - this.#checkedAt >= CHECK_EVERY_MS) this.#check(now);
-    return this.#known.get(name) ?? 0;
+    if (this.ownChange || now - this.checkedAt >= checkEveryMs) this.check(now);
+    return this.known.get(name) ?? 0;
   }
 
-  #check(now: number): void {
-    this.#checkedAt = now;
-    const version = this.#dataVersion.get()?.data_version ?? 0;
-    if (version === this.#version && !this.#ownChange) return;
-    this.#version = version;
-    this.#ownChange = false;
-    this.#known = new Map(this.#revisions.all().map((row) => [row.name, row.value]));
+  private check(now: number): void {
+    this.checkedAt = now;
+    const version = this.dataVersion.get()?.data_version ?? 0;
+    if (version === this.version && !this.ownChange) return;
+    this.version = version;
+    this.ownChange = false;
+    this.known = new Map(this.revisions.all().map((row) => [row.name, row.value]));
   }
 }

@@ -7,14 +7,14 @@
 
 import { InvalidField } from "./errors.ts";
 
-const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const base62Digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /** Random bytes as a base-62 number, most significant digit first. */
 export function base62(bytes: Uint8Array): string {
   let rest = 0n;
   for (const byte of bytes) rest = rest * 256n + BigInt(byte);
   let digits = "";
-  for (; rest > 0n; rest /= 62n) digits = DIGITS[Number(rest % 62n)] + digits;
+  for (; rest > 0n; rest /= 62n) digits = base62Digits[Number(rest % 62n)] + digits;
   return digits || "0";
 }
 

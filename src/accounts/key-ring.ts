@@ -14,28 +14,28 @@ export interface KeyHolder {
 }
 
 export class KeyRing {
-  readonly #changes: Changes;
-  readonly #db: Sqlite<Record<string, never>>;
-  #revision = -1;
+  private readonly changes: Changes;
+  private readonly db: Sqlite<Record<string, never>>;
+  private revision = -1;
   /** By hash. Holds keys that exist only, so its size is bounded by the table's. */
-  #known = new Map<string, KeyHolder>();
+  private known = new Map<string, KeyHolder>();
 
   constructor(db: unknown, changes: Changes) {
-    this.#db = db as Sqlite<Record<string, never>>;
-    this.#changes = changes;
+    this.db = db as Sqlite<Record<string, never>>;
+    this.changes = changes;
   }
 
   /** The holder of a key as it is stored now, also when the key is revoked, expired or its user inactive. */
   find(clearKey: string): KeyHolder | undefined {
-    const revision = this.#changes.revision("keys");
-    if (revision !== this.#revision) {
-      this.#known = new Map();
-      this.#revision = revision;
+    const revision = this.changes.revision("keys");
+    if (revision !== this.revision) {
+      this.known = new Map();
+      this.revision = revision;
     }
     const hash = hashOfKey(clearKey);
-    const known = this.#known.get(hash);
+    const known = this.known.get(hash);
     if (known) return known;
-    const row = this.#db
+    const row = this.db
       .select()
       .from(personalKey)
       .innerJoin(user, eq(user.id, personalKey.userId))
@@ -44,7 +44,7 @@ export class KeyRing {
     if (!row) return undefined;
     const { hash: _, ...key } = row.personal_key;
     const holder = { key, user: row.user };
-    this.#known.set(hash, holder);
+    this.known.set(hash, holder);
     return holder;
   }
 }

@@ -16,13 +16,13 @@ export type MetadataTx = Transaction<Schema>;
 /** Statements inside or outside a transaction. */
 export type Reading = MetadataTx | Sqlite<Schema>;
 
-const MIGRATIONS: readonly Migration[] = [
+const migrations: readonly Migration[] = [
   { version: 1, name: "initial", sql: initialSql },
   { version: 2, name: "experiment set", sql: experimentSetSql },
 ];
 
 /** The newest schema this version knows. */
-export const metadataSchemaVersion = MIGRATIONS.length;
+export const metadataSchemaVersion = migrations.length;
 
 export class Metadata {
   readonly db: Sqlite<Schema>;
@@ -35,7 +35,7 @@ export class Metadata {
 
   constructor(path: string) {
     this.db = openSqlite(path, schema);
-    migrate(this.db.$client, "metadata store", MIGRATIONS);
+    migrate(this.db.$client, "metadata store", migrations);
     this.changes = new Changes(this.db.$client);
     this.projects = new ProjectDirectory(this.db, this.changes);
     this.keyRing = new KeyRing(this.db, this.changes);

@@ -7,7 +7,7 @@ import { bumpRevision, type Metadata, type MetadataTx, type Reading } from "./me
 import { type JsonObject, membership, organization } from "./schema.ts";
 
 /** Levels of access to flags: who has `view` edits only what a role allows (contract: management-api 3.7). */
-export const FLAGS_ACCESS = { view: 21, edit: 37 } as const;
+export const flagsAccessLevels = { view: 21, edit: 37 } as const;
 
 export interface Organization {
   id: string;
@@ -70,7 +70,7 @@ export function updateOrganization(
   now = new Date(),
 ): Organization {
   const level = change.featureFlagsAccessLevel;
-  if (level !== undefined && level !== FLAGS_ACCESS.view && level !== FLAGS_ACCESS.edit) {
+  if (level !== undefined && level !== flagsAccessLevels.view && level !== flagsAccessLevels.edit) {
     throw new InvalidField(
       "feature_flags_access_level",
       "invalid_choice",

@@ -44,9 +44,9 @@ export interface CreatedKey {
   value: string;
 }
 
-const LABEL_LENGTH_MAX = 40;
-const KEYS_PER_USER_MAX = 10;
-const LAST_USED_EVERY_MS = 3_600_000;
+const labelLengthMax = 40;
+const keysPerUserMax = 10;
+const lastUsedEveryMs = 3_600_000;
 
 /**
  * Makes a key for a user.
@@ -83,13 +83,13 @@ export function insertKey(
   const now = options.now ?? new Date();
   const label = input.label.trim();
   if (label === "") throw new InvalidField("label", "blank", "This field may not be blank.");
-  if (label.length > LABEL_LENGTH_MAX) {
+  if (label.length > labelLengthMax) {
     throw new InvalidField("label", "max_length", "Ensure this field has no more than 40 characters.");
   }
   if (input.expiresAt && input.expiresAt <= now) {
     throw new InvalidField("expires_at", "invalid_input", "The expiry must lie in the future.");
   }
-  if (options.limitPerUser && countKeys(t, owner.id) >= KEYS_PER_USER_MAX) {
+  if (options.limitPerUser && countKeys(t, owner.id) >= keysPerUserMax) {
     throw new InvalidField(
       null,
       "invalid_input",
@@ -192,7 +192,7 @@ export function updateKey(
     const owner = t.select().from(user).where(eq(user.id, before.userId)).get()!;
     const label = change.label?.trim() ?? before.label;
     if (label === "") throw new InvalidField("label", "blank", "This field may not be blank.");
-    if (label.length > LABEL_LENGTH_MAX) {
+    if (label.length > labelLengthMax) {
       throw new InvalidField("label", "max_length", "Ensure this field has no more than 40 characters.");
     }
     const after = t
@@ -224,7 +224,7 @@ export function authenticate(metadata: Metadata, clearKey: string, now = new Dat
   if (!holder || holder.key.revokedAt || !holder.user.isActive) return undefined;
   const { expiresAt, lastUsedAt } = holder.key;
   if (expiresAt && expiresAt <= now) return undefined;
-  if (!lastUsedAt || now.getTime() - lastUsedAt.getTime() >= LAST_USED_EVERY_MS) {
+  if (!lastUsedAt || now.getTime() - lastUsedAt.getTime() >= lastUsedEveryMs) {
     metadata.db.update(personalKey).set({ lastUsedAt: now }).where(eq(personalKey.id, holder.key.id)).run();
     holder.key.lastUsedAt = now;
   }

@@ -25,52 +25,52 @@ export interface Project {
 }
 
 export class ProjectDirectory {
-  readonly #db: Sqlite<{ project: typeof project }>;
-  readonly #changes: Changes;
-  #revision = -1;
-  #byId = new Map<number, Project>();
-  #byToken = new Map<string, Project>();
-  #bySecret = new Map<string, Project>();
+  private readonly db: Sqlite<{ project: typeof project }>;
+  private readonly changes: Changes;
+  private revision = -1;
+  private byId = new Map<number, Project>();
+  private byToken = new Map<string, Project>();
+  private bySecret = new Map<string, Project>();
 
   constructor(db: unknown, changes: Changes) {
-    this.#db = db as Sqlite<{ project: typeof project }>;
-    this.#changes = changes;
+    this.db = db as Sqlite<{ project: typeof project }>;
+    this.changes = changes;
   }
 
   /** The project of a public key; undefined when unknown or archived. Costs well under a microsecond. */
   findByToken(token: string): Project | undefined {
-    this.#refresh();
-    return this.#byToken.get(token);
+    this.refresh();
+    return this.byToken.get(token);
   }
 
   /** The project of a secret key (`phs_`); undefined when unknown or archived. */
   findBySecretToken(token: string): Project | undefined {
-    this.#refresh();
-    return this.#bySecret.get(token);
+    this.refresh();
+    return this.bySecret.get(token);
   }
 
   /** Also finds archived projects. */
   find(id: number): Project | undefined {
-    this.#refresh();
-    return this.#byId.get(id);
+    this.refresh();
+    return this.byId.get(id);
   }
 
   /** Every project by id, archived ones only on request. */
   list(options: { includeArchived?: boolean } = {}): Project[] {
-    this.#refresh();
-    return [...this.#byId.values()].filter(
+    this.refresh();
+    return [...this.byId.values()].filter(
       (entry) => options.includeArchived === true || entry.archivedAt === null,
     );
   }
 
-  #refresh(): void {
-    const revision = this.#changes.revision("projects");
-    if (revision === this.#revision) return;
-    const rows: Project[] = this.#db.select().from(project).orderBy(project.id).all();
+  private refresh(): void {
+    const revision = this.changes.revision("projects");
+    if (revision === this.revision) return;
+    const rows: Project[] = this.db.select().from(project).orderBy(project.id).all();
     const usable = rows.filter((row) => row.archivedAt === null);
-    this.#byId = new Map(rows.map((row) => [row.id, row]));
-    this.#byToken = new Map(usable.map((row) => [row.apiToken, row]));
-    this.#bySecret = new Map(usable.map((row) => [row.secretToken, row]));
-    this.#revision = revision;
+    this.byId = new Map(rows.map((row) => [row.id, row]));
+    this.byToken = new Map(usable.map((row) => [row.apiToken, row]));
+    this.bySecret = new Map(usable.map((row) => [row.secretToken, row]));
+    this.revision = revision;
   }
 }

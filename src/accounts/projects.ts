@@ -24,8 +24,8 @@ export interface ProjectChange {
   anonymizeIps?: boolean;
 }
 
-const PROJECTS_PER_ORGANIZATION_MAX = 2_000;
-const NAME_LENGTH_MAX = 200;
+const projectsPerOrganizationMax = 2_000;
+const nameLengthMax = 200;
 
 /**
  * Makes a project with fresh keys.
@@ -53,7 +53,7 @@ export function insertProject(t: MetadataTx, input: NewProject, by: number | nul
     .from(project)
     .where(eq(project.organizationId, input.organizationId))
     .get()!.count;
-  if (count >= PROJECTS_PER_ORGANIZATION_MAX) {
+  if (count >= projectsPerOrganizationMax) {
     throw new InvalidField(null, "invalid_input", "An organization can have at most 2000 projects.");
   }
   const apiToken =
@@ -203,7 +203,7 @@ function recordProjectActivity(
 function checkName(name: string): string {
   const trimmed = name.trim();
   if (trimmed === "") throw new InvalidField("name", "blank", "This field may not be blank.");
-  if (trimmed.length > NAME_LENGTH_MAX) {
+  if (trimmed.length > nameLengthMax) {
     throw new InvalidField("name", "max_length", "Ensure this field has no more than 200 characters.");
   }
   return trimmed;

@@ -5,11 +5,11 @@ import { recordRoleAccess } from "../flags/store/flag-log.ts";
 import { changesBetween, recordActivity } from "./activity.ts";
 import { InvalidField, NotFound } from "./errors.ts";
 import type { Metadata, MetadataTx, Reading } from "./metadata.ts";
-import { FLAGS_ACCESS, findOrganization } from "./organizations.ts";
+import { findOrganization, flagsAccessLevels } from "./organizations.ts";
 import { flag, type JsonObject, membership, role, roleAccess, roleMembership, user } from "./schema.ts";
 import type { User } from "./users.ts";
 
-const NAME_LENGTH_MAX = 200;
+const nameLengthMax = 200;
 
 export interface Role {
   id: string;
@@ -117,7 +117,7 @@ export function updateRole(
   now: Date,
 ): Role {
   const level = change.featureFlagsAccessLevel;
-  if (level !== undefined && level !== FLAGS_ACCESS.view && level !== FLAGS_ACCESS.edit) {
+  if (level !== undefined && level !== flagsAccessLevels.view && level !== flagsAccessLevels.edit) {
     throw new InvalidField(
       "feature_flags_access_level",
       "invalid_choice",
@@ -236,7 +236,7 @@ function withMembers(db: Reading, rows: readonly (typeof role.$inferSelect)[]): 
 function checkName(t: MetadataTx, organizationId: string, name: string, ownId: string | undefined): string {
   const trimmed = name.trim();
   if (trimmed === "") throw new InvalidField("name", "blank", "This field may not be blank.");
-  if (trimmed.length > NAME_LENGTH_MAX) {
+  if (trimmed.length > nameLengthMax) {
     throw new InvalidField("name", "max_length", "Ensure this field has no more than 200 characters.");
   }
   const holder = t

@@ -6,7 +6,7 @@ export type ScopeAction = "read" | "write";
 export type Scope = `${string}:${ScopeAction}`;
 
 /** Objects that this server has, and those that key presets made for PostHog name as well. */
-const SCOPE_OBJECTS = new Set([
+const scopeObjects = new Set([
   "access_control",
   "action",
   "activity_log",
@@ -73,7 +73,7 @@ export function checkScopes(scopes: readonly string[]): string[] {
   for (const scope of scopes) {
     if (scope === "*") continue;
     const [object = "", action = "", rest] = scope.split(":");
-    if (rest !== undefined || !SCOPE_OBJECTS.has(object) || (action !== "read" && action !== "write")) {
+    if (rest !== undefined || !scopeObjects.has(object) || (action !== "read" && action !== "write")) {
       throw new InvalidField("scopes", "invalid_input", `Invalid scope: ${scope}`);
     }
   }

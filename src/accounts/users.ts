@@ -24,8 +24,8 @@ export interface User {
 }
 
 /** Levels of a membership (contract: management-api 2.6). */
-export const LEVELS = { member: 1, admin: 8, owner: 15 } as const;
-export type LevelName = keyof typeof LEVELS;
+export const membershipLevels = { member: 1, admin: 8, owner: 15 } as const;
+export type LevelName = keyof typeof membershipLevels;
 
 export interface Member {
   id: string;
@@ -128,7 +128,7 @@ export function insertUser(
       id: Bun.randomUUIDv7(),
       organizationId: input.organizationId,
       userId: created.id,
-      level: LEVELS[input.level],
+      level: membershipLevels[input.level],
       joinedAt: now,
       updatedAt: now,
     })

@@ -44,7 +44,7 @@ export function countStores(folder: string, events: PerProject): Counts {
 /**
  * Counts the events of each project.
  *
- * @param everything reads every value of every event and person, so that a damaged block can not hide; as far as memory
+ * @param everything reads every value of every event and person, so that a damaged block cannot hide; as far as memory
  *                   lets it: values that do not fit into it are no damage.
  */
 export async function countEvents(connection: DuckDBConnection, everything = false): Promise<PerProject> {

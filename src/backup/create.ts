@@ -32,7 +32,7 @@ export type BackupStep = "snapshot" | "pack" | "verify" | "send";
 
 export interface CreateOptions {
   dataDir: string;
-  /** Called within the attempt: a destination that can not be opened is a failed backup. */
+  /** Called within the attempt: a destination that cannot be opened is a failed backup. */
   openDestination: () => Destination;
   /** What the journal keeps free for itself. */
   reserveBytes: number;
@@ -121,7 +121,7 @@ async function createIn(folder: string, startedAt: Date, options: CreateOptions)
   return { file, destination: destination.name, ...written, verifiedAt, manifest };
 }
 
-/** Keeps the newest verified file in the data directory when it can not be brought to its destination. */
+/** Keeps the newest verified file in the data directory when it cannot be brought to its destination. */
 async function send(
   file: WrittenFile,
   dataDir: string,

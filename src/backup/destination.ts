@@ -72,7 +72,7 @@ class Folder implements Destination {
       await syncFolder(this.name);
     } catch (error) {
       if (error instanceof DestinationFailed) throw error;
-      throw new DestinationFailed(`${this.name} can not be written (${(error as Error).message}).`);
+      throw new DestinationFailed(`${this.name} cannot be written (${(error as Error).message}).`);
     }
     return target;
   }

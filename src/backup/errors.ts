@@ -70,7 +70,7 @@ export class SnapshotFailed extends AppError {
   override readonly hint = "Try again; if it goes on, stop the appliance and make the backup then.";
 }
 
-/** The destination can not be read or written. */
+/** The destination cannot be read or written. */
 export class DestinationFailed extends AppError {
   readonly code = "destination_failed";
   constructor(

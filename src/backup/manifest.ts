@@ -61,7 +61,7 @@ export type LanePosition = Static<typeof lanePosition>;
 export type Counts = Pick<Manifest, "organizations" | "users" | "keys" | "projects">;
 
 /**
- * @throws {BackupFromNewerVersion} this version can not restore it.
+ * @throws {BackupFromNewerVersion} this version cannot restore it.
  * @throws {BackupDamaged}          it is not a manifest.
  */
 export function parseManifest(text: string): Manifest {

@@ -18,7 +18,7 @@ const memoryLimitBytes = 512 * 1024 * 1024;
  * Opens and closes every store of an unpacked backup; older schemas are migrated.
  *
  * @param thorough reads every page and every value, which takes about as long as unpacking.
- * @throws {BackupDamaged} a store can not be opened, or does not hold what the manifest says.
+ * @throws {BackupDamaged} a store cannot be opened, or does not hold what the manifest says.
  */
 export async function openRestored(folder: string, manifest: Manifest, thorough: boolean): Promise<void> {
   const place = paths(folder);
@@ -91,12 +91,12 @@ function requireIntact(part: string, db: Database): void {
   if (found !== "ok") throw new BackupDamaged(part, String(found));
 }
 
-/** Whatever a store throws says that its part can not be used. */
+/** Whatever a store throws says that its part cannot be used. */
 async function opening<Result>(part: string, open: () => Result | Promise<Result>): Promise<Result> {
   try {
     return await open();
   } catch (error) {
     if (error instanceof BackupDamaged) throw error;
-    throw new BackupDamaged(part, `it can not be opened (${(error as Error).message})`);
+    throw new BackupDamaged(part, `it cannot be opened (${(error as Error).message})`);
   }
 }

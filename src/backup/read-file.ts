@@ -168,9 +168,9 @@ class Entries {
   }
 
   private fail(name: string, error: unknown): never {
-    // A source that can not be read says nothing about the backup.
+    // A source that cannot be read says nothing about the backup.
     if (this.source.errored) throw this.source.errored;
-    throw new BackupDamaged(name, `it can not be read (${error instanceof Error ? error.message : error})`);
+    throw new BackupDamaged(name, `it cannot be read (${error instanceof Error ? error.message : error})`);
   }
 
   private async feed(): Promise<void> {

@@ -1,4 +1,4 @@
-/** Makes backups at the times of a cron expression: this executable is started again for each, so that it can not disturb. */
+/** Makes backups at the times of a cron expression: this executable is started again for each, so that it cannot disturb. */
 
 import type { Subprocess } from "bun";
 import { Cron } from "croner";

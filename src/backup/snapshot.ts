@@ -33,7 +33,7 @@ const attemptsMax = 3;
 /** Where the headers of a DuckDB file end. */
 const headerBytes = 3 * 4096;
 const holdMs = 60_000;
-/** Copying an SQLite store can not be interrupted to hold again. */
+/** Copying an SQLite store cannot be interrupted to hold again. */
 const longHoldMs = 600_000;
 
 /**

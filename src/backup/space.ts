@@ -10,7 +10,7 @@ export type SpaceOf = (folder: string) => Promise<{ freeBytes: number; totalByte
 /** DuckDB's library among it, which is put beside the stores. */
 const marginBytes = 128 * 1024 * 1024;
 
-/** @throws {NotEnoughSpace} the disk of the folder, which is made when missing, can not take so many bytes. */
+/** @throws {NotEnoughSpace} the disk of the folder, which is made when missing, cannot take so many bytes. */
 export async function requireSpace(
   folder: string,
   bytes: number,

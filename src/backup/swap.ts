@@ -1,7 +1,7 @@
 /**
  * Puts a restored folder in the place of a data directory, by renames alone.
  *
- * Usually the folder is made beside the data directory and the two change names. Where the directory can not be renamed (it
+ * Usually the folder is made beside the data directory and the two change names. Where the directory cannot be renamed (it
  * is a mount point, or its parent belongs to somebody else) it is made inside, and the entries are renamed.
  */
 

@@ -3,8 +3,8 @@
 import { InvalidField } from "../accounts/errors.ts";
 import type { Json, JsonObject } from "../accounts/schema.ts";
 
-const LEAF_TYPES = new Set(["person", "cohort", "behavioral"]);
-const DEPTH_MAX = 20;
+const leafTypes = new Set(["person", "cohort", "behavioral"]);
+const depthMax = 20;
 
 /**
  * Checks `{"properties": {"type": "OR"|"AND", "values": [...]}}`, nested to any sensible depth.
@@ -48,7 +48,7 @@ export function hasBehaviouralFilters(filters: Json): boolean {
 }
 
 function checkNode(node: JsonObject, depth: number): void {
-  if (depth > DEPTH_MAX) throw refused(`Conditions are nested deeper than ${DEPTH_MAX} levels.`);
+  if (depth > depthMax) throw refused(`Conditions are nested deeper than ${depthMax} levels.`);
   if (node.type === "AND" || node.type === "OR") {
     if (!Array.isArray(node.values)) throw refused("A group of conditions needs a list of values.");
     for (const value of node.values) {
@@ -57,7 +57,7 @@ function checkNode(node: JsonObject, depth: number): void {
     }
     return;
   }
-  if (typeof node.type !== "string" || !LEAF_TYPES.has(node.type)) {
+  if (typeof node.type !== "string" || !leafTypes.has(node.type)) {
     throw refused(`Invalid condition type: ${JSON.stringify(node.type ?? null)}.`);
   }
   if (typeof node.key !== "string" || node.key === "") throw refused("Each condition needs a key.");
@@ -70,7 +70,7 @@ function checkNode(node: JsonObject, depth: number): void {
 function leavesOf(value: Json): JsonObject[] {
   if (Array.isArray(value)) return value.flatMap(leavesOf);
   if (!isObject(value)) return [];
-  if (typeof value.type === "string" && LEAF_TYPES.has(value.type)) return [value];
+  if (typeof value.type === "string" && leafTypes.has(value.type)) return [value];
   return Object.values(value).flatMap(leavesOf);
 }
 

@@ -1,7 +1,7 @@
 /** Cohorts in requests and answers (contract: management-api 5.11, 6.2). */
 
 import type { Static } from "@sinclair/typebox";
-import { EXAMPLE_USER, UserBody, userBody } from "../accounts/api/user-shapes.ts";
+import { exampleUser, UserBody, userBody } from "../accounts/api/user-shapes.ts";
 import type { User } from "../accounts/users.ts";
 import {
   anyJson,
@@ -72,7 +72,7 @@ export function cohortBody(cohort: Cohort, creator: User | undefined): Static<ty
   };
 }
 
-export const EXAMPLE_COHORT = {
+export const exampleCohort = {
   id: 7,
   name: "People at example.com",
   description: "",
@@ -91,7 +91,7 @@ export const EXAMPLE_COHORT = {
   },
   query: null,
   is_calculating: false,
-  created_by: EXAMPLE_USER,
+  created_by: exampleUser,
   created_at: "2026-03-02T08:15:30.120000Z",
   last_calculation: "2026-03-02T08:15:31.000000Z",
   errors_calculating: 0,

@@ -3,7 +3,7 @@
 import type { Static } from "@sinclair/typebox";
 import { InvalidField } from "../accounts/errors.ts";
 import { findUser, usersById } from "../accounts/users.ts";
-import { UNAVAILABLE } from "../http/answers.ts";
+import { unavailable } from "../http/answers.ts";
 import { methodNotAllowed, notFound } from "../http/failure.ts";
 import { parseFields } from "../http/fields.ts";
 import { pageAnswer, readPage } from "../http/pagination.ts";
@@ -16,7 +16,7 @@ import { PersonPage } from "../people/api/people-shapes.ts";
 import type { ManagementDeps } from "../serve/deps.ts";
 import { distinctIdsOfCsv, fillInBackground } from "./cohort-filling.ts";
 import { filtersOfGroups } from "./cohort-filters.ts";
-import { CohortBody, CohortInput, cohortBody, EXAMPLE_COHORT } from "./cohort-shapes.ts";
+import { CohortBody, CohortInput, cohortBody, exampleCohort } from "./cohort-shapes.ts";
 import {
   type Cohort,
   type CohortFields,
@@ -26,9 +26,9 @@ import {
   updateCohort,
 } from "./cohorts.ts";
 
-const TAG = "Cohorts";
-const ONE = { 200: { description: "The cohort.", schema: CohortBody, example: EXAMPLE_COHORT } };
-const UPLOAD_HINT =
+const tagName = "Cohorts";
+const oneAnswer = { 200: { description: "The cohort.", schema: CohortBody, example: exampleCohort } };
+const uploadHint =
   "A static cohort may be sent as `multipart/form-data` with the same fields and a file `csv`: one distinct id per line.";
 
 export function cohortRoutes(deps: ManagementDeps): Route[] {
@@ -38,7 +38,7 @@ export function cohortRoutes(deps: ManagementDeps): Route[] {
     projectRoute("GET", "/cohorts", "cohort:read", {
       summary: "List cohorts",
       description: "Newest first; deleted ones are left out.",
-      tag: TAG,
+      tag: tagName,
       query: withPage(
         object({
           search: optional(text({ description: "Part of the name." })),
@@ -49,7 +49,7 @@ export function cohortRoutes(deps: ManagementDeps): Route[] {
         200: {
           description: "One page of cohorts.",
           schema: pageOf("CohortPage", CohortBody),
-          example: { count: 1, next: null, previous: null, results: [EXAMPLE_COHORT] },
+          example: { count: 1, next: null, previous: null, results: [exampleCohort] },
         },
       },
       handle: (call) => {
@@ -68,12 +68,12 @@ export function cohortRoutes(deps: ManagementDeps): Route[] {
     }),
     projectRoute("POST", "/cohorts", "cohort:write", {
       summary: "Create a cohort",
-      description: `Its members are counted in the background. ${UPLOAD_HINT}`,
-      tag: TAG,
+      description: `Its members are counted in the background. ${uploadHint}`,
+      tag: tagName,
       body: CohortInput,
       takesRawBody: true,
-      bodyExample: { name: EXAMPLE_COHORT.name, filters: EXAMPLE_COHORT.filters },
-      answers: { 201: { description: "The new cohort.", schema: CohortBody, example: EXAMPLE_COHORT } },
+      bodyExample: { name: exampleCohort.name, filters: exampleCohort.filters },
+      answers: { 201: { description: "The new cohort.", schema: CohortBody, example: exampleCohort } },
       handle: async (call) => {
         const { csv, ...body } = unpackForm(call.body);
         const input = parseFields(CohortInput, body);
@@ -92,33 +92,33 @@ export function cohortRoutes(deps: ManagementDeps): Route[] {
     }),
     projectRoute("GET", "/cohorts/:id", "cohort:read", {
       summary: "Read a cohort",
-      tag: TAG,
-      answers: ONE,
+      tag: tagName,
+      answers: oneAnswer,
       handle: (call) => write(getCohort(deps, call)),
     }),
     projectRoute("PATCH", "/cohorts/:id", "cohort:write", {
       summary: "Change or delete a cohort",
-      description: `\`deleted: true\` deletes it. ${UPLOAD_HINT}`,
-      tag: TAG,
+      description: `\`deleted: true\` deletes it. ${uploadHint}`,
+      tag: tagName,
       body: CohortInput,
       takesRawBody: true,
       bodyExample: { name: "Staff" },
-      answers: ONE,
+      answers: oneAnswer,
       handle: (call) => edit(deps, call, { isPartial: true }),
     }),
     projectRoute("PUT", "/cohorts/:id", "cohort:write", {
       summary: "Change a cohort",
       description: "As PATCH, but `name` is required. Fields that are not sent keep their values.",
-      tag: TAG,
+      tag: tagName,
       body: CohortInput,
       takesRawBody: true,
       bodyExample: { name: "Staff", description: "Everybody who works here" },
-      answers: ONE,
+      answers: oneAnswer,
       handle: (call) => edit(deps, call, { isPartial: false }),
     }),
     projectRoute("DELETE", "/cohorts/:id", "cohort:write", {
       summary: "Refused: cohorts are deleted by PATCH",
-      tag: TAG,
+      tag: tagName,
       answers: { 405: { description: "Always.", schema: ApiFailure } },
       handle: () => {
         const detail = 'Hard delete of a cohort is not allowed. Send a PATCH with {"deleted": true} instead.';
@@ -127,7 +127,7 @@ export function cohortRoutes(deps: ManagementDeps): Route[] {
     }),
     projectRoute("GET", "/cohorts/:id/persons", "cohort:read", {
       summary: "List the members of a cohort",
-      tag: TAG,
+      tag: tagName,
       alsoNeeds: "person:read",
       query: object({
         limit: optional(int({ default: 100 })),
@@ -140,7 +140,7 @@ export function cohortRoutes(deps: ManagementDeps): Route[] {
           schema: PersonPage,
           example: { next: null, previous: null, results: [] },
         },
-        ...UNAVAILABLE,
+        ...unavailable,
       },
       handle: (call) => {
         const cohort = getCohort(deps, call);

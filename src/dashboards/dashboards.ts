@@ -1,7 +1,7 @@
 /** Dashboards (contract: management-api 6.3). */
 
 import type { Static } from "@sinclair/typebox";
-import { EXAMPLE_USER, UserBody, userBody } from "../accounts/api/user-shapes.ts";
+import { exampleUser, UserBody, userBody } from "../accounts/api/user-shapes.ts";
 import { type User, usersById } from "../accounts/users.ts";
 import { notFound } from "../http/failure.ts";
 import { pageAnswer, readPage } from "../http/pagination.ts";
@@ -24,7 +24,7 @@ import {
 } from "../http/shapes.ts";
 import { toWire, toWireOrNull } from "../lib/wire-time.ts";
 import type { ManagementDeps } from "../serve/deps.ts";
-import { EXAMPLE_INSIGHT, InsightBody, insightBody } from "./insight-shapes.ts";
+import { exampleInsight, InsightBody, insightBody } from "./insight-shapes.ts";
 import { compute } from "./insights.ts";
 import {
   createDashboard,
@@ -38,7 +38,7 @@ import {
   updateDashboard,
 } from "./store.ts";
 
-const TAG = "Dashboards";
+const tagName = "Dashboards";
 
 const DashboardFields = {
   id: int(),
@@ -89,13 +89,13 @@ const DashboardInput = object({
   filters: optional(dictionary()),
 });
 
-const EXAMPLE = {
+const exampleAnswer = {
   id: 31,
   name: "Orders",
   description: "",
   pinned: false,
   created_at: "2026-03-02T08:15:30.120000Z",
-  created_by: EXAMPLE_USER,
+  created_by: exampleUser,
   last_accessed_at: null,
   is_shared: false,
   deleted: false,
@@ -107,13 +107,13 @@ const EXAMPLE = {
   user_access_level: "editor",
   access_control_version: "v2",
 };
-const EXAMPLE_FULL = {
-  ...EXAMPLE,
+const exampleFull = {
+  ...exampleAnswer,
   filters: { date_from: "-30d" },
   variables: {},
-  tiles: [{ id: 7, layouts: {}, color: "blue", order: 0, insight: EXAMPLE_INSIGHT, text: null }],
+  tiles: [{ id: 7, layouts: {}, color: "blue", order: 0, insight: exampleInsight, text: null }],
 };
-const ONE = { 200: { description: "The dashboard.", schema: FullDashboardBody, example: EXAMPLE_FULL } };
+const oneAnswer = { 200: { description: "The dashboard.", schema: FullDashboardBody, example: exampleFull } };
 
 export function dashboardRoutes(deps: ManagementDeps): Route[] {
   const { metadata } = deps;
@@ -121,13 +121,13 @@ export function dashboardRoutes(deps: ManagementDeps): Route[] {
     projectRoute("GET", "/dashboards", "dashboard:read", {
       summary: "List dashboards",
       description: "Pinned ones first, then the newest.",
-      tag: TAG,
+      tag: tagName,
       query: PageQuery,
       answers: {
         200: {
           description: "One page of dashboards.",
           schema: pageOf("DashboardPage", DashboardBody),
-          example: { count: 1, next: null, previous: null, results: [EXAMPLE] },
+          example: { count: 1, next: null, previous: null, results: [exampleAnswer] },
         },
       },
       handle: (call) => {
@@ -141,11 +141,11 @@ export function dashboardRoutes(deps: ManagementDeps): Route[] {
     projectRoute("POST", "/dashboards", "dashboard:write", {
       summary: "Create an empty dashboard",
       description: "Insights are put on it when they are created.",
-      tag: TAG,
+      tag: tagName,
       body: DashboardInput,
       bodyExample: { name: "Orders", tags: ["payments"] },
       answers: {
-        201: { description: "The new dashboard.", schema: FullDashboardBody, example: EXAMPLE_FULL },
+        201: { description: "The new dashboard.", schema: FullDashboardBody, example: exampleFull },
       },
       handle: async (call) => {
         const input = { projectId: call.project.id, by: call.user.id, fields: call.body };
@@ -155,8 +155,8 @@ export function dashboardRoutes(deps: ManagementDeps): Route[] {
     projectRoute("GET", "/dashboards/:id", "dashboard:read", {
       summary: "Read a dashboard with its tiles",
       description: "Each insight comes with its result, null where it could not be computed.",
-      tag: TAG,
-      answers: ONE,
+      tag: tagName,
+      answers: oneAnswer,
       handle: (call) => {
         const dashboard = findDashboard(metadata.db, call.project.id, readId(call.params, "id"));
         if (!dashboard) throw notFound();
@@ -165,11 +165,11 @@ export function dashboardRoutes(deps: ManagementDeps): Route[] {
     }),
     projectRoute("PATCH", "/dashboards/:id", "dashboard:write", {
       summary: "Change or delete a dashboard",
-      tag: TAG,
+      tag: tagName,
       body: DashboardInput,
       isPartial: true,
       bodyExample: { pinned: true },
-      answers: ONE,
+      answers: oneAnswer,
       handle: (call) => {
         const of = { projectId: call.project.id, id: readId(call.params, "id") };
         return withTiles(deps, call, updateDashboard(metadata, of, call.body));

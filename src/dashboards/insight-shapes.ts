@@ -1,7 +1,7 @@
 /** Insights in answers. */
 
 import type { Static } from "@sinclair/typebox";
-import { EXAMPLE_USER, UserBody, userBody } from "../accounts/api/user-shapes.ts";
+import { exampleUser, UserBody, userBody } from "../accounts/api/user-shapes.ts";
 import type { JsonObject } from "../accounts/schema.ts";
 import type { User } from "../accounts/users.ts";
 import {
@@ -38,7 +38,7 @@ export const InsightBody = named(
     last_refresh: nullable(instant(), { description: "When `result` was computed." }),
     result: nullable(list(dictionary()), { description: "Null where it was not computed." }),
     query_status: nullable(object({ complete: bool(), error: bool(), error_message: text() }), {
-      description: "Why there is no result, where the query can not be computed.",
+      description: "Why there is no result, where the query cannot be computed.",
     }),
   }),
 );
@@ -53,7 +53,7 @@ export const InsightInput = object({
   deleted: optional(bool()),
 });
 
-/** What was computed for an insight, and when; or why its query can not be computed. */
+/** What was computed for an insight, and when; or why its query cannot be computed. */
 export type Computed = { result: JsonObject[]; at: Date } | { problem: string };
 
 /** The wire form of an insight. */
@@ -86,7 +86,7 @@ export function insightBody(
   };
 }
 
-export const EXAMPLE_INSIGHT = {
+export const exampleInsight = {
   id: 61,
   short_id: "aB3dE5fG",
   name: "Orders per day",
@@ -100,7 +100,7 @@ export const EXAMPLE_INSIGHT = {
   tags: ["payments"],
   saved: true,
   deleted: false,
-  created_by: EXAMPLE_USER,
+  created_by: exampleUser,
   created_at: "2026-03-02T08:15:30.120000Z",
   updated_at: "2026-03-02T08:15:30.120000Z",
   last_refresh: "2026-03-04T16:00:01.007000Z",

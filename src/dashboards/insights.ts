@@ -2,13 +2,13 @@
 
 import { InvalidField } from "../accounts/errors.ts";
 import { findUser } from "../accounts/users.ts";
-import { UNAVAILABLE } from "../http/answers.ts";
+import { unavailable } from "../http/answers.ts";
 import { notFound } from "../http/failure.ts";
 import { pageAnswer, readPage } from "../http/pagination.ts";
 import { type ProjectCall, projectRoute, Reply, type Route } from "../http/route.ts";
 import { object, optional, pageOf, text, withPage } from "../http/shapes.ts";
 import type { ManagementDeps } from "../serve/deps.ts";
-import { type Computed, EXAMPLE_INSIGHT, InsightBody, InsightInput, insightBody } from "./insight-shapes.ts";
+import { type Computed, exampleInsight, InsightBody, InsightInput, insightBody } from "./insight-shapes.ts";
 import {
   createInsight,
   dashboardsOf,
@@ -19,8 +19,8 @@ import {
   updateInsight,
 } from "./store.ts";
 
-const TAG = "Insights";
-const WITHOUT_RESULT = { ...EXAMPLE_INSIGHT, last_refresh: null, result: null };
+const tagName = "Insights";
+const withoutResult = { ...exampleInsight, last_refresh: null, result: null };
 const InsightPage = pageOf("InsightPage", InsightBody);
 
 export function insightRoutes(deps: ManagementDeps): Route[] {
@@ -36,7 +36,7 @@ export function insightRoutes(deps: ManagementDeps): Route[] {
     projectRoute("GET", "/insights", "insight:read", {
       summary: "List insights",
       description: "Without results; read one insight for its result.",
-      tag: TAG,
+      tag: tagName,
       query: withPage(
         object({
           search: optional(text({ description: "Part of the name." })),
@@ -47,7 +47,7 @@ export function insightRoutes(deps: ManagementDeps): Route[] {
         200: {
           description: "One page of insights.",
           schema: InsightPage,
-          example: { count: 1, next: null, previous: null, results: [WITHOUT_RESULT] },
+          example: { count: 1, next: null, previous: null, results: [withoutResult] },
         },
       },
       handle: (call) => {
@@ -67,10 +67,10 @@ export function insightRoutes(deps: ManagementDeps): Route[] {
     }),
     projectRoute("POST", "/insights", "insight:write", {
       summary: "Create an insight",
-      tag: TAG,
+      tag: tagName,
       body: InsightInput,
-      bodyExample: { name: EXAMPLE_INSIGHT.name, query: EXAMPLE_INSIGHT.query, dashboards: [31] },
-      answers: { 201: { description: "The new insight.", schema: InsightBody, example: WITHOUT_RESULT } },
+      bodyExample: { name: exampleInsight.name, query: exampleInsight.query, dashboards: [31] },
+      answers: { 201: { description: "The new insight.", schema: InsightBody, example: withoutResult } },
       handle: (call) => {
         const { dashboards, tags, ...fields } = call.body;
         const input = { projectId: call.project.id, by: call.user.id, fields, links: { dashboards, tags } };
@@ -81,10 +81,10 @@ export function insightRoutes(deps: ManagementDeps): Route[] {
       summary: "Read an insight with its result",
       description:
         "By id or short id. The result is computed now; where that is not possible `query_status` says why.",
-      tag: TAG,
+      tag: tagName,
       answers: {
-        200: { description: "The insight.", schema: InsightBody, example: EXAMPLE_INSIGHT },
-        ...UNAVAILABLE,
+        200: { description: "The insight.", schema: InsightBody, example: exampleInsight },
+        ...unavailable,
       },
       handle: async (call) => {
         const insight = findInsight(metadata.db, call.project.id, call.params.id ?? "");
@@ -94,11 +94,11 @@ export function insightRoutes(deps: ManagementDeps): Route[] {
     }),
     projectRoute("PATCH", "/insights/:id", "insight:write", {
       summary: "Change or delete an insight",
-      tag: TAG,
+      tag: tagName,
       body: InsightInput,
       isPartial: true,
       bodyExample: { name: "Orders" },
-      answers: { 200: { description: "The insight.", schema: InsightBody, example: WITHOUT_RESULT } },
+      answers: { 200: { description: "The insight.", schema: InsightBody, example: withoutResult } },
       handle: (call) => {
         const of = { projectId: call.project.id, name: call.params.id ?? "" };
         const { dashboards, tags, ...fields } = call.body;

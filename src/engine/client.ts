@@ -12,11 +12,11 @@ export class EngineUnavailable extends AppError {
   readonly code = "engine_unavailable";
   override readonly hint = "Try again in a few seconds.";
   constructor() {
-    super("Queries can not be answered at this moment; the event store is being opened again.");
+    super("Queries cannot be answered at this moment; the event store is being opened again.");
   }
 }
 
-/** The query asks for something that can not be answered; the message says what. */
+/** The query asks for something that cannot be answered; the message says what. */
 export class QueryRefused extends AppError {
   constructor(
     readonly code: string,

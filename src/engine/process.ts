@@ -2,7 +2,7 @@
  * The engine: the child process that owns DuckDB and the identity store.
  *
  * It lives and dies with the front: its commands come over standard input, and when that closes it exits. A fault it
- * can not mend (DuckDB invalidates itself when the disk is full) ends the process; the front starts it again.
+ * cannot mend (DuckDB invalidates itself when the disk is full) ends the process; the front starts it again.
  */
 
 import { mkdirSync, readdirSync, rmSync, writeSync } from "node:fs";
@@ -67,7 +67,7 @@ type Engine = Awaited<ReturnType<typeof startEngine>>;
 
 /** Set at the start; one engine works on one data directory. */
 let dataDir: string | undefined;
-/** The event store's file is damaged but can not be made again without losing events. */
+/** The event store's file is damaged but cannot be made again without losing events. */
 let isLimping = false;
 
 async function startEngine(start: EngineStart) {
@@ -87,7 +87,7 @@ async function startEngine(start: EngineStart) {
         log("warn", "archived events went although no backup covers them; back up more often", {
           ...{ lane, first, last, reason },
         }),
-      onTrouble: (error) => log("warn", "the archive can not be written", { error: String(error) }),
+      onTrouble: (error) => log("warn", "the archive cannot be written", { error: String(error) }),
     },
   );
   const pipeline: Pipeline = new Pipeline(
@@ -227,7 +227,7 @@ function die(error: unknown): never {
   }
   if (dataDir !== undefined && !isLimping && openFailureOf(error) === "file_broken")
     markDamaged(dataDir, error);
-  log("error", "the engine can not go on", {
+  log("error", "the engine cannot go on", {
     error: error instanceof Error ? (error.stack ?? error.message) : String(error),
   });
   process.exit(1);

@@ -46,7 +46,7 @@ export interface Reach {
   /** Match at least one set within its rollout. */
   reached: number;
   sets: { matching: number; reached: number }[];
-  /** Why the conditions can not be evaluated; the counts mean nothing then. */
+  /** Why the conditions cannot be evaluated; the counts mean nothing then. */
   problem?: string;
 }
 

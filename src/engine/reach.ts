@@ -116,13 +116,13 @@ class Tally {
 }
 
 /** 2^60, as in `bucketing.ts`. */
-const PLACES = "1152921504606846976.0";
+const places = "1152921504606846976.0";
 
 /** Which of `bounds` (rising, 0 to 1) a person's place lies within first, as its index; behind all of them their number. */
 function placeSql(flagKey: string, bounds: readonly number[]): string {
   if (bounds.length === 0) return "0";
   const hashed = `sha1(${quoted(`${flagKey}.`)} || main_distinct_id)`;
-  const place = `('0x' || substr(${hashed}, 1, 15))::UBIGINT::DOUBLE / ${PLACES}`;
+  const place = `('0x' || substr(${hashed}, 1, 15))::UBIGINT::DOUBLE / ${places}`;
   const cases = bounds.map((bound, index) => `WHEN place <= ${bound} THEN ${index}`);
   return `(SELECT CASE ${cases.join(" ")} ELSE ${bounds.length} END FROM (SELECT ${place} AS place))`;
 }

@@ -32,7 +32,7 @@ export interface SupervisorHooks {
   onReport?: (report: Report) => void;
 }
 
-/** The engine can not work on these data. */
+/** The engine cannot work on these data. */
 export class EngineRefused extends AppError {
   readonly code = "engine_refused";
   constructor(
@@ -232,7 +232,7 @@ export class EngineSupervisor implements EngineAsked {
 
   private async follow(child: Child, startedAt: number): Promise<void> {
     await readMessages<Report>(child.stdout, (report) => this.onReport(report)).catch((error) => {
-      this.log.error({ error: String(error) }, "the engine's reports can not be read");
+      this.log.error({ error: String(error) }, "the engine's reports cannot be read");
       child.kill("SIGKILL");
     });
     const code = await child.exited;

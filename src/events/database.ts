@@ -81,7 +81,7 @@ export async function openEventDatabase(
 /**
  * Opens the event store of a stopped appliance without changing it and reads its schema version; 0 when it is empty.
  *
- * @throws the file can not be opened, is damaged or in use.
+ * @throws the file cannot be opened, is damaged or in use.
  */
 export async function readEventsVersion(path: string): Promise<number> {
   return await withEventFile(path, async (connection) => {

@@ -14,6 +14,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSyn
 import { join } from "node:path";
 import { nativeFolder } from "./native-folder.ts";
 
+// biome-ignore lint/style/useNamingConvention: the name that build.ts replaces
 declare const FLAGKEEP_DUCKDB_FILES: { addon: EmbeddedFile; library: EmbeddedFile };
 interface EmbeddedFile {
   bytes: number;

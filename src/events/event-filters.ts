@@ -23,7 +23,7 @@ export function eventFilterSql(filter: JsonObject): string {
   const sql = closely(column, filter);
   if (sql === undefined) {
     const operator = JSON.stringify(filter.operator ?? "exact");
-    throw new UnknownQuery(`The operator ${operator} can not be used here, or not with this value.`);
+    throw new UnknownQuery(`The operator ${operator} cannot be used here, or not with this value.`);
   }
   return `(${sql})`;
 }
@@ -32,5 +32,5 @@ export function eventFilterSql(filter: JsonObject): string {
 export function propertyColumn(type: Json): string {
   if (type === "event") return "e.properties";
   if (type === "person") return "p.properties";
-  throw new UnknownQuery(`Properties of type ${JSON.stringify(type)} can not be used here.`);
+  throw new UnknownQuery(`Properties of type ${JSON.stringify(type)} cannot be used here.`);
 }

@@ -59,7 +59,7 @@ const rowsAtOnce = 500;
  * Reads one page: as many events as asked for, or fewer when they are long.
  *
  * @returns the events, and where the next page starts when there is one.
- * @throws {UnknownQuery} a property filter that can not be used.
+ * @throws {UnknownQuery} a property filter that cannot be used.
  */
 export async function listEvents(
   connection: DuckDBConnection,

@@ -1,4 +1,4 @@
-/** Tells why DuckDB can not open or read its file: only a broken file may be replaced by a rebuilt one. */
+/** Tells why DuckDB cannot open or read its file: only a broken file may be replaced by a rebuilt one. */
 
 export type OpenFailure =
   /** The file is not what DuckDB wrote. */

@@ -2,7 +2,7 @@
  * Property filters as SQL over a JSON column.
  *
  * `exactly` translates only what SQL answers as the evaluation of flags does; the caller tests the rest in memory.
- * `closely` is for insights, where a filter that can not be expressed is an error of the query.
+ * `closely` is for insights, where a filter that cannot be expressed is an error of the query.
  */
 
 import type { JsonObject } from "../lib/json.ts";
@@ -92,7 +92,7 @@ function anyOf(conditions: readonly string[]): string {
 
 const numeric: Record<string, string> = { gt: ">", gte: ">=", min: ">=", lt: "<", lte: "<=", max: "<=" };
 
-/** A condition that is right for usual values, or undefined for an operator or a pattern that can not be used. */
+/** A condition that is right for usual values, or undefined for an operator or a pattern that cannot be used. */
 export function closely(column: string, filter: JsonObject): string | undefined {
   const key = filter.key;
   if (typeof key !== "string") return undefined;

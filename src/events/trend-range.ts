@@ -34,7 +34,7 @@ const months = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
  * Works out `{date_from, date_to}`: relative (`-30d`, `-24h`, `mStart`) or written dates, `-7d` when absent.
  *
  * @param clock.earliest wall time at which `all` begins.
- * @returns undefined when it can not be read, is empty or has too many buckets.
+ * @returns undefined when it cannot be read, is empty or has too many buckets.
  */
 export function rangeOf(
   { date_from: from, date_to: to }: JsonObject,

@@ -46,7 +46,7 @@ export async function computeTrends(
   const dateRange = isJsonObject(query.dateRange) ? query.dateRange : {};
   const earliest = dateRange.date_from === "all" ? await earliestEvent(connection, request) : undefined;
   const range = rangeOf(dateRange, interval, { ...request, earliest });
-  if (range === undefined) throw new UnknownQuery("The date range can not be read.");
+  if (range === undefined) throw new UnknownQuery("The date range cannot be read.");
   const series = objectsIn(query.series);
   if (series.length === 0 || series.length > seriesMax)
     throw new UnknownQuery("A trend needs 1 to 26 series.");
@@ -72,7 +72,7 @@ async function earliestEvent(
 function trendsQueryIn(node: JsonObject): JsonObject {
   if (node.kind === "TrendsQuery") return node;
   if (isJsonObject(node.source)) return trendsQueryIn(node.source);
-  throw new UnknownQuery(`Queries of kind ${JSON.stringify(node.kind ?? null)} can not be computed.`);
+  throw new UnknownQuery(`Queries of kind ${JSON.stringify(node.kind ?? null)} cannot be computed.`);
 }
 
 interface Series {
@@ -173,7 +173,7 @@ function aggregateOf(one: JsonObject): { input: string; output: string } {
   const property = one.math_property;
   const summary = summaries[math];
   if (summary === undefined || typeof property !== "string") {
-    throw new UnknownQuery(`The math ${JSON.stringify(math)} can not be computed.`);
+    throw new UnknownQuery(`The math ${JSON.stringify(math)} cannot be computed.`);
   }
   return {
     input: `try_cast(${textAt("e.properties", property)} AS DOUBLE)`,

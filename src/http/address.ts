@@ -2,12 +2,12 @@
 
 import { AppError } from "../lib/errors.ts";
 
-/** The address can not be listened on. */
+/** The address cannot be listened on. */
 export class CanNotListen extends AppError {
   readonly code = "can_not_listen";
   override readonly hint = "Stop the program that uses it, or choose another --host or --port.";
   constructor(host: string, port: number, problem: string) {
-    super(`${host}:${port} can not be listened on (${problem}).`);
+    super(`${host}:${port} cannot be listened on (${problem}).`);
   }
 }
 

@@ -5,9 +5,9 @@
  * Source: contract, README (CORS) and management-api 1.5.
  */
 
-const METHODS = "DELETE, GET, OPTIONS, PATCH, POST, PUT";
-const HEADERS = "accept, authorization, content-type, user-agent, x-csrftoken, x-requested-with";
-const MAX_AGE_SECONDS = "86400";
+const methods = "DELETE, GET, OPTIONS, PATCH, POST, PUT";
+const allowedHeaders = "accept, authorization, content-type, user-agent, x-csrftoken, x-requested-with";
+const maxAgeSeconds = "86400";
 
 /** Whether a request is a browser's question before the real one. */
 export function isPreflight(request: Request): boolean {
@@ -22,12 +22,12 @@ export function isPreflight(request: Request): boolean {
 export function preflightResponse(request: Request): Response {
   const response = new Response(null, { status: 204 });
   allowOrigin(request, response);
-  response.headers.set("Access-Control-Allow-Methods", METHODS);
+  response.headers.set("Access-Control-Allow-Methods", methods);
   response.headers.set(
     "Access-Control-Allow-Headers",
-    request.headers.get("access-control-request-headers") ?? HEADERS,
+    request.headers.get("access-control-request-headers") ?? allowedHeaders,
   );
-  response.headers.set("Access-Control-Max-Age", MAX_AGE_SECONDS);
+  response.headers.set("Access-Control-Max-Age", maxAgeSeconds);
   return response;
 }
 

@@ -94,7 +94,7 @@ export function authorise(metadata: Metadata, access: Access, credentials: Crede
   if (caller.kind !== "personal") throw notAuthenticated();
   if (access.on === "organization") {
     const organization = organizationOf(metadata, caller, credentials.params.organization_id);
-    if (caller.key.projectIds.length > 0) throw permissionDenied(ONLY_PROJECT_ROUTES);
+    if (caller.key.projectIds.length > 0) throw permissionDenied(onlyProjectRoutes);
     checkOrganizationLimit(caller.key, organization.id);
     checkScopes(caller.key, access.scopes);
     if (levelOf(metadata.db, organization.id, caller.user.id) === 0) {
@@ -103,7 +103,7 @@ export function authorise(metadata: Metadata, access: Access, credentials: Crede
     return { caller, project: undefined, organization };
   }
   if (!access.ignoresNarrowing && caller.key.projectIds.length > 0) {
-    throw permissionDenied(ONLY_PROJECT_ROUTES);
+    throw permissionDenied(onlyProjectRoutes);
   }
   if (access.needsFullAccess && !isUnlimited(caller.key)) {
     throw permissionDenied("This action does not support personal API key access");
@@ -112,7 +112,7 @@ export function authorise(metadata: Metadata, access: Access, credentials: Crede
   return { caller, project: undefined, organization: undefined };
 }
 
-const ONLY_PROJECT_ROUTES = "API keys with scoped projects are only supported on project-based endpoints.";
+const onlyProjectRoutes = "API keys with scoped projects are only supported on project-based endpoints.";
 
 /** The project that is meant: `?token=` before the path, then what the caller works in. */
 function projectOf(

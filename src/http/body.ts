@@ -3,19 +3,19 @@
 import { bodyTooLarge, parseError, unsupportedMediaType } from "./failure.ts";
 
 /** Contract: management-api 1.2. */
-export const BODY_BYTES_MAX = 20 * 1024 * 1024;
+export const bodyBytesMax = 20 * 1024 * 1024;
 /** Deeper JSON is refused: what recurses over stored JSON later must not run out of stack. */
-export const JSON_DEPTH_MAX = 200;
+export const jsonDepthMax = 200;
 
 /**
  * Reads and parses the body.
  *
  * @returns an object for an empty body, a form or an upload (files as text); any JSON value otherwise.
- * @throws {HttpFailure} 400 not JSON or nested too deep, 413 over `BODY_BYTES_MAX`, 415 another media type.
+ * @throws {HttpFailure} 400 not JSON or nested too deep, 413 over `bodyBytesMax`, 415 another media type.
  */
 export async function readBody(request: Request): Promise<unknown> {
   const declared = Number(request.headers.get("content-length") ?? 0);
-  if (declared > BODY_BYTES_MAX) throw bodyTooLarge(BODY_BYTES_MAX);
+  if (declared > bodyBytesMax) throw bodyTooLarge(bodyBytesMax);
   const contentType = request.headers.get("content-type") ?? "";
   const mediaType = contentType.split(";", 1)[0]!.trim().toLowerCase();
   const bytes = await readBytes(request);
@@ -38,14 +38,14 @@ async function readBytes(request: Request): Promise<Uint8Array> {
   let length = 0;
   for await (const chunk of request.body as unknown as AsyncIterable<Uint8Array>) {
     length += chunk.length;
-    if (length > BODY_BYTES_MAX) throw bodyTooLarge(BODY_BYTES_MAX);
+    if (length > bodyBytesMax) throw bodyTooLarge(bodyBytesMax);
     chunks.push(chunk);
   }
   return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
 }
 
 function parseJson(text: string): unknown {
-  if (nestingOf(text) > JSON_DEPTH_MAX) throw parseError(`nested deeper than ${JSON_DEPTH_MAX} levels`);
+  if (nestingOf(text) > jsonDepthMax) throw parseError(`nested deeper than ${jsonDepthMax} levels`);
   try {
     return JSON.parse(text);
   } catch (error) {

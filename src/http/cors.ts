@@ -6,26 +6,26 @@
  * broken connection and sends again. Source: contract, ingestion 1.2; sdk-compat 4.1.
  */
 
-const METHODS = "GET, POST, OPTIONS";
-const HEADERS =
+const methods = "GET, POST, OPTIONS";
+const allowedHeaders =
   "content-type, content-encoding, authorization, traceparent, x-posthog-distinct-id, x-posthog-session-id, x-posthog-window-id";
-const EXPOSED_HEADERS = "ETag, Retry-After, PostHog-Request-Id";
-const MAX_AGE_SECONDS = "86400";
+const exposedHeaders = "ETag, Retry-After, PostHog-Request-Id";
+const maxAgeSeconds = "86400";
 
-const SAME_ORIGIN: Readonly<Record<string, string>> = { Vary: "Origin" };
+const sameOrigin: Readonly<Record<string, string>> = { Vary: "Origin" };
 
 /** The headers that let the page that asks read the answer; to be merged into the answer's own. */
 export function publicCorsHeaders(request: Request): Readonly<Record<string, string>> {
   const origin = request.headers.get("origin");
-  if (origin === null) return SAME_ORIGIN;
+  if (origin === null) return sameOrigin;
   return {
     Vary: "Origin",
     "Access-Control-Allow-Origin": origin,
     "Access-Control-Allow-Credentials": "true",
-    "Access-Control-Allow-Methods": METHODS,
-    "Access-Control-Allow-Headers": request.headers.get("access-control-request-headers") ?? HEADERS,
-    "Access-Control-Max-Age": MAX_AGE_SECONDS,
-    "Access-Control-Expose-Headers": EXPOSED_HEADERS,
+    "Access-Control-Allow-Methods": methods,
+    "Access-Control-Allow-Headers": request.headers.get("access-control-request-headers") ?? allowedHeaders,
+    "Access-Control-Max-Age": maxAgeSeconds,
+    "Access-Control-Expose-Headers": exposedHeaders,
   };
 }
 

@@ -27,12 +27,12 @@ export interface DispatchDeps {
   now: () => Date;
 }
 
-const REQUEST_ID = /^[\x21-\x7e]{1,128}$/;
+const requestIdForm = /^[\x21-\x7e]{1,128}$/;
 
 /** The id of a request: the client's, when it is short and printable, else a new one. */
 export function requestIdOf(request: Request): string {
   const given = request.headers.get("x-request-id");
-  return given !== null && REQUEST_ID.test(given) ? given : Bun.randomUUIDv7();
+  return given !== null && requestIdForm.test(given) ? given : Bun.randomUUIDv7();
 }
 
 /** An Elysia plugin that serves the routes, with and without a slash at the end. */

@@ -2,7 +2,7 @@
 
 import type { JsonSchema, OpenApiDocument, Operation } from "./openapi.ts";
 
-const STYLE = `
+const pageStyle = `
 body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1b1f24;background:#fff}
 h1{margin-bottom:0}h2{margin-top:2.5rem;border-bottom:1px solid #d5dbe1}
 details{border:1px solid #d5dbe1;border-radius:6px;margin:.4rem 0}summary{cursor:pointer;padding:.45rem .7rem}
@@ -30,7 +30,7 @@ export function docsPage(document: OpenApiDocument): string {
     .map(([name, schema]) => schemaHtml(name, schema))
     .join("");
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>${escaped(document.info.title)} API</title><style>${STYLE}</style></head><body>
+<title>${escaped(document.info.title)} API</title><style>${pageStyle}</style></head><body>
 <h1>${escaped(document.info.title)} API</h1><p>Version ${escaped(document.info.version)}. As data: <a href="/api/schema/">/api/schema/</a>.</p>
 <p>${prose(document.info.description)}</p><nav>${links}<a href="#schemas">Schemas</a></nav>
 ${sections.join("")}<h2 id="schemas">Schemas</h2>${schemas}</body></html>`;
@@ -86,7 +86,7 @@ function anchor(name: string): string {
 }
 
 function escaped(text: string): string {
-  return text.replace(/[&<>"]/g, (sign) => ESCAPES[sign]!);
+  return text.replace(/[&<>"]/g, (sign) => escapes[sign]!);
 }
 
-const ESCAPES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
+const escapes: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };

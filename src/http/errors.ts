@@ -23,15 +23,15 @@ export interface FailedRequest {
 }
 
 /** Errors of other subjects, and of SQLite, that mean "not now": the client shall repeat the request. */
-const RETRY_LATER = new Set<unknown>([
+const retriedCodes = new Set<unknown>([
   "journal_unavailable",
   "engine_unavailable",
   "query_timeout",
   "query_busy",
 ]);
-const STORE_BUSY = new Set<unknown>(["SQLITE_BUSY", "SQLITE_BUSY_SNAPSHOT", "SQLITE_LOCKED"]);
-const STORE_FULL = new Set<unknown>(["SQLITE_FULL", "SQLITE_IOERR_WRITE"]);
-const RETRY_AFTER_SECONDS = 5;
+const storeBusy = new Set<unknown>(["SQLITE_BUSY", "SQLITE_BUSY_SNAPSHOT", "SQLITE_LOCKED"]);
+const storeFull = new Set<unknown>(["SQLITE_FULL", "SQLITE_IOERR_WRITE"]);
+const retryAfterSeconds = 5;
 
 /** Turns whatever was thrown into the answer of the contract. Never throws. */
 export function failureResponse(error: unknown, failed: FailedRequest): Response {
@@ -66,9 +66,9 @@ export function failureOf(error: unknown): HttpFailure {
   // The type is what clients of the original see; the contract asks for it.
   if (error instanceof EditConflict) return new HttpFailure(409, "server_error", error.code, error.message);
   const code = codeOf(error);
-  if (error instanceof AppError && RETRY_LATER.has(code)) return retryLater(error.code, error.message);
-  if (STORE_BUSY.has(code)) return retryLater("store_busy", "Another process holds the store; try again.");
-  if (STORE_FULL.has(code)) return retryLater("store_full", "The disk is full; nothing was changed.");
+  if (error instanceof AppError && retriedCodes.has(code)) return retryLater(error.code, error.message);
+  if (storeBusy.has(code)) return retryLater("store_busy", "Another process holds the store; try again.");
+  if (storeFull.has(code)) return retryLater("store_full", "The disk is full; nothing was changed.");
   return frameworkFailure(error) ?? new HttpFailure(500, "server_error", "error", "A server error occurred.");
 }
 
@@ -89,7 +89,7 @@ function codeOf(error: unknown): unknown {
 
 function retryLater(code: string, detail: string): HttpFailure {
   return new HttpFailure(503, "server_error", code, detail, null, {
-    "Retry-After": String(RETRY_AFTER_SECONDS),
+    "Retry-After": String(retryAfterSeconds),
   });
 }
 

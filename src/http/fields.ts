@@ -25,9 +25,9 @@ interface Shape {
   maximum?: number;
 }
 
-const TRUE_WORDS = new Set<unknown>([true, "true", "True", "TRUE", "t", "1", 1, "yes", "on"]);
-const FALSE_WORDS = new Set<unknown>([false, "false", "False", "FALSE", "f", "0", 0, "no", "off"]);
-const UUID = /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$/i;
+const trueWords = new Set<unknown>([true, "true", "True", "TRUE", "t", "1", 1, "yes", "on"]);
+const falseWords = new Set<unknown>([false, "false", "False", "FALSE", "f", "0", 0, "no", "off"]);
+const uuidForm = /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$/i;
 
 /**
  * Takes the fields of `schema` out of a parsed body.
@@ -88,8 +88,8 @@ function parseValue(shape: Shape, value: unknown, attr: string): unknown {
     case "string":
       return parseText(shape, value, attr);
     case "boolean":
-      if (TRUE_WORDS.has(value)) return true;
-      if (FALSE_WORDS.has(value)) return false;
+      if (trueWords.has(value)) return true;
+      if (falseWords.has(value)) return false;
       throw new InvalidField(attr, "invalid_input", "Must be a valid boolean.");
     case "integer":
     case "number":
@@ -133,7 +133,7 @@ function parseText(shape: Shape, value: unknown, attr: string): string {
     const detail = `Ensure this field has no more than ${shape.maxLength} characters.`;
     throw new InvalidField(attr, "max_length", detail);
   }
-  if (shape.format === "uuid" && !UUID.test(found)) {
+  if (shape.format === "uuid" && !uuidForm.test(found)) {
     throw new InvalidField(attr, "invalid_input", "Must be a valid UUID.");
   }
   if (shape.format === "date-time" && Number.isNaN(Date.parse(found))) {

@@ -38,7 +38,7 @@ export interface OpenApiDocument {
   components: { schemas: Record<string, JsonSchema>; securitySchemes: Record<string, JsonSchema> };
 }
 
-const DESCRIPTION =
+const apiDescription =
   "Every path answers with and without a slash at its end. `/api/environments/…` means the same as `/api/projects/…`. " +
   "`@current` in place of a project id means the project the key's user works in; `?token=` with a project's public key names a project as well. " +
   "Every failure has the same envelope, except where an answer says otherwise.";
@@ -55,15 +55,15 @@ export function openApiDocument(routes: readonly DocumentedRoute[], serverUrl: s
   }
   return {
     openapi: "3.1.0",
-    info: { title: "Flagkeep", version, description: DESCRIPTION },
+    info: { title: "Flagkeep", version, description: apiDescription },
     servers: [{ url: serverUrl }],
     tags: [...new Set(routes.map(({ tag }) => tag))].map((name) => ({ name })),
     paths,
-    components: { schemas, securitySchemes: SECURITY_SCHEMES },
+    components: { schemas, securitySchemes: securitySchemeTable },
   };
 }
 
-const SECURITY_SCHEMES = {
+const securitySchemeTable = {
   personalApiKey: {
     type: "http",
     scheme: "bearer",
@@ -121,11 +121,11 @@ function pathParameters(path: string): JsonSchema[] {
     in: "path",
     required: true,
     schema: { type: "string" },
-    ...(CURRENT.has(name!) ? { description: "The id, or `@current`." } : {}),
+    ...(currentParameters.has(name!) ? { description: "The id, or `@current`." } : {}),
   }));
 }
 
-const CURRENT = new Set(["project_id", "organization_id"]);
+const currentParameters = new Set(["project_id", "organization_id"]);
 
 function queryParameters(query: TObject | undefined, schemas: Record<string, JsonSchema>): JsonSchema[] {
   if (!query) return [];

@@ -1,6 +1,6 @@
 /** Pages of a list (contract: management-api 1.4). */
 
-const LIMIT_DEFAULT = 100;
+const limitDefault = 100;
 
 export interface Page {
   limit: number;
@@ -18,7 +18,7 @@ export interface PageAnswer<Item> {
 /** The page a query asks for. A limit or offset that makes no sense falls back to its default. */
 export function readPage(query: URLSearchParams): Page {
   return {
-    limit: whole(query.get("limit"), 1) ?? LIMIT_DEFAULT,
+    limit: whole(query.get("limit"), 1) ?? limitDefault,
     offset: whole(query.get("offset"), 0) ?? 0,
   };
 }

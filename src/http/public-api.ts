@@ -20,17 +20,17 @@ import {
   text,
 } from "./shapes.ts";
 
-const EVENTS = "Event capture";
-const FLAGS = "Flag values";
+const eventsTag = "Event capture";
+const flagsTag = "Flag values";
 
 const Status = object({ status: text() });
-const OK = { description: "Accepted and on disk.", schema: Status, example: { status: "Ok" } };
+const ok = { description: "Accepted and on disk.", schema: Status, example: { status: "Ok" } };
 const refusal = (description: string, type: string, code: string, detail: string) => ({
   description,
   schema: ApiFailure,
   example: { type, code, detail, attr: null },
 });
-const REFUSALS = {
+const refusals = {
   400: refusal(
     "The body is not what it should be; which item, counted from 0, and what would be right stands in `detail`. Nothing of the request was stored.",
     "validation_error",
@@ -51,16 +51,16 @@ const REFUSALS = {
     "transient error, please retry",
   ),
 };
-const KEY_REFUSED = refusal(
+const keyRefused = refusal(
   "No project key, or not a valid one.",
   "authentication_error",
   "authentication_failed",
   "The provided API key is invalid or has expired. Please check your API key and try again.",
 );
 /** Flag routes explain themselves in a sentence of plain text. */
-const UNREADABLE = { description: "The body can not be read, or names nobody; why stands in plain text." };
+const unreadable = { description: "The body cannot be read, or names nobody; why stands in plain text." };
 
-const V1_REFUSED = {
+const v1Refused = {
   description: "As on the other capture routes, in the form of this protocol.",
   schema: object({ error: text(), error_description: text(), error_uri: nullable(text()) }),
   example: {
@@ -92,9 +92,9 @@ const BatchItem = named(
   "BatchItem",
   either(object(EventFields), object({ ...FieldsWithoutId, properties: openObject({ distinct_id }) })),
 );
-const api_key = text({ description: "Public key of the project (`phc_…`)." });
+const apiKey = text({ description: "Public key of the project (`phc_…`)." });
 
-const EXAMPLE_EVENT = { event: "order paid", distinct_id: "kim", properties: { amount: 12.5 } };
+const exampleEvent = { event: "order paid", distinct_id: "kim", properties: { amount: 12.5 } };
 
 const FlagsRequest = object({
   token: text({ description: "Public key of the project; `api_key` means the same." }),
@@ -115,7 +115,7 @@ const FlagsReply = named(
     flags: dictionary({ description: "By key: `enabled`, `variant`, `reason`, `metadata`." }),
   }),
 );
-const EXAMPLE_FLAGS = {
+const exampleFlags = {
   errorsWhileComputingFlags: false,
   requestId: "0193d1a2-7b1c-7c3e-9f60-be2f3a4b5c6d",
   evaluatedAt: 1772366400000,
@@ -131,17 +131,17 @@ const EXAMPLE_FLAGS = {
 };
 
 /** The public routes, for the `documented` option of `createApp`. */
-export const PUBLIC_API: readonly DocumentedRoute[] = [
+export const publicApi: readonly DocumentedRoute[] = [
   {
     method: "POST",
     path: "/capture",
     summary: "Send one event",
     description:
       "Also at `/e/`, `/i/v0/e/`, `/track/` and `/engage/`, which take GET with `?data=` too, and without the last slash. Bodies may be compressed and have any content type. The answer comes when the event is on disk.",
-    tag: EVENTS,
-    body: object({ api_key, ...EventFields }),
-    bodyExample: { api_key: "phc_2rTgVq9mX0aYbLw7sK4uJc8hN1dPzE5fQ6oIiRtUyWx", ...EXAMPLE_EVENT },
-    answers: { 200: OK, ...REFUSALS },
+    tag: eventsTag,
+    body: object({ api_key: apiKey, ...EventFields }),
+    bodyExample: { api_key: "phc_2rTgVq9mX0aYbLw7sK4uJc8hN1dPzE5fQ6oIiRtUyWx", ...exampleEvent },
+    answers: { 200: ok, ...refusals },
   },
   {
     method: "POST",
@@ -149,17 +149,17 @@ export const PUBLIC_API: readonly DocumentedRoute[] = [
     summary: "Send many events",
     description:
       "With `historical_migration` each event has exactly its own `timestamp`, events are processed in the order in which they arrive, cause no spike and are not billable.",
-    tag: EVENTS,
+    tag: eventsTag,
     body: object({
-      api_key,
+      api_key: apiKey,
       historical_migration: optional(bool({ default: false })),
       batch: list(BatchItem),
     }),
     bodyExample: {
       api_key: "phc_2rTgVq9mX0aYbLw7sK4uJc8hN1dPzE5fQ6oIiRtUyWx",
-      batch: [EXAMPLE_EVENT],
+      batch: [exampleEvent],
     },
-    answers: { 200: OK, ...REFUSALS },
+    answers: { 200: ok, ...refusals },
   },
   {
     method: "POST",
@@ -167,13 +167,13 @@ export const PUBLIC_API: readonly DocumentedRoute[] = [
     summary: "Send many events, with a result for each",
     description:
       "The newer capture protocol. The project key comes as `Authorization: Bearer`; `PostHog-Request-Id` is echoed.",
-    tag: EVENTS,
+    tag: eventsTag,
     body: object({
       created_at: optional(text()),
       historical_migration: optional(bool({ default: false })),
       batch: list(object({ ...EventFields, options: optional(dictionary()) })),
     }),
-    bodyExample: { batch: [{ ...EXAMPLE_EVENT, uuid: "0193d1a2-7b1c-7c3e-9f60-be2f3a4b5c6d" }] },
+    bodyExample: { batch: [{ ...exampleEvent, uuid: "0193d1a2-7b1c-7c3e-9f60-be2f3a4b5c6d" }] },
     answers: {
       200: {
         description:
@@ -181,8 +181,8 @@ export const PUBLIC_API: readonly DocumentedRoute[] = [
         schema: object({ results: dictionary({ description: "`{result, details}` by uuid." }) }),
         example: { results: { "0193d1a2-7b1c-7c3e-9f60-be2f3a4b5c6d": { result: "ok" } } },
       },
-      400: V1_REFUSED,
-      401: V1_REFUSED,
+      400: v1Refused,
+      401: v1Refused,
     },
   },
   {
@@ -190,21 +190,21 @@ export const PUBLIC_API: readonly DocumentedRoute[] = [
     path: "/flags",
     summary: "Compute the flags of one person",
     description: "With `?v=2`. With `?config=true` the settings of the browser library come along.",
-    tag: FLAGS,
+    tag: flagsTag,
     query: object({ v: optional(text()), config: optional(text()) }),
     body: FlagsRequest,
     bodyExample: { token: "phc_2rTgVq9mX0aYbLw7sK4uJc8hN1dPzE5fQ6oIiRtUyWx", distinct_id: "kim" },
     answers: {
-      200: { description: "The values.", schema: FlagsReply, example: EXAMPLE_FLAGS },
-      400: UNREADABLE,
-      401: KEY_REFUSED,
+      200: { description: "The values.", schema: FlagsReply, example: exampleFlags },
+      400: unreadable,
+      401: keyRefused,
     },
   },
   {
     method: "POST",
     path: "/decide",
     summary: "Compute the flags of one person, for old clients",
-    tag: FLAGS,
+    tag: flagsTag,
     query: object({ v: optional(text({ description: "1 to 4; tells the form of the answer." })) }),
     body: FlagsRequest,
     bodyExample: { token: "phc_2rTgVq9mX0aYbLw7sK4uJc8hN1dPzE5fQ6oIiRtUyWx", distinct_id: "kim" },
@@ -214,15 +214,15 @@ export const PUBLIC_API: readonly DocumentedRoute[] = [
         schema: dictionary(),
         example: { featureFlags: { "one-click-pay": true }, featureFlagPayloads: {} },
       },
-      400: UNREADABLE,
-      401: KEY_REFUSED,
+      400: unreadable,
+      401: keyRefused,
     },
   },
   {
     method: "GET",
     path: "/array/:token/config",
     summary: "Read the settings of the browser and mobile libraries",
-    tag: FLAGS,
+    tag: flagsTag,
     answers: {
       200: {
         description: "The settings.",

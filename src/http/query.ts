@@ -9,8 +9,8 @@ export class Query extends URLSearchParams {
   }
 }
 
-const TRUE_WORDS = new Set(["true", "1", "yes", "on"]);
-const FALSE_WORDS = new Set(["false", "0", "no", "off"]);
+const trueWords = new Set(["true", "1", "yes", "on"]);
+const falseWords = new Set(["false", "0", "no", "off"]);
 
 /**
  * A filter that is true or false, in any case; undefined when it is absent or empty.
@@ -20,7 +20,7 @@ const FALSE_WORDS = new Set(["false", "0", "no", "off"]);
 export function readBoolean(query: URLSearchParams, name: string): boolean | undefined {
   const word = query.get(name)?.trim().toLowerCase() ?? "";
   if (word === "") return undefined;
-  if (TRUE_WORDS.has(word)) return true;
-  if (FALSE_WORDS.has(word)) return false;
+  if (trueWords.has(word)) return true;
+  if (falseWords.has(word)) return false;
   throw new InvalidField(name, "invalid_input", "Must be a valid boolean: true or false.");
 }

@@ -17,7 +17,7 @@ export interface RateLimit {
 export type RateLimits = Record<Route["bucket"], readonly RateLimit[]>;
 
 /** The numbers of the contract. */
-export const DEFAULT_RATE_LIMITS: RateLimits = {
+export const defaultRateLimits: RateLimits = {
   management: [
     { name: "burst", requestsMax: 480, windowMs: 60_000 },
     { name: "sustained", requestsMax: 4_800, windowMs: 3_600_000 },
@@ -32,7 +32,7 @@ interface Window {
 }
 
 export class RateLimiter {
-  readonly #windows = new Map<string, Window>();
+  private readonly windows = new Map<string, Window>();
 
   constructor(private readonly limits: RateLimits) {}
 
@@ -43,7 +43,7 @@ export class RateLimiter {
    * @throws {HttpFailure} 429 with the seconds to wait; the refused request is not counted.
    */
   count(keyId: string, bucket: Route["bucket"], now: number): void {
-    const open = this.limits[bucket].map((limit) => this.#window(keyId, limit, now));
+    const open = this.limits[bucket].map((limit) => this.window(keyId, limit, now));
     for (const [index, window] of open.entries()) {
       if (window.count < this.limits[bucket][index]!.requestsMax) continue;
       throw throttled(Math.max(1, Math.ceil((window.endsAt - now) / 1_000)));
@@ -51,12 +51,12 @@ export class RateLimiter {
     for (const window of open) window.count++;
   }
 
-  #window(keyId: string, limit: RateLimit, now: number): Window {
+  private window(keyId: string, limit: RateLimit, now: number): Window {
     const name = `${limit.name} ${keyId}`;
-    const known = this.#windows.get(name);
+    const known = this.windows.get(name);
     if (known && known.endsAt > now) return known;
     const fresh = { endsAt: now + limit.windowMs, count: 0 };
-    this.#windows.set(name, fresh);
+    this.windows.set(name, fresh);
     return fresh;
   }
 }

@@ -97,9 +97,9 @@ export interface Route extends Documentation {
   handle: (call: never) => unknown;
 }
 
-const PROJECT = "/api/projects/:project_id";
-const ENVIRONMENT = "/api/environments/:project_id";
-const ORGANIZATION = "/api/organizations/:organization_id";
+const projectPath = "/api/projects/:project_id";
+const environment = "/api/environments/:project_id";
+const organizationPath = "/api/organizations/:organization_id";
 
 /** The same route for clients of old: flags without a project in the path mean the current one. */
 const oldAlias = (path: string): string[] =>
@@ -126,8 +126,8 @@ export function projectRoute<Body extends TObject>(
   return {
     ...rest,
     method,
-    path: PROJECT + path,
-    aliases: [ENVIRONMENT + path, ...oldAlias(path), ...aliases],
+    path: projectPath + path,
+    aliases: [environment + path, ...oldAlias(path), ...aliases],
     access: { on: "project", scopes: listOf(scope), alsoNeeds },
     bucket: "management",
   };
@@ -146,8 +146,8 @@ export function projectOrSecretRoute<Body extends TObject>(
   return {
     ...spec,
     method,
-    path: PROJECT + path,
-    aliases: [ENVIRONMENT + path, ...oldAlias(path), ...(spec.aliases ?? [])],
+    path: projectPath + path,
+    aliases: [environment + path, ...oldAlias(path), ...(spec.aliases ?? [])],
     access: { on: "project", scopes: [scope], takesSecretKey: true, takesProjectHeader: true },
   };
 }
@@ -162,7 +162,7 @@ export function organizationRoute<Body extends TObject>(
   return {
     ...spec,
     method,
-    path: ORGANIZATION + path,
+    path: organizationPath + path,
     aliases: [],
     access: { on: "organization", scopes: [scope] },
     bucket: "management",

@@ -7,10 +7,7 @@ import { parsePayload } from "../ingestion/payload.ts";
 import { nowMicros } from "../lib/time.ts";
 
 /** Such an event would be dated with the time of the import, which is never what somebody brings old data for. */
-const WITHOUT_TIME = new Set<WarningType>([
-  "ignored_invalid_timestamp",
-  "historical_event_without_timestamp",
-]);
+const withoutTime = new Set<WarningType>(["ignored_invalid_timestamp", "historical_event_without_timestamp"]);
 
 /** Why each of the events with these JSON texts would not be stored; undefined for those that would. */
 export function refusalsOf(texts: readonly string[]): (string | undefined)[] {
@@ -18,7 +15,7 @@ export function refusalsOf(texts: readonly string[]): (string | undefined)[] {
   try {
     return refusals(texts);
   } catch {
-    // One that can not even be taken apart spoils the others.
+    // One that cannot even be taken apart spoils the others.
     return texts.map((text) => {
       try {
         return refusals([text])[0];
@@ -42,5 +39,5 @@ function refusals(texts: readonly string[]): (string | undefined)[] {
 function refusalOf(outcome: Outcome): string | undefined {
   if (outcome.kind === "notice") return outcome.warning.type;
   if (outcome.kind === "dropped") return outcome.reason.type;
-  return outcome.warnings.find(({ type }) => WITHOUT_TIME.has(type))?.type;
+  return outcome.warnings.find(({ type }) => withoutTime.has(type))?.type;
 }

@@ -52,7 +52,7 @@ function collect(root: string, folder: string, names: string[]): number {
   return links;
 }
 
-/** Beside the file, or in the data directory when that folder can not be written to. */
+/** Beside the file, or in the data directory when that folder cannot be written to. */
 export function rejectPathOf(path: string, dataDir: string): string {
   if (path === "-") return join(dataDir, `stdin${rejectEnding}`);
   try {

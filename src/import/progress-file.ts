@@ -3,7 +3,7 @@
  *
  * Before a batch is sent its counts are written down together with the state before it. A run that finds such a batch
  * sends it once more, whether it arrived or not (events have fixed uuids), and takes over the counts: what was new
- * then can not be told from what is stored now.
+ * then cannot be told from what is stored now.
  */
 
 import {

@@ -5,7 +5,7 @@
  */
 
 import { isPublicPreflight, publicCorsHeaders, publicPreflight } from "../http/cors.ts";
-import { failureOf, INTERNAL_FAILURE, jsonAnswer, methodNotAllowed } from "../http/decode/answers.ts";
+import { failureOf, internalFailure, jsonAnswer, methodNotAllowed } from "../http/decode/answers.ts";
 import { KeyRefused } from "../http/decode/failures.ts";
 import { storableJson } from "../lib/unicode.ts";
 import { sendTime } from "./event-time.ts";
@@ -16,8 +16,8 @@ import type { Outcome } from "./outcome.ts";
 import type { CaptureDependencies } from "./ports.ts";
 import { checkedToken } from "./token.ts";
 
-const SDK_INFO_LENGTH_MAX = 200;
-const UUID_KEY_LENGTH_MAX = 200;
+const sdkInfoLengthMax = 200;
+const uuidKeyLengthMax = 200;
 
 /** What the library is told about one of its events. */
 interface EventResult {
@@ -41,7 +41,7 @@ export function analyticsEvents(intake: Intake, onUnexpected: CaptureDependencie
     } catch (error) {
       const failure = failureOf(error);
       if (failure === undefined) onUnexpected?.(error, request);
-      const { status, code, detail, headers: more } = failure ?? INTERNAL_FAILURE;
+      const { status, code, detail, headers: more } = failure ?? internalFailure;
       const body = { error: code, error_description: detail, error_uri: null };
       return Response.json(body, { status, headers: { ...headers, ...more } });
     }
@@ -81,9 +81,7 @@ function bearerToken(header: string | null): string {
 /** The library looks for its own spelling of the uuid. */
 function keyOf(item: RawItem): string | undefined {
   const { uuid } = item.value;
-  return typeof uuid === "string" && uuid !== ""
-    ? uuid.slice(0, UUID_KEY_LENGTH_MAX).toWellFormed()
-    : undefined;
+  return typeof uuid === "string" && uuid !== "" ? uuid.slice(0, uuidKeyLengthMax).toWellFormed() : undefined;
 }
 
 function resultOf(outcome: Outcome): EventResult {
@@ -96,7 +94,7 @@ function resultOf(outcome: Outcome): EventResult {
 function libraryProperties(sdkInfo: string | null): readonly (readonly [string, string])[] {
   if (sdkInfo === null || sdkInfo === "") return [];
   const [, name = "", version] =
-    /^([^/]*)(?:\/(.*))?$/.exec(sdkInfo.slice(0, SDK_INFO_LENGTH_MAX).toWellFormed()) ?? [];
+    /^([^/]*)(?:\/(.*))?$/.exec(sdkInfo.slice(0, sdkInfoLengthMax).toWellFormed()) ?? [];
   const library: [string, string][] = [["$lib", JSON.stringify(name)]];
   if (version !== undefined) library.push(["$lib_version", JSON.stringify(version)]);
   return library;

@@ -3,8 +3,8 @@
  * form that newer ones send themselves: `a.button:attr__href="/x"text="Go"nth-child="1"nth-of-type="2";div:…`.
  */
 
-const TEXT_LENGTH_MAX = 400;
-const HREF_LENGTH_MAX = 2048;
+const textLengthMax = 400;
+const hrefLengthMax = 2048;
 
 /** The chain of a parsed `$elements` array, innermost element first; entries that are not objects are left out. */
 export function elementsChain(elements: readonly unknown[]): string {
@@ -26,9 +26,9 @@ function elementText(element: Record<string, unknown>): string {
   attributes.set("nth-of-type", plain(element.nth_of_type ?? 0));
   const text = element.$el_text;
   if (typeof text === "string" && text !== "")
-    attributes.set("text", text.slice(0, TEXT_LENGTH_MAX).toWellFormed());
+    attributes.set("text", text.slice(0, textLengthMax).toWellFormed());
   const href = element.attr__href;
-  if (typeof href === "string") attributes.set("href", href.slice(0, HREF_LENGTH_MAX).toWellFormed());
+  if (typeof href === "string") attributes.set("href", href.slice(0, hrefLengthMax).toWellFormed());
   const id = element.attr__id;
   if (typeof id === "string" && id !== "") attributes.set("attr_id", id);
 

@@ -36,9 +36,9 @@ export interface PropertyDecisions extends Repairs {
 }
 
 /** Names under which an event's groups are shown; there is one for each group type of a project. */
-const GROUP_COLUMN = /^\$group_\d+$/;
-const PROFILE_CHANGES = ["$set", "$set_once", "$unset"];
-const INTERNAL_IP = '"$ip":"127.0.0.1"';
+const groupColumn = /^\$group_\d+$/;
+const profileChanges = ["$set", "$set_once", "$unset"];
+const internalIp = '"$ip":"127.0.0.1"';
 
 /** The text of the stored properties. */
 export function propertiesText(item: RawItem, added: AddedMembers, decisions: PropertyDecisions): string {
@@ -53,7 +53,7 @@ export function propertiesText(item: RawItem, added: AddedMembers, decisions: Pr
   if (added.anonymizeIps) {
     if (sent.$ip !== undefined) cut.push("$ip");
   } else if (sent.$ip === undefined) {
-    const ip = sent.capture_internal === undefined ? added.ip : INTERNAL_IP;
+    const ip = sent.capture_internal === undefined ? added.ip : internalIp;
     if (ip !== "") add(ip);
   }
   if (added.sentAt !== "" && !decisions.ignoresSentAt && sent.$sent_at === undefined) add(added.sentAt);
@@ -70,8 +70,8 @@ export function propertiesText(item: RawItem, added: AddedMembers, decisions: Pr
   if (sent.$process_person_profile !== undefined && !isProfileSwitchKept) cut.push("$process_person_profile");
   if (decisions.mode === "propertyless") {
     if (decisions.isModeGivenOutside) add('"$process_person_profile":false');
-    for (const name of PROFILE_CHANGES) if (sent[name] !== undefined) cut.push(name);
-    for (const name in sent) if (name.startsWith("$group_") && GROUP_COLUMN.test(name)) cut.push(name);
+    for (const name of profileChanges) if (sent[name] !== undefined) cut.push(name);
+    for (const name in sent) if (name.startsWith("$group_") && groupColumn.test(name)) cut.push(name);
   } else {
     const set = mergedFromTop(item, "$set", sent.$set, json, decisions);
     const setOnce = mergedFromTop(item, "$set_once", sent.$set_once, json, decisions);

@@ -2,16 +2,16 @@
 
 import { parseInstant, parseNumericTime } from "./timestamp.ts";
 
-const MICROS_PER_MILLISECOND = 1_000;
-const HOUR_MICROS = 3600 * 1_000_000;
-const FUTURE_MICROS_MAX = 23 * HOUR_MICROS;
+const microsPerMillisecond = 1_000;
+const hourMicros = 3600 * 1_000_000;
+const futureMicrosMax = 23 * hourMicros;
 /** A time in the history that lies further ahead is said to the sender. */
-const HISTORICAL_FUTURE_MICROS = HOUR_MICROS;
+const historicalFutureMicros = hourMicros;
 /** 0000-01-01, and the first instant of the year 10000. */
-const EARLIEST_MICROS = -62_167_219_200_000_000;
-const BEYOND_LATEST_MICROS = 253_402_300_800_000_000;
+const earliestMicros = -62_167_219_200_000_000;
+const beyondLatestMicros = 253_402_300_800_000_000;
 /** A send time given as a number is one only after this instant, 2021-01-01. */
-const SEND_TIME_EARLIEST_MICROS = 1_609_459_200_000_000;
+const sendTimeEarliestMicros = 1_609_459_200_000_000;
 
 /** An instant in epoch microseconds, and what was wrong with the claims. */
 export interface EventTime {
@@ -37,7 +37,7 @@ export function historicalEventTime(timestamp: unknown, nowMicros: number): Even
   if (micros === undefined || !isRepresentable(micros)) {
     return { micros: nowMicros, warning: "ignored_invalid_timestamp" };
   }
-  if (micros > nowMicros + HISTORICAL_FUTURE_MICROS) return { micros, warning: "event_timestamp_in_future" };
+  if (micros > nowMicros + historicalFutureMicros) return { micros, warning: "event_timestamp_in_future" };
   return { micros };
 }
 
@@ -56,7 +56,7 @@ export function eventTime(
   sentAtMicros: number | undefined,
 ): EventTime {
   if (typeof offset === "number" && Number.isFinite(offset)) {
-    return bounded(nowMicros - Math.trunc(offset) * MICROS_PER_MILLISECOND, nowMicros);
+    return bounded(nowMicros - Math.trunc(offset) * microsPerMillisecond, nowMicros);
   }
   if (timestamp === undefined || timestamp === null) return { micros: nowMicros };
   const claimed = instantOf(timestamp);
@@ -76,8 +76,8 @@ export function sendTime(claims: readonly unknown[]): number | undefined {
       typeof claim === "number" || (typeof claim === "string" && /^\d+(?:\.\d+)?$/.test(claim));
     const micros = instantOf(claim);
     // A zero or a counter must not be taken for a clock.
-    const earliest = isNumber ? SEND_TIME_EARLIEST_MICROS : EARLIEST_MICROS;
-    if (micros !== undefined && micros >= earliest && micros < BEYOND_LATEST_MICROS) return micros;
+    const earliest = isNumber ? sendTimeEarliestMicros : earliestMicros;
+    if (micros !== undefined && micros >= earliest && micros < beyondLatestMicros) return micros;
   }
   return undefined;
 }
@@ -88,11 +88,11 @@ function instantOf(claim: unknown): number | undefined {
 }
 
 function bounded(micros: number, nowMicros: number): EventTime {
-  if (micros > nowMicros + FUTURE_MICROS_MAX)
+  if (micros > nowMicros + futureMicrosMax)
     return { micros: nowMicros, warning: "event_timestamp_in_future" };
   return isRepresentable(micros) ? { micros } : { micros: nowMicros, warning: "ignored_invalid_timestamp" };
 }
 
 function isRepresentable(micros: number): boolean {
-  return micros >= EARLIEST_MICROS && micros < BEYOND_LATEST_MICROS;
+  return micros >= earliestMicros && micros < beyondLatestMicros;
 }

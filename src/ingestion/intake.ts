@@ -35,11 +35,11 @@ export interface OpenedRequest {
 export type OutcomeObserver = (item: RawItem, outcome: Outcome) => void;
 
 /** After this many events, about 5 ms of work, other requests get their turn. */
-const EVENTS_PER_TURN = 1_000;
+const eventsPerTurn = 1_000;
 /** Two bytes of a body can be an event that is dropped; its note would be 50 times as long. */
-const NOTES_IN_FULL_MAX = 10_000;
+const notesInFullMax = 10_000;
 /** From this length on, the steps before the first event get a turn of their own. */
-const LONG_TEXT_LENGTH = 1024 * 1024;
+const longTextLength = 1024 * 1024;
 
 /** The road that all capture routes share. */
 export class Intake {
@@ -81,9 +81,9 @@ export class Intake {
       },
       bodyLimitBytes,
     );
-    if (text.length >= LONG_TEXT_LENGTH) await nextTurn();
+    if (text.length >= longTextLength) await nextTurn();
     const payload = parsePayload(text, rule !== "refuse a lone one");
-    if (text.length >= LONG_TEXT_LENGTH) await nextTurn();
+    if (text.length >= longTextLength) await nextTurn();
     return { payload, query, form, receivedMicros, clientIp };
   }
 
@@ -144,7 +144,7 @@ export class Intake {
     const entries: string[] = [];
     const notes = new Notes(writer, entries);
     for (let index = 0; index < items.length; index++) {
-      if (index > 0 && index % EVENTS_PER_TURN === 0) await nextTurn();
+      if (index > 0 && index % eventsPerTurn === 0) await nextTurn();
       const item = items.at(index);
       const outcome = normalize(item, facts, optionsOf?.(item));
       observe?.(item, outcome);
@@ -176,7 +176,7 @@ class Notes {
   ) {}
 
   add(kind: "warning" | "drop", warning: Warning): void {
-    if (this.written < NOTES_IN_FULL_MAX) {
+    if (this.written < notesInFullMax) {
       this.written++;
       this.entries.push(this.writer.note(kind, warning));
       return;

@@ -17,10 +17,10 @@ export interface RawItem {
   readonly hasLineBreak: boolean;
 }
 
-const NUMBERS_PER_ITEM = 7;
-const FEW_ITEMS = 8;
-const HAS_UNICODE_ESCAPE = 1;
-const HAS_LINE_BREAK = 2;
+const numbersPerItem = 7;
+const fewItems = 8;
+const unicodeEscapeBit = 1;
+const lineBreakBit = 2;
 
 /**
  * The items of a request: their parsed values, and the places of their texts as plain numbers, because a body of 20
@@ -39,13 +39,13 @@ export class ItemTable {
     readonly values: readonly unknown[],
   ) {
     this.oddities = new Oddities(text);
-    this.numbers = new Int32Array(Math.min(values.length, FEW_ITEMS) * NUMBERS_PER_ITEM);
+    this.numbers = new Int32Array(Math.min(values.length, fewItems) * numbersPerItem);
   }
 
   /** The item at an index below `length`. */
   at(index: number): RawItem {
     const { numbers } = this;
-    const first = index * NUMBERS_PER_ITEM;
+    const first = index * numbersPerItem;
     const flags = numbers[first + 6]!;
     return {
       value: this.values[index] as Record<string, unknown>,
@@ -55,14 +55,14 @@ export class ItemTable {
       propertiesStart: numbers[first + 2]!,
       propertiesEnd: numbers[first + 3]!,
       propertyMembers: numbers[first + 4]!,
-      hasUnicodeEscape: (flags & HAS_UNICODE_ESCAPE) !== 0,
-      hasLineBreak: (flags & HAS_LINE_BREAK) !== 0,
+      hasUnicodeEscape: (flags & unicodeEscapeBit) !== 0,
+      hasLineBreak: (flags & lineBreakBit) !== 0,
     };
   }
 
   /** Deepest nesting inside the item at an index below `length`. */
   deepestOf(index: number): number {
-    return this.numbers[index * NUMBERS_PER_ITEM + 5]!;
+    return this.numbers[index * numbersPerItem + 5]!;
   }
 
   /** @param deepest deepest nesting of objects and arrays, 1 for an item of plain values. */
@@ -74,9 +74,9 @@ export class ItemTable {
     propertyMembers: number,
     deepest: number,
   ): void {
-    const first = this.length * NUMBERS_PER_ITEM;
+    const first = this.length * numbersPerItem;
     if (first === this.numbers.length) {
-      const larger = new Int32Array(Math.max(first, NUMBERS_PER_ITEM) * 2);
+      const larger = new Int32Array(Math.max(first, numbersPerItem) * 2);
       larger.set(this.numbers);
       this.numbers = larger;
     }
@@ -88,8 +88,8 @@ export class ItemTable {
     numbers[first + 4] = propertyMembers;
     numbers[first + 5] = deepest;
     numbers[first + 6] =
-      (oddities.hasUnicodeEscape(start, end) ? HAS_UNICODE_ESCAPE : 0) |
-      (oddities.hasLineBreak(start, end) ? HAS_LINE_BREAK : 0);
+      (oddities.hasUnicodeEscape(start, end) ? unicodeEscapeBit : 0) |
+      (oddities.hasLineBreak(start, end) ? lineBreakBit : 0);
     this.length++;
   }
 

@@ -5,18 +5,18 @@
  * makes them throw instead of answering. Positions are UTF-16 indexes; an end is the index after the last character.
  */
 
-const TAB = 9;
-const LINE_FEED = 10;
-const CARRIAGE_RETURN = 13;
-const SPACE = 32;
-const QUOTE = 34;
-const COMMA = 44;
-const COLON = 58;
-const OPEN_BRACKET = 91;
-const BACKSLASH = 92;
-const CLOSE_BRACKET = 93;
-const OPEN_BRACE = 123;
-const CLOSE_BRACE = 125;
+const tab = 9;
+const lineFeed = 10;
+const carriageReturn = 13;
+const space = 32;
+const quoteByte = 34;
+const comma = 44;
+const colonByte = 58;
+const openBracket = 91;
+const backslash = 92;
+const closeBracket = 93;
+const openBrace = 123;
+const closeBrace = 125;
 
 /** Counts kept while containers are skipped; add up over several calls. */
 export interface Tally {
@@ -44,7 +44,7 @@ export function memberSpan(): MemberSpan {
 export function skipSpace(text: string, at: number): number {
   for (;;) {
     const code = text.charCodeAt(at);
-    if (code > SPACE || (code !== SPACE && code !== LINE_FEED && code !== CARRIAGE_RETURN && code !== TAB))
+    if (code > space || (code !== space && code !== lineFeed && code !== carriageReturn && code !== tab))
       return at;
     at++;
   }
@@ -53,7 +53,7 @@ export function skipSpace(text: string, at: number): number {
 /** End of the string whose opening quote stands at `at`. */
 export function endOfString(text: string, at: number): number {
   let close = text.indexOf('"', at + 1);
-  while (text.charCodeAt(close - 1) === BACKSLASH && isEscaped(text, close))
+  while (text.charCodeAt(close - 1) === backslash && isEscaped(text, close))
     close = text.indexOf('"', close + 1);
   if (close === -1) throw new Error("Spans were asked of a text that is not JSON.");
   return close + 1;
@@ -61,7 +61,7 @@ export function endOfString(text: string, at: number): number {
 
 function isEscaped(text: string, quote: number): boolean {
   let first = quote - 1;
-  while (text.charCodeAt(first) === BACKSLASH) first--;
+  while (text.charCodeAt(first) === backslash) first--;
   return (quote - first) % 2 === 0;
 }
 
@@ -74,19 +74,19 @@ export function endOfContainer(text: string, at: number, tally: Tally): number {
   while (at < length) {
     const code = text.charCodeAt(at);
     at++;
-    if (code === QUOTE) {
+    if (code === quoteByte) {
       // The body of endOfString: a call per string costs a tenth of the whole scan.
       let close = text.indexOf('"', at);
-      while (text.charCodeAt(close - 1) === BACKSLASH && isEscaped(text, close))
+      while (text.charCodeAt(close - 1) === backslash && isEscaped(text, close))
         close = text.indexOf('"', close + 1);
       if (close === -1) break;
       at = close + 1;
-    } else if (code === COLON) {
+    } else if (code === colonByte) {
       members++;
-    } else if (code === OPEN_BRACE || code === OPEN_BRACKET) {
+    } else if (code === openBrace || code === openBracket) {
       depth++;
       if (depth > deepest) deepest = depth;
-    } else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) {
+    } else if (code === closeBrace || code === closeBracket) {
       depth--;
       if (depth === 0) {
         tally.members += members;
@@ -101,12 +101,12 @@ export function endOfContainer(text: string, at: number, tally: Tally): number {
 /** End of the value, of any kind, that starts at `at`. */
 export function endOfValue(text: string, at: number, tally: Tally): number {
   const code = text.charCodeAt(at);
-  if (code === QUOTE) return endOfString(text, at);
-  if (code === OPEN_BRACE || code === OPEN_BRACKET) return endOfContainer(text, at, tally);
+  if (code === quoteByte) return endOfString(text, at);
+  if (code === openBrace || code === openBracket) return endOfContainer(text, at, tally);
   for (;;) {
     const next = text.charCodeAt(at);
     // NaN, past the end of the text, ends a number that is the whole document.
-    if (!(next > SPACE) || next === COMMA || next === CLOSE_BRACE || next === CLOSE_BRACKET) return at;
+    if (!(next > space) || next === comma || next === closeBrace || next === closeBracket) return at;
     at++;
   }
 }
@@ -120,8 +120,8 @@ export function endOfValue(text: string, at: number, tally: Tally): number {
  */
 export function nextMember(text: string, at: number, span: MemberSpan): boolean {
   at = skipSpace(text, at);
-  if (text.charCodeAt(at) === COMMA) at = skipSpace(text, at + 1);
-  if (text.charCodeAt(at) === CLOSE_BRACE) {
+  if (text.charCodeAt(at) === comma) at = skipSpace(text, at + 1);
+  if (text.charCodeAt(at) === closeBrace) {
     span.objectEnd = at + 1;
     return false;
   }
@@ -139,7 +139,7 @@ export function nextMember(text: string, at: number, span: MemberSpan): boolean 
  */
 export function nextValueStart(text: string, at: number): number {
   at = skipSpace(text, at);
-  return text.charCodeAt(at) === COMMA ? skipSpace(text, at + 1) : at;
+  return text.charCodeAt(at) === comma ? skipSpace(text, at + 1) : at;
 }
 
 /** The member's name with its escapes resolved. */

@@ -48,17 +48,17 @@ export interface ItemOptions {
 
 type Sent = Readonly<Record<string, unknown>>;
 
-const NO_PROPERTIES: Sent = {};
-const NO_WARNINGS: readonly Warning[] = [];
-const NO_OPTIONS: ItemOptions = { processPersonProfile: undefined, ignoresSentAt: false, defaults: [] };
+const noProperties: Sent = {};
+const noWarnings: readonly Warning[] = [];
+const noOptions: ItemOptions = { processPersonProfile: undefined, ignoresSentAt: false, defaults: [] };
 
 /** Session replay, which is no part of the product. */
-const SNAPSHOT = "$snapshot";
-const GROUP_IDENTIFY = new Set(["$groupidentify", "$group_identify"]);
+const snapshot = "$snapshot";
+const groupIdentify = new Set(["$groupidentify", "$group_identify"]);
 /** They exist to change a person or a group, which they must not do when they are sent as anonymous. */
-const PROFILE_EVENTS = new Set(["$identify", "$create_alias", "$merge_dangerously", ...GROUP_IDENTIFY]);
-const SURVEY_EVENTS = new Set(["survey sent", "survey shown", "survey dismissed", "survey abandoned"]);
-const CLIENT_WARNING = "$$client_ingestion_warning";
+const profileEvents = new Set(["$identify", "$create_alias", "$merge_dangerously", ...groupIdentify]);
+const surveyEvents = new Set(["survey sent", "survey shown", "survey dismissed", "survey abandoned"]);
+const clientWarningName = "$$client_ingestion_warning";
 
 /** Prepares what `normalize` needs to know about a request. */
 export function requestFacts(request: {
@@ -85,14 +85,14 @@ export function requestFacts(request: {
  *
  * @param item its `properties`, if any, are an object (`payload.ts` sees to it).
  */
-export function normalize(item: RawItem, facts: RequestFacts, options: ItemOptions = NO_OPTIONS): Outcome {
+export function normalize(item: RawItem, facts: RequestFacts, options: ItemOptions = noOptions): Outcome {
   const { value } = item;
   const name = eventName(value.event ?? facts.nameOfNameless);
   if (name === undefined) return dropped("missing_event_name", item);
-  if (name === SNAPSHOT) return dropped("event_not_stored", item, name);
-  const sent = (value.properties ?? NO_PROPERTIES) as Sent;
+  if (name === snapshot) return dropped("event_not_stored", item, name);
+  const sent = (value.properties ?? noProperties) as Sent;
   const id = distinctId(item);
-  if (name === CLIENT_WARNING) return { kind: "notice", warning: clientWarning(item, sent, id) };
+  if (name === clientWarningName) return { kind: "notice", warning: clientWarning(item, sent, id) };
   if (id === undefined) return dropped("missing_distinct_id", item, name);
   const profileSwitch = options.processPersonProfile ?? sent.$process_person_profile;
   const mode: PersonMode = profileSwitch === false ? "propertyless" : "full";
@@ -140,11 +140,11 @@ function warningsOf(
   if (isUuidMade && !isAbsent(item.value.uuid)) types.push("invalid_uuid");
   if (profileSwitch !== undefined && typeof profileSwitch !== "boolean")
     types.push("invalid_process_person_profile");
-  if (mode === "propertyless" && PROFILE_EVENTS.has(name))
+  if (mode === "propertyless" && profileEvents.has(name))
     types.push("invalid_event_when_process_person_profile_is_false");
-  if (GROUP_IDENTIFY.has(name) && !isObjectOrAbsent(sent.$group_set)) types.push("invalid_group_set");
-  if (SURVEY_EVENTS.has(name) && lacksSurveyId(sent)) types.push("survey_without_id");
-  if (types.length === 0 && time.warning === undefined) return NO_WARNINGS;
+  if (groupIdentify.has(name) && !isObjectOrAbsent(sent.$group_set)) types.push("invalid_group_set");
+  if (surveyEvents.has(name) && lacksSurveyId(sent)) types.push("survey_without_id");
+  if (types.length === 0 && time.warning === undefined) return noWarnings;
   const about = aboutOf(item, name, id);
   const warnings = types.map((type) => warning(type, about));
   if (time.warning !== undefined) {
@@ -185,7 +185,7 @@ function isAbsent(uuid: unknown): boolean {
 function clientWarning(item: RawItem, sent: Sent, id: string | undefined): Warning {
   const { $$client_ingestion_warning_message: message } = sent;
   return warning("client_ingestion_warning", {
-    ...aboutOf(item, CLIENT_WARNING, id),
+    ...aboutOf(item, clientWarningName, id),
     message: typeof message === "string" ? message : JSON.stringify(message),
   });
 }

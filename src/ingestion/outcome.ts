@@ -56,7 +56,7 @@ export type Outcome =
   | { readonly kind: "dropped"; readonly reason: Warning }
   | { readonly kind: "notice"; readonly warning: Warning };
 
-const DETAIL_LENGTH_MAX = 400;
+const detailLengthMax = 400;
 
 /** A warning whose texts are cut to a bounded length and fit for storing; undefined facts are left out. */
 export function warning(type: WarningType, facts: Record<string, string | number | undefined>): Warning {
@@ -69,5 +69,5 @@ export function warning(type: WarningType, facts: Record<string, string | number
 }
 
 function fit(text: string): string {
-  return text.slice(0, DETAIL_LENGTH_MAX).toWellFormed().replaceAll("\0", "\ufffd");
+  return text.slice(0, detailLengthMax).toWellFormed().replaceAll("\0", "\ufffd");
 }

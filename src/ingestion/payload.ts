@@ -18,14 +18,14 @@ import {
   type Tally,
 } from "./json-spans.ts";
 
-const OPEN_BRACKET = 91;
-const CLOSE_BRACKET = 93;
-const OPEN_BRACE = 123;
+const openBracket = 91;
+const closeBracket = 93;
+const openBrace = 123;
 
 /** More than the events of a body of 20 MiB can have if each has a name and a distinct id. */
-const CONTAINERS_MAX = 1_000_000;
+const containersMax = 1_000_000;
 /** Far beyond real events; whatever reads stored events recursively must not run out of stack. */
-export const NESTING_MAX = 500;
+export const nestingMax = 500;
 
 /** A request, taken apart. */
 export interface Payload {
@@ -46,8 +46,8 @@ export interface Payload {
  * @throws {PayloadTooDense} more objects and arrays than any real body has.
  */
 export function parsePayload(text: string, canBeNameless: boolean): Payload {
-  if (text.length > CONTAINERS_MAX && count(text, "{") + count(text, "[") > CONTAINERS_MAX) {
-    throw new PayloadTooDense(CONTAINERS_MAX);
+  if (text.length > containersMax && count(text, "{") + count(text, "[") > containersMax) {
+    throw new PayloadTooDense(containersMax);
   }
   const root = parseJson(text);
   const start = skipSpace(text, 0);
@@ -112,7 +112,7 @@ function batchItems(text: string, start: number, batch: readonly unknown[]): Ite
   let at = start + 1;
   while (nextMember(text, at, span)) {
     // Of a repeated name the last one counts, as in JSON.parse: it replaces what was read before.
-    if (memberIsCalled(text, span, "batch") && text.charCodeAt(span.valueStart) === OPEN_BRACKET) {
+    if (memberIsCalled(text, span, "batch") && text.charCodeAt(span.valueStart) === openBracket) {
       items.clear();
       at = readItems(items, span.valueStart);
     } else {
@@ -133,9 +133,9 @@ function checkItems(items: ItemTable): void {
         "invalid_properties",
       );
     }
-    if (items.deepestOf(index) > NESTING_MAX) {
+    if (items.deepestOf(index) > nestingMax) {
       throw new InvalidItem(
-        `an event may be nested ${NESTING_MAX} levels deep: the item at position ${index} is nested deeper`,
+        `an event may be nested ${nestingMax} levels deep: the item at position ${index} is nested deeper`,
         "nested_too_deep",
       );
     }
@@ -151,9 +151,9 @@ function readItems(items: ItemTable, start: number): number {
   const { text, values } = items;
   if (values.length === 0) throw new InvalidPayload("request holds no event: send at least one");
   let at = nextValueStart(text, start + 1);
-  while (text.charCodeAt(at) !== CLOSE_BRACKET) {
+  while (text.charCodeAt(at) !== closeBracket) {
     const value = values[items.length];
-    if (isObject(value) && text.charCodeAt(at) === OPEN_BRACE) {
+    if (isObject(value) && text.charCodeAt(at) === openBrace) {
       at = readItem(items, at);
     } else if (isObject(value) || items.length >= values.length) {
       // An array whose name is repeated later; the values belong to the later one.

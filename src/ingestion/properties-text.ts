@@ -14,10 +14,10 @@ import {
   type Tally,
 } from "./json-spans.ts";
 
-const SPACE = 32;
-const COMMA = 44;
-const COLON = 58;
-const OPEN_BRACE = 123;
+const space = 32;
+const comma = 44;
+const colonByte = 58;
+const openBrace = 123;
 
 /** How raw text has to be repaired before it can stand in a journal line. */
 export interface Repairs {
@@ -27,11 +27,11 @@ export interface Repairs {
 }
 
 // Raw line breaks stand only between tokens; those in strings are escaped.
-const LINE_BREAKS = /[\r\n][ \t\r\n]*/g;
+const lineBreaks = /[\r\n][ \t\r\n]*/g;
 
 /** One line that can be stored; otherwise the text as it is. */
 export function repaired(json: string, repairs: Repairs): string {
-  const line = repairs.hasLineBreak ? json.replace(LINE_BREAKS, "") : json;
+  const line = repairs.hasLineBreak ? json.replace(lineBreaks, "") : json;
   return repairs.isUnstorable ? storableJson(line) : line;
 }
 
@@ -72,7 +72,7 @@ export function editedObject(
   // The last cut and the addition are one step, so that the text of most events is put together once.
   for (let index = 0; index < cut.length; index++) {
     const name = cut[index]!;
-    const place = hasUnicodeEscape && ESCAPED_ASCII.test(left) ? undefined : placeOfOnly(left, name);
+    const place = hasUnicodeEscape && escapedAscii.test(left) ? undefined : placeOfOnly(left, name);
     if (place === undefined) {
       const kept = keptMembers(json, (member) => !cut.includes(member));
       return `{${kept.join(",")}${kept.length > 0 && more !== "" ? "," : ""}${more}}`;
@@ -84,7 +84,7 @@ export function editedObject(
 }
 
 /** Names that are cut are ASCII; only an escape of ASCII can hide one of them, or make another look like it. */
-const ESCAPED_ASCII = /\\u00[2-7]/;
+const escapedAscii = /\\u00[2-7]/;
 
 interface Place {
   readonly start: number;
@@ -113,15 +113,15 @@ function placeOfOnly(json: string, name: string): Place | undefined {
   // A second one could be a member of a nested object.
   if (start === -1 || json.indexOf(quoted, start + 1) !== -1) return undefined;
   let before = start - 1;
-  while (json.charCodeAt(before) <= SPACE) before--;
+  while (json.charCodeAt(before) <= space) before--;
   const colon = skipSpace(json, start + quoted.length);
   // Only the name of a member has a `{` or `,` before its quote and a colon after it.
   const opening = json.charCodeAt(before);
-  if (json.charCodeAt(colon) !== COLON || (opening !== OPEN_BRACE && opening !== COMMA)) return undefined;
+  if (json.charCodeAt(colon) !== colonByte || (opening !== openBrace && opening !== comma)) return undefined;
   const end = endOfValue(json, skipSpace(json, colon + 1), { members: 0, deepest: 0 });
-  if (opening === COMMA) return { start: before, end };
+  if (opening === comma) return { start: before, end };
   const next = skipSpace(json, end);
-  return { start, end: json.charCodeAt(next) === COMMA ? next + 1 : end };
+  return { start, end: json.charCodeAt(next) === comma ? next + 1 : end };
 }
 
 /** The members of both objects; where both have a name, the second one's. */

@@ -9,10 +9,10 @@ import {
   beaconAnswer,
   failureAnswer,
   failureOf,
-  INTERNAL_FAILURE,
+  internalFailure,
   jsonAnswer,
   methodNotAllowed,
-  NOT_FOUND,
+  notFound,
   okAnswer,
 } from "../http/decode/answers.ts";
 import { queryFields } from "../http/decode/form.ts";
@@ -27,22 +27,22 @@ export type Answer = (request: Request, peer: string | undefined) => Response | 
 
 type Cors = Readonly<Record<string, string>>;
 
-const POST_ONLY = "POST, OPTIONS";
+const postOnly = "POST, OPTIONS";
 /** The paths of image pixels, whose clients send their event in the query of a GET. */
-const PIXEL_METHODS = "GET, POST, OPTIONS";
+const pixelMethods = "GET, POST, OPTIONS";
 /** Replay bodies are large; they are read to their end, because a client that is cut off sends again. */
-const DISCARDED_BYTES_MAX = 64 * 1024 * 1024;
-const SLOW_BODY_MS = 10_000;
-const ROBOTS = "User-agent: *\nDisallow: /\n";
+const discardedBytesMax = 64 * 1024 * 1024;
+const slowBodyMs = 10_000;
+const robots = "User-agent: *\nDisallow: /\n";
 
-const EVENT_PATHS: readonly (readonly [string, NamelessRule, methods: string])[] = [
-  ["/capture", "drop each", POST_ONLY],
-  ["/e", "drop each", PIXEL_METHODS],
-  ["/i/v0/e", "drop each", PIXEL_METHODS],
-  ["/track", "drop each", PIXEL_METHODS],
-  ["/engage", "name them $identify", PIXEL_METHODS],
-  ["/batch", "refuse a lone one", POST_ONLY],
-  ["/i/v0/ai/batch", "refuse a lone one", POST_ONLY],
+const eventPaths: readonly (readonly [string, NamelessRule, methods: string])[] = [
+  ["/capture", "drop each", postOnly],
+  ["/e", "drop each", pixelMethods],
+  ["/i/v0/e", "drop each", pixelMethods],
+  ["/track", "drop each", pixelMethods],
+  ["/engage", "name them $identify", pixelMethods],
+  ["/batch", "refuse a lone one", postOnly],
+  ["/i/v0/ai/batch", "refuse a lone one", postOnly],
 ];
 
 /**
@@ -51,10 +51,10 @@ const EVENT_PATHS: readonly (readonly [string, NamelessRule, methods: string])[]
  * @throws {Error} a trusted proxy in the settings is neither an address nor a range.
  */
 export function captureRoutes(deps: CaptureDependencies) {
-  const slowBodies = new SlowBodies(deps.slowBodyMs ?? SLOW_BODY_MS);
+  const slowBodies = new SlowBodies(deps.slowBodyMs ?? slowBodyMs);
   const intake = new Intake(deps, slowBodies);
   const routes = new Map<string, Answer>();
-  for (const [path, rule, methods] of EVENT_PATHS) routes.set(path, eventRoute(intake, rule, methods));
+  for (const [path, rule, methods] of eventPaths) routes.set(path, eventRoute(intake, rule, methods));
   routes.set(
     "/s",
     discardRoute(slowBodies, (request, cors) => successAnswer(request, cors)),
@@ -68,8 +68,8 @@ export function captureRoutes(deps: CaptureDependencies) {
     discardRoute(slowBodies, (_, cors) => jsonAnswer("{}", cors)),
   );
   routes.set("/i/v1/analytics/events", analyticsEvents(intake, deps.onUnexpected));
-  routes.set("/i/v0/ai", (request) => failureAnswer(NOT_FOUND, publicCorsHeaders(request)));
-  routes.set("/i/v0/ai/otel", (request) => failureAnswer(NOT_FOUND, publicCorsHeaders(request)));
+  routes.set("/i/v0/ai", (request) => failureAnswer(notFound, publicCorsHeaders(request)));
+  routes.set("/i/v0/ai/otel", (request) => failureAnswer(notFound, publicCorsHeaders(request)));
 
   const app = new Elysia({ name: "capture" });
   for (const [path, answer] of routes) {
@@ -81,7 +81,7 @@ export function captureRoutes(deps: CaptureDependencies) {
       });
     }
   }
-  return app.get("/robots.txt", () => new Response(ROBOTS), { detail: { hide: true } });
+  return app.get("/robots.txt", () => new Response(robots), { detail: { hide: true } });
 }
 
 function eventRoute(intake: Intake, rule: NamelessRule, methods: string): Answer {
@@ -99,9 +99,9 @@ function eventRoute(intake: Intake, rule: NamelessRule, methods: string): Answer
 function discardRoute(slowBodies: SlowBodies, success: (request: Request, cors: Cors) => Response): Answer {
   return async (request) => {
     const cors = publicCorsHeaders(request);
-    const other = otherMethod(request, cors, PIXEL_METHODS);
+    const other = otherMethod(request, cors, pixelMethods);
     if (other !== undefined) return other;
-    await drainBody(request, DISCARDED_BYTES_MAX, slowBodies);
+    await drainBody(request, discardedBytesMax, slowBodies);
     return success(request, cors);
   };
 }
@@ -113,7 +113,7 @@ function successAnswer(request: Request, cors: Cors): Response {
 /** The answer to methods that bring no event: OPTIONS, and those that the path does not have. */
 function otherMethod(request: Request, cors: Cors, methods: string): Response | undefined {
   const { method } = request;
-  if (method === "POST" || (method === "GET" && methods === PIXEL_METHODS)) return undefined;
+  if (method === "POST" || (method === "GET" && methods === pixelMethods)) return undefined;
   if (isPublicPreflight(request)) return publicPreflight(request, 200);
   return method === "OPTIONS" ? okAnswer(cors) : methodNotAllowed(method, methods, cors);
 }
@@ -126,7 +126,7 @@ function withoutDefects(answer: Answer, { onUnexpected }: CaptureDependencies): 
     } catch (error) {
       const failure = failureOf(error);
       if (failure === undefined) onUnexpected?.(error, request);
-      return failureAnswer(failure ?? INTERNAL_FAILURE, publicCorsHeaders(request));
+      return failureAnswer(failure ?? internalFailure, publicCorsHeaders(request));
     }
   };
 }

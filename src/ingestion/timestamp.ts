@@ -7,24 +7,24 @@
  * Source: contract, ingestion 7.4; decision 22.
  */
 
-const MICROS_PER_SECOND = 1_000_000;
-const SECONDS_PER_DAY = 86_400;
+const microsPerSecond = 1_000_000;
+const secondsPerDay = 86_400;
 /** Numbers below this are seconds (until the year 5138), others milliseconds. */
-const UNIX_SECONDS_BELOW = 1e11;
+const unixSecondsBelow = 1e11;
 
-const ZERO = 48;
-const PLUS = 43;
-const COMMA = 44;
-const MINUS = 45;
-const DOT = 46;
-const SLASH = 47;
-const COLON = 58;
+const zero = 48;
+const plus = 43;
+const comma = 44;
+const minus = 45;
+const dot = 46;
+const slash = 47;
+const colonByte = 58;
 
-const MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
-const DAYS_IN_MONTH = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+const months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+const monthLengths = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
 /** Hours east of Greenwich of the zone names that RFC 2822 knows. */
-const ZONE_HOURS = new Map(
+const zoneHours = new Map(
   Object.entries({
     ut: 0,
     utc: 0,
@@ -55,9 +55,9 @@ export function parseNumericTime(value: number): number | undefined {
   if (!Number.isFinite(value)) return undefined;
   if (value >= 1e7 && value < 1e8 && Number.isInteger(value)) {
     const day = dayOf(String(value));
-    if (day !== undefined) return day * SECONDS_PER_DAY * MICROS_PER_SECOND;
+    if (day !== undefined) return day * secondsPerDay * microsPerSecond;
   }
-  return Math.round(value * (Math.abs(value) < UNIX_SECONDS_BELOW ? MICROS_PER_SECOND : 1_000));
+  return Math.round(value * (Math.abs(value) < unixSecondsBelow ? microsPerSecond : 1_000));
 }
 
 /** `2026-11-21`, with `T` or a space and a time after it, a fraction, and `Z`, `+03`, `+0300`, `+03:00` or nothing. */
@@ -66,32 +66,32 @@ function parseIso(text: string): number | undefined {
   const month = digits2(text, 5);
   const day = digits2(text, 8);
   const separator = text.charCodeAt(4);
-  if ((separator !== MINUS && separator !== SLASH) || text.charCodeAt(7) !== separator) return undefined;
+  if ((separator !== minus && separator !== slash) || text.charCodeAt(7) !== separator) return undefined;
   // NaN from a missing digit fails every comparison here.
   if (!(year >= 0 && month >= 1 && month <= 12 && day >= 1 && day <= daysInMonth(year, month)))
     return undefined;
-  const dayStart = daysSinceEpoch(year, month, day) * SECONDS_PER_DAY;
-  if (text.length === 10) return dayStart * MICROS_PER_SECOND;
+  const dayStart = daysSinceEpoch(year, month, day) * secondsPerDay;
+  if (text.length === 10) return dayStart * microsPerSecond;
 
   const gap = text.charCodeAt(10) | 32;
   if (gap !== 116 && gap !== 32) return undefined;
   const hour = digits2(text, 11);
   const minute = digits2(text, 14);
-  if (text.charCodeAt(13) !== COLON) return undefined;
+  if (text.charCodeAt(13) !== colonByte) return undefined;
   let at = 16;
   let second = 0;
   let micros = 0;
-  if (text.charCodeAt(at) === COLON) {
+  if (text.charCodeAt(at) === colonByte) {
     second = digits2(text, 17);
     at = 19;
     const mark = text.charCodeAt(at);
-    if (mark === DOT || mark === COMMA) {
+    if (mark === dot || mark === comma) {
       const firstDigit = ++at;
-      let scale = MICROS_PER_SECOND;
+      let scale = microsPerSecond;
       for (; isDigit(text.charCodeAt(at)); at++) {
         if (scale > 1) {
           scale /= 10;
-          micros += (text.charCodeAt(at) - ZERO) * scale;
+          micros += (text.charCodeAt(at) - zero) * scale;
         }
       }
       if (at === firstDigit) return undefined;
@@ -100,7 +100,7 @@ function parseIso(text: string): number | undefined {
   if (!isTimeOfDay(hour, minute, second, micros)) return undefined;
   const zone = zoneMinutes(text, at);
   if (zone === undefined) return undefined;
-  return (dayStart + hour * 3600 + (minute - zone) * 60 + second) * MICROS_PER_SECOND + micros;
+  return (dayStart + hour * 3600 + (minute - zone) * 60 + second) * microsPerSecond + micros;
 }
 
 /** Minutes east of Greenwich written from `at` to the end of the text; 0 when nothing is written there. */
@@ -110,22 +110,22 @@ function zoneMinutes(text: string, at: number): number | undefined {
   let code = text.charCodeAt(at);
   if ((code | 32) === 122) return at + 1 === length ? 0 : undefined;
   if (code === 32) code = text.charCodeAt(++at);
-  if (code !== PLUS && code !== MINUS) return undefined;
+  if (code !== plus && code !== minus) return undefined;
   const hours = digits2(text, at + 1);
-  const minutesAt = text.charCodeAt(at + 3) === COLON ? at + 4 : at + 3;
+  const minutesAt = text.charCodeAt(at + 3) === colonByte ? at + 4 : at + 3;
   const minutes = minutesAt === length ? 0 : digits2(text, minutesAt);
   const end = minutesAt === length ? length : minutesAt + 2;
   if (end !== length || !(hours <= 23 && minutes <= 59)) return undefined;
-  return (code === MINUS ? -1 : 1) * (hours * 60 + minutes);
+  return (code === minus ? -1 : 1) * (hours * 60 + minutes);
 }
 
 // `Sat, 21 Nov 2026 02:31:07 +0100`, the day name and the seconds optional.
-const RFC_2822 =
+const rfc2822 =
   /^(?:[a-z]{3},?\s+)?(\d{1,2})\s+([a-z]{3})[a-z]*\s+(\d{4})\s+(\d{1,2}):(\d{2})(?::(\d{2}))?(?:\s*([a-z]{1,3}|[+-]\d{2}:?\d{2}))?(?:\s*\(.*\))?$/i;
 // `Sat Nov 21 2026 02:31:07 GMT+0100 (Central European Standard Time)`
-const JAVASCRIPT_DATE =
+const javascriptDate =
   /^[a-z]{3},?\s+([a-z]{3})\s+(\d{1,2})\s+(\d{4})\s+(\d{2}):(\d{2}):(\d{2})(?:\s*(?:GMT|UTC)?([+-]\d{2}:?\d{2})?)?(?:\s*\(.*\))?$/i;
-const UNIX = /^[+-]?\d+(?:\.\d+)?$/;
+const unix = /^[+-]?\d+(?:\.\d+)?$/;
 
 function parseUnusual(text: string): number | undefined {
   const trimmed = text.trim();
@@ -134,13 +134,13 @@ function parseUnusual(text: string): number | undefined {
   if (trimmed.length !== text.length) return parseInstant(trimmed);
   const iso = parseOtherIso(text);
   if (iso !== undefined) return iso;
-  if (UNIX.test(text)) return parseNumericTime(Number(text));
-  const mail = RFC_2822.exec(text);
+  if (unix.test(text)) return parseNumericTime(Number(text));
+  const mail = rfc2822.exec(text);
   if (mail) {
     const [, day, month, year, hour, minute, second = "00", zone = ""] = mail;
     return fromParts(year!, month!, day!, hour!, minute!, second, zone);
   }
-  const date = JAVASCRIPT_DATE.exec(text);
+  const date = javascriptDate.exec(text);
   if (date) {
     const [, month, day, year, hour, minute, second, zone = ""] = date;
     return fromParts(year!, month!, day!, hour!, minute!, second!, zone);
@@ -148,13 +148,14 @@ function parseUnusual(text: string): number | undefined {
   return undefined;
 }
 
-const GREGORIAN = /^([+-]\d{6}|\d{4})(-?)(\d{2})\2(\d{2})$/;
-const MONTH = /^(\d{4})-(\d{2})$/;
-const ORDINAL = /^(\d{4})-?(\d{3})$/;
+const gregorian = /^([+-]\d{6}|\d{4})(-?)(\d{2})\2(\d{2})$/;
+const monthForm = /^(\d{4})-(\d{2})$/;
+const ordinalForm = /^(\d{4})-?(\d{3})$/;
 /** Alone they are a Unix time; before a time of day they are an ordinal date. */
-const SEVEN_DIGITS = /^\d{7}$/;
-const WEEK = /^(\d{4})-?w(\d{2})(?:-?([1-7]))?$/i;
-const TIME = /^(\d{2})(?::?(\d{2})(?::?(\d{2}))?)?(?:[.,](\d{1,30}))?\s?(z|[+\u2212-]\d{2}(?::?\d{2})?)?$/i;
+const sevenDigits = /^\d{7}$/;
+const weekForm = /^(\d{4})-?w(\d{2})(?:-?([1-7]))?$/i;
+const timeForm =
+  /^(\d{2})(?::?(\d{2})(?::?(\d{2}))?)?(?:[.,](\d{1,30}))?\s?(z|[+\u2212-]\d{2}(?::?\d{2})?)?$/i;
 
 /**
  * The forms of ISO 8601 that are rare: `20261121T0231`, `2026-W47-6`, `2026-325T02Z`, `2026-11`, `2026-11-21T02.5`,
@@ -162,42 +163,42 @@ const TIME = /^(\d{2})(?::?(\d{2})(?::?(\d{2}))?)?(?:[.,](\d{1,30}))?\s?(z|[+\u2
  */
 function parseOtherIso(text: string): number | undefined {
   const gap = text.search(/[t ]/i);
-  if (gap === -1 && SEVEN_DIGITS.test(text)) return undefined;
+  if (gap === -1 && sevenDigits.test(text)) return undefined;
   const day = dayOf(gap === -1 ? text : text.slice(0, gap));
   if (day === undefined) return undefined;
-  const dayStart = day * SECONDS_PER_DAY * MICROS_PER_SECOND;
+  const dayStart = day * secondsPerDay * microsPerSecond;
   if (gap === -1) return dayStart;
-  const time = TIME.exec(text.slice(gap + 1));
+  const time = timeForm.exec(text.slice(gap + 1));
   if (time === null) return undefined;
   const [, hour, minute = "0", second = "0", fraction = "", zone = ""] = time;
   // The fraction is one of the smallest unit that is written.
   const unitSeconds = time[3] !== undefined ? 1 : time[2] !== undefined ? 60 : 3600;
-  const unit = BigInt(unitSeconds * MICROS_PER_SECOND);
+  const unit = BigInt(unitSeconds * microsPerSecond);
   const micros = Number((BigInt(fraction || "0") * unit) / 10n ** BigInt(fraction.length));
   if (!isTimeOfDay(Number(hour), Number(minute), Number(second), micros)) return undefined;
   const east = zoneMinutes(zone.replace("\u2212", "-"), 0);
   if (east === undefined) return undefined;
   const seconds = Number(hour) * 3600 + (Number(minute) - east) * 60 + Number(second);
-  return dayStart + seconds * MICROS_PER_SECOND + micros;
+  return dayStart + seconds * microsPerSecond + micros;
 }
 
 /** Days from 1970-01-01 to a date in any of the forms of ISO 8601. */
 function dayOf(text: string): number | undefined {
-  const date = GREGORIAN.exec(text);
+  const date = gregorian.exec(text);
   if (date) {
     const [year, month, day] = [Number(date[1]), Number(date[3]), Number(date[4])];
     const isDate = month >= 1 && month <= 12 && day >= 1 && day <= daysInMonth(year, month);
     return isDate ? daysSinceEpoch(year, month, day) : undefined;
   }
-  const month = MONTH.exec(text);
+  const month = monthForm.exec(text);
   if (month) return dayOf(`${text}-01`);
-  const ordinal = ORDINAL.exec(text);
+  const ordinal = ordinalForm.exec(text);
   if (ordinal) {
     const [year, day] = [Number(ordinal[1]), Number(ordinal[2])];
     const first = daysSinceEpoch(year, 1, 1);
     return day >= 1 && first + day <= daysSinceEpoch(year + 1, 1, 1) ? first + day - 1 : undefined;
   }
-  const week = WEEK.exec(text);
+  const week = weekForm.exec(text);
   if (!week) return undefined;
   const [year, number, weekday] = [Number(week[1]), Number(week[2]), Number(week[3] ?? "1")];
   const first = firstMonday(year);
@@ -220,23 +221,23 @@ function fromParts(
   second: string,
   zone: string,
 ) {
-  const monthNumber = MONTHS.indexOf(month.toLowerCase()) + 1;
+  const monthNumber = months.indexOf(month.toLowerCase()) + 1;
   const two = (part: string | number) => String(part).padStart(2, "0");
   const local = parseIso(`${year}-${two(monthNumber)}-${two(day)}T${two(hour)}:${minute}:${second}`);
   if (local === undefined) return undefined;
-  const named = ZONE_HOURS.get(zone.toLowerCase());
+  const named = zoneHours.get(zone.toLowerCase());
   const minutes = named === undefined ? zoneMinutes(zone, 0) : named * 60;
-  return minutes === undefined ? undefined : local - minutes * 60 * MICROS_PER_SECOND;
+  return minutes === undefined ? undefined : local - minutes * 60 * microsPerSecond;
 }
 
 function isDigit(code: number): boolean {
-  return code >= ZERO && code <= ZERO + 9;
+  return code >= zero && code <= zero + 9;
 }
 
 /** The two digits at `at` as a number, NaN when they are not two digits. */
 function digits2(text: string, at: number): number {
-  const tens = text.charCodeAt(at) - ZERO;
-  const ones = text.charCodeAt(at + 1) - ZERO;
+  const tens = text.charCodeAt(at) - zero;
+  const ones = text.charCodeAt(at + 1) - zero;
   return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? tens * 10 + ones : Number.NaN;
 }
 
@@ -248,7 +249,7 @@ function isTimeOfDay(hour: number, minute: number, second: number, micros: numbe
 
 function daysInMonth(year: number, month: number): number {
   const isLeapFebruary = month === 2 && year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
-  return isLeapFebruary ? 29 : DAYS_IN_MONTH[month - 1]!;
+  return isLeapFebruary ? 29 : monthLengths[month - 1]!;
 }
 
 /** Days from 1970-01-01 in the Gregorian calendar, counted in years that begin in March so that leap days come last. */

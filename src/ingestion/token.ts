@@ -3,9 +3,9 @@
 import { KeyRefused } from "../http/decode/failures.ts";
 import { type Payload, presentToken } from "./payload.ts";
 
-const TOKEN_BYTES_MAX = 64;
-const PERSONAL_KEY_PREFIX = "phx_";
-const NOT_ASCII = /[^\0-\x7f]/;
+const tokenBytesMax = 64;
+const personalKeyPrefix = "phx_";
+const notAscii = /[^\0-\x7f]/;
 
 /**
  * The project key of a request.
@@ -47,9 +47,9 @@ export function checkedToken(token: unknown): string {
   if (typeof token !== "string") throw refused("not_a_string");
   const trimmed = token.trim();
   if (trimmed === "") throw refused("empty");
-  if (Buffer.byteLength(trimmed) > TOKEN_BYTES_MAX) throw refused("too_long");
-  if (NOT_ASCII.test(trimmed)) throw refused("not_ascii");
-  if (trimmed.startsWith(PERSONAL_KEY_PREFIX)) throw refused("personal_api_key");
+  if (Buffer.byteLength(trimmed) > tokenBytesMax) throw refused("too_long");
+  if (notAscii.test(trimmed)) throw refused("not_ascii");
+  if (trimmed.startsWith(personalKeyPrefix)) throw refused("personal_api_key");
   if (trimmed.includes("\0")) throw refused("null_byte");
   return trimmed;
 }

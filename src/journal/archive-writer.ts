@@ -262,7 +262,7 @@ export class SegmentArchive {
   }
 }
 
-/** `realtime-0000000000000001.ndjson.lost-3-9.damaged`: of a segment whose entries 3 to 9 can not all be read. */
+/** `realtime-0000000000000001.ndjson.lost-3-9.damaged`: of a segment whose entries 3 to 9 cannot all be read. */
 function damagedFileName(lane: Lane, name: string, lost: readonly { first: number; last: number }[]): string {
   return `${lane}-${name}.lost-${lost[0]!.first}-${lost.at(-1)!.last}.damaged`;
 }

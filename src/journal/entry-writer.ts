@@ -9,28 +9,28 @@ import type { CanonicalEvent, PersonMode, Warning } from "../ingestion/outcome.t
 
 /** Writes the lines of one request. */
 export class EntryWriter {
-  readonly #head: string;
-  readonly #request: string;
-  readonly #beforeUuid: string;
-  readonly #afterTime: Readonly<Record<PersonMode, { made: string; sent: string }>>;
+  private readonly head: string;
+  private readonly request: string;
+  private readonly beforeUuid: string;
+  private readonly afterTime: Readonly<Record<PersonMode, { made: string; sent: string }>>;
 
   /** @param receivedMicros when the request arrived, epoch microseconds. */
   constructor(projectId: number, receivedMicros: number, isHistorical: boolean) {
-    this.#head = `"project_id":${projectId},`;
-    this.#request = `"received":${receivedMicros},"historical":${isHistorical},`;
-    this.#beforeUuid = `${this.#head}"uuid":"`;
+    this.head = `"project_id":${projectId},`;
+    this.request = `"received":${receivedMicros},"historical":${isHistorical},`;
+    this.beforeUuid = `${this.head}"uuid":"`;
     const afterTime = (mode: PersonMode) => ({
-      made: `,${this.#request}"mode":"${mode}","made_uuid":true,"elements_chain":`,
-      sent: `,${this.#request}"mode":"${mode}","made_uuid":false,"elements_chain":`,
+      made: `,${this.request}"mode":"${mode}","made_uuid":true,"elements_chain":`,
+      sent: `,${this.request}"mode":"${mode}","made_uuid":false,"elements_chain":`,
     });
-    this.#afterTime = { full: afterTime("full"), propertyless: afterTime("propertyless") };
+    this.afterTime = { full: afterTime("full"), propertyless: afterTime("propertyless") };
   }
 
   /** The line of an event. */
   event(event: CanonicalEvent): string {
     const { uuid, name, distinctId, time, elementsChain, properties } = event;
     // The journal copies the text once more, and the number of pieces is what that costs: so they are few.
-    return this.#beforeUuid.concat(
+    return this.beforeUuid.concat(
       uuid,
       `","event":`,
       quoted(name),
@@ -38,7 +38,7 @@ export class EntryWriter {
       quoted(distinctId),
       `,"time":`,
       String(time),
-      this.#afterTime[event.mode][event.isUuidMade ? "made" : "sent"],
+      this.afterTime[event.mode][event.isUuidMade ? "made" : "sent"],
       elementsChain === null ? "null" : JSON.stringify(elementsChain),
       `,"properties":`,
       properties,
@@ -48,13 +48,13 @@ export class EntryWriter {
 
   /** The line of a warning: `drop` when its event was not stored, which the usage report counts. */
   note(kind: "warning" | "drop", { type, details }: Warning): string {
-    return `${this.#head}"note":"${kind}","type":"${type}",${this.#request}"details":${JSON.stringify(details)}}`;
+    return `${this.head}"note":"${kind}","type":"${type}",${this.request}"details":${JSON.stringify(details)}}`;
   }
 }
 
-const NEEDS_NO_ESCAPE = /^[ !#-[\]-~]*$/;
+const needsNoEscape = /^[ !#-[\]-~]*$/;
 
 /** As JSON.stringify, in a third of the time for names and ids as they usually are. */
 function quoted(text: string): string {
-  return NEEDS_NO_ESCAPE.test(text) ? `"${text}"` : JSON.stringify(text);
+  return needsNoEscape.test(text) ? `"${text}"` : JSON.stringify(text);
 }

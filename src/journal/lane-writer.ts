@@ -300,7 +300,7 @@ export class LaneWriter {
       await this.removeUnused(segment.path);
       return;
     }
-    // A tail that can not be cut is harmless: readers stop at the last whole block.
+    // A tail that cannot be cut is harmless: readers stop at the last whole block.
     await segment.file.truncate(segment.bytes).catch(this.onFailure);
     await this.sealOpen();
   }

@@ -17,7 +17,7 @@ export class SegmentDamaged extends AppError {
     readonly lost: readonly { first: number; last: number }[] = [{ first: lastGood + 1, last }],
   ) {
     const ranges = lost.map((range) => `${range.first} to ${range.last}`).join(", ");
-    super(`The journal segment ${path} is damaged: its entries ${ranges} can not be read.`);
+    super(`The journal segment ${path} is damaged: its entries ${ranges} cannot be read.`);
   }
 }
 

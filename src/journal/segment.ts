@@ -120,7 +120,7 @@ export function scanSegment(bytes: Buffer): SegmentScan | undefined {
  * the damaged one says it had.
  *
  * @param of its first and last entries by name, as its own header may be damaged.
- * @returns a whole segment of what can be read, its last entry, and the ranges of entries that can not be read.
+ * @returns a whole segment of what can be read, its last entry, and the ranges of entries that cannot be read.
  */
 export function mendSegment(bytes: Buffer, of: { lane: Lane; first: number; last: number }) {
   const lost: { first: number; last: number }[] = [];
@@ -154,7 +154,7 @@ export function mendSegment(bytes: Buffer, of: { lane: Lane; first: number; last
 }
 
 function nextBlock(bytes: Buffer, start: number, previous: bigint) {
-  // An entry can not hold this mark: it starts after a line break, and entries are single lines with another start.
+  // An entry cannot hold this mark: it starts after a line break, and entries are single lines with another start.
   const mark = bytes.indexOf(blockMark, start);
   if (mark === -1) return undefined;
   const entriesEnd = mark + 1;

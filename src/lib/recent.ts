@@ -5,9 +5,9 @@
  * is forgotten, so that neither reading nor forgetting has to keep an order.
  */
 export class Recent<Owner extends object, Value> {
-  #newer = new WeakMap<Owner, Map<string, Value>>();
-  #older = new WeakMap<Owner, Map<string, Value>>();
-  #newerBytes = 0;
+  private newer = new WeakMap<Owner, Map<string, Value>>();
+  private older = new WeakMap<Owner, Map<string, Value>>();
+  private newerBytes = 0;
 
   /**
    * @param bytesMax of all entries of all owners together.
@@ -19,25 +19,25 @@ export class Recent<Owner extends object, Value> {
   ) {}
 
   get(owner: Owner, key: string): Value | undefined {
-    const newer = this.#newer.get(owner)?.get(key);
+    const newer = this.newer.get(owner)?.get(key);
     if (newer !== undefined) return newer;
-    const older = this.#older.get(owner)?.get(key);
+    const older = this.older.get(owner)?.get(key);
     if (older !== undefined) this.set(owner, key, older);
     return older;
   }
 
   set(owner: Owner, key: string, value: Value): void {
     const bytes = this.bytesOf(key, value) + overheadBytes;
-    if (this.#newerBytes + bytes > this.bytesMax / 2) {
-      this.#older = this.#newer;
-      this.#newer = new WeakMap();
-      this.#newerBytes = 0;
+    if (this.newerBytes + bytes > this.bytesMax / 2) {
+      this.older = this.newer;
+      this.newer = new WeakMap();
+      this.newerBytes = 0;
     }
-    this.#newerBytes += bytes;
-    let entries = this.#newer.get(owner);
+    this.newerBytes += bytes;
+    let entries = this.newer.get(owner);
     if (entries === undefined) {
       entries = new Map();
-      this.#newer.set(owner, entries);
+      this.newer.set(owner, entries);
     }
     entries.set(key, value);
   }

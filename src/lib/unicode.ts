@@ -5,14 +5,14 @@
  * right never mistakes one for another.
  */
 
-const SUSPECT = /\\u(?:0000|[dD][89a-fA-F])/;
-const ESCAPE = /\\(?:u([0-9a-fA-F]{4})|.)/g;
+const suspect = /\\u(?:0000|[dD][89a-fA-F])/;
+const escapeSequence = /\\(?:u([0-9a-fA-F]{4})|.)/g;
 
 /** Whether the text holds escapes that `storableJson` has to look at. */
 export function hasSuspectEscape(json: string): boolean {
   // Looking for fixed texts is many times faster than the pattern, and most escapes are of other characters.
   const canMatch = json.includes("\\u0000") || json.includes("\\ud") || json.includes("\\uD");
-  return canMatch && SUSPECT.test(json);
+  return canMatch && suspect.test(json);
 }
 
 /**
@@ -24,7 +24,7 @@ export function storableJson(json: string): string {
   if (!hasSuspectEscape(json)) return json.isWellFormed() ? json : json.toWellFormed();
   let hasNul = false;
   // The halves of a pair may be written as escapes, as characters, or one of each: as characters they can be matched.
-  const unescaped = json.replace(ESCAPE, (found, hex: string | undefined) => {
+  const unescaped = json.replace(escapeSequence, (found, hex: string | undefined) => {
     if (hex === undefined) return found;
     const unit = Number.parseInt(hex, 16);
     if (unit === 0) {

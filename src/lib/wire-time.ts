@@ -9,11 +9,11 @@ export const toWireOrNull = (instant: Date | null): string | null =>
 
 /** As `toWire`, from microseconds since 1970 UTC; years before 0 and after 9999 are cut. */
 export function microsToWire(micros: number): string {
-  const bounded = Math.min(Math.max(micros, MICROS_MIN), MICROS_MAX);
+  const bounded = Math.min(Math.max(micros, microsMin), microsMax);
   const millis = Math.floor(bounded / 1_000);
   const rest = String(bounded - millis * 1_000).padStart(3, "0");
   return new Date(millis).toISOString().replace("Z", `${rest}Z`);
 }
 
-const MICROS_MIN = Date.parse("0000-01-01T00:00:00Z") * 1_000;
-const MICROS_MAX = Date.parse("9999-12-31T23:59:59Z") * 1_000;
+const microsMin = Date.parse("0000-01-01T00:00:00Z") * 1_000;
+const microsMax = Date.parse("9999-12-31T23:59:59Z") * 1_000;

@@ -53,7 +53,7 @@ function stateOf(found: number | null, known: number): SchemaVersion["state"] {
 }
 
 async function eventsVersion(dataDir: string, place: ReturnType<typeof paths>): Promise<number | null> {
-  // The file can not be opened a second time; who opened it brought it to the version it knows.
+  // The file cannot be opened a second time; who opened it brought it to the version it knows.
   const running = await askControl<Record<StoreName, number>>(dataDir, "schema");
   if (running !== undefined) return running.events;
   if (!existsSync(place.events)) return null;

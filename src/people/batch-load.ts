@@ -199,7 +199,7 @@ function loadGroups(client: Database, planned: readonly PlannedEvent[]): GroupSt
   return state;
 }
 
-/** Keys of groups whose type is known; others can not be stored yet. */
+/** Keys of groups whose type is known; others cannot be stored yet. */
 function groupKeysOf(
   state: GroupState,
   projectId: number,

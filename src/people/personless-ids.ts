@@ -5,8 +5,8 @@ import type { PlannedEvent } from "./batch-load.ts";
 
 /** The ids that a batch needs to know of or adds. */
 export class PersonlessIds {
-  readonly #known = new Map<number, Set<bigint>>();
-  readonly #added = new Map<number, Set<bigint>>();
+  private readonly known = new Map<number, Set<bigint>>();
+  private readonly added = new Map<number, Set<bigint>>();
 
   constructor(private readonly client: Database) {}
 
@@ -22,18 +22,18 @@ export class PersonlessIds {
       SELECT CAST(p.id_hash AS TEXT) FROM json_each(?2) AS wanted
       CROSS JOIN personless_id AS p ON p.project_id = ?1 AND p.id_hash = wanted.value`);
     for (const [projectId, hashes] of wanted) {
-      const known = setOf(this.#known, projectId);
+      const known = setOf(this.known, projectId);
       for (const [hash] of query.values(projectId, jsonOf(hashes)) as [string][]) known.add(BigInt(hash));
     }
   }
 
   add(projectId: number, distinctId: string): void {
-    setOf(this.#added, projectId).add(hashOf(distinctId));
+    setOf(this.added, projectId).add(hashOf(distinctId));
   }
 
   has(projectId: number, distinctId: string): boolean {
     const hash = hashOf(distinctId);
-    return [this.#known, this.#added].some((ids) => ids.get(projectId)?.has(hash) === true);
+    return [this.known, this.added].some((ids) => ids.get(projectId)?.has(hash) === true);
   }
 
   /** Stores what was added; inside the batch's transaction. */
@@ -41,7 +41,7 @@ export class PersonlessIds {
     const insert = this.client.query(
       "INSERT OR IGNORE INTO personless_id (project_id, id_hash) SELECT ?1, value FROM json_each(?2)",
     );
-    for (const [projectId, hashes] of this.#added) insert.run(projectId, jsonOf(hashes));
+    for (const [projectId, hashes] of this.added) insert.run(projectId, jsonOf(hashes));
   }
 }
 

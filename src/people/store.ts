@@ -37,20 +37,20 @@ const microsPerDay = 86_400_000_000;
 const housekeepingMicros = 3_600_000_000;
 
 export class PeopleStore {
-  readonly #cursors: Record<Lane, number>;
-  #detector: SpikeDetector | undefined;
-  #housekeptMicros = 0;
+  private readonly cursors: Record<Lane, number>;
+  private detector: SpikeDetector | undefined;
+  private housekeptMicros = 0;
 
   constructor(
     readonly db: PeopleDb,
     private readonly spikeSettings: SpikeSettings,
   ) {
-    this.#cursors = laneCursors(db);
+    this.cursors = laneCursors(db);
   }
 
   /** The last sequence number of a lane whose effects are in the store; 0 at first. */
   cursor(lane: Lane): number {
-    return this.#cursors[lane];
+    return this.cursors[lane];
   }
 
   /**
@@ -64,9 +64,9 @@ export class PeopleStore {
    */
   apply(batch: PeopleBatch): SpikeSignal[] {
     const { lane, lastSeq } = batch;
-    if (lastSeq <= this.#cursors[lane]) return [];
-    const gathered = this.#gather(batch);
-    const spikes = this.#change(() => {
+    if (lastSeq <= this.cursors[lane]) return [];
+    const gathered = this.gather(batch);
+    const spikes = this.change(() => {
       const state = loadState(this.db.$client, gathered.planned);
       const { personless } = gathered;
       let noted = 0;
@@ -84,9 +84,9 @@ export class PeopleStore {
       recordWarnings(this.db, gathered.warnings);
       gathered.usage.write(this.db);
       this.db.update(laneCursor).set({ seq: lastSeq }).where(eq(laneCursor.lane, lane)).run();
-      return this.#feedSpikes(batch);
+      return this.feedSpikes(batch);
     });
-    this.#cursors[lane] = lastSeq;
+    this.cursors[lane] = lastSeq;
     return spikes;
   }
 
@@ -96,32 +96,32 @@ export class PeopleStore {
    * Call it every few seconds while the realtime lane has no backlog: a spike ends when no more events are known.
    */
   tick(nowMicros: number): SpikeSignal[] {
-    this.#detector ??= restoreDetector(this.db, this.spikeSettings);
-    this.#detector.tick(nowMicros);
-    const isHousekeepingDue = nowMicros - this.#housekeptMicros >= housekeepingMicros;
-    if (!isHousekeepingDue && !this.#detector.hasChanges) return [];
+    this.detector ??= restoreDetector(this.db, this.spikeSettings);
+    this.detector.tick(nowMicros);
+    const isHousekeepingDue = nowMicros - this.housekeptMicros >= housekeepingMicros;
+    if (!isHousekeepingDue && !this.detector.hasChanges) return [];
     const { db } = this;
-    const detector = this.#detector;
-    const signals = this.#change(() => {
+    const detector = this.detector;
+    const signals = this.change(() => {
       if (isHousekeepingDue) {
         forgetWarnings(db, nowMicros - warningRetentionDays * microsPerDay);
         forgetSpikes(db, nowMicros - spikeRetentionDays * microsPerDay);
       }
       return saveDetector(db, detector);
     });
-    if (isHousekeepingDue) this.#housekeptMicros = nowMicros;
+    if (isHousekeepingDue) this.housekeptMicros = nowMicros;
     return signals;
   }
 
   /** What the items ask for, as far as it depends on nothing but themselves. */
-  #gather({ lane, items, duplicates }: PeopleBatch): Gathered {
+  private gather({ lane, items, duplicates }: PeopleBatch): Gathered {
     const gathered: Gathered = {
       planned: [],
       personless: [],
       warnings: [],
       usage: new UsageTally(),
     };
-    const cursor = this.#cursors[lane];
+    const cursor = this.cursors[lane];
     for (const item of items) {
       if (item.seq <= cursor) continue;
       if (item.kind === "event") gatherEvent(gathered, item);
@@ -131,23 +131,23 @@ export class PeopleStore {
     return gathered;
   }
 
-  #feedSpikes({ lane, items }: PeopleBatch): SpikeSignal[] {
+  private feedSpikes({ lane, items }: PeopleBatch): SpikeSignal[] {
     if (lane !== "realtime") return [];
-    this.#detector ??= restoreDetector(this.db, this.spikeSettings);
-    const cursor = this.#cursors[lane];
+    this.detector ??= restoreDetector(this.db, this.spikeSettings);
+    const cursor = this.cursors[lane];
     for (const item of items) {
       if (item.kind !== "event" || item.seq <= cursor) continue;
-      this.#detector.feed(item.projectId, item.receivedMicros, item.event, item.distinctId);
+      this.detector.feed(item.projectId, item.receivedMicros, item.event, item.distinctId);
     }
-    return saveDetector(this.db, this.#detector);
+    return saveDetector(this.db, this.detector);
   }
 
   /** A transaction; when it fails, the detector forgets what it counted in it. */
-  #change<Result>(run: () => Result): Result {
+  private change<Result>(run: () => Result): Result {
     try {
       return tx(this.db, run);
     } catch (error) {
-      this.#detector = undefined;
+      this.detector = undefined;
       throw error;
     }
   }

@@ -31,15 +31,15 @@ const microsPerDay = 86_400_000_000;
 
 /** Counts the events of one batch, to be written at its end. */
 export class UsageTally {
-  readonly #days = new Map<string, UsageCounts & { projectId: number; day: number }>();
+  private readonly days = new Map<string, UsageCounts & { projectId: number; day: number }>();
 
   add(projectId: number, receivedMicros: number, kind: keyof UsageCounts, count = 1): void {
     const day = Math.floor(receivedMicros / microsPerDay);
     const key = `${projectId}:${day}`;
-    let counts = this.#days.get(key);
+    let counts = this.days.get(key);
     if (counts === undefined) {
       counts = { projectId, day, identified: 0, anonymous: 0, historical: 0, duplicates: 0, dropped: 0 };
-      this.#days.set(key, counts);
+      this.days.set(key, counts);
     }
     counts[kind] += count;
   }
@@ -60,7 +60,7 @@ export class UsageTally {
       historical,
       duplicates,
       dropped,
-    } of this.#days.values()) {
+    } of this.days.values()) {
       const date = new Date((day * microsPerDay) / 1000).toISOString().slice(0, 10);
       add.run(projectId, date, identified, anonymous, historical, duplicates, dropped);
     }

@@ -19,8 +19,8 @@ import { payloadCipher, readPayloadKey } from "../flags/store/payload-cipher.ts"
 import { groupTypesFrom } from "../flags/stored-evaluation.ts";
 import { CanNotListen } from "../http/address.ts";
 import { createApp } from "../http/app.ts";
-import { PUBLIC_API } from "../http/public-api.ts";
-import { DEFAULT_RATE_LIMITS, RateLimiter } from "../http/rate-limit.ts";
+import { publicApi } from "../http/public-api.ts";
+import { defaultRateLimits, RateLimiter } from "../http/rate-limit.ts";
 import type { Route } from "../http/route.ts";
 import { importRoutes } from "../import/control-route.ts";
 import { captureRoutes } from "../ingestion/routes.ts";
@@ -76,7 +76,7 @@ export class Appliance {
    * Opens the stores; nothing listens yet.
    *
    * @param engineCommand how to start this executable in the engine's role.
-   * @param onRefused     called when the engine can not work on these data; the appliance is of no use then.
+   * @param onRefused     called when the engine cannot work on these data; the appliance is of no use then.
    * @throws {DirectoryInUse} @throws {DataFromNewerVersion} @throws {ForeignDirectory} @throws {MetadataMissing}
    */
   constructor(
@@ -235,8 +235,8 @@ export class Appliance {
         }),
       ],
       routes: this.routes(engine, flagSets),
-      documented: [...PUBLIC_API, ...ofrepDocumentation],
-      rateLimiter: config["rate-limits"] === "on" ? new RateLimiter(DEFAULT_RATE_LIMITS) : undefined,
+      documented: [...publicApi, ...ofrepDocumentation],
+      rateLimiter: config["rate-limits"] === "on" ? new RateLimiter(defaultRateLimits) : undefined,
     });
     try {
       app.listen({

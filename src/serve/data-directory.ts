@@ -10,7 +10,7 @@ import { AppError } from "../lib/errors.ts";
 import { paths } from "../paths.ts";
 import { controlSocketName } from "../rpc/control.ts";
 
-/** The data directory can not be created or is not a folder. */
+/** The data directory cannot be created or is not a folder. */
 export class UnusableDirectory extends AppError {
   readonly code = "unusable_directory";
   override readonly hint = "Give another --data-dir, or mend its permissions.";
@@ -60,7 +60,7 @@ export function prepareDirectory(path: string): string {
     readdirSync(path);
   } catch (error) {
     throw new UnusableDirectory(
-      `${path} can not be used as the data directory (${(error as Error).message}).`,
+      `${path} cannot be used as the data directory (${(error as Error).message}).`,
     );
   }
   requireMetadata(path);

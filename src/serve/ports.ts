@@ -15,7 +15,7 @@ export interface PersonCounter {
   /**
    * Counts without changing anything.
    *
-   * @throws {InvalidField} the conditions can not be evaluated.
+   * @throws {InvalidField} the conditions cannot be evaluated.
    * Source: contract, management-api 5.17; decision 18.
    */
   reach(projectId: number, question: ReachQuestion): Promise<Reach>;

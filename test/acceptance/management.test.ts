@@ -154,7 +154,7 @@ describe("persons as a whole", () => {
   });
 });
 
-test("insights that can not be computed say so", async () => {
+test("insights that cannot be computed say so", async () => {
   const { body: insight } = await api("/insights/", {
     method: "POST",
     body: { name: "x", query: { kind: "FunnelsQuery" } },
@@ -164,7 +164,7 @@ test("insights that can not be computed say so", async () => {
   expect(answer.body).toMatchObject({
     name: "x",
     result: null,
-    query_status: { error: true, error_message: 'Queries of kind "FunnelsQuery" can not be computed.' },
+    query_status: { error: true, error_message: 'Queries of kind "FunnelsQuery" cannot be computed.' },
   });
 });
 

@@ -20,7 +20,7 @@ const P = "/api/projects/:project_id";
 const O = "/api/organizations/:organization_id";
 
 /** `any`: every key; `full`: only one that may do everything; several scopes: one is enough; `+`: all. */
-const TABLE: Record<string, string> = {
+const expectedScopes: Record<string, string> = {
   [`GET ${F}`]: "feature_flag:read",
   [`POST ${F}`]: "feature_flag:write",
   [`GET ${F}/:id`]: "feature_flag:read",
@@ -106,7 +106,7 @@ const TABLE: Record<string, string> = {
   "POST /api/personal_api_keys/:id/roll": "full",
 };
 
-const SCOPES = [
+const allScopes = [
   ...["feature_flag", "cohort", "dashboard", "insight", "project", "organization", "user"].flatMap(
     (object) => [`${object}:read`, `${object}:write`],
   ),
@@ -115,7 +115,7 @@ const SCOPES = [
 ];
 
 /** Routes that tell who you are, and what you may use, ignore the limits of a key. */
-const IGNORES_LIMITS = new Set([
+const ignoresLimits = new Set([
   "GET /api/projects",
   "GET /api/users/:uuid",
   "PATCH /api/users/:uuid",
@@ -151,7 +151,7 @@ function isEnough(held: string, wanted: string): boolean {
 
 test("every route is in the table, and every row is a route", () => {
   using it = prepared();
-  expect(it.routes.map((route) => nameOf(route)).sort()).toEqual(Object.keys(TABLE).sort());
+  expect(it.routes.map((route) => nameOf(route)).sort()).toEqual(Object.keys(expectedScopes).sort());
 });
 
 describe("every route, every alias", () => {
@@ -192,12 +192,12 @@ describe("every route, every alias", () => {
   test("needs its scope and no other", async () => {
     using it = prepared();
     const { server, routes } = it;
-    const keys = SCOPES.map((scope) => ({ scope, key: server.key([scope]) }));
+    const keys = allScopes.map((scope) => ({ scope, key: server.key([scope]) }));
     for (const route of routes) {
       const name = nameOf(route);
       for (const { scope, key } of keys) {
         const { status, body } = await server.ask(route.method, addressOf(route.path), { key });
-        const isAllowed = isEnough(scope, TABLE[name] ?? "");
+        const isAllowed = isEnough(scope, expectedScopes[name] ?? "");
         expect([name, scope, status === 403]).toEqual([name, scope, !isAllowed]);
         if (isAllowed) expect([name, scope, status]).not.toEqual([name, scope, 401]);
         else
@@ -241,7 +241,7 @@ describe("every route, every alias", () => {
     for (const route of routes) {
       const name = nameOf(route);
       const { status, body } = await server.ask(route.method, addressOf(route.path), { key: toOther });
-      if (IGNORES_LIMITS.has(name)) {
+      if (ignoresLimits.has(name)) {
         expect([name, status]).not.toEqual([name, 403]);
         continue;
       }
@@ -274,7 +274,7 @@ describe("every route, every alias", () => {
         "You don't have access to the project.",
       ]);
       const secret = await server.ask(route.method, addressOf(route.path), { key: theirs.secretToken });
-      expect([name, secret.status]).toEqual([name, TABLE[name]?.endsWith("secret") ? 403 : 401]);
+      expect([name, secret.status]).toEqual([name, expectedScopes[name]?.endsWith("secret") ? 403 : 401]);
       const missing = await server.ask(route.method, addressOf(route.path, 77));
       expect([name, missing.status, missing.body.detail]).toEqual([name, 404, "Project not found."]);
     }
@@ -294,7 +294,7 @@ describe("every route, every alias", () => {
     for (const route of routes) {
       const name = nameOf(route);
       const { status } = await server.ask(route.method, addressOf(route.path), { key });
-      const isTaken = TABLE[name]?.endsWith("secret") === true;
+      const isTaken = expectedScopes[name]?.endsWith("secret") === true;
       expect([name, status === 401]).toEqual([name, !isTaken]);
     }
   });

@@ -25,7 +25,7 @@ import { FlagSets } from "../../src/flags/store/flag-sets.ts";
 import { createFlag } from "../../src/flags/store/flag-writes.ts";
 import { plainPayloads } from "../support/payloads.ts";
 
-const ANN = { organization: "Acme", project: "Shop", email: "ann@example.com" };
+const ann = { organization: "Acme", project: "Shop", email: "ann@example.com" };
 
 /** A store that was not initialised, and its path for a second process. */
 function emptyStore() {
@@ -81,22 +81,22 @@ describe("initialise", () => {
   test("makes the first of everything, once", () => {
     using store = emptyStore();
     expect(isInitialised(store.metadata.db)).toBe(false);
-    const first = initialise(store.metadata, ANN);
+    const first = initialise(store.metadata, ann);
     expect(first.project).toMatchObject({ id: 1, name: "Shop" });
     expect(isInitialised(store.metadata.db)).toBe(true);
     expect(authenticate(store.metadata, first.personal_api_key)?.user.email).toBe("ann@example.com");
-    expect(() => initialise(store.metadata, ANN)).toThrow(AlreadyInitialised);
+    expect(() => initialise(store.metadata, ann)).toThrow(AlreadyInitialised);
   });
   test("adopts a project key", () => {
     using store = emptyStore();
-    const adopted = initialise(store.metadata, { ...ANN, projectApiKey: "phc_kept" });
+    const adopted = initialise(store.metadata, { ...ann, projectApiKey: "phc_kept" });
     expect(adopted.project.api_key).toBe("phc_kept");
     expect(store.metadata.projects.findByToken("phc_kept")?.id).toBe(1);
   });
   for (const wrong of ["kept", "phx_kept", "phc_", "phc_ä", `phc_${"a".repeat(61)}`, "phc_a b"]) {
     test(`refuses the project key ${wrong} and changes nothing`, () => {
       using store = emptyStore();
-      expect(() => initialise(store.metadata, { ...ANN, projectApiKey: wrong })).toThrow(InvalidField);
+      expect(() => initialise(store.metadata, { ...ann, projectApiKey: wrong })).toThrow(InvalidField);
       expect(isInitialised(store.metadata.db)).toBe(false);
     });
   }
@@ -105,7 +105,7 @@ describe("initialise", () => {
 describe("personal keys", () => {
   test("the clear value is nowhere in the store", () => {
     using store = emptyStore();
-    const first = initialise(store.metadata, ANN);
+    const first = initialise(store.metadata, ann);
     store.metadata.db.$client.run("PRAGMA wal_checkpoint(TRUNCATE)");
     const dump = store.metadata.db.$client.serialize();
     expect(Buffer.from(dump).includes(first.personal_api_key)).toBe(false);
@@ -113,10 +113,10 @@ describe("personal keys", () => {
   });
   test("a revoked, expired, replaced or strange key does nothing", () => {
     using store = emptyStore();
-    initialise(store.metadata, ANN);
+    initialise(store.metadata, ann);
     const now = new Date("2026-01-01T00:00:00Z");
     const make = (expiresAt?: Date) =>
-      createKey(store.metadata, { userEmail: ANN.email, label: "ci", scopes: ["*"], expiresAt }, { now });
+      createKey(store.metadata, { userEmail: ann.email, label: "ci", scopes: ["*"], expiresAt }, { now });
     const [revoked, expiring, rolled] = [make(), make(new Date("2026-01-02T00:00:00Z")), make()];
     for (const { value } of [revoked, expiring, rolled]) {
       expect(authenticate(store.metadata, value, now)).toBeDefined();
@@ -133,15 +133,15 @@ describe("personal keys", () => {
   });
   test("a deactivated user's keys do nothing", () => {
     using store = emptyStore();
-    const { personal_api_key } = initialise(store.metadata, ANN);
-    setUserActive(store.metadata, ANN.email, false);
+    const { personal_api_key } = initialise(store.metadata, ann);
+    setUserActive(store.metadata, ann.email, false);
     expect(authenticate(store.metadata, personal_api_key)).toBeUndefined();
-    setUserActive(store.metadata, ANN.email, true);
+    setUserActive(store.metadata, ann.email, true);
     expect(authenticate(store.metadata, personal_api_key)).toBeDefined();
   });
   test("last use is remembered once an hour", () => {
     using store = emptyStore();
-    const { personal_api_key } = initialise(store.metadata, ANN);
+    const { personal_api_key } = initialise(store.metadata, ann);
     const lastUsed = () => listKeys(store.metadata.db)[0]?.lastUsedAt?.toISOString();
     authenticate(store.metadata, personal_api_key, new Date("2026-01-01T10:00:00Z"));
     authenticate(store.metadata, personal_api_key, new Date("2026-01-01T10:59:59Z"));
@@ -160,8 +160,8 @@ describe("personal keys", () => {
   ] as const) {
     test(`refuses: ${name}`, () => {
       using store = emptyStore();
-      initialise(store.metadata, ANN);
-      const input = { userEmail: ANN.email, label: "ci", scopes: ["*"], ...change };
+      initialise(store.metadata, ann);
+      const input = { userEmail: ann.email, label: "ci", scopes: ["*"], ...change };
       try {
         createKey(store.metadata, input as never);
         expect.unreachable();
@@ -188,10 +188,10 @@ async function eventually(check: () => void): Promise<void> {
 describe("another process changes the file", () => {
   test("keys and projects are seen at once", async () => {
     using store = emptyStore();
-    const first = initialise(store.metadata, ANN);
+    const first = initialise(store.metadata, ann);
     const other = openMetadata(store.path);
     const found = (token: string) => store.metadata.projects.findByToken(token);
-    const made = createKey(other, { userEmail: ANN.email, label: "cli", scopes: ["*"] });
+    const made = createKey(other, { userEmail: ann.email, label: "cli", scopes: ["*"] });
     expect(authenticate(store.metadata, made.value)).toBeDefined();
     revokeKey(other, made.key.id);
     await eventually(() => expect(authenticate(store.metadata, made.value)).toBeUndefined());
@@ -209,7 +209,7 @@ describe("another process changes the file", () => {
   });
   test("flags are evaluated anew", async () => {
     using store = emptyStore();
-    initialise(store.metadata, ANN);
+    initialise(store.metadata, ann);
     const none: [] = [];
     const sets = new FlagSets(store.metadata, () => none);
     const other = openMetadata(store.path);
@@ -232,7 +232,7 @@ describe("another process changes the file", () => {
   });
   test("a change of this process is seen without waiting", () => {
     using store = emptyStore();
-    initialise(store.metadata, ANN);
+    initialise(store.metadata, ann);
     const organizationId = store.metadata.projects.find(1)!.organizationId;
     const made = createProject(store.metadata, { organizationId, name: "Second" }, null);
     expect(store.metadata.projects.findByToken(made.apiToken)?.name).toBe("Second");

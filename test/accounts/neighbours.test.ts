@@ -3,17 +3,17 @@
 import { describe, expect, test } from "bun:test";
 import { InvalidField } from "../../src/accounts/errors.ts";
 import { addGroup, addPerson } from "../support/management-people.ts";
-import { FLAGS, TestServer } from "../support/management-server.ts";
+import { flagsPath, TestServer } from "../support/management-server.ts";
 
-const COHORTS = "/api/projects/1/cohorts/";
+const cohortsPath = "/api/projects/1/cohorts/";
 const inCohort = (id: number) => ({ key: "id", type: "cohort", value: id, operator: "in" });
 const rules = (...values: object[]) => ({ properties: { type: "OR", values: [{ type: "AND", values }] } });
-const BOUGHT = { key: "bought", type: "behavioral", value: "performed_event" };
-const NAMED = { key: "name", type: "person", operator: "exact", value: "x" };
+const bought = { key: "bought", type: "behavioral", value: "performed_event" };
+const named = { key: "name", type: "person", operator: "exact", value: "x" };
 
 describe("cohort definitions", () => {
   for (const [name, body, code, attr, detail] of [
-    ["no name", { filters: rules(NAMED) }, "required", "name", "This field is required."],
+    ["no name", { filters: rules(named) }, "required", "name", "This field is required."],
     ["no filters", { name: "a" }, "invalid_input", "filters", undefined],
     ["no properties", { name: "a", filters: {} }, "invalid_input", "filters", undefined],
     [
@@ -33,15 +33,15 @@ describe("cohort definitions", () => {
   ] as const) {
     test(`refused: ${name}`, async () => {
       using server = new TestServer();
-      const answer = await server.ask("POST", COHORTS, { body });
+      const answer = await server.ask("POST", cohortsPath, { body });
       expect(answer).toMatchObject({ status: 400, body: { code, attr, ...(detail ? { detail } : {}) } });
     });
   }
 
   test("may not come back to themselves", async () => {
     using server = new TestServer();
-    for (const filters of [rules(NAMED), rules(inCohort(1)), rules(inCohort(2))]) {
-      expect((await server.ask("POST", COHORTS, { body: { name: "c", filters } })).status).toBe(201);
+    for (const filters of [rules(named), rules(inCohort(1)), rules(inCohort(2))]) {
+      expect((await server.ask("POST", cohortsPath, { body: { name: "c", filters } })).status).toBe(201);
     }
     for (const [id, to] of [
       [1, 1],
@@ -49,25 +49,25 @@ describe("cohort definitions", () => {
       [2, 3],
     ] as const) {
       expect(
-        await server.ask("PATCH", `${COHORTS}${id}/`, { body: { filters: rules(inCohort(to)) } }),
+        await server.ask("PATCH", `${cohortsPath}${id}/`, { body: { filters: rules(inCohort(to)) } }),
       ).toMatchObject({
         status: 400,
         body: { detail: "Cohorts cannot reference other cohorts in a loop." },
       });
     }
     expect(
-      (await server.ask("PATCH", `${COHORTS}3/`, { body: { filters: rules(inCohort(1)) } })).status,
+      (await server.ask("PATCH", `${cohortsPath}3/`, { body: { filters: rules(inCohort(1)) } })).status,
     ).toBe(200);
   });
 
   test("stay free of behaviour while an active flag uses them, directly or through another", async () => {
     using server = new TestServer();
-    await server.ask("POST", COHORTS, { body: { name: "inner", filters: rules(NAMED) } });
-    await server.ask("POST", COHORTS, { body: { name: "outer", filters: rules(inCohort(1)) } });
-    await server.ask("POST", FLAGS, {
+    await server.ask("POST", cohortsPath, { body: { name: "inner", filters: rules(named) } });
+    await server.ask("POST", cohortsPath, { body: { name: "outer", filters: rules(inCohort(1)) } });
+    await server.ask("POST", flagsPath, {
       body: { key: "a", filters: { groups: [{ properties: [inCohort(2)] }] } },
     });
-    const change = () => server.ask("PATCH", `${COHORTS}1/`, { body: { filters: rules(BOUGHT) } });
+    const change = () => server.ask("PATCH", `${cohortsPath}1/`, { body: { filters: rules(bought) } });
     expect(await change()).toMatchObject({
       status: 400,
       body: {
@@ -75,9 +75,9 @@ describe("cohort definitions", () => {
         detail: "Behavioral filters cannot be added to cohorts used in feature flags.",
       },
     });
-    await server.ask("PATCH", `${FLAGS}1/`, { body: { active: false } });
+    await server.ask("PATCH", `${flagsPath}1/`, { body: { active: false } });
     expect((await change()).status).toBe(200);
-    const refused = await server.ask("POST", FLAGS, {
+    const refused = await server.ask("POST", flagsPath, {
       body: { key: "b", filters: { groups: [{ properties: [inCohort(1)] }] } },
     });
     expect(refused.body).toMatchObject({
@@ -89,26 +89,28 @@ describe("cohort definitions", () => {
   test("are listed newest first, searched, hidden when behavioural, deleted by PATCH only", async () => {
     using server = new TestServer();
     for (const [name, filters] of [
-      ["Staff", rules(NAMED)],
-      ["Buyers", rules(BOUGHT)],
+      ["Staff", rules(named)],
+      ["Buyers", rules(bought)],
     ] as const) {
-      await server.ask("POST", COHORTS, { body: { name, filters } });
+      await server.ask("POST", cohortsPath, { body: { name, filters } });
     }
     const names = async (query = "") =>
-      (await server.ask("GET", `${COHORTS}${query}`)).body.results.map(
+      (await server.ask("GET", `${cohortsPath}${query}`)).body.results.map(
         (cohort: { name: string }) => cohort.name,
       );
     expect(await names()).toEqual(["Buyers", "Staff"]);
     expect(await names("?search=STAF")).toEqual(["Staff"]);
     expect(await names("?hide_behavioral_cohorts=true")).toEqual(["Staff"]);
-    expect(await server.ask("PUT", `${COHORTS}1/`, { body: { description: "d" } })).toMatchObject({
+    expect(await server.ask("PUT", `${cohortsPath}1/`, { body: { description: "d" } })).toMatchObject({
       status: 400,
       body: { code: "required", attr: "name" },
     });
-    const put = await server.ask("PUT", `${COHORTS}1/`, { body: { name: "renamed", description: "d" } });
+    const put = await server.ask("PUT", `${cohortsPath}1/`, { body: { name: "renamed", description: "d" } });
     expect(put).toMatchObject({ status: 200, body: { name: "renamed", description: "d" } });
-    expect(await server.ask("DELETE", `${COHORTS}1/`)).toMatchObject({ status: 405 });
-    expect((await server.ask("PATCH", `${COHORTS}1/`, { body: { deleted: true } })).body.deleted).toBe(true);
+    expect(await server.ask("DELETE", `${cohortsPath}1/`)).toMatchObject({ status: 405 });
+    expect((await server.ask("PATCH", `${cohortsPath}1/`, { body: { deleted: true } })).body.deleted).toBe(
+      true,
+    );
     expect(await names()).toEqual(["Buyers"]);
   });
 });
@@ -116,23 +118,25 @@ describe("cohort definitions", () => {
 describe("cohorts of an older generation", () => {
   test("say by groups of properties who belongs", async () => {
     using server = new TestServer();
-    const groups = [{ properties: [{ key: "plan", value: "pro" }] }, { properties: [NAMED] }];
-    const made = await server.ask("POST", COHORTS, { body: { name: "Old", groups } });
+    const groups = [{ properties: [{ key: "plan", value: "pro" }] }, { properties: [named] }];
+    const made = await server.ask("POST", cohortsPath, { body: { name: "Old", groups } });
     expect(made).toMatchObject({ status: 201, body: { groups } });
     expect(made.body.filters).toEqual({
       properties: {
         type: "OR",
         values: [
           { type: "AND", values: [{ type: "person", key: "plan", value: "pro" }] },
-          { type: "AND", values: [NAMED] },
+          { type: "AND", values: [named] },
         ],
       },
     });
     for (const group of [{ action_id: 5 }, "x", { properties: ["x"] }]) {
-      expect(await server.ask("POST", COHORTS, { body: { name: "Odd", groups: [group] } })).toMatchObject({
-        status: 400,
-        body: { attr: "filters" },
-      });
+      expect(await server.ask("POST", cohortsPath, { body: { name: "Odd", groups: [group] } })).toMatchObject(
+        {
+          status: 400,
+          body: { attr: "filters" },
+        },
+      );
     }
   });
 });
@@ -232,7 +236,7 @@ describe("the user behind a key", () => {
     };
     const changed = await server.ask("PATCH", "/api/users/@me/", { body: described });
     expect(changed).toMatchObject({ status: 200, body: described });
-    const flag = await server.ask("POST", FLAGS, { body: { key: "a" } });
+    const flag = await server.ask("POST", flagsPath, { body: { key: "a" } });
     expect(flag.body.created_by).toMatchObject(described);
     const cleared = await server.ask("PATCH", "/api/users/@me/", { body: { role_at_organization: null } });
     expect(cleared.body).toMatchObject({ first_name: "Anna", role_at_organization: "" });
@@ -306,7 +310,7 @@ describe("personal keys", () => {
     expect(made).toMatchObject({ status: 201, body: { label: "ci", scopes: ["feature_flag:read"] } });
     const key = made.body.value;
     expect(made.body.mask_value).toBe(`phx_...${key.slice(-4)}`);
-    expect((await server.ask("GET", FLAGS, { key })).status).toBe(200);
+    expect((await server.ask("GET", flagsPath, { key })).status).toBe(200);
     const one = `${PATH}${made.body.id}/`;
     expect((await server.ask("GET", one)).body.value).toBeNull();
     expect((await server.ask("GET", PATH)).body.map((entry: { value: unknown }) => entry.value)).toEqual([
@@ -315,12 +319,12 @@ describe("personal keys", () => {
     ]);
     const changed = await server.ask("PATCH", one, { body: { scopes: ["cohort:read"] } });
     expect(changed.body.scopes).toEqual(["cohort:read"]);
-    expect((await server.ask("GET", FLAGS, { key })).status).toBe(403);
+    expect((await server.ask("GET", flagsPath, { key })).status).toBe(403);
     const rolled = await server.ask("POST", `${one}roll/`);
-    expect((await server.ask("GET", COHORTS, { key })).status).toBe(401);
-    expect((await server.ask("GET", COHORTS, { key: rolled.body.value })).status).toBe(200);
+    expect((await server.ask("GET", cohortsPath, { key })).status).toBe(401);
+    expect((await server.ask("GET", cohortsPath, { key: rolled.body.value })).status).toBe(200);
     expect((await server.ask("DELETE", one)).status).toBe(204);
-    expect((await server.ask("GET", COHORTS, { key: rolled.body.value })).status).toBe(401);
+    expect((await server.ask("GET", cohortsPath, { key: rolled.body.value })).status).toBe(401);
     expect((await server.ask("GET", one)).status).toBe(404);
   });
   test("show themselves, and nothing else, to keys that may not do everything", async () => {
@@ -376,8 +380,8 @@ describe("personal keys", () => {
 describe("the log of everything", () => {
   test("has role access, cohorts and the project beside flags, and names no secret", async () => {
     using server = new TestServer();
-    await server.ask("POST", FLAGS, { body: { key: "a" } });
-    await server.ask("POST", COHORTS, { body: { name: "C", is_static: true } });
+    await server.ask("POST", flagsPath, { body: { key: "a" } });
+    await server.ask("POST", cohortsPath, { body: { name: "C", is_static: true } });
     await server.ask("PATCH", "/api/projects/1/", { body: { timezone: "Europe/Berlin" } });
     const secret = await server.ask("POST", "/api/projects/1/rotate_secret_token/");
     const { body } = await server.ask("GET", "/api/projects/1/activity_log/");
@@ -568,9 +572,9 @@ describe("dashboards and insights", () => {
     expect(list.body.results.map(({ id }: { id: number }) => id)).toEqual([1, 2]);
     await server.ask("PATCH", "/api/projects/1/dashboards/1/", { body: { deleted: true } });
     expect((await server.ask("GET", "/api/projects/1/dashboards/1/")).status).toBe(404);
-    const flag = await server.ask("POST", FLAGS, { body: { key: "a", analytics_dashboards: [2] } });
+    const flag = await server.ask("POST", flagsPath, { body: { key: "a", analytics_dashboards: [2] } });
     expect(flag.body.analytics_dashboards).toEqual([2]);
-    const replaced = await server.ask("PATCH", `${FLAGS}1/`, { body: { analytics_dashboards: [] } });
+    const replaced = await server.ask("PATCH", `${flagsPath}1/`, { body: { analytics_dashboards: [] } });
     expect(replaced.body.analytics_dashboards).toEqual([]);
   });
 });

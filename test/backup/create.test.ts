@@ -42,7 +42,7 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
   });
 }
 
-test("a destination that can not be written: exit 1, one sentence, the verified file is kept", async () => {
+test("a destination that cannot be written: exit 1, one sentence, the verified file is kept", async () => {
   const { dataDir } = await initialisedDirectory();
   const file = join(dataDir, "a-file");
   writeFileSync(file, "");
@@ -102,7 +102,7 @@ test("a schedule that fails is logged as an error and does not end the appliance
     "it failed",
     30_000,
   );
-  expect(failure).toMatchObject({ level: "error", error: expect.stringContaining("can not be written") });
+  expect(failure).toMatchObject({ level: "error", error: expect.stringContaining("cannot be written") });
   expect((await appliance.capture({ event: "seen", distinct_id: "a" })).status).toBe(200);
   expect(await appliance.stop()).toBe(0);
   rmSync(directory.dataDir, { recursive: true });

@@ -119,7 +119,7 @@ describe("refused", () => {
   });
 });
 
-describe("where the directory can not be renamed", () => {
+describe("where the directory cannot be renamed", () => {
   const inside = (name: string) => {
     const target = join(folder, name);
     const staging = join(target, ".restoring-x");
@@ -144,7 +144,7 @@ describe("where the directory can not be renamed", () => {
 
   test("an error half-way leaves everything as it was", async () => {
     const plan = inside("broken");
-    // A folder that is not empty can not be replaced by a file.
+    // A folder that is not empty cannot be replaced by a file.
     mkdirSync(join(plan.before, "b", "in the way"), { recursive: true });
     const before = contentOf(plan.target);
     const error = await swap(plan, []).catch((failure: unknown) => failure);

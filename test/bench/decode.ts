@@ -11,9 +11,9 @@ import { SlowBodies } from "../../src/http/decode/slow-bodies.ts";
 import { Intake } from "../../src/ingestion/intake.ts";
 import type { JournalSink } from "../../src/ingestion/ports.ts";
 
-const SECONDS = Number(process.argv[2] ?? 2);
-const ROUNDS = 5;
-const MIB = 1024 * 1024;
+const seconds = Number(process.argv[2] ?? 2);
+const rounds = 5;
+const mib = 1024 * 1024;
 
 /** Forgets the lines, or does what a journal must with them: makes one buffer. */
 class BenchJournal implements JournalSink {
@@ -29,7 +29,7 @@ const journal = new BenchJournal();
 const deps = {
   journal,
   projects: { findByToken: () => ({ id: 1, anonymizeIps: false }) },
-  settings: { bodyLimitBytes: 20 * MIB, trustedProxies: [] },
+  settings: { bodyLimitBytes: 20 * mib, trustedProxies: [] },
 };
 const intake = new Intake(deps, new SlowBodies(10_000));
 
@@ -102,11 +102,11 @@ async function measure(
   for (let warmUp = 0; warmUp < 20_000 / eventsPerBody; warmUp++) await take(request);
   let perSecond = 0;
   let perCpuSecond = 0;
-  for (let round = 0; round < ROUNDS; round++) {
+  for (let round = 0; round < rounds; round++) {
     const start = performance.now();
     const cpuStart = process.cpuUsage();
     let bodies = 0;
-    while (performance.now() - start < (SECONDS * 1_000) / ROUNDS) {
+    while (performance.now() - start < (seconds * 1_000) / rounds) {
       await take(request);
       bodies++;
     }

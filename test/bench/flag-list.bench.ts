@@ -1,23 +1,23 @@
 /** Prints how long lists of 10,000 flags take: `bun test/management/flag-list.bench.ts`. */
 
 import { availableParallelism } from "node:os";
-import { FLAGS, TestServer } from "../support/management-server.ts";
+import { flagsPath, TestServer } from "../support/management-server.ts";
 
-const COUNT = 10_000;
-const ROUNDS = 50;
+const count = 10_000;
+const rounds = 50;
 
 using server = new TestServer();
 const started = performance.now();
-for (let n = 0; n < COUNT; n++) {
+for (let n = 0; n < count; n++) {
   const filters = {
     groups: [{ properties: [{ key: "email", type: "person", operator: "icontains", value: `@${n}.com` }] }],
   };
   const body = { key: `flag-${n}`, name: `Flag ${n}`, filters, tags: [`t${n % 50}`] };
-  const answer = await server.ask("POST", FLAGS, { body });
+  const answer = await server.ask("POST", flagsPath, { body });
   if (answer.status !== 201) throw new Error(JSON.stringify(answer.body));
 }
-const perCreate = (performance.now() - started) / COUNT;
-console.log(`${availableParallelism()} cores, ${COUNT} flags, one created in ${perCreate.toFixed(2)} ms`);
+const perCreate = (performance.now() - started) / count;
+console.log(`${availableParallelism()} cores, ${count} flags, one created in ${perCreate.toFixed(2)} ms`);
 
 const key = server.first.personal_api_key;
 for (const query of [
@@ -29,16 +29,16 @@ for (const query of [
   "order=-key",
 ]) {
   const times: number[] = [];
-  for (let round = 0; round < ROUNDS; round++) {
+  for (let round = 0; round < rounds; round++) {
     const at = performance.now();
-    const request = new Request(`http://localhost${FLAGS}?${query}`, {
+    const request = new Request(`http://localhost${flagsPath}?${query}`, {
       headers: { authorization: `Bearer ${key}` },
     });
     await (await server.app.handle(request)).text();
     times.push(performance.now() - at);
   }
   times.sort((a, b) => a - b);
-  const [median, worst] = [times[ROUNDS / 2]!, times.at(-1)!];
+  const [median, worst] = [times[rounds / 2]!, times.at(-1)!];
   console.log(
     `${(query || "first page").padEnd(24)} median ${median.toFixed(1)} ms, worst ${worst.toFixed(1)} ms`,
   );
@@ -47,7 +47,7 @@ for (const path of ["local_evaluation", "local_evaluation?send_cohorts"]) {
   const at = performance.now();
   const request = () =>
     server.app.handle(
-      new Request(`http://localhost${FLAGS}${path}`, { headers: { authorization: `Bearer ${key}` } }),
+      new Request(`http://localhost${flagsPath}${path}`, { headers: { authorization: `Bearer ${key}` } }),
     );
   await (await request()).text();
   const first = performance.now() - at;

@@ -42,7 +42,7 @@ const scenarios: Scenario[] = [
     name: "batches of 100, gzip",
     eventsPerRequest: 100,
     requests: (url, token) => {
-      // Compressed bytes can not be changed, so the server makes these uuids.
+      // Compressed bytes cannot be changed, so the server makes these uuids.
       const bodies = Array.from({ length: 64 }, (_, number) => {
         const plain = Buffer.from(benchBatch(token, 100, number * 100))
           .toString()

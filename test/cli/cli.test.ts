@@ -257,7 +257,7 @@ describe("serve", () => {
     ]);
     expect(code).toBe(1);
     expect(stderr.trim().split("\n")).toHaveLength(1);
-    expect(stderr).toContain("can not be listened on");
+    expect(stderr).toContain("cannot be listened on");
   });
 
   test("works below a very long path", async () => {

@@ -104,7 +104,7 @@ describe("the folder of another user", () => {
     test(`${args.join(" ")}: one line that says whose it is`, async () => {
       const { stderr, code } = await ending([...args, "--data-dir", dataDir], { program, uid });
       expect(code).toBe(1);
-      expect(stderr).toMatch(/^flagkeep: The data directory \S+ can not be read by this user\. [^\n]*\n$/);
+      expect(stderr).toMatch(/^flagkeep: The data directory \S+ cannot be read by this user\. [^\n]*\n$/);
       expect(stderr).toContain(`'#${statSync(dataDir).uid}'`);
     });
   }
@@ -113,7 +113,7 @@ describe("the folder of another user", () => {
 test("faults of the system and of SQLite are sentences, others are not", () => {
   const fault = (code: string) => Object.assign(new Error("what it says"), { code });
   expect(systemSentence(fault("SQLITE_READONLY_DIRECTORY"))).toStartWith(
-    "The data directory can not be written (",
+    "The data directory cannot be written (",
   );
   expect(systemSentence(fault("SQLITE_CORRUPT_INDEX"))).toEndWith("and restore a backup.");
   expect(systemSentence(fault("EIO"))).toBe("The disk reports an error (what it says).");

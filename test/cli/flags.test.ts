@@ -116,7 +116,7 @@ test("the rules are those of the API", async () => {
     [["list", "--project", "7"], "no project 7"],
     [["explain", "button"], "--distinct-id"],
     [["explain", "button", "--distinct-id", "a", "--group", "acme"], "name=value"],
-    [["import", join(folder, "nowhere.yaml")], "can not be read"],
+    [["import", join(folder, "nowhere.yaml")], "cannot be read"],
   ];
   for (const [args, says] of refusals) {
     const { stdout, stderr, code } = await flags(...args);

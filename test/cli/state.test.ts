@@ -245,7 +245,7 @@ describe("doctor", () => {
 
 async function isLocked(dataDir: string): Promise<boolean> {
   const { stdout } = await flagkeep(["doctor", "--data-dir", dataDir, "--port", "0"]);
-  return stdout.includes("can not be opened") || stdout.includes("does not answer");
+  return stdout.includes("cannot be opened") || stdout.includes("does not answer");
 }
 
 async function emptySegment(first: number): Promise<string> {

@@ -5,7 +5,7 @@
 
 type Schema = Record<string, unknown>;
 
-const KNOWN = new Set([
+const known = new Set([
   ...["type", "enum", "anyOf", "properties", "required", "items", "additionalProperties", "$ref", "format"],
   ...["minLength", "maxLength", "minimum", "maximum", "description", "default", "readOnly", "writeOnly"],
 ]);
@@ -17,7 +17,7 @@ export function faultOf(
   components: Record<string, Schema>,
   path = "$",
 ): string | undefined {
-  const unknown = Object.keys(schema).find((keyword) => !KNOWN.has(keyword));
+  const unknown = Object.keys(schema).find((keyword) => !known.has(keyword));
   if (unknown) return `${path}: the schema has the unknown keyword ${unknown}`;
   if (typeof schema.$ref === "string") {
     const named = components[schema.$ref.replace("#/components/schemas/", "")];

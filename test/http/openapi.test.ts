@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { type OpenApiDocument, openApiDocument } from "../../src/http/openapi.ts";
-import { PUBLIC_API } from "../../src/http/public-api.ts";
+import { publicApi } from "../../src/http/public-api.ts";
 import { managementRoutes } from "../../src/serve/routes.ts";
 import { TestServer } from "../support/management-server.ts";
 import { faultOf } from "./json-schema.ts";
@@ -85,7 +85,7 @@ describe("the OpenAPI document", () => {
 });
 
 test("the public routes are described, with right examples and without a scope", () => {
-  const document = openApiDocument(PUBLIC_API, "/");
+  const document = openApiDocument(publicApi, "/");
   for (const [path, methods] of Object.entries(document.paths)) {
     for (const operation of Object.values(methods)) {
       expect(operation.security).toEqual([]);

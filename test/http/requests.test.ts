@@ -3,10 +3,10 @@
 import { describe, expect, test } from "bun:test";
 import { EditConflict, InvalidField, NotFound, NotPermitted } from "../../src/accounts/errors.ts";
 import { FlagInvalid } from "../../src/flags/rules/flag-invalid.ts";
-import { DEFAULT_RATE_LIMITS, RateLimiter } from "../../src/http/rate-limit.ts";
+import { defaultRateLimits, RateLimiter } from "../../src/http/rate-limit.ts";
 import { publicRoute } from "../../src/http/route.ts";
 import { AppError } from "../../src/lib/errors.ts";
-import { FLAGS, TestServer } from "../support/management-server.ts";
+import { flagsPath, TestServer } from "../support/management-server.ts";
 
 const failing = publicRoute("GET", "/api/boom", {
   summary: "Fail",
@@ -20,7 +20,7 @@ const failing = publicRoute("GET", "/api/boom", {
 describe("addresses", () => {
   test("answer with and without the last slash, through every alias, and never redirect", async () => {
     using server = new TestServer();
-    await server.ask("POST", FLAGS, { body: { key: "a" } });
+    await server.ask("POST", flagsPath, { body: { key: "a" } });
     const token = server.first.project.api_key;
     for (const path of [
       "/api/projects/1/feature_flags",
@@ -58,18 +58,18 @@ describe("addresses", () => {
   }
   test("an unknown project key in the query is 401", async () => {
     using server = new TestServer();
-    const answer = await server.ask("GET", `${FLAGS}?token=phc_unknown`);
+    const answer = await server.ask("GET", `${flagsPath}?token=phc_unknown`);
     expect(answer).toMatchObject({ status: 401, body: { code: "authentication_failed" } });
   });
 });
 
 describe("methods", () => {
   for (const [method, path, allow] of [
-    ["PUT", FLAGS, "GET, POST, HEAD, OPTIONS"],
-    ["DELETE", FLAGS, "GET, POST, HEAD, OPTIONS"],
-    ["GET", `${FLAGS}user_blast_radius/`, "POST, OPTIONS"],
-    ["PATCH", `${FLAGS}activity/`, "GET, HEAD, OPTIONS"],
-    ["PATCH", `${FLAGS}1/role_access/1/`, "GET, DELETE, HEAD, OPTIONS"],
+    ["PUT", flagsPath, "GET, POST, HEAD, OPTIONS"],
+    ["DELETE", flagsPath, "GET, POST, HEAD, OPTIONS"],
+    ["GET", `${flagsPath}user_blast_radius/`, "POST, OPTIONS"],
+    ["PATCH", `${flagsPath}activity/`, "GET, HEAD, OPTIONS"],
+    ["PATCH", `${flagsPath}1/role_access/1/`, "GET, DELETE, HEAD, OPTIONS"],
   ] as const) {
     test(`405 for ${method} ${path}`, async () => {
       using server = new TestServer();
@@ -84,18 +84,18 @@ describe("methods", () => {
   }
   test("HEAD is GET without a body", async () => {
     using server = new TestServer();
-    expect(await server.ask("HEAD", FLAGS)).toMatchObject({ status: 200, body: "" });
-    expect(await server.ask("HEAD", `${FLAGS}77/`)).toMatchObject({ status: 404, body: "" });
+    expect(await server.ask("HEAD", flagsPath)).toMatchObject({ status: 200, body: "" });
+    expect(await server.ask("HEAD", `${flagsPath}77/`)).toMatchObject({ status: 404, body: "" });
   });
   test("OPTIONS tells the methods to whoever may read", async () => {
     using server = new TestServer();
-    const answer = await server.ask("OPTIONS", FLAGS);
+    const answer = await server.ask("OPTIONS", flagsPath);
     expect(answer.status).toBe(200);
     expect(answer.headers.get("allow")).toBe("GET, POST, HEAD, OPTIONS");
-    expect((await server.ask("OPTIONS", FLAGS, { key: null })).status).toBe(401);
-    expect((await server.ask("OPTIONS", FLAGS, { key: server.key(["cohort:read"]) })).status).toBe(403);
+    expect((await server.ask("OPTIONS", flagsPath, { key: null })).status).toBe(401);
+    expect((await server.ask("OPTIONS", flagsPath, { key: server.key(["cohort:read"]) })).status).toBe(403);
     const reader = server.key(["feature_flag:read"]);
-    expect((await server.ask("OPTIONS", `${FLAGS}1/dashboard/`, { key: reader })).status).toBe(200);
+    expect((await server.ask("OPTIONS", `${flagsPath}1/dashboard/`, { key: reader })).status).toBe(200);
   });
 });
 
@@ -106,10 +106,10 @@ describe("where the key stands", () => {
     const body = { key: "a", personal_api_key: key, secret_api_key: server.first.project.secret_api_key };
     const query = `personal_api_key=${key}&secret_api_key=${server.first.project.secret_api_key}`;
     for (const [method, path] of [
-      ["GET", `${FLAGS}?${query}`],
-      ["POST", `${FLAGS}?${query}`],
-      ["PATCH", `${FLAGS}1/?${query}`],
-      ["GET", `${FLAGS}local_evaluation/?${query}`],
+      ["GET", `${flagsPath}?${query}`],
+      ["POST", `${flagsPath}?${query}`],
+      ["PATCH", `${flagsPath}1/?${query}`],
+      ["GET", `${flagsPath}local_evaluation/?${query}`],
       ["GET", `/api/projects/?${query}`],
     ] as const) {
       const sent = method === "GET" ? {} : { body };
@@ -118,8 +118,8 @@ describe("where the key stands", () => {
         body: { code: "not_authenticated", detail: "Authentication credentials were not provided." },
       });
     }
-    expect((await server.ask("GET", FLAGS)).body.count).toBe(0);
-    expect(await server.ask("POST", `${FLAGS}?${query}`, { key: "phx_no", body })).toMatchObject({
+    expect((await server.ask("GET", flagsPath)).body.count).toBe(0);
+    expect(await server.ask("POST", `${flagsPath}?${query}`, { key: "phx_no", body })).toMatchObject({
       status: 401,
       body: {
         type: "authentication_error",
@@ -131,7 +131,7 @@ describe("where the key stands", () => {
   });
   test("no key asks for one", async () => {
     using server = new TestServer();
-    const answer = await server.ask("GET", FLAGS, { key: null });
+    const answer = await server.ask("GET", flagsPath, { key: null });
     expect(answer.body).toEqual({
       type: "authentication_error",
       code: "not_authenticated",
@@ -140,7 +140,7 @@ describe("where the key stands", () => {
     });
     expect(answer.headers.get("www-authenticate")).toBe("Bearer");
     expect(
-      (await server.ask("GET", FLAGS, { key: null, headers: { authorization: "Basic eDp5" } })).status,
+      (await server.ask("GET", flagsPath, { key: null, headers: { authorization: "Basic eDp5" } })).status,
     ).toBe(401);
   });
 });
@@ -156,14 +156,14 @@ describe("bodies", () => {
   ] as const) {
     test(`${name}: ${status}`, async () => {
       using server = new TestServer();
-      const answer = await server.ask("POST", FLAGS, { body, headers });
+      const answer = await server.ask("POST", flagsPath, { body, headers });
       expect(answer).toMatchObject({ status, body: { code } });
-      expect((await server.ask("GET", FLAGS)).body.count).toBe(0);
+      expect((await server.ask("GET", flagsPath)).body.count).toBe(0);
     });
   }
   test("a bad key is told before a bad body", async () => {
     using server = new TestServer();
-    expect((await server.ask("POST", FLAGS, { key: "phx_no", body: "{" })).status).toBe(401);
+    expect((await server.ask("POST", flagsPath, { key: "phx_no", body: "{" })).status).toBe(401);
   });
   for (const [name, body] of [
     ["form fields", "key=a&name=x"],
@@ -172,7 +172,7 @@ describe("bodies", () => {
     test(`${name} are taken`, async () => {
       using server = new TestServer();
       const headers = { "content-type": "application/x-www-form-urlencoded" };
-      const answer = await server.ask("POST", FLAGS, { body, headers });
+      const answer = await server.ask("POST", flagsPath, { body, headers });
       expect(answer).toMatchObject({ status: 201, body: { key: "a", name: "x" } });
     });
   }
@@ -180,7 +180,7 @@ describe("bodies", () => {
     using server = new TestServer();
     const body =
       '{"key":"a","filters":{"groups":[{"properties":[]}],"__proto__":{"polluted":1}},"__proto__":{"polluted":1}}';
-    expect((await server.ask("POST", FLAGS, { body })).status).toBe(201);
+    expect((await server.ask("POST", flagsPath, { body })).status).toBe(201);
     expect(({} as { polluted?: number }).polluted).toBeUndefined();
   });
 });
@@ -261,46 +261,46 @@ describe("errors of other subjects", () => {
 describe("pages", () => {
   async function withFlags(count: number, publicUrl?: string) {
     const server = new TestServer(publicUrl ? { publicUrl } : {});
-    for (let n = 1; n <= count; n++) await server.ask("POST", FLAGS, { body: { key: `f${n}` } });
+    for (let n = 1; n <= count; n++) await server.ask("POST", flagsPath, { body: { key: `f${n}` } });
     return server;
   }
   test("lead from one to the next and keep the other parameters", async () => {
     using server = await withFlags(5);
     const page = async (path: string) => (await server.ask("GET", path)).body;
-    const first = await page(`${FLAGS}?limit=2&search=f`);
+    const first = await page(`${flagsPath}?limit=2&search=f`);
     expect(first).toMatchObject({
       count: 5,
-      next: `http://localhost${FLAGS}?limit=2&search=f&offset=2`,
+      next: `http://localhost${flagsPath}?limit=2&search=f&offset=2`,
       previous: null,
     });
     expect(first.results.map((flag: { key: string }) => flag.key)).toEqual(["f5", "f4"]);
     const second = await page(first.next.replace("http://localhost", ""));
-    expect(second.previous).toBe(`http://localhost${FLAGS}?limit=2&search=f`);
+    expect(second.previous).toBe(`http://localhost${flagsPath}?limit=2&search=f`);
     const last = await page(second.next.replace("http://localhost", ""));
     expect(last).toMatchObject({
       next: null,
-      previous: `http://localhost${FLAGS}?limit=2&search=f&offset=2`,
+      previous: `http://localhost${flagsPath}?limit=2&search=f&offset=2`,
     });
     expect(last.results.map((flag: { key: string }) => flag.key)).toEqual(["f1"]);
-    expect(await page(`${FLAGS}?limit=2&offset=50`)).toMatchObject({ count: 5, next: null, results: [] });
+    expect(await page(`${flagsPath}?limit=2&offset=50`)).toMatchObject({ count: 5, next: null, results: [] });
   });
   test("of a repeated parameter the last one counts", async () => {
     using server = await withFlags(3);
-    const { body } = await server.ask("GET", `${FLAGS}?limit=3&limit=1&offset=2&offset=1`);
+    const { body } = await server.ask("GET", `${flagsPath}?limit=3&limit=1&offset=2&offset=1`);
     expect(body.results.map((flag: { key: string }) => flag.key)).toEqual(["f2"]);
-    expect(body.next).toBe(`http://localhost${FLAGS}?limit=1&offset=2`);
+    expect(body.next).toBe(`http://localhost${flagsPath}?limit=1&offset=2`);
   });
   test("a limit or offset without sense is the default", async () => {
     using server = await withFlags(3);
     for (const query of ["limit=0", "limit=-1", "limit=x", "offset=-1", "offset=x", "limit=&offset="]) {
-      const answer = await server.ask("GET", `${FLAGS}?${query}`);
+      const answer = await server.ask("GET", `${flagsPath}?${query}`);
       expect([query, answer.status, answer.body.results.length]).toEqual([query, 200, 3]);
     }
   });
   test("addresses start with the public address when one is set", async () => {
     using server = await withFlags(2, "https://flags.example.com");
-    expect((await server.ask("GET", `${FLAGS}?limit=1`)).body.next).toBe(
-      `https://flags.example.com${FLAGS}?limit=1&offset=1`,
+    expect((await server.ask("GET", `${flagsPath}?limit=1`)).body.next).toBe(
+      `https://flags.example.com${flagsPath}?limit=1&offset=1`,
     );
   });
 });
@@ -309,16 +309,16 @@ describe("other origins", () => {
   test("may read answers, refusals included", async () => {
     using server = new TestServer();
     for (const key of [undefined, null]) {
-      const answer = await server.ask("GET", FLAGS, { key, headers: { origin: "https://app.example" } });
+      const answer = await server.ask("GET", flagsPath, { key, headers: { origin: "https://app.example" } });
       expect(answer.headers.get("access-control-allow-origin")).toBe("https://app.example");
       expect(answer.headers.get("vary")).toContain("Origin");
       expect(answer.headers.get("access-control-allow-credentials")).toBeNull();
     }
-    expect((await server.ask("GET", FLAGS)).headers.get("access-control-allow-origin")).toBeNull();
+    expect((await server.ask("GET", flagsPath)).headers.get("access-control-allow-origin")).toBeNull();
   });
   test("a preflight needs no key and mirrors what is asked for", async () => {
     using server = new TestServer();
-    const answer = await server.ask("OPTIONS", `${FLAGS}1/`, {
+    const answer = await server.ask("OPTIONS", `${flagsPath}1/`, {
       key: null,
       headers: {
         origin: "https://app.example",
@@ -344,11 +344,11 @@ describe("rate limits", () => {
     using server = new TestServer({ rateLimiter });
     const ask = async (path: string, key?: string) => (await server.ask("GET", path, { key })).status;
     const other = server.key(["*"]);
-    expect([await ask(FLAGS), await ask(FLAGS), await ask(FLAGS)]).toEqual([200, 200, 429]);
-    expect(await ask(FLAGS, other)).toBe(200);
-    expect(await ask(`${FLAGS}local_evaluation`)).toBe(200);
+    expect([await ask(flagsPath), await ask(flagsPath), await ask(flagsPath)]).toEqual([200, 200, 429]);
+    expect(await ask(flagsPath, other)).toBe(200);
+    expect(await ask(`${flagsPath}local_evaluation`)).toBe(200);
     server.now = new Date(server.now.getTime() + 48_000);
-    const refused = await server.ask("GET", FLAGS);
+    const refused = await server.ask("GET", flagsPath);
     expect(refused.body).toEqual({
       type: "throttled_error",
       code: "throttled",
@@ -357,10 +357,10 @@ describe("rate limits", () => {
     });
     expect(refused.headers.get("retry-after")).toBe("12");
     server.now = new Date(server.now.getTime() + 12_000);
-    expect(await ask(FLAGS)).toBe(200);
+    expect(await ask(flagsPath)).toBe(200);
   });
   test("the numbers of the contract", () => {
-    const numbers = Object.values(DEFAULT_RATE_LIMITS).flat();
+    const numbers = Object.values(defaultRateLimits).flat();
     expect(numbers.map(({ requestsMax, windowMs }) => [requestsMax, windowMs])).toEqual([
       [480, 60_000],
       [4_800, 3_600_000],

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
-import { JournalUnavailable, MADE_UUID, NOON, startCapture, TOKEN } from "./support.ts";
+import { anyToken, JournalUnavailable, madeUuid, noon, startCapture } from "./support.ts";
 
-const PATH = "/i/v1/analytics/events";
+const pathForm = "/i/v1/analytics/events";
 const uuid = (digit: number) => `01a1fb87-8ea9-71da-a728-780e77655af${digit}`;
 const event = (digit: number, more: Record<string, unknown> = {}) => ({
   event: "e",
@@ -16,7 +16,7 @@ const event = (digit: number, more: Record<string, unknown> = {}) => ({
 const batch = (items: unknown[], more: Record<string, unknown> = {}) =>
   JSON.stringify({ created_at: "2026-11-21T11:59:00Z", batch: items, ...more });
 const headers = {
-  authorization: `Bearer ${TOKEN}`,
+  authorization: `Bearer ${anyToken}`,
   "posthog-sdk-info": "posthog-node/5.70.0",
   "posthog-attempt": "1",
   "posthog-request-id": "request-1",
@@ -24,7 +24,7 @@ const headers = {
 };
 
 test("every event has its own result", async () => {
-  const { journal, send } = startCapture({ makeUuid: () => MADE_UUID });
+  const { journal, send } = startCapture({ makeUuid: () => madeUuid });
   const body = batch([
     event(1),
     event(2, { event: "survey sent", distinct_id: "x".repeat(201) }),
@@ -35,7 +35,7 @@ test("every event has its own result", async () => {
     event(7, { uuid: "no uuid" }),
     event(8, { uuid: undefined }),
   ]);
-  const response = await send(PATH, { body, headers });
+  const response = await send(pathForm, { body, headers });
   expect(response.status).toBe(200);
   expect(response.headers.get("posthog-request-id")).toBe("request-1");
   expect(await response.json()).toEqual({
@@ -47,16 +47,16 @@ test("every event has its own result", async () => {
       [uuid(5)]: { result: "warning", details: "invalid_event_when_process_person_profile_is_false" },
       [uuid(6).toUpperCase()]: { result: "ok" },
       "no uuid": { result: "warning", details: "invalid_uuid" },
-      [MADE_UUID]: { result: "ok" },
+      [madeUuid]: { result: "ok" },
     },
   });
   expect(journal.appends).toHaveLength(1);
   expect(journal.events.map((line) => line.uuid)).toEqual([
-    ...[uuid(1), uuid(2), uuid(5), uuid(6), MADE_UUID, MADE_UUID],
+    ...[uuid(1), uuid(2), uuid(5), uuid(6), madeUuid, madeUuid],
   ]);
 
   const { "posthog-request-id": _, ...anonymous } = headers;
-  const answer = await send(PATH, { body: batch([event(1)]), headers: anonymous });
+  const answer = await send(pathForm, { body: batch([event(1)]), headers: anonymous });
   expect(answer.headers.get("posthog-request-id")).toMatch(/^[0-9a-f-]{36}$/);
 });
 
@@ -70,8 +70,8 @@ test("what the headers and the event say comes back into the properties", async 
     properties: { plan: "pro", $set: { a: 1 } },
   });
   const own = { $lib: "own", $session_id: "mine", $process_person_profile: true };
-  await send(PATH, { body: batch([sent, event(2, { session_id: "s", properties: own })]), headers });
-  expect(journal.events[0]).toMatchObject({ mode: "propertyless", time: NOON - 3_600_000_000 });
+  await send(pathForm, { body: batch([sent, event(2, { session_id: "s", properties: own })]), headers });
+  expect(journal.events[0]).toMatchObject({ mode: "propertyless", time: noon - 3_600_000_000 });
   expect(journal.events[0]!.properties).toEqual({
     plan: "pro",
     $sent_at: "2026-11-21T12:00:00.000000Z",
@@ -94,13 +94,16 @@ test("what the headers and the event say comes back into the properties", async 
 test("times are corrected by the send time, unless the event says no", async () => {
   const { journal, send } = startCapture();
   const body = batch([event(1), event(2, { options: { disable_skew_correction: true } })]);
-  await send(PATH, { body, headers: { ...headers, "posthog-request-timestamp": "2026-11-21T12:00:10Z" } });
-  expect(journal.events.map(({ time }) => time)).toEqual([NOON - 3_610_000_000, NOON - 3_600_000_000]);
+  await send(pathForm, {
+    body,
+    headers: { ...headers, "posthog-request-timestamp": "2026-11-21T12:00:10Z" },
+  });
+  expect(journal.events.map(({ time }) => time)).toEqual([noon - 3_610_000_000, noon - 3_600_000_000]);
 });
 
 test("history goes to its lane", async () => {
   const { journal, send } = startCapture();
-  await send(PATH, { body: batch([event(1)], { historical_migration: true }), headers });
+  await send(pathForm, { body: batch([event(1)], { historical_migration: true }), headers });
   expect(journal.appends.map(({ lane }) => lane)).toEqual(["historical"]);
 });
 
@@ -114,7 +117,10 @@ describe("bodies may be", () => {
   ] as const) {
     test(coding, async () => {
       const { journal, send } = startCapture();
-      const response = await send(PATH, { body: bytes, headers: { ...headers, "content-encoding": coding } });
+      const response = await send(pathForm, {
+        body: bytes,
+        headers: { ...headers, "content-encoding": coding },
+      });
       expect(response.status).toBe(200);
       expect(journal.events).toHaveLength(1);
     });
@@ -139,7 +145,7 @@ describe("refusals are written in the protocol's own words", () => {
   ] as [string, RequestInit, number, string][]) {
     test(name, async () => {
       const { journal, send } = startCapture();
-      const response = await send(PATH, { body: batch([event(1)]), headers, ...init });
+      const response = await send(pathForm, { body: batch([event(1)]), headers, ...init });
       expect(response.status).toBe(status);
       expect(await response.json()).toEqual({
         error,
@@ -153,7 +159,7 @@ describe("refusals are written in the protocol's own words", () => {
   test("also when the journal cannot write", async () => {
     const { journal, send } = startCapture();
     journal.refusal = new JournalUnavailable("full");
-    const response = await send(PATH, { body: batch([event(1)]), headers });
+    const response = await send(pathForm, { body: batch([event(1)]), headers });
     expect(response.status).toBe(503);
     expect(response.headers.get("retry-after")).toBe("5");
     expect(await response.json()).toMatchObject({ error: "journal_unavailable" });
@@ -162,14 +168,14 @@ describe("refusals are written in the protocol's own words", () => {
   test("also for a defect of ours", async () => {
     const { journal, send, unexpected } = startCapture();
     journal.refusal = new Error("a defect");
-    expect((await send(PATH, { body: batch([event(1)]), headers })).status).toBe(500);
+    expect((await send(pathForm, { body: batch([event(1)]), headers })).status).toBe(500);
     expect(unexpected).toEqual([journal.refusal]);
   });
 
   test("other methods", async () => {
     const { send } = startCapture();
-    expect((await send(PATH, { method: "GET" })).status).toBe(405);
-    expect((await send(PATH, { method: "OPTIONS" })).status).toBe(200);
+    expect((await send(pathForm, { method: "GET" })).status).toBe(405);
+    expect((await send(pathForm, { method: "OPTIONS" })).status).toBe(200);
   });
 });
 
@@ -177,18 +183,18 @@ test("strange options and headers do no harm", async () => {
   const { journal, send, unexpected } = startCapture();
   const deep = JSON.parse("[".repeat(50_000) + "]".repeat(50_000));
   for (const options of [null, 1, "x", [], deep, { process_person_profile: deep, cookieless_mode: deep }]) {
-    const response = await send(PATH, {
+    const response = await send(pathForm, {
       body: `{"batch":[{"event":"e","uuid":"__proto__","distinct_id":"d"},${write(event(1, { session_id: ["s"] }), options)}]}`,
       headers: { ...headers, "posthog-sdk-info": '//"\\' },
     });
-    const isDeep = typeof options === "object" && options !== null && JSON_DEPTH.test(write({}, options));
+    const isDeep = typeof options === "object" && options !== null && jsonDepth.test(write({}, options));
     expect(response.status).toBe(isDeep ? 400 : 200);
   }
   expect(unexpected).toEqual([]);
   expect(journal.events.length).toBeGreaterThan(0);
 });
 
-const JSON_DEPTH = /\[{1000}/;
+const jsonDepth = /\[{1000}/;
 
 /** JSON.stringify has not stack enough for the deep ones. */
 function write(sent: Record<string, unknown>, options: unknown): string {

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { normalize } from "../../src/ingestion/normalize.ts";
 import { editedObject } from "../../src/ingestion/properties-text.ts";
-import { facts, itemFromText, NOON, normalizedText, stored } from "./support.ts";
+import { facts, itemFromText, noon, normalizedText, stored } from "./support.ts";
 
 const properties = (json: string, overrides: Parameters<typeof facts>[0] = {}, beside = "") =>
   normalizedText(`{"event":"e","distinct_id":"d","properties":${json}${beside}}`, overrides).properties;
@@ -163,7 +163,7 @@ describe("the client's address", () => {
 });
 
 describe("the send time", () => {
-  const sentAtMicros = NOON - 1;
+  const sentAtMicros = noon - 1;
   const added = '"$sent_at":"2026-11-21T11:59:59.999999Z"';
   test("is added", () => expect(properties("{}", { sentAtMicros })).toBe(`{${added}}`));
   test("not over the client's own", () =>

@@ -4,8 +4,8 @@ import LZString from "lz-string";
 import { InvalidPayload, PayloadTooLarge, RequestRefused } from "../../src/http/decode/failures.ts";
 import { decompressLz64 } from "../../src/http/decode/lz64.ts";
 
-const LIMIT = 1_000_000;
-const read = (base64: string, limit = LIMIT) => decompressLz64(Buffer.from(base64), limit);
+const limitBytes = 1_000_000;
+const read = (base64: string, limit = limitBytes) => decompressLz64(Buffer.from(base64), limit);
 
 describe("reads what lz-string wrote", () => {
   test("for any text", () => {
@@ -33,7 +33,7 @@ describe("reads what lz-string wrote", () => {
     const text = JSON.stringify(
       Array.from({ length: 20_000 }, (_, index) => ({ index, text: `${index * 7919}` })),
     );
-    expect(read(LZString.compressToBase64(text), 2 * LIMIT)).toBe(text);
+    expect(read(LZString.compressToBase64(text), 2 * limitBytes)).toBe(text);
   });
 });
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { normalize } from "../../src/ingestion/normalize.ts";
 import type { CanonicalEvent } from "../../src/ingestion/outcome.ts";
-import { facts, item, MADE_UUID, NOON, normalizedText, stored, warningTypes } from "./support.ts";
+import { facts, item, madeUuid, noon, normalizedText, stored, warningTypes } from "./support.ts";
 
-const UUID = "01a1fb87-8ea9-71da-a728-780e77655af4";
+const uuidForm = "01a1fb87-8ea9-71da-a728-780e77655af4";
 const event = (more: Record<string, unknown> = {}) => ({ event: "e", distinct_id: "d", ...more });
 const outcomeOf = (value: Record<string, unknown>) => normalize(item(value), facts());
 
@@ -11,7 +11,7 @@ test("an event becomes canonical", () => {
   const outcome = outcomeOf({
     event: "bought",
     distinct_id: "d",
-    uuid: UUID.toUpperCase(),
+    uuid: uuidForm.toUpperCase(),
     timestamp: "2026-11-21T11:00:00Z",
     properties: { price: 12.5 },
     type: "capture",
@@ -20,11 +20,11 @@ test("an event becomes canonical", () => {
   expect(outcome).toEqual({
     kind: "event",
     event: {
-      uuid: UUID,
+      uuid: uuidForm,
       isUuidMade: false,
       name: "bought",
       distinctId: "d",
-      time: NOON - 3_600_000_000,
+      time: noon - 3_600_000_000,
       mode: "full",
       elementsChain: null,
       properties: '{"price":12.5}',
@@ -78,8 +78,8 @@ describe("kept with a warning", () => {
     ["invalid_uuid", event({ uuid: "not a uuid" })],
     ["invalid_uuid", event({ uuid: 12 })],
     ["invalid_uuid", event({ uuid: {} })],
-    ["invalid_uuid", event({ uuid: `${UUID}0` })],
-    ["invalid_uuid", event({ uuid: UUID.replace("0", "g") })],
+    ["invalid_uuid", event({ uuid: `${uuidForm}0` })],
+    ["invalid_uuid", event({ uuid: uuidForm.replace("0", "g") })],
     ...["$identify", "$create_alias", "$merge_dangerously", "$groupidentify", "$group_identify"].map(
       (name) => [
         "invalid_event_when_process_person_profile_is_false",
@@ -107,7 +107,7 @@ describe("kept with a warning", () => {
 
   test("an event with a uuid that is none gets one", () => {
     const { uuid, isUuidMade } = stored(outcomeOf(event({ uuid: "u" })));
-    expect({ uuid, isUuidMade }).toEqual({ uuid: MADE_UUID, isUuidMade: true });
+    expect({ uuid, isUuidMade }).toEqual({ uuid: madeUuid, isUuidMade: true });
   });
 
   test("nothing is said of what is as it should be", () => {
@@ -221,12 +221,12 @@ describe("uuids", () => {
     return { uuid: text, isUuidMade };
   };
   for (const [name, given] of [
-    ["canonical", UUID],
-    ["upper case", UUID.toUpperCase()],
-    ["without hyphens", UUID.replaceAll("-", "")],
-    ["upper case without hyphens", UUID.replaceAll("-", "").toUpperCase()],
+    ["canonical", uuidForm],
+    ["upper case", uuidForm.toUpperCase()],
+    ["without hyphens", uuidForm.replaceAll("-", "")],
+    ["upper case without hyphens", uuidForm.replaceAll("-", "").toUpperCase()],
   ] as const) {
-    test(name, () => expect(uuidOf(given)).toEqual({ uuid: UUID, isUuidMade: false }));
+    test(name, () => expect(uuidOf(given)).toEqual({ uuid: uuidForm, isUuidMade: false }));
   }
   for (const version of ["1", "4", "5", "7", "8", "f"]) {
     const uuid = `01a1fb87-8ea9-${version}1da-a728-780e77655af4`;
@@ -234,7 +234,7 @@ describe("uuids", () => {
   }
   for (const absent of [undefined, null, ""]) {
     test(`made for ${JSON.stringify(absent)}`, () =>
-      expect(uuidOf(absent)).toEqual({ uuid: MADE_UUID, isUuidMade: true }));
+      expect(uuidOf(absent)).toEqual({ uuid: madeUuid, isUuidMade: true }));
   }
 });
 

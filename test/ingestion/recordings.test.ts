@@ -5,7 +5,7 @@ import { parseInstant } from "../../src/ingestion/timestamp.ts";
 import browser from "../fixtures/recordings/capture-posthog-js.json";
 import node from "../fixtures/recordings/capture-posthog-node.json";
 import python from "../fixtures/recordings/capture-posthog-python.json";
-import { RECORDED_TOKEN, startCapture } from "./support.ts";
+import { recordedToken, startCapture } from "./support.ts";
 
 interface Recording {
   sdk: string;
@@ -34,9 +34,9 @@ interface RecordedEvent {
 }
 
 const recordings = [browser, node, python].flat() as unknown as Recording[];
-const NOW = parseInstant("2026-11-21T00:40:00Z")!;
+const now = parseInstant("2026-11-21T00:40:00Z")!;
 /** What has a column of its own, or is taken away or added on purpose. */
-const HANDLED = [
+const handled = [
   "$set",
   "$set_once",
   "$elements",
@@ -47,7 +47,7 @@ const HANDLED = [
 ];
 
 function without(properties: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(properties).filter(([name]) => !HANDLED.includes(name)));
+  return Object.fromEntries(Object.entries(properties).filter(([name]) => !handled.includes(name)));
 }
 
 function checkEvent(sent: RecordedEvent, kept: Record<string, unknown>, skew: number) {
@@ -60,7 +60,7 @@ function checkEvent(sent: RecordedEvent, kept: Record<string, unknown>, skew: nu
     event: sent.event,
     distinct_id: String(sent.distinct_id ?? sent.properties.distinct_id),
     time: parseInstant(sent.timestamp)! - skew,
-    received: NOW,
+    received: now,
     mode: isAnonymous ? "propertyless" : "full",
     made_uuid: false,
   });
@@ -78,7 +78,7 @@ function checkEvent(sent: RecordedEvent, kept: Record<string, unknown>, skew: nu
 describe("recorded requests", () => {
   recordings.forEach((recording, index) => {
     test(`${index + 1}: ${recording.sdk}, ${recording.scenario}, ${recording.url}`, async () => {
-      const { journal, send, unexpected } = startCapture({ nowMicros: () => NOW });
+      const { journal, send, unexpected } = startCapture({ nowMicros: () => now });
       const { url, headers, body } = recording;
       const response = await send(url, { body: Buffer.from(recording.rawBase64, "base64"), headers });
       expect(response.status).toBe(200);
@@ -91,7 +91,7 @@ describe("recorded requests", () => {
       const batch = body as RecordedBody;
       const sentAt = batch.sent_at ?? headers["posthog-request-timestamp"];
       // A historical event's own time is its time.
-      const skew = batch.historical_migration ? 0 : parseInstant(sentAt!)! - NOW;
+      const skew = batch.historical_migration ? 0 : parseInstant(sentAt!)! - now;
       expect(journal.notes).toEqual([]);
       expect(journal.appends.map(({ lane }) => lane)).toEqual([
         batch.historical_migration ? "historical" : "realtime",
@@ -120,6 +120,6 @@ describe("recorded requests", () => {
 
   test("carry the key that the tests know", () => {
     expect(recordings.length).toBeGreaterThan(70);
-    expect(JSON.stringify(recordings)).toContain(RECORDED_TOKEN);
+    expect(JSON.stringify(recordings)).toContain(recordedToken);
   });
 });

@@ -4,24 +4,25 @@ import { Elysia } from "elysia";
 import LZString from "lz-string";
 import { captureRoutes } from "../../src/ingestion/routes.ts";
 import {
+  anyToken,
   FakeJournal,
   JournalUnavailable,
-  NOON,
-  OTHER_TOKEN,
+  noon,
+  otherToken,
   projects,
-  QUIET_TOKEN,
+  quietToken,
   startCapture,
-  TOKEN,
 } from "./support.ts";
 
-const EVENT = { event: "e", distinct_id: "d" };
-const one = (more: Record<string, unknown> = {}) => JSON.stringify({ api_key: TOKEN, ...EVENT, ...more });
+const anyEvent = { event: "e", distinct_id: "d" };
+const one = (more: Record<string, unknown> = {}) =>
+  JSON.stringify({ api_key: anyToken, ...anyEvent, ...more });
 const batch = (items: unknown, more: Record<string, unknown> = {}) =>
-  JSON.stringify({ api_key: TOKEN, batch: items, ...more });
+  JSON.stringify({ api_key: anyToken, batch: items, ...more });
 
 const nested = (depth: number) => "[".repeat(depth) + "]".repeat(depth);
 
-const PATHS = ["/capture", "/batch", "/e", "/i/v0/e", "/track", "/engage", "/i/v0/ai/batch"];
+const capturePaths = ["/capture", "/batch", "/e", "/i/v0/e", "/track", "/engage", "/i/v0/ai/batch"];
 
 async function envelope(response: Response) {
   expect(response.headers.get("content-type")).toStartWith("application/json");
@@ -29,7 +30,7 @@ async function envelope(response: Response) {
 }
 
 describe("every event route, with and without the slash", () => {
-  for (const path of PATHS.flatMap((bare) => [
+  for (const path of capturePaths.flatMap((bare) => [
     bare,
     `${bare}/`,
     `${bare}?`,
@@ -42,8 +43,10 @@ describe("every event route, with and without the slash", () => {
       expect(response.headers.get("content-type")).toBe("application/json");
       expect(await response.text()).toBe('{"status":"Ok"}');
       expect(journal.events).toHaveLength(1);
-      expect((await send(path, { body: batch([EVENT, EVENT]) })).status).toBe(200);
-      expect((await send(path, { body: JSON.stringify([{ ...EVENT, token: TOKEN }]) })).status).toBe(200);
+      expect((await send(path, { body: batch([anyEvent, anyEvent]) })).status).toBe(200);
+      expect((await send(path, { body: JSON.stringify([{ ...anyEvent, token: anyToken }]) })).status).toBe(
+        200,
+      );
       expect(journal.events).toHaveLength(4);
       expect(journal.notes).toEqual([]);
     });
@@ -53,7 +56,7 @@ describe("every event route, with and without the slash", () => {
     const journal = new FakeJournal();
     const settings = { bodyLimitBytes: 1000, trustedProxies: [] };
     const app = new Elysia({ strictPath: true }).use(captureRoutes({ journal, projects, settings }));
-    for (const path of PATHS.flatMap((bare) => [bare, `${bare}/`])) {
+    for (const path of capturePaths.flatMap((bare) => [bare, `${bare}/`])) {
       const response = await app.handle(
         new Request(`http://localhost${path}`, { method: "POST", body: one() }),
       );
@@ -63,7 +66,7 @@ describe("every event route, with and without the slash", () => {
 
   test("takes events from the query of a GET", async () => {
     const { journal, send } = startCapture();
-    const url = `/e/?data=${encodeURIComponent(btoa(one()))}&_=${NOON / 1_000 - 1_000}`;
+    const url = `/e/?data=${encodeURIComponent(btoa(one()))}&_=${noon / 1_000 - 1_000}`;
     expect((await send(url, { method: "GET" })).status).toBe(200);
     expect(journal.events).toMatchObject([{ properties: { $sent_at: "2026-11-21T11:59:59.000000Z" } }]);
     expect((await send("/e/", { method: "GET" })).status).toBe(400);
@@ -72,7 +75,7 @@ describe("every event route, with and without the slash", () => {
   test("refuses other methods; only the paths of image pixels have GET", async () => {
     const { journal, send } = startCapture();
     const data = `?data=${encodeURIComponent(one())}`;
-    for (const path of PATHS.flatMap((bare) => [bare, `${bare}/`])) {
+    for (const path of capturePaths.flatMap((bare) => [bare, `${bare}/`])) {
       const isPixel = /^\/(?:e|i\/v0\/e|track|engage)\/?$/.test(path);
       for (const method of ["PUT", "PATCH", "DELETE", "HEAD", ...(isPixel ? [] : ["GET"])]) {
         const response = await send(path + data, { method });
@@ -92,14 +95,14 @@ describe("the line in the journal", () => {
     const uuid = "01a1fb87-8ea9-71da-a728-780e77655af4";
     const properties = '{"price":12.0,"$elements_chain":"a:text=\\"x\\""}';
     await send("/batch", {
-      body: `{"api_key":"${TOKEN}","historical_migration":true,"batch":[{"event":"a \\"b\\"","distinct_id":"d","uuid":"${uuid}","timestamp":"2020-01-01T00:00:00.5Z","properties":${properties}}]}`,
+      body: `{"api_key":"${anyToken}","historical_migration":true,"batch":[{"event":"a \\"b\\"","distinct_id":"d","uuid":"${uuid}","timestamp":"2020-01-01T00:00:00.5Z","properties":${properties}}]}`,
     });
     expect(journal.appends).toEqual([
       {
         lane: "historical",
         entries: [
           `"project_id":1,"uuid":"${uuid}","event":"a \\"b\\"","distinct_id":"d","time":1577836800500000,` +
-            `"received":${NOON},"historical":true,"mode":"full","made_uuid":false,` +
+            `"received":${noon},"historical":true,"mode":"full","made_uuid":false,` +
             `"elements_chain":"a:text=\\"x\\"","properties":{"price":12.0}}`,
         ],
       },
@@ -117,9 +120,9 @@ describe("the line in the journal", () => {
 
   test("of a note", async () => {
     const { journal, send } = startCapture();
-    await send("/capture", { body: JSON.stringify({ api_key: TOKEN, event: "e", uuid: "u" }) });
+    await send("/capture", { body: JSON.stringify({ api_key: anyToken, event: "e", uuid: "u" }) });
     expect(journal.appends[0]!.entries).toEqual([
-      `"project_id":1,"note":"drop","type":"missing_distinct_id","received":${NOON},"historical":false,` +
+      `"project_id":1,"note":"drop","type":"missing_distinct_id","received":${noon},"historical":false,` +
         `"details":{"event":"e","eventUuid":"u"}}`,
     ]);
   });
@@ -158,7 +161,7 @@ describe("the line in the journal", () => {
 
   test("of a flood of bad events says how many, and the good ones are kept", async () => {
     const { journal, send } = startCapture();
-    const items = [...Array(30_000).fill({}), EVENT, ...Array(5).fill({ event: "e" }), EVENT];
+    const items = [...Array(30_000).fill({}), anyEvent, ...Array(5).fill({ event: "e" }), anyEvent];
     expect((await send("/batch", { body: batch(items) })).status).toBe(200);
     expect(journal.events).toHaveLength(2);
     expect(journal.lines).toHaveLength(10_000 + 2 + 2);
@@ -170,41 +173,41 @@ describe("the line in the journal", () => {
 
   test("times are corrected by the send time of body, query and form", async () => {
     const sent = "2026-11-21T12:00:05Z";
-    const stamped = { ...EVENT, timestamp: "2026-11-21T11:59:55Z" };
+    const stamped = { ...anyEvent, timestamp: "2026-11-21T11:59:55Z" };
     const millis = String(Date.parse(sent));
-    const form = `data=${encodeURIComponent(btoa(JSON.stringify({ ...stamped, token: TOKEN })))}&_=${millis}`;
+    const form = `data=${encodeURIComponent(btoa(JSON.stringify({ ...stamped, token: anyToken })))}&_=${millis}`;
     const { journal, send } = startCapture();
     await send("/batch", { body: batch([stamped], { sent_at: sent }) });
     await send("/capture", { body: one({ ...stamped, sent_at: sent }) });
-    await send(`/e?_=${millis}`, { body: JSON.stringify([{ ...stamped, token: TOKEN }]) });
+    await send(`/e?_=${millis}`, { body: JSON.stringify([{ ...stamped, token: anyToken }]) });
     await send(`/e?sent_at=${encodeURIComponent(sent)}`, { body: one(stamped) });
     await send("/e", { body: form });
-    expect(journal.events.map(({ time }) => time)).toEqual(Array(5).fill(NOON - 10_000_000));
+    expect(journal.events.map(({ time }) => time)).toEqual(Array(5).fill(noon - 10_000_000));
   });
 });
 
 describe("the project key", () => {
-  const item = (more: object) => ({ ...EVENT, ...more });
+  const item = (more: object) => ({ ...anyEvent, ...more });
   for (const [name, body, path, project] of [
-    ["beside the batch", { api_key: TOKEN, batch: [EVENT] }, "/batch", 1],
-    ["beside the batch under its other name", { token: TOKEN, batch: [EVENT] }, "/batch", 1],
+    ["beside the batch", { api_key: anyToken, batch: [anyEvent] }, "/batch", 1],
+    ["beside the batch under its other name", { token: anyToken, batch: [anyEvent] }, "/batch", 1],
     [
       "beside the batch wins over others",
-      { api_key: TOKEN, batch: [item({ token: OTHER_TOKEN })] },
+      { api_key: anyToken, batch: [item({ token: otherToken })] },
       "/batch",
       1,
     ],
-    ["with white space", { api_key: ` ${TOKEN}\n`, batch: [EVENT] }, "/batch", 1],
-    ["in the event", item({ api_key: TOKEN }), "/e", 1],
-    ["in the event as token", item({ token: TOKEN }), "/e", 1],
-    ["in the event as $token", item({ $token: TOKEN }), "/e", 1],
-    ["in the properties", item({ properties: { token: TOKEN } }), "/e", 1],
-    ["in one event of several", [EVENT, item({ properties: { token: OTHER_TOKEN } }), EVENT], "/e", 2],
-    ["in an event of a batch without one", { batch: [item({ token: OTHER_TOKEN })] }, "/batch", 2],
-    ["an empty one gives way", { api_key: "", token: TOKEN, batch: [EVENT] }, "/batch", 1],
-    ["in the query as a last resort", EVENT, `/e?api_key=${TOKEN}`, 1],
-    ["in the query as token", [EVENT], `/e?token=${TOKEN}`, 1],
-    ["not in the query when the event has one", item({ api_key: OTHER_TOKEN }), `/e?api_key=${TOKEN}`, 2],
+    ["with white space", { api_key: ` ${anyToken}\n`, batch: [anyEvent] }, "/batch", 1],
+    ["in the event", item({ api_key: anyToken }), "/e", 1],
+    ["in the event as token", item({ token: anyToken }), "/e", 1],
+    ["in the event as $token", item({ $token: anyToken }), "/e", 1],
+    ["in the properties", item({ properties: { token: anyToken } }), "/e", 1],
+    ["in one event of several", [anyEvent, item({ properties: { token: otherToken } }), anyEvent], "/e", 2],
+    ["in an event of a batch without one", { batch: [item({ token: otherToken })] }, "/batch", 2],
+    ["an empty one gives way", { api_key: "", token: anyToken, batch: [anyEvent] }, "/batch", 1],
+    ["in the query as a last resort", anyEvent, `/e?api_key=${anyToken}`, 1],
+    ["in the query as token", [anyEvent], `/e?token=${anyToken}`, 1],
+    ["not in the query when the event has one", item({ api_key: otherToken }), `/e?api_key=${anyToken}`, 2],
   ] as const) {
     test(name, async () => {
       const { journal, send } = startCapture();
@@ -214,24 +217,29 @@ describe("the project key", () => {
   }
 
   for (const [name, body, code, detail] of [
-    ["none", EVENT, "missing_api_key", "event submitted without an api_key"],
-    ["none in a batch", { batch: [EVENT] }, "missing_api_key", "event submitted without an api_key"],
-    ["null", { ...EVENT, api_key: null }, "missing_api_key", "event submitted without an api_key"],
-    ["empty", { ...EVENT, api_key: "" }, "invalid_api_key", "API key is not valid: empty"],
-    ["white space", { api_key: "  ", batch: [EVENT] }, "invalid_api_key", "API key is not valid: empty"],
-    ["too long", { ...EVENT, api_key: "p".repeat(65) }, "invalid_api_key", "API key is not valid: too_long"],
-    ["not ASCII", { ...EVENT, api_key: "phc_ü" }, "invalid_api_key", "API key is not valid: not_ascii"],
-    ["with NUL", { ...EVENT, api_key: "phc\0" }, "invalid_api_key", "API key is not valid: null_byte"],
+    ["none", anyEvent, "missing_api_key", "event submitted without an api_key"],
+    ["none in a batch", { batch: [anyEvent] }, "missing_api_key", "event submitted without an api_key"],
+    ["null", { ...anyEvent, api_key: null }, "missing_api_key", "event submitted without an api_key"],
+    ["empty", { ...anyEvent, api_key: "" }, "invalid_api_key", "API key is not valid: empty"],
+    ["white space", { api_key: "  ", batch: [anyEvent] }, "invalid_api_key", "API key is not valid: empty"],
+    [
+      "too long",
+      { ...anyEvent, api_key: "p".repeat(65) },
+      "invalid_api_key",
+      "API key is not valid: too_long",
+    ],
+    ["not ASCII", { ...anyEvent, api_key: "phc_ü" }, "invalid_api_key", "API key is not valid: not_ascii"],
+    ["with NUL", { ...anyEvent, api_key: "phc\0" }, "invalid_api_key", "API key is not valid: null_byte"],
     [
       "personal",
-      { ...EVENT, api_key: "phx_abc" },
+      { ...anyEvent, api_key: "phx_abc" },
       "invalid_api_key",
       "API key is not valid: personal_api_key",
     ],
-    ["a number", { ...EVENT, api_key: 5 }, "invalid_api_key", "API key is not valid: not_a_string"],
+    ["a number", { ...anyEvent, api_key: 5 }, "invalid_api_key", "API key is not valid: not_a_string"],
     [
       "unknown",
-      { ...EVENT, api_key: "phc_unknown" },
+      { ...anyEvent, api_key: "phc_unknown" },
       "invalid_api_key",
       "API key is not valid: no project has this key",
     ],
@@ -244,8 +252,8 @@ describe("the project key", () => {
     [
       "different ones",
       [
-        { ...EVENT, token: TOKEN },
-        { ...EVENT, token: OTHER_TOKEN },
+        { ...anyEvent, token: anyToken },
+        { ...anyEvent, token: otherToken },
       ],
       "invalid_api_key",
       "batch submitted with inconsistent api_key values",
@@ -282,7 +290,7 @@ describe("a request that cannot be understood is refused as a whole", () => {
     [
       "an event that is no object",
       "/batch",
-      batch([EVENT, 1]),
+      batch([anyEvent, 1]),
       "an event must be an object: the item at position 1 is a number",
     ],
     [
@@ -302,13 +310,13 @@ describe("a request that cannot be understood is refused as a whole", () => {
     [
       "no batch and no event",
       "/batch",
-      JSON.stringify({ api_key: TOKEN }),
+      JSON.stringify({ api_key: anyToken }),
       "the body has neither a `batch` of events nor an `event`",
     ],
     [
       "a switch of the wrong type",
       "/batch",
-      batch([EVENT], { historical_migration: "true" }),
+      batch([anyEvent], { historical_migration: "true" }),
       "`historical_migration` must be true or false, not a string",
     ],
     ...["text", "", [], [{}], 1, false].flatMap((properties) =>
@@ -318,13 +326,13 @@ describe("a request that cannot be understood is refused as a whole", () => {
           [
             "/e",
             JSON.stringify([
-              { ...EVENT, token: TOKEN },
-              { ...EVENT, properties },
+              { ...anyEvent, token: anyToken },
+              { ...anyEvent, properties },
             ]),
             1,
           ],
-          ["/batch", batch([EVENT, { properties }, EVENT]), 1],
-          ["/batch", batch([EVENT, EVENT, { ...EVENT, event: "$snapshot", properties }]), 2],
+          ["/batch", batch([anyEvent, { properties }, anyEvent]), 1],
+          ["/batch", batch([anyEvent, anyEvent, { ...anyEvent, event: "$snapshot", properties }]), 2],
         ] as const
       ).map(
         ([path, body, position]) =>
@@ -346,7 +354,7 @@ describe("a request that cannot be understood is refused as a whole", () => {
         [
           `nested too deep ${member.slice(0, 20)}`,
           "/batch",
-          `{"api_key":"${TOKEN}","batch":[${JSON.stringify(EVENT)},{"event":"e","distinct_id":"d",${member}}]}`,
+          `{"api_key":"${anyToken}","batch":[${JSON.stringify(anyEvent)},{"event":"e","distinct_id":"d",${member}}]}`,
           "an event may be nested 500 levels deep: the item at position 1 is nested deeper",
         ] as const,
     ),
@@ -381,9 +389,9 @@ describe("what a request is made of", () => {
   test("a nameless lone event is dropped, not refused", async () => {
     for (const path of ["/capture", "/e", "/i/v0/e", "/track"]) {
       const { journal, send } = startCapture();
-      expect((await send(path, { body: JSON.stringify({ api_key: TOKEN, distinct_id: "d" }) })).status).toBe(
-        200,
-      );
+      expect(
+        (await send(path, { body: JSON.stringify({ api_key: anyToken, distinct_id: "d" }) })).status,
+      ).toBe(200);
       expect(journal.events).toEqual([]);
       expect(journal.notes).toEqual(["drop missing_event_name"]);
     }
@@ -391,7 +399,7 @@ describe("what a request is made of", () => {
 
   test("a person update needs no name", async () => {
     const { journal, send } = startCapture();
-    const update = { $token: TOKEN, $distinct_id: "d", $set: { plan: "pro" } };
+    const update = { $token: anyToken, $distinct_id: "d", $set: { plan: "pro" } };
     expect((await send("/engage/", { body: JSON.stringify(update) })).status).toBe(200);
     expect((await send("/engage/", { body: JSON.stringify([update]) })).status).toBe(200);
     const expected = { event: "$identify", distinct_id: "d", properties: { $set: { plan: "pro" } } };
@@ -411,7 +419,7 @@ describe("what a request is made of", () => {
     );
     for (const first of [`[${a},${a},${a}]`, "[1]", "[]", '"x"', "null"]) {
       const response = await send("/batch", {
-        body: `{"batch":${first},"api_key":"${TOKEN}","b\\u0061tch":[${b}]}`,
+        body: `{"batch":${first},"api_key":"${anyToken}","b\\u0061tch":[${b}]}`,
       });
       expect(response.status).toBe(200);
     }
@@ -421,8 +429,8 @@ describe("what a request is made of", () => {
 
   test("text that is not well-formed before it is JSON is repaired", async () => {
     // lz64 carries UTF-16, so half a pair can stand in the text without an escape.
-    const items = [{ ...EVENT, properties: { a: "x" } }, EVENT].map((each) =>
-      JSON.stringify({ ...each, token: TOKEN }),
+    const items = [{ ...anyEvent, properties: { a: "x" } }, anyEvent].map((each) =>
+      JSON.stringify({ ...each, token: anyToken }),
     );
     const body = LZString.compressToBase64(`[${items.join(",").replace('"x"', '"\ud800"')}]`);
     const { journal, send } = startCapture();
@@ -433,10 +441,10 @@ describe("what a request is made of", () => {
 
   test("only a batch can be historical, only with true", async () => {
     const { journal, send } = startCapture();
-    await send("/batch", { body: batch([EVENT], { historical_migration: true }) });
-    await send("/batch", { body: batch([EVENT], { historical_migration: false }) });
+    await send("/batch", { body: batch([anyEvent], { historical_migration: true }) });
+    await send("/batch", { body: batch([anyEvent], { historical_migration: false }) });
     await send("/batch", {
-      body: batch([{ ...EVENT, historical_migration: true }], { historical_migration: null }),
+      body: batch([{ ...anyEvent, historical_migration: true }], { historical_migration: null }),
     });
     await send("/capture", { body: one({ historical_migration: true }) });
     expect(journal.appends.map(({ lane }) => lane)).toEqual([
@@ -462,7 +470,7 @@ describe("what a request is made of", () => {
 
   test("a project that keeps no addresses", async () => {
     const { journal, send } = startCapture();
-    await send("/e", { body: one({ api_key: QUIET_TOKEN, properties: { $ip: "1.1.1.1", a: 1 } }) });
+    await send("/e", { body: one({ api_key: quietToken, properties: { $ip: "1.1.1.1", a: 1 } }) });
     expect(journal.events).toMatchObject([{ project_id: 3 }]);
     expect(journal.events[0]!.properties).toEqual({ a: 1 });
   });
@@ -528,7 +536,7 @@ describe("answers", () => {
   test("to what would take a hundred times its size in memory come before it is parsed", async () => {
     const { journal, send } = startCapture();
     const nothings = (part: string) =>
-      `{"api_key":"${TOKEN}","batch":[${Array(1_000_001).fill(part).join()}]}`;
+      `{"api_key":"${anyToken}","batch":[${Array(1_000_001).fill(part).join()}]}`;
     for (const part of ["{}", "[]"]) {
       const response = await send("/batch", { body: nothings(part) });
       expect(response.status).toBe(413);
@@ -559,7 +567,7 @@ describe("pages on other origins", () => {
     const sent: [string, RequestInit][] = [
       ["/e/", { body: one() }],
       ["/e/", { body: "x" }],
-      ["/e/", { body: JSON.stringify(EVENT) }],
+      ["/e/", { body: JSON.stringify(anyEvent) }],
       ["/e/", { method: "PUT" }],
       ["/e/?beacon=1", { body: one() }],
       ["/s/", { body: "x" }],

@@ -5,27 +5,27 @@ import { connect } from "node:net";
 import { gzipSync } from "node:zlib";
 import { Elysia } from "elysia";
 import { captureRoutes } from "../../src/ingestion/routes.ts";
-import { FakeJournal, projects, TOKEN } from "./support.ts";
+import { anyToken, FakeJournal, projects } from "./support.ts";
 
-const MIB = 1024 * 1024;
-const BODY = JSON.stringify({ api_key: TOKEN, event: "e", distinct_id: "d" });
+const mib = 1024 * 1024;
+const bodyText = JSON.stringify({ api_key: anyToken, event: "e", distinct_id: "d" });
 
 let journal: FakeJournal;
 let unexpected: unknown[];
 let port: number;
 let app: Elysia;
-const SLOW_BODY_MS = 200;
+const slowBodyLimitMs = 200;
 
 beforeAll(() => {
   const deps = {
     journal: { append: (...args: Parameters<FakeJournal["append"]>) => journal.append(...args) },
     projects,
-    settings: { bodyLimitBytes: 2 * MIB, trustedProxies: ["127.0.0.0/8"] },
-    slowBodyMs: SLOW_BODY_MS,
+    settings: { bodyLimitBytes: 2 * mib, trustedProxies: ["127.0.0.0/8"] },
+    slowBodyMs: slowBodyLimitMs,
     onUnexpected: (error: unknown) => unexpected.push(error),
   };
   app = new Elysia().use(captureRoutes(deps)) as unknown as Elysia;
-  app.listen({ hostname: "127.0.0.1", port: 0, maxRequestBodySize: 128 * MIB });
+  app.listen({ hostname: "127.0.0.1", port: 0, maxRequestBodySize: 128 * mib });
   port = app.server!.port!;
 });
 beforeEach(() => {
@@ -57,7 +57,7 @@ function dribble(path: string, length: string): Promise<string> {
     const socket = connect(port, "127.0.0.1");
     let answer = "";
     const byte = length.startsWith("Transfer") ? "1\r\nx\r\n" : "x";
-    const timer = setInterval(() => socket.write(byte), SLOW_BODY_MS / 8);
+    const timer = setInterval(() => socket.write(byte), slowBodyLimitMs / 8);
     socket.on("data", (bytes) => {
       answer += bytes;
     });
@@ -67,7 +67,7 @@ function dribble(path: string, length: string): Promise<string> {
       resolve(answer);
     });
     socket.write(
-      `POST ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${TOKEN}\r\n${length}\r\n\r\n`,
+      `POST ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${anyToken}\r\n${length}\r\n\r\n`,
     );
   });
 }
@@ -76,8 +76,8 @@ const status = (answer: string) => Number(/^HTTP\/1\.1 (\d+)/.exec(answer)?.[1])
 
 describe("over a socket", () => {
   test("an event arrives with the client's address", async () => {
-    expect(await (await send("/e/", { body: BODY })).text()).toBe('{"status":"Ok"}');
-    await send("/e/", { body: BODY, headers: { "x-forwarded-for": "203.0.113.9, 10.0.0.1" } });
+    expect(await (await send("/e/", { body: bodyText })).text()).toBe('{"status":"Ok"}');
+    await send("/e/", { body: bodyText, headers: { "x-forwarded-for": "203.0.113.9, 10.0.0.1" } });
     expect(journal.events.map(({ properties }) => properties)).toEqual([
       { $ip: "127.0.0.1" },
       { $ip: "203.0.113.9" },
@@ -85,7 +85,7 @@ describe("over a socket", () => {
   });
 
   test("a chunked body arrives, compressed or not", async () => {
-    for (const bytes of [Buffer.from(BODY), gzipSync(BODY)]) {
+    for (const bytes of [Buffer.from(bodyText), gzipSync(bodyText)]) {
       const half = bytes.length >> 1;
       const chunks = [bytes.subarray(0, half), bytes.subarray(half)];
       const answer = await exchange([
@@ -107,13 +107,13 @@ describe("over a socket", () => {
         received += bytes;
         if (received.includes("100 Continue") && !isBodySent) {
           isBodySent = true;
-          socket.write(BODY);
+          socket.write(bodyText);
         }
       });
       socket.on("close", () => resolve(received));
       socket.on("error", reject);
       socket.write(
-        `POST /batch HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: ${BODY.length}\r\nConnection: close\r\n\r\n`,
+        `POST /batch HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: ${bodyText.length}\r\nConnection: close\r\n\r\n`,
       );
     });
     expect(answer).toContain("HTTP/1.1 200");
@@ -121,7 +121,7 @@ describe("over a socket", () => {
   });
 
   test("a body over the limit is answered with 413 however its length is told, and nothing breaks", async () => {
-    const large = Buffer.alloc(3 * MIB, 65);
+    const large = Buffer.alloc(3 * mib, 65);
     expect((await send("/e/", { body: large })).status).toBe(413);
     expect((await send("/e/", { body: gzipSync(large) })).status).toBe(413);
     const answer = await exchange([
@@ -131,30 +131,30 @@ describe("over a socket", () => {
       "\r\n0\r\n\r\n",
     ]);
     expect(status(answer)).toBe(413);
-    expect((await send("/e/", { body: BODY })).status).toBe(200);
+    expect((await send("/e/", { body: bodyText })).status).toBe(200);
     expect(journal.events).toHaveLength(1);
   });
 
   test("after a refused body the same connection goes on", async () => {
-    const large = 3 * MIB;
+    const large = 3 * mib;
     const answer = await exchange([
       `POST /e/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${large}\r\n\r\n`,
       Buffer.alloc(large, 65),
-      `POST /e/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${BODY.length}\r\nConnection: close\r\n\r\n${BODY}`,
+      `POST /e/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${bodyText.length}\r\nConnection: close\r\n\r\n${bodyText}`,
     ]);
     expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual(["HTTP/1.1 413", "HTTP/1.1 200"]);
   });
 
   test("replay bodies are read and forgotten", async () => {
-    expect((await send("/s/", { body: Buffer.alloc(40 * MIB) })).status).toBe(200);
-    expect((await send("/s/", { body: Buffer.alloc(65 * MIB) })).status).toBe(413);
+    expect((await send("/s/", { body: Buffer.alloc(40 * mib) })).status).toBe(200);
+    expect((await send("/s/", { body: Buffer.alloc(65 * mib) })).status).toBe(413);
     expect(journal.appends).toEqual([]);
   });
 
   test("clients that go away in the middle of a body do no harm", async () => {
     const heads = [
-      `Content-Length: ${BODY.length}\r\n\r\n${BODY.slice(0, 9)}`,
-      `Transfer-Encoding: chunked\r\n\r\n5\r\n${BODY.slice(0, 5)}\r\n`,
+      `Content-Length: ${bodyText.length}\r\n\r\n${bodyText.slice(0, 9)}`,
+      `Transfer-Encoding: chunked\r\n\r\n5\r\n${bodyText.slice(0, 5)}\r\n`,
       "Transfer-Encoding: chunked\r\n\r\nzz\r\n",
       "Content-Length: 5000000\r\n\r\nxx",
     ];
@@ -172,7 +172,7 @@ describe("over a socket", () => {
         ),
       ),
     );
-    expect((await send("/e/", { body: BODY })).status).toBe(200);
+    expect((await send("/e/", { body: bodyText })).status).toBe(200);
     expect(unexpected).toEqual([]);
     expect(journal.events).toHaveLength(1);
   });
@@ -181,7 +181,7 @@ describe("over a socket", () => {
     const long = 600 * 1024;
     const answers = await Promise.all(
       ["/batch", "/s/", "/i/v1/analytics/events"].flatMap((path) =>
-        [`Content-Length: ${BODY.length}`, `Content-Length: ${long}`, "Transfer-Encoding: chunked"].map(
+        [`Content-Length: ${bodyText.length}`, `Content-Length: ${long}`, "Transfer-Encoding: chunked"].map(
           (length) => dribble(path, length),
         ),
       ),
@@ -191,7 +191,7 @@ describe("over a socket", () => {
   });
 
   test("a slow client that makes progress is waited for", async () => {
-    const body = Buffer.from(BODY.padEnd(300 * 1024));
+    const body = Buffer.from(bodyText.padEnd(300 * 1024));
     const pieces = 12;
     const answer = await new Promise<string>((resolve, reject) => {
       const socket = connect(port, "127.0.0.1");
@@ -209,7 +209,7 @@ describe("over a socket", () => {
         const size = Math.ceil(body.length / pieces);
         socket.write(body.subarray(sent * size, (sent + 1) * size));
         if (++sent === pieces) clearInterval(timer);
-      }, SLOW_BODY_MS / 4);
+      }, slowBodyLimitMs / 4);
     });
     expect(status(answer)).toBe(200);
     expect(journal.events).toHaveLength(1);

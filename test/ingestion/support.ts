@@ -8,14 +8,14 @@ import { parsePayload } from "../../src/ingestion/payload.ts";
 import type { CaptureDependencies, JournalSink, Lane, ProjectDirectory } from "../../src/ingestion/ports.ts";
 import { captureRoutes } from "../../src/ingestion/routes.ts";
 
-export const TOKEN = "phc_test";
-export const OTHER_TOKEN = "phc_other";
-export const QUIET_TOKEN = "phc_anonymizing";
+export const anyToken = "phc_test";
+export const otherToken = "phc_other";
+export const quietToken = "phc_anonymizing";
 /** The key in the recorded requests of the SDKs. */
-export const RECORDED_TOKEN = "phc_recordingprojecttoken";
+export const recordedToken = "phc_recordingprojecttoken";
 /** 2026-11-21T12:00:00Z */
-export const NOON = Date.UTC(2026, 10, 21, 12) * 1_000;
-export const MADE_UUID = "00000000-0000-7000-8000-000000000000";
+export const noon = Date.UTC(2026, 10, 21, 12) * 1_000;
+export const madeUuid = "00000000-0000-7000-8000-000000000000";
 
 /** Keeps what it is given, or refuses as a journal does that cannot write. */
 export class FakeJournal implements JournalSink {
@@ -55,10 +55,10 @@ export class JournalUnavailable extends Error {
 export const projects: ProjectDirectory = {
   findByToken: (token) =>
     ({
-      [TOKEN]: { id: 1, anonymizeIps: false },
-      [OTHER_TOKEN]: { id: 2, anonymizeIps: false },
-      [QUIET_TOKEN]: { id: 3, anonymizeIps: true },
-      [RECORDED_TOKEN]: { id: 4, anonymizeIps: false },
+      [anyToken]: { id: 1, anonymizeIps: false },
+      [otherToken]: { id: 2, anonymizeIps: false },
+      [quietToken]: { id: 3, anonymizeIps: true },
+      [recordedToken]: { id: 4, anonymizeIps: false },
     })[token],
 };
 
@@ -70,7 +70,7 @@ export function startCapture(overrides: Partial<CaptureDependencies> = {}) {
     journal,
     projects,
     settings: { bodyLimitBytes: 20 * 1024 * 1024, trustedProxies: [] },
-    nowMicros: () => NOON,
+    nowMicros: () => noon,
     onUnexpected: (error) => unexpected.push(error),
     ...overrides,
   });
@@ -91,12 +91,12 @@ export function item(value: Record<string, unknown>): RawItem {
 
 export function facts(overrides: Partial<Parameters<typeof requestFacts>[0]> = {}): RequestFacts {
   return requestFacts({
-    receivedMicros: NOON,
+    receivedMicros: noon,
     sentAtMicros: undefined,
     isHistorical: false,
     clientIp: undefined,
     anonymizeIps: false,
-    makeUuid: () => MADE_UUID,
+    makeUuid: () => madeUuid,
     ...overrides,
   });
 }

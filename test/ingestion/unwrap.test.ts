@@ -5,15 +5,15 @@ import { InvalidPayload, PayloadTooLarge } from "../../src/http/decode/failures.
 import { queryFields } from "../../src/http/decode/form.ts";
 import { unwrap } from "../../src/http/decode/unwrap.ts";
 
-const MIB = 1024 * 1024;
-const LIMIT = 20 * MIB;
-const JSON_TEXT = '{"event":"größe","distinct_id":"a+b ?/>>>~~","properties":{"n":12.0}}';
+const mib = 1024 * 1024;
+const limitBytes = 20 * mib;
+const jsonText = '{"event":"größe","distinct_id":"a+b ?/>>>~~","properties":{"n":12.0}}';
 
-const utf8 = Buffer.from(JSON_TEXT);
+const utf8 = Buffer.from(jsonText);
 const base64 = utf8.toString("base64");
 const base64Url = utf8.toString("base64url");
 const twice = Buffer.from(base64).toString("base64");
-const lz64 = LZString.compressToBase64(JSON_TEXT);
+const lz64 = LZString.compressToBase64(jsonText);
 const gzip = zlib.gzipSync(utf8);
 const noGzipHeader = gzip.subarray(2);
 
@@ -24,7 +24,10 @@ interface Wrapping {
   encoding?: string;
 }
 
-async function unwrapped({ body = "", url = "/e/", encoding }: Wrapping, limit = LIMIT): Promise<string> {
+async function unwrapped(
+  { body = "", url = "/e/", encoding }: Wrapping,
+  limit = limitBytes,
+): Promise<string> {
   const { text } = await unwrap(
     {
       bytes: Buffer.from(body as string),
@@ -40,10 +43,10 @@ const form = (data: string) => `data=${encodeURIComponent(data)}`;
 
 describe("the JSON comes out of", () => {
   for (const wrapping of [
-    { name: "nothing around it", body: JSON_TEXT },
-    { name: "a byte order mark", body: `\ufeff${JSON_TEXT}` },
-    { name: "white space", body: ` \n${JSON_TEXT}` },
-    { name: "a content type that means nothing", body: JSON_TEXT },
+    { name: "nothing around it", body: jsonText },
+    { name: "a byte order mark", body: `\ufeff${jsonText}` },
+    { name: "white space", body: ` \n${jsonText}` },
+    { name: "a content type that means nothing", body: jsonText },
 
     { name: "base64", body: base64 },
     { name: "base64 with a line break behind it", body: `${base64}\n` },
@@ -60,8 +63,8 @@ describe("the JSON comes out of", () => {
       name: "a form with base64 whose + became spaces",
       body: `data=${base64.replaceAll("+", "%20")}`,
     },
-    { name: "a form with JSON", body: form(JSON_TEXT) },
-    { name: "a form with JSON and + for spaces", body: form(JSON_TEXT).replaceAll("%20", "+") },
+    { name: "a form with JSON", body: form(jsonText) },
+    { name: "a form with JSON and + for spaces", body: form(jsonText).replaceAll("%20", "+") },
     { name: "a form with gzip in base64", body: form(gzip.toString("base64")) },
     { name: "a form with other fields first", body: `_=1&ip=1&ver=1.2&${form(base64)}` },
     { name: "a form without its content type", body: form(base64) },
@@ -81,13 +84,13 @@ describe("the JSON comes out of", () => {
       name: "gzip in two members",
       body: Buffer.concat([zlib.gzipSync(utf8.subarray(0, 9)), zlib.gzipSync(utf8.subarray(9))]),
     },
-    { name: "plain JSON that claims gzip", body: JSON_TEXT, url: "/e/?compression=gzip", encoding: "gzip" },
-    { name: "plain JSON that claims br", body: JSON_TEXT, encoding: "br" },
-    { name: "plain JSON that claims zstd", body: JSON_TEXT, encoding: "zstd" },
-    { name: "plain JSON that claims lz64", body: JSON_TEXT, url: "/e/?compression=lz64" },
+    { name: "plain JSON that claims gzip", body: jsonText, url: "/e/?compression=gzip", encoding: "gzip" },
+    { name: "plain JSON that claims br", body: jsonText, encoding: "br" },
+    { name: "plain JSON that claims zstd", body: jsonText, encoding: "zstd" },
+    { name: "plain JSON that claims lz64", body: jsonText, url: "/e/?compression=lz64" },
     {
       name: "plain JSON that claims the unknown",
-      body: JSON_TEXT,
+      body: jsonText,
       url: "/e/?compression=rot13",
       encoding: "identity",
     },
@@ -110,11 +113,11 @@ describe("the JSON comes out of", () => {
 
     { name: "a query with base64", url: `/e/?data=${encodeURIComponent(base64)}&_=1` },
     { name: "a query with base64 whose + was not escaped", url: `/e/?data=${base64}` },
-    { name: "a query with JSON", url: `/e/?ip=1&data=${encodeURIComponent(JSON_TEXT)}` },
+    { name: "a query with JSON", url: `/e/?ip=1&data=${encodeURIComponent(jsonText)}` },
     { name: "a query with lz64", url: `/e/?compression=lz64&data=${encodeURIComponent(lz64)}` },
-    { name: "a query, which wins over a body", url: `/e/?data=${encodeURIComponent(JSON_TEXT)}`, body: "[]" },
+    { name: "a query, which wins over a body", url: `/e/?data=${encodeURIComponent(jsonText)}`, body: "[]" },
   ] as Wrapping[]) {
-    test(wrapping.name, async () => expect((await unwrapped(wrapping)).trim()).toBe(JSON_TEXT));
+    test(wrapping.name, async () => expect((await unwrapped(wrapping)).trim()).toBe(jsonText));
   }
 });
 
@@ -142,7 +145,7 @@ describe("refused are", () => {
       "not valid deflate data",
     ],
     [{ name: "a false lz64", body: "!!!!", url: "/e/?compression=lz64" }, "not valid lz64 data"],
-    [{ name: "latin1", body: Buffer.from(JSON_TEXT, "latin1") }, "the body is JSON that is not UTF-8"],
+    [{ name: "latin1", body: Buffer.from(jsonText, "latin1") }, "the body is JSON that is not UTF-8"],
     [{ name: "random bytes", body: noGzipHeader }, "the body is not JSON: it begins with the bytes 0800"],
   ] as [Wrapping, string][]) {
     test(wrapping.name, async () => {
@@ -160,23 +163,23 @@ describe("a word that looks like base64 is left for the parser to refuse", () =>
 });
 
 describe("what is larger than the limit once unpacked is refused", () => {
-  const huge = Buffer.alloc(21 * MIB, '[" ');
-  const lz64Bomb = LZString.compressToBase64(`["${"a".repeat(3 * MIB)}"]`);
+  const huge = Buffer.alloc(21 * mib, '[" ');
+  const lz64Bomb = LZString.compressToBase64(`["${"a".repeat(3 * mib)}"]`);
   for (const [name, wrapping, limit] of [
-    ["gzip", { body: zlib.gzipSync(huge) }, LIMIT],
-    ["gzip in base64", { body: zlib.gzipSync(huge).toString("base64") }, LIMIT],
-    ["deflate", { body: zlib.deflateSync(huge), encoding: "deflate" }, LIMIT],
+    ["gzip", { body: zlib.gzipSync(huge) }, limitBytes],
+    ["gzip in base64", { body: zlib.gzipSync(huge).toString("base64") }, limitBytes],
+    ["deflate", { body: zlib.deflateSync(huge), encoding: "deflate" }, limitBytes],
     [
       "br",
       {
         body: zlib.brotliCompressSync(huge, { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 1 } }),
         encoding: "br",
       },
-      LIMIT,
+      limitBytes,
     ],
-    ["zstd", { body: zlib.zstdCompressSync(huge), encoding: "zstd" }, LIMIT],
+    ["zstd", { body: zlib.zstdCompressSync(huge), encoding: "zstd" }, limitBytes],
     ["gzip over a small limit", { body: zlib.gzipSync(Buffer.alloc(1001, " ")) }, 1000],
-    ["lz64", { body: lz64Bomb, url: "/e/?compression=lz64" }, 2 * MIB],
+    ["lz64", { body: lz64Bomb, url: "/e/?compression=lz64" }, 2 * mib],
   ] as [string, Omit<Wrapping, "name">, number][]) {
     test(name, async () => {
       const error = await unwrapped({ name, ...wrapping }, limit).catch((thrown) => thrown);
@@ -185,24 +188,24 @@ describe("what is larger than the limit once unpacked is refused", () => {
   }
 
   test("and at the limit it is not", async () => {
-    const body = zlib.gzipSync(Buffer.from(JSON_TEXT.padEnd(1000, " ")).subarray(0, 1000));
-    expect((await unwrapped({ name: "", body }, 1000)).trim()).toBe(JSON_TEXT);
+    const body = zlib.gzipSync(Buffer.from(jsonText.padEnd(1000, " ")).subarray(0, 1000));
+    expect((await unwrapped({ name: "", body }, 1000)).trim()).toBe(jsonText);
   });
 
   test("a large result is made outside of the event loop", async () => {
-    const body = zlib.gzipSync(Buffer.from(`["${"x".repeat(10 * MIB)}"]`));
+    const body = zlib.gzipSync(Buffer.from(`["${"x".repeat(10 * mib)}"]`));
     let turns = 0;
     const ticking = setInterval(() => turns++, 1);
     const text = await unwrapped({ name: "", body });
     clearInterval(ticking);
-    expect(text.length).toBe(10 * MIB + 4);
+    expect(text.length).toBe(10 * mib + 4);
     expect(turns).toBeGreaterThan(0);
   });
 });
 
 test("a form of nothing but separators is read in linear time", async () => {
   const started = performance.now();
-  const error = await unwrapped({ name: "", body: `ip=1${"&".repeat(5 * MIB)}` }).catch((thrown) => thrown);
+  const error = await unwrapped({ name: "", body: `ip=1${"&".repeat(5 * mib)}` }).catch((thrown) => thrown);
   expect(error).toBeInstanceOf(InvalidPayload);
   expect(performance.now() - started).toBeLessThan(10_000);
 });

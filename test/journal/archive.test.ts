@@ -319,7 +319,7 @@ describe("damage", () => {
     expect(seen.released).toEqual([["realtime", 20]]);
   });
 
-  test("a note that can not be read counts as none", () => {
+  test("a note that cannot be read counts as none", () => {
     noteGivenUp(archiveFolder, { lane: "realtime", first: 1, last: 2, reason: "disk", at: "" });
     writeFileSync(join(archiveFolder, "given-up.json"), "{");
     expect(givenUp(archiveFolder)).toEqual([]);

@@ -32,7 +32,7 @@ describe("what can be read of a damaged segment", () => {
       ],
     },
     { name: "the header", harm: (text) => `x${text.slice(1)}`, lost: [] },
-    // Without its hash the block behind it can not be checked either; the one after that can.
+    // Without its hash the block behind it cannot be checked either; the one after that can.
     { name: "a block line", harm: (text) => text.replace(/"last":5,.*/, "xx"), lost: [[3, 6]] },
     { name: "the end is cut", harm: (text) => text.slice(0, text.indexOf('{"seq":9')), lost: [[7, 10]] },
     { name: "all of it", harm: () => "not a segment", lost: [[1, 10]] },

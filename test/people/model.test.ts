@@ -88,16 +88,16 @@ function shown(): ShownPerson[] {
 class Mirror {
   owners = new Map<string, string>();
   persons = new Set<string>();
-  #last = 0;
+  private last = 0;
 
   follow(): void {
-    for (const change of changesAfter(people.db, this.#last, 1_000)) {
+    for (const change of changesAfter(people.db, this.last, 1_000)) {
       if (change.kind === "distinct_id") this.owners.set(change.distinctId, change.personUuid);
       if (change.kind === "person_deleted") this.persons.delete(change.personUuid);
       else this.persons.add(change.personUuid);
-      this.#last = change.changeId;
+      this.last = change.changeId;
     }
-    forgetChanges(people.db, this.#last);
+    forgetChanges(people.db, this.last);
   }
 }
 

@@ -69,7 +69,7 @@ export class Model {
       $merge_dangerously: properties.alias,
     };
     const other = merges[event.event] as string | undefined;
-    const person = this.#personFor(event, other === event.distinctId ? undefined : other);
+    const person = this.personFor(event, other === event.distinctId ? undefined : other);
     const write = (name: string, value: unknown) => {
       const before = person.written[name];
       const realtime = before?.[1] ?? Number.NEGATIVE_INFINITY;
@@ -83,16 +83,16 @@ export class Model {
     for (const name of (properties.$unset ?? []) as string[]) write(name, undefined);
   }
 
-  #personFor(event: JournalEvent, other: string | undefined): ModelPerson {
+  private personFor(event: JournalEvent, other: string | undefined): ModelPerson {
     const id = event.distinctId;
     const own = this.of(id);
-    if (other === undefined) return own ?? this.#create(event, [id]);
+    if (other === undefined) return own ?? this.create(event, [id]);
     const theirs = this.of(other);
     const isAlias = event.event === "$create_alias";
     if (own !== undefined && theirs !== undefined && own !== theirs) {
       // An alias that is a user survives the anonymous id.
       if (isAlias && theirs.identified && !own.identified) {
-        this.#fold(own, theirs, event);
+        this.fold(own, theirs, event);
         theirs.main = other;
         theirs.mainIsAlias = true;
         return theirs;
@@ -101,9 +101,9 @@ export class Model {
         own.identified = true;
         return own;
       }
-      this.#fold(theirs, own, event);
+      this.fold(theirs, own, event);
     }
-    const person = own ?? theirs ?? this.#create(event, [id, other]);
+    const person = own ?? theirs ?? this.create(event, [id, other]);
     if (own === undefined && theirs !== undefined) {
       person.ids.push(id);
       if (!person.mainIsAlias) person.main = id;
@@ -117,7 +117,7 @@ export class Model {
     return person;
   }
 
-  #create(event: JournalEvent, ids: string[]): ModelPerson {
+  private create(event: JournalEvent, ids: string[]): ModelPerson {
     const [own, other] = ids;
     const isHistoryOfOther = other !== undefined && this.personless.has(other) && !this.personless.has(own!);
     const person: ModelPerson = {
@@ -137,7 +137,7 @@ export class Model {
     return person;
   }
 
-  #fold(from: ModelPerson, into: ModelPerson, { historical, timeMicros }: JournalEvent): void {
+  private fold(from: ModelPerson, into: ModelPerson, { historical, timeMicros }: JournalEvent): void {
     into.ids.push(from.main, ...from.ids.filter((id) => id !== from.main));
     into.created = Math.min(into.created, from.created);
     into.cohorts = [...new Set([...into.cohorts, ...from.cohorts])];

@@ -198,7 +198,7 @@ describe("the file", () => {
     expect(() => openPeople(people.path)).toThrow(DataFromNewerVersion);
   });
 
-  test("opened for reading shows what is written meanwhile and can not be written", () => {
+  test("opened for reading shows what is written meanwhile and cannot be written", () => {
     using people = new TestPeople();
     const reader = openPeople(people.path, { readonly: true });
     people.apply(event());

@@ -93,21 +93,21 @@ export interface SeenPerson {
 export class TestPeople implements Disposable {
   db: PeopleDb;
   store: PeopleStore;
-  readonly #folder = mkdtempSync(join(tmpdir(), "flagkeep-people-"));
+  private readonly folder = mkdtempSync(join(tmpdir(), "flagkeep-people-"));
 
   constructor(readonly settings: SpikeSettings = spikeSettings) {
-    this.db = this.#open();
+    this.db = this.open();
     this.store = new PeopleStore(this.db, settings);
   }
 
   get path(): string {
-    return join(this.#folder, "people.sqlite");
+    return join(this.folder, "people.sqlite");
   }
 
   /** Closes the file and opens it again, as after a crash between two batches. */
   reopen(): void {
     this.db.$client.close();
-    this.db = this.#open();
+    this.db = this.open();
     this.store = new PeopleStore(this.db, this.settings);
   }
 
@@ -171,10 +171,10 @@ export class TestPeople implements Disposable {
 
   [Symbol.dispose](): void {
     this.db.$client.close();
-    rmSync(this.#folder, { recursive: true });
+    rmSync(this.folder, { recursive: true });
   }
 
-  #open(): PeopleDb {
+  private open(): PeopleDb {
     const db = openPeople(this.path);
     // Nothing here pulls the plug, and a sync per batch would be most of the time of the tests.
     db.$client.run("PRAGMA synchronous = OFF");

@@ -2,7 +2,7 @@
 
 import type { TestAppliance } from "../support/appliance.ts";
 
-const FLAGS = "/api/projects/1/feature_flags/";
+const flagsTag = "/api/projects/1/feature_flags/";
 
 const everyone = (rollout_percentage: number) => ({ groups: [{ properties: [], rollout_percentage }] });
 
@@ -62,7 +62,7 @@ export async function createSdkFlags(appliance: TestAppliance): Promise<Record<s
   await appliance.eventsWhenStored(1, "event=$groupidentify");
   const ids: Record<string, number> = {};
   for (const [key, fields] of Object.entries(sdkFlags)) {
-    const response = await appliance.api(FLAGS, { method: "POST", body: { key, ...fields } });
+    const response = await appliance.api(flagsTag, { method: "POST", body: { key, ...fields } });
     const body = (await response.json()) as { id: number };
     if (response.status !== 201) throw new Error(JSON.stringify(body));
     ids[key] = body.id;
@@ -72,6 +72,6 @@ export async function createSdkFlags(appliance: TestAppliance): Promise<Record<s
 
 /** Changes a flag through the API. */
 export async function changeFlag(appliance: TestAppliance, id: number, body: object): Promise<void> {
-  const response = await appliance.api(`${FLAGS}${id}/`, { method: "PATCH", body });
+  const response = await appliance.api(`${flagsTag}${id}/`, { method: "PATCH", body });
   if (response.status !== 200) throw new Error(await response.text());
 }

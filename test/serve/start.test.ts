@@ -75,9 +75,7 @@ describe("a folder with other things in it is refused and stays as it is", () =>
   test("a file in its place is said to be none", async () => {
     const path = join(root, "file");
     writeFileSync(path, "");
-    expect((await serve(path)).stderr).toMatch(
-      /^flagkeep: \S+ can not be used as the data directory \(.*\n$/,
-    );
+    expect((await serve(path)).stderr).toMatch(/^flagkeep: \S+ cannot be used as the data directory \(.*\n$/);
   });
 });
 
@@ -156,7 +154,7 @@ describe("events without flagkeep.sqlite", () => {
   });
 });
 
-test("the lock can not be taken away by removing files", async () => {
+test("the lock cannot be taken away by removing files", async () => {
   await using appliance = await TestAppliance.start();
   for (const name of readdirSync(appliance.dataDir)) {
     if (name.startsWith("lock")) rmSync(join(appliance.dataDir, name));
@@ -177,7 +175,7 @@ test("a port that is taken: no data directory is made", async () => {
   const { port } = new URL(appliance.url);
   const { code, stderr } = await flagkeep(["serve", "--data-dir", dataDir, "--port", port]);
   expect(code).toBe(1);
-  expect(stderr).toContain(`127.0.0.1:${port} can not be listened on`);
+  expect(stderr).toContain(`127.0.0.1:${port} cannot be listened on`);
   expect(existsSync(join(root, "never"))).toBe(false);
 });
 

@@ -3,7 +3,7 @@
 import type { TestServer } from "./management-server.ts";
 
 /** 2026-03-01T12:00:00Z in microseconds. */
-const CREATED = Date.UTC(2026, 2, 1, 12) * 1_000;
+const created = Date.UTC(2026, 2, 1, 12) * 1_000;
 
 /** Adds a person of project 1; the first distinct id is the main one. Returns the uuid. */
 export function addPerson(
@@ -23,7 +23,7 @@ export function addPerson(
       uuid,
       distinctIds[0]!,
       distinctIds.length,
-      CREATED,
+      created,
       typeof properties.email === "string" ? properties.email : null,
       JSON.stringify(properties),
     ) as { id: number };
@@ -46,10 +46,10 @@ export function addGroup(
   name?: string,
 ): void {
   const client = server.deps.people.$client;
-  if (name) client.run("INSERT INTO group_type VALUES (1, ?, ?, ?)", [typeIndex, name, CREATED]);
+  if (name) client.run("INSERT INTO group_type VALUES (1, ?, ?, ?)", [typeIndex, name, created]);
   client.run(
     `INSERT INTO project_group (project_id, type_index, group_key, created_at, version, properties, property_times)
      VALUES (1, ?, ?, ?, 0, ?, x'')`,
-    [typeIndex, key, CREATED, JSON.stringify(properties)],
+    [typeIndex, key, created, JSON.stringify(properties)],
   );
 }

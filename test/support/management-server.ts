@@ -18,7 +18,7 @@ import { faultOf } from "../http/json-schema.ts";
 import { plainPayloads } from "./payloads.ts";
 
 /** A folder in memory where there is one: hundreds of small stores are synced to disk otherwise. */
-const MEMORY = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
+const memory = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 
 export interface Answer {
   status: number;
@@ -41,8 +41,8 @@ export class TestServer implements Disposable {
   readonly deps: ManagementDeps;
   readonly app: ReturnType<typeof createApp>;
   readonly routes: readonly Route[];
-  #document: OpenApiDocument | undefined;
-  readonly #directory = mkdtempSync(join(MEMORY, "flagkeep-management-"));
+  private document: OpenApiDocument | undefined;
+  readonly directory = mkdtempSync(join(memory, "flagkeep-management-"));
   /** What the server takes for the present; tests move it. */
   now = new Date("2026-03-01T12:00:00.000Z");
   isReady = true;
@@ -54,7 +54,7 @@ export class TestServer implements Disposable {
       { organization: "Acme", project: "Shop", email: "ann@example.com" },
       this.now,
     );
-    const people = openPeople(join(this.#directory, "people.sqlite"));
+    const people = openPeople(join(this.directory, "people.sqlite"));
     this.deps = {
       metadata: this.metadata,
       people,
@@ -86,11 +86,7 @@ export class TestServer implements Disposable {
   }
 
   get path(): string {
-    return join(this.#directory, "metadata.sqlite");
-  }
-
-  get directory(): string {
-    return this.#directory;
+    return join(this.directory, "metadata.sqlite");
   }
 
   /**
@@ -115,11 +111,11 @@ export class TestServer implements Disposable {
     const text = await response.text();
     const isJson = response.headers.get("content-type")?.includes("json") === true;
     const parsed = isJson && text !== "" ? JSON.parse(text) : text;
-    if (isJson && text !== "") this.#checkPromise(method, path, response.status, parsed);
+    if (isJson && text !== "") this.checkPromise(method, path, response.status, parsed);
     return { status: response.status, body: parsed, headers: response.headers };
   }
 
-  #checkPromise(method: string, path: string, status: number, body: unknown): void {
+  private checkPromise(method: string, path: string, status: number, body: unknown): void {
     const pathname = new URL(path, "http://localhost").pathname.replace(/\/$/, "");
     const known = this.routes
       .flatMap((route) => [route.path, ...route.aliases].map((known) => ({ route, known })))
@@ -128,8 +124,8 @@ export class TestServer implements Disposable {
     const exact = known.filter((candidate) => candidate.known === known[0]?.known);
     const route = exact.find((candidate) => candidate.route.method === method)?.route;
     if (!route) return;
-    this.#document ??= openApiDocument(this.routes, "/");
-    const { paths, components } = this.#document;
+    this.document ??= openApiDocument(this.routes, "/");
+    const { paths, components } = this.document;
     const operation = paths[`${route.path.replace(/:(\w+)/g, "{$1}")}/`]![method.toLowerCase()]!;
     const promised = operation.responses[status];
     // A refusal that every route may give is not told of again by each.
@@ -152,11 +148,11 @@ export class TestServer implements Disposable {
   [Symbol.dispose](): void {
     this.metadata.close();
     this.deps.people.$client.close();
-    rmSync(this.#directory, { recursive: true });
+    rmSync(this.directory, { recursive: true });
   }
 }
 
-export const FLAGS = "/api/projects/1/feature_flags/";
+export const flagsPath = "/api/projects/1/feature_flags/";
 
 function patternOf(path: string): RegExp {
   return new RegExp(`^${path.replace(/:\w+/g, "[^/]+")}$`);

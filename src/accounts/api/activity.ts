@@ -24,9 +24,9 @@ import { type ActivityEntry, type ActivityOwner, listActivity } from "../activit
 import { InvalidField } from "../errors.ts";
 import { checkAdmin } from "./roles.ts";
 
-const TAG = "Activity";
-const LIMIT_DEFAULT = 10;
-const FLAG = "FeatureFlag";
+const tagName = "Activity";
+const limitDefault = 10;
+const flagScope = "FeatureFlag";
 
 const EntryBody = named(
   "ActivityEntry",
@@ -69,7 +69,7 @@ const ActivityPage = named(
   }),
 );
 
-const EXAMPLE = {
+const exampleAnswer = {
   results: [
     {
       id: "0193d1a2-7b1c-7c3e-9f60-ad1e2f3a4b5c",
@@ -96,7 +96,7 @@ const EXAMPLE = {
 };
 
 const Query = object({
-  limit: optional(int({ minimum: 1, default: LIMIT_DEFAULT })),
+  limit: optional(int({ minimum: 1, default: limitDefault })),
   page: optional(int({ minimum: 1, default: 1, description: "From 1." })),
 });
 
@@ -107,25 +107,25 @@ const FilterQuery = object({
 });
 
 export function activityRoutes(deps: ManagementDeps): Route[] {
-  const answers = { 200: { description: "Newest first.", schema: ActivityPage, example: EXAMPLE } };
+  const answers = { 200: { description: "Newest first.", schema: ActivityPage, example: exampleAnswer } };
   return [
     projectRoute("GET", "/feature_flags/activity", "activity_log:read", {
       summary: "List changes of all flags",
-      tag: TAG,
+      tag: tagName,
       query: Query,
       answers,
-      handle: (call) => activityPage(deps, call, { projectId: call.project.id, scope: FLAG }),
+      handle: (call) => activityPage(deps, call, { projectId: call.project.id, scope: flagScope }),
     }),
     projectRoute("GET", "/feature_flags/:id/activity", "activity_log:read", {
       summary: "List changes of one flag",
       description: "Also of a deleted one.",
-      tag: TAG,
+      tag: tagName,
       query: Query,
       answers,
       handle: (call) =>
         activityPage(deps, call, {
           projectId: call.project.id,
-          scope: FLAG,
+          scope: flagScope,
           itemId: getFlag(deps, call).id,
         }),
     }),
@@ -133,7 +133,7 @@ export function activityRoutes(deps: ManagementDeps): Route[] {
       summary: "List changes of everything in a project",
       description:
         "Flags and who may edit them (`FeatureFlag`), cohorts (`Cohort`) and the project itself (`Team`).",
-      tag: TAG,
+      tag: tagName,
       query: FilterQuery,
       answers,
       handle: (call) => activityPage(deps, call, { projectId: call.project.id, ...filterOf(call.query) }),
@@ -142,7 +142,7 @@ export function activityRoutes(deps: ManagementDeps): Route[] {
       summary: "List changes of everything in an organisation that belongs to no project",
       description:
         "Personal keys (`PersonalAPIKey`), roles (`Role`), people (`User`), the organisation (`Organization`) and its projects (`Team`). Admins and owners only.",
-      tag: TAG,
+      tag: tagName,
       query: FilterQuery,
       answers,
       handle: (call) => {
@@ -161,7 +161,7 @@ function activityPage(
   call: { url: string; query: URLSearchParams },
   of: ActivityOwner & { scope?: string; itemId?: number | string },
 ): Static<typeof ActivityPage> {
-  const limit = readAtLeastOne(call.query, "limit") ?? LIMIT_DEFAULT;
+  const limit = readAtLeastOne(call.query, "limit") ?? limitDefault;
   const page = readAtLeastOne(call.query, "page") ?? 1;
   const { entries, total } = listActivity(metadata.db, of, { limit, offset: (page - 1) * limit });
   return {

@@ -19,10 +19,10 @@ import type { ManagementDeps } from "../../serve/deps.ts";
 import { type Organization, organizationsOf, updateOrganization } from "../organizations.ts";
 import { levelOf, listMembers } from "../users.ts";
 import { checkAdmin } from "./roles.ts";
-import { EXAMPLE_USER, UserBody, userBody } from "./user-shapes.ts";
+import { exampleUser, UserBody, userBody } from "./user-shapes.ts";
 
-const TAG = "Organisations";
-const LEVEL_WORDS = { description: "1 member, 8 admin, 15 owner." };
+const tagName = "Organisations";
+const levelWords = { description: "1 member, 8 admin, 15 owner." };
 
 export const OrganizationBody = named(
   "Organization",
@@ -31,7 +31,7 @@ export const OrganizationBody = named(
     name: text(),
     slug: text(),
     created_at: instant(),
-    membership_level: intChoice([1, 8, 15], LEVEL_WORDS),
+    membership_level: intChoice([1, 8, 15], levelWords),
     feature_flags_access_level: intChoice([21, 37], {
       description:
         "What members may do with flags: 21 view them, unless a role says otherwise; 37 edit them (default).",
@@ -44,13 +44,13 @@ const MemberBody = named(
   object({
     id: uuid(),
     user: UserBody,
-    level: intChoice([1, 8, 15], LEVEL_WORDS),
+    level: intChoice([1, 8, 15], levelWords),
     joined_at: instant(),
     updated_at: instant(),
   }),
 );
 
-export const EXAMPLE_ORGANIZATION = {
+export const exampleOrganization = {
   id: "0193d1a2-7b1c-7c3e-9f60-4d5e6f7a8b9c",
   name: "Acme",
   slug: "acme",
@@ -59,16 +59,16 @@ export const EXAMPLE_ORGANIZATION = {
   feature_flags_access_level: 37,
 };
 
-const EXAMPLE_MEMBER = {
+const exampleMember = {
   id: "0193d1a2-7b1c-7c3e-9f60-7a8b9c0d1e2f",
-  user: EXAMPLE_USER,
+  user: exampleUser,
   level: 15,
   joined_at: "2026-03-01T12:00:00.000000Z",
   updated_at: "2026-03-01T12:00:00.000000Z",
 };
 
-const ONE = {
-  200: { description: "The organisation.", schema: OrganizationBody, example: EXAMPLE_ORGANIZATION },
+const oneAnswer = {
+  200: { description: "The organisation.", schema: OrganizationBody, example: exampleOrganization },
 };
 
 export function organizationRoutes(deps: ManagementDeps): Route[] {
@@ -78,13 +78,13 @@ export function organizationRoutes(deps: ManagementDeps): Route[] {
   return [
     userRoute("GET", "/api/organizations", ["organization:read"], {
       summary: "List your organisations",
-      tag: TAG,
+      tag: tagName,
       query: PageQuery,
       answers: {
         200: {
           description: "One page of organisations.",
           schema: pageOf("OrganizationPage", OrganizationBody),
-          example: { count: 1, next: null, previous: null, results: [EXAMPLE_ORGANIZATION] },
+          example: { count: 1, next: null, previous: null, results: [exampleOrganization] },
         },
       },
       handle: (call) => {
@@ -105,21 +105,21 @@ export function organizationRoutes(deps: ManagementDeps): Route[] {
     organizationRoute("GET", "", "organization:read", {
       summary: "Read an organisation",
       description: "`@current` in place of the id means the one you work in.",
-      tag: TAG,
-      answers: ONE,
+      tag: tagName,
+      answers: oneAnswer,
       handle: ({ organization, user }) => organizationBody(organization, levelFor(organization, user.id)),
     }),
     organizationRoute("PATCH", "", "organization:write", {
       summary: "Rename an organisation, or say who may edit flags",
       description: "Admins and owners only.",
-      tag: TAG,
+      tag: tagName,
       body: object({
         name: optional(text({ max: 64 })),
         feature_flags_access_level: optional(intChoice([21, 37])),
       }),
       isPartial: true,
       bodyExample: { feature_flags_access_level: 21 },
-      answers: ONE,
+      answers: oneAnswer,
       handle: (call) => {
         checkAdmin(deps, call);
         const { name, feature_flags_access_level: featureFlagsAccessLevel } = call.body;
@@ -135,13 +135,13 @@ export function organizationRoutes(deps: ManagementDeps): Route[] {
     }),
     organizationRoute("GET", "/members", "organization_member:read", {
       summary: "List the members of an organisation",
-      tag: TAG,
+      tag: tagName,
       query: PageQuery,
       answers: {
         200: {
           description: "One page of members.",
           schema: pageOf("OrganizationMemberPage", MemberBody),
-          example: { count: 1, next: null, previous: null, results: [EXAMPLE_MEMBER] },
+          example: { count: 1, next: null, previous: null, results: [exampleMember] },
         },
       },
       handle: (call) => {

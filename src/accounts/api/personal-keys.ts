@@ -13,7 +13,7 @@ import { toWire, toWireOrNull } from "../../lib/wire-time.ts";
 import type { ManagementDeps } from "../../serve/deps.ts";
 import { createKey, listKeys, type PersonalKey, revokeKey, rollKey, updateKey } from "../personal-keys.ts";
 
-const TAG = "Personal keys";
+const tagName = "Personal keys";
 
 const KeyBody = named(
   "PersonalAPIKey",
@@ -33,7 +33,7 @@ const KeyBody = named(
   }),
 );
 
-const EXAMPLE = {
+const exampleAnswer = {
   id: "0193d1a2-7b1c-7c3e-9f60-8b9c0d1e2f3a",
   label: "Deployment",
   value: null,
@@ -55,8 +55,8 @@ const KeyInput = object({
   scoped_organizations: list(text()),
 });
 
-const ONE = { 200: { description: "The key.", schema: KeyBody, example: EXAMPLE } };
-const CLEAR = { ...EXAMPLE, value: "phx_3kVbT0qYfZ1mXcN8sLw5uJhR2dPaE7gQ6oIiStUyWzBvCxMn" };
+const oneAnswer = { 200: { description: "The key.", schema: KeyBody, example: exampleAnswer } };
+const exampleWithValue = { ...exampleAnswer, value: "phx_3kVbT0qYfZ1mXcN8sLw5uJhR2dPaE7gQ6oIiStUyWzBvCxMn" };
 
 export function personalKeyRoutes(deps: ManagementDeps): Route[] {
   const { metadata } = deps;
@@ -65,15 +65,15 @@ export function personalKeyRoutes(deps: ManagementDeps): Route[] {
     userRoute("GET", path, [], {
       summary: "List your personal keys",
       description: "Newest first, not in pages. Needs a key that may do everything.",
-      tag: TAG,
+      tag: tagName,
       needsFullAccess: true,
-      answers: { 200: { description: "Your keys.", schema: list(KeyBody), example: [EXAMPLE] } },
+      answers: { 200: { description: "Your keys.", schema: list(KeyBody), example: [exampleAnswer] } },
       handle: (call) => listKeys(metadata.db, { userId: call.user.id }).map((key) => keyBody(key)),
     }),
     userRoute("POST", path, [], {
       summary: "Make a personal key",
       description: "The clear value is in this answer and nowhere else. At most 10 keys per user.",
-      tag: TAG,
+      tag: tagName,
       needsFullAccess: true,
       body: object({ ...KeyInput.properties, expires_at: optional(nullable(instant())) }),
       bodyExample: {
@@ -82,7 +82,7 @@ export function personalKeyRoutes(deps: ManagementDeps): Route[] {
         scoped_teams: [1],
         scoped_organizations: [],
       },
-      answers: { 201: { description: "The new key.", schema: KeyBody, example: CLEAR } },
+      answers: { 201: { description: "The new key.", schema: KeyBody, example: exampleWithValue } },
       handle: (call) => {
         const { label, scopes, scoped_teams, scoped_organizations, expires_at } = call.body;
         const made = createKey(
@@ -103,26 +103,26 @@ export function personalKeyRoutes(deps: ManagementDeps): Route[] {
     userRoute("GET", `${path}/@current`, [], {
       summary: "Read the key you use",
       description: "Every key may.",
-      tag: TAG,
+      tag: tagName,
       ignoresNarrowing: true,
-      answers: ONE,
+      answers: oneAnswer,
       handle: (call) => keyBody(call.key),
     }),
     userRoute("GET", `${path}/:id`, [], {
       summary: "Read a personal key",
-      tag: TAG,
+      tag: tagName,
       needsFullAccess: true,
-      answers: ONE,
+      answers: oneAnswer,
       handle: (call) => keyBody(ownKey(deps, call)),
     }),
     userRoute("PATCH", `${path}/:id`, [], {
       summary: "Change label, scopes or limits of a personal key",
-      tag: TAG,
+      tag: tagName,
       needsFullAccess: true,
       body: KeyInput,
       isPartial: true,
       bodyExample: { label: "Deployment (old)" },
-      answers: ONE,
+      answers: oneAnswer,
       handle: (call) => {
         const { label, scopes, scoped_teams, scoped_organizations } = call.body;
         const change = {
@@ -137,7 +137,7 @@ export function personalKeyRoutes(deps: ManagementDeps): Route[] {
     userRoute("DELETE", `${path}/:id`, [], {
       summary: "Revoke a personal key",
       description: "It stops working at once.",
-      tag: TAG,
+      tag: tagName,
       needsFullAccess: true,
       answers: { 204: { description: "Gone." } },
       handle: (call) => {
@@ -148,9 +148,11 @@ export function personalKeyRoutes(deps: ManagementDeps): Route[] {
     userRoute("POST", `${path}/:id/roll`, [], {
       summary: "Replace the value of a personal key",
       description: "The old value stops working at once.",
-      tag: TAG,
+      tag: tagName,
       needsFullAccess: true,
-      answers: { 200: { description: "The key with its new value.", schema: KeyBody, example: CLEAR } },
+      answers: {
+        200: { description: "The key with its new value.", schema: KeyBody, example: exampleWithValue },
+      },
       handle: (call) => {
         const rolled = rollKey(metadata, ownKey(deps, call).id, call.now);
         return keyBody(rolled.key, rolled.value);

@@ -102,7 +102,7 @@ export function fullProjectBody(
   };
 }
 
-export const EXAMPLE_PROJECT = {
+export const exampleProject = {
   id: 1,
   uuid: "0193d1a2-7b1c-7c3e-9f60-3c4d5e6f7a8b",
   organization: "0193d1a2-7b1c-7c3e-9f60-4d5e6f7a8b9c",
@@ -117,8 +117,8 @@ export const EXAMPLE_PROJECT = {
   access_control: false,
 };
 
-export const EXAMPLE_FULL_PROJECT = {
-  ...EXAMPLE_PROJECT,
+export const exampleFullProject = {
+  ...exampleProject,
   created_at: "2026-03-01T12:00:00.000000Z",
   anonymize_ips: false,
   effective_membership_level: 15,

@@ -21,8 +21,8 @@ import { createProject, rotateProjectKey, rotateSecretKey, updateProject } from 
 import { allows } from "../scopes.ts";
 import { levelOf, type User } from "../users.ts";
 import {
-  EXAMPLE_FULL_PROJECT,
-  EXAMPLE_PROJECT,
+  exampleFullProject,
+  exampleProject,
   FullProjectBody,
   fullProjectBody,
   ProjectBody,
@@ -32,7 +32,7 @@ import {
 } from "./project-shapes.ts";
 import { checkAdmin } from "./roles.ts";
 
-const TAG = "Projects";
+const tagName = "Projects";
 const NewProjectInput = object({
   name: text({ max: 200 }),
   timezone: optional(text({ description: "IANA name; UTC when absent." })),
@@ -43,13 +43,15 @@ const ProjectEdit = object({
   timezone: optional(text()),
   anonymize_ips: optional(bool()),
 });
-const ONE = { 200: { description: "The project.", schema: FullProjectBody, example: EXAMPLE_FULL_PROJECT } };
-const MADE = {
-  201: { description: "The new project.", schema: FullProjectBody, example: EXAMPLE_FULL_PROJECT },
+const oneAnswer = {
+  200: { description: "The project.", schema: FullProjectBody, example: exampleFullProject },
+};
+const made = {
+  201: { description: "The new project.", schema: FullProjectBody, example: exampleFullProject },
 };
 
 /** Where provisioning tools look for a project. */
-const ALIASES = ["/api/organizations/:organization_id/projects/:project_id"];
+const ownAliases = ["/api/organizations/:organization_id/projects/:project_id"];
 
 export function projectRoutes(deps: ManagementDeps): Route[] {
   const { metadata } = deps;
@@ -73,14 +75,14 @@ export function projectRoutes(deps: ManagementDeps): Route[] {
       summary: "List projects",
       description:
         "The projects that your key may use, by id. Without the scope `project:read` in short form: `id`, `uuid`, `name`, `organization`, `api_token`.",
-      tag: TAG,
+      tag: tagName,
       ignoresNarrowing: true,
       query: PageQuery,
       answers: {
         200: {
           description: "One page of projects.",
           schema: pageOf("ProjectPage", either(ProjectBody, ShortProjectBody)),
-          example: { count: 1, next: null, previous: null, results: [EXAMPLE_PROJECT] },
+          example: { count: 1, next: null, previous: null, results: [exampleProject] },
         },
       },
       handle: (call) => {
@@ -102,10 +104,10 @@ export function projectRoutes(deps: ManagementDeps): Route[] {
       summary: "Create a project",
       description:
         "In the organisation you work in, unless `organization` names another. Admins and owners only.",
-      tag: TAG,
+      tag: tagName,
       body: object({ ...NewProjectInput.properties, organization: optional(uuid()) }),
       bodyExample: { name: "Web shop", timezone: "Europe/Berlin" },
-      answers: MADE,
+      answers: made,
       handle: (call) => {
         const named = call.body.organization;
         if (named !== undefined && !findOrganization(metadata.db, named)) {
@@ -123,28 +125,28 @@ export function projectRoutes(deps: ManagementDeps): Route[] {
     organizationRoute("POST", "/projects", "project:write", {
       summary: "Create a project in an organisation",
       description: "Admins and owners only.",
-      tag: TAG,
+      tag: tagName,
       body: NewProjectInput,
       bodyExample: { name: "Web shop" },
-      answers: MADE,
+      answers: made,
       handle: (call) => create(call, call.organization.id),
     }),
     projectRoute("GET", "", "project:read", {
-      aliases: ALIASES,
+      aliases: ownAliases,
       summary: "Read a project",
       description: "`@current` in place of the id means the one you work in.",
-      tag: TAG,
-      answers: ONE,
+      tag: tagName,
+      answers: oneAnswer,
       handle: (call) => full(call.project, call.user),
     }),
     projectRoute("PATCH", "", "project:write", {
-      aliases: ALIASES,
+      aliases: ownAliases,
       summary: "Rename a project, or change its time zone",
-      tag: TAG,
+      tag: tagName,
       body: ProjectEdit,
       isPartial: true,
       bodyExample: { timezone: "Europe/Berlin" },
-      answers: ONE,
+      answers: oneAnswer,
       handle: (call) => {
         const { name, timezone, anonymize_ips: anonymizeIps } = call.body;
         const change = { name, timezone, anonymizeIps };
@@ -165,8 +167,8 @@ export function projectRoutes(deps: ManagementDeps): Route[] {
       projectRoute(method, path, "project:write", {
         summary,
         description: "The old key stops working at once. Admins and owners only.",
-        tag: TAG,
-        answers: ONE,
+        tag: tagName,
+        answers: oneAnswer,
         handle: (call) => {
           checkAdmin(deps, { user: call.user, organization: { id: call.project.organizationId } });
           return rotate(call);

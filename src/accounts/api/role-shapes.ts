@@ -5,7 +5,7 @@ import { instant, intChoice, list, named, nullable, object, pageOf, text, uuid }
 import { toWire } from "../../lib/wire-time.ts";
 import type { Role, RoleMember } from "../roles.ts";
 import type { User } from "../users.ts";
-import { EXAMPLE_USER, UserBody, userBody } from "./user-shapes.ts";
+import { exampleUser, UserBody, userBody } from "./user-shapes.ts";
 
 const RoleFields = {
   id: uuid(),
@@ -61,19 +61,19 @@ export function roleMembershipBody(member: RoleMember): Static<typeof RoleMember
   };
 }
 
-export const EXAMPLE_ROLE_MEMBERSHIP = {
+export const exampleRoleMembership = {
   id: "0193d1a2-7b1c-7c3e-9f60-5e6f7a8b9c0d",
   role_id: "0193d1a2-7b1c-7c3e-9f60-6f7a8b9c0d1e",
-  user: EXAMPLE_USER,
+  user: exampleUser,
   joined_at: "2026-03-02T08:15:30.120000Z",
   updated_at: "2026-03-02T08:15:30.120000Z",
 };
 
-export const EXAMPLE_ROLE = {
+export const exampleRole = {
   id: "0193d1a2-7b1c-7c3e-9f60-6f7a8b9c0d1e",
   name: "Checkout team",
   feature_flags_access_level: 21,
   created_at: "2026-03-02T08:15:30.120000Z",
-  created_by: EXAMPLE_USER,
+  created_by: exampleUser,
   members: "ann@example.com",
 };

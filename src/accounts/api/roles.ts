@@ -16,10 +16,10 @@ import {
   removeRoleMember,
   updateRole,
 } from "../roles.ts";
-import { findUser, LEVELS, levelOf } from "../users.ts";
+import { findUser, levelOf, membershipLevels } from "../users.ts";
 import {
-  EXAMPLE_ROLE,
-  EXAMPLE_ROLE_MEMBERSHIP,
+  exampleRole,
+  exampleRoleMembership,
   FullRoleBody,
   fullRoleBody,
   RoleMembershipBody,
@@ -28,9 +28,9 @@ import {
   roleMembershipBody,
 } from "./role-shapes.ts";
 
-const TAG = "Roles";
-const EXAMPLE = { ...EXAMPLE_ROLE, role_memberships: [EXAMPLE_ROLE_MEMBERSHIP] };
-const ONE_ROLE = { 200: { description: "The role.", schema: FullRoleBody, example: EXAMPLE } };
+const tagName = "Roles";
+const exampleAnswer = { ...exampleRole, role_memberships: [exampleRoleMembership] };
+const oneRole = { 200: { description: "The role.", schema: FullRoleBody, example: exampleAnswer } };
 const RoleEdit = object({
   name: text({ max: 200 }),
   feature_flags_access_level: optional(intChoice([21, 37])),
@@ -49,13 +49,13 @@ export function roleRoutes(deps: ManagementDeps): Route[] {
   return [
     organizationRoute("GET", "/roles", "organization:read", {
       summary: "List roles",
-      tag: TAG,
+      tag: tagName,
       query: PageQuery,
       answers: {
         200: {
           description: "One page of roles.",
           schema: RolePage,
-          example: { count: 1, next: null, previous: null, results: [EXAMPLE] },
+          example: { count: 1, next: null, previous: null, results: [exampleAnswer] },
         },
       },
       handle: (call) => {
@@ -67,10 +67,10 @@ export function roleRoutes(deps: ManagementDeps): Route[] {
     organizationRoute("POST", "/roles", "organization:write", {
       summary: "Create a role",
       description: "It starts with the organisation's default access to flags. Admins and owners only.",
-      tag: TAG,
+      tag: tagName,
       body: object({ name: text({ max: 200 }) }),
       bodyExample: { name: "Checkout team" },
-      answers: { 201: { description: "The new role.", schema: FullRoleBody, example: EXAMPLE } },
+      answers: { 201: { description: "The new role.", schema: FullRoleBody, example: exampleAnswer } },
       handle: (call) => {
         checkAdmin(deps, call);
         const input = { organizationId: call.organization.id, name: call.body.name, by: call.user.id };
@@ -79,31 +79,31 @@ export function roleRoutes(deps: ManagementDeps): Route[] {
     }),
     organizationRoute("GET", "/roles/:id", "organization:read", {
       summary: "Read a role",
-      tag: TAG,
-      answers: ONE_ROLE,
+      tag: tagName,
+      answers: oneRole,
       handle: (call) => write(getRole(deps, call, "id")),
     }),
     organizationRoute("PATCH", "/roles/:id", "organization:write", {
       summary: "Change a role",
-      tag: TAG,
+      tag: tagName,
       body: RoleEdit,
       isPartial: true,
       bodyExample: { feature_flags_access_level: 37 },
-      answers: ONE_ROLE,
+      answers: oneRole,
       handle: edit,
     }),
     organizationRoute("PUT", "/roles/:id", "organization:write", {
       summary: "Replace a role",
-      tag: TAG,
+      tag: tagName,
       body: RoleEdit,
       bodyExample: { name: "Checkout team", feature_flags_access_level: 21 },
-      answers: ONE_ROLE,
+      answers: oneRole,
       handle: edit,
     }),
     organizationRoute("DELETE", "/roles/:id", "organization:write", {
       summary: "Delete a role",
       description: "Its memberships and role access records go with it.",
-      tag: TAG,
+      tag: tagName,
       answers: { 204: { description: "Gone." } },
       handle: (call) => {
         checkAdmin(deps, call);
@@ -114,13 +114,13 @@ export function roleRoutes(deps: ManagementDeps): Route[] {
     }),
     organizationRoute("GET", "/roles/:role_id/role_memberships", "organization:read", {
       summary: "List who has a role",
-      tag: TAG,
+      tag: tagName,
       query: PageQuery,
       answers: {
         200: {
           description: "One page of memberships.",
           schema: RoleMembershipPage,
-          example: { count: 1, next: null, previous: null, results: [EXAMPLE_ROLE_MEMBERSHIP] },
+          example: { count: 1, next: null, previous: null, results: [exampleRoleMembership] },
         },
       },
       handle: (call) => {
@@ -132,14 +132,14 @@ export function roleRoutes(deps: ManagementDeps): Route[] {
     }),
     organizationRoute("POST", "/roles/:role_id/role_memberships", "organization:write", {
       summary: "Give somebody a role",
-      tag: TAG,
+      tag: tagName,
       body: object({ user_uuid: uuid() }),
-      bodyExample: { user_uuid: EXAMPLE_ROLE_MEMBERSHIP.user.uuid },
+      bodyExample: { user_uuid: exampleRoleMembership.user.uuid },
       answers: {
         201: {
           description: "The new membership.",
           schema: RoleMembershipBody,
-          example: EXAMPLE_ROLE_MEMBERSHIP,
+          example: exampleRoleMembership,
         },
       },
       handle: (call) => {
@@ -155,9 +155,9 @@ export function roleRoutes(deps: ManagementDeps): Route[] {
     }),
     organizationRoute("GET", "/roles/:role_id/role_memberships/:id", "organization:read", {
       summary: "Read who has a role, one membership",
-      tag: TAG,
+      tag: tagName,
       answers: {
-        200: { description: "The membership.", schema: RoleMembershipBody, example: EXAMPLE_ROLE_MEMBERSHIP },
+        200: { description: "The membership.", schema: RoleMembershipBody, example: exampleRoleMembership },
       },
       handle: (call) => {
         const member = getRole(deps, call, "role_id").members.find(({ id }) => id === call.params.id);
@@ -167,7 +167,7 @@ export function roleRoutes(deps: ManagementDeps): Route[] {
     }),
     organizationRoute("DELETE", "/roles/:role_id/role_memberships/:id", "organization:write", {
       summary: "Take a role away",
-      tag: TAG,
+      tag: tagName,
       answers: { 204: { description: "Gone." } },
       handle: (call) => {
         checkAdmin(deps, call);
@@ -189,7 +189,7 @@ export function checkAdmin(
   deps: ManagementDeps,
   call: { user: { id: number }; organization: { id: string } },
 ): void {
-  if (levelOf(deps.metadata.db, call.organization.id, call.user.id) >= LEVELS.admin) return;
+  if (levelOf(deps.metadata.db, call.organization.id, call.user.id) >= membershipLevels.admin) return;
   throw new NotPermitted("You need to have admin level or higher.");
 }
 

@@ -4,7 +4,7 @@ import type { Static } from "@sinclair/typebox";
 import { bool, choice, dictionary, int, named, object, text, uuid } from "../../http/shapes.ts";
 import type { User } from "../users.ts";
 
-export const ROLES_AT_ORGANIZATION = [
+export const rolesAtOrganization = [
   "engineering",
   "data",
   "product",
@@ -26,7 +26,7 @@ export const UserBody = named(
     email: text(),
     is_email_verified: bool(),
     hedgehog_config: dictionary(),
-    role_at_organization: choice(["", ...ROLES_AT_ORGANIZATION], {
+    role_at_organization: choice(["", ...rolesAtOrganization], {
       description: "Empty when it is not set.",
     }),
   }),
@@ -47,7 +47,7 @@ export function userBody(user: User): Static<typeof UserBody> {
   };
 }
 
-export const EXAMPLE_USER = {
+export const exampleUser = {
   id: 1,
   uuid: "0193d1a2-7b1c-7c3e-9f60-1f4f5d2b8a11",
   distinct_id: "0193d1a2-7b1c-7c3e-9f60-2a6b7c8d9e0f",

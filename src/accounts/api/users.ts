@@ -20,12 +20,12 @@ import type { ManagementDeps } from "../../serve/deps.ts";
 import { InvalidField } from "../errors.ts";
 import { findOrganization, organizationsOf } from "../organizations.ts";
 import { levelOf, type User, updateUser } from "../users.ts";
-import { EXAMPLE_ORGANIZATION, OrganizationBody, organizationBody } from "./organizations.ts";
-import { EXAMPLE_PROJECT, ProjectBody, projectBody } from "./project-shapes.ts";
-import { EXAMPLE_USER, ROLES_AT_ORGANIZATION, UserBody, userBody } from "./user-shapes.ts";
+import { exampleOrganization, OrganizationBody, organizationBody } from "./organizations.ts";
+import { exampleProject, ProjectBody, projectBody } from "./project-shapes.ts";
+import { exampleUser, rolesAtOrganization, UserBody, userBody } from "./user-shapes.ts";
 
-const TAG = "Users";
-const NAME_LENGTH_MAX = 150;
+const tagName = "Users";
+const nameLengthMax = 150;
 
 const MeBody = named(
   "Me",
@@ -38,12 +38,12 @@ const MeBody = named(
   }),
 );
 
-const EXAMPLE = {
-  ...EXAMPLE_USER,
+const exampleAnswer = {
+  ...exampleUser,
   is_staff: false,
-  team: EXAMPLE_PROJECT,
-  organization: EXAMPLE_ORGANIZATION,
-  organizations: [EXAMPLE_ORGANIZATION],
+  team: exampleProject,
+  organization: exampleOrganization,
+  organizations: [exampleOrganization],
 };
 
 export function userRoutes(deps: ManagementDeps): Route[] {
@@ -51,28 +51,28 @@ export function userRoutes(deps: ManagementDeps): Route[] {
     userRoute("GET", "/api/users/:uuid", ["user:read"], {
       summary: "Read your own user",
       description: "`@me`, or your own uuid; nobody else's.",
-      tag: TAG,
+      tag: tagName,
       ignoresNarrowing: true,
-      answers: { 200: { description: "You.", schema: MeBody, example: EXAMPLE } },
+      answers: { 200: { description: "You.", schema: MeBody, example: exampleAnswer } },
       handle: (call) => meBody(deps, self(call)),
     }),
     userRoute("PATCH", "/api/users/:uuid", ["user:write"], {
       summary: "Change your own user",
       description:
         "`set_current_team` and `set_current_organization` move what `@current` means for you; fields that are not sent stay.",
-      tag: TAG,
+      tag: tagName,
       ignoresNarrowing: true,
       body: object({
-        first_name: optional(text({ blank: true, max: NAME_LENGTH_MAX })),
-        last_name: optional(text({ blank: true, max: NAME_LENGTH_MAX })),
-        role_at_organization: optional(nullable(choice(["", ...ROLES_AT_ORGANIZATION]))),
+        first_name: optional(text({ blank: true, max: nameLengthMax })),
+        last_name: optional(text({ blank: true, max: nameLengthMax })),
+        role_at_organization: optional(nullable(choice(["", ...rolesAtOrganization]))),
         hedgehog_config: optional(nullable(dictionary())),
         set_current_team: optional(int()),
         set_current_organization: optional(uuid()),
       }),
       isPartial: true,
       bodyExample: { set_current_team: 1 },
-      answers: { 200: { description: "You.", schema: MeBody, example: EXAMPLE } },
+      answers: { 200: { description: "You.", schema: MeBody, example: exampleAnswer } },
       handle: (call) => {
         const user = self(call);
         const { set_current_team: projectId, set_current_organization: organizationId } = call.body;

@@ -16,7 +16,7 @@ export interface OlderCopy {
   /**
    * Writes the copy into an empty folder as it would be in a data directory: the event store and journal segments.
    *
-   * @throws the copy can not be used
+   * @throws the copy cannot be used
    */
   extract(folder: string): Promise<void>;
   /** The last entries that are in it, in a store or in its journal. */
@@ -79,7 +79,7 @@ export async function chooseBase(choice: BaseChoice): Promise<Base | undefined> 
         continue;
       }
     } catch (error) {
-      choice.onDamage(new Error(`${copy.name} can not be used (${firstLine(error)}).`));
+      choice.onDamage(new Error(`${copy.name} cannot be used (${firstLine(error)}).`));
     }
     rmSync(folder, { recursive: true, force: true });
   }
@@ -129,7 +129,7 @@ export async function expectedGaps(
   let best: readonly Gap[] = wayFrom(dataDir, nothing, needed).gaps;
   for (const copy of copies) {
     if (best.length === 0) break;
-    // What can not be read is of no use.
+    // What cannot be read is of no use.
     const reach = await copy.reach().catch(() => nothing);
     const { gaps } = wayFrom(dataDir, reach, needed);
     if (entriesIn(gaps) < entriesIn(best)) best = gaps;

@@ -36,7 +36,7 @@ export class PersonsBehind extends OperatorNeeded {
   }
 }
 
-/** The event store can not be made again in full. */
+/** The event store cannot be made again in full. */
 export class EventsWouldBeLost extends OperatorNeeded {
   readonly code = "events_would_be_lost";
   override readonly hint: string;
@@ -100,7 +100,7 @@ export interface Recovered {
  * Opens the event store with everything that the journal does not hold any more.
  *
  * @throws {EventsWouldBeLost} nothing was changed.
- * @throws {ArchiveDamaged}    a file of the archive can not be read; what is before it was applied.
+ * @throws {ArchiveDamaged}    a file of the archive cannot be read; what is before it was applied.
  * @throws whatever DuckDB says when the file is in use, of a newer version, or memory or disk are short.
  */
 export async function recoverEventStore(recovery: Recovery): Promise<Recovered> {
@@ -187,7 +187,7 @@ interface Opened {
   reason?: string;
 }
 
-/** @returns a reason to make the file again when there is one; without a database it can not be opened. */
+/** @returns a reason to make the file again when there is one; without a database it cannot be opened. */
 async function openOrReason({ dataDir, settings, always, ignoresMark, hooks }: Recovery): Promise<Opened> {
   const place = paths(dataDir);
   const mark = ignoresMark ? undefined : readDamagedMark(dataDir);

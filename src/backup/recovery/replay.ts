@@ -10,13 +10,13 @@ import { lanes, type SealedSegment, segmentFileName, segmentHeader } from "../..
 import { OperatorNeeded } from "./operator-needed.ts";
 import { type Cursors, type Gap, gapsText } from "./range.ts";
 
-/** A file of the archive can not be read. */
+/** A file of the archive cannot be read. */
 export class ArchiveDamaged extends OperatorNeeded {
   readonly code = "archive_damaged";
   override readonly hint =
     "Restore the file from a copy of the disk, or stop Flagkeep and run `flagkeep rebuild --accept-loss`.";
   constructor(path: string, gap: Gap) {
-    super(`${path} is damaged: ${gapsText([gap])} can not be read.`);
+    super(`${path} is damaged: ${gapsText([gap])} cannot be read.`);
   }
 }
 
@@ -27,7 +27,7 @@ export interface Replay {
   archived: readonly ArchivedSegment[];
   /** Where the cursors have to be in the end, whatever is missing on the way. */
   needed: Cursors;
-  /** Goes on behind what can not be read. */
+  /** Goes on behind what cannot be read. */
   acceptLoss: boolean;
   /** For unpacked segments; emptied. */
   workFolder: string;

@@ -47,9 +47,9 @@ export interface PipelineHooks {
   onFlagUsage: (usage: ProjectUsage[]) => void;
   /** Spikes that began or ended. */
   onSpikes: (spikes: SpikeSignal[]) => void;
-  /** Acknowledged entries can not be read; an operator must know. */
+  /** Acknowledged entries cannot be read; an operator must know. */
   onDamage: (error: Error) => void;
-  /** The pipeline can not go on in this process. */
+  /** The pipeline cannot go on in this process. */
   onFatal: (error: unknown) => void;
 }
 
@@ -226,7 +226,7 @@ export class Pipeline {
     await mkdir(workFolder, { recursive: true, mode: 0o700 });
     await appendFile(path, lines.map((line) => `${line}\n`).join(""), { mode: 0o600, flush: true });
     this.hooks.onDamage(
-      new Error(`${lines.length} lines of the journal can not be read; they are in ${path}.`),
+      new Error(`${lines.length} lines of the journal cannot be read; they are in ${path}.`),
     );
   }
 

@@ -2,7 +2,7 @@
 
 import { InvalidField } from "../../accounts/errors.ts";
 import { type EngineClient, QueryRefused } from "../../engine/client.ts";
-import { UNAVAILABLE } from "../../http/answers.ts";
+import { unavailable } from "../../http/answers.ts";
 import { notFound } from "../../http/failure.ts";
 import { readPage } from "../../http/pagination.ts";
 import { readBoolean } from "../../http/query.ts";
@@ -51,7 +51,7 @@ const EventPage = named(
   object({ next: nullable(text(), { description: "Address of the next page." }), results: list(Event) }),
 );
 
-const EXAMPLE_EVENT = {
+const exampleEvent = {
   id: "0193d1a2-7b1c-7c3e-9f60-be2f3a4b5c6d",
   uuid: "0193d1a2-7b1c-7c3e-9f60-be2f3a4b5c6d",
   event: "order paid",
@@ -107,9 +107,9 @@ export function eventRoutes({ engine }: EventsDependencies): Route[] {
         200: {
           description: "One page of events.",
           schema: EventPage,
-          example: { next: null, results: [EXAMPLE_EVENT] },
+          example: { next: null, results: [exampleEvent] },
         },
-        ...UNAVAILABLE,
+        ...unavailable,
       },
       async handle({ project, query, url }) {
         const page = await engine.stream("events", readFilter(project.id, query)).catch(refusal);
@@ -121,10 +121,10 @@ export function eventRoutes({ engine }: EventsDependencies): Route[] {
       summary: "Read an event",
       description: "By its uuid.",
       tag: "Events",
-      answers: { 200: { description: "The event.", schema: Event, example: EXAMPLE_EVENT }, ...UNAVAILABLE },
+      answers: { 200: { description: "The event.", schema: Event, example: exampleEvent }, ...unavailable },
       async handle({ project, params }) {
         const uuid = params.id?.toLowerCase() ?? "";
-        if (!UUID.test(uuid)) throw notFound();
+        if (!uuidForm.test(uuid)) throw notFound();
         const found = await engine.stream("events", { projectId: project.id, uuid, order: "seq", limit: 1 });
         const text = await new Response(found.body).text();
         if (text === "[]") throw notFound();
@@ -134,7 +134,7 @@ export function eventRoutes({ engine }: EventsDependencies): Route[] {
   ];
 }
 
-const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;
+const uuidForm = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;
 
 /** The engine writes events as text, which goes out as it is. */
 function jsonText(text: string | ReadableStream<Uint8Array>): Response {
@@ -173,7 +173,7 @@ function readFilter(projectId: number, query: URLSearchParams): EventFilter {
   };
 }
 
-/** What the store can not answer is about the property filters; the rest is checked before. */
+/** What the store cannot answer is about the property filters; the rest is checked before. */
 function refusal(error: unknown): never {
   if (error instanceof QueryRefused && error.code !== "query_busy")
     throw new InvalidField("properties", "invalid_input", error.message);
@@ -184,7 +184,7 @@ function readUuid(query: URLSearchParams, name: string): string | undefined {
   const given = query.get(name);
   if (given === null) return undefined;
   const uuid = given.toLowerCase();
-  if (!UUID.test(uuid)) throw new InvalidField(name, "invalid_input", "Must be a valid UUID.");
+  if (!uuidForm.test(uuid)) throw new InvalidField(name, "invalid_input", "Must be a valid UUID.");
   return uuid;
 }
 

@@ -7,7 +7,7 @@ import { syncFolder } from "../../journal/disk.ts";
 import { AppError } from "../../lib/errors.ts";
 import type { Sink } from "./writer.ts";
 
-/** A file can not be made there. */
+/** A file cannot be made there. */
 export class OutUnusable extends AppError {
   readonly code = "out_unusable";
   override readonly hint = "Name a file in a folder that exists.";

@@ -9,7 +9,7 @@ export class StatementRefused extends AppError {
     "Queries are one SELECT over the views events, persons and groups of one project; see the README.";
 }
 
-/** The statement is allowed, but it can not be run: a wrong column, a division of text, or no SQL at all. */
+/** The statement is allowed, but it cannot be run: a wrong column, a division of text, or no SQL at all. */
 export class StatementFailed extends AppError {
   readonly code = "statement_failed";
 }

@@ -8,18 +8,18 @@
 
 const names = (text: string): string[] => text.split(/\s+/).filter((name) => name !== "");
 
-const OPERATORS = names(`
+const operators = names(`
   + - * / // % ^ ** & | << >> ~ ! !__postfix @ @> <@ && || -> ->> ~~ !~~ ~~* !~~* ~~~ ^@ <-> <=>
   like_escape not_like_escape ilike_escape not_ilike_escape xor add subtract multiply divide mod`);
 
-const NUMBERS = names(`
+const numbers = names(`
   abs acos acosh asin asinh atan atan2 atanh bin bit_count bit_length bit_position bitstring cbrt ceil ceiling cos cosh cot
   degrees even exp factorial fdiv floor fmod gamma gcd get_bit greatest greatest_common_divisor isfinite isinf isnan lcm
   least least_common_multiple lgamma ln log log10 log2 nextafter pi pow power radians random round round_even roundbankers
   set_bit sign signbit sin sinh sqrt tan tanh trunc equi_width_bins width_bucket hash nullif if ifnull coalesce
   constant_or_null format_bytes formatreadabledecimalsize formatreadablesize parse_formatted_bytes`);
 
-const TEXTS = names(`
+const texts = names(`
   array_to_string array_to_string_comma_default ascii bar base64 char_length character_length chr concat concat_ws contains
   damerau_levenshtein decode editdist3 encode ends_with format from_base64 from_binary from_hex hamming hex instr jaccard
   jaro_similarity jaro_winkler_similarity lcase left left_grapheme len length length_grapheme levenshtein lower lpad ltrim
@@ -30,7 +30,7 @@ const TEXTS = names(`
   strip_accents strlen strpos substr substring substring_grapheme suffix to_base to_base64 to_binary to_hex translate trim
   ucase unbin unhex unicode upper url_decode url_encode`);
 
-const TIMES = names(`
+const times = names(`
   age ago century current_date current_localtime current_localtimestamp date_add date_diff date_part date_sub date_trunc
   datediff datepart datesub datetrunc day dayname dayofmonth dayofweek dayofyear days_in_month decade epoch epoch_ms epoch_ns
   epoch_us era get_current_time get_current_timestamp hour isodow isoyear julian last_day make_date make_time make_timestamp
@@ -39,7 +39,7 @@ const TIMES = names(`
   to_days to_decades to_hours to_microseconds to_millennia to_milliseconds to_minutes to_months to_quarters to_seconds
   to_timestamp to_weeks to_years today transaction_timestamp try_strptime week weekday weekofyear year yearweek`);
 
-const NESTED = names(`
+const nested = names(`
   aggregate apply array_aggr array_aggregate array_append array_apply array_cat array_concat array_contains
   array_cosine_distance array_cosine_similarity array_cross_product array_distance array_distinct array_dot_product
   array_extract array_filter array_grade_up array_has array_has_all array_has_any array_indexof array_inner_product
@@ -59,17 +59,17 @@ const NESTED = names(`
   struct_contains struct_extract struct_extract_at struct_has struct_indexof struct_insert struct_keys struct_pack
   struct_position struct_update struct_values switch union_extract union_tag union_value unlist unnest unpivot_list`);
 
-const JSON_FUNCTIONS = names(`
+const jsonFunctions = names(`
   array_to_json from_json from_json_strict json json_array json_array_length json_contains json_exists json_extract
   json_extract_path json_extract_path_text json_extract_string json_group_array json_group_object json_group_structure
   json_keys json_merge_patch json_object json_pretty json_quote json_structure json_transform json_transform_strict json_type
   json_valid json_value to_json`);
 
-const OTHERS = names(`
+const others = names(`
   alias can_cast_implicitly enum_code enum_first enum_last enum_range enum_range_boundary gen_random_uuid get_type
   is_histogram_other_bin typeof uuid uuid_extract_timestamp uuid_extract_version uuidv4 uuidv7`);
 
-const AGGREGATES = names(`
+const aggregates = names(`
   any_value approx_count_distinct approx_quantile approx_top_k arbitrary arg_max arg_max_null arg_max_nulls_last arg_min
   arg_min_null arg_min_nulls_last argmax argmin array_agg avg bit_and bit_or bit_xor bitstring_agg bool_and bool_or corr count
   count_if count_star countif covar_pop covar_samp cume_dist dense_rank entropy favg fill first first_value fsum geomean
@@ -80,18 +80,18 @@ const AGGREGATES = names(`
   sum_no_overflow sumkahan var_pop var_samp variance wavg weighted_avg`);
 
 /** Under the names that DuckDB's parser gives them, in lower case. */
-export const ALLOWED_FUNCTIONS: ReadonlySet<string> = new Set([
-  ...OPERATORS,
-  ...NUMBERS,
-  ...TEXTS,
-  ...TIMES,
-  ...NESTED,
-  ...JSON_FUNCTIONS,
-  ...OTHERS,
-  ...AGGREGATES,
+export const allowedFunctions: ReadonlySet<string> = new Set([
+  ...operators,
+  ...numbers,
+  ...texts,
+  ...times,
+  ...nested,
+  ...jsonFunctions,
+  ...others,
+  ...aggregates,
 ]);
 
-export const ALLOWED_TABLE_FUNCTIONS: ReadonlySet<string> = new Set([
+export const allowedTableFunctions: ReadonlySet<string> = new Set([
   "unnest",
   "range",
   "generate_series",
@@ -100,20 +100,20 @@ export const ALLOWED_TABLE_FUNCTIONS: ReadonlySet<string> = new Set([
 ]);
 
 /** Functions whose second argument names a member of a JSON value. */
-export const PATH_FUNCTIONS: ReadonlySet<string> = new Set(
+export const pathFunctions: ReadonlySet<string> = new Set(
   names(`-> ->> json_extract json_extract_string json_extract_path json_extract_path_text json_exists json_type json_keys
     json_array_length json_value`),
 );
 
 /** Functions that take a function, `x -> x + 1`. */
-export const LAMBDA_FUNCTIONS: ReadonlySet<string> = new Set(
+export const lambdaFunctions: ReadonlySet<string> = new Set(
   names(`apply array_apply array_filter array_reduce array_transform filter list_apply list_filter list_reduce list_transform
     reduce`),
 );
 
 /** Functions whose result is as large as a number among their arguments says. */
-export const SIZED_FUNCTIONS: ReadonlySet<string> = new Set(
+export const sizedFunctions: ReadonlySet<string> = new Set(
   names("range generate_series repeat lpad rpad list_resize array_resize bar"),
 );
 /** What such a number may be, where it stands in the statement; what is computed only later is watched while it runs. */
-export const SIZE_MAX = 10_000_000;
+export const sizeMax = 10_000_000;

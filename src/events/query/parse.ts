@@ -27,7 +27,7 @@ export async function parseStatement(connection: DuckDBConnection, sql: string):
   const printed = await single(connection, `SELECT json_deserialize_sql(${quoted(JSON.stringify(tree))})`);
   // What runs is this text, so this text is what has to be right, whatever was printed how.
   const read = renameTables(await treeOf(connection, printed), true);
-  if ([...read].some((view) => !views.has(view))) throw new StatementRefused("The statement can not be run.");
+  if ([...read].some((view) => !views.has(view))) throw new StatementRefused("The statement cannot be run.");
   return { sql: printed, views, readsPersonId: mayReadPersonId(tree) };
 }
 

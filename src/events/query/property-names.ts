@@ -6,17 +6,17 @@
  */
 
 import { StatementRefused } from "./failures.ts";
-import { PATH_FUNCTIONS } from "./functions.ts";
+import { pathFunctions } from "./functions.ts";
 import { constantOf, folded, type Node } from "./tree.ts";
 
 /** A path of DuckDB's own begins so; everything else behind `$` is part of a name. */
-const PATH = /^\$(?:$|[.[*])/;
+const pathForm = /^\$(?:$|[.[*])/;
 
 /** Turns the names in a function's arguments into what DuckDB understands. */
 export function withPropertyNames(node: Node): void {
   const name = folded(String(node.function_name));
   if (name === "prop" && node.class === "FUNCTION") shortForm(node);
-  if (!PATH_FUNCTIONS.has(name)) return;
+  if (!pathFunctions.has(name)) return;
   const [, path] = (node.children ?? []) as Node[];
   // Several paths are a list of constants.
   const paths = path?.function_name === "list_value" ? (path.children as Node[]) : [path];
@@ -29,7 +29,7 @@ export function withPropertyNames(node: Node): void {
 /** @returns the name that the constant was, if it was one that had to be changed. */
 export function withPropertyName(constant: Node | undefined): string | undefined {
   const written = constantOf(constant);
-  if (typeof written !== "string" || !written.startsWith("$") || PATH.test(written)) return undefined;
+  if (typeof written !== "string" || !written.startsWith("$") || pathForm.test(written)) return undefined;
   (constant!.value as Node).value = pointerTo(written);
   return written;
 }
@@ -37,7 +37,7 @@ export function withPropertyName(constant: Node | undefined): string | undefined
 /** `prop('x')` is `properties->>'x'`; `prop(e.properties, 'x')` says whose. */
 function shortForm(node: Node): void {
   const children = (node.children ?? []) as Node[];
-  const column = children.length === 2 ? children[0] : COLUMN;
+  const column = children.length === 2 ? children[0] : columnNode;
   const written = constantOf(children.at(-1));
   if (children.length < 1 || children.length > 2 || typeof written !== "string") {
     throw new StatementRefused("prop() takes the name of a property, as in prop('$browser').");
@@ -48,7 +48,7 @@ function shortForm(node: Node): void {
   if (node.alias === "") node.alias = written;
 }
 
-const COLUMN: Node = {
+const columnNode: Node = {
   class: "COLUMN_REF",
   type: "COLUMN_REF",
   alias: "",

@@ -3,7 +3,7 @@
 import { InvalidField } from "../../accounts/errors.ts";
 import { type EngineClient, QueryRefused } from "../../engine/client.ts";
 import { StatementsBarred } from "../../engine/statement-guard.ts";
-import { UNAVAILABLE } from "../../http/answers.ts";
+import { unavailable } from "../../http/answers.ts";
 import { throttled } from "../../http/failure.ts";
 import { projectRoute, type Route } from "../../http/route.ts";
 import {
@@ -57,8 +57,8 @@ export function queryRoutes({ engine }: { engine: Pick<EngineClient, "stream"> }
           schema: QueryAnswer,
           example: { columns: ["event", "times"], rows: [{ event: "signup", times: 3 }], truncated: false },
         },
-        400: { description: "The statement is refused or can not be run.", schema: ApiFailure },
-        ...UNAVAILABLE,
+        400: { description: "The statement is refused or cannot be run.", schema: ApiFailure },
+        ...unavailable,
       },
       async handle({ project, body }) {
         const { query, limit = rowsDefault } = body;

@@ -24,7 +24,7 @@ interface Token {
 }
 
 /** In the order in which they are tried. `quoted` is an identifier. */
-const PATTERNS: readonly [TokenKind | "space", RegExp][] = [
+const patterns: readonly [TokenKind | "space", RegExp][] = [
   ["space", /(?:\s+|--[^\n\r]*|\/\*[\s\S]*?(?:\*\/|$))+/y],
   ["string", /[eE]'(?:[^'\\]|\\[\s\S]|'')*(?:'|$)|[bBxX]?'(?:[^']|'')*(?:'|$)/y],
   ["string", /\$(?:[A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)?\$/y],
@@ -61,7 +61,7 @@ function tokensOf(sql: string): Token[] {
 }
 
 function tokenAt(sql: string, start: number): { kind: TokenKind | "space"; end: number } {
-  for (const [kind, pattern] of PATTERNS) {
+  for (const [kind, pattern] of patterns) {
     pattern.lastIndex = start;
     const found = pattern.exec(sql)?.[0];
     if (found === undefined || found === "") continue;
@@ -179,7 +179,7 @@ function isJsonStep(tokens: readonly Token[], first: number, arrow: number): boo
   return arrow - first > 1 || tokens[first]!.text.toLowerCase() === "properties";
 }
 
-const KEYWORDS = new Set(
+const keywords = new Set(
   (
     "select from where and or not in is like ilike between case when then else end on by having limit offset union all " +
     "distinct as using join inner left right full cross lateral values any some exists interval filter over qualify"
@@ -187,5 +187,5 @@ const KEYWORDS = new Set(
 );
 
 function isKeyword(text: string): boolean {
-  return KEYWORDS.has(text.toLowerCase());
+  return keywords.has(text.toLowerCase());
 }

@@ -9,11 +9,11 @@
 
 import { StatementRefused } from "./failures.ts";
 import {
-  ALLOWED_FUNCTIONS,
-  ALLOWED_TABLE_FUNCTIONS,
-  LAMBDA_FUNCTIONS,
-  SIZE_MAX,
-  SIZED_FUNCTIONS,
+  allowedFunctions,
+  allowedTableFunctions,
+  lambdaFunctions,
+  sizedFunctions,
+  sizeMax,
 } from "./functions.ts";
 import { withPropertyName, withPropertyNames } from "./property-names.ts";
 import { constantOf, folded, type Node } from "./tree.ts";
@@ -29,21 +29,21 @@ export function tableOf(view: ViewName): { catalog: string; schema: string; tabl
   return { catalog: "temp", schema: "main", table: `flagkeep_${view}` };
 }
 
-const EXPRESSION_CLASSES = new Set(
+const expressionClasses = new Set(
   (
     "AGGREGATE BETWEEN CASE CAST COLLATE COLUMN_REF COMPARISON CONJUNCTION CONSTANT DEFAULT FUNCTION LAMBDA LAMBDA_REF " +
     "OPERATOR POSITIONAL_REFERENCE STAR SUBQUERY TYPE WINDOW"
   ).split(" "),
 );
 /** Parts of a tree that are no expressions and read nothing. */
-const HARMLESS_TYPES = new Set(
+const harmlessTypes = new Set(
   (
     "EMPTY EMPTY_FROM JOIN SUBQUERY EXPRESSION_LIST SELECT_NODE SET_OPERATION_NODE ORDER_MODIFIER LIMIT_MODIFIER " +
     "LIMIT_PERCENT_MODIFIER DISTINCT_MODIFIER ORDER_DEFAULT ASCENDING DESCENDING ASC DESC RECURSIVE_CTE_NODE"
   ).split(" "),
 );
 /** Deeper than any statement that DuckDB's parser takes. */
-const DEPTH_MAX = 10_000;
+const depthMax = 10_000;
 
 /**
  * Checks the tree of a statement and renames its tables in place.
@@ -77,7 +77,7 @@ class Checker {
   constructor(private readonly isOwn: boolean) {}
 
   visit(part: unknown, scope: Scope, depth: number): void {
-    if (depth > DEPTH_MAX) throw new StatementRefused("The statement is nested too deep.");
+    if (depth > depthMax) throw new StatementRefused("The statement is nested too deep.");
     if (Array.isArray(part)) {
       for (const entry of part) this.visit(entry, scope, depth + 1);
       return;
@@ -126,15 +126,15 @@ class Checker {
   }
 
   private checkExpression(node: Node): void {
-    if (!EXPRESSION_CLASSES.has(node.class as string)) {
+    if (!expressionClasses.has(node.class as string)) {
       throw new StatementRefused(`Expressions of the kind ${String(node.class)} are not allowed.`);
     }
     if (node.class === "STAR") this.lambdas.add(node.expr);
     if (node.class === "LAMBDA" && !this.lambdas.has(node)) withPropertyName(node.expr as Node);
     if (node.class === "FUNCTION" || node.class === "WINDOW" || node.class === "AGGREGATE") {
       withPropertyNames(node);
-      checkFunction(node, ALLOWED_FUNCTIONS, "function");
-      if (LAMBDA_FUNCTIONS.has(folded(String(node.function_name)))) {
+      checkFunction(node, allowedFunctions, "function");
+      if (lambdaFunctions.has(folded(String(node.function_name)))) {
         for (const child of node.children as Node[]) this.lambdas.add(child);
       }
     }
@@ -144,8 +144,8 @@ class Checker {
     const type = node.type as string;
     if (type === "BASE_TABLE") this.checkTable(node, scope);
     else if (type === "TABLE_FUNCTION") {
-      checkFunction(node.function as Node, ALLOWED_TABLE_FUNCTIONS, "table function");
-    } else if (!HARMLESS_TYPES.has(type)) {
+      checkFunction(node.function as Node, allowedTableFunctions, "table function");
+    } else if (!harmlessTypes.has(type)) {
       throw new StatementRefused(`Statements with ${type} are not allowed.`);
     }
   }
@@ -207,11 +207,11 @@ function checkFunction(node: Node, allowed: ReadonlySet<string>, kind: string): 
 
 /** Refuses the plainest ways to ask for more than any memory holds. */
 function checkSizes(name: string, children: readonly Node[]): void {
-  const numbers = SIZED_FUNCTIONS.has(name) ? children.map(constantNumber) : [];
+  const numbers = sizedFunctions.has(name) ? children.map(constantNumber) : [];
   const isTooWide =
     (name === "format" || name === "printf") && /\d{8}/.test(String(constantOf(children[0]) ?? ""));
-  if (isTooWide || numbers.some((number) => Math.abs(number) > SIZE_MAX)) {
-    throw new StatementRefused(`The function ${name} makes at most ${SIZE_MAX} items or characters.`);
+  if (isTooWide || numbers.some((number) => Math.abs(number) > sizeMax)) {
+    throw new StatementRefused(`The function ${name} makes at most ${sizeMax} items or characters.`);
   }
 }
 

@@ -14,17 +14,17 @@ import { fileAnswer, type PublicFile, publicFile } from "./public-files.ts";
 type Cors = Readonly<Record<string, string>>;
 type Answer = (request: Request, cors: Cors, params: Record<string, string>) => Response | Promise<Response>;
 
-const METHODS = "GET, HEAD, OPTIONS";
-const CONFIG_SECONDS = 60;
-const LIBRARY_SECONDS = 300;
+const methods = "GET, HEAD, OPTIONS";
+const configSeconds = 60;
+const librarySeconds = 300;
 /** A file under the version it has never changes. */
-const VERSIONED_SECONDS = 365 * 86_400;
-const SCRIPT = "application/javascript; charset=utf-8";
-const JSON_TYPE = "application/json";
-const VERSION = /^\d+\.\d+\.\d+[\w.+-]*$/;
+const versionedSeconds = 365 * 86_400;
+const scriptType = "application/javascript; charset=utf-8";
+const jsonType = "application/json";
+const versionForm = /^\d+\.\d+\.\d+[\w.+-]*$/;
 
 /** Answers that say "none of these here", so that libraries go on. */
-const EMPTY_LISTS: readonly (readonly [string, string])[] = [
+const emptyLists: readonly (readonly [string, string])[] = [
   ["/api/surveys", '{"surveys":[]}'],
   ["/api/early_access_features", '{"earlyAccessFeatures":[]}'],
   ["/api/web_experiments", '{"experiments":[]}'],
@@ -54,16 +54,16 @@ export function assetRoutes({ projects, onTrouble }: Pick<EvaluationDependencies
         known = configFiles(token);
         configs.set(token, known);
       }
-      return fileAnswer(request, known[form], CONFIG_SECONDS, cors);
+      return fileAnswer(request, known[form], configSeconds, cors);
     };
   };
   const library: Answer = async (request, cors, { "*": path = "" }) => {
     const [name = "", version, ...more] = path.split("/").reverse();
     const isVersioned = version !== undefined;
-    if (more.length > 0 || (isVersioned && !VERSION.test(version))) return notFound(cors);
+    if (more.length > 0 || (isVersioned && !versionForm.test(version))) return notFound(cors);
     const file = await libraryFile(name);
     if (file === undefined) return notFound(cors);
-    const seconds = version === browserLibraryVersion ? VERSIONED_SECONDS : LIBRARY_SECONDS;
+    const seconds = version === browserLibraryVersion ? versionedSeconds : librarySeconds;
     return fileAnswer(request, file, seconds, cors);
   };
   const ownLibrary: Answer = (request, cors, { token = "" }) =>
@@ -75,9 +75,9 @@ export function assetRoutes({ projects, onTrouble }: Pick<EvaluationDependencies
     ["/array/:token/config.js", config("script")],
     ["/array/:token/array.js", ownLibrary],
     ["/static/*", library],
-    ...EMPTY_LISTS.flatMap(([path, body]) => {
+    ...emptyLists.flatMap(([path, body]) => {
       const answer: Answer = (_, cors) =>
-        new Response(body, { headers: { "Content-Type": JSON_TYPE, ...cors } });
+        new Response(body, { headers: { "Content-Type": jsonType, ...cors } });
       return [
         [path, answer],
         [`${path}/`, answer],
@@ -107,11 +107,11 @@ function configFiles(token: string): ConfigFiles {
   const all = "window._POSTHOG_REMOTE_CONFIG";
   // Pages may talk to several projects: what others have set stays.
   const script = `(function(){${all}=${all}||{};${all}[${JSON.stringify(token)}]={"config":${text},"siteApps":[]};})();\n`;
-  return { json: publicFile(JSON_TYPE, text), script: publicFile(SCRIPT, script) };
+  return { json: publicFile(jsonType, text), script: publicFile(scriptType, script) };
 }
 
 async function readLibraryFile(name: string, path: string): Promise<PublicFile> {
-  const contentType = name.endsWith(".js") ? SCRIPT : "text/plain; charset=utf-8";
+  const contentType = name.endsWith(".js") ? scriptType : "text/plain; charset=utf-8";
   return publicFile(contentType, await Bun.file(path).bytes());
 }
 
@@ -128,7 +128,7 @@ function readingOnly(answer: Answer, onTrouble: (error: unknown) => void) {
         case "OPTIONS":
           return publicPreflight(request, 204);
         default:
-          return methodNotAllowed(request.method, METHODS, cors);
+          return methodNotAllowed(request.method, methods, cors);
       }
     } catch (error) {
       onTrouble(error);

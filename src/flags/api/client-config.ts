@@ -37,14 +37,14 @@ export function clientConfig(token: string): JsonObject {
 
 /** The configuration as members of an object, `"token":"phc_…",…`, made once per key. */
 export class ClientConfigTexts {
-  readonly #byToken = new Map<string, string>();
+  private readonly byToken = new Map<string, string>();
 
   members(token: string): string {
-    let text = this.#byToken.get(token);
+    let text = this.byToken.get(token);
     if (text === undefined) {
       text = JSON.stringify(clientConfig(token)).slice(1, -1);
       // Only keys of projects come here, so there are few.
-      this.#byToken.set(token, text);
+      this.byToken.set(token, text);
     }
     return text;
   }

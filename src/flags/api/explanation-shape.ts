@@ -27,7 +27,7 @@ const ExplainedFilter = exactly({
   found: AnyJson,
   /** `stored`, `override`, `request`, `geoip`, `derived`, `cohort`, `flag`, or `missing`. */
   source: Type.String(),
-  /** `match`, `mismatch`, `error` (the two can not be compared) or `failed`. */
+  /** `match`, `mismatch`, `error` (the two cannot be compared) or `failed`. */
   result: Type.String(),
   note: orNull(Type.String()),
 });

@@ -9,15 +9,15 @@ import type {
 } from "./explanation-shape.ts";
 
 /** Words for the outcome of a condition set, by reason code. */
-const OUTCOMES: Record<string, string> = {
+const outcomes: Record<string, string> = {
   condition_match: "matches",
   no_condition_match: "does not match",
   out_of_rollout_bound: "matches, but the rollout leaves this one out",
   no_group_type: "is about a group that was not named",
-  failed: "can not be computed",
+  failed: "cannot be computed",
 };
 
-const RESULTS: Record<string, string> = {
+const results: Record<string, string> = {
   match: "yes",
   mismatch: "no ",
   error: "no ",
@@ -67,14 +67,14 @@ function headline({ flag_key, distinct_id, status, value, failed }: ExplanationB
     case "left_out":
       return `${flag_key} is left out of the answers ${whom}.`;
     default:
-      if (failed) return `${flag_key} can not be computed ${whom}.`;
+      if (failed) return `${flag_key} cannot be computed ${whom}.`;
       return `${flag_key} is ${valueWord(value)} ${whom}.`;
   }
 }
 
 function conditionLines(condition: ExplainedCondition, name: string): string[] {
   const { outcome, identity, filters, rollout } = condition;
-  const lines = [`${name} ${OUTCOMES[outcome] ?? outcome}`];
+  const lines = [`${name} ${outcomes[outcome] ?? outcome}`];
   if (identity === null) return lines;
   lines.push(...filters.map((filter) => `  ${filterLine(filter)}`));
   if (filters.length === 0) lines.push("  yes  no filters: everybody");
@@ -87,10 +87,10 @@ function conditionLines(condition: ExplainedCondition, name: string): string[] {
 
 function filterLine(filter: ExplainedFilter): string {
   const { type, operator, value, found, source, result, note } = filter;
-  const verdict = RESULTS[result] ?? result;
+  const verdict = results[result] ?? result;
   if (type === "cohort") {
     const relation = operator === "not_in" ? "not in cohort" : "in cohort";
-    const membership = found === null ? "can not be told" : found === true ? "a member" : "no member";
+    const membership = found === null ? "cannot be told" : found === true ? "a member" : "no member";
     return `${verdict}  ${relation} ${shown(value)}: ${membership}${remark(note)}`;
   }
   if (type === "flag") {
@@ -98,7 +98,7 @@ function filterLine(filter: ExplainedFilter): string {
   }
   const what = [type === "person" ? "" : type, filter.key ?? "", operator, shown(value)].filter(Boolean);
   const seen = source === "missing" ? "there is none" : `found ${shown(found)} (${source})`;
-  const why = note ?? (result === "error" ? "the two can not be compared" : null);
+  const why = note ?? (result === "error" ? "the two cannot be compared" : null);
   return `${verdict}  ${what.join(" ")}: ${seen}${remark(why)}`;
 }
 
@@ -135,11 +135,11 @@ function percent(place: number): string {
   return `${(place * 100).toFixed(2)}%`;
 }
 
-const SHOWN_LENGTH_MAX = 200;
+const shownLengthMax = 200;
 
 function shown(value: Json): string {
   const text = JSON.stringify(value);
-  return text.length > SHOWN_LENGTH_MAX ? `${text.slice(0, SHOWN_LENGTH_MAX)}…` : text;
+  return text.length > shownLengthMax ? `${text.slice(0, shownLengthMax)}…` : text;
 }
 
 function quoted(text: string): string {

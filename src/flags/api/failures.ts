@@ -1,12 +1,12 @@
 /** How requests for flags are refused, in the words that clients know. Source: contract, flag-evaluation 4. */
 
-import { failureAnswer, failureOf, INTERNAL_FAILURE } from "../../http/decode/answers.ts";
+import { failureAnswer, failureOf, internalFailure } from "../../http/decode/answers.ts";
 import { InvalidPayload } from "../../http/decode/failures.ts";
 import { AppError } from "../../lib/errors.ts";
 
 type Headers = Readonly<Record<string, string>>;
 
-/** The body can not be read. */
+/** The body cannot be read. */
 export class Undecodable extends AppError {
   readonly code = "undecodable";
 }
@@ -53,7 +53,7 @@ export function refusal(error: unknown, headers: Headers, onDefect: (error: unkn
   }
   const failure = failureOf(error);
   if (failure === undefined) onDefect(error);
-  return failureAnswer(failure ?? INTERNAL_FAILURE, headers);
+  return failureAnswer(failure ?? internalFailure, headers);
 }
 
 function plain(text: string, headers: Headers): Response {

@@ -18,11 +18,11 @@ import { createFlag, updateFlag } from "../store/flag-writes.ts";
 import { FlagAnswers } from "./flag-answers.ts";
 import { flagFields } from "./flag-input.ts";
 import { FlagQuery, readFlagQuery } from "./flag-query.ts";
-import { EXAMPLE_FLAG, FlagBody, FlagEditInput, FlagPage, NewFlagInput } from "./flag-shapes.ts";
+import { exampleFlag, FlagBody, FlagEditInput, FlagPage, NewFlagInput } from "./flag-shapes.ts";
 
-const TAG = "Feature flags";
-const FLAG_METHODS = ["GET", "PATCH", "HEAD", "OPTIONS"];
-const ONE_FLAG = { 200: { description: "The flag.", schema: FlagBody, example: EXAMPLE_FLAG } };
+const tagName = "Feature flags";
+const flagMethods = ["GET", "PATCH", "HEAD", "OPTIONS"];
+const oneFlag = { 200: { description: "The flag.", schema: FlagBody, example: exampleFlag } };
 
 export function featureFlagRoutes(deps: ManagementDeps): Route[] {
   return [
@@ -30,13 +30,13 @@ export function featureFlagRoutes(deps: ManagementDeps): Route[] {
       summary: "List feature flags",
       description:
         "The stored definitions, newest first; deleted flags are left out. Nothing is evaluated: ask `/flags` for the value of a flag for one person.",
-      tag: TAG,
+      tag: tagName,
       query: withPage(FlagQuery),
       answers: {
         200: {
           description: "One page of flags.",
           schema: FlagPage,
-          example: { count: 1, next: null, previous: null, results: [EXAMPLE_FLAG] },
+          example: { count: 1, next: null, previous: null, results: [exampleFlag] },
         },
       },
       handle: (call) => {
@@ -50,7 +50,7 @@ export function featureFlagRoutes(deps: ManagementDeps): Route[] {
       summary: "Create a feature flag",
       description:
         "Without `filters` the flag is on for everybody, or for the `rollout_percentage` that is given. A usage dashboard is made along with it.",
-      tag: TAG,
+      tag: tagName,
       body: NewFlagInput,
       bodyExample: {
         key: "one-click-pay",
@@ -58,7 +58,7 @@ export function featureFlagRoutes(deps: ManagementDeps): Route[] {
         filters: { groups: [{ properties: [], rollout_percentage: 40 }] },
         tags: ["payments"],
       },
-      answers: { 201: { description: "The new flag.", schema: FlagBody, example: EXAMPLE_FLAG } },
+      answers: { 201: { description: "The new flag.", schema: FlagBody, example: exampleFlag } },
       handle: (call) => {
         const { key, _should_create_usage_dashboard: createsUsageDashboard = true } = call.body;
         const created = createFlag(writingOf(deps), {
@@ -74,30 +74,30 @@ export function featureFlagRoutes(deps: ManagementDeps): Route[] {
     projectRoute("GET", "/feature_flags/:id", "feature_flag:read", {
       summary: "Read a feature flag",
       description: "Also when it is deleted.",
-      tag: TAG,
-      answers: ONE_FLAG,
+      tag: tagName,
+      answers: oneFlag,
       handle: (call) => flagAnswers(deps, call).one(getFlag(deps, call)),
     }),
     projectRoute("PATCH", "/feature_flags/:id", "feature_flag:write", {
       summary: "Change some fields of a feature flag",
       description:
         "`deleted: true` deletes the flag, `deleted: false` brings it back. The members of `filters` that are sent replace the stored ones, null clears one; `rollout_percentage` changes the rollout of the only condition set. Send `version` and `original_flag` to be refused with 409 when somebody else changed the same fields meanwhile.",
-      tag: TAG,
+      tag: tagName,
       body: FlagEditInput,
       takesRawBody: true,
       bodyExample: { active: false },
-      answers: { ...ONE_FLAG, 409: { description: "Somebody else changed it.", schema: ApiFailure } },
+      answers: { ...oneFlag, 409: { description: "Somebody else changed it.", schema: ApiFailure } },
       handle: (call) => edit(deps, call),
     }),
     projectRoute("DELETE", "/feature_flags/:id", "feature_flag:write", {
       summary: "Refused: flags are deleted by PATCH",
       description: 'Answers 405 whatever the id; nothing changes. Send `PATCH {"deleted": true}`.',
-      tag: TAG,
+      tag: tagName,
       answers: { 405: { description: "Always.", schema: ApiFailure } },
       handle: () => {
         throw methodNotAllowed(
           "DELETE",
-          FLAG_METHODS,
+          flagMethods,
           'Hard delete of a feature flag is not allowed. Send a PATCH with {"deleted": true} instead.',
         );
       },

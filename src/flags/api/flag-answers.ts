@@ -23,8 +23,8 @@ import type { FlagBody } from "./flag-shapes.ts";
 /** Writes flags for one user; reads what many flags share once. */
 export class FlagAnswers {
   readonly permissions: FlagPermissions;
-  readonly #users: Map<number, User>;
-  readonly #cohortsById = new Map<number, CohortDefinition | undefined>();
+  private readonly users: Map<number, User>;
+  private readonly cohortsById = new Map<number, CohortDefinition | undefined>();
 
   constructor(
     private readonly db: Reading,
@@ -34,7 +34,7 @@ export class FlagAnswers {
     private readonly now: Date,
   ) {
     this.permissions = readFlagPermissions(db, organization, user.id);
-    this.#users = usersById(db);
+    this.users = usersById(db);
   }
 
   /** The wire form of one flag. */
@@ -44,22 +44,22 @@ export class FlagAnswers {
 
   /** The wire form of many flags. */
   many(flags: readonly Flag[]): Static<typeof FlagBody>[] {
-    return flags.map((flag) => this.#write(flag));
+    return flags.map((flag) => this.write(flag));
   }
 
-  #write(flag: Flag): Static<typeof FlagBody> {
+  private write(flag: Flag): Static<typeof FlagBody> {
     return {
       id: flag.id,
       name: flag.name,
       key: flag.key,
-      filters: renderFilters(this.payloads.open(flag), this.#cohorts(flag.projectId)),
+      filters: renderFilters(this.payloads.open(flag), this.cohorts(flag.projectId)),
       deleted: flag.deleted,
       active: flag.active,
-      created_by: this.#user(flag.createdById),
+      created_by: this.user(flag.createdById),
       created_at: toWire(flag.createdAt),
       updated_at: toWire(flag.updatedAt),
       version: flag.version,
-      last_modified_by: this.#user(flag.lastModifiedById),
+      last_modified_by: this.user(flag.lastModifiedById),
       is_simple_flag: isSimpleFlag(flag.filters),
       rollout_percentage: rolloutPercentageOf(flag.filters),
       ensure_experience_continuity: flag.ensureExperienceContinuity,
@@ -85,18 +85,18 @@ export class FlagAnswers {
     };
   }
 
-  #user(id: number | null) {
-    const user = id === null ? undefined : this.#users.get(id);
+  private user(id: number | null) {
+    const user = id === null ? undefined : this.users.get(id);
     return user ? userBody(user) : null;
   }
 
   /** Most flags name no cohort, and those that do often name the same. */
-  #cohorts(projectId: number): CohortFacts {
+  private cohorts(projectId: number): CohortFacts {
     const facts = cohortFacts(this.db, projectId);
     return {
       find: (id) => {
-        if (!this.#cohortsById.has(id)) this.#cohortsById.set(id, facts.find(id));
-        return this.#cohortsById.get(id);
+        if (!this.cohortsById.has(id)) this.cohortsById.set(id, facts.find(id));
+        return this.cohortsById.get(id);
       },
     };
   }

@@ -20,9 +20,9 @@ import { canEdit } from "../store/flag-permissions.ts";
 import { flagAnswers } from "./feature-flags.ts";
 import { FlagQuery, readFlagQuery } from "./flag-query.ts";
 
-const TAG = "Feature flags";
-const IDS_MAX = 10_000;
-const INVALID_IDS = { error: "Invalid flag IDs provided" };
+const tagName = "Feature flags";
+const idsMax = 10_000;
+const invalidIds = { error: "Invalid flag IDs provided" };
 const IdsAnswer = object({ error: text() });
 
 export function flagBulkRoutes(deps: ManagementDeps): Route[] {
@@ -31,7 +31,7 @@ export function flagBulkRoutes(deps: ManagementDeps): Route[] {
     projectRoute("GET", "/feature_flags/matching_ids", "feature_flag:read", {
       summary: "List the ids of flags you may change",
       description: "Takes the filters of the list. Not in pages.",
-      tag: TAG,
+      tag: tagName,
       query: FlagQuery,
       answers: {
         200: {
@@ -50,7 +50,7 @@ export function flagBulkRoutes(deps: ManagementDeps): Route[] {
     }),
     projectRoute("POST", "/feature_flags/bulk_keys", ["feature_flag:read", "feature_flag:write"], {
       summary: "Find the keys of flags by id",
-      tag: TAG,
+      tag: tagName,
       body: object({ ids: optional(anyJson({ description: "List of ids." })) }),
       bodyExample: { ids: [12] },
       answers: {
@@ -59,14 +59,14 @@ export function flagBulkRoutes(deps: ManagementDeps): Route[] {
           schema: object({ keys: dictionary(), warning: optional(text()) }),
           example: { keys: { "12": "one-click-pay" } },
         },
-        400: { description: "No list of ids.", schema: either(IdsAnswer, ApiFailure), example: INVALID_IDS },
+        400: { description: "No list of ids.", schema: either(IdsAnswer, ApiFailure), example: invalidIds },
       },
       handle: (call) => {
         const given = call.body.ids ?? [];
-        if (!Array.isArray(given)) return new Reply(400, INVALID_IDS);
-        const ids = given.slice(0, IDS_MAX).map(idOf);
+        if (!Array.isArray(given)) return new Reply(400, invalidIds);
+        const ids = given.slice(0, idsMax).map(idOf);
         const valid = ids.filter((id) => id !== undefined);
-        if (given.length > 0 && valid.length === 0) return new Reply(400, INVALID_IDS);
+        if (given.length > 0 && valid.length === 0) return new Reply(400, invalidIds);
         const flags = valid.map((id) => findFlag(metadata.db, call.project.id, id));
         const keys = flags.filter((flag) => flag !== undefined).map((flag) => [String(flag.id), flag.key]);
         const invalidCount = given.length - valid.length;

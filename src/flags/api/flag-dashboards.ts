@@ -6,7 +6,7 @@ import type { ManagementDeps } from "../../serve/deps.ts";
 import { enrichUsageDashboard, ensureUsageDashboard, type Outcome } from "../store/flag-usage.ts";
 import { checkMayEdit, flagAnswers, getFlag } from "./feature-flags.ts";
 
-const TAG = "Feature flags";
+const tagName = "Feature flags";
 
 const OutcomeBody = named("Outcome", object({ success: bool(), error: optional(text()) }));
 
@@ -20,7 +20,7 @@ export function flagDashboardRoutes(deps: ManagementDeps): Route[] {
     projectRoute("POST", "/feature_flags/:id/dashboard", "feature_flag:write", {
       summary: "Make the usage dashboard of a flag",
       description: "Keeps the one the flag has, unless that was deleted.",
-      tag: TAG,
+      tag: tagName,
       answers: answers("Unable to generate usage dashboard"),
       handle: (call) => {
         const flag = editable(deps, call);
@@ -30,7 +30,7 @@ export function flagDashboardRoutes(deps: ManagementDeps): Route[] {
     projectRoute("POST", "/feature_flags/:id/enrich_usage_dashboard", "feature_flag:write", {
       summary: "Add views and interactions to the usage dashboard of a flag",
       description: "Possible once `$feature_view` events about the flag have arrived.",
-      tag: TAG,
+      tag: tagName,
       answers: answers("No enriched analytics available for this feature flag"),
       handle: (call) => {
         const flag = editable(deps, call);

@@ -15,7 +15,7 @@ import { evaluateStored } from "../stored-evaluation.ts";
 import { isNotModified } from "./local-evaluation.ts";
 import { renderEvaluationReasons, renderMyFlags } from "./management-views.ts";
 
-const TAG = "Flag evaluation";
+const tagName = "Flag evaluation";
 
 const DefinitionBody = named(
   "FlagDefinition",
@@ -45,7 +45,7 @@ const DefinitionsBody = named(
   }),
 );
 
-const DEFINITION = {
+const definition = {
   id: 12,
   team_id: 1,
   name: "",
@@ -60,8 +60,8 @@ const DEFINITION = {
   bucketing_identifier: "distinct_id",
   evaluation_tags: [],
 };
-const DEFINITIONS = { flags: [DEFINITION], group_type_mapping: { "0": "company" }, cohorts: {} };
-const REASONS = {
+const exampleDefinitions = { flags: [definition], group_type_mapping: { "0": "company" }, cohorts: {} };
+const reasons = {
   "one-click-pay": {
     value: true,
     evaluation: { reason: "condition_match", condition_index: 0, description: "Matched condition set 1" },
@@ -77,7 +77,7 @@ export function flagEvaluationRoutes(deps: ManagementDeps): Route[] {
   return [
     projectRoute("GET", "/feature_flags/evaluation_reasons", "feature_flag:read", {
       summary: "Tell each flag's value for one person, and why",
-      tag: TAG,
+      tag: tagName,
       query: object({
         distinct_id: optional(
           text({ blank: true, description: "Your own distinct id when absent or empty." }),
@@ -88,7 +88,7 @@ export function flagEvaluationRoutes(deps: ManagementDeps): Route[] {
         200: {
           description: "By flag key. Inactive flags have the reason `disabled`.",
           schema: dictionary(),
-          example: REASONS,
+          example: reasons,
         },
       },
       handle: (call) => {
@@ -102,13 +102,13 @@ export function flagEvaluationRoutes(deps: ManagementDeps): Route[] {
     projectRoute("GET", "/feature_flags/my_flags", "feature_flag:read", {
       summary: "List all flags with their values for you",
       description: "Newest first, not in pages. Inactive flags are off.",
-      tag: TAG,
+      tag: tagName,
       query: object(GroupsQuery),
       answers: {
         200: {
           description: "The flags.",
           schema: list(object({ feature_flag: DefinitionBody, value: anyJson() })),
-          example: [{ feature_flag: DEFINITION, value: true }],
+          example: [{ feature_flag: definition, value: true }],
         },
       },
       handle: (call) => {
@@ -125,7 +125,7 @@ export function flagEvaluationRoutes(deps: ManagementDeps): Route[] {
       summary: "Read all definitions, for SDKs that evaluate flags themselves",
       description:
         "Inactive flags are included; flags with secret payloads are not. `/flags/definitions` always has the cohorts. The project's secret key is accepted.",
-      tag: TAG,
+      tag: tagName,
       bucket: "local_evaluation",
       aliases: ["/flags/definitions"],
       query: object({
@@ -133,7 +133,11 @@ export function flagEvaluationRoutes(deps: ManagementDeps): Route[] {
         token: optional(text({ description: "Public key of the project that is meant." })),
       }),
       answers: {
-        200: { description: "The definitions, with an ETag.", schema: DefinitionsBody, example: DEFINITIONS },
+        200: {
+          description: "The definitions, with an ETag.",
+          schema: DefinitionsBody,
+          example: exampleDefinitions,
+        },
         304: { description: "Unchanged since the given `If-None-Match`." },
       },
       handle: (call) => answerDefinitions(deps, call),

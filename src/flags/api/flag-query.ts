@@ -4,21 +4,21 @@ import { Type } from "@sinclair/typebox";
 import { InvalidField } from "../../accounts/errors.ts";
 import { readBoolean } from "../../http/query.ts";
 import { bool, choice, int, object, optional, text } from "../../http/shapes.ts";
-import { EVALUATION_RUNTIMES } from "../store/flag.ts";
+import { evaluationRuntimes } from "../store/flag.ts";
 import type { FlagFilter, FlagType } from "../store/flag-list.ts";
 
-const SEARCH_LENGTH_MAX = 200;
-const FLAG_TYPES = ["boolean", "multivariant", "experiment", "remote_config"] as const;
+const searchLengthMax = 200;
+const flagTypes = ["boolean", "multivariant", "experiment", "remote_config"] as const;
 
 export const FlagQuery = object({
-  search: optional(text({ max: SEARCH_LENGTH_MAX, description: "Part of the key or name." })),
+  search: optional(text({ max: searchLengthMax, description: "Part of the key or name." })),
   active: optional(choice(["true", "false", "STALE"], { description: "By switch, or flags nobody needs." })),
   created_by_id: optional(
     Type.Union([int(), text()], { description: "One user id, or several with commas between." }),
   ),
   created_by: optional(Type.Union([int(), text()], { description: "Same as `created_by_id`." })),
-  type: optional(choice(FLAG_TYPES)),
-  evaluation_runtime: optional(choice(EVALUATION_RUNTIMES)),
+  type: optional(choice(flagTypes)),
+  evaluation_runtime: optional(choice(evaluationRuntimes)),
   excluded_properties: optional(text({ description: "JSON list of flag keys to leave out." })),
   tags: optional(text({ description: "JSON list; flags with any of these tags." })),
   excluded_tags: optional(text({ description: "JSON list; flags with none of these tags." })),
@@ -30,7 +30,7 @@ export const FlagQuery = object({
 /** @throws {InvalidField} the search is too long, or a boolean is none. */
 export function readFlagQuery(query: URLSearchParams): FlagFilter {
   const search = query.get("search")?.trim();
-  if (search !== undefined && search.length > SEARCH_LENGTH_MAX) {
+  if (search !== undefined && search.length > searchLengthMax) {
     throw new InvalidField("search", "invalid_input", "Search term cannot exceed 200 characters");
   }
   const type = query.get("type");
@@ -39,7 +39,7 @@ export function readFlagQuery(query: URLSearchParams): FlagFilter {
     search: search || undefined,
     active: query.get("active")?.trim() === "STALE" ? "STALE" : readBoolean(query, "active"),
     createdByIds: userIds(query.get("created_by_id") || query.get("created_by")),
-    type: FLAG_TYPES.includes(type as FlagType) ? (type as FlagType) : undefined,
+    type: flagTypes.includes(type as FlagType) ? (type as FlagType) : undefined,
     evaluationRuntime: query.get("evaluation_runtime") || undefined,
     excludedKeys: jsonTexts(query.get("excluded_properties")),
     tags: tags?.length ? tags : undefined,

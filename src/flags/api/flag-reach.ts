@@ -2,16 +2,16 @@
 
 import { findUser } from "../../accounts/users.ts";
 import { fillInBackground } from "../../cohorts/cohort-filling.ts";
-import { CohortBody, cohortBody, EXAMPLE_COHORT } from "../../cohorts/cohort-shapes.ts";
+import { CohortBody, cohortBody, exampleCohort } from "../../cohorts/cohort-shapes.ts";
 import { createCohort, findCohort } from "../../cohorts/cohorts.ts";
-import { UNAVAILABLE } from "../../http/answers.ts";
+import { unavailable } from "../../http/answers.ts";
 import { projectRoute, Reply, type Route } from "../../http/route.ts";
 import { bool, dictionary, int, named, nullable, num, object, optional, text } from "../../http/shapes.ts";
 import type { ManagementDeps } from "../../serve/deps.ts";
 import { parseBlastRadius } from "../rules/blast-radius.ts";
 import { checkMayEdit, flagAnswers, getFlag } from "./feature-flags.ts";
 
-const TAG = "Feature flags";
+const tagName = "Feature flags";
 
 const ReachBody = named(
   "BlastRadius",
@@ -29,7 +29,7 @@ export function flagReachRoutes(deps: ManagementDeps): Route[] {
       summary: "Count whom a flag or a condition would choose",
       description:
         "Changes nothing. Takes the fields of a flag (all condition sets of `filters` together), or one `condition`.",
-      tag: TAG,
+      tag: tagName,
       body: object({
         filters: optional(nullable(dictionary({ description: "As in a flag." }))),
         rollout_percentage: optional(
@@ -65,7 +65,7 @@ export function flagReachRoutes(deps: ManagementDeps): Route[] {
           schema: ReachBody,
           example: { users_affected: 3, total_users: 10, affected: 3, total: 10 },
         },
-        ...UNAVAILABLE,
+        ...unavailable,
       },
       handle: async (call) => {
         const { total, matching, reached } = await deps.personCounter.reach(
@@ -80,12 +80,12 @@ export function flagReachRoutes(deps: ManagementDeps): Route[] {
       summary: "Keep whom a flag is on for as a static cohort",
       description:
         "The body is ignored. The cohort is filled in the background; later changes of the flag do not change it.",
-      tag: TAG,
+      tag: tagName,
       answers: {
         201: {
           description: "The new cohort, still empty.",
           schema: object({ cohort: CohortBody }),
-          example: { cohort: { ...EXAMPLE_COHORT, is_static: true, filters: { properties: {} } } },
+          example: { cohort: { ...exampleCohort, is_static: true, filters: { properties: {} } } },
         },
       },
       handle: (call) => {

@@ -20,11 +20,11 @@ import { type BodyReading, hasBrowserHeaders, readText } from "./request-text.ts
 
 export type Endpoint = "flags" | "decide";
 
-const METHODS = "GET, POST, OPTIONS, HEAD";
-const JSON_TYPE = "application/json";
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-const NO_FLAGS: FlagSet = compileFlagSet([], [], []);
-const NO_RESULTS = new Evaluation([], false);
+const methods = "GET, POST, OPTIONS, HEAD";
+const jsonType = "application/json";
+const uuidForm = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+const noFlags: FlagSet = compileFlagSet([], [], []);
+const noResults = new Evaluation([], false);
 
 type Cors = Readonly<Record<string, string>>;
 
@@ -46,8 +46,8 @@ export function flagAnswers(
     const project = projectOf(deps, asked.token);
     const form = replyFormOf(endpoint, versionOf(parameters));
     const evaluatedAt = new Date(now());
-    let set = NO_FLAGS;
-    let evaluation = NO_RESULTS;
+    let set = noFlags;
+    let evaluation = noResults;
     if (!asked.areFlagsDisabled) {
       set = deps.flagSets.of(project.id).set;
       evaluation = evaluateFor(deps.computation, set, project, asked, {
@@ -71,11 +71,11 @@ export function flagAnswers(
         case "GET":
           return json(greeting(endpoint, request), cors);
         case "HEAD":
-          return new Response(null, { headers: { "Content-Type": JSON_TYPE, ...cors } });
+          return new Response(null, { headers: { "Content-Type": jsonType, ...cors } });
         case "OPTIONS":
-          return new Response(null, { status: 204, headers: { Allow: METHODS, ...cors } });
+          return new Response(null, { status: 204, headers: { Allow: methods, ...cors } });
         default:
-          return methodNotAllowed(request.method, METHODS, cors);
+          return methodNotAllowed(request.method, methods, cors);
       }
     } catch (error) {
       return refusal(error, cors, onTrouble);
@@ -149,7 +149,7 @@ function isOn(parameter: string | null): boolean {
 /** The client's own id of the request, when it is a UUID; else a new one. */
 function requestIdOf(request: Request): string {
   const given = request.headers.get("x-request-id");
-  return given !== null && UUID.test(given) ? given : Bun.randomUUIDv7();
+  return given !== null && uuidForm.test(given) ? given : Bun.randomUUIDv7();
 }
 
 /** What a GET gets, which old clients and people with a browser send: no flags, because it names nobody. */
@@ -167,5 +167,5 @@ function greeting(endpoint: Endpoint, request: Request): string {
 }
 
 function json(body: string | Uint8Array<ArrayBuffer>, cors: Cors): Response {
-  return new Response(body, { headers: { "Content-Type": JSON_TYPE, ...cors } });
+  return new Response(body, { headers: { "Content-Type": jsonType, ...cors } });
 }

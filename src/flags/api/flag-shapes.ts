@@ -1,7 +1,7 @@
 /** A feature flag in requests and answers (requirement: Feature flag; contract: management-api 3). */
 
 import { Type } from "@sinclair/typebox";
-import { EXAMPLE_USER, UserBody } from "../../accounts/api/user-shapes.ts";
+import { exampleUser, UserBody } from "../../accounts/api/user-shapes.ts";
 import {
   anyJson,
   bool,
@@ -18,13 +18,13 @@ import {
   pageOf,
   text,
 } from "../../http/shapes.ts";
-import { BUCKETING_IDENTIFIERS, CREATION_CONTEXTS, EVALUATION_RUNTIMES } from "../store/flag.ts";
+import { bucketingIdentifiers, creationContexts, evaluationRuntimes } from "../store/flag.ts";
 
-const KEY_LENGTH_MAX = 400;
+const keyLengthMax = 400;
 
 /** The writable fields. `filters` is checked by the rules of flags, not here. */
 export const FlagInput = object({
-  key: text({ max: KEY_LENGTH_MAX, description: "Unique in the project; letters, digits, `-` and `_`." }),
+  key: text({ max: keyLengthMax, description: "Unique in the project; letters, digits, `-` and `_`." }),
   name: optional(text({ blank: true, description: "The description of the flag." })),
   filters: optional(
     dictionary({
@@ -51,9 +51,9 @@ export const FlagInput = object({
   features: optional(anyJson({ description: "A free-form object, kept as given." })),
   tags: optional(nullable(list(text({ blank: true })), { description: "Replaces all tags." })),
   evaluation_tags: optional(nullable(list(text({ blank: true })), { description: "Some of `tags`." })),
-  evaluation_runtime: optional(nullable(choice(EVALUATION_RUNTIMES), { default: "all" })),
-  bucketing_identifier: optional(nullable(choice(BUCKETING_IDENTIFIERS), { default: "distinct_id" })),
-  creation_context: optional(choice(CREATION_CONTEXTS, { default: "feature_flags" })),
+  evaluation_runtime: optional(nullable(choice(evaluationRuntimes), { default: "all" })),
+  bucketing_identifier: optional(nullable(choice(bucketingIdentifiers), { default: "distinct_id" })),
+  creation_context: optional(choice(creationContexts, { default: "feature_flags" })),
   analytics_dashboards: optional(list(int(), { description: "Replaces all; ids of the same project." })),
 });
 
@@ -73,7 +73,7 @@ export const FlagEditInput = Type.Composite([
   }),
 ]);
 
-export const FLAG_STATUSES = ["ACTIVE", "INACTIVE", "STALE", "DELETED", "UNKNOWN", "ARCHIVED"] as const;
+export const flagStatuses = ["ACTIVE", "INACTIVE", "STALE", "DELETED", "UNKNOWN", "ARCHIVED"] as const;
 
 export const FlagBody = named(
   "FeatureFlag",
@@ -106,30 +106,30 @@ export const FlagBody = named(
     analytics_dashboards: list(int()),
     has_enriched_analytics: nullable(bool()),
     user_access_level: nullable(choice(["none", "viewer", "editor", "manager"])),
-    creation_context: choice(CREATION_CONTEXTS),
+    creation_context: choice(creationContexts),
     is_remote_configuration: nullable(bool()),
     has_encrypted_payloads: nullable(bool()),
-    status: choice(FLAG_STATUSES),
-    evaluation_runtime: nullable(choice(EVALUATION_RUNTIMES)),
-    bucketing_identifier: nullable(choice(BUCKETING_IDENTIFIERS)),
+    status: choice(flagStatuses),
+    evaluation_runtime: nullable(choice(evaluationRuntimes)),
+    bucketing_identifier: nullable(choice(bucketingIdentifiers)),
     last_called_at: nullable(instant()),
   }),
 );
 
 export const FlagPage = pageOf("FeatureFlagPage", FlagBody);
 
-export const EXAMPLE_FLAG = {
+export const exampleFlag = {
   id: 12,
   name: "Lets people pay with one click",
   key: "one-click-pay",
   filters: { groups: [{ properties: [], rollout_percentage: 40 }] },
   deleted: false,
   active: true,
-  created_by: EXAMPLE_USER,
+  created_by: exampleUser,
   created_at: "2026-03-02T08:15:30.120000Z",
   updated_at: "2026-03-04T16:00:01.007000Z",
   version: 3,
-  last_modified_by: EXAMPLE_USER,
+  last_modified_by: exampleUser,
   is_simple_flag: true,
   rollout_percentage: 40,
   ensure_experience_continuity: false,

@@ -21,7 +21,7 @@ import { findFlag } from "../store/flag.ts";
 import { dependentFlags } from "../store/flag-dependencies.ts";
 import { getFlag } from "./feature-flags.ts";
 
-const TAG = "Feature flags";
+const tagName = "Feature flags";
 
 const StatusBody = named(
   "FlagStatus",
@@ -40,7 +40,7 @@ const StatusBody = named(
   }),
 );
 
-const EXAMPLE = {
+const exampleAnswer = {
   status: "stale",
   reason: 'This boolean flag will always evaluate to "true"',
   reason_states_rollout: true,
@@ -51,7 +51,7 @@ const EXAMPLE = {
     is_multivariate: false,
   },
 };
-const UNKNOWN = { status: "unknown", reason: "Flag could not be found" };
+const unknown = { status: "unknown", reason: "Flag could not be found" };
 
 const NamedFlag = object({ id: int(), key: text(), name: text({ blank: true }) });
 
@@ -61,18 +61,18 @@ export function flagStatusRoutes(deps: ManagementDeps): Route[] {
     projectRoute("GET", "/feature_flags/:id/status", "feature_flag:read", {
       summary: "Tell whether a flag is still of use",
       description: "`stale`: nobody asks for it any more, or it has had one value for everybody for 30 days.",
-      tag: TAG,
+      tag: tagName,
       answers: {
-        200: { description: "The verdict.", schema: StatusBody, example: EXAMPLE },
+        200: { description: "The verdict.", schema: StatusBody, example: exampleAnswer },
         404: {
           description: "There is no such flag, or no such project.",
           schema: either(StatusBody, ApiFailure),
-          example: UNKNOWN,
+          example: unknown,
         },
       },
       handle: (call) => {
         const flag = findFlag(metadata.db, call.project.id, readId(call.params, "id"));
-        if (!flag) return new Reply(404, UNKNOWN);
+        if (!flag) return new Reply(404, unknown);
         const verdict = statusOf(flag, call.now);
         const rollout = rolloutSummaryOf(flag.filters);
         return {
@@ -90,7 +90,7 @@ export function flagStatusRoutes(deps: ManagementDeps): Route[] {
     }),
     projectRoute("GET", "/feature_flags/:id/dependent_flags", "feature_flag:read", {
       summary: "List the active flags that depend on a flag",
-      tag: TAG,
+      tag: tagName,
       answers: {
         200: {
           description: "Not in pages.",

@@ -29,8 +29,8 @@ export interface FlagsRequest {
   statedRuntime: unknown;
 }
 
-const CONTEXTS_MAX = 50;
-const CONTEXT_LENGTH_MAX = 255;
+const contextsMax = 50;
+const contextLengthMax = 255;
 
 /**
  * Reads a request.
@@ -62,8 +62,8 @@ export function readFlagsRequest(text: string): FlagsRequest {
     areFlagsDisabled: isSwitchedOn(first("disable_flags")),
     flagKeys: textsOf(first("flag_keys", "flag_keys_to_evaluate")),
     contexts: textsOf(first("evaluation_contexts", "evaluation_environments"))
-      ?.filter((name) => name.length <= CONTEXT_LENGTH_MAX)
-      .slice(0, CONTEXTS_MAX),
+      ?.filter((name) => name.length <= contextLengthMax)
+      .slice(0, contextsMax),
     statedRuntime: first("evaluation_runtime"),
   };
 }

@@ -3,7 +3,7 @@
 import type { DocumentedRoute } from "../../http/openapi.ts";
 import { anyJson, dictionary, list, named, object, optional, text } from "../../http/shapes.ts";
 
-const TAG = "OpenFeature";
+const tagName = "OpenFeature";
 
 const Context = object({
   context: dictionary({
@@ -23,17 +23,17 @@ const Evaluated = named(
     errorDetails: optional(text()),
   }),
 );
-const EXAMPLE = {
+const exampleAnswer = {
   key: "button",
   value: "blue",
   reason: "SPLIT",
   variant: "blue",
   metadata: { id: 12, version: 3, reason: "condition_match", payload: '{"hex":"#00f"}' },
 };
-const KEY =
+const keyDescription =
   "The project's public key comes as `Authorization: Bearer` or as `X-API-Key`. This is the OpenFeature Remote Evaluation Protocol; use it through an OFREP provider.";
 const bodyExample = { context: { targetingKey: "kim", plan: "pro", groups: { company: "acme" } } };
-const REFUSALS = {
+const refusals = {
   400: {
     description: "`errorCode`: `PARSE_ERROR`, `TARGETING_KEY_MISSING`, `INVALID_CONTEXT` or `GENERAL`.",
   },
@@ -46,8 +46,8 @@ export const ofrepDocumentation: readonly DocumentedRoute[] = [
     method: "POST",
     path: "/ofrep/v1/evaluate/flags",
     summary: "Compute all flags for an OpenFeature context",
-    description: `${KEY} With the answer's tag in \`If-None-Match\`, an unchanged answer is a 304.`,
-    tag: TAG,
+    description: `${keyDescription} With the answer's tag in \`If-None-Match\`, an unchanged answer is a 304.`,
+    tag: tagName,
     body: Context,
     bodyExample,
     answers: {
@@ -60,14 +60,14 @@ export const ofrepDocumentation: readonly DocumentedRoute[] = [
           ),
         }),
         example: {
-          flags: [EXAMPLE],
+          flags: [exampleAnswer],
           eventStreams: [
             { type: "sse", endpoint: { requestUri: "/ofrep/v1/events?key=phc_…" }, inactivityDelaySec: 120 },
           ],
         },
       },
       304: { description: "Unchanged since the given `If-None-Match`." },
-      ...REFUSALS,
+      ...refusals,
     },
   },
   {
@@ -76,11 +76,11 @@ export const ofrepDocumentation: readonly DocumentedRoute[] = [
     summary: "Be told when flags change",
     description:
       'Server-sent events `{"type":"refetchEvaluation"}`; their ids name the configuration of the flags, and a `Last-Event-ID` that is not the present one is answered by an event at once. OFREP providers find the address in `eventStreams`.',
-    tag: TAG,
+    tag: tagName,
     query: object({ key: text({ description: "The project's public key." }) }),
     answers: {
       200: { description: "`text/event-stream`, until the client leaves." },
-      401: REFUSALS[401],
+      401: refusals[401],
       503: { description: "Too many streams are open: poll." },
     },
   },
@@ -88,14 +88,14 @@ export const ofrepDocumentation: readonly DocumentedRoute[] = [
     method: "POST",
     path: "/ofrep/v1/evaluate/flags/:key",
     summary: "Compute one flag for an OpenFeature context",
-    description: KEY,
-    tag: TAG,
+    description: keyDescription,
+    tag: tagName,
     body: Context,
     bodyExample,
     answers: {
-      200: { description: "The flag.", schema: Evaluated, example: EXAMPLE },
+      200: { description: "The flag.", schema: Evaluated, example: exampleAnswer },
       404: { description: "No such flag; `errorCode` is `FLAG_NOT_FOUND`." },
-      ...REFUSALS,
+      ...refusals,
     },
   },
 ];

@@ -12,17 +12,17 @@ import type { JsonObject } from "../../lib/json.ts";
 import type { EvaluatedProject } from "./ports.ts";
 
 /** Open streams of all projects together; whoever finds no place polls. */
-const STREAMS_MAX = 2_000;
+const streamsAtOnce = 2_000;
 /** How often the configurations of projects with streams are looked at. */
-const LOOK_EVERY_MS = 250;
+const lookEveryMs = 250;
 /** A comment after this time keeps proxies and the server's own idle limit from cutting a stream. */
-const PING_EVERY_MS = 15_000;
+const pingEveryMs = 15_000;
 /** How long a page in the background keeps its stream. */
-const INACTIVITY_SECONDS = 120;
+const inactivitySeconds = 120;
 /** Messages that may wait for a client that does not read. */
-const UNREAD_MAX = 100;
-const METHODS = "GET, OPTIONS";
-const PATH = "/ofrep/v1/events";
+const unreadMax = 100;
+const methods = "GET, OPTIONS";
+const pathForm = "/ofrep/v1/events";
 
 interface Stream {
   readonly project: EvaluatedProject;
@@ -58,18 +58,18 @@ export class FlagEvents {
   /** The `eventStreams` of an answer with all flags; undefined when no more streams are taken. */
   connections(project: EvaluatedProject): JsonObject[] | undefined {
     if (this.isFull()) return undefined;
-    const requestUri = `${PATH}?key=${encodeURIComponent(project.apiToken)}`;
+    const requestUri = `${pathForm}?key=${encodeURIComponent(project.apiToken)}`;
     const { publicUrl } = this.deps;
     const place: JsonObject =
       publicUrl === undefined
         ? { endpoint: { requestUri } }
         : { url: publicUrl.replace(/\/+$/, "") + requestUri };
-    return [{ type: "sse", ...place, inactivityDelaySec: INACTIVITY_SECONDS }];
+    return [{ type: "sse", ...place, inactivityDelaySec: inactivitySeconds }];
   }
 
   routes() {
     const app = new Elysia({ name: "ofrep-events" });
-    for (const path of [PATH, `${PATH}/`]) {
+    for (const path of [pathForm, `${pathForm}/`]) {
       app.all(path, ({ request }) => this.answer(request), { parse: "none", detail: { hide: true } });
     }
     return app;
@@ -78,7 +78,7 @@ export class FlagEvents {
   private answer(request: Request): Response {
     const cors = publicCorsHeaders(request);
     if (request.method === "OPTIONS") return publicPreflight(request, 204);
-    if (request.method !== "GET") return methodNotAllowed(request.method, METHODS, cors);
+    if (request.method !== "GET") return methodNotAllowed(request.method, methods, cors);
     const project = this.deps.projects.findByToken(new URL(request.url).searchParams.get("key") ?? "");
     if (project === undefined) {
       const errorDetails = "Send the project's key in `key`, as the answer with all flags tells it.";
@@ -105,13 +105,13 @@ export class FlagEvents {
     return new ReadableStream<Uint8Array>({
       start: (controller) => {
         const told = request.headers.get("last-event-id") || present;
-        stream = { project, controller, told, pingAt: performance.now() + PING_EVERY_MS };
+        stream = { project, controller, told, pingAt: performance.now() + pingEveryMs };
         this.streams.add(stream);
         request.signal.addEventListener("abort", close);
         // The first bytes let clients and proxies know that the stream is there.
         controller.enqueue(encoded(`: flagkeep\nid: ${told}\n\n`));
         this.tell(stream, present);
-        this.timer ??= setInterval(() => this.look(), LOOK_EVERY_MS);
+        this.timer ??= setInterval(() => this.look(), lookEveryMs);
       },
       cancel: close,
     });
@@ -143,10 +143,10 @@ export class FlagEvents {
   }
 
   private send(stream: Stream, text: string): void {
-    stream.pingAt = performance.now() + PING_EVERY_MS;
+    stream.pingAt = performance.now() + pingEveryMs;
     const { controller } = stream;
     // Whoever has not read the last few events reads none: it comes back, and its last id says what it missed.
-    if ((controller.desiredSize ?? 0) < -UNREAD_MAX) this.close(stream);
+    if ((controller.desiredSize ?? 0) < -unreadMax) this.close(stream);
     else controller.enqueue(encoded(text));
   }
 
@@ -163,7 +163,7 @@ export class FlagEvents {
   }
 
   private isFull(): boolean {
-    return this.deps.stopping?.aborted || this.streams.size >= (this.deps.streamsMax ?? STREAMS_MAX);
+    return this.deps.stopping?.aborted || this.streams.size >= (this.deps.streamsMax ?? streamsAtOnce);
   }
 }
 

@@ -28,13 +28,13 @@ type OfrepDependencies = EvaluationDependencies & {
   events: FlagEvents;
 };
 
-const METHODS = "POST, OPTIONS";
-const PATH = "/ofrep/v1/evaluate/flags";
+const methods = "POST, OPTIONS";
+const evaluatePath = "/ofrep/v1/evaluate/flags";
 
 /** The two routes as one plugin. */
 export function ofrepRoutes(deps: OfrepDependencies) {
   const app = new Elysia({ name: "ofrep" });
-  for (const path of [PATH, `${PATH}/`, `${PATH}/:key`, `${PATH}/:key/`]) {
+  for (const path of [evaluatePath, `${evaluatePath}/`, `${evaluatePath}/:key`, `${evaluatePath}/:key/`]) {
     app.all(
       path,
       ({ request, params }) => answer(deps, request, (params as { key?: string } | undefined)?.key),
@@ -50,7 +50,7 @@ export function ofrepRoutes(deps: OfrepDependencies) {
 async function answer(deps: OfrepDependencies, request: Request, key: string | undefined): Promise<Response> {
   const cors = publicCorsHeaders(request);
   if (request.method === "OPTIONS") return publicPreflight(request, 204);
-  if (request.method !== "POST") return methodNotAllowed(request.method, METHODS, cors);
+  if (request.method !== "POST") return methodNotAllowed(request.method, methods, cors);
   const token = keyOf(request.headers);
   const project = token === undefined ? undefined : deps.projects.findByToken(token);
   if (project === undefined) {

@@ -17,7 +17,7 @@ export type OfrepErrorCode =
   | "FLAG_NOT_FOUND"
   | "GENERAL";
 
-/** A request that can not be answered; `status` is 400 or 404. */
+/** A request that cannot be answered; `status` is 400 or 404. */
 export class OfrepRefusal extends Error {
   constructor(
     readonly status: 400 | 404,

@@ -20,7 +20,7 @@ export interface EvaluationDependencies {
   readonly flagSets: { of(projectId: number): { set: FlagSet; configuration: string } };
   /** Persons and groups; opened for reading. */
   readonly people: PeopleDb;
-  /** Stores hash-key overrides; rejects when the engine can not be reached. */
+  /** Stores hash-key overrides; rejects when the engine cannot be reached. */
   readonly storeOverrides: (overrides: OverridesToStore) => Promise<number>;
   /** How far the journal and the store of persons are. */
   readonly positions: () => Positions;

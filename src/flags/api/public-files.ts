@@ -16,14 +16,14 @@ export interface PublicFile {
   readonly etag: string;
 }
 
-const GZIP_BYTES_MIN = 1_024;
+const gzipBytesMin = 1_024;
 
 export function publicFile(contentType: string, content: string | Uint8Array<ArrayBuffer>): PublicFile {
   const bytes = typeof content === "string" ? Buffer.from(content) : content;
   return {
     contentType,
     bytes,
-    gzip: bytes.length < GZIP_BYTES_MIN ? undefined : gzipSync(bytes),
+    gzip: bytes.length < gzipBytesMin ? undefined : gzipSync(bytes),
     // Weak, because the compressed bytes go under the same tag.
     etag: `W/"${new Bun.CryptoHasher("sha256").update(bytes).digest("hex").slice(0, 32)}"`,
   };

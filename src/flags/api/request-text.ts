@@ -12,9 +12,9 @@ export interface BodyReading {
   slowBodies: SlowBodies;
 }
 
-const OPEN_BRACE = 123;
+const openBrace = 123;
 const utf8 = new TextDecoder("utf-8", { fatal: true });
-const CONTENT_TYPES = new Set(["application/json", "text/plain", "application/x-www-form-urlencoded"]);
+const contentTypes = new Set(["application/json", "text/plain", "application/x-www-form-urlencoded"]);
 
 /**
  * The innermost text of a body.
@@ -24,13 +24,13 @@ const CONTENT_TYPES = new Set(["application/json", "text/plain", "application/x-
 export async function readText(request: Request, { limitBytes, slowBodies }: BodyReading): Promise<string> {
   const contentType = request.headers.get("content-type");
   const mediaType = (contentType ?? "").split(";", 1)[0]!.trim().toLowerCase();
-  if (mediaType !== "" && !CONTENT_TYPES.has(mediaType)) {
+  if (mediaType !== "" && !contentTypes.has(mediaType)) {
     throw new Undecodable(`unsupported content type: ${mediaType}`);
   }
   const bytes = await readBody(request, limitBytes, slowBodies);
   const contentEncoding = request.headers.get("content-encoding");
   // Nearly every body is plain JSON, and then nothing else has to be looked at.
-  if (bytes[0] === OPEN_BRACE && contentEncoding === null) return plainText(bytes);
+  if (bytes[0] === openBrace && contentEncoding === null) return plainText(bytes);
   const { text } = await unwrap({ bytes, query: queryFields(request.url), contentEncoding }, limitBytes);
   return text;
 }

@@ -1,7 +1,7 @@
 /** Which roles may edit a flag (requirement: role_access endpoints; contract: management-api 5.8). */
 
 import type { Static } from "@sinclair/typebox";
-import { EXAMPLE_ROLE, RoleBody, roleBody } from "../../accounts/api/role-shapes.ts";
+import { exampleRole, RoleBody, roleBody } from "../../accounts/api/role-shapes.ts";
 import { NotPermitted } from "../../accounts/errors.ts";
 import { usersById } from "../../accounts/users.ts";
 import { notFound } from "../../http/failure.ts";
@@ -22,9 +22,9 @@ import {
 } from "../store/role-access.ts";
 import { flagAnswers } from "./feature-flags.ts";
 import type { FlagAnswers } from "./flag-answers.ts";
-import { EXAMPLE_FLAG, FlagBody } from "./flag-shapes.ts";
+import { exampleFlag, FlagBody } from "./flag-shapes.ts";
 
-const TAG = "Role access";
+const tagName = "Role access";
 
 const RoleAccessBody = named(
   "FeatureFlagRoleAccess",
@@ -38,11 +38,11 @@ const RoleAccessBody = named(
   }),
 );
 
-const EXAMPLE = {
+const exampleAnswer = {
   id: 5,
-  feature_flag: EXAMPLE_FLAG,
-  role: EXAMPLE_ROLE,
-  role_id: EXAMPLE_ROLE.id,
+  feature_flag: exampleFlag,
+  role: exampleRole,
+  role_id: exampleRole.id,
   added_at: "2026-03-02T08:15:30.120000Z",
   updated_at: "2026-03-02T08:15:30.120000Z",
 };
@@ -54,13 +54,13 @@ export function roleAccessRoutes(deps: ManagementDeps): Route[] {
     projectRoute("GET", path, "feature_flag:read", {
       summary: "List the roles that may edit a flag",
       description: "Matters only where the organisation's default is that flags are for viewing.",
-      tag: TAG,
+      tag: tagName,
       query: PageQuery,
       answers: {
         200: {
           description: "One page of records.",
           schema: pageOf("FeatureFlagRoleAccessPage", RoleAccessBody),
-          example: { count: 1, next: null, previous: null, results: [EXAMPLE] },
+          example: { count: 1, next: null, previous: null, results: [exampleAnswer] },
         },
       },
       handle: (call) => {
@@ -72,10 +72,10 @@ export function roleAccessRoutes(deps: ManagementDeps): Route[] {
     }),
     projectRoute("POST", path, "feature_flag:write", {
       summary: "Let a role edit a flag",
-      tag: TAG,
+      tag: tagName,
       body: object({ role_id: uuid({ writeOnly: true }) }),
-      bodyExample: { role_id: EXAMPLE_ROLE.id },
-      answers: { 201: { description: "The new record.", schema: RoleAccessBody, example: EXAMPLE } },
+      bodyExample: { role_id: exampleRole.id },
+      answers: { 201: { description: "The new record.", schema: RoleAccessBody, example: exampleAnswer } },
       handle: (call) => {
         const { flag, answers } = editableParent(deps, call);
         const of = {
@@ -90,8 +90,8 @@ export function roleAccessRoutes(deps: ManagementDeps): Route[] {
     }),
     projectRoute("GET", `${path}/:id`, "feature_flag:read", {
       summary: "Read one role access record",
-      tag: TAG,
-      answers: { 200: { description: "The record.", schema: RoleAccessBody, example: EXAMPLE } },
+      tag: tagName,
+      answers: { 200: { description: "The record.", schema: RoleAccessBody, example: exampleAnswer } },
       handle: (call) => {
         const flag = parentFlag(deps, call);
         const record = findRoleAccess(metadata.db, flag.id, readId(call.params, "id"));
@@ -101,7 +101,7 @@ export function roleAccessRoutes(deps: ManagementDeps): Route[] {
     }),
     projectRoute("DELETE", `${path}/:id`, "feature_flag:write", {
       summary: "Take the right to edit a flag from a role",
-      tag: TAG,
+      tag: tagName,
       answers: { 204: { description: "Gone." } },
       handle: (call) => {
         const { flag } = editableParent(deps, call);

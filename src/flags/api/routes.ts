@@ -13,7 +13,7 @@ import { ofrepRoutes } from "./ofrep-routes.ts";
 import type { EvaluationDependencies } from "./ports.ts";
 
 /** How long a body may go without progress worth the name, as on the capture routes. */
-const SLOW_BODY_MS = 10_000;
+const slowBodyMs = 10_000;
 
 /** `/flags`, `/decide` and what client libraries need beside them. */
 export function evaluationRoutes(deps: EvaluationDependencies) {
@@ -35,7 +35,7 @@ export function evaluationRoutes(deps: EvaluationDependencies) {
     events,
     computation,
     configs: new ClientConfigTexts(),
-    reading: { limitBytes: deps.settings.bodyLimitBytes, slowBodies: new SlowBodies(SLOW_BODY_MS) },
+    reading: { limitBytes: deps.settings.bodyLimitBytes, slowBodies: new SlowBodies(slowBodyMs) },
   };
   const app = new Elysia({ name: "evaluation" });
   for (const endpoint of ["flags", "decide"] as const) {

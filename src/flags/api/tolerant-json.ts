@@ -4,11 +4,11 @@
  * Source: contract, flag-evaluation 2.1.
  */
 
-const QUOTE = 34;
-const BACKSLASH = 92;
-const MINUS = 45;
-const UPPER_I = 73;
-const UPPER_N = 78;
+const quoteByte = 34;
+const backslash = 92;
+const minus = 45;
+const upperI = 73;
+const upperN = 78;
 
 /**
  * Parses a text; plain JSON costs nothing extra.
@@ -31,14 +31,14 @@ function withNullsForNumbers(text: string): string {
   let copied = 0;
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
-    if (code === QUOTE) {
+    if (code === quoteByte) {
       at = endOfString(text, at);
       continue;
     }
-    if (code !== UPPER_N && code !== UPPER_I) continue;
-    const word = code === UPPER_N ? "NaN" : "Infinity";
+    if (code !== upperN && code !== upperI) continue;
+    const word = code === upperN ? "NaN" : "Infinity";
     if (!text.startsWith(word, at)) continue;
-    const start = text.charCodeAt(at - 1) === MINUS ? at - 1 : at;
+    const start = text.charCodeAt(at - 1) === minus ? at - 1 : at;
     repaired += `${text.slice(copied, start)}null`;
     at += word.length - 1;
     copied = at + 1;
@@ -49,6 +49,7 @@ function withNullsForNumbers(text: string): string {
 /** Place of the closing quote, or the end of a text that lacks it. */
 function endOfString(text: string, open: number): number {
   let at = open + 1;
-  while (at < text.length && text.charCodeAt(at) !== QUOTE) at += text.charCodeAt(at) === BACKSLASH ? 2 : 1;
+  while (at < text.length && text.charCodeAt(at) !== quoteByte)
+    at += text.charCodeAt(at) === backslash ? 2 : 1;
   return at;
 }

@@ -70,9 +70,9 @@ export function differenceLines(differences: readonly ItemDifference[]): string[
   ]);
 }
 
-const SHOWN_LENGTH_MAX = 300;
+const shownLengthMax = 300;
 
 function shown(value: Json | undefined): string {
   const text = value === undefined ? "(none)" : JSON.stringify(value);
-  return text.length > SHOWN_LENGTH_MAX ? `${text.slice(0, SHOWN_LENGTH_MAX)}…` : text;
+  return text.length > shownLengthMax ? `${text.slice(0, shownLengthMax)}…` : text;
 }

@@ -74,10 +74,10 @@ class Undone extends Error {
 class Unchanged extends Error {}
 
 class Import {
-  readonly #writing: FlagWriting;
-  readonly #cohortIds = new Map<string, number>();
-  readonly #flagIds = new Map<string, number>();
-  readonly #remarks: string[] = [];
+  private readonly writing: FlagWriting;
+  private readonly cohortIds = new Map<string, number>();
+  private readonly flagIds = new Map<string, number>();
+  private readonly remarks: string[] = [];
 
   constructor(
     writing: FlagWriting,
@@ -88,44 +88,44 @@ class Import {
     const metadata = Object.create(writing.metadata, {
       change: { value: (run: (t: MetadataTx) => unknown) => run(t) },
     }) as Metadata;
-    this.#writing = { ...writing, metadata };
+    this.writing = { ...writing, metadata };
   }
 
   run(): ImportResult {
-    const before = this.#present();
-    const document = this.#withGroupTypes();
-    this.#noteIds();
-    for (const cohort of inOrder(document.cohorts, ({ name }) => name, "cohort")) this.#writeCohort(cohort);
-    for (const flag of this.#ordered(document, before)) this.#writeFlag(flag);
+    const before = this.present();
+    const document = this.withGroupTypes();
+    this.noteIds();
+    for (const cohort of inOrder(document.cohorts, ({ name }) => name, "cohort")) this.writeCohort(cohort);
+    for (const flag of this.ordered(document, before)) this.writeFlag(flag);
     return {
-      differences: differencesBetween(before, this.#present()).map(withoutSecrets(before, document)),
-      remarks: this.#remarks,
+      differences: differencesBetween(before, this.present()).map(withoutSecrets(before, document)),
+      remarks: this.remarks,
     };
   }
 
   /** The project as a document, payloads in clear, so that a changed secret counts as a change. */
-  #present(): ExchangeDocument {
+  private present(): ExchangeDocument {
     const { projectId, groupTypes } = this.request;
-    return writeDocument(readContent(this.t, { projectId, groupTypes, payloads: this.#writing.payloads }));
+    return writeDocument(readContent(this.t, { projectId, groupTypes, payloads: this.writing.payloads }));
   }
 
-  #noteIds(): void {
+  private noteIds(): void {
     const { projectId, groupTypes } = this.request;
     const { cohorts, flags } = readContent(this.t, { projectId, groupTypes });
     const needed = new Set(this.request.document.cohorts.map(({ name }) => name));
     for (const { id, name } of cohorts) {
-      if (this.#cohortIds.has(name) && needed.has(name)) {
+      if (this.cohortIds.has(name) && needed.has(name)) {
         throw new DocumentUnusable(
           `The project has two cohorts "${name}"; rename one, because cohorts are matched by name.`,
         );
       }
-      this.#cohortIds.set(name, id);
+      this.cohortIds.set(name, id);
     }
-    for (const { id, key } of flags) this.#flagIds.set(key, id);
+    for (const { id, key } of flags) this.flagIds.set(key, id);
   }
 
   /** The document with the numbers that group types have in this project. */
-  #withGroupTypes(): ExchangeDocument {
+  private withGroupTypes(): ExchangeDocument {
     const { document, groupTypes } = this.request;
     const present = new Map(groupTypes.map(({ index, name }) => [index, name]));
     const indexes = new Map<number, number>();
@@ -139,7 +139,7 @@ class Import {
         );
       }
       if (known === undefined) {
-        this.#remarks.push(`The project has no group type "${name}" yet; it should become number ${index}.`);
+        this.remarks.push(`The project has no group type "${name}" yet; it should become number ${index}.`);
       }
       indexes.set(index, known?.index ?? index);
     }
@@ -148,63 +148,63 @@ class Import {
   }
 
   /** Flags after those they depend on; flags that are switched off come last, before those they depend on. */
-  #ordered(document: ExchangeDocument, before: ExchangeDocument): FlagItem[] {
+  private ordered(document: ExchangeDocument, before: ExchangeDocument): FlagItem[] {
     const active = new Set(before.flags.filter((flag) => flag.active === true).map(({ key }) => key));
     const ordered = inOrder(document.flags, ({ key }) => key, "flag");
     const isSwitchedOff = (flag: FlagItem) => flag.active === false && active.has(flag.key);
     return [...ordered.filter((flag) => !isSwitchedOff(flag)), ...ordered.filter(isSwitchedOff).reverse()];
   }
 
-  #writeCohort(item: CohortItem): void {
+  private writeCohort(item: CohortItem): void {
     const { projectId, by, now } = this.request;
     const isStatic = item.is_static === true;
     const where = `Cohort "${item.name}"`;
     const filters = isStatic
       ? { properties: {} }
-      : (withIds(item.filters ?? null, this.#ids, where) as JsonObject);
+      : (withIds(item.filters ?? null, this.ids, where) as JsonObject);
     const fields = { description: String(item.description ?? ""), isStatic, filters };
-    const id = this.#cohortIds.get(item.name);
-    const { metadata } = this.#writing;
+    const id = this.cohortIds.get(item.name);
+    const { metadata } = this.writing;
     if (id !== undefined) {
       updateCohort(metadata, { projectId, id, by }, fields, now);
       return;
     }
     const created = createCohort(metadata, { projectId, by, fields: { ...fields, name: item.name } }, now);
-    this.#cohortIds.set(item.name, created.id);
+    this.cohortIds.set(item.name, created.id);
     if (isStatic)
-      this.#remarks.push(`${where} is a list of persons; the list is not in the file, so it is empty.`);
+      this.remarks.push(`${where} is a list of persons; the list is not in the file, so it is empty.`);
   }
 
-  #writeFlag(item: FlagItem): void {
+  private writeFlag(item: FlagItem): void {
     const { projectId, by, trigger, now, toFields } = this.request;
     const where = `Flag "${item.key}"`;
-    const filters = withIds(item.filters, this.#ids, where) as JsonObject;
+    const filters = withIds(item.filters, this.ids, where) as JsonObject;
     const fields = naming(where, () => toFields({ ...flagDefaults, ...item, filters }));
-    const id = this.#flagIds.get(item.key);
+    const id = this.flagIds.get(item.key);
     if (id === undefined) {
       refuseHiddenPayloads(item, where);
       const created = naming(where, () =>
-        createFlag(this.#writing, {
+        createFlag(this.writing, {
           ...{ projectId, by, trigger, now, createsUsageDashboard: false },
           fields: { ...fields, key: item.key },
         }),
       );
-      this.#flagIds.set(item.key, created.id);
+      this.flagIds.set(item.key, created.id);
       return;
     }
-    const stored = () => storedFlag(findFlag(this.t, projectId, id)!, this.#writing.payloads).fields;
+    const stored = () => storedFlag(findFlag(this.t, projectId, id)!, this.writing.payloads).fields;
     const old = stored();
-    this.#unlessUnchanged(() => {
+    this.unlessUnchanged(() => {
       const whole = { ...fields, filters: { ...clearing(old.filters as JsonObject), ...filters } };
       naming(where, () =>
-        updateFlag(this.#writing, { projectId, id, by, trigger, now, fields: whole, sent: {} }),
+        updateFlag(this.writing, { projectId, id, by, trigger, now, fields: whole, sent: {} }),
       );
       return !Bun.deepEquals(old, stored(), true);
     });
   }
 
   /** Undoes a write when it changed nothing but the version and the log. */
-  #unlessUnchanged(write: () => boolean): void {
+  private unlessUnchanged(write: () => boolean): void {
     try {
       this.t.transaction(() => {
         if (!write()) throw new Unchanged();
@@ -214,9 +214,9 @@ class Import {
     }
   }
 
-  readonly #ids = {
-    cohort: (name: string) => this.#cohortIds.get(name),
-    flag: (key: string) => this.#flagIds.get(key),
+  private readonly ids = {
+    cohort: (name: string) => this.cohortIds.get(name),
+    flag: (key: string) => this.flagIds.get(key),
   };
 }
 

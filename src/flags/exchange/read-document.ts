@@ -11,15 +11,15 @@ import {
   flagDefaults,
 } from "./document.ts";
 
-/** A file can not be imported; nothing was changed. */
+/** A file cannot be imported; nothing was changed. */
 export class DocumentUnusable extends AppError {
   readonly code = "document_unusable";
 }
 
-const FLAG_MEMBERS = new Set(["key", "filters", ...Object.keys(flagDefaults)]);
-const COHORT_MEMBERS = new Set(["name", "description", "is_static", "filters"]);
+const flagMembers = new Set(["key", "filters", ...Object.keys(flagDefaults)]);
+const cohortMembers = new Set(["name", "description", "is_static", "filters"]);
 /** YAML can make a small text large by repeating parts of it. */
-const ALIASES_MAX = 100;
+const aliasesMax = 100;
 
 /** The document as readable text. */
 export function documentText(document: ExchangeDocument, format: "yaml" | "json"): string {
@@ -56,9 +56,9 @@ function parse(text: string): Json {
   if (error !== undefined)
     throw new DocumentUnusable(`The file is no YAML or JSON: ${firstLine(error.message)}`);
   try {
-    return parsed.toJS({ maxAliasCount: ALIASES_MAX }) as Json;
+    return parsed.toJS({ maxAliasCount: aliasesMax }) as Json;
   } catch (failure) {
-    throw new DocumentUnusable(`The file can not be read: ${firstLine(String(failure))}`);
+    throw new DocumentUnusable(`The file cannot be read: ${firstLine(String(failure))}`);
   }
 }
 
@@ -73,7 +73,7 @@ function readCohort(item: Json, index: number): CohortItem {
   const cohort = objectOf(item, where);
   if (typeof cohort.name !== "string" || cohort.name === "")
     throw new DocumentUnusable(`${where} has no name.`);
-  checkMembers(cohort, COHORT_MEMBERS, `Cohort "${cohort.name}"`);
+  checkMembers(cohort, cohortMembers, `Cohort "${cohort.name}"`);
   return { ...cohort, name: cohort.name };
 }
 
@@ -82,7 +82,7 @@ function readFlag(item: Json, index: number): FlagItem {
   const flag = objectOf(item, where);
   const key = typeof flag.key === "number" ? String(flag.key) : flag.key;
   if (typeof key !== "string" || key === "") throw new DocumentUnusable(`${where} has no key.`);
-  checkMembers(flag, FLAG_MEMBERS, `Flag "${key}"`);
+  checkMembers(flag, flagMembers, `Flag "${key}"`);
   const filters = flag.filters ?? { groups: [{ properties: [], rollout_percentage: null }] };
   return { ...flag, key, filters: objectOf(filters, `\`filters\` of flag "${key}"`) };
 }

@@ -21,7 +21,7 @@ export interface Edit {
 }
 
 /** Names of the API and of `FlagFields`, where they are checked for conflicts. */
-const FIELDS: readonly (readonly [string, keyof FlagFields])[] = [
+const checkedFields: readonly (readonly [string, keyof FlagFields])[] = [
   ["key", "key"],
   ["name", "name"],
   ["filters", "filters"],
@@ -60,7 +60,7 @@ export function withoutOverwriting(
   if (original === undefined || Object.keys(original).length === 0) return fields;
   const present = storedFields(stored);
   const kept: Partial<FlagFields> = { ...fields };
-  for (const [name, field] of FIELDS) {
+  for (const [name, field] of checkedFields) {
     if (!Object.hasOwn(sent, name) || !Object.hasOwn(original, name)) continue;
     const [wanted, read, now] = [sent, original, present].map((from) => comparable(name, from[name] ?? null));
     if (Bun.deepEquals(wanted, read)) delete kept[field];
@@ -70,7 +70,7 @@ export function withoutOverwriting(
 }
 
 /** Names that the server adds to conditions when it shows them. */
-const SHOWN_ONLY = new Set(["cohort_name", "group_key_names"]);
+const shownOnly = new Set(["cohort_name", "group_key_names"]);
 
 function comparable(name: string, value: Json): Json {
   return name === "filters" ? withoutShown(value) : value;
@@ -79,6 +79,6 @@ function comparable(name: string, value: Json): Json {
 function withoutShown(value: Json): Json {
   if (Array.isArray(value)) return value.map(withoutShown);
   if (typeof value !== "object" || value === null) return value;
-  const kept = Object.entries(value).filter(([name]) => !SHOWN_ONLY.has(name));
+  const kept = Object.entries(value).filter(([name]) => !shownOnly.has(name));
   return Object.fromEntries(kept.map(([name, inner]) => [name, withoutShown(inner)]));
 }

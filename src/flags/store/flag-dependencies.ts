@@ -40,7 +40,7 @@ export function flagFacts(t: Reading, projectId: number): FlagFacts {
   return {
     find: (id) =>
       t
-        .select(FACTS)
+        .select(facts)
         .from(flag)
         .where(and(eq(flag.projectId, projectId), eq(flag.id, id)))
         .get(),
@@ -59,7 +59,7 @@ export function cohortFacts(t: Reading, projectId: number): CohortFacts {
   };
 }
 
-const FACTS = {
+const facts = {
   id: flag.id,
   key: flag.key,
   active: flag.active,
@@ -70,7 +70,7 @@ const FACTS = {
 /** Only flags that refer to some flag at all: most refer to none. */
 function readDependants(t: Reading, projectId: number) {
   return t
-    .select({ ...FACTS, name: flag.name })
+    .select({ ...facts, name: flag.name })
     .from(flag)
     .where(and(eq(flag.projectId, projectId), like(flag.filters, "%flag_evaluates_to%")))
     .orderBy(asc(flag.id))

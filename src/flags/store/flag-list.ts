@@ -5,9 +5,9 @@ import type { Reading } from "../../accounts/metadata.ts";
 import { flag } from "../../accounts/schema.ts";
 import { type Flag, flagsOf } from "./flag.ts";
 
-const STALE_AFTER_MS = 30 * 24 * 3_600_000;
+const staleAfterMs = 30 * 24 * 3_600_000;
 /** Keys of flags that surveys make for themselves are not shown. */
-const INTERNAL_KEY_PATTERN = "survey-targeting-%";
+const internalKeyPattern = "survey-targeting-%";
 
 export type FlagType = "boolean" | "multivariant" | "experiment" | "remote_config";
 
@@ -27,7 +27,7 @@ export interface FlagFilter {
   order?: string;
 }
 
-const ORDER_COLUMNS = {
+const orderColumns = {
   id: flag.id,
   key: flag.key,
   name: flag.name,
@@ -83,7 +83,7 @@ function conditionOf(projectId: number, filter: FlagFilter, now: Date): SQL | un
   return and(
     eq(flag.projectId, projectId),
     eq(flag.deleted, false),
-    sql`${flag.key} NOT LIKE ${INTERNAL_KEY_PATTERN}`,
+    sql`${flag.key} NOT LIKE ${internalKeyPattern}`,
     filter.search ? searchCondition(filter.search) : undefined,
     filter.active === "STALE" ? staleCondition(now) : undefined,
     typeof filter.active === "boolean" ? eq(flag.active, filter.active) : undefined,
@@ -119,7 +119,7 @@ function typeCondition(type: FlagType | undefined): SQL | undefined {
 
 /** Not called for 30 days, or never called, older than that and rolled out to everybody (5.1, STALE). */
 function staleCondition(now: Date): SQL | undefined {
-  const limit = new Date(now.getTime() - STALE_AFTER_MS);
+  const limit = new Date(now.getTime() - staleAfterMs);
   return and(
     eq(flag.active, true),
     or(
@@ -159,8 +159,8 @@ function taggedWith(names: readonly string[]): SQL {
 function orderOf(order: string | undefined): SQL[] {
   const isDescending = order?.startsWith("-") ?? true;
   const name = (order ?? "-created_at").replace(/^-/, "");
-  const column = Object.hasOwn(ORDER_COLUMNS, name)
-    ? ORDER_COLUMNS[name as keyof typeof ORDER_COLUMNS]
+  const column = Object.hasOwn(orderColumns, name)
+    ? orderColumns[name as keyof typeof orderColumns]
     : undefined;
   if (!column) return [desc(flag.createdAt), desc(flag.id)];
   // The id decides between equals, so that pages neither repeat nor miss a flag.

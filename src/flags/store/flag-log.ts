@@ -7,7 +7,7 @@ import { rolloutPercentageOf } from "../rules/stored-filters.ts";
 import { redactedPayload } from "../rules/types.ts";
 import type { Flag } from "./flag.ts";
 
-const TRACKED = [
+const tracked = [
   "key",
   "name",
   "filters",
@@ -87,7 +87,7 @@ export function recordChange(
   trigger?: Trigger,
 ): void {
   const shown = (flag: Flag) => ({ ...storedFields(flag), filters: withoutSecrets(flag) });
-  const changes = changesBetween("FeatureFlag", shown(before), shown(after), TRACKED);
+  const changes = changesBetween("FeatureFlag", shown(before), shown(after), tracked);
   const activity = before.deleted === after.deleted ? "updated" : after.deleted ? "deleted" : "restored";
   record(t, activity, after, by, changes, now, trigger);
 }

@@ -6,9 +6,9 @@
 
 import { and, eq } from "drizzle-orm";
 import type { Reading } from "../../accounts/metadata.ts";
-import { FLAGS_ACCESS, type Organization } from "../../accounts/organizations.ts";
+import { flagsAccessLevels, type Organization } from "../../accounts/organizations.ts";
 import { role, roleAccess, roleMembership } from "../../accounts/schema.ts";
-import { LEVELS, levelOf } from "../../accounts/users.ts";
+import { levelOf, membershipLevels } from "../../accounts/users.ts";
 import type { Flag } from "./flag.ts";
 
 /** What decides about one user; read once per request, then asked for each flag. */
@@ -39,8 +39,8 @@ export function readFlagPermissions(
   );
   return {
     userId,
-    isAdmin: levelOf(db, organization.id, userId) >= LEVELS.admin,
-    organizationAllowsEditing: organization.featureFlagsAccessLevel === FLAGS_ACCESS.edit,
+    isAdmin: levelOf(db, organization.id, userId) >= membershipLevels.admin,
+    organizationAllowsEditing: organization.featureFlagsAccessLevel === flagsAccessLevels.edit,
     roleLevel: roles.length === 0 ? undefined : Math.max(...roles.map(({ level }) => level)),
     grantedFlagIds: new Set(granted.map(({ flagId }) => flagId)),
   };
@@ -49,7 +49,7 @@ export function readFlagPermissions(
 /** Whether the user may change the flag. */
 export function canEdit(permissions: FlagPermissions, flag: Pick<Flag, "id" | "createdById">): boolean {
   if (mayEditRolesOf(permissions, flag)) return true;
-  return permissions.roleLevel === FLAGS_ACCESS.view && permissions.grantedFlagIds.has(flag.id);
+  return permissions.roleLevel === flagsAccessLevels.view && permissions.grantedFlagIds.has(flag.id);
 }
 
 /** Whether the user may say which roles edit the flag (contract: management-api 5.8). */
@@ -58,7 +58,7 @@ export function mayEditRolesOf(permissions: FlagPermissions, flag: Pick<Flag, "c
     flag.createdById === permissions.userId ||
     permissions.isAdmin ||
     permissions.organizationAllowsEditing ||
-    permissions.roleLevel === FLAGS_ACCESS.edit
+    permissions.roleLevel === flagsAccessLevels.edit
   );
 }
 

@@ -28,7 +28,7 @@ export interface ProjectFlags {
 export type GroupTypeSource = (projectId: number) => readonly GroupType[];
 
 export class FlagSets {
-  readonly #byProject = new Map<
+  private readonly byProject = new Map<
     number,
     { revision: number; groupTypes: readonly GroupType[]; flags: ProjectFlags }
   >();
@@ -42,15 +42,15 @@ export class FlagSets {
   of(projectId: number): ProjectFlags {
     const revision = readFlagRevision(this.metadata, projectId);
     const groupTypes = this.groupTypes(projectId);
-    const known = this.#byProject.get(projectId);
+    const known = this.byProject.get(projectId);
     if (known && known.revision === revision && known.groupTypes === groupTypes) return known.flags;
     const configuration = `${revision}.${groupTypes.length}`;
-    const flags = this.#build(projectId, groupTypes, configuration);
-    this.#byProject.set(projectId, { revision, groupTypes, flags });
+    const flags = this.build(projectId, groupTypes, configuration);
+    this.byProject.set(projectId, { revision, groupTypes, flags });
     return flags;
   }
 
-  #build(projectId: number, groupTypes: readonly GroupType[], configuration: string): ProjectFlags {
+  private build(projectId: number, groupTypes: readonly GroupType[], configuration: string): ProjectFlags {
     const definitions = readFlags(this.metadata.db, projectId).map(flagDefinition);
     const cohorts = readCohorts(this.metadata.db, projectId);
     let set: FlagSet | undefined;

@@ -6,11 +6,11 @@ import { dashboard, flag, insight, type JsonObject, tile } from "../../accounts/
 import type { Flag } from "./flag.ts";
 import { replaceTags } from "./tags.ts";
 
-const TOTAL_VOLUME = "Feature Flag Called Total Volume";
-const UNIQUE_USERS = "Feature Flag calls made by unique users per variant";
-const VIEWED = "Feature Viewed Total Volume";
-const INTERACTED = "Feature Interaction Total Volume";
-const ENRICHED_DESCRIPTION = "Shows the total number of times this feature was viewed and interacted with";
+const totalVolume = "Feature Flag Called Total Volume";
+const uniqueUsers = "Feature Flag calls made by unique users per variant";
+const viewedName = "Feature Viewed Total Volume";
+const interactedName = "Feature Interaction Total Volume";
+const enrichedDescription = "Shows the total number of times this feature was viewed and interacted with";
 
 /** How a tile stands on the dashboard; units of the twelve-column grid. */
 interface Place {
@@ -40,12 +40,12 @@ export function createUsageDashboard(t: MetadataTx, of: Flag, by: number | null,
     .get();
   replaceTags(t, of.projectId, "dashboard", id, ["feature flags"]);
   const { projectId, key } = of;
-  addInsight(t, id, { projectId, by, now }, TOTAL_VOLUME, totalVolumeText(key), callsQuery(key, "total"), {
+  addInsight(t, id, { projectId, by, now }, totalVolume, totalVolumeText(key), callsQuery(key, "total"), {
     x: 0,
     y: 0,
     color: "blue",
   });
-  addInsight(t, id, { projectId, by, now }, UNIQUE_USERS, uniqueUsersText(key), callsQuery(key, "dau"), {
+  addInsight(t, id, { projectId, by, now }, uniqueUsers, uniqueUsersText(key), callsQuery(key, "dau"), {
     x: 6,
     y: 0,
     color: "green",
@@ -80,12 +80,12 @@ export function addEnrichedInsights(
 ): void {
   const { projectId } = of;
   for (const [name, event, x] of [
-    [VIEWED, "$feature_view", 0],
-    [INTERACTED, "$feature_interaction", 6],
+    [viewedName, "$feature_view", 0],
+    [interactedName, "$feature_interaction", 6],
   ] as const) {
     const query = volumeQuery(event, of.key);
     const place = { x, y: 5, color: null };
-    addInsight(t, dashboardId, { projectId, by, now }, name, ENRICHED_DESCRIPTION, query, place);
+    addInsight(t, dashboardId, { projectId, by, now }, name, enrichedDescription, query, place);
   }
 }
 
@@ -95,8 +95,8 @@ export function renameUsageDashboard(t: MetadataTx, before: Flag, newKey: string
   if (id === undefined) return;
   for (const found of insightsOn(t, id)) {
     const [isTotal, isUnique] = [
-      found.name === TOTAL_VOLUME && found.description === totalVolumeText(before.key),
-      found.name === UNIQUE_USERS && found.description === uniqueUsersText(before.key),
+      found.name === totalVolume && found.description === totalVolumeText(before.key),
+      found.name === uniqueUsers && found.description === uniqueUsersText(before.key),
     ];
     if (!isTotal && !isUnique) continue;
     t.update(insight)

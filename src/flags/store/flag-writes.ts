@@ -27,7 +27,7 @@ import { createUsageDashboard, renameUsageDashboard } from "./flag-usage-dashboa
 import { replaceTags } from "./tags.ts";
 
 /** Upstream refuses the 2,001st in its newest version only; a list of 10,000 is within what Flagkeep promises. */
-const FLAGS_PER_PROJECT_MAX = 20_000;
+const flagsPerProjectMax = 20_000;
 
 /** Keeps payloads secret at rest; see `src/flags/store/payload-cipher.ts`. */
 export interface PayloadCipher {
@@ -240,11 +240,11 @@ function checkCount(t: MetadataTx, projectId: number): void {
     .from(flag)
     .where(and(eq(flag.projectId, projectId), eq(flag.deleted, false)))
     .get()!.count;
-  if (count < FLAGS_PER_PROJECT_MAX) return;
+  if (count < flagsPerProjectMax) return;
   throw new InvalidField(
     null,
     "invalid_input",
-    `Maximum of ${FLAGS_PER_PROJECT_MAX.toLocaleString("en-US")} feature flags allowed per team. ` +
+    `Maximum of ${flagsPerProjectMax.toLocaleString("en-US")} feature flags allowed per team. ` +
       "Please delete unused flags or contact support to increase this limit.",
   );
 }

@@ -4,9 +4,9 @@ import { and, asc, eq, inArray } from "drizzle-orm";
 import type { Metadata, Reading } from "../../accounts/metadata.ts";
 import { flag, flagDashboard, type Json, type JsonObject, tag } from "../../accounts/schema.ts";
 
-export const EVALUATION_RUNTIMES = ["server", "client", "all"] as const;
-export const BUCKETING_IDENTIFIERS = ["distinct_id", "device_id"] as const;
-export const CREATION_CONTEXTS = [
+export const evaluationRuntimes = ["server", "client", "all"] as const;
+export const bucketingIdentifiers = ["distinct_id", "device_id"] as const;
+export const creationContexts = [
   "feature_flags",
   "experiments",
   "surveys",

@@ -13,10 +13,10 @@ import { isJsonObject } from "../../lib/json.ts";
 import type { Flag } from "./flag.ts";
 import type { PayloadCipher } from "./flag-writes.ts";
 
-const KEY_BYTES = 32;
-const NONCE_BYTES = 12;
-const TAG_BYTES = 16;
-const PREFIX = "sealed:";
+const keyBytes = 32;
+const nonceBytes = 12;
+const tagBytes = 16;
+const prefix = "sealed:";
 
 /** The key file is not one, or not the one with which payloads were sealed. */
 export class PayloadKeyWrong extends AppError {
@@ -33,15 +33,14 @@ export class PayloadKeyWrong extends AppError {
 export function readPayloadKey(path: string): Buffer {
   if (!existsSync(path)) {
     const fresh = `${path}.${process.pid}.new`;
-    writeFileSync(fresh, randomBytes(KEY_BYTES), { mode: 0o600, flush: true });
+    writeFileSync(fresh, randomBytes(keyBytes), { mode: 0o600, flush: true });
     renameSync(fresh, path);
     const folder = openSync(dirname(path), "r");
     fsyncSync(folder);
     closeSync(folder);
   }
   const key = readFileSync(path);
-  if (key.length !== KEY_BYTES)
-    throw new PayloadKeyWrong(`${path} does not hold a key of ${KEY_BYTES} bytes.`);
+  if (key.length !== keyBytes) throw new PayloadKeyWrong(`${path} does not hold a key of ${keyBytes} bytes.`);
   return key;
 }
 
@@ -86,22 +85,22 @@ function withPayloads(filters: JsonObject, change: (text: string, name: string) 
 }
 
 function isSealed(text: string): boolean {
-  return text.startsWith(`"${PREFIX}`);
+  return text.startsWith(`"${prefix}`);
 }
 
 function seal(key: Buffer, clear: string): string {
-  const nonce = randomBytes(NONCE_BYTES);
+  const nonce = randomBytes(nonceBytes);
   const cipher = createCipheriv("aes-256-gcm", key, nonce);
   const text = Buffer.concat([cipher.update(clear, "utf8"), cipher.final()]);
-  return JSON.stringify(PREFIX + Buffer.concat([nonce, cipher.getAuthTag(), text]).toString("base64"));
+  return JSON.stringify(prefix + Buffer.concat([nonce, cipher.getAuthTag(), text]).toString("base64"));
 }
 
 function unseal(key: Buffer, sealed: string): string {
-  const bytes = Buffer.from((JSON.parse(sealed) as string).slice(PREFIX.length), "base64");
-  const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, NONCE_BYTES));
-  decipher.setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
+  const bytes = Buffer.from((JSON.parse(sealed) as string).slice(prefix.length), "base64");
+  const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, nonceBytes));
+  decipher.setAuthTag(bytes.subarray(nonceBytes, nonceBytes + tagBytes));
   try {
-    const text = bytes.subarray(NONCE_BYTES + TAG_BYTES);
+    const text = bytes.subarray(nonceBytes + tagBytes);
     return Buffer.concat([decipher.update(text), decipher.final()]).toString("utf8");
   } catch {
     throw new PayloadKeyWrong("The payloads of a flag were sealed with another key.");

@@ -19,7 +19,7 @@ interface Answer {
 
 export class AnswerMemory {
   /** Of all projects together. */
-  readonly #answers = new Recent<FlagSet, Answer>(
+  private readonly answers = new Recent<FlagSet, Answer>(
     32 * 1024 * 1024,
     (words, { properties = "", evaluation }) =>
       words.length + properties.length + evaluation.list.length * bytesPerResult,
@@ -32,13 +32,13 @@ export class AnswerMemory {
    */
   find(set: FlagSet, words: string, properties: string | undefined): Evaluation | undefined {
     if (words.length > wordsMax) return undefined;
-    const answer = this.#answers.get(set, words);
+    const answer = this.answers.get(set, words);
     return answer?.properties === properties ? answer?.evaluation : undefined;
   }
 
   /** Answers with failures are not kept: they are few, and a failure is an object of its own each time. */
   keep(set: FlagSet, words: string, properties: string | undefined, evaluation: Evaluation): void {
     if (words.length > wordsMax || evaluation.errorsWhileComputing) return;
-    this.#answers.set(set, words, { properties, evaluation });
+    this.answers.set(set, words, { properties, evaluation });
   }
 }

@@ -1,7 +1,7 @@
 /**
  * Computes the flags of one request: chooses them, reads what is stored about the subject, evaluates.
  *
- * Answers whatever happens to the stores: what can not be known is marked as failed, so that clients keep the values
+ * Answers whatever happens to the stores: what cannot be known is marked as failed, so that clients keep the values
  * they have. Source: contract, flag-evaluation 3.4, 5 and 10.
  */
 
@@ -34,7 +34,7 @@ export interface ComputationDeps {
 }
 
 export class Computation {
-  readonly #answers = new AnswerMemory();
+  private readonly answers = new AnswerMemory();
 
   constructor(private readonly deps: ComputationDeps) {}
 
@@ -46,7 +46,7 @@ export class Computation {
     } catch (error) {
       this.deps.onTrouble(error);
     }
-    const overrides = this.#overridesOf(set, request, stored);
+    const overrides = this.overridesOf(set, request, stored);
     if (stored === undefined) {
       return withoutGuesses(set, evaluate(set, { ...facts(request, stored), ...overrides }));
     }
@@ -55,14 +55,14 @@ export class Computation {
       return evaluate(set, { ...facts(request, stored), ...overrides });
     }
     const properties = stored.person?.propertiesText;
-    const before = this.#answers.find(set, words, properties);
+    const before = this.answers.find(set, words, properties);
     if (before !== undefined && set.isRepeatable) return before;
     const evaluation = evaluate(set, facts(request, stored), before);
-    if (before === undefined) this.#answers.keep(set, words, properties, evaluation);
+    if (before === undefined) this.answers.keep(set, words, properties, evaluation);
     return evaluation;
   }
 
-  #overridesOf(
+  private overridesOf(
     set: FlagSet,
     { projectId, distinctId, anonDistinctId }: ComputationRequest,
     stored: StoredSubject | undefined,
@@ -134,7 +134,7 @@ function unknown(result: FlagResult): FlagResult {
     reason: {
       code: "database_error",
       conditionIndex: null,
-      description: "Stored properties can not be read",
+      description: "Stored properties cannot be read",
     },
   };
 }

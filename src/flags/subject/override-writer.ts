@@ -23,7 +23,7 @@ export interface Positions {
 }
 
 export interface OverrideWriterDeps {
-  /** Stores them and answers how many were stored; rejects when the engine can not be reached. */
+  /** Stores them and answers how many were stored; rejects when the engine cannot be reached. */
   store: (overrides: OverridesToStore) => Promise<number>;
   positions: () => Positions;
   /** Told when overrides are given up: people of these flags may see another value from now on. */
@@ -39,15 +39,15 @@ interface Pending extends OverridesToStore {
 }
 
 /** Requests that may wait; beyond that the engine is down for long, and answers say that they are partial. */
-const PENDING_MAX = 10_000;
-const RETRY_MS = 200;
-const RETRY_MAX_MS = 5_000;
+const pendingMax = 10_000;
+const retryMs = 200;
+const retryMaxMs = 5_000;
 /** About ten minutes. */
-const ATTEMPTS_MAX = 130;
+const attemptsMax = 130;
 
 export class OverrideWriter {
-  readonly #pending = new Map<string, Pending>();
-  #isWorking = false;
+  private readonly pending = new Map<string, Pending>();
+  private isWorking = false;
 
   constructor(private readonly deps: OverrideWriterDeps) {}
 
@@ -62,9 +62,9 @@ export class OverrideWriter {
     const { accepted, applied } = this.deps.positions();
     if (!hasPerson && applied >= accepted) return true;
     const key = keyOf(overrides.projectId, overrides.distinctIds[0] ?? "");
-    if (!this.#pending.has(key) && this.#pending.size >= PENDING_MAX) return false;
-    const before = this.#pending.get(key);
-    this.#pending.set(key, {
+    if (!this.pending.has(key) && this.pending.size >= pendingMax) return false;
+    const before = this.pending.get(key);
+    this.pending.set(key, {
       ...overrides,
       distinctIds: [...new Set([...(before?.distinctIds ?? []), ...overrides.distinctIds])],
       flagKeys: [...new Set([...(before?.flagKeys ?? []), ...overrides.flagKeys])],
@@ -74,51 +74,51 @@ export class OverrideWriter {
       isCounting: hasPerson || before?.isCounting === true,
       attempts: 0,
     });
-    if (!this.#isWorking) {
-      this.#isWorking = true;
-      void this.#work();
+    if (!this.isWorking) {
+      this.isWorking = true;
+      void this.work();
     }
     return true;
   }
 
   /** What is on its way for a distinct id, by flag key. */
   pendingFor(projectId: number, distinctId: string): ReadonlyMap<string, string> | undefined {
-    if (this.#pending.size === 0) return undefined;
-    const pending = this.#pending.get(keyOf(projectId, distinctId));
+    if (this.pending.size === 0) return undefined;
+    const pending = this.pending.get(keyOf(projectId, distinctId));
     if (pending?.isCounting !== true) return undefined;
     return new Map(pending.flagKeys.map((flagKey) => [flagKey, pending.hashKey]));
   }
 
   /** How many requests' overrides wait. */
   get size(): number {
-    return this.#pending.size;
+    return this.pending.size;
   }
 
-  async #work(): Promise<void> {
-    let waitMs = RETRY_MS;
-    while (this.#pending.size > 0) {
-      const { hasFailed, isWaiting } = await this.#tryAll();
+  private async work(): Promise<void> {
+    let waitMs = retryMs;
+    while (this.pending.size > 0) {
+      const { hasFailed, isWaiting } = await this.tryAll();
       if (!hasFailed && !isWaiting) continue;
       await Bun.sleep(waitMs);
-      waitMs = hasFailed ? Math.min(waitMs * 2, RETRY_MAX_MS) : RETRY_MS;
+      waitMs = hasFailed ? Math.min(waitMs * 2, retryMaxMs) : retryMs;
     }
-    this.#isWorking = false;
+    this.isWorking = false;
   }
 
-  async #tryAll() {
+  private async tryAll() {
     let hasFailed = false;
     let isWaiting = false;
-    for (const [key, pending] of [...this.#pending]) {
+    for (const [key, pending] of [...this.pending]) {
       try {
         const { applied } = this.deps.positions();
         await this.deps.store(pending);
         // Stored for the persons that exist; an event accepted before may make the other one.
-        if (applied >= pending.acceptedBefore) this.#forget(key, pending);
+        if (applied >= pending.acceptedBefore) this.forget(key, pending);
         else isWaiting = true;
       } catch (error) {
         pending.attempts += 1;
-        if (pending.attempts >= ATTEMPTS_MAX) {
-          this.#forget(key, pending);
+        if (pending.attempts >= attemptsMax) {
+          this.forget(key, pending);
           this.deps.onGivenUp(error);
         }
         hasFailed = true;
@@ -130,8 +130,8 @@ export class OverrideWriter {
   }
 
   /** Unless a later request has joined meanwhile. */
-  #forget(key: string, pending: Pending): void {
-    if (this.#pending.get(key) === pending) this.#pending.delete(key);
+  private forget(key: string, pending: Pending): void {
+    if (this.pending.get(key) === pending) this.pending.delete(key);
   }
 }
 

@@ -39,24 +39,24 @@ export interface StoredSubject {
 }
 
 /** How long "no override was ever stored" is believed, in milliseconds. */
-const NO_OVERRIDES_MS = 1_000;
+const noOverridesMs = 1_000;
 
 export class SubjectReader {
-  #hasOverrides = false;
-  #overridesCheckedAt = Number.NEGATIVE_INFINITY;
+  private hasOverrides = false;
+  private overridesCheckedAt = Number.NEGATIVE_INFINITY;
 
   /** @param people opened for reading only: every statement sees what is committed at that moment. */
   constructor(private readonly people: PeopleDb) {}
 
-  /** @throws whatever SQLite throws when the store can not be read. */
+  /** @throws whatever SQLite throws when the store cannot be read. */
   read(set: FlagSet, subject: Subject): StoredSubject {
     const { needs } = set;
-    const needsOverrides = needs.continuity || this.#areOverridesStored();
+    const needsOverrides = needs.continuity || this.areOverridesStored();
     const needsPerson =
       needs.staticCohorts ||
-      (needs.personProperties && !coversPersonKeys(set, subject.personProperties ?? NOTHING));
+      (needs.personProperties && !coversPersonKeys(set, subject.personProperties ?? nothing));
     const person =
-      needsPerson || needsOverrides ? this.#person(subject.projectId, subject.distinctId) : undefined;
+      needsPerson || needsOverrides ? this.person(subject.projectId, subject.distinctId) : undefined;
     return {
       person:
         person && needsPerson
@@ -66,19 +66,19 @@ export class SubjectReader {
               needs.staticCohorts ? cohortsOfPerson(this.people, person.id) : undefined,
             )
           : undefined,
-      groupProperties: needs.groupProperties ? this.#groups(set, subject) : {},
-      overridden: needsOverrides ? this.#overridden(subject, person) : [],
+      groupProperties: needs.groupProperties ? this.groups(set, subject) : {},
+      overridden: needsOverrides ? this.overridden(subject, person) : [],
     };
   }
 
-  #person(projectId: number, distinctId: string): PersonText | undefined {
+  private person(projectId: number, distinctId: string): PersonText | undefined {
     // An empty id is nobody's, and capture keeps no NUL.
     return distinctId === ""
       ? undefined
       : personTextByDistinctId(this.people, projectId, storableText(distinctId));
   }
 
-  #overridden({ projectId, distinctId, anonDistinctId }: Subject, person: PersonText | undefined) {
+  private overridden({ projectId, distinctId, anonDistinctId }: Subject, person: PersonText | undefined) {
     const found: PersonOverrides[] = [];
     const add = (id: string, { uuid }: PersonText) =>
       found.push({
@@ -86,12 +86,12 @@ export class SubjectReader {
         overrides: hashKeyOverrides(this.people, projectId, [storableText(id)]),
       });
     if (person) add(distinctId, person);
-    const former = anonDistinctId ? this.#person(projectId, anonDistinctId) : undefined;
+    const former = anonDistinctId ? this.person(projectId, anonDistinctId) : undefined;
     if (former && former.id !== person?.id) add(anonDistinctId!, former);
     return found;
   }
 
-  #groups(set: FlagSet, { projectId, groups, groupProperties }: Subject): Record<string, JsonObject> {
+  private groups(set: FlagSet, { projectId, groups, groupProperties }: Subject): Record<string, JsonObject> {
     const found: Record<string, JsonObject> = {};
     for (const [index, keys] of set.needs.groupKeys) {
       const name = set.groupTypeNames.get(index);
@@ -107,20 +107,20 @@ export class SubjectReader {
   }
 
   /** Overrides count even after their flag's continuity was switched off, but most projects never have any. */
-  #areOverridesStored(): boolean {
-    if (this.#hasOverrides) return true;
+  private areOverridesStored(): boolean {
+    if (this.hasOverrides) return true;
     const now = performance.now();
-    if (now - this.#overridesCheckedAt < NO_OVERRIDES_MS) return false;
-    this.#overridesCheckedAt = now;
+    if (now - this.overridesCheckedAt < noOverridesMs) return false;
+    this.overridesCheckedAt = now;
     const found = this.people.$client.query("SELECT 1 FROM hash_key_override LIMIT 1").get();
-    this.#hasOverrides = found !== null;
-    return this.#hasOverrides;
+    this.hasOverrides = found !== null;
+    return this.hasOverrides;
   }
 }
 
 /** Takes the properties apart only when they are looked at. */
 class PersonWithText implements StoredPerson {
-  #properties: JsonObject | undefined;
+  private readProperties: JsonObject | undefined;
 
   constructor(
     readonly uuid: string,
@@ -129,9 +129,9 @@ class PersonWithText implements StoredPerson {
   ) {}
 
   get properties(): JsonObject {
-    this.#properties ??= JSON.parse(this.propertiesText) as JsonObject;
-    return this.#properties;
+    this.readProperties ??= JSON.parse(this.propertiesText) as JsonObject;
+    return this.readProperties;
   }
 }
 
-const NOTHING: JsonObject = {};
+const nothing: JsonObject = {};

@@ -4,9 +4,9 @@ import { BodyInterrupted, RequestRefused } from "./failures.ts";
 
 type Cors = Readonly<Record<string, string>>;
 
-const JSON_TYPE = { "Content-Type": "application/json" };
-const RETRY_AFTER_SECONDS = "5";
-const OK_BODY = '{"status":"Ok"}';
+const jsonType = { "Content-Type": "application/json" };
+const retryAfterSeconds = "5";
+const okBody = '{"status":"Ok"}';
 
 /** A refusal as every kind of route can write it in its own words. */
 export interface Failure {
@@ -32,12 +32,12 @@ export function failureOf(error: unknown): Failure | undefined {
     type: "server_error",
     code,
     detail: "transient error, please retry",
-    headers: { "Retry-After": RETRY_AFTER_SECONDS },
+    headers: { "Retry-After": retryAfterSeconds },
   };
 }
 
 /** The answer to a defect of ours: the client learns that it was not its fault. */
-export const INTERNAL_FAILURE: Failure = {
+export const internalFailure: Failure = {
   status: 500,
   type: "server_error",
   code: "error",
@@ -46,7 +46,7 @@ export const INTERNAL_FAILURE: Failure = {
 };
 
 /** A path that clients know and that the appliance does not serve. */
-export const NOT_FOUND: Failure = {
+export const notFound: Failure = {
   status: 404,
   type: "invalid_request",
   code: "not_found",
@@ -57,7 +57,7 @@ export const NOT_FOUND: Failure = {
 /** A refusal in the envelope that all classic routes share. */
 export function failureAnswer({ status, type, code, detail, headers }: Failure, cors: Cors): Response {
   const body = JSON.stringify({ type, code, detail, attr: null });
-  return new Response(body, { status, headers: { ...JSON_TYPE, ...headers, ...cors } });
+  return new Response(body, { status, headers: { ...jsonType, ...headers, ...cors } });
 }
 
 /** A method that a path does not have. */
@@ -74,12 +74,12 @@ export function methodNotAllowed(method: string, allowed: string, cors: Cors): R
 
 /** Everything that could be stored has been. Libraries take nothing but exactly this status for a success. */
 export function okAnswer(cors: Cors): Response {
-  return new Response(OK_BODY, { headers: { ...JSON_TYPE, ...cors } });
+  return new Response(okBody, { headers: { ...jsonType, ...cors } });
 }
 
 /** A JSON answer of another content. */
 export function jsonAnswer(body: string, headers: Cors): Response {
-  return new Response(body, { headers: { ...JSON_TYPE, ...headers } });
+  return new Response(body, { headers: { ...jsonType, ...headers } });
 }
 
 /** The answer to a browser that is leaving the page and does not read it. */

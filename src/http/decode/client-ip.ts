@@ -10,19 +10,19 @@ import ipaddr from "ipaddr.js";
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
 /** Peers whose trust is remembered; a reverse proxy has a handful of addresses. */
-const REMEMBERED_PEERS_MAX = 1_000;
+const rememberedPeersMax = 1_000;
 
 /** Finds the client's address for each request. */
 export class ClientAddresses {
-  readonly #trusted: readonly [Address, number][];
-  readonly #remembered = new Map<string, boolean>();
+  private readonly trusted: readonly [Address, number][];
+  private readonly remembered = new Map<string, boolean>();
 
   /**
    * @param trustedProxies addresses or CIDR ranges, IPv4 or IPv6.
    * @throws {Error} one of them is neither; the message names it.
    */
   constructor(trustedProxies: readonly string[]) {
-    this.#trusted = trustedProxies.map(parseRange);
+    this.trusted = trustedProxies.map(parseRange);
   }
 
   /**
@@ -33,7 +33,7 @@ export class ClientAddresses {
    */
   find(peer: string | undefined, forwardedFor: () => string | null): string | undefined {
     if (peer === undefined) return undefined;
-    if (this.#trusted.length > 0 && this.#isTrusted(peer)) {
+    if (this.trusted.length > 0 && this.isTrusted(peer)) {
       const first = forwardedFor()?.split(",", 1)[0]?.trim() ?? "";
       const client = parseAddress(withoutPort(first));
       if (client !== undefined) return client.toString();
@@ -42,15 +42,15 @@ export class ClientAddresses {
     return peer.startsWith("::ffff:") ? (parseAddress(peer)?.toString() ?? peer) : peer;
   }
 
-  #isTrusted(peer: string): boolean {
-    const remembered = this.#remembered.get(peer);
+  private isTrusted(peer: string): boolean {
+    const remembered = this.remembered.get(peer);
     if (remembered !== undefined) return remembered;
     const address = parseAddress(peer);
     const isTrusted =
       address !== undefined &&
-      this.#trusted.some(([range, bits]) => address.kind() === range.kind() && address.match(range, bits));
-    if (this.#remembered.size >= REMEMBERED_PEERS_MAX) this.#remembered.clear();
-    this.#remembered.set(peer, isTrusted);
+      this.trusted.some(([range, bits]) => address.kind() === range.kind() && address.match(range, bits));
+    if (this.remembered.size >= rememberedPeersMax) this.remembered.clear();
+    this.remembered.set(peer, isTrusted);
     return isTrusted;
   }
 }

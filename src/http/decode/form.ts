@@ -4,15 +4,15 @@
  * Works on bytes and knows only the few fields that capture uses: a `data` field can have 20 MiB.
  */
 
-const AMPERSAND = 38;
-const EQUALS = 61;
-const PERCENT = 37;
-const PLUS = 43;
-const SPACE = 32;
+const ampersandByte = 38;
+const equalsByte = 61;
+const percent = 37;
+const plus = 43;
+const space = 32;
 
 /** How far into a body the first field of a form has to stand (contract: ingestion 2.3). */
-const SNIFFED_BYTES = 128;
-const FORM_MARK = /(?:^|&)(?:data|_|ip|compression)=/;
+const sniffedBytes = 128;
+const formMark = /(?:^|&)(?:data|_|ip|compression)=/;
 
 /** The fields that clients send beside or around their events, in a query or a form. */
 export interface CaptureFields {
@@ -27,33 +27,33 @@ export interface CaptureFields {
   readonly token?: string;
 }
 
-const FIELD_NAMES = new Set(["data", "compression", "beacon", "sent_at", "_", "api_key", "token"]);
-const NO_FIELDS: CaptureFields = {};
+const fieldNames = new Set(["data", "compression", "beacon", "sent_at", "_", "api_key", "token"]);
+const noFields: CaptureFields = {};
 
 /** The fields in the query of a URL; not one of them is required, unknown ones are ignored. */
 export function queryFields(url: string): CaptureFields {
   const mark = url.indexOf("?");
-  if (mark === -1 || mark === url.length - 1) return NO_FIELDS;
+  if (mark === -1 || mark === url.length - 1) return noFields;
   const hash = url.indexOf("#", mark);
   return readFields(Buffer.from(hash === -1 ? url.slice(mark + 1) : url.slice(mark + 1, hash)));
 }
 
 /** Whether the bytes start like a form of a capture client, whatever their content type. */
 export function looksLikeForm(bytes: Uint8Array): boolean {
-  return FORM_MARK.test(latin1(bytes, SNIFFED_BYTES));
+  return formMark.test(latin1(bytes, sniffedBytes));
 }
 
 /** The fields of a form. Of a repeated field the first counts; malformed percent signs stand for themselves. */
 export function readFields(form: Uint8Array): CaptureFields {
   const found = new Map<string, Uint8Array>();
   for (let start = 0; start <= form.length; ) {
-    const ampersand = form.indexOf(AMPERSAND, start);
+    const ampersand = form.indexOf(ampersandByte, start);
     const end = ampersand === -1 ? form.length : ampersand;
     // No field of interest has a longer name, so the search for its end is short however the body is made.
-    const equals = form.subarray(start, Math.min(end, start + "compression=".length)).indexOf(EQUALS);
+    const equals = form.subarray(start, Math.min(end, start + "compression=".length)).indexOf(equalsByte);
     if (equals !== -1) {
       const name = latin1(form.subarray(start, start + equals));
-      if (FIELD_NAMES.has(name) && !found.has(name)) found.set(name, form.subarray(start + equals + 1, end));
+      if (fieldNames.has(name) && !found.has(name)) found.set(name, form.subarray(start + equals + 1, end));
     }
     start = end + 1;
   }
@@ -73,19 +73,19 @@ export function readFields(form: Uint8Array): CaptureFields {
 
 /** In base64 a `+` is a digit, and a space is a `+` that somebody forgot to escape; in plain JSON a `+` is a space. */
 function payloadOf(value: Uint8Array): Uint8Array {
-  const plusIsSpace = /^\s*[[{]/.test(latin1(percentDecoded(value.subarray(0, SNIFFED_BYTES), true)));
+  const plusIsSpace = /^\s*[[{]/.test(latin1(percentDecoded(value.subarray(0, sniffedBytes), true)));
   const payload = percentDecoded(value, plusIsSpace);
   if (!plusIsSpace && isBase64Text(payload)) {
-    for (let at = payload.indexOf(SPACE); at !== -1; at = payload.indexOf(SPACE, at + 1)) payload[at] = PLUS;
+    for (let at = payload.indexOf(space); at !== -1; at = payload.indexOf(space, at + 1)) payload[at] = plus;
   }
   return payload;
 }
 
-const BASE64_START = /^[A-Za-z0-9+/=_ -]+\s*$/;
+const base64Start = /^[A-Za-z0-9+/=_ -]+\s*$/;
 
 /** Whether the first bytes could be base64; spaces count as the `+` they were. */
 function isBase64Text(bytes: Uint8Array): boolean {
-  return BASE64_START.test(latin1(bytes, SNIFFED_BYTES));
+  return base64Start.test(latin1(bytes, sniffedBytes));
 }
 
 function percentDecoded(value: Uint8Array, plusIsSpace: boolean): Uint8Array {
@@ -93,25 +93,25 @@ function percentDecoded(value: Uint8Array, plusIsSpace: boolean): Uint8Array {
   let length = 0;
   for (let at = 0; at < value.length; at++) {
     let byte = value[at]!;
-    if (byte === PERCENT) {
-      const high = HEX[value[at + 1] ?? 0]!;
-      const low = HEX[value[at + 2] ?? 0]!;
+    if (byte === percent) {
+      const high = hex[value[at + 1] ?? 0]!;
+      const low = hex[value[at + 2] ?? 0]!;
       if (high < 16 && low < 16) {
         byte = high * 16 + low;
         at += 2;
       }
-    } else if (byte === PLUS && plusIsSpace) {
-      byte = SPACE;
+    } else if (byte === plus && plusIsSpace) {
+      byte = space;
     }
     out[length++] = byte;
   }
   return out.subarray(0, length);
 }
 
-const HEX = new Uint8Array(256).fill(255);
+const hex = new Uint8Array(256).fill(255);
 for (let digit = 0; digit < 16; digit++) {
-  HEX[digit.toString(16).charCodeAt(0)] = digit;
-  HEX[digit.toString(16).toUpperCase().charCodeAt(0)] = digit;
+  hex[digit.toString(16).charCodeAt(0)] = digit;
+  hex[digit.toString(16).toUpperCase().charCodeAt(0)] = digit;
 }
 
 function latin1(bytes: Uint8Array, limit = bytes.length): string {

@@ -13,15 +13,15 @@ import { InvalidPayload, PayloadTooLarge } from "./failures.ts";
 export type Coding = "gzip" | "deflate" | "br" | "zstd";
 
 /** Compressed bodies up to this size are tried at once. */
-const SYNC_INPUT_BYTES_MAX = 256 * 1024;
+const syncInputBytesMax = 256 * 1024;
 /** Results up to this size are made at once, in about 5 ms; a larger one costs that much in vain, then goes elsewhere. */
-const SYNC_OUTPUT_BYTES_MAX = 2 * 1024 * 1024;
+const syncOutputBytesMax = 2 * 1024 * 1024;
 /** Usual ratio of JSON; the right output buffer at the first try halves the time of a small body. */
-const EXPECTED_RATIO = 16;
-const CHUNK_BYTES_MIN = 4 * 1024;
-const CHUNK_BYTES_MAX = 512 * 1024;
+const expectedRatio = 16;
+const chunkBytesMin = 4 * 1024;
+const chunkBytesMax = 512 * 1024;
 
-const MACHINES = {
+const machines = {
   gzip: { now: zlib.gunzipSync, later: promisify<Uint8Array, zlib.ZlibOptions, Buffer>(zlib.gunzip) },
   inflate: { now: zlib.inflateSync, later: promisify<Uint8Array, zlib.ZlibOptions, Buffer>(zlib.inflate) },
   inflateRaw: {
@@ -51,10 +51,10 @@ export function isGzip(bytes: Uint8Array): boolean {
  * @throws {PayloadTooLarge} the result would be larger than the limit.
  */
 export async function inflate(bytes: Uint8Array, coding: Coding, limitBytes: number): Promise<Uint8Array> {
-  const machine = MACHINES[coding === "deflate" ? (hasZlibHeader(bytes) ? "inflate" : "inflateRaw") : coding];
-  const chunkSize = Math.min(Math.max(bytes.length * EXPECTED_RATIO, CHUNK_BYTES_MIN), CHUNK_BYTES_MAX);
-  if (bytes.length <= SYNC_INPUT_BYTES_MAX) {
-    const maxOutputLength = Math.min(limitBytes, SYNC_OUTPUT_BYTES_MAX);
+  const machine = machines[coding === "deflate" ? (hasZlibHeader(bytes) ? "inflate" : "inflateRaw") : coding];
+  const chunkSize = Math.min(Math.max(bytes.length * expectedRatio, chunkBytesMin), chunkBytesMax);
+  if (bytes.length <= syncInputBytesMax) {
+    const maxOutputLength = Math.min(limitBytes, syncOutputBytesMax);
     try {
       return machine.now(bytes, { chunkSize, maxOutputLength });
     } catch (error) {

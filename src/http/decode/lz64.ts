@@ -7,13 +7,13 @@
 
 import { InvalidPayload, PayloadTooLarge } from "./failures.ts";
 
-const LITERAL_8_BITS = 0;
-const LITERAL_16_BITS = 1;
-const END = 2;
-const FIRST_FREE_CODE = 3;
-const FIRST_CODE_BITS = 2;
+const literal8Bits = 0;
+const literal16Bits = 1;
+const end = 2;
+const firstFreeCode = 3;
+const firstCodeBits = 2;
 /** More than a result of 32 MiB can need; keeps the bit buffer within 31 bits. */
-const CODE_BITS_MAX = 25;
+const codeBitsMax = 25;
 
 /**
  * Decompresses base64 text of lz-string.
@@ -31,11 +31,11 @@ export function decompressLz64(base64: Uint8Array, limitBytes: number): string {
   let previousLength = 0;
   for (;;) {
     const code = bits.read(dictionary.codeBits);
-    if (code === END) return output.text();
+    if (code === end) return output.text();
     const start = output.length;
-    const entry = code - FIRST_FREE_CODE;
-    if (code === LITERAL_8_BITS || code === LITERAL_16_BITS) {
-      output.push(bits.read(code === LITERAL_8_BITS ? 8 : 16));
+    const entry = code - firstFreeCode;
+    if (code === literal8Bits || code === literal16Bits) {
+      output.push(bits.read(code === literal8Bits ? 8 : 16));
       dictionary.add(start, 1);
     } else if (entry < dictionary.size) {
       output.repeat(dictionary.startOf(entry), dictionary.lengthOf(entry));
@@ -48,7 +48,7 @@ export function decompressLz64(base64: Uint8Array, limitBytes: number): string {
     if (previousLength > 0) dictionary.add(previousStart, previousLength + 1);
     previousStart = start;
     previousLength = output.length - start;
-    if (dictionary.codeBits > CODE_BITS_MAX) throw new PayloadTooLarge(limitBytes);
+    if (dictionary.codeBits > codeBitsMax) throw new PayloadTooLarge(limitBytes);
   }
 }
 
@@ -60,95 +60,95 @@ function notLz64(): InvalidPayload {
 class Dictionary {
   size = 0;
   /** Length of the next code; grows when the codes of this length are used up. */
-  codeBits = FIRST_CODE_BITS;
-  #entriesUntilLonger = 1;
-  #stretches = new Uint32Array(1024);
+  codeBits = firstCodeBits;
+  private entriesUntilLonger = 1;
+  private stretches = new Uint32Array(1024);
 
   add(start: number, length: number): void {
-    if (this.size * 2 === this.#stretches.length) {
-      const larger = new Uint32Array(this.#stretches.length * 2);
-      larger.set(this.#stretches);
-      this.#stretches = larger;
+    if (this.size * 2 === this.stretches.length) {
+      const larger = new Uint32Array(this.stretches.length * 2);
+      larger.set(this.stretches);
+      this.stretches = larger;
     }
-    this.#stretches[this.size * 2] = start;
-    this.#stretches[this.size * 2 + 1] = length;
+    this.stretches[this.size * 2] = start;
+    this.stretches[this.size * 2 + 1] = length;
     this.size++;
-    if (--this.#entriesUntilLonger === 0) {
-      this.#entriesUntilLonger = 2 ** this.codeBits;
+    if (--this.entriesUntilLonger === 0) {
+      this.entriesUntilLonger = 2 ** this.codeBits;
       this.codeBits++;
     }
   }
 
   startOf(entry: number): number {
-    return this.#stretches[entry * 2]!;
+    return this.stretches[entry * 2]!;
   }
 
   lengthOf(entry: number): number {
-    return this.#stretches[entry * 2 + 1]!;
+    return this.stretches[entry * 2 + 1]!;
   }
 }
 
-const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-const NOT_A_DIGIT = 255;
+const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const notADigit = 255;
 /** Six bits per character, last bit first, because a code's lowest bit comes first in the stream. */
-const REVERSED_SIXES = new Uint8Array(256).fill(NOT_A_DIGIT);
+const reversedSixes = new Uint8Array(256).fill(notADigit);
 for (let value = 0; value < 64; value++) {
   let reversed = 0;
   for (let bit = 0; bit < 6; bit++) if (value & (1 << bit)) reversed |= 32 >> bit;
-  REVERSED_SIXES[ALPHABET.charCodeAt(value)] = reversed;
+  reversedSixes[alphabet.charCodeAt(value)] = reversed;
 }
 
 class BitReader {
-  #at = 0;
-  #buffer = 0;
-  #bufferedBits = 0;
+  private at = 0;
+  private buffer = 0;
+  private bufferedBits = 0;
 
   constructor(private readonly base64: Uint8Array) {}
 
   read(bits: number): number {
-    while (this.#bufferedBits < bits) {
-      const six = REVERSED_SIXES[this.base64[this.#at++] ?? 0]!;
-      if (six === NOT_A_DIGIT) throw notLz64();
-      this.#buffer |= six << this.#bufferedBits;
-      this.#bufferedBits += 6;
+    while (this.bufferedBits < bits) {
+      const six = reversedSixes[this.base64[this.at++] ?? 0]!;
+      if (six === notADigit) throw notLz64();
+      this.buffer |= six << this.bufferedBits;
+      this.bufferedBits += 6;
     }
-    const value = this.#buffer & (2 ** bits - 1);
-    this.#buffer >>>= bits;
-    this.#bufferedBits -= bits;
+    const value = this.buffer & (2 ** bits - 1);
+    this.buffer >>>= bits;
+    this.bufferedBits -= bits;
     return value;
   }
 }
 
 class GrowingText {
   length = 0;
-  #units = new Uint16Array(4096);
+  private units = new Uint16Array(4096);
 
   constructor(private readonly limitBytes: number) {}
 
   push(unit: number): void {
-    this.#makeRoom(1);
-    this.#units[this.length++] = unit;
+    this.makeRoom(1);
+    this.units[this.length++] = unit;
   }
 
   /** Copies forwards one by one: the stretch may reach into what is being written. */
   repeat(start: number, length: number): void {
-    this.#makeRoom(length);
-    const units = this.#units;
+    this.makeRoom(length);
+    const units = this.units;
     for (let from = start; from < start + length; from++) units[this.length++] = units[from]!;
   }
 
   text(): string {
-    const text = Buffer.from(this.#units.buffer, 0, this.length * 2).toString("utf16le");
+    const text = Buffer.from(this.units.buffer, 0, this.length * 2).toString("utf16le");
     if (Buffer.byteLength(text) > this.limitBytes) throw new PayloadTooLarge(this.limitBytes);
     return text;
   }
 
-  #makeRoom(count: number): void {
+  private makeRoom(count: number): void {
     const needed = this.length + count;
     if (needed > this.limitBytes) throw new PayloadTooLarge(this.limitBytes);
-    if (needed <= this.#units.length) return;
-    const larger = new Uint16Array(Math.max(needed, this.#units.length * 2));
-    larger.set(this.#units);
-    this.#units = larger;
+    if (needed <= this.units.length) return;
+    const larger = new Uint16Array(Math.max(needed, this.units.length * 2));
+    larger.set(this.units);
+    this.units = larger;
   }
 }

@@ -4,7 +4,7 @@ import { PayloadTooLarge } from "./failures.ts";
 import type { SlowBodies } from "./slow-bodies.ts";
 
 /** Longer bodies are read piece by piece, so that their progress can be seen. */
-const WHOLE_BYTES_MAX = 256 * 1024;
+const wholeBytesMax = 256 * 1024;
 
 /**
  * The whole body.
@@ -22,8 +22,7 @@ export async function readBody(
   const declared = declaredBytes(request);
   if (declared !== undefined && declared > limitBytes) throw new PayloadTooLarge(limitBytes);
   // Without a look at `request.body`: that alone makes Bun build a stream, which costs more than the rest.
-  if (declared !== undefined && declared <= WHOLE_BYTES_MAX)
-    return slowBodies.whole(request.bytes(), declared);
+  if (declared !== undefined && declared <= wholeBytesMax) return slowBodies.whole(request.bytes(), declared);
   if (request.body === null) return new Uint8Array();
   const pieces: Uint8Array[] = [];
   let length = 0;

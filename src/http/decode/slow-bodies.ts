@@ -8,8 +8,8 @@
 import { BodyInterrupted } from "./failures.ts";
 
 /** A slow but honest connection makes more than this. */
-const BYTES_PER_SECOND_MIN = 5_000;
-const TICKS_PER_PATIENCE = 10;
+const bytesPerSecondMin = 5_000;
+const ticksPerPatience = 10;
 
 interface Watched {
   lastTick: number;
@@ -54,7 +54,7 @@ export class SlowBodies {
    */
   async pieces(body: ReadableStream<Uint8Array>, keep: (piece: Uint8Array) => boolean): Promise<boolean> {
     const reader = body.getReader();
-    const bytesPerPatience = (BYTES_PER_SECOND_MIN * this.patienceMs) / 1_000;
+    const bytesPerPatience = (bytesPerSecondMin * this.patienceMs) / 1_000;
     let isCut = false;
     let progress = 0;
     const watched = this.watch(() => {
@@ -75,7 +75,7 @@ export class SlowBodies {
         progress += value.length;
         if (progress >= bytesPerPatience) {
           progress = 0;
-          watched.lastTick = this.tick + TICKS_PER_PATIENCE;
+          watched.lastTick = this.tick + ticksPerPatience;
         }
       }
     } finally {
@@ -84,9 +84,9 @@ export class SlowBodies {
   }
 
   private watch(cut: () => void, bytes: number): Watched {
-    const tickMs = this.patienceMs / TICKS_PER_PATIENCE;
-    const extraTicks = Math.ceil((bytes / BYTES_PER_SECOND_MIN) * (1_000 / tickMs));
-    const watched = { lastTick: this.tick + TICKS_PER_PATIENCE + extraTicks, cut };
+    const tickMs = this.patienceMs / ticksPerPatience;
+    const extraTicks = Math.ceil((bytes / bytesPerSecondMin) * (1_000 / tickMs));
+    const watched = { lastTick: this.tick + ticksPerPatience + extraTicks, cut };
     this.watched.add(watched);
     if (this.timer === undefined) {
       this.timer = setInterval(() => this.onTick(), tickMs);

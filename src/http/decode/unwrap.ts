@@ -27,22 +27,22 @@ export interface UnwrappedBody {
 }
 
 /** More layers than any client makes; a body that has more is made to be expensive. */
-const LAYERS_MAX = 6;
-const SNIFFED_BYTES = 128;
-const SHOWN_BYTES = 20;
-const BASE64_START = /^[A-Za-z0-9+/_-]+={0,2}\s*$/;
-const JSON_START = /^(?:\xef\xbb\xbf)?\s*[[{]/;
-const CODINGS = new Map<string, Coding>([
+const layersMax = 6;
+const sniffedBytes = 128;
+const shownBytes = 20;
+const base64Start = /^[A-Za-z0-9+/_-]+={0,2}\s*$/;
+const jsonStart = /^(?:\xef\xbb\xbf)?\s*[[{]/;
+const codings = new Map<string, Coding>([
   ["gzip", "gzip"],
   ["x-gzip", "gzip"],
   ["deflate", "deflate"],
   ["br", "br"],
   ["zstd", "zstd"],
 ]);
-const LZ_HINTS = new Set(["lz64", "lz-string"]);
-const BASE64_HINTS = new Set(["base64", "b64"]);
+const lzHints = new Set(["lz64", "lz-string"]);
+const base64Hints = new Set(["base64", "b64"]);
 
-const NOTHING_SENT = "request missing data payload: send the JSON of an event, or of a batch of events";
+const nothingSent = "request missing data payload: send the JSON of an event, or of a batch of events";
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
@@ -57,14 +57,14 @@ const utf8 = new TextDecoder("utf-8", { fatal: true });
 export async function unwrap(body: WrappedBody, limitBytes: number): Promise<UnwrappedBody> {
   const isInQuery = body.query.data !== undefined && body.query.data.length > 0;
   let bytes = isInQuery ? body.query.data! : body.bytes;
-  if (bytes.length === 0) throw new InvalidPayload(NOTHING_SENT);
+  if (bytes.length === 0) throw new InvalidPayload(nothingSent);
   let coding = isInQuery ? undefined : codingOf(body.contentEncoding);
   let form: CaptureFields | undefined;
   let hint = body.query.compression;
   /** What stood there before it was taken for base64, which any word may look like. */
   let unguessed: Uint8Array | undefined;
 
-  for (let layer = 0; layer < LAYERS_MAX; layer++) {
+  for (let layer = 0; layer < layersMax; layer++) {
     if (isGzip(bytes)) {
       bytes = await inflate(bytes, "gzip", limitBytes);
     } else if (coding !== undefined && coding !== "gzip") {
@@ -76,12 +76,12 @@ export async function unwrap(body: WrappedBody, limitBytes: number): Promise<Unw
       form = readFields(bytes);
       hint ??= form.compression;
       bytes = form.data ?? new Uint8Array();
-      if (bytes.length === 0) throw new InvalidPayload(NOTHING_SENT);
+      if (bytes.length === 0) throw new InvalidPayload(nothingSent);
     } else {
       const hinted = hint?.toLowerCase() ?? body.contentEncoding?.toLowerCase() ?? "";
-      const text = LZ_HINTS.has(hinted) ? lz64IfItIs(bytes, limitBytes) : undefined;
+      const text = lzHints.has(hinted) ? lz64IfItIs(bytes, limitBytes) : undefined;
       if (text !== undefined) return { text, form };
-      const isLengthFree = form !== undefined || BASE64_HINTS.has(hinted);
+      const isLengthFree = form !== undefined || base64Hints.has(hinted);
       if (!isBase64(bytes, isLengthFree)) break;
       unguessed ??= bytes;
       bytes = Buffer.from(latin1(bytes), "base64");
@@ -92,7 +92,7 @@ export async function unwrap(body: WrappedBody, limitBytes: number): Promise<Unw
 }
 
 function codingOf(header: string | null): Coding | undefined {
-  return header === null ? undefined : CODINGS.get(header.trim().toLowerCase());
+  return header === null ? undefined : codings.get(header.trim().toLowerCase());
 }
 
 /** Plain JSON under a header that promises compression is taken as what it is. */
@@ -122,11 +122,11 @@ function lz64IfItIs(bytes: Uint8Array, limitBytes: number): string | undefined {
 
 function startsLikeJson(bytes: Uint8Array): boolean {
   // The first byte decides for nearly every body.
-  return bytes[0] === 0x7b || bytes[0] === 0x5b || JSON_START.test(latin1(bytes.subarray(0, SNIFFED_BYTES)));
+  return bytes[0] === 0x7b || bytes[0] === 0x5b || jsonStart.test(latin1(bytes.subarray(0, sniffedBytes)));
 }
 
 function isBase64(bytes: Uint8Array, isLengthFree: boolean): boolean {
-  if (!BASE64_START.test(latin1(bytes.subarray(0, SNIFFED_BYTES)))) return false;
+  if (!base64Start.test(latin1(bytes.subarray(0, sniffedBytes)))) return false;
   let length = bytes.length;
   while (length > 0 && bytes[length - 1]! <= 32) length--;
   return isLengthFree || length % 4 === 0;
@@ -141,7 +141,7 @@ function textOf(bytes: Uint8Array): string {
     return utf8.decode(bytes);
   } catch {
     if (startsLikeJson(bytes)) throw new InvalidPayload("the body is JSON that is not UTF-8");
-    const start = Buffer.from(bytes.subarray(0, SHOWN_BYTES)).toString("hex");
+    const start = Buffer.from(bytes.subarray(0, shownBytes)).toString("hex");
     throw new InvalidPayload(`the body is not JSON: it begins with the bytes ${start}`);
   }
 }

@@ -22,7 +22,7 @@ export interface MappedEvent {
   sourceId: string | undefined;
 }
 
-const EVENT_MEMBERS = new Set([
+const eventMembers = new Set([
   "uuid",
   "event",
   "distinct_id",
@@ -33,9 +33,9 @@ const EVENT_MEMBERS = new Set([
   "offset",
 ]);
 /** Columns of this product's own exports that a store makes itself. */
-const OWN_COLUMNS = new Set(["received_at", "elements_chain", "historical", "seq", "person_id"]);
+const ownColumns = new Set(["received_at", "elements_chain", "historical", "seq", "person_id"]);
 /** The same of PostHog's batch exports, API and tables. */
-const POSTHOG_COLUMNS = new Set([
+const posthogColumns = new Set([
   ...["id", "person", "person_id", "person_properties", "person_mode", "person_created_at", "person_version"],
   ...["elements", "elements_chain", "elements_hash", "set", "set_once", "ip", "site_url", "team_id"],
   ...[
@@ -48,16 +48,16 @@ const POSTHOG_COLUMNS = new Set([
   ],
   ...["_timestamp", "_offset", "_partition", "group_0", "group_1", "group_2", "group_3", "group_4"],
 ]);
-const NONE: ReadonlySet<string> = new Set();
+const none: ReadonlySet<string> = new Set();
 /** How tables name single properties. */
-const PROPERTY_COLUMN = "properties.";
+const propertyColumn = "properties.";
 
 /** Maps one record. */
 export function mapRecord(format: ImportFormat, record: JsonObject): MappedEvent {
   if (format === "amplitude") return fromAmplitude(record);
   if (format === "mixpanel") return fromMixpanel(record);
   if (format === "segment") return fromSegment(record);
-  return fromOwn(record, format === "posthog" ? POSTHOG_COLUMNS : ownColumnsOf(record));
+  return fromOwn(record, format === "posthog" ? posthogColumns : ownColumnsOf(record));
 }
 
 /** Renames members; `properties.x` as a target puts the value among the properties. */
@@ -67,7 +67,7 @@ export function renamed(record: JsonObject, names: ReadonlyMap<string, string>):
   const inside: [string, Json][] = [];
   for (const [name, value] of Object.entries(record)) {
     const target = names.get(name) ?? name;
-    if (target.startsWith(PROPERTY_COLUMN)) inside.push([target.slice(PROPERTY_COLUMN.length), value]);
+    if (target.startsWith(propertyColumn)) inside.push([target.slice(propertyColumn.length), value]);
     else members.push([target, value]);
   }
   const result = objectFrom(members);
@@ -81,7 +81,7 @@ function ownColumnsOf(record: JsonObject): ReadonlySet<string> {
   const isOwnExport = ["uuid", "properties", "received_at", "seq"].every((name) =>
     Object.hasOwn(record, name),
   );
-  return isOwnExport ? OWN_COLUMNS : NONE;
+  return isOwnExport ? ownColumns : none;
 }
 
 /** Members that are no part of an event are properties, so that flat tables can be loaded. */
@@ -90,9 +90,9 @@ function fromOwn(record: JsonObject, leftOut: ReadonlySet<string>): MappedEvent 
   const event: JsonObject = {};
   const more: [string, Json][] = [];
   for (const [name, value] of Object.entries(record)) {
-    if (EVENT_MEMBERS.has(name)) event[name] = value;
+    if (eventMembers.has(name)) event[name] = value;
     else if (leftOut.has(name) || value === null) continue;
-    else more.push([name.startsWith(PROPERTY_COLUMN) ? name.slice(PROPERTY_COLUMN.length) : name, value]);
+    else more.push([name.startsWith(propertyColumn) ? name.slice(propertyColumn.length) : name, value]);
   }
   const chain = leftOut.size === 0 ? undefined : record.elements_chain;
   if (typeof chain === "string" && chain !== "") more.push(["$elements_chain", chain]);

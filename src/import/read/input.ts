@@ -6,7 +6,7 @@ import { createGunzip, createZstdDecompress } from "node:zlib";
 import { AppError } from "../../lib/errors.ts";
 import { ZstdFrames } from "./zstd-frames.ts";
 
-/** The file is of another kind than was said, or can not be opened. */
+/** The file is of another kind than was said, or cannot be opened. */
 export class FileUnreadable extends AppError {
   readonly code = "file_unreadable";
   override readonly hint = "Check the path and --format.";
@@ -56,7 +56,7 @@ async function* rawChunks(path: string, onBytes: (bytes: number) => void): Async
       yield chunk;
     }
   } catch (error) {
-    throw new FileUnreadable(`${path} can not be read (${(error as Error).message}).`);
+    throw new FileUnreadable(`${path} cannot be read (${(error as Error).message}).`);
   }
 }
 

@@ -1,7 +1,7 @@
 /** Parses JSON that other programs have written: bounded in depth, and without losing a digit. Pure. */
 
 import { endOfValue, skipSpace } from "../../ingestion/json-spans.ts";
-import { NESTING_MAX } from "../../ingestion/payload.ts";
+import { nestingMax } from "../../ingestion/payload.ts";
 import type { Json, JsonObject } from "../../lib/json.ts";
 
 /** Part of the runtime, not yet of its types. Source: the ECMAScript proposal "JSON.parse source text access". */
@@ -14,7 +14,7 @@ const { rawJSON, isRawJSON } = JSON as unknown as {
 export class NestedTooDeep extends Error {}
 
 /** A text that holds a number which a JavaScript number may not hold has one of these. */
-const LONG_NUMBER = /\d{16}|\d[eE][+-]?\d{2}|\.\d{15}/;
+const longNumber = /\d{16}|\d[eE][+-]?\d{2}|\.\d{15}/;
 
 /**
  * Parses a JSON text. Numbers of more digits than a JavaScript number has are kept as they are written:
@@ -24,8 +24,8 @@ const LONG_NUMBER = /\d{16}|\d[eE][+-]?\d{2}|\.\d{15}/;
  */
 export function parseJsonText(text: string): Json {
   // Shorter texts have no room for so many brackets.
-  if (text.length > NESTING_MAX) checkNesting(text);
-  return LONG_NUMBER.test(text) ? (JSON.parse(text, exact as never) as Json) : (JSON.parse(text) as Json);
+  if (text.length > nestingMax) checkNesting(text);
+  return longNumber.test(text) ? (JSON.parse(text, exact as never) as Json) : (JSON.parse(text) as Json);
 }
 
 /** The digits of a number that is kept as it was written; undefined for every other value. */
@@ -46,7 +46,7 @@ function checkNesting(text: string): void {
     // It is no JSON: the parser will say so.
     return;
   }
-  if (tally.deepest > NESTING_MAX) throw new NestedTooDeep();
+  if (tally.deepest > nestingMax) throw new NestedTooDeep();
 }
 
 function exact(_: string, value: Json, { source }: { source?: string }): Json {

@@ -42,7 +42,7 @@ async function* readFile(path: string, { onBytes }: ReadOptions): AsyncGenerator
       for (const [text] of chunk.getRows()) yield parsedLine(text as string, ++line);
     }
   } catch (error) {
-    const reason = `${path} can not be read${line === 0 ? "" : ` behind row ${line}`}`;
+    const reason = `${path} cannot be read${line === 0 ? "" : ` behind row ${line}`}`;
     const message = `${reason} (${(error as Error).message.split("\n")[0]}).`;
     throw line === 0 ? new FileUnreadable(message) : new InputDamaged(message);
   } finally {

@@ -61,7 +61,7 @@ export async function* textBlocks(chunks: AsyncIterable<Buffer>): AsyncGenerator
   else if (restBytes > 0) yield text(Buffer.concat(rest));
 }
 
-/** Why a piece of this text can not be used. */
+/** Why a piece of this text cannot be used. */
 export function problemOf(text: string): string | undefined {
   if (text.includes(notUtf8Mark)) return "not_utf8";
   return text.includes(tooLongMark) ? "line_too_long" : undefined;

@@ -27,7 +27,7 @@ export interface OpenOptions {
 /**
  * Opens (and creates, unless `readonly`) an SQLite file in WAL mode with foreign keys on.
  *
- * @throws when the file can not be opened or is not an SQLite database.
+ * @throws when the file cannot be opened or is not an SQLite database.
  */
 export function openSqlite<Schema extends Record<string, unknown>>(
   path: string,

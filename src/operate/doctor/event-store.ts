@@ -28,7 +28,7 @@ export async function checkEventStore(dataDir: string): Promise<Finding[]> {
     const message = `The event store has schema version ${found}, this version knows ${eventsSchemaVersion}.`;
     return [failure("events", message, "Use the newer Flagkeep that wrote it.")];
   } catch (error) {
-    const message = `The event store can not be opened: ${firstLine(error)}`;
+    const message = `The event store cannot be opened: ${firstLine(error)}`;
     if (openFailureOf(error) !== "other") return [await brokenFinding(dataDir, message)];
     return [failure("events", message, "See what DuckDB says; the file itself may be whole.")];
   }

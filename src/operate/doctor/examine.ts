@@ -58,7 +58,7 @@ function checkEngine(running: Status | undefined): Finding[] {
     return [warning("events", message, "Wait until it is done; events are taken meanwhile.")];
   }
   if (!running.engine.up) {
-    const message = "The event store is not open: events are taken but can not be read.";
+    const message = "The event store is not open: events are taken but cannot be read.";
     return [failure("events", message, "It is opened again by itself; when it stays so, see the log.")];
   }
   const times = running.engine.restarts;

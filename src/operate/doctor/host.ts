@@ -56,7 +56,7 @@ export async function checkDisk(dataDir: string, reserveBytes: number): Promise<
 export function checkClock(dataDir: string, now = Date.now()): Finding[] {
   const hint = "Set the clock and let it be kept right, for example by chrony or systemd-timesyncd.";
   const shown = new Date(now).toISOString();
-  if (now < earliestMs) return [failure("clock", `The clock says ${shown}, which can not be.`, hint)];
+  if (now < earliestMs) return [failure("clock", `The clock says ${shown}, which cannot be.`, hint)];
   const last = lastWrittenMs(dataDir);
   if (last > now + clockToleranceMs) {
     const message = `The clock says ${shown}, but there are entries of ${new Date(last).toISOString()}.`;
@@ -77,7 +77,7 @@ function lastWrittenMs(dataDir: string): number {
         db.close();
       }
     } catch {
-      // A file that can not be read is told about by its own check.
+      // A file that cannot be read is told about by its own check.
       return 0;
     }
   };
@@ -91,7 +91,7 @@ function lastWrittenMs(dataDir: string): number {
 export async function checkPort(host: string, port: number): Promise<Finding[]> {
   const problem = await whyNotListen(host, port);
   if (problem === undefined) return [ok("port", `${host}:${port} is free.`)];
-  const message = `${host}:${port} can not be listened on (${problem}).`;
+  const message = `${host}:${port} cannot be listened on (${problem}).`;
   return [
     warning("port", message, "Stop the program that uses it, or give Flagkeep another --host or --port."),
   ];

@@ -13,7 +13,7 @@ const restore = "Stop Flagkeep, keep a copy of the data directory, and restore t
 
 const mend =
   "Stop Flagkeep and put back a copy of the file if there is one; otherwise the next start loads what can be read of it, " +
-  "says what can not, and keeps the file in the quarantine.";
+  "says what cannot, and keeps the file in the quarantine.";
 
 /** SQLite finds nothing wrong in its files. */
 export function checkSqliteFiles(dataDir: string): Finding[] {
@@ -124,7 +124,7 @@ function complaintAbout(
     const hint = "Nothing to do: the next start puts the unacknowledged rest into the quarantine.";
     return warning("journal", `The end of ${name} was torn off by a crash.`, hint);
   }
-  if (scan === undefined) return failure("journal", `${name} can not be read.`, mend);
+  if (scan === undefined) return failure("journal", `${name} cannot be read.`, mend);
   if (scan.lane !== of.lane || scan.first !== firstOfFileName(of.name)) {
     return failure("journal", `${name} is not what its name says.`, restore);
   }

@@ -23,7 +23,7 @@ import { listSpikes } from "../spikes/spike-store.ts";
 import { listUsage } from "../usage.ts";
 import { type CountedWarning, listWarnings } from "../warnings.ts";
 
-const TAG = "Ingestion";
+const tagName = "Ingestion";
 
 const WarningPage = named(
   "IngestionWarnings",
@@ -72,16 +72,16 @@ const SpikePage = named(
 );
 
 /** Rows that are added up; each stands for one type, subject and hour. */
-const WARNINGS_MAX = 10_000;
+const warningsMax = 10_000;
 
-const NO_COUNTS = { identified: 0, anonymous: 0, historical: 0, billable: 0, duplicates: 0, dropped: 0 };
+const noCounts = { identified: 0, anonymous: 0, historical: 0, billable: 0, duplicates: 0, dropped: 0 };
 
 export function ingestionReportRoutes({ people }: ManagementDeps): Route[] {
   return [
     projectRoute("GET", "/ingestion_warnings", ["ingestion_warning:read", "project:read"], {
       summary: "List what was odd about incoming events",
       description: "The last 30 days, by type; the type seen last comes first.",
-      tag: TAG,
+      tag: tagName,
       query: object({ type: optional(text({ description: "Only this type." })) }),
       answers: {
         200: { description: "The warnings.", schema: WarningPage, example: { results: [] } },
@@ -89,7 +89,7 @@ export function ingestionReportRoutes({ people }: ManagementDeps): Route[] {
       handle: (call) => {
         const type = call.query.get("type");
         const warnings = listWarnings(people, call.project.id, {
-          limit: WARNINGS_MAX,
+          limit: warningsMax,
           types: type ? [type] : undefined,
         });
         return { results: byType(warnings) };
@@ -98,13 +98,13 @@ export function ingestionReportRoutes({ people }: ManagementDeps): Route[] {
     projectRoute("GET", "/usage", "project:read", {
       summary: "Count accepted events per day",
       description: "Days are UTC. Historical events are never billable.",
-      tag: TAG,
+      tag: tagName,
       query: object({
         date_from: optional(text({ description: "First day, YYYY-MM-DD." })),
         date_to: optional(text({ description: "Last day, YYYY-MM-DD." })),
       }),
       answers: {
-        200: { description: "The counts.", schema: UsageBody, example: { results: [], totals: NO_COUNTS } },
+        200: { description: "The counts.", schema: UsageBody, example: { results: [], totals: noCounts } },
       },
       handle: (call) =>
         listUsage(people, call.project.id, {
@@ -115,7 +115,7 @@ export function ingestionReportRoutes({ people }: ManagementDeps): Route[] {
     projectRoute("GET", "/spikes", "project:read", {
       summary: "List bursts of events",
       description: "Newest first. A spike changes nothing about the events. Historical events never count.",
-      tag: TAG,
+      tag: tagName,
       query: withPage(object({})),
       answers: { 200: { description: "The spikes.", schema: SpikePage, example: { results: [] } } },
       handle: (call) => ({

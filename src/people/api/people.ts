@@ -4,7 +4,7 @@ import type { Static } from "@sinclair/typebox";
 import { InvalidField } from "../../accounts/errors.ts";
 import { findCohort } from "../../cohorts/cohorts.ts";
 import { readPropertyFilters } from "../../events/api/property-filters.ts";
-import { UNAVAILABLE } from "../../http/answers.ts";
+import { unavailable } from "../../http/answers.ts";
 import { notFound } from "../../http/failure.ts";
 import { readPage } from "../../http/pagination.ts";
 import { type ProjectCall, projectRoute, type Route } from "../../http/route.ts";
@@ -27,7 +27,7 @@ import { distinctIdsOf, personByDistinctId, personByUuid } from "../reader.ts";
 import { listPersons, searchMatchesMax, searchPersons } from "../search.ts";
 import { GroupBody, GroupPage, GroupTypeBody, PersonBody, PersonPage } from "./people-shapes.ts";
 
-const PERSON = {
+const personExample = {
   id: "0193d1a2-7b1c-7c3e-9f60-9c0d1e2f3a4b",
   uuid: "0193d1a2-7b1c-7c3e-9f60-9c0d1e2f3a4b",
   name: "kim@example.com",
@@ -36,7 +36,7 @@ const PERSON = {
   is_identified: true,
   created_at: "2026-03-02T08:15:30.120000Z",
 };
-const GROUP_TYPE = {
+const groupType = {
   group_type: "company",
   group_type_index: 0,
   name_singular: null,
@@ -45,16 +45,16 @@ const GROUP_TYPE = {
   default_columns: null,
   created_at: "2026-03-02T08:15:30.120000Z",
 };
-const GROUP = {
+const groupExample = {
   group_type_index: 0,
   group_key: "acme",
   group_properties: { plan: "pro" },
   created_at: "2026-03-02T08:15:30.120000Z",
 };
-const PERSON_PAGE = {
+const personPage = {
   description: "One page of persons.",
   schema: PersonPage,
-  example: { next: null, previous: null, results: [PERSON] },
+  example: { next: null, previous: null, results: [personExample] },
 };
 
 export function peopleRoutes(deps: ManagementDeps): Route[] {
@@ -83,7 +83,7 @@ export function peopleRoutes(deps: ManagementDeps): Route[] {
           ),
         }),
       ),
-      answers: { 200: PERSON_PAGE, ...UNAVAILABLE },
+      answers: { 200: personPage, ...unavailable },
       handle: async (call) => {
         const page = readPage(call.query);
         const filters = [...(readPropertyFilters(call.query, "person") ?? []), ...readCohort(deps, call)];
@@ -108,7 +108,7 @@ export function peopleRoutes(deps: ManagementDeps): Route[] {
     projectRoute("GET", "/persons/:uuid", "person:read", {
       summary: "Read a person",
       tag: "Persons",
-      answers: { 200: { description: "The person.", schema: PersonBody, example: PERSON } },
+      answers: { 200: { description: "The person.", schema: PersonBody, example: personExample } },
       handle: (call) => {
         const person = personByUuid(people, call.project.id, (call.params.uuid ?? "").toLowerCase());
         if (!person) throw notFound();
@@ -120,7 +120,7 @@ export function peopleRoutes(deps: ManagementDeps): Route[] {
       description: "In the order in which they first appeared; their numbers go on counting. Not in pages.",
       tag: "Groups",
       answers: {
-        200: { description: "The types.", schema: list(GroupTypeBody), example: [GROUP_TYPE] },
+        200: { description: "The types.", schema: list(GroupTypeBody), example: [groupType] },
       },
       handle: (call) => listGroupTypes(people, call.project.id).map(groupTypeBody),
     }),
@@ -137,7 +137,7 @@ export function peopleRoutes(deps: ManagementDeps): Route[] {
         200: {
           description: "One page of groups.",
           schema: GroupPage,
-          example: { next: null, previous: null, results: [GROUP] },
+          example: { next: null, previous: null, results: [groupExample] },
         },
       },
       handle: (call) => {
@@ -155,11 +155,11 @@ export function peopleRoutes(deps: ManagementDeps): Route[] {
       summary: "Find a group by its key",
       tag: "Groups",
       query: object({ group_type_index: int({ minimum: 0 }), group_key: text() }),
-      answers: { 200: { description: "The group.", schema: GroupBody, example: GROUP } },
+      answers: { 200: { description: "The group.", schema: GroupBody, example: groupExample } },
       handle: (call) => {
         const typeIndex = typeIndexOf(call);
         const key = call.query.get("group_key");
-        if (key === null) throw new InvalidField("group_key", "required", REQUIRED);
+        if (key === null) throw new InvalidField("group_key", "required", requiredField);
         const group = findGroup(people, call.project.id, typeIndex, key);
         if (!group) throw notFound();
         return groupBody(group);
@@ -216,7 +216,7 @@ function namedPerson(people: PeopleDb, projectId: number, query: URLSearchParams
   if (uuid !== null) return personByUuid(people, projectId, uuid.toLowerCase()) ?? null;
   // A uuid that nobody has can still be somebody's distinct id.
   const search = query.get("search")?.trim() ?? "";
-  return UUID.test(search) ? personByUuid(people, projectId, search.toLowerCase()) : undefined;
+  return uuidForm.test(search) ? personByUuid(people, projectId, search.toLowerCase()) : undefined;
 }
 
 /**
@@ -249,8 +249,8 @@ function behind(url: string, id: number): string {
   return target.href;
 }
 
-const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
-const REQUIRED = "This query parameter is required.";
+const uuidForm = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
+const requiredField = "This query parameter is required.";
 
 /** The wire form of persons; their distinct ids are read at once. */
 export function personBodies(people: PeopleDb, persons: readonly Person[]): Static<typeof PersonBody>[] {
@@ -290,7 +290,7 @@ function groupBody(group: Group): Static<typeof GroupBody> {
 
 function typeIndexOf(call: ProjectCall<unknown>): number {
   const given = call.query.get("group_type_index");
-  if (given === null || given === "") throw new InvalidField("group_type_index", "required", REQUIRED);
+  if (given === null || given === "") throw new InvalidField("group_type_index", "required", requiredField);
   if (/^\d{1,9}$/.test(given)) return Number(given);
   throw new InvalidField("group_type_index", "invalid_input", "A valid integer is required.");
 }

@@ -32,28 +32,28 @@ export interface NewGroupType {
 /** The group types and groups that a batch of events touches, in memory. */
 export class GroupState {
   readonly newTypes: NewGroupType[] = [];
-  readonly #typeIndexes = new Map<number, Map<string, number>>();
-  readonly #groups = new Map<string, Group>();
+  private readonly typeIndexes = new Map<number, Map<string, number>>();
+  private readonly byTypeAndKey = new Map<string, Group>();
 
   addStoredType(projectId: number, name: string, typeIndex: number): void {
-    this.#typesOf(projectId).set(name, typeIndex);
+    this.typesOf(projectId).set(name, typeIndex);
   }
 
   add(group: Group): void {
-    this.#groups.set(groupId(group.projectId, group.typeIndex, group.key), group);
+    this.byTypeAndKey.set(groupId(group.projectId, group.typeIndex, group.key), group);
   }
 
   get groups(): Iterable<Group> {
-    return this.#groups.values();
+    return this.byTypeAndKey.values();
   }
 
   typeIndex(projectId: number, name: string): number | undefined {
-    return this.#typeIndexes.get(projectId)?.get(name);
+    return this.typeIndexes.get(projectId)?.get(name);
   }
 
   /** The index of a type: the next one for a new type, of which a project may have any number. */
   allocateType(projectId: number, name: string, createdMicros: number): number {
-    const types = this.#typesOf(projectId);
+    const types = this.typesOf(projectId);
     const known = types.get(name);
     if (known !== undefined) return known;
     const typeIndex = types.size;
@@ -63,7 +63,7 @@ export class GroupState {
   }
 
   find(projectId: number, typeIndex: number, key: string): Group | undefined {
-    return this.#groups.get(groupId(projectId, typeIndex, key));
+    return this.byTypeAndKey.get(groupId(projectId, typeIndex, key));
   }
 
   /** Makes a group without properties. */
@@ -74,11 +74,11 @@ export class GroupState {
     return group;
   }
 
-  #typesOf(projectId: number): Map<string, number> {
-    let types = this.#typeIndexes.get(projectId);
+  private typesOf(projectId: number): Map<string, number> {
+    let types = this.typeIndexes.get(projectId);
     if (types === undefined) {
       types = new Map();
-      this.#typeIndexes.set(projectId, types);
+      this.typeIndexes.set(projectId, types);
     }
     return types;
   }

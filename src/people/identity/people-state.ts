@@ -37,8 +37,8 @@ export class Person implements StoredPerson {
   isFolded = false;
   /** Ids that joined during the batch, in order. */
   readonly joinedNow: DistinctId[] = [];
-  #bag: PropertyBag | undefined;
-  readonly #readBag: () => PropertyBag;
+  private openedBag: PropertyBag | undefined;
+  private readonly readBag: () => PropertyBag;
 
   /**
    * @param stored  as it was before the batch, or as it is made.
@@ -60,17 +60,17 @@ export class Person implements StoredPerson {
     this.version = stored.version;
     this.isDirty = isNew;
     this.isVisiblyChanged = isNew;
-    this.#readBag = readBag;
+    this.readBag = readBag;
   }
 
   get bag(): PropertyBag {
-    this.#bag ??= this.#readBag();
-    return this.#bag;
+    this.openedBag ??= this.readBag();
+    return this.openedBag;
   }
 
   /** The properties, if the batch had to read them. */
   get usedBag(): PropertyBag | undefined {
-    return this.#bag;
+    return this.openedBag;
   }
 
   markChanged(): void {
@@ -100,7 +100,7 @@ export class PeopleState {
   readonly persons: Person[] = [];
   /** Persons that were folded, in order; `from` may be new and then never reaches the store. */
   readonly folds: { from: Person; into: Person }[] = [];
-  readonly #ids = new Map<number, Map<string, DistinctId>>();
+  private readonly ids = new Map<number, Map<string, DistinctId>>();
 
   /**
    * @param storedIds the ids that a person had before the batch; asked for when it is folded.
@@ -121,12 +121,12 @@ export class PeopleState {
   /** Says whose id the store has under `distinctId`. */
   addStoredId(person: Person, stored: StoredDistinctId): DistinctId {
     const id = { ...stored, person, isNew: false, hasMoved: false };
-    this.#idsOf(person.projectId).set(stored.distinctId, id);
+    this.idsOf(person.projectId).set(stored.distinctId, id);
     return id;
   }
 
   find(projectId: number, distinctId: string): Person | undefined {
-    return this.#ids.get(projectId)?.get(distinctId)?.person;
+    return this.ids.get(projectId)?.get(distinctId)?.person;
   }
 
   /**
@@ -162,12 +162,12 @@ export class PeopleState {
     person.joinedCount += 1;
     person.isDirty = true;
     person.joinedNow.push(id);
-    this.#idsOf(person.projectId).set(distinctId, id);
+    this.idsOf(person.projectId).set(distinctId, id);
   }
 
   /** Moves all ids of a person to another one, main id first, and marks it as gone. */
   fold(from: Person, into: Person): void {
-    for (const id of this.#allIds(from)) {
+    for (const id of this.allIds(from)) {
       id.person = into;
       id.joined = into.joinedCount;
       id.hasMoved = true;
@@ -184,8 +184,8 @@ export class PeopleState {
     return this.persons.filter((person) => !person.isFolded).flatMap((person) => person.joinedNow);
   }
 
-  #allIds(person: Person): DistinctId[] {
-    const ids = this.#idsOf(person.projectId);
+  private allIds(person: Person): DistinctId[] {
+    const ids = this.idsOf(person.projectId);
     const stored = (person.isNew ? [] : this.storedIds(person)).map(
       (id) => ids.get(id.distinctId) ?? this.addStoredId(person, id),
     );
@@ -194,11 +194,11 @@ export class PeopleState {
     return [...all.splice(main, 1), ...all];
   }
 
-  #idsOf(projectId: number): Map<string, DistinctId> {
-    let ids = this.#ids.get(projectId);
+  private idsOf(projectId: number): Map<string, DistinctId> {
+    let ids = this.ids.get(projectId);
     if (ids === undefined) {
       ids = new Map();
-      this.#ids.set(projectId, ids);
+      this.ids.set(projectId, ids);
     }
     return ids;
   }

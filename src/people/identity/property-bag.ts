@@ -59,54 +59,54 @@ export class PropertyBag {
   touches = 0;
   /** Writes that were refused for their size or depth. */
   refusals = 0;
-  readonly #values: Record<string, unknown>;
-  readonly #unsetTimes: Map<string, number>;
+  private readonly heldValues: Record<string, unknown>;
+  private readonly heldUnsetTimes: Map<string, number>;
   // One event writes most of the properties, so most need no time of their own.
-  #baseTime: number;
-  readonly #times: Record<string, number>;
+  private baseTime: number;
+  private readonly times: Record<string, number>;
   /** An upper bound of the JSON's size in bytes, or its size. */
-  #bytes: number;
-  #isExact = false;
+  private bytes: number;
+  private isExact = false;
 
   constructor(content: BagContent = emptyContent()) {
-    this.#values = content.values;
-    this.#unsetTimes = content.unsetTimes;
-    this.#baseTime = content.baseTime;
-    this.#times = content.times;
-    this.#bytes = content.bytesMax;
-    this.values = this.#values;
-    this.unsetTimes = this.#unsetTimes;
+    this.heldValues = content.values;
+    this.heldUnsetTimes = content.unsetTimes;
+    this.baseTime = content.baseTime;
+    this.times = content.times;
+    this.bytes = content.bytesMax;
+    this.values = this.heldValues;
+    this.unsetTimes = this.heldUnsetTimes;
   }
 
   /** The time of the last realtime write of a value that is present; negative infinity when there was none. */
   timeOf(name: string): number {
-    return this.#times[name] ?? this.#baseTime;
+    return this.times[name] ?? this.baseTime;
   }
 
   set(name: string, value: unknown, write: WriteTime): void {
-    const present = this.#values[name];
-    if (present === undefined) this.#setAbsent(name, value, write);
-    else if (!write.historical) this.#replace(name, present, value, write.timeMicros);
-    else if (this.timeOf(name) <= write.timeMicros) this.#replace(name, present, value, this.timeOf(name));
+    const present = this.heldValues[name];
+    if (present === undefined) this.setAbsent(name, value, write);
+    else if (!write.historical) this.replace(name, present, value, write.timeMicros);
+    else if (this.timeOf(name) <= write.timeMicros) this.replace(name, present, value, this.timeOf(name));
   }
 
   /** Writes unless there is a value; null is a value. */
   setOnce(name: string, value: unknown, write: WriteTime): void {
-    if (this.#values[name] === undefined) this.#setAbsent(name, value, write, true);
+    if (this.heldValues[name] === undefined) this.setAbsent(name, value, write, true);
   }
 
   unset(rawName: string, write: WriteTime): void {
     const name = rawName.isWellFormed() ? rawName : rawName.toWellFormed();
-    const time = write.historical ? this.#timeOfAny(name) : write.timeMicros;
-    if (time !== undefined && time <= write.timeMicros) this.#remove(name, time);
+    const time = write.historical ? this.timeOfAny(name) : write.timeMicros;
+    if (time !== undefined && time <= write.timeMicros) this.remove(name, time);
   }
 
   /** Forgets the oldest unset names when there are too many; for the end of an event. */
   boundUnsetNames(): void {
-    if (this.#unsetTimes.size <= unsetNamesMax) return;
+    if (this.heldUnsetTimes.size <= unsetNamesMax) return;
     // By name among equal times: the outcome must not depend on how events fell into batches.
-    const oldestFirst = [...this.#unsetTimes].sort(([a, x], [b, y]) => x - y || (a < b ? -1 : 1));
-    for (const [name] of oldestFirst.slice(0, -unsetNamesMax)) this.#unsetTimes.delete(name);
+    const oldestFirst = [...this.heldUnsetTimes].sort(([a, x], [b, y]) => x - y || (a < b ? -1 : 1));
+    for (const [name] of oldestFirst.slice(0, -unsetNamesMax)) this.heldUnsetTimes.delete(name);
   }
 
   /**
@@ -116,15 +116,15 @@ export class PropertyBag {
    * what a realtime event later than itself wrote or unset: of two such the later wins.
    */
   absorb(other: PropertyBag, merge: WriteTime): void {
-    for (const name in other.#values) {
+    for (const name in other.heldValues) {
       const timeMicros = other.timeOf(name);
-      const present = this.#values[name];
-      if (!this.#isTakenOver(name, present === undefined, timeMicros, merge)) continue;
-      if (present === undefined) this.#add(name, other.#values[name], timeMicros);
-      else this.#replace(name, present, other.#values[name], timeMicros);
+      const present = this.heldValues[name];
+      if (!this.isTakenOver(name, present === undefined, timeMicros, merge)) continue;
+      if (present === undefined) this.add(name, other.heldValues[name], timeMicros);
+      else this.replace(name, present, other.heldValues[name], timeMicros);
     }
-    for (const [name, timeMicros] of other.#unsetTimes) {
-      if (this.#isTakenOver(name, false, timeMicros, merge)) this.#remove(name, timeMicros);
+    for (const [name, timeMicros] of other.heldUnsetTimes) {
+      if (this.isTakenOver(name, false, timeMicros, merge)) this.remove(name, timeMicros);
     }
     this.boundUnsetNames();
   }
@@ -134,92 +134,92 @@ export class PropertyBag {
    *
    * @param isWinning it does so unless a later event is in the way; else only if it is itself the later event.
    */
-  #isTakenOver(name: string, isWinning: boolean, theirTime: number, merge: WriteTime): boolean {
-    const ourTime = this.#timeOfAny(name);
+  private isTakenOver(name: string, isWinning: boolean, theirTime: number, merge: WriteTime): boolean {
+    const ourTime = this.timeOfAny(name);
     if (ourTime === undefined) return true;
     if (ourTime === neverInRealtime || theirTime === neverInRealtime) return ourTime < theirTime;
     if (isWinning) return !(merge.historical && ourTime > merge.timeMicros && ourTime > theirTime);
-    if (this.#values[name] === undefined) return theirTime > ourTime;
+    if (this.heldValues[name] === undefined) return theirTime > ourTime;
     return merge.historical && theirTime > merge.timeMicros && theirTime > ourTime;
   }
 
   /** When a name was last written or unset in realtime; undefined for a name of which nothing is known. */
-  #timeOfAny(name: string): number | undefined {
-    return this.#values[name] === undefined ? this.#unsetTimes.get(name) : this.timeOf(name);
+  private timeOfAny(name: string): number | undefined {
+    return this.heldValues[name] === undefined ? this.heldUnsetTimes.get(name) : this.timeOf(name);
   }
 
-  #setAbsent(rawName: string, value: unknown, write: WriteTime, isOnce = false): void {
+  private setAbsent(rawName: string, value: unknown, write: WriteTime, isOnce = false): void {
     if (!rawName.isWellFormed()) {
       const name = rawName.toWellFormed();
       if (isOnce) this.setOnce(name, value, write);
       else this.set(name, value, write);
       return;
     }
-    const time = write.historical ? (this.#unsetTimes.get(rawName) ?? neverInRealtime) : write.timeMicros;
-    if (time <= write.timeMicros) this.#add(rawName, value, time);
+    const time = write.historical ? (this.heldUnsetTimes.get(rawName) ?? neverInRealtime) : write.timeMicros;
+    if (time <= write.timeMicros) this.add(rawName, value, time);
   }
 
-  #add(name: string, value: unknown, timeMicros: number): void {
+  private add(name: string, value: unknown, timeMicros: number): void {
     if (value === undefined) return;
-    if (isTooDeep(value) || !this.#makeRoom(name, undefined, value)) {
+    if (isTooDeep(value) || !this.makeRoom(name, undefined, value)) {
       this.refusals += 1;
       return;
     }
-    this.#values[name] = value;
-    if (this.#unsetTimes.size > 0) this.#unsetTimes.delete(name);
-    if (Number.isNaN(this.#baseTime)) this.#baseTime = timeMicros;
-    this.#setTime(name, timeMicros);
+    this.heldValues[name] = value;
+    if (this.heldUnsetTimes.size > 0) this.heldUnsetTimes.delete(name);
+    if (Number.isNaN(this.baseTime)) this.baseTime = timeMicros;
+    this.setTime(name, timeMicros);
     this.changes += 1;
     this.touches += 1;
   }
 
-  #replace(name: string, present: unknown, value: unknown, timeMicros: number): void {
+  private replace(name: string, present: unknown, value: unknown, timeMicros: number): void {
     if (!isSame(present, value)) {
       if (value === undefined) return;
-      if (isTooDeep(value) || !this.#makeRoom(name, present, value)) {
+      if (isTooDeep(value) || !this.makeRoom(name, present, value)) {
         this.refusals += 1;
         return;
       }
-      this.#values[name] = value;
+      this.heldValues[name] = value;
       this.changes += 1;
     } else if (this.timeOf(name) === timeMicros) return;
-    this.#setTime(name, timeMicros);
+    this.setTime(name, timeMicros);
     this.touches += 1;
   }
 
-  #setTime(name: string, timeMicros: number): void {
-    if (timeMicros !== this.#baseTime || this.#times[name] !== undefined) this.#times[name] = timeMicros;
+  private setTime(name: string, timeMicros: number): void {
+    if (timeMicros !== this.baseTime || this.times[name] !== undefined) this.times[name] = timeMicros;
   }
 
-  #remove(name: string, timeMicros: number): void {
-    const present = this.#values[name];
+  private remove(name: string, timeMicros: number): void {
+    const present = this.heldValues[name];
     if (present !== undefined) {
-      if (this.#isExact) this.#bytes -= exactBytes(name, present);
-      delete this.#values[name];
+      if (this.isExact) this.bytes -= exactBytes(name, present);
+      delete this.heldValues[name];
       this.changes += 1;
       this.touches += 1;
     }
     if (timeMicros === neverInRealtime || name.length > unsetNameLengthMax) return;
-    if (this.#unsetTimes.get(name) !== timeMicros) this.touches += 1;
-    this.#unsetTimes.set(name, timeMicros);
+    if (this.heldUnsetTimes.get(name) !== timeMicros) this.touches += 1;
+    this.heldUnsetTimes.set(name, timeMicros);
   }
 
   /** Counts the bytes of a write; false when they do not fit and are more than before. */
-  #makeRoom(name: string, present: unknown, value: unknown): boolean {
-    if (!this.#isExact) {
-      const bytes = this.#bytes + bytesAtMost(name, value);
+  private makeRoom(name: string, present: unknown, value: unknown): boolean {
+    if (!this.isExact) {
+      const bytes = this.bytes + bytesAtMost(name, value);
       if (bytes <= propertyBytesMax) {
-        this.#bytes = bytes;
+        this.bytes = bytes;
         return true;
       }
-      this.#bytes = 1;
-      for (const known in this.#values) this.#bytes += exactBytes(known, this.#values[known]);
-      this.#isExact = true;
+      this.bytes = 1;
+      for (const known in this.heldValues) this.bytes += exactBytes(known, this.heldValues[known]);
+      this.isExact = true;
     }
     const before = present === undefined ? 0 : exactBytes(name, present);
     const growth = exactBytes(name, value) - before;
-    if (growth > 0 && this.#bytes + growth > propertyBytesMax) return false;
-    this.#bytes += growth;
+    if (growth > 0 && this.bytes + growth > propertyBytesMax) return false;
+    this.bytes += growth;
     return true;
   }
 }

@@ -113,45 +113,45 @@ interface Project {
 }
 
 export class SpikeDetector {
-  readonly #projects = new Map<number, Project>();
-  readonly #observedMinutes: Set<number>;
-  #closed: WatchedSpike[] = [];
+  private readonly projects = new Map<number, Project>();
+  private readonly observedMinutes: Set<number>;
+  private closed: WatchedSpike[] = [];
 
   constructor(
     private readonly settings: SpikeSettings,
     memory: DetectorMemory = { rates: [], openSpikes: [] },
   ) {
-    this.#observedMinutes = new Set(
+    this.observedMinutes = new Set(
       memory.rates.flatMap(({ minutes }) => minutes.map(({ minute }) => minute)),
     );
     for (const { projectId, firstMinute, minutes } of memory.rates) {
-      this.#projects.set(projectId, newProject(new ProjectRate(projectId, firstMinute, minutes), false));
+      this.projects.set(projectId, newProject(new ProjectRate(projectId, firstMinute, minutes), false));
     }
     for (const spike of memory.openSpikes) {
-      const project = this.#projects.get(spike.projectId);
+      const project = this.projects.get(spike.projectId);
       if (project !== undefined) project.spike = spike;
     }
   }
 
   /** Counts one realtime event. */
   feed(projectId: number, receivedMicros: number, event: string, distinctId: string): void {
-    const project = this.#projectOf(projectId, receivedMicros);
-    this.#closeIfOver(project, receivedMicros);
+    const project = this.projectOf(projectId, receivedMicros);
+    this.closeIfOver(project, receivedMicros);
     const isNewMinute = project.rate.add(receivedMicros, project.spike !== undefined);
     // After a restart in the middle of a minute the usual rate is not known yet.
     if (isNewMinute || project.usualMinute === neverMinute)
-      this.#beginMinute(project, Math.floor(receivedMicros / microsPerMinute));
+      this.beginMinute(project, Math.floor(receivedMicros / microsPerMinute));
     const { spike, rate } = project;
     if (spike === undefined) {
       project.contributors ??= new Contributors();
       project.contributors.add(event, distinctId);
-      const limit = this.#limit(project.usual);
-      if (rate.perMinute > limit) this.#begin(project, receivedMicros, limit);
+      const limit = this.limit(project.usual);
+      if (rate.perMinute > limit) this.begin(project, receivedMicros, limit);
       return;
     }
     spike.contributors.add(event, distinctId);
     spike.isDirty = true;
-    if (rate.perMinute <= this.#limit(spike.usualPerMinute)) return;
+    if (rate.perMinute <= this.limit(spike.usualPerMinute)) return;
     spike.lastAboveMicros = Math.max(spike.lastAboveMicros, receivedMicros);
     spike.peakPerMinute = Math.max(spike.peakPerMinute, rate.perMinute);
   }
@@ -159,10 +159,10 @@ export class SpikeDetector {
   /** Closes spikes that are over, and forgets what is too old to matter. */
   tick(nowMicros: number): void {
     const minute = Math.floor(nowMicros / microsPerMinute);
-    this.#observe(minute);
-    for (const project of this.#projects.values()) {
+    this.observe(minute);
+    for (const project of this.projects.values()) {
       project.rate.passTo(nowMicros);
-      this.#closeIfOver(project, nowMicros);
+      this.closeIfOver(project, nowMicros);
       if (minute - project.usualMinute > 1) {
         project.contributors = undefined;
         project.previousContributors = undefined;
@@ -173,8 +173,8 @@ export class SpikeDetector {
 
   /** Whether `takeChanges` would return anything. */
   get hasChanges(): boolean {
-    if (this.#closed.length > 0) return true;
-    for (const { isRateDirty, spike } of this.#projects.values()) {
+    if (this.closed.length > 0) return true;
+    for (const { isRateDirty, spike } of this.projects.values()) {
       if (isRateDirty || spike?.isDirty === true) return true;
     }
     return false;
@@ -183,9 +183,9 @@ export class SpikeDetector {
   /** The projects and spikes that changed since the last call, for the store to write. */
   takeChanges(): { rates: ProjectRate[]; spikes: WatchedSpike[] } {
     const rates: ProjectRate[] = [];
-    const spikes = this.#closed;
-    this.#closed = [];
-    for (const project of this.#projects.values()) {
+    const spikes = this.closed;
+    this.closed = [];
+    for (const project of this.projects.values()) {
       if (project.isRateDirty) rates.push(project.rate);
       if (project.spike?.isDirty === true) spikes.push(project.spike);
       project.isRateDirty = false;
@@ -194,44 +194,44 @@ export class SpikeDetector {
     return { rates, spikes };
   }
 
-  #projectOf(projectId: number, receivedMicros: number): Project {
-    const known = this.#projects.get(projectId);
+  private projectOf(projectId: number, receivedMicros: number): Project {
+    const known = this.projects.get(projectId);
     if (known !== undefined) return known;
     const firstMinute = Math.floor(receivedMicros / microsPerMinute);
     const project = newProject(new ProjectRate(projectId, firstMinute), true);
-    this.#projects.set(projectId, project);
+    this.projects.set(projectId, project);
     return project;
   }
 
-  #beginMinute(project: Project, minute: number): void {
-    this.#observe(minute);
+  private beginMinute(project: Project, minute: number): void {
+    this.observe(minute);
     project.rate.forgetBefore(minute - this.settings.historyMinutes);
     project.previousContributors = minute - project.usualMinute === 1 ? project.contributors : undefined;
     project.contributors = undefined;
-    project.usual = project.rate.usual(this.#historyBefore(minute), this.settings.historyMinutesMin);
+    project.usual = project.rate.usual(this.historyBefore(minute), this.settings.historyMinutesMin);
     project.usualMinute = minute;
     project.isRateDirty = true;
   }
 
-  #observe(minute: number): void {
-    if (this.#observedMinutes.has(minute)) return;
-    this.#observedMinutes.add(minute);
-    for (const old of this.#observedMinutes) {
-      if (old < minute - this.settings.historyMinutes) this.#observedMinutes.delete(old);
+  private observe(minute: number): void {
+    if (this.observedMinutes.has(minute)) return;
+    this.observedMinutes.add(minute);
+    for (const old of this.observedMinutes) {
+      if (old < minute - this.settings.historyMinutes) this.observedMinutes.delete(old);
     }
   }
 
-  #historyBefore(minute: number): number[] {
+  private historyBefore(minute: number): number[] {
     const oldest = minute - this.settings.historyMinutes;
-    return [...this.#observedMinutes].filter((observed) => observed >= oldest && observed < minute);
+    return [...this.observedMinutes].filter((observed) => observed >= oldest && observed < minute);
   }
 
-  #limit(usual: number | undefined): number {
+  private limit(usual: number | undefined): number {
     const { factor, minimumPerMinute } = this.settings;
     return usual === undefined ? Number.POSITIVE_INFINITY : Math.max(usual * factor, minimumPerMinute);
   }
 
-  #begin(project: Project, receivedMicros: number, limit: number): void {
+  private begin(project: Project, receivedMicros: number, limit: number): void {
     const { rate, previousContributors } = project;
     const contributors = project.contributors ?? new Contributors();
     if (rate.thisMinute <= limit && previousContributors !== undefined)
@@ -253,7 +253,7 @@ export class SpikeDetector {
     };
   }
 
-  #closeIfOver(project: Project, nowMicros: number): void {
+  private closeIfOver(project: Project, nowMicros: number): void {
     const { spike } = project;
     if (spike === undefined) return;
     const isUsualNow = nowMicros - spike.startedMicros >= this.settings.historyMinutes * microsPerMinute;
@@ -262,14 +262,14 @@ export class SpikeDetector {
     if (isUsualNow && !isOver) {
       for (const minute of project.rate.minutes) minute.isInSpike = false;
       project.usual = project.rate.usual(
-        this.#historyBefore(project.usualMinute),
+        this.historyBefore(project.usualMinute),
         this.settings.historyMinutesMin,
       );
     }
     spike.endedMicros = spike.lastAboveMicros;
     project.isRateDirty = true;
     project.spike = undefined;
-    this.#closed.push(spike);
+    this.closed.push(spike);
   }
 }
 

@@ -5,43 +5,43 @@
  * name that makes up a noticeable part of the stream is never missed (Misra and Gries, 1982).
  */
 export class HeavyHitters {
-  readonly #counts: Map<string, number>;
+  private readonly counts: Map<string, number>;
 
   constructor(
     private readonly room: number,
     counts: Iterable<readonly [string, number]> = [],
   ) {
-    this.#counts = new Map(counts);
+    this.counts = new Map(counts);
   }
 
   add(name: string): void {
-    const count = this.#counts.get(name);
-    if (count !== undefined) this.#counts.set(name, count + 1);
-    else if (this.#counts.size < this.room) this.#counts.set(name, 1);
-    else this.#subtractOne();
+    const count = this.counts.get(name);
+    if (count !== undefined) this.counts.set(name, count + 1);
+    else if (this.counts.size < this.room) this.counts.set(name, 1);
+    else this.subtractOne();
   }
 
   /** Adds the counts of another counter. */
   addAll(other: HeavyHitters): void {
-    for (const [name, count] of other.#counts) this.#counts.set(name, count + (this.#counts.get(name) ?? 0));
-    if (this.#counts.size <= this.room) return;
-    const excess = this.top(this.#counts.size)[this.room]![1];
-    for (const [name, count] of this.#counts) {
-      if (count > excess) this.#counts.set(name, count - excess);
-      else this.#counts.delete(name);
+    for (const [name, count] of other.counts) this.counts.set(name, count + (this.counts.get(name) ?? 0));
+    if (this.counts.size <= this.room) return;
+    const excess = this.top(this.counts.size)[this.room]![1];
+    for (const [name, count] of this.counts) {
+      if (count > excess) this.counts.set(name, count - excess);
+      else this.counts.delete(name);
     }
   }
 
   /** At most `length` names with their counts, most frequent first. */
   top(length: number): [name: string, count: number][] {
-    return [...this.#counts].sort(([a, x], [b, y]) => y - x || (a < b ? -1 : 1)).slice(0, length);
+    return [...this.counts].sort(([a, x], [b, y]) => y - x || (a < b ? -1 : 1)).slice(0, length);
   }
 
   /** Each call takes away `room` counts that were added before, so it costs little per name added. */
-  #subtractOne(): void {
-    for (const [name, count] of this.#counts) {
-      if (count > 1) this.#counts.set(name, count - 1);
-      else this.#counts.delete(name);
+  private subtractOne(): void {
+    for (const [name, count] of this.counts) {
+      if (count > 1) this.counts.set(name, count - 1);
+      else this.counts.delete(name);
     }
   }
 }

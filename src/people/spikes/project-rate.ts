@@ -20,8 +20,8 @@ export class ProjectRate {
   perMinute = 0;
   /** Completed minutes and the present one, oldest first; minutes without events are left out. */
   minutes: MinuteCount[];
-  readonly #buckets = new Int32Array(bucketsPerMinute);
-  #newestBucket = 0;
+  private readonly buckets = new Int32Array(bucketsPerMinute);
+  private newestBucket = 0;
 
   constructor(
     readonly projectId: number,
@@ -38,10 +38,10 @@ export class ProjectRate {
    * @returns whether a new calendar minute began with it.
    */
   add(receivedMicros: number, isInSpike: boolean): boolean {
-    this.#advance(Math.floor(receivedMicros / bucketMicros));
-    this.#buckets[this.#newestBucket % bucketsPerMinute]! += 1;
+    this.advance(Math.floor(receivedMicros / bucketMicros));
+    this.buckets[this.newestBucket % bucketsPerMinute]! += 1;
     this.perMinute += 1;
-    const minute = Math.floor((this.#newestBucket * bucketMicros) / microsPerMinute);
+    const minute = Math.floor((this.newestBucket * bucketMicros) / microsPerMinute);
     const newest = this.minutes.at(-1);
     if (newest?.minute === minute) {
       newest.count += 1;
@@ -55,7 +55,7 @@ export class ProjectRate {
   /** Lets time pass without an event. */
   passTo(nowMicros: number): void {
     const bucket = Math.floor(nowMicros / bucketMicros);
-    if (bucket > this.#newestBucket) this.#advance(bucket);
+    if (bucket > this.newestBucket) this.advance(bucket);
   }
 
   /** Forgets minutes before `minute`. */
@@ -88,8 +88,8 @@ export class ProjectRate {
     return values.length % 2 === 1 ? values[middle]! : (values[middle - 1]! + values[middle]!) / 2;
   }
 
-  #advance(bucket: number): void {
-    const steps = bucket - this.#newestBucket;
+  private advance(bucket: number): void {
+    const steps = bucket - this.newestBucket;
     if (steps <= 0 && steps >= -lateBucketsMax) return;
     if (steps < 0) {
       const minute = Math.floor((bucket * bucketMicros) / microsPerMinute);
@@ -97,15 +97,15 @@ export class ProjectRate {
       this.firstMinute = Math.min(this.firstMinute, minute);
     }
     if (steps < 0 || steps >= bucketsPerMinute) {
-      this.#buckets.fill(0);
+      this.buckets.fill(0);
       this.perMinute = 0;
     } else {
       for (let step = 1; step <= steps; step += 1) {
-        const place = (this.#newestBucket + step) % bucketsPerMinute;
-        this.perMinute -= this.#buckets[place]!;
-        this.#buckets[place] = 0;
+        const place = (this.newestBucket + step) % bucketsPerMinute;
+        this.perMinute -= this.buckets[place]!;
+        this.buckets[place] = 0;
       }
     }
-    this.#newestBucket = bucket;
+    this.newestBucket = bucket;
   }
 }

@@ -116,7 +116,7 @@ describe("with a backup and an archive that begins behind it", () => {
     remove(copy);
   }, 60_000);
 
-  test("a backup that can not be read is passed over and named", async () => {
+  test("a backup that cannot be read is passed over and named", async () => {
     const copy = copyOf(backedUp);
     const [name] = readdirSync(join(copy.dataDir, "backups"));
     // It names the file by its path, which is that of the directory that this one is a copy of.
@@ -125,7 +125,7 @@ describe("with a backup and an archive that begins behind it", () => {
     zeroHeader(copy.dataDir);
     const { stderr, code } = await rebuild(copy.dataDir);
     expect(code).toBe(1);
-    expect(stderr).toContain(`${name} can not be used`);
+    expect(stderr).toContain(`${name} cannot be used`);
     expect(quarantined(copy.dataDir)).toEqual([]);
     remove(copy);
   }, 60_000);

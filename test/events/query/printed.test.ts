@@ -43,7 +43,7 @@ async function answerOf(sql: string): Promise<unknown> {
 }
 
 /** Each ends in an order, or has one row. */
-const SAME = [
+const same = [
   "SELECT event, count(*) FROM events GROUP BY ALL ORDER BY ALL",
   "SELECT DISTINCT ON (event) event, seq FROM events ORDER BY event, seq",
   "FROM events SELECT seq ORDER BY seq LIMIT 10% OFFSET 2",
@@ -116,7 +116,7 @@ const SAME = [
 ];
 
 describe("means the same", () => {
-  for (const sql of SAME)
+  for (const sql of same)
     test(sql, async () => {
       const parsed = await parseStatement(connection, sql);
       expect(await answerOf(parsed.sql)).toEqual(await answerOf(sql));
@@ -124,7 +124,7 @@ describe("means the same", () => {
 });
 
 /** What DuckDB refuses or reads otherwise, and what it stands for. */
-const MENDED: readonly [written: string, meant: string][] = [
+const mended: readonly [written: string, meant: string][] = [
   ["properties->>'$browser' = 'Safari'", "(properties->>'/$browser') = 'Safari'"],
   ["properties->'$browser' = '\"Safari\"'", "(properties->'/$browser') = '\"Safari\"'"],
   ["prop('$browser') = 'Safari'", "(properties->>'/$browser') = 'Safari'"],
@@ -164,7 +164,7 @@ const MENDED: readonly [written: string, meant: string][] = [
 ];
 
 describe("is read as people mean it", () => {
-  for (const [written, meant] of MENDED)
+  for (const [written, meant] of mended)
     test(written, async () => {
       const parsed = await parseStatement(
         connection,

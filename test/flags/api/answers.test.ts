@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { dependsOn, inCohort, person, when } from "../make.ts";
-import { CLIENT_CONFIG, NOW, TestEvaluation } from "./support.ts";
+import { clientConfig, fixedNow, TestEvaluation } from "./support.ts";
 
 let server: TestEvaluation;
 beforeAll(() => {
@@ -10,14 +10,14 @@ beforeAll(() => {
 });
 afterAll(() => server[Symbol.dispose]());
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
-const STAMP = {
+const uuidForm = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+const stamp = {
   errorsWhileComputingFlags: false,
-  requestId: expect.stringMatching(UUID),
-  evaluatedAt: NOW.getTime(),
+  requestId: expect.stringMatching(uuidForm),
+  evaluatedAt: fixedNow.getTime(),
 };
 /** What answers carry on top of flags. */
-const CONFIG = { ...CLIENT_CONFIG, config: { enable_collect_everything: true } };
+const configSent = { ...clientConfig, config: { enable_collect_everything: true } };
 
 describe("shapes by route and version", () => {
   let ids: Record<string, number>;
@@ -92,8 +92,8 @@ describe("shapes by route and version", () => {
   for (const { path, flags, hasConfig } of forms) {
     test(path, async () => {
       const body = await server.ask({ distinct_id: "u1" }, path);
-      const config = hasConfig ? { token: server.token, ...CONFIG } : {};
-      const expected = { ...STAMP, ...config, ...flags() };
+      const config = hasConfig ? { token: server.token, ...configSent } : {};
+      const expected = { ...stamp, ...config, ...flags() };
       if ("featureFlags" in body && Array.isArray(body.featureFlags)) body.featureFlags.sort();
       expect(body).toEqual(expected);
       expect(body).not.toHaveProperty("quotaLimited");
@@ -106,7 +106,7 @@ describe("shapes by route and version", () => {
     expect((await server.ask(body, "/flags/?v=2", { "x-request-id": id })).requestId).toBe(id);
     for (const given of ["", "17", `${id}0`, '"><script>']) {
       const { requestId } = await server.ask(body, "/flags/?v=2", { "x-request-id": given });
-      expect(requestId).toMatch(UUID);
+      expect(requestId).toMatch(uuidForm);
     }
     const [first, second] = [await server.ask(body), await server.ask(body)];
     expect(first.requestId).not.toBe(second.requestId);
@@ -114,9 +114,9 @@ describe("shapes by route and version", () => {
 
   test("an answer without flags still has an empty object", async () => {
     using empty = new TestEvaluation();
-    expect(await empty.ask({ distinct_id: "a" })).toEqual({ ...STAMP, flags: {} });
+    expect(await empty.ask({ distinct_id: "a" })).toEqual({ ...stamp, flags: {} });
     expect(await empty.ask({ distinct_id: "a" }, "/decide/?v=3&config=false")).toEqual({
-      ...STAMP,
+      ...stamp,
       featureFlags: {},
       featureFlagPayloads: {},
     });
@@ -251,7 +251,7 @@ describe("failures of single flags", () => {
     expect(legacy.featureFlags).not.toHaveProperty("by-cohort");
   });
 
-  test("a store that can not be read: flags that need it fail, the others are answered", async () => {
+  test("a store that cannot be read: flags that need it fail, the others are answered", async () => {
     const broken = {
       $client: {
         query: () => {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 import packageJson from "posthog-js/package.json";
-import { CLIENT_CONFIG, TestEvaluation } from "./support.ts";
+import { clientConfig, TestEvaluation } from "./support.ts";
 
 let server: TestEvaluation;
 beforeAll(() => {
@@ -28,7 +28,7 @@ describe("client configuration", () => {
       expect(age).toBeGreaterThanOrEqual(60);
       expect(age).toBeLessThanOrEqual(300);
       const body = (await response.json()) as Record<string, unknown>;
-      expect(body).toMatchObject({ token: server.token, ...CLIENT_CONFIG });
+      expect(body).toMatchObject({ token: server.token, ...clientConfig });
       expect(body.hasFeatureFlags).toBe(true);
       expect(body).toHaveProperty("autocapture_opt_out", false);
     });
@@ -45,7 +45,7 @@ describe("client configuration", () => {
       expect(window._POSTHOG_REMOTE_CONFIG).toEqual({
         ...before,
         [server.token]: {
-          config: expect.objectContaining({ token: server.token, ...CLIENT_CONFIG }),
+          config: expect.objectContaining({ token: server.token, ...clientConfig }),
           siteApps: [],
         },
       });

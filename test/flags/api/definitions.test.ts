@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { JsonObject } from "../../../src/lib/json.ts";
-import { FLAGS, TestServer } from "../../support/management-server.ts";
+import { flagsPath, TestServer } from "../../support/management-server.ts";
 
 let server: TestServer;
 let token: string;
@@ -59,7 +59,7 @@ beforeAll(async () => {
     },
   ];
   for (const flag of flags) {
-    const { status, body } = await server.ask("POST", FLAGS, { body: flag });
+    const { status, body } = await server.ask("POST", flagsPath, { body: flag });
     if (status !== 201) throw new Error(JSON.stringify(body));
   }
 });
@@ -146,8 +146,8 @@ test("types that SDKs insist on", async () => {
 
 test("a change is in the next answer, with another tag", async () => {
   const before = await server.ask("GET", "/flags/definitions");
-  const { body: list } = await server.ask("GET", `${FLAGS}?search=plain`);
-  await server.ask("PATCH", `${FLAGS}${list.results[0].id}/`, { body: { active: false } });
+  const { body: list } = await server.ask("GET", `${flagsPath}?search=plain`);
+  await server.ask("PATCH", `${flagsPath}${list.results[0].id}/`, { body: { active: false } });
   const after = await server.ask("GET", "/flags/definitions", {
     headers: { "If-None-Match": before.headers.get("etag")! },
   });

@@ -11,7 +11,7 @@ import { plainPayloads } from "../../support/payloads.ts";
 import simple from "../testdata/rollout-45-percent.json";
 import multivariate from "../testdata/rollout-55-percent-five-variants.json";
 
-const FLAGS = "/api/projects/1/feature_flags/";
+const madeFlags = "/api/projects/1/feature_flags/";
 
 let appliance: TestAppliance;
 beforeAll(async () => {
@@ -20,13 +20,13 @@ beforeAll(async () => {
 afterAll(() => appliance[Symbol.asyncDispose]());
 
 async function create(key: string, filters: object, more: object = {}): Promise<number> {
-  const response = await appliance.api(FLAGS, { method: "POST", body: { key, filters, ...more } });
+  const response = await appliance.api(madeFlags, { method: "POST", body: { key, filters, ...more } });
   const body = (await response.json()) as { id: number };
   if (response.status !== 201) throw new Error(JSON.stringify(body));
   return body.id;
 }
 async function change(id: number, body: object): Promise<void> {
-  const response = await appliance.api(`${FLAGS}${id}/`, { method: "PATCH", body });
+  const response = await appliance.api(`${madeFlags}${id}/`, { method: "PATCH", body });
   expect(response.status).toBe(200);
 }
 interface FlagValue {
@@ -264,7 +264,7 @@ test("flags are answered while the engine is down, and what had to be stored is 
       flags: Record<string, FlagValue>;
     };
   };
-  await own.api(FLAGS, {
+  await own.api(madeFlags, {
     method: "POST",
     body: {
       key: "steady",

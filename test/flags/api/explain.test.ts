@@ -14,7 +14,7 @@ import type { JsonObject } from "../../../src/lib/json.ts";
 import { faultOf } from "../../http/json-schema.ts";
 import { event, set } from "../../people/support.ts";
 import { dependsOn, inCohort, person, when } from "../make.ts";
-import { NOW, TestEvaluation } from "./support.ts";
+import { fixedNow, TestEvaluation } from "./support.ts";
 
 let server: TestEvaluation;
 let app: ReturnType<typeof createApp>;
@@ -30,7 +30,7 @@ beforeAll(() => {
     log: { error: () => {} },
     routes: explainRoutes({ metadata, flagSets, people: people.db }),
     isReady: () => true,
-    now: () => NOW,
+    now: () => fixedNow,
   });
   people.apply(
     set("ann", { plan: "pro", visits: 3 }),
@@ -190,7 +190,8 @@ describe("over the API", () => {
       expect([status, body.attr]).toEqual([400, "groups"]);
     }
     const keyOf = (scopes: string[]) =>
-      createKey(server.metadata, { userEmail: "ann@example.com", label: "t", scopes }, { now: NOW }).value;
+      createKey(server.metadata, { userEmail: "ann@example.com", label: "t", scopes }, { now: fixedNow })
+        .value;
     expect((await ask("half/explain/?distinct_id=a", keyOf(["cohort:read"]))).status).toBe(403);
     expect((await ask("half/explain/?distinct_id=a", keyOf(["feature_flag:read"]))).status).toBe(200);
     expect((await ask("half/explain/?distinct_id=a", "phx_wrong")).status).toBe(401);
@@ -219,7 +220,7 @@ describe("over the API", () => {
 
 describe("for people", () => {
   const textOf = (flagKey: string, distinctId: string, more: object = {}) => {
-    const question = { projectId: 1, timezone: "UTC", flagKey, distinctId, now: NOW, ...more };
+    const question = { projectId: 1, timezone: "UTC", flagKey, distinctId, now: fixedNow, ...more };
     return explanationText(explainFlag(server.people.db, flagSets.of(1).set, question));
   };
 

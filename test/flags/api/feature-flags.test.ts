@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
-import { FLAGS, TestServer } from "../../support/management-server.ts";
+import { flagsPath, TestServer } from "../../support/management-server.ts";
 
 /** Every field of the requirement's table and the type it must have. */
-const FIELD_TYPES: Record<string, string> = {
+const fieldTypes: Record<string, string> = {
   id: "number",
   name: "string",
   key: "string",
@@ -37,7 +37,7 @@ function typeOf(value: unknown): string {
 describe("a flag's life", () => {
   test("create, read, list, change, delete, restore", async () => {
     using server = new TestServer();
-    const created = await server.ask("POST", FLAGS, {
+    const created = await server.ask("POST", flagsPath, {
       body: {
         key: "pay",
         name: "Payments",
@@ -45,7 +45,7 @@ describe("a flag's life", () => {
       },
     });
     expect(created.status).toBe(201);
-    for (const [field, type] of Object.entries(FIELD_TYPES)) {
+    for (const [field, type] of Object.entries(fieldTypes)) {
       expect([field, typeOf(created.body[field])]).toEqual([field, type]);
     }
     expect(created.body).toMatchObject({
@@ -62,62 +62,64 @@ describe("a flag's life", () => {
       created_by: { id: 1, email: "ann@example.com" },
       user_access_level: "manager",
     });
-    expect((await server.ask("GET", `${FLAGS}1/`)).body).toEqual(created.body);
-    expect((await server.ask("GET", FLAGS)).body).toEqual({
+    expect((await server.ask("GET", `${flagsPath}1/`)).body).toEqual(created.body);
+    expect((await server.ask("GET", flagsPath)).body).toEqual({
       count: 1,
       next: null,
       previous: null,
       results: [created.body],
     });
 
-    const changed = await server.ask("PATCH", `${FLAGS}1/`, { body: { name: "Pay", active: false } });
+    const changed = await server.ask("PATCH", `${flagsPath}1/`, { body: { name: "Pay", active: false } });
     expect(changed.body).toMatchObject({ name: "Pay", active: false, version: 2, key: "pay" });
 
-    const refused = await server.ask("DELETE", `${FLAGS}1/`);
+    const refused = await server.ask("DELETE", `${flagsPath}1/`);
     expect(refused.status).toBe(405);
     expect(refused.body).toMatchObject({ type: "invalid_request", code: "method_not_allowed", attr: null });
     expect(refused.body.detail).toContain("PATCH");
     expect(refused.headers.get("allow")).toBe("GET, PATCH, HEAD, OPTIONS");
-    expect((await server.ask("GET", `${FLAGS}1/`)).body).toEqual(changed.body);
-    expect((await server.ask("DELETE", `${FLAGS}999/`)).status).toBe(405);
+    expect((await server.ask("GET", `${flagsPath}1/`)).body).toEqual(changed.body);
+    expect((await server.ask("DELETE", `${flagsPath}999/`)).status).toBe(405);
 
-    expect((await server.ask("PATCH", `${FLAGS}1/`, { body: { deleted: true } })).body.deleted).toBe(true);
-    expect((await server.ask("GET", FLAGS)).body.count).toBe(0);
-    expect((await server.ask("GET", `${FLAGS}1/`)).body.deleted).toBe(true);
-    const restored = await server.ask("PATCH", `${FLAGS}1/`, { body: { deleted: false } });
+    expect((await server.ask("PATCH", `${flagsPath}1/`, { body: { deleted: true } })).body.deleted).toBe(
+      true,
+    );
+    expect((await server.ask("GET", flagsPath)).body.count).toBe(0);
+    expect((await server.ask("GET", `${flagsPath}1/`)).body.deleted).toBe(true);
+    const restored = await server.ask("PATCH", `${flagsPath}1/`, { body: { deleted: false } });
     expect(restored.body).toMatchObject({ key: "pay", deleted: false, version: 4 });
   });
 
   test("PATCH is the only way to delete one", async () => {
     using server = new TestServer();
-    const { body: flag } = await server.ask("POST", FLAGS, { body: { key: "pay" } });
+    const { body: flag } = await server.ask("POST", flagsPath, { body: { key: "pay" } });
     for (const [method, path, body] of [
-      ["PUT", `${FLAGS}1/`, { ...flag, deleted: true }],
-      ["PUT", FLAGS, [{ ...flag, deleted: true }]],
-      ["DELETE", `${FLAGS}1/`, undefined],
-      ["DELETE", FLAGS, { ids: [1] }],
-      ["POST", `${FLAGS}bulk_delete/`, { ids: [1] }],
-      ["POST", `${FLAGS}bulk_delete/`, { filters: { search: "pay" } }],
-      ["POST", `${FLAGS}1/`, { deleted: true }],
+      ["PUT", `${flagsPath}1/`, { ...flag, deleted: true }],
+      ["PUT", flagsPath, [{ ...flag, deleted: true }]],
+      ["DELETE", `${flagsPath}1/`, undefined],
+      ["DELETE", flagsPath, { ids: [1] }],
+      ["POST", `${flagsPath}bulk_delete/`, { ids: [1] }],
+      ["POST", `${flagsPath}bulk_delete/`, { filters: { search: "pay" } }],
+      ["POST", `${flagsPath}1/`, { deleted: true }],
     ] as const) {
       const { status } = await server.ask(method, path, { body });
       expect([method, path, [404, 405].includes(status)]).toEqual([method, path, true]);
     }
-    expect((await server.ask("GET", `${FLAGS}1/`)).body).toEqual(flag);
+    expect((await server.ask("GET", `${flagsPath}1/`)).body).toEqual(flag);
   });
 });
 
 describe("keys of deleted flags", () => {
   test("are free for a new flag, and come back when restored", async () => {
     using server = new TestServer();
-    const make = async () => (await server.ask("POST", FLAGS, { body: { key: "pay" } })).body;
-    const remove = (id: number) => server.ask("PATCH", `${FLAGS}${id}/`, { body: { deleted: true } });
+    const make = async () => (await server.ask("POST", flagsPath, { body: { key: "pay" } })).body;
+    const remove = (id: number) => server.ask("PATCH", `${flagsPath}${id}/`, { body: { deleted: true } });
     const restore = async (id: number) =>
-      (await server.ask("PATCH", `${FLAGS}${id}/`, { body: { deleted: false } })).body.key;
+      (await server.ask("PATCH", `${flagsPath}${id}/`, { body: { deleted: false } })).body.key;
     expect((await make()).id).toBe(1);
     await remove(1);
     expect((await make()).id).toBe(2);
-    expect((await server.ask("GET", `${FLAGS}1/`)).body.key).toBe("pay:deleted:1");
+    expect((await server.ask("GET", `${flagsPath}1/`)).body.key).toBe("pay:deleted:1");
     expect(await restore(1)).toBe("pay-2");
     await remove(1);
     await remove(2);
@@ -125,11 +127,11 @@ describe("keys of deleted flags", () => {
     await remove(3);
     // The holder of the key is deleted, so the restored flag gets it.
     expect(await restore(2)).toBe("pay");
-    const third = (await server.ask("GET", `${FLAGS}3/`)).body;
+    const third = (await server.ask("GET", `${flagsPath}3/`)).body;
     expect(third.key).toBe("pay:deleted:3");
-    const echoed = await server.ask("PATCH", `${FLAGS}3/`, { body: { ...third, deleted: false } });
+    const echoed = await server.ask("PATCH", `${flagsPath}3/`, { body: { ...third, deleted: false } });
     expect(echoed).toMatchObject({ status: 200, body: { key: "pay-2", deleted: false } });
-    const odd = await server.ask("PATCH", `${FLAGS}3/`, { body: { key: "other:deleted:3" } });
+    const odd = await server.ask("PATCH", `${flagsPath}3/`, { body: { key: "other:deleted:3" } });
     expect(odd.body).toMatchObject({ code: "invalid_key", attr: "key" });
   });
 });
@@ -196,10 +198,10 @@ describe("what a write refuses", () => {
   ] as const) {
     test(name, async () => {
       using server = new TestServer();
-      await server.ask("POST", FLAGS, { body: { key: "taken" } });
-      const answer = await server.ask("POST", FLAGS, { body });
+      await server.ask("POST", flagsPath, { body: { key: "taken" } });
+      const answer = await server.ask("POST", flagsPath, { body });
       expect(answer).toMatchObject({ status: 400, body: { type: "validation_error", code, detail, attr } });
-      expect((await server.ask("GET", FLAGS)).body.count).toBe(1);
+      expect((await server.ask("GET", flagsPath)).body.count).toBe(1);
     });
   }
 });

@@ -1,16 +1,16 @@
 import { describe, expect, test } from "bun:test";
 import { recordFeatureViews, recordFlagCalls } from "../../../src/flags/store/flag-usage.ts";
 import { addGroup, addPerson } from "../../support/management-people.ts";
-import { FLAGS, TestServer } from "../../support/management-server.ts";
+import { flagsPath, TestServer } from "../../support/management-server.ts";
 
-const DAY_MS = 86_400_000;
-const ON = { groups: [{ properties: [], rollout_percentage: 100 }] };
+const dayMs = 86_400_000;
+const on = { groups: [{ properties: [], rollout_percentage: 100 }] };
 
 async function withFlags(...bodies: object[]) {
   const server = new TestServer();
   for (const body of bodies) {
     server.now = new Date(server.now.getTime() + 1_000);
-    const made = await server.ask("POST", FLAGS, { body });
+    const made = await server.ask("POST", flagsPath, { body });
     expect(made.body.key).toBe((body as { key: string }).key);
   }
   return server;
@@ -27,13 +27,13 @@ describe("status", () => {
       "active",
       "Flag has no usage data yet",
     ],
-    ["old, for all", { filters: ON }, 40, null, "stale", 'This boolean flag will always evaluate to "true"'],
-    ["called", { filters: ON }, 40, 0, "active", "Flag was called today"],
-    ["called before", { filters: ON }, 40, 2, "active", "Flag was last called 2 days ago"],
+    ["old, for all", { filters: on }, 40, null, "stale", 'This boolean flag will always evaluate to "true"'],
+    ["called", { filters: on }, 40, 0, "active", "Flag was called today"],
+    ["called before", { filters: on }, 40, 2, "active", "Flag was last called 2 days ago"],
     ["forgotten", {}, 40, 33, "stale", "Flag has not been called in 33 days"],
     [
       "off",
-      { filters: ON, active: false },
+      { filters: on, active: false },
       40,
       null,
       "active",
@@ -43,20 +43,20 @@ describe("status", () => {
   ] as const) {
     test(name, async () => {
       using server = await withFlags({ key: "a", ...body });
-      server.now = new Date(server.now.getTime() + days * DAY_MS);
+      server.now = new Date(server.now.getTime() + days * dayMs);
       if (calledDaysAgo !== null) {
         recordFlagCalls(server.metadata, 1, [
-          { key: "a", at: new Date(server.now.getTime() - calledDaysAgo * DAY_MS) },
+          { key: "a", at: new Date(server.now.getTime() - calledDaysAgo * dayMs) },
         ]);
       }
-      const answer = await server.ask("GET", `${FLAGS}1/status/`);
+      const answer = await server.ask("GET", `${flagsPath}1/status/`);
       expect(answer).toMatchObject({ status: 200, body: { status, reason } });
-      expect((await server.ask("GET", `${FLAGS}1/`)).body.status).toBe(status.toUpperCase());
+      expect((await server.ask("GET", `${flagsPath}1/`)).body.status).toBe(status.toUpperCase());
     });
   }
   test("unknown", async () => {
     using server = new TestServer();
-    expect(await server.ask("GET", `${FLAGS}9/status/`)).toMatchObject({
+    expect(await server.ask("GET", `${flagsPath}9/status/`)).toMatchObject({
       status: 404,
       body: { status: "unknown", reason: "Flag could not be found" },
     });
@@ -66,26 +66,26 @@ describe("status", () => {
 describe("what usage does to a flag", () => {
   test("the newest call counts; nothing else changes", async () => {
     using server = await withFlags({ key: "a" });
-    const before = (await server.ask("GET", `${FLAGS}1/`)).body;
+    const before = (await server.ask("GET", `${flagsPath}1/`)).body;
     recordFlagCalls(server.metadata, 1, [
       { key: "a", at: new Date("2026-03-01T11:00:00Z") },
       { key: "a", at: new Date("2026-03-01T10:00:00Z") },
       { key: "unknown", at: new Date("2026-03-01T10:00:00Z") },
     ]);
     recordFlagCalls(server.metadata, 2, [{ key: "a", at: new Date("2026-03-01T12:00:00Z") }]);
-    const after = (await server.ask("GET", `${FLAGS}1/`)).body;
+    const after = (await server.ask("GET", `${flagsPath}1/`)).body;
     expect(after).toEqual({ ...before, last_called_at: "2026-03-01T11:00:00.000000Z" });
-    expect((await server.ask("GET", `${FLAGS}1/activity/`)).body.total_count).toBe(1);
+    expect((await server.ask("GET", `${flagsPath}1/activity/`)).body.total_count).toBe(1);
   });
 
   test("views enrich the usage dashboard once", async () => {
     using server = await withFlags({ key: "a" });
-    const { usage_dashboard: dashboard } = (await server.ask("GET", `${FLAGS}1/`)).body;
+    const { usage_dashboard: dashboard } = (await server.ask("GET", `${flagsPath}1/`)).body;
     const names = async () =>
       (await server.ask("GET", `/api/projects/1/dashboards/${dashboard}/`)).body.tiles.map(
         (tile: { insight: { name: string } }) => tile.insight.name,
       );
-    const enrich = () => server.ask("POST", `${FLAGS}1/enrich_usage_dashboard/`, { body: { any: 1 } });
+    const enrich = () => server.ask("POST", `${flagsPath}1/enrich_usage_dashboard/`, { body: { any: 1 } });
     expect(await names()).toEqual([
       "Feature Flag Called Total Volume",
       "Feature Flag calls made by unique users per variant",
@@ -100,7 +100,7 @@ describe("what usage does to a flag", () => {
       "Feature Viewed Total Volume",
       "Feature Interaction Total Volume",
     ]);
-    expect((await server.ask("GET", `${FLAGS}1/`)).body).toMatchObject({
+    expect((await server.ask("GET", `${flagsPath}1/`)).body).toMatchObject({
       has_enriched_analytics: true,
       version: 1,
     });
@@ -111,11 +111,11 @@ describe("what usage does to a flag", () => {
 describe("usage dashboard", () => {
   test("is made with the flag unless that is refused, and kept when asked for again", async () => {
     using server = await withFlags({ key: "a" }, { key: "b", _should_create_usage_dashboard: false });
-    const usage = async (id: number) => (await server.ask("GET", `${FLAGS}${id}/`)).body.usage_dashboard;
-    const make = (id: number) => server.ask("POST", `${FLAGS}${id}/dashboard/`);
+    const usage = async (id: number) => (await server.ask("GET", `${flagsPath}${id}/`)).body.usage_dashboard;
+    const make = (id: number) => server.ask("POST", `${flagsPath}${id}/dashboard/`);
     const first = await usage(1);
     expect(await usage(2)).toBeNull();
-    expect((await server.ask("POST", `${FLAGS}2/enrich_usage_dashboard/`)).body).toEqual({
+    expect((await server.ask("POST", `${flagsPath}2/enrich_usage_dashboard/`)).body).toEqual({
       success: false,
       error: "Usage dashboard not found",
     });
@@ -127,7 +127,7 @@ describe("usage dashboard", () => {
     await server.ask("PATCH", `/api/projects/1/dashboards/${first}/`, { body: { deleted: true } });
     await make(1);
     expect(await usage(1)).toBeGreaterThan(first);
-    await server.ask("PATCH", `${FLAGS}1/`, { body: { deleted: true } });
+    await server.ask("PATCH", `${flagsPath}1/`, { body: { deleted: true } });
     expect(await make(1)).toMatchObject({
       status: 400,
       body: {
@@ -139,7 +139,7 @@ describe("usage dashboard", () => {
 
   test("shows the calls of the flag", async () => {
     using server = await withFlags({ key: "a" });
-    const id = (await server.ask("GET", `${FLAGS}1/`)).body.usage_dashboard;
+    const id = (await server.ask("GET", `${flagsPath}1/`)).body.usage_dashboard;
     const { body } = await server.ask("GET", `/api/projects/1/dashboards/${id}/`);
     expect(body).toMatchObject({
       name: "Generated Dashboard: a Usage",
@@ -170,11 +170,11 @@ describe("activity", () => {
       {},
     ]) {
       server.now = new Date(server.now.getTime() + 1_000);
-      await server.ask("PATCH", `${FLAGS}1/`, { body });
+      await server.ask("PATCH", `${flagsPath}1/`, { body });
     }
-    const { body } = await server.ask("GET", `${FLAGS}1/activity/?limit=4`);
+    const { body } = await server.ask("GET", `${flagsPath}1/activity/?limit=4`);
     expect(body.total_count).toBe(7);
-    expect(body.next).toBe(`http://localhost${FLAGS}1/activity/?limit=4&page=2`);
+    expect(body.next).toBe(`http://localhost${flagsPath}1/activity/?limit=4&page=2`);
     const entries = body.results.map(
       (entry: { activity: string; detail: { changes: { field: string }[] } }) => [
         entry.activity,
@@ -187,10 +187,10 @@ describe("activity", () => {
       ["deleted", "deleted", "version"],
       ["updated", "active", "version"],
     ]);
-    const second = await server.ask("GET", `${FLAGS}1/activity/?limit=4&page=2`);
+    const second = await server.ask("GET", `${flagsPath}1/activity/?limit=4&page=2`);
     expect(second.body).toMatchObject({
       next: null,
-      previous: `http://localhost${FLAGS}1/activity/?limit=4&page=1`,
+      previous: `http://localhost${flagsPath}1/activity/?limit=4&page=1`,
       results: [
         { detail: { changes: [{ action: "deleted", field: "name", before: "x", after: null }, {}] } },
         { detail: { changes: [{ action: "created", field: "name", before: null, after: "x" }, {}] } },
@@ -203,8 +203,8 @@ describe("activity", () => {
         },
       ],
     });
-    expect((await server.ask("GET", `${FLAGS}activity/`)).body.total_count).toBe(8);
-    expect((await server.ask("GET", `${FLAGS}1/activity/?page=99`)).body).toMatchObject({
+    expect((await server.ask("GET", `${flagsPath}activity/`)).body.total_count).toBe(8);
+    expect((await server.ask("GET", `${flagsPath}1/activity/?page=99`)).body).toMatchObject({
       results: [],
       total_count: 7,
     });
@@ -216,7 +216,7 @@ describe("activity", () => {
   ] as const) {
     test(`refuses ${query}`, async () => {
       using server = await withFlags({ key: "a" });
-      expect(await server.ask("GET", `${FLAGS}1/activity/?${query}`)).toMatchObject({
+      expect(await server.ask("GET", `${flagsPath}1/activity/?${query}`)).toMatchObject({
         status: 400,
         body: { code, attr },
       });
@@ -224,7 +224,7 @@ describe("activity", () => {
   }
   test("knows no flag of another id", async () => {
     using server = new TestServer();
-    expect((await server.ask("GET", `${FLAGS}9/activity/`)).status).toBe(404);
+    expect((await server.ask("GET", `${flagsPath}9/activity/`)).status).toBe(404);
   });
 });
 
@@ -241,10 +241,10 @@ describe("evaluation for one person", () => {
   test("reasons", async () => {
     using server = await withFlags({ key: "staff", filters: STAFF }, { key: "off", active: false });
     addGroup(server, 0, "acme", { plan: "pro" }, "company");
-    await server.ask("POST", FLAGS, { body: { key: "firm", filters: COMPANY } });
+    await server.ask("POST", flagsPath, { body: { key: "firm", filters: COMPANY } });
     addPerson(server, ["kim"], { email: "kim@staff.com" });
     const ask = async (query: string) =>
-      (await server.ask("GET", `${FLAGS}evaluation_reasons/?${query}`)).body;
+      (await server.ask("GET", `${flagsPath}evaluation_reasons/?${query}`)).body;
     expect(await ask("distinct_id=kim")).toMatchObject({
       staff: { value: true, evaluation: { reason: "condition_match", condition_index: 0 } },
       off: { value: false, evaluation: { reason: "disabled", condition_index: null } },
@@ -264,7 +264,7 @@ describe("evaluation for one person", () => {
   ] as const) {
     test(`refuses "${query}"`, async () => {
       using server = new TestServer();
-      expect(await server.ask("GET", `${FLAGS}evaluation_reasons/?${query}`)).toMatchObject({
+      expect(await server.ask("GET", `${flagsPath}evaluation_reasons/?${query}`)).toMatchObject({
         status: 400,
         body: { code, attr, detail },
       });
@@ -275,16 +275,16 @@ describe("evaluation for one person", () => {
     const me = (await server.ask("GET", "/api/users/@me/")).body.distinct_id as string;
     addPerson(server, [me], { email: "ann@staff.com" });
     for (const query of ["", "?distinct_id=", `?distinct_id=${me}`]) {
-      const { status, body } = await server.ask("GET", `${FLAGS}evaluation_reasons/${query}`);
+      const { status, body } = await server.ask("GET", `${flagsPath}evaluation_reasons/${query}`);
       expect([status, body.staff.value]).toEqual([200, true]);
     }
-    expect((await server.ask("GET", `${FLAGS}evaluation_reasons/?distinct_id=x`)).body.staff.value).toBe(
+    expect((await server.ask("GET", `${flagsPath}evaluation_reasons/?distinct_id=x`)).body.staff.value).toBe(
       false,
     );
   });
   test("my flags are a bare list, newest first", async () => {
-    using server = await withFlags({ key: "on", filters: ON }, { key: "off", active: false });
-    const { body } = await server.ask("GET", `${FLAGS}my_flags/`);
+    using server = await withFlags({ key: "on", filters: on }, { key: "off", active: false });
+    const { body } = await server.ask("GET", `${flagsPath}my_flags/`);
     expect(body).toMatchObject([
       { feature_flag: { key: "off", team_id: 1 }, value: false },
       { feature_flag: { key: "on" }, value: true },
@@ -294,10 +294,10 @@ describe("evaluation for one person", () => {
 
 describe("local evaluation", () => {
   test("the same body at every address, for both kinds of key", async () => {
-    using server = await withFlags({ key: "b", filters: ON }, { key: "a", active: false });
+    using server = await withFlags({ key: "b", filters: on }, { key: "a", active: false });
     const token = server.first.project.api_key;
     const project = { "x-posthog-project-api-key": token };
-    const first = (await server.ask("GET", `${FLAGS}local_evaluation`)).body;
+    const first = (await server.ask("GET", `${flagsPath}local_evaluation`)).body;
     expect(first.flags.map((flag: { key: string }) => flag.key)).toEqual(["a", "b"]);
     expect(first).toMatchObject({ group_type_mapping: {}, cohorts: {} });
     for (const key of [server.first.personal_api_key, server.first.project.secret_api_key]) {
@@ -306,7 +306,7 @@ describe("local evaluation", () => {
         ["/flags/definitions/?send_cohorts", project],
         [`/api/feature_flag/local_evaluation/?token=${token}&send_cohorts=true`, {}],
         [`/api/feature_flag/local_evaluation?token=${token}`, {}],
-        [`${FLAGS}local_evaluation/?send_cohorts=false`, {}],
+        [`${flagsPath}local_evaluation/?send_cohorts=false`, {}],
       ] as const) {
         const answer = await server.ask("GET", path, { key, headers });
         expect([path, answer.status, answer.body]).toEqual([path, 200, first]);
@@ -321,8 +321,8 @@ describe("local evaluation", () => {
   });
 
   test("answers 304 until something changes", async () => {
-    using server = await withFlags({ key: "a", filters: ON });
-    const path = `${FLAGS}local_evaluation/`;
+    using server = await withFlags({ key: "a", filters: on });
+    const path = `${flagsPath}local_evaluation/`;
     const first = await server.ask("GET", path);
     const etag = first.headers.get("etag") ?? "";
     expect(etag).toMatch(/^W\/"[0-9a-f]+"$/);
@@ -334,10 +334,10 @@ describe("local evaluation", () => {
       expect(answer.headers.get("etag")).toBe(etag);
     }
     expect((await again('W/"other"')).status).toBe(200);
-    await server.ask("PATCH", `${FLAGS}1/`, { body: { active: false } });
+    await server.ask("PATCH", `${flagsPath}1/`, { body: { active: false } });
     const changed = await again(etag);
     expect(changed).toMatchObject({ status: 200, body: { flags: [{ key: "a", active: false }] } });
-    await server.ask("PATCH", `${FLAGS}1/`, { body: { deleted: true } });
+    await server.ask("PATCH", `${flagsPath}1/`, { body: { deleted: true } });
     expect((await again(changed.headers.get("etag") ?? "")).body.flags).toEqual([]);
   });
 
@@ -347,8 +347,9 @@ describe("local evaluation", () => {
     const filters = { properties: { type: "OR", values: [{ type: "AND", values }] } };
     await server.ask("POST", "/api/projects/1/cohorts/", { body: { name: "X", filters } });
     const inCohort = { groups: [{ properties: [{ key: "id", type: "cohort", value: 1, operator: "in" }] }] };
-    await server.ask("POST", FLAGS, { body: { key: "a", filters: inCohort } });
-    const ask = async (query: string) => (await server.ask("GET", `${FLAGS}local_evaluation/${query}`)).body;
+    await server.ask("POST", flagsPath, { body: { key: "a", filters: inCohort } });
+    const ask = async (query: string) =>
+      (await server.ask("GET", `${flagsPath}local_evaluation/${query}`)).body;
     expect(Object.keys((await ask("?send_cohorts")).cohorts)).toEqual(["1"]);
     expect(await ask("")).toMatchObject({
       cohorts: {},
@@ -370,7 +371,7 @@ describe("remote configuration", () => {
       }
     }
     for (const name of ["plain", "2", "unknown", "99"]) {
-      expect(await server.ask("GET", `${FLAGS}${name}/remote_config/`)).toMatchObject({
+      expect(await server.ask("GET", `${flagsPath}${name}/remote_config/`)).toMatchObject({
         status: 404,
         body: "",
       });
@@ -381,7 +382,7 @@ describe("remote configuration", () => {
 describe("many at once", () => {
   test("keys by id", async () => {
     using server = await withFlags({ key: "a" }, { key: "b" });
-    const ask = (body: unknown) => server.ask("POST", `${FLAGS}bulk_keys/`, { body });
+    const ask = (body: unknown) => server.ask("POST", `${flagsPath}bulk_keys/`, { body });
     expect((await ask({ ids: [1, "2", 99] })).body).toEqual({ keys: { "1": "a", "2": "b" } });
     expect((await ask({ ids: [1, "x"] })).body).toMatchObject({
       keys: { "1": "a" },
@@ -393,7 +394,7 @@ describe("many at once", () => {
   });
   test("ids of flags that a list would show", async () => {
     using server = await withFlags({ key: "a" }, { key: "b", active: false }, { key: "ab" });
-    expect((await server.ask("GET", `${FLAGS}matching_ids/?search=a`)).body).toEqual({
+    expect((await server.ask("GET", `${flagsPath}matching_ids/?search=a`)).body).toEqual({
       ids: [3, 1],
       total: 2,
     });

@@ -1,13 +1,13 @@
 import { describe, expect, test } from "bun:test";
-import { FLAGS, TestServer } from "../../support/management-server.ts";
+import { flagsPath, TestServer } from "../../support/management-server.ts";
 
-const ONE = `${FLAGS}1/`;
+const oneCondition = `${flagsPath}1/`;
 
 async function withFlag(body: object = {}) {
   const server = new TestServer();
-  const created = await server.ask("POST", FLAGS, { body: { key: "pay", name: "a", ...body } });
+  const created = await server.ask("POST", flagsPath, { body: { key: "pay", name: "a", ...body } });
   expect(created.status).toBe(201);
-  const patch = (change: object, key?: string) => server.ask("PATCH", ONE, { body: change, key });
+  const patch = (change: object, key?: string) => server.ask("PATCH", oneCondition, { body: change, key });
   return { server, flag: created.body, patch, [Symbol.dispose]: () => server[Symbol.dispose]() };
 }
 
@@ -26,7 +26,7 @@ describe("two people edit one flag", () => {
         attr: null,
       },
     });
-    expect((await it.server.ask("GET", ONE)).body).toMatchObject({ name: "b", version: 2 });
+    expect((await it.server.ask("GET", oneCondition)).body).toMatchObject({ name: "b", version: 2 });
   });
   test("different fields: both stay, even when the later one sends the whole flag", async () => {
     using it = await withFlag();
@@ -73,13 +73,13 @@ describe("two people edit one flag", () => {
     const accepted = answers.filter(({ status }) => status === 200);
     expect(accepted).toHaveLength(1);
     expect(answers.filter(({ status }) => status === 409)).toHaveLength(19);
-    const { body } = await it.server.ask("GET", ONE);
+    const { body } = await it.server.ask("GET", oneCondition);
     expect(body).toMatchObject({ version: 2, name: accepted[0]!.body.name });
 
     const plain = await Promise.all(fields.map((n) => it.patch({ name: `m${n}` })));
     const versions = plain.map((answer) => answer.body.version).sort((a, b) => a - b);
     expect(versions).toEqual(fields.map((n) => n + 3));
-    const log = await it.server.ask("GET", `${ONE}activity/?limit=100`);
+    const log = await it.server.ask("GET", `${oneCondition}activity/?limit=100`);
     expect(log.body.total_count).toBe(22);
   });
 });
@@ -145,7 +145,7 @@ describe("filters", () => {
   ] as const) {
     test(`refused: ${name}`, async () => {
       using server = new TestServer();
-      expect(await server.ask("POST", FLAGS, { body: { key: "a", filters } })).toMatchObject({
+      expect(await server.ask("POST", flagsPath, { body: { key: "a", filters } })).toMatchObject({
         status: 400,
         body: { type: "validation_error", code, detail, attr: "filters" },
       });
@@ -158,14 +158,14 @@ describe("filters are a free-form map", () => {
   test("any object is taken and given back; without groups the flag is on for nobody", async () => {
     using server = new TestServer();
     const evaluated = async (key: string) =>
-      (await server.ask("GET", `${FLAGS}evaluation_reasons/?distinct_id=x`)).body[key].value;
+      (await server.ask("GET", `${flagsPath}evaluation_reasons/?distinct_id=x`)).body[key].value;
     for (const [index, filters] of [{}, free, { groups: [] }, { groups: null, note: 1 }].entries()) {
       const key = `free-${index}`;
-      const made = await server.ask("POST", FLAGS, { body: { key, filters } });
+      const made = await server.ask("POST", flagsPath, { body: { key, filters } });
       expect(made).toMatchObject({ status: 201, body: { rollout_percentage: 0, is_simple_flag: false } });
       expect(made.body.filters).toEqual(filters);
       expect(await evaluated(key)).toBe(false);
-      const one = `${FLAGS}${made.body.id}/`;
+      const one = `${flagsPath}${made.body.id}/`;
       expect((await server.ask("GET", one)).body.filters).toEqual(filters);
       // A client that reads a flag and sends it back changes nothing.
       expect((await server.ask("PATCH", one, { body: made.body })).body.filters).toEqual(filters);
@@ -175,15 +175,15 @@ describe("filters are a free-form map", () => {
       });
       expect(await evaluated(key)).toBe(true);
     }
-    const made = await server.ask("POST", FLAGS, { body: { key: "none" } });
+    const made = await server.ask("POST", flagsPath, { body: { key: "none" } });
     expect(made.body.filters).toEqual({ groups: [{ properties: [], rollout_percentage: null }] });
     expect([made.body.rollout_percentage, await evaluated("none")]).toEqual([100, true]);
   });
 
   test("SDKs that evaluate by themselves always get a list of groups", async () => {
     using server = new TestServer();
-    await server.ask("POST", FLAGS, { body: { key: "a", filters: free } });
-    const { flags } = (await server.ask("GET", `${FLAGS}local_evaluation/`)).body;
+    await server.ask("POST", flagsPath, { body: { key: "a", filters: free } });
+    const { flags } = (await server.ask("GET", `${flagsPath}local_evaluation/`)).body;
     expect(flags[0].filters).toMatchObject({ groups: [] });
   });
 });
@@ -193,16 +193,18 @@ describe("rollout_percentage beside filters", () => {
     using server = new TestServer();
     for (const [index, percentage] of [25, 0, 33.3, 100].entries()) {
       const body = { key: `p${index}`, rollout_percentage: percentage };
-      const made = await server.ask("POST", FLAGS, { body });
+      const made = await server.ask("POST", flagsPath, { body });
       expect(made.body).toMatchObject({
         rollout_percentage: percentage,
         filters: { groups: [{ properties: [], rollout_percentage: percentage }] },
       });
     }
-    const absent = await server.ask("POST", FLAGS, { body: { key: "absent", rollout_percentage: null } });
+    const absent = await server.ask("POST", flagsPath, { body: { key: "absent", rollout_percentage: null } });
     expect(absent.body.rollout_percentage).toBe(100);
     for (const wrong of [-1, 101, "x", true, [], {}]) {
-      const refused = await server.ask("POST", FLAGS, { body: { key: "wrong", rollout_percentage: wrong } });
+      const refused = await server.ask("POST", flagsPath, {
+        body: { key: "wrong", rollout_percentage: wrong },
+      });
       expect(refused).toMatchObject({ status: 400, body: { attr: "rollout_percentage" } });
     }
   });
@@ -211,7 +213,7 @@ describe("rollout_percentage beside filters", () => {
     using it = await withFlag();
     const property = { key: "plan", type: "person", operator: "exact", value: "pro" };
     await it.patch({ filters: { groups: [{ properties: [property], rollout_percentage: 40 }] } });
-    const { body: read } = await it.server.ask("GET", ONE);
+    const { body: read } = await it.server.ask("GET", oneCondition);
     expect(read).toMatchObject({ rollout_percentage: 40, is_simple_flag: false });
     const whole = { ...read, filters: { groups: [{ properties: [], rollout_percentage: 60 }] } };
     expect((await it.patch(whole)).body).toMatchObject({ rollout_percentage: 60 });
@@ -227,7 +229,7 @@ describe("rollout_percentage beside filters", () => {
       rollout_percentage: null,
       filters: several,
     });
-    const { body: before } = await it.server.ask("GET", ONE);
+    const { body: before } = await it.server.ask("GET", oneCondition);
     for (const body of [
       { rollout_percentage: 25 },
       { rollout_percentage: 25, filters: { groups: [{ rollout_percentage: 30 }] } },
@@ -238,7 +240,7 @@ describe("rollout_percentage beside filters", () => {
         body: { type: "validation_error", code: "invalid_input", attr: "rollout_percentage" },
       });
     }
-    expect((await it.server.ask("GET", ONE)).body).toEqual(before);
+    expect((await it.server.ask("GET", oneCondition)).body).toEqual(before);
   });
 
   test("of two people the later one does not undo what the first one changed", async () => {
@@ -255,8 +257,8 @@ test("maps and ids that other products keep in a flag are kept", async () => {
   using it = await withFlag();
   const kept = { surveys: { a: { id: 1 } }, features: { b: [2] }, experiment_set: [5, 3] };
   expect((await it.patch(kept)).body).toMatchObject(kept);
-  expect((await it.server.ask("GET", ONE)).body).toMatchObject(kept);
-  const made = await it.server.ask("POST", FLAGS, { body: { key: "kept", ...kept } });
+  expect((await it.server.ask("GET", oneCondition)).body).toMatchObject(kept);
+  const made = await it.server.ask("POST", flagsPath, { body: { key: "kept", ...kept } });
   expect(made.body).toMatchObject(kept);
   expect((await it.patch({ surveys: null, features: null, experiment_set: null })).body).toMatchObject({
     surveys: {},
@@ -279,8 +281,8 @@ describe("flags that need other flags", () => {
     const needs = {
       groups: [{ properties: [{ key: "1", type: "flag", operator: "flag_evaluates_to", value: true }] }],
     };
-    await it.server.ask("POST", FLAGS, { body: { key: "child", name: "C", filters: needs } });
-    expect((await it.server.ask("GET", `${ONE}dependent_flags/`)).body).toEqual([
+    await it.server.ask("POST", flagsPath, { body: { key: "child", name: "C", filters: needs } });
+    expect((await it.server.ask("GET", `${oneCondition}dependent_flags/`)).body).toEqual([
       { id: 2, key: "child", name: "C" },
     ]);
     expect((await it.patch({ deleted: true })).body.detail).toBe(
@@ -292,7 +294,7 @@ describe("flags that need other flags", () => {
       detail:
         "Cannot disable this feature flag because other flags depend on it: child (ID: 2). Please update or disable the dependent flags first.",
     });
-    const child = (body: object) => it.server.ask("PATCH", `${FLAGS}2/`, { body });
+    const child = (body: object) => it.server.ask("PATCH", `${flagsPath}2/`, { body });
     expect((await child({ active: false })).status).toBe(200);
     expect((await it.patch({ active: false })).status).toBe(200);
     expect((await child({ active: true })).body.detail).toBe(
@@ -367,10 +369,10 @@ describe("writes that are refused", () => {
   test("leave no trace: no flag, no tags, no log, no dashboard", async () => {
     using server = new TestServer();
     const body = { key: "a", tags: ["t"], analytics_dashboards: [99] };
-    expect((await server.ask("POST", FLAGS, { body })).status).toBe(400);
+    expect((await server.ask("POST", flagsPath, { body })).status).toBe(400);
     const count = (table: string) =>
       (server.metadata.db.$client.query(`SELECT count(*) AS n FROM ${table}`).get() as { n: number }).n;
     expect(["flag", "tag", "dashboard", "insight", "tile"].map(count)).toEqual([0, 0, 0, 0, 0]);
-    expect((await server.ask("GET", `${FLAGS}activity/`)).body.total_count).toBe(0);
+    expect((await server.ask("GET", `${flagsPath}activity/`)).body.total_count).toBe(0);
   });
 });

@@ -2,10 +2,10 @@ import { describe, expect, test } from "bun:test";
 import { createKey } from "../../../src/accounts/personal-keys.ts";
 import { createUser } from "../../../src/accounts/users.ts";
 import { recordFlagCalls } from "../../../src/flags/store/flag-usage.ts";
-import { FLAGS, TestServer } from "../../support/management-server.ts";
+import { flagsPath, TestServer } from "../../support/management-server.ts";
 
-const ON_FOR_ALL = { groups: [{ properties: [], rollout_percentage: 100 }] };
-const VARIANTS = {
+const onForAll = { groups: [{ properties: [], rollout_percentage: 100 }] };
+const twoVariants = {
   groups: [{ properties: [], rollout_percentage: 50 }],
   multivariate: {
     variants: [
@@ -14,7 +14,7 @@ const VARIANTS = {
     ],
   },
 };
-const DAY_MS = 86_400_000;
+const dayMs = 86_400_000;
 
 /** Flags of two people, made one second apart; returns a function that lists keys. */
 async function stocked() {
@@ -31,22 +31,22 @@ async function stocked() {
   ).value;
   const make = async (body: object, key?: string) => {
     server.now = new Date(server.now.getTime() + 1_000);
-    const { status } = await server.ask("POST", FLAGS, { body, key });
+    const { status } = await server.ask("POST", flagsPath, { body, key });
     expect(status).toBe(201);
   };
   await make({ key: "new-checkout_page", name: "Überraschung", tags: ["Web", "shop"] });
-  await make({ key: "colours", filters: VARIANTS, tags: ["web"], evaluation_tags: ["web"] }, bob);
+  await make({ key: "colours", filters: twoVariants, tags: ["web"], evaluation_tags: ["web"] }, bob);
   await make({ key: "off", name: "100% off_sale", active: false, evaluation_runtime: "server" });
   await make({
     key: "settings",
     is_remote_configuration: true,
-    filters: { ...ON_FOR_ALL, payloads: { true: "{}" } },
+    filters: { ...onForAll, payloads: { true: "{}" } },
   });
   await make({ key: "survey-targeting-abc" });
   await make({ key: "gone" });
-  await server.ask("PATCH", `${FLAGS}6/`, { body: { deleted: true } });
+  await server.ask("PATCH", `${flagsPath}6/`, { body: { deleted: true } });
   const keys = async (query: string): Promise<string[]> => {
-    const { status, body } = await server.ask("GET", `${FLAGS}?${query}`);
+    const { status, body } = await server.ask("GET", `${flagsPath}?${query}`);
     expect([query, status]).toEqual([query, 200]);
     expect(body.count).toBe(body.results.length);
     return body.results.map((flag: { key: string }) => flag.key);
@@ -54,12 +54,12 @@ async function stocked() {
   return { server, keys, [Symbol.dispose]: () => server[Symbol.dispose]() };
 }
 
-const ALL = ["settings", "off", "colours", "new-checkout_page"];
+const all = ["settings", "off", "colours", "new-checkout_page"];
 
 describe("the list of flags", () => {
   for (const [query, expected] of [
-    ["", ALL],
-    ["unknown=1", ALL],
+    ["", all],
+    ["unknown=1", all],
     ["search=CHECK", ["new-checkout_page"]],
     ["search=überr", ["new-checkout_page"]],
     ["search=new%20checkout%20page", ["new-checkout_page"]],
@@ -67,7 +67,7 @@ describe("the list of flags", () => {
     ["search=100%25", ["off"]],
     ["search=_s", ["off"]],
     ["search=%25", ["off"]],
-    ["search=", ALL],
+    ["search=", all],
     ["active=true", ["settings", "colours", "new-checkout_page"]],
     ["active=TRUE", ["settings", "colours", "new-checkout_page"]],
     ["active=false", ["off"]],
@@ -77,38 +77,38 @@ describe("the list of flags", () => {
     ["active=0", ["off"]],
     ["active=NO", ["off"]],
     ["active=off", ["off"]],
-    ["active=", ALL],
+    ["active=", all],
     ["created_by_id=1", ["settings", "off", "new-checkout_page"]],
     ["created_by_id=2", ["colours"]],
     ["created_by=2", ["colours"]],
-    ["created_by=2,1", ALL],
-    ["created_by_id=2,1", ALL],
+    ["created_by=2,1", all],
+    ["created_by_id=2,1", all],
     ["created_by_id=[2]", ["colours"]],
-    ["created_by_id=junk", ALL],
+    ["created_by_id=junk", all],
     ["type=boolean", ["settings", "off", "new-checkout_page"]],
     ["type=multivariant", ["colours"]],
     ["type=experiment", []],
     ["type=remote_config", ["settings"]],
-    ["type=other", ALL],
+    ["type=other", all],
     ["type=boolean&type=multivariant", ["colours"]],
     ["evaluation_runtime=server", ["off"]],
     ["evaluation_runtime=both", []],
     ['excluded_properties=["off","colours"]', ["settings", "new-checkout_page"]],
-    ["excluded_properties=[broken", ALL],
+    ["excluded_properties=[broken", all],
     ['tags=["WEB"]', ["colours", "new-checkout_page"]],
     ['tags=["shop","nothing"]', ["new-checkout_page"]],
-    ["tags=broken", ALL],
+    ["tags=broken", all],
     ['excluded_tags=["shop"]', ["settings", "off", "colours"]],
     ["has_evaluation_tags=true", ["colours"]],
-    ["has_evaluation_tags=", ALL],
+    ["has_evaluation_tags=", all],
     ["has_evaluation_tags=No", ["settings", "off", "new-checkout_page"]],
     ["key=OFF", ["off"]],
     ["order=key", ["colours", "new-checkout_page", "off", "settings"]],
     ["order=-key", ["settings", "off", "new-checkout_page", "colours"]],
     ["order=created_at", ["new-checkout_page", "colours", "off", "settings"]],
     ["order=active", ["off", "new-checkout_page", "colours", "settings"]],
-    ["order=constructor", ALL],
-    ["order=filters;drop", ALL],
+    ["order=constructor", all],
+    ["order=filters;drop", all],
   ] as const) {
     test(query || "everything", async () => {
       using it = await stocked();
@@ -120,7 +120,7 @@ describe("the list of flags", () => {
     test(`refused: ${query}`, async () => {
       using it = await stocked();
       const [attr] = query.split("=");
-      expect(await it.server.ask("GET", `${FLAGS}?${query}`)).toMatchObject({
+      expect(await it.server.ask("GET", `${flagsPath}?${query}`)).toMatchObject({
         status: 400,
         body: { type: "validation_error", code: "invalid_input", attr },
       });
@@ -131,17 +131,17 @@ describe("the list of flags", () => {
     using it = await stocked();
     const { server, keys } = it;
     expect(await keys("type=experiment")).toEqual([]);
-    await server.ask("PATCH", `${FLAGS}2/`, { body: { experiment_set: [7, 9] } });
-    await server.ask("POST", FLAGS, { body: { key: "trial", creation_context: "experiments" } });
+    await server.ask("PATCH", `${flagsPath}2/`, { body: { experiment_set: [7, 9] } });
+    await server.ask("POST", flagsPath, { body: { key: "trial", creation_context: "experiments" } });
     expect(await keys("type=experiment")).toEqual(["trial", "colours"]);
-    expect((await server.ask("GET", `${FLAGS}2/`)).body.experiment_set).toEqual([7, 9]);
-    await server.ask("PATCH", `${FLAGS}2/`, { body: { experiment_set: [] } });
+    expect((await server.ask("GET", `${flagsPath}2/`)).body.experiment_set).toEqual([7, 9]);
+    await server.ask("PATCH", `${flagsPath}2/`, { body: { experiment_set: [] } });
     expect(await keys("type=experiment")).toEqual(["trial"]);
   });
 
   test("a search over 200 characters is refused", async () => {
     using it = await stocked();
-    expect(await it.server.ask("GET", `${FLAGS}?search=${"x".repeat(201)}`)).toMatchObject({
+    expect(await it.server.ask("GET", `${flagsPath}?search=${"x".repeat(201)}`)).toMatchObject({
       status: 400,
       body: { code: "invalid_input", detail: "Search term cannot exceed 200 characters", attr: "search" },
     });
@@ -151,10 +151,10 @@ describe("the list of flags", () => {
     using it = await stocked();
     const { server, keys } = it;
     expect(await keys("active=STALE")).toEqual([]);
-    const later = server.now.getTime() + 31 * DAY_MS;
+    const later = server.now.getTime() + 31 * dayMs;
     recordFlagCalls(server.metadata, 1, [
-      { key: "new-checkout_page", at: new Date(later - 31 * DAY_MS) },
-      { key: "colours", at: new Date(later - DAY_MS) },
+      { key: "new-checkout_page", at: new Date(later - 31 * dayMs) },
+      { key: "colours", at: new Date(later - dayMs) },
     ]);
     server.now = new Date(later);
     // Switched off flags are never stale, however long nobody asks.

@@ -3,9 +3,9 @@
 import { describe, expect, test } from "bun:test";
 import { createKey } from "../../../src/accounts/personal-keys.ts";
 import { createUser, type LevelName, type User } from "../../../src/accounts/users.ts";
-import { FLAGS, TestServer } from "../../support/management-server.ts";
+import { flagsPath, TestServer } from "../../support/management-server.ts";
 
-const ROLES = "/api/organizations/@current/roles/";
+const rolesPath = "/api/organizations/@current/roles/";
 
 function person(server: TestServer, email: string, level: LevelName): { user: User; key: string } {
   const organizationId = server.first.organization.id;
@@ -19,10 +19,10 @@ function person(server: TestServer, email: string, level: LevelName): { user: Us
 }
 
 async function roleOf(server: TestServer, name: string, level: 21 | 37, users: User[]): Promise<string> {
-  const { body } = await server.ask("POST", ROLES, { body: { name } });
-  await server.ask("PATCH", `${ROLES}${body.id}/`, { body: { feature_flags_access_level: level } });
+  const { body } = await server.ask("POST", rolesPath, { body: { name } });
+  await server.ask("PATCH", `${rolesPath}${body.id}/`, { body: { feature_flags_access_level: level } });
   for (const user of users) {
-    const made = await server.ask("POST", `${ROLES}${body.id}/role_memberships/`, {
+    const made = await server.ask("POST", `${rolesPath}${body.id}/role_memberships/`, {
       body: { user_uuid: user.uuid },
     });
     expect(made.status).toBe(201);
@@ -33,13 +33,13 @@ async function roleOf(server: TestServer, name: string, level: 21 | 37, users: U
 describe("when the organisation is for viewing", () => {
   async function viewing() {
     const server = new TestServer();
-    await server.ask("POST", FLAGS, { body: { key: "pay" } });
+    await server.ask("POST", flagsPath, { body: { key: "pay" } });
     const set = await server.ask("PATCH", "/api/organizations/@current/", {
       body: { feature_flags_access_level: 21 },
     });
     expect(set.body.feature_flags_access_level).toBe(21);
-    const edit = (key: string) => server.ask("PATCH", `${FLAGS}1/`, { key, body: { name: "x" } });
-    const read = (key: string) => server.ask("GET", `${FLAGS}1/`, { key });
+    const edit = (key: string) => server.ask("PATCH", `${flagsPath}1/`, { key, body: { name: "x" } });
+    const read = (key: string) => server.ask("GET", `${flagsPath}1/`, { key });
     return { server, edit, read, [Symbol.dispose]: () => server[Symbol.dispose]() };
   }
   const REFUSED = {
@@ -62,17 +62,21 @@ describe("when the organisation is for viewing", () => {
     expect((await it.read(admin.key)).body).toMatchObject({ can_edit: true, user_access_level: "manager" });
     expect((await it.edit(admin.key)).status).toBe(200);
     for (const action of ["dashboard", "enrich_usage_dashboard", "create_static_cohort_for_flag"]) {
-      expect(await it.server.ask("POST", `${FLAGS}1/${action}/`, { key: member.key })).toMatchObject(REFUSED);
+      expect(await it.server.ask("POST", `${flagsPath}1/${action}/`, { key: member.key })).toMatchObject(
+        REFUSED,
+      );
     }
-    expect((await it.server.ask("GET", `${FLAGS}matching_ids/`, { key: member.key })).body.ids).toEqual([]);
+    expect((await it.server.ask("GET", `${flagsPath}matching_ids/`, { key: member.key })).body.ids).toEqual(
+      [],
+    );
   });
 
   test("a creator edits the own flag", async () => {
     using it = await viewing();
     const member = person(it.server, "m@example.com", "member");
-    const own = await it.server.ask("POST", FLAGS, { key: member.key, body: { key: "own" } });
+    const own = await it.server.ask("POST", flagsPath, { key: member.key, body: { key: "own" } });
     expect(own.body).toMatchObject({ can_edit: true, user_access_level: "manager" });
-    const edited = await it.server.ask("PATCH", `${FLAGS}${own.body.id}/`, { key: member.key, body: {} });
+    const edited = await it.server.ask("PATCH", `${flagsPath}${own.body.id}/`, { key: member.key, body: {} });
     expect(edited.status).toBe(200);
   });
 
@@ -88,7 +92,7 @@ describe("when the organisation is for viewing", () => {
     expect((await it.edit(editor!.key)).status).toBe(200);
     expect(await it.edit(granted!.key)).toMatchObject(REFUSED);
 
-    const access = `${FLAGS}1/role_access/`;
+    const access = `${flagsPath}1/role_access/`;
     expect(await server.ask("POST", access, { key: granted!.key, body: { role_id: viewers } })).toMatchObject(
       {
         status: 403,
@@ -114,11 +118,11 @@ describe("when the organisation is for viewing", () => {
     using it = await viewing();
     const member = person(it.server, "m@x.com", "member");
     const role = await roleOf(it.server, "Payments", 21, [member.user]);
-    await it.server.ask("POST", `${FLAGS}1/role_access/`, { body: { role_id: role } });
+    await it.server.ask("POST", `${flagsPath}1/role_access/`, { body: { role_id: role } });
     expect((await it.edit(member.key)).status).toBe(200);
-    expect((await it.server.ask("DELETE", `${ROLES}${role}/`)).status).toBe(204);
-    expect((await it.server.ask("GET", `${FLAGS}1/role_access/`)).body.count).toBe(0);
-    expect((await it.server.ask("GET", `${FLAGS}1/activity/`)).body.results[0]).toMatchObject({
+    expect((await it.server.ask("DELETE", `${rolesPath}${role}/`)).status).toBe(204);
+    expect((await it.server.ask("GET", `${flagsPath}1/role_access/`)).body.count).toBe(0);
+    expect((await it.server.ask("GET", `${flagsPath}1/activity/`)).body.results[0]).toMatchObject({
       activity: "updated",
       detail: { changes: [{ field: "role_access", action: "deleted", before: "Payments", after: null }] },
     });
@@ -129,10 +133,10 @@ describe("when the organisation is for viewing", () => {
 describe("role access records", () => {
   async function withRole() {
     const server = new TestServer();
-    await server.ask("POST", FLAGS, { body: { key: "pay" } });
-    await server.ask("POST", FLAGS, { body: { key: "other" } });
+    await server.ask("POST", flagsPath, { body: { key: "pay" } });
+    await server.ask("POST", flagsPath, { body: { key: "other" } });
     const role = await roleOf(server, "Payments", 21, []);
-    const access = `${FLAGS}1/role_access/`;
+    const access = `${flagsPath}1/role_access/`;
     return { server, role, access, [Symbol.dispose]: () => server[Symbol.dispose]() };
   }
 
@@ -144,15 +148,15 @@ describe("role access records", () => {
     const list = await it.server.ask("GET", `${it.access}?limit=1&anything=x`);
     expect(list.body).toEqual({ count: 1, next: null, previous: null, results: [made.body] });
     expect((await it.server.ask("GET", `${it.access}${made.body.id}/`)).body).toEqual(made.body);
-    expect((await it.server.ask("GET", `${FLAGS}2/role_access/`)).body.count).toBe(0);
-    expect((await it.server.ask("GET", `${FLAGS}2/role_access/${made.body.id}/`)).status).toBe(404);
-    expect((await it.server.ask("DELETE", `${FLAGS}2/role_access/${made.body.id}/`)).status).toBe(404);
+    expect((await it.server.ask("GET", `${flagsPath}2/role_access/`)).body.count).toBe(0);
+    expect((await it.server.ask("GET", `${flagsPath}2/role_access/${made.body.id}/`)).status).toBe(404);
+    expect((await it.server.ask("DELETE", `${flagsPath}2/role_access/${made.body.id}/`)).status).toBe(404);
     expect(await it.server.ask("DELETE", `${it.access}${made.body.id}/`)).toMatchObject({
       status: 204,
       body: "",
     });
     expect((await it.server.ask("DELETE", `${it.access}${made.body.id}/`)).status).toBe(404);
-    const { results } = (await it.server.ask("GET", `${FLAGS}1/activity/`)).body;
+    const { results } = (await it.server.ask("GET", `${flagsPath}1/activity/`)).body;
     const change = { type: "FeatureFlag", field: "role_access" };
     expect(results.slice(0, 2)).toMatchObject([
       {
@@ -161,7 +165,7 @@ describe("role access records", () => {
       },
       { detail: { changes: [{ ...change, action: "created", before: null, after: "Payments" }] } },
     ]);
-    expect((await it.server.ask("GET", `${FLAGS}2/activity/`)).body.total_count).toBe(1);
+    expect((await it.server.ask("GET", `${flagsPath}2/activity/`)).body.total_count).toBe(1);
   });
 
   for (const [name, body, code, detail] of [
@@ -196,22 +200,22 @@ describe("roles", () => {
   test("have unique names, whatever the letter case, and are edited by admins only", async () => {
     using server = new TestServer();
     const member = person(server, "m@x.com", "member");
-    const made = await server.ask("POST", ROLES, { body: { name: "Eng" } });
+    const made = await server.ask("POST", rolesPath, { body: { name: "Eng" } });
     expect(made).toMatchObject({
       status: 201,
       body: { name: "Eng", feature_flags_access_level: 37, members: "", role_memberships: [] },
     });
-    expect(await server.ask("POST", ROLES, { body: { name: "ENG" } })).toMatchObject({
+    expect(await server.ask("POST", rolesPath, { body: { name: "ENG" } })).toMatchObject({
       status: 400,
       body: { code: "unique", detail: "There is already a role with this name.", attr: "name" },
     });
     const log = "/api/organizations/@current/activity_log/";
     expect((await server.ask("GET", log, { key: member.key })).status).toBe(403);
-    expect(await server.ask("POST", ROLES, { key: member.key, body: { name: "B" } })).toMatchObject({
+    expect(await server.ask("POST", rolesPath, { key: member.key, body: { name: "B" } })).toMatchObject({
       status: 403,
       body: { detail: "You need to have admin level or higher." },
     });
-    const one = `${ROLES}${made.body.id}/`;
+    const one = `${rolesPath}${made.body.id}/`;
     expect((await server.ask("PUT", one, { body: { name: "Dev" } })).body.name).toBe("Dev");
     expect(await server.ask("PATCH", one, { body: { feature_flags_access_level: 5 } })).toMatchObject({
       status: 400,
@@ -223,7 +227,7 @@ describe("roles", () => {
     using server = new TestServer();
     const member = person(server, "m@x.com", "member");
     const role = await roleOf(server, "Eng", 37, [member.user]);
-    const members = `${ROLES}${role}/role_memberships/`;
+    const members = `${rolesPath}${role}/role_memberships/`;
     for (const [userUuid, detail] of [
       [member.user.uuid, "User is already part of the role."],
       ["0193d1a2-7b1c-7c3e-9f60-000000000000", "User does not exist."],
@@ -235,7 +239,7 @@ describe("roles", () => {
     }
     const list = await server.ask("GET", members);
     expect(list.body).toMatchObject({ count: 1, results: [{ role_id: role, user: { email: "m@x.com" } }] });
-    expect((await server.ask("GET", `${ROLES}${role}/`)).body.members).toBe("m@x.com");
+    expect((await server.ask("GET", `${rolesPath}${role}/`)).body.members).toBe("m@x.com");
     const one = `${members}${list.body.results[0].id}/`;
     expect((await server.ask("GET", one)).body).toEqual(list.body.results[0]);
     expect((await server.ask("DELETE", one)).status).toBe(204);

@@ -43,7 +43,7 @@ beforeAll(() => {
 });
 afterAll(() => server[Symbol.dispose]());
 
-const PATH = "/ofrep/v1/evaluate/flags";
+const ofrepPath = "/ofrep/v1/evaluate/flags";
 const origin = "https://shop.example";
 
 async function ask(path: string, body: unknown, headers: Record<string, string> = {}) {
@@ -83,7 +83,7 @@ describe("one flag", () => {
   ];
   for (const [key, context, answer] of flags) {
     test(`${key} for ${JSON.stringify(context)}`, async () => {
-      for (const path of [`${PATH}/${key}`, `${PATH}/${key}/`]) {
+      for (const path of [`${ofrepPath}/${key}`, `${ofrepPath}/${key}/`]) {
         const { status, body, headers } = await ask(path, context);
         expect([status, headers.get("content-type")]).toEqual([200, "application/json"]);
         expect(body).toMatchObject({ key, ...answer });
@@ -109,13 +109,13 @@ describe("one flag", () => {
   ];
   for (const [name, key, sent, expected, errorCode] of refusals) {
     test(`${name}: ${expected} ${errorCode}`, async () => {
-      const { status, body } = await ask(`${PATH}/${key}`, sent);
+      const { status, body } = await ask(`${ofrepPath}/${key}`, sent);
       expect(status).toBe(expected);
       expect(body).toEqual({ key, errorCode, errorDetails: expect.stringMatching(/./) });
     });
   }
 
-  test("a flag that can not be computed", async () => {
+  test("a flag that cannot be computed", async () => {
     using own = new TestEvaluation();
     const cohort = own.cohort({ name: "c", isStatic: true });
     own.flag("broken", when([inCohort(cohort)]));
@@ -125,12 +125,12 @@ describe("one flag", () => {
     own.metadata.changes.expect();
     const send = (path: string) =>
       own.send(path, { body: JSON.stringify(of("bob")), headers: { "x-api-key": own.token } });
-    const one = await send(`${PATH}/broken`);
+    const one = await send(`${ofrepPath}/broken`);
     expect([one.status, await one.json()]).toEqual([
       400,
       { key: "broken", errorCode: "GENERAL", errorDetails: expect.stringContaining("ohort") },
     ]);
-    const all = await send(PATH);
+    const all = await send(ofrepPath);
     expect(all.status).toBe(200);
     expect(((await all.json()) as { flags: object[] }).flags).toMatchObject([
       { key: "broken", errorCode: "GENERAL" },
@@ -141,7 +141,7 @@ describe("one flag", () => {
 
 describe("all flags", () => {
   test("each as it would be alone, with a tag that makes the next answer a 304", async () => {
-    const { status, body, headers } = await ask(PATH, of("ann"));
+    const { status, body, headers } = await ask(ofrepPath, of("ann"));
     expect(status).toBe(200);
     const keys = body.flags.map(({ key }: { key: string }) => key).sort();
     expect(keys).toEqual([
@@ -155,21 +155,22 @@ describe("all flags", () => {
       "pro",
       "split",
     ]);
-    for (const flag of body.flags) expect((await ask(`${PATH}/${flag.key}`, of("ann"))).body).toEqual(flag);
+    for (const flag of body.flags)
+      expect((await ask(`${ofrepPath}/${flag.key}`, of("ann"))).body).toEqual(flag);
     const etag = headers.get("etag")!;
     expect(etag).toMatch(/^(W\/)?"[^"]+"$/);
     for (const tag of [etag, etag.replace("W/", "")]) {
-      const again = await ask(PATH, of("ann"), { "if-none-match": tag });
+      const again = await ask(ofrepPath, of("ann"), { "if-none-match": tag });
       expect([again.status, again.body, again.headers.get("etag")]).toEqual([304, undefined, etag]);
     }
     // Somebody else's answer differs, and so does a later one.
-    expect((await ask(PATH, of("ann", { plan: "free" }), { "if-none-match": etag })).status).toBe(200);
+    expect((await ask(ofrepPath, of("ann", { plan: "free" }), { "if-none-match": etag })).status).toBe(200);
     server.flag("new", when([]));
-    expect((await ask(PATH, of("ann"), { "if-none-match": etag })).status).toBe(200);
+    expect((await ask(ofrepPath, of("ann"), { "if-none-match": etag })).status).toBe(200);
   });
 
   test("pages get flags for pages", async () => {
-    const { body, headers } = await ask(PATH, of("ann"), { origin });
+    const { body, headers } = await ask(ofrepPath, of("ann"), { origin });
     const keys = body.flags.map(({ key }: { key: string }) => key);
     expect(keys).toContain("page");
     expect(keys).not.toContain("backend");
@@ -177,7 +178,7 @@ describe("all flags", () => {
   });
 
   test("refusals name no flag", async () => {
-    const { status, body } = await ask(PATH, { context: {} });
+    const { status, body } = await ask(ofrepPath, { context: {} });
     expect([status, body]).toEqual([
       400,
       { errorCode: "TARGETING_KEY_MISSING", errorDetails: expect.stringMatching(/./) },
@@ -217,7 +218,7 @@ describe("changes", () => {
   test("the answer with all flags says where they are told, and each change is told once", async () => {
     using own = new TestEvaluation();
     const flag = own.flag("a", when([]));
-    const all = await own.send(PATH, {
+    const all = await own.send(ofrepPath, {
       body: JSON.stringify(of("bob")),
       headers: { "x-api-key": own.token },
     });
@@ -300,7 +301,8 @@ describe("changes", () => {
 describe("keys, methods, encodings", () => {
   test("the project's key as a Bearer token or as X-API-Key; nothing else", async () => {
     const status = async (headers: Record<string, string>) =>
-      (await server.send(PATH, { body: JSON.stringify(of("a")), headers: { origin, ...headers } })).status;
+      (await server.send(ofrepPath, { body: JSON.stringify(of("a")), headers: { origin, ...headers } }))
+        .status;
     expect(await status({ authorization: `Bearer ${server.token}` })).toBe(200);
     expect(await status({ "x-api-key": server.token })).toBe(200);
     expect(await status({})).toBe(401);
@@ -311,7 +313,7 @@ describe("keys, methods, encodings", () => {
   });
 
   test("a browser's question, and methods that are not there", async () => {
-    for (const path of [PATH, `${PATH}/always`]) {
+    for (const path of [ofrepPath, `${ofrepPath}/always`]) {
       const question = await server.send(path, {
         method: "OPTIONS",
         headers: {
@@ -327,7 +329,7 @@ describe("keys, methods, encodings", () => {
   });
 
   test("gzip", async () => {
-    const response = await server.send(`${PATH}/always`, {
+    const response = await server.send(`${ofrepPath}/always`, {
       body: gzipSync(JSON.stringify(of("a"))) as never,
       headers: { "x-api-key": server.token, "content-encoding": "gzip" },
     });

@@ -4,14 +4,14 @@ import { describe, expect, test } from "bun:test";
 import { addCohortMembers } from "../../../src/people/cohort-members.ts";
 import { ServerWithEngine } from "../../support/engine.ts";
 import { addGroup, addPerson } from "../../support/management-people.ts";
-import { FLAGS, type TestServer } from "../../support/management-server.ts";
+import { flagsPath, type TestServer } from "../../support/management-server.ts";
 
-const COHORTS = "/api/projects/1/cohorts/";
+const cohorts = "/api/projects/1/cohorts/";
 
 /** Waits until the members of a cohort were looked for. */
 async function settled(server: TestServer, id: number) {
   for (let waited = 0; waited < 200; waited++) {
-    const { body } = await server.ask("GET", `${COHORTS}${id}/`);
+    const { body } = await server.ask("GET", `${cohorts}${id}/`);
     if (!body.is_calculating) return body;
     await Bun.sleep(5);
   }
@@ -33,7 +33,7 @@ describe("blast radius", () => {
     addGroup(it.server, 0, "acme", { plan: "pro" }, "company");
     addGroup(it.server, 0, "other", { plan: "free" });
     const ask = async (body: object) => {
-      const answer = await it.server.ask("POST", `${FLAGS}user_blast_radius/`, { body });
+      const answer = await it.server.ask("POST", `${flagsPath}user_blast_radius/`, { body });
       return answer.status === 200 ? [answer.body.users_affected, answer.body.total_users] : answer.body;
     };
     return { ask, server: it.server, [Symbol.asyncDispose]: () => it[Symbol.asyncDispose]() };
@@ -124,7 +124,9 @@ describe("blast radius", () => {
   }
   test("both generations of names", async () => {
     await using it = await peopled();
-    const { body } = await it.server.ask("POST", `${FLAGS}user_blast_radius/`, { body: { condition: {} } });
+    const { body } = await it.server.ask("POST", `${flagsPath}user_blast_radius/`, {
+      body: { condition: {} },
+    });
     expect(body).toEqual({ users_affected: 4, total_users: 4, affected: 4, total: 4 });
   });
   for (const [name, body, attr, detail] of [
@@ -179,12 +181,12 @@ test("rollouts take in the persons and groups that the flag is on for", async ()
   const groups = Array.from({ length: 60 }, (_, n) => `group ${n}`);
   for (const id of groups) addGroup(server, 0, id);
   const flag = async (key: string, filters: object) => {
-    await server.ask("POST", FLAGS, { body: { key, filters } });
+    await server.ask("POST", flagsPath, { body: { key, filters } });
     const body = { key, filters, apply_rollout: true };
-    return (await server.ask("POST", `${FLAGS}user_blast_radius/`, { body })).body.affected;
+    return (await server.ask("POST", `${flagsPath}user_blast_radius/`, { body })).body.affected;
   };
   const isOn = async (key: string, query: string) =>
-    (await server.ask("GET", `${FLAGS}evaluation_reasons/?${query}`)).body[key].value;
+    (await server.ask("GET", `${flagsPath}evaluation_reasons/?${query}`)).body[key].value;
   const ofPersons = await flag("some", {
     groups: [
       { properties: [{ key: "plan", type: "person", value: "pro" }], rollout_percentage: 33.3 },
@@ -245,8 +247,8 @@ describe("the persons of a cohort", () => {
         plan: n < 3 ? "pro" : "free",
       });
     }
-    await server.ask("POST", COHORTS, { body: { name: "Even", filters: either(emailContains("even")) } });
-    await server.ask("POST", COHORTS, { body: { name: "List", is_static: true } });
+    await server.ask("POST", cohorts, { body: { name: "Even", filters: either(emailContains("even")) } });
+    await server.ask("POST", cohorts, { body: { name: "List", is_static: true } });
     addCohortMembers(server.deps.people, 1, 2, { distinctIds: ["p1", "p2", "p5"] });
     const list = async (query: string) => {
       const { status, body } = await server.ask("GET", `/api/projects/1/persons/?${query}`);
@@ -281,24 +283,24 @@ describe("a cohort by rules", () => {
     const { server } = it;
     for (let n = 0; n < 5; n++)
       addPerson(server, [`p${n}`], { email: `p${n}@${n % 2 ? "odd" : "even"}.com` });
-    const made = await server.ask("POST", COHORTS, {
+    const made = await server.ask("POST", cohorts, {
       body: { name: "Even", filters: either(emailContains("even")) },
     });
     expect(made).toMatchObject({ status: 201, body: { id: 1, is_static: false, experiment_set: [] } });
     expect(await settled(server, 1)).toMatchObject({ count: 3, errors_calculating: 0 });
-    const page = await server.ask("GET", `${COHORTS}1/persons/?limit=2`);
+    const page = await server.ask("GET", `${cohorts}1/persons/?limit=2`);
     expect(page.body.results.map((person: { name: string }) => person.name)).toEqual([
       "p0@even.com",
       "p2@even.com",
     ]);
     const rest = await server.ask("GET", page.body.next.replace("http://localhost", ""));
     expect(rest.body).toMatchObject({ next: null, results: [{ distinct_ids: ["p4"] }] });
-    const second = await server.ask("GET", `${COHORTS}1/persons/?limit=1&offset=1`);
+    const second = await server.ask("GET", `${cohorts}1/persons/?limit=1&offset=1`);
     expect(second.body.results).toMatchObject([{ distinct_ids: ["p2"] }]);
     expect(second.body.next).not.toContain("offset");
     const third = await server.ask("GET", second.body.next.replace("http://localhost", ""));
     expect(third.body).toMatchObject({ next: null, results: [{ distinct_ids: ["p4"] }] });
-    await server.ask("PATCH", `${COHORTS}1/`, { body: { filters: either(emailContains("odd")) } });
+    await server.ask("PATCH", `${cohorts}1/`, { body: { filters: either(emailContains("odd")) } });
     expect((await settled(server, 1)).count).toBe(2);
   });
 
@@ -316,7 +318,7 @@ describe("a cohort by rules", () => {
       time_interval: "day",
     };
     const count = async (name: string, ...values: object[]) => {
-      const { body } = await server.ask("POST", COHORTS, { body: { name, filters: either(...values) } });
+      const { body } = await server.ask("POST", cohorts, { body: { name, filters: either(...values) } });
       return (await settled(server, body.id)).count;
     };
     expect(await count("Buyers", bought)).toBe(1);
@@ -330,7 +332,7 @@ describe("a cohort by rules", () => {
     it.server.deps.cohortFiller.countMembers = async () => {
       throw new Error("no engine");
     };
-    await it.server.ask("POST", COHORTS, { body: { name: "X", filters: either(emailContains("x")) } });
+    await it.server.ask("POST", cohorts, { body: { name: "X", filters: either(emailContains("x")) } });
     expect(await settled(it.server, 1)).toMatchObject({ count: null, errors_calculating: 1 });
     expect(it.server.logged).toMatchObject([{ cohortId: 1, error: "Error: no engine" }]);
   });
@@ -344,15 +346,15 @@ describe("a static cohort", () => {
     form.set("name", "From a file");
     form.set("is_static", "true");
     form.set("csv", new File(['\uFEFFdistinct_id,x\r\na,1\n"q""uote",2\nnobody\n\na-2\n'], "x.csv"));
-    const made = await it.server.ask("POST", COHORTS, { body: form });
+    const made = await it.server.ask("POST", cohorts, { body: form });
     expect(made).toMatchObject({
       status: 201,
       body: { name: "From a file", is_static: true, count: 2, is_calculating: false },
     });
     const more = new FormData();
     more.set("csv", new File(["d"], "y.csv"));
-    expect((await it.server.ask("PATCH", `${COHORTS}1/`, { body: more })).body.count).toBe(3);
-    const { body } = await it.server.ask("GET", `${COHORTS}1/persons/`);
+    expect((await it.server.ask("PATCH", `${cohorts}1/`, { body: more })).body.count).toBe(3);
+    const { body } = await it.server.ask("GET", `${cohorts}1/persons/`);
     expect(body.results.map((person: { distinct_ids: string[] }) => person.distinct_ids[0])).toEqual([
       "a",
       'q"uote',
@@ -367,8 +369,10 @@ describe("a static cohort", () => {
     const filters = {
       groups: [{ properties: [emailContains("kim")] }, { properties: [emailContains("lee")] }],
     };
-    await server.ask("POST", FLAGS, { body: { key: "pay", filters } });
-    const made = await server.ask("POST", `${FLAGS}1/create_static_cohort_for_flag/`, { body: { any: 1 } });
+    await server.ask("POST", flagsPath, { body: { key: "pay", filters } });
+    const made = await server.ask("POST", `${flagsPath}1/create_static_cohort_for_flag/`, {
+      body: { any: 1 },
+    });
     expect(made).toMatchObject({
       status: 201,
       body: {
@@ -383,9 +387,9 @@ describe("a static cohort", () => {
     });
     const id = made.body.cohort.id;
     expect((await settled(server, id)).count).toBe(2);
-    await server.ask("PATCH", `${FLAGS}1/`, { body: { active: false } });
-    expect((await server.ask("GET", `${COHORTS}${id}/persons/`)).body.results).toHaveLength(2);
-    const second = await server.ask("POST", `${FLAGS}1/create_static_cohort_for_flag/`);
+    await server.ask("PATCH", `${flagsPath}1/`, { body: { active: false } });
+    expect((await server.ask("GET", `${cohorts}${id}/persons/`)).body.results).toHaveLength(2);
+    const second = await server.ask("POST", `${flagsPath}1/create_static_cohort_for_flag/`);
     expect(second.body.cohort.id).not.toBe(id);
     expect((await settled(server, second.body.cohort.id)).count).toBe(0);
   });
@@ -395,12 +399,12 @@ describe("a static cohort", () => {
     const { server } = it;
     addPerson(server, ["kim"]);
     addPerson(server, ["lee"]);
-    await server.ask("POST", COHORTS, { body: { name: "S", is_static: true } });
+    await server.ask("POST", cohorts, { body: { name: "S", is_static: true } });
     addCohortMembers(server.deps.people, 1, 1, { distinctIds: ["kim"] });
     const filters = { groups: [{ properties: [{ key: "id", type: "cohort", value: 1, operator: "in" }] }] };
-    await server.ask("POST", FLAGS, { body: { key: "a", filters } });
+    await server.ask("POST", flagsPath, { body: { key: "a", filters } });
     const value = async (id: string) =>
-      (await server.ask("GET", `${FLAGS}evaluation_reasons/?distinct_id=${id}`)).body.a.value;
+      (await server.ask("GET", `${flagsPath}evaluation_reasons/?distinct_id=${id}`)).body.a.value;
     expect([await value("kim"), await value("lee")]).toEqual([true, false]);
   });
 });

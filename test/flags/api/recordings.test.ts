@@ -18,14 +18,14 @@ interface Recording {
   body: Record<string, unknown> | null;
 }
 /** The key in the recorded requests. */
-const RECORDED_TOKEN = "phc_recordingprojecttoken";
+const recordedToken = "phc_recordingprojecttoken";
 const recordings = ([browser, node, python] as unknown as Recording[][]).flat();
 const isOfManagement = ({ url }: Recording) =>
   url.startsWith("/flags/definitions") || url.includes("/remote_config");
 
 let server: TestEvaluation;
 beforeAll(() => {
-  server = new TestEvaluation({ projectApiKey: RECORDED_TOKEN });
+  server = new TestEvaluation({ projectApiKey: recordedToken });
   server.flag("bool-on", when([]));
   server.flag("bool-off", when([], 0));
   server.flag("half", when([], 50));

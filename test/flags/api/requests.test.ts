@@ -29,7 +29,7 @@ const asked = () => ({ token: server.token, distinct_id: "u1", person_properties
 const askedText = () => JSON.stringify(asked());
 const base64 = (text: string | Uint8Array) => Buffer.from(text).toString("base64");
 const form = (fields: Record<string, string>) => new URLSearchParams(fields).toString();
-const FORM = "application/x-www-form-urlencoded";
+const formType = "application/x-www-form-urlencoded";
 
 /** The values of a detailed answer. */
 async function valuesOf(response: Response): Promise<Record<string, unknown>> {
@@ -40,7 +40,7 @@ async function valuesOf(response: Response): Promise<Record<string, unknown>> {
   };
   return Object.fromEntries(Object.entries(flags).map(([key, flag]) => [key, flag.variant ?? flag.enabled]));
 }
-const VALUES = { on: true, off: false, split: "test", plan: true };
+const someValues = { on: true, off: false, split: "test", plan: true };
 
 describe("encodings", () => {
   const encodings: {
@@ -57,7 +57,7 @@ describe("encodings", () => {
     },
     { name: "JSON without a content type", body: () => Buffer.from(askedText()) },
     { name: "JSON as text/plain", body: askedText, headers: { "content-type": "text/plain" } },
-    { name: "JSON under the content type of a form", body: askedText, headers: { "content-type": FORM } },
+    { name: "JSON under the content type of a form", body: askedText, headers: { "content-type": formType } },
     {
       name: "gzip told by its first bytes only",
       body: () => gzipSync(askedText()),
@@ -86,30 +86,30 @@ describe("encodings", () => {
     {
       name: "base64 form",
       body: () => form({ data: base64(askedText()) }),
-      headers: { "content-type": FORM },
+      headers: { "content-type": formType },
       query: "&compression=base64",
     },
     {
       name: "base64 form with plus signs that became spaces",
       body: () => `data=${base64(JSON.stringify({ ...asked(), x: "~~~>>>???" })).replaceAll("+", " ")}`,
-      headers: { "content-type": FORM },
+      headers: { "content-type": formType },
     },
     {
       name: "base64 form that is not escaped",
       body: () => `data=${base64(askedText())}`,
-      headers: { "content-type": FORM },
+      headers: { "content-type": formType },
     },
     {
       name: "JSON form",
       body: () => form({ data: askedText() }),
-      headers: { "content-type": FORM },
+      headers: { "content-type": formType },
     },
     { name: "bare base64", body: () => base64(askedText()), query: "&compression=base64" },
     { name: "bare base64 without a hint", body: () => base64(askedText().padEnd(300)) },
     {
       name: "gzip inside of a base64 form",
       body: () => form({ data: base64(gzipSync(askedText())) }),
-      headers: { "content-type": FORM },
+      headers: { "content-type": formType },
     },
   ];
   for (const { name, body, query = "", headers = {} } of encodings) {
@@ -119,7 +119,7 @@ describe("encodings", () => {
           body: body() as never,
           headers: { "user-agent": "posthog-node/5", ...headers },
         });
-        expect(await valuesOf(response)).toEqual(VALUES);
+        expect(await valuesOf(response)).toEqual(someValues);
       });
     }
   }
@@ -132,17 +132,17 @@ describe("encodings", () => {
         controller.close();
       },
     });
-    expect(await valuesOf(await server.send("/flags/?v=2", { body: stream }))).toEqual(VALUES);
+    expect(await valuesOf(await server.send("/flags/?v=2", { body: stream }))).toEqual(someValues);
   });
 
   test("bare NaN and Infinity count as null", async () => {
     const text = `{"token":"${server.token}","distinct_id":"NaN","groups":NaN,"person_properties":{"plan":"pro","n":-Infinity,"m":[NaN,Infinity]}}`;
-    expect(await valuesOf(await server.send("/flags/?v=2", { body: text }))).toEqual(VALUES);
+    expect(await valuesOf(await server.send("/flags/?v=2", { body: text }))).toEqual(someValues);
   });
 
   test("white space and a byte order mark around the JSON", async () => {
     const body = `\n ${askedText()} \n`;
-    expect(await valuesOf(await server.send("/flags/?v=2", { body }))).toEqual(VALUES);
+    expect(await valuesOf(await server.send("/flags/?v=2", { body }))).toEqual(someValues);
   });
 });
 
@@ -209,12 +209,12 @@ describe("fields", () => {
       const response = await server.send("/flags/?v=2", {
         body: JSON.stringify(body(server.token)),
       });
-      expect(await valuesOf(response)).toEqual({ ...VALUES, plan });
+      expect(await valuesOf(response)).toEqual({ ...someValues, plan });
     });
   }
 
   test("an empty distinct id is accepted, and is within every rollout", async () => {
-    expect(await server.values({ distinct_id: "" })).toEqual({ ...VALUES, off: true, plan: false });
+    expect(await server.values({ distinct_id: "" })).toEqual({ ...someValues, off: true, plan: false });
   });
 
   test("disable_flags: no flags, no distinct id needed", async () => {
@@ -235,7 +235,7 @@ describe("fields", () => {
       expect(await server.values({ distinct_id: "a", [name]: ["on", "no such flag", 7] })).toEqual({
         on: true,
       });
-      expect(await server.values({ distinct_id: "a", [name]: [] })).toEqual({ ...VALUES, plan: false });
+      expect(await server.values({ distinct_id: "a", [name]: [] })).toEqual({ ...someValues, plan: false });
     }
   });
 

@@ -18,10 +18,10 @@ import { TestPeople } from "../../people/support.ts";
 import { plainPayloads } from "../../support/payloads.ts";
 
 /** The present of every test: 2026-03-01, noon. */
-export const NOW = new Date("2026-03-01T12:00:00.000Z");
+export const fixedNow = new Date("2026-03-01T12:00:00.000Z");
 
 /** What the browser library is told about the server; none of the products that Flagkeep does not have. */
-export const CLIENT_CONFIG = {
+export const clientConfig = {
   hasFeatureFlags: true,
   supportedCompression: ["gzip", "gzip-js"],
   analytics: { endpoint: "/i/v0/e/" },
@@ -53,21 +53,21 @@ export class TestEvaluation implements Disposable {
   storeCalls = 0;
   engineIsDown = false;
   positions = { accepted: 0, applied: 0 };
-  now = NOW;
-  readonly #options: { bodyLimitBytes?: number; people?: unknown };
-  readonly #folder = mkdtempSync(join(tmpdir(), "flagkeep-evaluation-"));
+  now = fixedNow;
+  private readonly options: { bodyLimitBytes?: number; people?: unknown };
+  private readonly folder = mkdtempSync(join(tmpdir(), "flagkeep-evaluation-"));
 
   constructor(options: { bodyLimitBytes?: number; people?: unknown; projectApiKey?: string } = {}) {
-    this.metadata = openMetadata(join(this.#folder, "metadata.sqlite"));
+    this.metadata = openMetadata(join(this.folder, "metadata.sqlite"));
     this.made = initialise(
       this.metadata,
       {
         ...{ organization: "Acme", project: "Shop", email: "ann@example.com" },
         projectApiKey: options.projectApiKey,
       },
-      NOW,
+      fixedNow,
     );
-    this.#options = options;
+    this.options = options;
     this.app = this.freshApp();
   }
 
@@ -78,14 +78,14 @@ export class TestEvaluation implements Disposable {
       evaluationRoutes({
         projects: this.metadata.projects,
         flagSets: new FlagSets(this.metadata, groupTypesFrom(db)),
-        people: (this.#options.people as typeof db) ?? db,
+        people: (this.options.people as typeof db) ?? db,
         storeOverrides: async ({ projectId, distinctIds, flagKeys, hashKey }) => {
           this.storeCalls += 1;
           if (this.engineIsDown) throw new Error("The engine is down.");
           return addHashKeyOverrides(db, projectId, { distinctIds, flagKeys, hashKey });
         },
         positions: () => this.positions,
-        settings: { bodyLimitBytes: this.#options.bodyLimitBytes ?? 1024 * 1024 },
+        settings: { bodyLimitBytes: this.options.bodyLimitBytes ?? 1024 * 1024 },
         onTrouble: (error) => this.troubles.push(error),
         now: () => this.now.getTime(),
       }),
@@ -97,21 +97,21 @@ export class TestEvaluation implements Disposable {
   }
 
   flag(key: string, filters: JsonObject, fields: Partial<FlagFields> = {}): Flag {
-    return createFlag(this.#writing, {
+    return createFlag(this.writing, {
       projectId: 1,
       by: 1,
       fields: { key, filters, ...fields },
       createsUsageDashboard: false,
-      now: NOW,
+      now: fixedNow,
     });
   }
 
   change(flag: Flag, fields: Partial<FlagFields>): Flag {
-    return updateFlag(this.#writing, { projectId: 1, id: flag.id, by: 1, fields, sent: {}, now: NOW });
+    return updateFlag(this.writing, { projectId: 1, id: flag.id, by: 1, fields, sent: {}, now: fixedNow });
   }
 
   cohort(fields: Partial<CohortFields> & { name: string }): number {
-    return createCohort(this.metadata, { projectId: 1, by: 1, fields }, NOW).id;
+    return createCohort(this.metadata, { projectId: 1, by: 1, fields }, fixedNow).id;
   }
 
   /** Sends whatever is given. */
@@ -147,10 +147,10 @@ export class TestEvaluation implements Disposable {
   [Symbol.dispose](): void {
     this.metadata.close();
     this.people[Symbol.dispose]();
-    rmSync(this.#folder, { recursive: true });
+    rmSync(this.folder, { recursive: true });
   }
 
-  get #writing() {
+  private get writing() {
     return { metadata: this.metadata, payloads: plainPayloads };
   }
 }

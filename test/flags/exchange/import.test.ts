@@ -24,12 +24,12 @@ import type { JsonObject } from "../../../src/lib/json.ts";
 import { dependsOn, inCohort, person, when } from "../make.ts";
 
 const now = new Date("2026-03-01T12:00:00Z");
-const COMPANY = [{ index: 0, name: "company" }];
+const company = [{ index: 0, name: "company" }];
 
 /** Two projects in one store; the second one is what is imported into. */
 class TwoProjects implements Disposable {
-  readonly #folder = mkdtempSync(join(tmpdir(), "flagkeep-exchange-"));
-  readonly metadata = openMetadata(join(this.#folder, "m.sqlite"));
+  private readonly folder = mkdtempSync(join(tmpdir(), "flagkeep-exchange-"));
+  readonly metadata = openMetadata(join(this.folder, "m.sqlite"));
   readonly writing = { metadata: this.metadata, payloads: payloadCipher(Buffer.alloc(32, 7)) };
 
   constructor() {
@@ -60,14 +60,14 @@ class TwoProjects implements Disposable {
     return createCohort(this.metadata, { projectId, by: 1, fields }, now).id;
   }
 
-  document(projectId: number, groupTypes = COMPANY, withSecrets = false): ExchangeDocument {
+  document(projectId: number, groupTypes = company, withSecrets = false): ExchangeDocument {
     const payloads = withSecrets ? this.writing.payloads : undefined;
     return writeDocument(readContent(this.metadata.db, { projectId, groupTypes, payloads }));
   }
 
-  import(document: ExchangeDocument, options: { isDryRun?: boolean; groupTypes?: typeof COMPANY } = {}) {
+  import(document: ExchangeDocument, options: { isDryRun?: boolean; groupTypes?: typeof company } = {}) {
     return importDocument(this.writing, {
-      ...{ projectId: 2, document, by: null, groupTypes: COMPANY, isDryRun: false, now, ...options },
+      ...{ projectId: 2, document, by: null, groupTypes: company, isDryRun: false, now, ...options },
       trigger: { job_type: "command_line", job_id: "ann", payload: {} },
       toFields: (item) => flagFields(parseFields(FlagInput, item)),
     });
@@ -122,7 +122,7 @@ class TwoProjects implements Disposable {
 
   [Symbol.dispose](): void {
     this.metadata.close();
-    rmSync(this.#folder, { recursive: true });
+    rmSync(this.folder, { recursive: true });
   }
 }
 
@@ -136,7 +136,7 @@ describe("a whole project", () => {
     test(`goes to another one through ${format}, and the second import changes nothing`, () => {
       using projects = new TwoProjects();
       projects.fill();
-      const document = projects.document(1, COMPANY, true);
+      const document = projects.document(1, company, true);
       const text = documentText(document, format);
       expect(text).not.toMatch(/"?cohort_name/);
       const read = readDocument(text);
@@ -154,7 +154,7 @@ describe("a whole project", () => {
         "created flag z-base",
       ]);
       expect(remarks).toEqual([expect.stringContaining("Everybody listed")]);
-      expect(withoutFirst(projects.document(2, COMPANY, true))).toEqual(document);
+      expect(withoutFirst(projects.document(2, company, true))).toEqual(document);
       const versions = () =>
         readFlags(projects.metadata.db, 2).map(({ key, version }) => `${key} ${version}`);
       const before = versions();
@@ -169,7 +169,7 @@ describe("a whole project", () => {
   test("ids are those of the project it went to", () => {
     using projects = new TwoProjects();
     projects.fill();
-    projects.import(projects.document(1, COMPANY, true));
+    projects.import(projects.document(1, company, true));
     const { db } = projects.metadata;
     const base = findFlagByKey(db, 2, "z-base")!;
     const above = findFlagByKey(db, 2, "above")!;
@@ -200,7 +200,7 @@ describe("a change", () => {
   test("is told in a dry run, which changes nothing, then done", () => {
     using projects = new TwoProjects();
     projects.fill();
-    projects.import(projects.document(1, COMPANY, true));
+    projects.import(projects.document(1, company, true));
     projects.change(1, "z-base", { name: "New words", filters: when([], 7) });
     projects.change(1, "variants", {
       filters: { ...when([]), multivariate: null, payloads: null as never },
@@ -263,7 +263,7 @@ describe("a change", () => {
   test("group types are found by name", () => {
     using projects = new TwoProjects();
     projects.fill();
-    const document = projects.document(1, COMPANY, true);
+    const document = projects.document(1, company, true);
     const others = [
       { index: 0, name: "team" },
       { index: 1, name: "company" },
@@ -289,26 +289,26 @@ describe("secret payloads", () => {
     const hidden = projects.document(1);
     expect(documentText(hidden, "yaml")).not.toContain("s3cret");
     expect(() => projects.import(hidden)).toThrow("--with-secrets");
-    const clear = projects.document(1, COMPANY, true);
+    const clear = projects.document(1, company, true);
     expect(documentText(clear, "yaml")).toContain("s3cret");
     projects.import(clear);
     expect(projects.import(hidden).differences).toEqual([]);
-    expect(withoutFirst(projects.document(2, COMPANY, true))).toEqual(clear);
+    expect(withoutFirst(projects.document(2, company, true))).toEqual(clear);
     expect(JSON.stringify(readFlags(projects.metadata.db, 2))).not.toContain("s3cret");
   });
 
   test("a changed one is a difference that does not show it", () => {
     using projects = new TwoProjects();
     projects.fill();
-    projects.import(projects.document(1, COMPANY, true));
+    projects.import(projects.document(1, company, true));
     projects.change(1, "secret", { filters: { payloads: { true: '"n3w"' } } });
-    const { differences } = projects.import(projects.document(1, COMPANY, true));
+    const { differences } = projects.import(projects.document(1, company, true));
     expect(differences).toMatchObject([{ kind: "flag", name: "secret", change: "updated" }]);
     expect(JSON.stringify(differences)).not.toMatch(/s3cret|n3w/);
   });
 });
 
-describe("a document that can not be imported changes nothing", () => {
+describe("a document that cannot be imported changes nothing", () => {
   const head = "flagkeep_flags: 1\n";
   const unreadable: [name: string, text: string, says: string][] = [
     ["no YAML", "a: [", "no YAML or JSON"],

@@ -3,13 +3,13 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PayloadKeyWrong, payloadCipher, readPayloadKey } from "../../../src/flags/store/payload-cipher.ts";
-import { FLAGS, TestServer } from "../../support/management-server.ts";
+import { flagsPath, TestServer } from "../../support/management-server.ts";
 
-const KEY = Buffer.alloc(32, 7);
-const PLACEHOLDER = '"********* (encrypted)"';
-const SECRET = { is_remote_configuration: true, has_encrypted_payloads: true };
+const cipherKey = Buffer.alloc(32, 7);
+const placeholderText = '"********* (encrypted)"';
+const secretText = { is_remote_configuration: true, has_encrypted_payloads: true };
 
-function secretServer(key = KEY) {
+function secretServer(key = cipherKey) {
   return new TestServer({ deps: { payloads: payloadCipher(key) } });
 }
 
@@ -21,25 +21,25 @@ describe("secret payloads", () => {
   test("are nowhere in the store and come back in clear", async () => {
     using server = secretServer();
     const filters = { payloads: { true: '{"password":"hunter2"}' } };
-    const made = await server.ask("POST", FLAGS, { body: { key: "a", ...SECRET, filters } });
+    const made = await server.ask("POST", flagsPath, { body: { key: "a", ...secretText, filters } });
     expect(made.body.filters.payloads).toEqual({ true: '{"password":"hunter2"}' });
-    await server.ask("PATCH", `${FLAGS}1/`, { body: { filters: { payloads: { true: '"second"' } } } });
-    expect((await server.ask("GET", `${FLAGS}a/remote_config/`)).body).toBe('"second"');
+    await server.ask("PATCH", `${flagsPath}1/`, { body: { filters: { payloads: { true: '"second"' } } } });
+    expect((await server.ask("GET", `${flagsPath}a/remote_config/`)).body).toBe('"second"');
     server.metadata.db.$client.run("PRAGMA wal_checkpoint(TRUNCATE)");
     const bytes = Buffer.from(server.metadata.db.$client.serialize()).toString("latin1");
     expect(bytes).not.toContain("hunter2");
     expect(bytes).not.toContain("second");
-    expect(JSON.stringify((await server.ask("GET", `${FLAGS}1/activity/`)).body)).not.toContain("second");
-    expect((await server.ask("GET", `${FLAGS}local_evaluation/`)).body.flags).toEqual([]);
+    expect(JSON.stringify((await server.ask("GET", `${flagsPath}1/activity/`)).body)).not.toContain("second");
+    expect((await server.ask("GET", `${flagsPath}local_evaluation/`)).body.flags).toEqual([]);
   });
 
   test("stay when the placeholder is echoed, and keep their bytes when nothing changes", async () => {
     using server = secretServer();
     const payloads = { true: '"one"' };
-    await server.ask("POST", FLAGS, { body: { key: "a", ...SECRET, filters: { payloads } } });
+    await server.ask("POST", flagsPath, { body: { key: "a", ...secretText, filters: { payloads } } });
     const before = stored(server);
-    const edit = (filters: object) => server.ask("PATCH", `${FLAGS}1/`, { body: { filters } });
-    expect((await edit({ payloads: { true: PLACEHOLDER } })).body.filters.payloads).toEqual(payloads);
+    const edit = (filters: object) => server.ask("PATCH", `${flagsPath}1/`, { body: { filters } });
+    expect((await edit({ payloads: { true: placeholderText } })).body.filters.payloads).toEqual(payloads);
     expect((await edit({ payloads })).body.filters.payloads).toEqual(payloads);
     expect(stored(server)).toBe(before);
   });
@@ -47,9 +47,9 @@ describe("secret payloads", () => {
   test("become public and secret again with the switch", async () => {
     using server = secretServer();
     const payloads = { true: '"one"' };
-    await server.ask("POST", FLAGS, { body: { key: "a", ...SECRET, filters: { payloads } } });
+    await server.ask("POST", flagsPath, { body: { key: "a", ...secretText, filters: { payloads } } });
     const flip = (isSecret: boolean) =>
-      server.ask("PATCH", `${FLAGS}1/`, { body: { has_encrypted_payloads: isSecret } });
+      server.ask("PATCH", `${flagsPath}1/`, { body: { has_encrypted_payloads: isSecret } });
     expect((await flip(false)).body.filters.payloads).toEqual(payloads);
     expect(stored(server)).toContain("one");
     expect((await flip(true)).body.filters.payloads).toEqual(payloads);
@@ -67,9 +67,9 @@ describe("secret payloads", () => {
       },
     };
     const body = { key: "a", has_encrypted_payloads: true };
-    expect(await server.ask("POST", FLAGS, { body })).toMatchObject(refused);
-    expect((await server.ask("POST", FLAGS, { body: { key: "a", ...SECRET } })).status).toBe(201);
-    const edit = (body: object) => server.ask("PATCH", `${FLAGS}1/`, { body });
+    expect(await server.ask("POST", flagsPath, { body })).toMatchObject(refused);
+    expect((await server.ask("POST", flagsPath, { body: { key: "a", ...secretText } })).status).toBe(201);
+    const edit = (body: object) => server.ask("PATCH", `${flagsPath}1/`, { body });
     expect(await edit({ is_remote_configuration: false })).toMatchObject(refused);
     expect((await edit({ is_remote_configuration: false, has_encrypted_payloads: false })).status).toBe(200);
   });
@@ -77,15 +77,17 @@ describe("secret payloads", () => {
   test("a public payload that looks sealed is left alone", async () => {
     using server = secretServer();
     const filters = { groups: [{}], payloads: { true: '"sealed:AAAA"' } };
-    await server.ask("POST", FLAGS, { body: { key: "a", filters } });
-    expect((await server.ask("GET", `${FLAGS}1/`)).body.filters.payloads).toEqual(filters.payloads);
+    await server.ask("POST", flagsPath, { body: { key: "a", filters } });
+    expect((await server.ask("GET", `${flagsPath}1/`)).body.filters.payloads).toEqual(filters.payloads);
   });
 
   test("another key opens nothing", async () => {
     using server = secretServer();
-    await server.ask("POST", FLAGS, { body: { key: "a", ...SECRET, filters: { payloads: { true: "1" } } } });
+    await server.ask("POST", flagsPath, {
+      body: { key: "a", ...secretText, filters: { payloads: { true: "1" } } },
+    });
     server.deps.payloads = payloadCipher(Buffer.alloc(32, 8));
-    expect((await server.ask("GET", `${FLAGS}1/`)).status).toBe(500);
+    expect((await server.ask("GET", `${flagsPath}1/`)).status).toBe(500);
     expect(server.logged[0]?.error).toMatchObject({ name: "PayloadKeyWrong" });
   });
 });
