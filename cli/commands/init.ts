@@ -1,12 +1,21 @@
+import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
 import { Initialised, initialise, isInitialised } from "../../src/accounts/initialise.ts";
 import { openMetadata } from "../../src/accounts/metadata.ts";
+import { exactly } from "../../src/lib/schema.ts";
 import { takeLock } from "../../src/lock.ts";
 import { paths } from "../../src/paths.ts";
 import { prepareDirectory, requireNoEvents } from "../../src/serve/data-directory.ts";
+import { consoleBase, consoleSettings, ownerLink } from "../console-link.ts";
 import { withJson } from "../json-shape.ts";
 import { print, printJson, run } from "../output.ts";
-import { dataDirOf, withSettings } from "../settings.ts";
+import { configOf, dataDirOf, withSettings } from "../settings.ts";
+
+const Made = exactly({
+  ...Initialised.properties,
+  /** Where the owner chooses a password: for 24 hours, once. */
+  console_url: Type.String(),
+});
 
 interface Options {
   organization: string;
@@ -16,7 +25,7 @@ interface Options {
   json?: true;
 }
 
-export const init = withJson(withSettings(new Command("init"), ["data-dir"]), Initialised)
+export const init = withJson(withSettings(new Command("init"), ["data-dir", ...consoleSettings]), Made)
   .description("Create a data directory with an organisation, a project, its owner and a first personal key.")
   .option("--organization <name>", "name of the organisation", "Default Organization")
   .option("--project <name>", "name of the project", "Default Project")
@@ -35,7 +44,11 @@ export const init = withJson(withSettings(new Command("init"), ["data-dir"]), In
       const lock = takeLock(place.lock, dataDir);
       const metadata = openMetadata(place.metadata);
       if (!isInitialised(metadata.db)) requireNoEvents(dataDir);
-      const made = initialise(metadata, options);
+      const initialised = initialise(metadata, options);
+      const made: Static<typeof Made> = {
+        ...initialised,
+        console_url: ownerLink(metadata, consoleBase(configOf(options as never))) ?? "",
+      };
       metadata.close();
       lock.release();
       if (options.json) return printJson(made);
@@ -45,7 +58,11 @@ export const init = withJson(withSettings(new Command("init"), ["data-dir"]), In
       print(`Secret API key   ${made.project.secret_api_key}`);
       print(`Owner            ${made.user.email}`);
       print(`Personal key     ${made.personal_api_key}`);
+      print(`Console          ${made.console_url}`);
       print();
-      print("The personal key is shown this once. Start the server with: flagkeep serve");
+      print(
+        "The personal key is shown this once. Start the server with `flagkeep serve`, then open the console's link",
+      );
+      print("within 24 hours to choose a password; it works once.");
     }),
   );

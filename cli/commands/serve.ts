@@ -9,6 +9,7 @@ import { requireFreeAddress } from "../../src/http/address.ts";
 import { createLog } from "../../src/log.ts";
 import { Appliance } from "../../src/serve/appliance.ts";
 import { requireNoEvents } from "../../src/serve/data-directory.ts";
+import { consoleBase, ownerLink } from "../console-link.ts";
 import { fail, failServing, isOutputGone, print, printJson, run } from "../output.ts";
 import { engineCommand, ownCommand } from "../roles.ts";
 import { configOf, withSettings } from "../settings.ts";
@@ -50,7 +51,8 @@ export const serve = withSettings(new Command("serve"), Object.keys(settings) as
         appliance.kill();
         return failServing(error);
       });
-      announce(made, waiting, url, config);
+      const link = ownerLink(appliance.metadata, consoleBase(config, url));
+      announce({ made, waiting, link }, url, config);
     }),
   );
 
@@ -75,21 +77,36 @@ function projectWithoutEvents({ projects }: Metadata): Project | undefined {
   return open.some(({ ingestedEvent }) => ingestedEvent) ? undefined : open[0];
 }
 
-function announce(
-  made: Initialised | undefined,
-  waiting: Project | undefined,
-  url: string,
-  config: Config,
-): void {
+/** What a start has to say besides the address. */
+interface News {
+  made: Initialised | undefined;
+  waiting: Project | undefined;
+  /** Where the first owner chooses a password. */
+  link: string | undefined;
+}
+
+function announce({ made, waiting, link }: News, url: string, config: Config): void {
   try {
     if (config["log-format"] === "json")
       printJson({ level: "info", time: new Date().toISOString(), msg: "listening", url });
     else print(`Flagkeep is listening on ${url}`);
     if (made !== undefined) welcome(made, url, config);
     if (waiting !== undefined) remind(waiting, url, config);
+    if (link !== undefined) invite(link, config);
   } catch (error) {
     if (!isOutputGone(error)) throw error;
   }
+}
+
+/** Nobody can sign in before the first owner has chosen a password. */
+function invite(link: string, config: Config): void {
+  if (config["log-format"] === "json") {
+    const time = new Date().toISOString();
+    printJson({ level: "info", time, msg: "nobody has signed in yet", console_url: link });
+    return;
+  }
+  print(`Open ${link}`);
+  print("to choose a password for the console; the link works once, for 24 hours.");
 }
 
 /** Whoever reads the output may go away; capture and flags go on. */

@@ -1,10 +1,20 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Command, Option } from "commander";
-import { createUser, type LevelName, setUserActive, type User, usersById } from "../../src/accounts/users.ts";
+import { createSetupLink, setupAddress } from "../../src/accounts/sessions/setup-links.ts";
+import {
+  createUser,
+  findUserByEmail,
+  type LevelName,
+  setUserActive,
+  type User,
+  usersById,
+} from "../../src/accounts/users.ts";
 import { exactly, Instant } from "../../src/lib/schema.ts";
+import { askControl } from "../../src/rpc/control.ts";
+import { consoleBase, consoleSettings } from "../console-link.ts";
 import { withJson } from "../json-shape.ts";
 import { print, printJson, printTable, run } from "../output.ts";
-import { withSettings } from "../settings.ts";
+import { configOf, withSettings } from "../settings.ts";
 import { chosenOrganization, withMetadata } from "../stores.ts";
 
 interface Options {
@@ -38,7 +48,7 @@ function record(user: User): Static<typeof UserRecord> {
 
 const create = withJson(withSettings(new Command("create"), ["data-dir"]), NewUser, "print the user as JSON")
   .description(
-    "Add a person to the organisation. A personal key lets them in: `flagkeep keys create --user`.",
+    "Add a person to the organisation. A link lets them into the console (`flagkeep users link`), a personal key into the API.",
   )
   .argument("<email>", "the person's address")
   .addOption(new Option("--level <level>", "what they may do").choices(levels).default("member"))
@@ -95,9 +105,62 @@ const switching = (name: "activate" | "deactivate", description: string) =>
       ),
     );
 
+const SetupLink = exactly({
+  email: Type.String(),
+  console_url: Type.String(),
+  expires_at: Instant,
+  /** Nobody had this address: a user was made. */
+  is_new: Type.Boolean(),
+});
+
+const link = withJson(
+  withSettings(new Command("link"), ["data-dir", ...consoleSettings]),
+  SetupLink,
+  "print the link as JSON",
+)
+  .description(
+    "Make a one-time link with which a person chooses a password for the console; earlier links die.",
+  )
+  .argument("<email>", "the person's address; somebody new is added to the organisation")
+  .addOption(new Option("--level <level>", "what somebody new may do").choices(levels).default("member"))
+  .option("--organization <id>", "which organisation somebody new joins; may be left out when there is one")
+  .addHelpText(
+    "after",
+    "\nThe link works once, for 24 hours. Whoever has it signs in as that person: send it to nobody else.\n\n" +
+      "Examples:\n  flagkeep users link ann@example.com\n  flagkeep users link new@example.com --level admin --json",
+  )
+  .action(
+    run(async (email: string, options: Options & { level: LevelName; organization?: string }) => {
+      const config = configOf(options as never);
+      const running = await askControl<{ url: string | null }>(config["data-dir"], "status").catch(
+        () => undefined,
+      );
+      withMetadata(options, (metadata) => {
+        const known = findUserByEmail(metadata.db, email);
+        const organizationId = () => chosenOrganization(metadata, options.organization).id;
+        const user =
+          known ?? createUser(metadata, { email, organizationId: organizationId(), level: options.level });
+        const { token, expiresAt } = createSetupLink(metadata, user, null);
+        const made: Static<typeof SetupLink> = {
+          email: user.email,
+          console_url: setupAddress(consoleBase(config, running?.url ?? undefined), token),
+          expires_at: expiresAt.toISOString(),
+          is_new: known === undefined,
+        };
+        if (options.json) return printJson(made);
+        if (made.is_new)
+          print(`${user.email} is new: ${options.level === "member" ? "a" : "an"} ${options.level}.`);
+        print(made.console_url);
+      });
+    }),
+  );
+
 export const users = new Command("users")
   .description("Add, list and switch off people; changes work at once, also in a running appliance.")
   .addCommand(create)
   .addCommand(list)
-  .addCommand(switching("deactivate", "Switch a person off: all their keys stop working at once."))
+  .addCommand(link)
+  .addCommand(
+    switching("deactivate", "Switch a person off: all their keys and sessions stop working at once."),
+  )
   .addCommand(switching("activate", "Switch a person on again, and their keys with them."));

@@ -7,6 +7,7 @@ import { Changes } from "./changes.ts";
 import { KeyRing } from "./key-ring.ts";
 import initialSql from "./migrations/001-initial.sql" with { type: "text" };
 import experimentSetSql from "./migrations/002-experiment-set.sql" with { type: "text" };
+import sessionsSql from "./migrations/003-sessions.sql" with { type: "text" };
 import { ProjectDirectory } from "./project-directory.ts";
 import * as schema from "./schema.ts";
 
@@ -19,6 +20,7 @@ export type Reading = MetadataTx | Sqlite<Schema>;
 const migrations: readonly Migration[] = [
   { version: 1, name: "initial", sql: initialSql },
   { version: 2, name: "experiment set", sql: experimentSetSql },
+  { version: 3, name: "sessions", sql: sessionsSql },
 ];
 
 /** The newest schema this version knows. */

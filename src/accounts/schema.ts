@@ -80,6 +80,31 @@ export const personalKey = sqliteTable("personal_key", {
   revokedAt: instant("revoked_at"),
 });
 
+export const userPassword = sqliteTable("user_password", {
+  userId: integer("user_id").primaryKey(),
+  hash: text("hash").notNull(),
+  changedAt: instant("changed_at").notNull(),
+});
+
+export const setupLink = sqliteTable("setup_link", {
+  hash: text("hash").primaryKey(),
+  userId: integer("user_id").notNull(),
+  createdAt: instant("created_at").notNull(),
+  expiresAt: instant("expires_at").notNull(),
+});
+
+export const session = sqliteTable("session", {
+  id: text("id").primaryKey(),
+  hash: text("hash").notNull(),
+  userId: integer("user_id").notNull(),
+  keyId: text("key_id"),
+  createdAt: instant("created_at").notNull(),
+  lastSeenAt: instant("last_seen_at").notNull(),
+  confirmedAt: instant("confirmed_at"),
+  address: text("address").notNull().default(""),
+  browser: text("browser").notNull().default(""),
+});
+
 export const role = sqliteTable("role", {
   id: text("id").primaryKey(),
   organizationId: text("organization_id").notNull(),

@@ -4,7 +4,15 @@ import { and, asc, eq, sql } from "drizzle-orm";
 import { recordActivity } from "./activity.ts";
 import { InvalidField, NotFound } from "./errors.ts";
 import { bumpRevision, type Metadata, type MetadataTx, type Reading } from "./metadata.ts";
-import { type JsonObject, membership, personalKey, user } from "./schema.ts";
+import {
+  type JsonObject,
+  membership,
+  organization,
+  personalKey,
+  session,
+  setupLink,
+  user,
+} from "./schema.ts";
 
 export interface User {
   id: number;
@@ -16,7 +24,7 @@ export interface User {
   isEmailVerified: boolean | null;
   roleAtOrganization: string | null;
   hedgehogConfig: JsonObject | null;
-  /** A deactivated user's keys do nothing. */
+  /** A deactivated user's keys and sessions do nothing. */
   isActive: boolean;
   currentProjectId: number | null;
   currentOrganizationId: string | null;
@@ -65,6 +73,17 @@ export function levelOf(db: Reading, organizationId: string, userId: number): nu
     .where(and(eq(membership.organizationId, organizationId), eq(membership.userId, userId)))
     .get();
   return found?.level ?? 0;
+}
+
+/** Whether a user looks after the whole server: an owner of the organisation that was there first. */
+export function isOperator(db: Reading, userId: number): boolean {
+  const first = db
+    .select({ id: organization.id })
+    .from(organization)
+    .orderBy(asc(organization.createdAt), asc(organization.id))
+    .limit(1)
+    .get();
+  return first !== undefined && levelOf(db, first.id, userId) >= membershipLevels.owner;
 }
 
 /** The members of an organisation, in order of joining. */
@@ -137,7 +156,7 @@ export function insertUser(
 }
 
 /**
- * Switches a user off (or on again); all keys of a switched-off user stop working at once.
+ * Switches a user off (or on again); all keys and sessions of a switched-off user stop working at once.
  *
  * @throws {NotFound} nobody has this address.
  */
@@ -147,6 +166,11 @@ export function setUserActive(metadata: Metadata, email: string, isActive: boole
     if (!before) throw new NotFound(`There is no user with the address ${email}.`);
     if (before.isActive === isActive) return before;
     const found = t.update(user).set({ isActive }).where(eq(user.id, before.id)).returning().get();
+    if (!isActive) {
+      // Else they would be back once the user is.
+      t.delete(session).where(eq(session.userId, found.id)).run();
+      t.delete(setupLink).where(eq(setupLink.userId, found.id)).run();
+    }
     bumpRevision(t, "keys");
     recordUser(t, found, isActive ? "activated" : "deactivated", before.currentOrganizationId, now);
     return found;

@@ -9,18 +9,26 @@ import { findOrganization, type Organization, organizationsOf } from "../account
 import { authenticate, type PersonalKey } from "../accounts/personal-keys.ts";
 import type { Project } from "../accounts/project-directory.ts";
 import { allows, type Scope } from "../accounts/scopes.ts";
+import { isFromConsole, sessionOf } from "../accounts/sessions/cookie.ts";
+import type { Limits, Session } from "../accounts/sessions/sessions.ts";
 import { levelOf, type User } from "../accounts/users.ts";
 import { authenticationFailed, notAuthenticated, notFound, permissionDenied } from "./failure.ts";
 
 /** Whoever proved to be somebody. */
 export type Caller =
-  | { kind: "personal"; key: PersonalKey; user: User }
+  | { kind: "personal"; key: PersonalKey; user: User; limits: Limits }
+  /** Somebody who is signed in to the console. */
+  | { kind: "session"; session: Session; user: User; limits: Limits }
   /** A project's secret key: only for what that key is made for. */
   | { kind: "project_secret"; project: Project };
 
 /** What a route needs. Several scopes: any of them is enough. */
 export type Access =
   | { on: "public" }
+  /** For the console's page before anybody is signed in: no key, and no other page. */
+  | { on: "console" }
+  /** Only for somebody who is signed in; no key. */
+  | { on: "session" }
   | {
       on: "user";
       scopes: readonly Scope[];
@@ -46,6 +54,9 @@ export interface Credentials {
   request: Request;
   params: Record<string, string | undefined>;
   query: URLSearchParams;
+  now: Date;
+  /** Where clients reach this server; absent: what the request says. */
+  publicUrl?: string;
 }
 
 /** Outcome of `authorise`: what the route may rely on. */
@@ -56,16 +67,21 @@ export interface Authorised {
 }
 
 /**
- * Finds out who calls: by the Authorization header and nothing else, because addresses and bodies end in logs.
+ * Finds out who calls: by the Authorization header, else by the cookie of the console; addresses and bodies end in logs.
  *
  * @throws {HttpFailure} 401.
  */
 export function identify(
   metadata: Metadata,
-  { request }: Credentials,
+  { request, publicUrl, now }: Credentials,
   options: { takesSecretKey: boolean },
 ): Caller {
-  const [, key] = /^Bearer\s+(\S+)\s*$/i.exec(request.headers.get("authorization") ?? "") ?? [];
+  const authorization = request.headers.get("authorization");
+  if (authorization === null) {
+    const signedIn = sessionOf(metadata, request, publicUrl, now);
+    if (signedIn !== undefined) return { kind: "session", ...signedIn };
+  }
+  const [, key] = /^Bearer\s+(\S+)\s*$/i.exec(authorization ?? "") ?? [];
   if (key === undefined) throw notAuthenticated();
   if (options.takesSecretKey && key.startsWith("phs_")) {
     const project = metadata.projects.findBySecretToken(key);
@@ -74,7 +90,7 @@ export function identify(
   const owner = authenticate(metadata, key);
   if (!owner)
     throw authenticationFailed("Personal API key found in request Authorization header is invalid.");
-  return { kind: "personal", ...owner };
+  return { kind: "personal", ...owner, limits: owner.key };
 }
 
 /**
@@ -83,7 +99,11 @@ export function identify(
  * @throws {HttpFailure} 401, 403 or 404.
  */
 export function authorise(metadata: Metadata, access: Access, credentials: Credentials): Authorised {
-  if (access.on === "public") return { caller: undefined, project: undefined, organization: undefined };
+  if (access.on === "public") return nobody;
+  if (access.on === "console") {
+    if (!isFromConsole(credentials.request, credentials.publicUrl)) throw permissionDenied(onlyConsole);
+    return nobody;
+  }
   const takesSecretKey = access.on === "project" && access.takesSecretKey === true;
   const caller = identify(metadata, credentials, { takesSecretKey });
   if (access.on === "project") {
@@ -91,27 +111,34 @@ export function authorise(metadata: Metadata, access: Access, credentials: Crede
     checkProject(metadata, access, caller, project);
     return { caller, project, organization: undefined };
   }
-  if (caller.kind !== "personal") throw notAuthenticated();
+  if (caller.kind === "project_secret") throw notAuthenticated();
+  if (access.on === "session") {
+    if (caller.kind !== "session")
+      throw permissionDenied("Only for somebody who is signed in to the console.");
+    return { caller, project: undefined, organization: undefined };
+  }
   if (access.on === "organization") {
     const organization = organizationOf(metadata, caller, credentials.params.organization_id);
-    if (caller.key.projectIds.length > 0) throw permissionDenied(onlyProjectRoutes);
-    checkOrganizationLimit(caller.key, organization.id);
-    checkScopes(caller.key, access.scopes);
+    if (caller.limits.projectIds.length > 0) throw permissionDenied(onlyProjectRoutes);
+    checkOrganizationLimit(caller.limits, organization.id);
+    checkScopes(caller.limits, access.scopes);
     if (levelOf(metadata.db, organization.id, caller.user.id) === 0) {
       throw permissionDenied("You do not have permission to perform this action.");
     }
     return { caller, project: undefined, organization };
   }
-  if (!access.ignoresNarrowing && caller.key.projectIds.length > 0) {
+  if (!access.ignoresNarrowing && caller.limits.projectIds.length > 0) {
     throw permissionDenied(onlyProjectRoutes);
   }
-  if (access.needsFullAccess && !isUnlimited(caller.key)) {
+  if (access.needsFullAccess && !isUnlimited(caller.limits)) {
     throw permissionDenied("This action does not support personal API key access");
   }
-  checkScopes(caller.key, access.scopes);
+  checkScopes(caller.limits, access.scopes);
   return { caller, project: undefined, organization: undefined };
 }
 
+const nobody: Authorised = { caller: undefined, project: undefined, organization: undefined };
+const onlyConsole = "Only the console may call this: send X-Flagkeep-Console: 1 from a page of this server.";
 const onlyProjectRoutes = "API keys with scoped projects are only supported on project-based endpoints.";
 
 /** The project that is meant: `?token=` before the path, then what the caller works in. */
@@ -146,7 +173,7 @@ function projectOf(
 
 function currentProjectId(metadata: Metadata, caller: Caller): number | undefined {
   if (caller.kind === "project_secret") return caller.project.id;
-  if (caller.key.projectIds.length === 1) return caller.key.projectIds[0];
+  if (caller.limits.projectIds.length === 1) return caller.limits.projectIds[0];
   const current = caller.user.currentProjectId;
   if (current !== null && metadata.projects.find(current)?.archivedAt === null) return current;
   const own = new Set(organizationsOf(metadata.db, caller.user.id).map((organization) => organization.id));
@@ -163,7 +190,7 @@ function checkProject(
     if (caller.project.id !== project.id) throw permissionDenied("You don't have access to the project.");
     return;
   }
-  const { key, user } = caller;
+  const { limits: key, user } = caller;
   if (key.projectIds.length > 0 && !key.projectIds.includes(project.id)) {
     throw permissionDenied(`API key does not have access to the requested project: ID ${project.id}.`);
   }
@@ -177,7 +204,7 @@ function checkProject(
 
 function organizationOf(
   metadata: Metadata,
-  caller: Caller & { kind: "personal" },
+  caller: Exclude<Caller, { kind: "project_secret" }>,
   named: string | undefined,
 ): Organization {
   if (named !== "@current") {
@@ -191,7 +218,7 @@ function organizationOf(
   return current;
 }
 
-function checkOrganizationLimit(key: PersonalKey, organizationId: string): void {
+function checkOrganizationLimit(key: Limits, organizationId: string): void {
   if (key.organizationIds.length > 0 && !key.organizationIds.includes(organizationId)) {
     throw permissionDenied(
       `API key does not have access to the requested organization: ID ${organizationId}.`,
@@ -199,12 +226,12 @@ function checkOrganizationLimit(key: PersonalKey, organizationId: string): void 
   }
 }
 
-function checkScopes(key: PersonalKey, wanted: readonly Scope[]): void {
+function checkScopes(key: Limits, wanted: readonly Scope[]): void {
   if (wanted.length === 0 || wanted.some((scope) => allows(key.scopes, scope))) return;
   throw permissionDenied(`API key missing required scope '${wanted[0]}'`);
 }
 
-function isUnlimited(key: PersonalKey): boolean {
+function isUnlimited(key: Limits): boolean {
   return key.scopes.includes("*") && key.projectIds.length === 0 && key.organizationIds.length === 0;
 }
 

@@ -6,12 +6,14 @@
 import { Elysia } from "elysia";
 import type { Metadata } from "../accounts/metadata.ts";
 import type { Scope } from "../accounts/scopes.ts";
+import { confirmedUntil } from "../accounts/sessions/sessions.ts";
 import { forCaller } from "../lib/caller.ts";
 import { allowOrigin, isPreflight, preflightResponse } from "./api-cors.ts";
 import { type Access, type Authorised, authorise, type Credentials, identify } from "./auth.ts";
 import { readBody } from "./body.ts";
+import { ClientAddresses } from "./decode/client-ip.ts";
 import { type ErrorLog, failureResponse } from "./errors.ts";
-import { methodNotAllowed } from "./failure.ts";
+import { confirmationRequired, methodNotAllowed } from "./failure.ts";
 import { parseFields } from "./fields.ts";
 import { Query } from "./query.ts";
 import type { RateLimiter } from "./rate-limit.ts";
@@ -24,6 +26,8 @@ export interface DispatchDeps {
   rateLimiter?: RateLimiter;
   /** Where clients reach this server; absent: what the request says. */
   publicUrl?: string;
+  /** Proxies whose word counts on where a request comes from; none when absent. */
+  trustedProxies?: readonly string[];
   now: () => Date;
 }
 
@@ -45,13 +49,20 @@ export function serveRoutes(routes: readonly Route[], deps: DispatchDeps): Elysi
       byPath.set(path, methods.set(route.method, route));
     }
   }
+  const addresses = new ClientAddresses(deps.trustedProxies ?? []);
   const plugin = new Elysia({ name: "management" });
   for (const [path, methods] of byPath) {
     const names = [...path.matchAll(/:(\w+)/g)].map(([, name]) => name!);
     plugin.all(
       numbered(path),
-      ({ request, params }) =>
-        forCaller(request.signal, () => serve(methods, request, renamed(params, names), deps)),
+      ({ request, params, server }) => {
+        const address = addresses.find(server?.requestIP(request)?.address, () =>
+          request.headers.get("x-forwarded-for"),
+        );
+        return forCaller(request.signal, () =>
+          serve(methods, request, renamed(params, names), address, deps),
+        );
+      },
       { parse: "none" },
     );
   }
@@ -72,6 +83,7 @@ async function serve(
   methods: ReadonlyMap<Method, Route>,
   request: Request,
   params: Record<string, string | undefined>,
+  address: string | undefined,
   deps: DispatchDeps,
 ): Promise<Response> {
   const requestId = requestIdOf(request);
@@ -79,7 +91,7 @@ async function serve(
   try {
     response = isPreflight(request)
       ? preflightResponse(request)
-      : await answer(methods, request, params, requestId, deps);
+      : await answer(methods, request, params, { requestId, address }, deps);
   } catch (error) {
     response = failureResponse(error, { request, requestId, log: deps.log });
   }
@@ -93,30 +105,42 @@ async function answer(
   methods: ReadonlyMap<Method, Route>,
   request: Request,
   params: Record<string, string | undefined>,
-  requestId: string,
+  from: { requestId: string; address: string | undefined },
   deps: DispatchDeps,
 ): Promise<Response> {
   const requested = new URL(request.url);
   const query = new Query(requested.search);
-  const credentials: Credentials = { request, params, query };
+  const now = deps.now();
+  const credentials: Credentials = { request, params, query, now, publicUrl: deps.publicUrl };
   const method = request.method === "HEAD" ? "GET" : request.method;
   const route = methods.get(method as Method);
   if (!route) return answerOther(methods, credentials, deps);
-  const now = deps.now();
   const authorised = authorise(deps.metadata, route.access, credentials);
-  if (authorised.caller?.kind === "personal") {
-    deps.rateLimiter?.count(authorised.caller.key.id, route.bucket, now.getTime());
+  const { caller } = authorised;
+  if (caller !== undefined && caller.kind !== "project_secret") {
+    const { id } = caller.kind === "session" ? caller.session : caller.key;
+    deps.rateLimiter?.count(id, route.bucket, now.getTime());
+  }
+  const body = await bodyOf(route, request);
+  if (
+    caller?.kind === "session" &&
+    route.asksAgain !== undefined &&
+    confirmedUntil(caller.session, now) === null
+  ) {
+    if (route.asksAgain === true || route.asksAgain((body ?? {}) as Record<string, unknown>)) {
+      throw confirmationRequired();
+    }
   }
   const baseUrl = deps.publicUrl ?? requested.origin;
   const call = {
     request,
     url: baseUrl + requested.pathname + requested.search,
     baseUrl,
-    requestId,
+    ...from,
     now,
     params,
     query,
-    body: await bodyOf(route, request),
+    body,
     ...partsOf(authorised),
   };
   return toResponse(await (route.handle as (call: Call) => unknown)(call as unknown as Call));
@@ -142,7 +166,7 @@ function answerOther(
       { headers: { Allow: allowed.join(", ") } },
     );
   }
-  if (any.access.on !== "public") {
+  if (any.access.on !== "public" && any.access.on !== "console") {
     identify(deps.metadata, credentials, { takesSecretKey: any.access.on === "project" });
   }
   throw methodNotAllowed(credentials.request.method, allowed);
@@ -150,7 +174,7 @@ function answerOther(
 
 /** To ask what a path can do, the right to read is enough (contract: management-api 2.4). */
 function forReading(access: Access): Access {
-  if (access.on === "public") return access;
+  if (!("scopes" in access)) return access;
   return { ...access, scopes: access.scopes.map((scope) => scope.replace(/:write$/, ":read") as Scope) };
 }
 
@@ -160,7 +184,8 @@ function allowedMethods(methods: readonly Method[]): string[] {
 }
 
 function partsOf({ caller, project, organization }: Authorised): Record<string, unknown> {
-  const person = caller?.kind === "personal" ? { user: caller.user, key: caller.key } : {};
+  if (caller === undefined || caller.kind === "project_secret") return { caller, project, organization };
+  const { kind: _, ...person } = caller;
   return { caller, project, organization, ...person };
 }
 

@@ -53,6 +53,15 @@ export const authenticationFailed = (detail: string) =>
 export const permissionDenied = (detail: string) =>
   new HttpFailure(403, "authentication_error", "permission_denied", detail);
 
+/** 403: somebody signed in has to give the password again before this. */
+export const confirmationRequired = () =>
+  new HttpFailure(
+    403,
+    "authentication_error",
+    "confirmation_required",
+    "Give your password again first: POST /api/session/confirm/. That holds for ten minutes.",
+  );
+
 /** 404. */
 export const notFound = (detail = "Not found.") =>
   new HttpFailure(404, "invalid_request", "not_found", detail);

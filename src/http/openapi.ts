@@ -69,6 +69,13 @@ const securitySchemeTable = {
     scheme: "bearer",
     description: "A personal key (`phx_…`). `X:write` includes `X:read`; `*` includes everything.",
   },
+  session: {
+    type: "apiKey",
+    in: "cookie",
+    name: "flagkeep-ID",
+    description:
+      "The cookie of the console, over https `__Host-flagkeep-ID`. It counts with the header `X-Flagkeep-Console: 1` from a page of this server only, wherever a personal key does as well.",
+  },
   projectSecretKey: { type: "http", scheme: "bearer", description: "The secret key of a project (`phs_…`)." },
 };
 
@@ -96,6 +103,9 @@ function operationIdOf({ method, path }: DocumentedRoute): string {
 
 function scopeSentence(access: Access): string {
   if (access.on === "public") return "";
+  if (access.on === "console")
+    return "Only for the console's page (`X-Flagkeep-Console: 1`); no key is read.";
+  if (access.on === "session") return "Only for somebody who is signed in; no key may call it.";
   if (access.on === "user" && access.needsFullAccess)
     return "Needs a key that may do everything, everywhere.";
   const wanted = access.scopes.map((scope) => `\`${scope}\``).join(" or ");
@@ -104,7 +114,8 @@ function scopeSentence(access: Access): string {
 }
 
 function securityOf(access: Access): Record<string, string[]>[] {
-  if (access.on === "public") return [];
+  if (access.on === "public" || access.on === "console") return [];
+  if (access.on === "session") return [{ session: [] }];
   const also = access.on === "project" && access.alsoNeeds ? [access.alsoNeeds] : [];
   const full = access.on === "user" && access.needsFullAccess ? ["*"] : [];
   const scopes = access.scopes.length > 0 ? access.scopes : [undefined];

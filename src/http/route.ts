@@ -10,6 +10,7 @@ import type { Organization } from "../accounts/organizations.ts";
 import type { PersonalKey } from "../accounts/personal-keys.ts";
 import type { Project } from "../accounts/project-directory.ts";
 import type { Scope } from "../accounts/scopes.ts";
+import type { Limits, Session } from "../accounts/sessions/sessions.ts";
 import type { User } from "../accounts/users.ts";
 import type { Access, Caller } from "./auth.ts";
 
@@ -23,6 +24,8 @@ export interface Call<Body = unknown> {
   /** Where clients reach this server, without a slash at the end. */
   baseUrl: string;
   requestId: string;
+  /** Address of the client; undefined where there is no connection. */
+  address: string | undefined;
   now: Date;
   params: Record<string, string>;
   query: URLSearchParams;
@@ -30,7 +33,15 @@ export interface Call<Body = unknown> {
 }
 export interface UserCall<Body = unknown> extends Call<Body> {
   user: User;
-  key: PersonalKey;
+  /** What the key, or the session, is limited to. */
+  limits: Limits;
+  /** The key that was sent; absent for somebody who is signed in. */
+  key?: PersonalKey;
+  session?: Session;
+}
+/** A call of somebody who is signed in to the console. */
+export interface SessionCall<Body = unknown> extends UserCall<Body> {
+  session: Session;
 }
 export interface OrganizationCall<Body = unknown> extends UserCall<Body> {
   organization: Organization;
@@ -79,8 +90,13 @@ export interface RouteSpec<AnyCall, Body extends TObject = TObject> extends Docu
   isPartial?: boolean;
   /** `handle` gets the body unchecked: uploads, and bodies that only the subject understands. */
   takesRawBody?: boolean;
+  /** What somebody who is signed in has to be asked the password for again; of some routes it is the body that decides. */
+  asksAgain?: AsksAgain;
   handle: (call: AnyCall) => unknown;
 }
+
+/** Whether a session must have been confirmed lately. @param body checked, or raw where the route takes it so. */
+export type AsksAgain = true | ((body: Record<string, unknown>) => boolean);
 
 export interface Route extends Documentation {
   method: Method;
@@ -94,6 +110,7 @@ export interface Route extends Documentation {
   body?: TObject;
   isPartial?: boolean;
   takesRawBody?: boolean;
+  asksAgain?: AsksAgain;
   handle: (call: never) => unknown;
 }
 
@@ -185,6 +202,24 @@ export function userRoute<Body extends TObject>(
     access: { on: "user", scopes, ignoresNarrowing, needsFullAccess },
     bucket: "management",
   };
+}
+
+/** A route for the console's page, signed in or not; `path` is whole. No key may call it. */
+export function consoleRoute<Body extends TObject>(
+  method: Method,
+  path: string,
+  spec: RouteSpec<Call<Static<Body>>, Body>,
+): Route {
+  return { ...spec, method, path, aliases: [], access: { on: "console" }, bucket: "management" };
+}
+
+/** A route for somebody who is signed in; `path` is whole. No key may call it. */
+export function sessionRoute<Body extends TObject>(
+  method: Method,
+  path: string,
+  spec: RouteSpec<SessionCall<Static<Body>>, Body>,
+): Route {
+  return { ...spec, method, path, aliases: [], access: { on: "session" }, bucket: "management" };
 }
 
 /** A route for everybody; `path` is whole. */

@@ -202,6 +202,7 @@ export class Appliance {
       metadata,
       log,
       publicUrl: config["public-url"] || undefined,
+      trustedProxies: config["trusted-proxies"],
       isReady: () => this.state === "ready",
       plugins: [
         this.metrics.routes(),

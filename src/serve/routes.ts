@@ -6,6 +6,7 @@ import { personalKeyRoutes } from "../accounts/api/personal-keys.ts";
 import { projectRoutes } from "../accounts/api/projects.ts";
 import { roleRoutes } from "../accounts/api/roles.ts";
 import { userRoutes } from "../accounts/api/users.ts";
+import { sessionRoutes } from "../accounts/sessions/routes.ts";
 import { cohortRoutes } from "../cohorts/cohorts-routes.ts";
 import { dashboardRoutes } from "../dashboards/dashboards.ts";
 import { insightRoutes } from "../dashboards/insights.ts";
@@ -39,6 +40,7 @@ export function managementRoutes(deps: ManagementDeps): Route[] {
     ...roleRoutes(deps),
     ...userRoutes(deps),
     ...personalKeyRoutes(deps),
+    ...sessionRoutes(deps),
     ...cohortRoutes(deps),
     ...dashboardRoutes(deps),
     ...insightRoutes(deps),

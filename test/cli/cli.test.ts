@@ -108,10 +108,12 @@ describe("init", () => {
       },
       user: { id: expect.any(Number), email: "ann@example.com" },
       personal_api_key: expect.stringMatching(/^phx_[0-9A-Za-z]{40,}$/),
+      console_url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:8000\/console\/setup#[\w-]{43}$/),
     });
     const files = new Bun.Glob("*").scanSync({ cwd: dataDir, absolute: true });
     for (const file of files) {
       expect(await Bun.file(file).text()).not.toContain(made.personal_api_key);
+      expect(await Bun.file(file).text()).not.toContain(made.console_url.split("#")[1]!);
     }
   });
 

@@ -148,6 +148,14 @@ export const invocations: Record<string, Invocation> = {
     args: () => ["bob@example.com"],
     wrong: [{ args: ["nobody@example.com"], code: 1, says: "nobody@example.com" }],
   },
+  "users link": {
+    args: () => ["carol@example.com", "--level", "admin"],
+    wrong: [
+      { args: ["no-address"], code: 2, says: "valid email" },
+      { args: ["dora@example.com", "--level", "king"], code: 2, says: "Allowed choices" },
+      missing("email"),
+    ],
+  },
   members: { args: () => [], wrong: [{ args: ["--organization", "none"], code: 1, says: "--organization" }] },
   "roles create": {
     args: () => ["Release"],

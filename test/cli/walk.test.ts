@@ -119,6 +119,7 @@ const logged = [
   "User activated",
   "User created",
   "User deactivated",
+  "User link_created",
 ];
 
 function loggedIn({ dataDir }: World): string[] {

@@ -13,6 +13,7 @@ export interface Initialised {
   project: { id: number; name: string; api_key: string; secret_api_key: string };
   user: { id: number; email: string };
   personal_api_key: string;
+  console_url: string;
 }
 
 export interface StoredEvent {

@@ -27,6 +27,10 @@ import { checkAdmin } from "./roles.ts";
 const tagName = "Activity";
 const limitDefault = 10;
 const flagScope = "FeatureFlag";
+const activities = [
+  ...(["created", "updated", "deleted", "restored", "activated", "deactivated"] as const),
+  ...(["link_created", "password_set", "sign_in_failed"] as const),
+];
 
 const EntryBody = named(
   "ActivityEntry",
@@ -37,7 +41,7 @@ const EntryBody = named(
       email: nullable(text()),
       is_system: optional(bool({ description: "The server itself." })),
     }),
-    activity: choice(["created", "updated", "deleted", "restored", "activated", "deactivated"]),
+    activity: choice(activities),
     scope: text(),
     item_id: text(),
     detail: object({

@@ -89,7 +89,7 @@ export function organizationRoutes(deps: ManagementDeps): Route[] {
       },
       handle: (call) => {
         const page = readPage(call.query);
-        const limits = call.key.organizationIds;
+        const limits = call.limits.organizationIds;
         const own = organizationsOf(metadata.db, call.user.id).filter(
           ({ id }) => limits.length === 0 || limits.includes(id),
         );

@@ -1,14 +1,25 @@
 /**
  * Personal keys (contract: management-api 7.1).
  *
- * There are no browser sessions here, so a key that may do everything manages the keys of its user; any
- * other key sees itself only.
+ * Somebody who is signed in, or a key that may do everything, manages the keys of its user; any other key sees
+ * itself only.
  */
 
 import type { Static } from "@sinclair/typebox";
 import { notFound } from "../../http/failure.ts";
 import { Reply, type Route, type UserCall, userRoute } from "../../http/route.ts";
-import { instant, int, list, named, nullable, object, optional, text, uuid } from "../../http/shapes.ts";
+import {
+  ApiFailure,
+  instant,
+  int,
+  list,
+  named,
+  nullable,
+  object,
+  optional,
+  text,
+  uuid,
+} from "../../http/shapes.ts";
 import { toWire, toWireOrNull } from "../../lib/wire-time.ts";
 import type { ManagementDeps } from "../../serve/deps.ts";
 import { createKey, listKeys, type PersonalKey, revokeKey, rollKey, updateKey } from "../personal-keys.ts";
@@ -48,6 +59,13 @@ const exampleAnswer = {
   scoped_organizations: [],
 };
 
+const noKeyExample = {
+  type: "invalid_request",
+  code: "not_found",
+  detail: "You are signed in without a personal key.",
+  attr: null,
+};
+
 const KeyInput = object({
   label: text({ max: 40 }),
   scopes: list(text()),
@@ -72,8 +90,10 @@ export function personalKeyRoutes(deps: ManagementDeps): Route[] {
     }),
     userRoute("POST", path, [], {
       summary: "Make a personal key",
-      description: "The clear value is in this answer and nowhere else. At most 10 keys per user.",
+      description:
+        "The clear value is in this answer and nowhere else. At most 10 keys per user. Somebody signed in is asked for the password again for a key with `*`.",
       tag: tagName,
+      asksAgain: givesEverything,
       needsFullAccess: true,
       body: object({ ...KeyInput.properties, expires_at: optional(nullable(instant())) }),
       bodyExample: {
@@ -102,11 +122,17 @@ export function personalKeyRoutes(deps: ManagementDeps): Route[] {
     }),
     userRoute("GET", `${path}/@current`, [], {
       summary: "Read the key you use",
-      description: "Every key may.",
+      description: "Every key may. 404 for somebody who is signed in without one.",
       tag: tagName,
       ignoresNarrowing: true,
-      answers: oneAnswer,
-      handle: (call) => keyBody(call.key),
+      answers: {
+        ...oneAnswer,
+        404: { description: "You use no key.", schema: ApiFailure, example: noKeyExample },
+      },
+      handle: (call) => {
+        if (call.key === undefined) throw notFound("You are signed in without a personal key.");
+        return keyBody(call.key);
+      },
     }),
     userRoute("GET", `${path}/:id`, [], {
       summary: "Read a personal key",
@@ -118,6 +144,7 @@ export function personalKeyRoutes(deps: ManagementDeps): Route[] {
     userRoute("PATCH", `${path}/:id`, [], {
       summary: "Change label, scopes or limits of a personal key",
       tag: tagName,
+      asksAgain: givesEverything,
       needsFullAccess: true,
       body: KeyInput,
       isPartial: true,
@@ -147,6 +174,7 @@ export function personalKeyRoutes(deps: ManagementDeps): Route[] {
     }),
     userRoute("POST", `${path}/:id/roll`, [], {
       summary: "Replace the value of a personal key",
+      asksAgain: true,
       description: "The old value stops working at once.",
       tag: tagName,
       needsFullAccess: true,
@@ -159,6 +187,11 @@ export function personalKeyRoutes(deps: ManagementDeps): Route[] {
       },
     }),
   ];
+}
+
+/** No scopes mean all of them. */
+function givesEverything({ scopes }: Record<string, unknown>): boolean {
+  return Array.isArray(scopes) && (scopes.length === 0 || scopes.includes("*"));
 }
 
 function ownKey({ metadata }: ManagementDeps, call: UserCall<unknown>): PersonalKey {

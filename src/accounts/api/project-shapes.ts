@@ -63,7 +63,8 @@ export const FullProjectBody = named(
     effective_membership_level: intChoice([1, 8, 15]),
     group_types: list(GroupTypeBody),
     secret_api_token: nullable(text(), {
-      description: "For local evaluation. Admins and owners see it; for others it is null.",
+      description:
+        "For local evaluation. Admins and owners see it; for others it is null. Null too for somebody signed in who was not asked for the password again.",
     }),
   }),
 );

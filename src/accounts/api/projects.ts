@@ -8,6 +8,7 @@ import {
   projectRoute,
   Reply,
   type Route,
+  type UserCall,
   userRoute,
 } from "../../http/route.ts";
 import { bool, either, object, optional, PageQuery, pageOf, text, uuid } from "../../http/shapes.ts";
@@ -19,7 +20,8 @@ import { findOrganization, organizationsOf } from "../organizations.ts";
 import type { Project } from "../project-directory.ts";
 import { createProject, rotateProjectKey, rotateSecretKey, updateProject } from "../projects.ts";
 import { allows } from "../scopes.ts";
-import { levelOf, type User } from "../users.ts";
+import { confirmedUntil } from "../sessions/sessions.ts";
+import { levelOf } from "../users.ts";
 import {
   exampleFullProject,
   exampleProject,
@@ -55,20 +57,26 @@ const ownAliases = ["/api/organizations/:organization_id/projects/:project_id"];
 
 export function projectRoutes(deps: ManagementDeps): Route[] {
   const { metadata } = deps;
-  const full = (project: Project, user: User) =>
-    fullProjectBody(
+  const full = (project: Project, { user, session, now }: Pick<UserCall, "user" | "session" | "now">) => {
+    const body = fullProjectBody(
       project,
       levelOf(metadata.db, project.organizationId, user.id),
       listGroupTypes(deps.people, project.id).map(groupTypeBody),
     );
+    // Whoever finds a signed-in browser shall not take the key along.
+    const isHidden = session !== undefined && confirmedUntil(session, now) === null;
+    return isHidden ? { ...body, secret_api_token: null } : body;
+  };
   const create = (
-    call: { user: User; now: Date; body: { name: string; timezone?: string; anonymize_ips?: boolean } },
+    call: Pick<UserCall, "user" | "session" | "now"> & {
+      body: { name: string; timezone?: string; anonymize_ips?: boolean };
+    },
     organizationId: string,
   ) => {
     checkAdmin(deps, { user: call.user, organization: { id: organizationId } });
     const { name, timezone, anonymize_ips: anonymizeIps } = call.body;
     const input = { organizationId, name, timezone, anonymizeIps };
-    return new Reply(201, full(createProject(metadata, input, call.user.id, call.now), call.user));
+    return new Reply(201, full(createProject(metadata, input, call.user.id, call.now), call));
   };
   return [
     userRoute("GET", "/api/projects", [], {
@@ -87,7 +95,7 @@ export function projectRoutes(deps: ManagementDeps): Route[] {
       },
       handle: (call) => {
         const page = readPage(call.query);
-        const { organizationIds, projectIds, scopes } = call.key;
+        const { organizationIds, projectIds, scopes } = call.limits;
         const own = organizationsOf(metadata.db, call.user.id)
           .map((organization) => organization.id)
           .filter((id) => organizationIds.length === 0 || organizationIds.includes(id));
@@ -137,7 +145,7 @@ export function projectRoutes(deps: ManagementDeps): Route[] {
       description: "`@current` in place of the id means the one you work in.",
       tag: tagName,
       answers: oneAnswer,
-      handle: (call) => full(call.project, call.user),
+      handle: (call) => full(call.project, call),
     }),
     projectRoute("PATCH", "", "project:write", {
       aliases: ownAliases,
@@ -150,24 +158,33 @@ export function projectRoutes(deps: ManagementDeps): Route[] {
       handle: (call) => {
         const { name, timezone, anonymize_ips: anonymizeIps } = call.body;
         const change = { name, timezone, anonymizeIps };
-        return full(updateProject(metadata, call.project.id, change, call.user.id, call.now), call.user);
+        return full(updateProject(metadata, call.project.id, change, call.user.id, call.now), call);
       },
     }),
     ...rotation("/reset_token", "Give a project a new public key", (call) =>
-      full(rotateProjectKey(metadata, call.project.id, call.user.id, call.now), call.user),
+      full(rotateProjectKey(metadata, call.project.id, call.user.id, call.now), call),
     ),
-    ...rotation("/rotate_secret_token", "Give a project a new secret key", (call) =>
-      full(rotateSecretKey(metadata, call.project.id, call.user.id, call.now), call.user),
+    ...rotation(
+      "/rotate_secret_token",
+      "Give a project a new secret key",
+      (call) => full(rotateSecretKey(metadata, call.project.id, call.user.id, call.now), call),
+      true,
     ),
   ];
 
   /** Clients know both methods for this. */
-  function rotation(path: string, summary: string, rotate: (call: ProjectCall<unknown>) => unknown): Route[] {
+  function rotation(
+    path: string,
+    summary: string,
+    rotate: (call: ProjectCall<unknown>) => unknown,
+    asksAgain?: true,
+  ): Route[] {
     return (["PATCH", "POST"] satisfies Method[]).map((method) =>
       projectRoute(method, path, "project:write", {
         summary,
         description: "The old key stops working at once. Admins and owners only.",
         tag: tagName,
+        asksAgain,
         answers: oneAnswer,
         handle: (call) => {
           checkAdmin(deps, { user: call.user, organization: { id: call.project.organizationId } });

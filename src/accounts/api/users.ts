@@ -19,7 +19,7 @@ import {
 import type { ManagementDeps } from "../../serve/deps.ts";
 import { InvalidField } from "../errors.ts";
 import { findOrganization, organizationsOf } from "../organizations.ts";
-import { levelOf, type User, updateUser } from "../users.ts";
+import { isOperator, levelOf, type User, updateUser } from "../users.ts";
 import { exampleOrganization, OrganizationBody, organizationBody } from "./organizations.ts";
 import { exampleProject, ProjectBody, projectBody } from "./project-shapes.ts";
 import { exampleUser, rolesAtOrganization, UserBody, userBody } from "./user-shapes.ts";
@@ -31,7 +31,7 @@ const MeBody = named(
   "Me",
   object({
     ...UserBody.properties,
-    is_staff: bool(),
+    is_staff: bool({ description: "Whether you look after the server: an owner of its first organisation." }),
     team: nullable(ProjectBody, { description: "The project that `@current` means." }),
     organization: nullable(OrganizationBody),
     organizations: list(OrganizationBody),
@@ -112,7 +112,7 @@ function meBody({ metadata }: ManagementDeps, user: User): Static<typeof MeBody>
   const current = currentId === undefined ? undefined : findOrganization(metadata.db, currentId);
   return {
     ...userBody(user),
-    is_staff: false,
+    is_staff: isOperator(metadata.db, user.id),
     team: project ? projectBody(project) : null,
     organization: current ? organizationBody(current, levelOf(metadata.db, current.id, user.id)) : null,
     organizations: own.map((organization) => organizationBody(organization, organization.level)),

@@ -1,0 +1,93 @@
+/**
+ * How often somebody may try to sign in: forgotten at a restart, and bounded however many addresses try.
+ */
+
+import ipaddr from "ipaddr.js";
+import { throttled } from "../../http/failure.ts";
+
+/** Failures of one address with one e-mail that cost no waiting. */
+const freeFailures = 5;
+const waitSecondsMax = 900;
+/** Failures are forgotten after as long a quiet. */
+const forgottenMs = 3_600_000;
+/** Failed or unfinished attempts of one address in a minute. */
+const perAddressMax = 20;
+const minuteMs = 60_000;
+/** Entries of each table; the oldest goes first. */
+const entriesMax = 10_000;
+
+interface Failures {
+  count: number;
+  at: number;
+  waitUntil: number;
+}
+interface Window {
+  endsAt: number;
+  count: number;
+}
+
+export class Attempts {
+  private readonly failures = new Map<string, Failures>();
+  private readonly windows = new Map<string, Window>();
+  /** Failures of a user since the last success. */
+  private readonly ofUser = new Map<number, number>();
+
+  /**
+   * Begins an attempt.
+   *
+   * @throws {HttpFailure} 429 with the seconds to wait.
+   */
+  begin(address: string | undefined, email: string, now: number): Attempt {
+    const place = networkOf(address);
+    const pair = `${place} ${email.trim().toLowerCase().slice(0, 320)}`;
+    const failed = this.failures.get(pair);
+    if (failed !== undefined && failed.waitUntil > now) throw throttled(secondsUntil(failed.waitUntil, now));
+    let window = this.windows.get(place);
+    if (window === undefined || window.endsAt <= now) {
+      window = { endsAt: now + minuteMs, count: 0 };
+      put(this.windows, place, window);
+    }
+    if (window.count >= perAddressMax) throw throttled(secondsUntil(window.endsAt, now));
+    window.count += 1;
+    return {
+      failed: (userId) => {
+        const before = this.failures.get(pair);
+        const count = before !== undefined && now - before.at < forgottenMs ? before.count + 1 : 1;
+        const wait = count < freeFailures ? 0 : Math.min(waitSecondsMax, 2 ** (count - freeFailures));
+        put(this.failures, pair, { count, at: now, waitUntil: now + wait * 1_000 });
+        if (userId !== undefined) put(this.ofUser, userId, (this.ofUser.get(userId) ?? 0) + 1);
+      },
+      succeeded: (userId) => {
+        window.count -= 1;
+        this.failures.delete(pair);
+        const count = this.ofUser.get(userId) ?? 0;
+        this.ofUser.delete(userId);
+        return count;
+      },
+    };
+  }
+}
+
+export interface Attempt {
+  /** @param userId whose password it would have been; undefined when nobody's. */
+  failed(userId: number | undefined): void;
+  /** Returns how many attempts for this user failed before. */
+  succeeded(userId: number): number;
+}
+
+/** Whoever has an IPv6 address has a network of them. */
+function networkOf(address: string | undefined): string {
+  if (address === undefined || !ipaddr.isValid(address)) return address ?? "";
+  const parsed = ipaddr.process(address);
+  return parsed.kind() === "ipv4" ? parsed.toString() : parsed.toByteArray().slice(0, 8).join(".");
+}
+
+function secondsUntil(end: number, now: number): number {
+  return Math.max(1, Math.ceil((end - now) / 1_000));
+}
+
+function put<Key, Value>(table: Map<Key, Value>, key: Key, value: Value): void {
+  table.delete(key);
+  if (table.size >= entriesMax) table.delete(table.keys().next().value as Key);
+  table.set(key, value);
+}

@@ -1,0 +1,186 @@
+/**
+ * Sessions of the console: who is signed in in which browser.
+ *
+ * A session holds what its user may do, or, made from a personal key, what that key may; it ends with either.
+ */
+
+import { and, desc, eq, lte, ne, or } from "drizzle-orm";
+import type { Metadata, MetadataTx, Reading } from "../metadata.ts";
+import type { PersonalKey } from "../personal-keys.ts";
+import { personalKey, session, user } from "../schema.ts";
+import type { User } from "../users.ts";
+
+export interface Session {
+  id: string;
+  userId: number;
+  /** The personal key it was made from. */
+  keyId: string | null;
+  createdAt: Date;
+  /** Exact to five minutes. */
+  lastSeenAt: Date;
+  /** When the password was last asked for again. */
+  confirmedAt: Date | null;
+  /** The client's address at signing in. */
+  address: string;
+  /** What the browser calls itself, shortened. */
+  browser: string;
+}
+
+/** What a session, or a key, is limited to. Empty lists of ids: no limit. */
+export interface Limits {
+  scopes: string[];
+  projectIds: number[];
+  organizationIds: string[];
+}
+
+export interface SignedIn {
+  session: Session;
+  user: User;
+  limits: Limits;
+}
+
+/** Where a session is made. */
+export interface Place {
+  address: string | undefined;
+  browser: string | null;
+}
+
+const idleMs = 7 * 86_400_000;
+const wholeMs = 30 * 86_400_000;
+const seenEveryMs = 5 * 60_000;
+const confirmedMs = 10 * 60_000;
+const sessionsPerUserMax = 50;
+const browserLengthMax = 200;
+const everything: Limits = { scopes: ["*"], projectIds: [], organizationIds: [] };
+
+/** What is stored of a secret of 256 random bits. */
+export function hashOfSecret(secret: string): string {
+  return new Bun.CryptoHasher("sha256").update(secret).digest("hex");
+}
+
+/** 32 random bytes, for an address or a cookie. */
+export function newSecret(): string {
+  return Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
+}
+
+/** Begins a session, inside a transaction; the oldest of the user's goes when there are 50. Returns the cookie's value. */
+export function insertSession(
+  t: MetadataTx,
+  of: { userId: number; keyId?: string },
+  place: Place,
+  now: Date,
+): { session: Session; secret: string } {
+  t.delete(session).where(isOver(now)).run();
+  const own = t
+    .select({ id: session.id })
+    .from(session)
+    .where(eq(session.userId, of.userId))
+    .orderBy(desc(session.lastSeenAt), desc(session.id))
+    .all();
+  for (const { id } of own.slice(sessionsPerUserMax - 1)) t.delete(session).where(eq(session.id, id)).run();
+  const secret = newSecret();
+  const made = t
+    .insert(session)
+    .values({
+      id: Bun.randomUUIDv7(),
+      hash: hashOfSecret(secret),
+      userId: of.userId,
+      keyId: of.keyId ?? null,
+      createdAt: now,
+      lastSeenAt: now,
+      address: place.address ?? "",
+      browser: (place.browser ?? "").slice(0, browserLengthMax),
+    })
+    .returning()
+    .get();
+  return { session: withoutHash(made), secret };
+}
+
+/**
+ * The session of a cookie, while it lasts: seven days after it was last used, thirty in all, and no longer than its
+ * user is active and its key works.
+ */
+export function findSession(metadata: Metadata, secret: string, now: Date): SignedIn | undefined {
+  const row = metadata.db
+    .select()
+    .from(session)
+    .innerJoin(user, eq(user.id, session.userId))
+    .leftJoin(personalKey, eq(personalKey.id, session.keyId))
+    .where(eq(session.hash, hashOfSecret(secret)))
+    .get();
+  if (!row?.user.isActive || endOf(row.session) <= now) return undefined;
+  if (row.session.keyId !== null && !isUsable(row.personal_key, now)) return undefined;
+  if (now.getTime() - row.session.lastSeenAt.getTime() >= seenEveryMs) {
+    metadata.db.update(session).set({ lastSeenAt: now }).where(eq(session.id, row.session.id)).run();
+    row.session.lastSeenAt = now;
+  }
+  return { session: withoutHash(row.session), user: row.user, limits: row.personal_key ?? everything };
+}
+
+/** The sessions of a user that go on, the one used last first. */
+export function listSessions(db: Reading, userId: number, now: Date): Session[] {
+  return db
+    .select()
+    .from(session)
+    .where(eq(session.userId, userId))
+    .orderBy(desc(session.lastSeenAt), desc(session.id))
+    .all()
+    .filter((found) => endOf(found) > now)
+    .map(withoutHash);
+}
+
+/** Ends one session of a user; false when there is none. */
+export function endSession(metadata: Metadata, userId: number, id: string): boolean {
+  return metadata.change(
+    (t) =>
+      t
+        .delete(session)
+        .where(and(eq(session.userId, userId), eq(session.id, id)))
+        .returning()
+        .all().length > 0,
+  );
+}
+
+/** Ends the sessions of a user, inside a transaction. @param exceptId the one that stays. */
+export function endSessions(t: MetadataTx, userId: number, exceptId?: string): number {
+  return t
+    .delete(session)
+    .where(and(eq(session.userId, userId), exceptId === undefined ? undefined : ne(session.id, exceptId)))
+    .returning()
+    .all().length;
+}
+
+/** Remembers that the password was asked for again. */
+export function confirmSession(metadata: Metadata, id: string, now: Date): Session {
+  return withoutHash(
+    metadata.db.update(session).set({ confirmedAt: now }).where(eq(session.id, id)).returning().get()!,
+  );
+}
+
+/** Until when a session needs no second asking; null when it does. */
+export function confirmedUntil({ confirmedAt }: Session, now: Date): Date | null {
+  if (confirmedAt === null) return null;
+  const until = new Date(confirmedAt.getTime() + confirmedMs);
+  return until > now ? until : null;
+}
+
+/** When a session ends if it is not used any more. */
+export function endOf({ createdAt, lastSeenAt }: Pick<Session, "createdAt" | "lastSeenAt">): Date {
+  return new Date(Math.min(createdAt.getTime() + wholeMs, lastSeenAt.getTime() + idleMs));
+}
+
+function isOver(now: Date) {
+  return or(
+    lte(session.createdAt, new Date(now.getTime() - wholeMs)),
+    lte(session.lastSeenAt, new Date(now.getTime() - idleMs)),
+  );
+}
+
+function isUsable(key: Pick<PersonalKey, "revokedAt" | "expiresAt"> | null, now: Date): boolean {
+  return key !== null && key.revokedAt === null && (key.expiresAt === null || key.expiresAt > now);
+}
+
+function withoutHash(row: Session & { hash: string }): Session {
+  const { hash: _, ...found } = row;
+  return found;
+}

@@ -1,0 +1,181 @@
+/**
+ * One-time links with which a person sets a password: the first owner, a new colleague, somebody who forgot it.
+ *
+ * The token stands behind `#`, which browsers send to nobody, so that no proxy logs it.
+ */
+
+import { and, desc, eq, gt, lte } from "drizzle-orm";
+import { recordActivity } from "../activity.ts";
+import { InvalidField, NotFound } from "../errors.ts";
+import { bumpRevision, type Metadata, type MetadataTx, type Reading } from "../metadata.ts";
+import { listOrganizations } from "../organizations.ts";
+import { setupLink, user, userPassword } from "../schema.ts";
+import { findUserByEmail, listMembers, membershipLevels, type User } from "../users.ts";
+import { endSessions, hashOfSecret, newSecret } from "./sessions.ts";
+
+const validMs = 24 * 3_600_000;
+/** Links of one user that work at a time; a newer one takes the place of the oldest. */
+const linksPerUserMax = 5;
+
+export interface Setup {
+  user: User;
+  expiresAt: Date;
+  /** Nobody has set this user's password yet, so that the address may be put right. */
+  isFirst: boolean;
+}
+
+/** Makes a link's token, inside a transaction; it works for 24 hours, once. */
+export function insertSetupLink(
+  t: MetadataTx,
+  userId: number,
+  now: Date,
+): { token: string; expiresAt: Date } {
+  t.delete(setupLink).where(lte(setupLink.expiresAt, now)).run();
+  const own = t
+    .select()
+    .from(setupLink)
+    .where(eq(setupLink.userId, userId))
+    .orderBy(desc(setupLink.createdAt))
+    .all();
+  for (const { hash } of own.slice(linksPerUserMax - 1)) {
+    t.delete(setupLink).where(eq(setupLink.hash, hash)).run();
+  }
+  const token = newSecret();
+  const expiresAt = new Date(now.getTime() + validMs);
+  t.insert(setupLink)
+    .values({ hash: hashOfSecret(token), userId, createdAt: now, expiresAt })
+    .run();
+  return { token, expiresAt };
+}
+
+/**
+ * Makes a link for a user, and takes back those made before.
+ *
+ * @throws {InvalidField} the user is deactivated.
+ */
+export function createSetupLink(
+  metadata: Metadata,
+  of: User,
+  by: number | null,
+  now = new Date(),
+): { token: string; expiresAt: Date } {
+  if (!of.isActive) {
+    throw new InvalidField("user", "inactive", `${of.email} is switched off; switch the user on first.`);
+  }
+  return metadata.change((t) => {
+    t.delete(setupLink).where(eq(setupLink.userId, of.id)).run();
+    recordLink(t, of, by, now);
+    return insertSetupLink(t, of.id, now);
+  });
+}
+
+/** Where the page takes a token. @param base without a slash at the end. */
+export function setupAddress(base: string, token: string): string {
+  return `${base}/console/setup#${token}`;
+}
+
+/** What a token is for, while it works. */
+export function findSetup(db: Reading, token: string, now: Date): Setup | undefined {
+  const row = db
+    .select()
+    .from(setupLink)
+    .innerJoin(user, eq(user.id, setupLink.userId))
+    .where(and(eq(setupLink.hash, hashOfSecret(token)), gt(setupLink.expiresAt, now)))
+    .get();
+  if (!row?.user.isActive) return undefined;
+  return {
+    user: row.user,
+    expiresAt: row.setup_link.expiresAt,
+    isFirst: passwordOf(db, row.user.id) === undefined,
+  };
+}
+
+/** What the owner of a link says about himself. */
+export interface SetupAnswers {
+  /** Null: stays. */
+  email: string | null;
+  firstName: string | null;
+  lastName: string | null;
+  passwordHash: string;
+}
+
+/**
+ * Uses a link up, inside a transaction: sets password and name, and ends the sessions there were.
+ *
+ * @throws {NotFound}     the link does not work any more.
+ * @throws {InvalidField} the address is another one than the user's and may not be changed, or is no address.
+ */
+export function useSetupLink(t: MetadataTx, token: string, answers: SetupAnswers, now: Date): User {
+  const setup = findSetup(t, token, now);
+  if (setup === undefined) throw new NotFound("This link is used up or has expired.");
+  const email = checkedEmail(t, setup, answers.email);
+  const changed = t
+    .update(user)
+    .set({
+      email,
+      firstName: answers.firstName ?? setup.user.firstName,
+      lastName: answers.lastName ?? setup.user.lastName,
+      isEmailVerified: setup.user.isEmailVerified,
+    })
+    .where(eq(user.id, setup.user.id))
+    .returning()
+    .get();
+  storePassword(t, changed.id, answers.passwordHash, now);
+  t.delete(setupLink).where(eq(setupLink.userId, changed.id)).run();
+  endSessions(t, changed.id);
+  bumpRevision(t, "keys");
+  return changed;
+}
+
+/** Sets a password, inside a transaction. */
+export function storePassword(t: MetadataTx, userId: number, hash: string, now: Date): void {
+  const values = { hash, changedAt: now };
+  t.insert(userPassword)
+    .values({ userId, ...values })
+    .onConflictDoUpdate({ target: userPassword.userId, set: values })
+    .run();
+}
+
+/** The hash of a user's password; undefined when none was set. */
+export function passwordOf(db: Reading, userId: number): string | undefined {
+  return db.select().from(userPassword).where(eq(userPassword.userId, userId)).get()?.hash;
+}
+
+/** The owner that has to set a password before anybody can sign in; undefined once one has. */
+export function ownerToSetUp(db: Reading): User | undefined {
+  const [first] = listOrganizations(db);
+  if (first === undefined) return undefined;
+  const owners = listMembers(db, first.id).filter(
+    (one) => one.level >= membershipLevels.owner && one.user.isActive,
+  );
+  return owners.some(({ user: { id } }) => passwordOf(db, id) !== undefined) ? undefined : owners[0]?.user;
+}
+
+/** The first owner's password decides on the address; of others the one who invited them did. */
+function checkedEmail(t: MetadataTx, { user: of, isFirst }: Setup, email: string | null): string {
+  const wanted = email?.trim() ?? "";
+  if (wanted === "" || wanted.toLowerCase() === of.email.toLowerCase()) return of.email;
+  if (!isFirst || ownerToSetUp(t)?.id !== of.id) {
+    throw new InvalidField("email", "not_yours", `This link is for ${of.email}.`);
+  }
+  if (!/^[^\s@]+@[^\s@]+$/.test(wanted)) {
+    throw new InvalidField("email", "invalid_input", "Enter a valid email address.");
+  }
+  if (findUserByEmail(t, wanted)) {
+    throw new InvalidField("email", "unique", "There is already a user with this email address.");
+  }
+  return wanted;
+}
+
+function recordLink(t: MetadataTx, of: User, by: number | null, now: Date): void {
+  recordActivity(t, {
+    userId: by,
+    organizationId: of.currentOrganizationId ?? undefined,
+    activity: "link_created",
+    scope: "User",
+    itemId: of.id,
+    name: of.email,
+    changes: [],
+    now,
+  });
+}

@@ -1,0 +1,205 @@
+/** Signing in, by password or by a personal key, and being asked again. */
+
+import { authenticationFailed } from "../../http/failure.ts";
+import { recordActivity } from "../activity.ts";
+import { InvalidField } from "../errors.ts";
+import type { Metadata } from "../metadata.ts";
+import { authenticate } from "../personal-keys.ts";
+import { findUserByEmail, type User } from "../users.ts";
+import { Attempts } from "./attempts.ts";
+import { checkNewPassword, hashOfPassword, isOutdated, isPasswordOf } from "./passwords.ts";
+import {
+  confirmSession,
+  endSessions,
+  findSession,
+  insertSession,
+  type Place,
+  type Session,
+  type SignedIn,
+} from "./sessions.ts";
+import { findSetup, passwordOf, storePassword, useSetupLink } from "./setup-links.ts";
+
+/** Who somebody says to be. */
+export type Claim = { email: string; password: string } | { personalApiKey: string };
+
+export interface NewSession extends SignedIn {
+  /** For the cookie. */
+  secret: string;
+  /** Attempts for this user that failed since the last that did not. */
+  failedBefore: number;
+}
+
+/** Failures of one user that the activity log tells of: one in this time. */
+const recordEveryMs = 60_000;
+
+/** The same whether the address is known or not, the user active or not, the password set or not. */
+const wrongWords = "E-mail address or password is wrong.";
+
+export class SignIn {
+  private readonly attempts = new Attempts();
+  /** When a failure was last recorded, by user: bounded by the number of users. */
+  private readonly recordedAt = new Map<number, number>();
+
+  constructor(private readonly metadata: Metadata) {}
+
+  /**
+   * Begins a session.
+   *
+   * @throws {HttpFailure} 401, or 429 after too many attempts.
+   */
+  async signIn(claim: Claim, place: Place, now: Date): Promise<NewSession> {
+    const { metadata } = this;
+    if ("personalApiKey" in claim) {
+      const attempt = this.attempts.begin(place.address, "", now.getTime());
+      const holder = authenticate(metadata, claim.personalApiKey.trim(), now);
+      if (holder === undefined) {
+        attempt.failed(undefined);
+        throw authenticationFailed("This personal API key does not work.");
+      }
+      const failedBefore = attempt.succeeded(holder.user.id);
+      return this.begin(holder.user, place, failedBefore, now, holder.key.id);
+    }
+    const { user, failedBefore } = await this.verify(claim.email, claim.password, place, now);
+    return this.begin(user, place, failedBefore, now);
+  }
+
+  /**
+   * Uses a one-time link up and begins a session.
+   *
+   * @throws {NotFound} the link does not work. @throws {InvalidField} @throws {HttpFailure} 429.
+   */
+  async setUp(
+    answers: { token: string; password: string; email?: string; firstName?: string; lastName?: string },
+    place: Place,
+    now: Date,
+  ): Promise<NewSession> {
+    const { metadata } = this;
+    const { token, password } = answers;
+    const setup = findSetup(metadata.db, token, now);
+    if (setup === undefined) throw authenticationFailed("This link is used up or has expired.");
+    checkNewPassword(password, answers.email?.trim() || setup.user.email);
+    const passwordHash = await hashOfPassword(password);
+    const changed = metadata.change((t) => {
+      const user = useSetupLink(
+        t,
+        token,
+        {
+          email: answers.email ?? null,
+          firstName: answers.firstName ?? null,
+          lastName: answers.lastName ?? null,
+          passwordHash,
+        },
+        now,
+      );
+      recordActivity(t, { ...activityOf(user), userId: user.id, activity: "password_set", now });
+      return user;
+    });
+    return this.begin(changed, place, 0, now);
+  }
+
+  /**
+   * Asks a signed-in person again: for the password, or for the key that the session was made from.
+   *
+   * @throws {HttpFailure} 401, 429.
+   */
+  async confirm(
+    signedIn: { session: Session; user: User },
+    claim: Claim,
+    place: Place,
+    now: Date,
+  ): Promise<Session> {
+    const { session, user } = signedIn;
+    if (session.keyId === null) {
+      await this.verify(user.email, "password" in claim ? claim.password : "", place, now);
+    } else {
+      const attempt = this.attempts.begin(place.address, user.email, now.getTime());
+      const key = "personalApiKey" in claim ? claim.personalApiKey.trim() : "";
+      if (authenticate(this.metadata, key, now)?.key.id !== session.keyId) {
+        attempt.failed(user.id);
+        throw authenticationFailed("This is not the personal API key that you signed in with.");
+      }
+      attempt.succeeded(user.id);
+    }
+    return confirmSession(this.metadata, session.id, now);
+  }
+
+  /**
+   * Changes the password of a signed-in person; all other sessions end.
+   *
+   * @throws {HttpFailure} 401, 429. @throws {InvalidField}
+   */
+  async changePassword(
+    signedIn: { session: Session; user: User },
+    passwords: { current: string; wanted: string },
+    place: Place,
+    now: Date,
+  ): Promise<void> {
+    const { session, user } = signedIn;
+    if (session.keyId !== null) {
+      throw new InvalidField("password", "not_permitted", "Sign in with the password to change it.");
+    }
+    await this.verify(user.email, passwords.current, place, now);
+    checkNewPassword(passwords.wanted, user.email);
+    const hash = await hashOfPassword(passwords.wanted);
+    this.metadata.change((t) => {
+      storePassword(t, user.id, hash, now);
+      endSessions(t, user.id, session.id);
+      recordActivity(t, { ...activityOf(user), userId: user.id, activity: "password_set", now });
+    });
+  }
+
+  private async verify(
+    email: string,
+    password: string,
+    place: Place,
+    now: Date,
+  ): Promise<{ user: User; failedBefore: number }> {
+    const { metadata } = this;
+    const attempt = this.attempts.begin(place.address, email, now.getTime());
+    const user = findUserByEmail(metadata.db, email);
+    const hash = user?.isActive ? passwordOf(metadata.db, user.id) : undefined;
+    if (!(await isPasswordOf(hash, password)) || user === undefined || hash === undefined) {
+      attempt.failed(user?.id);
+      if (user !== undefined) this.recordFailure(user, place, now);
+      throw authenticationFailed(wrongWords);
+    }
+    if (isOutdated(hash)) {
+      const fresh = await hashOfPassword(password);
+      metadata.change((t) => storePassword(t, user.id, fresh, now));
+    }
+    return { user, failedBefore: attempt.succeeded(user.id) };
+  }
+
+  private begin(user: User, place: Place, failedBefore: number, now: Date, keyId?: string): NewSession {
+    const { secret } = this.metadata.change((t) => insertSession(t, { userId: user.id, keyId }, place, now));
+    // The user may have been switched off while the password was verified.
+    const signedIn = findSession(this.metadata, secret, now);
+    if (signedIn === undefined) throw authenticationFailed(wrongWords);
+    return { ...signedIn, secret, failedBefore };
+  }
+
+  private recordFailure(user: User, place: Place, now: Date): void {
+    const last = this.recordedAt.get(user.id);
+    if (last !== undefined && now.getTime() - last < recordEveryMs) return;
+    this.recordedAt.set(user.id, now.getTime());
+    this.metadata.change((t) =>
+      recordActivity(t, {
+        ...activityOf(user),
+        userId: null,
+        activity: "sign_in_failed",
+        trigger: { job_type: "sign_in", job_id: place.address ?? "unknown address", payload: {} },
+        now,
+      }),
+    );
+  }
+}
+
+function activityOf(user: User) {
+  return {
+    organizationId: user.currentOrganizationId ?? undefined,
+    scope: "User",
+    itemId: user.id,
+    name: user.email,
+    changes: [],
+  };
+}

@@ -1,0 +1,110 @@
+/** Sessions of the started executable: the printed link, two servers on one machine, a flood of attempts. */
+
+import { expect, test } from "bun:test";
+import { rmSync } from "node:fs";
+import { flagkeep, initialisedDirectory, TestAppliance } from "../../support/appliance.ts";
+import { Browser } from "./browser.ts";
+
+test("serve prints a link until the first owner has chosen a password; users link makes another", async () => {
+  const directory = await initialisedDirectory(["--email", "ann@example.com"]);
+  const linkOf = async (appliance: TestAppliance) =>
+    appliance.logs.map(({ console_url: url }) => url as string | undefined).find((url) => url !== undefined);
+  {
+    await using appliance = await TestAppliance.start({ directory });
+    const printed = await linkOf(appliance);
+    expect(printed).toStartWith(`${appliance.url}/console/setup#`);
+    const browser = new Browser(appliance.url);
+    // The link of `init` works as well as the one that was printed, and both die together.
+    expect((await browser.setUp(directory.made.console_url)).status).toBe(201);
+    expect((await new Browser(appliance.url).setUp(printed!)).status).toBe(401);
+    expect((await browser.ask("GET", "/api/users/@me/")).status).toBe(200);
+    const { stdout } = await flagkeep([
+      ...["users", "link", "bob@example.com", "--level", "admin"],
+      ...["--data-dir", directory.dataDir, "--json"],
+    ]);
+    const made = JSON.parse(stdout);
+    expect(made).toMatchObject({ email: "bob@example.com", is_new: true });
+    expect(made.console_url).toStartWith(`${appliance.url}/console/setup#`);
+    const bob = new Browser(appliance.url);
+    expect((await bob.setUp(made.console_url)).status).toBe(201);
+    await flagkeep(["users", "deactivate", "bob@example.com", "--data-dir", directory.dataDir]);
+    expect((await bob.ask("GET", "/api/users/@me/")).status).toBe(401);
+    await appliance.stop();
+  }
+  await using again = await TestAppliance.start({ directory });
+  expect(await linkOf(again)).toBeUndefined();
+  const browser = new Browser(again.url);
+  expect((await browser.signIn("ann@example.com")).status).toBe(201);
+  await again.stop();
+  rmSync(directory.dataDir, { recursive: true });
+});
+
+test("two servers on one host keep their sessions apart", async () => {
+  await using one = await TestAppliance.start();
+  await using two = await TestAppliance.start();
+  const jar = new Map<string, string>();
+  const [first, second] = [new Browser(one.url, jar), new Browser(two.url, jar)];
+  expect((await first.setUp(one.made.console_url)).status).toBe(201);
+  expect((await second.setUp(two.made.console_url)).status).toBe(201);
+  expect(jar.size).toBe(2);
+  for (const browser of [first, second, first]) {
+    expect((await browser.ask("GET", "/api/users/@me/")).status).toBe(200);
+  }
+  const evil = await fetch(`${one.url}/api/users/@me/`, {
+    headers: { ...first.headers(), Origin: two.url },
+  });
+  expect(evil.status).toBe(401);
+  expect(evil.headers.get("access-control-allow-credentials")).toBeNull();
+});
+
+test("capture and flags never read the cookie", async () => {
+  await using appliance = await TestAppliance.start();
+  const browser = new Browser(appliance.url);
+  await browser.setUp(appliance.made.console_url);
+  for (const path of [
+    "/capture/",
+    "/batch/",
+    "/flags/?v=2",
+    "/decide/",
+    "/api/feature_flag/local_evaluation/",
+  ]) {
+    const { status } = await browser.ask("POST", path, { distinct_id: "x", event: "e" });
+    expect([path, status >= 400]).toEqual([path, true]);
+  }
+});
+
+test("a flood of attempts does not stop captures", async () => {
+  await using appliance = await TestAppliance.start();
+  await new Browser(appliance.url).setUp(appliance.made.console_url);
+  const captured: Record<"quiet" | "flooded", number[]> = { quiet: [], flooded: [] };
+  const capture = async (into: number[], count: number) => {
+    for (let n = 0; n < count; n++) {
+      const started = performance.now();
+      const { status } = await appliance.capture({ event: "e", distinct_id: `d${n}` });
+      expect(status).toBe(200);
+      into.push(performance.now() - started);
+    }
+  };
+  await capture(captured.quiet, 300);
+  let isOver = false;
+  const statuses = new Map<number, number>();
+  const attacking = Array.from({ length: 50 }, async (_, worker) => {
+    for (let n = 0; !isOver; n++) {
+      const browser = new Browser(appliance.url);
+      const { status } = await browser.signIn(`${worker}-${n}@example.com`, "wrong password here");
+      statuses.set(status, (statuses.get(status) ?? 0) + 1);
+      await Bun.sleep(1_000);
+    }
+  });
+  await capture(captured.flooded, 300);
+  isOver = true;
+  await Promise.all(attacking);
+  const p99 = (times: number[]) => times.sort((a, b) => a - b)[Math.floor(times.length * 0.99)]!;
+  const [quiet, flooded] = [p99(captured.quiet), p99(captured.flooded)];
+  console.log(`capture p99: ${quiet.toFixed(1)} ms quiet, ${flooded.toFixed(1)} ms in a flood of attempts`);
+  // Twenty of one address are looked at, the others sent away.
+  expect([...statuses.keys()].sort()).toEqual([401, 429]);
+  expect(statuses.get(401)).toBeLessThanOrEqual(20);
+  // Five times what is promised: other tests run beside this one.
+  expect(flooded).toBeLessThan(Math.max(quiet * 10, 100));
+});

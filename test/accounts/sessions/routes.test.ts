@@ -1,0 +1,437 @@
+/** Sessions in this process: what they may, how they end, which requests may use them. */
+
+import { describe, expect, test } from "bun:test";
+import { revokeKey } from "../../../src/accounts/personal-keys.ts";
+import { createSetupLink, ownerToSetUp } from "../../../src/accounts/sessions/setup-links.ts";
+import { createUser, setUserActive } from "../../../src/accounts/users.ts";
+import { type Asking, flagsPath, TestServer } from "../../support/management-server.ts";
+
+const goodPassword = "correct horse battery staple";
+const consoleHeader = { "x-flagkeep-console": "1" };
+
+const post = (
+  server: TestServer,
+  path: string,
+  body: unknown,
+  headers: Record<string, string> = consoleHeader,
+) => server.ask("POST", path, { key: null, body, headers });
+
+const cookieOf = (headers: Headers) => (headers.get("set-cookie") ?? "").split(";")[0]!;
+
+async function setUp(server: TestServer, email = "ann@example.com") {
+  const user = ownerToSetUp(server.metadata.db)!;
+  const { token } = createSetupLink(server.metadata, user, null, server.now);
+  const answer = await post(server, "/api/session/setup/", {
+    token,
+    email,
+    first_name: "Ann",
+    password: goodPassword,
+  });
+  expect(answer.status).toBe(201);
+  return cookieOf(answer.headers);
+}
+
+async function signIn(server: TestServer, email = "ann@example.com", password = goodPassword) {
+  return await post(server, "/api/session/", { email, password });
+}
+
+const as = (cookie: string, more: Record<string, string> = {}): Asking => ({
+  key: null,
+  headers: { ...consoleHeader, cookie, ...more },
+});
+
+/** Somebody else of the organisation, with the same password. */
+async function colleague(
+  server: TestServer,
+  level: "member" | "admin" = "member",
+  email = "bob@example.com",
+) {
+  const user = createUser(server.metadata, { email, organizationId: server.first.organization.id, level });
+  const { token } = createSetupLink(server.metadata, user, 1, server.now);
+  const { headers, status } = await post(server, "/api/session/setup/", { token, password: goodPassword });
+  expect(status).toBe(201);
+  return { user, cookie: cookieOf(headers) };
+}
+
+describe("a one-time link", () => {
+  test("sets the password of the first owner once, who may put the address right", async () => {
+    using server = new TestServer();
+    const user = ownerToSetUp(server.metadata.db)!;
+    const { token } = createSetupLink(server.metadata, user, null, server.now);
+    const look = await post(server, "/api/session/setup/look/", { token });
+    expect(look.body).toMatchObject({ email: "ann@example.com", organization: "Acme", is_first: true });
+    const wanted = { token, email: "ann.larsson@example.com", first_name: "Ann", password: goodPassword };
+    expect((await post(server, "/api/session/setup/", { ...wanted, password: "short" })).body).toMatchObject({
+      attr: "password",
+    });
+    const done = await post(server, "/api/session/setup/", wanted);
+    expect([done.status, done.body.email]).toEqual([201, "ann.larsson@example.com"]);
+    expect(done.headers.get("set-cookie")).toMatch(
+      /^flagkeep-[0-9a-f]{6}=[\w-]{43}; HttpOnly; SameSite=Strict; Path=\/; Max-Age=2592000$/,
+    );
+    expect((await post(server, "/api/session/setup/", wanted)).status).toBe(401);
+    expect((await post(server, "/api/session/setup/look/", { token })).status).toBe(401);
+    expect(ownerToSetUp(server.metadata.db)).toBeUndefined();
+    expect((await signIn(server, "Ann.Larsson@EXAMPLE.com")).status).toBe(201);
+  });
+
+  test("of a colleague leaves the address as it is; of somebody known it ends sessions and the old password", async () => {
+    using server = new TestServer();
+    await setUp(server);
+    const bob = createUser(server.metadata, {
+      email: "bob@example.com",
+      organizationId: server.first.organization.id,
+      level: "member",
+    });
+    const { token } = createSetupLink(server.metadata, bob, 1, server.now);
+    const other = await post(server, "/api/session/setup/", {
+      token,
+      email: "eve@example.com",
+      password: goodPassword,
+    });
+    expect([other.status, other.body.attr]).toEqual([400, "email"]);
+    const first = await post(server, "/api/session/setup/", { token, password: goodPassword });
+    const cookie = cookieOf(first.headers);
+    expect((await server.ask("GET", "/api/users/@me/", as(cookie))).status).toBe(200);
+    const again = createSetupLink(server.metadata, bob, 1, server.now);
+    await post(server, "/api/session/setup/", { token: again.token, password: "another few quiet words" });
+    expect((await server.ask("GET", "/api/users/@me/", as(cookie))).status).toBe(401);
+    expect((await signIn(server, "bob@example.com")).status).toBe(401);
+    expect((await signIn(server, "bob@example.com", "another few quiet words")).status).toBe(201);
+  });
+
+  test("works for 24 hours, not for somebody switched off, and only the newest one", async () => {
+    using server = new TestServer();
+    const user = ownerToSetUp(server.metadata.db)!;
+    const old = createSetupLink(server.metadata, user, null, server.now);
+    const fresh = createSetupLink(server.metadata, user, null, server.now);
+    const look = async (token: string) => (await post(server, "/api/session/setup/look/", { token })).status;
+    expect([await look(old.token), await look(fresh.token), await look("x")]).toEqual([401, 200, 401]);
+    server.now = new Date(server.now.getTime() + 24 * 3_600_000);
+    expect(await look(fresh.token)).toBe(401);
+    const late = createSetupLink(server.metadata, user, null, server.now);
+    setUserActive(server.metadata, user.email, false);
+    expect(await look(late.token)).toBe(401);
+    setUserActive(server.metadata, user.email, true);
+    expect(await look(late.token)).toBe(401);
+  });
+
+  test("is stored as a hash, and so are cookie and password", async () => {
+    using server = new TestServer();
+    const user = ownerToSetUp(server.metadata.db)!;
+    const { token } = createSetupLink(server.metadata, user, null, server.now);
+    const kept = () => JSON.stringify(server.metadata.db.$client.query("SELECT * FROM setup_link").all());
+    expect(kept()).not.toContain(token);
+    const { headers } = await post(server, "/api/session/setup/", { token, password: goodPassword });
+    const stored = ["session", "user_password", "activity"].flatMap((table) =>
+      server.metadata.db.$client.query(`SELECT * FROM ${table}`).all(),
+    );
+    const text = JSON.stringify(stored);
+    expect(text).toContain("$argon2id$");
+    expect(text).not.toContain(goodPassword);
+    expect(text).not.toContain(cookieOf(headers).split("=")[1]!);
+  });
+});
+
+describe("signing in", () => {
+  test("fails in the same words for a wrong password, an unknown address, nobody's password and a deactivated user", async () => {
+    using server = new TestServer();
+    await setUp(server);
+    const { user } = await colleague(server);
+    createUser(server.metadata, {
+      email: "new@example.com",
+      organizationId: server.first.organization.id,
+      level: "member",
+    });
+    setUserActive(server.metadata, user.email, false);
+    const answers = await Promise.all([
+      signIn(server, "ann@example.com", "wrong horse battery staple"),
+      signIn(server, "nobody@example.com"),
+      signIn(server, "new@example.com"),
+      signIn(server, "bob@example.com"),
+    ]);
+    for (const { status, body, headers } of answers) {
+      expect([status, body.code, body.detail]).toEqual([
+        401,
+        "authentication_failed",
+        "E-mail address or password is wrong.",
+      ]);
+      expect(headers.get("set-cookie")).toBeNull();
+    }
+  });
+
+  test("waits after the fifth failure, tells of failures afterwards, and records them once a minute", async () => {
+    using server = new TestServer();
+    await setUp(server);
+    for (let n = 0; n < 5; n++) expect((await signIn(server, "ann@example.com", "wrong")).status).toBe(401);
+    const refused = await signIn(server);
+    expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "1"]);
+    server.now = new Date(server.now.getTime() + 1_000);
+    const done = await signIn(server);
+    expect([done.status, done.body.failed_sign_ins]).toEqual([201, 5]);
+    expect((await signIn(server)).body.failed_sign_ins).toBe(0);
+    const log = await server.ask("GET", "/api/organizations/@current/activity_log/?scope=User");
+    const failed = log.body.results.filter(
+      ({ activity }: { activity: string }) => activity === "sign_in_failed",
+    );
+    expect(failed).toHaveLength(1);
+  });
+
+  test("takes a personal key: the session is bounded by it and ends with it", async () => {
+    using server = new TestServer();
+    const key = server.key(["feature_flag:read"], { projectIds: [1] });
+    const wrong = await post(server, "/api/session/", { personal_api_key: "phx_wrong" });
+    expect(wrong.status).toBe(401);
+    const made = await post(server, "/api/session/", { personal_api_key: key });
+    expect(made.body).toMatchObject({ is_from_key: true, scopes: ["feature_flag:read"] });
+    const cookie = cookieOf(made.headers);
+    const status = async (method: string, path: string) =>
+      (await server.ask(method, path, as(cookie))).status;
+    expect(await status("GET", flagsPath)).toBe(200);
+    expect(await status("POST", flagsPath)).toBe(403);
+    expect(await status("GET", "/api/organizations/@current/")).toBe(403);
+    expect(await status("GET", "/api/personal_api_keys/")).toBe(403);
+    const { id } = (await server.ask("GET", "/api/personal_api_keys/")).body.find(
+      ({ scopes }: { scopes: string[] }) => scopes[0] === "feature_flag:read",
+    );
+    revokeKey(server.metadata, id);
+    expect(await status("GET", flagsPath)).toBe(401);
+  });
+
+  test("rehashes a password whose hash was made with other figures", async () => {
+    using server = new TestServer();
+    await setUp(server);
+    const old = await Bun.password.hash(goodPassword, {
+      algorithm: "argon2id",
+      memoryCost: 8192,
+      timeCost: 1,
+    });
+    const hash = () =>
+      (server.metadata.db.$client.query("SELECT hash FROM user_password").get() as { hash: string }).hash;
+    server.metadata.db.$client.run("UPDATE user_password SET hash = ?", [old]);
+    expect((await signIn(server)).status).toBe(201);
+    expect(hash()).toStartWith("$argon2id$v=19$m=19456,t=2,");
+    expect((await signIn(server)).status).toBe(201);
+  });
+});
+
+describe("a session", () => {
+  test("is whoever it belongs to: a member may not do what an owner may", async () => {
+    using server = new TestServer();
+    const owner = await setUp(server);
+    const { cookie } = await colleague(server);
+    const me = async (of: string) => (await server.ask("GET", "/api/users/@me/", as(of))).body;
+    expect([(await me(owner)).is_staff, (await me(cookie)).is_staff]).toEqual([true, false]);
+    const rename = { ...as(cookie), body: { name: "Mine" } };
+    expect((await server.ask("PATCH", "/api/organizations/@current/", rename)).status).toBe(403);
+    expect((await server.ask("GET", "/api/organizations/@current/activity_log/", as(cookie))).status).toBe(
+      403,
+    );
+    const flag = { ...as(cookie), body: { key: "mine" } };
+    expect((await server.ask("POST", flagsPath, flag)).status).toBe(201);
+    expect((await server.ask("GET", "/api/personal_api_keys/@current/", as(cookie))).status).toBe(404);
+  });
+
+  test("ends after seven idle days, thirty in all, by signing out, one by one, and all others at once", async () => {
+    using server = new TestServer();
+    await setUp(server);
+    const day = 86_400_000;
+    const start = server.now.getTime();
+    const isIn = async (cookie: string) =>
+      (await server.ask("GET", "/api/sessions/", as(cookie))).status === 200;
+    const fresh = async () => cookieOf((await signIn(server)).headers);
+    const idle = await fresh();
+    const busy = await fresh();
+    for (let days = 6; days < 30; days += 6) {
+      server.now = new Date(start + days * day);
+      expect([days, await isIn(busy)]).toEqual([days, true]);
+    }
+    expect(await isIn(idle)).toBe(false);
+    server.now = new Date(start + 30 * day);
+    expect(await isIn(busy)).toBe(false);
+    const [one, two, three, four] = [await fresh(), await fresh(), await fresh(), await fresh()];
+    const gone = await server.ask("DELETE", "/api/session/", as(one));
+    expect([gone.status, gone.headers.get("set-cookie")]).toEqual([
+      204,
+      expect.stringContaining("Max-Age=0"),
+    ]);
+    expect(await isIn(one)).toBe(false);
+    const { body } = await server.ask("GET", "/api/sessions/", as(two));
+    expect(body).toHaveLength(3);
+    const other = body.find(({ is_current }: { is_current: boolean }) => !is_current).id;
+    expect((await server.ask("DELETE", `/api/sessions/${other}/`, as(two))).status).toBe(204);
+    expect((await server.ask("DELETE", `/api/sessions/${other}/`, as(two))).status).toBe(404);
+    expect([await isIn(three), await isIn(four)].filter(Boolean)).toHaveLength(1);
+    expect((await server.ask("DELETE", "/api/sessions/", as(two))).status).toBe(204);
+    expect([await isIn(two), await isIn(three), await isIn(four)]).toEqual([true, false, false]);
+  });
+
+  test("of another person cannot be ended", async () => {
+    using server = new TestServer();
+    const owner = await setUp(server);
+    const { cookie } = await colleague(server);
+    const [{ id }] = (await server.ask("GET", "/api/sessions/", as(owner))).body;
+    expect((await server.ask("DELETE", `/api/sessions/${id}/`, as(cookie))).status).toBe(404);
+    expect((await server.ask("GET", "/api/sessions/", as(owner))).status).toBe(200);
+  });
+
+  test("ends when its user is switched off, and does not come back", async () => {
+    using server = new TestServer();
+    await setUp(server);
+    const { cookie, user } = await colleague(server);
+    setUserActive(server.metadata, user.email, false);
+    expect((await server.ask("GET", flagsPath, as(cookie))).status).toBe(401);
+    setUserActive(server.metadata, user.email, true);
+    expect((await server.ask("GET", flagsPath, as(cookie))).status).toBe(401);
+    expect((await signIn(server, user.email)).status).toBe(201);
+  });
+
+  test("changes its password, which ends the others", async () => {
+    using server = new TestServer();
+    const cookie = await setUp(server);
+    const other = cookieOf((await signIn(server)).headers);
+    const change = async (current_password: string, password: string) =>
+      (
+        await server.ask("POST", "/api/session/password/", {
+          ...as(cookie),
+          body: { current_password, password },
+        })
+      ).status;
+    expect(await change("wrong", "another few quiet words")).toBe(401);
+    expect(await change(goodPassword, "123456789012")).toBe(400);
+    expect(await change(goodPassword, "another few quiet words")).toBe(204);
+    expect((await server.ask("GET", flagsPath, as(cookie))).status).toBe(200);
+    expect((await server.ask("GET", flagsPath, as(other))).status).toBe(401);
+    expect((await signIn(server)).status).toBe(401);
+  });
+
+  test("takes 50 browsers of one person; the one that was used longest ago goes", async () => {
+    using server = new TestServer();
+    const first = await setUp(server);
+    server.now = new Date(server.now.getTime() + 1_000);
+    for (let n = 0; n < 50; n++) {
+      const key = server.first.personal_api_key;
+      expect((await post(server, "/api/session/", { personal_api_key: key })).status).toBe(201);
+    }
+    expect((await server.ask("GET", flagsPath, as(first))).status).toBe(401);
+  });
+
+  test("is asked for the password again before what is dangerous, for ten minutes", async () => {
+    using server = new TestServer();
+    const cookie = await setUp(server);
+    const ask = async (method: string, path: string, body?: unknown) =>
+      await server.ask(method, path, { ...as(cookie), body });
+    const everything = { label: "all", scopes: ["*"], scoped_teams: [], scoped_organizations: [] };
+    const dangerous = [
+      ["POST", "/api/projects/1/rotate_secret_token/", undefined],
+      ["POST", "/api/personal_api_keys/", everything],
+      ["POST", "/api/personal_api_keys/", { ...everything, scopes: [] }],
+    ] as const;
+    for (const [method, path, body] of dangerous) {
+      const { status, body: answer } = await ask(method, path, body);
+      expect([path, status, answer.code]).toEqual([path, 403, "confirmation_required"]);
+    }
+    expect((await ask("GET", "/api/projects/1/")).body.secret_api_token).toBeNull();
+    const narrow = { ...everything, scopes: ["feature_flag:read"] };
+    expect((await ask("POST", "/api/personal_api_keys/", narrow)).status).toBe(201);
+    expect((await ask("POST", "/api/session/confirm/", { password: "wrong" })).status).toBe(401);
+    expect((await ask("POST", "/api/session/confirm/", {})).status).toBe(400);
+    const confirmed = await ask("POST", "/api/session/confirm/", { password: goodPassword });
+    expect([confirmed.status, typeof confirmed.body.confirmed_until]).toEqual([200, "string"]);
+    expect((await ask("GET", "/api/projects/1/")).body.secret_api_token).toStartWith("phs_");
+    expect((await ask("POST", "/api/personal_api_keys/", everything)).status).toBe(201);
+    server.now = new Date(server.now.getTime() + 10 * 60_000);
+    expect((await ask("POST", "/api/personal_api_keys/", everything)).status).toBe(403);
+    // A key has no one who could be asked.
+    expect((await server.ask("POST", "/api/projects/1/rotate_secret_token/")).status).toBe(200);
+  });
+});
+
+describe("a cookie counts only", () => {
+  const refusedHeaders: [string, Record<string, string>][] = [
+    ["with the header", { "x-flagkeep-console": "" }],
+    ["with the header as it is", { "x-flagkeep-console": "true" }],
+    ["from this origin", { origin: "http://evil.example" }],
+    ["from this port", { origin: "http://localhost:9999" }],
+    ["from this host", { origin: "http://localhost.evil.example" }],
+    ["from an origin that is one", { origin: "null" }],
+    ["from the same site, not a neighbour", { "sec-fetch-site": "same-site" }],
+    ["from the same site", { "sec-fetch-site": "cross-site" }],
+    ["from a page", { "sec-fetch-site": "none" }],
+    ["without a key beside it", { authorization: "Bearer phx_wrong" }],
+    ["without anything else that proves who one is", { authorization: "" }],
+  ];
+  test.each(refusedHeaders)("%s", async (_, headers) => {
+    using server = new TestServer();
+    const cookie = await setUp(server);
+    const good = await server.ask("GET", flagsPath, as(cookie, { origin: "http://localhost" }));
+    expect(good.status).toBe(200);
+    expect((await server.ask("GET", flagsPath, as(cookie, { "sec-fetch-site": "same-origin" }))).status).toBe(
+      200,
+    );
+    for (const [method, body] of [["GET"], ["POST", { key: "forged" }]] as const) {
+      const { status } = await server.ask(method, flagsPath, { ...as(cookie, headers), body });
+      expect([method, status]).toEqual([method, 401]);
+    }
+    expect((await server.ask("GET", flagsPath)).body.count).toBe(0);
+    if (headers.authorization !== undefined) return;
+    const credentials = { email: "ann@example.com", password: goodPassword };
+    expect((await post(server, "/api/session/", credentials, { ...consoleHeader, ...headers })).status).toBe(
+      403,
+    );
+    const out = await server.ask("DELETE", "/api/session/", as(cookie, headers));
+    expect(out.status).toBe(403);
+    expect((await server.ask("GET", flagsPath, as(cookie))).status).toBe(200);
+  });
+
+  test("from the public address, where a proxy hides it; then with the prefix of https", async () => {
+    using server = new TestServer({ publicUrl: "https://flags.example.com" });
+    const user = ownerToSetUp(server.metadata.db)!;
+    const { token } = createSetupLink(server.metadata, user, null, server.now);
+    const made = await post(
+      server,
+      "/api/session/setup/",
+      { token, password: goodPassword },
+      { ...consoleHeader, origin: "https://flags.example.com" },
+    );
+    expect(made.headers.get("set-cookie")).toMatch(/^__Host-flagkeep-[0-9a-f]{6}=.*; Secure$/);
+    const cookie = cookieOf(made.headers);
+    expect((await server.ask("GET", flagsPath, as(cookie))).status).toBe(200);
+    // Anybody on a neighbouring name could set it without the prefix.
+    expect((await server.ask("GET", flagsPath, as(cookie.replace("__Host-", "")))).status).toBe(401);
+  });
+
+  test("on routes that are not for keys' eyes, and no key there", async () => {
+    using server = new TestServer();
+    for (const [method, path] of [
+      ["GET", "/api/sessions/"],
+      ["DELETE", "/api/sessions/"],
+      ["POST", "/api/session/confirm/"],
+      ["POST", "/api/session/password/"],
+    ] as const) {
+      expect([path, (await server.ask(method, path)).status]).toEqual([path, 403]);
+      expect([path, (await server.ask(method, path, { key: null })).status]).toEqual([path, 401]);
+    }
+    expect((await server.ask("GET", "/api/session/")).status).toBe(403);
+    const nobody = await server.ask("GET", "/api/session/", { key: null, headers: consoleHeader });
+    expect([nobody.status, nobody.body]).toEqual([200, { session: null }]);
+  });
+
+  test("never together with Access-Control-Allow-Credentials", async () => {
+    using server = new TestServer();
+    for (const route of server.routes) {
+      const path = route.path.replace(/:\w+/g, "1");
+      for (const method of [route.method, "OPTIONS"]) {
+        const { headers } = await server.ask(method, path, {
+          key: null,
+          headers: {
+            origin: "http://evil.example",
+            "access-control-request-method": route.method,
+            "access-control-request-headers": "x-flagkeep-console",
+          },
+        });
+        expect([path, headers.get("access-control-allow-credentials")]).toEqual([path, null]);
+      }
+    }
+  });
+});
