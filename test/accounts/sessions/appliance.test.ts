@@ -2,21 +2,21 @@
 
 import { expect, test } from "bun:test";
 import { rmSync } from "node:fs";
-import { flagkeep, initialisedDirectory, TestAppliance } from "../../support/appliance.ts";
+import { flagkeep, initialisedDirectory, TestAppliance, until } from "../../support/appliance.ts";
 import { Browser } from "./browser.ts";
 
 test("serve prints a link until the first owner has chosen a password; users link makes another", async () => {
   const directory = await initialisedDirectory(["--email", "ann@example.com"]);
-  const linkOf = async (appliance: TestAppliance) =>
-    appliance.logs.map(({ console_url: url }) => url as string | undefined).find((url) => url !== undefined);
+  const linkOf = ({ logs }: TestAppliance) =>
+    logs.map(({ console_url: url }) => url as string | undefined).find((url) => url !== undefined);
   {
     await using appliance = await TestAppliance.start({ directory });
-    const printed = await linkOf(appliance);
+    const printed = await until(() => linkOf(appliance), "the link is printed");
     expect(printed).toStartWith(`${appliance.url}/console/setup#`);
     const browser = new Browser(appliance.url);
     // The link of `init` works as well as the one that was printed, and both die together.
     expect((await browser.setUp(directory.made.console_url)).status).toBe(201);
-    expect((await new Browser(appliance.url).setUp(printed!)).status).toBe(401);
+    expect((await new Browser(appliance.url).setUp(printed)).status).toBe(401);
     expect((await browser.ask("GET", "/api/users/@me/")).status).toBe(200);
     const { stdout } = await flagkeep([
       ...["users", "link", "bob@example.com", "--level", "admin"],
@@ -32,9 +32,9 @@ test("serve prints a link until the first owner has chosen a password; users lin
     await appliance.stop();
   }
   await using again = await TestAppliance.start({ directory });
-  expect(await linkOf(again)).toBeUndefined();
   const browser = new Browser(again.url);
   expect((await browser.signIn("ann@example.com")).status).toBe(201);
+  expect(linkOf(again)).toBeUndefined();
   await again.stop();
   rmSync(directory.dataDir, { recursive: true });
 });
@@ -105,6 +105,6 @@ test("a flood of attempts does not stop captures", async () => {
   // Twenty of one address are looked at, the others sent away.
   expect([...statuses.keys()].sort()).toEqual([401, 429]);
   expect(statuses.get(401)).toBeLessThanOrEqual(20);
-  // Five times what is promised: other tests run beside this one.
-  expect(flooded).toBeLessThan(Math.max(quiet * 10, 100));
+  // Only gross misses: other tests run beside this one.
+  expect(flooded).toBeLessThan(Math.max(quiet * 10, 250));
 });
