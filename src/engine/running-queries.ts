@@ -64,6 +64,8 @@ const softMaxBytes = 640 * MiB;
 /** While events are loaded, queries may not take more of DuckDB's memory. */
 const loadingShare = 0.75;
 const loadAttempts = 3;
+/** So long a query waits for the memory of the one before it to go back to the system, which takes about a second. */
+const settleMs = 2_000;
 
 interface Running {
   connection: DuckDBConnection;
@@ -94,6 +96,7 @@ export class RunningQueries {
   ): Promise<Result> {
     options.signal?.throwIfAborted();
     if (options.endsAt !== undefined && performance.now() >= options.endsAt) throw new QueryTimedOut();
+    if (options.isForeign) await this.settled();
     const running: Running = { connection: await this.database.connect(), options };
     this.add(running);
     try {
@@ -132,6 +135,13 @@ export class RunningQueries {
     }
     this.running.add(running);
     this.timer ??= setInterval(() => this.tick(), tickMs);
+  }
+
+  /** Without this the query would be stopped for what another one has taken and already given back. */
+  private async settled(): Promise<void> {
+    const until = performance.now() + settleMs;
+    const highest = this.settings.memoryLimitBytes + softMaxBytes - growthBytes;
+    while (this.residentBytes() > highest && performance.now() < until) await Bun.sleep(tickMs);
   }
 
   private beginWatch(): void {

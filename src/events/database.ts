@@ -55,6 +55,8 @@ export async function openEventDatabase(
     // Checkpoints are made by the pipeline, which knows when the journal may forget.
     wal_autocheckpoint: "1GB",
     preserve_insertion_order: "false",
+    // Memory that a query gave back goes back to the system too, within about a second.
+    allocator_background_threads: "true",
   });
   const connection = await instance.connect();
   try {

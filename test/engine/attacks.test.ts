@@ -1,0 +1,249 @@
+/** Statements that want all the time, memory or answer there is, against the executable. */
+
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { TestAppliance, until } from "../support/appliance.ts";
+
+const MiB = 1024 * 1024;
+const queryTimeoutMs = 3_000;
+const memoryLimitBytes = 512 * MiB;
+/** The machine of the test may be busy; on a quiet one a query is gone a second after its limit. */
+const patienceMs = 2_500;
+
+let appliance: TestAppliance;
+beforeAll(async () => {
+  appliance = await TestAppliance.start({ args: ["--query-timeout", `${queryTimeoutMs / 1_000}s`] });
+  await appliance.batch(
+    Array.from({ length: 2_000 }, (_, n) => ({
+      event: `e${n % 5}`,
+      distinct_id: `u${n % 50}`,
+      properties: { n },
+    })),
+  );
+  await appliance.eventsWhenStored(2_000);
+}, 60_000);
+afterAll(async () => await appliance[Symbol.asyncDispose]());
+
+const ask = (query: string, options: { signal?: AbortSignal; key?: string; project?: number } = {}) =>
+  fetch(`${appliance.url}/api/projects/${options.project ?? appliance.made.project.id}/query/`, {
+    method: "POST",
+    headers: {
+      Authorization: `Bearer ${options.key ?? appliance.made.personal_api_key}`,
+      "Content-Type": "application/json",
+    },
+    body: JSON.stringify({ query }),
+    signal: options.signal,
+  });
+
+function memoryOf(pid: number, line: "VmHWM" | "VmRSS"): number {
+  try {
+    return (
+      Number(new RegExp(`${line}:\\s+(\\d+)`).exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) *
+      1024
+    );
+  } catch {
+    return 0;
+  }
+}
+
+/** Runs the work while flags and capture are asked all the time; says the engine's peak and the longest wait of others. */
+async function beside(work: () => Promise<Response>) {
+  let isRunning = true;
+  let peakBytes = 0;
+  const failed: number[] = [];
+  const watch = setInterval(
+    () =>
+      void appliance.enginePids().then((pids) => {
+        for (const pid of pids) peakBytes = Math.max(peakBytes, memoryOf(pid, "VmHWM"));
+      }),
+    100,
+  );
+  const others = (async () => {
+    while (isRunning) {
+      const flags = await appliance.post("/flags/?v=2", { api_key: appliance.token, distinct_id: "x" });
+      const capture = await appliance.capture({ event: "beside", distinct_id: "y" });
+      for (const { status } of [flags, capture]) if (status !== 200) failed.push(status);
+      await Bun.sleep(10);
+    }
+  })();
+  const begin = performance.now();
+  const response = await work();
+  const text = await response.text();
+  const tookMs = performance.now() - begin;
+  isRunning = false;
+  await others;
+  clearInterval(watch);
+  return { status: response.status, text, tookMs, peakBytes, failed };
+}
+
+/** How it may end: an answer, or a refusal that says why. Never a 500, never a lost connection. */
+const ENDS = [200, 400, 429, 503];
+
+describe("memory", () => {
+  // Two bad ones in a minute bar the project.
+  beforeEach(async () => await restarted());
+  const common = Array.from({ length: 30 }, (_, n) =>
+    n === 0 ? "c0 AS (SELECT repeat('x', 1000) AS s)" : `c${n} AS (SELECT s || s AS s FROM c${n - 1})`,
+  );
+  const GREEDY = [
+    "SELECT len(range(0, 1000000000))",
+    "SELECT len(range(0, (SELECT 1000000000 + count(*) FROM events)))",
+    "SELECT length(repeat('a', (4000000000 + (SELECT count(*) FROM events))::BIGINT))",
+    "SELECT length(format('{:>2000000000}', 'a'))",
+    "SELECT length(format('{:>' || (2000000000 + count(*))::VARCHAR || '}', 'a')) FROM events",
+    `WITH ${common.join(", ")} SELECT length(s) FROM c29`,
+    "SELECT list_resize([1], (SELECT 2000000000 + count(*) FROM events))",
+    "SELECT array_agg(properties) OVER () FROM events a, (SELECT unnest(range(100)))",
+    "WITH RECURSIVE c AS (SELECT 'a' AS s UNION ALL SELECT s || s FROM c) SELECT max(length(s)) FROM c",
+    "SELECT damerau_levenshtein(repeat('a', 100000), repeat('b', 100000))",
+  ];
+  for (const sql of GREEDY)
+    test(sql.slice(0, 90), async () => {
+      const seen = await beside(() => ask(sql));
+      expect(ENDS).toContain(seen.status);
+      expect(seen.failed).toEqual([]);
+      expect(seen.peakBytes).toBeLessThan(memoryLimitBytes + 1024 * MiB);
+      expect(seen.tookMs).toBeLessThan(queryTimeoutMs + 1_000 + patienceMs);
+      expect(await appliance.query("SELECT 1 AS one")).toEqual([{ one: 1 }]);
+    }, 60_000);
+});
+
+describe("time, inside one function call too", () => {
+  beforeEach(async () => await restarted());
+  const SLOW = [
+    "SELECT levenshtein(repeat('a', 1000000), repeat('b', 1000000))",
+    "SELECT jaro_similarity(repeat('a', 2000000), repeat('b', 2000000))",
+    "SELECT list_reduce(range(10000000), lambda a, b: a + b)",
+    "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range + b.range = 7",
+    "WITH RECURSIVE c AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM c) SELECT max(n) FROM c",
+  ];
+  for (const sql of SLOW)
+    test(sql.slice(0, 90), async () => {
+      const seen = await beside(() => ask(sql));
+      expect([429, 503]).toContain(seen.status);
+      expect(seen.failed).toEqual([]);
+      expect(seen.tookMs).toBeLessThan(queryTimeoutMs + 1_000 + patienceMs);
+      // Two slow ones in a minute bar the project: an engine of its own for each.
+      await restarted();
+    }, 60_000);
+});
+
+/** Stops and starts the appliance, which forgets whose statements were bad. */
+async function restarted(more: string[] = []): Promise<void> {
+  const { directory } = appliance;
+  await appliance.stop();
+  appliance = await TestAppliance.start({
+    directory,
+    args: ["--query-timeout", `${queryTimeoutMs / 1_000}s`, ...more],
+  });
+  await appliance.query("SELECT 1");
+}
+
+describe("answers", () => {
+  const LARGE = [
+    "SELECT [repeat('x', 1000000)] FROM range(200)",
+    "SELECT repeat(chr(1), 600) FROM range(100000)",
+    "SELECT [repeat(chr(1), 600)] FROM range(100000)",
+    "SELECT MAP {'a': repeat('x', 10000)} FROM range(5000)",
+    "SELECT {'a': {'b': [repeat('\"', 10000)]}} FROM range(5000)",
+    `SELECT 1 AS "${"a".repeat(60_000)}" FROM range(100000)`,
+    "SELECT properties, repeat('é', 3000) FROM events, range(100)",
+  ];
+  test("are counted while they are made, and go through the front without staying there", async () => {
+    await restarted(["--query-result-limit", "4MiB"]);
+    for (const sql of LARGE) {
+      const seen = await beside(() => ask(sql));
+      expect([sql.slice(0, 60), seen.status, JSON.parse(seen.text).code]).toEqual([
+        sql.slice(0, 60),
+        400,
+        "result_too_large",
+      ]);
+      expect(seen.failed).toEqual([]);
+    }
+    await restarted();
+    expect((await (await ask("SELECT repeat('x', 3500) FROM range(10000)")).text()).length).toBeGreaterThan(
+      30 * MiB,
+    );
+    expect(memoryOf(appliance.process.pid, "VmHWM")).toBeLessThan(250 * MiB);
+  }, 90_000);
+
+  test("nested as deeply as may be: never a 500", async () => {
+    const DEEP = [
+      "SELECT (repeat('[', 100000) || repeat(']', 100000))::JSON",
+      "SELECT json_extract(repeat('[', 100000) || repeat(']', 100000), '$[0]')",
+      `SELECT ${"[".repeat(150)}1${"]".repeat(150)}`,
+      `SELECT ${"{'a': ".repeat(150)}1${"}".repeat(150)}`,
+      `SELECT ${"(".repeat(5_000)}1${")".repeat(5_000)}`,
+      `SELECT x${".a".repeat(20_000)} FROM events x`,
+      `SELECT 1${" + 1".repeat(10_000)}`,
+      `SELECT ${"NOT ".repeat(10_000)}true`,
+      `SELECT ${"- ".repeat(10_000)}1`,
+      `SELECT 1${"::INT".repeat(10_000)}`,
+      `SELECT properties${"->'a'".repeat(10_000)} FROM events`,
+      `SELECT ${"CASE WHEN true THEN ".repeat(3_000)}1${" END".repeat(3_000)}`,
+      `SELECT 1${" UNION ALL SELECT 1".repeat(3_000)}`,
+      `SELECT * FROM ${"(SELECT * FROM ".repeat(199)}events${")".repeat(199)}`,
+      `SELECT '${"a".repeat(70_000)}'`,
+    ];
+    for (const sql of DEEP) {
+      const { status } = await ask(sql);
+      expect([sql.slice(0, 40), ENDS.includes(status) && status]).toEqual([sql.slice(0, 40), status]);
+      expect(await appliance.query("SELECT 1 AS one")).toEqual([{ one: 1 }]);
+    }
+  }, 90_000);
+});
+
+test("a query ends when whoever asked has gone", async () => {
+  await restarted();
+  const gone = Array.from({ length: 4 }, () => {
+    const abort = new AbortController();
+    const asked = ask(
+      "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range + b.range = 7",
+      {
+        signal: abort.signal,
+      },
+    ).catch(() => undefined);
+    return { abort, asked };
+  });
+  await Bun.sleep(300);
+  for (const { abort } of gone) abort.abort();
+  await Promise.all(gone.map(({ asked }) => asked));
+  const begin = performance.now();
+  expect((await ask("SELECT count(*) FROM events")).status).toBe(200);
+  expect(performance.now() - begin).toBeLessThan(queryTimeoutMs - 1_000);
+}, 30_000);
+
+test("who brings the engine down twice in a minute waits; others go on", async () => {
+  await restarted();
+  const made = await appliance.api("/api/organizations/@current/projects/", {
+    method: "POST",
+    body: { name: "Second" },
+  });
+  const { id: second } = (await made.json()) as { id: number };
+  const bad = "SELECT list_reduce(range(10000000), lambda a, b: a + b)";
+  await until(async () => (await ask(bad)).status === 429, "the project is barred", 50_000);
+  const barred = await ask("SELECT 1");
+  expect(barred.status).toBe(429);
+  expect(Number(barred.headers.get("retry-after"))).toBeGreaterThan(0);
+  expect(((await barred.json()) as { detail: string }).detail).toContain("twice within a minute");
+  const other = await until(async () => {
+    const response = await ask("SELECT 1 AS one", { project: second });
+    return response.status === 200 && response;
+  }, "the other project is answered");
+  expect(await other.json()).toMatchObject({ rows: [{ one: 1 }] });
+}, 90_000);
+
+test("an engine that says nothing any more: 503 for queries, and another one within half a minute", async () => {
+  await restarted();
+  const [pid] = await appliance.enginePids();
+  process.kill(pid!, "SIGSTOP");
+  const seen = await beside(() => ask("SELECT 1"));
+  expect([503, 200]).toContain(seen.status);
+  expect(seen.failed).toEqual([]);
+  await until(
+    async () => (await appliance.enginePids()).some((now) => now !== pid),
+    "it is replaced",
+    30_000,
+  );
+  expect(await appliance.query("SELECT 1 AS one")).toEqual([{ one: 1 }]);
+}, 60_000);
