@@ -4,9 +4,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { readFileSync } from "node:fs";
 import { TestAppliance, until } from "../support/appliance.ts";
 
-const MiB = 1024 * 1024;
+const mib = 1024 * 1024;
 const queryTimeoutMs = 3_000;
-const memoryLimitBytes = 512 * MiB;
+const memoryLimitBytes = 512 * mib;
 /** The machine of the test may be busy; on a quiet one a query is gone a second after its limit. */
 const patienceMs = 2_500;
 
@@ -77,7 +77,7 @@ async function beside(work: () => Promise<Response>) {
 }
 
 /** How it may end: an answer, or a refusal that says why. Never a 500, never a lost connection. */
-const ENDS = [200, 400, 429, 503];
+const ends = [200, 400, 429, 503];
 
 describe("memory", () => {
   // Two bad ones in a minute bar the project.
@@ -85,7 +85,7 @@ describe("memory", () => {
   const common = Array.from({ length: 30 }, (_, n) =>
     n === 0 ? "c0 AS (SELECT repeat('x', 1000) AS s)" : `c${n} AS (SELECT s || s AS s FROM c${n - 1})`,
   );
-  const GREEDY = [
+  const greedy = [
     "SELECT len(range(0, 1000000000))",
     "SELECT len(range(0, (SELECT 1000000000 + count(*) FROM events)))",
     "SELECT length(repeat('a', (4000000000 + (SELECT count(*) FROM events))::BIGINT))",
@@ -97,12 +97,12 @@ describe("memory", () => {
     "WITH RECURSIVE c AS (SELECT 'a' AS s UNION ALL SELECT s || s FROM c) SELECT max(length(s)) FROM c",
     "SELECT damerau_levenshtein(repeat('a', 100000), repeat('b', 100000))",
   ];
-  for (const sql of GREEDY)
+  for (const sql of greedy)
     test(sql.slice(0, 90), async () => {
       const seen = await beside(() => ask(sql));
-      expect(ENDS).toContain(seen.status);
+      expect(ends).toContain(seen.status);
       expect(seen.failed).toEqual([]);
-      expect(seen.peakBytes).toBeLessThan(memoryLimitBytes + 1024 * MiB);
+      expect(seen.peakBytes).toBeLessThan(memoryLimitBytes + 1024 * mib);
       expect(seen.tookMs).toBeLessThan(queryTimeoutMs + 1_000 + patienceMs);
       expect(await appliance.query("SELECT 1 AS one")).toEqual([{ one: 1 }]);
     }, 60_000);
@@ -110,14 +110,14 @@ describe("memory", () => {
 
 describe("time, inside one function call too", () => {
   beforeEach(async () => await restarted());
-  const SLOW = [
+  const slow = [
     "SELECT levenshtein(repeat('a', 1000000), repeat('b', 1000000))",
     "SELECT jaro_similarity(repeat('a', 2000000), repeat('b', 2000000))",
     "SELECT list_reduce(range(10000000), lambda a, b: a + b)",
     "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range + b.range = 7",
     "WITH RECURSIVE c AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM c) SELECT max(n) FROM c",
   ];
-  for (const sql of SLOW)
+  for (const sql of slow)
     test(sql.slice(0, 90), async () => {
       const seen = await beside(() => ask(sql));
       expect([429, 503]).toContain(seen.status);
@@ -140,7 +140,7 @@ async function restarted(more: string[] = []): Promise<void> {
 }
 
 describe("answers", () => {
-  const LARGE = [
+  const large = [
     "SELECT [repeat('x', 1000000)] FROM range(200)",
     "SELECT repeat(chr(1), 600) FROM range(100000)",
     "SELECT [repeat(chr(1), 600)] FROM range(100000)",
@@ -151,7 +151,7 @@ describe("answers", () => {
   ];
   test("are counted while they are made, and go through the front without staying there", async () => {
     await restarted(["--query-result-limit", "4MiB"]);
-    for (const sql of LARGE) {
+    for (const sql of large) {
       const seen = await beside(() => ask(sql));
       expect([sql.slice(0, 60), seen.status, JSON.parse(seen.text).code]).toEqual([
         sql.slice(0, 60),
@@ -162,13 +162,13 @@ describe("answers", () => {
     }
     await restarted();
     expect((await (await ask("SELECT repeat('x', 3500) FROM range(10000)")).text()).length).toBeGreaterThan(
-      30 * MiB,
+      30 * mib,
     );
-    expect(memoryOf(appliance.process.pid, "VmHWM")).toBeLessThan(250 * MiB);
+    expect(memoryOf(appliance.process.pid, "VmHWM")).toBeLessThan(250 * mib);
   }, 90_000);
 
   test("nested as deeply as may be: never a 500", async () => {
-    const DEEP = [
+    const deep = [
       "SELECT (repeat('[', 100000) || repeat(']', 100000))::JSON",
       "SELECT json_extract(repeat('[', 100000) || repeat(']', 100000), '$[0]')",
       `SELECT ${"[".repeat(150)}1${"]".repeat(150)}`,
@@ -185,9 +185,9 @@ describe("answers", () => {
       `SELECT * FROM ${"(SELECT * FROM ".repeat(199)}events${")".repeat(199)}`,
       `SELECT '${"a".repeat(70_000)}'`,
     ];
-    for (const sql of DEEP) {
+    for (const sql of deep) {
       const { status } = await ask(sql);
-      expect([sql.slice(0, 40), ENDS.includes(status) && status]).toEqual([sql.slice(0, 40), status]);
+      expect([sql.slice(0, 40), ends.includes(status) && status]).toEqual([sql.slice(0, 40), status]);
       expect(await appliance.query("SELECT 1 AS one")).toEqual([{ one: 1 }]);
     }
   }, 90_000);

@@ -47,7 +47,12 @@ export function queryRoutes({ engine }: { engine: Pick<EngineClient, "stream"> }
       description:
         "One SELECT (DuckDB's SQL) over the views `events` (uuid, event, distinct_id, timestamp, received_at, properties, " +
         "elements_chain, historical, seq, person_id), `persons` (id, created_at, properties, distinct_ids) and `groups` " +
-        "(type, type_index, key, created_at, properties) of the project. Whatever else is refused with 400.",
+        "(type, type_index, key, created_at, properties) of the project; `prop('$browser')` is a property as text. Functions " +
+        "that compute are there; whatever else is refused with 400 and `code` `statement_refused`. A statement has at most 64 KiB; " +
+        "an answer as many bytes as the setting `query-result-limit` says (400 `result_too_large`); a query takes as long as " +
+        "`query-timeout` says (503 `query_timeout`) and about as much memory as `duckdb-memory-limit` (400 `query_memory`), and ends " +
+        "when whoever asked has gone. 503 `query_busy`: too many wait. 429: statements of this project have brought the event " +
+        "store down twice within a minute.",
       tag: "Events",
       body: Body,
       bodyExample: { query: "SELECT event, count(*) AS times FROM events GROUP BY ALL" },

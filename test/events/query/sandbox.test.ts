@@ -11,7 +11,7 @@ import { parseStatement } from "../../../src/events/query/parse.ts";
 import { runQuery } from "../../../src/events/query/run-query.ts";
 import { TestStores } from "../../support/event-store.ts";
 
-const SECRET = "hidden-from-everybody";
+const secret = "hidden-from-everybody";
 let stores: TestStores;
 let connection: DuckDBConnection;
 /** Folders and files whose names differ from what is asked for by one letter that only one side folds. */
@@ -21,7 +21,7 @@ beforeAll(async () => {
   stores = await TestStores.open();
   await stores.load([
     { event: "signup", distinctId: "ann", properties: { n: 1 } },
-    { project: 2, event: SECRET, distinctId: "bob" },
+    { project: 2, event: secret, distinctId: "bob" },
   ]);
   await stores.mirror.follow();
   connection = await stores.database.connect();
@@ -34,7 +34,7 @@ afterAll(async () => {
 });
 
 /** Letters that JavaScript, Unicode or a file system make one of, and DuckDB does not, or the other way round. */
-const FOLDS: readonly [string, string][] = [
+const folds: readonly [string, string][] = [
   ["\u212A", "k"],
   ["\u212A", "K"],
   ["\u017F", "s"],
@@ -67,7 +67,7 @@ const FOLDS: readonly [string, string][] = [
 ];
 
 /** Where a name stands in a statement: what is declared, and what is asked for. */
-const POSITIONS: readonly ((declared: string, asked: string) => string)[] = [
+const positions: readonly ((declared: string, asked: string) => string)[] = [
   (d, a) => `WITH "${d}" AS (SELECT 1) SELECT * FROM "${a}"`,
   (d, a) => `WITH "${d}" AS (SELECT 1) SELECT * FROM '${a}'`,
   (d, a) => `WITH "${d}"(x) AS (SELECT 1) FROM "${a}"`,
@@ -100,11 +100,11 @@ const POSITIONS: readonly ((declared: string, asked: string) => string)[] = [
 ];
 
 /** How the secret may be kept in a file whose name holds the letter. */
-const FILES: readonly ((stem: string) => [name: string, content: string | Buffer])[] = [
-  (stem) => [`${stem}.json`, JSON.stringify({ text: SECRET })],
-  (stem) => [`${stem}.ndjson`, JSON.stringify({ text: SECRET })],
-  (stem) => [`${stem}.csv`, `text\n${SECRET}\n`],
-  (stem) => [`${stem}.csv.gz`, gzipSync(`text\n${SECRET}\n`)],
+const files: readonly ((stem: string) => [name: string, content: string | Buffer])[] = [
+  (stem) => [`${stem}.json`, JSON.stringify({ text: secret })],
+  (stem) => [`${stem}.ndjson`, JSON.stringify({ text: secret })],
+  (stem) => [`${stem}.csv`, `text\n${secret}\n`],
+  (stem) => [`${stem}.csv.gz`, gzipSync(`text\n${secret}\n`)],
 ];
 
 /** The tables of a statement, by DuckDB's own reading of it. */
@@ -128,7 +128,7 @@ async function tablesOf(sql: string): Promise<string[]> {
   return found;
 }
 
-const OUR_TABLES = new Set([
+const ourTables = new Set([
   "temp.main.flagkeep_events",
   "temp.main.flagkeep_persons",
   "temp.main.flagkeep_groups",
@@ -159,29 +159,29 @@ async function answerTo(sql: string): Promise<string> {
 }
 
 describe("the first lock: what runs is what was checked", () => {
-  for (const [written, folded] of FOLDS) {
-    test(`${JSON.stringify(written)} and ${JSON.stringify(folded)}, at ${POSITIONS.length} positions`, async () => {
+  for (const [written, folded] of folds) {
+    test(`${JSON.stringify(written)} and ${JSON.stringify(folded)}, at ${positions.length} positions`, async () => {
       const broken: string[] = [];
       for (const [one, other] of [
         [written, folded],
         [folded, written],
       ] as const)
-        for (const [n, position] of POSITIONS.entries()) {
-          const [name, content] = FILES[n % FILES.length]!(`x${other}y`);
+        for (const [n, position] of positions.entries()) {
+          const [name, content] = files[n % files.length]!(`x${other}y`);
           if (!name.includes("\0")) writeFileSync(join(folder, name), content);
           const declared = join(folder, name.replace(`x${other}y`, `x${one}y`));
           const asked = join(folder, name);
           const sql = position(declared, asked);
           const tables = await tablesThatRun(sql);
-          if (tables?.some((table) => !OUR_TABLES.has(table))) broken.push(`${sql} -> ${tables}`);
-          if ((await answerTo(sql)).includes(SECRET)) broken.push(`${sql} reads the file`);
+          if (tables?.some((table) => !ourTables.has(table))) broken.push(`${sql} -> ${tables}`);
+          if ((await answerTo(sql)).includes(secret)) broken.push(`${sql} reads the file`);
         }
       expect(broken).toEqual([]);
     });
   }
 
   const letter = fc.oneof(
-    fc.constantFrom(...FOLDS.flat().filter((text) => text !== "")),
+    fc.constantFrom(...folds.flat().filter((text) => text !== "")),
     fc.integer({ min: 0x80, max: 0x2ffff }).map((code) => String.fromCodePoint(code)),
     fc.constantFrom("k", "K", "s", "/", "..", ".json", "*", " ", "''", '""', "%", "\\"),
   );
@@ -192,7 +192,7 @@ describe("the first lock: what runs is what was checked", () => {
       declared: name,
       asked: fc.option(name, { nil: undefined }),
       change: fc.constantFrom("lower", "upper", "nfc", "nfkc", "nfd", "none"),
-      position: fc.constantFrom(...POSITIONS),
+      position: fc.constantFrom(...positions),
     });
     await fc.assert(
       fc.asyncProperty(cases, async ({ declared, asked, change, position }) => {
@@ -205,7 +205,7 @@ describe("the first lock: what runs is what was checked", () => {
           none: declared,
         }[change];
         const tables = (await tablesThatRun(position(declared, asked ?? changed))) ?? [];
-        expect(tables.filter((table) => !OUR_TABLES.has(table))).toEqual([]);
+        expect(tables.filter((table) => !ourTables.has(table))).toEqual([]);
       }),
       { numRuns: 300 },
     );
@@ -213,7 +213,7 @@ describe("the first lock: what runs is what was checked", () => {
 });
 
 describe("the second lock: DuckDB touches no file but its own", () => {
-  const OUTSIDE = [
+  const outside = [
     "SELECT * FROM read_text('/etc/passwd')",
     "SELECT * FROM read_csv('/etc/passwd')",
     "SELECT * FROM '/etc/passwd.csv'",
@@ -231,7 +231,7 @@ describe("the second lock: DuckDB touches no file but its own", () => {
     "SET allowed_directories = ['/']",
     "SET custom_extension_repository = 'http://127.0.0.1'",
   ];
-  for (const sql of OUTSIDE)
+  for (const sql of outside)
     test(sql, async () => {
       const own = await stores.database.connect();
       try {
