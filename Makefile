@@ -32,6 +32,7 @@ release: node_modules/.installed ## Build the executables of a release (RELEASE_
 static: node_modules/.installed ## Check format, lint rules and types
 	node_modules/.bin/biome check .
 	node_modules/.bin/tsc --noEmit
+	node_modules/.bin/tsc --noEmit -p src/console/page
 
 format: node_modules/.installed ## Format the sources
 	node_modules/.bin/biome check --write .

@@ -9,6 +9,7 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import packageJson from "./package.json";
+import { pagePlugin } from "./src/console/embed.ts";
 
 const { values } = parseArgs({
   options: {
@@ -31,6 +32,7 @@ async function embedded(path: string) {
 const addon = await embedded(addonPath);
 const library = await embedded(libraryPath);
 
+const page = await pagePlugin();
 const duckdb = require("@duckdb/node-bindings");
 const result = await Bun.build({
   entrypoints: ["cli/main.ts"],
@@ -55,6 +57,7 @@ const result = await Bun.build({
     }),
   },
   plugins: [
+    page.plugin,
     {
       name: "duckdb-in-one-file",
       setup(build) {
@@ -77,4 +80,5 @@ const result = await Bun.build({
 });
 for (const message of result.logs) console.error(message);
 if (!result.success) process.exit(1);
+page.assertEmbedded();
 console.log(`${values.outfile}: ${Math.round((Bun.file(values.outfile).size / 1e6) * 10) / 10} MB`);

@@ -172,6 +172,10 @@ export const settings = {
     default: "20MiB",
     help: "Largest request body, also after decompression; larger ones get 413.",
   }),
+  console: choice(["on", "off"], {
+    default: "on",
+    help: "Whether the browser page is served at /console/.",
+  }),
   "rate-limits": choice(["on", "off"], {
     default: "off",
     help: "Whether the management API limits the requests of each personal key.",

@@ -7,6 +7,7 @@
 import type { Server } from "bun";
 import { type Metadata, openMetadata } from "../accounts/metadata.ts";
 import type { Config } from "../config.ts";
+import { consoleRoutes } from "../console/routes.ts";
 import { EngineClient } from "../engine/client.ts";
 import { type EngineRefused, EngineSupervisor } from "../engine/supervisor.ts";
 import { eventRoutes } from "../events/api/events.ts";
@@ -234,6 +235,7 @@ export class Appliance {
           onTrouble: (error: unknown) =>
             log.error({ error: String(error) }, "flags could not be computed fully"),
         }),
+        ...(config.console === "on" ? [consoleRoutes()] : []),
       ],
       routes: this.routes(engine, flagSets),
       documented: [...publicApi, ...ofrepDocumentation],

@@ -1,0 +1,68 @@
+/** Puts the page into the executable: used by `build.ts` alone. */
+
+import type { BunPlugin } from "bun";
+import { type BundledFile, bundlePage } from "./bundle.ts";
+
+const fileForms = ["plain", "gzip", "brotli"] as const satisfies readonly (keyof BundledFile)[];
+
+/** A plugin of the compile step, and a check that it was used. */
+export interface PagePlugin {
+  plugin: BunPlugin;
+  /** @throws when the page is not inside: a filter that matches nothing fails silently. */
+  assertEmbedded: () => void;
+}
+
+/** Bundles the page and makes the plugin that embeds it in place of `files.ts`. */
+export async function pagePlugin(): Promise<PagePlugin> {
+  const files = await bundlePage();
+  let isModuleUsed = false;
+  let embedded = 0;
+  const plugin: BunPlugin = {
+    name: "console-in-one-file",
+    setup(build) {
+      // The filter sees the import as it is written, not the path.
+      build.onResolve({ filter: /^\.\/files\.ts$/ }, ({ importer }) =>
+        importer.endsWith("src/console/routes.ts") ? { path: "files", namespace: "console" } : undefined,
+      );
+      build.onLoad({ filter: /^files$/, namespace: "console" }, () => {
+        isModuleUsed = true;
+        return { contents: moduleText(files), loader: "js" };
+      });
+      build.onResolve({ filter: /^flagkeep:console\// }, ({ path }) => ({
+        path: path.slice("flagkeep:".length),
+        namespace: "console-file",
+      }));
+      build.onLoad({ filter: /./, namespace: "console-file" }, ({ path }) => {
+        const [, index = "", form = "plain"] = path.split("/");
+        embedded++;
+        return { contents: files[Number(index)]![form as (typeof fileForms)[number]], loader: "file" };
+      });
+    },
+  };
+  return {
+    plugin,
+    assertEmbedded: () => {
+      if (!isModuleUsed || embedded !== files.length * fileForms.length) {
+        throw new Error("The console is not in the executable: the plugin that embeds it was not called.");
+      }
+    },
+  };
+}
+
+/** A module of the form of `files.ts`. */
+function moduleText(files: readonly BundledFile[]): string {
+  const imports = files.flatMap((_, index) =>
+    fileForms.map((form) => `import ${form}${index} from "flagkeep:console/${index}/${form}";`),
+  );
+  const entries = files.map(({ path }, index) => {
+    const forms = fileForms.map((form) => `${form}: await Bun.file(${form}${index}).bytes()`).join(", ");
+    return `{ path: ${JSON.stringify(path)}, ${forms} }`;
+  });
+  return `${imports.join("\n")}
+let files;
+export async function pageFiles() {
+  files ??= [${entries.join(",\n")}];
+  return files;
+}
+`;
+}

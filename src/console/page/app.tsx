@@ -1,0 +1,64 @@
+/** Which page is shown to whom. */
+
+import { useEffect } from "preact/hooks";
+import { lazy, Route, Router, useLocation } from "preact-iso";
+import { rootPath } from "./lib/address.ts";
+import { loadSession, session } from "./lib/session.ts";
+import { Setup } from "./pages/setup.tsx";
+import { SignIn } from "./pages/sign-in.tsx";
+import { Frame } from "./parts/frame.tsx";
+import { Page } from "./parts/page.tsx";
+import { AwayBar, Empty, Rows, Trouble } from "./parts/states.tsx";
+import { words } from "./words/index.ts";
+
+const Flags = lazy(() => import("./pages/flags.tsx").then(({ Flags }) => Flags));
+
+function Home() {
+  const { route } = useLocation();
+  useEffect(() => route(`${rootPath}/flags`, true), []);
+  return <Rows />;
+}
+
+function Unknown() {
+  return (
+    <Page title={words.frame.missingTitle}>
+      <Empty title={words.frame.unknownPage} icon="search" />
+    </Page>
+  );
+}
+
+export function App() {
+  const { path } = useLocation();
+  const isSetup = path === `${rootPath}/setup`;
+  useEffect(() => {
+    if (!isSetup && session.value.state === "unknown") void loadSession();
+  }, [isSetup]);
+  if (isSetup) return <Setup />;
+  const current = session.value;
+  if (current.state === "out") return <SignIn />;
+  if (current.state === "unreachable") {
+    const isAway = current.failure.status === 0 || current.failure.isEngineAway;
+    return (
+      <main class="alone">
+        {isAway ? <AwayBar failure={current.failure} readAt={0} /> : null}
+        <Trouble failure={current.failure} onRetry={() => void loadSession()} />
+      </main>
+    );
+  }
+  if (current.state === "unknown") {
+    return (
+      <main class="alone">
+        <Rows />
+      </main>
+    );
+  }
+  return (
+    <Frame>
+      <Router>
+        <Route path={`${rootPath}/`} component={Home} />
+        <Route path={`${rootPath}/flags`} component={Flags} />
+        <Route default component={Unknown} />
+      </Router>
+    </Frame>
+  );
+}

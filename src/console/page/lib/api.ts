@@ -1,0 +1,119 @@
+/** Talks to Flagkeep's public API as whoever is signed in. */
+
+import { signal } from "@preact/signals";
+
+/** What the server refused, in its own words; `status` 0: it could not be reached. */
+export class Failure extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    readonly detail: string,
+    /** The field at fault, nested parts joined by `__`. */
+    readonly attr: string | null = null,
+    readonly retryAfterSeconds: number | undefined = undefined,
+    readonly body: Record<string, unknown> = {},
+  ) {
+    super(detail);
+  }
+
+  /** The analytics engine is away, or has too much to do; flags and capture go on. */
+  get isEngineAway(): boolean {
+    return this.status === 503;
+  }
+}
+
+export interface Ask {
+  method?: "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
+  body?: unknown;
+  signal?: AbortSignal;
+  accept?: string;
+  /** The session is not asked for: signing in. */
+  isSigningIn?: boolean;
+}
+
+/** Counts up whenever the server says that nobody is signed in. */
+export const signedOut = signal(0);
+
+/** Asks for the password again; resolves to false when it was not given. Set by the dialog that does so. */
+export const confirmPassword: { ask: () => Promise<boolean> } = { ask: async () => false };
+
+/** A header that no other origin may send: a cookie without it counts nothing. */
+const ownHeader = { "X-Flagkeep-Console": "1" };
+
+/**
+ * Sends a request and reads the JSON answer; undefined when there is no body.
+ *
+ * @throws {Failure} and AbortError.
+ */
+export async function ask<Answer = unknown>(path: string, options: Ask = {}): Promise<Answer> {
+  const response = await send(path, options);
+  const text = await response.text();
+  return (text === "" ? undefined : JSON.parse(text)) as Answer;
+}
+
+/** Like `ask`, for answers that are no JSON or do not end. */
+export async function send(path: string, options: Ask = {}): Promise<Response> {
+  const method = options.method ?? "GET";
+  if (method !== "GET" && navigator.onLine === false) {
+    throw new Failure(0, "offline", "There is no connection. Nothing was changed.");
+  }
+  let response: Response;
+  try {
+    response = await fetch(path, {
+      method,
+      credentials: "same-origin",
+      headers: {
+        ...OWN_HEADER,
+        Accept: options.accept ?? "application/json",
+        ...(options.body === undefined ? {} : { "Content-Type": "application/json" }),
+      },
+      ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
+      ...(options.signal === undefined ? {} : { signal: options.signal }),
+    });
+  } catch (error) {
+    if (options.signal?.aborted) throw error;
+    throw new Failure(0, "unreachable", "Flagkeep could not be reached.");
+  }
+  if (response.ok) return response;
+  const failure = await failureOf(response);
+  if (failure.status === 401 && options.isSigningIn !== true) signedOut.value++;
+  if (failure.code === "confirmation_required" && (await confirmPassword.ask())) return send(path, options);
+  throw failure;
+}
+
+async function failureOf(response: Response): Promise<Failure> {
+  const retryAfter = Number(response.headers.get("retry-after") ?? Number.NaN);
+  let body: Record<string, unknown> = {};
+  try {
+    body = (await response.json()) as Record<string, unknown>;
+  } catch {
+    // A proxy's page, or nothing.
+  }
+  return new Failure(
+    response.status,
+    typeof body.code === "string" ? body.code : "error",
+    typeof body.detail === "string" && body.detail !== "" ? body.detail : `HTTP ${response.status}`,
+    typeof body.attr === "string" ? body.attr : null,
+    Number.isFinite(retryAfter) ? retryAfter : undefined,
+    body,
+  );
+}
+
+/** A query string of what is set; empty texts and undefined are left out. */
+export function queryText(values: Record<string, string | number | boolean | undefined | null>): string {
+  const set = Object.entries(values).filter(
+    ([, value]) => value !== undefined && value !== null && value !== "",
+  );
+  if (set.length === 0) return "";
+  return `?${new URLSearchParams(set.map(([name, value]) => [name, String(value)]))}`;
+}
+
+/** Whether an error only says that nobody waits any more. */
+export function isAbort(error: unknown): boolean {
+  return error instanceof DOMException && error.name === "AbortError";
+}
+
+/** An error in words. */
+export function wordsOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,90 @@
+/** Numbers, times and sizes as people of this language write them; times in the project's zone. */
+
+import { project } from "./session.ts";
+
+const language = "en";
+const whole = new Intl.NumberFormat(language, { maximumFractionDigits: 0 });
+const short = new Intl.NumberFormat(language, { maximumFractionDigits: 1, notation: "compact" });
+const fine = new Intl.NumberFormat(language, { maximumFractionDigits: 2 });
+const relative = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
+
+export const number = (value: number) => whole.format(value);
+export const compact = (value: number) =>
+  Math.abs(value) < 10_000 ? fine.format(value) : short.format(value);
+export const decimal = (value: number) => fine.format(value);
+export const percent = (share: number) => `${fine.format(Math.round(share * 1000) / 10)} %`;
+
+const zones = new Map<string, Intl.DateTimeFormat>();
+function inZone(zone: string, options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
+  const key = zone + JSON.stringify(options);
+  let found = zones.get(key);
+  if (found === undefined) {
+    found = new Intl.DateTimeFormat(language, { ...options, timeZone: zone });
+    zones.set(key, found);
+  }
+  return found;
+}
+
+const zone = () => project.value?.timezone ?? "UTC";
+const dateTimeStyle = { dateStyle: "medium", timeStyle: "medium" } as const;
+
+export const dateTime = (at: string | number | Date) => inZone(zone(), dateTimeStyle).format(new Date(at));
+export const date = (at: string | number | Date) =>
+  inZone(zone(), { dateStyle: "medium" }).format(new Date(at));
+export const weekday = (at: string | number | Date) =>
+  inZone(zone(), { dateStyle: "full" }).format(new Date(at));
+export const clock = (at: string | number | Date) =>
+  inZone(zone(), {
+    hour: "2-digit",
+    minute: "2-digit",
+    second: "2-digit",
+    fractionalSecondDigits: 3,
+    hourCycle: "h23",
+  }).format(new Date(at));
+
+/** The same moment where the reader sits, for a title. */
+export const elsewhere = (at: string | number | Date) =>
+  `${dateTime(at)} ${zone()} · ${inZone(Intl.DateTimeFormat().resolvedOptions().timeZone, dateTimeStyle).format(new Date(at))}`;
+
+const agoSteps: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
+  ["day", 86_400],
+  ["hour", 3_600],
+  ["minute", 60],
+];
+
+/** "2 minutes ago". */
+export function ago(at: string | number | Date, now = Date.now()): string {
+  const seconds = (new Date(at).getTime() - now) / 1000;
+  for (const [unit, length] of agoSteps) {
+    if (Math.abs(seconds) >= length) return relative.format(Math.round(seconds / length), unit);
+  }
+  return Math.abs(seconds) < 5 ? "just now" : relative.format(Math.round(seconds), "second");
+}
+
+/** Seconds as "3 d 4 h", "2 min", "0.4 s". */
+export function duration(seconds: number): string {
+  if (seconds < 10) return `${fine.format(Math.round(seconds * 10) / 10)} s`;
+  if (seconds < 60) return `${whole.format(seconds)} s`;
+  if (seconds < 3_600) return `${whole.format(Math.floor(seconds / 60))} min`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3_600)} h ${Math.floor((seconds % 3_600) / 60)} min`;
+  return `${Math.floor(seconds / 86_400)} d ${Math.floor((seconds % 86_400) / 3_600)} h`;
+}
+
+const sizeUnits = ["B", "kB", "MB", "GB", "TB"];
+
+/** A size in powers of 1000. */
+export function size(bytes: number): string {
+  let value = bytes;
+  let unit = 0;
+  while (value >= 1000 && unit < sizeUnits.length - 1) {
+    value /= 1000;
+    unit++;
+  }
+  return `${value < 10 && unit > 0 ? fine.format(Math.round(value * 10) / 10) : whole.format(value)} ${sizeUnits[unit]}`;
+}
+
+/** A value of data as text in one line. */
+export function valueText(value: unknown): string {
+  if (value === null || value === undefined) return "null";
+  return typeof value === "string" ? value : JSON.stringify(value);
+}

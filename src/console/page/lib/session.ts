@@ -1,0 +1,133 @@
+/** Who is signed in, and in which project that one works. */
+
+import { computed, signal } from "@preact/signals";
+import { ask, Failure, queryText, signedOut } from "./api.ts";
+import { recall, remember } from "./memory.ts";
+import { forgetAll } from "./resource.ts";
+
+export const levels = { member: 1, admin: 8, owner: 15 } as const;
+
+export interface ProjectShort {
+  id: number;
+  name: string;
+  api_token: string;
+  organization: string;
+  timezone?: string;
+  ingested_event?: boolean;
+}
+
+export interface Me {
+  uuid: string;
+  first_name: string;
+  last_name: string;
+  email: string;
+  is_staff: boolean;
+  team: ProjectShort | null;
+  organization: {
+    id: string;
+    name: string;
+    membership_level: number;
+    feature_flags_access_level: number;
+  } | null;
+}
+
+/** A session as the server tells of it. */
+export interface SessionFacts {
+  id: string;
+  created_at: string;
+  last_seen_at: string;
+  expires_at: string;
+  address: string;
+  browser: string;
+  is_current: boolean;
+  is_from_key: boolean;
+  failed_sign_ins?: number;
+}
+
+export type Session =
+  | { state: "unknown" }
+  | { state: "out" }
+  | { state: "unreachable"; failure: Failure }
+  | { state: "in"; me: Me; facts: SessionFacts };
+
+export const session = signal<Session>({ state: "unknown" });
+export const projects = signal<readonly ProjectShort[]>([]);
+const chosenProject = signal<number | undefined>(undefined);
+
+export const me = computed<Me | undefined>(() =>
+  session.value.state === "in" ? session.value.me : undefined,
+);
+/** The project in use. */
+export const project = computed<ProjectShort | undefined>(() => {
+  const all = projects.value;
+  return (
+    all.find(({ id }) => id === chosenProject.value) ??
+    all.find(({ id }) => id === me.value?.team?.id) ??
+    all[0]
+  );
+});
+export const level = computed(() => me.value?.organization?.membership_level ?? 0);
+export const isAdmin = computed(() => level.value >= levels.admin);
+export const isOwner = computed(() => level.value >= levels.owner);
+export const isOperator = computed(() => me.value?.is_staff === true);
+
+/** Path of the project in use. */
+export function inProject(rest: string): string {
+  return `/api/projects/${project.value?.id ?? "@current"}/${rest}`;
+}
+
+signedOut.subscribe((count) => {
+  if (count > 0 && session.peek().state === "in") leave();
+});
+
+function leave(): void {
+  forgetAll();
+  session.value = { state: "out" };
+}
+
+/** Finds out who is signed in. */
+export async function loadSession(): Promise<void> {
+  try {
+    const { session: facts } = await ask<{ session: SessionFacts | null }>("/api/session/");
+    if (facts === null) {
+      session.value = { state: "out" };
+      return;
+    }
+    const who = await ask<Me>("/api/users/@me/");
+    // A session made from a key that is limited to projects sees these alone.
+    const page = await ask<{ results: ProjectShort[] }>(`/api/projects/${queryText({ limit: 500 })}`);
+    const named = new URLSearchParams(location.search).get("project") ?? recall("project");
+    projects.value = page.results;
+    chosenProject.value = named === null ? undefined : Number(named);
+    session.value = { state: "in", me: who, facts };
+  } catch (error) {
+    const failure = error instanceof Failure ? error : new Failure(-1, "error", String(error));
+    session.value = failure.status === 401 ? { state: "out" } : { state: "unreachable", failure };
+  }
+}
+
+/**
+ * Signs in with a password, or with a personal key that the session is then bounded by. Returns how many attempts had
+ * failed since the last success.
+ */
+export async function signIn(
+  body: { email: string; password: string } | { personal_api_key: string },
+): Promise<number> {
+  const started = await ask<SessionFacts>("/api/session/", { method: "POST", body, isSigningIn: true });
+  forgetAll();
+  await loadSession();
+  return started.failed_sign_ins ?? 0;
+}
+
+/** Ends this session. */
+export async function signOut(): Promise<void> {
+  await ask("/api/session/", { method: "DELETE", isSigningIn: true }).catch(() => undefined);
+  leave();
+}
+
+/** Works in another project from here on. */
+export function chooseProject(id: number): void {
+  remember("project", String(id));
+  forgetAll();
+  chosenProject.value = id;
+}

@@ -1,0 +1,15 @@
+/** Starts the page. */
+
+import { render } from "preact";
+import { ErrorBoundary, LocationProvider } from "preact-iso";
+import { App } from "./app.tsx";
+import { rootPath } from "./lib/address.ts";
+
+render(
+  <LocationProvider scope={rootPath}>
+    <ErrorBoundary>
+      <App />
+    </ErrorBoundary>
+  </LocationProvider>,
+  document.getElementById("app")!,
+);

@@ -1,0 +1,148 @@
+/** Flags as the API shows them, and what the console does with them. */
+
+import { words } from "../words/index.ts";
+import { ask, queryText } from "../lib/api.ts";
+import { inProject } from "../lib/session.ts";
+
+export interface Condition {
+  key: string;
+  type?: string;
+  operator?: string;
+  value?: unknown;
+  group_type_index?: number | null;
+  [more: string]: unknown;
+}
+
+export interface ConditionSet {
+  properties?: Condition[];
+  rollout_percentage?: number | null;
+  variant?: string | null;
+  aggregation_group_type_index?: number | null;
+  [more: string]: unknown;
+}
+
+export interface Variant {
+  key: string;
+  name?: string;
+  rollout_percentage: number;
+}
+
+export interface Filters {
+  groups?: ConditionSet[];
+  multivariate?: { variants: Variant[] } | null;
+  payloads?: Record<string, unknown>;
+  aggregation_group_type_index?: number | null;
+  [more: string]: unknown;
+}
+
+export interface ShortUser {
+  id: number;
+  first_name: string;
+  last_name: string;
+  email: string;
+}
+
+export interface Flag {
+  id: number;
+  key: string;
+  /** The description. */
+  name: string;
+  filters: Filters;
+  active: boolean;
+  deleted: boolean;
+  version: number;
+  tags: string[];
+  status: string;
+  can_edit: boolean;
+  created_at: string;
+  updated_at: string | null;
+  created_by: ShortUser | null;
+  last_modified_by: ShortUser | null;
+  last_called_at: string | null;
+  ensure_experience_continuity: boolean | null;
+  is_remote_configuration: boolean | null;
+  has_encrypted_payloads: boolean | null;
+  evaluation_runtime: string | null;
+  bucketing_identifier: string | null;
+  [more: string]: unknown;
+}
+
+export interface FlagPage {
+  count: number;
+  results: Flag[];
+}
+
+export const criticalTag = "critical";
+
+/** Changes some fields of a flag. */
+export function changeFlag(id: number, body: Record<string, unknown>): Promise<Flag> {
+  return ask<Flag>(inProject(`feature_flags/${id}/`), { method: "PATCH", body });
+}
+
+/** A page of the list. */
+export function readFlags(
+  filter: Record<string, string | number | undefined>,
+  signal?: AbortSignal,
+): Promise<FlagPage> {
+  return ask<FlagPage>(inProject(`feature_flags/${queryText(filter)}`), { ...(signal ? { signal } : {}) });
+}
+
+/** Who gets a flag, in one short line. */
+export function whoGetsIt(filters: Filters): string {
+  const w = words.flags.who;
+  const sets = filters.groups ?? [];
+  const variants = filters.multivariate?.variants.length ?? 0;
+  const first = sets[0];
+  const parts: string[] = [];
+  if (!first) return w.nobody;
+  const share = first.rollout_percentage ?? 100;
+  const conditions = (first.properties ?? []).map(conditionText);
+  if (sets.every((set) => set.rollout_percentage === 0)) return w.nobody;
+  if (share === 100 && conditions.length === 0 && sets.length === 1) parts.push(w.everybody);
+  else {
+    if (share !== 100 || conditions.length === 0) parts.push(w.percent(String(share)));
+    parts.push(...conditions);
+    if (sets.length > 1) parts.push(`+ ${w.sets(sets.length - 1)}`);
+  }
+  if (variants > 0) parts.push(w.variants(variants));
+  return parts.join(" · ");
+}
+
+const operatorSigns: Record<string, string> = {
+  exact: "=",
+  is_not: "≠",
+  icontains: "∋",
+  not_icontains: "∌",
+  regex: "~",
+  not_regex: "≁",
+  gt: ">",
+  gte: "≥",
+  lt: "<",
+  lte: "≤",
+  is_set: "is set",
+  is_not_set: "is not set",
+  in: "in",
+  not_in: "not in",
+};
+
+/** A condition in one short line. */
+export function conditionText(condition: Condition): string {
+  const { key, operator = "exact", value, type } = condition;
+  const name = type === "cohort" ? String(condition.cohort_name ?? `cohort ${wordsOfValue(value)}`) : key;
+  const sign = operatorSigns[operator] ?? operator.replaceAll("_", " ");
+  if (type === "cohort") return `${sign === "not in" ? "not " : ""}in ${name}`;
+  if (operator === "is_set" || operator === "is_not_set") return `${name} ${sign}`;
+  return `${name} ${sign} ${wordsOfValue(value)}`;
+}
+
+function wordsOfValue(value: unknown): string {
+  if (Array.isArray(value)) return value.map(wordsOfValue).join(", ");
+  return typeof value === "string" ? value : JSON.stringify(value ?? null);
+}
+
+/** A person's name, or the address. */
+export function userName(user: ShortUser | { first_name: string; email: string | null } | null): string {
+  if (user === null) return "–";
+  const last = "last_name" in user ? user.last_name : "";
+  return `${user.first_name} ${last}`.trim() || user.email || "–";
+}

@@ -1,0 +1,362 @@
+/** The list of flags: found by the server, switched at once, taken back for ten seconds. */
+
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { to, useAddress } from "../lib/address.ts";
+import { ask, Failure, queryText, wordsOf } from "../lib/api.ts";
+import { criticalTag, changeFlag, type Flag, type FlagPage, readFlags, whoGetsIt } from "../model/flags.ts";
+import { useKeys } from "../lib/keys.ts";
+import { useResource } from "../lib/resource.ts";
+import { inProject, project } from "../lib/session.ts";
+import { Badge, Button, Checkbox, Field, Select, Switch, When } from "../parts/basics.tsx";
+import { Question } from "../parts/confirm.tsx";
+import { Page } from "../parts/page.tsx";
+import { Sparkline } from "../parts/sparkline.tsx";
+import { Content, Empty } from "../parts/states.tsx";
+import { type Column, DataTable } from "../parts/table.tsx";
+import { complain, tell } from "../parts/toast.tsx";
+import { words } from "../words/index.ts";
+import { ChosenBar } from "./flags-chosen.tsx";
+import { NewFlag } from "./new-flag.tsx";
+
+const w = words.flags;
+const pageSize = 100;
+const quietMs = 120;
+const stateValues = { all: undefined, on: "true", off: "false", stale: "STALE" } as const;
+const orderValues = {
+  newest: "-created_at",
+  key: "key",
+  changed: "-updated_at",
+  asked: "-last_called_at",
+} as const;
+
+export function Flags() {
+  const { query, set, go } = useAddress();
+  const [text, setText] = useState(query.search ?? "");
+  const [chosen, setChosen] = useState<ReadonlyMap<number, Flag>>(new Map());
+  const [question, setQuestion] = useState<Flag>();
+  const filter = {
+    search: query.search,
+    active: stateValues[(query.state ?? "all") as keyof typeof stateValues],
+    type: query.type,
+    tags: query.tag ? JSON.stringify([query.tag]) : undefined,
+    order: orderValues[(query.order ?? "newest") as keyof typeof orderValues],
+  };
+  const list = useFlagPages(filter);
+  const usage = useUsage(list.inView);
+  const isFiltered = ["search", "state", "type", "tag"].some((name) => query[name]);
+
+  useEffect(() => {
+    const timer = setTimeout(() => {
+      if (text !== (query.search ?? "")) set({ search: text || undefined });
+    }, quietMs);
+    return () => clearTimeout(timer);
+  }, [text]);
+  useKeys({ n: () => set({ new: "1" }, true) });
+
+  const flip = async (flag: Flag, isOn: boolean, isUndo = false) => {
+    list.put({ ...flag, active: isOn });
+    try {
+      list.put(await changeFlag(flag.id, { active: isOn }));
+      if (isUndo) tell(w.switchedBack(flag.key));
+      else tell(isOn ? w.switchedOn(flag.key) : w.switchedOff(flag.key), () => void flip(flag, !isOn, true));
+    } catch (error) {
+      list.put(flag);
+      complain(wordsOf(error));
+    }
+  };
+  const toggle = (flag: Flag) => {
+    if (flag.tags.includes(criticalTag)) setQuestion(flag);
+    else void flip(flag, !flag.active);
+  };
+  const choose = (flag: Flag) => {
+    const next = new Map(chosen);
+    if (!next.delete(flag.id)) next.set(flag.id, flag);
+    setChosen(next);
+  };
+
+  const columns: Column<Flag>[] = [
+    {
+      id: "choose",
+      title: <span class="unseen">{w.columns.choose}</span>,
+      width: "1.7rem",
+      isWideOnly: true,
+      cell: (flag) => (
+        <Checkbox
+          label={w.chooseOne(flag.key)}
+          isLabelHidden
+          isOn={chosen.has(flag.id)}
+          onChange={() => choose(flag)}
+        />
+      ),
+    },
+    {
+      id: "key",
+      title: w.columns.key,
+      width: "minmax(0, 3fr)",
+      cell: (flag) => (
+        <>
+          <a href={to(`flags/${flag.id}`)}>{flag.key}</a>{" "}
+          {flag.status === "STALE" && <Badge tone="warn">{w.stale}</Badge>}{" "}
+          {flag.tags.map((tag) => (
+            <Badge key={tag} tone={tag === criticalTag ? "bad" : "plain"}>
+              {tag}
+            </Badge>
+          ))}
+          <div class="sub">{flag.name || whoGetsIt(flag.filters)}</div>
+        </>
+      ),
+    },
+    {
+      id: "who",
+      title: w.columns.who,
+      width: "minmax(0, 2.2fr)",
+      isWideOnly: true,
+      cell: (flag) => <span title={whoGetsIt(flag.filters)}>{whoGetsIt(flag.filters)}</span>,
+    },
+    {
+      id: "usage",
+      title: w.columns.usage,
+      width: "5.6rem",
+      isWideOnly: true,
+      cell: (flag) => {
+        const days = usage.get(flag.id);
+        return days ? <Sparkline values={days} label={w.sparkline(days.reduce((a, b) => a + b, 0))} /> : null;
+      },
+    },
+    {
+      id: "asked",
+      title: w.columns.lastAsked,
+      width: "7.5rem",
+      isWideOnly: true,
+      cell: (flag) => <When at={flag.last_called_at} fallback={w.neverAsked} />,
+    },
+    {
+      id: "on",
+      title: w.columns.on,
+      width: "2.8rem",
+      cell: (flag) => (
+        <Switch
+          name={flag.key}
+          isOn={flag.active}
+          refusal={!flag.can_edit && w.notAllowed}
+          onChange={() => toggle(flag)}
+        />
+      ),
+    },
+  ];
+
+  return (
+    <Page
+      title={words.frame.pages.flags}
+      action={
+        <Button kind="main" icon="plus" onClick={() => set({ new: "1" }, true)}>
+          {w.newFlag}
+        </Button>
+      }
+    >
+      <div class="filters">
+        <Field
+          label={w.search}
+          isLabelHidden
+          placeholder={w.search}
+          type="search"
+          class="search"
+          value={text}
+          onInput={setText}
+        />
+        <Select
+          label={w.state}
+          isLabelHidden
+          value={(query.state ?? "all") as keyof typeof w.states}
+          choices={Object.entries(w.states) as [keyof typeof w.states, string][]}
+          onChange={(state) => set({ state: state === "all" ? undefined : state })}
+        />
+        <Select
+          label={w.type}
+          isLabelHidden
+          value={(query.type ?? "all") as keyof typeof w.types}
+          choices={Object.entries(w.types) as [keyof typeof w.types, string][]}
+          onChange={(type) => set({ type: type === "all" ? undefined : type })}
+        />
+        {query.tag && (
+          <Button icon="close" onClick={() => set({ tag: undefined })}>
+            {`${w.tag}: ${query.tag}`}
+          </Button>
+        )}
+        <Select
+          label={w.order}
+          isLabelHidden
+          value={(query.order ?? "newest") as keyof typeof w.orders}
+          choices={Object.entries(w.orders) as [keyof typeof w.orders, string][]}
+          onChange={(order) => set({ order: order === "newest" ? undefined : order })}
+        />
+        <span class="count" role="status">
+          {list.count === undefined ? "" : w.found(list.count)}
+        </span>
+      </div>
+      {chosen.size > 0 && (
+        <ChosenBar
+          chosen={chosen}
+          onClear={() => setChosen(new Map())}
+          onDone={() => {
+            setChosen(new Map());
+            list.reload();
+          }}
+        />
+      )}
+      <Content of={list.first} rows={10}>
+        {() =>
+          list.count === 0 ? (
+            isFiltered ? (
+              <Empty title={w.nothingFound} icon="search">
+                <Button
+                  onClick={() => {
+                    setText("");
+                    set({ search: undefined, state: undefined, type: undefined, tag: undefined });
+                  }}
+                >
+                  {w.clearFilters}
+                </Button>
+              </Empty>
+            ) : (
+              <Empty title={w.emptyTitle} command={w.emptyCommand}>
+                <p class="muted">{w.emptyText}</p>
+                <Button kind="main" icon="plus" onClick={() => set({ new: "1" }, true)}>
+                  {w.newFlag}
+                </Button>
+              </Empty>
+            )
+          ) : (
+            <DataTable
+              label={words.frame.pages.flags}
+              columns={columns}
+              count={list.count ?? 0}
+              rowAt={list.at}
+              keyOf={(flag) => flag.id}
+              onView={list.view}
+              onOpen={(flag) => go(`flags/${flag.id}`)}
+              onChoose={choose}
+              rowHeight={56}
+              narrowHeight={68}
+            />
+          )
+        }
+      </Content>
+      {query.new && (
+        <NewFlag
+          onClose={() => set({ new: undefined })}
+          onMade={(flag) => {
+            tell(w.create.created(flag.key));
+            go(`flags/${flag.id}`);
+          }}
+        />
+      )}
+      {question && (
+        <Question
+          title={w.criticalTitle(question.key)}
+          text={w.criticalText(question.key, whoGetsIt(question.filters))}
+          action={question.active ? w.switchOff : w.switchOn}
+          onYes={() => void flip(question, !question.active)}
+          onClose={() => setQuestion(undefined)}
+        />
+      )}
+    </Page>
+  );
+}
+
+/** Pages of the list, fetched as they come into view. */
+function useFlagPages(filter: Record<string, string | undefined>) {
+  const key = `flags ${project.value?.id} ${JSON.stringify(filter)}`;
+  const first = useResource<FlagPage>(key, (signal) => readFlags({ ...filter, limit: pageSize }, signal));
+  const more = useRef(new Map<number, Flag[]>());
+  const [, redraw] = useState(0);
+  const [inView, setInView] = useState<readonly number[]>([]);
+  const range = useRef({ from: 0, to: 30 });
+  useMemo(() => more.current.clear(), [key]);
+
+  const at = (index: number): Flag | undefined =>
+    index < pageSize
+      ? first.data?.results[index]
+      : more.current.get(Math.floor(index / pageSize))?.[index % pageSize];
+  const tellView = () => {
+    const ids: number[] = [];
+    for (let index = range.current.from; index <= range.current.to; index++) {
+      const id = at(index)?.id;
+      if (id !== undefined) ids.push(id);
+    }
+    setInView((now) => (now.join() === ids.join() ? now : ids));
+  };
+  useEffect(tellView, [first.data]);
+
+  const view = (from: number, last: number) => {
+    range.current = { from, to: last };
+    for (let page = Math.floor(from / pageSize); page <= Math.floor(last / pageSize); page++) {
+      if (page === 0 || more.current.has(page)) continue;
+      const pages = more.current;
+      pages.set(page, []);
+      readFlags({ ...filter, limit: pageSize, offset: page * pageSize }).then(
+        ({ results }) => {
+          pages.set(page, results);
+          tellView();
+          redraw((count) => count + 1);
+        },
+        (error) => {
+          pages.delete(page);
+          if (!(error instanceof Failure && error.status === 401)) complain(wordsOf(error));
+        },
+      );
+    }
+    tellView();
+  };
+  const put = (flag: Flag) => {
+    const swap = (flags: Flag[]) => flags.map((other) => (other.id === flag.id ? flag : other));
+    for (const [page, flags] of more.current) more.current.set(page, swap(flags));
+    if (first.data) first.replace({ ...first.data, results: swap(first.data.results) });
+    redraw((count) => count + 1);
+  };
+  const reload = () => {
+    more.current.clear();
+    first.reload();
+  };
+  return { first, count: first.data?.count, at, view, put, reload, inView };
+}
+
+const usageDays = 14;
+const usageQuietMs = 150;
+
+interface FlagUsage {
+  results: { id: number; days: { date: string; values: Record<string, number> }[] }[];
+}
+
+/** Calls per day of the flags in view, in one request. */
+function useUsage(ids: readonly number[]): ReadonlyMap<number, readonly number[]> {
+  const [known, setKnown] = useState<ReadonlyMap<number, readonly number[]>>(new Map());
+  useEffect(() => {
+    const missing = ids.filter((id) => !known.has(id));
+    if (missing.length === 0) return;
+    const controller = new AbortController();
+    const timer = setTimeout(() => {
+      ask<FlagUsage>(
+        inProject(`feature_flags/usage/${queryText({ ids: missing.join(","), days: usageDays })}`),
+        { signal: controller.signal },
+      ).then(
+        ({ results }) => {
+          const next = new Map(known);
+          for (const { id, days } of results) {
+            next.set(
+              id,
+              days.map(({ values }) => Object.values(values).reduce((sum, count) => sum + count, 0)),
+            );
+          }
+          setKnown(next);
+        },
+        () => undefined,
+      );
+    }, usageQuietMs);
+    return () => {
+      clearTimeout(timer);
+      controller.abort();
+    };
+  }, [ids]);
+  return known;
+}

@@ -1,0 +1,121 @@
+/** The page behind a one-time link: sets the password of whom the link was made for. */
+
+import { useEffect, useState } from "preact/hooks";
+import { useLocation } from "preact-iso";
+import { to } from "../lib/address.ts";
+import { ask, Failure, wordsOf } from "../lib/api.ts";
+import { loadSession, session } from "../lib/session.ts";
+import { Button, Field } from "../parts/basics.tsx";
+import { words } from "../words/index.ts";
+import { Brand } from "./sign-in.tsx";
+
+const w = words.signing;
+
+/** Whom a one-time link is for. */
+interface SetupLink {
+  email: string;
+  first_name: string;
+  last_name: string;
+  organization: string | null;
+  is_first: boolean;
+}
+
+export function Setup() {
+  const { route } = useLocation();
+  // Behind "#", so that no proxy logs it.
+  const [token] = useState(() => decodeURIComponent(location.hash.slice(1)));
+  const [email, setEmail] = useState("");
+  const [name, setName] = useState("");
+  const [password, setPassword] = useState("");
+  const [link, setLink] = useState<SetupLink>();
+  const [failure, setFailure] = useState<Failure>();
+  const [isBusy, setBusy] = useState(false);
+  useEffect(() => {
+    document.title = words.frame.titleOf(w.setupTitle);
+    if (token === "") return;
+    ask<SetupLink>("/api/session/setup/look/", { method: "POST", body: { token }, isSigningIn: true }).then(
+      (found) => {
+        setLink(found);
+        setEmail(found.email);
+        setName([found.first_name, found.last_name].join(" ").trim());
+      },
+      (error) => setFailure(error instanceof Failure ? error : new Failure(-1, "error", wordsOf(error))),
+    );
+  }, []);
+  const submit = async () => {
+    setBusy(true);
+    setFailure(undefined);
+    const [firstName = "", ...more] = name.trim().split(/\s+/);
+    try {
+      await ask("/api/session/setup/", {
+        method: "POST",
+        body: { token, email: email.trim(), first_name: firstName, last_name: more.join(" "), password },
+        isSigningIn: true,
+      });
+      await loadSession();
+      route(session.value.state === "in" ? to("start") : to("flags"), true);
+    } catch (error) {
+      setFailure(error instanceof Failure ? error : new Failure(-1, "error", wordsOf(error)));
+      setBusy(false);
+    }
+  };
+  const errorOf = (field: string) => (failure?.attr === field ? failure.detail : undefined);
+  const isOfField = ["email", "first_name", "password"].includes(failure?.attr ?? "");
+  return (
+    <main class="signing">
+      <div class="signing-card">
+        <Brand />
+        <h1>{w.setupTitle}</h1>
+        {token === "" ? (
+          <p role="alert">{w.noToken}</p>
+        ) : (
+          <form
+            onSubmit={(event) => {
+              event.preventDefault();
+              void submit();
+            }}
+          >
+            <p class="help">{w.setupHelp(link?.organization ?? undefined)}</p>
+            <Field
+              label={w.email}
+              type="email"
+              name="email"
+              autocomplete="username"
+              value={email}
+              onInput={setEmail}
+              error={errorOf("email")}
+              isRequired
+            />
+            <Field
+              label={w.name}
+              name="name"
+              autocomplete="name"
+              value={name}
+              onInput={setName}
+              error={errorOf("first_name")}
+            />
+            <Field
+              label={w.password}
+              type="password"
+              name="new-password"
+              autocomplete="new-password"
+              value={password}
+              onInput={setPassword}
+              help={w.passwordHelp}
+              error={errorOf("password")}
+              isRequired
+            />
+            {failure && !isOfField && (
+              <p class="error" role="alert">
+                {failure.detail}
+              </p>
+            )}
+            <Button kind="main" type="submit" isDisabled={isBusy}>
+              {w.create}
+            </Button>
+          </form>
+        )}
+      </div>
+    </main>
+  );
+}

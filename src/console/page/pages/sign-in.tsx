@@ -1,0 +1,122 @@
+/** Signing in: e-mail and password, or a personal key in their place. */
+
+import { useEffect, useState } from "preact/hooks";
+import { Failure, wordsOf } from "../lib/api.ts";
+import { signIn } from "../lib/session.ts";
+import { Button, Field } from "../parts/basics.tsx";
+import { Icon } from "../parts/icons.tsx";
+import { tell } from "../parts/toast.tsx";
+import { words } from "../words/index.ts";
+
+const w = words.signing;
+
+export function SignIn() {
+  const [isByKey, setByKey] = useState(false);
+  const [email, setEmail] = useState("");
+  const [password, setPassword] = useState("");
+  const [key, setKey] = useState("");
+  const [error, setError] = useState<string>();
+  const [isBusy, setBusy] = useState(false);
+  useEffect(() => {
+    document.title = words.frame.titleOf(w.signIn);
+  }, []);
+  const submit = async () => {
+    setBusy(true);
+    setError(undefined);
+    try {
+      const failed = await signIn(
+        isByKey ? { personal_api_key: key.trim() } : { email: email.trim(), password },
+      );
+      if (failed > 0) tell(w.failuresBefore(failed));
+    } catch (failure) {
+      setError(failure instanceof Failure ? failure.detail : wordsOf(failure));
+      setBusy(false);
+    }
+  };
+  return (
+    <main class="signing">
+      <div class="signing-card">
+        <Brand />
+        <h1>{w.signIn}</h1>
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            void submit();
+          }}
+        >
+          {isByKey ? (
+            <Field
+              key="key"
+              label={w.key}
+              type="password"
+              name="key"
+              value={key}
+              onInput={setKey}
+              help={w.keyHelp}
+              isRequired
+            />
+          ) : (
+            <>
+              <Field
+                key="email"
+                label={w.email}
+                type="email"
+                name="email"
+                autocomplete="username"
+                value={email}
+                onInput={setEmail}
+                isRequired
+              />
+              <Field
+                key="password"
+                label={w.password}
+                type="password"
+                name="password"
+                autocomplete="current-password"
+                value={password}
+                onInput={setPassword}
+                isRequired
+              />
+            </>
+          )}
+          {error && (
+            <p class="error" role="alert">
+              {error}
+            </p>
+          )}
+          <Button kind="main" type="submit" isDisabled={isBusy}>
+            {w.signIn}
+          </Button>
+          <Button
+            kind="quiet"
+            onClick={() => {
+              setByKey(!isByKey);
+              setError(undefined);
+            }}
+          >
+            {isByKey ? w.withPassword : w.withKey}
+          </Button>
+        </form>
+        <p class="help">
+          {w.forgotten} <code>flagkeep users link {email || "EMAIL"}</code>
+        </p>
+      </div>
+    </main>
+  );
+}
+
+/** Name and mark above the forms. */
+export function Brand() {
+  return (
+    <p class="signing-brand">
+      <span class="mark">
+        <Icon name="flag" size={20} />
+      </span>
+      <span>
+        <b>{words.frame.product}</b>
+        <br />
+        {w.tagline}
+      </span>
+    </p>
+  );
+}

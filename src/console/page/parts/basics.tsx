@@ -1,0 +1,423 @@
+/** Small things that all pages are made of. */
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { ago, elsewhere } from "../lib/format.ts";
+import { words } from "../words/index.ts";
+import { Icon, type IconName } from "./icons.tsx";
+
+const w = words.frame;
+
+interface ButtonProps {
+  children?: ComponentChildren;
+  icon?: IconName;
+  /** What it is called when only the icon is seen. */
+  label?: string;
+  kind?: "main" | "plain" | "quiet" | "danger";
+  type?: "button" | "submit";
+  onClick?: (event: MouseEvent) => void;
+  isDisabled?: boolean;
+  /** Why it can not be used: it is shown all the same, switched off. */
+  refusal?: string | false | undefined;
+  isPressed?: boolean;
+  href?: string;
+}
+
+/** A button, or a link that looks like one. What is not allowed is shown, switched off, with the reason. */
+export function Button(props: ButtonProps) {
+  const { children, icon, label, kind = "plain", type = "button", onClick, isDisabled, refusal } = props;
+  const content = (
+    <>
+      {icon && <Icon name={icon} />}
+      {children !== undefined && <span>{children}</span>}
+    </>
+  );
+  const name = `button ${kind}${children === undefined ? " only-icon" : ""}`;
+  if (props.href !== undefined) {
+    return (
+      <a class={name} href={props.href} aria-label={label}>
+        {content}
+      </a>
+    );
+  }
+  return (
+    <button
+      class={name}
+      type={type}
+      aria-label={label}
+      title={refusal || label}
+      aria-disabled={refusal ? true : undefined}
+      aria-pressed={props.isPressed}
+      disabled={isDisabled}
+      onClick={(event) => {
+        if (refusal) event.preventDefault();
+        else onClick?.(event);
+      }}
+    >
+      {content}
+      {refusal && <span class="unseen"> ({refusal})</span>}
+    </button>
+  );
+}
+
+interface FieldProps {
+  label: string;
+  value: string;
+  onInput: (value: string) => void;
+  type?: "text" | "email" | "password" | "number" | "search" | "url" | "date" | "datetime-local";
+  help?: ComponentChildren;
+  error?: string | undefined;
+  isLabelHidden?: boolean;
+  placeholder?: string;
+  autocomplete?: string;
+  isRequired?: boolean;
+  isDisabled?: boolean;
+  name?: string;
+  /** What could be written here; anything else may be, too. */
+  suggestions?: readonly string[];
+  suffix?: string;
+  min?: number;
+  max?: number;
+  step?: number | "any";
+  class?: string;
+  inputRef?: { current: HTMLInputElement | null };
+  onFocus?: () => void;
+  autofocus?: boolean;
+}
+
+const suggestionsMax = 50;
+
+/** A line of text with its label, help and error. */
+export function Field(props: FieldProps) {
+  const id = useId();
+  const { label, value, onInput, help, error, suggestions } = props;
+  const own = useRef<HTMLInputElement>(null);
+  const input = props.inputRef ?? own;
+  // Preact's types tie the attributes to each kind of field.
+  const kind = { type: props.type ?? "text", ...(suggestions ? { list: `${id}-list` } : {}) } as {
+    type: "text";
+  };
+  useEffect(() => {
+    if (props.autofocus) input.current?.focus();
+  }, []);
+  return (
+    <div class={`field ${props.class ?? ""}`}>
+      <label for={id} class={props.isLabelHidden ? "unseen" : undefined}>
+        {label}
+      </label>
+      <span class="field-line">
+        <input
+          {...kind}
+          id={id}
+          ref={input}
+          name={props.name}
+          value={value}
+          placeholder={props.placeholder}
+          autocomplete={(props.autocomplete ?? "off") as "off"}
+          required={props.isRequired}
+          disabled={props.isDisabled}
+          min={props.min}
+          max={props.max}
+          step={props.step}
+          spellcheck={false}
+          aria-invalid={error ? true : undefined}
+          aria-describedby={error || help ? `${id}-help` : undefined}
+          onInput={(event) => onInput(event.currentTarget.value)}
+          onFocus={props.onFocus}
+        />
+        {props.suffix && <span class="suffix">{props.suffix}</span>}
+      </span>
+      {suggestions && (
+        <datalist id={`${id}-list`}>
+          {suggestions.slice(0, suggestionsMax).map((suggestion) => (
+            <option key={suggestion} value={suggestion} />
+          ))}
+        </datalist>
+      )}
+      {(error || help) && (
+        <span id={`${id}-help`} class={error ? "error" : "help"}>
+          {error ?? help}
+        </span>
+      )}
+    </div>
+  );
+}
+
+/** Text of several lines. */
+export function Area({
+  label,
+  value,
+  onInput,
+  error,
+  rows = 3,
+  isLabelHidden,
+}: {
+  label: string;
+  value: string;
+  onInput: (value: string) => void;
+  error?: string | undefined;
+  rows?: number;
+  isLabelHidden?: boolean;
+}) {
+  const id = useId();
+  return (
+    <div class="field">
+      <label for={id} class={isLabelHidden ? "unseen" : undefined}>
+        {label}
+      </label>
+      <textarea
+        id={id}
+        rows={rows}
+        value={value}
+        spellcheck={false}
+        aria-invalid={error ? true : undefined}
+        aria-describedby={error ? `${id}-help` : undefined}
+        onInput={(event) => onInput(event.currentTarget.value)}
+      />
+      {error && (
+        <span id={`${id}-help`} class="error">
+          {error}
+        </span>
+      )}
+    </div>
+  );
+}
+
+/** A choice of one. */
+export function Select<Value extends string>({
+  label,
+  value,
+  choices,
+  onChange,
+  isLabelHidden,
+  refusal,
+}: {
+  label: string;
+  value: Value;
+  choices: readonly (readonly [Value, string])[];
+  onChange: (value: Value) => void;
+  isLabelHidden?: boolean;
+  refusal?: string | false | undefined;
+}) {
+  const id = useId();
+  return (
+    <div class="field">
+      <label for={id} class={isLabelHidden ? "unseen" : undefined}>
+        {label}
+      </label>
+      <select
+        id={id}
+        value={value}
+        disabled={!!refusal}
+        title={refusal || undefined}
+        onChange={(event) => onChange(event.currentTarget.value as Value)}
+      >
+        {choices.map(([choice, text]) => (
+          <option key={choice} value={choice} selected={choice === value}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </div>
+  );
+}
+
+export function Checkbox({
+  label,
+  isOn,
+  onChange,
+  help,
+  isLabelHidden,
+  isDisabled,
+}: {
+  label: string;
+  isOn: boolean;
+  onChange: (on: boolean) => void;
+  help?: string;
+  isLabelHidden?: boolean;
+  isDisabled?: boolean;
+}) {
+  return (
+    <label class="checkbox" title={help}>
+      <input
+        type="checkbox"
+        checked={isOn}
+        disabled={isDisabled}
+        onChange={(event) => onChange(event.currentTarget.checked)}
+      />
+      <span class={isLabelHidden ? "unseen" : undefined}>{label}</span>
+    </label>
+  );
+}
+
+/** On or off at once. Its name is what is switched, its state says whether it is on. */
+export function Switch({
+  name,
+  isOn,
+  onChange,
+  refusal,
+}: {
+  name: string;
+  isOn: boolean;
+  onChange: (on: boolean) => void;
+  refusal?: string | false | undefined;
+}) {
+  return (
+    <button
+      type="button"
+      class="switch"
+      role="switch"
+      aria-label={name}
+      aria-checked={isOn}
+      aria-disabled={refusal ? true : undefined}
+      title={refusal || undefined}
+      onClick={(event) => {
+        event.stopPropagation();
+        if (!refusal) onChange(!isOn);
+      }}
+    >
+      <span class="knob" />
+    </button>
+  );
+}
+
+/** A moment as a distance from now; the exact one on hover. */
+export function When({ at, fallback = "–" }: { at: string | number | null | undefined; fallback?: string }) {
+  if (at === null || at === undefined) return <>{fallback}</>;
+  const moment = new Date(at);
+  return (
+    <time dateTime={moment.toISOString()} title={elsewhere(moment)}>
+      {ago(moment)}
+    </time>
+  );
+}
+
+/** Copies a text. */
+export function CopyButton({ text, label = w.copy }: { text: string | (() => string); label?: string }) {
+  const [isDone, setDone] = useState(false);
+  useEffect(() => {
+    if (!isDone) return;
+    const timer = setTimeout(() => setDone(false), 2_000);
+    return () => clearTimeout(timer);
+  }, [isDone]);
+  return (
+    <Button
+      kind="quiet"
+      icon={isDone ? "check" : "copy"}
+      onClick={() => {
+        void copyText(typeof text === "string" ? text : text()).then(() => setDone(true));
+      }}
+    >
+      {isDone ? w.copied : label}
+    </Button>
+  );
+}
+
+/** The clipboard is closed to pages without https except on localhost: then by way of a selection. */
+async function copyText(text: string): Promise<void> {
+  if (navigator.clipboard) return await navigator.clipboard.writeText(text);
+  const area = document.createElement("textarea");
+  area.value = text;
+  document.body.append(area);
+  area.select();
+  document.execCommand("copy");
+  area.remove();
+}
+
+/** Code that can be copied. */
+export function CodeBlock({ code, label }: { code: string; label: string }) {
+  return (
+    <div class="code-block">
+      <pre tabIndex={0} role="region" aria-label={label}>
+        <code>{code}</code>
+      </pre>
+      <CopyButton text={code} />
+    </div>
+  );
+}
+
+/** Tabs whose choice stands in the address. */
+export function Tabs<Name extends string>({
+  label,
+  tabs,
+  current,
+  onChoose,
+}: {
+  label: string;
+  tabs: readonly (readonly [Name, string])[];
+  current: Name;
+  onChoose: (name: Name) => void;
+}) {
+  const list = useRef<HTMLDivElement>(null);
+  const move = (step: number) => {
+    const place = tabs.findIndex(([name]) => name === current);
+    const next = (place + step + tabs.length) % tabs.length;
+    onChoose(tabs[next]![0]);
+    (list.current?.children[next] as HTMLElement | undefined)?.focus();
+  };
+  return (
+    <div class="tabs" role="tablist" aria-label={label} ref={list}>
+      {tabs.map(([name, text]) => (
+        <button
+          key={name}
+          type="button"
+          role="tab"
+          aria-selected={name === current}
+          tabIndex={name === current ? 0 : -1}
+          onClick={() => onChoose(name)}
+          onKeyDown={(event) => {
+            if (event.key === "ArrowRight") move(1);
+            else if (event.key === "ArrowLeft") move(-1);
+          }}
+        >
+          {text}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+/** One of a few, all of them seen. */
+export function Segments<Value extends string>({
+  label,
+  value,
+  choices,
+  onChange,
+  refusal,
+}: {
+  label: string;
+  value: Value;
+  choices: readonly (readonly [Value, string])[];
+  onChange: (value: Value) => void;
+  refusal?: string | false | undefined;
+}) {
+  const name = useId();
+  return (
+    <fieldset class="segments" disabled={!!refusal} title={refusal || undefined}>
+      <legend class="unseen">{label}</legend>
+      {choices.map(([choice, text]) => (
+        <label key={choice}>
+          <input
+            type="radio"
+            name={name}
+            value={choice}
+            checked={choice === value}
+            onChange={() => onChange(choice)}
+          />
+          <span>{text}</span>
+        </label>
+      ))}
+    </fieldset>
+  );
+}
+
+/** A short word with a colour; the word alone says it all. */
+export function Badge({
+  children,
+  tone = "plain",
+}: {
+  children: ComponentChildren;
+  tone?: "plain" | "good" | "warn" | "bad" | "accent";
+}) {
+  return <span class={`badge ${tone}`}>{children}</span>;
+}

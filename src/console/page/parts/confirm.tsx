@@ -1,0 +1,105 @@
+/** Asks for the password once more when the server wants it, and questions before something that hurts. */
+
+import { signal } from "@preact/signals";
+import { useState } from "preact/hooks";
+import { ask, confirmPassword, wordsOf } from "../lib/api.ts";
+import { session } from "../lib/session.ts";
+import { words } from "../words/index.ts";
+import { Button, Field } from "./basics.tsx";
+import { Dialog } from "./dialog.tsx";
+
+const w = words.frame;
+const waiting = signal<((isConfirmed: boolean) => void) | undefined>(undefined);
+
+confirmPassword.ask = () =>
+  new Promise((resolve) => {
+    waiting.value?.(false);
+    waiting.value = resolve;
+  });
+
+export function ConfirmPassword() {
+  const [password, setPassword] = useState("");
+  const [error, setError] = useState<string>();
+  const resolve = waiting.value;
+  if (!resolve) return null;
+  const end = (isConfirmed: boolean) => {
+    setPassword("");
+    setError(undefined);
+    waiting.value = undefined;
+    resolve(isConfirmed);
+  };
+  const isByKey = session.value.state === "in" && session.value.facts.is_from_key;
+  const submit = async () => {
+    try {
+      const body = isByKey ? { personal_api_key: password } : { password };
+      await ask("/api/session/confirm/", { method: "POST", body, isSigningIn: true });
+      end(true);
+    } catch (failure) {
+      setError(wordsOf(failure));
+    }
+  };
+  return (
+    <Dialog
+      title={w.confirmTitle}
+      onClose={() => end(false)}
+      onSubmit={() => void submit()}
+      actions={
+        <>
+          <Button onClick={() => end(false)}>{w.cancel}</Button>
+          <Button kind="main" type="submit">
+            {w.confirm}
+          </Button>
+        </>
+      }
+    >
+      <p>{w.confirmHelp}</p>
+      <Field
+        label={isByKey ? words.signing.key : w.password}
+        type="password"
+        autocomplete="current-password"
+        value={password}
+        onInput={setPassword}
+        error={error}
+        autofocus
+      />
+    </Dialog>
+  );
+}
+
+/** A question with one answer that does something. */
+export function Question({
+  title,
+  text,
+  action,
+  onYes,
+  onClose,
+}: {
+  title: string;
+  text: string;
+  action: string;
+  onYes: () => void;
+  onClose: () => void;
+}) {
+  return (
+    <Dialog
+      title={title}
+      onClose={onClose}
+      actions={
+        <>
+          <Button onClick={onClose}>{w.cancel}</Button>
+          <Button
+            kind="danger"
+            onClick={() => {
+              onClose();
+              onYes();
+            }}
+          >
+            {action}
+          </Button>
+        </>
+      }
+    >
+      <p>{text}</p>
+    </Dialog>
+  );
+}

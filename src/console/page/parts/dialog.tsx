@@ -1,0 +1,65 @@
+/** Dialogs: the browser's own, which keep the focus inside and give it back. */
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useRef } from "preact/hooks";
+import { words } from "../words/index.ts";
+import { Button } from "./basics.tsx";
+
+interface DialogProps {
+  title: string;
+  onClose: () => void;
+  children: ComponentChildren;
+  /** Buttons at the end. */
+  actions?: ComponentChildren;
+  onSubmit?: () => void;
+  size?: "small" | "large";
+}
+
+/** Shown as long as it is rendered. */
+export function Dialog({ title, onClose, children, actions, onSubmit, size = "small" }: DialogProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useEffect(() => {
+    const element = dialog.current;
+    const before = document.activeElement as HTMLElement | null;
+    element?.showModal();
+    return () => {
+      element?.close();
+      if (before?.isConnected) before.focus();
+    };
+  }, []);
+  const body = (
+    <>
+      <div class="dialog-body">{children}</div>
+      {actions && <div class="dialog-actions">{actions}</div>}
+    </>
+  );
+  return (
+    <dialog
+      ref={dialog}
+      class={size}
+      aria-labelledby={id}
+      onCancel={(event) => {
+        event.preventDefault();
+        onClose();
+      }}
+    >
+      <header>
+        <h2 id={id}>{title}</h2>
+        <Button kind="quiet" icon="close" label={words.frame.close} onClick={onClose} />
+      </header>
+      {onSubmit ? (
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            onSubmit();
+          }}
+        >
+          {body}
+        </form>
+      ) : (
+        body
+      )}
+    </dialog>
+  );
+}

@@ -1,0 +1,186 @@
+/** What stands around every page: menu, project, palette, health, theme, account. */
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { useLocation } from "preact-iso";
+import { rootPath, to } from "../lib/address.ts";
+import { setShortcuts, shortcutsOn, useKeys } from "../lib/keys.ts";
+import { chooseProject, isOperator, me, project, projects, signOut } from "../lib/session.ts";
+import { chooseTheme, storedTheme, themeNames, type Theme } from "../lib/theme.ts";
+import { words } from "../words/index.ts";
+import { Button, Checkbox } from "./basics.tsx";
+import { ConfirmPassword } from "./confirm.tsx";
+import { Dialog } from "./dialog.tsx";
+import { Health } from "./health.tsx";
+import { Icon } from "./icons.tsx";
+import { Menu } from "./menu.tsx";
+import { menuPages } from "./menu-pages.ts";
+import { Palette } from "./palette.tsx";
+import { Toasts } from "./toast.tsx";
+
+const w = words.frame;
+
+/** On a narrow screen these stand in the bar; the others behind "More". */
+const narrowScreen = new Set(["start", "flags", "live"]);
+
+const jumpKeys: Record<string, string> = {
+  "g f": "flags",
+  "g l": "live",
+  "g e": "explore",
+  "g s": "sql",
+  "g p": "persons",
+  "g c": "cohorts",
+  "g d": "dashboards",
+  "g a": "activity",
+  "g i": "instance",
+};
+
+export function Frame({ children }: { children: ComponentChildren }) {
+  const { path, route } = useLocation();
+  const [isPaletteOpen, setPaletteOpen] = useState(false);
+  const [isHelpOpen, setHelpOpen] = useState(false);
+  const [isMenuOpen, setMenuOpen] = useState(false);
+  const current = path.slice(rootPath.length + 1).split("/")[0];
+
+  useEffect(() => setMenuOpen(false), [path]);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+        event.preventDefault();
+        setPaletteOpen((isOpen) => !isOpen);
+      }
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, []);
+  useKeys({
+    ...Object.fromEntries(Object.entries(jumpKeys).map(([keys, name]) => [keys, () => route(to(name))])),
+    "?": () => setHelpOpen(true),
+    "/": () => document.querySelector<HTMLElement>("main input[type=search]")?.focus(),
+  });
+
+  return (
+    <div class="frame">
+      <a class="skip" href="#content">
+        {w.skip}
+      </a>
+      <header class="top">
+        <a class="brand" href={to("flags")}>
+          <span class="mark">
+            <Icon name="flag" size={16} />
+          </span>
+          <span class="brand-name">{w.product}</span>
+        </a>
+        {projects.value.length > 1 ? (
+          <select
+            class="project-choice"
+            aria-label={w.project}
+            value={project.value?.id}
+            onChange={(event) => {
+              chooseProject(Number(event.currentTarget.value));
+              route(to(current || "flags"));
+            }}
+          >
+            {projects.value.map(({ id, name }) => (
+              <option key={id} value={id} selected={id === project.value?.id}>
+                {name}
+              </option>
+            ))}
+          </select>
+        ) : (
+          <span class="project-name">{project.value?.name}</span>
+        )}
+        <button type="button" class="jump" onClick={() => setPaletteOpen(true)} aria-label={w.palette}>
+          <Icon name="search" />
+          <span>{w.search}</span>
+          <kbd>⌘K</kbd>
+        </button>
+        <Health />
+        <ThemeMenu />
+        <Menu
+          label={w.account}
+          face={<span class="initials">{initials()}</span>}
+          items={[
+            [me.value?.email ?? "", () => route(to("settings", { tab: "account" }))],
+            [w.actions.shortcuts, () => setHelpOpen(true)],
+            [w.actions.docs, () => open("/docs/", "_blank", "noopener")],
+            [w.actions.signOut, () => void signOut()],
+          ]}
+        />
+      </header>
+      <nav class={isMenuOpen ? "side open" : "side"} aria-label={w.menu}>
+        <ul>
+          {menuPages.map(([name, icon]) => (
+            <li key={name} class={narrowScreen.has(name) ? "" : "wide-only"}>
+              <a href={to(name)} aria-current={current === name ? "page" : undefined}>
+                <Icon name={icon} />
+                <span>{w.pages[name]}</span>
+                {name === "instance" && !isOperator.value && <span class="unseen"> ({w.onlyOperators})</span>}
+              </a>
+            </li>
+          ))}
+          <li class="narrow-only">
+            <button type="button" aria-expanded={isMenuOpen} onClick={() => setMenuOpen(!isMenuOpen)}>
+              <Icon name="more" />
+              <span>{w.more}</span>
+            </button>
+          </li>
+        </ul>
+      </nav>
+      <main id="content" tabIndex={-1} key={project.value?.id}>
+        {children}
+      </main>
+      {isPaletteOpen && <Palette onClose={() => setPaletteOpen(false)} onHelp={() => setHelpOpen(true)} />}
+      {isHelpOpen && <Shortcuts onClose={() => setHelpOpen(false)} />}
+      <ConfirmPassword />
+      <Toasts />
+    </div>
+  );
+}
+
+function initials(): string {
+  const { first_name: first = "", last_name: last = "", email = "" } = me.value ?? {};
+  return (first === "" ? email.slice(0, 2) : `${first[0]}${last[0] ?? first[1] ?? ""}`).toUpperCase();
+}
+
+function ThemeMenu() {
+  const [theme, setTheme] = useState<Theme>(storedTheme());
+  const icons = { system: "system", light: "sun", dark: "moon" } as const;
+  return (
+    <Menu
+      label={`${w.theme}: ${w.themes[theme]}`}
+      face={<Icon name={icons[theme]} />}
+      items={themeNames.map((name) => [
+        w.themes[name],
+        () => {
+          chooseTheme(name);
+          setTheme(name);
+        },
+      ])}
+    />
+  );
+}
+
+function Shortcuts({ onClose }: { onClose: () => void }) {
+  return (
+    <Dialog
+      title={w.shortcuts.title}
+      onClose={onClose}
+      actions={<Button onClick={onClose}>{w.close}</Button>}
+    >
+      <table class="plain-table">
+        <tbody>
+          {w.shortcuts.list.map(([keys, what]) => (
+            <tr key={keys}>
+              <th scope="row">
+                <kbd>{keys}</kbd>
+              </th>
+              <td>{what}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <Checkbox label={w.shortcuts.on} isOn={shortcutsOn.value} onChange={setShortcuts} />
+    </Dialog>
+  );
+}

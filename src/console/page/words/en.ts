@@ -1,0 +1,8 @@
+/** All words of the page in English. Another language has the same form; a missing text does not compile. */
+
+import { flags } from "./en/flags.ts";
+import { frame } from "./en/frame.ts";
+import { signing } from "./en/signing.ts";
+
+export const words = { flags, frame, signing };
+export type Words = typeof words;

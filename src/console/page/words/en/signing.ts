@@ -1,0 +1,23 @@
+/** Words of the sign-in and setup pages. */
+
+export const signing = {
+  signIn: "Sign in",
+  email: "E-mail",
+  password: "Password",
+  withKey: "Use a personal key instead",
+  withPassword: "Use a password instead",
+  key: "Personal key",
+  keyHelp: "A key that begins with phx_. It is exchanged for a session and not kept.",
+  forgotten: "Forgotten? Whoever runs Flagkeep makes a new link:",
+  failed: "That did not work.",
+  failuresBefore: (count: number) => `${count} failed sign-ins since you were last here.`,
+  setupTitle: "Set up your account",
+  setupHelp: (organization: string | undefined) =>
+    `${organization ? `You are joining ${organization}. ` : ""}This link works once. Choose the password you will sign in with.`,
+  name: "Name",
+  create: "Set password and sign in",
+  passwordHelp: "12 to 256 characters. A sentence is fine.",
+  noToken: "This address lacks its secret part. Open the whole link as it was printed.",
+  tooShort: "At least 12 characters.",
+  tagline: "Feature flags and events, on your own machine.",
+};

@@ -1,0 +1,3 @@
+/** The words in use. */
+
+export { words } from "./en.ts";

@@ -1,0 +1,149 @@
+/**
+ * Serves the browser page at `/console/`: files from inside the executable, compressed beforehand, under a policy that
+ * lets nothing in from elsewhere.
+ *
+ * The page uses the public API only; nothing here knows who asks.
+ */
+
+import { Elysia } from "elysia";
+import { methodNotAllowed, notFound } from "../http/failure.ts";
+import { pageFiles } from "./files.ts";
+
+/** What the page may do: its own scripts and styles, its own server, nothing else. */
+const contentPolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join("; ");
+
+const pageHeaders = {
+  "Content-Security-Policy": contentPolicy,
+  "X-Content-Type-Options": "nosniff",
+  "Referrer-Policy": "no-referrer",
+  "Cross-Origin-Opener-Policy": "same-origin",
+};
+
+const rootPath = "/console/";
+const pageFolder = "index.html";
+const contentTypes: Record<string, string> = {
+  html: "text/html; charset=utf-8",
+  js: "text/javascript; charset=utf-8",
+  css: "text/css; charset=utf-8",
+  svg: "image/svg+xml",
+};
+
+type Encoding = "br" | "gzip" | "plain";
+
+interface ServedFile {
+  type: string;
+  etag: string;
+  bytes: Record<Encoding, Uint8Array<ArrayBuffer>>;
+}
+
+/** The page, its files, and the way there from `/` for browsers. */
+export function consoleRoutes() {
+  const files = once(readFiles);
+
+  const serve = async (request: Request): Promise<Response> => {
+    if (request.method !== "GET" && request.method !== "HEAD") {
+      throw methodNotAllowed(request.method, ["GET", "HEAD"]);
+    }
+    const { pathname } = new URL(request.url);
+    // Registered with and without a slash at the end alike: only the address tells which it is.
+    if (pathname === "/console") return redirect(rootPath);
+    const known = await files();
+    const path = pathname.slice(rootPath.length);
+    const isFile = path.startsWith("a/");
+    const file = known.get(isFile ? path : pageFolder);
+    if (file === undefined) return plain(404, "Not found.\n");
+    const cache = isFile ? "public, max-age=31536000, immutable" : "no-cache";
+    return fileResponse(request, file, cache);
+  };
+
+  return new Elysia({ name: "console" })
+    .all("/console", ({ request }) => serve(request), { parse: "none", detail: { hide: true } })
+    .all("/console/*", ({ request }) => serve(request), { parse: "none", detail: { hide: true } })
+    .get(
+      "/",
+      ({ request }) => {
+        if (!/\btext\/html\b/.test(request.headers.get("accept") ?? "")) throw notFound();
+        return redirect(rootPath);
+      },
+      { detail: { hide: true } },
+    );
+}
+
+async function readFiles(): Promise<Map<string, ServedFile>> {
+  const found = new Map<string, ServedFile>();
+  for (const { path, plain, gzip, brotli } of await pageFiles()) {
+    found.set(path, {
+      type: contentTypes[path.slice(path.lastIndexOf(".") + 1)] ?? "application/octet-stream",
+      etag: Bun.hash.xxHash64(plain).toString(16),
+      bytes: { plain: owned(plain), gzip: owned(gzip), br: owned(brotli) },
+    });
+  }
+  return found;
+}
+
+function owned(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  return bytes as Uint8Array<ArrayBuffer>;
+}
+
+function fileResponse(request: Request, file: ServedFile, cacheControl: string): Response {
+  const encoding = encodingFor(request.headers.get("accept-encoding") ?? "");
+  const etag = `"${file.etag}-${encoding}"`;
+  const headers: Record<string, string> = {
+    ...HEADERS,
+    "Content-Type": file.type,
+    "Cache-Control": cacheControl,
+    ETag: etag,
+    Vary: "Accept-Encoding",
+    ...(encoding === "plain" ? {} : { "Content-Encoding": encoding }),
+  };
+  if (request.headers.get("if-none-match") === etag) return new Response(null, { status: 304, headers });
+  // The server leaves the body out where HEAD asked.
+  return new Response(file.bytes[encoding], { headers });
+}
+
+/** The smallest form the client takes; a coding with `q=0` is refused. */
+function encodingFor(accepted: string): Encoding {
+  const takes = (coding: string) =>
+    accepted.split(",").some((part) => {
+      const [name = "", ...parameters] = part
+        .trim()
+        .toLowerCase()
+        .split(/\s*;\s*/);
+      return name === coding && !parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
+    });
+  if (takes("br")) return "br";
+  return takes("gzip") ? "gzip" : "plain";
+}
+
+function redirect(to: string): Response {
+  return new Response(null, {
+    status: 302,
+    headers: { ...HEADERS, Location: to, "Cache-Control": "no-store" },
+  });
+}
+
+function plain(status: number, text: string): Response {
+  return new Response(text, {
+    status,
+    headers: { ...HEADERS, "Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store" },
+  });
+}
+
+function once<Result>(make: () => Promise<Result>): () => Promise<Result> {
+  let made: Promise<Result> | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
+}
