@@ -17,7 +17,7 @@ export interface BundledFile {
 
 const pageFolder = join(import.meta.dir, "page");
 /** Set before the first paint: a script of its own, for the policy allows none inside the page. */
-const earlyScript = "theme-early.ts";
+const earlyEntry = "theme-early.ts";
 
 /**
  * The files of the page, minified and compressed.
@@ -25,7 +25,7 @@ const earlyScript = "theme-early.ts";
  * @throws when the page does not compile.
  */
 export async function bundlePage(): Promise<BundledFile[]> {
-  const [page, early] = await Promise.all([bundle("index.html", "esm"), bundle(earlyScript, "iife")]);
+  const [page, early] = await Promise.all([bundle("index.html", "esm"), bundle(earlyEntry, "iife")]);
   const html = page.find(({ path }) => path.endsWith(".html"))!;
   const earlyScript = early.find(({ path }) => path.endsWith(".js"))!;
   const text = new TextDecoder().decode(html.bytes);

@@ -31,7 +31,7 @@ const pageHeaders = {
 };
 
 const rootPath = "/console/";
-const pageFolder = "index.html";
+const pagePath = "index.html";
 const contentTypes: Record<string, string> = {
   html: "text/html; charset=utf-8",
   js: "text/javascript; charset=utf-8",
@@ -61,7 +61,7 @@ export function consoleRoutes() {
     const known = await files();
     const path = pathname.slice(rootPath.length);
     const isFile = path.startsWith("a/");
-    const file = known.get(isFile ? path : pageFolder);
+    const file = known.get(isFile ? path : pagePath);
     if (file === undefined) return plain(404, "Not found.\n");
     const cache = isFile ? "public, max-age=31536000, immutable" : "no-cache";
     return fileResponse(request, file, cache);
@@ -100,7 +100,7 @@ function fileResponse(request: Request, file: ServedFile, cacheControl: string):
   const encoding = encodingFor(request.headers.get("accept-encoding") ?? "");
   const etag = `"${file.etag}-${encoding}"`;
   const headers: Record<string, string> = {
-    ...HEADERS,
+    ...pageHeaders,
     "Content-Type": file.type,
     "Cache-Control": cacheControl,
     ETag: etag,
@@ -129,14 +129,14 @@ function encodingFor(accepted: string): Encoding {
 function redirect(to: string): Response {
   return new Response(null, {
     status: 302,
-    headers: { ...HEADERS, Location: to, "Cache-Control": "no-store" },
+    headers: { ...pageHeaders, Location: to, "Cache-Control": "no-store" },
   });
 }
 
 function plain(status: number, text: string): Response {
   return new Response(text, {
     status,
-    headers: { ...HEADERS, "Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store" },
+    headers: { ...pageHeaders, "Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store" },
   });
 }
 

@@ -12,6 +12,7 @@ import { Glob } from "bun";
 const floors = [
   "cli",
   "serve",
+  "console",
   "operate",
   "backup",
   "import",

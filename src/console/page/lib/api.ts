@@ -63,7 +63,7 @@ export async function send(path: string, options: Ask = {}): Promise<Response> {
       method,
       credentials: "same-origin",
       headers: {
-        ...OWN_HEADER,
+        ...ownHeader,
         Accept: options.accept ?? "application/json",
         ...(options.body === undefined ? {} : { "Content-Type": "application/json" }),
       },

@@ -1,8 +1,8 @@
 /** Flags as the API shows them, and what the console does with them. */
 
-import { words } from "../words/index.ts";
 import { ask, queryText } from "../lib/api.ts";
 import { inProject } from "../lib/session.ts";
+import { words } from "../words/index.ts";
 
 export interface Condition {
   key: string;

@@ -3,10 +3,10 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { to, useAddress } from "../lib/address.ts";
 import { ask, Failure, queryText, wordsOf } from "../lib/api.ts";
-import { criticalTag, changeFlag, type Flag, type FlagPage, readFlags, whoGetsIt } from "../model/flags.ts";
 import { useKeys } from "../lib/keys.ts";
 import { useResource } from "../lib/resource.ts";
 import { inProject, project } from "../lib/session.ts";
+import { changeFlag, criticalTag, type Flag, type FlagPage, readFlags, whoGetsIt } from "../model/flags.ts";
 import { Badge, Button, Checkbox, Field, Select, Switch, When } from "../parts/basics.tsx";
 import { Question } from "../parts/confirm.tsx";
 import { Page } from "../parts/page.tsx";

@@ -2,8 +2,8 @@
 
 import { useState } from "preact/hooks";
 import { ask, Failure, wordsOf } from "../lib/api.ts";
-import type { Flag } from "../model/flags.ts";
 import { inProject } from "../lib/session.ts";
+import type { Flag } from "../model/flags.ts";
 import { Button, Field, Segments } from "../parts/basics.tsx";
 import { Dialog } from "../parts/dialog.tsx";
 import { words } from "../words/index.ts";

@@ -6,7 +6,7 @@ import { useLocation } from "preact-iso";
 import { rootPath, to } from "../lib/address.ts";
 import { setShortcuts, shortcutsOn, useKeys } from "../lib/keys.ts";
 import { chooseProject, isOperator, me, project, projects, signOut } from "../lib/session.ts";
-import { chooseTheme, storedTheme, themeNames, type Theme } from "../lib/theme.ts";
+import { chooseTheme, storedTheme, type Theme, themeNames } from "../lib/theme.ts";
 import { words } from "../words/index.ts";
 import { Button, Checkbox } from "./basics.tsx";
 import { ConfirmPassword } from "./confirm.tsx";

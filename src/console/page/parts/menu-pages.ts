@@ -1,6 +1,6 @@
 /** The pages of the menu, in its order. */
 
-import { words } from "../words/index.ts";
+import type { words } from "../words/index.ts";
 import type { IconName } from "./icons.tsx";
 
 export const menuPages = [

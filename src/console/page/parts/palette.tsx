@@ -49,7 +49,7 @@ export function Palette({ onClose, onHelp }: { onClose: () => void; onHelp: () =
       icon: "plus",
       act: () => route(to("flags", { new: "1" })),
     },
-    ...THEMES.map(
+    ...themeNames.map(
       (theme): Entry => ({
         group: "actions",
         text: w.actions.theme(w.themes[theme]),

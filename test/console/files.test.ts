@@ -1,0 +1,118 @@
+/** The page's files: where they are found, how they are sent, under which policy, how large they are. */
+
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { gunzipSync } from "node:zlib";
+import { TestAppliance } from "../support/appliance.ts";
+
+const firstPageMax = 60_000;
+const allMax = 250_000;
+
+let appliance: TestAppliance;
+beforeAll(async () => {
+  appliance = await TestAppliance.start();
+});
+afterAll(async () => await appliance[Symbol.asyncDispose]());
+
+const get = (path: string, headers: Record<string, string> = {}, method = "GET") =>
+  fetch(`${appliance.url}${path}`, { method, headers, redirect: "manual", decompress: false });
+
+async function filesOf(html: string): Promise<string[]> {
+  return [...html.matchAll(/(?:src|href)="(\/console\/[^"]+)"/g)].map(([, path]) => path!);
+}
+
+/** Every file that scripts name, too: parts that load late. */
+async function allFiles(html: string): Promise<string[]> {
+  const known = new Set(await filesOf(html));
+  for (const path of known) {
+    if (!path.endsWith(".js")) continue;
+    const text = await (await get(path)).text();
+    for (const [, name] of text.matchAll(/"(?:\.\/|\/console\/a\/)([\w.-]+\.(?:js|css|svg))"/g)) {
+      known.add(`/console/a/${name}`);
+    }
+  }
+  return [...known];
+}
+
+const gzipped = async (path: string) =>
+  (await (await get(path, { "Accept-Encoding": "gzip" })).bytes()).length;
+
+test("the page is under the policy, and every path under /console/ is the page", async () => {
+  for (const path of ["/console/", "/console/flags", "/console/flags/1", "/console/no/such/page"]) {
+    const answer = await get(path);
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get("content-type")).toBe("text/html; charset=utf-8");
+    expect(answer.headers.get("cache-control")).toBe("no-cache");
+    expect(answer.headers.get("content-security-policy")).toBe(
+      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+    );
+    expect(answer.headers.get("x-content-type-options")).toBe("nosniff");
+    expect(answer.headers.get("referrer-policy")).toBe("no-referrer");
+    expect(answer.headers.get("cross-origin-opener-policy")).toBe("same-origin");
+    expect(answer.headers.get("access-control-allow-origin")).toBeNull();
+    const html = await answer.text();
+    expect(html).not.toMatch(/style=|<style|<script>|<script (?!.*src=)/);
+  }
+});
+
+test("a browser at the root is sent to the console; other clients get what they got", async () => {
+  const browser = await get("/", { Accept: "text/html,application/xhtml+xml,*/*;q=0.8" });
+  expect(browser.status).toBe(302);
+  expect(browser.headers.get("location")).toBe("/console/");
+  for (const accept of ["*/*", "application/json"]) {
+    const other = await get("/", { Accept: accept });
+    expect(other.status).toBe(404);
+    expect(await other.json()).toMatchObject({ code: "not_found" });
+  }
+  const bare = await get("/console");
+  expect([bare.status, bare.headers.get("location")]).toEqual([302, "/console/"]);
+});
+
+test("files are compressed beforehand, never change, and unknown ones are not found", async () => {
+  const html = await (await get("/console/")).text();
+  const files = await filesOf(html);
+  expect(files.some((path) => path.endsWith(".css"))).toBe(true);
+  expect(files.some((path) => path.endsWith(".svg"))).toBe(true);
+  for (const path of files) {
+    const plain = await get(path);
+    expect(plain.status).toBe(200);
+    expect(plain.headers.get("cache-control")).toBe("public, max-age=31536000, immutable");
+    expect(plain.headers.get("vary")).toBe("Accept-Encoding");
+    const bytes = await plain.bytes();
+    const gzip = await get(path, { "Accept-Encoding": "gzip, deflate" });
+    expect(gzip.headers.get("content-encoding")).toBe("gzip");
+    expect(gunzipSync(await gzip.bytes()).equals(bytes)).toBe(true);
+    const brotli = await get(path, { "Accept-Encoding": "gzip, br" });
+    expect(brotli.headers.get("content-encoding")).toBe("br");
+    const refused = await get(path, { "Accept-Encoding": "br;q=0, gzip;q=0" });
+    expect(refused.headers.get("content-encoding")).toBeNull();
+    const again = await get(path, { "If-None-Match": plain.headers.get("etag")! });
+    expect(again.status).toBe(304);
+    const head = await get(path, {}, "HEAD");
+    expect([head.status, head.headers.get("content-length")]).toEqual([200, String(bytes.length)]);
+  }
+  for (const path of ["/console/a/nothing.js", "/console/a/", "/console/a/../index.html%00"]) {
+    expect((await get(path)).status, path).not.toBe(500);
+  }
+  expect((await get("/console/a/nothing.js")).status).toBe(404);
+  expect((await get("/console/", {}, "POST")).status).toBe(405);
+});
+
+test("the first page and all of it stay small", async () => {
+  const html = await (await get("/console/")).text();
+  const sum = async (paths: string[]) =>
+    (await Promise.all(paths.map(gzipped))).reduce((total, size) => total + size, 0);
+  const first = (await gzipped("/console/")) + (await sum(await filesOf(html)));
+  const all = await sum(await allFiles(html));
+  console.log(`console: first page ${first} bytes, all ${all} bytes (gzip)`);
+  expect(first).toBeLessThanOrEqual(firstPageMax);
+  expect(all).toBeLessThanOrEqual(allMax);
+});
+
+test("it can be switched off", async () => {
+  await using without = await TestAppliance.start({ args: ["--console", "off"] });
+  for (const path of ["/console/", "/console", "/console/a/x.js"]) {
+    expect((await fetch(`${without.url}${path}`)).status).toBe(404);
+  }
+  const root = await fetch(`${without.url}/`, { headers: { Accept: "text/html" } });
+  expect(root.status).toBe(404);
+});

@@ -1,0 +1,80 @@
+/** The console in a real browser, over the compiled executable. */
+
+import { createRequire } from "node:module";
+import type { Browser, BrowserContext, Page } from "playwright-core";
+
+const axeSource = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
+
+export const widths = [1280, 360] as const;
+export const themes = ["light", "dark"] as const;
+export type Theme = (typeof themes)[number];
+
+/** A page that remembers all that must not happen: errors, violations of the policy, requests to elsewhere. */
+export interface WatchedPage {
+  page: Page;
+  context: BrowserContext;
+  /** What went wrong so far. */
+  troubles: string[];
+}
+
+export interface PageOptions {
+  url: string;
+  width?: number;
+  theme?: Theme;
+  /** Status codes of answers that a test provokes: the browser logs each as an error. */
+  expectedStatus?: readonly number[];
+}
+
+/** Opens a page in a profile of its own. */
+export async function openPage(browser: Browser, options: PageOptions): Promise<WatchedPage> {
+  const context = await browser.newContext({
+    viewport: { width: options.width ?? 1280, height: options.width === 360 ? 740 : 900 },
+    colorScheme: options.theme ?? "light",
+    reducedMotion: "reduce",
+    baseURL: options.url,
+  });
+  context.setDefaultTimeout(15_000);
+  const page = await context.newPage();
+  const troubles: string[] = [];
+  const expected = options.expectedStatus ?? [];
+  page.on("pageerror", (error) => troubles.push(`error: ${error.message}`));
+  page.on("console", (message) => {
+    const text = message.text();
+    const isExpected = expected.some((status) => text.includes(`status of ${status}`));
+    if (message.type() === "error" && !isExpected) troubles.push(`console: ${text}`);
+  });
+  page.on("request", (request) => {
+    const url = request.url();
+    if (!url.startsWith(options.url) && !url.startsWith("data:") && !url.startsWith("blob:")) {
+      troubles.push(`request to elsewhere: ${url}`);
+    }
+  });
+  await page.addInitScript(() => {
+    addEventListener("securitypolicyviolation", (event) => {
+      const { violatedDirective, blockedURI } = event as unknown as Record<string, string>;
+      console.error(`policy: ${violatedDirective} ${blockedURI}`);
+    });
+  });
+  return { page, context, troubles };
+}
+
+/** What axe finds on the page as it stands (WCAG 2.0 to 2.2, A and AA). */
+export async function axeFindings(page: Page): Promise<string[]> {
+  // Not as a script element: the policy would refuse it, rightly.
+  await page.evaluate(await Bun.file(axeSource).text());
+  return await page.evaluate(async () => {
+    const axe = (window as unknown as { axe: { run: (where: Document, how: object) => Promise<AxeResults> } })
+      .axe;
+    const { violations } = await axe.run(document, {
+      runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"],
+    });
+    return violations.map(
+      ({ id, nodes }) =>
+        `${id}: ${nodes.map(({ html, any }) => `${html} ${any[0]?.message ?? ""}`).join(" | ")}`,
+    );
+  });
+}
+
+interface AxeResults {
+  violations: { id: string; nodes: { html: string; any: { message: string }[] }[] }[];
+}
