@@ -1,7 +1,7 @@
 /** People who administer this server, and what they may do in an organisation. */
 
 import { and, asc, eq, sql } from "drizzle-orm";
-import { recordActivity } from "./activity.ts";
+import { type Change, recordActivity } from "./activity.ts";
 import { InvalidField, NotFound } from "./errors.ts";
 import { bumpRevision, type Metadata, type MetadataTx, type Reading } from "./metadata.ts";
 import {
@@ -111,7 +111,7 @@ export function createUser(
   return metadata.change((t) => {
     bumpRevision(t, "keys");
     const created = insertUser(t, input, now);
-    recordUser(t, created, "created", input.organizationId, now);
+    recordUser(t, created, "created", { organizationId: input.organizationId, by: null }, now);
     return created;
   });
 }
@@ -172,7 +172,8 @@ export function setUserActive(metadata: Metadata, email: string, isActive: boole
       t.delete(setupLink).where(eq(setupLink.userId, found.id)).run();
     }
     bumpRevision(t, "keys");
-    recordUser(t, found, isActive ? "activated" : "deactivated", before.currentOrganizationId, now);
+    const at = { organizationId: before.currentOrganizationId, by: null };
+    recordUser(t, found, isActive ? "activated" : "deactivated", at, now);
     return found;
   });
 }
@@ -201,21 +202,23 @@ export function updateUser(metadata: Metadata, userId: number, change: UserChang
   });
 }
 
-function recordUser(
+/** Writes an entry about a user. @param at.by the acting user; null for the server, or the command line. */
+export function recordUser(
   t: MetadataTx,
   of: User,
   activity: string,
-  organizationId: string | null,
+  at: { organizationId: string | null; by: number | null },
   now: Date,
+  changes: Change[] = [],
 ): void {
   recordActivity(t, {
-    userId: null,
-    organizationId: organizationId ?? undefined,
+    userId: at.by,
+    organizationId: at.organizationId ?? undefined,
     activity,
     scope: "User",
     itemId: of.id,
     name: of.email,
-    changes: [],
+    changes,
     now,
   });
 }

@@ -1,6 +1,7 @@
 /** Every route under `/api` that this folder has, except those of events. */
 
 import { activityRoutes } from "../accounts/api/activity.ts";
+import { memberRoutes } from "../accounts/api/members.ts";
 import { organizationRoutes } from "../accounts/api/organizations.ts";
 import { personalKeyRoutes } from "../accounts/api/personal-keys.ts";
 import { projectRoutes } from "../accounts/api/projects.ts";
@@ -37,6 +38,7 @@ export function managementRoutes(deps: ManagementDeps): Route[] {
     ...roleAccessRoutes(deps),
     ...projectRoutes(deps),
     ...organizationRoutes(deps),
+    ...memberRoutes(deps),
     ...roleRoutes(deps),
     ...userRoutes(deps),
     ...personalKeyRoutes(deps),

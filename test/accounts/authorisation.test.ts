@@ -86,6 +86,11 @@ const expectedScopes: Record<string, string> = {
   [`GET ${O}`]: "organization:read",
   [`PATCH ${O}`]: "organization:write",
   [`GET ${O}/members`]: "organization_member:read",
+  [`POST ${O}/members`]: "organization_member:write",
+  [`GET ${O}/members/:uuid`]: "organization_member:read",
+  [`PATCH ${O}/members/:uuid`]: "organization_member:write",
+  [`DELETE ${O}/members/:uuid`]: "organization_member:write",
+  [`POST ${O}/members/:uuid/link`]: "organization_member:write",
   [`POST ${O}/projects`]: "project:write",
   [`GET ${O}/roles`]: "organization:read",
   [`POST ${O}/roles`]: "organization:write",
@@ -123,7 +128,14 @@ const allScopes = [
   ...["feature_flag", "cohort", "dashboard", "insight", "project", "organization", "user"].flatMap(
     (object) => [`${object}:read`, `${object}:write`],
   ),
-  ...["activity_log:read", "person:read", "group:read", "organization_member:read", "query:read"],
+  ...[
+    "activity_log:read",
+    "person:read",
+    "group:read",
+    "organization_member:read",
+    "organization_member:write",
+    "query:read",
+  ],
   ...["event:read", "ingestion_warning:read", "survey:write"],
 ];
 

@@ -1,4 +1,4 @@
-/** Organisations and their members (contract: README, "Who may edit"; management-api 2.6). */
+/** Organisations (contract: README, "Who may edit"; management-api 2.6). */
 
 import type { Static } from "@sinclair/typebox";
 import { pageAnswer, readPage } from "../../http/pagination.ts";
@@ -17,9 +17,8 @@ import {
 import { toWire } from "../../lib/wire-time.ts";
 import type { ManagementDeps } from "../../serve/deps.ts";
 import { type Organization, organizationsOf, updateOrganization } from "../organizations.ts";
-import { levelOf, listMembers } from "../users.ts";
+import { levelOf } from "../users.ts";
 import { checkAdmin } from "./roles.ts";
-import { exampleUser, UserBody, userBody } from "./user-shapes.ts";
 
 const tagName = "Organisations";
 const levelWords = { description: "1 member, 8 admin, 15 owner." };
@@ -39,17 +38,6 @@ export const OrganizationBody = named(
   }),
 );
 
-const MemberBody = named(
-  "OrganizationMember",
-  object({
-    id: uuid(),
-    user: UserBody,
-    level: intChoice([1, 8, 15], levelWords),
-    joined_at: instant(),
-    updated_at: instant(),
-  }),
-);
-
 export const exampleOrganization = {
   id: "0193d1a2-7b1c-7c3e-9f60-4d5e6f7a8b9c",
   name: "Acme",
@@ -57,14 +45,6 @@ export const exampleOrganization = {
   created_at: "2026-03-01T12:00:00.000000Z",
   membership_level: 15,
   feature_flags_access_level: 37,
-};
-
-const exampleMember = {
-  id: "0193d1a2-7b1c-7c3e-9f60-7a8b9c0d1e2f",
-  user: exampleUser,
-  level: 15,
-  joined_at: "2026-03-01T12:00:00.000000Z",
-  updated_at: "2026-03-01T12:00:00.000000Z",
 };
 
 const oneAnswer = {
@@ -131,30 +111,6 @@ export function organizationRoutes(deps: ManagementDeps): Route[] {
           call.now,
         );
         return organizationBody(after, levelFor(after, call.user.id));
-      },
-    }),
-    organizationRoute("GET", "/members", "organization_member:read", {
-      summary: "List the members of an organisation",
-      tag: tagName,
-      query: PageQuery,
-      answers: {
-        200: {
-          description: "One page of members.",
-          schema: pageOf("OrganizationMemberPage", MemberBody),
-          example: { count: 1, next: null, previous: null, results: [exampleMember] },
-        },
-      },
-      handle: (call) => {
-        const page = readPage(call.query);
-        const members = listMembers(metadata.db, call.organization.id);
-        const shown = members.slice(page.offset, page.offset + page.limit).map((member) => ({
-          id: member.id,
-          user: userBody(member.user),
-          level: member.level,
-          joined_at: toWire(member.joinedAt),
-          updated_at: toWire(member.updatedAt),
-        }));
-        return pageAnswer(call.url, page, members.length, shown);
       },
     }),
   ];

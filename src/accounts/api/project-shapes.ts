@@ -14,7 +14,7 @@ import {
   text,
   uuid,
 } from "../../http/shapes.ts";
-import { toWire } from "../../lib/wire-time.ts";
+import { toWire, toWireOrNull } from "../../lib/wire-time.ts";
 import { GroupTypeBody } from "../../people/api/people-shapes.ts";
 import type { Project } from "../project-directory.ts";
 
@@ -60,6 +60,7 @@ export const FullProjectBody = named(
     ...ProjectFields,
     created_at: instant(),
     anonymize_ips: bool({ description: "Events are stored without the sender's address." }),
+    archived_at: nullable(instant()),
     effective_membership_level: intChoice([1, 8, 15]),
     group_types: list(GroupTypeBody),
     secret_api_token: nullable(text(), {
@@ -97,6 +98,7 @@ export function fullProjectBody(
     ...projectBody(project),
     created_at: toWire(project.createdAt),
     anonymize_ips: project.anonymizeIps,
+    archived_at: toWireOrNull(project.archivedAt),
     effective_membership_level: level as 1 | 8 | 15,
     group_types: groupTypes,
     secret_api_token: level >= 8 ? project.secretToken : null,
@@ -122,6 +124,7 @@ export const exampleFullProject = {
   ...exampleProject,
   created_at: "2026-03-01T12:00:00.000000Z",
   anonymize_ips: false,
+  archived_at: null,
   effective_membership_level: 15,
   group_types: [],
   secret_api_token: "phs_4kVbT0qYfZ1mXcN8sLw5uJhR2dPaE7gQ6oIiStUyWzBvCxMn",

@@ -18,7 +18,13 @@ import type { ManagementDeps } from "../../serve/deps.ts";
 import { InvalidField } from "../errors.ts";
 import { findOrganization, organizationsOf } from "../organizations.ts";
 import type { Project } from "../project-directory.ts";
-import { createProject, rotateProjectKey, rotateSecretKey, updateProject } from "../projects.ts";
+import {
+  archiveProject,
+  createProject,
+  rotateProjectKey,
+  rotateSecretKey,
+  updateProject,
+} from "../projects.ts";
 import { allows } from "../scopes.ts";
 import { confirmedUntil } from "../sessions/sessions.ts";
 import { levelOf } from "../users.ts";
@@ -44,6 +50,9 @@ const ProjectEdit = object({
   name: optional(text({ max: 200 })),
   timezone: optional(text()),
   anonymize_ips: optional(bool()),
+  archived: optional(
+    bool({ description: "Archived, a project takes no events and answers no flags; its data stay." }),
+  ),
 });
 const oneAnswer = {
   200: { description: "The project.", schema: FullProjectBody, example: exampleFullProject },
@@ -149,7 +158,10 @@ export function projectRoutes(deps: ManagementDeps): Route[] {
     }),
     projectRoute("PATCH", "", "project:write", {
       aliases: ownAliases,
-      summary: "Rename a project, or change its time zone",
+      summary: "Rename a project, change its time zone, or archive it",
+      description:
+        "Only admins and owners archive. An archived project is found nowhere any more; `flagkeep projects archive --undo` brings it back.",
+      asksAgain: ({ archived }) => archived === true,
       tag: tagName,
       body: ProjectEdit,
       isPartial: true,
@@ -158,7 +170,13 @@ export function projectRoutes(deps: ManagementDeps): Route[] {
       handle: (call) => {
         const { name, timezone, anonymize_ips: anonymizeIps } = call.body;
         const change = { name, timezone, anonymizeIps };
-        return full(updateProject(metadata, call.project.id, change, call.user.id, call.now), call);
+        const { id, organizationId } = call.project;
+        if (call.body.archived === true) {
+          checkAdmin(deps, { user: call.user, organization: { id: organizationId } });
+        }
+        const changed = updateProject(metadata, id, change, call.user.id, call.now);
+        if (call.body.archived !== true) return full(changed, call);
+        return full(archiveProject(metadata, id, true, call.user.id, call.now), call);
       },
     }),
     ...rotation("/reset_token", "Give a project a new public key", (call) =>

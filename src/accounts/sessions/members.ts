@@ -1,0 +1,217 @@
+/** Who belongs to an organisation, and as what: every change keeps to the level of whoever makes it. */
+
+import { and, eq, ne } from "drizzle-orm";
+import { changesBetween, recordActivity } from "../activity.ts";
+import { InvalidField, NotFound, NotPermitted } from "../errors.ts";
+import { bumpRevision, type Metadata, type MetadataTx, type Reading } from "../metadata.ts";
+import { membership, session, setupLink, user } from "../schema.ts";
+import {
+  findUserByEmail,
+  insertUser,
+  type LevelName,
+  levelOf,
+  type Member,
+  membershipLevels,
+  recordUser,
+  type User,
+} from "../users.ts";
+import { insertSetupLink, passwordOf } from "./setup-links.ts";
+
+/** Who makes a change, and where. */
+export interface Acting {
+  organizationId: string;
+  by: User;
+  now: Date;
+}
+
+/** A one-time link's token. */
+export interface Invitation {
+  token: string;
+  expiresAt: Date;
+}
+
+const levelNames = new Map<number, LevelName>(
+  Object.entries(membershipLevels).map(([name, level]) => [level, name as LevelName]),
+);
+
+/**
+ * Adds somebody to an organisation.
+ *
+ * @returns with an invitation, unless the person can sign in already.
+ * @throws {NotPermitted} not an admin, or the level is above one's own. @throws {InvalidField} the address.
+ */
+export function addMember(
+  metadata: Metadata,
+  { organizationId, by, now }: Acting,
+  input: { email: string; level: number; firstName?: string; lastName?: string },
+): { member: Member; invitation: Invitation | undefined } {
+  return metadata.change((t) => {
+    const own = requireAdmin(t, organizationId, by);
+    requireLevel(own, input.level);
+    const known = findUserByEmail(t, input.email);
+    if (known !== undefined && levelOf(t, organizationId, known.id) > 0) {
+      throw new InvalidField("email", "unique", "This person is a member already.");
+    }
+    const level = levelNames.get(input.level)!;
+    const added = known ?? insertUser(t, { ...input, level, organizationId }, now);
+    if (known !== undefined) {
+      t.insert(membership)
+        .values({
+          ...{ id: Bun.randomUUIDv7(), organizationId, userId: known.id, level: input.level },
+          ...{ joinedAt: now, updatedAt: now },
+        })
+        .run();
+    }
+    bumpRevision(t, "keys");
+    recordUser(t, added, "created", { organizationId, by: by.id }, now);
+    // A link signs in as the person: nobody gets one for somebody whom others have let in.
+    const invitation = known === undefined ? insertSetupLink(t, added.id, now) : undefined;
+    return { member: memberOf(t, organizationId, added.uuid), invitation };
+  });
+}
+
+/**
+ * Makes a one-time link for a member, and takes back those made before.
+ *
+ * @throws {NotPermitted} not an admin, or the member is not below one's own level; owners may for everybody.
+ */
+export function inviteMember(
+  metadata: Metadata,
+  { organizationId, by, now }: Acting,
+  id: string,
+): Invitation {
+  return metadata.change((t) => {
+    const own = requireAdmin(t, organizationId, by);
+    const { user: of, level } = memberOf(t, organizationId, id);
+    if (own < membershipLevels.owner && level >= own) throw new NotPermitted(onlyBelow);
+    requireOnlyHere(t, organizationId, of);
+    if (!of.isActive) throw new InvalidField("user", "inactive", `${of.email} is switched off.`);
+    t.delete(setupLink).where(eq(setupLink.userId, of.id)).run();
+    recordUser(t, of, "link_created", { organizationId, by: by.id }, now);
+    return insertSetupLink(t, of.id, now);
+  });
+}
+
+/**
+ * Changes the level of a member, or switches the person off or on.
+ *
+ * @throws {NotPermitted} not an admin, or the member or the wished level is above one's own.
+ * @throws {InvalidField} the last owner would be none any more.
+ */
+export function updateMember(
+  metadata: Metadata,
+  { organizationId, by, now }: Acting,
+  id: string,
+  change: { level?: number; isActive?: boolean },
+): Member {
+  return metadata.change((t) => {
+    const own = requireAdmin(t, organizationId, by);
+    const before = memberOf(t, organizationId, id);
+    requireLevel(own, before.level);
+    const level = change.level ?? before.level;
+    requireLevel(own, level);
+    const isActive = change.isActive ?? before.user.isActive;
+    if (level < membershipLevels.owner || !isActive) requireAnotherOwner(t, before);
+    if (level !== before.level) {
+      t.update(membership).set({ level, updatedAt: now }).where(eq(membership.id, before.id)).run();
+      recordUser(t, before.user, "updated", { organizationId, by: by.id }, now, [
+        ...changesBetween("User", { level: before.level }, { level }, ["level"]),
+      ]);
+    }
+    if (isActive !== before.user.isActive) {
+      requireOnlyHere(t, organizationId, before.user);
+      t.update(user).set({ isActive }).where(eq(user.id, before.user.id)).run();
+      if (!isActive) {
+        t.delete(session).where(eq(session.userId, before.user.id)).run();
+        t.delete(setupLink).where(eq(setupLink.userId, before.user.id)).run();
+      }
+      const activity = isActive ? "activated" : "deactivated";
+      recordUser(t, before.user, activity, { organizationId, by: by.id }, now);
+    }
+    bumpRevision(t, "keys");
+    return memberOf(t, organizationId, id);
+  });
+}
+
+/**
+ * Takes somebody out of an organisation; keys and sessions of that person reach nothing in it any more.
+ *
+ * @throws {NotPermitted} not an admin and not oneself, or the member is above one's own level.
+ * @throws {InvalidField} it is the last owner.
+ */
+export function removeMember(metadata: Metadata, { organizationId, by, now }: Acting, id: string): void {
+  metadata.change((t) => {
+    const member = memberOf(t, organizationId, id);
+    if (member.user.id !== by.id) requireLevel(requireAdmin(t, organizationId, by), member.level);
+    requireAnotherOwner(t, member);
+    t.delete(membership).where(eq(membership.id, member.id)).run();
+    t.delete(setupLink).where(eq(setupLink.userId, member.user.id)).run();
+    bumpRevision(t, "keys");
+    recordActivity(t, {
+      ...{ userId: by.id, organizationId, activity: "deleted", scope: "User" },
+      ...{ itemId: member.user.id, name: member.user.email, changes: [], now },
+    });
+  });
+}
+
+/** A member by the user's uuid, or by the membership's id. @throws {NotFound} */
+export function memberOf(db: Reading, organizationId: string, id: string): Member {
+  const rows = db
+    .select()
+    .from(membership)
+    .innerJoin(user, eq(user.id, membership.userId))
+    .where(eq(membership.organizationId, organizationId))
+    .all();
+  const row = rows.find((one) => one.user.uuid === id || one.membership.id === id);
+  if (row === undefined) throw new NotFound();
+  return { ...row.membership, user: row.user };
+}
+
+/** Whether a person has chosen a password. */
+export function hasPassword(db: Reading, userId: number): boolean {
+  return passwordOf(db, userId) !== undefined;
+}
+
+const onlyBelow = "Only an owner can do this for somebody of your own level or above.";
+
+function requireAdmin(t: MetadataTx, organizationId: string, by: User): number {
+  const level = levelOf(t, organizationId, by.id);
+  if (level >= membershipLevels.admin) return level;
+  throw new NotPermitted("You need to have admin level or higher.");
+}
+
+function requireLevel(own: number, level: number): void {
+  if (level > own) throw new NotPermitted("Only an owner can do this with an owner.");
+}
+
+function requireAnotherOwner(t: MetadataTx, member: Member): void {
+  if (member.level < membershipLevels.owner) return;
+  const others = t
+    .select()
+    .from(membership)
+    .innerJoin(user, eq(user.id, membership.userId))
+    .where(
+      and(
+        eq(membership.organizationId, member.organizationId),
+        eq(membership.level, membershipLevels.owner),
+        eq(user.isActive, true),
+        ne(membership.id, member.id),
+      ),
+    )
+    .all();
+  if (others.length > 0) return;
+  throw new InvalidField(null, "last_owner", "An organization needs an owner: make somebody else one first.");
+}
+
+/** What is done to the whole account is no affair of one organisation of several. */
+function requireOnlyHere(t: MetadataTx, organizationId: string, of: User): void {
+  const elsewhere = t
+    .select()
+    .from(membership)
+    .where(and(eq(membership.userId, of.id), ne(membership.organizationId, organizationId)))
+    .all();
+  if (elsewhere.length === 0) return;
+  throw new NotPermitted(
+    "This person belongs to another organization too; use the command line of the server.",
+  );
+}
