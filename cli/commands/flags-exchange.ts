@@ -5,12 +5,13 @@ import { flagFields } from "../../src/flags/api/flag-input.ts";
 import { FlagInput } from "../../src/flags/api/flag-shapes.ts";
 import { differenceLines, type ItemDifference } from "../../src/flags/exchange/difference.ts";
 import { writeDocument } from "../../src/flags/exchange/document.ts";
+import { foreignProducts, readForeign } from "../../src/flags/exchange/foreign/read-foreign.ts";
 import { importDocument } from "../../src/flags/exchange/import-document.ts";
 import { readContent } from "../../src/flags/exchange/project-content.ts";
-import { documentText, readDocument } from "../../src/flags/exchange/read-document.ts";
+import { documentOf as documentIn, documentText, parseFile } from "../../src/flags/exchange/read-document.ts";
 import { parseFields } from "../../src/http/fields.ts";
 import { AppError } from "../../src/lib/errors.ts";
-import { Count, exactly } from "../../src/lib/schema.ts";
+import { Count, exactly, orNull } from "../../src/lib/schema.ts";
 import { describeJson, withJson } from "../json-shape.ts";
 import { positiveInteger, print, printJson, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
@@ -79,10 +80,15 @@ interface ImportOptions {
   project?: number;
   json?: true;
   dryRun?: true;
+  environment?: string;
 }
 
 const ImportedFlags = exactly({
   dry_run: Type.Boolean(),
+  /** The product that wrote the file. */
+  format: Type.String(),
+  /** The environment that was taken from a file with several. */
+  environment: orNull(Type.String()),
   differences: Type.Array(
     exactly({
       kind: Type.Union([Type.Literal("flag"), Type.Literal("cohort")]),
@@ -100,6 +106,8 @@ const ImportedFlags = exactly({
     }),
   ),
   remarks: Type.Array(Type.String()),
+  /** What of another product's flags has no place here. */
+  not_mapped: Type.Array(exactly({ flag: Type.String(), part: Type.String(), reason: Type.String() })),
 });
 
 export const importFlags = withJson(
@@ -108,22 +116,28 @@ export const importFlags = withJson(
   "print the difference as JSON",
 )
   .description("Bring a project's flags and cohorts to what a file says: flags by key, cohorts by name.")
-  .argument("<file>", "a file that `flags export` wrote, or one like it; - for standard input")
+  .argument("<file>", "a file that `flags export` or another product wrote; - for standard input")
   .option("--project <id>", "the project; may be left out when there is one", positiveInteger)
+  .option("--environment <name>", "which one to take, where another product's file has several")
   .option("--dry-run", "print what would change, and change nothing")
   .addHelpText(
     "after",
     "\nAll of the file or nothing is imported; what it does not name stays; a second import changes nothing.\n\n" +
-      "Examples:\n  flagkeep flags import flags.yaml --dry-run\n  flagkeep flags import flags.yaml --project 2",
+      `Files of ${foreignProducts.join(", ")} are recognised by what is in them.\n` +
+      "What can not be taken over is told; a flag that would differ is imported switched off.\n\n" +
+      "Examples:\n  flagkeep flags import flags.yaml --dry-run\n  flagkeep flags import flags.yaml --project 2\n" +
+      "  flagkeep flags import launchdarkly.json --environment production --dry-run",
   )
   .action(
     run((file: string, options: ImportOptions) =>
       withProject(options, ({ writing, project, author, flagSets }) => {
         const isDryRun = options.dryRun === true;
+        const root = parseFile(textOf(file));
+        const foreign = readForeign(root, options.environment);
         const { differences, remarks } = importDocument(writing, {
           ...author,
           projectId: project.id,
-          document: readDocument(textOf(file)),
+          document: foreign?.document ?? documentIn(root),
           groupTypes: flagSets.of(project.id).groupTypes,
           toFields: (item) => flagFields(parseFields(FlagInput, item)),
           isDryRun,
@@ -131,12 +145,24 @@ export const importFlags = withJson(
         });
         const imported: Static<typeof ImportedFlags> = {
           dry_run: isDryRun,
+          format: foreign?.product ?? "Flagkeep",
+          environment: foreign?.environment ?? null,
           differences: differences.map(shown),
           remarks: [...remarks],
+          not_mapped: foreign?.notMapped ?? [],
         };
         if (options.json) return printJson(imported);
         for (const line of differenceLines(differences)) print(line);
         for (const remark of remarks) process.stderr.write(`${remark}\n`);
+        if (foreign !== undefined) {
+          for (const { flag, part, reason } of foreign.notMapped) {
+            process.stderr.write(`Not taken over: flag ${flag}, ${part}: ${reason}.\n`);
+          }
+          const from = foreign.environment === undefined ? "" : `, environment ${foreign.environment}`;
+          const { length } = foreign.document.flags;
+          const count = `${length} ${length === 1 ? "flag" : "flags"}`;
+          print(`${foreign.product}${from}: ${count} read. Who is in which share is drawn anew.`);
+        }
         print(summary(differences, isDryRun));
       }),
     ),

@@ -187,7 +187,7 @@ test("export and import between two projects; a dry run says what would change",
     "--dry-run",
   );
   expect(difference).toEqual({
-    dry_run: true,
+    ...{ dry_run: true, format: "Flagkeep", environment: null, not_mapped: [] },
     differences: [
       {
         ...{ kind: "flag", name: "button", change: "updated" },
@@ -222,4 +222,45 @@ test("before the first start there are flags already, and no other data are need
   expect(nowhere.code).toBe(1);
   expect(nowhere.stderr).toContain("flagkeep init");
   expect(existsSync(join(folder, "none"))).toBe(false);
+});
+
+test("flags of another product, with what could not be taken over", async () => {
+  const rule = (kind: string) => ({
+    clauses: [{ attribute: "plan", op: "in", values: ["pro"], contextKind: kind }],
+    variation: 0,
+  });
+  const flag = (key: string, kind: string) => ({
+    key,
+    variations: [
+      { _id: "a", value: true },
+      { _id: "b", value: false },
+    ],
+    environments: {
+      production: { on: true, rules: [rule(kind)], fallthrough: { variation: 1 } },
+      test: { on: true, rules: [], fallthrough: { variation: 0 } },
+    },
+  });
+  const file = join(folder, "launchdarkly.json");
+  writeFileSync(file, JSON.stringify({ items: [flag("ld.user", "user"), flag("ld-org", "organization")] }));
+  const one = ["--project", "1"];
+  const inFile = await flags("import", file, ...one);
+  expect(inFile.code).toBe(0);
+  expect(inFile.stdout).toContain("LaunchDarkly, environment production: 2 flags read.");
+  expect(inFile.stderr.trim().split("\n")).toEqual([
+    'Not taken over: flag ld-user, its key: was "ld.user": ask for the new one.',
+    "Not taken over: flag ld-org, rule 1: it is about contexts of the kind organization.",
+    "Not taken over: flag ld-org, the flag: is switched off until you have looked at it.",
+  ]);
+  expect(await json("import", file, ...one)).toMatchObject({ differences: [], not_mapped: [{}, {}, {}] });
+  expect(await json("import", file, "--environment", "test", "--dry-run", ...one)).toMatchObject({
+    ...{ format: "LaunchDarkly", environment: "test", dry_run: true },
+    differences: [{ name: "ld-org" }, { name: "ld-user" }],
+  });
+  const wrong = await flags("import", file, "--environment", "nope", ...one);
+  expect(wrong).toMatchObject({ code: 1, stdout: "" });
+  expect(wrong.stderr).toContain("production, test");
+  const none = join(folder, "none.json");
+  writeFileSync(none, '{"hello": 1}');
+  expect((await flags("import", none, ...one)).stderr).toContain("no other product's form is recognised");
+  expect(await valuesFor("u")).toMatchObject({ "ld-user": false });
 });

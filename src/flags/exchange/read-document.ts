@@ -34,9 +34,19 @@ export function documentText(document: ExchangeDocument, format: "yaml" | "json"
  * @throws {DocumentUnusable} neither YAML nor JSON, of another kind or a newer version, or an item of no use.
  */
 export function readDocument(text: string): ExchangeDocument {
-  const root = parse(text);
+  return documentOf(parseFile(text));
+}
+
+/**
+ * Reads a document that is parsed already.
+ *
+ * @throws {DocumentUnusable} as `readDocument`.
+ */
+export function documentOf(root: Json): ExchangeDocument {
   if (!isJsonObject(root) || root.flagkeep_flags === undefined) {
-    throw new DocumentUnusable("The file is no export of flags: it has no member `flagkeep_flags`.");
+    throw new DocumentUnusable(
+      "The file is no export of flags: it has no member `flagkeep_flags`, and no other product's form is recognised.",
+    );
   }
   if (root.flagkeep_flags !== documentVersion) {
     throw new DocumentUnusable(
@@ -50,7 +60,8 @@ export function readDocument(text: string): ExchangeDocument {
   return { flagkeep_flags: documentVersion, group_types: groupTypesOf(root), cohorts, flags };
 }
 
-function parse(text: string): Json {
+/** A file of YAML or JSON. @throws {DocumentUnusable} */
+export function parseFile(text: string): Json {
   const parsed = parseDocument(text, { merge: false, prettyErrors: true });
   const [error] = parsed.errors;
   if (error !== undefined)
