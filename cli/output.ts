@@ -1,10 +1,8 @@
 /** How every command ends: results on standard output, errors in one sentence on standard error, exit 0, 1 or 2. */
 
 import { InvalidArgumentError } from "commander";
-import { InvalidField } from "../src/accounts/errors.ts";
 import { WrongSetting } from "../src/config.ts";
-import { FlagInvalid } from "../src/flags/rules/flag-invalid.ts";
-import { AppError } from "../src/lib/errors.ts";
+import { AppError, InvalidField } from "../src/lib/errors.ts";
 import { systemSentence } from "./system-errors.ts";
 
 /** Exit status of a command that did what it was asked. */
@@ -48,7 +46,6 @@ export function failServing(error: unknown): never {
 /** What went wrong and what to do about it. */
 function sentenceOf(error: unknown): string {
   if (error instanceof InvalidField) return fieldSentence(error);
-  if (error instanceof FlagInvalid) return error.message;
   if (error instanceof AppError) {
     return error.hint === undefined ? error.message : `${error.message} ${error.hint}`;
   }
@@ -57,7 +54,7 @@ function sentenceOf(error: unknown): string {
 }
 
 function isWrongCall(error: unknown): boolean {
-  return error instanceof FlagInvalid || error instanceof WrongSetting || error instanceof InvalidField;
+  return error instanceof WrongSetting || error instanceof InvalidField;
 }
 
 /** Messages of the API leave it to the body's field to say what they are about. */

@@ -1,6 +1,5 @@
 import { resolve } from "node:path";
 import { Command, InvalidArgumentError, Option } from "commander";
-import { InvalidField } from "../../src/accounts/errors.ts";
 import {
   type ExportFormat,
   type ExportSubject,
@@ -14,6 +13,7 @@ import { checkPlace, intoFile, ontoOutput } from "../../src/events/export/place.
 import { type RowWriter, rowWriter } from "../../src/events/export/writer.ts";
 import { flagRows } from "../../src/flags/exchange/export-rows.ts";
 import { parseInstant } from "../../src/ingestion/timestamp.ts";
+import { InvalidField } from "../../src/lib/errors.ts";
 import { analysisOf, analysisSettings, waitUntilAllIsLoaded } from "../analysis.ts";
 import { withJson } from "../json-shape.ts";
 import { positiveInteger, printJson, run } from "../output.ts";

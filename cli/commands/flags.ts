@@ -1,7 +1,6 @@
 import { readFileSync } from "node:fs";
 import { type TSchema, Type } from "@sinclair/typebox";
 import { Command, InvalidArgumentError } from "commander";
-import { InvalidField } from "../../src/accounts/errors.ts";
 import type { Metadata } from "../../src/accounts/metadata.ts";
 import { flagFields } from "../../src/flags/api/flag-input.ts";
 import { FlagInput } from "../../src/flags/api/flag-shapes.ts";
@@ -12,7 +11,7 @@ import { rolloutSummaryOf, statusFieldOf } from "../../src/flags/status.ts";
 import { type Flag, findFlagByKey, readFlags } from "../../src/flags/store/flag.ts";
 import { createFlag, updateFlag } from "../../src/flags/store/flag-writes.ts";
 import { parseFields } from "../../src/http/fields.ts";
-import { AppError } from "../../src/lib/errors.ts";
+import { AppError, InvalidField } from "../../src/lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../src/lib/json.ts";
 import { FlagRecord, flagRecord } from "../flag-record.ts";
 import { withJson } from "../json-shape.ts";

@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { Command } from "commander";
-import { SchemaVersion, schemaVersions } from "../../src/operate/schema-versions.ts";
+import { SchemaVersion, schemaVersions } from "../../src/backup/schema-versions.ts";
 import { withJson } from "../json-shape.ts";
 import { exitFailed, printJson, printTable, run } from "../output.ts";
 import { dataDirOf, withSettings } from "../settings.ts";

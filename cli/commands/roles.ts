@@ -1,6 +1,5 @@
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { Command } from "commander";
-import { NotFound } from "../../src/accounts/errors.ts";
 import type { Metadata } from "../../src/accounts/metadata.ts";
 import {
   addRoleMember,
@@ -12,6 +11,7 @@ import {
   removeRoleMember,
 } from "../../src/accounts/roles.ts";
 import { findUserByEmail } from "../../src/accounts/users.ts";
+import { NotFound } from "../../src/lib/errors.ts";
 import { exactly, Instant } from "../../src/lib/schema.ts";
 import { withJson } from "../json-shape.ts";
 import { print, printJson, printTable, run } from "../output.ts";

@@ -1,6 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Command, InvalidArgumentError } from "commander";
-import { InvalidField } from "../../src/accounts/errors.ts";
+import { InvalidField } from "../../src/lib/errors.ts";
 import { Count, exactly } from "../../src/lib/schema.ts";
 import { listUsage } from "../../src/people/usage.ts";
 import { withJson } from "../json-shape.ts";

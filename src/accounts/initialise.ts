@@ -2,8 +2,8 @@
 
 import { type Static, Type } from "@sinclair/typebox";
 import { sql } from "drizzle-orm";
+import { AppError } from "../lib/errors.ts";
 import { exactly } from "../lib/schema.ts";
-import { AlreadyInitialised } from "./errors.ts";
 import { bumpRevision, type Metadata, type Reading } from "./metadata.ts";
 import { insertOrganization } from "./organizations.ts";
 import { insertKey } from "./personal-keys.ts";
@@ -24,6 +24,15 @@ export const Initialised = exactly({
   personal_api_key: Type.String({ pattern: "^phx_" }),
 });
 export type Initialised = Static<typeof Initialised>;
+
+/** The store has its first organisation already. */
+export class AlreadyInitialised extends AppError {
+  readonly code = "already_initialised";
+  override readonly hint = "Use the existing keys, `flagkeep keys create`, or another data directory.";
+  constructor() {
+    super("This data directory belongs to an organisation already.");
+  }
+}
 
 /** Whether `initialise` was done. */
 export function isInitialised(db: Reading): boolean {

@@ -5,7 +5,7 @@
  * Source: contract, management-api 2.1.
  */
 
-import { InvalidField } from "./errors.ts";
+import { InvalidField } from "../lib/errors.ts";
 
 const base62Digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 

@@ -71,6 +71,9 @@ export function openMetadata(path: string): Metadata {
   return new Metadata(path);
 }
 
+/** Name of the revision that moves whenever a flag or cohort of the project changes. */
+export const flagRevision = (projectId: number): string => `flags:${projectId}`;
+
 /**
  * Says that something changed, in the transaction that changes it.
  *

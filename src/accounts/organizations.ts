@@ -1,10 +1,11 @@
 /** Organisations: who owns projects, and whether everybody in them may edit flags. */
 
 import { asc, eq } from "drizzle-orm";
+import { InvalidField, NotFound } from "../lib/errors.ts";
+import type { JsonObject } from "../lib/json.ts";
 import { changesBetween, recordActivity } from "./activity.ts";
-import { InvalidField, NotFound } from "./errors.ts";
 import { bumpRevision, type Metadata, type MetadataTx, type Reading } from "./metadata.ts";
-import { type JsonObject, membership, organization } from "./schema.ts";
+import { membership, organization } from "./schema.ts";
 
 /** Levels of access to flags: who has `view` edits only what a role allows (contract: management-api 3.7). */
 export const flagsAccessLevels = { view: 21, edit: 37 } as const;

@@ -1,13 +1,14 @@
 /** Personal keys: made once in clear, kept as a hash (contract: management-api 2.1, 7.1). */
 
 import { and, desc, eq, isNull } from "drizzle-orm";
+import { InvalidField, NotFound } from "../lib/errors.ts";
+import type { JsonObject } from "../lib/json.ts";
 import { changesBetween, recordActivity } from "./activity.ts";
-import { InvalidField, NotFound } from "./errors.ts";
 import { hashOfKey, maskOfKey, newPersonalKey } from "./key-formats.ts";
 import type { KeyHolder } from "./key-ring.ts";
 import { bumpRevision, type Metadata, type MetadataTx, type Reading } from "./metadata.ts";
 import { organizationsOf } from "./organizations.ts";
-import { type JsonObject, organization, personalKey, project, user } from "./schema.ts";
+import { organization, personalKey, project, user } from "./schema.ts";
 import { checkScopes } from "./scopes.ts";
 import { countKeys, findUserByEmail, levelOf, type User } from "./users.ts";
 

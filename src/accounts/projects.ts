@@ -1,8 +1,8 @@
 /** Projects: every flag and every event belongs to one (contract: management-api 6.5). */
 
 import { eq, sql } from "drizzle-orm";
+import { InvalidField, NotFound } from "../lib/errors.ts";
 import { type Change, recordActivity } from "./activity.ts";
-import { InvalidField, NotFound } from "./errors.ts";
 import { checkAdoptedProjectKey, newProjectKey, newSecretKey } from "./key-formats.ts";
 import { bumpRevision, type Metadata, type MetadataTx } from "./metadata.ts";
 import type { Project } from "./project-directory.ts";

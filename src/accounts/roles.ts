@@ -1,12 +1,12 @@
 /** Roles of an organisation and who has them (contract: management-api 6.1). */
 
 import { and, asc, eq, inArray, sql } from "drizzle-orm";
-import { recordRoleAccess } from "../flags/store/flag-log.ts";
+import { InvalidField, NotFound } from "../lib/errors.ts";
+import type { JsonObject } from "../lib/json.ts";
 import { changesBetween, recordActivity } from "./activity.ts";
-import { InvalidField, NotFound } from "./errors.ts";
 import type { Metadata, MetadataTx, Reading } from "./metadata.ts";
 import { findOrganization, flagsAccessLevels } from "./organizations.ts";
-import { flag, type JsonObject, membership, role, roleAccess, roleMembership, user } from "./schema.ts";
+import { flag, membership, role, roleAccess, roleMembership, user } from "./schema.ts";
 import type { User } from "./users.ts";
 
 const nameLengthMax = 200;
@@ -157,6 +157,28 @@ export function deleteRole(
     t.delete(role).where(eq(role.id, before.id)).run();
     record(t, before, "deleted", of.by, now);
     for (const one of flags) recordRoleAccess(t, one, before.name, "deleted", of.by, now);
+  });
+}
+
+/** Notes that a role may, or may no longer, edit a flag: part of the flag's own log (decision 24). */
+export function recordRoleAccess(
+  t: MetadataTx,
+  flag: { id: number; key: string; projectId: number },
+  roleName: string,
+  action: "created" | "deleted",
+  by: number | null,
+  now: Date,
+): void {
+  const [before, after] = action === "created" ? [null, roleName] : [roleName, null];
+  recordActivity(t, {
+    userId: by,
+    projectId: flag.projectId,
+    activity: "updated",
+    scope: "FeatureFlag",
+    itemId: flag.id,
+    name: flag.key,
+    changes: [{ type: "FeatureFlag", action, field: "role_access", before, after }],
+    now,
   });
 }
 

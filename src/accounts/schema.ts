@@ -1,21 +1,14 @@
 /**
  * The tables of the metadata store as drizzle sees them. `migrations/` creates them; both must agree
- * (test/metadata/schema.test.ts compares them).
- *
- * Rows stay inside `src/accounts/`; everything that leaves is a domain type.
+ * (test/accounts/schema.test.ts compares them).
  */
 
 import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import type { Json, JsonObject } from "../lib/json.ts";
 
 const instant = (name: string) => integer(name, { mode: "timestamp_ms" });
 const flagged = (name: string) => integer(name, { mode: "boolean" });
 const json = <T>(name: string) => text(name, { mode: "json" }).$type<T>();
-
-/** Any JSON value. */
-export type Json = null | boolean | number | string | Json[] | JsonObject;
-export interface JsonObject {
-  [name: string]: Json;
-}
 
 export const organization = sqliteTable("organization", {
   id: text("id").primaryKey(),

@@ -1,6 +1,6 @@
 /** Which scopes a personal key may hold, and what each allows (contract: management-api 2.2, 2.5). */
 
-import { InvalidField } from "./errors.ts";
+import { InvalidField } from "../lib/errors.ts";
 
 export type ScopeAction = "read" | "write";
 export type Scope = `${string}:${ScopeAction}`;

@@ -1,18 +1,11 @@
 /** People who administer this server, and what they may do in an organisation. */
 
 import { and, asc, eq, sql } from "drizzle-orm";
+import { InvalidField, NotFound } from "../lib/errors.ts";
+import type { JsonObject } from "../lib/json.ts";
 import { type Change, recordActivity } from "./activity.ts";
-import { InvalidField, NotFound } from "./errors.ts";
 import { bumpRevision, type Metadata, type MetadataTx, type Reading } from "./metadata.ts";
-import {
-  type JsonObject,
-  membership,
-  organization,
-  personalKey,
-  session,
-  setupLink,
-  user,
-} from "./schema.ts";
+import { membership, organization, personalKey, session, setupLink, user } from "./schema.ts";
 
 export interface User {
   id: number;

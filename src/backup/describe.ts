@@ -5,13 +5,13 @@ import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { readEventsVersion, withEventFile } from "../events/database.ts";
 import { firstOfFileName, type Lane, lanes, scanSegment } from "../journal/segment.ts";
-import { schemaVersions } from "../operate/schema-versions.ts";
 import { paths } from "../paths.ts";
 import { openPeople } from "../people/open.ts";
 import { laneCursors } from "../people/reader.ts";
 import { versions } from "../version.ts";
 import { countEvents, countStores } from "./counts.ts";
 import { backupFormat, type Manifest, type Part } from "./manifest.ts";
+import { schemaVersions } from "./schema-versions.ts";
 import { readPart } from "./write-file.ts";
 
 /** @param folder a snapshot. @param createdAt the moment before it was taken: what was acknowledged then is in it. */

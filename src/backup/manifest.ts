@@ -2,8 +2,8 @@
 
 import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { knownVersions } from "../operate/schema-versions.ts";
 import { BackupDamaged, BackupFromNewerVersion } from "./errors.ts";
+import { knownVersions } from "./schema-versions.ts";
 
 /** The newest format of backups that this version reads; it reads all older ones. */
 export const backupFormat = 1;

@@ -1,7 +1,28 @@
 /** Looks for the members of a cohort after the answer has gone out. */
 
-import type { ManagementDeps } from "../serve/deps.ts";
+import type { Metadata } from "../accounts/metadata.ts";
+import type { Person } from "../people/person.ts";
 import { markCalculating, recordCalculation } from "./cohorts.ts";
+
+/** Fills cohorts. Each method resolves with the number of members when it is done. */
+export interface CohortFiller {
+  /** Adds every person for whom the flag is on now. */
+  addPersonsWithFlag(projectId: number, cohortId: number, flagId: number): Promise<number>;
+  /** Adds the persons of these distinct ids; ids that nobody has are passed over. */
+  addDistinctIds(projectId: number, cohortId: number, distinctIds: readonly string[]): Promise<number>;
+  /** Counts the members of a dynamic cohort as it is defined now. */
+  countMembers(projectId: number, cohortId: number): Promise<number>;
+  /** Members of a cohort of either kind, by number: go on after the last one's `id`. */
+  members(projectId: number, cohortId: number, page: { afterId?: number; limit: number }): Promise<Person[]>;
+}
+
+/** What looking for members needs. */
+export interface FillingDeps {
+  metadata: Metadata;
+  cohortFiller: CohortFiller;
+  /** Where failures of work that goes on after the answer are written. */
+  log: { error(facts: Record<string, unknown>, message: string): void };
+}
 
 /**
  * Starts to look for members and remembers how that ended; never throws.
@@ -10,7 +31,7 @@ import { markCalculating, recordCalculation } from "./cohorts.ts";
  * @returns    resolves when the outcome is stored; nobody has to wait for it.
  */
 export function fillInBackground(
-  deps: ManagementDeps,
+  deps: FillingDeps,
   cohortId: number,
   find: () => Promise<number>,
 ): Promise<void> {

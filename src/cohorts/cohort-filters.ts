@@ -1,7 +1,7 @@
 /** The form of a cohort's definition (contract: management-api 6.2; flag-evaluation 13). Pure. */
 
-import { InvalidField } from "../accounts/errors.ts";
-import type { Json, JsonObject } from "../accounts/schema.ts";
+import { InvalidField } from "../lib/errors.ts";
+import type { Json, JsonObject } from "../lib/json.ts";
 
 const leafTypes = new Set(["person", "cohort", "behavioral"]);
 const depthMax = 20;

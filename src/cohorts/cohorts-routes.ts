@@ -1,7 +1,6 @@
 /** Cohorts: groups of persons by a rule, or by a list (contract: management-api 6.2). */
 
 import type { Static } from "@sinclair/typebox";
-import { InvalidField } from "../accounts/errors.ts";
 import { findUser, usersById } from "../accounts/users.ts";
 import { unavailable } from "../http/answers.ts";
 import { methodNotAllowed, notFound } from "../http/failure.ts";
@@ -11,9 +10,11 @@ import { readId } from "../http/path.ts";
 import { readBoolean } from "../http/query.ts";
 import { type ProjectCall, projectRoute, Reply, type Route } from "../http/route.ts";
 import { ApiFailure, bool, int, object, optional, pageOf, text, withPage } from "../http/shapes.ts";
+import { InvalidField } from "../lib/errors.ts";
 import { foundPersons } from "../people/api/people.ts";
 import { PersonPage } from "../people/api/people-shapes.ts";
-import type { ManagementDeps } from "../serve/deps.ts";
+import type { PeopleDb } from "../people/open.ts";
+import type { FillingDeps } from "./cohort-filling.ts";
 import { distinctIdsOfCsv, fillInBackground } from "./cohort-filling.ts";
 import { filtersOfGroups } from "./cohort-filters.ts";
 import { CohortBody, CohortInput, cohortBody, exampleCohort } from "./cohort-shapes.ts";
@@ -31,7 +32,11 @@ const oneAnswer = { 200: { description: "The cohort.", schema: CohortBody, examp
 const uploadHint =
   "A static cohort may be sent as `multipart/form-data` with the same fields and a file `csv`: one distinct id per line.";
 
-export function cohortRoutes(deps: ManagementDeps): Route[] {
+export interface CohortDeps extends FillingDeps {
+  people: PeopleDb;
+}
+
+export function cohortRoutes(deps: CohortDeps): Route[] {
   const { metadata } = deps;
   const write = (cohort: Cohort) => written(deps, cohort);
   return [
@@ -152,7 +157,7 @@ export function cohortRoutes(deps: ManagementDeps): Route[] {
   ];
 }
 
-async function edit(deps: ManagementDeps, call: ProjectCall<unknown>, { isPartial }: { isPartial: boolean }) {
+async function edit(deps: CohortDeps, call: ProjectCall<unknown>, { isPartial }: { isPartial: boolean }) {
   const { csv, ...body } = unpackForm(call.body);
   const fields = cohortFields(parseFields(CohortInput, body, { partial: isPartial }));
   const of = { projectId: call.project.id, id: readId(call.params, "id"), by: call.user.id };
@@ -161,13 +166,13 @@ async function edit(deps: ManagementDeps, call: ProjectCall<unknown>, { isPartia
   return written(deps, findCohort(deps.metadata.db, call.project.id, after.id, { includeDeleted: true })!);
 }
 
-function written({ metadata }: ManagementDeps, cohort: Cohort) {
+function written({ metadata }: CohortDeps, cohort: Cohort) {
   const creator = cohort.createdById === null ? undefined : findUser(metadata.db, cohort.createdById);
   return cohortBody(cohort, creator);
 }
 
 /** Uploads are awaited, so that a bad file is reported; rules are computed in the background. */
-async function fill(deps: ManagementDeps, cohort: Cohort, csv: string | undefined): Promise<void> {
+async function fill(deps: CohortDeps, cohort: Cohort, csv: string | undefined): Promise<void> {
   if (cohort.deleted) return;
   if (cohort.isStatic) {
     if (csv === undefined) return;
@@ -181,7 +186,7 @@ async function fill(deps: ManagementDeps, cohort: Cohort, csv: string | undefine
   void fillInBackground(deps, cohort.id, () => deps.cohortFiller.countMembers(cohort.projectId, cohort.id));
 }
 
-function getCohort(deps: ManagementDeps, call: ProjectCall<unknown>): Cohort {
+function getCohort(deps: CohortDeps, call: ProjectCall<unknown>): Cohort {
   const cohort = findCohort(deps.metadata.db, call.project.id, readId(call.params, "id"), {
     includeDeleted: true,
   });

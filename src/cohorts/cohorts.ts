@@ -2,10 +2,16 @@
 
 import { and, asc, desc, eq, like, sql } from "drizzle-orm";
 import { changesBetween, recordActivity } from "../accounts/activity.ts";
-import { InvalidField, NotFound } from "../accounts/errors.ts";
-import { bumpRevision, type Metadata, type MetadataTx, type Reading } from "../accounts/metadata.ts";
-import { cohort, flag, type Json, type JsonObject } from "../accounts/schema.ts";
-import { flagRevision } from "../flags/store/flag.ts";
+import {
+  bumpRevision,
+  flagRevision,
+  type Metadata,
+  type MetadataTx,
+  type Reading,
+} from "../accounts/metadata.ts";
+import { cohort, flag } from "../accounts/schema.ts";
+import { InvalidField, NotFound } from "../lib/errors.ts";
+import type { Json, JsonObject } from "../lib/json.ts";
 import { checkCohortFilters, cohortIdsIn, hasBehaviouralFilters } from "./cohort-filters.ts";
 
 export interface Cohort {
@@ -246,4 +252,9 @@ function isUsedByActiveFlag(t: MetadataTx, projectId: number, id: number): boole
     for (const next of inner ? cohortIdsIn(inner.filters) : []) reached.add(next);
   }
   return reached.has(id);
+}
+
+/** The filter that chooses the members of a cohort. */
+export function membership(cohortId: number): JsonObject[] {
+  return [{ type: "cohort", key: "id", value: cohortId, operator: "in" }];
 }

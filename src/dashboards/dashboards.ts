@@ -23,9 +23,8 @@ import {
   text,
 } from "../http/shapes.ts";
 import { toWire, toWireOrNull } from "../lib/wire-time.ts";
-import type { ManagementDeps } from "../serve/deps.ts";
 import { exampleInsight, InsightBody, insightBody } from "./insight-shapes.ts";
-import { compute } from "./insights.ts";
+import { compute, type InsightDeps } from "./insights.ts";
 import {
   createDashboard,
   type Dashboard,
@@ -115,7 +114,7 @@ const exampleFull = {
 };
 const oneAnswer = { 200: { description: "The dashboard.", schema: FullDashboardBody, example: exampleFull } };
 
-export function dashboardRoutes(deps: ManagementDeps): Route[] {
+export function dashboardRoutes(deps: InsightDeps): Route[] {
   const { metadata } = deps;
   return [
     projectRoute("GET", "/dashboards", "dashboard:read", {
@@ -179,7 +178,7 @@ export function dashboardRoutes(deps: ManagementDeps): Route[] {
 }
 
 async function withTiles(
-  deps: ManagementDeps,
+  deps: InsightDeps,
   call: ProjectCall<unknown>,
   dashboard: Dashboard,
 ): Promise<Static<typeof FullDashboardBody>> {
@@ -194,7 +193,7 @@ async function withTiles(
 }
 
 async function tileBody(
-  deps: ManagementDeps,
+  deps: InsightDeps,
   call: ProjectCall<unknown>,
   tile: Tile,
   users: ReadonlyMap<number, User>,

@@ -2,7 +2,6 @@
 
 import type { Static } from "@sinclair/typebox";
 import { exampleUser, UserBody, userBody } from "../accounts/api/user-shapes.ts";
-import type { JsonObject } from "../accounts/schema.ts";
 import type { User } from "../accounts/users.ts";
 import {
   bool,
@@ -16,6 +15,7 @@ import {
   optional,
   text,
 } from "../http/shapes.ts";
+import type { JsonObject } from "../lib/json.ts";
 import { toWire, toWireOrNull } from "../lib/wire-time.ts";
 import type { Insight } from "./store.ts";
 

@@ -1,13 +1,14 @@
 /** Insights: stored queries over events, and their results. */
 
-import { InvalidField } from "../accounts/errors.ts";
+import type { Metadata } from "../accounts/metadata.ts";
 import { findUser } from "../accounts/users.ts";
 import { unavailable } from "../http/answers.ts";
 import { notFound } from "../http/failure.ts";
 import { pageAnswer, readPage } from "../http/pagination.ts";
 import { type ProjectCall, projectRoute, Reply, type Route } from "../http/route.ts";
 import { object, optional, pageOf, text, withPage } from "../http/shapes.ts";
-import type { ManagementDeps } from "../serve/deps.ts";
+import { InvalidField } from "../lib/errors.ts";
+import type { JsonObject } from "../lib/json.ts";
 import { type Computed, exampleInsight, InsightBody, InsightInput, insightBody } from "./insight-shapes.ts";
 import {
   createInsight,
@@ -23,7 +24,26 @@ const tagName = "Insights";
 const withoutResult = { ...exampleInsight, last_refresh: null, result: null };
 const InsightPage = pageOf("InsightPage", InsightBody);
 
-export function insightRoutes(deps: ManagementDeps): Route[] {
+/** Computes insights. */
+export interface InsightQueries {
+  /**
+   * Runs the query of an insight.
+   *
+   * @param query    e.g. `{"kind": "InsightVizNode", "source": {"kind": "TrendsQuery", ...}}`.
+   * @param timezone IANA name; days begin there.
+   * @returns        the `result` of the insight: for trends one object per series.
+   * @throws {InvalidField} the query is of a kind that is not known.
+   */
+  run(projectId: number, query: JsonObject, timezone: string, now: Date): Promise<JsonObject[]>;
+}
+
+export interface InsightDeps {
+  metadata: Metadata;
+  /** Absent: insights come without results. */
+  insights?: InsightQueries;
+}
+
+export function insightRoutes(deps: InsightDeps): Route[] {
   const { metadata } = deps;
   const write = (insight: Insight, computed?: Computed) =>
     insightBody(insight, {
@@ -110,7 +130,7 @@ export function insightRoutes(deps: ManagementDeps): Route[] {
 
 /** Runs the query of an insight; undefined when it has none. */
 export async function compute(
-  deps: ManagementDeps,
+  deps: InsightDeps,
   call: ProjectCall<unknown>,
   insight: Insight,
 ): Promise<Computed | undefined> {

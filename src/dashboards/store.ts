@@ -1,12 +1,13 @@
 /** Dashboards, what stands on them, and insights (contract: management-api 6.3). */
 
 import { and, asc, desc, eq, sql } from "drizzle-orm";
-import { InvalidField, NotFound } from "../accounts/errors.ts";
 import type { Metadata, MetadataTx, Reading } from "../accounts/metadata.ts";
-import { dashboard, insight, type JsonObject, tile } from "../accounts/schema.ts";
+import { dashboard, insight, tile } from "../accounts/schema.ts";
 import { normalizeTags } from "../flags/rules/tags.ts";
 import { newShortId } from "../flags/store/flag-usage-dashboard.ts";
 import { replaceTags, tagsOf } from "../flags/store/tags.ts";
+import { InvalidField, NotFound } from "../lib/errors.ts";
+import type { JsonObject } from "../lib/json.ts";
 
 export interface Insight {
   id: number;

@@ -4,6 +4,7 @@ import type { ExportPage, ExportRequest } from "../events/export/page.ts";
 import type { EventFilter, EventPosition } from "../events/list.ts";
 import type { QueryRequest, QueryResult } from "../events/query/run-query.ts";
 import type { TrendsRequest } from "../events/trends.ts";
+import type { Reach, ReachQuestion } from "../flags/rules/blast-radius.ts";
 import type { CohortDefinition, FlagDefinition, GroupType } from "../flags/rules/types.ts";
 import type { Lane } from "../journal/segment.ts";
 import type { JsonObject } from "../lib/json.ts";
@@ -21,34 +22,7 @@ export interface ConditionRequest {
   now: number;
 }
 
-/** A condition set whose reach is asked for. */
-export interface ReachSet {
-  /** Joined by AND; none: everybody. */
-  filters: JsonObject[];
-  /** 0 to 100; null is everybody. */
-  rolloutPercentage: number | null;
-}
-
-export interface ReachRequest extends Omit<ConditionRequest, "filters"> {
-  /** Joined by OR. */
-  sets: ReachSet[];
-  /** Counts groups of this type instead of persons; null for persons. */
-  groupTypeIndex: number | null;
-  /** Rollouts are hashed with it. */
-  flagKey: string;
-}
-
-/** How many subjects match the conditions, and how many of those are within the rollouts, too. */
-export interface Reach {
-  total: number;
-  /** Match at least one set. */
-  matching: number;
-  /** Match at least one set within its rollout. */
-  reached: number;
-  sets: { matching: number; reached: number }[];
-  /** Why the conditions cannot be evaluated; the counts mean nothing then. */
-  problem?: string;
-}
+export type ReachRequest = Omit<ConditionRequest, "filters"> & ReachQuestion;
 
 export interface FillByFlagRequest {
   projectId: number;

@@ -13,11 +13,12 @@ import { isEveryone, isWithin, rolloutPlace } from "../flags/evaluate/bucketing.
 import type { CompiledCohorts } from "../flags/evaluate/cohorts.ts";
 import { compileSubjectFilter, type SubjectFilter } from "../flags/evaluate/person-filter.ts";
 import { sourceOfInitial } from "../flags/evaluate/person-view.ts";
+import type { Reach } from "../flags/rules/blast-radius.ts";
 import type { Json, JsonObject } from "../lib/json.ts";
 import { listGroups } from "../people/groups.ts";
 import type { PeopleDb } from "../people/open.ts";
 import { type PersonServices, personsAtOnce, personsOf, preparePersons } from "./person-queries.ts";
-import type { Reach, ReachRequest } from "./query-types.ts";
+import type { ReachRequest } from "./query-types.ts";
 
 /** Counts persons, or the groups of one type. */
 export async function computeReach(services: PersonServices, request: ReachRequest): Promise<Reach> {

@@ -6,8 +6,8 @@
  */
 
 import type { DuckDBConnection } from "@duckdb/node-api";
-import { wallTimeAt } from "../flags/evaluate/time-zone.ts";
 import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
+import { wallTimeAt } from "../lib/time-zone.ts";
 import { eventFilterSql, personOfEvent, propertyColumn, UnknownQuery } from "./event-filters.ts";
 import { textAt } from "./property-sql.ts";
 import { quoted } from "./sql-text.ts";

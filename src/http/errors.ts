@@ -5,9 +5,7 @@
  * client learns nothing else.
  */
 
-import { EditConflict, InvalidField, NotFound, NotPermitted } from "../accounts/errors.ts";
-import { FlagInvalid } from "../flags/rules/flag-invalid.ts";
-import { AppError } from "../lib/errors.ts";
+import { AppError, EditConflict, InvalidField, NotFound, NotPermitted } from "../lib/errors.ts";
 import { type FailureBody, HttpFailure, notFound, parseError } from "./failure.ts";
 
 /** Where unexpected errors are written. */
@@ -55,9 +53,6 @@ export function failureOf(error: unknown): HttpFailure {
   if (error instanceof HttpFailure) return error;
   if (error instanceof InvalidField) {
     return new HttpFailure(400, "validation_error", error.code, error.message, error.field);
-  }
-  if (error instanceof FlagInvalid) {
-    return new HttpFailure(400, "validation_error", error.code, error.detail, error.attr);
   }
   if (error instanceof NotFound) return notFound(error.message);
   if (error instanceof NotPermitted) {

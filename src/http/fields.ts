@@ -7,7 +7,7 @@
  */
 
 import type { Static, TObject } from "@sinclair/typebox";
-import { InvalidField } from "../accounts/errors.ts";
+import { InvalidField } from "../lib/errors.ts";
 
 /** The parts of a JSON schema that are looked at here. */
 interface Shape {

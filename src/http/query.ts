@@ -1,6 +1,7 @@
 /** The parameters of an address. */
 
-import { InvalidField } from "../accounts/errors.ts";
+import { InvalidField } from "../lib/errors.ts";
+import { isJsonObject, type JsonObject } from "../lib/json.ts";
 
 /** Of a parameter that is repeated, the last one counts (contract: management-api 5.1). */
 export class Query extends URLSearchParams {
@@ -23,4 +24,32 @@ export function readBoolean(query: URLSearchParams, name: string): boolean | und
   if (trueWords.has(word)) return true;
   if (falseWords.has(word)) return false;
   throw new InvalidField(name, "invalid_input", "Must be a valid boolean: true or false.");
+}
+
+/**
+ * The filters on properties of the parameter `properties`; undefined without any (contract: management-api 6.4, sdk-compat 4.10).
+ *
+ * @param type what a filter is about that does not say it.
+ * @throws {InvalidField} neither a JSON list of filters nor one filter.
+ */
+export function readPropertyFilters(
+  query: URLSearchParams,
+  type: "event" | "person",
+): JsonObject[] | undefined {
+  const given = query.get("properties");
+  if (!given) return undefined;
+  const refused = new InvalidField(
+    "properties",
+    "invalid_input",
+    "Properties must be a JSON list of filters.",
+  );
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(given);
+  } catch {
+    throw refused;
+  }
+  const filters = Array.isArray(parsed) ? parsed : [parsed];
+  if (!filters.every(isJsonObject) || filters.some(({ key }) => typeof key !== "string")) throw refused;
+  return filters.length === 0 ? undefined : filters.map((filter) => ({ type, ...filter }));
 }

@@ -4,7 +4,7 @@
  */
 
 import { type TObject, type TProperties, type TSchema, Type } from "@sinclair/typebox";
-import type { Json, JsonObject } from "../accounts/schema.ts";
+import type { Json, JsonObject } from "../lib/json.ts";
 
 interface Words {
   description?: string;

@@ -15,3 +15,46 @@ export abstract class AppError extends Error {
     this.name = new.target.name;
   }
 }
+
+/**
+ * One input value is not acceptable; nothing was changed.
+ *
+ * `field` is the name in the API, nested parts joined by `__`, or null when the fault lies in no single
+ * field (contract: management-api 1.3).
+ */
+export class InvalidField extends AppError {
+  constructor(
+    readonly field: string | null,
+    readonly code: string,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** What was asked for does not exist, or not for the one who asks. */
+export class NotFound extends AppError {
+  readonly code = "not_found";
+  constructor(message = "Not found.") {
+    super(message);
+  }
+}
+
+/** The caller is known and may not do this. */
+export class NotPermitted extends AppError {
+  readonly code = "permission_denied";
+  constructor(message = "You do not have permission to perform this action.") {
+    super(message);
+  }
+}
+
+/** Somebody else changed the same fields since the caller last read them (contract: management-api 3.6). */
+export class EditConflict extends AppError {
+  readonly code = "conflict";
+  constructor(editor: string | undefined) {
+    super(
+      `The feature flag was updated by ${editor ?? "another user"} since you started editing it. ` +
+        "Please refresh and try again.",
+    );
+  }
+}

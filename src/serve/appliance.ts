@@ -6,6 +6,7 @@
 
 import type { Server } from "bun";
 import { type Metadata, openMetadata } from "../accounts/metadata.ts";
+import { knownVersions } from "../backup/schema-versions.ts";
 import type { Config } from "../config.ts";
 import { consoleRoutes } from "../console/routes.ts";
 import { EngineClient } from "../engine/client.ts";
@@ -33,7 +34,6 @@ import type { Log } from "../log.ts";
 import { EventRate } from "../operate/event-rate.ts";
 import { Metrics } from "../operate/metrics.ts";
 import { Reports } from "../operate/reports.ts";
-import { knownVersions } from "../operate/schema-versions.ts";
 import { laneStatus, storedStatus } from "../operate/status.ts";
 import type { Status } from "../operate/status-shape.ts";
 import { paths } from "../paths.ts";

@@ -1,18 +1,21 @@
 /** What management asks of persons and events as a whole, answered by the engine. */
 
-import { InvalidField, NotFound } from "../accounts/errors.ts";
 import type { Metadata } from "../accounts/metadata.ts";
-import { findCohort } from "../cohorts/cohorts.ts";
-import type { EngineClient } from "../engine/client.ts";
-import { QueryRefused } from "../engine/client.ts";
-import type { ConditionRequest, Reach } from "../engine/query-types.ts";
+import type { CohortFiller } from "../cohorts/cohort-filling.ts";
+import { findCohort, membership } from "../cohorts/cohorts.ts";
+import type { InsightQueries } from "../dashboards/insights.ts";
+import { type EngineClient, QueryRefused } from "../engine/client.ts";
+import type { ConditionRequest } from "../engine/query-types.ts";
+import type { ReachCounter } from "../flags/api/flag-reach.ts";
+import type { Reach, ReachQuestion } from "../flags/rules/blast-radius.ts";
 import { findFlag } from "../flags/store/flag.ts";
 import { type FlagSets, flagDefinition } from "../flags/store/flag-sets.ts";
+import { InvalidField, NotFound } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
+import type { PersonFinder } from "../people/api/people.ts";
 import { cohortMembersPage, countCohortMembers } from "../people/cohort-members.ts";
 import type { PeopleDb } from "../people/open.ts";
 import type { Person } from "../people/person.ts";
-import type { CohortFiller, InsightQueries, PersonCounter, ReachQuestion } from "./ports.ts";
 
 export interface EnginePortsDeps {
   engine: Pick<EngineClient, "ask">;
@@ -22,7 +25,7 @@ export interface EnginePortsDeps {
   now?: () => Date;
 }
 
-export class EnginePorts implements PersonCounter, CohortFiller, InsightQueries {
+export class EnginePorts implements PersonFinder, ReachCounter, CohortFiller, InsightQueries {
   constructor(private readonly deps: EnginePortsDeps) {}
 
   async reach(projectId: number, question: ReachQuestion): Promise<Reach> {
@@ -110,9 +113,4 @@ export class EnginePorts implements PersonCounter, CohortFiller, InsightQueries 
       now: (this.deps.now?.() ?? new Date()).getTime(),
     };
   }
-}
-
-/** The filter that chooses the members of a cohort. */
-export function membership(cohortId: number): JsonObject[] {
-  return [{ type: "cohort", key: "id", value: cohortId, operator: "in" }];
 }

@@ -1,4 +1,4 @@
-/** Every route under `/api` that this folder has, except those of events. */
+/** Every route under `/api`, except those of events. */
 
 import { activityRoutes } from "../accounts/api/activity.ts";
 import { memberRoutes } from "../accounts/api/members.ts";
@@ -8,21 +8,28 @@ import { projectRoutes } from "../accounts/api/projects.ts";
 import { roleRoutes } from "../accounts/api/roles.ts";
 import { userRoutes } from "../accounts/api/users.ts";
 import { sessionRoutes } from "../accounts/sessions/routes.ts";
-import { cohortRoutes } from "../cohorts/cohorts-routes.ts";
+import { findCohort, membership } from "../cohorts/cohorts.ts";
+import { type CohortDeps, cohortRoutes } from "../cohorts/cohorts-routes.ts";
 import { dashboardRoutes } from "../dashboards/dashboards.ts";
-import { insightRoutes } from "../dashboards/insights.ts";
+import { type InsightDeps, insightRoutes } from "../dashboards/insights.ts";
 import { featureFlagRoutes } from "../flags/api/feature-flags.ts";
 import { flagBulkRoutes } from "../flags/api/flag-bulk.ts";
 import { flagDashboardRoutes } from "../flags/api/flag-dashboards.ts";
-import { flagEvaluationRoutes } from "../flags/api/flag-evaluation.ts";
-import { flagReachRoutes } from "../flags/api/flag-reach.ts";
+import { type EvaluationDeps, flagEvaluationRoutes } from "../flags/api/flag-evaluation.ts";
+import { flagReachRoutes, type ReachCounter } from "../flags/api/flag-reach.ts";
 import { flagRemoteConfigRoutes } from "../flags/api/flag-remote-config.ts";
 import { flagStatusRoutes } from "../flags/api/flag-status.ts";
 import { roleAccessRoutes } from "../flags/api/role-access.ts";
+import type { FlagWriting } from "../flags/store/flag-writes.ts";
 import type { Route } from "../http/route.ts";
 import { ingestionReportRoutes } from "../people/api/ingestion-reports.ts";
-import { peopleRoutes } from "../people/api/people.ts";
-import type { ManagementDeps } from "./deps.ts";
+import { groupTypeBody, type PeopleDeps, type PersonFinder, peopleRoutes } from "../people/api/people.ts";
+import { listGroupTypes } from "../people/groups.ts";
+
+/** What the routes under `/api` need; each takes of it what it names. */
+export interface ManagementDeps extends FlagWriting, EvaluationDeps, CohortDeps, InsightDeps, PeopleDeps {
+  personCounter: PersonFinder & ReachCounter;
+}
 
 /** The routes of the management API. */
 export function managementRoutes(deps: ManagementDeps): Route[] {
@@ -36,7 +43,10 @@ export function managementRoutes(deps: ManagementDeps): Route[] {
     ...flagReachRoutes(deps),
     ...flagBulkRoutes(deps),
     ...roleAccessRoutes(deps),
-    ...projectRoutes(deps),
+    ...projectRoutes({
+      metadata: deps.metadata,
+      groupTypesOf: (projectId) => listGroupTypes(deps.people, projectId).map(groupTypeBody),
+    }),
     ...organizationRoutes(deps),
     ...memberRoutes(deps),
     ...roleRoutes(deps),
@@ -46,7 +56,9 @@ export function managementRoutes(deps: ManagementDeps): Route[] {
     ...cohortRoutes(deps),
     ...dashboardRoutes(deps),
     ...insightRoutes(deps),
-    ...peopleRoutes(deps),
+    ...peopleRoutes(deps, (projectId, id) =>
+      findCohort(deps.metadata.db, projectId, id)?.deleted === false ? membership(id) : undefined,
+    ),
     ...ingestionReportRoutes(deps),
   ];
 }

@@ -2,8 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { AlreadyInitialised, InvalidField, NotFound } from "../../src/accounts/errors.ts";
-import { initialise, isInitialised } from "../../src/accounts/initialise.ts";
+import { AlreadyInitialised, initialise, isInitialised } from "../../src/accounts/initialise.ts";
 import {
   base62,
   hashOfKey,
@@ -23,6 +22,7 @@ import { allows, checkScopes } from "../../src/accounts/scopes.ts";
 import { setUserActive } from "../../src/accounts/users.ts";
 import { FlagSets } from "../../src/flags/store/flag-sets.ts";
 import { createFlag } from "../../src/flags/store/flag-writes.ts";
+import { InvalidField, NotFound } from "../../src/lib/errors.ts";
 import { plainPayloads } from "../support/payloads.ts";
 
 const ann = { organization: "Acme", project: "Shop", email: "ann@example.com" };

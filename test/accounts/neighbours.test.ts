@@ -1,7 +1,7 @@
 /** Cohort definitions, projects, organisations, users, keys, persons, groups, dashboards, reports. */
 
 import { describe, expect, test } from "bun:test";
-import { InvalidField } from "../../src/accounts/errors.ts";
+import { InvalidField } from "../../src/lib/errors.ts";
 import { addGroup, addPerson } from "../support/management-people.ts";
 import { flagsPath, TestServer } from "../support/management-server.ts";
 

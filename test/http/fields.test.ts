@@ -1,5 +1,4 @@
 import { describe, expect, test } from "bun:test";
-import { InvalidField } from "../../src/accounts/errors.ts";
 import { parseFields } from "../../src/http/fields.ts";
 import {
   bool,
@@ -13,6 +12,7 @@ import {
   text,
   uuid,
 } from "../../src/http/shapes.ts";
+import { InvalidField } from "../../src/lib/errors.ts";
 
 const Schema = object({
   name: text({ max: 5 }),

@@ -1,11 +1,10 @@
 /** What holds for every management route: addresses, methods, bodies, failures, pages, origins, limits. */
 
 import { describe, expect, test } from "bun:test";
-import { EditConflict, InvalidField, NotFound, NotPermitted } from "../../src/accounts/errors.ts";
 import { FlagInvalid } from "../../src/flags/rules/flag-invalid.ts";
 import { defaultRateLimits, RateLimiter } from "../../src/http/rate-limit.ts";
 import { publicRoute } from "../../src/http/route.ts";
-import { AppError } from "../../src/lib/errors.ts";
+import { AppError, EditConflict, InvalidField, NotFound, NotPermitted } from "../../src/lib/errors.ts";
 import { flagsPath, TestServer } from "../support/management-server.ts";
 
 const failing = publicRoute("GET", "/api/boom", {

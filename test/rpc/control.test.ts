@@ -2,7 +2,7 @@ import { afterEach, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { NotFound } from "../../src/accounts/errors.ts";
+import { NotFound } from "../../src/lib/errors.ts";
 import { RpcFailed } from "../../src/rpc/client.ts";
 import { askControl, controlSocketName } from "../../src/rpc/control.ts";
 import { type RpcHandlers, RpcServer } from "../../src/rpc/server.ts";

@@ -12,8 +12,7 @@ import { type AppDeps, createApp } from "../../src/http/app.ts";
 import { type OpenApiDocument, openApiDocument } from "../../src/http/openapi.ts";
 import type { Route } from "../../src/http/route.ts";
 import { openPeople } from "../../src/people/open.ts";
-import type { ManagementDeps } from "../../src/serve/deps.ts";
-import { managementRoutes } from "../../src/serve/routes.ts";
+import { type ManagementDeps, managementRoutes } from "../../src/serve/routes.ts";
 import { faultOf } from "../http/json-schema.ts";
 import { plainPayloads } from "./payloads.ts";
 

@@ -1,7 +1,6 @@
 /** Who changed what (requirement: activity endpoints; contract: management-api 5.10). */
 
 import type { Static } from "@sinclair/typebox";
-import { getFlag } from "../../flags/api/feature-flags.ts";
 import { organizationRoute, projectRoute, type Route } from "../../http/route.ts";
 import {
   anyJson,
@@ -18,15 +17,14 @@ import {
   text,
   uuid,
 } from "../../http/shapes.ts";
+import { InvalidField } from "../../lib/errors.ts";
 import { toWire } from "../../lib/wire-time.ts";
-import type { ManagementDeps } from "../../serve/deps.ts";
 import { type ActivityEntry, type ActivityOwner, listActivity } from "../activity.ts";
-import { InvalidField } from "../errors.ts";
+import type { Metadata } from "../metadata.ts";
 import { checkAdmin } from "./roles.ts";
 
-const tagName = "Activity";
+export const activityTag = "Activity";
 const limitDefault = 10;
-const flagScope = "FeatureFlag";
 const activities = [
   ...(["created", "updated", "deleted", "restored", "activated", "deactivated"] as const),
   ...(["link_created", "password_set", "sign_in_failed"] as const),
@@ -99,56 +97,39 @@ const exampleAnswer = {
   total_count: 1,
 };
 
-const Query = object({
+export const ActivityQuery = object({
   limit: optional(int({ minimum: 1, default: limitDefault })),
   page: optional(int({ minimum: 1, default: 1, description: "From 1." })),
 });
 
 const FilterQuery = object({
-  ...Query.properties,
+  ...ActivityQuery.properties,
   scope: optional(text({ description: "Only changes of this kind of item." })),
   item_id: optional(text({ description: "Only changes of this item." })),
 });
 
-export function activityRoutes(deps: ManagementDeps): Route[] {
-  const answers = { 200: { description: "Newest first.", schema: ActivityPage, example: exampleAnswer } };
+export const activityAnswers = {
+  200: { description: "Newest first.", schema: ActivityPage, example: exampleAnswer },
+};
+
+export function activityRoutes(deps: { metadata: Metadata }): Route[] {
   return [
-    projectRoute("GET", "/feature_flags/activity", "activity_log:read", {
-      summary: "List changes of all flags",
-      tag: tagName,
-      query: Query,
-      answers,
-      handle: (call) => activityPage(deps, call, { projectId: call.project.id, scope: flagScope }),
-    }),
-    projectRoute("GET", "/feature_flags/:id/activity", "activity_log:read", {
-      summary: "List changes of one flag",
-      description: "Also of a deleted one.",
-      tag: tagName,
-      query: Query,
-      answers,
-      handle: (call) =>
-        activityPage(deps, call, {
-          projectId: call.project.id,
-          scope: flagScope,
-          itemId: getFlag(deps, call).id,
-        }),
-    }),
     projectRoute("GET", "/activity_log", "activity_log:read", {
       summary: "List changes of everything in a project",
       description:
         "Flags and who may edit them (`FeatureFlag`), cohorts (`Cohort`) and the project itself (`Team`).",
-      tag: tagName,
+      tag: activityTag,
       query: FilterQuery,
-      answers,
+      answers: activityAnswers,
       handle: (call) => activityPage(deps, call, { projectId: call.project.id, ...filterOf(call.query) }),
     }),
     organizationRoute("GET", "/activity_log", "activity_log:read", {
       summary: "List changes of everything in an organisation that belongs to no project",
       description:
         "Personal keys (`PersonalAPIKey`), roles (`Role`), people (`User`), the organisation (`Organization`) and its projects (`Team`). Admins and owners only.",
-      tag: tagName,
+      tag: activityTag,
       query: FilterQuery,
-      answers,
+      answers: activityAnswers,
       handle: (call) => {
         checkAdmin(deps, call);
         return activityPage(deps, call, {
@@ -160,8 +141,9 @@ export function activityRoutes(deps: ManagementDeps): Route[] {
   ];
 }
 
-function activityPage(
-  { metadata }: ManagementDeps,
+/** A page of the entries that a route is about. @throws {InvalidField} `limit` or `page` is none. */
+export function activityPage(
+  { metadata }: { metadata: Metadata },
   call: { url: string; query: URLSearchParams },
   of: ActivityOwner & { scope?: string; itemId?: number | string },
 ): Static<typeof ActivityPage> {

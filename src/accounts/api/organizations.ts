@@ -15,7 +15,7 @@ import {
   uuid,
 } from "../../http/shapes.ts";
 import { toWire } from "../../lib/wire-time.ts";
-import type { ManagementDeps } from "../../serve/deps.ts";
+import type { Metadata } from "../metadata.ts";
 import { type Organization, organizationsOf, updateOrganization } from "../organizations.ts";
 import { levelOf } from "../users.ts";
 import { checkAdmin } from "./roles.ts";
@@ -51,7 +51,7 @@ const oneAnswer = {
   200: { description: "The organisation.", schema: OrganizationBody, example: exampleOrganization },
 };
 
-export function organizationRoutes(deps: ManagementDeps): Route[] {
+export function organizationRoutes(deps: { metadata: Metadata }): Route[] {
   const { metadata } = deps;
   const levelFor = (organization: Organization, userId: number) =>
     levelOf(metadata.db, organization.id, userId);

@@ -21,7 +21,7 @@ import {
   uuid,
 } from "../../http/shapes.ts";
 import { toWire, toWireOrNull } from "../../lib/wire-time.ts";
-import type { ManagementDeps } from "../../serve/deps.ts";
+import type { Metadata } from "../metadata.ts";
 import { createKey, listKeys, type PersonalKey, revokeKey, rollKey, updateKey } from "../personal-keys.ts";
 
 const tagName = "Personal keys";
@@ -76,7 +76,7 @@ const KeyInput = object({
 const oneAnswer = { 200: { description: "The key.", schema: KeyBody, example: exampleAnswer } };
 const exampleWithValue = { ...exampleAnswer, value: "phx_3kVbT0qYfZ1mXcN8sLw5uJhR2dPaE7gQ6oIiStUyWzBvCxMn" };
 
-export function personalKeyRoutes(deps: ManagementDeps): Route[] {
+export function personalKeyRoutes(deps: { metadata: Metadata }): Route[] {
   const { metadata } = deps;
   const path = "/api/personal_api_keys";
   return [
@@ -194,7 +194,7 @@ function givesEverything({ scopes }: Record<string, unknown>): boolean {
   return Array.isArray(scopes) && (scopes.length === 0 || scopes.includes("*"));
 }
 
-function ownKey({ metadata }: ManagementDeps, call: UserCall<unknown>): PersonalKey {
+function ownKey({ metadata }: { metadata: Metadata }, call: UserCall<unknown>): PersonalKey {
   const found = listKeys(metadata.db, { userId: call.user.id }).find((key) => key.id === call.params.id);
   if (!found) throw notFound();
   return found;

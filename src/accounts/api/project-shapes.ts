@@ -15,8 +15,21 @@ import {
   uuid,
 } from "../../http/shapes.ts";
 import { toWire, toWireOrNull } from "../../lib/wire-time.ts";
-import { GroupTypeBody } from "../../people/api/people-shapes.ts";
 import type { Project } from "../project-directory.ts";
+
+/** A kind of group that events of the project named. */
+export const GroupTypeBody = named(
+  "GroupType",
+  object({
+    group_type: text(),
+    group_type_index: int({ minimum: 0 }),
+    name_singular: nullable(text()),
+    name_plural: nullable(text()),
+    detail_dashboard: nullable(int()),
+    default_columns: nullable(list(text())),
+    created_at: nullable(instant()),
+  }),
+);
 
 const ProjectFields = {
   id: int(),

@@ -1,5 +1,6 @@
 /** Projects (contract: management-api 6.5; README, "Project time zone"). */
 
+import type { Static } from "@sinclair/typebox";
 import { pageAnswer, readPage } from "../../http/pagination.ts";
 import {
   type Method,
@@ -12,10 +13,8 @@ import {
   userRoute,
 } from "../../http/route.ts";
 import { bool, either, object, optional, PageQuery, pageOf, text, uuid } from "../../http/shapes.ts";
-import { groupTypeBody } from "../../people/api/people.ts";
-import { listGroupTypes } from "../../people/groups.ts";
-import type { ManagementDeps } from "../../serve/deps.ts";
-import { InvalidField } from "../errors.ts";
+import { InvalidField } from "../../lib/errors.ts";
+import type { Metadata } from "../metadata.ts";
 import { findOrganization, organizationsOf } from "../organizations.ts";
 import type { Project } from "../project-directory.ts";
 import {
@@ -33,6 +32,7 @@ import {
   exampleProject,
   FullProjectBody,
   fullProjectBody,
+  type GroupTypeBody,
   ProjectBody,
   projectBody,
   ShortProjectBody,
@@ -64,13 +64,20 @@ const made = {
 /** Where provisioning tools look for a project. */
 const ownAliases = ["/api/organizations/:organization_id/projects/:project_id"];
 
-export function projectRoutes(deps: ManagementDeps): Route[] {
+/** What the routes of projects need. */
+export interface ProjectDeps {
+  metadata: Metadata;
+  /** The group types of a project as answers show them. */
+  groupTypesOf(projectId: number): Static<typeof GroupTypeBody>[];
+}
+
+export function projectRoutes(deps: ProjectDeps): Route[] {
   const { metadata } = deps;
   const full = (project: Project, { user, session, now }: Pick<UserCall, "user" | "session" | "now">) => {
     const body = fullProjectBody(
       project,
       levelOf(metadata.db, project.organizationId, user.id),
-      listGroupTypes(deps.people, project.id).map(groupTypeBody),
+      deps.groupTypesOf(project.id),
     );
     // Whoever finds a signed-in browser shall not take the key along.
     const isHidden = session !== undefined && confirmedUntil(session, now) === null;

@@ -4,8 +4,8 @@ import { notFound } from "../../http/failure.ts";
 import { pageAnswer, readPage } from "../../http/pagination.ts";
 import { type OrganizationCall, organizationRoute, Reply, type Route } from "../../http/route.ts";
 import { intChoice, object, optional, PageQuery, text, uuid } from "../../http/shapes.ts";
-import type { ManagementDeps } from "../../serve/deps.ts";
-import { NotPermitted } from "../errors.ts";
+import { NotPermitted } from "../../lib/errors.ts";
+import type { Metadata } from "../metadata.ts";
 import {
   addRoleMember,
   createRole,
@@ -36,7 +36,7 @@ const RoleEdit = object({
   feature_flags_access_level: optional(intChoice([21, 37])),
 });
 
-export function roleRoutes(deps: ManagementDeps): Route[] {
+export function roleRoutes(deps: { metadata: Metadata }): Route[] {
   const { metadata } = deps;
   const write = (role: Role) =>
     fullRoleBody(role, role.createdById === null ? undefined : findUser(metadata.db, role.createdById));
@@ -186,14 +186,14 @@ export function roleRoutes(deps: ManagementDeps): Route[] {
 
 /** @throws {NotPermitted} the caller is a plain member. */
 export function checkAdmin(
-  deps: ManagementDeps,
+  deps: { metadata: Metadata },
   call: { user: { id: number }; organization: { id: string } },
 ): void {
   if (levelOf(deps.metadata.db, call.organization.id, call.user.id) >= membershipLevels.admin) return;
   throw new NotPermitted("You need to have admin level or higher.");
 }
 
-function getRole(deps: ManagementDeps, call: OrganizationCall<unknown>, name: string): Role {
+function getRole(deps: { metadata: Metadata }, call: OrganizationCall<unknown>, name: string): Role {
   const role = findRole(deps.metadata.db, call.organization.id, call.params[name] ?? "");
   if (!role) throw notFound();
   return role;

@@ -16,8 +16,8 @@ import {
   text,
   uuid,
 } from "../../http/shapes.ts";
-import type { ManagementDeps } from "../../serve/deps.ts";
-import { InvalidField } from "../errors.ts";
+import { InvalidField } from "../../lib/errors.ts";
+import type { Metadata } from "../metadata.ts";
 import { findOrganization, organizationsOf } from "../organizations.ts";
 import { isOperator, levelOf, type User, updateUser } from "../users.ts";
 import { exampleOrganization, OrganizationBody, organizationBody } from "./organizations.ts";
@@ -46,7 +46,7 @@ const exampleAnswer = {
   organizations: [exampleOrganization],
 };
 
-export function userRoutes(deps: ManagementDeps): Route[] {
+export function userRoutes(deps: { metadata: Metadata }): Route[] {
   return [
     userRoute("GET", "/api/users/:uuid", ["user:read"], {
       summary: "Read your own user",
@@ -105,7 +105,7 @@ function unknown(field: string, id: number | string): InvalidField {
   return new InvalidField(field, "does_not_exist", `Invalid pk "${id}" - object does not exist.`);
 }
 
-function meBody({ metadata }: ManagementDeps, user: User): Static<typeof MeBody> {
+function meBody({ metadata }: { metadata: Metadata }, user: User): Static<typeof MeBody> {
   const own = organizationsOf(metadata.db, user.id);
   const project = user.currentProjectId === null ? undefined : metadata.projects.find(user.currentProjectId);
   const currentId = user.currentOrganizationId ?? own[0]?.id;

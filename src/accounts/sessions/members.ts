@@ -1,8 +1,8 @@
 /** Who belongs to an organisation, and as what: every change keeps to the level of whoever makes it. */
 
 import { and, eq, ne } from "drizzle-orm";
+import { InvalidField, NotFound, NotPermitted } from "../../lib/errors.ts";
 import { changesBetween, recordActivity } from "../activity.ts";
-import { InvalidField, NotFound, NotPermitted } from "../errors.ts";
 import { bumpRevision, type Metadata, type MetadataTx, type Reading } from "../metadata.ts";
 import { membership, session, setupLink, user } from "../schema.ts";
 import {

@@ -7,8 +7,8 @@
  */
 
 import { throttled } from "../../http/failure.ts";
+import { InvalidField } from "../../lib/errors.ts";
 import { Semaphore, SemaphoreFull } from "../../lib/semaphore.ts";
-import { InvalidField } from "../errors.ts";
 
 const lengthMin = 12;
 const lengthMax = 256;

@@ -16,8 +16,8 @@ import {
   text,
   uuid,
 } from "../../http/shapes.ts";
+import { InvalidField } from "../../lib/errors.ts";
 import { toWire, toWireOrNull } from "../../lib/wire-time.ts";
-import { InvalidField } from "../errors.ts";
 import type { Metadata } from "../metadata.ts";
 import { findOrganization } from "../organizations.ts";
 import { sessionOf, setCookie } from "./cookie.ts";

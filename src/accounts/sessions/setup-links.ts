@@ -5,8 +5,8 @@
  */
 
 import { and, desc, eq, gt, lte } from "drizzle-orm";
+import { InvalidField, NotFound } from "../../lib/errors.ts";
 import { recordActivity } from "../activity.ts";
-import { InvalidField, NotFound } from "../errors.ts";
 import { bumpRevision, type Metadata, type MetadataTx, type Reading } from "../metadata.ts";
 import { listOrganizations } from "../organizations.ts";
 import { setupLink, user, userPassword } from "../schema.ts";

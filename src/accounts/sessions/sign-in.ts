@@ -1,8 +1,8 @@
 /** Signing in, by password or by a personal key, and being asked again. */
 
 import { authenticationFailed } from "../../http/failure.ts";
+import { InvalidField } from "../../lib/errors.ts";
 import { recordActivity } from "../activity.ts";
-import { InvalidField } from "../errors.ts";
 import type { Metadata } from "../metadata.ts";
 import { authenticate } from "../personal-keys.ts";
 import { findUserByEmail, type User } from "../users.ts";

@@ -1,11 +1,10 @@
 /** Reading events back (contract: sdk-compat 4.10; the filters `order` and `historical` and the cursor are ours). */
 
-import { InvalidField } from "../../accounts/errors.ts";
 import { type EngineClient, QueryRefused } from "../../engine/client.ts";
 import { unavailable } from "../../http/answers.ts";
 import { notFound } from "../../http/failure.ts";
 import { readPage } from "../../http/pagination.ts";
-import { readBoolean } from "../../http/query.ts";
+import { readBoolean, readPropertyFilters } from "../../http/query.ts";
 import { projectRoute, type Route } from "../../http/route.ts";
 import {
   bool,
@@ -22,8 +21,8 @@ import {
   uuid,
 } from "../../http/shapes.ts";
 import { parseInstant } from "../../ingestion/timestamp.ts";
+import { InvalidField } from "../../lib/errors.ts";
 import { type EventFilter, type EventOrder, type EventPosition, eventOrders } from "../list.ts";
-import { readPropertyFilters } from "./property-filters.ts";
 
 const limitDefault = 100;
 const limitMax = 10_000;

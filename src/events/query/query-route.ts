@@ -1,6 +1,5 @@
 /** `POST …/query/`: SQL over the documented views of a project. */
 
-import { InvalidField } from "../../accounts/errors.ts";
 import { type EngineClient, QueryRefused } from "../../engine/client.ts";
 import { StatementsBarred } from "../../engine/statement-guard.ts";
 import { unavailable } from "../../http/answers.ts";
@@ -18,6 +17,7 @@ import {
   optional,
   text,
 } from "../../http/shapes.ts";
+import { InvalidField } from "../../lib/errors.ts";
 import { isJsonObject } from "../../lib/json.ts";
 import { rowsDefault, rowsMax } from "./run-query.ts";
 

@@ -1,9 +1,9 @@
 /** Why a flag has its value for somebody, over the management API. */
 
-import { InvalidField, NotFound } from "../../accounts/errors.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
 import { projectRoute, type Route } from "../../http/route.ts";
 import { anyJson, bool, int, list, named, nullable, num, object, optional, text } from "../../http/shapes.ts";
+import { InvalidField, NotFound } from "../../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
 import type { PeopleDb } from "../../people/open.ts";
 import { findFlag, findFlagByKey } from "../store/flag.ts";

@@ -1,30 +1,31 @@
 /** Feature flags: list, create, read, change; never a hard delete (contract: management-api 5.1 to 5.5). */
 
 import type { Static } from "@sinclair/typebox";
-import { NotPermitted } from "../../accounts/errors.ts";
+import { ActivityQuery, activityAnswers, activityPage, activityTag } from "../../accounts/api/activity.ts";
 import { findOrganization } from "../../accounts/organizations.ts";
-import type { JsonObject } from "../../accounts/schema.ts";
 import { methodNotAllowed, notFound } from "../../http/failure.ts";
 import { parseFields } from "../../http/fields.ts";
 import { pageAnswer, readPage } from "../../http/pagination.ts";
 import { readId } from "../../http/path.ts";
 import { type ProjectCall, projectRoute, Reply, type Route } from "../../http/route.ts";
 import { ApiFailure, withPage } from "../../http/shapes.ts";
-import { type ManagementDeps, writingOf } from "../../serve/deps.ts";
+import { NotPermitted } from "../../lib/errors.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { type Flag, findFlag } from "../store/flag.ts";
 import { listFlags } from "../store/flag-list.ts";
 import { canEdit } from "../store/flag-permissions.ts";
-import { createFlag, updateFlag } from "../store/flag-writes.ts";
+import { createFlag, type FlagWriting, updateFlag } from "../store/flag-writes.ts";
 import { FlagAnswers } from "./flag-answers.ts";
 import { flagFields } from "./flag-input.ts";
 import { FlagQuery, readFlagQuery } from "./flag-query.ts";
 import { exampleFlag, FlagBody, FlagEditInput, FlagPage, NewFlagInput } from "./flag-shapes.ts";
 
 const tagName = "Feature flags";
+const flagScope = "FeatureFlag";
 const flagMethods = ["GET", "PATCH", "HEAD", "OPTIONS"];
 const oneFlag = { 200: { description: "The flag.", schema: FlagBody, example: exampleFlag } };
 
-export function featureFlagRoutes(deps: ManagementDeps): Route[] {
+export function featureFlagRoutes(deps: FlagWriting): Route[] {
   return [
     projectRoute("GET", "/feature_flags", "feature_flag:read", {
       summary: "List feature flags",
@@ -61,7 +62,7 @@ export function featureFlagRoutes(deps: ManagementDeps): Route[] {
       answers: { 201: { description: "The new flag.", schema: FlagBody, example: exampleFlag } },
       handle: (call) => {
         const { key, _should_create_usage_dashboard: createsUsageDashboard = true } = call.body;
-        const created = createFlag(writingOf(deps), {
+        const created = createFlag(deps, {
           projectId: call.project.id,
           by: call.user.id,
           fields: { ...flagFields(call.body), key },
@@ -69,6 +70,24 @@ export function featureFlagRoutes(deps: ManagementDeps): Route[] {
           now: call.now,
         });
         return new Reply(201, flagAnswers(deps, call).one(created));
+      },
+    }),
+    projectRoute("GET", "/feature_flags/activity", "activity_log:read", {
+      summary: "List changes of all flags",
+      tag: activityTag,
+      query: ActivityQuery,
+      answers: activityAnswers,
+      handle: (call) => activityPage(deps, call, { projectId: call.project.id, scope: flagScope }),
+    }),
+    projectRoute("GET", "/feature_flags/:id/activity", "activity_log:read", {
+      summary: "List changes of one flag",
+      description: "Also of a deleted one.",
+      tag: activityTag,
+      query: ActivityQuery,
+      answers: activityAnswers,
+      handle: (call) => {
+        const itemId = getFlag(deps, call).id;
+        return activityPage(deps, call, { projectId: call.project.id, scope: flagScope, itemId });
       },
     }),
     projectRoute("GET", "/feature_flags/:id", "feature_flag:read", {
@@ -106,7 +125,7 @@ export function featureFlagRoutes(deps: ManagementDeps): Route[] {
 }
 
 /** Writes flags for the caller. */
-export function flagAnswers(deps: ManagementDeps, call: ProjectCall): FlagAnswers {
+export function flagAnswers(deps: FlagWriting, call: ProjectCall): FlagAnswers {
   const { metadata, payloads } = deps;
   const organization = findOrganization(metadata.db, call.project.organizationId)!;
   return new FlagAnswers(metadata.db, payloads, organization, call.user, call.now);
@@ -114,7 +133,7 @@ export function flagAnswers(deps: ManagementDeps, call: ProjectCall): FlagAnswer
 
 /** The flag that the path names. @throws {HttpFailure} 404 */
 export function getFlag(
-  deps: ManagementDeps,
+  deps: FlagWriting,
   call: { project: { id: number }; params: Record<string, string> },
 ): Flag {
   const flag = findFlag(deps.metadata.db, call.project.id, readId(call.params, "id"));
@@ -128,7 +147,7 @@ export function checkMayEdit(answers: FlagAnswers, flag: Flag): void {
   throw new NotPermitted("You don't have edit permissions for this feature flag.");
 }
 
-function edit(deps: ManagementDeps, call: ProjectCall) {
+function edit(deps: FlagWriting, call: ProjectCall) {
   const before = getFlag(deps, call);
   const answers = flagAnswers(deps, call);
   checkMayEdit(answers, before);
@@ -139,7 +158,7 @@ function edit(deps: ManagementDeps, call: ProjectCall) {
     partial: true,
   }) as Partial<Static<typeof FlagEditInput>>;
   const fields = flagFields(isOwnKey ? { ...input, key: before.key } : input);
-  const after = updateFlag(writingOf(deps), {
+  const after = updateFlag(deps, {
     projectId: call.project.id,
     id: before.id,
     by: call.user.id,

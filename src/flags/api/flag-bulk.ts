@@ -1,6 +1,5 @@
 /** Many flags at once (contract: management-api 5.7). */
 
-import type { Json } from "../../accounts/schema.ts";
 import { projectRoute, Reply, type Route } from "../../http/route.ts";
 import {
   ApiFailure,
@@ -13,10 +12,11 @@ import {
   optional,
   text,
 } from "../../http/shapes.ts";
-import type { ManagementDeps } from "../../serve/deps.ts";
+import type { Json } from "../../lib/json.ts";
 import { findFlag } from "../store/flag.ts";
 import { listAllFlags } from "../store/flag-list.ts";
 import { canEdit } from "../store/flag-permissions.ts";
+import type { FlagWriting } from "../store/flag-writes.ts";
 import { flagAnswers } from "./feature-flags.ts";
 import { FlagQuery, readFlagQuery } from "./flag-query.ts";
 
@@ -25,7 +25,7 @@ const idsMax = 10_000;
 const invalidIds = { error: "Invalid flag IDs provided" };
 const IdsAnswer = object({ error: text() });
 
-export function flagBulkRoutes(deps: ManagementDeps): Route[] {
+export function flagBulkRoutes(deps: FlagWriting): Route[] {
   const { metadata } = deps;
   return [
     projectRoute("GET", "/feature_flags/matching_ids", "feature_flag:read", {

@@ -2,8 +2,8 @@
 
 import { type ProjectCall, projectRoute, Reply, type Route } from "../../http/route.ts";
 import { bool, named, object, optional, text } from "../../http/shapes.ts";
-import type { ManagementDeps } from "../../serve/deps.ts";
 import { enrichUsageDashboard, ensureUsageDashboard, type Outcome } from "../store/flag-usage.ts";
+import type { FlagWriting } from "../store/flag-writes.ts";
 import { checkMayEdit, flagAnswers, getFlag } from "./feature-flags.ts";
 
 const tagName = "Feature flags";
@@ -15,7 +15,7 @@ const answers = (error: string) => ({
   400: { description: "Not done.", schema: OutcomeBody, example: { success: false, error } },
 });
 
-export function flagDashboardRoutes(deps: ManagementDeps): Route[] {
+export function flagDashboardRoutes(deps: FlagWriting): Route[] {
   return [
     projectRoute("POST", "/feature_flags/:id/dashboard", "feature_flag:write", {
       summary: "Make the usage dashboard of a flag",
@@ -40,7 +40,7 @@ export function flagDashboardRoutes(deps: ManagementDeps): Route[] {
   ];
 }
 
-function editable(deps: ManagementDeps, call: ProjectCall<unknown>) {
+function editable(deps: FlagWriting, call: ProjectCall<unknown>) {
   const flag = getFlag(deps, call);
   checkMayEdit(flagAnswers(deps, call), flag);
   return flag;

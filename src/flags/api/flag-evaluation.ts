@@ -1,6 +1,5 @@
 /** Flags as they are evaluated, and their definitions for SDKs (contract: management-api 5.14 to 5.16). */
 
-import { InvalidField } from "../../accounts/errors.ts";
 import {
   type ProjectCall,
   type ProjectOrSecretCall,
@@ -9,8 +8,10 @@ import {
   type Route,
 } from "../../http/route.ts";
 import { anyJson, bool, dictionary, int, list, named, object, optional, text } from "../../http/shapes.ts";
+import { InvalidField } from "../../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
-import type { ManagementDeps } from "../../serve/deps.ts";
+import type { PeopleDb } from "../../people/open.ts";
+import type { FlagSets } from "../store/flag-sets.ts";
 import { evaluateStored } from "../stored-evaluation.ts";
 import { isNotModified } from "./local-evaluation.ts";
 import { renderEvaluationReasons, renderMyFlags } from "./management-views.ts";
@@ -73,7 +74,13 @@ const GroupsQuery = {
   flag_keys: optional(text({ description: "JSON list of keys, or repeated: only these flags." })),
 };
 
-export function flagEvaluationRoutes(deps: ManagementDeps): Route[] {
+/** What the routes that evaluate for users of the API need. */
+export interface EvaluationDeps {
+  flagSets: FlagSets;
+  people: PeopleDb;
+}
+
+export function flagEvaluationRoutes(deps: EvaluationDeps): Route[] {
   return [
     projectRoute("GET", "/feature_flags/evaluation_reasons", "feature_flag:read", {
       summary: "Tell each flag's value for one person, and why",
@@ -145,7 +152,7 @@ export function flagEvaluationRoutes(deps: ManagementDeps): Route[] {
   ];
 }
 
-function answerDefinitions(deps: ManagementDeps, call: ProjectOrSecretCall<unknown>): Response {
+function answerDefinitions(deps: EvaluationDeps, call: ProjectOrSecretCall<unknown>): Response {
   const sent = call.query.get("send_cohorts");
   const isAsked = sent !== null && !["false", "0", "no"].includes(sent.toLowerCase());
   const sendCohorts = isAsked || new URL(call.url).pathname.startsWith("/flags/definitions");
@@ -158,7 +165,7 @@ function answerDefinitions(deps: ManagementDeps, call: ProjectOrSecretCall<unkno
 }
 
 function evaluateFor(
-  deps: ManagementDeps,
+  deps: EvaluationDeps,
   call: ProjectCall<unknown>,
   distinctId: string,
   flagKeys: string[] | undefined,

@@ -1,8 +1,8 @@
 /** From the fields of a request to the fields of a flag. */
 
 import type { Static } from "@sinclair/typebox";
-import { InvalidField } from "../../accounts/errors.ts";
-import type { Json, JsonObject } from "../../accounts/schema.ts";
+import { InvalidField } from "../../lib/errors.ts";
+import type { Json, JsonObject } from "../../lib/json.ts";
 import type { FlagFields } from "../store/flag.ts";
 import type { FlagInput } from "./flag-shapes.ts";
 

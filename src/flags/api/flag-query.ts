@@ -1,9 +1,9 @@
 /** Reads the filters of a list of flags (contract: management-api 5.1; decision 23). */
 
 import { Type } from "@sinclair/typebox";
-import { InvalidField } from "../../accounts/errors.ts";
 import { readBoolean } from "../../http/query.ts";
 import { bool, choice, int, object, optional, text } from "../../http/shapes.ts";
+import { InvalidField } from "../../lib/errors.ts";
 import { evaluationRuntimes } from "../store/flag.ts";
 import type { FlagFilter, FlagType } from "../store/flag-list.ts";
 

@@ -1,14 +1,16 @@
 /** Whom a flag reaches: counting before a change, and keeping who it is on for (contract: management-api 5.11, 5.17; decision 18). */
 
 import { findUser } from "../../accounts/users.ts";
+import type { FillingDeps } from "../../cohorts/cohort-filling.ts";
 import { fillInBackground } from "../../cohorts/cohort-filling.ts";
 import { CohortBody, cohortBody, exampleCohort } from "../../cohorts/cohort-shapes.ts";
 import { createCohort, findCohort } from "../../cohorts/cohorts.ts";
 import { unavailable } from "../../http/answers.ts";
 import { projectRoute, Reply, type Route } from "../../http/route.ts";
 import { bool, dictionary, int, named, nullable, num, object, optional, text } from "../../http/shapes.ts";
-import type { ManagementDeps } from "../../serve/deps.ts";
+import type { Reach, ReachQuestion } from "../rules/blast-radius.ts";
 import { parseBlastRadius } from "../rules/blast-radius.ts";
+import type { FlagWriting } from "../store/flag-writes.ts";
 import { checkMayEdit, flagAnswers, getFlag } from "./feature-flags.ts";
 
 const tagName = "Feature flags";
@@ -23,7 +25,18 @@ const ReachBody = named(
   }),
 );
 
-export function flagReachRoutes(deps: ManagementDeps): Route[] {
+/** Which persons or groups conditions of a flag would choose. */
+export interface ReachCounter {
+  /**
+   * Counts without changing anything.
+   *
+   * @throws {InvalidField} the conditions cannot be evaluated.
+   * Source: contract, management-api 5.17; decision 18.
+   */
+  reach(projectId: number, question: ReachQuestion): Promise<Reach>;
+}
+
+export function flagReachRoutes(deps: FlagWriting & FillingDeps & { personCounter: ReachCounter }): Route[] {
   return [
     projectRoute("POST", "/feature_flags/user_blast_radius", "feature_flag:write", {
       summary: "Count whom a flag or a condition would choose",

@@ -3,10 +3,10 @@
 import { projectOrSecretRoute, Reply, type Route } from "../../http/route.ts";
 import { nullable, object, optional, text } from "../../http/shapes.ts";
 import { isJsonObject } from "../../lib/json.ts";
-import type { ManagementDeps } from "../../serve/deps.ts";
 import { type Flag, findFlag, findFlagByKey } from "../store/flag.ts";
+import type { FlagWriting } from "../store/flag-writes.ts";
 
-export function flagRemoteConfigRoutes(deps: ManagementDeps): Route[] {
+export function flagRemoteConfigRoutes(deps: FlagWriting): Route[] {
   return [
     projectOrSecretRoute("GET", "/feature_flags/:id/remote_config", "feature_flag:read", {
       summary: "Read the payload of a remote-configuration flag",
@@ -31,7 +31,7 @@ export function flagRemoteConfigRoutes(deps: ManagementDeps): Route[] {
 }
 
 /** Keys may look like numbers; the id is meant then, unless there is none such. */
-function namedFlag({ metadata }: ManagementDeps, projectId: number, name: string): Flag | undefined {
+function namedFlag({ metadata }: FlagWriting, projectId: number, name: string): Flag | undefined {
   const byId = /^\d{1,15}$/.test(name) ? findFlag(metadata.db, projectId, Number(name)) : undefined;
   return byId ?? findFlagByKey(metadata.db, projectId, name);
 }

@@ -15,10 +15,10 @@ import {
   optional,
   text,
 } from "../../http/shapes.ts";
-import type { ManagementDeps } from "../../serve/deps.ts";
 import { rolloutSummaryOf, statusOf } from "../status.ts";
 import { findFlag } from "../store/flag.ts";
 import { dependentFlags } from "../store/flag-dependencies.ts";
+import type { FlagWriting } from "../store/flag-writes.ts";
 import { getFlag } from "./feature-flags.ts";
 
 const tagName = "Feature flags";
@@ -55,7 +55,7 @@ const unknown = { status: "unknown", reason: "Flag could not be found" };
 
 const NamedFlag = object({ id: int(), key: text(), name: text({ blank: true }) });
 
-export function flagStatusRoutes(deps: ManagementDeps): Route[] {
+export function flagStatusRoutes(deps: FlagWriting): Route[] {
   const { metadata } = deps;
   return [
     projectRoute("GET", "/feature_flags/:id/status", "feature_flag:read", {

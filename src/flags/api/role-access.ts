@@ -2,17 +2,17 @@
 
 import type { Static } from "@sinclair/typebox";
 import { exampleRole, RoleBody, roleBody } from "../../accounts/api/role-shapes.ts";
-import { NotPermitted } from "../../accounts/errors.ts";
 import { usersById } from "../../accounts/users.ts";
 import { notFound } from "../../http/failure.ts";
 import { pageAnswer, readPage } from "../../http/pagination.ts";
 import { readId } from "../../http/path.ts";
 import { type ProjectCall, projectRoute, Reply, type Route } from "../../http/route.ts";
 import { instant, int, named, object, PageQuery, pageOf, uuid } from "../../http/shapes.ts";
+import { NotPermitted } from "../../lib/errors.ts";
 import { toWire } from "../../lib/wire-time.ts";
-import type { ManagementDeps } from "../../serve/deps.ts";
 import { type Flag, findFlag } from "../store/flag.ts";
 import { mayEditRolesOf } from "../store/flag-permissions.ts";
+import type { FlagWriting } from "../store/flag-writes.ts";
 import {
   addRoleAccess,
   findRoleAccess,
@@ -47,7 +47,7 @@ const exampleAnswer = {
   updated_at: "2026-03-02T08:15:30.120000Z",
 };
 
-export function roleAccessRoutes(deps: ManagementDeps): Route[] {
+export function roleAccessRoutes(deps: FlagWriting): Route[] {
   const { metadata } = deps;
   const path = "/feature_flags/:feature_flag_id/role_access";
   return [
@@ -113,7 +113,7 @@ export function roleAccessRoutes(deps: ManagementDeps): Route[] {
 }
 
 function write(
-  deps: ManagementDeps,
+  deps: FlagWriting,
   answers: FlagAnswers,
   flag: Flag,
   records: readonly RoleAccess[],
@@ -133,7 +133,7 @@ function write(
   }));
 }
 
-function editableParent(deps: ManagementDeps, call: ProjectCall<unknown>) {
+function editableParent(deps: FlagWriting, call: ProjectCall<unknown>) {
   const flag = parentFlag(deps, call);
   const answers = flagAnswers(deps, call);
   if (!mayEditRolesOf(answers.permissions, flag)) {
@@ -142,7 +142,7 @@ function editableParent(deps: ManagementDeps, call: ProjectCall<unknown>) {
   return { flag, answers };
 }
 
-function parentFlag(deps: ManagementDeps, call: ProjectCall<unknown>): Flag {
+function parentFlag(deps: FlagWriting, call: ProjectCall<unknown>): Flag {
   const flag = findFlag(deps.metadata.db, call.project.id, readId(call.params, "feature_flag_id"));
   if (!flag) throw notFound("Feature flag not found.");
   return flag;

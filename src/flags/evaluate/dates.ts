@@ -5,11 +5,11 @@
  */
 
 import type { Json } from "../../lib/json.ts";
+import { instantOfWallTime } from "../../lib/time-zone.ts";
 import { offsetMsOf, type WrittenDate, wallTimeOf } from "./calendar.ts";
 import { parseLenientDate } from "./lenient-dates.ts";
 import { numberOf } from "./numbers.ts";
 import { instantBefore, parseRelativeDate } from "./relative-dates.ts";
-import { instantOfWallTime } from "./time-zone.ts";
 
 /** What the caller knows about time; evaluation itself has no clock. */
 export interface Clock {

@@ -13,18 +13,33 @@ import { withRollout } from "./rollout.ts";
 import { everyone, percentageOf } from "./stored-filters.ts";
 import { groupsOf } from "./types.ts";
 
-export interface BlastRadiusQuestion {
+/** A condition set whose reach is asked for. */
+export interface ReachSet {
+  /** Joined by AND; none: everybody. */
+  filters: JsonObject[];
+  /** 0 to 100; null is everybody. */
+  rolloutPercentage: number | null;
+}
+
+export interface ReachQuestion {
   /** Condition sets, joined by OR. */
-  sets: {
-    /** Joined by AND; none: everybody. */
-    filters: JsonObject[];
-    /** 0 to 100. */
-    rolloutPercentage: number;
-  }[];
+  sets: ReachSet[];
   /** Groups of which type are counted; null for persons. */
   groupTypeIndex: number | null;
   /** What rollouts are hashed with; empty for a flag that has no key yet. */
   flagKey: string;
+}
+
+/** How many subjects match the conditions, and how many of those are within the rollouts, too. */
+export interface Reach {
+  total: number;
+  /** Match at least one set. */
+  matching: number;
+  /** Match at least one set within its rollout. */
+  reached: number;
+  sets: { matching: number; reached: number }[];
+  /** Why the conditions cannot be evaluated; the counts mean nothing then. */
+  problem?: string;
 }
 
 /** The fields of a request, of the types that its schema says. */
@@ -42,7 +57,7 @@ export interface BlastRadiusBody {
  * @throws {FlagInvalid} no condition, or it beside `filters` (attr null), a filter about another group type (attr
  *   null), filters that nothing can be tested with (attr `filters`).
  */
-export function parseBlastRadius(body: BlastRadiusBody): BlastRadiusQuestion {
+export function parseBlastRadius(body: BlastRadiusBody): ReachQuestion {
   const flagKey = body.key ?? "";
   const hasFields = isGiven(body.filters) || isGiven(body.rollout_percentage);
   if (hasFields) {
@@ -63,7 +78,7 @@ function filtersOf({ filters, rollout_percentage: rolloutPercentage }: BlastRadi
 function questionOf(
   filters: JsonObject,
   askedType: number | null | undefined,
-): Omit<BlastRadiusQuestion, "flagKey"> {
+): Omit<ReachQuestion, "flagKey"> {
   const groups = groupsOf(filters);
   const types = groups.map((group) =>
     indexOf(group.aggregation_group_type_index ?? filters.aggregation_group_type_index ?? askedType),

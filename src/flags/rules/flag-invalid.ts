@@ -1,38 +1,17 @@
 /** A flag that may not be saved as it was sent. */
 
-export type FlagInvalidCode =
-  | "invalid_input"
-  | "required"
-  | "null"
-  | "blank"
-  | "max_length"
-  | "invalid_key"
-  | "not_a_dict"
-  | "not_a_list"
-  | "invalid_date"
-  | "invalid_value"
-  | "invalid_operator"
-  | "cohort_does_not_exist"
-  | "behavioral_cohort_found"
-  | "reserved_config_version";
+import { InvalidField } from "../../lib/errors.ts";
 
-/** Thrown by the rules of this folder; the caller answers 400 with these three members. */
-export class FlagInvalid extends Error {
-  override readonly name = "FlagInvalid";
-
-  constructor(
-    readonly code: FlagInvalidCode,
-    /** The sentence for people; its wording is part of the contract. */
-    readonly detail: string,
-    /** The field at fault, or null when it is the flag as a whole. */
-    readonly attr: string | null,
-  ) {
-    super(detail);
+/** Thrown by the rules of this folder; the sentence for people is part of the contract. */
+export class FlagInvalid extends InvalidField {
+  /** @param field the one at fault, or null when it is the flag as a whole. */
+  constructor(code: string, detail: string, field: string | null) {
+    super(field, code, detail);
   }
 }
 
 /** A rule about `filters` was broken; most have no code of their own. */
-export function filtersInvalid(detail: string, code: FlagInvalidCode = "invalid_input"): FlagInvalid {
+export function filtersInvalid(detail: string, code = "invalid_input"): FlagInvalid {
   return new FlagInvalid(code, detail, "filters");
 }
 

@@ -33,6 +33,6 @@ export function keyOfRestored(key: string, id: number, isTaken: (key: string) =>
   return `${original}-${number}`;
 }
 
-function invalid(code: FlagInvalid["code"], detail: string): FlagInvalid {
+function invalid(code: string, detail: string): FlagInvalid {
   return new FlagInvalid(code, detail, "key");
 }

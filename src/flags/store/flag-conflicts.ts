@@ -4,8 +4,8 @@
  * Pure.
  */
 
-import { EditConflict } from "../../accounts/errors.ts";
-import type { Json, JsonObject } from "../../accounts/schema.ts";
+import { EditConflict } from "../../lib/errors.ts";
+import type { Json, JsonObject } from "../../lib/json.ts";
 import type { Flag, FlagFields } from "./flag.ts";
 import { storedFields } from "./flag-log.ts";
 

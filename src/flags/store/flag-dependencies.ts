@@ -2,7 +2,8 @@
 
 import { and, asc, eq, like } from "drizzle-orm";
 import type { Reading } from "../../accounts/metadata.ts";
-import { cohort, flag, type JsonObject } from "../../accounts/schema.ts";
+import { cohort, flag } from "../../accounts/schema.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { checkDeletable, checkDisablable, checkEnablable, dependentsOf } from "../rules/dependents.ts";
 import type { CohortFacts, FlagFacts } from "../rules/types.ts";
 import type { Flag, FlagFields } from "./flag.ts";

@@ -5,9 +5,9 @@
  */
 
 import { and, eq } from "drizzle-orm";
-import { InvalidField } from "../../accounts/errors.ts";
 import type { MetadataTx } from "../../accounts/metadata.ts";
 import { flag } from "../../accounts/schema.ts";
+import { InvalidField } from "../../lib/errors.ts";
 import { checkKeyCharacters, keyOfReplaced, keyOfRestored } from "../rules/key.ts";
 import type { Flag, FlagFields } from "./flag.ts";
 

@@ -2,7 +2,7 @@
 
 import { type Change, changesBetween, recordActivity, type Trigger } from "../../accounts/activity.ts";
 import type { MetadataTx } from "../../accounts/metadata.ts";
-import type { JsonObject } from "../../accounts/schema.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { rolloutPercentageOf } from "../rules/stored-filters.ts";
 import { redactedPayload } from "../rules/types.ts";
 import type { Flag } from "./flag.ts";
@@ -90,19 +90,6 @@ export function recordChange(
   const changes = changesBetween("FeatureFlag", shown(before), shown(after), tracked);
   const activity = before.deleted === after.deleted ? "updated" : after.deleted ? "deleted" : "restored";
   record(t, activity, after, by, changes, now, trigger);
-}
-
-/** Notes that a role may, or may no longer, edit a flag: part of the flag's own log (decision 24). */
-export function recordRoleAccess(
-  t: MetadataTx,
-  flag: Pick<Flag, "id" | "key" | "projectId">,
-  roleName: string,
-  action: "created" | "deleted",
-  by: number | null,
-  now: Date,
-): void {
-  const [before, after] = action === "created" ? [null, roleName] : [roleName, null];
-  record(t, "updated", flag, by, [{ type: "FeatureFlag", action, field: "role_access", before, after }], now);
 }
 
 function record(

@@ -2,7 +2,8 @@
 
 import { and, asc, eq } from "drizzle-orm";
 import type { MetadataTx, Reading } from "../../accounts/metadata.ts";
-import { dashboard, flag, insight, type JsonObject, tile } from "../../accounts/schema.ts";
+import { dashboard, flag, insight, tile } from "../../accounts/schema.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import type { Flag } from "./flag.ts";
 import { replaceTags } from "./tags.ts";
 

@@ -7,17 +7,17 @@
 
 import { and, eq, sql } from "drizzle-orm";
 import type { Trigger } from "../../accounts/activity.ts";
-import { InvalidField, NotFound } from "../../accounts/errors.ts";
-import { bumpRevision, type Metadata, type MetadataTx } from "../../accounts/metadata.ts";
-import { dashboard, flag, flagDashboard, type JsonObject } from "../../accounts/schema.ts";
+import { bumpRevision, flagRevision, type Metadata, type MetadataTx } from "../../accounts/metadata.ts";
+import { dashboard, flag, flagDashboard } from "../../accounts/schema.ts";
 import { findUser } from "../../accounts/users.ts";
-import { isJsonObject } from "../../lib/json.ts";
+import { InvalidField, NotFound } from "../../lib/errors.ts";
+import { isJsonObject, type JsonObject } from "../../lib/json.ts";
 import { filtersOfChangedFlag, filtersOfNewFlag } from "../rules/filters.ts";
 import { rolloutPercentageOf, withRenamedEnrollment } from "../rules/stored-filters.ts";
 import { changedTags } from "../rules/tags.ts";
 import { redactedPayload, variantsOf } from "../rules/types.ts";
 import { constantValueOf } from "../status.ts";
-import { type Flag, type FlagFields, findFlag, flagRevision } from "./flag.ts";
+import { type Flag, type FlagFields, findFlag } from "./flag.ts";
 import { type Edit, withoutOverwriting } from "./flag-conflicts.ts";
 import { checkTransitions, cohortFacts, flagFacts } from "./flag-dependencies.ts";
 import { checkKey, freeKey, keyAfter } from "./flag-keys.ts";

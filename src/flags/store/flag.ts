@@ -1,8 +1,9 @@
 /** A feature flag as the rest of Flagkeep sees it, and its way from and to the table. */
 
 import { and, asc, eq, inArray } from "drizzle-orm";
-import type { Metadata, Reading } from "../../accounts/metadata.ts";
-import { flag, flagDashboard, type Json, type JsonObject, tag } from "../../accounts/schema.ts";
+import { flagRevision, type Metadata, type Reading } from "../../accounts/metadata.ts";
+import { flag, flagDashboard, tag } from "../../accounts/schema.ts";
+import type { Json, JsonObject } from "../../lib/json.ts";
 
 export const evaluationRuntimes = ["server", "client", "all"] as const;
 export const bucketingIdentifiers = ["distinct_id", "device_id"] as const;
@@ -111,9 +112,6 @@ export function readFlags(db: Reading, projectId: number): Flag[] {
     .all();
   return flagsOf(db, rows);
 }
-
-/** Name of the revision that moves whenever a flag or cohort of the project changes. */
-export const flagRevision = (projectId: number): string => `flags:${projectId}`;
 
 /** Present revision of a project's flags and cohorts. */
 export function readFlagRevision(metadata: Metadata, projectId: number): number {

@@ -7,9 +7,8 @@
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import type { Json, JsonObject } from "../../accounts/schema.ts";
 import { AppError } from "../../lib/errors.ts";
-import { isJsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import type { Flag } from "./flag.ts";
 import type { PayloadCipher } from "./flag-writes.ts";
 

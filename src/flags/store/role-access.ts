@@ -1,12 +1,11 @@
 /** Which roles may edit which flag (requirement: Feature flag role access; contract: management-api 5.8). */
 
 import { and, asc, eq, sql } from "drizzle-orm";
-import { InvalidField, NotFound } from "../../accounts/errors.ts";
 import type { Metadata, Reading } from "../../accounts/metadata.ts";
-import { findRole, type Role, rolesById } from "../../accounts/roles.ts";
+import { findRole, type Role, recordRoleAccess, rolesById } from "../../accounts/roles.ts";
 import { roleAccess } from "../../accounts/schema.ts";
+import { InvalidField, NotFound } from "../../lib/errors.ts";
 import type { Flag } from "./flag.ts";
-import { recordRoleAccess } from "./flag-log.ts";
 
 export interface RoleAccess {
   id: number;

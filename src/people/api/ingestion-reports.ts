@@ -1,7 +1,5 @@
 /** What ingestion tells about a project: warnings, usage, spikes (contract: README). */
 
-import { InvalidField } from "../../accounts/errors.ts";
-import type { JsonObject } from "../../accounts/schema.ts";
 import { readPage } from "../../http/pagination.ts";
 import { projectRoute, type Route } from "../../http/route.ts";
 import {
@@ -17,8 +15,10 @@ import {
   text,
   withPage,
 } from "../../http/shapes.ts";
+import { InvalidField } from "../../lib/errors.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { microsToWire } from "../../lib/wire-time.ts";
-import type { ManagementDeps } from "../../serve/deps.ts";
+import type { PeopleDb } from "../open.ts";
 import { listSpikes } from "../spikes/spike-store.ts";
 import { listUsage } from "../usage.ts";
 import { type CountedWarning, listWarnings } from "../warnings.ts";
@@ -76,7 +76,7 @@ const warningsMax = 10_000;
 
 const noCounts = { identified: 0, anonymous: 0, historical: 0, billable: 0, duplicates: 0, dropped: 0 };
 
-export function ingestionReportRoutes({ people }: ManagementDeps): Route[] {
+export function ingestionReportRoutes({ people }: { people: PeopleDb }): Route[] {
   return [
     projectRoute("GET", "/ingestion_warnings", ["ingestion_warning:read", "project:read"], {
       summary: "List what was odd about incoming events",

@@ -31,19 +31,6 @@ export const PersonPage = named(
   object({ next: nullable(text()), previous: nullable(text()), results: list(PersonBody) }),
 );
 
-export const GroupTypeBody = named(
-  "GroupType",
-  object({
-    group_type: text(),
-    group_type_index: int({ minimum: 0 }),
-    name_singular: nullable(text()),
-    name_plural: nullable(text()),
-    detail_dashboard: nullable(int()),
-    default_columns: nullable(list(text())),
-    created_at: nullable(instant()),
-  }),
-);
-
 export const GroupBody = named(
   "Group",
   object({

@@ -1,18 +1,16 @@
 /** Persons and groups (contract: management-api 6.4). */
 
 import type { Static } from "@sinclair/typebox";
-import { InvalidField } from "../../accounts/errors.ts";
-import { findCohort } from "../../cohorts/cohorts.ts";
-import { readPropertyFilters } from "../../events/api/property-filters.ts";
+import { GroupTypeBody } from "../../accounts/api/project-shapes.ts";
 import { unavailable } from "../../http/answers.ts";
 import { notFound } from "../../http/failure.ts";
 import { readPage } from "../../http/pagination.ts";
+import { readPropertyFilters } from "../../http/query.ts";
 import { type ProjectCall, projectRoute, type Route } from "../../http/route.ts";
 import { int, list, object, optional, text, withPage } from "../../http/shapes.ts";
+import { InvalidField } from "../../lib/errors.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import { microsToWire } from "../../lib/wire-time.ts";
-import type { ManagementDeps } from "../../serve/deps.ts";
-import { membership } from "../../serve/engine-ports.ts";
 import {
   findGroup,
   type Group,
@@ -25,7 +23,7 @@ import type { PeopleDb } from "../open.ts";
 import { displayName, type Person } from "../person.ts";
 import { distinctIdsOf, personByDistinctId, personByUuid } from "../reader.ts";
 import { listPersons, searchMatchesMax, searchPersons } from "../search.ts";
-import { GroupBody, GroupPage, GroupTypeBody, PersonBody, PersonPage } from "./people-shapes.ts";
+import { GroupBody, GroupPage, PersonBody, PersonPage } from "./people-shapes.ts";
 
 const personExample = {
   id: "0193d1a2-7b1c-7c3e-9f60-9c0d1e2f3a4b",
@@ -57,7 +55,25 @@ const personPage = {
   example: { next: null, previous: null, results: [personExample] },
 };
 
-export function peopleRoutes(deps: ManagementDeps): Route[] {
+/** What the routes of persons and groups need. */
+export interface PeopleDeps {
+  people: PeopleDb;
+  personCounter: PersonFinder;
+}
+
+/** The filters that choose a cohort's members; undefined when there is no such cohort. */
+export type CohortMembership = (projectId: number, cohortId: number) => JsonObject[] | undefined;
+
+export interface PersonFinder {
+  /** Persons that property filters, joined by AND, choose, by number: go on after the last one's `id`. */
+  find(
+    projectId: number,
+    filters: readonly JsonObject[],
+    page: { afterId?: number; limit: number },
+  ): Promise<Person[]>;
+}
+
+export function peopleRoutes(deps: PeopleDeps, cohortMembership: CohortMembership): Route[] {
   const { people } = deps;
   return [
     projectRoute("GET", "/persons", "person:read", {
@@ -86,7 +102,10 @@ export function peopleRoutes(deps: ManagementDeps): Route[] {
       answers: { 200: personPage, ...unavailable },
       handle: async (call) => {
         const page = readPage(call.query);
-        const filters = [...(readPropertyFilters(call.query, "person") ?? []), ...readCohort(deps, call)];
+        const filters = [
+          ...(readPropertyFilters(call.query, "person") ?? []),
+          ...readCohort(cohortMembership, call),
+        ];
         const named = namedPerson(people, call.project.id, call.query);
         const search = call.query.get("search")?.trim() || undefined;
         if (filters.length > 0) return await filteredPersons(deps, call, filters, { named, search });
@@ -169,19 +188,19 @@ export function peopleRoutes(deps: ManagementDeps): Route[] {
 }
 
 /** The filter of the parameter `cohort`; none when it is not given. @throws {InvalidField} there is no such cohort. */
-function readCohort(deps: ManagementDeps, call: ProjectCall<unknown>): JsonObject[] {
+function readCohort(membership: CohortMembership, call: ProjectCall<unknown>): JsonObject[] {
   const given = call.query.get("cohort")?.trim();
   if (!given) return [];
   if (!/^\d{1,15}$/.test(given))
     throw new InvalidField("cohort", "invalid_input", "A valid integer is required.");
-  const cohort = findCohort(deps.metadata.db, call.project.id, Number(given));
-  if (cohort !== undefined && !cohort.deleted) return membership(cohort.id);
+  const members = membership(call.project.id, Number(given));
+  if (members !== undefined) return members;
   throw new InvalidField("cohort", "does_not_exist", `Invalid pk "${given}" - object does not exist.`);
 }
 
 /** A page of the persons that filters choose, among those that are named or searched for if any are. */
 async function filteredPersons(
-  deps: ManagementDeps,
+  deps: PeopleDeps,
   call: ProjectCall<unknown>,
   filters: readonly JsonObject[],
   { named, search }: { named: Person | null | undefined; search: string | undefined },
@@ -225,7 +244,7 @@ function namedPerson(people: PeopleDb, projectId: number, query: URLSearchParams
  * @param find answers persons by number, behind `afterId`.
  */
 export async function foundPersons(
-  deps: ManagementDeps,
+  deps: { people: PeopleDb },
   call: { url: string; query: URLSearchParams },
   find: (page: { afterId?: number; limit: number }) => Promise<readonly Person[]>,
 ): Promise<Static<typeof PersonPage>> {

@@ -34,7 +34,7 @@ describe("blast radius", () => {
 
   test("an operator that nobody knows is refused, but a number for gt and a flag without operator are not", () => {
     expect(() => parseBlastRadius(withFilter(person("a", "resembles", "b")))).toThrow(
-      expect.objectContaining({ code: "invalid_operator", attr: "filters" }),
+      expect.objectContaining({ code: "invalid_operator", field: "filters" }),
     );
     for (const filter of [person("a", "gt", 5), { key: "1", type: "flag", operator: "odd", value: true }]) {
       expect(parseBlastRadius(withFilter(filter)).sets[0]!.filters).toEqual([filter]);
@@ -75,7 +75,7 @@ describe("blast radius", () => {
         }
       })();
       expect(found).toBeInstanceOf(FlagInvalid);
-      expect(found).toMatchObject({ code: "invalid_input", detail, attr });
+      expect(found).toMatchObject({ code: "invalid_input", message: detail, field: attr });
     });
   }
 });

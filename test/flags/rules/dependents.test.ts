@@ -13,8 +13,8 @@ function sentence(act: () => unknown): string | undefined {
     act();
   } catch (error) {
     if (!(error instanceof FlagInvalid)) throw error;
-    expect([error.code, error.attr]).toEqual(["invalid_input", null]);
-    return error.detail;
+    expect([error.code, error.field]).toEqual(["invalid_input", null]);
+    return error.message;
   }
   return undefined;
 }

@@ -8,7 +8,7 @@ function refusal(act: () => unknown): [string, string, string | null] | "accepte
     act();
   } catch (error) {
     if (!(error instanceof FlagInvalid)) throw error;
-    return [error.code, error.detail, error.attr];
+    return [error.code, error.message, error.field];
   }
   return "accepted";
 }

@@ -40,7 +40,7 @@ export function refusal(
     act();
   } catch (error) {
     if (!(error instanceof FlagInvalid)) throw error;
-    return { code: error.code, detail: error.detail, attr: error.attr };
+    return { code: error.code, detail: error.message, attr: error.field };
   }
   return "accepted";
 }
