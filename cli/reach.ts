@@ -80,7 +80,12 @@ export async function withAppliance<Result>(
   let own: Appliance;
   try {
     const log = createLog("warn", "text", process.stderr);
-    own = new Appliance(ownConfig(config), log, engineCommand, refuse);
+    own = new Appliance(
+      ownConfig(config),
+      log,
+      { own: engineCommand.slice(0, -1), engine: engineCommand },
+      refuse,
+    );
   } catch (error) {
     if (!(error instanceof DirectoryInUse)) throw error;
     try {

@@ -1,7 +1,7 @@
 /** What the commands about backups share: settings, destinations, progress. */
 
 import type { TSchema } from "@sinclair/typebox";
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { type Destination, destinationOf } from "../../src/backup/destination.ts";
 import type { S3Settings } from "../../src/backup/s3-access.ts";
 import { backupDestination, type Config, type SettingName } from "../../src/config.ts";
@@ -25,6 +25,9 @@ export function backupCommand(command: Command, names: readonly SettingName[], s
   return withJson(withSettings(command, names), shape);
 }
 
+/** For the console, which starts the command itself and reads how far it is. */
+export const progressLines = new Option("--progress-lines").hideHelp();
+
 export function s3SettingsOf(config: Config): S3Settings {
   return {
     endpoint: config["backup-s3-endpoint"],
@@ -42,17 +45,23 @@ export function chosenDestination(named: string | undefined, options: object): D
 /** Lines that are not rewritten come this far apart. */
 const linesApartMs = 10_000;
 
+type ProgressKind = "shown" | "quiet" | "lines";
+
 /** Says on standard error how far a command is: one line that changes on a terminal, plain lines elsewhere. */
 export class StepProgress {
   private step = "";
   private shownAt = 0;
 
-  /** @param isQuiet a program reads the result; only a terminal is told. */
-  constructor(private readonly isQuiet: boolean) {}
+  /** @param kind a program reads the result, so that only a terminal is told; or a program reads each step as JSON. */
+  constructor(private readonly kind: ProgressKind) {}
 
   show(step: string, done: number, total: number): void {
+    if (this.kind === "lines") {
+      this.line(step, done, total);
+      return;
+    }
     const isTerminal = process.stderr.isTTY === true;
-    if (!isTerminal && this.isQuiet) return;
+    if (!isTerminal && this.kind === "quiet") return;
     const now = performance.now();
     if (step === this.step && now - this.shownAt < (isTerminal ? 200 : linesApartMs)) return;
     const isNew = step !== this.step;
@@ -60,6 +69,14 @@ export class StepProgress {
     this.shownAt = now;
     const text = total > 1 && !isNew ? `${step} (${bytesText(done)} of ${bytesText(total)})` : step;
     process.stderr.write(isTerminal ? `\r\x1b[K${text}` : `${text}\n`);
+  }
+
+  private line(step: string, done: number, total: number): void {
+    const now = performance.now();
+    if (step === this.step && now - this.shownAt < 200) return;
+    this.step = step;
+    this.shownAt = now;
+    process.stderr.write(`${JSON.stringify({ step, done, total })}\n`);
   }
 
   /** Takes the changing line away. */
@@ -70,10 +87,10 @@ export class StepProgress {
 
 /** Runs the work, and takes its progress away however it ends. */
 export async function withProgress<Result>(
-  isQuiet: boolean,
+  options: { json?: true; progressLines?: true },
   work: (progress: StepProgress) => Promise<Result>,
 ): Promise<Result> {
-  const progress = new StepProgress(isQuiet);
+  const progress = new StepProgress(options.progressLines ? "lines" : options.json ? "quiet" : "shown");
   try {
     return await work(progress);
   } finally {

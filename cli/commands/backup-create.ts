@@ -6,7 +6,13 @@ import { Count, exactly } from "../../src/lib/schema.ts";
 import { bytesText, print, printJson, run } from "../output.ts";
 import { configOf } from "../settings.ts";
 import { requireInitialised } from "../stores.ts";
-import { backupCommand, chosenDestination, destinationSettings, withProgress } from "./backup-common.ts";
+import {
+  backupCommand,
+  chosenDestination,
+  destinationSettings,
+  progressLines,
+  withProgress,
+} from "./backup-common.ts";
 
 const steps: Record<BackupStep, string> = {
   snapshot: "Copying the stores",
@@ -34,6 +40,7 @@ export const create = backupCommand(
 )
   .description("Back up everything: flags, keys, persons, events, and what is still in the journal.")
   .argument("[dest]", "a folder or s3://bucket/prefix; default: the setting backup-destination")
+  .addOption(progressLines)
   .addHelpText(
     "after",
     "\nEvery event that was acknowledged before the call is in the backup, also while events stream in. The file is\n" +
@@ -44,10 +51,10 @@ export const create = backupCommand(
       "  flagkeep backup create s3://acme-backups/flagkeep --backup-s3-endpoint https://s3.example.com",
   )
   .action(
-    run(async (dest: string | undefined, options: { json?: true }) => {
+    run(async (dest: string | undefined, options: { json?: true; progressLines?: true }) => {
       const config = configOf(options as never);
       const dataDir = requireInitialised(config["data-dir"]);
-      const backup = await withProgress(options.json === true, (progress) =>
+      const backup = await withProgress(options, (progress) =>
         createBackup({
           ...{ dataDir, reserveBytes: config["journal-reserve"] },
           openDestination: () => chosenDestination(dest, options),

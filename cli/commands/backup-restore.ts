@@ -81,7 +81,7 @@ export const restore = backupCommand(new Command("restore"), sourceSettings, Res
       const old = oldDirectory(options.replay, config["data-dir"]);
       let carried: CarriedOver | undefined;
       const source = await openSource(backup, s3SettingsOf(config));
-      const { dataDir, manifest, previous } = await withProgress(options.json === true, (progress) =>
+      const { dataDir, manifest, previous } = await withProgress(options, (progress) =>
         restoreBackup(source, config["data-dir"], {
           force: options.force,
           async beforeSwap(folder, manifest) {

@@ -13,7 +13,7 @@ import { Count, exactly } from "../../src/lib/schema.ts";
 import { paths } from "../../src/paths.ts";
 import { print, printJson, printTable, run } from "../output.ts";
 import { configOf } from "../settings.ts";
-import { backupCommand, s3SettingsOf, sourceSettings, withProgress } from "./backup-common.ts";
+import { backupCommand, progressLines, s3SettingsOf, sourceSettings, withProgress } from "./backup-common.ts";
 
 const VerifiedBackup = exactly({
   file: Type.String(),
@@ -37,6 +37,7 @@ export const verify = backupCommand(new Command("verify"), sourceSettings, Verif
     "--work-dir <path>",
     "where the temporary folder is made; default: in the data directory, else /tmp",
   )
+  .addOption(progressLines)
   .addHelpText(
     "after",
     "\nCompares every checksum and all counts. A backup that is not sound ends with 1 and the name of the part.\n\n" +
@@ -44,10 +45,10 @@ export const verify = backupCommand(new Command("verify"), sourceSettings, Verif
       "  flagkeep backup verify s3://acme-backups/flagkeep/flagkeep-2026-11-21T03-00-00.000Z.tar.zst",
   )
   .action(
-    run(async (backup: string, options: { json?: true; workDir?: string }) => {
+    run(async (backup: string, options: { json?: true; progressLines?: true; workDir?: string }) => {
       const config = configOf(options as never);
       const source = await openSource(backup, s3SettingsOf(config));
-      const manifest = await withProgress(options.json === true, (progress) =>
+      const manifest = await withProgress(options, (progress) =>
         withTemporaryFolder(config["data-dir"], options.workDir, (workFolder) =>
           verifyBackup(source, {
             workFolder,

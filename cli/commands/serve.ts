@@ -38,7 +38,12 @@ export const serve = withSettings(new Command("serve"), Object.keys(settings) as
         log.warn({ variables: unknown }, "these variables are no settings and do nothing");
       // Before the data directory is made: a start that fails leaves nothing.
       if (config.port !== 0) await requireFreeAddress(config.host, config.port);
-      const appliance = new Appliance(config, log, engineCommand(), failServing);
+      const appliance = new Appliance(
+        config,
+        log,
+        { own: ownCommand(), engine: engineCommand() },
+        failServing,
+      );
       const made = firstStart(
         appliance.metadata,
         config["data-dir"],

@@ -27,16 +27,8 @@ export function startSchedule(
 ): BackupSchedule | undefined {
   const expression = config["backup-schedule"];
   if (expression === "") return undefined;
-  const option = (name: SettingName, value: string) => (value === "" ? [] : [`--${name}`, value]);
-  const common = [
-    backupDestination(config),
-    "--json",
-    ...option("data-dir", config["data-dir"]),
-    ...option("backup-s3-endpoint", config["backup-s3-endpoint"]),
-    ...option("backup-s3-region", config["backup-s3-region"]),
-    ...option("backup-s3-credentials-file", config["backup-s3-credentials-file"]),
-  ];
-  const reserve = option("journal-reserve", String(config["journal-reserve"]));
+  const common = [backupDestination(config), ...backupArguments(config)];
+  const reserve = ["--journal-reserve", String(config["journal-reserve"])];
   const rules = (["last", "daily", "weekly"] as const).map(
     (rule) => [`--keep-${rule}`, config[`backup-keep-${rule}`]] as const,
   );
@@ -50,6 +42,18 @@ export function startSchedule(
     },
     log,
   );
+}
+
+/** The options of the commands about backups, for this appliance. */
+export function backupArguments(config: Config): string[] {
+  const option = (name: SettingName, value: string) => (value === "" ? [] : [`--${name}`, value]);
+  return [
+    "--json",
+    ...option("data-dir", config["data-dir"]),
+    ...option("backup-s3-endpoint", config["backup-s3-endpoint"]),
+    ...option("backup-s3-region", config["backup-s3-region"]),
+    ...option("backup-s3-credentials-file", config["backup-s3-credentials-file"]),
+  ];
 }
 
 type Child = Subprocess<"ignore", "pipe", "pipe">;

@@ -31,6 +31,7 @@ import { Journal } from "../journal/journal.ts";
 import { lapse } from "../lib/time.ts";
 import { type Lock, takeLock } from "../lock.ts";
 import type { Log } from "../log.ts";
+import { instanceRoutes } from "../operate/api/instance.ts";
 import { EventRate } from "../operate/event-rate.ts";
 import { Metrics } from "../operate/metrics.ts";
 import { Reports } from "../operate/reports.ts";
@@ -44,6 +45,7 @@ import { RpcServer } from "../rpc/server.ts";
 import { version } from "../version.ts";
 import { prepareDirectory } from "./data-directory.ts";
 import { EnginePorts } from "./engine-ports.ts";
+import { instanceDeps } from "./instance.ts";
 import { managementRoutes } from "./routes.ts";
 
 /**
@@ -62,6 +64,7 @@ export class Appliance {
   private readonly supervisor: EngineSupervisor;
   private readonly metrics: Metrics;
   private readonly reports: Reports;
+  private readonly instance: ReturnType<typeof instanceDeps>;
   private journal: Journal | undefined;
   private server: Server<unknown> | undefined;
   private state: "starting" | "ready" | "stopping" = "starting";
@@ -76,14 +79,14 @@ export class Appliance {
   /**
    * Opens the stores; nothing listens yet.
    *
-   * @param engineCommand how to start this executable in the engine's role.
+   * @param commands  how to start this executable, and how in the engine's role.
    * @param onRefused     called when the engine cannot work on these data; the appliance is of no use then.
    * @throws {DirectoryInUse} @throws {DataFromNewerVersion} @throws {ForeignDirectory} @throws {MetadataMissing}
    */
   constructor(
     private readonly config: Config,
     private readonly log: Log,
-    engineCommand: readonly string[],
+    commands: { readonly own: readonly string[]; readonly engine: readonly string[] },
     onRefused: (reason: EngineRefused) => void,
   ) {
     const dataDir = prepareDirectory(config["data-dir"]);
@@ -99,7 +102,7 @@ export class Appliance {
     openPeople(place.people).$client.close();
     this.people = openPeople(place.people, { readonly: true });
     this.supervisor = new EngineSupervisor(
-      engineCommand,
+      commands.engine,
       {
         dataDir,
         memoryLimitBytes: config["duckdb-memory-limit"],
@@ -113,6 +116,7 @@ export class Appliance {
       { onReport: (report) => this.reports.take(report), onRefused },
     );
     this.metrics = new Metrics({ dataDir, journal: () => this.journal, supervisor: this.supervisor });
+    this.instance = instanceDeps(config, commands.own);
     this.reports = new Reports(this.metadata, this.metrics, log, config["spike-webhook"]);
   }
 
@@ -165,6 +169,7 @@ export class Appliance {
     await Promise.race([this.server?.stop(), lapse(inFlightMs)]);
     // Whoever is still sending has no answer yet, and sends again.
     await this.server?.stop(true);
+    await this.instance.jobs.stop();
     await this.journal?.close();
     await this.supervisor.stop(Math.max(0, end - performance.now()));
     this.eventRate.stop();
@@ -270,6 +275,7 @@ export class Appliance {
         cohortFiller: ports,
         insights: ports,
       }),
+      ...instanceRoutes({ metadata, status: () => this.status(), ...this.instance }),
       ...eventRoutes({ engine }),
       ...queryRoutes({ engine }),
       ...explainRoutes({ metadata, flagSets, people }),

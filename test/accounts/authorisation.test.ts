@@ -12,6 +12,7 @@ import { createUser, setUserActive } from "../../src/accounts/users.ts";
 import { eventRoutes } from "../../src/events/api/events.ts";
 import { queryRoutes } from "../../src/events/query/query-route.ts";
 import type { Route } from "../../src/http/route.ts";
+import { type InstanceDeps, instanceRoutes } from "../../src/operate/api/instance.ts";
 import { managementRoutes } from "../../src/serve/routes.ts";
 import { TestServer } from "../support/management-server.ts";
 
@@ -122,6 +123,15 @@ const expectedScopes: Record<string, string> = {
   "GET /api/sessions": "session",
   "DELETE /api/sessions": "session",
   "DELETE /api/sessions/:id": "session",
+  "GET /api/instance/status": "full",
+  "GET /api/instance/doctor": "full",
+  "GET /api/instance/backups": "full",
+  "POST /api/instance/backups": "full",
+  "GET /api/instance/backups/jobs/:id": "full",
+  "POST /api/instance/backups/:name/verify": "full",
+  "GET /api/instance/backups/:name/download": "full",
+  "POST /api/instance/backups/:name/ticket": "full",
+  "DELETE /api/instance/backups/:name": "full",
 };
 
 const allScopes = [
@@ -152,8 +162,15 @@ function prepared() {
     ...eventRoutes({ engine: { ask: async () => ({ text: "[]", next: undefined }) } } as never),
     ...queryRoutes({ engine: { ask: async () => ({ columns: [], rows: [], truncated: false }) } } as never),
   ];
-  const server = new TestServer({ routes: events });
-  const routes: Route[] = [...managementRoutes(server.deps), ...events];
+  const instance = instanceRoutes({
+    get metadata() {
+      return server.metadata;
+    },
+    ...({ backups: { destination: () => ({ list: async () => [] }) } } as unknown as InstanceDeps),
+  });
+  const server: TestServer = new TestServer({ routes: [...events, ...instance] });
+  const guarded = instance.filter(({ access }) => access.on !== "public");
+  const routes: Route[] = [...managementRoutes(server.deps), ...events, ...guarded];
   return { server, routes, [Symbol.dispose]: () => server[Symbol.dispose]() };
 }
 

@@ -1,0 +1,52 @@
+/** What the console's page about the server works with: this executable's own commands. */
+
+import { destinationOf } from "../backup/destination.ts";
+import { backupArguments } from "../backup/schedule.ts";
+import { backupDestination, type Config } from "../config.ts";
+import type { InstanceDeps } from "../operate/api/instance.ts";
+import { Jobs, jsonOf } from "../operate/jobs.ts";
+
+/** @param executable how to start this executable. */
+export function instanceDeps(
+  config: Config,
+  executable: readonly string[],
+): Pick<InstanceDeps, "examine" | "jobs" | "backups"> {
+  const common = backupArguments(config);
+  const address = ["--host", config.host, "--port", String(config.port)];
+  const reserve = ["--journal-reserve", String(config["journal-reserve"])];
+  const s3 = {
+    endpoint: config["backup-s3-endpoint"],
+    region: config["backup-s3-region"],
+    credentialsFile: config["backup-s3-credentials-file"],
+  };
+  let examination: Promise<unknown> | undefined;
+  return {
+    // Whoever asks while one is under way gets the same.
+    examine: () => {
+      examination ??= jsonOf([
+        ...[...executable, "doctor", "--json", "--data-dir", config["data-dir"]],
+        ...[...address, ...reserve],
+      ]).finally(() => {
+        examination = undefined;
+      });
+      return examination as ReturnType<InstanceDeps["examine"]>;
+    },
+    jobs: new Jobs(),
+    backups: {
+      destination: () => destinationOf(backupDestination(config), s3),
+      schedule: config["backup-schedule"],
+      createCommand: [
+        ...[...executable, "backup", "create", backupDestination(config), "--progress-lines"],
+        ...[...common, ...reserve],
+      ],
+      verifyCommand: (file) => [...executable, "backup", "verify", file, "--progress-lines", ...common],
+      restoreCommand: (file) =>
+        `flagkeep backup restore ${quoted(file)} --data-dir ${quoted(config["data-dir"])} --force`,
+    },
+  };
+}
+
+/** For a shell. */
+function quoted(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}

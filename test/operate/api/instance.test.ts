@@ -1,0 +1,146 @@
+/** The server itself over HTTP: the started executable, its backups and its doctor. */
+
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { JobRunning, Jobs } from "../../../src/operate/jobs.ts";
+import { Browser, goodPassword } from "../../accounts/sessions/browser.ts";
+import { flagkeep, TestAppliance, until } from "../../support/appliance.ts";
+
+let appliance: TestAppliance;
+beforeAll(async () => {
+  appliance = await TestAppliance.start();
+  await appliance.query("SELECT 1");
+});
+afterAll(async () => {
+  await appliance[Symbol.asyncDispose]();
+});
+
+const backups = "/api/instance/backups/";
+const read = async (path: string) => await (await appliance.api(path)).json();
+
+async function finished(id: string) {
+  return await until(async () => {
+    const job = await read(`${backups}jobs/${id}/`);
+    return job.state !== "running" && job;
+  }, "the job is done");
+}
+
+test("status and doctor say what the commands say", async () => {
+  const status = await read("/api/instance/status/");
+  expect(status).toMatchObject({ running: true, state: "ready", url: appliance.url });
+  const [one, two] = await Promise.all([read("/api/instance/doctor/"), read("/api/instance/doctor/")]);
+  expect(one).toMatchObject({ errors: 0, ok: true });
+  expect(two.findings.length).toBe(one.findings.length);
+  expect(one.findings.map(({ check }: { check: string }) => check)).toContain("disk");
+});
+
+test("a backup is made, verified, fetched, and deleted", async () => {
+  await appliance.batch([{ event: "seen", distinct_id: "ann" }]);
+  await appliance.eventsWhenStored(1);
+  const started = await appliance.api(backups, { method: "POST" });
+  expect(started.status).toBe(202);
+  const { id } = await started.json();
+  const second = await appliance.api(backups, { method: "POST" });
+  expect([second.status, (await second.json()).code]).toEqual([409, "job_running"]);
+  const made = await finished(id);
+  expect(made).toMatchObject({ state: "done", error: null, kind: "create" });
+  expect(made.step).toBeString();
+  const { results, jobs } = await read(backups);
+  expect(jobs).toHaveLength(1);
+  expect(results).toMatchObject([
+    { verified: true, events: 1, restore_command: expect.stringContaining(made.result.file) },
+  ]);
+  const [{ name, bytes, file }] = results;
+  const verifying = await (await appliance.api(`${backups}${name}/verify/`, { method: "POST" })).json();
+  expect(await finished(verifying.id)).toMatchObject({
+    state: "done",
+    name,
+    result: { ok: true, events: 1 },
+  });
+  const fetched = await appliance.api(`${backups}${name}/download/`);
+  expect(fetched.headers.get("content-disposition")).toBe(`attachment; filename="${name}"`);
+  const content = new Uint8Array(await fetched.arrayBuffer());
+  expect(content.length).toBe(bytes);
+  expect(Bun.SHA256.hash(content, "hex")).toBe(made.result.sha256);
+  const ticket = await (await appliance.api(`${backups}${name}/ticket/`, { method: "POST" })).json();
+  const first = await fetch(`${appliance.url}${ticket.url}`);
+  expect((await first.arrayBuffer()).byteLength).toBe(bytes);
+  expect((await fetch(`${appliance.url}${ticket.url}`)).status).toBe(404);
+  expect((await appliance.api(`${backups}${name}/`, { method: "DELETE" })).status).toBe(204);
+  expect(existsSync(file)).toBe(false);
+  expect((await appliance.api(`${backups}${name}/`, { method: "DELETE" })).status).toBe(404);
+});
+
+test("no name leads out of the destination", async () => {
+  for (const name of [
+    "..%2Fflagkeep.sqlite",
+    "flagkeep.sqlite",
+    "%2e%2e",
+    "flagkeep-2026-03-04T03-00-00.000Z.tar.zst",
+  ]) {
+    for (const [method, rest] of [
+      ["GET", "/download/"],
+      ["POST", "/verify/"],
+      ["POST", "/ticket/"],
+      ["DELETE", "/"],
+    ] as const) {
+      expect([name, (await appliance.api(`${backups}${name}${rest}`, { method })).status]).toEqual([
+        name,
+        404,
+      ]);
+    }
+  }
+  expect(existsSync(join(appliance.dataDir, "flagkeep.sqlite"))).toBe(true);
+});
+
+test("only operators look after the server, and are asked again before a backup leaves or goes", async () => {
+  const browser = new Browser(appliance.url);
+  await browser.setUp(appliance.made.console_url);
+  expect((await browser.ask("GET", "/api/instance/status/")).status).toBe(200);
+  const name = "flagkeep-2026-03-04T03-00-00.000Z.tar.zst";
+  const code = async (method: string, path: string) =>
+    ((await (await browser.ask(method, path)).json()) as { code: string }).code;
+  expect(await code("DELETE", `${backups}${name}/`)).toBe("confirmation_required");
+  expect(await code("GET", `${backups}${name}/download/`)).toBe("confirmation_required");
+  expect((await browser.ask("POST", "/api/session/confirm/", { password: goodPassword })).status).toBe(200);
+  expect(await code("DELETE", `${backups}${name}/`)).toBe("not_found");
+  const args = [
+    "users",
+    "link",
+    "admin@example.com",
+    "--level",
+    "admin",
+    "--data-dir",
+    appliance.dataDir,
+    "--json",
+  ];
+  const { console_url } = JSON.parse((await flagkeep(args)).stdout);
+  const admin = new Browser(appliance.url);
+  await admin.setUp(console_url);
+  for (const path of ["/api/instance/status/", "/api/instance/doctor/", backups]) {
+    expect([path, (await admin.ask("GET", path)).status]).toEqual([path, 403]);
+  }
+});
+
+test("a job that fails says why; one runs at a time, and twenty are remembered", async () => {
+  const jobs = new Jobs();
+  const now = new Date();
+  const run = async (script: string) => {
+    const job = jobs.start("create", null, ["sh", "-c", script], now);
+    expect(() => jobs.start("create", null, ["true"], now)).toThrow(JobRunning);
+    await until(() => job.state !== "running", "it is done");
+    return job;
+  };
+  expect(await run("echo 'flagkeep: The disk is full.' >&2; exit 1")).toMatchObject({
+    state: "failed",
+    error: "The disk is full.",
+  });
+  expect(await run(`echo '{"step":"Packing","done":1,"total":2}' >&2; echo '{"file":"x"}'`)).toMatchObject({
+    ...{ state: "done", step: "Packing", done: 1, total: 2, result: { file: "x" } },
+  });
+  expect(await run("kill -9 $$")).toMatchObject({ state: "failed" });
+  expect(await run("echo no json")).toMatchObject({ state: "failed" });
+  for (let n = 0; n < 25; n++) await run("echo '{}'");
+  expect(jobs.list()).toHaveLength(20);
+});
