@@ -2,7 +2,6 @@
 
 import { type Static, Type } from "@sinclair/typebox";
 import { Cron } from "croner";
-import { NotPermitted } from "../../accounts/errors.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
 import { isOperator } from "../../accounts/users.ts";
 import type { Destination } from "../../backup/destination.ts";
@@ -30,6 +29,7 @@ import {
   text,
   uuid,
 } from "../../http/shapes.ts";
+import { NotPermitted } from "../../lib/errors.ts";
 import { toWire, toWireOrNull } from "../../lib/wire-time.ts";
 import { Finding } from "../doctor/finding.ts";
 import { type Job, type JobKind, JobRunning, type Jobs } from "../jobs.ts";
