@@ -16,6 +16,7 @@ import { setNativeFolder } from "../events/native-folder.ts";
 import { openFailureOf } from "../events/open-failure.ts";
 import { PersonMirror } from "../events/person-mirror.ts";
 import { SegmentArchive } from "../journal/archive-writer.ts";
+import { batchOf, type SegmentBatch } from "../journal/reader.ts";
 import { DataFromNewerVersion } from "../lib/sqlite/migrate.ts";
 import { nowMicros } from "../lib/time.ts";
 import { paths } from "../paths.ts";
@@ -57,7 +58,8 @@ export async function runEngine(): Promise<never> {
   process.on("SIGTERM", () => undefined);
   await readMessages<Command>(Bun.stdin.stream(), (command) => {
     if (command.type === "start") engine = startEngine(command.start).catch(die);
-    if (command.type === "segments") void engine?.then(({ pipeline }) => pipeline.offer(command.segments));
+    if (command.type === "segments")
+      void engine?.then(({ pipeline }) => pipeline.offer(command.segments.map(batchOf)));
     if (command.type === "stop") void engine?.then((started) => stop(started, command.timeoutMs)).catch(die);
   });
   process.exit(0);
@@ -90,7 +92,7 @@ async function startEngine(start: EngineStart) {
       onTrouble: (error) => log("warn", "the archive cannot be written", { error: String(error) }),
     },
   );
-  const pipeline: Pipeline = new Pipeline(
+  const pipeline = new Pipeline<SegmentBatch>(
     people,
     loader,
     archive,

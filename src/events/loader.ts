@@ -6,16 +6,14 @@ import type { Lane } from "../journal/segment.ts";
 import { type AppendTable, appendRows } from "./append.ts";
 import { eventTable, uuidTime } from "./columns.ts";
 import { type EventDatabase, inTransaction } from "./database.ts";
-
-/** What of an event tells whether it is stored already. */
-type Incoming = Pick<EventEntry, "seq" | "uuid" | "projectId">;
+import type { EventIdentity, EventStore } from "./store.ts";
 
 /** Makes room when there is no memory to load. */
 export interface LoadingRoom {
   loadInRoom<Result>(work: () => Promise<Result>): Promise<Result>;
 }
 
-const incomingTable: AppendTable<Incoming> = {
+const incomingTable: AppendTable<EventIdentity> = {
   name: "incoming",
   catalog: "temp",
   columns: [
@@ -27,7 +25,7 @@ const incomingTable: AppendTable<Incoming> = {
   filler: (event) => event,
 };
 
-export class EventLoader {
+export class EventLoader implements EventStore {
   private checkpointsHeldUntil = 0;
   private isCheckpointWanted = false;
 
@@ -47,22 +45,15 @@ export class EventLoader {
     return new EventLoader(connection, cursors);
   }
 
-  /** The last sequence number of a lane that is in the event store. */
   cursor(lane: Lane): number {
     return this.cursors[lane];
   }
 
-  /**
-   * Tells which events are stored already.
-   *
-   * @param events of one lane.
-   * @returns      the sequence numbers of those whose uuid the event store has in the same project.
-   */
-  async known(events: readonly Incoming[]): Promise<Set<number>> {
+  async known(events: readonly EventIdentity[]): Promise<Set<number>> {
     return events.length === 0 ? new Set() : await this.room.loadInRoom(() => this.findKnown(events));
   }
 
-  private async findKnown(events: readonly Incoming[]): Promise<Set<number>> {
+  private async findKnown(events: readonly EventIdentity[]): Promise<Set<number>> {
     const { connection } = this;
     await connection.run(
       "CREATE OR REPLACE TEMP TABLE incoming (seq BIGINT, uuid UUID, uuid_time BIGINT, project_id INTEGER)",
@@ -79,11 +70,6 @@ export class EventLoader {
     return new Set(known.getRows().map(([seq]) => Number(seq)));
   }
 
-  /**
-   * Makes events readable and moves the lane's cursor, both or neither.
-   *
-   * @param last the cursor afterwards.
-   */
   async load(lane: Lane, last: number, events: readonly EventEntry[]): Promise<void> {
     const { connection } = this;
     // Sorted by time, so that a time range touches few row groups.

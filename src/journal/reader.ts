@@ -2,7 +2,7 @@
 
 import { readFile } from "node:fs/promises";
 import { AppError } from "../lib/errors.ts";
-import { mendSegment, type SealedSegment, scanSegment } from "./segment.ts";
+import { type Lane, mendSegment, type SealedSegment, scanSegment } from "./segment.ts";
 
 /** A segment that was acknowledged can no longer be read in full. */
 export class SegmentDamaged extends AppError {
@@ -20,6 +20,31 @@ export class SegmentDamaged extends AppError {
     super(`The journal segment ${path} is damaged: its entries ${ranges} cannot be read.`);
   }
 }
+
+/**
+ * A stretch of one lane of the journal, wherever that is kept: what the pipeline takes.
+ *
+ * Batches of a lane follow each other without a gap, whatever was skipped inside them.
+ */
+export interface JournalBatch {
+  readonly lane: Lane;
+  /** Sequence number of its first entry. */
+  readonly first: number;
+  /** Sequence number of its last entry. */
+  readonly last: number;
+  /** About as many as `text` has. */
+  readonly bytes: number;
+  /** Reads it; again and again, if asked. */
+  text(): Promise<SegmentText>;
+}
+
+/** A sealed segment as a batch. */
+export type SegmentBatch = JournalBatch & SealedSegment;
+
+export const batchOf = (segment: SealedSegment): SegmentBatch => ({
+  ...segment,
+  text: () => readSegment(segment),
+});
 
 export interface SegmentText {
   /** The readable part: a whole segment of its own. */

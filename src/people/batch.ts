@@ -2,6 +2,7 @@
 
 import type { JournalItem } from "../journal/entry.ts";
 import type { Lane } from "../journal/segment.ts";
+import type { SpikeSignal } from "./spikes/detector.ts";
 
 /** Events that were left out because their uuid was known; counted per project, lane and UTC day. */
 export interface DuplicateCount {
@@ -19,4 +20,22 @@ export interface PeopleBatch {
   /** In order of `seq`; sequence numbers may be missing. */
   items: readonly JournalItem[];
   duplicates: readonly DuplicateCount[];
+}
+
+/**
+ * The store of persons, groups, warnings and usage as the pipeline sees it.
+ *
+ * One caller at a time. `test/people/identity-store-conformance.ts` says in tests what is promised here.
+ */
+export interface IdentityStore {
+  /** The last sequence number of a lane whose effects are in the store; 0 at first. */
+  cursor(lane: Lane): number;
+
+  /**
+   * Applies a batch and moves the lane's cursor, both or neither. What the cursor covers already has no effect again.
+   *
+   * @returns spikes that began or ended.
+   * @throws  whatever the store throws; nothing was changed then.
+   */
+  apply(batch: PeopleBatch): SpikeSignal[] | Promise<SpikeSignal[]>;
 }

@@ -9,7 +9,7 @@ import { type JournalEvent, type JournalNote, noteCount } from "../journal/entry
 import type { Lane } from "../journal/segment.ts";
 import { tx } from "../lib/sqlite/open.ts";
 import { storableText } from "../lib/unicode.ts";
-import type { DuplicateCount, PeopleBatch } from "./batch.ts";
+import type { DuplicateCount, IdentityStore, PeopleBatch } from "./batch.ts";
 import { type BatchState, loadState, type PlannedEvent } from "./batch-load.ts";
 import { writeState } from "./batch-write.ts";
 import { applyToGroups } from "./identity/group-rules.ts";
@@ -36,7 +36,7 @@ interface Gathered {
 const microsPerDay = 86_400_000_000;
 const housekeepingMicros = 3_600_000_000;
 
-export class PeopleStore {
+export class PeopleStore implements IdentityStore {
   private readonly cursors: Record<Lane, number>;
   private detector: SpikeDetector | undefined;
   private housekeptMicros = 0;
@@ -48,7 +48,6 @@ export class PeopleStore {
     this.cursors = laneCursors(db);
   }
 
-  /** The last sequence number of a lane whose effects are in the store; 0 at first. */
   cursor(lane: Lane): number {
     return this.cursors[lane];
   }

@@ -8,6 +8,7 @@ import { type EventDatabase, openEventDatabase } from "../../src/events/database
 import { EventLoader } from "../../src/events/loader.ts";
 import { PersonMirror } from "../../src/events/person-mirror.ts";
 import { SegmentArchive } from "../../src/journal/archive-writer.ts";
+import { batchOf, type SegmentBatch } from "../../src/journal/reader.ts";
 import { blockLine, hashBlock, type Lane, seedOf, segmentHeader } from "../../src/journal/segment.ts";
 import { openPeople, type PeopleDb } from "../../src/people/open.ts";
 import { PeopleStore } from "../../src/people/store.ts";
@@ -76,8 +77,8 @@ export class TestStores implements AsyncDisposable {
     );
   }
 
-  pipeline(settings: { checkpointBytes?: number } = {}): Pipeline {
-    return new Pipeline(
+  pipeline(settings: { checkpointBytes?: number } = {}): Pipeline<SegmentBatch> {
+    return new Pipeline<SegmentBatch>(
       this.store,
       this.loader,
       this.archive(),
@@ -114,7 +115,7 @@ export class TestStores implements AsyncDisposable {
     ]);
     const path = join(this.folder, `${lane}-${first}.ndjson`);
     await writeFile(path, bytes);
-    return { lane, first, last, path, bytes: bytes.length };
+    return batchOf({ lane, first, last, path, bytes: bytes.length });
   }
 
   /** Runs events through the whole pipeline. */

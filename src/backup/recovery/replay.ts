@@ -2,11 +2,12 @@
 
 import { mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type IdentityStore, Pipeline } from "../../engine/pipeline/pipeline.ts";
+import { Pipeline } from "../../engine/pipeline/pipeline.ts";
 import type { EventLoader } from "../../events/loader.ts";
 import { type ArchivedSegment, type ArchivedText, readArchived } from "../../journal/archive.ts";
-import { readSegment, type SegmentDamaged } from "../../journal/reader.ts";
+import { batchOf, readSegment, type SegmentBatch, type SegmentDamaged } from "../../journal/reader.ts";
 import { lanes, type SealedSegment, segmentFileName, segmentHeader } from "../../journal/segment.ts";
+import type { IdentityStore } from "../../people/batch.ts";
 import { OperatorNeeded } from "./operator-needed.ts";
 import { type Cursors, type Gap, gapsText } from "./range.ts";
 
@@ -69,12 +70,12 @@ function applier({ loader, identity, quarantineFolder, onDamage }: Replay) {
   const failure = Promise.withResolvers<never>();
   failure.promise.catch(() => undefined);
   mkdirSync(quarantineFolder, { recursive: true, mode: 0o700 });
-  const pipeline = new Pipeline(
+  const pipeline = new Pipeline<SegmentBatch>(
     identity,
     loader,
     {
-      keep: (segments) => {
-        for (const { path } of segments) rmSync(path, { force: true });
+      keep: (batches) => {
+        for (const { path } of batches) rmSync(path, { force: true });
       },
       idle: async () => undefined,
     },
@@ -93,7 +94,7 @@ function applier({ loader, identity, quarantineFolder, onDamage }: Replay) {
     },
   );
   return async (segments: readonly SealedSegment[]) => {
-    pipeline.offer(segments);
+    pipeline.offer(segments.map(batchOf));
     await Promise.race([pipeline.settle(), failure.promise]);
   };
 }

@@ -1,38 +1,31 @@
 /**
- * Takes sealed journal segments in order: duplicates, identity, events.
+ * Takes batches of the journal in order: duplicates, identity, events.
  *
- * Realtime segments go first whenever there are any; historical ones follow one at a time, so that a year of history
- * never delays a live event by more than one segment. Each store keeps its own cursor in its own transaction: after
- * a crash a segment may be read again, but nothing is applied twice and nothing is left out.
+ * Realtime batches go first whenever there are any; historical ones follow one at a time, so that a year of history
+ * never delays a live event by more than one batch. Each store keeps its own cursor in its own transaction: after
+ * a crash a batch may be read again, but nothing is applied twice and nothing is left out.
  */
 
 import { appendFile, mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import type { EventLoader } from "../../events/loader.ts";
+import type { EventStore } from "../../events/store.ts";
 import { decodeEntries, type Entry, type EventEntry, noteCount } from "../../journal/entry.ts";
-import { readSegment } from "../../journal/reader.ts";
-import type { Lane, SealedSegment } from "../../journal/segment.ts";
-import type { DuplicateCount, PeopleBatch } from "../../people/batch.ts";
+import type { JournalBatch } from "../../journal/reader.ts";
+import type { Lane } from "../../journal/segment.ts";
+import type { DuplicateCount, IdentityStore } from "../../people/batch.ts";
 import type { SpikeSignal } from "../../people/spikes/detector.ts";
 import { flagUsageOf, type ProjectUsage } from "./flag-usage.ts";
 
-/** The store of persons, groups, warnings and usage; `apply` is one transaction that also stores the cursor. */
-export interface IdentityStore {
-  cursor(lane: Lane): number;
-  /** @returns spikes that began or ended. */
-  apply(batch: PeopleBatch): SpikeSignal[];
-}
-
-/** Takes segments that both stores have in their files; from then on it alone deals with the segments' files. */
-export interface SegmentKeeper {
+/** Takes batches that both stores have for good; from then on it alone deals with their place in the journal. */
+export interface BatchKeeper<Batch extends JournalBatch> {
   /** Returns at once. */
-  keep(segments: readonly SealedSegment[]): void;
-  /** Resolves when all segments are dealt with, or have to be tried again later. */
+  keep(batches: readonly Batch[]): void;
+  /** Resolves when all batches are dealt with, or have to be tried again later. */
   idle(): Promise<void>;
 }
 
 export interface PipelineSettings {
-  /** Realtime segments taken together hold at most this many bytes (one segment is always taken). */
+  /** Realtime batches taken together hold at most this many bytes (one is always taken). */
   batchBytesMax: number;
   /** Loaded bytes after which the event store is asked to write its file. */
   checkpointBytes: number;
@@ -66,9 +59,9 @@ export interface AppliedBatch {
 /** Without the last one the next start has more to read; nothing is lost. */
 const lastCheckpointAttempts = 20;
 
-export class Pipeline {
-  private readonly waiting: Record<Lane, SealedSegment[]> = { realtime: [], historical: [] };
-  private readonly applied: SealedSegment[] = [];
+export class Pipeline<Batch extends JournalBatch = JournalBatch> {
+  private readonly waiting: Record<Lane, Batch[]> = { realtime: [], historical: [] };
+  private readonly applied: Batch[] = [];
   private running: Promise<void> | undefined;
   private bytesSinceCheckpoint = 0;
   private lastCheckpointAt = performance.now();
@@ -76,17 +69,17 @@ export class Pipeline {
 
   constructor(
     private readonly identity: IdentityStore,
-    private readonly loader: EventLoader,
-    private readonly keeper: SegmentKeeper,
+    private readonly events: EventStore,
+    private readonly keeper: BatchKeeper<Batch>,
     private readonly settings: PipelineSettings,
     private readonly hooks: PipelineHooks,
   ) {}
 
-  /** Hands over sealed segments of one or both lanes, oldest first. */
-  offer(segments: readonly SealedSegment[]): void {
-    for (const segment of segments) {
-      if (segment.last <= this.cursor(segment.lane)) this.noteApplied(segment);
-      else this.waiting[segment.lane].push(segment);
+  /** Hands over batches of one or both lanes, oldest first. */
+  offer(batches: readonly Batch[]): void {
+    for (const batch of batches) {
+      if (batch.last <= this.cursor(batch.lane)) this.noteApplied(batch);
+      else this.waiting[batch.lane].push(batch);
     }
     if (this.stopped || this.running !== undefined) return;
     // Started in a later turn: `run` ends by clearing `running`, and must not do so before it is set.
@@ -95,15 +88,15 @@ export class Pipeline {
 
   /** The last sequence number of a lane that both stores have. */
   cursor(lane: Lane): number {
-    return Math.min(this.identity.cursor(lane), this.loader.cursor(lane));
+    return Math.min(this.identity.cursor(lane), this.events.cursor(lane));
   }
 
-  /** Segments and bytes that wait, per lane. */
+  /** Batches and bytes that wait, per lane. */
   lag(): Record<Lane, { segments: number; bytes: number; entries: number }> {
     const of = (lane: Lane) => ({
       segments: this.waiting[lane].length,
-      bytes: this.waiting[lane].reduce((sum, segment) => sum + segment.bytes, 0),
-      entries: this.waiting[lane].reduce((sum, segment) => sum + segment.last - segment.first + 1, 0),
+      bytes: this.waiting[lane].reduce((sum, batch) => sum + batch.bytes, 0),
+      entries: this.waiting[lane].reduce((sum, batch) => sum + batch.last - batch.first + 1, 0),
     });
     return { realtime: of("realtime"), historical: of("historical") };
   }
@@ -144,8 +137,8 @@ export class Pipeline {
 
   private async run(): Promise<void> {
     try {
-      for (let batch = this.takeBatch(); batch !== undefined && !this.stopped; batch = this.takeBatch()) {
-        await this.applyBatch(batch);
+      for (let next = this.take(); next !== undefined && !this.stopped; next = this.take()) {
+        await this.apply(next);
         if (this.isCheckpointDue()) await this.checkpoint();
       }
       this.running = undefined;
@@ -156,7 +149,7 @@ export class Pipeline {
     }
   }
 
-  private takeBatch(): SealedSegment[] | undefined {
+  private take(): Batch[] | undefined {
     const { realtime, historical } = this.waiting;
     if (realtime.length === 0) return historical.length === 0 ? undefined : historical.splice(0, 1);
     let count = 1;
@@ -168,14 +161,14 @@ export class Pipeline {
     return realtime.splice(0, count);
   }
 
-  private async applyBatch(segments: SealedSegment[]): Promise<void> {
+  private async apply(batches: Batch[]): Promise<void> {
     const started = performance.now();
-    const lane = segments[0]!.lane;
-    const last = segments.at(-1)!.last;
-    const entries = await this.read(segments, lane);
-    const loaded = this.loader.cursor(lane);
+    const lane = batches[0]!.lane;
+    const last = batches.at(-1)!.last;
+    const entries = await this.read(batches, lane);
+    const loaded = this.events.cursor(lane);
     const unloaded = entries.filter((entry) => entry.kind === "event" && entry.seq > loaded) as EventEntry[];
-    const known = await this.loader.known(unloaded.filter((event) => !event.hasMadeUuid));
+    const known = await this.events.known(unloaded.filter((event) => !event.hasMadeUuid));
     const { items, duplicates, duplicateSeqs } = withoutDuplicates(
       entries,
       known,
@@ -183,11 +176,11 @@ export class Pipeline {
     );
 
     // What its cursor covers already has no effect.
-    const spikes = this.identity.apply({ lane, lastSeq: last, items, duplicates });
+    const spikes = await this.identity.apply({ lane, lastSeq: last, items, duplicates });
     const stored = unloaded.filter(({ seq }) => !duplicateSeqs.has(seq));
-    await this.loader.load(lane, last, stored);
+    await this.events.load(lane, last, stored);
 
-    for (const segment of segments) this.noteApplied(segment);
+    for (const batch of batches) this.noteApplied(batch);
     if (spikes.length > 0) this.hooks.onSpikes(spikes);
     this.hooks.onFlagUsage(flagUsageOf(items));
     this.hooks.onApplied({
@@ -201,10 +194,10 @@ export class Pipeline {
   }
 
   /** The entries that at least one of the stores lacks. */
-  private async read(segments: readonly SealedSegment[], lane: Lane): Promise<Entry[]> {
+  private async read(batches: readonly Batch[], lane: Lane): Promise<Entry[]> {
     const after = this.cursor(lane);
     const entries: Entry[] = [];
-    for (const text of await Promise.all(segments.map(readSegment))) {
+    for (const text of await Promise.all(batches.map((batch) => batch.text()))) {
       if (text.damage !== undefined) this.hooks.onDamage(text.damage);
       const decoded = decodeEntries(text.bytes, after);
       for (const entry of decoded.entries) entries.push(entry);
@@ -213,10 +206,10 @@ export class Pipeline {
     return entries;
   }
 
-  /** Both stores have a segment; its file is free after the next checkpoint. */
-  private noteApplied(segment: SealedSegment): void {
-    this.applied.push(segment);
-    this.bytesSinceCheckpoint += segment.bytes;
+  /** Both stores have a batch; its place in the journal is free after the next checkpoint. */
+  private noteApplied(batch: Batch): void {
+    this.applied.push(batch);
+    this.bytesSinceCheckpoint += batch.bytes;
   }
 
   /** A line that is no entry is kept in a file, and said, instead of holding up all events behind it. */
@@ -238,7 +231,7 @@ export class Pipeline {
 
   /** @returns false when it has to be tried again. */
   private async checkpoint(): Promise<boolean> {
-    if (this.bytesSinceCheckpoint > 0 && !(await this.loader.checkpoint())) return false;
+    if (this.bytesSinceCheckpoint > 0 && !(await this.events.checkpoint())) return false;
     this.bytesSinceCheckpoint = 0;
     this.lastCheckpointAt = performance.now();
     this.keeper.keep(this.applied.splice(0));

@@ -1,0 +1,41 @@
+/** The event store as the pipeline sees it: whatever keeps events stands behind this. */
+
+import type { EventEntry } from "../journal/entry.ts";
+import type { Lane } from "../journal/segment.ts";
+
+/** What of an event tells whether it is stored already. */
+export type EventIdentity = Pick<EventEntry, "seq" | "uuid" | "projectId">;
+
+/**
+ * Keeps events and, per lane, how far it has come.
+ *
+ * One caller at a time. `test/events/event-store-conformance.ts` says in tests what is promised here.
+ */
+export interface EventStore {
+  /** The last sequence number of a lane whose events can be read; 0 at first. */
+  cursor(lane: Lane): number;
+
+  /**
+   * Tells which events are stored already.
+   *
+   * @param events of one lane.
+   * @returns      the sequence numbers of those whose uuid is stored in the same project, whichever lane it came by.
+   */
+  known(events: readonly EventIdentity[]): Promise<Set<number>>;
+
+  /**
+   * Makes events readable and moves the lane's cursor, both or neither. After a failure it may be called again with the same
+   * events, which are stored once all the same.
+   *
+   * @param last   the cursor afterwards.
+   * @param events none of them known.
+   */
+  load(lane: Lane, last: number, events: readonly EventEntry[]): Promise<void>;
+
+  /**
+   * Makes what was loaded survive the loss of the journal.
+   *
+   * @returns false when that cannot be at this moment; nothing was done then.
+   */
+  checkpoint(): Promise<boolean>;
+}
