@@ -23,6 +23,8 @@ export interface EngineStart {
   spikes: { factor: number; minimumPerMinute: number };
   archive: { bytesMax: number; reserveBytes: number };
   resultBytesMax: number;
+  /** Why the event store's file is taken for damaged although nobody has said so; empty: it is not. */
+  doubt: string;
   /** Projects whose statements run alone; see `statement-guard.ts`. */
   suspects: number[];
 }
@@ -41,6 +43,8 @@ export type Report =
   | { type: "rebuilding"; done: number; total: number }
   /** A person has to do something; `isStopped`: before that there is no use in starting the engine again. */
   | { type: "trouble"; message: string; hint: string; isStopped: boolean }
+  /** The engine ends because of this; it is started again. `isDoubtful`: the event store's file may be the reason. */
+  | { type: "failed"; message: string; hint: string; isDoubtful: boolean }
   | { type: "ready"; cursors: Record<Lane, number> }
   | { type: "applied"; applied: AppliedBatch }
   | { type: "released"; lane: Lane; lastSeq: number }

@@ -10,10 +10,10 @@ import { setPriority } from "node:os";
 import { join } from "node:path";
 import { localCopies } from "../backup/recovery/backup-copies.ts";
 import { OperatorNeeded } from "../backup/recovery/operator-needed.ts";
-import { markDamaged, readDamagedMark } from "../backup/recovery/put-aside.ts";
+import { firstLine, markDamaged, readDamagedMark } from "../backup/recovery/put-aside.ts";
 import { EventsWouldBeLost, type Recovery, recoverEventStore } from "../backup/recovery/recover.ts";
 import { setNativeFolder } from "../events/native-folder.ts";
-import { openFailureOf } from "../events/open-failure.ts";
+import { isDoubtful, isInvalidated, openFailureOf, type StoreUse } from "../events/open-failure.ts";
 import { PersonMirror } from "../events/person-mirror.ts";
 import { SegmentArchive } from "../journal/archive-writer.ts";
 import { batchOf, type SegmentBatch } from "../journal/reader.ts";
@@ -71,6 +71,8 @@ type Engine = Awaited<ReturnType<typeof startEngine>>;
 let dataDir: string | undefined;
 /** The event store's file is damaged but cannot be made again without losing events. */
 let isLimping = false;
+/** What DuckDB's complaints are about at this moment. */
+let use: StoreUse = "opening";
 
 async function startEngine(start: EngineStart) {
   lowerPriority();
@@ -80,7 +82,9 @@ async function startEngine(start: EngineStart) {
   setNativeFolder(place.native);
   rmSync(place.work, { recursive: true, force: true });
   mkdirSync(place.work, { recursive: true, mode: 0o700 });
+  if (start.doubt !== "") markDamaged(dataDir, start.doubt);
   const { database, people, loader, mirror } = await openStores(start);
+  use = "reading";
   const archive = new SegmentArchive(
     { ...start.archive, folder: place.archive, quarantineFolder: place.quarantine },
     {
@@ -107,7 +111,7 @@ async function startEngine(start: EngineStart) {
       onFlagUsage: (usage) => report({ type: "flag_usage", usage }),
       onSpikes: (spikes) => report({ type: "spikes", spikes }),
       onDamage: (error) => log("error", error.message, { code: (error as { code?: string }).code }),
-      onFatal: die,
+      onFatal: stopLoading,
     },
   );
   setInterval(() => {
@@ -123,12 +127,15 @@ async function startEngine(start: EngineStart) {
   const queries = new RunningQueries(database, {
     memoryLimitBytes: start.memoryLimitBytes,
     onStuck: replaceEngine,
+    onError: (error) => {
+      // A damaged part is found when it is read; making the file again mends that.
+      if (isInvalidated(error) || (isDamage(error) && !isLimping)) die(error);
+    },
   });
   loader.room = queries;
   const server = new RpcServer(engineSocketName, (error, name) => {
     log("error", "a query failed", { query: name, error: String(error) });
-    // A damaged part is found when it is read; making the file again mends that.
-    if (openFailureOf(error) === "file_broken" && !isLimping) die(error);
+    if (isDamage(error) && !isLimping) die(error);
   });
   const handlers = queryHandlers({
     ...{ database, loader, people: people.db, mirror, queries },
@@ -218,6 +225,30 @@ async function stop({ pipeline, people, database, server }: Engine, timeoutMs: n
   process.exit(0);
 }
 
+function isDamage(error: unknown): boolean {
+  return openFailureOf(error, use) === "file_broken";
+}
+
+/** What is damaged cannot be made again without a person: what is whole can be read until then, and events wait. */
+function stopLoading(error: unknown): void {
+  if (!isLimping || !isDamage(error)) die(error);
+  const message = "A damaged part of the event store hinders loading; new events wait in the journal.";
+  const hint = "Stop Flagkeep and run `flagkeep doctor`, which says what can be made again.";
+  report({ type: "trouble", message, hint, isStopped: false });
+  log("error", message, { error: String(error) });
+}
+
+/** What to do about an end of the engine that is no damage. */
+function hintOf(error: unknown): string {
+  const text = String(error);
+  if (/no space left|disk is full|disk quota|SQLITE_FULL|ENOSPC/i.test(text))
+    return "Free disk space; it goes on by itself.";
+  if (/permission denied|read-only|EACCES|EROFS/i.test(text))
+    return "Mend the permissions of the data directory.";
+  if (/out of memory|allocate/i.test(text)) return "Give it more with --duckdb-memory-limit.";
+  return "It is started again by itself; when this stays, see the log and `flagkeep doctor`.";
+}
+
 function die(error: unknown): never {
   if (error instanceof DataFromNewerVersion) {
     report({ type: "refused", message: error.message, hint: error.hint });
@@ -227,8 +258,13 @@ function die(error: unknown): never {
     report({ type: "trouble", message: error.message, hint: error.hint, isStopped: true });
     process.exit(1);
   }
-  if (dataDir !== undefined && !isLimping && openFailureOf(error) === "file_broken")
-    markDamaged(dataDir, error);
+  if (dataDir !== undefined && !isLimping && isDamage(error)) markDamaged(dataDir, error);
+  report({
+    type: "failed",
+    message: `The event store had to be closed: ${firstLine(error)}`,
+    hint: hintOf(error),
+    isDoubtful: isDoubtful(error),
+  });
   log("error", "the engine cannot go on", {
     error: error instanceof Error ? (error.stack ?? error.message) : String(error),
   });

@@ -45,6 +45,8 @@ export interface RunningQueriesSettings {
   memoryLimitBytes: number;
   /** A query did not stop: the engine has to be replaced. */
   onStuck: (reason: StopReason) => void;
+  /** Told of every error of a query, before whoever asked is. */
+  onError?: (error: unknown) => void;
   /** For tests. */
   residentBytes?: () => number;
 }
@@ -102,7 +104,9 @@ export class RunningQueries {
     try {
       return await query(running.connection);
     } catch (error) {
-      throw this.reasonOf(running) ?? error;
+      const reason = this.reasonOf(running);
+      if (reason === undefined) this.settings.onError?.(error);
+      throw reason ?? error;
     } finally {
       this.running.delete(running);
       running.connection.closeSync();

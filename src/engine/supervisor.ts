@@ -49,6 +49,10 @@ const firstBackOffMs = 100;
 const backOffMsMax = 5_000;
 /** An engine that lived this long gets its restarts without delay again. */
 const healthyAfterMs = 10_000;
+/** After so many ends that the event store's file may be the reason of, it is made again. */
+const doubtfulEndsMax = 5;
+/** What ends a process that works on broken data, or by a fault of its own. */
+const crashSignals: readonly string[] = ["SIGSEGV", "SIGBUS", "SIGABRT", "SIGILL", "SIGFPE", "SIGTRAP"];
 const watchMs = 250;
 const recentMs = 2_000;
 /** An engine that says nothing for so long hangs. */
@@ -72,6 +76,15 @@ export class EngineSupervisor implements EngineAsked {
   private isReady = false;
   private rebuilding: EngineState["rebuilding"] = null;
   private trouble: EngineState["trouble"] = null;
+  /** Why the engine ended; forgotten when the next one has lived for a while. */
+  private failure: EngineState["trouble"] = null;
+  /** Ends one after another that the event store's file may be the reason of. */
+  private doubtfulEnds = 0;
+  /** The engine that runs has said that it ends because of what may be the file. */
+  private isDoubtful = false;
+  /** The file was made again because of them; it is not done twice. */
+  private hasDoubted = false;
+  private readyAt = Number.POSITIVE_INFINITY;
   /** Until a person has done something there is no use in starting the engine. */
   private isBlocked = false;
   private stopping = false;
@@ -90,7 +103,7 @@ export class EngineSupervisor implements EngineAsked {
    */
   constructor(
     private readonly command: readonly string[],
-    private readonly start: Omit<EngineStart, "suspects">,
+    private readonly start: Omit<EngineStart, "suspects" | "doubt">,
     private readonly log: Log,
     private readonly hooks: SupervisorHooks = {},
   ) {
@@ -113,7 +126,13 @@ export class EngineSupervisor implements EngineAsked {
     });
     this.child = child;
     this.heardAt = performance.now();
-    this.send({ type: "start", start: { ...this.start, suspects: this.statements.suspects() } });
+    this.trouble = null;
+    this.readyAt = Number.POSITIVE_INFINITY;
+    this.isDoubtful = false;
+    this.send({
+      type: "start",
+      start: { ...this.start, suspects: this.statements.suspects(), doubt: this.takeDoubt() },
+    });
     this.exited = this.follow(child, startedAt);
   }
 
@@ -131,8 +150,8 @@ export class EngineSupervisor implements EngineAsked {
   }
 
   get state(): EngineState {
-    const { isReady: up, restarts, rebuilding, trouble } = this;
-    return { up, restarts, rebuilding, trouble };
+    const { isReady: up, restarts, rebuilding } = this;
+    return { up, restarts, rebuilding, trouble: this.trouble ?? this.failure };
   }
 
   /** Sealed entries that wait to be loaded, per lane. */
@@ -200,6 +219,7 @@ export class EngineSupervisor implements EngineAsked {
     this.lookedAt = now;
     if (hasSlept) this.heardAt = now;
     if (this.child === undefined || this.stopping) return;
+    if (now - this.readyAt > healthyAfterMs) this.noteHealthy();
     const silence = now - this.heardAt;
     if (silence > (this.isReady ? silenceMs : startSilenceMs)) {
       this.replace("it says nothing any more", { silentMs: Math.round(silence) });
@@ -207,6 +227,32 @@ export class EngineSupervisor implements EngineAsked {
       const bytes = residentBytes(this.child.pid);
       if (bytes > this.start.memoryLimitBytes + besidesBytesMax)
         this.replace("a query took all memory", { bytes });
+    }
+  }
+
+  private noteHealthy(): void {
+    this.readyAt = Number.POSITIVE_INFINITY;
+    this.failure = null;
+    this.doubtfulEnds = 0;
+  }
+
+  /** @returns why the event store should be made again, when that was not tried yet. */
+  private takeDoubt(): string {
+    if (this.doubtfulEnds < doubtfulEndsMax || this.hasDoubted) return "";
+    this.hasDoubted = true;
+    return `the engine ended ${this.doubtfulEnds} times soon after it was started`;
+  }
+
+  private noteEnd(child: Child): void {
+    const isCrash = child.signalCode !== null && crashSignals.includes(String(child.signalCode));
+    // A statement of a user may be the reason.
+    if ((isCrash || this.isDoubtful) && !this.statements.isBusy) this.doubtfulEnds += 1;
+    const end = child.signalCode ?? `exit status ${child.exitCode}`;
+    if (isCrash) {
+      this.failure = {
+        message: `The process that holds the event store ended (${end}).`,
+        hint: "It is started again by itself; when this stays, see the log and `flagkeep doctor`.",
+      };
     }
   }
 
@@ -236,6 +282,7 @@ export class EngineSupervisor implements EngineAsked {
       child.kill("SIGKILL");
     });
     const code = await child.exited;
+    this.noteEnd(child);
     this.statements.engineEnded();
     this.isReady = false;
     this.whenReady = Promise.withResolvers<void>();
@@ -262,6 +309,9 @@ export class EngineSupervisor implements EngineAsked {
       this.statements.note(report.projectId, report.change);
     } else if (report.type === "ready") {
       this.isReady = true;
+      this.readyAt = this.heardAt;
+      // It was made again: what it ended for is mended.
+      if (this.rebuilding !== null) this.failure = null;
       this.rebuilding = null;
       this.loaded = report.cursors;
       if (this.pending.length > 0) this.send({ type: "segments", segments: this.pending });
@@ -276,6 +326,9 @@ export class EngineSupervisor implements EngineAsked {
       this.trouble = { message, hint };
       this.isBlocked = isStopped;
       this.log.error({ hint }, message);
+    } else if (report.type === "failed") {
+      this.failure = { message: report.message, hint: report.hint };
+      this.isDoubtful = report.isDoubtful;
     } else if (report.type === "released") {
       this.pending = this.pending.filter(({ lane, last }) => lane !== report.lane || last > report.lastSeq);
     } else if (report.type === "applied") {

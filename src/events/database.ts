@@ -58,12 +58,17 @@ export async function openEventDatabase(
     // Memory that a query gave back goes back to the system too, within about a second.
     allocator_background_threads: "true",
   });
-  const connection = await instance.connect();
   try {
-    await migrateEvents(connection);
-    await lockDown(connection);
-  } finally {
-    connection.closeSync();
+    const connection = await instance.connect();
+    try {
+      await migrateEvents(connection);
+      await lockDown(connection);
+    } finally {
+      connection.closeSync();
+    }
+  } catch (error) {
+    instance.closeSync();
+    throw error;
   }
   const own = await instance.connect();
   return {
@@ -96,6 +101,22 @@ export async function readEventsVersion(path: string): Promise<number> {
     await connection.run("SELECT count(*) FROM events");
     const rows = await connection.runAndReadAll("SELECT coalesce(max(version), 0) FROM schema_migration");
     return Number(rows.getRows()[0]![0]);
+  });
+}
+
+/**
+ * Reads everything in the event store of a stopped appliance, so that damage shows wherever it is.
+ *
+ * @throws what DuckDB says of it.
+ */
+export async function readEveryBlock(path: string): Promise<void> {
+  await withEventFile(path, async (connection) => {
+    const tables = await connection.runAndReadAll(
+      "SELECT table_name FROM duckdb_tables() WHERE NOT internal",
+    );
+    for (const [name] of tables.getRows()) {
+      await connection.run(`SELECT max(hash(COLUMNS(*))) FROM "${name}"`);
+    }
   });
 }
 

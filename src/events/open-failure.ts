@@ -1,4 +1,4 @@
-/** Tells why DuckDB cannot open or read its file: only a broken file may be replaced by a rebuilt one. */
+/** Tells what DuckDB's complaints mean: only a broken file may be replaced by a rebuilt one. */
 
 export type OpenFailure =
   /** The file is not what DuckDB wrote. */
@@ -8,12 +8,21 @@ export type OpenFailure =
   /** Anything else: in use, of a newer version, no memory, no disk, no permission. */
   | "other";
 
+/** When DuckDB complained: while the store was opened, or later. */
+export type StoreUse = "opening" | "reading";
+
+/** How DuckDB's own errors begin; those of other code do not. */
+const ofDuckDb = /^(?:[A-Z][A-Za-z-]* )+Error: /;
+/** Those that no statement of a user can bring about. A statement may well make DuckDB quote words of its own. */
+const ofTheStore = /^(?:IO|FATAL|INTERNAL|Serialization) Error: /;
+
 /** Said while reading a broken file, but not its fault. */
 const innocent = [
   /could not set lock|conflicting lock/i,
   /version number|newer version|newer DuckDB/i,
   /out of memory|failed to allocate|cannot allocate|bad_alloc/i,
   /no space left|disk quota|read-only file system|permission denied|too many open files|input\/output error/i,
+  /could not write (?:all|file)/i,
 ];
 
 const brokenFile = [
@@ -21,6 +30,7 @@ const brokenFile = [
   /corrupt database file/i,
   /could not read enough bytes from file/i,
   /failed to deserialize|serialization error/i,
+  /failed to load metadata pointer/i,
 ];
 
 /** The versions in DuckDB's complaint about a file of a newer DuckDB. */
@@ -32,9 +42,37 @@ export function newerFormatOf(error: unknown): { found: number; known: number } 
   return match !== null && found > known ? { found, known } : undefined;
 }
 
-export function openFailureOf(error: unknown): OpenFailure {
-  const text = String(error);
-  if (innocent.some((pattern) => pattern.test(text))) return "other";
+/**
+ * @param use while the store is opened, whatever DuckDB says that is not known to be innocent means that the file is
+ *            broken: nothing but the file can be the reason. Later only what it says of the file counts.
+ */
+export function openFailureOf(error: unknown, use: StoreUse): OpenFailure {
+  const text = duckDbMessage(error);
+  if (!(use === "opening" ? ofDuckDb : ofTheStore).test(text)) return "other";
+  if (isInnocent(error)) return "other";
   if (/while replaying WAL|corrupt WAL/i.test(text)) return "log_broken";
-  return brokenFile.some((pattern) => pattern.test(text)) ? "file_broken" : "other";
+  return use === "opening" || brokenFile.some((pattern) => pattern.test(text)) ? "file_broken" : "other";
+}
+
+/** The machine or another process is the reason, not the file. */
+export function isInnocent(error: unknown): boolean {
+  const text = duckDbMessage(error);
+  return innocent.some((pattern) => pattern.test(text));
+}
+
+/** After such an error DuckDB answers nothing any more until the file is opened again. */
+export function isInvalidated(error: unknown): boolean {
+  return /^FATAL Error: /.test(duckDbMessage(error));
+}
+
+/** The file may be the reason, or a fault of DuckDB: it says no more than that it cannot go on. */
+export function isDoubtful(error: unknown): boolean {
+  return /^(?:FATAL|INTERNAL) Error: /.test(duckDbMessage(error)) && !isInnocent(error);
+}
+
+/** Of the error below those that were made of it. */
+function duckDbMessage(error: unknown): string {
+  let found = error;
+  while (found instanceof Error && found.cause instanceof Error) found = found.cause;
+  return found instanceof Error ? found.message : String(found);
 }

@@ -10,8 +10,8 @@ export abstract class AppError extends Error {
   /** What an operator can do about it, in one sentence that names the command where there is one. */
   readonly hint?: string;
 
-  constructor(message: string) {
-    super(message);
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
     this.name = new.target.name;
   }
 }

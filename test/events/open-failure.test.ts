@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { openFailureOf } from "../../src/events/open-failure.ts";
+import { StatementFailed } from "../../src/events/query/failures.ts";
 
 const cases: [text: string, failure: ReturnType<typeof openFailureOf>][] = [
   ['IO Error: The file "e.duckdb" exists, but it is not a valid DuckDB database file!', "file_broken"],
@@ -7,7 +8,10 @@ const cases: [text: string, failure: ReturnType<typeof openFailureOf>][] = [
   ['IO Error: Could not read enough bytes from file "e.duckdb": attempted to read 3192 bytes', "file_broken"],
   ['IO Error: Failure while replaying WAL file "e.duckdb.wal": Corrupt WAL file: entry at 88', "log_broken"],
   // None of these is the file's fault: it must stay as it is.
-  ['Failure while replaying WAL file "e.duckdb.wal": Out of Memory Error: failed to allocate', "other"],
+  [
+    'IO Error: Failure while replaying WAL file "e.duckdb.wal": Out of Memory Error: failed to allocate',
+    "other",
+  ],
   ['IO Error: Could not set lock on file "e.duckdb": Conflicting lock is held in PID 1', "other"],
   ["IO Error: Trying to read a database file with version number 99, but we can only read 64", "other"],
   ["Out of Memory Error: failed to allocate data of size 1.0 GiB", "other"],
@@ -18,5 +22,33 @@ const cases: [text: string, failure: ReturnType<typeof openFailureOf>][] = [
 ];
 
 for (const [text, failure] of cases) {
-  test(`${failure}: ${text}`, () => expect(openFailureOf(new Error(text))).toBe(failure));
+  test(`${failure}: ${text}`, () => expect(openFailureOf(new Error(text), "reading")).toBe(failure));
 }
+
+const onlyOpening: typeof cases = [
+  // Whatever DuckDB says while it opens the file is about the file, unless it is known not to be.
+  ['IO Error: Cannot open file "e.duckdb": Is a directory', "file_broken"],
+  ["Catalog Error: Table with name load_cursor does not exist!", "file_broken"],
+  ["INTERNAL Error: Failed to load metadata pointer (id 1, idx 2, ptr 3)", "file_broken"],
+  ["TransactionContext Error: Conflict on tuple deletion!", "file_broken"],
+  ['IO Error: Cannot open file "e.duckdb": Too many open files', "other"],
+  // None of DuckDB's.
+  ["undefined is not an object (evaluating 'row[0]')", "other"],
+  ["The store of persons ends at the realtime entry 3", "other"],
+];
+for (const [text, failure] of onlyOpening) {
+  test(`opening: ${failure}: ${text}`, () => expect(openFailureOf(new Error(text), "opening")).toBe(failure));
+}
+
+test("no words of a statement are taken for DuckDB's about its file", () => {
+  for (const text of [
+    "Conversion Error: Could not convert string 'IO Error: Corrupt database file' to INT32",
+    "Invalid Input Error: Corrupt database file: computed checksum 1",
+    'Binder Error: Referenced column "corrupt database file" not found',
+    'Parser Error: syntax error at or near "IO Error: Corrupt database file"',
+  ]) {
+    expect(openFailureOf(new StatementFailed("x", { cause: new Error(text) }), "reading")).toBe("other");
+  }
+  const real = new Error("IO Error: Corrupt database file: computed checksum 1 does not match 2");
+  expect(openFailureOf(new StatementFailed("x", { cause: real }), "reading")).toBe("file_broken");
+});

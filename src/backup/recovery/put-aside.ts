@@ -1,6 +1,6 @@
 /** Broken files of the event store: put aside for a person to look at, and remembered when they seemed whole. */
 
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { paths } from "../../paths.ts";
 
@@ -30,6 +30,47 @@ function moveToQuarantine(dataDir: string, path: string): string {
 /** Remembers that a part of the file turned out to be damaged while it was read: the next start makes it again. */
 export function markDamaged(dataDir: string, error: unknown): void {
   writeFileSync(markPath(dataDir), firstLine(error), { mode: 0o600 });
+}
+
+/**
+ * Remembers that the file is being opened, in case that ends the process.
+ *
+ * @returns how many openings before this one did.
+ */
+export function noteOpening(dataDir: string): number {
+  const path = openingPath(dataDir);
+  const before = readNumber(path);
+  try {
+    writeFileSync(path, String(before + 1), { mode: 0o600 });
+  } catch {
+    // A full disk; what is counted is no need of opening.
+  }
+  return before;
+}
+
+/** The process outlived the opening. */
+export function doneOpening(dataDir: string): void {
+  rmSync(openingPath(dataDir), { force: true });
+}
+
+/** How often the file was put aside since then. @param sinceMs milliseconds since 1970 */
+export function putAsideSince(dataDir: string, sinceMs: number): number {
+  const { quarantine, events } = paths(dataDir);
+  const pattern = new RegExp(`^${RegExp.escape(basename(events))}\\.(\\d+)\\.broken$`);
+  const names = existsSync(quarantine) ? readdirSync(quarantine) : [];
+  return names.filter((name) => Number(pattern.exec(name)?.[1] ?? 0) > sinceMs).length;
+}
+
+function readNumber(path: string): number {
+  try {
+    return Number(readFileSync(path, "utf8")) || 0;
+  } catch {
+    return 0;
+  }
+}
+
+function openingPath(dataDir: string): string {
+  return `${paths(dataDir).events}.opening`;
 }
 
 /** What was remembered. */

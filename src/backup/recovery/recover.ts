@@ -19,7 +19,15 @@ import type { PeopleStore } from "../../people/store.ts";
 import { readLastBackup } from "../last-backup.ts";
 import { chooseBase, cursorsOf, type OlderCopy, placeBase, wayFrom } from "./base.ts";
 import { OperatorNeeded } from "./operator-needed.ts";
-import { firstLine, putEventStoreAside, putLogAside, readDamagedMark } from "./put-aside.ts";
+import {
+  doneOpening,
+  firstLine,
+  noteOpening,
+  putAsideSince,
+  putEventStoreAside,
+  putLogAside,
+  readDamagedMark,
+} from "./put-aside.ts";
 import { type Cursors, entriesIn, type Gap, gapsText, neededUpTo } from "./range.ts";
 import { replayArchive } from "./replay.ts";
 
@@ -52,11 +60,26 @@ export class EventsWouldBeLost extends OperatorNeeded {
   }
 }
 
+/** It was made again several times just now, and is broken again: the disk or the memory may be. */
+export class BrokenAgain extends OperatorNeeded {
+  readonly code = "broken_again";
+  override readonly hint =
+    "Look at the disk and the memory of the machine, then start Flagkeep again; `flagkeep doctor` tells more.";
+  constructor(reason: string, times: number) {
+    super(`${reason} It was made again ${times} times within ten minutes, and does not stay whole.`);
+  }
+}
+
 /** None of the backups can be used. */
 export class NoUsableCopy extends AppError {
   readonly code = "no_usable_copy";
   override readonly hint = "Give another one with --from, or none, to make the event store from the archive.";
 }
+
+/** Openings that ended the process, one after another, after which the file is taken for damaged. */
+const crashedOpeningsMax = 3;
+/** How often the file is made again within ten minutes. */
+const madeAgainMax = 3;
 
 export interface Recovery {
   dataDir: string;
@@ -119,7 +142,7 @@ export async function recoverEventStore(recovery: Recovery): Promise<Recovered> 
   const database =
     isNew && !recovery.always ? await openEventDatabase(place.events, settings) : opened.database;
   if (database !== undefined) {
-    const loader = await EventLoader.open(database);
+    const loader = opened.loader ?? (await EventLoader.open(database));
     requirePersons(people, cursorsOf(loader));
     const { files, gaps } = wayFrom(dataDir, cursorsOf(loader), needed);
     if (gaps.length === 0 && reason === undefined) {
@@ -138,6 +161,7 @@ export async function recoverEventStore(recovery: Recovery): Promise<Recovered> 
   if (base.gaps.length > 0 && !recovery.acceptLoss) {
     throw new EventsWouldBeLost(reason, base.gaps, readLastBackup(dataDir)?.file ?? "FILE");
   }
+  if (recovery.always !== true) requireHope(dataDir, reason);
   const putAside = putEventStoreAside(dataDir);
   hooks.onStep("the event store is made again", { reason, from: base.name, put_aside: putAside });
   placeBase(dataDir, base);
@@ -149,6 +173,12 @@ export async function recoverEventStore(recovery: Recovery): Promise<Recovered> 
     ...{ database: made, loader, people, base: base.name, putAside, gaps: [...base.gaps, ...gaps] },
     replayed: Math.max(0, replayed - entriesIn(base.gaps)),
   };
+}
+
+/** @throws {BrokenAgain} */
+function requireHope(dataDir: string, reason: string): void {
+  const times = putAsideSince(dataDir, Date.now() - 600_000);
+  if (times >= madeAgainMax) throw new BrokenAgain(reason, times);
 }
 
 /** Applies files behind the store's cursors. @returns how many entries, and what could not be read */
@@ -183,6 +213,7 @@ function requirePersons(people: PeopleStore, loaded: Cursors): void {
 
 interface Opened {
   database?: EventDatabase;
+  loader?: EventLoader;
   /** Why it has to be made again. */
   reason?: string;
 }
@@ -191,17 +222,24 @@ interface Opened {
 async function openOrReason({ dataDir, settings, always, ignoresMark, hooks }: Recovery): Promise<Opened> {
   const place = paths(dataDir);
   const mark = ignoresMark ? undefined : readDamagedMark(dataDir);
+  const crashes = noteOpening(dataDir);
+  if (crashes >= crashedOpeningsMax) {
+    doneOpening(dataDir);
+    return { reason: `The event store's file is damaged (opening it ended the process ${crashes} times).` };
+  }
   for (let attempt = 1; ; attempt++) {
     try {
-      const database = await openEventDatabase(place.events, settings);
-      if (mark !== undefined) return { database, reason: `The event store's file is damaged (${mark}).` };
-      return always ? { database, reason: "It was asked for." } : { database };
+      const opened = await openWhole(place.events, settings);
+      doneOpening(dataDir);
+      if (mark !== undefined) return { ...opened, reason: `The event store's file is damaged (${mark}).` };
+      return always ? { ...opened, reason: "It was asked for." } : opened;
     } catch (error) {
+      doneOpening(dataDir);
       const newer = newerFormatOf(error);
       if (newer !== undefined) {
         throw new DataFromNewerVersion("file format of the event store", newer.found, newer.known);
       }
-      const failure = openFailureOf(error);
+      const failure = openFailureOf(error, "opening");
       if (failure === "other") throw error;
       const reason = `The event store's file is damaged (${firstLine(error)}).`;
       if (failure === "file_broken" || attempt > 1) return { reason };
@@ -211,5 +249,16 @@ async function openOrReason({ dataDir, settings, always, ignoresMark, hooks }: R
         put_aside: putAside,
       });
     }
+  }
+}
+
+/** Opens the file, and reads what nothing goes on without. */
+async function openWhole(path: string, settings: EventDatabaseSettings) {
+  const database = await openEventDatabase(path, settings);
+  try {
+    return { database, loader: await EventLoader.open(database) };
+  } catch (error) {
+    database.close();
+    throw error;
   }
 }

@@ -50,7 +50,7 @@ export async function runQuery(
     return await read(connection, parsed.sql, limit, sources.resultBytesMax);
   } catch (error) {
     if (error instanceof AppError) throw error;
-    throw new StatementFailed(firstLines(error));
+    throw new StatementFailed(firstLines(error), { cause: error });
   }
 }
 

@@ -7,7 +7,7 @@ import { expectedGaps, wayFrom } from "../../backup/recovery/base.ts";
 import { firstLine, readDamagedMark } from "../../backup/recovery/put-aside.ts";
 import { type Cursors, gapsText, neededUpTo } from "../../backup/recovery/range.ts";
 import { isOfThisHistory } from "../../backup/restore-note.ts";
-import { eventsSchemaVersion, readEventsVersion } from "../../events/database.ts";
+import { eventsSchemaVersion, readEventsVersion, readEveryBlock } from "../../events/database.ts";
 import { setNativeFolder } from "../../events/native-folder.ts";
 import { openFailureOf } from "../../events/open-failure.ts";
 import { paths } from "../../paths.ts";
@@ -22,14 +22,15 @@ export async function checkEventStore(dataDir: string): Promise<Finding[]> {
   setNativeFolder(place.native);
   try {
     const found = await readEventsVersion(place.events);
+    if (found <= eventsSchemaVersion) await readEveryBlock(place.events);
     const mark = readDamagedMark(dataDir);
     if (mark !== undefined) return [await brokenFinding(dataDir, `A part of it is damaged: ${mark}`)];
-    if (found <= eventsSchemaVersion) return [ok("events", "The event store can be opened.")];
+    if (found <= eventsSchemaVersion) return [ok("events", "The event store can be opened and read.")];
     const message = `The event store has schema version ${found}, this version knows ${eventsSchemaVersion}.`;
     return [failure("events", message, "Use the newer Flagkeep that wrote it.")];
   } catch (error) {
-    const message = `The event store cannot be opened: ${firstLine(error)}`;
-    if (openFailureOf(error) !== "other") return [await brokenFinding(dataDir, message)];
+    const message = `The event store cannot be read: ${firstLine(error)}`;
+    if (openFailureOf(error, "opening") !== "other") return [await brokenFinding(dataDir, message)];
     return [failure("events", message, "See what DuckDB says; the file itself may be whole.")];
   }
 }

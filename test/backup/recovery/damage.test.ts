@@ -1,0 +1,225 @@
+/**
+ * The event store's file is harmed in every region, in many ways: whether the damage shows when the file is opened or only
+ * when a block is read, queries have their answers again by themselves, and no engine crashes for ever.
+ */
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { createCipheriv, createHash } from "node:crypto";
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { flagkeep, TestAppliance, until } from "../../support/appliance.ts";
+import { withEventStore } from "./event-file.ts";
+import {
+  answersOf,
+  copyOf,
+  type Filled,
+  filledDirectory,
+  messages,
+  overwrite,
+  quarantined,
+  remove,
+  restarted,
+  stop,
+} from "./support.ts";
+
+/** DuckDB's three headers, and its blocks behind them. */
+const headerBytes = 4_096;
+const blocksAt = 3 * headerBytes;
+const blockBytes = 262_144;
+
+/** With a log beside the file, as a crash leaves it; and with everything in the file. */
+let crashed: Filled;
+let whole: Filled;
+beforeAll(async () => {
+  crashed = await filledDirectory();
+  whole = copyOf(crashed);
+  const appliance = await restarted(whole);
+  await appliance.eventsWhenStored(whole.answers.events.length);
+  await stop(appliance);
+}, 90_000);
+afterAll(() => {
+  remove(crashed);
+  remove(whole);
+});
+
+/** The same bytes in every run. */
+function garbage(bytes: number, seed: string): Buffer {
+  const key = createHash("sha256").update(seed).digest();
+  return createCipheriv("aes-256-ctr", key, Buffer.alloc(16)).update(Buffer.alloc(bytes));
+}
+
+/** Asks for everything until all is answered as before, whatever the first questions meet. */
+async function expectHealed(copy: Filled): Promise<TestAppliance> {
+  const appliance = await TestAppliance.start({ directory: copy.directory });
+  const expected = JSON.stringify(copy.answers);
+  await until(
+    async () => {
+      const found = await answersOf(appliance).catch(() => undefined);
+      return JSON.stringify(found) === expected;
+    },
+    "everything is answered as before",
+    40_000,
+  );
+  return appliance;
+}
+
+async function heals(original: Filled, harm: (events: string) => void): Promise<void> {
+  const copy = copyOf(original);
+  harm(join(copy.dataDir, "events.duckdb"));
+  await using appliance = await expectHealed(copy);
+  await until(async () => {
+    const { stdout } = await flagkeep(["status", "--json", "--data-dir", copy.dataDir]);
+    const { engine } = JSON.parse(stdout);
+    return engine.up && engine.trouble === null;
+  }, "nothing is wrong any more");
+  expect(await appliance.stop()).toBe(0);
+  // And it stays so.
+  await using again = await expectHealed(copy);
+  expect(messages(again).filter((message) => message.includes("made again"))).toEqual([]);
+  remove(copy);
+}
+
+describe("8 KB of garbage at", () => {
+  const places: Record<string, number> = {
+    "the first header": 0,
+    "the second header": 4_096,
+    "the third": 8_192,
+  };
+  // The file has eight blocks, which hold the catalogue, the cursors, and the data of each table.
+  for (let block = 0; block < 8; block++) {
+    places[`the beginning of block ${block}`] = blocksAt + block * blockBytes;
+    places[`the middle of block ${block}`] = blocksAt + block * blockBytes + 12_000;
+  }
+  test("is tried in every block", () => {
+    expect((statSync(join(whole.dataDir, "events.duckdb")).size - blocksAt) / blockBytes).toBeLessThanOrEqual(
+      8,
+    );
+  });
+  for (const [name, position] of Object.entries(places)) {
+    test(name, () => heals(whole, (events) => overwrite(events, position, garbage(8_192, name))), 60_000);
+  }
+});
+
+describe("other harm", () => {
+  const sizeOf = (path: string) => statSync(path).size;
+  const half = (path: string) => Math.floor(sizeOf(path) / 2);
+  const harms: Record<string, (events: string) => void> = {
+    "cut in half": (events) => truncateSync(events, half(events)),
+    "cut to nothing": (events) => truncateSync(events, 0),
+    "one byte is missing": (events) => truncateSync(events, sizeOf(events) - 1),
+    "zeros from the middle": (events) => overwrite(events, half(events), new Uint8Array(half(events))),
+    "zeros behind the headers": (events) =>
+      overwrite(events, blocksAt, new Uint8Array(sizeOf(events) - blocksAt)),
+    "all garbage": (events) => writeFileSync(events, garbage(sizeOf(events), "all")),
+    "a text in its place": (events) => writeFileSync(events, "hello\n".repeat(10_000)),
+    "a folder in its place": (events) => {
+      rmSync(events);
+      mkdirSync(join(events, "inner"), { recursive: true });
+    },
+    "blocks have changed places": (events) => {
+      const last = blocksAt + (Math.floor((sizeOf(events) - blocksAt) / blockBytes) - 1) * blockBytes;
+      const [first, other] = [blocksAt, last].map((position) => readAt(events, position));
+      overwrite(events, blocksAt, other!);
+      overwrite(events, last, first!);
+    },
+    "single bits": (events) => {
+      const random = garbage(40 * 5, "bits");
+      for (let bit = 0; bit < 40; bit++) {
+        const position = random.readUInt32LE(5 * bit) % sizeOf(events);
+        const byte = readAt(events, position)[0]! ^ (1 << (random[5 * bit + 4]! % 8));
+        overwrite(events, position, Uint8Array.of(byte));
+      }
+    },
+  };
+  for (const [name, harm] of Object.entries(harms)) test(name, () => heals(whole, harm), 60_000);
+
+  const logHarms: Record<string, (log: string) => void> = {
+    "the log is cut in half": (log) => truncateSync(log, half(log)),
+    "the log is zeros from the middle": (log) => overwrite(log, half(log), new Uint8Array(half(log))),
+    "garbage at the log's beginning": (log) => overwrite(log, 0, garbage(64, "log")),
+    "garbage at the log's end": (log) => overwrite(log, sizeOf(log) - 64, garbage(64, "log")),
+    "a folder in the log's place": (log) => {
+      rmSync(log);
+      mkdirSync(log);
+    },
+  };
+  for (const [name, harm] of Object.entries(logHarms)) {
+    test(name, () => heals(crashed, (events) => harm(`${events}.wal`)), 60_000);
+  }
+  test(
+    "both the file and its log",
+    () =>
+      heals(crashed, (events) => {
+        overwrite(events, blocksAt + 600_000, garbage(8_192, "file"));
+        overwrite(`${events}.wal`, 5_000, garbage(64, "log"));
+      }),
+    60_000,
+  );
+});
+
+test("a table of cursors that is gone is mended as well", async () => {
+  for (const statement of ["DROP TABLE load_cursor", "DROP TABLE mirror_cursor"]) {
+    const copy = copyOf(whole);
+    await withEventStore(copy.dataDir, (run) => run(statement));
+    await using _ = await expectHealed(copy);
+    remove(copy);
+  }
+}, 60_000);
+
+test("opening that ends the process three times: the file is made again", async () => {
+  const copy = copyOf(whole);
+  writeFileSync(join(copy.dataDir, "events.duckdb.opening"), "3");
+  await using _ = await expectHealed(copy);
+  expect(quarantined(copy.dataDir)).toEqual([
+    expect.stringMatching(/^events\.duckdb\.\d+\.broken$/),
+  ] as never);
+  expect(existsSync(join(copy.dataDir, "events.duckdb.opening"))).toBe(false);
+  remove(copy);
+}, 60_000);
+
+test("a file that is broken again and again is said, not made again for ever", async () => {
+  const copy = copyOf(whole);
+  const folder = join(copy.dataDir, "journal/quarantine");
+  mkdirSync(folder, { recursive: true });
+  for (let n = 0; n < 3; n++) writeFileSync(join(folder, `events.duckdb.${Date.now() - n}.broken`), "");
+  overwrite(join(copy.dataDir, "events.duckdb"), 0, garbage(8_192, "again"));
+  await using appliance = await TestAppliance.start({ directory: copy.directory });
+  const status = async () =>
+    JSON.parse((await flagkeep(["status", "--json", "--data-dir", copy.dataDir])).stdout).engine;
+  await until(async () => (await status()).trouble?.message.includes("made again 3 times"), "it is said");
+  const { restarts } = await status();
+  await appliance.capture({ event: "waits", distinct_id: "a" });
+  expect((await status()).restarts).toBe(restarts);
+  remove(copy);
+}, 60_000);
+
+test("the doctor finds damage that shows only when a block is read, and changes nothing", async () => {
+  const copy = copyOf(whole);
+  const events = join(copy.dataDir, "events.duckdb");
+  expect((await flagkeep(["doctor", "--data-dir", copy.dataDir])).stdout).toContain("can be opened and read");
+  overwrite(events, blocksAt + 4 * blockBytes + 12_000, garbage(8_192, "doctor"));
+  const before = readAt(events, 0);
+  const { code, stdout } = await flagkeep(["doctor", "--data-dir", copy.dataDir]);
+  expect(code).toBe(1);
+  expect(stdout).toMatch(/The event store cannot be read: .*\n.*The next start makes it again without loss/);
+  expect(readAt(events, 0)).toEqual(before);
+  remove(copy);
+}, 60_000);
+
+function readAt(path: string, position: number): Uint8Array {
+  const bytes = new Uint8Array(blockBytes);
+  const file = openSync(path, "r");
+  const length = readSync(file, bytes, 0, bytes.length, position);
+  closeSync(file);
+  return bytes.subarray(0, length);
+}
