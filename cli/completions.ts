@@ -12,6 +12,8 @@ interface Place {
   commands: Word[];
   /** What the first argument may be, where only certain words make sense. */
   words: readonly string[];
+  /** What lists the words that its arguments may be, as keys of flags; empty when nothing does. */
+  lister: string;
   options: (Word & { takesValue: boolean; choices: readonly string[] })[];
 }
 
@@ -31,6 +33,7 @@ function placesOf(command: Command, path: string): Place[] {
   const own: Place = {
     path,
     words: command.registeredArguments[0]?.argChoices ?? [],
+    lister: listerOf(path, command),
     commands: command.commands.map((child) => ({ name: child.name(), description: child.description() })),
     options: [
       ...command.options
@@ -48,6 +51,13 @@ function placesOf(command: Command, path: string): Place[] {
     own,
     ...command.commands.flatMap((child) => placesOf(child, `${path} ${child.name()}`.trimStart())),
   ];
+}
+
+/** The keys of flags come from the data directory that the line names. */
+function listerOf(path: string, command: Command): string {
+  if (!path.startsWith("flags ") || path === "flags create") return "";
+  if (command.registeredArguments[0]?.name() !== "key") return "";
+  return `flags list --keys${path === "flags restore" ? " --deleted" : ""}`;
 }
 
 /** Lines of a `case` that follow the words typed so far down the tree. */
@@ -68,14 +78,17 @@ function values(places: readonly Place[], line: (choices: readonly string[]) => 
 }
 
 function bash(places: readonly Place[]): string {
-  const cases = places.map(({ path, commands, words, options }) => {
+  const cases = places.map(({ path, commands, words, lister, options }) => {
     const names = [...words, ...[...commands, ...options].map(({ name }) => name)].join(" ");
-    return `    "${path}") known="${names}" ;;`;
+    return `    "${path}") known="${names}"; lister="${lister}" ;;`;
   });
   return `# flagkeep completion for bash. Load it with: source <(flagkeep completions bash)
 _flagkeep() {
-  local current="\${COMP_WORDS[COMP_CWORD]}" at="" next word known=""
+  local current="\${COMP_WORDS[COMP_CWORD]}" at="" next word known="" lister="" before=""
+  local -a own=()
   for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+    case "$before" in --data-dir|--project) own+=("$before" "$word") ;; esac
+    before="$word"
     next="\${at:+$at }$word"
     case "$next" in
 ${steps(places, "at")}
@@ -86,8 +99,11 @@ ${cases.join("\n")}
   esac
   # Nothing known is left to the names of files.
   case "$at|\${COMP_WORDS[COMP_CWORD-1]}" in
-${values(places, (choices) => `known="${choices.join(" ")}"`)}
+${values(places, (choices) => `known="${choices.join(" ")}"; lister=""`)}
   esac
+  if [[ -n "$lister" && "$current" != -* ]]; then
+    known="$known $("\${COMP_WORDS[0]}" $lister "\${own[@]}" 2>/dev/null)"
+  fi
   COMPREPLY=($(compgen -W "$known" -- "$current"))
 }
 complete -o default -F _flagkeep flagkeep
@@ -98,15 +114,17 @@ function zsh(places: readonly Place[]): string {
   const described = (words: readonly Word[]) =>
     words.map(({ name, description }) => quoted(`${name}:${description}`)).join(" ");
   const cases = places.map(
-    ({ path, commands, words, options }) =>
-      `    "${path}") commands=(${[described(commands), ...words].join(" ").trim()}); options=(${described(options)}) ;;`,
+    ({ path, commands, words, lister, options }) =>
+      `    "${path}") commands=(${[described(commands), ...words].join(" ").trim()}); options=(${described(options)}); lister="${lister}" ;;`,
   );
   return `#compdef flagkeep
 # flagkeep completion for zsh. Load it with: source <(flagkeep completions zsh)
 _flagkeep() {
-  local at="" next word
-  local -a commands options
+  local at="" next word lister="" before=""
+  local -a commands options own
   for word in "\${(@)words[2,CURRENT-1]}"; do
+    case "$before" in --data-dir|--project) own+=("$before" "$word") ;; esac
+    before="$word"
     next="\${at:+$at }$word"
     case "$next" in
 ${steps(places, "at")}
@@ -120,6 +138,8 @@ ${values(places, (choices) => (choices.length > 0 ? `compadd -- ${choices.join("
   esac
   if [[ "\${words[CURRENT]}" == -* ]]; then
     _describe -o option options
+  elif [[ -n "$lister" ]]; then
+    compadd -- \${(f)"$("\${words[1]}" \${=lister} "\${own[@]}" 2>/dev/null)"}
   elif (( \${#commands} )); then
     _describe command commands
   else
@@ -135,11 +155,12 @@ fi
 }
 
 function fish(places: readonly Place[]): string {
-  const lines = places.flatMap(({ path, commands, words, options }) => {
+  const lines = places.flatMap(({ path, commands, words, lister, options }) => {
     const here = `complete -c flagkeep -n ${quoted(`__flagkeep_at ${quoted(path)}`)}`;
     return [
       ...commands.map(({ name, description }) => `${here} -f -a ${name} -d ${quoted(description)}`),
       ...words.map((word) => `${here} -f -a ${word}`),
+      ...(lister === "" ? [] : [`${here} -f -a ${quoted(`(__flagkeep_list ${lister})`)}`]),
       ...options.map(({ name, description, takesValue, choices }) => {
         const values = choices.length > 0 ? ` -x -a ${quoted(choices.join(" "))}` : takesValue ? " -r" : "";
         return `${here} -l ${name.replace(/^-+/, "")}${values} -d ${quoted(description)}`;
@@ -147,6 +168,16 @@ function fish(places: readonly Place[]): string {
     ];
   });
   return `# flagkeep completion for fish. Load it with: flagkeep completions fish | source
+function __flagkeep_list
+  set -l own
+  set -l before ""
+  set -l words (commandline -opc)
+  for word in $words
+    contains -- "$before" --data-dir --project; and set -a own $before $word
+    set before "$word"
+  end
+  command $words[1] $argv $own 2>/dev/null
+end
 function __flagkeep_at
   set -l at ""
   for word in (commandline -opc)[2..]

@@ -61,4 +61,5 @@ const list = withJson(
 
 export const cohorts = new Command("cohorts")
   .description("Look at cohorts; `flagkeep flags import` and the API make them.")
+  .addHelpText("after", "\nExample:\n  flagkeep cohorts list --json")
   .addCommand(list);

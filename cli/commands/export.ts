@@ -1,4 +1,4 @@
-import { resolve } from "node:path";
+import { extname, resolve } from "node:path";
 import { Command, InvalidArgumentError, Option } from "commander";
 import {
   type ExportFormat,
@@ -23,7 +23,7 @@ import { withProject } from "../stores.ts";
 interface ExportOptions {
   project?: number;
   dataDir?: string;
-  format: ExportFormat;
+  format?: ExportFormat;
   from?: number;
   to?: number;
   json?: true;
@@ -39,7 +39,12 @@ function command(subject: Subject): Command {
     .description(`Export the ${subject} of a project into a file or to standard output.`)
     .argument("[out]", "the file; - or nothing: standard output", standardOutput)
     .option("--project <id>", "the project; may be left out when there is one", positiveInteger)
-    .addOption(new Option("--format <format>", "how to write them").choices(exportFormats).default("ndjson"))
+    .addOption(
+      new Option(
+        "--format <format>",
+        "how to write them; default: as the file's name ends, else ndjson",
+      ).choices(exportFormats),
+    )
     .option(
       "--from <time>",
       `only ${what} this time on, such as 2026-01-31 or 2026-01-31T12:00:00+01:00`,
@@ -49,15 +54,20 @@ function command(subject: Subject): Command {
   return withJson(made, ExportSummary, 'print {"rows","file"} when it is done; needs a file')
     .addHelpText(
       "after",
-      `\nExamples:\n  flagkeep export ${subject} --project 1 --format parquet ${subject}.parquet\n` +
+      `\nExamples:\n  flagkeep export ${subject} --project 1 ${subject}.parquet\n` +
         `  flagkeep export ${subject} --from 2026-01-01 --to 2026-02-01 | gzip > ${subject}.ndjson.gz`,
     )
     .action(run((out: string, options: ExportOptions) => exportTo(subject, out, options)));
 }
 
-export const exportData = new Command("export").description(
-  "Export events, persons, groups or flags; events come in the order of arrival, none that was acknowledged is missing.",
-);
+export const exportData = new Command("export")
+  .description(
+    "Export events, persons, groups or flags; events come in the order of arrival, none that was acknowledged is missing.",
+  )
+  .addHelpText(
+    "after",
+    "\nExamples:\n  flagkeep export events events.parquet\n  flagkeep export persons --from 2026-01-01 persons.csv",
+  );
 for (const subject of subjects) exportData.addCommand(command(subject));
 
 async function exportTo(subject: Subject, out: string, options: ExportOptions): Promise<void> {
@@ -67,9 +77,10 @@ async function exportTo(subject: Subject, out: string, options: ExportOptions): 
     throw new InvalidField("out", "invalid_input", message);
   }
   const file = resolve(out);
+  const format = formatOf(isFile ? file : "", options.format);
   if (isFile) checkPlace(file);
   const write = async (sink: Parameters<typeof rowWriter>[2]) => {
-    const writer = rowWriter(options.format, exportColumns[subject], sink);
+    const writer = rowWriter(format, exportColumns[subject], sink);
     const rows =
       subject === "flags" ? await exportFlags(options, writer) : await exportPages(subject, options, writer);
     await writer.finish();
@@ -79,6 +90,28 @@ async function exportTo(subject: Subject, out: string, options: ExportOptions): 
   if (!isFile) return;
   if (options.json) printJson({ rows, file } satisfies ExportSummary);
   else process.stderr.write(`${rows} ${subject} are in ${file}.\n`);
+}
+
+const endings: Readonly<Record<string, ExportFormat>> = {
+  ...{ ".ndjson": "ndjson", ".jsonl": "ndjson", ".csv": "csv", ".parquet": "parquet" },
+};
+/** Endings of files that are not what is written here, whatever is asked for. */
+const foreignEndings = new Set([".gz", ".zst", ".zip", ".json", ".xlsx", ".tsv"]);
+
+/** The wanted format, or that of the file's name. @throws {InvalidField} they contradict each other */
+function formatOf(file: string, wanted: ExportFormat | undefined): ExportFormat {
+  const ending = extname(file).toLowerCase();
+  const named = endings[ending];
+  if (foreignEndings.has(ending)) {
+    const instead = [".gz", ".zst"].includes(ending) ? "; write to standard output and pack that" : "";
+    const message = `A file that ends in ${ending} is none of ${exportFormats.join(", ")}${instead}.`;
+    throw new InvalidField("out", "invalid_input", message);
+  }
+  if (named !== undefined && wanted !== undefined && named !== wanted) {
+    const message = `The file's name ends in ${ending}, but --format says ${wanted}.`;
+    throw new InvalidField("out", "invalid_input", message);
+  }
+  return wanted ?? named ?? "ndjson";
 }
 
 /** @returns how many. */

@@ -198,6 +198,10 @@ export const keys = new Command("keys")
   .description(
     "Make, list, roll and revoke personal keys; changes work at once, also in a running appliance.",
   )
+  .addHelpText(
+    "after",
+    "\nExamples:\n  flagkeep keys create --scope 'feature_flag:read' --label ci\n  flagkeep keys list",
+  )
   .addCommand(create)
   .addCommand(list)
   .addCommand(show)

@@ -49,4 +49,5 @@ const set = withJson(
 
 export const organization = new Command("organization")
   .description("Change what holds for the whole organisation.")
+  .addHelpText("after", "\nExample:\n  flagkeep organization set --flags-access view")
   .addCommand(set);

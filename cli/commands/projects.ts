@@ -202,6 +202,7 @@ const archive = withJson(
 
 export const projects = new Command("projects")
   .description("Make, list and change projects; changes work at once, also in a running appliance.")
+  .addHelpText("after", "\nExamples:\n  flagkeep projects create Shop\n  flagkeep projects list --json")
   .addCommand(list)
   .addCommand(create)
   .addCommand(rename)

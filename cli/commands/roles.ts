@@ -147,6 +147,10 @@ function printMembers(role: Role, { json }: Options): void {
 
 export const roles = new Command("roles")
   .description("Make roles and say who has them; roles may edit flags where others only look.")
+  .addHelpText(
+    "after",
+    "\nExamples:\n  flagkeep roles create Editors\n  flagkeep roles add-member Editors ann@example.com",
+  )
   .addCommand(create)
   .addCommand(list)
   .addCommand(remove)

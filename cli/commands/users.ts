@@ -157,6 +157,10 @@ const link = withJson(
 
 export const users = new Command("users")
   .description("Add, list and switch off people; changes work at once, also in a running appliance.")
+  .addHelpText(
+    "after",
+    "\nExamples:\n  flagkeep users create ann@example.com --level admin\n  flagkeep users deactivate ann@example.com",
+  )
   .addCommand(create)
   .addCommand(list)
   .addCommand(link)

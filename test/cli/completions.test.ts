@@ -1,10 +1,11 @@
 import { expect, test } from "bun:test";
-import { flagkeep } from "../support/appliance.ts";
+import { rmSync } from "node:fs";
+import { executable, flagkeep, initialisedDirectory } from "../support/appliance.ts";
 
 /** What bash offers for a line. */
 async function bashOffers(...words: string[]): Promise<string[]> {
   const script = (await flagkeep(["completions", "bash"])).stdout;
-  const line = `COMP_WORDS=(flagkeep ${words.map((word) => `'${word}'`).join(" ")}); COMP_CWORD=${words.length}`;
+  const line = `COMP_WORDS=('${executable}' ${words.map((word) => `'${word}'`).join(" ")}); COMP_CWORD=${words.length}`;
   const child = Bun.spawn(
     ["bash", "-c", `${script}\n${line}; _flagkeep; printf '%s\\n' "\${COMPREPLY[@]}"`],
     {
@@ -28,6 +29,22 @@ test("bash completes commands at every depth, and options", async () => {
   expect(await bashOffers("completions", "z")).toEqual(["zsh"]);
   // A folder is wanted: bash goes on with its own names of files.
   expect(await bashOffers("status", "--data-dir", "")).toEqual([]);
+});
+
+test("bash completes the keys of flags, those of the data directory that the line names", async () => {
+  const { dataDir } = await initialisedDirectory();
+  for (const key of ["new-checkout", "new-search", "old"]) {
+    await flagkeep(["flags", "create", key, "--data-dir", dataDir]);
+  }
+  await flagkeep(["flags", "delete", "old", "--data-dir", dataDir]);
+  const here = ["--data-dir", dataDir];
+  expect(await bashOffers("flags", "get", ...here, "new-")).toEqual(["new-checkout", "new-search"]);
+  expect(await bashOffers("flags", "delete", ...here, "new-search", "new-c")).toEqual(["new-checkout"]);
+  expect(await bashOffers("flags", "restore", ...here, "o")).toEqual(["old"]);
+  // A new key is nobody's yet, and options are no keys.
+  expect(await bashOffers("flags", "create", ...here, "new-")).toEqual([]);
+  expect(await bashOffers("flags", "set", ...here, "--o")).toEqual(["--on", "--off"]);
+  rmSync(dataDir, { recursive: true });
 });
 
 for (const shell of ["bash", "zsh", "fish"]) {

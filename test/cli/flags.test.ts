@@ -45,8 +45,11 @@ describe("help", () => {
     ["list"],
     ["get"],
     ["create"],
+    ["set"],
     ["enable"],
     ["disable"],
+    ["delete"],
+    ["restore"],
     ["export"],
     ["import"],
     ["explain"],
@@ -263,4 +266,48 @@ test("flags of another product, with what could not be taken over", async () => 
   writeFileSync(none, '{"hello": 1}');
   expect((await flags("import", none, ...one)).stderr).toContain("no other product's form is recognised");
   expect(await valuesFor("u")).toMatchObject({ "ld-user": false });
+});
+
+test("set changes several things at once; delete and restore", async () => {
+  const one = ["--project", "1"];
+  await json(
+    "create",
+    "changed",
+    ...one,
+    "--variant",
+    "blue=50",
+    "--variant",
+    "green=50",
+    "--payload",
+    "blue=1",
+  );
+  const after = await json<Record>(
+    ...["set", "changed", ...one, "--rollout", "20", "--variant", "blue=70", "--variant", "green=30"],
+    ...["--payload", "green=2", "--off"],
+  );
+  expect(after).toMatchObject({
+    active: false,
+    version: 2,
+    filters: {
+      groups: [{ rollout_percentage: 20 }],
+      multivariate: { variants: [{ rollout_percentage: 70 }, { rollout_percentage: 30 }] },
+      payloads: { blue: "1", green: "2" },
+    },
+  });
+  expect((await flags("set", "changed", ...one, "--on", "--rollout", "100")).stdout).toContain(
+    "it is on, version 3",
+  );
+  expect(["blue", "green"]).toContain((await valuesFor("u")).changed as string);
+  // A refused change changes nothing of the rest either.
+  expect((await flags("set", "changed", ...one, "--off", "--variant", "blue=10")).code).toBe(2);
+  expect((await json<Record>("get", "changed", ...one)).active).toBe(true);
+
+  expect((await flags("delete", "changed", ...one, "nothing")).code).toBe(1);
+  expect((await json<Record>("get", "changed", ...one)).version).toBe(3);
+  expect((await flags("delete", "changed", ...one)).stdout).toContain("flags restore changed");
+  expect(await valuesFor("u")).not.toHaveProperty("changed");
+  // Its key is free; it comes back beside the one that has it now.
+  await json("create", "changed", ...one);
+  expect(await json("restore", "changed", ...one)).toMatchObject({ key: "changed-2", active: true });
+  expect((await flags("restore", "changed", ...one)).code).toBe(1);
 });

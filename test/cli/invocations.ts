@@ -50,6 +50,8 @@ const exported = (subject: string): Invocation => ({
   wrong: [
     { args: ["--json"], code: 2, says: "name the file" },
     { args: ["--format", "xml"], code: 2, says: "Allowed choices" },
+    { args: ["/tmp/x.csv", "--format", "parquet", "--project", "1"], code: 2, says: "ends in .csv" },
+    { args: ["/tmp/x.ndjson.gz", "--project", "1"], code: 2, says: "ends in .gz" },
     unknownProject,
   ],
 });
@@ -80,6 +82,25 @@ export const invocations: Record<string, Invocation> = {
       { args: inProject("not a key"), code: 2, says: "Only letters" },
       { args: inProject("third", "--rollout", "200"), code: 2, says: "0 to 100" },
     ],
+  },
+  "flags set": {
+    args: () => inProject("switched-on", "--rollout", "30", "--on", "--payload", '{"a":1}'),
+    wrong: [
+      { args: inProject("nope", "--on"), code: 1, says: "There is no flag nope." },
+      { args: inProject("first"), code: 2, says: "Say what to change" },
+      { args: inProject("first", "--on", "--off"), code: 2, says: "contradict" },
+      { args: inProject("first", "--rollout", "101"), code: 2, says: "from 0 to 100" },
+      { args: inProject("first", "--variant", "blue=70"), code: 2, says: "sum to 100" },
+      missing("key"),
+    ],
+  },
+  "flags delete": {
+    args: () => inProject("deleted-now"),
+    wrong: [{ args: inProject("nope"), code: 1, says: "There is no flag nope." }, missing("key")],
+  },
+  "flags restore": {
+    args: () => inProject("deleted-before"),
+    wrong: [{ args: inProject("first"), code: 1, says: "There is no deleted flag first." }, missing("key")],
   },
   "flags enable": {
     args: () => inProject("switched-on"),

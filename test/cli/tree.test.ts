@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { Command } from "commander";
 import { jsonShapeOf } from "../../cli/json-shape.ts";
 import { invocations, triedElsewhere } from "./invocations.ts";
-import { leaves } from "./tree.ts";
+import { groups, leaves } from "./tree.ts";
 
 function helpOf(command: Command): string {
   let text = "";
@@ -46,6 +46,20 @@ describe("every command explains itself", () => {
       expect(command.options.map(({ long }) => long)).toContain("--data-dir");
       for (const example of help.slice(help.search(/\nExamples?:\n/)).matchAll(/flagkeep ([^|>)\n]*)/g)) {
         expect(unknownOptions(command, name, example[1]!)).toEqual([]);
+      }
+    });
+  }
+});
+
+describe("every group of commands has examples, of commands that are there", () => {
+  for (const [name, command] of groups()) {
+    test(name, () => {
+      const help = helpOf(command);
+      expect(help).toMatch(/\nExamples?:\n {2}/);
+      for (const [, call] of help.slice(help.search(/\nExamples?:\n/)).matchAll(/flagkeep ([^|>)\n]*)/g)) {
+        const [path, leaf] = [...found].find(([known]) => `${call} `.startsWith(`${known} `)) ?? [];
+        expect(path).toBeDefined();
+        expect(unknownOptions(leaf!, path!, call!)).toEqual([]);
       }
     });
   }

@@ -6,3 +6,10 @@ export function leaves(command = createProgram(), names: readonly string[] = [])
   if (command.commands.length === 0) return new Map([[names.join(" "), command]]);
   return new Map(command.commands.flatMap((child) => [...leaves(child, [...names, child.name()])]));
 }
+
+/** Commands that only have others below them, by their names. */
+export function groups(command = createProgram(), names: readonly string[] = []): Map<string, Command> {
+  const below = command.commands.flatMap((child) => [...groups(child, [...names, child.name()])]);
+  const isGroup = command.commands.length > 0 && names.length > 0;
+  return new Map([...(isGroup ? [[names.join(" "), command] as [string, Command]] : []), ...below]);
+}

@@ -61,6 +61,16 @@ beforeAll(async () => {
       world.dataDir,
     ]);
     expect(made).toMatchObject({ stderr: "", code: 0 });
+    const gone = await flagkeep([
+      "flags",
+      "delete",
+      "deleted-before",
+      "--project",
+      "1",
+      "--data-dir",
+      world.dataDir,
+    ]);
+    expect(gone).toMatchObject({ stderr: "", code: 0 });
   }
   rmSync(directory.dataDir, { recursive: true });
   appliance = await TestAppliance.start({ directory: { dataDir: running.dataDir, made: directory.made } });
@@ -72,7 +82,7 @@ afterAll(async () => {
 
 const flagsFile = `flagkeep_flags: 1
 flags:
-${["first", "switched-on", "switched-off"].map((key) => `  - {key: ${key}, filters: {groups: [{}]}}`).join("\n")}
+${["first", "switched-on", "switched-off", "deleted-now", "deleted-before"].map((key) => `  - {key: ${key}, filters: {groups: [{}]}}`).join("\n")}
 cohorts:
   - {name: Pro, filters: {properties: {type: AND, values: []}}}
 `;
@@ -106,6 +116,8 @@ function fill(dataDir: string): Record<string, string> {
 const logged = [
   "Cohort created",
   "FeatureFlag created",
+  "FeatureFlag deleted",
+  "FeatureFlag restored",
   "FeatureFlag updated",
   "Organization updated",
   "PersonalAPIKey created",

@@ -113,6 +113,17 @@ export function readFlags(db: Reading, projectId: number): Flag[] {
   return flagsOf(db, rows);
 }
 
+/** The deleted flags of a project by key, which may have become `KEY:deleted:ID`. */
+export function readDeletedFlags(db: Reading, projectId: number): Flag[] {
+  const rows = db
+    .select()
+    .from(flag)
+    .where(and(eq(flag.projectId, projectId), eq(flag.deleted, true)))
+    .orderBy(asc(flag.key))
+    .all();
+  return flagsOf(db, rows);
+}
+
 /** Present revision of a project's flags and cohorts. */
 export function readFlagRevision(metadata: Metadata, projectId: number): number {
   return metadata.changes.revision(flagRevision(projectId));

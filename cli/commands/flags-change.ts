@@ -1,0 +1,203 @@
+/** Commands that change flags that are there: `set`, `enable`, `disable`, `delete`, `restore`. */
+
+import { Type } from "@sinclair/typebox";
+import { Command } from "commander";
+import type { Metadata } from "../../src/accounts/metadata.ts";
+import { flagFields } from "../../src/flags/api/flag-input.ts";
+import { FlagInput } from "../../src/flags/api/flag-shapes.ts";
+import { type Flag, readDeletedFlags } from "../../src/flags/store/flag.ts";
+import { updateFlag } from "../../src/flags/store/flag-writes.ts";
+import { parseFields } from "../../src/http/fields.ts";
+import { InvalidField } from "../../src/lib/errors.ts";
+import { isJsonObject, type JsonObject } from "../../src/lib/json.ts";
+import { FlagRecord, flagRecord } from "../flag-record.ts";
+import { print, printJson, run } from "../output.ts";
+import { type ProjectStores, withProject } from "../stores.ts";
+import {
+  type CommonOptions,
+  collect,
+  flagOf,
+  NoSuchFlag,
+  payload,
+  percentage,
+  variant,
+  withProjectAndJson,
+} from "./flags-common.ts";
+
+interface SetOptions extends CommonOptions {
+  on?: true;
+  off?: true;
+  rollout?: number;
+  variant?: { key: string; rollout_percentage: number }[];
+  payload?: [name: string, json: string][];
+  name?: string;
+  tag?: string[];
+}
+
+export const set = withProjectAndJson(new Command("set"), FlagRecord)
+  .description("Change a flag: on or off, its rollout, variants, payloads; all at once, or nothing.")
+  .argument("<key>", "the flag's key")
+  .option("--on", "switch it on")
+  .option("--off", "switch it off: it leaves all answers")
+  .option("--rollout <percent>", "share of the persons of its only condition set", percentage)
+  .option("--variant <key=percent>", "all variants and their shares; repeat for more", collect(variant))
+  .option("--payload <json>", "the payload, or <variant>=<json>; the others stay", collect(payload))
+  .option("--name <text>", "what the flag is for")
+  .option("--tag <name>", "all tags; repeat for more", collect(String))
+  .addHelpText(
+    "after",
+    "\nExamples:\n  flagkeep flags set new-checkout --on --rollout 25\n" +
+      "  flagkeep flags set button --variant blue=70 --variant green=30\n" +
+      '  flagkeep flags set button --payload \'green={"hex":"#0a0"}\'',
+  )
+  .action(
+    run((key: string, options: SetOptions) =>
+      withProject(options, (stores) => {
+        const flag = flagOf(stores, key);
+        const sent = changesOf(stores, flag, options);
+        const [after] = edited(stores, [flag], () => sent);
+        if (options.json) return printJson(flagRecord(after!));
+        print(
+          `Flag ${after!.key} is changed; it is ${after!.active ? "on" : "off"}, version ${after!.version}.`,
+        );
+      }),
+    ),
+  );
+
+/** The body that would be sent to the API. @throws {InvalidField} nothing is to be changed, or both of two opposites */
+function changesOf({ writing }: ProjectStores, flag: Flag, options: SetOptions): JsonObject {
+  const { rollout, variant: variants, payload: payloads, name, tag: tags, on, off } = options;
+  if (on && off) throw new InvalidField(null, "invalid_input", "--on and --off contradict each other.");
+  const sent: JsonObject = {
+    ...(on || off ? { active: on === true } : {}),
+    ...(name === undefined ? {} : { name }),
+    ...(tags === undefined ? {} : { tags }),
+    ...(rollout === undefined ? {} : { rollout_percentage: rollout }),
+  };
+  if (variants !== undefined || payloads !== undefined) {
+    const opened = writing.payloads.open(flag);
+    const known = isJsonObject(opened.payloads) ? opened.payloads : {};
+    const named = (payloads ?? []).map(([variantKey, json]) => [
+      variantKey === "" ? "true" : variantKey,
+      json,
+    ]);
+    const multivariate = isJsonObject(opened.multivariate) ? opened.multivariate : {};
+    sent.filters = {
+      ...opened,
+      ...(variants === undefined ? {} : { multivariate: { ...multivariate, variants } }),
+      payloads: { ...known, ...Object.fromEntries(named) },
+    };
+    if (rollout !== undefined) sent.filters = withRollout(sent.filters as JsonObject, rollout);
+  }
+  if (Object.keys(sent).length > 0) return sent;
+  throw new InvalidField(
+    null,
+    "invalid_input",
+    "Say what to change: --on, --off, --rollout, --variant, --payload, --name or --tag.",
+  );
+}
+
+/** Filters and a rollout in one body must say the same. */
+function withRollout(filters: JsonObject, rollout: number): JsonObject {
+  const groups = Array.isArray(filters.groups) ? filters.groups : [];
+  const [only, ...others] = groups;
+  if (others.length > 0 || !isJsonObject(only)) return filters;
+  return { ...filters, groups: [{ ...only, rollout_percentage: rollout }] };
+}
+
+export const enable = switching("enable", "Switch flags on.", true);
+export const disable = switching("disable", "Switch flags off: they leave all answers.", false);
+
+function switching(name: string, description: string, active: boolean): Command {
+  return withProjectAndJson(new Command(name), Type.Array(FlagRecord))
+    .description(description)
+    .argument("<key...>", "the flags' keys")
+    .addHelpText("after", `\nExample:\n  flagkeep flags ${name} new-checkout`)
+    .action(
+      run((keys: string[], options: CommonOptions) =>
+        withProject(options, (stores) => {
+          const before = keys.map((key) => flagOf(stores, key));
+          const after = edited(stores, before, (flag) => (flag.active === active ? undefined : { active }));
+          if (options.json) return printJson(after.map(flagRecord));
+          for (const [index, flag] of after.entries()) {
+            const was = before[index]!.active === active ? " already" : "";
+            print(`Flag ${flag.key} is${was} switched ${active ? "on" : "off"}.`);
+          }
+        }),
+      ),
+    );
+}
+
+export const deleteFlags = withProjectAndJson(new Command("delete"), Type.Array(FlagRecord))
+  .description("Delete flags; `flags restore` brings them back.")
+  .argument("<key...>", "the flags' keys")
+  .addHelpText("after", "\nExample:\n  flagkeep flags delete old-checkout")
+  .action(
+    run((keys: string[], options: CommonOptions) =>
+      withProject(options, (stores) => {
+        const before = keys.map((key) => flagOf(stores, key));
+        const after = edited(stores, before, () => ({ deleted: true }));
+        if (options.json) return printJson(after.map(flagRecord));
+        for (const { key } of before)
+          print(`Flag ${key} is deleted; \`flagkeep flags restore ${key}\` brings it back.`);
+      }),
+    ),
+  );
+
+export const restore = withProjectAndJson(new Command("restore"), FlagRecord)
+  .description("Bring a deleted flag back, with its rules; under another key when its own is taken.")
+  .argument("<key>", "the flag's key, or its id")
+  .addHelpText("after", "\nExample:\n  flagkeep flags restore old-checkout")
+  .action(
+    run((key: string, options: CommonOptions) =>
+      withProject(options, (stores) => {
+        const [after] = edited(stores, [deletedFlag(stores, key)], () => ({ deleted: false }));
+        if (options.json) return printJson(flagRecord(after!));
+        print(`Flag ${after!.key} is back; it is ${after!.active ? "on" : "off"}.`);
+      }),
+    ),
+  );
+
+/** The flag that was deleted last of those that had the key. @throws {NoSuchFlag} */
+function deletedFlag({ metadata, project }: ProjectStores, key: string): Flag {
+  const had = (flag: Flag) =>
+    flag.key === key || flag.key === `${key}:deleted:${flag.id}` || String(flag.id) === key;
+  const found = readDeletedFlags(metadata.db, project.id)
+    .filter(had)
+    .sort((a, b) => b.updatedAt.getTime() - a.updatedAt.getTime() || b.id - a.id);
+  if (found[0] !== undefined) return found[0];
+  throw new NoSuchFlag(
+    key,
+    "deleted flag",
+    "`flagkeep flags list --deleted` shows all that can be restored.",
+  );
+}
+
+/**
+ * Changes flags as the API would, all of them or none: later ones may be refused because other flags depend on them.
+ *
+ * @param change the body for a flag; undefined leaves it as it is.
+ */
+function edited(
+  { writing, project, author }: ProjectStores,
+  before: readonly Flag[],
+  change: (flag: Flag) => JsonObject | undefined,
+): Flag[] {
+  return writing.metadata.change((t) => {
+    const inside = { ...writing, metadata: joining(writing.metadata, t) };
+    return before.map((flag) => {
+      const sent = change(flag);
+      if (sent === undefined) return flag;
+      const fields = flagFields(parseFields(FlagInput, sent, { partial: true }));
+      return updateFlag(inside, {
+        ...author,
+        ...{ projectId: project.id, id: flag.id, fields, sent, now: new Date() },
+      });
+    });
+  });
+}
+
+/** A view of the metadata whose changes take part in a transaction that runs already. */
+function joining(metadata: Metadata, t: Parameters<Parameters<Metadata["change"]>[0]>[0]): Metadata {
+  return Object.create(metadata, { change: { value: (work: (inner: typeof t) => unknown) => work(t) } });
+}
