@@ -12,6 +12,7 @@ import { AwayBar, Empty, Rows, Trouble } from "./parts/states.tsx";
 import { words } from "./words/index.ts";
 
 const Flags = lazy(() => import("./pages/flags.tsx").then(({ Flags }) => Flags));
+const FlagPage = lazy(() => import("./pages/flag/flag.tsx").then(({ FlagPage }) => FlagPage));
 
 function Home() {
   const { route } = useLocation();
@@ -57,6 +58,7 @@ export function App() {
       <Router>
         <Route path={`${rootPath}/`} component={Home} />
         <Route path={`${rootPath}/flags`} component={Flags} />
+        <Route path={`${rootPath}/flags/:id`} component={FlagPage} />
         <Route default component={Unknown} />
       </Router>
     </Frame>

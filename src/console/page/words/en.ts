@@ -1,8 +1,10 @@
 /** All words of the page in English. Another language has the same form; a missing text does not compile. */
 
+import { activity } from "./en/activity.ts";
+import { flag } from "./en/flag.ts";
 import { flags } from "./en/flags.ts";
 import { frame } from "./en/frame.ts";
 import { signing } from "./en/signing.ts";
 
-export const words = { flags, frame, signing };
+export const words = { activity, flag, flags, frame, signing };
 export type Words = typeof words;

@@ -1,0 +1,52 @@
+/** Changes as the log keeps them, in words. */
+
+import { dateTime, valueText } from "../lib/format.ts";
+import { words } from "../words/index.ts";
+import { filterDifferences } from "./draft.ts";
+import type { Filters } from "./flags.ts";
+
+const w = words.activity;
+
+export interface ActivityEntry {
+  id: string;
+  user: { first_name: string; email: string | null; is_system?: boolean };
+  activity: string;
+  scope: string;
+  item_id: string;
+  detail: {
+    changes: { type: string; action: string; field: string; before: unknown; after: unknown }[];
+    name: string | null;
+  };
+  created_at: string;
+}
+
+const lineLengthMax = 160;
+
+/** Each change of an entry as one line. */
+export function changeLines(entry: ActivityEntry): string[] {
+  return entry.detail.changes.flatMap(({ field, before, after }) => {
+    if (entry.scope === "FeatureFlag" && field === "filters" && isObject(before) && isObject(after)) {
+      return filterDifferences(before as Filters, after as Filters);
+    }
+    if (field === "active") return [after === true ? w.switchedOn : w.switchedOff];
+    return [w.field(field, short(before), short(after))];
+  });
+}
+
+/** Who did it: a person, the command line, or the server itself. */
+export function whoOf({ user }: ActivityEntry): string {
+  if (user.is_system) return user.first_name ? w.commandLine(user.first_name) : w.server;
+  return user.first_name || user.email || w.server;
+}
+
+/** When, for a title. */
+export const whenOf = (entry: ActivityEntry) => dateTime(entry.created_at);
+
+function short(value: unknown): string {
+  const text = value === null || value === undefined || value === "" ? words.frame.none : valueText(value);
+  return text.length > lineLengthMax ? `${text.slice(0, lineLengthMax)}…` : text;
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

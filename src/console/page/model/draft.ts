@@ -1,0 +1,210 @@
+/** A flag that is being edited: what is changed, in words, and what is wrong, at its place. Pure. */
+
+import { decimal } from "../lib/format.ts";
+import { words } from "../words/index.ts";
+import { type ConditionSet, conditionText, type Filters, type Flag, whoGetsIt } from "./flags.ts";
+
+const w = words.flag;
+
+export type ValueKind = "boolean" | "variants" | "remote";
+
+export interface Draft {
+  key: string;
+  name: string;
+  tags: string[];
+  filters: Filters;
+  isRemote: boolean;
+  keepsOverLogin: boolean;
+  bucketing: string;
+  runtime: string;
+}
+
+/** What of a flag can be edited here. */
+export function draftOf(flag: Flag): Draft {
+  return {
+    key: flag.key,
+    name: flag.name,
+    tags: [...flag.tags],
+    filters: structuredClone(flag.filters),
+    isRemote: flag.is_remote_configuration === true,
+    keepsOverLogin: flag.ensure_experience_continuity === true,
+    bucketing: flag.bucketing_identifier ?? "distinct_id",
+    runtime: flag.evaluation_runtime ?? "all",
+  };
+}
+
+/** Which of the three kinds of value a flag has. */
+export function kindOf({ isRemote, filters }: Draft): ValueKind {
+  if (isRemote) return "remote";
+  return (filters.multivariate?.variants.length ?? 0) > 0 ? "variants" : "boolean";
+}
+
+/** The fields that differ, in the names of the API. */
+export function changedFields(flag: Flag, draft: Draft): Record<string, unknown> {
+  const before = draftOf(flag);
+  const all: readonly (readonly [string, keyof Draft])[] = [
+    ["key", "key"],
+    ["name", "name"],
+    ["tags", "tags"],
+    ["filters", "filters"],
+    ["is_remote_configuration", "isRemote"],
+    ["ensure_experience_continuity", "keepsOverLogin"],
+    ["bucketing_identifier", "bucketing"],
+    ["evaluation_runtime", "runtime"],
+  ];
+  return Object.fromEntries(
+    all.filter(([, field]) => !isSame(before[field], draft[field])).map(([name, field]) => [name, draft[field]]),
+  );
+}
+
+/** Each change between two forms, as one line of words. */
+export function differences(before: Draft, after: Draft): string[] {
+  const d = w.diff;
+  const lines: string[] = [];
+  if (before.key !== after.key) lines.push(d.key(before.key, after.key));
+  if (before.name !== after.name) lines.push(d.description(before.name, after.name));
+  for (const tag of after.tags) if (!before.tags.includes(tag)) lines.push(d.tagAdded(tag));
+  for (const tag of before.tags) if (!after.tags.includes(tag)) lines.push(d.tagRemoved(tag));
+  const kinds = [kindOf(before), kindOf(after)] as const;
+  if (kinds[0] !== kinds[1]) lines.push(d.kind(w.kinds[kinds[0]], w.kinds[kinds[1]]));
+  if (before.bucketing !== after.bucketing) {
+    lines.push(d.bucketing(named(w.bucketings, before.bucketing), named(w.bucketings, after.bucketing)));
+  }
+  if (before.runtime !== after.runtime) {
+    lines.push(d.runtime(named(w.runtimes, before.runtime), named(w.runtimes, after.runtime)));
+  }
+  if (before.keepsOverLogin !== after.keepsOverLogin) lines.push(d.keep(after.keepsOverLogin));
+  lines.push(...filterDifferences(before.filters, after.filters));
+  return lines;
+}
+
+const describedFilters = new Set(["groups", "multivariate", "payloads"]);
+
+/** Each change between two forms of `filters`. */
+export function filterDifferences(before: Filters, after: Filters): string[] {
+  const d = w.diff;
+  const lines: string[] = [];
+  const [old, now] = [before.groups ?? [], after.groups ?? []];
+  for (let place = 0; place < Math.max(old.length, now.length); place++) {
+    lines.push(...setDifferences(place + 1, old[place], now[place]));
+  }
+  const shares = (filters: Filters) =>
+    new Map((filters.multivariate?.variants ?? []).map(({ key, rollout_percentage: share }) => [key, share]));
+  const [oldShares, newShares] = [shares(before), shares(after)];
+  for (const [key, share] of newShares) {
+    const was = oldShares.get(key);
+    if (was === undefined) lines.push(d.variantAdded(key, decimal(share)));
+    else if (was !== share) lines.push(d.share(key, decimal(was), decimal(share)));
+  }
+  for (const key of oldShares.keys()) if (!newShares.has(key)) lines.push(d.variantRemoved(key));
+  const [oldPayloads, newPayloads] = [before.payloads ?? {}, after.payloads ?? {}];
+  for (const key of new Set([...Object.keys(oldPayloads), ...Object.keys(newPayloads)])) {
+    if (!isSame(oldPayloads[key], newPayloads[key])) lines.push(d.payload(key));
+  }
+  for (const name of new Set([...Object.keys(before), ...Object.keys(after)])) {
+    if (!describedFilters.has(name) && !isSame(before[name], after[name])) lines.push(d.other(name));
+  }
+  return lines;
+}
+
+function setDifferences(place: number, before: ConditionSet | undefined, after: ConditionSet | undefined): string[] {
+  const d = w.diff;
+  if (before === undefined) return after === undefined ? [] : [d.setAdded(place, whoGetsIt({ groups: [after] }))];
+  if (after === undefined) return [d.setRemoved(place, whoGetsIt({ groups: [before] }))];
+  const lines: string[] = [];
+  const [was, is] = [before.rollout_percentage ?? 100, after.rollout_percentage ?? 100];
+  if (was !== is) lines.push(d.rollout(place, decimal(was), decimal(is)));
+  if ((before.variant ?? null) !== (after.variant ?? null)) {
+    lines.push(d.setVariant(place, before.variant ?? w.byShare, after.variant ?? w.byShare));
+  }
+  const [oldText, newText] = [before, after].map(
+    (set) => (set.properties ?? []).map(conditionText).join(` ${w.and} `) || w.everyone,
+  );
+  if (!isSame(before.properties ?? [], after.properties ?? [])) lines.push(d.conditions(place, oldText!, newText!));
+  if ((before.aggregation_group_type_index ?? null) !== (after.aggregation_group_type_index ?? null)) {
+    lines.push(d.aggregation(place));
+  }
+  return lines;
+}
+
+/** What keeps a draft from being saved: the place it stands at, and the words to show there. */
+export function problemsOf(draft: Draft): Map<string, string> {
+  const problems = new Map<string, string>();
+  const variants = draft.filters.multivariate?.variants ?? [];
+  if (variants.length > 0) {
+    const sum = variants.reduce((total, { rollout_percentage: share }) => total + share, 0);
+    if (Math.abs(sum - 100) > 0.001) problems.set("variants", w.sumWrong(decimal(sum)));
+  }
+  for (const [key, payload] of Object.entries(draft.filters.payloads ?? {})) {
+    if (typeof payload === "string" && payload !== "" && !isJson(payload)) {
+      problems.set(`payload ${key}`, w.payloadWrong);
+    }
+  }
+  for (const [setPlace, set] of (draft.filters.groups ?? []).entries()) {
+    for (const [place, condition] of (set.properties ?? []).entries()) {
+      const problem = conditionProblem(condition);
+      if (problem !== undefined) problems.set(`condition ${setPlace} ${place}`, problem);
+    }
+  }
+  return problems;
+}
+
+const valueless = new Set(["is_set", "is_not_set"]);
+const numeric = new Set(["gt", "gte", "lt", "lte"]);
+
+/** What is wrong with a condition, as far as the page can tell; the server knows the rest. */
+export function conditionProblem(condition: {
+  key: string;
+  type?: string;
+  operator?: string;
+  value?: unknown;
+}): string | undefined {
+  const c = w.condition;
+  const { key, type, operator = "exact", value } = condition;
+  if (type !== "cohort" && key === "") return c.keyMissing;
+  if (valueless.has(operator)) return undefined;
+  const isEmpty = value === undefined || value === null || value === "" || (Array.isArray(value) && value.length === 0);
+  if (isEmpty) return c.valueMissing;
+  if (numeric.has(operator) && typeof value === "string" && Number.isNaN(Number(value))) return c.numberWrong;
+  if (operator === "regex" || operator === "not_regex") {
+    try {
+      new RegExp(String(value), "u");
+    } catch {
+      // The server reads RE2, which knows a few forms more.
+      if (!/\(\?[imsU-]+[):]|\(\?P</.test(String(value))) return c.regexWrong;
+    }
+  }
+  return undefined;
+}
+
+/** Shares of n variants that make exactly 100. */
+export function evenShares(count: number): number[] {
+  const share = Math.floor(100 / count);
+  return Array.from({ length: count }, (_, place) => (place < 100 - share * count ? share + 1 : share));
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function named(names: Record<string, string>, name: string): string {
+  return names[name] ?? name;
+}
+
+/** Whether two values are the same JSON, whatever the order of members. */
+export function isSame(one: unknown, other: unknown): boolean {
+  return canonical(one) === canonical(other);
+}
+
+function canonical(value: unknown): string {
+  return JSON.stringify(value ?? null, (_, inner: unknown) =>
+    typeof inner === "object" && inner !== null && !Array.isArray(inner)
+      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : inner,
+  );
+}

@@ -1,0 +1,69 @@
+/** Code to paste, per SDK, with this server's address and the project's key. Pure. */
+
+export interface Snippet {
+  name: string;
+  /** How the library is installed. */
+  install?: string;
+  event: string;
+  flag: string;
+}
+
+/** One snippet per SDK; `event` sends one event, `flag` asks for one flag, each complete by itself. */
+export function snippets(host: string, token: string, flagKey: string): Record<string, Snippet> {
+  const key = JSON.stringify(token);
+  const at = JSON.stringify(host);
+  const flag = JSON.stringify(flagKey);
+  const node = `import { PostHog } from "posthog-node";\n\nconst posthog = new PostHog(${key}, { host: ${at} });\n`;
+  const python = `from posthog import Posthog\n\nposthog = Posthog(${key}, host=${at})\n`;
+  const ruby = `require "posthog"\n\nposthog = PostHog::Client.new(api_key: ${key}, host: ${at})\n`;
+  const php = `<?php\nrequire "vendor/autoload.php";\n\nuse PostHog\\PostHog;\n\nPostHog::init(${key}, ["host" => ${at}]);\n`;
+  const browser = `import posthog from "posthog-js";\n\nposthog.init(${key}, { api_host: ${at} });\nposthog.identify("user-1");\n`;
+  const go = (body: string) =>
+    `package main\n\nimport (\n\t"fmt"\n\n\t"github.com/posthog/posthog-go"\n)\n\nfunc main() {\n\tclient, _ := posthog.NewWithConfig(${key}, posthog.Config{Endpoint: ${at}})\n\tdefer client.Close()\n${body}}\n`;
+  const goEvent =
+    '\terr := client.Enqueue(posthog.Capture{\n\t\tDistinctId: "user-1", Event: "signed up", Properties: posthog.NewProperties().Set("plan", "free"),\n\t})\n\tfmt.Println(err)\n';
+  const goFlag = `\tenabled, _ := client.IsFeatureEnabled(posthog.FeatureFlagPayload{Key: ${flag}, DistinctId: "user-1"})\n\tfmt.Println(enabled)\n`;
+  return {
+    javascript: {
+      name: "JavaScript",
+      install: "npm install posthog-js",
+      event: `${browser}posthog.capture("signed up", { plan: "free" });\n`,
+      flag: `${browser}posthog.onFeatureFlags(() => console.log(posthog.isFeatureEnabled(${flag})));\n`,
+    },
+    node: {
+      name: "Node",
+      install: "npm install posthog-node",
+      event: `${node}posthog.capture({ distinctId: "user-1", event: "signed up", properties: { plan: "free" } });\nawait posthog.shutdown();\n`,
+      flag: `${node}console.log(await posthog.isFeatureEnabled(${flag}, "user-1"));\nawait posthog.shutdown();\n`,
+    },
+    python: {
+      name: "Python",
+      install: "pip install posthog",
+      event: `${python}posthog.capture("signed up", distinct_id="user-1", properties={"plan": "free"})\nposthog.shutdown()\n`,
+      flag: `${python}print(posthog.feature_enabled(${flag}, "user-1"))\nposthog.shutdown()\n`,
+    },
+    go: {
+      name: "Go",
+      install: "go get github.com/posthog/posthog-go",
+      event: go(goEvent),
+      flag: go(goFlag),
+    },
+    ruby: {
+      name: "Ruby",
+      install: "gem install posthog-ruby",
+      event: `${ruby}posthog.capture(distinct_id: "user-1", event: "signed up", properties: { plan: "free" })\nposthog.shutdown\n`,
+      flag: `${ruby}puts posthog.is_feature_enabled(${flag}, "user-1")\nposthog.shutdown\n`,
+    },
+    php: {
+      name: "PHP",
+      install: "composer require posthog/posthog-php",
+      event: `${php}PostHog::capture(["distinctId" => "user-1", "event" => "signed up", "properties" => ["plan" => "free"]]);\nPostHog::flush();\n`,
+      flag: `${php}var_dump(PostHog::isFeatureEnabled(${flag}, "user-1"));\nPostHog::flush();\n`,
+    },
+    curl: {
+      name: "curl",
+      event: `curl ${host}/capture/ -d '{"api_key": ${key}, "event": "signed up", "distinct_id": "user-1"}'\n`,
+      flag: `curl '${host}/flags/?v=2' -d '{"token": ${key}, "distinct_id": "user-1", "flag_keys_to_evaluate": [${flag}]}'\n`,
+    },
+  };
+}

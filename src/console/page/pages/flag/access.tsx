@@ -1,0 +1,104 @@
+/** Who may edit a flag. */
+
+import { useState } from "preact/hooks";
+import { to } from "../../lib/address.ts";
+import { ask, wordsOf } from "../../lib/api.ts";
+import { useResource } from "../../lib/resource.ts";
+import { inProject } from "../../lib/session.ts";
+import type { Flag } from "../../model/flags.ts";
+import { Button, Select, When } from "../../parts/basics.tsx";
+import { Content, Empty } from "../../parts/states.tsx";
+import { complain } from "../../parts/toast.tsx";
+import { words } from "../../words/index.ts";
+
+const w = words.flag.access;
+
+interface RoleAccess {
+  id: number;
+  role: { id: string; name: string };
+  added_at: string;
+}
+
+export function Access({ flag }: { flag: Flag }) {
+  const path = `feature_flags/${flag.id}/role_access/`;
+  const given = useResource<{ results: RoleAccess[] }>(`access ${flag.id}`, (signal) =>
+    ask(inProject(path), { signal }),
+  );
+  const roles = useResource<{ results: { id: string; name: string }[] }>("roles", (signal) =>
+    ask("/api/organizations/@current/roles/", { signal }),
+  );
+  const [chosen, setChosen] = useState("");
+  const mayDecide = flag.user_access_level === "manager";
+  const refusal = !mayDecide && words.frame.onlyAdmins;
+  const change = (work: Promise<unknown>) =>
+    work.then(
+      () => given.reload(),
+      (error) => complain(wordsOf(error)),
+    );
+  return (
+    <section class="card stack">
+      <p>{w.mine(w.levels[String(flag.user_access_level ?? "editor")] ?? "")}</p>
+      <h2>{w.roles}</h2>
+      <p class="help">{w.help}</p>
+      <Content of={given}>
+        {({ results }) => {
+          const free = (roles.data?.results ?? []).filter(
+            ({ id }) => !results.some(({ role }) => role.id === id),
+          );
+          return (
+            <>
+              {results.length === 0 ? (
+                <Empty title={w.none} icon="persons">
+                  {roles.data?.results.length === 0 && (
+                    <p class="muted">
+                      <a href={to("settings", { tab: "team" })}>{w.noRoles}</a>
+                    </p>
+                  )}
+                </Empty>
+              ) : (
+                <ul class="lines">
+                  {results.map(({ id, role, added_at: at }) => (
+                    <li key={id} class="row apart">
+                      <span>
+                        {role.name} <span class="muted"><When at={at} /></span>
+                      </span>
+                      <Button
+                        kind="quiet"
+                        icon="trash"
+                        label={w.remove(role.name)}
+                        refusal={refusal}
+                        onClick={() => void change(ask(inProject(`${path}${id}/`), { method: "DELETE" }))}
+                      />
+                    </li>
+                  ))}
+                </ul>
+              )}
+              {free.length > 0 && (
+                <div class="row">
+                  <Select
+                    label={w.role}
+                    isLabelHidden
+                    value={chosen}
+                    refusal={refusal}
+                    choices={[["", w.role], ...free.map(({ id, name }) => [id, name] as const)]}
+                    onChange={setChosen}
+                  />
+                  <Button
+                    icon="plus"
+                    refusal={refusal}
+                    isDisabled={chosen === ""}
+                    onClick={() =>
+                      void change(ask(inProject(path), { method: "POST", body: { role_id: chosen } }))
+                    }
+                  >
+                    {w.add}
+                  </Button>
+                </div>
+              )}
+            </>
+          );
+        }}
+      </Content>
+    </section>
+  );
+}

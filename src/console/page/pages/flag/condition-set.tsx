@@ -1,0 +1,146 @@
+/** One condition set: who fits, how many of them get the flag, and which variant. */
+
+import type { ConditionSet } from "../../model/flags.ts";
+import type { Count } from "../../model/reach.ts";
+import { Button, Field, Select } from "../../parts/basics.tsx";
+import { type ConditionKind, Conditions } from "../../parts/conditions.tsx";
+import { words } from "../../words/index.ts";
+
+const w = words.flag;
+
+export function ConditionSetCard({
+  place,
+  count,
+  set,
+  variants,
+  groupTypes,
+  flagGroupType,
+  reach,
+  onChange,
+  onMove,
+  onDuplicate,
+  onRemove,
+}: {
+  place: number;
+  count: number;
+  set: ConditionSet;
+  variants: readonly string[];
+  groupTypes: readonly { group_type: string; group_type_index: number }[];
+  flagGroupType: number | null;
+  reach: Count | undefined | null;
+  onChange: (set: ConditionSet) => void;
+  onMove: (by: number) => void;
+  onDuplicate: () => void;
+  onRemove: () => void;
+}) {
+  const groupType = set.aggregation_group_type_index ?? flagGroupType;
+  const share = set.rollout_percentage ?? 100;
+  const properties = set.properties ?? [];
+  const kinds: ConditionKind[] = groupType === null ? ["person", "cohort", "flag"] : ["group", "flag"];
+  const groupName = groupTypes.find(({ group_type_index: index }) => index === groupType)?.group_type;
+  const name = w.set(place + 1);
+  return (
+    <section class="card set" aria-label={name}>
+      <div class="row apart">
+        <h3>{name}</h3>
+        <div class="row">
+          {groupTypes.length > 0 && (
+            <Select
+              label={`${name}: ${w.about}`}
+              isLabelHidden
+              value={groupType === null ? "" : String(groupType)}
+              choices={[
+                ["", w.aboutPersons],
+                ...groupTypes.map(
+                  ({ group_type: type, group_type_index: index }) => [String(index), type] as const,
+                ),
+              ]}
+              onChange={(next) =>
+                onChange({
+                  ...set,
+                  properties: [],
+                  aggregation_group_type_index: next === "" ? null : Number(next),
+                })
+              }
+            />
+          )}
+          <span class="set-tools">
+            <Button
+              kind="quiet"
+              icon="up"
+              label={`${w.moveUp}: ${name}`}
+              isDisabled={place === 0}
+              onClick={() => onMove(-1)}
+            />
+            <Button
+              kind="quiet"
+              icon="down"
+              label={`${w.moveDown}: ${name}`}
+              isDisabled={place === count - 1}
+              onClick={() => onMove(1)}
+            />
+            <Button kind="quiet" icon="copy" label={`${w.duplicate}: ${name}`} onClick={onDuplicate} />
+            <Button kind="quiet" icon="trash" label={`${w.removeSet}: ${name}`} onClick={onRemove} />
+          </span>
+        </div>
+      </div>
+      {properties.length === 0 && <p class="muted">{w.everyone}</p>}
+      <Conditions
+        conditions={properties}
+        onChange={(changed) => onChange({ ...set, properties: changed })}
+        kinds={kinds}
+        groupTypeIndex={groupType}
+        isShowingProblems
+      />
+      <div class="row rollout">
+        <label class="label" for={`rollout-${place}`}>
+          {w.rollout}
+        </label>
+        <input
+          type="range"
+          min={0}
+          max={100}
+          step={1}
+          value={share}
+          aria-label={`${name}: ${w.rollout}`}
+          onInput={(event) => onChange({ ...set, rollout_percentage: Number(event.currentTarget.value) })}
+        />
+        <span class="share-field">
+          <input
+            id={`rollout-${place}`}
+            type="number"
+            min={0}
+            max={100}
+            step="any"
+            value={share}
+            onInput={(event) => {
+              const value = event.currentTarget.valueAsNumber;
+              if (value >= 0 && value <= 100) onChange({ ...set, rollout_percentage: value });
+            }}
+          />
+          %
+        </span>
+        {variants.length > 0 && (
+          <Select
+            label={`${name}: ${w.variantOfSet}`}
+            isLabelHidden
+            value={set.variant ?? ""}
+            choices={[
+              ["", `${w.variantOfSet}: ${w.byShare}`],
+              ...variants.map((key) => [key, `${w.variantOfSet}: ${key}`] as const),
+            ]}
+            onChange={(variant) => onChange({ ...set, variant: variant === "" ? null : variant })}
+          />
+        )}
+        <span class="muted number reach">
+          {reach === null
+            ? w.notCounted
+            : reach === undefined
+              ? w.counting
+              : w.reach(reach.affected, reach.total, groupName ?? w.aboutPersons)}
+        </span>
+      </div>
+    </section>
+  );
+}
+

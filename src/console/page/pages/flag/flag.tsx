@@ -1,0 +1,209 @@
+/** One flag: its switch, its parts as tabs, and the draft that is being edited. */
+
+import { useRoute } from "preact-iso";
+import { useEffect, useState } from "preact/hooks";
+import { to, useAddress } from "../../lib/address.ts";
+import { ask, wordsOf } from "../../lib/api.ts";
+import { useResource } from "../../lib/resource.ts";
+import { inProject, project } from "../../lib/session.ts";
+import { type Draft, differences, draftOf } from "../../model/draft.ts";
+import { criticalTag, changeFlag, type Flag, whoGetsIt } from "../../model/flags.ts";
+import { Badge, Switch, Tabs } from "../../parts/basics.tsx";
+import { Question } from "../../parts/confirm.tsx";
+import { Menu } from "../../parts/menu.tsx";
+import { Page } from "../../parts/page.tsx";
+import { Content } from "../../parts/states.tsx";
+import { complain, tell } from "../../parts/toast.tsx";
+import { words } from "../../words/index.ts";
+import { Access } from "./access.tsx";
+import { Code } from "./code.tsx";
+import { CopyFlag } from "./copy.tsx";
+import { History } from "./history.tsx";
+import { SaveBar } from "./save.tsx";
+import { Targeting } from "./targeting.tsx";
+import { TryIt } from "./try-it.tsx";
+import { Usage } from "./usage.tsx";
+
+const w = words.flag;
+type Tab = keyof typeof w.tabs;
+
+/** Drafts that are not saved yet: leaving the page does not lose them. With the flag they were begun from. */
+const drafts = new Map<string, { draft: Draft; base: Flag }>();
+
+export function FlagPage() {
+  const { id = "" } = useRoute().params as { id?: string };
+  const key = `flag ${project.value?.id} ${id}`;
+  const flag = useResource<Flag>(key, (signal) => ask(inProject(`feature_flags/${encodeURIComponent(id)}/`), { signal }));
+  if (flag.data === undefined || (flag.failure !== undefined && flag.failure.status !== 0)) {
+    return (
+      <Page title={words.frame.pages.flags}>
+        <Content of={flag}>{() => null}</Content>
+      </Page>
+    );
+  }
+  return <Loaded key={key} place={key} flag={flag.data} onChanged={flag.replace} onReload={flag.reload} />;
+}
+
+function Loaded({
+  place,
+  flag,
+  onChanged,
+  onReload,
+}: {
+  place: string;
+  flag: Flag;
+  onChanged: (flag: Flag) => void;
+  onReload: () => void;
+}) {
+  const { query, set, go } = useAddress();
+  const kept = drafts.get(place);
+  const [draft, setDraftState] = useState<Draft>(() => kept?.draft ?? draftOf(flag));
+  const [base, setBase] = useState<Flag>(() => kept?.base ?? flag);
+  const [isAsking, setAsking] = useState(false);
+  const [isArchiving, setArchiving] = useState(false);
+  const [isCopying, setCopying] = useState(false);
+  const tab = (query.tab ?? "targeting") as Tab;
+  const changes = differences(draftOf(base), draft);
+  const refusal = !flag.can_edit && words.flags.notAllowed;
+
+  const setDraft = (next: Draft) => {
+    setDraftState(next);
+    drafts.set(place, { draft: next, base });
+  };
+  const restart = (from: Flag, next: Draft = draftOf(from)) => {
+    drafts.delete(place);
+    setBase(from);
+    setDraftState(next);
+    if (differences(draftOf(from), next).length > 0) drafts.set(place, { draft: next, base: from });
+    onChanged(from);
+  };
+  // Nothing is edited: what is read anew is shown.
+  useEffect(() => {
+    if (changes.length === 0 && flag.version !== base.version) restart(flag);
+  }, [flag.version]);
+  useEffect(() => {
+    if (changes.length === 0) drafts.delete(place);
+    const onLeave = (event: BeforeUnloadEvent) => {
+      if (changes.length > 0) event.preventDefault();
+    };
+    addEventListener("beforeunload", onLeave);
+    return () => removeEventListener("beforeunload", onLeave);
+  }, [changes.length]);
+
+  const flip = async (isOn: boolean, isUndo = false) => {
+    onChanged({ ...flag, active: isOn });
+    try {
+      const stored = await changeFlag(flag.id, { active: isOn });
+      // The draft goes on from the new version: the switch is no part of it.
+      setBase((now) => ({ ...now, active: stored.active, version: stored.version }));
+      onChanged(stored);
+      if (isUndo) tell(words.flags.switchedBack(flag.key));
+      else
+        tell(isOn ? words.flags.switchedOn(flag.key) : words.flags.switchedOff(flag.key), () =>
+          void flip(!isOn, true),
+        );
+    } catch (error) {
+      onChanged(flag);
+      complain(wordsOf(error));
+    }
+  };
+  const toggle = () => {
+    if (flag.tags.includes(criticalTag)) setAsking(true);
+    else void flip(!flag.active);
+  };
+
+  return (
+    <Page
+      title={flag.key}
+      heading={
+        <span class="flag-title">
+          <a class="crumb" href={to("flags")} aria-label={words.frame.pages.flags} tabIndex={0}>
+            ‹
+          </a>
+          <span>{flag.key}</span>
+        </span>
+      }
+      action={
+        <>
+          <span class="muted">
+            {flag.active ? w.on : w.off} · {w.version(flag.version)}
+          </span>
+          <Switch name={flag.key} isOn={flag.active} onChange={toggle} refusal={refusal} />
+          <Menu
+            label={w.more}
+            face={<span aria-hidden="true">⋯</span>}
+            items={[
+              [w.copyTo, () => setCopying(true)],
+              [w.tabs.code, () => set({ tab: "code" }, true)],
+              [w.archive, () => setArchiving(true), refusal],
+            ]}
+          />
+        </>
+      }
+    >
+      <div class="row">
+        {flag.name && <span class="muted">{flag.name}</span>}
+        {flag.status === "STALE" && <Badge tone="warn">{words.flags.stale}</Badge>}
+        {flag.tags.map((tag) => (
+          <Badge key={tag} tone={tag === criticalTag ? "bad" : "plain"}>
+            {tag}
+          </Badge>
+        ))}
+      </div>
+      <Tabs
+        label={w.tabsLabel}
+        tabs={Object.entries(w.tabs) as [Tab, string][]}
+        current={tab}
+        onChoose={(name) => set({ tab: name === "targeting" ? undefined : name }, true)}
+      />
+      {tab === "targeting" && <Targeting flag={flag} draft={draft} onChange={setDraft} refusal={refusal} />}
+      {tab === "try" && <TryIt flag={flag} draft={draft} isChanged={changes.length > 0} />}
+      {tab === "usage" && <Usage flag={flag} />}
+      {tab === "history" && <History flag={flag} refusal={refusal} onReverted={restart} />}
+      {tab === "access" && <Access flag={flag} />}
+      {tab === "code" && <Code flag={flag} />}
+      {changes.length > 0 && (
+        <SaveBar
+          base={base}
+          draft={draft}
+          changes={changes}
+          refusal={refusal}
+          onDiscard={() => {
+            restart(flag);
+            onReload();
+          }}
+          onSaved={(saved) => restart(saved)}
+          onRebase={restart}
+        />
+      )}
+      {isAsking && (
+        <Question
+          title={words.flags.criticalTitle(flag.key)}
+          text={words.flags.criticalText(flag.key, whoGetsIt(flag.filters))}
+          action={flag.active ? words.flags.switchOff : words.flags.switchOn}
+          onYes={() => void flip(!flag.active)}
+          onClose={() => setAsking(false)}
+        />
+      )}
+      {isArchiving && (
+        <Question
+          title={`${w.archive}: ${flag.key}`}
+          text={w.archiveText(flag.key)}
+          action={w.archive}
+          onClose={() => setArchiving(false)}
+          onYes={() => {
+            changeFlag(flag.id, { deleted: true }).then(
+              () => {
+                drafts.delete(place);
+                tell(w.archived(flag.key));
+                go("flags");
+              },
+              (error) => complain(wordsOf(error)),
+            );
+          }}
+        />
+      )}
+      {isCopying && <CopyFlag flag={flag} onClose={() => setCopying(false)} />}
+    </Page>
+  );
+}

@@ -1,0 +1,197 @@
+/** Saving a draft: what changes is shown first; if somebody else was faster, both are shown side by side. */
+
+import { useState } from "preact/hooks";
+import { ask, Failure, wordsOf } from "../../lib/api.ts";
+import { inProject } from "../../lib/session.ts";
+import { changedFields, type Draft, differences, draftOf, problemsOf } from "../../model/draft.ts";
+import { changeFlag, type Flag, userName } from "../../model/flags.ts";
+import { useReach } from "../../model/reach.ts";
+import { Button } from "../../parts/basics.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { tell } from "../../parts/toast.tsx";
+import { words } from "../../words/index.ts";
+
+const w = words.flag;
+
+export function SaveBar({
+  base,
+  draft,
+  changes,
+  refusal,
+  onDiscard,
+  onSaved,
+  onRebase,
+}: {
+  base: Flag;
+  draft: Draft;
+  changes: readonly string[];
+  refusal: string | false;
+  onDiscard: () => void;
+  onSaved: (flag: Flag) => void;
+  /** Goes on from somebody else's form, with or without the draft on top. */
+  onRebase: (flag: Flag, draft?: Draft) => void;
+}) {
+  const [isOpen, setOpen] = useState(false);
+  const [failure, setFailure] = useState<Failure>();
+  const [theirs, setTheirs] = useState<Flag>();
+  const [isBusy, setBusy] = useState(false);
+  const problems = [...problemsOf(draft).values()];
+
+  const save = async () => {
+    setBusy(true);
+    setFailure(undefined);
+    try {
+      const saved = await changeFlag(base.id, {
+        ...changedFields(base, draft),
+        version: base.version,
+        original_flag: base,
+      });
+      setOpen(false);
+      tell(w.saved(saved.key));
+      onSaved(saved);
+    } catch (error) {
+      const found = error instanceof Failure ? error : new Failure(-1, "error", wordsOf(error));
+      if (found.status === 409) {
+        setOpen(false);
+        setTheirs(await ask<Flag>(inProject(`feature_flags/${base.id}/`)));
+      } else setFailure(found);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <>
+      <section class="bar save-bar" aria-label={w.reviewTitle}>
+        <span role="status">{w.unsaved(changes.length)}</span>
+        <Button onClick={onDiscard}>{w.discard}</Button>
+        <Button kind="main" refusal={refusal} onClick={() => setOpen(true)}>
+          {w.review}
+        </Button>
+      </section>
+      {isOpen && (
+        <Dialog
+          title={w.reviewTitle}
+          onClose={() => setOpen(false)}
+          actions={
+            <>
+              <Button onClick={() => setOpen(false)}>{words.frame.cancel}</Button>
+              <Button kind="main" isDisabled={isBusy || problems.length > 0} onClick={() => void save()}>
+                {w.saveNow}
+              </Button>
+            </>
+          }
+        >
+          <h3>{w.changes}</h3>
+          <ChangeLines lines={changes} />
+          <ReachChange base={base} draft={draft} />
+          {problems.map((problem) => (
+            <p key={problem} class="error" role="alert">
+              {problem}
+            </p>
+          ))}
+          {failure && (
+            <p class="error" role="alert">
+              {failure.detail}
+            </p>
+          )}
+        </Dialog>
+      )}
+      {theirs && (
+        <Conflict
+          base={base}
+          mine={changes}
+          theirs={theirs}
+          onTake={() => {
+            setTheirs(undefined);
+            onRebase(theirs);
+          }}
+          onPut={() => {
+            setTheirs(undefined);
+            onRebase(theirs, onTop(base, theirs, draft));
+          }}
+          onClose={() => setTheirs(undefined)}
+        />
+      )}
+    </>
+  );
+}
+
+/** Their form with everything that the draft changed put on top. */
+export function onTop(base: Flag, theirs: Flag, draft: Draft): Draft {
+  const before = draftOf(base);
+  const next = draftOf(theirs);
+  const keep = <Name extends keyof Draft>(name: Name) => {
+    if (JSON.stringify(before[name]) !== JSON.stringify(draft[name])) next[name] = draft[name];
+  };
+  for (const name of Object.keys(draft) as (keyof Draft)[]) keep(name);
+  return next;
+}
+
+function ReachChange({ base, draft }: { base: Flag; draft: Draft }) {
+  const before = useReach(base.key, base.filters).together;
+  const after = useReach(draft.key, draft.filters).together;
+  if (before === null || after === null) return <p class="muted">{w.notCounted}</p>;
+  if (before === undefined || after === undefined) return <p class="muted">{w.counting}</p>;
+  const text = ({ affected, total }: typeof before) => w.reach(affected, total, w.aboutPersons);
+  return (
+    <p>
+      <b>{w.reachChange}</b>: {w.reachArrow(text(before), text(after))}
+    </p>
+  );
+}
+
+function ChangeLines({ lines }: { lines: readonly string[] }) {
+  return (
+    <ul class="changes">
+      {lines.map((line) => (
+        <li key={line}>{line}</li>
+      ))}
+    </ul>
+  );
+}
+
+function Conflict({
+  base,
+  mine,
+  theirs,
+  onTake,
+  onPut,
+  onClose,
+}: {
+  base: Flag;
+  mine: readonly string[];
+  theirs: Flag;
+  onTake: () => void;
+  onPut: () => void;
+  onClose: () => void;
+}) {
+  return (
+    <Dialog
+      title={w.conflict.title}
+      size="large"
+      onClose={onClose}
+      actions={
+        <>
+          <Button onClick={onTake}>{w.conflict.takeTheirs}</Button>
+          <Button kind="main" onClick={onPut}>
+            {w.conflict.putMine}
+          </Button>
+        </>
+      }
+    >
+      <p>{w.conflict.help}</p>
+      <div class="columns">
+        <section>
+          <h3>{w.conflict.mine}</h3>
+          <ChangeLines lines={mine} />
+        </section>
+        <section>
+          <h3>
+            {w.conflict.theirs} · {userName(theirs.last_modified_by)}
+          </h3>
+          <ChangeLines lines={differences(draftOf(base), draftOf(theirs))} />
+        </section>
+      </div>
+    </Dialog>
+  );
+}

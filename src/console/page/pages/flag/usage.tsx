@@ -1,0 +1,70 @@
+/** How often a flag was asked for, and with which values. */
+
+import { useAddress } from "../../lib/address.ts";
+import { ask, queryText } from "../../lib/api.ts";
+import { useResource } from "../../lib/resource.ts";
+import { inProject } from "../../lib/session.ts";
+import type { Flag } from "../../model/flags.ts";
+import { Segments, When } from "../../parts/basics.tsx";
+import { StackedBars } from "../../parts/bars.tsx";
+import { Content, Empty } from "../../parts/states.tsx";
+import { words } from "../../words/index.ts";
+
+const w = words.flag.usage;
+const ranges = ["7", "14", "30", "90"] as const;
+
+interface UsageAnswer {
+  results: { id: number; days: { date: string; values: Record<string, number> }[] }[];
+}
+
+export function Usage({ flag }: { flag: Flag }) {
+  const { query, set } = useAddress();
+  const days = ranges.find((range) => range === query.days) ?? "14";
+  const usage = useResource<UsageAnswer>(`usage ${flag.id} ${days}`, (signal) =>
+    ask(inProject(`feature_flags/usage/${queryText({ ids: flag.id, days })}`), { signal }),
+  );
+  const status = useResource<{ status: string; reason: string }>(`status ${flag.id} ${flag.version}`, (signal) =>
+    ask(inProject(`feature_flags/${flag.id}/status/`), { signal }),
+  );
+  return (
+    <section class="card stack">
+      <div class="row apart">
+        <h2>{w.title}</h2>
+        <Segments
+          label={w.range}
+          value={days}
+          choices={ranges.map((range) => [range, w.days(Number(range))] as const)}
+          onChange={(range) => set({ days: range })}
+        />
+      </div>
+      <p>
+        {w.last}: <When at={flag.last_called_at} fallback={words.flags.neverAsked} />
+        {status.data && <span class="muted"> · {status.data.reason}</span>}
+      </p>
+      <Content of={usage}>
+        {({ results }) => {
+          const found = results.find(({ id }) => id === flag.id)?.days ?? [];
+          const total = found.reduce(
+            (sum, { values }) => sum + Object.values(values).reduce((a, b) => a + b, 0),
+            0,
+          );
+          if (total === 0) {
+            return (
+              <Empty title={w.empty} icon="chart">
+                <p class="muted">{w.emptyHelp}</p>
+              </Empty>
+            );
+          }
+          return (
+            <StackedBars
+              label={w.title}
+              summary={w.summary(total, Number(days))}
+              rowTitle={w.day}
+              rows={found.map(({ date, values }) => ({ name: date, values }))}
+            />
+          );
+        }}
+      </Content>
+    </section>
+  );
+}

@@ -1,0 +1,132 @@
+/** Stacked bars, one per day or step, with the same figures as a table. */
+
+import { useState } from "preact/hooks";
+import { compact, number } from "../lib/format.ts";
+import { words } from "../words/index.ts";
+import { Button } from "./basics.tsx";
+
+const w = words.frame;
+const height = 180;
+const barWidth = 26;
+const seriesMax = 8;
+
+export interface BarRow {
+  name: string;
+  values: Record<string, number>;
+}
+
+/** Class of the nth series: its colour. */
+export function seriesClass(place: number): string {
+  return `series-${(place % seriesMax) + 1}`;
+}
+
+export function StackedBars({
+  label,
+  summary,
+  rowTitle,
+  rows,
+}: {
+  label: string;
+  summary: string;
+  rowTitle: string;
+  rows: readonly BarRow[];
+}) {
+  const [isTable, setTable] = useState(false);
+  const series = [...new Set(rows.flatMap(({ values }) => Object.keys(values)))].sort();
+  const totals = rows.map(({ values }) => Object.values(values).reduce((sum, value) => sum + value, 0));
+  const most = Math.max(1, ...totals);
+  const width = rows.length * barWidth;
+  return (
+    <figure class="chart">
+      <figcaption class="row apart">
+        <span>{summary}</span>
+        <Button kind="quiet" onClick={() => setTable(!isTable)}>
+          {isTable ? w.showChart : w.showTable}
+        </Button>
+      </figcaption>
+      {isTable ? (
+        <div class="table-scroll" role="region" aria-label={label} tabIndex={0}>
+          <table class="figures">
+            <thead>
+              <tr>
+                <th scope="col">{rowTitle}</th>
+                {series.map((name) => (
+                  <th key={name} scope="col">
+                    {name}
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {rows.map(({ name, values }) => (
+                <tr key={name}>
+                  <th scope="row">{name}</th>
+                  {series.map((one) => (
+                    <td key={one}>{number(values[one] ?? 0)}</td>
+                  ))}
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      ) : (
+        <svg
+          class="bars"
+          role="img"
+          aria-label={`${label}. ${summary}`}
+          viewBox={`0 0 ${width + 40} ${height + 22}`}
+          preserveAspectRatio="none"
+        >
+          <text class="axis" x={width + 4} y={12}>
+            {compact(most)}
+          </text>
+          <line class="grid" x1={0} x2={width} y1={4} y2={4} />
+          <line class="grid" x1={0} x2={width} y1={height} y2={height} />
+          {rows.map((row, place) => {
+            let top = height;
+            return (
+              <g key={row.name}>
+                <title>{`${row.name}: ${number(totals[place]!)}`}</title>
+                {series.map((name, index) => {
+                  const size = ((row.values[name] ?? 0) / most) * (height - 4);
+                  top -= size;
+                  return (
+                    <rect
+                      key={name}
+                      class={seriesClass(index)}
+                      x={place * barWidth + 3}
+                      y={top}
+                      width={barWidth - 6}
+                      height={size}
+                    />
+                  );
+                })}
+              </g>
+            );
+          })}
+          <text class="axis" x={0} y={height + 16}>
+            {rows[0]?.name}
+          </text>
+          <text class="axis end" x={width} y={height + 16}>
+            {rows.at(-1)?.name}
+          </text>
+        </svg>
+      )}
+      <Legend names={series} />
+    </figure>
+  );
+}
+
+/** Which colour is which series. */
+export function Legend({ names }: { names: readonly string[] }) {
+  return (
+    <ul class="legend">
+      {names.map((name, place) => (
+        <li key={name}>
+          <span class={`swatch ${seriesClass(place)}`} aria-hidden="true" />
+          {name}
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,73 @@
+/** Changes by day: who, what, the readable difference. */
+
+import type { ComponentChildren } from "preact";
+import { to } from "../lib/address.ts";
+import { weekday } from "../lib/format.ts";
+import { type ActivityEntry, changeLines, whoOf } from "../model/activity.ts";
+import { words } from "../words/index.ts";
+import { When } from "./basics.tsx";
+
+const w = words.activity;
+const places: Record<string, (id: string) => string> = {
+  FeatureFlag: (id) => `flags/${id}`,
+  Cohort: (id) => `cohorts/${id}`,
+  Dashboard: (id) => `dashboards/${id}`,
+};
+
+export function ChangeList({
+  entries,
+  isOfOneItem,
+  actionsOf,
+}: {
+  entries: readonly ActivityEntry[];
+  isOfOneItem?: boolean;
+  actionsOf?: (entry: ActivityEntry) => ComponentChildren;
+}) {
+  const days = new Map<string, ActivityEntry[]>();
+  for (const entry of entries) {
+    const day = weekday(entry.created_at);
+    days.set(day, [...(days.get(day) ?? []), entry]);
+  }
+  return (
+    <div class="stack">
+      {[...days].map(([day, found]) => (
+        <section key={day} class="day">
+          <h2>{day}</h2>
+          <ul class="lines">
+            {found.map((entry) => (
+              <li key={entry.id} class="change">
+                <div class="row apart">
+                  <span>
+                    <b>{whoOf(entry)}</b> {w.verbs[entry.activity] ?? entry.activity}{" "}
+                    {!isOfOneItem && <ItemName entry={entry} />}
+                    <span class="muted">
+                      {" "}
+                      · <When at={entry.created_at} />
+                    </span>
+                  </span>
+                  {actionsOf?.(entry)}
+                </div>
+                <ul class="changes">
+                  {changeLines(entry).map((line) => (
+                    <li key={line}>{line}</li>
+                  ))}
+                </ul>
+              </li>
+            ))}
+          </ul>
+        </section>
+      ))}
+    </div>
+  );
+}
+
+function ItemName({ entry }: { entry: ActivityEntry }) {
+  const name = entry.detail.name || entry.item_id;
+  const place = places[entry.scope];
+  return (
+    <>
+      <span class="muted">{w.scopes[entry.scope] ?? entry.scope}</span>{" "}
+      {place && entry.activity !== "deleted" ? <a href={to(place(entry.item_id))}>{name}</a> : name}
+    </>
+  );
+}

@@ -1,0 +1,298 @@
+/** Conditions on properties, cohorts and flags: one line each, with names and values to choose from. */
+
+import { ask, queryText } from "../lib/api.ts";
+import { useResource } from "../lib/resource.ts";
+import { inProject, project } from "../lib/session.ts";
+import { conditionProblem } from "../model/draft.ts";
+import { type Condition, readFlags } from "../model/flags.ts";
+import { type PropertyOwner, usePropertyNames, usePropertyValues } from "../model/names.ts";
+import { words } from "../words/index.ts";
+import { Button, Field, Select } from "./basics.tsx";
+import { TokenField } from "./tokens.tsx";
+
+const w = words.flag.condition;
+
+type Operator = keyof typeof w.operators;
+const operatorsOf: Record<string, readonly Operator[]> = {
+  property: [
+    ...(["exact", "is_not", "icontains", "not_icontains", "regex", "not_regex", "gt", "gte", "lt", "lte"] as const),
+    ...(["is_set", "is_not_set", "is_date_exact", "is_date_before", "is_date_after"] as const),
+    ...(["semver_eq", "semver_gte", "semver_lt"] as const),
+  ],
+  cohort: ["in", "not_in"],
+  flag: ["flag_evaluates_to"],
+};
+const listOperators = new Set(["exact", "is_not"]);
+const valuelessOperators = new Set(["is_set", "is_not_set"]);
+const optionsMax = 500;
+
+interface GroupType {
+  group_type: string;
+  group_type_index: number;
+}
+
+/** The kinds of groups of the project. */
+export function useGroupTypes(): readonly GroupType[] {
+  const types = useResource<GroupType[]>(`group types ${project.value?.id}`, (signal) =>
+    ask(inProject("groups_types/"), { signal }),
+  );
+  return types.data ?? [];
+}
+
+export type ConditionKind = "person" | "cohort" | "flag" | "group" | "event";
+
+export function Conditions({
+  conditions,
+  onChange,
+  kinds,
+  groupTypeIndex,
+  isShowingProblems,
+  addLabel = words.flag.addCondition,
+}: {
+  conditions: readonly Condition[];
+  onChange: (conditions: Condition[]) => void;
+  kinds: readonly ConditionKind[];
+  /** Group properties are of this type. */
+  groupTypeIndex?: number | null | undefined;
+  isShowingProblems?: boolean;
+  addLabel?: string;
+}) {
+  const put = (place: number, condition: Condition) =>
+    onChange(conditions.map((other, index) => (index === place ? condition : other)));
+  const first = kinds[0]!;
+  return (
+    <div class="conditions">
+      {conditions.map((condition, place) => (
+        <ConditionLine
+          key={place}
+          condition={condition}
+          kinds={kinds}
+          groupTypeIndex={groupTypeIndex}
+          onChange={(changed) => put(place, changed)}
+          onRemove={() => onChange(conditions.filter((_, index) => index !== place))}
+          problem={isShowingProblems ? conditionProblem(condition) : undefined}
+          isFirst={place === 0}
+        />
+      ))}
+      <div>
+        <Button
+          kind="quiet"
+          icon="plus"
+          onClick={() => onChange([...conditions, fresh(first, groupTypeIndex)])}
+        >
+          {addLabel}
+        </Button>
+      </div>
+    </div>
+  );
+}
+
+function fresh(kind: ConditionKind, groupTypeIndex: number | null | undefined): Condition {
+  if (kind === "cohort") return { key: "id", type: "cohort", operator: "in", value: "" };
+  if (kind === "flag") return { key: "", type: "flag", operator: "flag_evaluates_to", value: true };
+  const group = kind === "group" ? { group_type_index: groupTypeIndex ?? 0 } : {};
+  return { key: "", type: kind, operator: "exact", value: [], ...group };
+}
+
+function ConditionLine({
+  condition,
+  kinds,
+  groupTypeIndex,
+  onChange,
+  onRemove,
+  problem,
+  isFirst,
+}: {
+  condition: Condition;
+  kinds: readonly ConditionKind[];
+  groupTypeIndex: number | null | undefined;
+  onChange: (condition: Condition) => void;
+  onRemove: () => void;
+  problem: string | undefined;
+  isFirst: boolean;
+}) {
+  const kind = (condition.type ?? "person") as ConditionKind;
+  const operators = operatorsOf[kind === "cohort" || kind === "flag" ? kind : "property"]!;
+  const operator = (condition.operator ?? "exact") as Operator;
+  // An operator that the page does not offer stays as it is.
+  const choices = (operators.includes(operator) ? operators : [operator, ...operators]).map(
+    (name) => [name, w.operators[name] ?? name] as const,
+  );
+  const withOperator = (next: Operator): Condition => {
+    const isList = listOperators.has(next);
+    const { value } = condition;
+    const one = Array.isArray(value) ? (value[0] ?? "") : (value ?? "");
+    const many = Array.isArray(value) ? value : value === undefined || value === "" ? [] : [String(value)];
+    const given = valuelessOperators.has(next) ? next : isList ? many : one;
+    return { ...condition, operator: next, value: kind === "cohort" || kind === "flag" ? value : given };
+  };
+  return (
+    <div class="condition">
+      <span class="joint">{isFirst ? "" : words.flag.and}</span>
+      {kinds.length > 1 && (
+        <Select
+          label={w.type}
+          isLabelHidden
+          value={kind}
+          choices={(kinds.includes(kind) ? kinds : [kind, ...kinds]).map(
+            (name) => [name, w.types[name as keyof typeof w.types] ?? name] as const,
+          )}
+          onChange={(next) => onChange(fresh(next, groupTypeIndex))}
+        />
+      )}
+      {kind === "cohort" ? (
+        <CohortChoice condition={condition} choices={choices} onChange={onChange} withOperator={withOperator} />
+      ) : kind === "flag" ? (
+        <FlagChoice condition={condition} onChange={onChange} />
+      ) : (
+        <PropertyChoice
+          owner={kind}
+          condition={condition}
+          choices={choices}
+          onChange={onChange}
+          withOperator={withOperator}
+          problem={problem}
+        />
+      )}
+      <Button kind="quiet" icon="trash" label={w.remove} onClick={onRemove} />
+    </div>
+  );
+}
+
+interface ChoiceProps {
+  condition: Condition;
+  choices: readonly (readonly [Operator, string])[];
+  onChange: (condition: Condition) => void;
+  withOperator: (operator: Operator) => Condition;
+}
+
+function PropertyChoice({
+  owner,
+  condition,
+  choices,
+  onChange,
+  withOperator,
+  problem,
+}: ChoiceProps & { owner: PropertyOwner; problem: string | undefined }) {
+  const names = usePropertyNames(owner, condition.group_type_index ?? undefined);
+  const values = usePropertyValues(owner, condition.key);
+  const operator = (condition.operator ?? "exact") as Operator;
+  const given = condition.value;
+  const isDate = operator.startsWith("is_date");
+  return (
+    <>
+      <Field
+        label={w.property}
+        isLabelHidden
+        placeholder={w.property}
+        class="grow"
+        value={String(condition.key)}
+        suggestions={names}
+        onInput={(key) => onChange({ ...condition, key })}
+        error={problem === w.keyMissing ? problem : undefined}
+      />
+      <Select
+        label={w.operator}
+        isLabelHidden
+        value={operator}
+        choices={choices}
+        onChange={(next) => onChange(withOperator(next))}
+      />
+      <div class="grow">
+        {valuelessOperators.has(operator) ? null : listOperators.has(operator) ? (
+          <TokenField
+            label={w.value}
+            values={(Array.isArray(given) ? given : given === undefined || given === "" ? [] : [given]).map(String)}
+            suggestions={values}
+            onChange={(value) => onChange({ ...condition, value })}
+            error={problem === w.keyMissing ? undefined : problem}
+          />
+        ) : (
+          <Field
+            label={w.value}
+            isLabelHidden
+            placeholder={isDate ? "2026-01-31, -7d" : w.value}
+            value={typeof given === "string" ? given : JSON.stringify(given ?? "").replace(/^"|"$/g, "")}
+            suggestions={values}
+            onInput={(value) => onChange({ ...condition, value })}
+            error={problem === w.keyMissing ? undefined : problem}
+          />
+        )}
+      </div>
+    </>
+  );
+}
+
+function CohortChoice({ condition, choices, onChange, withOperator }: ChoiceProps) {
+  const cohorts = useResource<{ results: { id: number; name: string }[] }>(
+    `cohorts to choose ${project.value?.id}`,
+    (signal) => ask(inProject(`cohorts/${queryText({ limit: optionsMax })}`), { signal }),
+  );
+  const current = String(condition.value ?? "");
+  const options = (cohorts.data?.results ?? []).map(({ id, name }) => [String(id), name] as const);
+  const known = options.some(([id]) => id === current);
+  return (
+    <>
+      <Select
+        label={w.operator}
+        isLabelHidden
+        value={(condition.operator ?? "in") as Operator}
+        choices={choices}
+        onChange={(next) => onChange(withOperator(next))}
+      />
+      <div class="grow">
+        <Select
+          label={w.cohort}
+          isLabelHidden
+          value={current}
+          choices={known ? options : [[current, current === "" ? w.choose : `#${current}`], ...options]}
+          onChange={(id) => {
+            const { cohort_name: _, ...rest } = condition;
+            onChange({ ...rest, value: Number(id) });
+          }}
+        />
+      </div>
+    </>
+  );
+}
+
+function FlagChoice({ condition, onChange }: { condition: Condition; onChange: (condition: Condition) => void }) {
+  const flags = useResource(`flags to choose ${project.value?.id}`, (signal) =>
+    readFlags({ limit: optionsMax, active: "true", order: "key" }, signal),
+  );
+  const current = String(condition.key);
+  const all = flags.data?.results ?? [];
+  const chosen = all.find(({ id }) => String(id) === current);
+  const values = [
+    ["true", "true"],
+    ["false", "false"],
+    ...(chosen?.filters.multivariate?.variants ?? []).map(({ key }) => [key, key] as const),
+  ] as const;
+  const value = String(condition.value);
+  return (
+    <>
+      <div class="grow">
+        <Select
+          label={w.flag}
+          isLabelHidden
+          value={current}
+          choices={[
+            ...(chosen ? [] : [[current, current === "" ? w.choose : `#${current}`] as const]),
+            ...all.map(({ id, key }) => [String(id), key] as const),
+          ]}
+          onChange={(key) => onChange({ ...condition, key })}
+        />
+      </div>
+      <span>{w.operators.flag_evaluates_to}</span>
+      <Select
+        label={w.value}
+        isLabelHidden
+        value={value}
+        choices={values.some(([known]) => known === value) ? values : [...values, [value, value]]}
+        onChange={(next) =>
+          onChange({ ...condition, value: next === "true" ? true : next === "false" ? false : next })
+        }
+      />
+    </>
+  );
+}
