@@ -2,6 +2,7 @@
 
 import { createRequire } from "node:module";
 import type { Browser, BrowserContext, Page } from "playwright-core";
+import type { TestAppliance } from "../support/appliance.ts";
 
 const axeSource = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 
@@ -77,4 +78,33 @@ export async function axeFindings(page: Page): Promise<string[]> {
 
 interface AxeResults {
   violations: { id: string; nodes: { html: string; any: { message: string }[] }[] }[];
+}
+
+export const password = "correct horse battery staple";
+
+/** The cookie of the owner, who follows the one-time link of `init`. */
+export async function ownerCookie(appliance: TestAppliance): Promise<string> {
+  const token = appliance.made.console_url.split("#")[1];
+  const answer = await fetch(`${appliance.url}/api/session/setup/`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json", "X-Flagkeep-Console": "1" },
+    body: JSON.stringify({ token, password, first_name: "Ann" }),
+  });
+  if (answer.status !== 201) throw new Error(`setup: ${answer.status} ${await answer.text()}`);
+  return answer.headers.get("set-cookie")!.split(";")[0]!;
+}
+
+/** Opens a page as somebody who is signed in. */
+export async function openSignedIn(
+  browser: Browser,
+  cookie: string,
+  options: PageOptions,
+): Promise<WatchedPage> {
+  const opened = await openPage(browser, {
+    ...options,
+    expectedStatus: [404, ...(options.expectedStatus ?? [])],
+  });
+  const [name, value] = cookie.split("=") as [string, string];
+  await opened.context.addCookies([{ name, value, url: options.url, httpOnly: true, sameSite: "Strict" }]);
+  return opened;
 }

@@ -53,7 +53,9 @@ export function changedFields(flag: Flag, draft: Draft): Record<string, unknown>
     ["evaluation_runtime", "runtime"],
   ];
   return Object.fromEntries(
-    all.filter(([, field]) => !isSame(before[field], draft[field])).map(([name, field]) => [name, draft[field]]),
+    all
+      .filter(([, field]) => !isSame(before[field], draft[field]))
+      .map(([name, field]) => [name, draft[field]]),
   );
 }
 
@@ -107,9 +109,14 @@ export function filterDifferences(before: Filters, after: Filters): string[] {
   return lines;
 }
 
-function setDifferences(place: number, before: ConditionSet | undefined, after: ConditionSet | undefined): string[] {
+function setDifferences(
+  place: number,
+  before: ConditionSet | undefined,
+  after: ConditionSet | undefined,
+): string[] {
   const d = w.diff;
-  if (before === undefined) return after === undefined ? [] : [d.setAdded(place, whoGetsIt({ groups: [after] }))];
+  if (before === undefined)
+    return after === undefined ? [] : [d.setAdded(place, whoGetsIt({ groups: [after] }))];
   if (after === undefined) return [d.setRemoved(place, whoGetsIt({ groups: [before] }))];
   const lines: string[] = [];
   const [was, is] = [before.rollout_percentage ?? 100, after.rollout_percentage ?? 100];
@@ -120,7 +127,8 @@ function setDifferences(place: number, before: ConditionSet | undefined, after: 
   const [oldText, newText] = [before, after].map(
     (set) => (set.properties ?? []).map(conditionText).join(` ${w.and} `) || w.everyone,
   );
-  if (!isSame(before.properties ?? [], after.properties ?? [])) lines.push(d.conditions(place, oldText!, newText!));
+  if (!isSame(before.properties ?? [], after.properties ?? []))
+    lines.push(d.conditions(place, oldText!, newText!));
   if ((before.aggregation_group_type_index ?? null) !== (after.aggregation_group_type_index ?? null)) {
     lines.push(d.aggregation(place));
   }
@@ -163,7 +171,8 @@ export function conditionProblem(condition: {
   const { key, type, operator = "exact", value } = condition;
   if (type !== "cohort" && key === "") return c.keyMissing;
   if (valueless.has(operator)) return undefined;
-  const isEmpty = value === undefined || value === null || value === "" || (Array.isArray(value) && value.length === 0);
+  const isEmpty =
+    value === undefined || value === null || value === "" || (Array.isArray(value) && value.length === 0);
   if (isEmpty) return c.valueMissing;
   if (numeric.has(operator) && typeof value === "string" && Number.isNaN(Number(value))) return c.numberWrong;
   if (operator === "regex" || operator === "not_regex") {

@@ -97,9 +97,6 @@ export function Field(props: FieldProps) {
   const kind = { type: props.type ?? "text", ...(suggestions ? { list: `${id}-list` } : {}) } as {
     type: "text";
   };
-  useEffect(() => {
-    if (props.autofocus) input.current?.focus();
-  }, []);
   return (
     <div class={`field ${props.class ?? ""}`}>
       <label for={id} class={props.isLabelHidden ? "unseen" : undefined}>
@@ -116,6 +113,7 @@ export function Field(props: FieldProps) {
           autocomplete={(props.autocomplete ?? "off") as "off"}
           required={props.isRequired}
           disabled={props.isDisabled}
+          autofocus={props.autofocus}
           min={props.min}
           max={props.max}
           step={props.step}

@@ -15,7 +15,18 @@ const w = words.flag.condition;
 type Operator = keyof typeof w.operators;
 const operatorsOf: Record<string, readonly Operator[]> = {
   property: [
-    ...(["exact", "is_not", "icontains", "not_icontains", "regex", "not_regex", "gt", "gte", "lt", "lte"] as const),
+    ...([
+      "exact",
+      "is_not",
+      "icontains",
+      "not_icontains",
+      "regex",
+      "not_regex",
+      "gt",
+      "gte",
+      "lt",
+      "lte",
+    ] as const),
     ...(["is_set", "is_not_set", "is_date_exact", "is_date_before", "is_date_after"] as const),
     ...(["semver_eq", "semver_gte", "semver_lt"] as const),
   ],
@@ -141,7 +152,12 @@ function ConditionLine({
         />
       )}
       {kind === "cohort" ? (
-        <CohortChoice condition={condition} choices={choices} onChange={onChange} withOperator={withOperator} />
+        <CohortChoice
+          condition={condition}
+          choices={choices}
+          onChange={onChange}
+          withOperator={withOperator}
+        />
       ) : kind === "flag" ? (
         <FlagChoice condition={condition} onChange={onChange} />
       ) : (
@@ -202,7 +218,9 @@ function PropertyChoice({
         {valuelessOperators.has(operator) ? null : listOperators.has(operator) ? (
           <TokenField
             label={w.value}
-            values={(Array.isArray(given) ? given : given === undefined || given === "" ? [] : [given]).map(String)}
+            values={(Array.isArray(given) ? given : given === undefined || given === "" ? [] : [given]).map(
+              String,
+            )}
             suggestions={values}
             onChange={(value) => onChange({ ...condition, value })}
             error={problem === w.keyMissing ? undefined : problem}
@@ -256,7 +274,13 @@ function CohortChoice({ condition, choices, onChange, withOperator }: ChoiceProp
   );
 }
 
-function FlagChoice({ condition, onChange }: { condition: Condition; onChange: (condition: Condition) => void }) {
+function FlagChoice({
+  condition,
+  onChange,
+}: {
+  condition: Condition;
+  onChange: (condition: Condition) => void;
+}) {
   const flags = useResource(`flags to choose ${project.value?.id}`, (signal) =>
     readFlags({ limit: optionsMax, active: "true", order: "key" }, signal),
   );

@@ -23,6 +23,8 @@ export function Dialog({ title, onClose, children, actions, onSubmit, size = "sm
     const element = dialog.current;
     const before = document.activeElement as HTMLElement | null;
     element?.showModal();
+    // The field that is meant, not the button that closes; the attribute alone counts in static pages only.
+    element?.querySelector<HTMLElement>("[autofocus], form input, .dialog-actions .main")?.focus();
     return () => {
       element?.close();
       if (before?.isConnected) before.focus();

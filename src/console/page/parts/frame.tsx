@@ -90,7 +90,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
         ) : (
           <span class="project-name">{project.value?.name}</span>
         )}
-        <button type="button" class="jump" onClick={() => setPaletteOpen(true)} aria-label={w.palette}>
+        <button type="button" class="jump" onClick={() => setPaletteOpen(true)}>
           <Icon name="search" />
           <span>{w.search}</span>
           <kbd>⌘K</kbd>
@@ -98,7 +98,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
         <Health />
         <ThemeMenu />
         <Menu
-          label={w.account}
+          label={`${initials()} ${w.account}`}
           face={<span class="initials">{initials()}</span>}
           items={[
             [me.value?.email ?? "", () => route(to("settings", { tab: "account" }))],

@@ -1,8 +1,8 @@
 /** The way an evaluation went: each condition with what was wanted and found, and the place on the ruler. */
 
 import { decimal, percent, valueText } from "../lib/format.ts";
-import { conditionText } from "../model/flags.ts";
 import type { ExplainedCondition, ExplainedRollout, Explanation } from "../model/explanation.ts";
+import { conditionText } from "../model/flags.ts";
 import { words } from "../words/index.ts";
 import { seriesClass } from "./bars.tsx";
 import { Icon } from "./icons.tsx";
@@ -53,10 +53,16 @@ function Condition({ condition }: { condition: ExplainedCondition }) {
           <li key={place} class={filter.result === "match" ? "fits" : "misses"}>
             <Icon name={filter.result === "match" ? "check" : "close"} size={15} />
             <span>
-              {conditionText({ key: filter.key ?? "", type: filter.type, operator: filter.operator, value: filter.value })}
+              {conditionText({
+                key: filter.key ?? "",
+                type: filter.type,
+                operator: filter.operator,
+                value: filter.value,
+              })}
             </span>
             <span class="muted">
-              {w.found} {filter.source === "missing" ? words.frame.none : valueText(filter.found)} · {filter.source}
+              {w.found} {filter.source === "missing" ? words.frame.none : valueText(filter.found)} ·{" "}
+              {filter.source}
               {filter.note && ` · ${filter.note}`}
             </span>
           </li>

@@ -60,7 +60,10 @@ export function Access({ flag }: { flag: Flag }) {
                   {results.map(({ id, role, added_at: at }) => (
                     <li key={id} class="row apart">
                       <span>
-                        {role.name} <span class="muted"><When at={at} /></span>
+                        {role.name}{" "}
+                        <span class="muted">
+                          <When at={at} />
+                        </span>
                       </span>
                       <Button
                         kind="quiet"

@@ -20,7 +20,8 @@ export function Code({ flag }: { flag: Flag }) {
   const flagIds = conditionsOf(flag).flatMap(({ type, key }) => (type === "flag" ? [Number(key)] : []));
   const keys = useResource<{ keys: Record<string, string> }>(
     flagIds.length === 0 ? null : `keys ${flagIds.join()}`,
-    (signal) => ask(inProject("feature_flags/bulk_keys/"), { method: "POST", body: { ids: flagIds }, signal }),
+    (signal) =>
+      ask(inProject("feature_flags/bulk_keys/"), { method: "POST", body: { ids: flagIds }, signal }),
   );
   return (
     <div class="stack">

@@ -2,7 +2,7 @@
 
 import type { ConditionSet } from "../../model/flags.ts";
 import type { Count } from "../../model/reach.ts";
-import { Button, Field, Select } from "../../parts/basics.tsx";
+import { Button, Select } from "../../parts/basics.tsx";
 import { type ConditionKind, Conditions } from "../../parts/conditions.tsx";
 import { words } from "../../words/index.ts";
 
@@ -143,4 +143,3 @@ export function ConditionSetCard({
     </section>
   );
 }
-

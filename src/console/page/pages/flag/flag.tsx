@@ -1,13 +1,13 @@
 /** One flag: its switch, its parts as tabs, and the draft that is being edited. */
 
-import { useRoute } from "preact-iso";
 import { useEffect, useState } from "preact/hooks";
+import { useRoute } from "preact-iso";
 import { to, useAddress } from "../../lib/address.ts";
 import { ask, wordsOf } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { type Draft, differences, draftOf } from "../../model/draft.ts";
-import { criticalTag, changeFlag, type Flag, whoGetsIt } from "../../model/flags.ts";
+import { changeFlag, criticalTag, type Flag, whoGetsIt } from "../../model/flags.ts";
 import { Badge, Switch, Tabs } from "../../parts/basics.tsx";
 import { Question } from "../../parts/confirm.tsx";
 import { Menu } from "../../parts/menu.tsx";
@@ -33,7 +33,9 @@ const drafts = new Map<string, { draft: Draft; base: Flag }>();
 export function FlagPage() {
   const { id = "" } = useRoute().params as { id?: string };
   const key = `flag ${project.value?.id} ${id}`;
-  const flag = useResource<Flag>(key, (signal) => ask(inProject(`feature_flags/${encodeURIComponent(id)}/`), { signal }));
+  const flag = useResource<Flag>(key, (signal) =>
+    ask(inProject(`feature_flags/${encodeURIComponent(id)}/`), { signal }),
+  );
   if (flag.data === undefined || (flag.failure !== undefined && flag.failure.status !== 0)) {
     return (
       <Page title={words.frame.pages.flags}>
@@ -99,8 +101,9 @@ function Loaded({
       onChanged(stored);
       if (isUndo) tell(words.flags.switchedBack(flag.key));
       else
-        tell(isOn ? words.flags.switchedOn(flag.key) : words.flags.switchedOff(flag.key), () =>
-          void flip(!isOn, true),
+        tell(
+          isOn ? words.flags.switchedOn(flag.key) : words.flags.switchedOff(flag.key),
+          () => void flip(!isOn, true),
         );
     } catch (error) {
       onChanged(flag);

@@ -1,9 +1,9 @@
 /** The editor of a flag: what it is called, what values it has, who gets them. */
 
 import type { ComponentChildren } from "preact";
-import { useResource } from "../../lib/resource.ts";
-import { ask } from "../../lib/api.ts";
 import { to } from "../../lib/address.ts";
+import { ask } from "../../lib/api.ts";
+import { useResource } from "../../lib/resource.ts";
 import { inProject } from "../../lib/session.ts";
 import { type Draft, evenShares, kindOf, problemsOf, type ValueKind } from "../../model/draft.ts";
 import type { ConditionSet, Filters, Flag } from "../../model/flags.ts";
@@ -36,11 +36,13 @@ export function Targeting({
   const { filters } = draft;
   const sets = filters.groups ?? [];
   const variants = filters.multivariate?.variants ?? [];
-  const dependents = useResource<{ id: number; key: string }[]>(`dependents ${flag.id} ${flag.version}`, (signal) =>
-    ask(inProject(`feature_flags/${flag.id}/dependent_flags/`), { signal }),
+  const dependents = useResource<{ id: number; key: string }[]>(
+    `dependents ${flag.id} ${flag.version}`,
+    (signal) => ask(inProject(`feature_flags/${flag.id}/dependent_flags/`), { signal }),
   );
 
-  const putFilters = (changed: Partial<Filters>) => onChange({ ...draft, filters: { ...filters, ...changed } });
+  const putFilters = (changed: Partial<Filters>) =>
+    onChange({ ...draft, filters: { ...filters, ...changed } });
   const putSet = (place: number, changed: ConditionSet) =>
     putFilters({ groups: sets.map((other, index) => (index === place ? changed : other)) });
   const moveSet = (place: number, by: number) => {
@@ -93,14 +95,18 @@ export function Targeting({
             label={w.bucketing}
             isLabelHidden
             value={draft.bucketing}
-            choices={Object.entries(w.bucketings).map(([name, text]) => [name, `${w.bucketing}: ${text}`] as const)}
+            choices={Object.entries(w.bucketings).map(
+              ([name, text]) => [name, `${w.bucketing}: ${text}`] as const,
+            )}
             onChange={(bucketing) => onChange({ ...draft, bucketing })}
           />
           <Select
             label={w.runtime}
             isLabelHidden
             value={draft.runtime}
-            choices={Object.entries(w.runtimes).map(([name, text]) => [name, `${w.runtime}: ${text}`] as const)}
+            choices={Object.entries(w.runtimes).map(
+              ([name, text]) => [name, `${w.runtime}: ${text}`] as const,
+            )}
             onChange={(runtime) => onChange({ ...draft, runtime })}
           />
           <Checkbox
@@ -116,7 +122,10 @@ export function Targeting({
             problems={problems}
             isEncrypted={flag.has_encrypted_payloads === true}
             onVariants={(next, payloads) =>
-              putFilters({ multivariate: { ...filters.multivariate, variants: next }, ...(payloads ? { payloads } : {}) })
+              putFilters({
+                multivariate: { ...filters.multivariate, variants: next },
+                ...(payloads ? { payloads } : {}),
+              })
             }
             onPayload={putPayload}
           />
@@ -157,7 +166,9 @@ export function Targeting({
             onChange={(changed) => putSet(place, changed)}
             onMove={(by) => moveSet(place, by)}
             onDuplicate={() =>
-              putFilters({ groups: [...sets.slice(0, place + 1), structuredClone(set), ...sets.slice(place + 1)] })
+              putFilters({
+                groups: [...sets.slice(0, place + 1), structuredClone(set), ...sets.slice(place + 1)],
+              })
             }
             onRemove={() => putFilters({ groups: sets.filter((_, index) => index !== place) })}
           />

@@ -5,11 +5,11 @@ import { useAddress } from "../../lib/address.ts";
 import { ask, Failure, isAbort, wordsOf } from "../../lib/api.ts";
 import { inProject } from "../../lib/session.ts";
 import type { Draft } from "../../model/draft.ts";
+import { type Explanation, shownValue } from "../../model/explanation.ts";
 import type { Flag } from "../../model/flags.ts";
 import { Area, Badge, Button } from "../../parts/basics.tsx";
 import { AwayBar, Empty, Trouble } from "../../parts/states.tsx";
 import { Trace } from "../../parts/trace.tsx";
-import { type Explanation, shownValue } from "../../model/explanation.ts";
 import { words } from "../../words/index.ts";
 
 const w = words.flag.tryIt;
@@ -97,11 +97,7 @@ export function TryIt({ flag, draft, isChanged }: { flag: Flag; draft: Draft; is
       </section>
       {!flag.active && <p class="muted">{w.inactive}</p>}
       {failure &&
-        (failure.isEngineAway ? (
-          <AwayBar failure={failure} readAt={0} />
-        ) : (
-          <Trouble failure={failure} />
-        ))}
+        (failure.isEngineAway ? <AwayBar failure={failure} readAt={0} /> : <Trouble failure={failure} />)}
       {wanted.length === 0 ? (
         <Empty title={w.empty} icon="user" />
       ) : (

@@ -5,8 +5,8 @@ import { ask, queryText } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject } from "../../lib/session.ts";
 import type { Flag } from "../../model/flags.ts";
-import { Segments, When } from "../../parts/basics.tsx";
 import { StackedBars } from "../../parts/bars.tsx";
+import { Segments, When } from "../../parts/basics.tsx";
 import { Content, Empty } from "../../parts/states.tsx";
 import { words } from "../../words/index.ts";
 
@@ -23,8 +23,9 @@ export function Usage({ flag }: { flag: Flag }) {
   const usage = useResource<UsageAnswer>(`usage ${flag.id} ${days}`, (signal) =>
     ask(inProject(`feature_flags/usage/${queryText({ ids: flag.id, days })}`), { signal }),
   );
-  const status = useResource<{ status: string; reason: string }>(`status ${flag.id} ${flag.version}`, (signal) =>
-    ask(inProject(`feature_flags/${flag.id}/status/`), { signal }),
+  const status = useResource<{ status: string; reason: string }>(
+    `status ${flag.id} ${flag.version}`,
+    (signal) => ask(inProject(`feature_flags/${flag.id}/status/`), { signal }),
   );
   return (
     <section class="card stack">

@@ -3,7 +3,8 @@
 export const activity = {
   commandLine: (user: string) => `the command line (user ${user})`,
   server: "the server",
-  field: (field: string, before: string, after: string) => `${field.replaceAll("_", " ")}: ${before} → ${after}`,
+  field: (field: string, before: string, after: string) =>
+    `${field.replaceAll("_", " ")}: ${before} → ${after}`,
   switchedOn: "switched on",
   switchedOff: "switched off",
   verbs: {

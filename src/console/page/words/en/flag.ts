@@ -20,7 +20,8 @@ export const flag = {
   archive: "Archive",
   archiveText: (key: string) => `${key} is served no more and leaves the list. Its key can be used again.`,
   archived: (key: string) => `${key} is archived.`,
-  usedBy: (count: number) => (count === 1 ? "1 flag depends on this one" : `${number(count)} flags depend on this one`),
+  usedBy: (count: number) =>
+    count === 1 ? "1 flag depends on this one" : `${number(count)} flags depend on this one`,
   unsaved: (count: number) => (count === 1 ? "1 unsaved change" : `${number(count)} unsaved changes`),
   discard: "Discard",
   review: "Review and save",
@@ -131,8 +132,10 @@ export const flag = {
     keep: (on: boolean) => (on ? "keeps the value over a log-in" : "no longer keeps the value over a log-in"),
     setAdded: (place: number, who: string) => `set ${place} added: ${who}`,
     setRemoved: (place: number, who: string) => `set ${place} removed: ${who}`,
-    rollout: (place: number, before: string, after: string) => `set ${place}: roll out ${before} → ${after} %`,
-    setVariant: (place: number, before: string, after: string) => `set ${place}: variant ${before} → ${after}`,
+    rollout: (place: number, before: string, after: string) =>
+      `set ${place}: roll out ${before} → ${after} %`,
+    setVariant: (place: number, before: string, after: string) =>
+      `set ${place}: variant ${before} → ${after}`,
     conditions: (place: number, before: string, after: string) => `set ${place}: ${before} → ${after}`,
     aggregation: (place: number) => `set ${place}: about someone else`,
     variantAdded: (key: string, share: string) => `variant ${key} added, ${share} %`,
@@ -202,7 +205,12 @@ export const flag = {
   },
   access: {
     mine: (text: string) => `You may: ${text}`,
-    levels: { none: "see nothing", viewer: "look", editor: "edit", manager: "edit and decide who may edit" } as Record<string, string>,
+    levels: {
+      none: "see nothing",
+      viewer: "look",
+      editor: "edit",
+      manager: "edit and decide who may edit",
+    } as Record<string, string>,
     roles: "Roles that may edit this flag",
     help: "Admins and owners always may. Where the organisation lets everybody edit, this list changes nothing.",
     none: "No role is named here.",

@@ -1,0 +1,252 @@
+/** Flags in the browser: list, switch, editor, two people on one flag. */
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Browser } from "playwright-core";
+import { TestAppliance, until } from "../support/appliance.ts";
+import { chromiumPath, startBrowser } from "../support/browser.ts";
+import { axeFindings, openSignedIn, ownerCookie, themes, widths } from "./support.ts";
+
+interface Flag {
+  id: number;
+  key: string;
+  active: boolean;
+  version: number;
+  name: string;
+  tags: string[];
+  filters: { groups: { rollout_percentage: number; properties: object[] }[] };
+}
+
+describe.skipIf(chromiumPath === undefined)("flags", () => {
+  let appliance: TestAppliance;
+  let browser: Browser;
+  let cookie: string;
+  let made: Flag;
+  const hostile = `<img src=x onerror="document.title='owned'">`;
+  const flagPath = (id: number) => `/api/projects/${appliance.made.project.id}/feature_flags/${id}/`;
+  const read = async (id: number) => (await (await appliance.api(flagPath(id))).json()) as Flag;
+  const make = async (body: Record<string, unknown>) => {
+    const path = `/api/projects/${appliance.made.project.id}/feature_flags/`;
+    const answer = await appliance.api(path, { method: "POST", body });
+    expect(answer.status).toBe(201);
+    return (await answer.json()) as Flag;
+  };
+  const open = (options: { width?: number; theme?: "light" | "dark"; expectedStatus?: number[] } = {}) =>
+    openSignedIn(browser, cookie, { url: appliance.url, ...options });
+
+  beforeAll(async () => {
+    appliance = await TestAppliance.start();
+    cookie = await ownerCookie(appliance);
+    browser = await startBrowser();
+    for (let number = 0; number < 230; number++) {
+      await make({
+        key: `service-${number}`,
+        filters: { groups: [{ properties: [], rollout_percentage: 100 }] },
+      });
+    }
+    made = await make({
+      key: "new-checkout",
+      name: hostile,
+      tags: ["web"],
+      filters: {
+        groups: [
+          {
+            properties: [{ key: hostile, type: "person", operator: "exact", value: [hostile] }],
+            rollout_percentage: 40,
+          },
+        ],
+      },
+    });
+    await make({
+      key: "pay",
+      tags: ["critical"],
+      filters: { groups: [{ properties: [], rollout_percentage: 100 }] },
+    });
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await appliance?.[Symbol.asyncDispose]();
+  });
+
+  test("the switch acts at once and is taken back; a critical flag asks first", async () => {
+    const { page, context, troubles } = await open();
+    await page.goto("/console/flags?search=new-check");
+    const toggle = page.getByRole("switch", { name: "new-checkout" });
+    await toggle.waitFor();
+    expect(await toggle.getAttribute("aria-checked")).toBe("true");
+    await toggle.click();
+    await until(async () => !(await read(made.id)).active, "the flag is off");
+    await page.getByRole("button", { name: "Undo" }).click();
+    await until(async () => (await read(made.id)).active, "the flag is on again");
+
+    await page.goto("/console/flags?search=pay");
+    await page.getByRole("switch", { name: "pay" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("pay is tagged").waitFor();
+    await dialog.getByRole("button", { name: "Cancel" }).click();
+    expect(await page.getByRole("switch", { name: "pay" }).getAttribute("aria-checked")).toBe("true");
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("the list is searched by the server, scrolls through all, and keeps its filters in the address", async () => {
+    const { page, context, troubles } = await open();
+    await page.goto("/console/flags");
+    await page.getByText("232 flags").waitFor();
+    await page.getByRole("table", { name: "Flags" }).waitFor();
+    await page.evaluate(() => scrollTo(0, document.body.scrollHeight));
+    await page.getByRole("link", { name: "service-0", exact: true }).waitFor();
+    await page.getByRole("searchbox").fill("service-22");
+    await page.getByText("11 flags").waitFor();
+    expect(page.url()).toContain("search=service-22");
+    await page.reload();
+    await page.getByText("11 flags").waitFor();
+    expect(await page.getByRole("searchbox").inputValue()).toBe("service-22");
+    await page.getByRole("searchbox").fill("nothing is called so");
+    await page.getByText("No flag is like that.").waitFor();
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("with keys alone: a flag is made, found by the palette, opened from the list", async () => {
+    const { page, context, troubles } = await open();
+    await page.goto("/console/flags");
+    await page
+      .getByText(/flags$/)
+      .first()
+      .waitFor();
+    await page.keyboard.press("n");
+    await page.getByRole("dialog", { name: "New flag" }).waitFor();
+    await page.keyboard.type("by-keys");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { level: 1, name: "by-keys" }).waitFor();
+    expect(await page.title()).toBe("by-keys · Flagkeep");
+    await page.keyboard.press("g");
+    await page.keyboard.press("f");
+    await page.getByRole("heading", { level: 1, name: "Flags" }).waitFor();
+    await page.getByRole("row").nth(1).waitFor();
+    await page.keyboard.press("j");
+    await page.waitForFunction(() => document.activeElement?.getAttribute("aria-rowindex") === "2");
+    await page.keyboard.press("Enter");
+    await page.getByRole("tab", { name: "Targeting" }).waitFor();
+    await page.keyboard.press("Control+k");
+    await page.keyboard.type("new-checkout");
+    await page.getByRole("option", { name: /new-checkout/ }).waitFor();
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { level: 1, name: "new-checkout" }).waitFor();
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("a draft is reviewed and saved; two people on one flag see both changes", async () => {
+    const flag = await make({
+      key: "shared",
+      filters: { groups: [{ properties: [], rollout_percentage: 10 }] },
+    });
+    const { page, context, troubles } = await open({ expectedStatus: [409] });
+    await page.goto(`/console/flags/${flag.id}`);
+    await page.getByRole("spinbutton", { name: "Roll out to" }).fill("40");
+    await page.getByText("1 unsaved change", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Review and save" }).click();
+    await page.getByRole("dialog").getByText("set 1: roll out 10 → 40 %").waitFor();
+    await page.getByRole("button", { name: "Save changes" }).click();
+    await until(
+      async () => (await read(flag.id)).filters.groups[0]!.rollout_percentage === 40,
+      "it is stored",
+    );
+    await page.getByText("1 unsaved change", { exact: true }).waitFor({ state: "detached" });
+
+    await page.getByRole("spinbutton", { name: "Roll out to" }).fill("50");
+    // Left and come back: nothing typed is lost.
+    await page.getByRole("link", { name: "Flags" }).first().click();
+    await page.goBack();
+    await page.getByText("1 unsaved change", { exact: true }).waitFor();
+    await appliance.api(flagPath(flag.id), {
+      method: "PATCH",
+      body: { filters: { groups: [{ properties: [], rollout_percentage: 75 }] } },
+    });
+    await page.getByRole("button", { name: "Review and save" }).click();
+    await page.getByRole("button", { name: "Save changes" }).click();
+    const dialog = page.getByRole("dialog", { name: "Somebody else changed this flag" });
+    await dialog.getByText("set 1: roll out 40 → 75 %").waitFor();
+    await dialog.getByText("set 1: roll out 40 → 50 %").waitFor();
+    expect((await axeFindings(page)).filter((text) => !text.includes("scrollable"))).toEqual([]);
+    await dialog.getByRole("button", { name: "Put mine on top" }).click();
+    await page.getByRole("button", { name: "Review and save" }).click();
+    await page.getByRole("dialog").getByText("set 1: roll out 75 → 50 %").waitFor();
+    await page.getByRole("button", { name: "Save changes" }).click();
+    await until(
+      async () => (await read(flag.id)).filters.groups[0]!.rollout_percentage === 50,
+      "mine is on top",
+    );
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("text of flags stays text", async () => {
+    const { page, context, troubles } = await open();
+    await page.goto(`/console/flags/${made.id}`);
+    await page.getByRole("heading", { level: 1, name: "new-checkout" }).waitFor();
+    await page.getByText(hostile).first().waitFor();
+    expect(await page.locator("img").count()).toBe(0);
+    expect(await page.title()).toBe("new-checkout · Flagkeep");
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("a member sees what may not be done, switched off", async () => {
+    await appliance.api("/api/organizations/@current/", {
+      method: "PATCH",
+      body: { feature_flags_access_level: 21 },
+    });
+    const answer = await appliance.api("/api/organizations/@current/members/", {
+      method: "POST",
+      body: { email: "bob@example.com", level: 1 },
+    });
+    expect(answer.status).toBe(201);
+    const { console_url: link } = (await answer.json()) as { console_url: string };
+    const started = await fetch(`${appliance.url}/api/session/setup/`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", "X-Flagkeep-Console": "1" },
+      body: JSON.stringify({ token: link.split("#")[1], password: "another few quiet words" }),
+    });
+    const memberCookie = started.headers.get("set-cookie")!.split(";")[0]!;
+    const { page, context, troubles } = await openSignedIn(browser, memberCookie, { url: appliance.url });
+    await page.goto("/console/flags?search=new-check");
+    const toggle = page.getByRole("switch", { name: "new-checkout" });
+    await toggle.waitFor();
+    expect(await toggle.getAttribute("aria-disabled")).toBe("true");
+    expect(await toggle.getAttribute("title")).toBe("You may not edit this flag");
+    await toggle.click({ force: true });
+    await page.goto(`/console/flags/${made.id}`);
+    await page.getByRole("spinbutton", { name: "Roll out to" }).waitFor();
+    expect(await page.getByRole("spinbutton", { name: "Roll out to" }).isDisabled()).toBe(true);
+    expect((await read(made.id)).active).toBe(true);
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  for (const theme of themes) {
+    for (const width of widths) {
+      test(`axe finds nothing, and nothing is wider than the screen, ${theme}, ${width}`, async () => {
+        const { page, context, troubles } = await open({ theme, width });
+        const look = async (path: string, ready: string) => {
+          await page.goto(path);
+          await page.getByText(ready).first().waitFor();
+          expect(await axeFindings(page)).toEqual([]);
+          expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
+          expect(await page.locator("h1").count()).toBe(1);
+        };
+        await look("/console/flags", "service-229");
+        await look("/console/flags?new=1", "What the code asks for");
+        await look("/console/flags?search=nothing-like-that", "No flag is like that.");
+        await look(`/console/flags/${made.id}`, "Together");
+        await look(`/console/flags/${made.id}?tab=history`, "Ann");
+        await look(`/console/flags/${made.id}?tab=access`, "No role is named here.");
+        await look(`/console/flags/${made.id}?tab=code`, "flagkeep_flags");
+        await look("/console/flags/999999", "Not found");
+        await context.close();
+        expect(troubles).toEqual([]);
+      });
+    }
+  }
+});

@@ -1,0 +1,91 @@
+/** Signing in: the one-time link, the form, the key in place of a password, and the way out. */
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Browser } from "playwright-core";
+import { TestAppliance } from "../support/appliance.ts";
+import { chromiumPath, startBrowser } from "../support/browser.ts";
+import { axeFindings, openPage, password, themes, widths } from "./support.ts";
+
+describe.skipIf(chromiumPath === undefined)("signing in", () => {
+  let appliance: TestAppliance;
+  let browser: Browser;
+  beforeAll(async () => {
+    appliance = await TestAppliance.start();
+    browser = await startBrowser();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await appliance?.[Symbol.asyncDispose]();
+  });
+  const url = () => appliance.url;
+
+  test("the link of init sets the password once, Enter sends the forms", async () => {
+    const { page, context, troubles } = await openPage(browser, { url: url(), expectedStatus: [401, 404] });
+    const link = `${url()}/console/setup#${appliance.made.console_url.split("#")[1]}`;
+    await page.goto(link);
+    await page.getByLabel("Name").fill("Ann Bell");
+    await page.getByLabel("Password").fill("short");
+    await page.keyboard.press("Enter");
+    await page.getByText(/12/).first().waitFor();
+    await page.getByLabel("Password").fill(password);
+    await page.keyboard.press("Enter");
+    await page.getByRole("navigation", { name: "Menu" }).waitFor();
+    expect(await page.evaluate(() => document.cookie)).toBe("");
+
+    await page.getByRole("button", { name: "Your account" }).click();
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByRole("heading", { name: "Sign in" }).waitFor();
+
+    await page.goto(`${url()}/console/`);
+    await page.goto(link);
+    await page.getByText("This link is used up or has expired.").waitFor();
+
+    await page.goto(`${url()}/console/flags`);
+    await page.getByLabel("E-mail").fill(appliance.made.user.email);
+    await page.getByLabel("Password").fill("something else entirely");
+    await page.keyboard.press("Enter");
+    await page.getByRole("alert").waitFor();
+    await page.getByLabel("Password").fill(password);
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { level: 1, name: "Flags" }).waitFor();
+    expect(page.url()).toEndWith("/console/flags");
+    await context.close();
+    expect(troubles.filter((text) => !text.includes("400"))).toEqual([]);
+  });
+
+  test("a personal key is exchanged for a session and kept nowhere", async () => {
+    const { page, context, troubles } = await openPage(browser, { url: url(), expectedStatus: [404] });
+    await page.goto("/console/");
+    await page.getByRole("button", { name: "Use a personal key instead" }).click();
+    await page.getByLabel("Personal key").fill(appliance.made.personal_api_key);
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { level: 1, name: "Flags" }).waitFor();
+    const stored = await page.evaluate(() =>
+      JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie]),
+    );
+    expect(stored).not.toContain("phx_");
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  for (const theme of themes) {
+    for (const width of widths) {
+      test(`axe finds nothing on the forms, ${theme}, ${width}`, async () => {
+        const { page, context, troubles } = await openPage(browser, {
+          url: url(),
+          theme,
+          width,
+          expectedStatus: [401],
+        });
+        await page.goto("/console/");
+        await page.getByRole("heading", { name: "Sign in" }).waitFor();
+        expect(await axeFindings(page)).toEqual([]);
+        await page.goto("/console/setup#nothing");
+        await page.getByRole("alert").waitFor();
+        expect(await axeFindings(page)).toEqual([]);
+        await context.close();
+        expect(troubles).toEqual([]);
+      });
+    }
+  }
+});
