@@ -3,6 +3,7 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
 import type { EventDatabase } from "../events/database.ts";
 import { isAboutPerson } from "../events/event-filters.ts";
+import { countFlagCalls } from "../events/flag-calls.ts";
 import { type EventFilter, listEvents, positionOf } from "../events/list.ts";
 import type { EventLoader } from "../events/loader.ts";
 import { eventsText } from "../events/page.ts";
@@ -111,6 +112,7 @@ export function queryHandlers(services: QueryServices): Handlers {
       await mirror.follow();
       return await runFor(request.projectId)((connection) => computeTrends(connection, request));
     },
+    flagCalls: (request) => runFor(request.projectId)((connection) => countFlagCalls(connection, request)),
     reach: (request) => computeReach(persons(request), request),
     findPersons: (request) => findPersons(persons(request), request),
     fillCohortByFlag: (request) => fillCohortByFlag(persons(request), request),

@@ -1,6 +1,7 @@
 /** The queries that the front may ask the engine: name, request, answer. */
 
 import type { ExportPage, ExportRequest } from "../events/export/page.ts";
+import type { FlagCalls, FlagCallsRequest } from "../events/flag-calls.ts";
 import type { EventFilter, EventPosition } from "../events/list.ts";
 import type { QueryRequest, QueryResult } from "../events/query/run-query.ts";
 import type { TrendsRequest } from "../events/trends.ts";
@@ -40,6 +41,7 @@ export interface Queries {
   /** `meta` is where the next page starts. */
   events: { request: EventFilter; answer: JsonObject[]; meta: EventPosition | null };
   trends: { request: TrendsRequest; answer: JsonObject[] };
+  flagCalls: { request: FlagCallsRequest; answer: FlagCalls };
   reach: { request: ReachRequest; answer: Reach };
   findPersons: { request: ConditionRequest & { afterId?: number; limit: number }; answer: Person[] };
   /** Answers how many persons the flag is on for. */

@@ -6,7 +6,9 @@ import { findCohort, membership } from "../cohorts/cohorts.ts";
 import type { InsightQueries } from "../dashboards/insights.ts";
 import { type EngineClient, QueryRefused } from "../engine/client.ts";
 import type { ConditionRequest } from "../engine/query-types.ts";
+import type { FlagCalls, FlagCallsRequest } from "../events/flag-calls.ts";
 import type { ReachCounter } from "../flags/api/flag-reach.ts";
+import type { FlagCallCounter } from "../flags/api/flag-usage.ts";
 import type { Reach, ReachQuestion } from "../flags/rules/blast-radius.ts";
 import { findFlag } from "../flags/store/flag.ts";
 import { type FlagSets, flagDefinition } from "../flags/store/flag-sets.ts";
@@ -25,7 +27,9 @@ export interface EnginePortsDeps {
   now?: () => Date;
 }
 
-export class EnginePorts implements PersonFinder, ReachCounter, CohortFiller, InsightQueries {
+export class EnginePorts
+  implements PersonFinder, ReachCounter, FlagCallCounter, CohortFiller, InsightQueries
+{
   constructor(private readonly deps: EnginePortsDeps) {}
 
   async reach(projectId: number, question: ReachQuestion): Promise<Reach> {
@@ -33,6 +37,10 @@ export class EnginePorts implements PersonFinder, ReachCounter, CohortFiller, In
     const reach = await this.deps.engine.ask("reach", { ...condition, ...question });
     if (reach.problem !== undefined) throw new InvalidField("filters", "invalid_input", reach.problem);
     return reach;
+  }
+
+  async flagCalls(request: FlagCallsRequest): Promise<FlagCalls> {
+    return await this.deps.engine.ask("flagCalls", request);
   }
 
   async find(

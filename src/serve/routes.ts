@@ -15,10 +15,12 @@ import { type InsightDeps, insightRoutes } from "../dashboards/insights.ts";
 import { featureFlagRoutes } from "../flags/api/feature-flags.ts";
 import { flagBulkRoutes } from "../flags/api/flag-bulk.ts";
 import { flagDashboardRoutes } from "../flags/api/flag-dashboards.ts";
+import { flagDraftRoutes } from "../flags/api/flag-drafts.ts";
 import { type EvaluationDeps, flagEvaluationRoutes } from "../flags/api/flag-evaluation.ts";
 import { flagReachRoutes, type ReachCounter } from "../flags/api/flag-reach.ts";
 import { flagRemoteConfigRoutes } from "../flags/api/flag-remote-config.ts";
 import { flagStatusRoutes } from "../flags/api/flag-status.ts";
+import { type FlagCallCounter, flagUsageRoutes } from "../flags/api/flag-usage.ts";
 import { roleAccessRoutes } from "../flags/api/role-access.ts";
 import type { FlagWriting } from "../flags/store/flag-writes.ts";
 import type { Route } from "../http/route.ts";
@@ -28,7 +30,7 @@ import { listGroupTypes } from "../people/groups.ts";
 
 /** What the routes under `/api` need; each takes of it what it names. */
 export interface ManagementDeps extends FlagWriting, EvaluationDeps, CohortDeps, InsightDeps, PeopleDeps {
-  personCounter: PersonFinder & ReachCounter;
+  personCounter: PersonFinder & ReachCounter & FlagCallCounter;
 }
 
 /** The routes of the management API. */
@@ -41,6 +43,8 @@ export function managementRoutes(deps: ManagementDeps): Route[] {
     ...flagRemoteConfigRoutes(deps),
     ...flagDashboardRoutes(deps),
     ...flagReachRoutes(deps),
+    ...flagDraftRoutes(deps),
+    ...flagUsageRoutes(deps),
     ...flagBulkRoutes(deps),
     ...roleAccessRoutes(deps),
     ...projectRoutes({

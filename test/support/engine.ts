@@ -68,10 +68,10 @@ export class ServerWithEngine implements AsyncDisposable {
   }
 
   /** Stores an event of project 1. */
-  async addEvent(event: string, distinctId: string, at: Date): Promise<void> {
+  async addEvent(event: string, distinctId: string, at: Date, properties = "{}"): Promise<void> {
     await this.run(
       `INSERT INTO events VALUES (1, false, (SELECT count(*) + 1 FROM events), uuid(), NULL, '${event}', '${distinctId}',
-         make_timestamp(${at.getTime() * 1_000}), make_timestamp(${at.getTime() * 1_000}), 'full', NULL, '{}')`,
+         make_timestamp(${at.getTime() * 1_000}), make_timestamp(${at.getTime() * 1_000}), 'full', NULL, '${properties.replaceAll("'", "''")}')`,
     );
   }
 

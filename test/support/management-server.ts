@@ -62,6 +62,7 @@ export class TestServer implements Disposable {
       personCounter: {
         reach: async () => ({ total: 0, matching: 0, reached: 0, sets: [] }),
         find: async () => [],
+        flagCalls: async () => ({ days: [], flags: [] }),
       },
       cohortFiller: {
         addPersonsWithFlag: async () => 0,

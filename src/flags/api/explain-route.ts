@@ -45,7 +45,7 @@ const ConditionBody = object({
   rollout: nullable(RolloutBody),
 });
 
-const ExplanationSchema = named(
+export const ExplanationSchema = named(
   "FlagExplanation",
   object({
     flag_key: text(),
@@ -78,7 +78,7 @@ const ExplanationSchema = named(
   }),
 );
 
-const exampleAnswer = {
+export const exampleExplanation = {
   flag_key: "one-click-pay",
   flag_id: 12,
   distinct_id: "user-1",
@@ -132,7 +132,7 @@ export function explainRoutes({ metadata, flagSets, people }: ExplainDependencie
         device_id: optional(text({ description: "For flags that are rolled out by device." })),
       }),
       answers: {
-        200: { description: "The steps.", schema: ExplanationSchema, example: exampleAnswer },
+        200: { description: "The steps.", schema: ExplanationSchema, example: exampleExplanation },
         400: { description: "No `distinct_id`, or a parameter that is not a JSON object." },
         404: { description: "No such flag." },
       },

@@ -7,7 +7,13 @@
 
 import { and, eq, sql } from "drizzle-orm";
 import type { Trigger } from "../../accounts/activity.ts";
-import { bumpRevision, flagRevision, type Metadata, type MetadataTx } from "../../accounts/metadata.ts";
+import {
+  bumpRevision,
+  flagRevision,
+  type Metadata,
+  type MetadataTx,
+  type Reading,
+} from "../../accounts/metadata.ts";
 import { dashboard, flag, flagDashboard } from "../../accounts/schema.ts";
 import { findUser } from "../../accounts/users.ts";
 import { InvalidField, NotFound } from "../../lib/errors.ts";
@@ -70,7 +76,7 @@ export function createFlag(writing: FlagWriting, input: NewFlag): Flag {
     checkCount(t, projectId);
     const { tags: sentTags, evaluationTags: sentEvaluationTags, analyticsDashboards, ...others } = fields;
     const { rolloutPercentage: _, ...plain } = others;
-    const filters = checkedFilters(writing, t, projectId, undefined, fields);
+    const filters = filtersToStore(writing, t, projectId, undefined, fields);
     const { tags, evaluationTags } = changedTags(
       { tags: sentTags, evaluation_tags: sentEvaluationTags },
       { tags: [], evaluationTags: [] },
@@ -144,7 +150,7 @@ function saveFlag(
     fields.isRemoteConfiguration !== undefined ||
     fields.hasEncryptedPayloads !== undefined;
   const checked = touchesFilters
-    ? checkedFilters(writing, t, projectId, before, { ...fields, key })
+    ? filtersToStore(writing, t, projectId, before, { ...fields, key })
     : before.filters;
   const filters = key === before.key ? checked : withRenamedEnrollment(checked, before.key, key);
   checkTransitions(t, before, fields, filters);
@@ -182,9 +188,9 @@ function saveFlag(
  * @throws {FlagInvalid} a rule of management-api 4.4 is broken.
  * @throws {InvalidField} payloads are to be secret in a flag that is no remote configuration (3.1).
  */
-function checkedFilters(
+export function filtersToStore(
   { payloads }: FlagWriting,
-  t: MetadataTx,
+  t: Reading,
   projectId: number,
   before: Flag | undefined,
   fields: Partial<FlagFields> & { key: string },

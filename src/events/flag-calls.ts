@@ -1,0 +1,70 @@
+/** How often flags were asked for, by value and day: from the events that SDKs send when code asks for a flag. */
+
+import type { DuckDBConnection } from "@duckdb/node-api";
+import { textAt } from "./property-sql.ts";
+import { quoted } from "./sql-text.ts";
+import { bucketsOf, rangeOf } from "./trend-range.ts";
+
+export interface FlagCallsRequest {
+  projectId: number;
+  /** Keys of flags. */
+  keys: string[];
+  /** Today and the days before it. */
+  days: number;
+  /** IANA name. */
+  timezone: string;
+  /** Milliseconds since 1970. */
+  now: number;
+}
+
+export interface FlagCalls {
+  /** `2026-11-21`, the oldest first. */
+  days: string[];
+  flags: { key: string; value: string; counts: number[] }[];
+}
+
+/** Values of one flag that are told apart; the others are one. */
+const valuesMax = 25;
+const otherValues = "$other";
+
+/** Counts the calls of flags; those that nobody asked for are left out. */
+export async function countFlagCalls(
+  connection: DuckDBConnection,
+  { projectId, keys, days, timezone, now }: FlagCallsRequest,
+): Promise<FlagCalls> {
+  const range = rangeOf({ date_from: `-${days - 1}d` }, "day", { now, timezone })!;
+  const buckets = bucketsOf(range, "day");
+  const local = `timezone(${quoted(timezone)}, timezone('UTC', timestamp))`;
+  const rows = await connection.runAndReadAll(
+    `WITH calls AS (
+       SELECT ${textAt("properties", "$feature_flag")} AS flag,
+         coalesce(${textAt("properties", "$feature_flag_response")}, 'false') AS value, ${local} AS local_time
+       FROM events
+       WHERE project_id = ${projectId} AND event = '$feature_flag_called'
+         AND timestamp >= make_timestamp(${(range.fromMs - 86_400_000) * 1_000})
+         AND timestamp < make_timestamp(${(range.toMs + 86_400_000) * 1_000})
+     ), counted AS (
+       SELECT flag, value, strftime(local_time, '%Y-%m-%d') AS day, count(*) AS count FROM calls
+       WHERE local_time >= TIMESTAMP ${quoted(range.from)} AND local_time < TIMESTAMP ${quoted(range.to)}
+         AND flag IN (${keys.map(quoted).join(", ") || "NULL"})
+       GROUP BY ALL
+     ), ranked AS (
+       SELECT flag, value, row_number() OVER (PARTITION BY flag ORDER BY sum(count) DESC, value) AS place
+       FROM counted GROUP BY flag, value
+     )
+     SELECT c.flag, CASE WHEN r.place <= ${valuesMax} THEN c.value ELSE '${otherValues}' END AS shown, c.day,
+       sum(c.count)::DOUBLE
+     FROM counted c JOIN ranked r ON r.flag = c.flag AND r.value = c.value
+     GROUP BY ALL ORDER BY ALL`,
+  );
+  const places = new Map(buckets.map(({ day }, place) => [day, place]));
+  const found = new Map<string, FlagCalls["flags"][number]>();
+  for (const [key, value, day, count] of rows.getRows() as [string, string, string, number][]) {
+    const name = JSON.stringify([key, value]);
+    const series = found.get(name) ?? { key, value, counts: buckets.map(() => 0) };
+    found.set(name, series);
+    const place = places.get(day);
+    if (place !== undefined) series.counts[place] = count;
+  }
+  return { days: buckets.map(({ day }) => day), flags: [...found.values()] };
+}

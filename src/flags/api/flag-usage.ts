@@ -1,0 +1,129 @@
+/** How often flags are asked for, by value and day. */
+
+import type { Static } from "@sinclair/typebox";
+import { and, eq, inArray } from "drizzle-orm";
+import type { Metadata } from "../../accounts/metadata.ts";
+import { flag } from "../../accounts/schema.ts";
+import type { FlagCalls, FlagCallsRequest } from "../../events/flag-calls.ts";
+import { unavailable } from "../../http/answers.ts";
+import { projectRoute, type Route } from "../../http/route.ts";
+import { instant, int, list, named, nullable, object, optional, text } from "../../http/shapes.ts";
+import { InvalidField } from "../../lib/errors.ts";
+import { toWireOrNull } from "../../lib/wire-time.ts";
+
+/** Counts what SDKs told. */
+export interface FlagCallCounter {
+  flagCalls(request: FlagCallsRequest): Promise<FlagCalls>;
+}
+
+const idsMax = 500;
+const daysMax = 90;
+const daysDefault = 14;
+
+const UsageBody = named(
+  "FlagUsage",
+  object({
+    days: list(text(), {
+      description: "In the project's time zone, the oldest first; the last one is today.",
+    }),
+    results: list(
+      object({
+        id: int(),
+        key: text(),
+        last_called_at: nullable(instant()),
+        total: int(),
+        values: list(
+          object({
+            value: text({
+              blank: true,
+              description: "`true`, `false`, a variant; `$other` for those behind the first 25.",
+            }),
+            total: int(),
+            counts: list(int(), { description: "One for each day." }),
+          }),
+        ),
+      }),
+    ),
+  }),
+);
+
+/** `GET /feature_flags/usage`. */
+export function flagUsageRoutes(deps: { metadata: Metadata; personCounter: FlagCallCounter }): Route[] {
+  const { metadata } = deps;
+  return [
+    projectRoute("GET", "/feature_flags/usage", "feature_flag:read", {
+      summary: "Count how often flags were asked for",
+      description: "By value and day, from the events `$feature_flag_called` that SDKs send.",
+      tag: "Feature flags",
+      query: object({
+        ids: text({ description: "Ids of flags with commas between, at most 500." }),
+        days: optional(int({ minimum: 1, maximum: daysMax, default: daysDefault })),
+      }),
+      answers: {
+        200: {
+          description: "One result for each flag, in the order of the ids.",
+          schema: UsageBody,
+          example: {
+            days: ["2026-03-03", "2026-03-04"],
+            results: [
+              {
+                ...{ id: 12, key: "one-click-pay", last_called_at: "2026-03-04T16:00:01.007000Z", total: 42 },
+                values: [{ value: "true", total: 42, counts: [30, 12] }],
+              },
+            ],
+          },
+        },
+        ...unavailable,
+      },
+      handle: async ({ project, query, now }) => {
+        const ids = idsIn(query.get("ids") ?? "");
+        const days = daysIn(query.get("days"));
+        const found = new Map(
+          metadata.db
+            .select({ id: flag.id, key: flag.key, lastCalledAt: flag.lastCalledAt })
+            .from(flag)
+            .where(and(eq(flag.projectId, project.id), inArray(flag.id, ids)))
+            .all()
+            .map((one) => [one.id, one]),
+        );
+        const known = ids.flatMap((id) => found.get(id) ?? []);
+        const calls = await deps.personCounter.flagCalls({
+          ...{ projectId: project.id, timezone: project.timezone, days, now: now.getTime() },
+          keys: known.map(({ key }) => key),
+        });
+        const byKey = Map.groupBy(calls.flags, ({ key }) => key);
+        const results = known.map(({ id, key, lastCalledAt }) => {
+          const values = (byKey.get(key) ?? [])
+            .map(({ value, counts }) => ({
+              value,
+              total: counts.reduce((sum, count) => sum + count, 0),
+              counts,
+            }))
+            .sort((one, other) => other.total - one.total);
+          const total = values.reduce((sum, value) => sum + value.total, 0);
+          return { id, key, last_called_at: toWireOrNull(lastCalledAt), total, values };
+        });
+        return { days: calls.days, results } satisfies Static<typeof UsageBody>;
+      },
+    }),
+  ];
+}
+
+/** @throws {InvalidField} */
+function idsIn(text: string): number[] {
+  const ids = text.split(",").map((id) => id.trim());
+  if (text.trim() === "") throw new InvalidField("ids", "required", "This field is required.");
+  if (ids.length > idsMax) throw new InvalidField("ids", "max_length", `Ask for at most ${idsMax} flags.`);
+  if (!ids.every((id) => /^\d{1,15}$/.test(id))) {
+    throw new InvalidField("ids", "invalid_input", "Send ids with commas between.");
+  }
+  return [...new Set(ids.map(Number))];
+}
+
+/** @throws {InvalidField} */
+function daysIn(text: string | null): number {
+  if (text === null || text === "") return daysDefault;
+  const days = Number(text);
+  if (Number.isInteger(days) && days >= 1 && days <= daysMax) return days;
+  throw new InvalidField("days", "invalid_input", `Must be a whole number from 1 to ${daysMax}.`);
+}
