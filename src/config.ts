@@ -176,13 +176,17 @@ export const settings = {
     default: "on",
     help: "Whether the browser page is served at /console/.",
   }),
+  "api-body-limit": bytes("1KiB", "1GiB", {
+    default: "1MiB",
+    help: "The same for flag requests and the management API, uploads of files aside.",
+  }),
   "rate-limits": choice(["on", "off"], {
     default: "off",
     help: "Whether the management API limits the requests of each personal key.",
   }),
   "trusted-proxies": networks({
     default: "",
-    help: "Peers whose X-Forwarded-For is believed.",
+    help: "Peers whose X-Forwarded-… and Forwarded headers are believed.",
   }),
   "journal-flush-interval": milliseconds(0, 1_000, {
     default: "0ms",

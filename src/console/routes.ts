@@ -5,8 +5,8 @@
  * The page uses the public API only; nothing here knows who asks.
  */
 
-import { Elysia } from "elysia";
-import { methodNotAllowed, notFound } from "../http/failure.ts";
+import { ownFilesDialect } from "../http/dialect.ts";
+import { type Call, clientRoutes, type Route } from "../http/route.ts";
 import { pageFiles } from "./files.ts";
 
 /** What the page may do: its own scripts and styles, its own server, nothing else. */
@@ -30,7 +30,8 @@ const pageHeaders = {
   "Cross-Origin-Opener-Policy": "same-origin",
 };
 
-const rootPath = "/console/";
+/** Where the page is. */
+export const consolePath = "/console/";
 const pagePath = "index.html";
 const contentTypes: Record<string, string> = {
   html: "text/html; charset=utf-8",
@@ -47,37 +48,28 @@ interface ServedFile {
   bytes: Record<Encoding, Uint8Array<ArrayBuffer>>;
 }
 
-/** The page, its files, and the way there from `/` for browsers. */
-export function consoleRoutes() {
+/** The page and its files. */
+export function consoleRoutes(): Route[] {
   const files = once(readFiles);
 
-  const serve = async (request: Request): Promise<Response> => {
-    if (request.method !== "GET" && request.method !== "HEAD") {
-      throw methodNotAllowed(request.method, ["GET", "HEAD"]);
-    }
+  const handle = async ({ request, baseUrl }: Call): Promise<Response> => {
     const { pathname } = new URL(request.url);
     // Registered with and without a slash at the end alike: only the address tells which it is.
-    if (pathname === "/console") return redirect(rootPath);
+    if (pathname === "/console") return redirect(new URL(baseUrl).pathname.replace(/\/$/, "") + consolePath);
     const known = await files();
-    const path = pathname.slice(rootPath.length);
+    const path = pathname.slice(consolePath.length);
     const isFile = path.startsWith("a/");
     const file = known.get(isFile ? path : pagePath);
     if (file === undefined) return plain(404, "Not found.\n");
     const cache = isFile ? "public, max-age=31536000, immutable" : "no-cache";
     return fileResponse(request, file, cache);
   };
-
-  return new Elysia({ name: "console" })
-    .all("/console", ({ request }) => serve(request), { parse: "none", detail: { hide: true } })
-    .all("/console/*", ({ request }) => serve(request), { parse: "none", detail: { hide: true } })
-    .get(
-      "/",
-      ({ request }) => {
-        if (!/\btext\/html\b/.test(request.headers.get("accept") ?? "")) throw notFound();
-        return redirect(rootPath);
-      },
-      { detail: { hide: true } },
-    );
+  const route = clientRoutes(ownFilesDialect);
+  const documentation = { tag: "Console", answers: { 200: { description: "HTML." } }, handle };
+  return [
+    route("GET", "/console", { summary: "The browser page", ...documentation }),
+    route("GET", "/console/*", { summary: "A view or a file of the browser page", ...documentation }),
+  ];
 }
 
 async function readFiles(): Promise<Map<string, ServedFile>> {

@@ -1,44 +1,104 @@
 /** Puts the HTTP side of the appliance together: plugins, management routes, probes, documentation. */
 
-import { type AnyElysia, Elysia } from "elysia";
-import { type DispatchDeps, requestIdOf, serveRoutes } from "./dispatch.ts";
+import { Elysia } from "elysia";
+import { version } from "../version.ts";
+import { Bodies, type BodyLimits } from "./body.ts";
+import { managementDialect, ownFilesDialect } from "./dialect.ts";
+import { type DispatchDeps, serve, serveRoutes } from "./dispatch.ts";
 import { docsPage } from "./docs-page.ts";
-import { failureResponse } from "./errors.ts";
-import { type DocumentedRoute, openApiDocument } from "./openapi.ts";
-import { publicRoute, Reply, type Route } from "./route.ts";
+import type { ErrorLog } from "./errors.ts";
+import type { Connection, Places } from "./exchange.ts";
+import { openApiDocument } from "./openapi.ts";
+import type { RateLimiter } from "./rate-limit.ts";
+import { Reply } from "./reply.ts";
+import { clientRoutes, publicRoute, type Route } from "./route.ts";
 import { dictionary, object, text } from "./shapes.ts";
 
-export interface AppDeps extends Omit<DispatchDeps, "now"> {
-  now?: () => Date;
-  /** Routes as records: guarded, documented, with the management API's error answers. */
+export interface AppDeps {
+  metadata: DispatchDeps["metadata"];
+  log: ErrorLog;
+  /** Everything that is served, except probes and documentation. */
   routes: readonly Route[];
-  /** Whole Elysia plugins, for routes with rules of their own (capture, flag evaluation). */
-  plugins?: readonly AnyElysia[];
-  /** What the documentation tells about the routes of the plugins. */
-  documented?: readonly DocumentedRoute[];
   /** Whether requests can be served: stores open, engine started. */
   isReady: () => boolean;
+  limits?: BodyLimits;
+  places: Places;
+  rateLimiter?: RateLimiter;
+  /** Path of the page that browsers are sent to from `/`; absent: there is none. */
+  homePage?: string;
+  /** Address in the documentation; absent: relative. */
+  publicUrl?: string;
+  now?: () => Date;
 }
 
+/** Contract: ingestion 8, and the default of `--body-limit` and `--api-body-limit`. */
+const defaultLimits: BodyLimits = { bytesMax: 20 * 1024 * 1024, apiBytesMax: 1024 * 1024 };
+/** Of a request that came over no connection, as in tests. */
+const noConnection: Connection = { peer: () => undefined, takeTime: () => undefined };
+
 const Probe = object({ status: text() });
+
+/** The application: answers requests wherever they come from. */
+export interface App {
+  /** Answers a request; never throws. */
+  handle(request: Request): Promise<Response>;
+  /** Where requests come from, from now on. */
+  connect(connectionOf: (request: Request) => Connection): void;
+}
 
 /**
  * Assembles the application; it listens nowhere yet.
  *
- * Tests call `app.handle(new Request("http://localhost/..."))`: with a host of one letter Elysia finds no route.
+ * Tests call `app.handle(new Request("http://localhost/..."))`.
  */
-export function createApp(deps: AppDeps): Elysia {
-  const dispatch: DispatchDeps = { ...deps, now: deps.now ?? (() => new Date()) };
-  const served = [...deps.routes, ...probeRoutes(deps.isReady)];
-  const routes = [...served, ...documentationRoutes([...served, ...(deps.documented ?? [])], deps.publicUrl)];
+export function createApp(deps: AppDeps): App {
+  let connectionOf = (_: Request) => noConnection;
+  const dispatch: DispatchDeps = {
+    metadata: deps.metadata,
+    log: deps.log,
+    places: deps.places,
+    rateLimiter: deps.rateLimiter,
+    bodies: new Bodies(deps.limits ?? defaultLimits),
+    now: deps.now ?? (() => new Date()),
+    connectionOf: (request) => connectionOf(request),
+  };
+  const served = [...deps.routes, rootRoute(deps.homePage), ...probeRoutes(deps.isReady)];
+  const routes = [...served, ...documentationRoutes(served, deps.publicUrl)];
+  const nowhere = { dialect: managementDialect, methods: new Map() };
   // By itself Elysia looks for the path behind a host of usual length, and finds none behind `api` or `::1`.
-  const app = new Elysia({ name: "flagkeep", handler: { standardHostname: false } }).onError(
-    { as: "global" },
-    ({ error, request }) =>
-      failureResponse(error, { request, requestId: requestIdOf(request), log: deps.log }),
-  );
-  for (const plugin of deps.plugins ?? []) app.use(plugin);
-  return app.use(serveRoutes(routes, dispatch)) as unknown as Elysia;
+  const router = new Elysia({ name: "flagkeep", handler: { standardHostname: false } })
+    .use(serveRoutes(routes, dispatch))
+    .all("*", ({ request }) => serve(nowhere, request, {}, dispatch), { parse: "none" });
+  return {
+    handle: async (request) => await router.fetch(request),
+    connect(known) {
+      connectionOf = known;
+    },
+  };
+}
+
+/** What somebody meets who knows nothing but the address. */
+function rootRoute(homePage: string | undefined): Route {
+  return clientRoutes(ownFilesDialect)("GET", "/", {
+    summary: "Tell what this server is",
+    tag: "Documentation",
+    answers: {
+      200: {
+        description: "Name, version and where the documentation is; browsers are sent to the console.",
+        schema: object({ name: text(), version: text(), documentation: text() }),
+        example: { name: "Flagkeep", version: "0.1.0", documentation: "/docs" },
+      },
+    },
+    handle({ request, baseUrl }) {
+      const path = new URL(baseUrl).pathname.replace(/\/$/, "");
+      const headers = { Vary: "Accept", "Cache-Control": "no-store" };
+      if (homePage !== undefined && /\btext\/html\b/.test(request.headers.get("accept") ?? "")) {
+        return new Reply(302, undefined, { ...headers, Location: path + homePage });
+      }
+      const body = { name: "Flagkeep", version, documentation: `${baseUrl}/docs` };
+      return new Reply(200, body, headers);
+    },
+  });
 }
 
 /** Probes for process supervisors and load balancers. */
@@ -63,7 +123,7 @@ function probeRoutes(isReady: () => boolean): Route[] {
 }
 
 /** The document is written at the first request: most processes are never asked for it. */
-function documentationRoutes(described: readonly DocumentedRoute[], publicUrl: string | undefined): Route[] {
+function documentationRoutes(described: readonly Route[], publicUrl: string | undefined): Route[] {
   const routes: Route[] = [];
   const document = once(() => openApiDocument([...described, ...routes], publicUrl ?? "/"));
   const schemaText = once(() => JSON.stringify(document()));
@@ -73,18 +133,15 @@ function documentationRoutes(described: readonly DocumentedRoute[], publicUrl: s
       summary: "Read this documentation as an OpenAPI 3.1 document",
       tag: "Documentation",
       answers: { 200: { description: "The document.", schema: dictionary(), example: { openapi: "3.1.0" } } },
-      handle: () => new Response(schemaText(), { headers: { "Content-Type": "application/json" } }),
+      handle: () => Reply.json(schemaText()),
     }),
     publicRoute("GET", "/docs", {
       summary: "Read this documentation as a page",
       tag: "Documentation",
       answers: { 200: { description: "HTML." } },
       handle: () =>
-        new Response(page(), {
-          headers: {
-            "Content-Type": "text/html; charset=utf-8",
-            "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
-          },
+        Reply.of("text/html; charset=utf-8", page(), {
+          "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
         }),
     }),
   );

@@ -1,82 +1,76 @@
-/** Reads the body of a management request: bounded, JSON or a form. */
+/** Reads request bodies without ever holding more of them than is allowed. */
 
-import { bodyTooLarge, parseError, unsupportedMediaType } from "./failure.ts";
+import { PayloadTooLarge } from "./decode/failures.ts";
+import { SlowBodies } from "./decode/slow-bodies.ts";
 
-/** Contract: management-api 1.2. */
-export const bodyBytesMax = 20 * 1024 * 1024;
-/** Deeper JSON is refused: what recurses over stored JSON later must not run out of stack. */
-export const jsonDepthMax = 200;
+/** Longer bodies are read piece by piece, so that their progress can be seen. */
+const wholeBytesMax = 64 * 1024;
+/** How long a body may go without progress worth the name. */
+const patienceDefaultMs = 10_000;
 
-/**
- * Reads and parses the body.
- *
- * @returns an object for an empty body, a form or an upload (files as text); any JSON value otherwise.
- * @throws {HttpFailure} 400 not JSON or nested too deep, 413 over `bodyBytesMax`, 415 another media type.
- */
-export async function readBody(request: Request): Promise<unknown> {
-  const declared = Number(request.headers.get("content-length") ?? 0);
-  if (declared > bodyBytesMax) throw bodyTooLarge(bodyBytesMax);
-  const contentType = request.headers.get("content-type") ?? "";
-  const mediaType = contentType.split(";", 1)[0]!.trim().toLowerCase();
-  const bytes = await readBytes(request);
-  if (bytes.length === 0) return {};
-  if (mediaType === "multipart/form-data") return parseForm(bytes, contentType);
-  const text = new TextDecoder().decode(bytes);
-  if (mediaType === "application/x-www-form-urlencoded") {
-    // `curl -d '{...}'` sends JSON under this type.
-    return /^\s*[[{]/.test(text) ? parseJson(text) : Object.fromEntries(new URLSearchParams(text));
-  }
-  if (mediaType !== "" && mediaType !== "application/json" && !mediaType.endsWith("+json")) {
-    throw unsupportedMediaType(mediaType);
-  }
-  return parseJson(text);
+export interface BodyLimits {
+  /** Largest body in bytes, as sent and unpacked. */
+  readonly bytesMax: number;
+  /** The same for flag requests and the management API, uploads aside. */
+  readonly apiBytesMax: number;
+  /** How long a body may go without progress; 10 s when left out. */
+  readonly patienceMs?: number;
 }
 
-async function readBytes(request: Request): Promise<Uint8Array> {
-  if (!request.body) return new Uint8Array();
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of request.body as unknown as AsyncIterable<Uint8Array>) {
-    length += chunk.length;
-    if (length > bodyBytesMax) throw bodyTooLarge(bodyBytesMax);
-    chunks.push(chunk);
+export class Bodies {
+  private readonly slowBodies: SlowBodies;
+
+  constructor(readonly limits: BodyLimits) {
+    this.slowBodies = new SlowBodies(limits.patienceMs ?? patienceDefaultMs);
   }
-  return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks);
+
+  /**
+   * The whole body.
+   *
+   * @param bytesMax most bytes that it may have; a larger one is refused before it is read where its length is
+   *                 announced, and at the limit where it is not.
+   * @throws {PayloadTooLarge} the body is larger; nothing of it is kept.
+   * @throws {BodyInterrupted} the client went away, or dribbles.
+   */
+  async read(request: Request, bytesMax: number): Promise<Uint8Array> {
+    const declared = declaredBytes(request);
+    if (declared !== undefined && declared > bytesMax) throw new PayloadTooLarge(bytesMax);
+    // Without a look at `request.body`: that alone makes Bun build a stream, which costs more than the rest.
+    if (declared !== undefined && declared <= wholeBytesMax)
+      return this.slowBodies.whole(request.bytes(), declared);
+    if (request.body === null) return new Uint8Array();
+    const pieces: Uint8Array[] = [];
+    let length = 0;
+    const isWhole = await this.slowBodies.pieces(request.body, (piece) => {
+      length += piece.length;
+      pieces.push(piece);
+      return length <= bytesMax;
+    });
+    if (!isWhole) throw new PayloadTooLarge(bytesMax);
+    return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
+  }
+
+  /**
+   * Reads a body to its end and keeps nothing.
+   *
+   * @param bytesMax where to stop.
+   * @throws {PayloadTooLarge} the body is larger.
+   * @throws {BodyInterrupted} the client went away, or dribbles.
+   */
+  async drain(request: Request, bytesMax: number): Promise<void> {
+    if (request.body === null) return;
+    const isTooLarge = (declaredBytes(request) ?? 0) > bytesMax;
+    let length = 0;
+    const count = (piece: Uint8Array) => {
+      length += piece.length;
+      return length <= bytesMax;
+    };
+    if (isTooLarge || !(await this.slowBodies.pieces(request.body, count)))
+      throw new PayloadTooLarge(bytesMax);
+  }
 }
 
-function parseJson(text: string): unknown {
-  if (nestingOf(text) > jsonDepthMax) throw parseError(`nested deeper than ${jsonDepthMax} levels`);
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw parseError(error instanceof Error ? error.message.replace(/^JSON Parse error: /, "") : "not JSON");
-  }
-}
-
-/** Greatest depth of brackets outside of strings. */
-function nestingOf(text: string): number {
-  let [depth, deepest, isInString] = [0, 0, false];
-  for (let at = 0; at < text.length; at++) {
-    const code = text.charCodeAt(at);
-    if (isInString) {
-      if (code === 0x5c) at++;
-      else if (code === 0x22) isInString = false;
-    } else if (code === 0x22) isInString = true;
-    else if (code === 0x5b || code === 0x7b) deepest = Math.max(deepest, ++depth);
-    else if (code === 0x5d || code === 0x7d) depth--;
-  }
-  return deepest;
-}
-
-async function parseForm(bytes: Uint8Array, contentType: string): Promise<Record<string, string>> {
-  try {
-    const form = await new Response(bytes as never, { headers: { "content-type": contentType } }).formData();
-    const fields: Record<string, string> = {};
-    for (const [name, value] of form as unknown as Iterable<[string, string | Blob]>) {
-      fields[name] = typeof value === "string" ? value : await value.text();
-    }
-    return fields;
-  } catch {
-    throw parseError("the form could not be read");
-  }
+function declaredBytes(request: Request): number | undefined {
+  const header = request.headers.get("content-length");
+  return header === null ? undefined : Number(header);
 }

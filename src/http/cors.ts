@@ -1,36 +1,44 @@
 /**
- * Cross-origin answers of the public routes: capture, flag evaluation, client configuration.
+ * What pages on other origins may read.
  *
- * The origin is mirrored and never `*`: beacons are sent with credentials, and browsers refuse a `*` for those.
- * Every answer carries the headers, refusals too; without them a browser library cannot tell a refusal from a
- * broken connection and sends again. Source: contract, ingestion 1.2; sdk-compat 4.1.
+ * The origin is mirrored and never `*`. Every answer carries the headers, refusals too: without them a browser library
+ * cannot tell a refusal from a broken connection and sends again.
+ * Source: contract, README (CORS), ingestion 1.2, management-api 1.5; sdk-compat 4.1.
  */
 
-const methods = "GET, POST, OPTIONS";
-const allowedHeaders =
-  "content-type, content-encoding, authorization, traceparent, x-posthog-distinct-id, x-posthog-session-id, x-posthog-window-id";
-const exposedHeaders = "ETag, Retry-After, PostHog-Request-Id";
-const maxAgeSeconds = "86400";
-
-const sameOrigin: Readonly<Record<string, string>> = { Vary: "Origin" };
-
-/** The headers that let the page that asks read the answer; to be merged into the answer's own. */
-export function publicCorsHeaders(request: Request): Readonly<Record<string, string>> {
-  const origin = request.headers.get("origin");
-  if (origin === null) return sameOrigin;
-  return {
-    Vary: "Origin",
-    "Access-Control-Allow-Origin": origin,
-    "Access-Control-Allow-Credentials": "true",
-    "Access-Control-Allow-Methods": methods,
-    "Access-Control-Allow-Headers": request.headers.get("access-control-request-headers") ?? allowedHeaders,
-    "Access-Control-Max-Age": maxAgeSeconds,
-    "Access-Control-Expose-Headers": exposedHeaders,
-  };
+/** The rules of a kind of route. */
+export interface CorsRules {
+  readonly methods: string;
+  /** Request headers that are allowed where the browser names none. */
+  readonly headers: string;
+  /** Beacons are sent with credentials; keys never travel in cookies. */
+  readonly takesCredentials: boolean;
+  /** Status of the answer to a browser's question. */
+  readonly preflightStatus: 200 | 204;
 }
 
+const exposedHeaders = "ETag, Retry-After, X-Request-Id, PostHog-Request-Id";
+const maxAgeSeconds = "86400";
+
+/** Management: a key is sent by the caller's own code. */
+export const apiCors: CorsRules = {
+  methods: "DELETE, GET, OPTIONS, PATCH, POST, PUT",
+  headers: "accept, authorization, content-type, user-agent, x-csrftoken, x-requested-with",
+  takesCredentials: false,
+  preflightStatus: 204,
+};
+
+/** Capture, flag evaluation, client configuration. */
+export const publicCors: CorsRules = {
+  methods: "GET, POST, OPTIONS",
+  headers:
+    "content-type, content-encoding, authorization, traceparent, x-posthog-distinct-id, x-posthog-session-id, x-posthog-window-id",
+  takesCredentials: true,
+  preflightStatus: 204,
+};
+
 /** Whether a request is a browser's question before the real one. */
-export function isPublicPreflight(request: Request): boolean {
+export function isPreflight(request: Request): boolean {
   return (
     request.method === "OPTIONS" &&
     request.headers.has("origin") &&
@@ -38,7 +46,22 @@ export function isPublicPreflight(request: Request): boolean {
   );
 }
 
-/** Answers a browser's question: 200 on capture routes, 204 on the others. */
-export function publicPreflight(request: Request, status: 200 | 204): Response {
-  return new Response(null, { status, headers: publicCorsHeaders(request) });
+/** Puts the headers that let the page that asks read the answer beside the others. */
+export function addCors(headers: Record<string, string>, request: Request, rules: CorsRules): void {
+  // Also without an origin: a cache must not hand this answer to a page that has one.
+  headers.Vary = "Origin";
+  const origin = request.headers.get("origin");
+  if (origin === null) return;
+  headers["Access-Control-Allow-Origin"] = origin;
+  headers["Access-Control-Expose-Headers"] = exposedHeaders;
+  if (rules.takesCredentials) headers["Access-Control-Allow-Credentials"] = "true";
+}
+
+/** What the answer to a browser's question has besides. */
+export function preflightHeaders(request: Request, rules: CorsRules): Record<string, string> {
+  return {
+    "Access-Control-Allow-Methods": rules.methods,
+    "Access-Control-Allow-Headers": request.headers.get("access-control-request-headers") ?? rules.headers,
+    "Access-Control-Max-Age": maxAgeSeconds,
+  };
 }

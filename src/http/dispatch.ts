@@ -6,65 +6,57 @@
 import { Elysia } from "elysia";
 import type { Metadata } from "../accounts/metadata.ts";
 import type { Scope } from "../accounts/scopes.ts";
-import { confirmedUntil } from "../accounts/sessions/sessions.ts";
+import { confirmedUntil, type Session } from "../accounts/sessions/sessions.ts";
 import { forCaller } from "../lib/caller.ts";
-import { allowOrigin, isPreflight, preflightResponse } from "./api-cors.ts";
 import { type Access, type Authorised, authorise, type Credentials, identify } from "./auth.ts";
-import { readBody } from "./body.ts";
-import { ClientAddresses } from "./decode/client-ip.ts";
-import { type ErrorLog, failureResponse } from "./errors.ts";
-import { confirmationRequired, methodNotAllowed } from "./failure.ts";
+import { addCors, isPreflight, preflightHeaders } from "./cors.ts";
+import type { Dialect } from "./dialect.ts";
+import { type ErrorLog, failureOf, logDefect } from "./errors.ts";
+import { type Connection, Exchange, type ExchangeDeps } from "./exchange.ts";
+import { confirmationRequired, methodNotAllowed, notFound } from "./failure.ts";
 import { parseFields } from "./fields.ts";
-import { Query } from "./query.ts";
 import type { RateLimiter } from "./rate-limit.ts";
-import { type Call, type Method, Reply, type Route } from "./route.ts";
+import { Reply } from "./reply.ts";
+import type { Call, Method, Route } from "./route.ts";
 
-export interface DispatchDeps {
-  metadata: Metadata;
-  log: ErrorLog;
+export interface DispatchDeps extends ExchangeDeps {
+  readonly metadata: Metadata;
+  readonly log: ErrorLog;
   /** Absent: no limits. */
-  rateLimiter?: RateLimiter;
-  /** Where clients reach this server; absent: what the request says. */
-  publicUrl?: string;
-  /** Proxies whose word counts on where a request comes from; none when absent. */
-  trustedProxies?: readonly string[];
-  now: () => Date;
+  readonly rateLimiter?: RateLimiter;
+  /** What is known about the connection a request came over. */
+  readonly connectionOf: (request: Request) => Connection;
 }
 
-const requestIdForm = /^[\x21-\x7e]{1,128}$/;
-
-/** The id of a request: the client's, when it is short and printable, else a new one. */
-export function requestIdOf(request: Request): string {
-  const given = request.headers.get("x-request-id");
-  return given !== null && requestIdForm.test(given) ? given : Bun.randomUUIDv7();
+/** A path with what it answers; all its methods speak one dialect. */
+interface ServedPath {
+  readonly dialect: Dialect;
+  readonly methods: ReadonlyMap<Method, Route>;
 }
 
 /** An Elysia plugin that serves the routes, with and without a slash at the end. */
 export function serveRoutes(routes: readonly Route[], deps: DispatchDeps): Elysia {
-  const byPath = new Map<string, Map<Method, Route>>();
+  const byPath = new Map<string, { dialect: Dialect; methods: Map<Method, Route> }>();
   for (const route of routes) {
     for (const path of [route.path, ...route.aliases]) {
-      const methods = byPath.get(path) ?? new Map<Method, Route>();
-      if (methods.has(route.method)) throw new Error(`${route.method} ${path} is registered twice.`);
-      byPath.set(path, methods.set(route.method, route));
+      const served = byPath.get(path) ?? { dialect: route.dialect, methods: new Map<Method, Route>() };
+      if (served.methods.has(route.method)) throw new Error(`${route.method} ${path} is registered twice.`);
+      if (served.dialect !== route.dialect) throw new Error(`${path} speaks two dialects.`);
+      served.methods.set(route.method, route);
+      byPath.set(path, served);
     }
   }
-  const addresses = new ClientAddresses(deps.trustedProxies ?? []);
-  const plugin = new Elysia({ name: "management" });
-  for (const [path, methods] of byPath) {
-    const names = [...path.matchAll(/:(\w+)/g)].map(([, name]) => name!);
-    plugin.all(
-      numbered(path),
-      ({ request, params, server }) => {
-        const address = addresses.find(server?.requestIP(request)?.address, () =>
-          request.headers.get("x-forwarded-for"),
-        );
-        return forCaller(request.signal, () =>
-          serve(methods, request, renamed(params, names), address, deps),
-        );
-      },
-      { parse: "none" },
-    );
+  const plugin = new Elysia({ name: "routes" });
+  for (const [path, served] of byPath) {
+    const names = [...path.matchAll(/:(\w+)|\*$/g)].map(([all, name]) => name ?? all);
+    const spellings = /[/*]$/.test(path) ? [path] : [path, `${path}/`];
+    for (const spelling of spellings) {
+      plugin.all(
+        numbered(spelling),
+        ({ request, params }) => serve(served, request, renamed(params, names), deps),
+        { parse: "none", detail: { hide: true } },
+      );
+    }
   }
   return plugin as unknown as Elysia;
 }
@@ -75,96 +67,125 @@ function numbered(path: string): string {
   return path.replace(/:\w+/g, () => `:p${place++}`);
 }
 
-function renamed(params: Record<string, string | undefined>, names: readonly string[]) {
-  return Object.fromEntries(names.map((name, place) => [name, params[`p${place}`]]));
+const noParams: Record<string, string> = {};
+
+function renamed(params: Record<string, string> | undefined, names: readonly string[]) {
+  if (names.length === 0 || params === undefined) return noParams;
+  return Object.fromEntries(names.map((name, place) => [name, params[name === "*" ? "*" : `p${place}`]!]));
 }
 
-async function serve(
-  methods: ReadonlyMap<Method, Route>,
+/** Serves a request; never throws. */
+export async function serve(
+  { dialect, methods }: ServedPath,
   request: Request,
-  params: Record<string, string | undefined>,
-  address: string | undefined,
+  params: Record<string, string>,
   deps: DispatchDeps,
 ): Promise<Response> {
-  const requestId = requestIdOf(request);
-  let response: Response;
+  const exchange = new Exchange(request, params, deps.connectionOf(request), deps);
+  let result: unknown;
   try {
-    response = isPreflight(request)
-      ? preflightResponse(request)
-      : await answer(methods, request, params, { requestId, address }, deps);
+    result = await answer(dialect, methods, exchange, deps);
   } catch (error) {
-    response = failureResponse(error, { request, requestId, log: deps.log });
+    result = refusalOf(error, dialect, exchange, deps);
   }
-  if (request.method === "HEAD") response = new Response(null, response);
-  response.headers.set("X-Request-Id", requestId);
-  allowOrigin(request, response);
+  return finished(result, dialect, exchange);
+}
+
+/** The answer to an error; defects of ours are logged. */
+function refusalOf(error: unknown, dialect: Dialect, exchange: Exchange, { log }: DispatchDeps): Reply {
+  const failure = failureOf(error);
+  const { request, requestId } = exchange;
+  if (failure.status === 500) logDefect(error, { request, requestId, log });
+  return dialect.refuse(failure, error, exchange);
+}
+
+/** Adds what every answer carries. */
+function finished(result: unknown, dialect: Dialect, { request, requestId }: Exchange): Response {
+  const common: Record<string, string> = {
+    "X-Request-Id": requestId,
+    "X-Content-Type-Options": "nosniff",
+  };
+  if (dialect.cors !== undefined) addCors(common, request, dialect.cors);
+  const hasBody = request.method !== "HEAD";
+  if (result instanceof Response) return withHeaders(hasBody ? result : new Response(null, result), common);
+  const reply = result instanceof Reply ? result : new Reply(200, result);
+  const written = reply.written();
+  if (written !== undefined) common["Content-Type"] = written.contentType;
+  const headers = Object.assign(common, reply.headers);
+  return new Response(hasBody ? (written?.bytes ?? null) : null, { status: reply.status, headers });
+}
+
+function withHeaders(response: Response, headers: Readonly<Record<string, string>>): Response {
+  const vary = response.headers.get("Vary");
+  for (const name in headers) response.headers.set(name, headers[name]!);
+  if (vary !== null && headers.Vary !== undefined) response.headers.append("Vary", vary);
   return response;
 }
 
-async function answer(
+function answer(
+  dialect: Dialect,
   methods: ReadonlyMap<Method, Route>,
-  request: Request,
-  params: Record<string, string | undefined>,
-  from: { requestId: string; address: string | undefined },
+  exchange: Exchange,
   deps: DispatchDeps,
-): Promise<Response> {
-  const requested = new URL(request.url);
-  const query = new Query(requested.search);
-  const now = deps.now();
-  const credentials: Credentials = { request, params, query, now, publicUrl: deps.publicUrl };
-  const method = request.method === "HEAD" ? "GET" : request.method;
+): unknown {
+  const { request } = exchange;
+  if (methods.size === 0) throw notFound();
+  if (dialect.cors !== undefined && isPreflight(request)) {
+    const headers = {
+      Allow: allowedMethods(dialect, methods).join(", "),
+      ...preflightHeaders(request, dialect.cors),
+    };
+    return new Reply(dialect.cors.preflightStatus, undefined, headers);
+  }
+  const method = request.method === "HEAD" && dialect.headIsGet ? "GET" : request.method;
   const route = methods.get(method as Method);
-  if (!route) return answerOther(methods, credentials, deps);
-  const authorised = authorise(deps.metadata, route.access, credentials);
+  if (!route) return answerOther(dialect, methods, exchange, deps);
+  // These ask nobody who would have to be told that the caller has gone.
+  if (route.readsBody) return (route.handle as (call: Call) => unknown)(exchange);
+  return forCaller(request.signal, () => handle(route, exchange, deps));
+}
+
+async function handle(route: Route, exchange: Exchange, deps: DispatchDeps): Promise<unknown> {
+  const authorised = authorise(deps.metadata, route.access, exchange);
   const { caller } = authorised;
   if (caller !== undefined && caller.kind !== "project_secret") {
     const { id } = caller.kind === "session" ? caller.session : caller.key;
-    deps.rateLimiter?.count(id, route.bucket, now.getTime());
+    deps.rateLimiter?.count(id, route.bucket, exchange.now.getTime());
   }
-  const body = await bodyOf(route, request);
-  if (
-    caller?.kind === "session" &&
-    route.asksAgain !== undefined &&
-    confirmedUntil(caller.session, now) === null
-  ) {
-    if (route.asksAgain === true || route.asksAgain((body ?? {}) as Record<string, unknown>)) {
-      throw confirmationRequired();
-    }
-  }
-  const baseUrl = deps.publicUrl ?? requested.origin;
-  const call = {
-    request,
-    url: baseUrl + requested.pathname + requested.search,
-    baseUrl,
-    ...from,
-    now,
-    params,
-    query,
-    body,
-    ...partsOf(authorised),
-  };
-  return toResponse(await (route.handle as (call: Call) => unknown)(call as unknown as Call));
+  exchange.body = await bodyOf(route, exchange);
+  if (caller?.kind === "session") requireConfirmation(route, caller.session, exchange);
+  const call = Object.assign(exchange, partsOf(authorised));
+  return await (route.handle as (call: Call) => unknown)(call);
+}
+
+/** @throws {HttpFailure} the route wants to know again that it is still the same person. */
+function requireConfirmation({ asksAgain }: Route, session: Session, { body, now }: Exchange): void {
+  if (asksAgain === undefined || confirmedUntil(session, now) !== null) return;
+  if (asksAgain === true || asksAgain((body ?? {}) as Record<string, unknown>)) throw confirmationRequired();
 }
 
 /** OPTIONS, and methods that the path does not have. */
 function answerOther(
+  dialect: Dialect,
   methods: ReadonlyMap<Method, Route>,
   credentials: Credentials,
   deps: DispatchDeps,
-): Response {
-  const allowed = allowedMethods([...methods.keys()]);
+): Reply {
+  const allowed = allowedMethods(dialect, methods);
   const any = methods.get("GET") ?? [...methods.values()][0]!;
   if (credentials.request.method === "OPTIONS") {
+    if (dialect.options !== undefined) {
+      const { status, body, headers } = dialect.options();
+      return new Reply(status, body, { Allow: allowed.join(", "), ...headers });
+    }
     authorise(deps.metadata, forReading(any.access), credentials);
-    return Response.json(
-      {
-        name: any.tag,
-        description: any.summary,
-        renders: ["application/json"],
-        parses: ["application/json"],
-      },
-      { headers: { Allow: allowed.join(", ") } },
-    );
+    const description = {
+      name: any.tag,
+      description: any.summary,
+      renders: ["application/json"],
+      parses: ["application/json"],
+    };
+    return new Reply(200, description, { Allow: allowed.join(", ") });
   }
   if (any.access.on !== "public" && any.access.on !== "console") {
     identify(deps.metadata, credentials, { takesSecretKey: any.access.on === "project" });
@@ -178,9 +199,12 @@ function forReading(access: Access): Access {
   return { ...access, scopes: access.scopes.map((scope) => scope.replace(/:write$/, ":read") as Scope) };
 }
 
+const methodOrder: readonly Method[] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
+
 /** Methods as an `Allow` header lists them. */
-function allowedMethods(methods: readonly Method[]): string[] {
-  return [...methods, ...(methods.includes("GET") ? ["HEAD"] : []), "OPTIONS"];
+function allowedMethods(dialect: Dialect, methods: ReadonlyMap<Method, Route>): string[] {
+  const hasHead = methods.has("GET") && dialect.headIsGet;
+  return [...methodOrder.filter((method) => methods.has(method)), ...(hasHead ? ["HEAD"] : []), "OPTIONS"];
 }
 
 function partsOf({ caller, project, organization }: Authorised): Record<string, unknown> {
@@ -189,17 +213,10 @@ function partsOf({ caller, project, organization }: Authorised): Record<string, 
   return { caller, project, organization, ...person };
 }
 
-async function bodyOf(route: Route, request: Request): Promise<unknown> {
+async function bodyOf(route: Route, exchange: Exchange): Promise<unknown> {
   if (route.method === "GET") return undefined;
   if (!route.body && !route.takesRawBody) return undefined;
-  const body = await readBody(request);
+  const body = await exchange.parsedBody(route.takesRawBody === true);
   if (route.takesRawBody || !route.body) return body;
   return parseFields(route.body, body, { partial: route.isPartial });
-}
-
-function toResponse(result: unknown): Response {
-  if (result instanceof Response) return result;
-  const reply = result instanceof Reply ? result : new Reply(200, result);
-  if (reply.body === undefined) return new Response(null, { status: reply.status, headers: reply.headers });
-  return Response.json(reply.body, { status: reply.status, headers: reply.headers });
 }

@@ -6,7 +6,8 @@
  */
 
 import { AppError, EditConflict, InvalidField, NotFound, NotPermitted } from "../lib/errors.ts";
-import { type FailureBody, HttpFailure, notFound, parseError } from "./failure.ts";
+import { BodyInterrupted, RequestRefused } from "./decode/failures.ts";
+import { HttpFailure, notFound, parseError } from "./failure.ts";
 
 /** Where unexpected errors are written. */
 export interface ErrorLog {
@@ -21,36 +22,19 @@ export interface FailedRequest {
 }
 
 /** Errors of other subjects, and of SQLite, that mean "not now": the client shall repeat the request. */
-const retriedCodes = new Set<unknown>([
-  "journal_unavailable",
-  "engine_unavailable",
-  "query_timeout",
-  "query_busy",
-]);
+const retriedCodes = new Set<unknown>(["engine_unavailable", "query_timeout", "query_busy"]);
 const storeBusy = new Set<unknown>(["SQLITE_BUSY", "SQLITE_BUSY_SNAPSHOT", "SQLITE_LOCKED"]);
 const storeFull = new Set<unknown>(["SQLITE_FULL", "SQLITE_IOERR_WRITE"]);
 const retryAfterSeconds = 5;
 
-/** Turns whatever was thrown into the answer of the contract. Never throws. */
-export function failureResponse(error: unknown, failed: FailedRequest): Response {
-  const failure = failureOf(error);
-  if (failure.status === 500) logFailure(error, failed);
-  const body: FailureBody = {
-    type: failure.type,
-    code: failure.code,
-    detail: failure.message,
-    attr: failure.attr,
-  };
-  if (failure.status === 500) body.extra = { request_id: failed.requestId };
-  return Response.json(body, {
-    status: failure.status,
-    headers: { ...failure.headers, "X-Request-Id": failed.requestId },
-  });
-}
-
 /** What an error is to a client. */
 export function failureOf(error: unknown): HttpFailure {
   if (error instanceof HttpFailure) return error;
+  if (error instanceof RequestRefused) {
+    // What is left of a body that was not waited for must not be taken for the next request.
+    const headers: Record<string, string> = error instanceof BodyInterrupted ? { Connection: "close" } : {};
+    return new HttpFailure(error.status, error.type, error.code, error.message, null, headers);
+  }
   if (error instanceof InvalidField) {
     return new HttpFailure(400, "validation_error", error.code, error.message, error.field);
   }
@@ -61,6 +45,9 @@ export function failureOf(error: unknown): HttpFailure {
   // The type is what clients of the original see; the contract asks for it.
   if (error instanceof EditConflict) return new HttpFailure(409, "server_error", error.code, error.message);
   const code = codeOf(error);
+  if (typeof code === "string" && code.startsWith("journal_")) {
+    return retryLater(code, "transient error, please retry");
+  }
   if (error instanceof AppError && retriedCodes.has(code)) return retryLater(error.code, error.message);
   if (storeBusy.has(code)) return retryLater("store_busy", "Another process holds the store; try again.");
   if (storeFull.has(code)) return retryLater("store_full", "The disk is full; nothing was changed.");
@@ -88,17 +75,22 @@ function retryLater(code: string, detail: string): HttpFailure {
   });
 }
 
-function logFailure(error: unknown, { request, requestId, log }: FailedRequest): void {
+/** Writes a defect of ours down, with the id that the client gets as well. */
+export function logDefect(error: unknown, { request, requestId, log }: FailedRequest): void {
   log.error(
     {
       requestId,
       method: request.method,
-      // Without the query: keys may stand in it.
-      path: new URL(request.url).pathname,
+      path: pathOf(request.url),
       status: 500,
       error:
         error instanceof Error ? { name: error.name, message: error.message, stack: error.stack } : error,
     },
     "request failed",
   );
+}
+
+/** Without the query, where keys may stand; an address that is none is cut all the same. */
+export function pathOf(url: string): string {
+  return /^(?:https?:\/\/[^/?#]*)?([^?#]*)/.exec(url)?.[1] ?? "";
 }

@@ -10,12 +10,6 @@ import type { Access } from "./auth.ts";
 import type { Answer, Route } from "./route.ts";
 import { ApiFailure } from "./shapes.ts";
 
-/** A route that is documented here; routes served by other plugins are described in the same words. */
-export type DocumentedRoute = Pick<
-  Route,
-  "method" | "path" | "summary" | "description" | "tag" | "query" | "body" | "answers" | "bodyExample"
-> & { access?: Access };
-
 export type JsonSchema = { [name: string]: unknown };
 
 export interface Operation {
@@ -44,7 +38,7 @@ const apiDescription =
   "Every failure has the same envelope, except where an answer says otherwise.";
 
 /** The document of all routes. */
-export function openApiDocument(routes: readonly DocumentedRoute[], serverUrl: string): OpenApiDocument {
+export function openApiDocument(routes: readonly Route[], serverUrl: string): OpenApiDocument {
   const schemas: Record<string, JsonSchema> = {};
   const paths: OpenApiDocument["paths"] = {};
   for (const route of routes) {
@@ -79,8 +73,8 @@ const securitySchemeTable = {
   projectSecretKey: { type: "http", scheme: "bearer", description: "The secret key of a project (`phs_…`)." },
 };
 
-function operationOf(route: DocumentedRoute, schemas: Record<string, JsonSchema>): Operation {
-  const access = route.access ?? { on: "public" };
+function operationOf(route: Route, schemas: Record<string, JsonSchema>): Operation {
+  const access = route.access;
   const answers = { ...commonFailures(route, access), ...route.answers };
   return {
     operationId: operationIdOf(route),
@@ -96,7 +90,7 @@ function operationOf(route: DocumentedRoute, schemas: Record<string, JsonSchema>
   };
 }
 
-function operationIdOf({ method, path }: DocumentedRoute): string {
+function operationIdOf({ method, path }: Route): string {
   const words = path.split(/[/_:.@-]+/).filter((word) => word !== "" && word !== "api");
   return method.toLowerCase() + words.map((word) => word[0]!.toUpperCase() + word.slice(1)).join("");
 }
@@ -147,7 +141,7 @@ function queryParameters(query: TObject | undefined, schemas: Record<string, Jso
   });
 }
 
-function requestBodyOf(route: DocumentedRoute, schemas: Record<string, JsonSchema>): JsonSchema {
+function requestBodyOf(route: Route, schemas: Record<string, JsonSchema>): JsonSchema {
   const isPartial = route.method === "PATCH";
   const { required, ...schema } = referenced(route.body!, schemas);
   const shown = isPartial || required === undefined ? schema : { ...schema, required };
@@ -180,7 +174,7 @@ function copied(value: unknown, schemas: Record<string, JsonSchema>): unknown {
   return { $ref: `#/components/schemas/${name}` };
 }
 
-function commonFailures(route: DocumentedRoute, access: Access): Record<number, Answer> {
+function commonFailures(route: Route, access: Access): Record<number, Answer> {
   const failures: Record<number, Answer> = {};
   const add = (status: number, description: string, type: string, code: string, detail: string) => {
     failures[status] = { description, schema: ApiFailure, example: { type, code, detail, attr: null } };

@@ -1,5 +1,5 @@
 /**
- * A route of the management API as data: path, guard, schemas, documentation and the function behind it.
+ * A route as data: path, dialect, guard, schemas, documentation and the function behind it.
  *
  * The same records serve requests (`dispatch.ts`), write the OpenAPI document (`openapi.ts`) and are
  * walked by the authorisation test, so none of the three can forget a route.
@@ -13,12 +13,26 @@ import type { Scope } from "../accounts/scopes.ts";
 import type { Limits, Session } from "../accounts/sessions/sessions.ts";
 import type { User } from "../accounts/users.ts";
 import type { Access, Caller } from "./auth.ts";
+import type { CaptureFields } from "./decode/form.ts";
+import { type Dialect, managementDialect } from "./dialect.ts";
+
+export { Reply } from "./reply.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
+/** A body with all wrappings taken off. */
+export interface Content {
+  /** JSON, not parsed yet. */
+  readonly text: string;
+  /** The fields that clients send in the query beside their events. */
+  readonly query: CaptureFields;
+  /** The same of the form that the body was; undefined when it was none. */
+  readonly form: CaptureFields | undefined;
+}
+
 /** What a handler gets. */
 export interface Call<Body = unknown> {
-  request: Request;
+  readonly request: Request;
   /** Address as clients see it, with the query. */
   url: string;
   /** Where clients reach this server, without a slash at the end. */
@@ -30,6 +44,17 @@ export interface Call<Body = unknown> {
   params: Record<string, string>;
   query: URLSearchParams;
   body: Body;
+  /**
+   * Reads the body, however it is wrapped; for routes without a `body` of their own.
+   *
+   * @param kind which limit of size holds.
+   * @throws {RequestRefused} it can not be read, unpacked or is too large.
+   */
+  content(kind: "events" | "api"): Promise<Content>;
+  /** Reads the body to its end and keeps nothing. @throws {RequestRefused} */
+  discard(bytesMax: number): Promise<void>;
+  /** Lets the answer take longer than other answers may, as those of queries do. */
+  takeTime(): void;
 }
 export interface UserCall<Body = unknown> extends Call<Body> {
   user: User;
@@ -53,16 +78,6 @@ export interface ProjectCall<Body = unknown> extends UserCall<Body> {
 export interface ProjectOrSecretCall<Body = unknown> extends Call<Body> {
   project: Project;
   caller: Caller;
-}
-
-/** An answer that is more than 200 with a JSON body. */
-export class Reply {
-  constructor(
-    readonly status: number,
-    /** JSON; undefined for an empty body. */
-    readonly body?: unknown,
-    readonly headers: Record<string, string> = {},
-  ) {}
 }
 
 /** One status a route can answer with. */
@@ -99,6 +114,7 @@ export interface RouteSpec<AnyCall, Body extends TObject = TObject> extends Docu
 export type AsksAgain = true | ((body: Record<string, unknown>) => boolean);
 
 export interface Route extends Documentation {
+  dialect: Dialect;
   method: Method;
   /** With `:names`, without a slash at the end. */
   path: string;
@@ -111,6 +127,8 @@ export interface Route extends Documentation {
   isPartial?: boolean;
   takesRawBody?: boolean;
   asksAgain?: AsksAgain;
+  /** `handle` reads the body by itself; `body` documents it and checks nothing. */
+  readsBody?: boolean;
   handle: (call: never) => unknown;
 }
 
@@ -142,6 +160,7 @@ export function projectRoute<Body extends TObject>(
   const { alsoNeeds, aliases = [], ...rest } = spec;
   return {
     ...rest,
+    dialect: managementDialect,
     method,
     path: projectPath + path,
     aliases: [environment + path, ...oldAlias(path), ...aliases],
@@ -162,6 +181,7 @@ export function projectOrSecretRoute<Body extends TObject>(
 ): Route {
   return {
     ...spec,
+    dialect: managementDialect,
     method,
     path: projectPath + path,
     aliases: [environment + path, ...oldAlias(path), ...(spec.aliases ?? [])],
@@ -178,6 +198,7 @@ export function organizationRoute<Body extends TObject>(
 ): Route {
   return {
     ...spec,
+    dialect: managementDialect,
     method,
     path: organizationPath + path,
     aliases: [],
@@ -196,6 +217,7 @@ export function userRoute<Body extends TObject>(
   const { ignoresNarrowing, needsFullAccess, ...rest } = spec;
   return {
     ...rest,
+    dialect: managementDialect,
     method,
     path,
     aliases: [],
@@ -210,7 +232,15 @@ export function consoleRoute<Body extends TObject>(
   path: string,
   spec: RouteSpec<Call<Static<Body>>, Body>,
 ): Route {
-  return { ...spec, method, path, aliases: [], access: { on: "console" }, bucket: "management" };
+  return {
+    ...spec,
+    dialect: managementDialect,
+    method,
+    path,
+    aliases: [],
+    access: { on: "console" },
+    bucket: "management",
+  };
 }
 
 /** A route for somebody who is signed in; `path` is whole. No key may call it. */
@@ -219,7 +249,15 @@ export function sessionRoute<Body extends TObject>(
   path: string,
   spec: RouteSpec<SessionCall<Static<Body>>, Body>,
 ): Route {
-  return { ...spec, method, path, aliases: [], access: { on: "session" }, bucket: "management" };
+  return {
+    ...spec,
+    dialect: managementDialect,
+    method,
+    path,
+    aliases: [],
+    access: { on: "session" },
+    bucket: "management",
+  };
 }
 
 /** A route for everybody; `path` is whole. */
@@ -228,5 +266,38 @@ export function publicRoute<Body extends TObject>(
   path: string,
   spec: RouteSpec<Call<Static<Body>>, Body>,
 ): Route {
-  return { ...spec, method, path, aliases: [], access: { on: "public" }, bucket: "management" };
+  return {
+    ...spec,
+    dialect: managementDialect,
+    method,
+    path,
+    aliases: [],
+    access: { on: "public" },
+    bucket: "management",
+  };
 }
+
+/** A route of client libraries: the project's public key, if anything, says who calls. `path` is whole. */
+export interface ClientRouteSpec extends Documentation {
+  body?: TObject;
+  aliases?: readonly string[];
+  handle: (call: Call) => unknown;
+}
+
+/**
+ * Makes the function that writes routes of client libraries down in one dialect.
+ *
+ * Their bodies are laxer than any schema: `handle` reads them by itself.
+ */
+export const clientRoutes =
+  (dialect: Dialect) =>
+  (method: Method, path: string, spec: ClientRouteSpec): Route => ({
+    aliases: [],
+    ...spec,
+    dialect,
+    method,
+    path,
+    access: { on: "public" },
+    bucket: "management",
+    readsBody: true,
+  });

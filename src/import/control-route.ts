@@ -1,7 +1,6 @@
 /** The appliance's side of an import: what the control socket answers to `flagkeep import`. */
 
 import type { ProjectDirectory } from "../accounts/project-directory.ts";
-import { SlowBodies } from "../http/decode/slow-bodies.ts";
 import { Intake } from "../ingestion/intake.ts";
 import { requestFacts } from "../ingestion/normalize.ts";
 import { parsePayload } from "../ingestion/payload.ts";
@@ -27,15 +26,10 @@ export function importRoutes(projects: ProjectDirectory, journal: () => Journal 
     if (open === undefined) throw new JournalUnavailable("closed");
     return open;
   };
-  const intake = new Intake(
-    {
-      projects,
-      journal: { append: (lane, entries) => opened().append(lane, entries) },
-      // Of no use here: there is no body and no peer.
-      settings: { bodyLimitBytes: 0, trustedProxies: [] },
-    },
-    new SlowBodies(0),
-  );
+  const intake = new Intake({
+    projects,
+    journal: { append: (lane, entries) => opened().append(lane, entries) },
+  });
   return {
     /** Appends to the historical lane, as `/batch/` does, but with no client whose address would be an event's `$ip`. */
     async import_batch({ project_id, events }: ImportBatch) {

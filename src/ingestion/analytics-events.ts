@@ -4,16 +4,15 @@
  * Source: contract, ingestion 16; sdk-compat 4.9.
  */
 
-import { isPublicPreflight, publicCorsHeaders, publicPreflight } from "../http/cors.ts";
-import { failureOf, internalFailure, jsonAnswer, methodNotAllowed } from "../http/decode/answers.ts";
 import { KeyRefused } from "../http/decode/failures.ts";
+import { captureDialect, type Dialect } from "../http/dialect.ts";
+import { type Call, Reply } from "../http/route.ts";
 import { storableJson } from "../lib/unicode.ts";
 import { sendTime } from "./event-time.ts";
 import type { Intake } from "./intake.ts";
 import type { RawItem } from "./item-table.ts";
 import type { ItemOptions } from "./normalize.ts";
 import type { Outcome } from "./outcome.ts";
-import type { CaptureDependencies } from "./ports.ts";
 import { checkedToken } from "./token.ts";
 
 const sdkInfoLengthMax = 200;
@@ -26,33 +25,26 @@ interface EventResult {
   readonly details?: string;
 }
 
-/** Answers `POST /i/v1/analytics/events`. */
-export function analyticsEvents(intake: Intake, onUnexpected: CaptureDependencies["onUnexpected"]) {
-  return async (request: Request, peer: string | undefined): Promise<Response> => {
-    const headers = {
-      ...publicCorsHeaders(request),
-      "PostHog-Request-Id": request.headers.get("posthog-request-id") ?? Bun.randomUUIDv7(),
-    };
-    if (isPublicPreflight(request)) return publicPreflight(request, 200);
-    if (request.method === "OPTIONS") return jsonAnswer('{"status":"Ok"}', headers);
-    if (request.method !== "POST") return methodNotAllowed(request.method, "POST, OPTIONS", headers);
-    try {
-      return jsonAnswer(await storedResults(intake, request, peer), headers);
-    } catch (error) {
-      const failure = failureOf(error);
-      if (failure === undefined) onUnexpected?.(error, request);
-      const { status, code, detail, headers: more } = failure ?? internalFailure;
-      const body = { error: code, error_description: detail, error_uri: null };
-      return Response.json(body, { status, headers: { ...headers, ...more } });
-    }
-  };
+/** The library looks for its own id of the request, or ours, in every answer. */
+function withRequestId(reply: Reply, request: Request): Reply {
+  const id = request.headers.get("posthog-request-id") ?? Bun.randomUUIDv7();
+  return new Reply(reply.status, reply.body, { ...reply.headers, "PostHog-Request-Id": id });
 }
 
-/** Stores the events and writes the answer's body. */
-async function storedResults(intake: Intake, request: Request, peer: string | undefined): Promise<string> {
-  const { headers } = request;
+/** The words of this protocol. */
+export const analyticsDialect: Dialect = {
+  ...captureDialect,
+  refuse({ status, code, message, headers }, _, { request }) {
+    const body = { error: code, error_description: message, error_uri: null };
+    return withRequestId(new Reply(status, body, headers), request);
+  },
+};
+
+/** Stores the events of a request and tells what became of each. */
+export async function analyticsEvents(intake: Intake, call: Call): Promise<Reply> {
+  const { headers } = call.request;
   const project = intake.projectOf(bearerToken(headers.get("authorization")));
-  const opened = await intake.open(request, peer, "refuse a lone one");
+  const opened = await intake.open(call, "refuse a lone one");
   const facts = intake.factsOf(opened, project, sendTime([headers.get("posthog-request-timestamp")]));
   const library = libraryProperties(headers.get("posthog-sdk-info"));
   const results = new Map<string, EventResult>();
@@ -67,7 +59,7 @@ async function storedResults(intake: Intake, request: Request, peer: string | un
     },
   );
   const members = [...results].map(([key, result]) => `${JSON.stringify(key)}:${JSON.stringify(result)}`);
-  return `{"results":{${members.join(",")}}}`;
+  return withRequestId(Reply.json(`{"results":{${members.join(",")}}}`), call.request);
 }
 
 function bearerToken(header: string | null): string {

@@ -4,11 +4,8 @@
  * One append per request: its events are durable together, in order, before anybody is told so.
  */
 
-import { ClientAddresses } from "../http/decode/client-ip.ts";
-import { type CaptureFields, queryFields } from "../http/decode/form.ts";
-import { readBody } from "../http/decode/read-body.ts";
-import type { SlowBodies } from "../http/decode/slow-bodies.ts";
-import { unwrap } from "../http/decode/unwrap.ts";
+import type { CaptureFields } from "../http/decode/form.ts";
+import type { Content } from "../http/route.ts";
 import { EntryWriter } from "../journal/entry-writer.ts";
 import { nowMicros } from "../lib/time.ts";
 import { sendTime } from "./event-time.ts";
@@ -31,6 +28,12 @@ export interface OpenedRequest {
   readonly clientIp: string | undefined;
 }
 
+/** What a request brings, as the edge hands it over. */
+export interface SentRequest {
+  content(kind: "events"): Promise<Content>;
+  readonly address: string | undefined;
+}
+
 /** Told what became of each event of a request. */
 export type OutcomeObserver = (item: RawItem, outcome: Outcome) => void;
 
@@ -43,19 +46,10 @@ const longTextLength = 1024 * 1024;
 
 /** The road that all capture routes share. */
 export class Intake {
-  private readonly addresses: ClientAddresses;
   private readonly nowMicros: () => number;
   private readonly makeUuid: () => string;
 
-  /**
-   * @param slowBodies watches the bodies while they are read.
-   * @throws {Error} a trusted proxy is neither an address nor a range.
-   */
-  constructor(
-    private readonly deps: CaptureDependencies,
-    private readonly slowBodies: SlowBodies,
-  ) {
-    this.addresses = new ClientAddresses(deps.settings.trustedProxies);
+  constructor(private readonly deps: CaptureDependencies) {
     this.nowMicros = deps.nowMicros ?? nowMicros;
     this.makeUuid = deps.makeUuid ?? (() => Bun.randomUUIDv7());
   }
@@ -63,28 +57,15 @@ export class Intake {
   /**
    * Reads and parses a request.
    *
-   * @param peer the address of the other end of the connection.
    * @throws {InvalidPayload} @throws {PayloadTooLarge} @throws {BodyInterrupted}
    */
-  async open(request: Request, peer: string | undefined, rule: NamelessRule): Promise<OpenedRequest> {
-    const { headers } = request;
-    const clientIp = this.addresses.find(peer, () => headers.get("x-forwarded-for"));
-    const query = queryFields(request.url);
-    const { bodyLimitBytes } = this.deps.settings;
-    const bytes = await readBody(request, bodyLimitBytes, this.slowBodies);
+  async open(sent: SentRequest, rule: NamelessRule): Promise<OpenedRequest> {
+    const { text, query, form } = await sent.content("events");
     const receivedMicros = this.nowMicros();
-    const { text, form } = await unwrap(
-      {
-        bytes,
-        query,
-        contentEncoding: headers.get("content-encoding"),
-      },
-      bodyLimitBytes,
-    );
     if (text.length >= longTextLength) await nextTurn();
     const payload = parsePayload(text, rule !== "refuse a lone one");
     if (text.length >= longTextLength) await nextTurn();
-    return { payload, query, form, receivedMicros, clientIp };
+    return { payload, query, form, receivedMicros, clientIp: sent.address };
   }
 
   /**

@@ -7,6 +7,7 @@
  */
 
 import { InvalidItem, InvalidPayload, PayloadTooDense } from "../http/decode/failures.ts";
+import { NestedTooDeep, parseJson, TooManyContainers } from "../http/json.ts";
 import { ItemTable } from "./item-table.ts";
 import {
   endOfValue,
@@ -26,6 +27,8 @@ const openBrace = 123;
 const containersMax = 1_000_000;
 /** Far beyond real events; whatever reads stored events recursively must not run out of stack. */
 export const nestingMax = 500;
+/** Around the events of a batch stand two more levels. */
+const jsonLimits = { levels: nestingMax + 2, containers: containersMax };
 
 /** A request, taken apart. */
 export interface Payload {
@@ -46,10 +49,7 @@ export interface Payload {
  * @throws {PayloadTooDense} more objects and arrays than any real body has.
  */
 export function parsePayload(text: string, canBeNameless: boolean): Payload {
-  if (text.length > containersMax && count(text, "{") + count(text, "[") > containersMax) {
-    throw new PayloadTooDense(containersMax);
-  }
-  const root = parseJson(text);
+  const root = parseText(text);
   const start = skipSpace(text, 0);
   if (Array.isArray(root)) {
     const items = new ItemTable(text, root);
@@ -83,19 +83,25 @@ export function presentToken(object: Readonly<Record<string, unknown>>): unknown
   return object.token || object.api_key || (object.token ?? object.api_key ?? undefined);
 }
 
-function count(text: string, searched: string): number {
-  let found = 0;
-  for (let at = text.indexOf(searched); at !== -1; at = text.indexOf(searched, at + 1)) found++;
-  return found;
-}
-
-function parseJson(text: string): unknown {
+function parseText(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text, jsonLimits);
   } catch (error) {
+    if (error instanceof TooManyContainers) throw new PayloadTooDense(error.limit);
+    if (error instanceof NestedTooDeep) {
+      const isList = /^\s*\[/.test(text) || text.includes('"batch"');
+      throw nestedTooDeep(isList ? error.position : 0);
+    }
     const reason = error instanceof Error ? error.message.replace(/^JSON Parse error: /, "") : "not JSON";
     throw new InvalidPayload(`the body is not JSON: ${reason}`);
   }
+}
+
+function nestedTooDeep(position: number): InvalidItem {
+  return new InvalidItem(
+    `an event may be nested ${nestingMax} levels deep: the item at position ${position} is nested deeper`,
+    "nested_too_deep",
+  );
 }
 
 /** A wrong type is refused: data that was meant to be history must not be taken, and metered, as live. */
@@ -133,12 +139,7 @@ function checkItems(items: ItemTable): void {
         "invalid_properties",
       );
     }
-    if (items.deepestOf(index) > nestingMax) {
-      throw new InvalidItem(
-        `an event may be nested ${nestingMax} levels deep: the item at position ${index} is nested deeper`,
-        "nested_too_deep",
-      );
-    }
+    if (items.deepestOf(index) > nestingMax) throw nestedTooDeep(index);
   }
 }
 

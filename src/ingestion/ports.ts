@@ -28,25 +28,12 @@ export interface ProjectDirectory {
   findByToken(token: string): CaptureProject | undefined;
 }
 
-/** The settings that capture obeys. */
-export interface CaptureSettings {
-  /** Largest body in bytes, as sent and after decompression (contract: ingestion 8, 20 MiB). */
-  readonly bodyLimitBytes: number;
-  /** Addresses or CIDR ranges of reverse proxies whose `X-Forwarded-For` is believed. */
-  readonly trustedProxies: readonly string[];
-}
-
 /** Everything the routes are given. What is optional is replaced in tests. */
 export interface CaptureDependencies {
   readonly journal: JournalSink;
   readonly projects: ProjectDirectory;
-  readonly settings: CaptureSettings;
   /** Epoch microseconds, UTC. */
   readonly nowMicros?: () => number;
   /** Makes the uuid of an event that came without one; lower case, hyphenated. */
   readonly makeUuid?: () => string;
-  /** How long a body may go without progress, milliseconds; 10 s if left out. */
-  readonly slowBodyMs?: number;
-  /** Told of failures that are neither the client's nor the journal's; the client gets a 500. */
-  readonly onUnexpected?: (error: unknown, request: Request) => void;
 }

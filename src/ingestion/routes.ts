@@ -3,130 +3,147 @@
  * redirect with a GET and lose their events. Source: contract, ingestion 1; sdk-compat 4.2.
  */
 
-import { Elysia } from "elysia";
-import { isPublicPreflight, publicCorsHeaders, publicPreflight } from "../http/cors.ts";
-import {
-  beaconAnswer,
-  failureAnswer,
-  failureOf,
-  internalFailure,
-  jsonAnswer,
-  methodNotAllowed,
-  notFound,
-  okAnswer,
-} from "../http/decode/answers.ts";
 import { queryFields } from "../http/decode/form.ts";
-import { drainBody } from "../http/decode/read-body.ts";
-import { SlowBodies } from "../http/decode/slow-bodies.ts";
-import { analyticsEvents } from "./analytics-events.ts";
+import { captureDialect, filesDialect } from "../http/dialect.ts";
+import { notFound } from "../http/failure.ts";
+import { type Call, clientRoutes, type Method, Reply, type Route } from "../http/route.ts";
+import { dictionary } from "../http/shapes.ts";
+import { analyticsDialect, analyticsEvents } from "./analytics-events.ts";
+import {
+  analyticsBody,
+  analyticsRefusal,
+  analyticsResults,
+  captureRefusals,
+  eventsTag,
+  manyEventsBody,
+  okAnswer,
+  oneEventBody,
+  PixelQuery,
+} from "./documentation.ts";
 import { Intake, type NamelessRule } from "./intake.ts";
 import type { CaptureDependencies } from "./ports.ts";
 
-/** Answers one request; `peer` is the address of the other end of the connection. */
-export type Answer = (request: Request, peer: string | undefined) => Response | Promise<Response>;
-
-type Cors = Readonly<Record<string, string>>;
-
-const postOnly = "POST, OPTIONS";
-/** The paths of image pixels, whose clients send their event in the query of a GET. */
-const pixelMethods = "GET, POST, OPTIONS";
 /** Replay bodies are large; they are read to their end, because a client that is cut off sends again. */
 const discardedBytesMax = 64 * 1024 * 1024;
-const slowBodyMs = 10_000;
-const robots = "User-agent: *\nDisallow: /\n";
 
-const eventPaths: readonly (readonly [string, NamelessRule, methods: string])[] = [
-  ["/capture", "drop each", postOnly],
-  ["/e", "drop each", pixelMethods],
-  ["/i/v0/e", "drop each", pixelMethods],
-  ["/track", "drop each", pixelMethods],
-  ["/engage", "name them $identify", pixelMethods],
-  ["/batch", "refuse a lone one", postOnly],
-  ["/i/v0/ai/batch", "refuse a lone one", postOnly],
-];
+const acceptedReply = Reply.json('{"status":"Ok"}');
+/** To a browser that is leaving the page and does not read it. */
+const toBeacon = new Reply(204);
 
-/**
- * All capture routes as one plugin.
- *
- * @throws {Error} a trusted proxy in the settings is neither an address nor a range.
- */
-export function captureRoutes(deps: CaptureDependencies) {
-  const slowBodies = new SlowBodies(deps.slowBodyMs ?? slowBodyMs);
-  const intake = new Intake(deps, slowBodies);
-  const routes = new Map<string, Answer>();
-  for (const [path, rule, methods] of eventPaths) routes.set(path, eventRoute(intake, rule, methods));
-  routes.set(
-    "/s",
-    discardRoute(slowBodies, (request, cors) => successAnswer(request, cors)),
-  );
-  routes.set(
-    "/i/v1/logs",
-    discardRoute(slowBodies, (_, cors) => jsonAnswer("{}", cors)),
-  );
-  routes.set(
-    "/i/v1/metrics",
-    discardRoute(slowBodies, (_, cors) => jsonAnswer("{}", cors)),
-  );
-  routes.set("/i/v1/analytics/events", analyticsEvents(intake, deps.onUnexpected));
-  routes.set("/i/v0/ai", (request) => failureAnswer(notFound, publicCorsHeaders(request)));
-  routes.set("/i/v0/ai/otel", (request) => failureAnswer(notFound, publicCorsHeaders(request)));
+const captureRoute = clientRoutes(captureDialect);
 
-  const app = new Elysia({ name: "capture" });
-  for (const [path, answer] of routes) {
-    const guarded = withoutDefects(answer, deps);
-    for (const spelling of [path, `${path}/`]) {
-      app.all(spelling, ({ request, server }) => guarded(request, server?.requestIP(request)?.address), {
-        parse: "none",
-        detail: { hide: true },
-      });
-    }
-  }
-  return app.get("/robots.txt", () => new Response(robots), { detail: { hide: true } });
-}
-
-function eventRoute(intake: Intake, rule: NamelessRule, methods: string): Answer {
-  return async (request, peer) => {
-    const cors = publicCorsHeaders(request);
-    const other = otherMethod(request, cors, methods);
-    if (other !== undefined) return other;
-    const opened = await intake.open(request, peer, rule);
+/** All capture routes. */
+export function captureRoutes(deps: CaptureDependencies): Route[] {
+  const intake = new Intake(deps);
+  const storing = (rule: NamelessRule) => async (call: Call) => {
+    const opened = await intake.open(call, rule);
     await intake.store(opened, rule);
-    return opened.query.beacon === "1" ? beaconAnswer(cors) : okAnswer(cors);
+    return opened.query.beacon === "1" ? toBeacon : acceptedReply;
   };
-}
-
-/** A route for data that the appliance does not keep. */
-function discardRoute(slowBodies: SlowBodies, success: (request: Request, cors: Cors) => Response): Answer {
-  return async (request) => {
-    const cors = publicCorsHeaders(request);
-    const other = otherMethod(request, cors, pixelMethods);
-    if (other !== undefined) return other;
-    await drainBody(request, discardedBytesMax, slowBodies);
-    return success(request, cors);
+  const pixel = {
+    tag: eventsTag,
+    query: PixelQuery,
+    answers: { 200: okAnswer, ...captureRefusals },
   };
+  return [
+    captureRoute("POST", "/capture", {
+      ...{
+        summary: "Send one event",
+        tag: eventsTag,
+        ...oneEventBody,
+        answers: { 200: okAnswer, ...captureRefusals },
+      },
+      description:
+        "Bodies may be compressed and have any content type. The answer comes when the event is on disk.",
+      handle: storing("drop each"),
+    }),
+    captureRoute("POST", "/e", {
+      ...{ summary: "Send one event, for client libraries", tag: eventsTag, ...oneEventBody },
+      description: "As `/capture`; also at `/i/v0/e` and `/track`.",
+      aliases: ["/i/v0/e", "/track"],
+      answers: { 200: okAnswer, ...captureRefusals },
+      handle: storing("drop each"),
+    }),
+    captureRoute("GET", "/e", {
+      ...pixel,
+      summary: "Send one event in the address of an image",
+      description: "Also at `/i/v0/e` and `/track`.",
+      aliases: ["/i/v0/e", "/track"],
+      handle: storing("drop each"),
+    }),
+    captureRoute("POST", "/engage", {
+      ...{ summary: "Send a person's properties, for old clients", tag: eventsTag, ...oneEventBody },
+      description: "As `/capture`; an event without a name is `$identify`.",
+      answers: { 200: okAnswer, ...captureRefusals },
+      handle: storing("name them $identify"),
+    }),
+    captureRoute("GET", "/engage", {
+      ...pixel,
+      summary: "Send a person's properties in the address of an image",
+      handle: storing("name them $identify"),
+    }),
+    captureRoute("POST", "/batch", {
+      ...{
+        summary: "Send many events",
+        tag: eventsTag,
+        ...manyEventsBody,
+        answers: { 200: okAnswer, ...captureRefusals },
+      },
+      description:
+        "With `historical_migration` each event has exactly its own `timestamp`, events are processed in the order in which they arrive, cause no spike and are not billable.",
+      aliases: ["/i/v0/ai/batch"],
+      handle: storing("refuse a lone one"),
+    }),
+    clientRoutes(analyticsDialect)("POST", "/i/v1/analytics/events", {
+      ...{ summary: "Send many events, with a result for each", tag: eventsTag, ...analyticsBody },
+      description:
+        "The newer capture protocol. The project key comes as `Authorization: Bearer`; `PostHog-Request-Id` is echoed.",
+      answers: { 200: analyticsResults, 400: analyticsRefusal, 401: analyticsRefusal },
+      handle: (call) => analyticsEvents(intake, call),
+    }),
+    ...discardRoutes(),
+    ...absentRoutes(),
+    clientRoutes(filesDialect)("GET", "/robots.txt", {
+      summary: "Ask robots to stay away",
+      tag: "Documentation",
+      answers: { 200: { description: "Plain text." } },
+      handle: () => Reply.text("User-agent: *\nDisallow: /\n"),
+    }),
+  ];
 }
 
-function successAnswer(request: Request, cors: Cors): Response {
-  return queryFields(request.url).beacon === "1" ? beaconAnswer(cors) : okAnswer(cors);
+/** Routes for data that the appliance does not keep. */
+function discardRoutes(): Route[] {
+  const discarding = (method: Method, path: string, data: string, answer: (call: Call) => Reply) =>
+    captureRoute(method, path, {
+      summary: `Send ${data}, which are not kept`,
+      tag: eventsTag,
+      answers: { 200: { description: "Read and forgotten.", schema: dictionary(), example: {} } },
+      async handle(call) {
+        await call.discard(discardedBytesMax);
+        return answer(call);
+      },
+    });
+  const accept = ({ request }: Call) => (queryFields(request.url).beacon === "1" ? toBeacon : acceptedReply);
+  const nothing = () => Reply.json("{}");
+  return (["POST", "GET"] as const).flatMap((method) => [
+    discarding(method, "/s", "session recordings", accept),
+    discarding(method, "/i/v1/logs", "logs", nothing),
+    discarding(method, "/i/v1/metrics", "metrics", nothing),
+  ]);
 }
 
-/** The answer to methods that bring no event: OPTIONS, and those that the path does not have. */
-function otherMethod(request: Request, cors: Cors, methods: string): Response | undefined {
-  const { method } = request;
-  if (method === "POST" || (method === "GET" && methods === pixelMethods)) return undefined;
-  if (isPublicPreflight(request)) return publicPreflight(request, 200);
-  return method === "OPTIONS" ? okAnswer(cors) : methodNotAllowed(method, methods, cors);
-}
-
-/** Turns what a route throws into an answer that a page on another origin can read, too. */
-function withoutDefects(answer: Answer, { onUnexpected }: CaptureDependencies): Answer {
-  return async (request, peer) => {
-    try {
-      return await answer(request, peer);
-    } catch (error) {
-      const failure = failureOf(error);
-      if (failure === undefined) onUnexpected?.(error, request);
-      return failureAnswer(failure ?? internalFailure, publicCorsHeaders(request));
-    }
-  };
+/** Paths that clients know and that the appliance does not serve. */
+function absentRoutes(): Route[] {
+  return (["POST", "GET"] as const).map((method) =>
+    captureRoute(method, "/i/v0/ai", {
+      summary: "Not served: traces of language models",
+      tag: eventsTag,
+      aliases: ["/i/v0/ai/otel"],
+      answers: { 404: { description: "Always." } },
+      handle: () => {
+        throw notFound("Endpoint not found.");
+      },
+    }),
+  );
 }

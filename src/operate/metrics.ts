@@ -1,10 +1,11 @@
 /** Counters and gauges in the Prometheus text format, at `/metrics`. */
 
-import { Elysia } from "elysia";
 import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import { readLastBackup } from "../backup/last-backup.ts";
 import type { AppliedBatch } from "../engine/pipeline/pipeline.ts";
 import type { EngineSupervisor } from "../engine/supervisor.ts";
+import { ownFilesDialect } from "../http/dialect.ts";
+import { clientRoutes, Reply, type Route } from "../http/route.ts";
 import type { Journal } from "../journal/journal.ts";
 import { lanes } from "../journal/segment.ts";
 import type { SpikeSignal } from "../people/spikes/detector.ts";
@@ -98,15 +99,15 @@ export class Metrics {
   }
 
   /** Serves `/metrics`. No key is asked for: the figures name no one, and what scrapes them has none. */
-  routes() {
-    return new Elysia({ name: "metrics" }).get(
-      "/metrics",
-      async () =>
-        new Response(await this.registry.metrics(), {
-          headers: { "Content-Type": this.registry.contentType },
-        }),
-      { detail: { hide: true } },
-    );
+  routes(): Route[] {
+    return [
+      clientRoutes(ownFilesDialect)("GET", "/metrics", {
+        summary: "Read counters and gauges in the Prometheus text format",
+        tag: "Probes",
+        answers: { 200: { description: "Plain text." } },
+        handle: async () => Reply.of(this.registry.contentType, await this.registry.metrics()),
+      }),
+    ];
   }
 
   private counter(name: string, help: string, labelNames: string[]): Counter {

@@ -8,22 +8,22 @@ import type { Server } from "bun";
 import { type Metadata, openMetadata } from "../accounts/metadata.ts";
 import { knownVersions } from "../backup/schema-versions.ts";
 import type { Config } from "../config.ts";
-import { consoleRoutes } from "../console/routes.ts";
+import { consolePath, consoleRoutes } from "../console/routes.ts";
 import { EngineClient } from "../engine/client.ts";
 import { type EngineRefused, EngineSupervisor } from "../engine/supervisor.ts";
 import { eventRoutes } from "../events/api/events.ts";
 import { queryRoutes } from "../events/query/query-route.ts";
 import { explainRoutes } from "../flags/api/explain-route.ts";
-import { ofrepDocumentation } from "../flags/api/ofrep-documentation.ts";
 import { evaluationRoutes } from "../flags/api/routes.ts";
 import { FlagSets } from "../flags/store/flag-sets.ts";
 import { payloadCipher, readPayloadKey } from "../flags/store/payload-cipher.ts";
 import { groupTypesFrom } from "../flags/stored-evaluation.ts";
 import { CanNotListen } from "../http/address.ts";
 import { createApp } from "../http/app.ts";
-import { publicApi } from "../http/public-api.ts";
+import { TrustedPlaces } from "../http/places.ts";
 import { defaultRateLimits, RateLimiter } from "../http/rate-limit.ts";
 import type { Route } from "../http/route.ts";
+import { listen } from "../http/server.ts";
 import { importRoutes } from "../import/control-route.ts";
 import { captureRoutes } from "../ingestion/routes.ts";
 import { seenSeqs } from "../journal/archive.ts";
@@ -66,7 +66,7 @@ export class Appliance {
   private readonly reports: Reports;
   private readonly instance: ReturnType<typeof instanceDeps>;
   private journal: Journal | undefined;
-  private server: Server<unknown> | undefined;
+  private server: Server<undefined> | undefined;
   private state: "starting" | "ready" | "stopping" = "starting";
   private url: string | undefined;
   private readonly stopping = new AbortController();
@@ -208,17 +208,14 @@ export class Appliance {
       metadata,
       log,
       publicUrl: config["public-url"] || undefined,
-      trustedProxies: config["trusted-proxies"],
+      places: new TrustedPlaces(config["trusted-proxies"], config["public-url"] || undefined),
+      limits: { bytesMax: config["body-limit"], apiBytesMax: config["api-body-limit"] },
+      homePage: config.console === "on" ? consolePath : undefined,
       isReady: () => this.state === "ready",
-      plugins: [
-        this.metrics.routes(),
-        captureRoutes({
-          journal,
-          projects: metadata.projects,
-          settings: { bodyLimitBytes: config["body-limit"], trustedProxies: config["trusted-proxies"] },
-          onUnexpected: (error: unknown) => log.error({ error: String(error) }, "a capture request failed"),
-        }),
-        evaluationRoutes({
+      routes: [
+        ...this.metrics.routes(),
+        ...captureRoutes({ journal, projects: metadata.projects }),
+        ...evaluationRoutes({
           projects: metadata.projects,
           flagSets,
           people,
@@ -232,34 +229,25 @@ export class Appliance {
             accepted: journal.state().find(({ lane }) => lane === "realtime")!.lastSeq,
             applied: laneCursors(people).realtime,
           }),
-          settings: {
-            bodyLimitBytes: config["body-limit"],
-            publicUrl: config["public-url"] || undefined,
-          },
+          publicUrl: config["public-url"] || undefined,
           stopping: this.stopping.signal,
           onTrouble: (error: unknown) =>
             log.error({ error: String(error) }, "flags could not be computed fully"),
         }),
-        ...(config.console === "on" ? [consoleRoutes()] : []),
+        ...this.routes(engine, flagSets),
+        ...(config.console === "on" ? consoleRoutes() : []),
       ],
-      routes: this.routes(engine, flagSets),
-      documented: [...publicApi, ...ofrepDocumentation],
       rateLimiter: config["rate-limits"] === "on" ? new RateLimiter(defaultRateLimits) : undefined,
     });
     try {
-      app.listen({
+      this.server = listen(app, {
         hostname: config.host,
         port: config.port,
-        // Bodies are limited by the routes, which answer in their own words; replay bodies are drained up to 64 MiB.
-        maxRequestBodySize: Math.max(config["body-limit"] + 1024, 65 * 1024 * 1024),
-        idleTimeout: 30,
-        // Otherwise two servers on one port would share the requests between them.
-        reusePort: false,
+        bodyBytesMax: config["body-limit"],
       });
     } catch (error) {
       throw new CanNotListen(config.host, config.port, (error as Error).message);
     }
-    this.server = app.server as Server<unknown>;
     const host = config.host.includes(":") ? `[${config.host}]` : config.host;
     return `http://${host}:${this.server.port}`;
   }

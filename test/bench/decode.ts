@@ -7,7 +7,9 @@
 
 import { cpus } from "node:os";
 import { brotliCompressSync, gzipSync, zstdCompressSync } from "node:zlib";
-import { SlowBodies } from "../../src/http/decode/slow-bodies.ts";
+import { Bodies } from "../../src/http/body.ts";
+import { Exchange } from "../../src/http/exchange.ts";
+import { TrustedPlaces } from "../../src/http/places.ts";
 import { Intake } from "../../src/ingestion/intake.ts";
 import type { JournalSink } from "../../src/ingestion/ports.ts";
 
@@ -29,9 +31,14 @@ const journal = new BenchJournal();
 const deps = {
   journal,
   projects: { findByToken: () => ({ id: 1, anonymizeIps: false }) },
-  settings: { bodyLimitBytes: 20 * mib, trustedProxies: [] },
 };
-const intake = new Intake(deps, new SlowBodies(10_000));
+const intake = new Intake(deps);
+const edge = {
+  bodies: new Bodies({ bytesMax: 20 * mib, apiBytesMax: mib }),
+  places: new TrustedPlaces([]),
+  now: () => new Date(),
+};
+const connection = { peer: () => "127.0.0.1", takeTime: () => undefined };
 
 function webEvent(index: number) {
   return {
@@ -88,7 +95,7 @@ function arrived(body: Uint8Array, headers: Record<string, string>): Request {
 }
 
 async function take(request: Request): Promise<void> {
-  const opened = await intake.open(request, "127.0.0.1", "drop each");
+  const opened = await intake.open(new Exchange(request, {}, connection, edge), "drop each");
   await intake.store(opened, "drop each");
 }
 

@@ -54,14 +54,17 @@ test("the page is under the policy, and every path under /console/ is the page",
   }
 });
 
-test("a browser at the root is sent to the console; other clients get what they got", async () => {
+test("a browser at the root is sent to the console; other clients are told what this is", async () => {
   const browser = await get("/", { Accept: "text/html,application/xhtml+xml,*/*;q=0.8" });
   expect(browser.status).toBe(302);
   expect(browser.headers.get("location")).toBe("/console/");
   for (const accept of ["*/*", "application/json"]) {
     const other = await get("/", { Accept: accept });
-    expect(other.status).toBe(404);
-    expect(await other.json()).toMatchObject({ code: "not_found" });
+    expect(other.status).toBe(200);
+    expect(await other.json()).toMatchObject({
+      name: "Flagkeep",
+      documentation: expect.stringMatching(/\/docs$/),
+    });
   }
   const bare = await get("/console");
   expect([bare.status, bare.headers.get("location")]).toEqual([302, "/console/"]);
@@ -114,5 +117,5 @@ test("it can be switched off", async () => {
     expect((await fetch(`${without.url}${path}`)).status).toBe(404);
   }
   const root = await fetch(`${without.url}/`, { headers: { Accept: "text/html" } });
-  expect(root.status).toBe(404);
+  expect([root.status, root.headers.get("content-type")]).toEqual([200, "application/json"]);
 });

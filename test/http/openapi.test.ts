@@ -1,7 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { type OpenApiDocument, openApiDocument } from "../../src/http/openapi.ts";
-import { publicApi } from "../../src/http/public-api.ts";
+import { captureRoutes } from "../../src/ingestion/routes.ts";
 import { managementRoutes } from "../../src/serve/routes.ts";
+import { TestEvaluation } from "../flags/api/support.ts";
+import { FakeJournal, projects } from "../ingestion/support.ts";
 import { TestServer } from "../support/management-server.ts";
 import { faultOf } from "./json-schema.ts";
 
@@ -30,7 +32,7 @@ describe("the OpenAPI document", () => {
     for (const { name, path, operation } of operations) {
       expect([name, operation.summary.length > 5, operation.tags.length]).toEqual([name, true, 1]);
       expect(Object.keys(operation.responses).length).toBeGreaterThan(0);
-      const isPublic = /^\/(_|docs|api\/schema|api\/session\/(setup\/(look\/)?)?$)/.test(path);
+      const isPublic = /^\/($|_|docs|api\/schema|api\/session\/(setup\/(look\/)?)?$)/.test(path);
       expect([name, operation.security.length > 0]).toEqual([name, !isPublic]);
       if (!isPublic)
         expect(Object.keys(operation.responses)).toEqual(expect.arrayContaining(["401", "403", "429"]));
@@ -84,8 +86,10 @@ describe("the OpenAPI document", () => {
   });
 });
 
-test("the public routes are described, with right examples and without a scope", () => {
-  const document = openApiDocument(publicApi, "/");
+test("the routes of client libraries are described, with right examples and without a scope", () => {
+  using evaluation = new TestEvaluation();
+  const capture = captureRoutes({ journal: new FakeJournal(), projects });
+  const document = openApiDocument([...capture, ...evaluation.routes], "/");
   for (const [path, methods] of Object.entries(document.paths)) {
     for (const operation of Object.values(methods)) {
       expect(operation.security).toEqual([]);

@@ -151,7 +151,7 @@ describe("bodies", () => {
     ["plain text", "x", { "content-type": "text/plain" }, 415, "unsupported_media_type"],
     ["a number", "3", {}, 400, "invalid_input"],
     ["an empty body", "", {}, 400, "required"],
-    ["over 20 MiB", `{"key":"a","name":"${"x".repeat(21 * 1024 * 1024)}"}`, {}, 413, "request_too_large"],
+    ["over 1 MiB", `{"key":"a","name":"${"x".repeat(1024 * 1024)}"}`, {}, 413, "request_too_large"],
   ] as const) {
     test(`${name}: ${status}`, async () => {
       using server = new TestServer();

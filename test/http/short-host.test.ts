@@ -7,7 +7,7 @@ beforeAll(async () => {
 });
 afterAll(() => appliance[Symbol.asyncDispose]());
 
-for (const host of ["x", "api", "::1", "flags.example.com"]) {
+for (const host of ["x", "api", "[::1]", "flags.example.com"]) {
   test(`requests to the host ${host} find their routes`, async () => {
     const body = JSON.stringify({ api_key: appliance.token, event: "x", distinct_id: "y" });
     const { hostname, port } = new URL(appliance.url);

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { anyToken, JournalUnavailable, madeUuid, noon, startCapture } from "./support.ts";
 
-const pathForm = "/i/v1/analytics/events";
+const ofrepPath = "/i/v1/analytics/events";
 const uuid = (digit: number) => `01a1fb87-8ea9-71da-a728-780e77655af${digit}`;
 const event = (digit: number, more: Record<string, unknown> = {}) => ({
   event: "e",
@@ -35,7 +35,7 @@ test("every event has its own result", async () => {
     event(7, { uuid: "no uuid" }),
     event(8, { uuid: undefined }),
   ]);
-  const response = await send(pathForm, { body, headers });
+  const response = await send(ofrepPath, { body, headers });
   expect(response.status).toBe(200);
   expect(response.headers.get("posthog-request-id")).toBe("request-1");
   expect(await response.json()).toEqual({
@@ -56,7 +56,7 @@ test("every event has its own result", async () => {
   ]);
 
   const { "posthog-request-id": _, ...anonymous } = headers;
-  const answer = await send(pathForm, { body: batch([event(1)]), headers: anonymous });
+  const answer = await send(ofrepPath, { body: batch([event(1)]), headers: anonymous });
   expect(answer.headers.get("posthog-request-id")).toMatch(/^[0-9a-f-]{36}$/);
 });
 
@@ -70,7 +70,7 @@ test("what the headers and the event say comes back into the properties", async 
     properties: { plan: "pro", $set: { a: 1 } },
   });
   const own = { $lib: "own", $session_id: "mine", $process_person_profile: true };
-  await send(pathForm, { body: batch([sent, event(2, { session_id: "s", properties: own })]), headers });
+  await send(ofrepPath, { body: batch([sent, event(2, { session_id: "s", properties: own })]), headers });
   expect(journal.events[0]).toMatchObject({ mode: "propertyless", time: noon - 3_600_000_000 });
   expect(journal.events[0]!.properties).toEqual({
     plan: "pro",
@@ -94,7 +94,7 @@ test("what the headers and the event say comes back into the properties", async 
 test("times are corrected by the send time, unless the event says no", async () => {
   const { journal, send } = startCapture();
   const body = batch([event(1), event(2, { options: { disable_skew_correction: true } })]);
-  await send(pathForm, {
+  await send(ofrepPath, {
     body,
     headers: { ...headers, "posthog-request-timestamp": "2026-11-21T12:00:10Z" },
   });
@@ -103,7 +103,7 @@ test("times are corrected by the send time, unless the event says no", async () 
 
 test("history goes to its lane", async () => {
   const { journal, send } = startCapture();
-  await send(pathForm, { body: batch([event(1)], { historical_migration: true }), headers });
+  await send(ofrepPath, { body: batch([event(1)], { historical_migration: true }), headers });
   expect(journal.appends.map(({ lane }) => lane)).toEqual(["historical"]);
 });
 
@@ -117,7 +117,7 @@ describe("bodies may be", () => {
   ] as const) {
     test(coding, async () => {
       const { journal, send } = startCapture();
-      const response = await send(pathForm, {
+      const response = await send(ofrepPath, {
         body: bytes,
         headers: { ...headers, "content-encoding": coding },
       });
@@ -145,7 +145,7 @@ describe("refusals are written in the protocol's own words", () => {
   ] as [string, RequestInit, number, string][]) {
     test(name, async () => {
       const { journal, send } = startCapture();
-      const response = await send(pathForm, { body: batch([event(1)]), headers, ...init });
+      const response = await send(ofrepPath, { body: batch([event(1)]), headers, ...init });
       expect(response.status).toBe(status);
       expect(await response.json()).toEqual({
         error,
@@ -159,7 +159,7 @@ describe("refusals are written in the protocol's own words", () => {
   test("also when the journal cannot write", async () => {
     const { journal, send } = startCapture();
     journal.refusal = new JournalUnavailable("full");
-    const response = await send(pathForm, { body: batch([event(1)]), headers });
+    const response = await send(ofrepPath, { body: batch([event(1)]), headers });
     expect(response.status).toBe(503);
     expect(response.headers.get("retry-after")).toBe("5");
     expect(await response.json()).toMatchObject({ error: "journal_unavailable" });
@@ -168,14 +168,14 @@ describe("refusals are written in the protocol's own words", () => {
   test("also for a defect of ours", async () => {
     const { journal, send, unexpected } = startCapture();
     journal.refusal = new Error("a defect");
-    expect((await send(pathForm, { body: batch([event(1)]), headers })).status).toBe(500);
-    expect(unexpected).toEqual([journal.refusal]);
+    expect((await send(ofrepPath, { body: batch([event(1)]), headers })).status).toBe(500);
+    expect(unexpected).toMatchObject([{ message: "a defect" }]);
   });
 
   test("other methods", async () => {
     const { send } = startCapture();
-    expect((await send(pathForm, { method: "GET" })).status).toBe(405);
-    expect((await send(pathForm, { method: "OPTIONS" })).status).toBe(200);
+    expect((await send(ofrepPath, { method: "GET" })).status).toBe(405);
+    expect((await send(ofrepPath, { method: "OPTIONS" })).status).toBe(200);
   });
 });
 
@@ -183,7 +183,7 @@ test("strange options and headers do no harm", async () => {
   const { journal, send, unexpected } = startCapture();
   const deep = JSON.parse("[".repeat(50_000) + "]".repeat(50_000));
   for (const options of [null, 1, "x", [], deep, { process_person_profile: deep, cookieless_mode: deep }]) {
-    const response = await send(pathForm, {
+    const response = await send(ofrepPath, {
       body: `{"batch":[{"event":"e","uuid":"__proto__","distinct_id":"d"},${write(event(1, { session_id: ["s"] }), options)}]}`,
       headers: { ...headers, "posthog-sdk-info": '//"\\' },
     });

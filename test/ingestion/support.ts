@@ -1,6 +1,8 @@
 /** What the tests of ingestion share: a journal and a directory of projects in memory, and ways to build items. */
 
-import { Elysia } from "elysia";
+import { createApp } from "../../src/http/app.ts";
+import type { BodyLimits } from "../../src/http/body.ts";
+import { TrustedPlaces } from "../../src/http/places.ts";
 import type { RawItem } from "../../src/ingestion/item-table.ts";
 import { normalize, type RequestFacts, requestFacts } from "../../src/ingestion/normalize.ts";
 import type { CanonicalEvent, Outcome } from "../../src/ingestion/outcome.ts";
@@ -62,19 +64,26 @@ export const projects: ProjectDirectory = {
     })[token],
 };
 
+const mib = 1024 * 1024;
+
 /** The capture routes over a fake journal, without a socket. */
-export function startCapture(overrides: Partial<CaptureDependencies> = {}) {
+export function startCapture({
+  limits = {},
+  trustedProxies = [],
+  ...overrides
+}: Partial<CaptureDependencies> & { limits?: Partial<BodyLimits>; trustedProxies?: readonly string[] } = {}) {
   const journal = new FakeJournal();
+  /** What was logged as a defect. */
   const unexpected: unknown[] = [];
-  const routes = captureRoutes({
-    journal,
-    projects,
-    settings: { bodyLimitBytes: 20 * 1024 * 1024, trustedProxies: [] },
-    nowMicros: () => noon,
-    onUnexpected: (error) => unexpected.push(error),
-    ...overrides,
+  const app = createApp({
+    // Nothing here asks who somebody is.
+    metadata: undefined as never,
+    log: { error: ({ error }) => unexpected.push(error) },
+    routes: captureRoutes({ journal, projects, nowMicros: () => noon, ...overrides }),
+    places: new TrustedPlaces(trustedProxies),
+    limits: { bytesMax: 20 * mib, apiBytesMax: mib, ...limits },
+    isReady: () => true,
   });
-  const app = new Elysia().use(routes);
   const send = (path: string, init: RequestInit = {}) =>
     app.handle(new Request(`http://localhost${path}`, { method: "POST", ...init }));
   return { app, journal, unexpected, send };

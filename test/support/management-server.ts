@@ -10,6 +10,7 @@ import { FlagSets } from "../../src/flags/store/flag-sets.ts";
 import { groupTypesFrom } from "../../src/flags/stored-evaluation.ts";
 import { type AppDeps, createApp } from "../../src/http/app.ts";
 import { type OpenApiDocument, openApiDocument } from "../../src/http/openapi.ts";
+import { TrustedPlaces } from "../../src/http/places.ts";
 import type { Route } from "../../src/http/route.ts";
 import { openPeople } from "../../src/people/open.ts";
 import { type ManagementDeps, managementRoutes } from "../../src/serve/routes.ts";
@@ -81,7 +82,7 @@ export class TestServer implements Disposable {
       isReady: () => this.isReady,
       now: () => this.now,
       ...(options.rateLimiter ? { rateLimiter: options.rateLimiter } : {}),
-      ...(options.publicUrl ? { publicUrl: options.publicUrl } : {}),
+      places: new TrustedPlaces([], options.publicUrl),
     });
   }
 

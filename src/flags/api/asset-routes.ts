@@ -3,25 +3,25 @@
  * features that are not offered here. Source: contract, sdk-compat 2.4, 4.6 to 4.8; flag-evaluation 15.
  */
 
-import { Elysia } from "elysia";
-import { publicCorsHeaders, publicPreflight } from "../../http/cors.ts";
-import { failureAnswer, methodNotAllowed } from "../../http/decode/answers.ts";
+import { filesDialect } from "../../http/dialect.ts";
+import { notFound } from "../../http/failure.ts";
+import { type Answer, type Call, clientRoutes, Reply, type Route } from "../../http/route.ts";
+import { anyJson, bool, dictionary, nullable, object, text } from "../../http/shapes.ts";
 import { browserFiles, browserLibraryVersion } from "./browser-files.ts";
 import { clientConfig } from "./client-config.ts";
+import { flagValuesTag } from "./documentation.ts";
 import type { EvaluationDependencies } from "./ports.ts";
 import { fileAnswer, type PublicFile, publicFile } from "./public-files.ts";
 
-type Cors = Readonly<Record<string, string>>;
-type Answer = (request: Request, cors: Cors, params: Record<string, string>) => Response | Promise<Response>;
+type Handle = (call: Call) => Reply | Promise<Reply>;
 
-const methods = "GET, HEAD, OPTIONS";
 const configSeconds = 60;
 const librarySeconds = 300;
 /** A file under the version it has never changes. */
 const versionedSeconds = 365 * 86_400;
 const scriptType = "application/javascript; charset=utf-8";
 const jsonType = "application/json";
-const versionForm = /^\d+\.\d+\.\d+[\w.+-]*$/;
+const versionShape = /^\d+\.\d+\.\d+[\w.+-]*$/;
 
 /** Answers that say "none of these here", so that libraries go on. */
 const emptyLists: readonly (readonly [string, string])[] = [
@@ -31,8 +31,12 @@ const emptyLists: readonly (readonly [string, string])[] = [
   ["/api/product_tours", '{"product_tours":[]}'],
 ];
 
-/** Configuration, library files and empty lists as one plugin. */
-export function assetRoutes({ projects, onTrouble }: Pick<EvaluationDependencies, "projects" | "onTrouble">) {
+const fileRoute = clientRoutes(filesDialect);
+
+const noProject: Answer = { description: "There is no project with this key." };
+
+/** Configuration, library files and empty lists. */
+export function assetRoutes({ projects }: Pick<EvaluationDependencies, "projects">): Route[] {
   const files = new Map<string, Promise<PublicFile>>();
   const configs = new Map<string, ConfigFiles>();
 
@@ -46,53 +50,70 @@ export function assetRoutes({ projects, onTrouble }: Pick<EvaluationDependencies
     }
     return file;
   };
-  const config = (form: keyof ConfigFiles): Answer => {
-    return (request, cors, { token = "" }) => {
-      if (projects.findByToken(token) === undefined) return notFound(cors);
+  const config = (form: keyof ConfigFiles): Handle => {
+    return ({ request, params: { token = "" } }) => {
+      if (projects.findByToken(token) === undefined) throw notFound();
       let known = configs.get(token);
       if (known === undefined) {
         known = configFiles(token);
         configs.set(token, known);
       }
-      return fileAnswer(request, known[form], configSeconds, cors);
+      return fileAnswer(request, known[form], configSeconds);
     };
   };
-  const library: Answer = async (request, cors, { "*": path = "" }) => {
+  const library = async (request: Request, path: string): Promise<Reply> => {
     const [name = "", version, ...more] = path.split("/").reverse();
     const isVersioned = version !== undefined;
-    if (more.length > 0 || (isVersioned && !versionForm.test(version))) return notFound(cors);
+    if (more.length > 0 || (isVersioned && !versionShape.test(version))) throw notFound();
     const file = await libraryFile(name);
-    if (file === undefined) return notFound(cors);
+    if (file === undefined) throw notFound();
     const seconds = version === browserLibraryVersion ? versionedSeconds : librarySeconds;
-    return fileAnswer(request, file, seconds, cors);
+    return fileAnswer(request, file, seconds);
   };
-  const ownLibrary: Answer = (request, cors, { token = "" }) =>
-    projects.findByToken(token) === undefined ? notFound(cors) : library(request, cors, { "*": "array.js" });
-
-  const routes: (readonly [string, Answer])[] = [
-    ["/array/:token/config", config("json")],
-    ["/array/:token/config/", config("json")],
-    ["/array/:token/config.js", config("script")],
-    ["/array/:token/array.js", ownLibrary],
-    ["/static/*", library],
-    ...emptyLists.flatMap(([path, body]) => {
-      const answer: Answer = (_, cors) =>
-        new Response(body, { headers: { "Content-Type": jsonType, ...cors } });
-      return [
-        [path, answer],
-        [`${path}/`, answer],
-      ] as const;
+  const scriptAnswers = { 200: { description: "A script." }, 404: noProject };
+  return [
+    fileRoute("GET", "/array/:token/config", {
+      summary: "Read the settings of the browser and mobile libraries",
+      tag: flagValuesTag,
+      answers: {
+        200: {
+          description: "The settings.",
+          schema: object({ token: text(), hasFeatureFlags: bool(), siteApps: nullable(anyJson()) }),
+          example: { token: "phc_…", hasFeatureFlags: true, siteApps: [] },
+        },
+        404: noProject,
+      },
+      handle: config("json"),
     }),
+    fileRoute("GET", "/array/:token/config.js", {
+      ...{ summary: "Read the settings of the browser library as a script", tag: flagValuesTag },
+      answers: scriptAnswers,
+      handle: config("script"),
+    }),
+    fileRoute("GET", "/array/:token/array.js", {
+      ...{ summary: "Read the browser library of a project", tag: flagValuesTag },
+      answers: scriptAnswers,
+      handle({ request, params: { token = "" } }) {
+        if (projects.findByToken(token) === undefined) throw notFound();
+        return library(request, "array.js");
+      },
+    }),
+    fileRoute("GET", "/static/*", {
+      ...{ summary: "Read a file of the browser library", tag: flagValuesTag },
+      answers: { 200: { description: "A script." }, 404: { description: "There is no such file." } },
+      handle: ({ request, params }) => library(request, params["*"] ?? ""),
+    }),
+    ...emptyLists.map(([path, body]) =>
+      fileRoute("GET", path, {
+        summary: "None of these here, so that libraries go on",
+        tag: flagValuesTag,
+        answers: {
+          200: { description: "An empty list.", schema: dictionary(), example: JSON.parse(body) as unknown },
+        },
+        handle: () => Reply.json(body),
+      }),
+    ),
   ];
-  const app = new Elysia({ name: "assets" });
-  for (const [path, answer] of routes) {
-    const reading = readingOnly(answer, onTrouble);
-    app.all(path, ({ request, params }) => reading(request, params as Record<string, string>), {
-      parse: "none",
-      detail: { hide: true },
-    });
-  }
-  return app;
 }
 
 interface ConfigFiles {
@@ -113,37 +134,4 @@ function configFiles(token: string): ConfigFiles {
 async function readLibraryFile(name: string, path: string): Promise<PublicFile> {
   const contentType = name.endsWith(".js") ? scriptType : "text/plain; charset=utf-8";
   return publicFile(contentType, await Bun.file(path).bytes());
-}
-
-/** GET, HEAD and a browser's question; every answer can be read by a page on another origin. */
-function readingOnly(answer: Answer, onTrouble: (error: unknown) => void) {
-  return async (request: Request, params: Record<string, string>): Promise<Response> => {
-    const cors = publicCorsHeaders(request);
-    try {
-      switch (request.method) {
-        case "GET":
-          return await answer(request, cors, params);
-        case "HEAD":
-          return new Response(null, await answer(request, cors, params));
-        case "OPTIONS":
-          return publicPreflight(request, 204);
-        default:
-          return methodNotAllowed(request.method, methods, cors);
-      }
-    } catch (error) {
-      onTrouble(error);
-      return failureAnswer(
-        { status: 500, type: "server_error", code: "error", detail: "A server error occurred.", headers: {} },
-        cors,
-      );
-    }
-  };
-}
-
-/** Plain: a page in place of a script would be run as one. */
-function notFound(cors: Cors): Response {
-  return new Response("Not found.\n", {
-    status: 404,
-    headers: { "Content-Type": "text/plain; charset=utf-8", ...cors },
-  });
 }

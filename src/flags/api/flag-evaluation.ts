@@ -5,6 +5,7 @@ import {
   type ProjectOrSecretCall,
   projectOrSecretRoute,
   projectRoute,
+  Reply,
   type Route,
 } from "../../http/route.ts";
 import { anyJson, bool, dictionary, int, list, named, object, optional, text } from "../../http/shapes.ts";
@@ -152,16 +153,16 @@ export function flagEvaluationRoutes(deps: EvaluationDeps): Route[] {
   ];
 }
 
-function answerDefinitions(deps: EvaluationDeps, call: ProjectOrSecretCall<unknown>): Response {
+function answerDefinitions(deps: EvaluationDeps, call: ProjectOrSecretCall<unknown>): Reply {
   const sent = call.query.get("send_cohorts");
   const isAsked = sent !== null && !["false", "0", "no"].includes(sent.toLowerCase());
-  const sendCohorts = isAsked || new URL(call.url).pathname.startsWith("/flags/definitions");
+  const sendCohorts = isAsked || new URL(call.request.url).pathname.startsWith("/flags/definitions");
   const { text: body, etag } = deps.flagSets.of(call.project.id).definitionsFor({ sendCohorts });
   const headers = { ETag: etag, "Cache-Control": "private, must-revalidate" };
   if (isNotModified(call.request.headers.get("if-none-match"), etag)) {
-    return new Response(null, { status: 304, headers });
+    return new Reply(304, undefined, headers);
   }
-  return new Response(body, { headers: { ...headers, "Content-Type": "application/json" } });
+  return Reply.json(body, headers);
 }
 
 function evaluateFor(

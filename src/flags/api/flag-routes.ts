@@ -4,83 +4,113 @@
  * With and without the slash at the end, never redirecting. Source: contract, flag-evaluation 1 to 5; sdk-compat 4.3.
  */
 
-import { publicCorsHeaders } from "../../http/cors.ts";
-import { methodNotAllowed } from "../../http/decode/answers.ts";
+import { type Call, clientRoutes, Reply, type Route } from "../../http/route.ts";
+import { dictionary, object, optional, text } from "../../http/shapes.ts";
 import { Evaluation } from "../evaluate/evaluate.ts";
 import { compileFlagSet, type FlagSet } from "../evaluate/flag-set.ts";
 import { detectRuntime } from "../evaluate/selection.ts";
 import type { Computation } from "../subject/computation.ts";
 import { type ClientConfigTexts, clientConfig } from "./client-config.ts";
-import { NoDistinctId, refusal, TokenRefused } from "./failures.ts";
+import { flagsDialect, NoDistinctId, TokenRefused } from "./dialects.ts";
+import {
+  exampleFlags,
+  exampleRequest,
+  FlagsReply,
+  FlagsRequest as FlagsRequestShape,
+  flagValuesTag,
+  keyRefused,
+  unreadable,
+} from "./documentation.ts";
 import { replyFormOf } from "./flags-reply.ts";
-import { type FlagsRequest, readFlagsRequest } from "./flags-request.ts";
+import {
+  type FlagsRequest,
+  hasBrowserHeaders,
+  readFlagsRequest,
+  requireContentType,
+} from "./flags-request.ts";
 import type { EvaluatedProject, EvaluationDependencies } from "./ports.ts";
 import { replyBody } from "./reply-body.ts";
-import { type BodyReading, hasBrowserHeaders, readText } from "./request-text.ts";
 
 export type Endpoint = "flags" | "decide";
 
-const methods = "GET, POST, OPTIONS, HEAD";
-const jsonType = "application/json";
-const uuidForm = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+const uuidShape = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const noFlags: FlagSet = compileFlagSet([], [], []);
 const noResults = new Evaluation([], false);
 
-type Cors = Readonly<Record<string, string>>;
+const flagsRoute = clientRoutes(flagsDialect);
 
-/** Makes the function that answers any request to one of the two endpoints. */
-export function flagAnswers(
+/** The two endpoints. */
+export function flagRoutes(
+  deps: EvaluationDependencies & { computation: Computation; configs: ClientConfigTexts },
+): Route[] {
+  const refusals = { 400: unreadable, 401: keyRefused };
+  const request = { tag: flagValuesTag, body: FlagsRequestShape, bodyExample: exampleRequest };
+  const nobody = {
+    summary: "Read what the server offers; names nobody and gets no flags",
+    tag: flagValuesTag,
+    answers: { 200: { description: "No flags.", schema: dictionary(), example: { flags: {} } } },
+  };
+  return [
+    flagsRoute("POST", "/flags", {
+      ...request,
+      summary: "Compute the flags of one person",
+      description: "With `?v=2`. With `?config=true` the settings of the browser library come along.",
+      query: object({ v: optional(text()), config: optional(text()) }),
+      answers: {
+        200: { description: "The values.", schema: FlagsReply, example: exampleFlags },
+        ...refusals,
+      },
+      handle: (call) => answer("flags", deps, call),
+    }),
+    flagsRoute("GET", "/flags", { ...nobody, handle: ({ request }) => greeting("flags", request) }),
+    flagsRoute("POST", "/decide", {
+      ...request,
+      summary: "Compute the flags of one person, for old clients",
+      query: object({ v: optional(text({ description: "1 to 4; tells the form of the answer." })) }),
+      answers: {
+        200: {
+          description: "The values, here for `v=3`, and the settings of the browser library.",
+          schema: dictionary(),
+          example: { featureFlags: { "one-click-pay": true }, featureFlagPayloads: {} },
+        },
+        ...refusals,
+      },
+      handle: (call) => answer("decide", deps, call),
+    }),
+    flagsRoute("GET", "/decide", { ...nobody, handle: ({ request }) => greeting("decide", request) }),
+  ];
+}
+
+async function answer(
   endpoint: Endpoint,
-  deps: EvaluationDependencies & {
-    computation: Computation;
-    configs: ClientConfigTexts;
-    reading: BodyReading;
-  },
-): (request: Request) => Promise<Response> | Response {
-  const { onTrouble, now = Date.now } = deps;
-
-  const answerPost = async (request: Request, cors: Cors): Promise<Response> => {
-    const parameters = parametersOf(request.url);
-    const text = await readText(request, deps.reading);
-    const asked = readFlagsRequest(text);
-    const project = projectOf(deps, asked.token);
-    const form = replyFormOf(endpoint, versionOf(parameters));
-    const evaluatedAt = new Date(now());
-    let set = noFlags;
-    let evaluation = noResults;
-    if (!asked.areFlagsDisabled) {
-      set = deps.flagSets.of(project.id).set;
-      evaluation = evaluateFor(deps.computation, set, project, asked, {
-        request,
-        text,
-        surveysOnly: isOn(parameters.get("only_evaluate_survey_feature_flags")),
-        now: evaluatedAt.getTime(),
-      });
-    }
-    const stamp = { requestId: requestIdOf(request), evaluatedAt };
-    const config = form.withConfig ? deps.configs.members(project.apiToken) : undefined;
-    return json(replyBody(evaluation, form.shape, stamp, config), cors);
+  deps: EvaluationDependencies & { computation: Computation; configs: ClientConfigTexts },
+  call: Call,
+): Promise<Reply> {
+  const { request } = call;
+  const parameters = parametersOf(request.url);
+  requireContentType(request.headers);
+  const { text } = await call.content("api");
+  const asked = readFlagsRequest(text);
+  const project = projectOf(deps, asked.token);
+  const form = replyFormOf(endpoint, versionOf(parameters));
+  const evaluatedAt = new Date((deps.now ?? Date.now)());
+  let set = noFlags;
+  let evaluation = noResults;
+  if (!asked.areFlagsDisabled) {
+    set = deps.flagSets.of(project.id).set;
+    evaluation = evaluateFor(deps.computation, set, project, asked, {
+      request,
+      text,
+      surveysOnly: isOn(parameters.get("only_evaluate_survey_feature_flags")),
+      now: evaluatedAt.getTime(),
+    });
+  }
+  const stamp = {
+    requestId: uuidShape.test(call.requestId) ? call.requestId : Bun.randomUUIDv7(),
+    evaluatedAt,
   };
-
-  return async (request) => {
-    const cors = publicCorsHeaders(request);
-    try {
-      switch (request.method) {
-        case "POST":
-          return await answerPost(request, cors);
-        case "GET":
-          return json(greeting(endpoint, request), cors);
-        case "HEAD":
-          return new Response(null, { headers: { "Content-Type": jsonType, ...cors } });
-        case "OPTIONS":
-          return new Response(null, { status: 204, headers: { Allow: methods, ...cors } });
-        default:
-          return methodNotAllowed(request.method, methods, cors);
-      }
-    } catch (error) {
-      return refusal(error, cors, onTrouble);
-    }
-  };
+  const config = form.withConfig ? deps.configs.members(project.apiToken) : undefined;
+  return Reply.json(replyBody(evaluation, form.shape, stamp, config));
 }
 
 /** @throws {TokenRefused} */
@@ -146,17 +176,11 @@ function isOn(parameter: string | null): boolean {
   return parameter === "true" || parameter === "1";
 }
 
-/** The client's own id of the request, when it is a UUID; else a new one. */
-function requestIdOf(request: Request): string {
-  const given = request.headers.get("x-request-id");
-  return given !== null && uuidForm.test(given) ? given : Bun.randomUUIDv7();
-}
-
 /** What a GET gets, which old clients and people with a browser send: no flags, because it names nobody. */
-function greeting(endpoint: Endpoint, request: Request): string {
+function greeting(endpoint: Endpoint, request: Request): Reply {
   const { supportedCompression, config, toolbarParams, isAuthenticated, sessionRecording } = clientConfig("");
   const { shape } = replyFormOf(endpoint, versionOf(parametersOf(request.url)));
-  return JSON.stringify({
+  return new Reply(200, {
     supportedCompression,
     config,
     toolbarParams,
@@ -164,8 +188,4 @@ function greeting(endpoint: Endpoint, request: Request): string {
     sessionRecording,
     ...(shape === "details" ? { flags: {} } : { featureFlags: shape === "keys" ? [] : {} }),
   });
-}
-
-function json(body: string | Uint8Array<ArrayBuffer>, cors: Cors): Response {
-  return new Response(body, { headers: { "Content-Type": jsonType, ...cors } });
 }

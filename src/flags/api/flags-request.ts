@@ -7,7 +7,7 @@
 
 import { rawMember, skipSpace } from "../../ingestion/json-spans.ts";
 import { isJsonObject, type JsonObject, ownMember } from "../../lib/json.ts";
-import { Undecodable } from "./failures.ts";
+import { Undecodable } from "./dialects.ts";
 import { parseTolerantJson } from "./tolerant-json.ts";
 
 export interface FlagsRequest {
@@ -107,4 +107,26 @@ function isSwitchedOn(value: unknown): boolean {
 
 function textsOf(value: unknown): string[] | undefined {
   return Array.isArray(value) ? value.filter((item): item is string => typeof item === "string") : undefined;
+}
+
+const contentTypes = new Set(["application/json", "text/plain", "application/x-www-form-urlencoded"]);
+
+/** @throws {Undecodable} the body is said to be of a kind that is not read. */
+export function requireContentType(headers: Headers): void {
+  const mediaType = (headers.get("content-type") ?? "").split(";", 1)[0]!.trim().toLowerCase();
+  if (mediaType !== "" && !contentTypes.has(mediaType)) {
+    throw new Undecodable(`unsupported content type: ${mediaType}`);
+  }
+}
+
+/** Whether a request carries a header that only browsers send. */
+export function hasBrowserHeaders(headers: Headers): boolean {
+  return (
+    headers.has("origin") ||
+    headers.has("referer") ||
+    headers.has("sec-fetch-mode") ||
+    headers.has("sec-fetch-site") ||
+    headers.has("sec-fetch-dest") ||
+    headers.has("sec-fetch-user")
+  );
 }

@@ -5,10 +5,12 @@
  * is told at once. Source: OpenFeature Remote Evaluation Protocol, ADR 8 (SSE for bulk evaluation changes).
  */
 
-import { Elysia } from "elysia";
-import { publicCorsHeaders, publicPreflight } from "../../http/cors.ts";
-import { methodNotAllowed } from "../../http/decode/answers.ts";
+import { HttpFailure } from "../../http/failure.ts";
+import { type Call, clientRoutes, type Route } from "../../http/route.ts";
+import { object, text } from "../../http/shapes.ts";
 import type { JsonObject } from "../../lib/json.ts";
+import { ofrepDialect } from "./dialects.ts";
+import { ofrepRefusals, openFeatureTag } from "./documentation.ts";
 import type { EvaluatedProject } from "./ports.ts";
 
 /** Open streams of all projects together; whoever finds no place polls. */
@@ -21,8 +23,7 @@ const pingEveryMs = 15_000;
 const inactivitySeconds = 120;
 /** Messages that may wait for a client that does not read. */
 const unreadMax = 100;
-const methods = "GET, OPTIONS";
-const pathForm = "/ofrep/v1/events";
+const ofrepPath = "/ofrep/v1/events";
 
 interface Stream {
   readonly project: EvaluatedProject;
@@ -58,7 +59,7 @@ export class FlagEvents {
   /** The `eventStreams` of an answer with all flags; undefined when no more streams are taken. */
   connections(project: EvaluatedProject): JsonObject[] | undefined {
     if (this.isFull()) return undefined;
-    const requestUri = `${pathForm}?key=${encodeURIComponent(project.apiToken)}`;
+    const requestUri = `${ofrepPath}?key=${encodeURIComponent(project.apiToken)}`;
     const { publicUrl } = this.deps;
     const place: JsonObject =
       publicUrl === undefined
@@ -67,30 +68,36 @@ export class FlagEvents {
     return [{ type: "sse", ...place, inactivityDelaySec: inactivitySeconds }];
   }
 
-  routes() {
-    const app = new Elysia({ name: "ofrep-events" });
-    for (const path of [pathForm, `${pathForm}/`]) {
-      app.all(path, ({ request }) => this.answer(request), { parse: "none", detail: { hide: true } });
-    }
-    return app;
+  routes(): Route[] {
+    return [
+      clientRoutes(ofrepDialect)("GET", ofrepPath, {
+        summary: "Be told when flags change",
+        description:
+          'Server-sent events `{"type":"refetchEvaluation"}`; their ids name the configuration of the flags, and a `Last-Event-ID` that is not the present one is answered by an event at once. ofrepDialect providers find the address in `eventStreams`.',
+        tag: openFeatureTag,
+        query: object({ key: text({ description: "The project's public key." }) }),
+        answers: {
+          200: { description: "`text/event-stream`, until the client leaves." },
+          401: ofrepRefusals[401]!,
+          503: { description: "Too many streams are open: poll." },
+        },
+        handle: (call) => this.answer(call),
+      }),
+    ];
   }
 
-  private answer(request: Request): Response {
-    const cors = publicCorsHeaders(request);
-    if (request.method === "OPTIONS") return publicPreflight(request, 204);
-    if (request.method !== "GET") return methodNotAllowed(request.method, methods, cors);
-    const project = this.deps.projects.findByToken(new URL(request.url).searchParams.get("key") ?? "");
+  private answer({ request, query }: Call): Response {
+    const project = this.deps.projects.findByToken(query.get("key") ?? "");
     if (project === undefined) {
-      const errorDetails = "Send the project's key in `key`, as the answer with all flags tells it.";
-      return Response.json({ errorDetails }, { status: 401, headers: cors });
+      const detail = "Send the project's key in `key`, as the answer with all flags tells it.";
+      throw new HttpFailure(401, "authentication_error", "authentication_failed", detail);
     }
     if (this.isFull()) {
-      const errorDetails = "Too many streams are open; poll instead.";
-      return Response.json({ errorDetails }, { status: 503, headers: { ...cors, "Retry-After": "60" } });
+      const detail = "Too many streams are open; poll instead.";
+      throw new HttpFailure(503, "server_error", "too_many_streams", detail, null, { "Retry-After": "60" });
     }
     return new Response(this.open(project, request), {
       headers: {
-        ...cors,
         "Content-Type": "text/event-stream",
         "Cache-Control": "no-store",
         "X-Accel-Buffering": "no",

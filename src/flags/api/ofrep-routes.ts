@@ -5,86 +5,109 @@
  * except `targetingKey` (the distinct id), `groups`, `group_properties`, `$device_id` and `$anon_distinct_id`.
  */
 
-import { Elysia } from "elysia";
-import { publicCorsHeaders, publicPreflight } from "../../http/cors.ts";
-import { failureOf, methodNotAllowed } from "../../http/decode/answers.ts";
-import { InvalidPayload } from "../../http/decode/failures.ts";
+import { HttpFailure } from "../../http/failure.ts";
+import { type Call, clientRoutes, Reply, type Route } from "../../http/route.ts";
+import { dictionary, list, object, optional } from "../../http/shapes.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import type { FlagSet } from "../evaluate/flag-set.ts";
 import { detectRuntime } from "../evaluate/selection.ts";
 import type { Computation } from "../subject/computation.ts";
-import { Undecodable } from "./failures.ts";
+import { ofrepDialect, Undecodable } from "./dialects.ts";
+import {
+  Context,
+  Evaluated,
+  exampleContext,
+  exampleEvaluated,
+  ofrepKey,
+  ofrepRefusals,
+  openFeatureTag,
+} from "./documentation.ts";
+import { hasBrowserHeaders, requireContentType } from "./flags-request.ts";
 import { isNotModified } from "./local-evaluation.ts";
 import { isForRuntime, keyOf, OfrepRefusal, readContext, renderInactive, renderResult } from "./ofrep.ts";
 import type { FlagEvents } from "./ofrep-events.ts";
 import type { EvaluatedProject, EvaluationDependencies } from "./ports.ts";
-import { type BodyReading, hasBrowserHeaders, readText } from "./request-text.ts";
 import { parseTolerantJson } from "./tolerant-json.ts";
 
-type Cors = Readonly<Record<string, string>>;
-type OfrepDependencies = EvaluationDependencies & {
-  computation: Computation;
-  reading: BodyReading;
-  events: FlagEvents;
-};
+type OfrepDependencies = EvaluationDependencies & { computation: Computation; events: FlagEvents };
 
-const methods = "POST, OPTIONS";
-const evaluatePath = "/ofrep/v1/evaluate/flags";
+const ofrepPath = "/ofrep/v1/evaluate/flags";
+const ofrepRoute = clientRoutes(ofrepDialect);
 
-/** The two routes as one plugin. */
-export function ofrepRoutes(deps: OfrepDependencies) {
-  const app = new Elysia({ name: "ofrep" });
-  for (const path of [evaluatePath, `${evaluatePath}/`, `${evaluatePath}/:key`, `${evaluatePath}/:key/`]) {
-    app.all(
-      path,
-      ({ request, params }) => answer(deps, request, (params as { key?: string } | undefined)?.key),
-      {
-        parse: "none",
-        detail: { hide: true },
+/** The two routes. */
+export function ofrepRoutes(deps: OfrepDependencies): Route[] {
+  return [
+    ofrepRoute("POST", ofrepPath, {
+      summary: "Compute all flags for an OpenFeature context",
+      description: `${ofrepKey} With the answer's tag in \`If-None-Match\`, an unchanged answer is a 304.`,
+      tag: openFeatureTag,
+      body: Context,
+      bodyExample: exampleContext,
+      answers: {
+        200: {
+          description: "The flags, with an ETag.",
+          schema: object({
+            flags: list(Evaluated),
+            eventStreams: optional(
+              list(dictionary(), { description: "Where changes are told; absent: poll." }),
+            ),
+          }),
+          example: {
+            flags: [exampleEvaluated],
+            eventStreams: [
+              {
+                type: "sse",
+                endpoint: { requestUri: "/ofrep/v1/events?key=phc_…" },
+                inactivityDelaySec: 120,
+              },
+            ],
+          },
+        },
+        304: { description: "Unchanged since the given `If-None-Match`." },
+        ...ofrepRefusals,
       },
-    );
-  }
-  return app;
+      async handle(call) {
+        const asked = await evaluationOf(deps, call, undefined);
+        return bulk(call.request, asked, deps.events.connections(asked.project));
+      },
+    }),
+    ofrepRoute("POST", `${ofrepPath}/:key`, {
+      summary: "Compute one flag for an OpenFeature context",
+      description: ofrepKey,
+      tag: openFeatureTag,
+      body: Context,
+      bodyExample: exampleContext,
+      answers: {
+        200: { description: "The flag.", schema: Evaluated, example: exampleEvaluated },
+        404: { description: "No such flag; `errorCode` is `FLAG_NOT_FOUND`." },
+        ...ofrepRefusals,
+      },
+      async handle(call) {
+        const key = call.params.key!;
+        return single(await evaluationOf(deps, call, key), key);
+      },
+    }),
+  ];
 }
 
-async function answer(deps: OfrepDependencies, request: Request, key: string | undefined): Promise<Response> {
-  const cors = publicCorsHeaders(request);
-  if (request.method === "OPTIONS") return publicPreflight(request, 204);
-  if (request.method !== "POST") return methodNotAllowed(request.method, methods, cors);
-  const token = keyOf(request.headers);
-  const project = token === undefined ? undefined : deps.projects.findByToken(token);
-  if (project === undefined) {
-    return json(401, { errorDetails: "Send the project's key as a Bearer token or as X-API-Key." }, cors);
-  }
-  try {
-    const asked = await evaluationOf(deps, request, project, key);
-    return key === undefined
-      ? bulk(request, asked, deps.events.connections(project), cors)
-      : single(asked, key, cors);
-  } catch (error) {
-    const named = key === undefined ? {} : { key };
-    const refusal = refusalOf(error);
-    if (refusal !== undefined) {
-      const { status, errorCode, message } = refusal;
-      return json(status, { ...named, errorCode, errorDetails: message }, cors);
-    }
-    const failure = failureOf(error);
-    if (failure === undefined) deps.onTrouble(error);
-    const { status = 500, detail = "A server error occurred." } = failure ?? {};
-    return json(status, { ...named, errorCode: "GENERAL", errorDetails: detail }, cors);
-  }
+/** @throws {HttpFailure} no usable key. */
+function projectOf({ projects }: OfrepDependencies, { headers }: Request): EvaluatedProject {
+  const token = keyOf(headers);
+  const project = token === undefined ? undefined : projects.findByToken(token);
+  if (project !== undefined) return project;
+  const detail = "Send the project's key as a Bearer token or as X-API-Key.";
+  throw new HttpFailure(401, "authentication_error", "authentication_failed", detail);
 }
 
 type Asked = Awaited<ReturnType<typeof evaluationOf>>;
 
-/** @throws {OfrepRefusal} and whatever reading a body throws. */
-async function evaluationOf(
-  { computation, flagSets, reading, now = Date.now }: OfrepDependencies,
-  request: Request,
-  project: EvaluatedProject,
-  key: string | undefined,
-) {
-  const context = readContext(parseTolerantJson(await readText(request, reading)));
+/** @throws {OfrepRefusal} @throws {HttpFailure} and whatever reading a body throws. */
+async function evaluationOf(deps: OfrepDependencies, call: Call, key: string | undefined) {
+  const { computation, flagSets, now = Date.now } = deps;
+  const { request } = call;
+  const project = projectOf(deps, request);
+  requireContentType(request.headers);
+  const context = readContext(parsed((await call.content("api")).text));
   const { set } = flagSets.of(project.id);
   if (key !== undefined && !set.byKey.has(key)) throw notFound(key);
   const detected = detectRuntime({
@@ -100,14 +123,23 @@ async function evaluationOf(
     selection: { flagKeys: key === undefined ? null : [key], runtime },
     now: now(),
   });
-  return { set, evaluation, runtime } as const;
+  return { project, set, evaluation, runtime } as const;
 }
 
-function single({ set, evaluation, runtime }: Asked, key: string, cors: Cors): Response {
+/** @throws {Undecodable} */
+function parsed(text: string): unknown {
+  try {
+    return parseTolerantJson(text);
+  } catch (error) {
+    throw new Undecodable(error instanceof Error ? error.message : "the body is not JSON");
+  }
+}
+
+function single({ set, evaluation, runtime }: Asked, key: string): Reply {
   const flag = set.byKey.get(key)!;
   const result = evaluation.results.get(key);
-  if (result !== undefined) return json(result.failed ? 400 : 200, renderResult(flag, result), cors);
-  if (!flag.active && isForRuntime(flag, runtime)) return json(200, renderInactive(flag), cors);
+  if (result !== undefined) return new Reply(result.failed ? 400 : 200, renderResult(flag, result));
+  if (!flag.active && isForRuntime(flag, runtime)) return new Reply(200, renderInactive(flag));
   throw notFound(key);
 }
 
@@ -115,15 +147,12 @@ function bulk(
   request: Request,
   { set, evaluation, runtime }: Asked,
   eventStreams: JsonObject[] | undefined,
-  cors: Cors,
-): Response {
+): Reply {
   const text = JSON.stringify({ flags: renderAll(set, evaluation.results, runtime), eventStreams });
   const etag = `W/"${new Bun.CryptoHasher("sha256").update(text).digest("hex").slice(0, 32)}"`;
-  const headers = { ...cors, ETag: etag };
-  if (isNotModified(request.headers.get("if-none-match"), etag)) {
-    return new Response(null, { status: 304, headers });
-  }
-  return new Response(text, { headers: { "Content-Type": "application/json", ...headers } });
+  const headers = { ETag: etag };
+  if (isNotModified(request.headers.get("if-none-match"), etag)) return new Reply(304, undefined, headers);
+  return Reply.json(text, headers);
 }
 
 function renderAll(set: FlagSet, results: Asked["evaluation"]["results"], runtime: Asked["runtime"]) {
@@ -136,19 +165,4 @@ function renderAll(set: FlagSet, results: Asked["evaluation"]["results"], runtim
 
 function notFound(key: string): OfrepRefusal {
   return new OfrepRefusal(404, "FLAG_NOT_FOUND", `There is no flag ${JSON.stringify(key)}.`);
-}
-
-function refusalOf(error: unknown): OfrepRefusal | undefined {
-  if (error instanceof OfrepRefusal) return error;
-  if (error instanceof Undecodable || error instanceof InvalidPayload || error instanceof SyntaxError) {
-    return new OfrepRefusal(400, "PARSE_ERROR", error.message);
-  }
-  return undefined;
-}
-
-function json(status: number, body: object, cors: Cors): Response {
-  return new Response(JSON.stringify(body), {
-    status,
-    headers: { "Content-Type": "application/json", ...cors },
-  });
 }

@@ -6,6 +6,7 @@
  * Source: OpenFeature Remote Evaluation Protocol 0.2; OpenFeature specification, types.
  */
 
+import { HttpFailure } from "../../http/failure.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import type { CompiledFlag } from "../evaluate/compiled-flag.ts";
 import { clientValue, type FlagResult } from "../evaluate/evaluate.ts";
@@ -18,13 +19,13 @@ export type OfrepErrorCode =
   | "GENERAL";
 
 /** A request that cannot be answered; `status` is 400 or 404. */
-export class OfrepRefusal extends Error {
+export class OfrepRefusal extends HttpFailure {
   constructor(
-    readonly status: 400 | 404,
+    status: 400 | 404,
     readonly errorCode: OfrepErrorCode,
     message: string,
   ) {
-    super(message);
+    super(status, "validation_error", errorCode.toLowerCase(), message);
   }
 }
 

@@ -24,11 +24,8 @@ export interface EvaluationDependencies {
   readonly storeOverrides: (overrides: OverridesToStore) => Promise<number>;
   /** How far the journal and the store of persons are. */
   readonly positions: () => Positions;
-  readonly settings: {
-    readonly bodyLimitBytes: number;
-    /** Where clients reach this server; absent: as they asked. */
-    readonly publicUrl?: string;
-  };
+  /** Where clients reach this server; absent: as they asked. */
+  readonly publicUrl?: string;
   /** Fires when the server stops; answers that have no end of their own end then. */
   readonly stopping?: AbortSignal;
   /** Told of failures that are ours; the client gets an answer all the same. */

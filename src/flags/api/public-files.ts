@@ -3,9 +3,8 @@
  */
 
 import { gzipSync } from "node:zlib";
+import { Reply } from "../../http/reply.ts";
 import { isNotModified } from "./local-evaluation.ts";
-
-type Headers = Readonly<Record<string, string>>;
 
 /** A text ready to be sent. */
 export interface PublicFile {
@@ -34,30 +33,18 @@ export function publicFile(contentType: string, content: string | Uint8Array<Arr
  *
  * @param maxAgeSeconds how long the client may use it without asking again.
  */
-export function fileAnswer(
-  request: Request,
-  file: PublicFile,
-  maxAgeSeconds: number,
-  cors: Headers,
-): Response {
+export function fileAnswer(request: Request, file: PublicFile, maxAgeSeconds: number): Reply {
   const headers = {
-    ...cors,
     Vary: "Origin, Accept-Encoding",
     ETag: file.etag,
     "Cache-Control": `public, max-age=${maxAgeSeconds}`,
   };
   if (isNotModified(request.headers.get("if-none-match"), file.etag)) {
-    return new Response(null, { status: 304, headers });
+    return new Reply(304, undefined, headers);
   }
   const takesGzip = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i.test(
     request.headers.get("accept-encoding") ?? "",
   );
-  const isCompressed = takesGzip && file.gzip !== undefined;
-  return new Response(isCompressed ? file.gzip : file.bytes, {
-    headers: {
-      ...headers,
-      "Content-Type": file.contentType,
-      ...(isCompressed ? { "Content-Encoding": "gzip" } : {}),
-    },
-  });
+  if (!takesGzip || file.gzip === undefined) return Reply.of(file.contentType, file.bytes, headers);
+  return Reply.of(file.contentType, file.gzip, { ...headers, "Content-Encoding": "gzip" });
 }

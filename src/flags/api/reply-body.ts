@@ -21,7 +21,6 @@ let desk = new Uint8Array(64 * 1024);
  * The body of an answer, in UTF-8.
  *
  * @param config members of the client configuration as text, or undefined for none.
- * @returns bytes that the next call overwrites: to be copied, as `new Response` does, before anything is awaited.
  */
 export function replyBody(
   evaluation: Evaluation,
@@ -33,7 +32,7 @@ export function replyBody(
   let length = 0;
   if (shape !== "details") {
     length = putText(JSON.stringify(renderFlags(evaluation, shape, stamp)).slice(0, -1) + tail, length);
-    return desk.subarray(0, length);
+    return desk.slice(0, length);
   }
   const { errorsWhileComputing, list } = evaluation;
   length = putText(`{"errorsWhileComputingFlags":${errorsWhileComputing},"flags":{`, length);
@@ -42,7 +41,7 @@ export function replyBody(
   if (list.length > 0) length -= 1;
   const { requestId, evaluatedAt } = stamp;
   length = putText(`},"requestId":"${requestId}","evaluatedAt":${evaluatedAt.getTime()}${tail}`, length);
-  return desk.subarray(0, length);
+  return desk.slice(0, length);
 }
 
 function partOf(result: FlagResult): Uint8Array {

@@ -4,18 +4,25 @@
  * Source: contract, flag-evaluation 2.1.
  */
 
+import { checkJson } from "../../http/json.ts";
+
 const quoteByte = 34;
 const backslash = 92;
 const minus = 45;
 const upperI = 73;
 const upperN = 78;
 
+/** A request about one person is small. */
+const jsonLimits = { levels: 500, containers: 100_000 };
+
 /**
  * Parses a text; plain JSON costs nothing extra.
  *
  * @throws {SyntaxError} it is not JSON in this wider sense either.
+ * @throws {NestedTooDeep} @throws {TooManyContainers}
  */
 export function parseTolerantJson(text: string): unknown {
+  checkJson(text, jsonLimits);
   try {
     return JSON.parse(text);
   } catch (error) {

@@ -31,7 +31,7 @@ export class PayloadTooLarge extends RequestRefused {
   readonly code = "payload_too_large";
   readonly status = 413;
   readonly type = "validation_error";
-  constructor(limitBytes: number) {
+  constructor(readonly limitBytes: number) {
     super(`maximum event size exceeded: the request is larger than ${limitBytes} bytes`);
   }
 }

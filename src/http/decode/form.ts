@@ -29,11 +29,13 @@ export interface CaptureFields {
 
 const fieldNames = new Set(["data", "compression", "beacon", "sent_at", "_", "api_key", "token"]);
 const noFields: CaptureFields = {};
+/** Most addresses have a query without any of these. */
+const hasField = /[?&](?:data|compression|beacon|sent_at|_|api_key|token)=/;
 
 /** The fields in the query of a URL; not one of them is required, unknown ones are ignored. */
 export function queryFields(url: string): CaptureFields {
   const mark = url.indexOf("?");
-  if (mark === -1 || mark === url.length - 1) return noFields;
+  if (mark === -1 || !hasField.test(url)) return noFields;
   const hash = url.indexOf("#", mark);
   return readFields(Buffer.from(hash === -1 ? url.slice(mark + 1) : url.slice(mark + 1, hash)));
 }

@@ -91,6 +91,22 @@ export async function unwrap(body: WrappedBody, limitBytes: number): Promise<Unw
   return { text: textOf(unguessed ?? bytes), form };
 }
 
+/**
+ * Takes off what `Content-Encoding` tells of, and gzip that it does not tell of; nothing else.
+ *
+ * @throws {InvalidPayload} the bytes are not in this coding. @throws {PayloadTooLarge}
+ */
+export async function decompressed(
+  bytes: Uint8Array,
+  contentEncoding: string | null,
+  limitBytes: number,
+): Promise<Uint8Array> {
+  if (isGzip(bytes)) return await inflate(bytes, "gzip", limitBytes);
+  const coding = codingOf(contentEncoding);
+  if (coding === undefined || coding === "gzip" || bytes.length === 0) return bytes;
+  return (await inflateIfItIs(bytes, coding, limitBytes)) ?? bytes;
+}
+
 function codingOf(header: string | null): Coding | undefined {
   return header === null ? undefined : codings.get(header.trim().toLowerCase());
 }

@@ -10,6 +10,7 @@ import { FlagSets } from "../../../src/flags/store/flag-sets.ts";
 import { groupTypesFrom } from "../../../src/flags/stored-evaluation.ts";
 import { explainFlag } from "../../../src/flags/subject/explanation.ts";
 import { createApp } from "../../../src/http/app.ts";
+import { TrustedPlaces } from "../../../src/http/places.ts";
 import type { JsonObject } from "../../../src/lib/json.ts";
 import { faultOf } from "../../http/json-schema.ts";
 import { event, set } from "../../people/support.ts";
@@ -30,6 +31,7 @@ beforeAll(() => {
     log: { error: () => {} },
     routes: explainRoutes({ metadata, flagSets, people: people.db }),
     isReady: () => true,
+    places: new TrustedPlaces([]),
     now: () => fixedNow,
   });
   people.apply(

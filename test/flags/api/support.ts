@@ -3,7 +3,6 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Elysia } from "elysia";
 import { type Initialised, initialise } from "../../../src/accounts/initialise.ts";
 import { type Metadata, openMetadata } from "../../../src/accounts/metadata.ts";
 import { type CohortFields, createCohort } from "../../../src/cohorts/cohorts.ts";
@@ -12,6 +11,9 @@ import type { Flag, FlagFields } from "../../../src/flags/store/flag.ts";
 import { FlagSets } from "../../../src/flags/store/flag-sets.ts";
 import { createFlag, updateFlag } from "../../../src/flags/store/flag-writes.ts";
 import { groupTypesFrom } from "../../../src/flags/stored-evaluation.ts";
+import { type App, createApp } from "../../../src/http/app.ts";
+import { TrustedPlaces } from "../../../src/http/places.ts";
+import type { Route } from "../../../src/http/route.ts";
 import type { JsonObject } from "../../../src/lib/json.ts";
 import { addHashKeyOverrides } from "../../../src/people/hash-key-overrides.ts";
 import { TestPeople } from "../../people/support.ts";
@@ -48,7 +50,8 @@ export class TestEvaluation implements Disposable {
   readonly metadata: Metadata;
   readonly made: Initialised;
   readonly troubles: unknown[] = [];
-  readonly app: Elysia;
+  readonly app: App;
+  routes: readonly Route[] = [];
   /** How often overrides were handed to the engine, down or not. */
   storeCalls = 0;
   engineIsDown = false;
@@ -72,24 +75,34 @@ export class TestEvaluation implements Disposable {
   }
 
   /** The routes on the same stores, with nothing in memory of earlier requests. */
-  freshApp(): Elysia {
+  freshApp(): App {
+    this.routes = this.freshRoutes();
+    const limit = this.options.bodyLimitBytes ?? 1024 * 1024;
+    return createApp({
+      metadata: this.metadata,
+      log: { error: ({ error }) => this.troubles.push(error) },
+      limits: { bytesMax: limit, apiBytesMax: limit },
+      places: new TrustedPlaces([]),
+      isReady: () => true,
+      routes: this.routes,
+    });
+  }
+
+  private freshRoutes(): Route[] {
     const { db } = this.people;
-    return new Elysia().use(
-      evaluationRoutes({
-        projects: this.metadata.projects,
-        flagSets: new FlagSets(this.metadata, groupTypesFrom(db)),
-        people: (this.options.people as typeof db) ?? db,
-        storeOverrides: async ({ projectId, distinctIds, flagKeys, hashKey }) => {
-          this.storeCalls += 1;
-          if (this.engineIsDown) throw new Error("The engine is down.");
-          return addHashKeyOverrides(db, projectId, { distinctIds, flagKeys, hashKey });
-        },
-        positions: () => this.positions,
-        settings: { bodyLimitBytes: this.options.bodyLimitBytes ?? 1024 * 1024 },
-        onTrouble: (error) => this.troubles.push(error),
-        now: () => this.now.getTime(),
-      }),
-    ) as unknown as Elysia;
+    return evaluationRoutes({
+      projects: this.metadata.projects,
+      flagSets: new FlagSets(this.metadata, groupTypesFrom(db)),
+      people: (this.options.people as typeof db) ?? db,
+      storeOverrides: async ({ projectId, distinctIds, flagKeys, hashKey }) => {
+        this.storeCalls += 1;
+        if (this.engineIsDown) throw new Error("The engine is down.");
+        return addHashKeyOverrides(db, projectId, { distinctIds, flagKeys, hashKey });
+      },
+      positions: () => this.positions,
+      onTrouble: (error) => this.troubles.push(error),
+      now: () => this.now.getTime(),
+    });
   }
 
   get token(): string {

@@ -1,0 +1,127 @@
+/** One request while it is served: what handlers ask of it, each part worked out when it is asked for. */
+
+import type { Bodies } from "./body.ts";
+import { type CaptureFields, queryFields } from "./decode/form.ts";
+import { decompressed, unwrap } from "./decode/unwrap.ts";
+import { parseBody } from "./parse-body.ts";
+import { Query } from "./query.ts";
+import type { Content } from "./route.ts";
+
+/** What the server knows about a connection. */
+export interface Connection {
+  /** Address of the other end; undefined where there is none. */
+  peer(): string | undefined;
+  /** Lets the answer take longer than other answers may. */
+  takeTime(): void;
+}
+
+/** Where a request comes from and what it was sent to, as the operator's settings tell. */
+export interface Places {
+  clientOf(peer: string | undefined, headers: Headers): string | undefined;
+  /** Where clients reach this server, without a slash at the end. */
+  baseUrlOf(requested: URL, peer: string | undefined, headers: Headers): string;
+}
+
+export interface ExchangeDeps {
+  readonly bodies: Bodies;
+  readonly places: Places;
+  readonly now: () => Date;
+}
+
+const requestIdShape = /^[\x21-\x7e]{1,128}$/;
+
+/** The id of a request: the client's, when it is short and printable, else a new one. */
+function requestIdOf(request: Request): string {
+  const given = request.headers.get("x-request-id");
+  return given !== null && requestIdShape.test(given) ? given : Bun.randomUUIDv7();
+}
+
+export class Exchange {
+  readonly requestId: string;
+  body: unknown;
+  private requestedUrl: URL | undefined;
+  private foundQuery: URLSearchParams | undefined;
+  private foundNow: Date | undefined;
+
+  constructor(
+    readonly request: Request,
+    readonly params: Record<string, string>,
+    private readonly connection: Connection,
+    private readonly deps: ExchangeDeps,
+  ) {
+    this.requestId = requestIdOf(request);
+  }
+
+  get now(): Date {
+    this.foundNow ??= this.deps.now();
+    return this.foundNow;
+  }
+
+  get query(): URLSearchParams {
+    this.foundQuery ??= new Query(this.requested.search);
+    return this.foundQuery;
+  }
+
+  get baseUrl(): string {
+    return this.deps.places.baseUrlOf(this.requested, this.connection.peer(), this.request.headers);
+  }
+
+  /** The same, for who compares origins. */
+  get publicUrl(): string {
+    return this.baseUrl;
+  }
+
+  get url(): string {
+    const { pathname, search } = this.requested;
+    return this.baseUrl + pathname + search;
+  }
+
+  get address(): string | undefined {
+    return this.deps.places.clientOf(this.connection.peer(), this.request.headers);
+  }
+
+  private get requested(): URL {
+    this.requestedUrl ??= new URL(this.request.url);
+    return this.requestedUrl;
+  }
+
+  takeTime(): void {
+    this.connection.takeTime();
+  }
+
+  async content(kind: "events" | "api"): Promise<Content> {
+    const { bytesMax, apiBytesMax } = this.deps.bodies.limits;
+    const limitBytes = kind === "events" ? bytesMax : Math.min(bytesMax, apiBytesMax);
+    const query: CaptureFields = queryFields(this.request.url);
+    const bytes = await this.deps.bodies.read(this.request, limitBytes);
+    const contentEncoding = this.request.headers.get("content-encoding");
+    const { text, form } = await unwrap({ bytes, query, contentEncoding }, limitBytes);
+    return { text, query, form };
+  }
+
+  /**
+   * The body as a management route takes it.
+   *
+   * @param isUpload whether files may come in it.
+   * @throws {PayloadTooLarge} @throws {BodyInterrupted} @throws {InvalidPayload} @throws {HttpFailure}
+   */
+  async parsedBody(isUpload: boolean): Promise<unknown> {
+    const { headers } = this.request;
+    const { bytesMax, apiBytesMax } = this.deps.bodies.limits;
+    const contentType = headers.get("content-type") ?? "";
+    const limitBytes = isUpload && isForm(contentType) ? bytesMax : Math.min(bytesMax, apiBytesMax);
+    const sent = await this.deps.bodies.read(this.request, limitBytes);
+    return await parseBody(
+      await decompressed(sent, headers.get("content-encoding"), limitBytes),
+      contentType,
+    );
+  }
+
+  async discard(bytesMax: number): Promise<void> {
+    await this.deps.bodies.drain(this.request, bytesMax);
+  }
+}
+
+function isForm(contentType: string): boolean {
+  return /^\s*multipart\/form-data/i.test(contentType);
+}

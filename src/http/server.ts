@@ -1,0 +1,77 @@
+/** The server: hands requests to the application, and answers those that no application could. */
+
+import type { Server } from "bun";
+import type { App } from "./app.ts";
+import type { Connection } from "./exchange.ts";
+
+/** Longest time without a byte in either direction, in seconds. */
+const idleSeconds = 30;
+/** Replay bodies are drained up to 64 MiB; what is larger than this is cut off by the server itself. */
+const drainedBytesMax = 65 * 1024 * 1024;
+
+export interface Listening {
+  readonly hostname: string;
+  readonly port: number;
+  /** Largest body that a route takes; routes refuse larger ones in their own words. */
+  readonly bodyBytesMax: number;
+}
+
+/**
+ * Listens.
+ *
+ * @throws {Error} the address cannot be listened on.
+ */
+export function listen(app: App, { hostname, port, bodyBytesMax }: Listening): Server<undefined> {
+  const server = Bun.serve({
+    hostname,
+    port,
+    maxRequestBodySize: Math.max(bodyBytesMax + 1024, drainedBytesMax),
+    idleTimeout: idleSeconds,
+    // Otherwise two servers on one port would share the requests between them.
+    reusePort: false,
+    // Else an error would be answered with a page that shows sources and paths.
+    development: false,
+    fetch: (request) => (isAddress(request.url) ? app.handle(request) : unreadable()),
+    error: () => broken(),
+  });
+  app.connect((request) => new SocketConnection(server, request));
+  return server;
+}
+
+/** Nearly every host is of this form, which costs less to see than to parse. */
+const usualAddress = /^https?:\/\/[a-z0-9.-]+(?::\d{1,4})?\//i;
+
+/** With a damaged Host header, or none, the address is none. */
+function isAddress(url: string): boolean {
+  return usualAddress.test(url) || URL.canParse(url);
+}
+
+class SocketConnection implements Connection {
+  constructor(
+    private readonly server: Server<undefined>,
+    private readonly request: Request,
+  ) {}
+
+  peer(): string | undefined {
+    return this.server.requestIP(this.request)?.address;
+  }
+
+  takeTime(): void {
+    this.server.timeout(this.request, 0);
+  }
+}
+
+function unreadable(): Response {
+  return refusal(400, "invalid_request", "invalid_host", "The Host header is missing or is no host.");
+}
+
+function broken(): Response {
+  return refusal(500, "server_error", "error", "A server error occurred.");
+}
+
+function refusal(status: number, type: string, code: string, detail: string): Response {
+  return Response.json(
+    { type, code, detail, attr: null },
+    { status, headers: { "X-Request-Id": Bun.randomUUIDv7(), "X-Content-Type-Options": "nosniff" } },
+  );
+}

@@ -1,0 +1,226 @@
+/** One edge for every route: what must hold alike for capture, flag requests, OpenFeature and management. */
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { connect } from "node:net";
+import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
+import { TestAppliance } from "../support/appliance.ts";
+
+let appliance: TestAppliance;
+beforeAll(async () => {
+  appliance = await TestAppliance.start({ args: ["--body-limit", "64KiB"] });
+});
+afterAll(() => appliance[Symbol.asyncDispose]());
+
+interface Kind {
+  path: string;
+  /** A request that succeeds; `padding` makes it longer. */
+  body: (token: string, padding?: string) => Record<string, unknown>;
+  headers?: (appliance: TestAppliance) => Record<string, string>;
+  status?: number;
+}
+
+let names = 0;
+const kinds: Record<string, Kind> = {
+  capture: {
+    path: "/capture/",
+    body: (api_key, x = "") => ({ api_key, event: "e", distinct_id: "d", properties: { x } }),
+  },
+  batch: {
+    path: "/batch/",
+    body: (api_key, x = "") => ({ api_key, batch: [{ event: "e", distinct_id: "d", properties: { x } }] }),
+  },
+  "newer capture": {
+    path: "/i/v1/analytics/events",
+    body: (_, x = "") => ({ batch: [{ event: "e", distinct_id: "d", properties: { x } }] }),
+    headers: ({ token }) => ({ Authorization: `Bearer ${token}` }),
+  },
+  flags: { path: "/flags/?v=2", body: (token, x = "") => ({ token, distinct_id: "d", x }) },
+  decide: { path: "/decide/?v=3", body: (token, x = "") => ({ token, distinct_id: "d", x }) },
+  OpenFeature: {
+    path: "/ofrep/v1/evaluate/flags",
+    body: (_, x = "") => ({ context: { targetingKey: "d", x } }),
+    headers: ({ token }) => ({ Authorization: `Bearer ${token}` }),
+  },
+  management: {
+    path: "/api/projects/1/feature_flags/",
+    body: (_, x = "") => ({ key: `flag-${++names}`, name: x.slice(0, 10), filters: { groups: [], x } }),
+    headers: ({ made }) => ({ Authorization: `Bearer ${made.personal_api_key}` }),
+    status: 201,
+  },
+};
+
+async function send(kind: Kind, body: string | Uint8Array, headers: Record<string, string> = {}) {
+  return await fetch(appliance.url + kind.path, {
+    method: "POST",
+    body: body as never,
+    headers: { "Content-Type": "application/json", ...kind.headers?.(appliance), ...headers },
+  });
+}
+
+const encodings: Record<string, (text: string) => Uint8Array> = {
+  gzip: gzipSync,
+  deflate: deflateSync,
+  br: brotliCompressSync,
+  zstd: zstdCompressSync,
+};
+
+describe.each(Object.entries(kinds))("%s", (_, kind) => {
+  const text = (padding?: string) => JSON.stringify(kind.body(appliance.token, padding));
+
+  test("takes a body, plain and in every coding", async () => {
+    expect((await send(kind, text())).status).toBe(kind.status ?? 200);
+    for (const [coding, pack] of Object.entries(encodings)) {
+      const answer = await send(kind, pack(text()), { "Content-Encoding": coding });
+      expect([coding, answer.status]).toEqual([coding, kind.status ?? 200]);
+    }
+  });
+
+  test("has the limit of size that was set, as sent and unpacked", async () => {
+    const large = text("x".repeat(200_000));
+    expect((await send(kind, large)).status).toBe(413);
+    for (const [coding, pack] of Object.entries(encodings)) {
+      const answer = await send(kind, pack(large), { "Content-Encoding": coding });
+      expect([coding, answer.status]).toEqual([coding, 413]);
+    }
+    expect((await send(kind, text("x".repeat(50_000)))).status).toBe(kind.status ?? 200);
+  });
+
+  test("gives every answer an id, to the client's liking, and asks browsers not to guess types", async () => {
+    for (const [body, headers] of [
+      [text(), {}],
+      ["{", {}],
+      [text(), { Authorization: "Bearer nobody" }],
+      ["x".repeat(200_000), {}],
+    ] as const) {
+      const answer = await send(kind, body, headers);
+      expect(answer.headers.get("x-request-id")).toMatch(/^[0-9a-f-]{36}$/);
+      expect(answer.headers.get("x-content-type-options")).toBe("nosniff");
+      const named = await send(kind, body, { ...headers, "X-Request-Id": "my-id" });
+      expect(named.headers.get("x-request-id")).toBe("my-id");
+    }
+    const path = kind.path.split("?")[0]!;
+    for (const method of ["PUT", "DELETE", "OPTIONS", "PROPFIND"]) {
+      const answer = await fetch(appliance.url + path, { method });
+      expect(answer.headers.get("x-request-id")).toMatch(/./);
+      expect(answer.headers.get("x-content-type-options")).toBe("nosniff");
+      if (method !== "OPTIONS") expect([401, 405]).toContain(answer.status);
+    }
+  });
+
+  test("lets pages read every answer", async () => {
+    const origin = "https://shop.example";
+    for (const body of [text(), "{", "x".repeat(200_000)]) {
+      const answer = await send(kind, body, { Origin: origin });
+      expect(answer.headers.get("access-control-allow-origin")).toBe(origin);
+      expect(answer.headers.get("vary")).toContain("Origin");
+      expect(answer.headers.get("access-control-expose-headers")).toContain("X-Request-Id");
+    }
+    const question = await fetch(appliance.url + kind.path, {
+      method: "OPTIONS",
+      headers: { Origin: origin, "Access-Control-Request-Method": "POST" },
+    });
+    expect(question.status).toBeLessThan(300);
+    expect(question.headers.get("access-control-allow-methods")).toContain("POST");
+  });
+
+  test("stands in the documentation", async () => {
+    const document = (await (await fetch(`${appliance.url}/api/schema/`)).json()) as {
+      paths: Record<string, Record<string, unknown>>;
+    };
+    const path = kind.path.split("?")[0]!.replace("/1/", "/{project_id}/").replace(/\/?$/, "/");
+    expect(document.paths[path]).toHaveProperty("post");
+  });
+});
+
+/** What comes back for bytes. */
+function exchange(bytes: string): Promise<string> {
+  const { hostname, port } = new URL(appliance.url);
+  return new Promise((resolve) => {
+    const socket = connect(Number(port), hostname, () => socket.write(bytes));
+    let answer = "";
+    const end = setTimeout(() => socket.destroy(), 5_000);
+    socket.on("data", (piece) => {
+      answer += piece;
+      socket.end();
+    });
+    socket.on("error", () => {});
+    socket.on("close", () => {
+      clearTimeout(end);
+      resolve(answer);
+    });
+  });
+}
+
+describe("an address that is none", () => {
+  const hosts = [
+    ...[
+      "",
+      " ",
+      "%%%",
+      "a:99999999",
+      "a:-1",
+      "a:b",
+      "[::1",
+      "[",
+      "]",
+      "::1",
+      "a b",
+      "a@b",
+      "x/y",
+      "x?y",
+      "x#y",
+    ],
+    ...["http://x", "a,b", "<script>", "\u00e4", "a:", ":80", ".".repeat(300), "a\\b", "^", "|", "{}", "\t"],
+  ];
+  for (const path of [
+    "/",
+    "/capture/",
+    "/flags/?v=2",
+    "/api/projects/1/feature_flags/",
+    "/_liveness",
+    "/nothing",
+  ]) {
+    test(path, async () => {
+      for (const host of hosts) {
+        const answer = await exchange(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+        const status = Number(/^HTTP\/1\.1 (\d+)/.exec(answer)?.[1]);
+        expect([host, status < 500, answer.length < 2_000]).toEqual([host, true, true]);
+        expect(answer).not.toMatch(/<html|\bat .*:\d+:\d+|node_modules|\.ts\b/);
+      }
+    });
+  }
+
+  test("is said to be one", async () => {
+    for (const head of ["HTTP/1.0\r\n", "HTTP/1.1\r\nHost: %%%\r\n", "HTTP/1.1\r\nHost: a:99999999\r\n"]) {
+      const answer = await exchange(`GET /_liveness ${head}Connection: close\r\n\r\n`);
+      expect(answer).toStartWith("HTTP/1.1 400");
+      expect(answer).toContain("invalid_host");
+      expect(answer).toContain("nosniff");
+    }
+  });
+});
+
+test("methods that nobody has heard of here are refused, on paths that are there and paths that are not", async () => {
+  for (const path of ["/capture/", "/flags/", "/static/array.js", "/api/projects/", "/nothing/at/all"]) {
+    for (const method of ["PROPFIND", "TRACE", "LINK", "QUERY", "M-SEARCH", "PURGE", "SUBSCRIBE"]) {
+      const answer = await exchange(`${method} ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+      expect([method, path, answer.slice(0, 12)]).toEqual([
+        method,
+        path,
+        expect.stringMatching(/^HTTP\/1\.1 (?:401|404|405)/) as unknown as string,
+      ]);
+    }
+  }
+});
+
+test("JSON that is nested a million times is refused before it is parsed", async () => {
+  for (const kind of Object.values(kinds)) {
+    for (const part of ["[", '{"a":', '[{"a":', '"\\"[",[']) {
+      const body = `{"x":${part.repeat(Math.floor(60_000 / part.length))}`;
+      const started = performance.now();
+      const answer = await send(kind, body);
+      expect([kind.path, answer.status]).toEqual([kind.path, 400]);
+      expect(performance.now() - started).toBeLessThan(1_000);
+    }
+  }
+});
