@@ -10,7 +10,7 @@ import type { Project } from "../src/accounts/project-directory.ts";
 import { FlagSets } from "../src/flags/store/flag-sets.ts";
 import type { Author, FlagWriting } from "../src/flags/store/flag-writes.ts";
 import { payloadCipher, readPayloadKey } from "../src/flags/store/payload-cipher.ts";
-import { groupTypesFrom } from "../src/flags/stored-evaluation.ts";
+import { groupTypesFrom } from "../src/flags/subject/stored-evaluation.ts";
 import { AppError } from "../src/lib/errors.ts";
 import { paths } from "../src/paths.ts";
 import { openPeople, type PeopleDb } from "../src/people/open.ts";

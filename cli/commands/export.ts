@@ -11,7 +11,7 @@ import {
 import type { ExportPosition } from "../../src/events/export/page.ts";
 import { checkPlace, intoFile, ontoOutput } from "../../src/events/export/place.ts";
 import { type RowWriter, rowWriter } from "../../src/events/export/writer.ts";
-import { flagRows } from "../../src/flags/exchange/export-rows.ts";
+import { flagColumns, flagRows } from "../../src/flags/exchange/export-rows.ts";
 import { parseInstant } from "../../src/ingestion/timestamp.ts";
 import { InvalidField } from "../../src/lib/errors.ts";
 import { analysisOf, analysisSettings, waitUntilAllIsLoaded } from "../analysis.ts";
@@ -80,7 +80,8 @@ async function exportTo(subject: Subject, out: string, options: ExportOptions): 
   const format = formatOf(isFile ? file : "", options.format);
   if (isFile) checkPlace(file);
   const write = async (sink: Parameters<typeof rowWriter>[2]) => {
-    const writer = rowWriter(format, exportColumns[subject], sink);
+    const columns = subject === "flags" ? flagColumns : exportColumns[subject];
+    const writer = rowWriter(format, columns, sink);
     const rows =
       subject === "flags" ? await exportFlags(options, writer) : await exportPages(subject, options, writer);
     await writer.finish();

@@ -3,9 +3,8 @@
 import { Type } from "@sinclair/typebox";
 import { Command } from "commander";
 import type { Metadata } from "../../src/accounts/metadata.ts";
-import { flagFields } from "../../src/flags/api/flag-input.ts";
-import { FlagInput } from "../../src/flags/api/flag-shapes.ts";
-import { type Flag, readDeletedFlags } from "../../src/flags/store/flag.ts";
+import { type Flag, FlagInput, flagFields } from "../../src/flags/fields.ts";
+import { readDeletedFlags } from "../../src/flags/store/flag.ts";
 import { updateFlag } from "../../src/flags/store/flag-writes.ts";
 import { parseFields } from "../../src/http/fields.ts";
 import { InvalidField } from "../../src/lib/errors.ts";

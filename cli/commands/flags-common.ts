@@ -3,7 +3,8 @@
 import { readFileSync } from "node:fs";
 import type { TSchema } from "@sinclair/typebox";
 import { type Command, InvalidArgumentError } from "commander";
-import { type Flag, findFlagByKey } from "../../src/flags/store/flag.ts";
+import type { Flag } from "../../src/flags/fields.ts";
+import { findFlagByKey } from "../../src/flags/store/flag.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../src/lib/json.ts";
 import { withJson } from "../json-shape.ts";

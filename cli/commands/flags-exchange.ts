@@ -1,14 +1,13 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
-import { flagFields } from "../../src/flags/api/flag-input.ts";
-import { FlagInput } from "../../src/flags/api/flag-shapes.ts";
 import { differenceLines, type ItemDifference } from "../../src/flags/exchange/difference.ts";
 import { writeDocument } from "../../src/flags/exchange/document.ts";
 import { foreignProducts, readForeign } from "../../src/flags/exchange/foreign/read-foreign.ts";
 import { importDocument } from "../../src/flags/exchange/import-document.ts";
 import { readContent } from "../../src/flags/exchange/project-content.ts";
 import { documentOf as documentIn, documentText, parseFile } from "../../src/flags/exchange/read-document.ts";
+import { FlagInput, flagFields } from "../../src/flags/fields.ts";
 import { parseFields } from "../../src/http/fields.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import { Count, exactly, orNull } from "../../src/lib/schema.ts";

@@ -1,12 +1,11 @@
 import { Type } from "@sinclair/typebox";
 import { Command } from "commander";
-import { flagFields } from "../../src/flags/api/flag-input.ts";
-import { FlagInput } from "../../src/flags/api/flag-shapes.ts";
 import { writeDocument } from "../../src/flags/exchange/document.ts";
 import { storedFlag } from "../../src/flags/exchange/project-content.ts";
 import { documentText } from "../../src/flags/exchange/read-document.ts";
-import { rolloutSummaryOf, statusFieldOf } from "../../src/flags/status.ts";
-import { type Flag, readDeletedFlags, readFlags } from "../../src/flags/store/flag.ts";
+import { type Flag, FlagInput, flagFields } from "../../src/flags/fields.ts";
+import { rolloutSummaryOf, statusFieldOf } from "../../src/flags/rules/status.ts";
+import { readDeletedFlags, readFlags } from "../../src/flags/store/flag.ts";
 import { createFlag } from "../../src/flags/store/flag-writes.ts";
 import { parseFields } from "../../src/http/fields.ts";
 import { InvalidField } from "../../src/lib/errors.ts";

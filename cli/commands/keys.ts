@@ -8,7 +8,7 @@ import {
   revokeKey,
   rollKey,
 } from "../../src/accounts/personal-keys.ts";
-import { usersById } from "../../src/accounts/users.ts";
+import { listUsers } from "../../src/accounts/users.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import { exactly, Instant, orNull } from "../../src/lib/schema.ts";
 import { withJson } from "../json-shape.ts";
@@ -216,7 +216,7 @@ function workingKey(metadata: Metadata, id: string) {
 }
 
 function onlyUser(metadata: Metadata): string {
-  const users = [...usersById(metadata.db).values()];
+  const users = listUsers(metadata.db);
   if (users.length !== 1) throw new WhichOne("There is more than one user.", "Name one with --user EMAIL.");
   return users[0]!.email;
 }

@@ -5,9 +5,9 @@ import {
   createUser,
   findUserByEmail,
   type LevelName,
+  listUsers,
   setUserActive,
   type User,
-  usersById,
 } from "../../src/accounts/users.ts";
 import { exactly, Instant } from "../../src/lib/schema.ts";
 import { askControl } from "../../src/rpc/control.ts";
@@ -75,7 +75,7 @@ const list = withJson(
   .action(
     run((options: Options) =>
       withMetadata(options, (metadata) => {
-        const found = [...usersById(metadata.db).values()];
+        const found = listUsers(metadata.db);
         if (options.json) return printJson(found.map(record));
         printTable(
           ["id", "email", "name", "state"],

@@ -47,15 +47,21 @@ export function findUserByEmail(db: Reading, email: string): User | undefined {
   return db.select().from(user).where(eq(user.email, email.trim())).get();
 }
 
-/** The users with these ids, by id; for answers that embed many. */
-export function usersById(db: Reading): Map<number, User> {
-  return new Map(
-    db
-      .select()
-      .from(user)
-      .all()
-      .map((found) => [found.id, found]),
-  );
+/** Every user, in order of creation. */
+export function listUsers(db: Reading): User[] {
+  return db.select().from(user).orderBy(asc(user.id)).all();
+}
+
+export type UserFinder = (id: number | null) => User | undefined;
+
+/** Finds users by id, each once: for lists whose items name users. */
+export function userFinder(db: Reading): UserFinder {
+  const known = new Map<number, User | undefined>();
+  return (id) => {
+    if (id === null) return undefined;
+    if (!known.has(id)) known.set(id, findUser(db, id));
+    return known.get(id);
+  };
 }
 
 /** Level of a user in an organisation; 0 when not a member. */

@@ -1,7 +1,7 @@
 /** Cohorts: groups of persons by a rule, or by a list (contract: management-api 6.2). */
 
 import type { Static } from "@sinclair/typebox";
-import { findUser, usersById } from "../accounts/users.ts";
+import { findUser, userFinder } from "../accounts/users.ts";
 import { unavailable } from "../http/answers.ts";
 import { methodNotAllowed, notFound } from "../http/failure.ts";
 import { parseFields } from "../http/fields.ts";
@@ -64,10 +64,8 @@ export function cohortRoutes(deps: CohortDeps): Route[] {
           hidesBehavioural: readBoolean(call.query, "hide_behavioral_cohorts") ?? false,
         };
         const { cohorts, count } = listCohorts(metadata.db, call.project.id, filter, page);
-        const users = usersById(metadata.db);
-        const shown = cohorts.map((cohort) =>
-          cohortBody(cohort, cohort.createdById === null ? undefined : users.get(cohort.createdById)),
-        );
+        const users = userFinder(metadata.db);
+        const shown = cohorts.map((cohort) => cohortBody(cohort, users(cohort.createdById)));
         return pageAnswer(call.url, page, count, shown);
       },
     }),

@@ -2,7 +2,7 @@
 
 import type { Static } from "@sinclair/typebox";
 import { exampleUser, UserBody, userBody } from "../accounts/api/user-shapes.ts";
-import { type User, usersById } from "../accounts/users.ts";
+import { type UserFinder, userFinder } from "../accounts/users.ts";
 import { notFound } from "../http/failure.ts";
 import { pageAnswer, readPage } from "../http/pagination.ts";
 import { readId } from "../http/path.ts";
@@ -132,7 +132,7 @@ export function dashboardRoutes(deps: InsightDeps): Route[] {
       handle: (call) => {
         const page = readPage(call.query);
         const { dashboards, count } = listDashboards(metadata.db, call.project.id, page);
-        const users = usersById(metadata.db);
+        const users = userFinder(metadata.db);
         const shown = dashboards.map((dashboard) => dashboardBody(dashboard, users));
         return pageAnswer(call.url, page, count, shown);
       },
@@ -182,7 +182,7 @@ async function withTiles(
   call: ProjectCall<unknown>,
   dashboard: Dashboard,
 ): Promise<Static<typeof FullDashboardBody>> {
-  const users = usersById(deps.metadata.db);
+  const users = userFinder(deps.metadata.db);
   const tiles = tilesOf(deps.metadata.db, dashboard.id);
   return {
     ...dashboardBody(dashboard, users),
@@ -192,12 +192,7 @@ async function withTiles(
   };
 }
 
-async function tileBody(
-  deps: InsightDeps,
-  call: ProjectCall<unknown>,
-  tile: Tile,
-  users: ReadonlyMap<number, User>,
-) {
+async function tileBody(deps: InsightDeps, call: ProjectCall<unknown>, tile: Tile, users: UserFinder) {
   const { insight } = tile;
   // A dashboard is shown with gaps rather than not at all.
   const computed = insight && (await compute(deps, call, insight).catch(() => undefined));
@@ -208,7 +203,7 @@ async function tileBody(
     order: tile.position,
     insight: insight
       ? insightBody(insight, {
-          creator: insight.createdById === null ? undefined : users.get(insight.createdById),
+          creator: users(insight.createdById),
           dashboards: dashboardsOf(deps.metadata.db, insight.id),
           tags: tagsOfInsight(deps.metadata.db, insight.id),
           computed,
@@ -218,8 +213,8 @@ async function tileBody(
   };
 }
 
-function dashboardBody(dashboard: Dashboard, users: ReadonlyMap<number, User>): Static<typeof DashboardBody> {
-  const creator = dashboard.createdById === null ? undefined : users.get(dashboard.createdById);
+function dashboardBody(dashboard: Dashboard, users: UserFinder): Static<typeof DashboardBody> {
+  const creator = users(dashboard.createdById);
   return {
     id: dashboard.id,
     name: dashboard.name,

@@ -17,7 +17,7 @@ import { explainRoutes } from "../flags/api/explain-route.ts";
 import { evaluationRoutes } from "../flags/api/routes.ts";
 import { FlagSets } from "../flags/store/flag-sets.ts";
 import { payloadCipher, readPayloadKey } from "../flags/store/payload-cipher.ts";
-import { groupTypesFrom } from "../flags/stored-evaluation.ts";
+import { groupTypesFrom } from "../flags/subject/stored-evaluation.ts";
 import { CanNotListen } from "../http/address.ts";
 import { createApp } from "../http/app.ts";
 import { TrustedPlaces } from "../http/places.ts";

@@ -11,7 +11,7 @@ import type { ReachCounter } from "../flags/api/flag-reach.ts";
 import type { FlagCallCounter } from "../flags/api/flag-usage.ts";
 import type { Reach, ReachQuestion } from "../flags/rules/blast-radius.ts";
 import { findFlag } from "../flags/store/flag.ts";
-import { type FlagSets, flagDefinition } from "../flags/store/flag-sets.ts";
+import type { FlagSets } from "../flags/store/flag-sets.ts";
 import { InvalidField, NotFound } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
 import type { PersonFinder } from "../people/api/people.ts";
@@ -65,7 +65,7 @@ export class EnginePorts
       await engine.ask("fillCohortByFlag", {
         ...{ projectId, cohortId, timezone, now },
         flagKey: flag.key,
-        flags: definitions.length > 0 ? [...definitions] : [flagDefinition(flag)],
+        flags: definitions.length > 0 ? [...definitions] : [flag],
         cohorts: [...cohorts],
         groupTypes: [...groupTypes],
       });

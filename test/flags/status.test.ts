@@ -5,7 +5,7 @@ import {
   type StatusFacts,
   statusFieldOf,
   statusOf,
-} from "../../src/flags/status.ts";
+} from "../../src/flags/rules/status.ts";
 import type { JsonObject } from "../../src/lib/json.ts";
 import { person, when } from "./make.ts";
 

@@ -136,7 +136,6 @@ const knownExceptions: readonly string[] = [
   "src/flags/rules/condition-rules.ts -> src/flags/evaluate/value-tests.ts",
   "src/flags/rules/dependency-rules.ts -> src/flags/evaluate/compiled-flag.ts",
   "src/flags/store/flag-sets.ts -> src/flags/api/local-evaluation.ts",
-  "src/flags/store/flag-writes.ts -> src/flags/status.ts",
   "src/flags/subject/explanation.ts -> src/flags/api/explanation-shape.ts",
   "src/http/auth.ts -> src/accounts/metadata.ts",
   "src/http/auth.ts -> src/accounts/organizations.ts",

@@ -7,7 +7,7 @@ import { type Initialised, initialise } from "../../src/accounts/initialise.ts";
 import { type Metadata, openMetadata } from "../../src/accounts/metadata.ts";
 import { createKey, type NewKey } from "../../src/accounts/personal-keys.ts";
 import { FlagSets } from "../../src/flags/store/flag-sets.ts";
-import { groupTypesFrom } from "../../src/flags/stored-evaluation.ts";
+import { groupTypesFrom } from "../../src/flags/subject/stored-evaluation.ts";
 import { type AppDeps, createApp } from "../../src/http/app.ts";
 import { type OpenApiDocument, openApiDocument } from "../../src/http/openapi.ts";
 import { TrustedPlaces } from "../../src/http/places.ts";

@@ -28,7 +28,7 @@ export interface ExportColumn {
 
 const column = (name: string, kind: ExportColumn["kind"]): ExportColumn => ({ name, kind });
 
-export const exportColumns: Record<ExportSubject | "flags", readonly ExportColumn[]> = {
+export const exportColumns: Record<ExportSubject, readonly ExportColumn[]> = {
   events: [
     column("uuid", "uuid"),
     column("event", "text"),
@@ -53,26 +53,6 @@ export const exportColumns: Record<ExportSubject | "flags", readonly ExportColum
     column("key", "text"),
     column("created_at", "instant"),
     column("properties", "json"),
-  ],
-  flags: [
-    column("id", "integer"),
-    column("key", "text"),
-    column("name", "text"),
-    column("filters", "json"),
-    column("active", "boolean"),
-    column("ensure_experience_continuity", "boolean"),
-    column("is_remote_configuration", "boolean"),
-    column("has_encrypted_payloads", "boolean"),
-    column("evaluation_runtime", "text"),
-    column("bucketing_identifier", "text"),
-    column("tags", "list"),
-    column("evaluation_tags", "list"),
-    column("experiment_set", "json"),
-    column("surveys", "json"),
-    column("features", "json"),
-    column("rollback_conditions", "json"),
-    column("creation_context", "text"),
-    column("created_at", "instant"),
   ],
 };
 

@@ -1,6 +1,5 @@
 /** Feature flags: list, create, read, change; never a hard delete (contract: management-api 5.1 to 5.5). */
 
-import type { Static } from "@sinclair/typebox";
 import { ActivityQuery, activityAnswers, activityPage, activityTag } from "../../accounts/api/activity.ts";
 import { findOrganization } from "../../accounts/organizations.ts";
 import { methodNotAllowed, notFound } from "../../http/failure.ts";
@@ -10,15 +9,15 @@ import { readId } from "../../http/path.ts";
 import { type ProjectCall, projectRoute, Reply, type Route } from "../../http/route.ts";
 import { ApiFailure, withPage } from "../../http/shapes.ts";
 import { NotPermitted } from "../../lib/errors.ts";
-import type { JsonObject } from "../../lib/json.ts";
-import { type Flag, findFlag } from "../store/flag.ts";
+import { isJsonObject, type JsonObject } from "../../lib/json.ts";
+import { exampleFlag, type Flag, flagFields } from "../fields.ts";
+import { findFlag } from "../store/flag.ts";
 import { listFlags } from "../store/flag-list.ts";
 import { canEdit } from "../store/flag-permissions.ts";
-import { createFlag, type FlagWriting, updateFlag } from "../store/flag-writes.ts";
+import { createFlag, editFlag, type FlagWriting } from "../store/flag-writes.ts";
 import { FlagAnswers } from "./flag-answers.ts";
-import { flagFields } from "./flag-input.ts";
 import { FlagQuery, readFlagQuery } from "./flag-query.ts";
-import { exampleFlag, FlagBody, FlagEditInput, FlagPage, NewFlagInput } from "./flag-shapes.ts";
+import { FlagBody, FlagEditInput, FlagPage, NewFlagInput } from "./flag-shapes.ts";
 
 const tagName = "Feature flags";
 const flagScope = "FeatureFlag";
@@ -148,25 +147,25 @@ export function checkMayEdit(answers: FlagAnswers, flag: Flag): void {
 }
 
 function edit(deps: FlagWriting, call: ProjectCall) {
-  const before = getFlag(deps, call);
   const answers = flagAnswers(deps, call);
-  checkMayEdit(answers, before);
-  const body = call.body as JsonObject;
-  // A deleted flag may have a key that no write could choose; echoing it is no change of the key.
-  const isOwnKey = typeof body === "object" && body !== null && body.key === before.key;
-  const input = parseFields(FlagEditInput, isOwnKey ? { ...body, key: "unchanged" } : body, {
-    partial: true,
-  }) as Partial<Static<typeof FlagEditInput>>;
-  const fields = flagFields(isOwnKey ? { ...input, key: before.key } : input);
-  const after = updateFlag(deps, {
-    projectId: call.project.id,
-    id: before.id,
-    by: call.user.id,
-    fields,
-    version: input.version ?? undefined,
-    originalFlag: input.original_flag ?? undefined,
-    sent: body,
-    now: call.now,
+  const of = { projectId: call.project.id, id: readId(call.params, "id"), by: call.user.id, now: call.now };
+  const after = editFlag(deps, of, (before) => {
+    checkMayEdit(answers, before);
+    const sent = call.body as JsonObject;
+    const input = parseFields(FlagEditInput, withoutOwnKey(sent, before), { partial: true });
+    return {
+      fields: flagFields(input),
+      version: input.version ?? undefined,
+      originalFlag: input.original_flag ?? undefined,
+      sent,
+    };
   });
   return answers.one(after);
+}
+
+/** A deleted flag may have a key that no write could choose; echoing it is no change of the key. */
+function withoutOwnKey(sent: JsonObject, { key: ownKey }: Flag): JsonObject {
+  if (!isJsonObject(sent) || sent.key !== ownKey) return sent;
+  const { key: _, ...others } = sent;
+  return others;
 }

@@ -13,7 +13,7 @@ import { InvalidField } from "../../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
 import type { PeopleDb } from "../../people/open.ts";
 import type { FlagSets } from "../store/flag-sets.ts";
-import { evaluateStored } from "../stored-evaluation.ts";
+import { evaluateStored } from "../subject/stored-evaluation.ts";
 import { isNotModified } from "./local-evaluation.ts";
 import { renderEvaluationReasons, renderMyFlags } from "./management-views.ts";
 

@@ -4,7 +4,7 @@ import { Type } from "@sinclair/typebox";
 import { readBoolean } from "../../http/query.ts";
 import { bool, choice, int, object, optional, text } from "../../http/shapes.ts";
 import { InvalidField } from "../../lib/errors.ts";
-import { evaluationRuntimes } from "../store/flag.ts";
+import { evaluationRuntimes } from "../fields.ts";
 import type { FlagFilter, FlagType } from "../store/flag-list.ts";
 
 const searchLengthMax = 200;

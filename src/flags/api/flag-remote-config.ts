@@ -3,7 +3,8 @@
 import { projectOrSecretRoute, Reply, type Route } from "../../http/route.ts";
 import { nullable, object, optional, text } from "../../http/shapes.ts";
 import { isJsonObject } from "../../lib/json.ts";
-import { type Flag, findFlag, findFlagByKey } from "../store/flag.ts";
+import type { Flag } from "../fields.ts";
+import { findFlag, findFlagByKey } from "../store/flag.ts";
 import type { FlagWriting } from "../store/flag-writes.ts";
 
 export function flagRemoteConfigRoutes(deps: FlagWriting): Route[] {

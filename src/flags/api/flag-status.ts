@@ -15,7 +15,7 @@ import {
   optional,
   text,
 } from "../../http/shapes.ts";
-import { rolloutSummaryOf, statusOf } from "../status.ts";
+import { rolloutSummaryOf, statusOf } from "../rules/status.ts";
 import { findFlag } from "../store/flag.ts";
 import { dependentFlags } from "../store/flag-dependencies.ts";
 import type { FlagWriting } from "../store/flag-writes.ts";

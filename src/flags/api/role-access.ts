@@ -2,7 +2,7 @@
 
 import type { Static } from "@sinclair/typebox";
 import { exampleRole, RoleBody, roleBody } from "../../accounts/api/role-shapes.ts";
-import { usersById } from "../../accounts/users.ts";
+import { userFinder } from "../../accounts/users.ts";
 import { notFound } from "../../http/failure.ts";
 import { pageAnswer, readPage } from "../../http/pagination.ts";
 import { readId } from "../../http/path.ts";
@@ -10,7 +10,8 @@ import { type ProjectCall, projectRoute, Reply, type Route } from "../../http/ro
 import { instant, int, named, object, PageQuery, pageOf, uuid } from "../../http/shapes.ts";
 import { NotPermitted } from "../../lib/errors.ts";
 import { toWire } from "../../lib/wire-time.ts";
-import { type Flag, findFlag } from "../store/flag.ts";
+import { exampleFlag, type Flag } from "../fields.ts";
+import { findFlag } from "../store/flag.ts";
 import { mayEditRolesOf } from "../store/flag-permissions.ts";
 import type { FlagWriting } from "../store/flag-writes.ts";
 import {
@@ -22,7 +23,7 @@ import {
 } from "../store/role-access.ts";
 import { flagAnswers } from "./feature-flags.ts";
 import type { FlagAnswers } from "./flag-answers.ts";
-import { exampleFlag, FlagBody } from "./flag-shapes.ts";
+import { FlagBody } from "./flag-shapes.ts";
 
 const tagName = "Role access";
 
@@ -118,15 +119,12 @@ function write(
   flag: Flag,
   records: readonly RoleAccess[],
 ): Static<typeof RoleAccessBody>[] {
-  const users = usersById(deps.metadata.db);
+  const users = userFinder(deps.metadata.db);
   const flagBody = answers.one(flag);
   return records.map((record) => ({
     id: record.id,
     feature_flag: flagBody,
-    role: roleBody(
-      record.role,
-      record.role.createdById === null ? undefined : users.get(record.role.createdById),
-    ),
+    role: roleBody(record.role, users(record.role.createdById)),
     role_id: record.role.id,
     added_at: toWire(record.addedAt),
     updated_at: toWire(record.updatedAt),

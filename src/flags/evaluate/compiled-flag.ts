@@ -94,7 +94,7 @@ export function compileFlag(definition: FlagDefinition, cohorts: CompiledCohorts
     runtime: runtimeOf(definition.evaluationRuntime),
     contexts: definition.evaluationTags,
     usesDeviceId: definition.bucketingIdentifier === "device_id",
-    hasContinuity: definition.ensureExperienceContinuity,
+    hasContinuity: definition.ensureExperienceContinuity === true,
     groupTypeIndex,
     enrollmentKey: hasEnrollment ? `$feature_enrollment/${definition.key}` : null,
     superCondition: superGroup && propertiesOf(superGroup).length > 0 ? compile(superGroup, 0) : null,
@@ -102,7 +102,7 @@ export function compileFlag(definition: FlagDefinition, cohorts: CompiledCohorts
     conditions,
     variants,
     endsAtFirstRolloutMiss: filters.early_exit === true,
-    payloads: compilePayloads(filters, definition.hasEncryptedPayloads),
+    payloads: compilePayloads(filters, definition.hasEncryptedPayloads === true),
     dependencies: conditions.flatMap(({ filters: parts }) =>
       parts.flatMap((part) => (part.kind === "flag" ? [part.flagId] : [])),
     ),

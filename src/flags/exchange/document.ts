@@ -6,6 +6,7 @@
  */
 
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { flagDefaults } from "../fields.ts";
 import { surveyFlagPrefix } from "../rules/types.ts";
 
 /** The number that documents carry; documents with a higher one are refused. */
@@ -51,24 +52,6 @@ export interface ProjectContent {
   cohorts: readonly StoredCohort[];
   groupTypes: readonly { index: number; name: string }[];
 }
-
-/** Members of a flag and their usual values. */
-export const flagDefaults: Readonly<JsonObject> = {
-  name: "",
-  active: true,
-  ensure_experience_continuity: false,
-  is_remote_configuration: false,
-  has_encrypted_payloads: false,
-  evaluation_runtime: "all",
-  bucketing_identifier: "distinct_id",
-  tags: [],
-  evaluation_tags: [],
-  experiment_set: [],
-  surveys: {},
-  features: {},
-  rollback_conditions: null,
-  creation_context: "feature_flags",
-};
 
 /** Writes a project down: cohorts by name, flags by key; survey flags belong to their surveys and stay out. */
 export function writeDocument({ flags, cohorts, groupTypes }: ProjectContent): ExchangeDocument {

@@ -1,11 +1,18 @@
 /** The flags of a project as rows of an export; secret payloads are hidden. */
 
 import type { Reading } from "../../accounts/metadata.ts";
-import { type ExportRow, type ExportValue, exportColumns } from "../../events/export/columns.ts";
+import type { ExportColumn, ExportRow, ExportValue } from "../../events/export/columns.ts";
 import type { ExportRequest } from "../../events/export/page.ts";
 import type { Json } from "../../lib/json.ts";
+import { exportedFields } from "../fields.ts";
 import { readFlags } from "../store/flag.ts";
 import { storedFlag } from "./project-content.ts";
+
+export const flagColumns: readonly ExportColumn[] = [
+  { name: "id", kind: "integer" },
+  ...exportedFields,
+  { name: "created_at", kind: "instant" },
+];
 
 /** The flags that are not deleted, under the names of the API. */
 export function flagRows(
@@ -20,7 +27,7 @@ export function flagRows(
     .map((flag) => {
       const { id, key, fields } = storedFlag(flag);
       const values: Record<string, Json> = { id, key, ...fields, created_at: flag.createdAt.toISOString() };
-      return exportColumns.flags.map(({ name, kind }) => exportValue(kind, values[name] ?? null));
+      return flagColumns.map(({ name, kind }) => exportValue(kind, values[name] ?? null));
     });
 }
 

@@ -8,15 +8,15 @@
 import type { Metadata, MetadataTx } from "../../accounts/metadata.ts";
 import { createCohort, updateCohort } from "../../cohorts/cohorts.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { type FlagFields, flagDefaults } from "../fields.ts";
 import { redactedPayload } from "../rules/types.ts";
-import { type FlagFields, findFlag } from "../store/flag.ts";
+import { findFlag } from "../store/flag.ts";
 import { type Author, createFlag, type FlagWriting, updateFlag } from "../store/flag-writes.ts";
 import { differencesBetween, type ItemDifference } from "./difference.ts";
 import {
   type CohortItem,
   type ExchangeDocument,
   type FlagItem,
-  flagDefaults,
   groupTypeIndexesIn,
   mapGroupTypes,
   writeDocument,

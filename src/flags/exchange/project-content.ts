@@ -2,9 +2,9 @@
 
 import type { Reading } from "../../accounts/metadata.ts";
 import { readCohorts } from "../../cohorts/cohorts.ts";
-import { isJsonObject, type JsonObject } from "../../lib/json.ts";
-import { redactedPayload } from "../rules/types.ts";
-import { type Flag, readFlags } from "../store/flag.ts";
+import { exportedFields, type Flag, storedFields } from "../fields.ts";
+import { withHiddenPayloads } from "../rules/types.ts";
+import { readFlags } from "../store/flag.ts";
 import type { PayloadCipher } from "../store/flag-writes.ts";
 import type { ProjectContent, StoredFlag } from "./document.ts";
 
@@ -31,31 +31,7 @@ export function readContent(
 
 /** A flag under the names of the API. */
 export function storedFlag(flag: Flag, payloads?: PayloadCipher): StoredFlag {
-  return {
-    id: flag.id,
-    key: flag.key,
-    fields: {
-      name: flag.name,
-      filters: payloads ? payloads.open(flag) : withoutSecrets(flag),
-      active: flag.active,
-      ensure_experience_continuity: flag.ensureExperienceContinuity,
-      is_remote_configuration: flag.isRemoteConfiguration,
-      has_encrypted_payloads: flag.hasEncryptedPayloads,
-      evaluation_runtime: flag.evaluationRuntime,
-      bucketing_identifier: flag.bucketingIdentifier,
-      tags: flag.tags,
-      evaluation_tags: flag.evaluationTags,
-      experiment_set: flag.experimentSet,
-      surveys: flag.surveys,
-      features: flag.features,
-      rollback_conditions: flag.rollbackConditions,
-      creation_context: flag.creationContext,
-    },
-  };
-}
-
-function withoutSecrets({ filters, hasEncryptedPayloads }: Flag): JsonObject {
-  if (!hasEncryptedPayloads || !isJsonObject(filters.payloads)) return filters;
-  const hidden = Object.keys(filters.payloads).map((name) => [name, redactedPayload]);
-  return { ...filters, payloads: Object.fromEntries(hidden) };
+  const all = { ...storedFields(flag), filters: payloads ? payloads.open(flag) : withHiddenPayloads(flag) };
+  const fields = exportedFields.map(({ name }) => [name, all[name as keyof typeof all]]);
+  return { id: flag.id, key: flag.key, fields: Object.fromEntries(fields) };
 }

@@ -3,13 +3,8 @@
 import { parseDocument, stringify } from "yaml";
 import { AppError } from "../../lib/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
-import {
-  type CohortItem,
-  documentVersion,
-  type ExchangeDocument,
-  type FlagItem,
-  flagDefaults,
-} from "./document.ts";
+import { flagDefaults } from "../fields.ts";
+import { type CohortItem, documentVersion, type ExchangeDocument, type FlagItem } from "./document.ts";
 
 /** A file cannot be imported; nothing was changed. */
 export class DocumentUnusable extends AppError {

@@ -5,9 +5,9 @@
  * Source: contract, management-api 3.1 and 4.1.
  */
 
-import type { Json, JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 
-/** A flag as evaluation, local evaluation and status need it. */
+/** A flag as evaluation, local evaluation and status need it; what was never set is null and counts as off. */
 export interface FlagDefinition {
   id: number;
   key: string;
@@ -18,8 +18,8 @@ export interface FlagDefinition {
   active: boolean;
   deleted: boolean;
   version: number;
-  ensureExperienceContinuity: boolean;
-  hasEncryptedPayloads: boolean;
+  ensureExperienceContinuity: boolean | null;
+  hasEncryptedPayloads: boolean | null;
   /** `all`, `client`, `server`; anything else counts as `all`. */
   evaluationRuntime: string | null;
   evaluationTags: readonly string[];
@@ -58,6 +58,17 @@ export interface FlagFacts {
 
 /** The JSON string that stands in for the payload of a flag whose payloads are encrypted. */
 export const redactedPayload = JSON.stringify("********* (encrypted)");
+
+/** The filters with every payload replaced, when the flag's payloads are secret. */
+export function withHiddenPayloads(flag: {
+  filters: JsonObject;
+  hasEncryptedPayloads: boolean | null;
+}): JsonObject {
+  const { filters, hasEncryptedPayloads } = flag;
+  if (!hasEncryptedPayloads || !isJsonObject(filters.payloads)) return filters;
+  const hidden = Object.keys(filters.payloads).map((name) => [name, redactedPayload]);
+  return { ...filters, payloads: Object.fromEntries(hidden) };
+}
 
 /** Prefix of flags that surveys make for themselves; they are served to browsers but not shown in lists. */
 export const surveyFlagPrefix = "survey-targeting-";

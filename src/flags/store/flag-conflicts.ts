@@ -6,8 +6,7 @@
 
 import { EditConflict } from "../../lib/errors.ts";
 import type { Json, JsonObject } from "../../lib/json.ts";
-import type { Flag, FlagFields } from "./flag.ts";
-import { storedFields } from "./flag-log.ts";
+import { checkedFields, type Flag, type FlagFields, storedFields } from "../fields.ts";
 
 /** What a client says about the flag it had before its eyes. */
 export interface Edit {
@@ -19,30 +18,6 @@ export interface Edit {
   /** The body as it came, in the names of the API. */
   sent: JsonObject;
 }
-
-/** Names of the API and of `FlagFields`, where they are checked for conflicts. */
-const checkedFields: readonly (readonly [string, keyof FlagFields])[] = [
-  ["key", "key"],
-  ["name", "name"],
-  ["filters", "filters"],
-  ["active", "active"],
-  ["deleted", "deleted"],
-  ["ensure_experience_continuity", "ensureExperienceContinuity"],
-  ["is_remote_configuration", "isRemoteConfiguration"],
-  ["has_encrypted_payloads", "hasEncryptedPayloads"],
-  ["has_enriched_analytics", "hasEnrichedAnalytics"],
-  ["performed_rollback", "performedRollback"],
-  ["rollback_conditions", "rollbackConditions"],
-  ["rollout_percentage", "rolloutPercentage"],
-  ["experiment_set", "experimentSet"],
-  ["surveys", "surveys"],
-  ["features", "features"],
-  ["tags", "tags"],
-  ["evaluation_tags", "evaluationTags"],
-  ["evaluation_runtime", "evaluationRuntime"],
-  ["bucketing_identifier", "bucketingIdentifier"],
-  ["analytics_dashboards", "analyticsDashboards"],
-];
 
 /**
  * The fields to write: when the client's copy is old, only those that the client really changed.

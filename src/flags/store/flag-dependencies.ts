@@ -4,9 +4,9 @@ import { and, asc, eq, like } from "drizzle-orm";
 import type { Reading } from "../../accounts/metadata.ts";
 import { cohort, flag } from "../../accounts/schema.ts";
 import type { JsonObject } from "../../lib/json.ts";
+import type { Flag, FlagFields } from "../fields.ts";
 import { checkDeletable, checkDisablable, checkEnablable, dependentsOf } from "../rules/dependents.ts";
 import type { CohortFacts, FlagFacts } from "../rules/types.ts";
-import type { Flag, FlagFields } from "./flag.ts";
 
 /** The active flags whose conditions refer to this one, by id. */
 export function dependentFlags(

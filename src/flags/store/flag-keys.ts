@@ -8,8 +8,8 @@ import { and, eq } from "drizzle-orm";
 import type { MetadataTx } from "../../accounts/metadata.ts";
 import { flag } from "../../accounts/schema.ts";
 import { InvalidField } from "../../lib/errors.ts";
+import type { Flag, FlagFields } from "../fields.ts";
 import { checkKeyCharacters, keyOfReplaced, keyOfRestored } from "../rules/key.ts";
-import type { Flag, FlagFields } from "./flag.ts";
 
 /** Checks a key that a flag is to have from now on. @throws {InvalidField} `unique` @throws {FlagInvalid} */
 export function checkKey(t: MetadataTx, projectId: number, key: string, ownId: number | undefined): void {

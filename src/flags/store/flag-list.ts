@@ -3,7 +3,8 @@
 import { and, asc, desc, eq, inArray, isNull, lt, ne, not, notInArray, or, type SQL, sql } from "drizzle-orm";
 import type { Reading } from "../../accounts/metadata.ts";
 import { flag } from "../../accounts/schema.ts";
-import { type Flag, flagsOf } from "./flag.ts";
+import type { Flag } from "../fields.ts";
+import { flagsOf } from "./flag.ts";
 
 const staleAfterMs = 30 * 24 * 3_600_000;
 /** Keys of flags that surveys make for themselves are not shown. */

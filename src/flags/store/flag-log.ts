@@ -2,69 +2,8 @@
 
 import { type Change, changesBetween, recordActivity, type Trigger } from "../../accounts/activity.ts";
 import type { MetadataTx } from "../../accounts/metadata.ts";
-import type { JsonObject } from "../../lib/json.ts";
-import { rolloutPercentageOf } from "../rules/stored-filters.ts";
-import { redactedPayload } from "../rules/types.ts";
-import type { Flag } from "./flag.ts";
-
-const tracked = [
-  "key",
-  "name",
-  "filters",
-  "active",
-  "deleted",
-  "ensure_experience_continuity",
-  "is_remote_configuration",
-  "has_encrypted_payloads",
-  "has_enriched_analytics",
-  "performed_rollback",
-  "rollback_conditions",
-  "experiment_set",
-  "surveys",
-  "features",
-  "evaluation_runtime",
-  "bucketing_identifier",
-  "creation_context",
-  "tags",
-  "evaluation_tags",
-  "version",
-];
-
-/** The stored fields of a flag under the names of the API. */
-export function storedFields(flag: Flag): JsonObject {
-  return {
-    key: flag.key,
-    name: flag.name,
-    filters: flag.filters,
-    active: flag.active,
-    deleted: flag.deleted,
-    ensure_experience_continuity: flag.ensureExperienceContinuity,
-    is_remote_configuration: flag.isRemoteConfiguration,
-    has_encrypted_payloads: flag.hasEncryptedPayloads,
-    has_enriched_analytics: flag.hasEnrichedAnalytics,
-    performed_rollback: flag.performedRollback,
-    rollback_conditions: flag.rollbackConditions,
-    rollout_percentage: rolloutPercentageOf(flag.filters),
-    experiment_set: flag.experimentSet,
-    surveys: flag.surveys,
-    features: flag.features,
-    evaluation_runtime: flag.evaluationRuntime,
-    bucketing_identifier: flag.bucketingIdentifier,
-    creation_context: flag.creationContext,
-    analytics_dashboards: flag.analyticsDashboards,
-    tags: flag.tags,
-    evaluation_tags: flag.evaluationTags,
-    version: flag.version,
-  };
-}
-
-/** The filters with every payload replaced, when the flag's payloads are secret. */
-function withoutSecrets(flag: Flag): JsonObject {
-  const payloads = flag.filters.payloads;
-  if (!flag.hasEncryptedPayloads || typeof payloads !== "object" || payloads === null) return flag.filters;
-  const hidden = Object.fromEntries(Object.keys(payloads).map((name) => [name, redactedPayload]));
-  return { ...flag.filters, payloads: hidden };
-}
+import { type Flag, storedFields, trackedFields } from "../fields.ts";
+import { withHiddenPayloads } from "../rules/types.ts";
 
 /** Writes the entry of a new flag. */
 export function recordCreation(
@@ -86,8 +25,8 @@ export function recordChange(
   now: Date,
   trigger?: Trigger,
 ): void {
-  const shown = (flag: Flag) => ({ ...storedFields(flag), filters: withoutSecrets(flag) });
-  const changes = changesBetween("FeatureFlag", shown(before), shown(after), tracked);
+  const shown = (flag: Flag) => ({ ...storedFields(flag), filters: withHiddenPayloads(flag) });
+  const changes = changesBetween("FeatureFlag", shown(before), shown(after), trackedFields);
   const activity = before.deleted === after.deleted ? "updated" : after.deleted ? "deleted" : "restored";
   record(t, activity, after, by, changes, now, trigger);
 }

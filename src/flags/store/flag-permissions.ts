@@ -9,7 +9,7 @@ import type { Reading } from "../../accounts/metadata.ts";
 import { flagsAccessLevels, type Organization } from "../../accounts/organizations.ts";
 import { role, roleAccess, roleMembership } from "../../accounts/schema.ts";
 import { levelOf, membershipLevels } from "../../accounts/users.ts";
-import type { Flag } from "./flag.ts";
+import type { Flag } from "../fields.ts";
 
 /** What decides about one user; read once per request, then asked for each flag. */
 export interface FlagPermissions {

@@ -8,7 +8,7 @@ import { readCohorts } from "../../cohorts/cohorts.ts";
 import { localEvaluationBody, localEvaluationReply } from "../api/local-evaluation.ts";
 import { compileFlagSet, type FlagSet } from "../evaluate/flag-set.ts";
 import type { CohortDefinition, FlagDefinition, GroupType } from "../rules/types.ts";
-import { type Flag, readFlagRevision, readFlags } from "./flag.ts";
+import { readFlagRevision, readFlags } from "./flag.ts";
 
 /** All that can be told about a project's flags without asking a store again. */
 export interface ProjectFlags {
@@ -51,7 +51,7 @@ export class FlagSets {
   }
 
   private build(projectId: number, groupTypes: readonly GroupType[], configuration: string): ProjectFlags {
-    const definitions = readFlags(this.metadata.db, projectId).map(flagDefinition);
+    const definitions = readFlags(this.metadata.db, projectId);
     const cohorts = readCohorts(this.metadata.db, projectId);
     let set: FlagSet | undefined;
     const replies = new Map<boolean, { text: string; etag: string }>();
@@ -75,22 +75,4 @@ export class FlagSets {
       },
     };
   }
-}
-
-/** A stored flag as evaluation wants it: what was never set counts as off. */
-export function flagDefinition(flag: Flag): FlagDefinition {
-  return {
-    id: flag.id,
-    key: flag.key,
-    name: flag.name,
-    filters: flag.filters,
-    active: flag.active,
-    deleted: flag.deleted,
-    version: flag.version,
-    ensureExperienceContinuity: flag.ensureExperienceContinuity ?? false,
-    hasEncryptedPayloads: flag.hasEncryptedPayloads ?? false,
-    evaluationRuntime: flag.evaluationRuntime,
-    evaluationTags: flag.evaluationTags,
-    bucketingIdentifier: flag.bucketingIdentifier,
-  };
 }

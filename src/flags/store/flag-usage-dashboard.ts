@@ -4,7 +4,7 @@ import { and, asc, eq } from "drizzle-orm";
 import type { MetadataTx, Reading } from "../../accounts/metadata.ts";
 import { dashboard, flag, insight, tile } from "../../accounts/schema.ts";
 import type { JsonObject } from "../../lib/json.ts";
-import type { Flag } from "./flag.ts";
+import type { Flag } from "../fields.ts";
 import { replaceTags } from "./tags.ts";
 
 const totalVolume = "Feature Flag Called Total Volume";

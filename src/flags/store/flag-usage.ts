@@ -8,7 +8,8 @@
 import { and, eq, inArray, isNull, lt, or } from "drizzle-orm";
 import type { Metadata } from "../../accounts/metadata.ts";
 import { flag } from "../../accounts/schema.ts";
-import { type Flag, findFlagByKey } from "./flag.ts";
+import type { Flag } from "../fields.ts";
+import { findFlagByKey } from "./flag.ts";
 import {
   addEnrichedInsights,
   createUsageDashboard,

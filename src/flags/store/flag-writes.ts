@@ -18,12 +18,13 @@ import { dashboard, flag, flagDashboard } from "../../accounts/schema.ts";
 import { findUser } from "../../accounts/users.ts";
 import { InvalidField, NotFound } from "../../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
+import type { Flag, FlagFields } from "../fields.ts";
 import { filtersOfChangedFlag, filtersOfNewFlag } from "../rules/filters.ts";
+import { constantValueOf } from "../rules/status.ts";
 import { rolloutPercentageOf, withRenamedEnrollment } from "../rules/stored-filters.ts";
 import { changedTags } from "../rules/tags.ts";
 import { redactedPayload, variantsOf } from "../rules/types.ts";
-import { constantValueOf } from "../status.ts";
-import { type Flag, type FlagFields, findFlag } from "./flag.ts";
+import { findFlag, flagOf } from "./flag.ts";
 import { type Edit, withoutOverwriting } from "./flag-conflicts.ts";
 import { checkTransitions, cohortFacts, flagFacts } from "./flag-dependencies.ts";
 import { checkKey, freeKey, keyAfter } from "./flag-keys.ts";
@@ -107,7 +108,8 @@ export function createFlag(writing: FlagWriting, input: NewFlag): Flag {
   });
 }
 
-export interface FlagEdit extends Edit, Author {
+/** Which flag is changed, by whom. */
+export interface FlagEdit extends Author {
   projectId: number;
   id: number;
   now: Date;
@@ -120,14 +122,24 @@ export interface FlagEdit extends Edit, Author {
  * @throws {EditConflict} somebody else changed the same fields since `version`.
  * @throws {InvalidField} as `createFlag`.
  */
-export function updateFlag(writing: FlagWriting, edit: FlagEdit): Flag {
+export function updateFlag(writing: FlagWriting, edit: FlagEdit & Edit): Flag {
+  return editFlag(writing, edit, () => edit);
+}
+
+/**
+ * As `updateFlag`, for whoever has to see the flag before he knows what to write: it is read once, in the transaction
+ * that writes it.
+ *
+ * @param decide what it throws undoes everything.
+ */
+export function editFlag(writing: FlagWriting, of: FlagEdit, decide: (before: Flag) => Edit): Flag {
   return writing.metadata.change((t) => {
-    const before = findFlag(t, edit.projectId, edit.id);
+    const before = findFlag(t, of.projectId, of.id);
     if (!before) throw new NotFound();
-    const fields = withoutOverwriting(before, edit, () => {
+    const fields = withoutOverwriting(before, decide(before), () => {
       return before.lastModifiedById === null ? undefined : findUser(t, before.lastModifiedById)?.email;
     });
-    return saveFlag(writing, t, before, fields, edit, edit.now);
+    return saveFlag(writing, t, before, fields, of, of.now);
   });
 }
 
@@ -158,7 +170,8 @@ function saveFlag(
     { tags: sentTags, evaluation_tags: sentEvaluationTags },
     before,
   );
-  t.update(flag)
+  const row = t
+    .update(flag)
     .set({
       ...plain,
       // A flag that is switched on again has not been rolled back (contract: management-api 3.1).
@@ -172,11 +185,13 @@ function saveFlag(
       updatedAt: now,
     })
     .where(eq(flag.id, id))
-    .run();
+    .returning()
+    .get();
   if (sentTags !== undefined) replaceTags(t, projectId, "flag", id, tags);
   if (analyticsDashboards) linkDashboards(t, projectId, id, analyticsDashboards);
   if (key !== before.key) renameUsageDashboard(t, before, key, now);
-  const after = findFlag(t, projectId, id)!;
+  const dashboards = analyticsDashboards && [...new Set(analyticsDashboards)].sort((a, b) => a - b);
+  const after = flagOf(row, tags, dashboards ?? before.analyticsDashboards);
   recordChange(t, before, after, by, now, trigger);
   bumpRevision(t, flagRevision(projectId));
   return after;

@@ -1,86 +1,9 @@
-/** A feature flag as the rest of Flagkeep sees it, and its way from and to the table. */
+/** Reads flags from their table. */
 
 import { and, asc, eq, inArray } from "drizzle-orm";
 import { flagRevision, type Metadata, type Reading } from "../../accounts/metadata.ts";
 import { flag, flagDashboard, tag } from "../../accounts/schema.ts";
-import type { Json, JsonObject } from "../../lib/json.ts";
-
-export const evaluationRuntimes = ["server", "client", "all"] as const;
-export const bucketingIdentifiers = ["distinct_id", "device_id"] as const;
-export const creationContexts = [
-  "feature_flags",
-  "experiments",
-  "surveys",
-  "early_access_features",
-  "web_experiments",
-] as const;
-
-/** Source: requirement, Feature flag; contract, management-api 3.1. */
-export interface Flag {
-  id: number;
-  projectId: number;
-  key: string;
-  /** The description; called `name` for backwards compatibility. */
-  name: string;
-  filters: JsonObject;
-  active: boolean;
-  deleted: boolean;
-  /** 1 at creation, one more at every update. */
-  version: number;
-  ensureExperienceContinuity: boolean | null;
-  isRemoteConfiguration: boolean | null;
-  hasEncryptedPayloads: boolean | null;
-  hasEnrichedAnalytics: boolean | null;
-  performedRollback: boolean | null;
-  rollbackConditions: Json;
-  /** Ids of experiments, kept as clients send them. */
-  experimentSet: number[];
-  surveys: JsonObject;
-  features: JsonObject;
-  /** Lower case, sorted. */
-  tags: string[];
-  evaluationTags: string[];
-  evaluationRuntime: string | null;
-  bucketingIdentifier: string | null;
-  creationContext: string;
-  usageDashboardId: number | null;
-  analyticsDashboards: number[];
-  createdById: number | null;
-  createdAt: Date;
-  lastModifiedById: number | null;
-  updatedAt: Date;
-  lastCalledAt: Date | null;
-}
-
-/** The fields of a flag that a client may write. */
-export type FlagFields = Pick<
-  Flag,
-  | "key"
-  | "name"
-  | "filters"
-  | "active"
-  | "deleted"
-  | "ensureExperienceContinuity"
-  | "isRemoteConfiguration"
-  | "hasEncryptedPayloads"
-  | "hasEnrichedAnalytics"
-  | "performedRollback"
-  | "rollbackConditions"
-  | "experimentSet"
-  | "surveys"
-  | "features"
-  | "tags"
-  | "evaluationTags"
-  | "evaluationRuntime"
-  | "bucketingIdentifier"
-  | "creationContext"
-  | "analyticsDashboards"
-> & {
-  /** Of the only condition set in `filters`; 0 to 100. */
-  rolloutPercentage: number;
-};
-
-export type FlagRow = typeof flag.$inferSelect;
+import type { Flag, FlagRow } from "../fields.ts";
 
 /** The flag with this id in this project, deleted ones included. */
 export function findFlag(db: Reading, projectId: number, id: number): Flag | undefined {
@@ -155,11 +78,13 @@ export function flagsOf(db: Reading, rows: readonly FlagRow[]): Flag[] {
   )) {
     dashboards.set(row.flagId, [...(dashboards.get(row.flagId) ?? []), row.dashboardId]);
   }
-  return rows.map(({ variantCount: _, isFullyRolledOut: __, searchText: ___, ...row }) => ({
-    ...row,
-    tags: tags.get(row.id) ?? [],
-    analyticsDashboards: dashboards.get(row.id) ?? [],
-  }));
+  return rows.map((row) => flagOf(row, tags.get(row.id) ?? [], dashboards.get(row.id) ?? []));
+}
+
+/** A flag of its row, its tags and its dashboards. */
+export function flagOf(row: FlagRow, tags: string[], analyticsDashboards: number[]): Flag {
+  const { variantCount: _, isFullyRolledOut: __, searchText: ___, ...own } = row;
+  return { ...own, tags, analyticsDashboards };
 }
 
 /** SQLite takes a limited number of parameters per statement. */

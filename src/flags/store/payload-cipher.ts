@@ -9,7 +9,7 @@ import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, w
 import { dirname } from "node:path";
 import { AppError } from "../../lib/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
-import type { Flag } from "./flag.ts";
+import type { Flag } from "../fields.ts";
 import type { PayloadCipher } from "./flag-writes.ts";
 
 const keyBytes = 32;

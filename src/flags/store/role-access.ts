@@ -5,7 +5,7 @@ import type { Metadata, Reading } from "../../accounts/metadata.ts";
 import { findRole, type Role, recordRoleAccess, rolesById } from "../../accounts/roles.ts";
 import { roleAccess } from "../../accounts/schema.ts";
 import { InvalidField, NotFound } from "../../lib/errors.ts";
-import type { Flag } from "./flag.ts";
+import type { Flag } from "../fields.ts";
 
 export interface RoleAccess {
   id: number;

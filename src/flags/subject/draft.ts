@@ -2,10 +2,10 @@
 
 import type { PeopleDb } from "../../people/open.ts";
 import { compileFlagSet } from "../evaluate/flag-set.ts";
+import type { Flag, FlagFields } from "../fields.ts";
 import { dependencyIds } from "../rules/dependency-rules.ts";
 import type { FlagDefinition } from "../rules/types.ts";
-import type { Flag, FlagFields } from "../store/flag.ts";
-import { type FlagSets, flagDefinition, type ProjectFlags } from "../store/flag-sets.ts";
+import type { FlagSets, ProjectFlags } from "../store/flag-sets.ts";
 import { type FlagWriting, filtersToStore } from "../store/flag-writes.ts";
 import { explainFlag, type Question } from "./explanation.ts";
 
@@ -66,8 +66,7 @@ export function explainStored(
   questions: readonly Omit<Question, "flagKey">[],
 ): Explained[] {
   const stored = deps.flagSets.of(flag.projectId);
-  const definition = flagDefinition(flag);
-  const set = compileFlagSet(withDependencies(definition, stored), stored.cohorts, stored.groupTypes);
+  const set = compileFlagSet(withDependencies(flag, stored), stored.cohorts, stored.groupTypes);
   return questions.map((question) => explainFlag(deps.people, set, { ...question, flagKey: flag.key }));
 }
 

@@ -7,8 +7,8 @@ import type { ExplanationBody } from "../../../src/flags/api/explanation-shape.t
 import { explanationText } from "../../../src/flags/api/explanation-text.ts";
 import { rolloutPlace } from "../../../src/flags/evaluate/bucketing.ts";
 import { FlagSets } from "../../../src/flags/store/flag-sets.ts";
-import { groupTypesFrom } from "../../../src/flags/stored-evaluation.ts";
 import { explainFlag } from "../../../src/flags/subject/explanation.ts";
+import { groupTypesFrom } from "../../../src/flags/subject/stored-evaluation.ts";
 import { createApp } from "../../../src/http/app.ts";
 import { TrustedPlaces } from "../../../src/http/places.ts";
 import type { JsonObject } from "../../../src/lib/json.ts";

@@ -7,10 +7,10 @@ import { type Initialised, initialise } from "../../../src/accounts/initialise.t
 import { type Metadata, openMetadata } from "../../../src/accounts/metadata.ts";
 import { type CohortFields, createCohort } from "../../../src/cohorts/cohorts.ts";
 import { evaluationRoutes } from "../../../src/flags/api/routes.ts";
-import type { Flag, FlagFields } from "../../../src/flags/store/flag.ts";
+import type { Flag, FlagFields } from "../../../src/flags/fields.ts";
 import { FlagSets } from "../../../src/flags/store/flag-sets.ts";
 import { createFlag, updateFlag } from "../../../src/flags/store/flag-writes.ts";
-import { groupTypesFrom } from "../../../src/flags/stored-evaluation.ts";
+import { groupTypesFrom } from "../../../src/flags/subject/stored-evaluation.ts";
 import { type App, createApp } from "../../../src/http/app.ts";
 import { TrustedPlaces } from "../../../src/http/places.ts";
 import type { Route } from "../../../src/http/route.ts";

@@ -1,16 +1,16 @@
 /** Evaluates flags with what is stored about a person, for the management API. */
 
-import { isJsonObject, type JsonObject } from "../lib/json.ts";
-import { storableText } from "../lib/unicode.ts";
-import { cohortsOfPerson } from "../people/cohort-members.ts";
-import { findGroup, listGroupTypes } from "../people/groups.ts";
-import { hashKeyOverrides } from "../people/hash-key-overrides.ts";
-import type { PeopleDb } from "../people/open.ts";
-import { personByDistinctId } from "../people/reader.ts";
-import { type Evaluation, evaluate } from "./evaluate/evaluate.ts";
-import type { FlagSet } from "./evaluate/flag-set.ts";
-import type { GroupType } from "./rules/types.ts";
-import type { GroupTypeSource } from "./store/flag-sets.ts";
+import { isJsonObject, type JsonObject } from "../../lib/json.ts";
+import { storableText } from "../../lib/unicode.ts";
+import { cohortsOfPerson } from "../../people/cohort-members.ts";
+import { findGroup, listGroupTypes } from "../../people/groups.ts";
+import { hashKeyOverrides } from "../../people/hash-key-overrides.ts";
+import type { PeopleDb } from "../../people/open.ts";
+import { personByDistinctId } from "../../people/reader.ts";
+import { type Evaluation, evaluate } from "../evaluate/evaluate.ts";
+import type { FlagSet } from "../evaluate/flag-set.ts";
+import type { GroupType } from "../rules/types.ts";
+import type { GroupTypeSource } from "../store/flag-sets.ts";
 
 export interface StoredSubject {
   projectId: number;

@@ -4,9 +4,9 @@
  * Source: contract, management-api 5.1 (STALE), 5.9.
  */
 
-import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
-import { withGroups } from "./rules/stored-filters.ts";
-import { groupsOf, propertiesOf, variantsOf } from "./rules/types.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { withGroups } from "./stored-filters.ts";
+import { groupsOf, propertiesOf, variantsOf } from "./types.ts";
 
 export interface StatusFacts {
   active: boolean;
