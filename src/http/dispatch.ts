@@ -154,7 +154,11 @@ async function handle(route: Route, exchange: Exchange, deps: DispatchDeps): Pro
   }
   exchange.body = await bodyOf(route, exchange);
   if (caller?.kind === "session") requireConfirmation(route, caller.session, exchange);
-  const call = Object.assign(exchange, partsOf(authorised));
+  const { request, params, query, publicUrl } = exchange;
+  const credentials = { request, params, query, publicUrl };
+  const call = Object.assign(exchange, partsOf(authorised), {
+    isStillAllowed: () => isAllowed(deps, route.access, { ...credentials, now: deps.now() }),
+  });
   return await (route.handle as (call: Call) => unknown)(call);
 }
 
@@ -162,6 +166,15 @@ async function handle(route: Route, exchange: Exchange, deps: DispatchDeps): Pro
 function requireConfirmation({ asksAgain }: Route, session: Session, { body, now }: Exchange): void {
   if (asksAgain === undefined || confirmedUntil(session, now) !== null) return;
   if (asksAgain === true || asksAgain((body ?? {}) as Record<string, unknown>)) throw confirmationRequired();
+}
+
+function isAllowed({ metadata }: DispatchDeps, access: Access, credentials: Credentials): boolean {
+  try {
+    authorise(metadata, access, credentials);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** OPTIONS, and methods that the path does not have. */

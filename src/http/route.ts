@@ -58,6 +58,8 @@ export interface Call<Body = unknown> {
 }
 export interface UserCall<Body = unknown> extends Call<Body> {
   user: User;
+  /** Whether the caller may still do this; for answers that go on for long. */
+  isStillAllowed: () => boolean;
   /** What the key, or the session, is limited to. */
   limits: Limits;
   /** The key that was sent; absent for somebody who is signed in. */

@@ -12,6 +12,7 @@ import { consolePath, consoleRoutes } from "../console/routes.ts";
 import { EngineClient } from "../engine/client.ts";
 import { type EngineRefused, EngineSupervisor } from "../engine/supervisor.ts";
 import { eventRoutes } from "../events/api/events.ts";
+import { LiveEvents, liveRoutes } from "../events/api/live.ts";
 import { queryRoutes } from "../events/query/query-route.ts";
 import { explainRoutes } from "../flags/api/explain-route.ts";
 import { evaluationRoutes } from "../flags/api/routes.ts";
@@ -204,6 +205,7 @@ export class Appliance {
     const { config, log, metadata, people } = this;
     const engine = new EngineClient(this.supervisor);
     const flagSets = new FlagSets(metadata, groupTypesFrom(people));
+    const live = new LiveEvents(this.stopping.signal);
     const app = createApp({
       metadata,
       log,
@@ -214,7 +216,7 @@ export class Appliance {
       isReady: () => this.state === "ready",
       routes: [
         ...this.metrics.routes(),
-        ...captureRoutes({ journal, projects: metadata.projects }),
+        ...captureRoutes({ journal: live.watching(journal), projects: metadata.projects }),
         ...evaluationRoutes({
           projects: metadata.projects,
           flagSets,
@@ -235,6 +237,7 @@ export class Appliance {
             log.error({ error: String(error) }, "flags could not be computed fully"),
         }),
         ...this.routes(engine, flagSets),
+        ...liveRoutes({ live }),
         ...(config.console === "on" ? consoleRoutes() : []),
       ],
       rateLimiter: config["rate-limits"] === "on" ? new RateLimiter(defaultRateLimits) : undefined,

@@ -10,6 +10,7 @@ import { createProject } from "../../src/accounts/projects.ts";
 import { membership } from "../../src/accounts/schema.ts";
 import { createUser, setUserActive } from "../../src/accounts/users.ts";
 import { eventRoutes } from "../../src/events/api/events.ts";
+import { LiveEvents, liveRoutes } from "../../src/events/api/live.ts";
 import { queryRoutes } from "../../src/events/query/query-route.ts";
 import type { Route } from "../../src/http/route.ts";
 import { type InstanceDeps, instanceRoutes } from "../../src/operate/api/instance.ts";
@@ -84,6 +85,7 @@ const expectedScopes: Record<string, string> = {
   [`GET ${P}/usage`]: "project:read",
   [`GET ${P}/spikes`]: "project:read",
   [`GET ${P}/events`]: "event:read query:read",
+  [`GET ${P}/events/stream`]: "event:read query:read",
   [`GET ${P}/events/:id`]: "event:read query:read",
   [`POST ${P}/query`]: "query:read",
   "GET /api/organizations": "organization:read",
@@ -163,6 +165,7 @@ const ignoresLimits = new Set([
 function prepared() {
   const events = [
     ...eventRoutes({ engine: { ask: async () => ({ text: "[]", next: undefined }) } } as never),
+    ...liveRoutes({ live: new LiveEvents(AbortSignal.abort()) }),
     ...queryRoutes({ engine: { ask: async () => ({ columns: [], rows: [], truncated: false }) } } as never),
   ];
   const instance = instanceRoutes({

@@ -1,0 +1,222 @@
+/**
+ * Events as they arrive, as server-sent events: told by the front as soon as the journal has acknowledged them, so that
+ * they show while the engine is down too.
+ *
+ * Nobody waits for a reader: rows are few a second, the others are counted, and a reader that does not read loses rows.
+ */
+
+import { HttpFailure } from "../../http/failure.ts";
+import { projectRoute, type Route } from "../../http/route.ts";
+import { object, optional, text } from "../../http/shapes.ts";
+import type { JournalSink, Lane } from "../../ingestion/ports.ts";
+import { isoFromMicros } from "../../lib/time.ts";
+
+/** Open streams of all projects together. */
+const readersMax = 200;
+/** Rows that one reader gets in a second. */
+const rowsPerSecond = 50;
+/** Messages that may wait for a reader that does not read; further rows are only counted. */
+const unreadMax = 200;
+/** Longer events come without their properties. */
+const rowLengthMax = 64 * 1024;
+const secondMs = 1_000;
+/** A comment after this time keeps proxies and the server's own idle limit from cutting a stream. */
+const pingEveryMs = 15_000;
+/** How often it is looked at whether a reader still may. */
+const lookEveryMs = 5_000;
+
+/** Who reads what. */
+export interface LiveReader {
+  projectId: number;
+  event: string | undefined;
+  distinctId: string | undefined;
+  /** False once the key is revoked, or the session over. */
+  isStillAllowed: () => boolean;
+}
+
+interface Stream extends LiveReader {
+  controller: ReadableStreamDefaultController<Uint8Array>;
+  /** Rows of this second. */
+  rows: number;
+  /** Events since the last count was told. */
+  skipped: number;
+  pingAt: number;
+  lookAt: number;
+}
+
+export class LiveEvents {
+  private readonly streams = new Set<Stream>();
+  private timer: ReturnType<typeof setInterval> | undefined;
+
+  /** @param stopping when it fires, all streams end: they would hold up the end of the server. */
+  constructor(private readonly stopping?: AbortSignal) {
+    stopping?.addEventListener("abort", () => {
+      for (const stream of this.streams) this.close(stream);
+    });
+  }
+
+  /** The journal, with readers told of what it has acknowledged. */
+  watching(journal: JournalSink): JournalSink {
+    return {
+      append: async (lane, entries) => {
+        const first = await journal.append(lane, entries);
+        if (this.streams.size > 0) this.tell(lane, first, entries);
+        return first;
+      },
+    };
+  }
+
+  /** @throws {HttpFailure} 503 when too many read. */
+  open(reader: LiveReader, signal: AbortSignal): ReadableStream<Uint8Array> {
+    if (this.stopping?.aborted || this.streams.size >= readersMax) {
+      throw new HttpFailure(503, "server_error", "too_many_streams", "Too many streams are open.", null, {
+        "Retry-After": "10",
+      });
+    }
+    let stream: Stream;
+    const close = () => this.close(stream);
+    return new ReadableStream<Uint8Array>({
+      start: (controller) => {
+        const now = performance.now();
+        stream = {
+          ...{ ...reader, controller, rows: 0, skipped: 0 },
+          ...{ pingAt: now + pingEveryMs, lookAt: now + lookEveryMs },
+        };
+        this.streams.add(stream);
+        signal.addEventListener("abort", close);
+        // The first bytes let clients and proxies know that the stream is there.
+        this.send(stream, ": flagkeep\n\n");
+        this.timer ??= setInterval(() => this.tick(), secondMs);
+      },
+      cancel: close,
+    });
+  }
+
+  private tell(lane: Lane, first: number, entries: readonly string[]): void {
+    const readers = [...this.streams];
+    for (const [index, entry] of entries.entries()) {
+      const facts = beginning.exec(entry);
+      // Notes about odd events have no uuid.
+      if (facts === null) continue;
+      const projectId = Number(facts[1]);
+      let row: string | undefined;
+      for (const stream of readers) {
+        if (stream.projectId !== projectId || !isWanted(stream, facts)) continue;
+        if (stream.rows >= rowsPerSecond || (stream.controller.desiredSize ?? 0) < -unreadMax) {
+          stream.skipped += 1;
+          continue;
+        }
+        stream.rows += 1;
+        row ??= `event: event\ndata: ${rowOf(entry, facts, first + index, lane)}\n\n`;
+        this.send(stream, row);
+      }
+    }
+  }
+
+  private tick(): void {
+    const now = performance.now();
+    for (const stream of this.streams) {
+      stream.rows = 0;
+      if (now >= stream.lookAt) {
+        stream.lookAt = now + lookEveryMs;
+        if (!stream.isStillAllowed()) {
+          this.close(stream);
+          continue;
+        }
+      }
+      const canRead = (stream.controller.desiredSize ?? 0) >= -unreadMax;
+      if (stream.skipped > 0 && canRead) {
+        this.send(stream, `event: skipped\ndata: {"count":${stream.skipped}}\n\n`);
+        stream.skipped = 0;
+      } else if (now >= stream.pingAt && canRead) this.send(stream, ": still here\n\n");
+    }
+  }
+
+  private send(stream: Stream, message: string): void {
+    stream.pingAt = performance.now() + pingEveryMs;
+    try {
+      stream.controller.enqueue(encoder.encode(message));
+    } catch {
+      // The reader has gone, and nobody has said so yet.
+      this.close(stream);
+    }
+  }
+
+  private close(stream: Stream): void {
+    if (!this.streams.delete(stream)) return;
+    try {
+      stream.controller.close();
+    } catch {
+      // The reader has closed it already.
+    }
+    if (this.streams.size > 0) return;
+    clearInterval(this.timer);
+    this.timer = undefined;
+  }
+}
+
+/** `GET /events/stream`. */
+export function liveRoutes({ live }: { live: LiveEvents }): Route[] {
+  return [
+    projectRoute("GET", "/events/stream", ["event:read", "query:read"], {
+      summary: "Read events as they arrive",
+      description:
+        "Server-sent events, from now on: `event` with one event as the list shows it (without its person; without its properties when it is longer than 64 KiB, then `is_cut` is true), and `skipped` with the `count` of those that were not sent: at most 50 a second are, fewer to somebody who reads slowly. A comment comes at least every 15 seconds.",
+      tag: "Events",
+      query: object({
+        event: optional(text({ description: "Only events with this name." })),
+        distinct_id: optional(text({ description: "Only events of this distinct id." })),
+      }),
+      answers: {
+        200: { description: "`text/event-stream`, without an end." },
+        503: { description: "Too many streams are open." },
+      },
+      handle: ({ project, query, request, isStillAllowed }) =>
+        new Response(
+          live.open(
+            {
+              projectId: project.id,
+              event: query.get("event") || undefined,
+              distinctId: query.get("distinct_id") || undefined,
+              isStillAllowed,
+            },
+            request.signal,
+          ),
+          {
+            headers: {
+              "Content-Type": "text/event-stream",
+              "Cache-Control": "no-store",
+              "X-Accel-Buffering": "no",
+            },
+          },
+        ),
+    }),
+  ];
+}
+
+/** What an event's entry begins with: see `journal/entry-writer.ts`. */
+const beginning =
+  /^"project_id":(\d+),"uuid":"([^"]+)","event":("(?:[^"\\]|\\.)*"),"distinct_id":("(?:[^"\\]|\\.)*"),"time":(-?\d+),"received":(\d+),"historical":(true|false),/;
+
+function isWanted({ event, distinctId }: LiveReader, facts: RegExpExecArray): boolean {
+  if (event !== undefined && JSON.parse(facts[3]!) !== event) return false;
+  return distinctId === undefined || JSON.parse(facts[4]!) === distinctId;
+}
+
+function rowOf(entry: string, facts: RegExpExecArray, seq: number, lane: Lane): string {
+  const [, , uuid, event, distinctId, time, received] = facts;
+  const isCut = entry.length > rowLengthMax;
+  const whole = isCut
+    ? {}
+    : (JSON.parse(`{${entry}`) as { properties?: unknown; elements_chain?: string | null });
+  return JSON.stringify({
+    ...{ id: uuid, uuid, event: JSON.parse(event!), distinct_id: JSON.parse(distinctId!) },
+    timestamp: isoFromMicros(Number(time)),
+    received_at: isoFromMicros(Number(received)),
+    properties: whole.properties ?? {},
+    elements_chain: whole.elements_chain ?? "",
+    ...{ seq, historical: lane === "historical", is_cut: isCut },
+  });
+}
+
+const encoder = new TextEncoder();
