@@ -102,6 +102,7 @@ async function startEngine(start: EngineStart) {
     archive,
     {
       batchBytesMax: 32 * 1024 * 1024,
+      historicalBytesMax: 8 * 1024 * 1024,
       checkpointBytes: 128 * 1024 * 1024,
       checkpointIntervalMs: 30_000,
       workFolder: place.quarantine,

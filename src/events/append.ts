@@ -37,14 +37,14 @@ const two32 = 2 ** 32;
 /**
  * Appends rows to a table, in their order, inside the connection's transaction when it has one.
  *
- * Lets other work of the process go on between chunks.
+ * Lets other work of the process go on between chunks; rows that are made on demand are asked for a chunk at a time.
  *
  * @throws what DuckDB says; the transaction has to be rolled back then.
  */
 export async function appendRows<Row>(
   connection: DuckDBConnection,
   table: AppendTable<Row>,
-  rows: readonly Row[],
+  rows: Iterable<Row>,
 ): Promise<void> {
   const { columns } = table;
   // Loaded late: the native library is put in place only in the process that needs it.
@@ -83,7 +83,7 @@ export async function appendRows<Row>(
  * take 1.9 GB, whatever its limit is, and checkpoints would fail for good. So a row is given as many places as it has
  * times `rowBytes`, and no vector weighs more than 8 MB and a row; reading JSON takes five times that. Rows without content cost nothing on the disk.
  */
-function* vectors<Row>({ columns, filler }: AppendTable<Row>, rows: readonly Row[]): Generator<Row[]> {
+function* vectors<Row>({ columns, filler }: AppendTable<Row>, rows: Iterable<Row>): Generator<Row[]> {
   const texts = columns.filter((column) => column.kind === "text");
   let part: Row[] = [];
   for (const row of rows) {

@@ -167,9 +167,12 @@ export class PersonMirror {
       `DELETE FROM person USING changed_person AS n
        WHERE person.uuid = n.uuid AND person.project_id IN (n.project_id, -n.project_id)`,
     );
+    await appendRows(connection, personTable, this.copiesOf(names));
+  }
+
+  private *copiesOf(names: readonly PersonName[]): Generator<PersonCopy> {
     for (let start = 0; start < names.length; start += personsAtOnce) {
-      const copies = personCopies(this.people, names.slice(start, start + personsAtOnce));
-      await appendRows(connection, personTable, copies);
+      yield* personCopies(this.people, names.slice(start, start + personsAtOnce));
     }
   }
 

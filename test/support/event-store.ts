@@ -77,13 +77,14 @@ export class TestStores implements AsyncDisposable {
     );
   }
 
-  pipeline(settings: { checkpointBytes?: number } = {}): Pipeline<SegmentBatch> {
+  pipeline(settings: { checkpointBytes?: number; historicalBytesMax?: number } = {}): Pipeline<SegmentBatch> {
     return new Pipeline<SegmentBatch>(
       this.store,
       this.loader,
       this.archive(),
       {
         batchBytesMax: 32e6,
+        historicalBytesMax: settings.historicalBytesMax ?? 8e6,
         checkpointBytes: settings.checkpointBytes ?? 1e9,
         checkpointIntervalMs: 3_600_000,
         workFolder: join(this.folder, "quarantine"),

@@ -81,6 +81,7 @@ function applier({ loader, identity, quarantineFolder, onDamage }: Replay) {
     },
     {
       batchBytesMax: 32 * 1024 * 1024,
+      historicalBytesMax: 32 * 1024 * 1024,
       checkpointBytes: 512 * 1024 * 1024,
       checkpointIntervalMs: 60_000,
       workFolder: quarantineFolder,

@@ -1,8 +1,8 @@
 /**
  * Takes batches of the journal in order: duplicates, identity, events.
  *
- * Realtime batches go first whenever there are any; historical ones follow one at a time, so that a year of history
- * never delays a live event by more than one batch. Each store keeps its own cursor in its own transaction: after
+ * Realtime batches go first whenever there are any; historical ones follow a few at a time, so that a year of history
+ * never delays a live event by more than `historicalBytesMax`. Each store keeps its own cursor in its own transaction: after
  * a crash a batch may be read again, but nothing is applied twice and nothing is left out.
  */
 
@@ -27,6 +27,8 @@ export interface BatchKeeper<Batch extends JournalBatch> {
 export interface PipelineSettings {
   /** Realtime batches taken together hold at most this many bytes (one is always taken). */
   batchBytesMax: number;
+  /** The same for historical ones: so much a live event may have to wait for. */
+  historicalBytesMax: number;
   /** Loaded bytes after which the event store is asked to write its file. */
   checkpointBytes: number;
   checkpointIntervalMs: number;
@@ -151,14 +153,9 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
 
   private take(): Batch[] | undefined {
     const { realtime, historical } = this.waiting;
-    if (realtime.length === 0) return historical.length === 0 ? undefined : historical.splice(0, 1);
-    let count = 1;
-    let bytes = realtime[0]!.bytes;
-    while (count < realtime.length && bytes + realtime[count]!.bytes <= this.settings.batchBytesMax) {
-      bytes += realtime[count]!.bytes;
-      count += 1;
-    }
-    return realtime.splice(0, count);
+    const { batchBytesMax, historicalBytesMax } = this.settings;
+    if (realtime.length > 0) return firstOf(realtime, batchBytesMax);
+    return historical.length > 0 ? firstOf(historical, historicalBytesMax) : undefined;
   }
 
   private async apply(batches: Batch[]): Promise<void> {
@@ -268,6 +265,17 @@ export function withoutDuplicates(
     items.push(entry);
   }
   return { items, duplicateSeqs, duplicates: [...counts.values()] };
+}
+
+/** Takes the first ones out, as many as fit. */
+function firstOf<Batch extends JournalBatch>(waiting: Batch[], bytesMax: number): Batch[] {
+  let count = 1;
+  let bytes = waiting[0]!.bytes;
+  while (count < waiting.length && bytes + waiting[count]!.bytes <= bytesMax) {
+    bytes += waiting[count]!.bytes;
+    count += 1;
+  }
+  return waiting.splice(0, count);
 }
 
 function droppedIn(items: readonly Entry[]): number {

@@ -115,6 +115,17 @@ describe("order and priority", () => {
     const rows = await stores.rows("SELECT uuid::VARCHAR FROM events WHERE historical ORDER BY seq");
     expect(uuids(rows)).toEqual(sent);
   });
+
+  test("historical batches are taken together as long as a live event has not to wait too long for them", async () => {
+    await using stores = await TestStores.open();
+    const segments = [];
+    for (let i = 0; i < 5; i++)
+      segments.push(await stores.segment("historical", [{ distinctId: `id-${i}` }]));
+    const pipeline = stores.pipeline({ historicalBytesMax: 2 * segments[0]!.bytes });
+    pipeline.offer(segments);
+    await pipeline.drain(10_000);
+    expect(stores.applied.map(({ lastSeq }) => lastSeq)).toEqual([2, 4, 5]);
+  });
 });
 
 test("a line that is no entry is kept in a file and said; the others are stored", async () => {

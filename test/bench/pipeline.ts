@@ -1,0 +1,91 @@
+/**
+ * What the engine needs until events are readable: CPU per stage, beside the ceiling of the same run, DuckDB staging and
+ * inserting the same lines.
+ *
+ * `bun test/bench/pipeline.ts [--events 100000]`; prints a table, checks nothing.
+ */
+
+import { rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { decodeEntries, type EventEntry } from "../../src/journal/entry.ts";
+import type { SegmentBatch } from "../../src/journal/reader.ts";
+import { TestStores } from "../support/event-store.ts";
+import { peopleLike } from "./people-like.ts";
+
+const { values } = parseArgs({
+  options: { events: { type: "string", default: "100000" }, segment: { type: "string", default: "10000" } },
+});
+const count = Number(values.events);
+const perSegment = Number(values.segment);
+
+const stores = await TestStores.open();
+const next = peopleLike(1, Date.UTC(2026, 0, 1));
+const segments: SegmentBatch[] = [];
+for (let made = 0; made < count; made += perSegment) {
+  const events = Array.from({ length: Math.min(perSegment, count - made) }, () => {
+    const { distinct_id: distinctId, timestamp, ...event } = next();
+    return { ...event, distinctId, time: Date.parse(timestamp) };
+  });
+  segments.push(await stores.segment("realtime", events));
+}
+const bytes = segments.reduce((sum, segment) => sum + segment.bytes, 0);
+
+const rows: Record<string, string>[] = [];
+async function measured(stage: string, work: () => Promise<unknown> | unknown): Promise<void> {
+  Bun.gc(true);
+  const began = performance.now();
+  const before = process.cpuUsage();
+  await work();
+  const { user, system } = process.cpuUsage(before);
+  rows.push({
+    stage,
+    "CPU µs/event": ((user + system) / count).toFixed(2),
+    "wall µs/event": (((performance.now() - began) * 1_000) / count).toFixed(2),
+  });
+}
+
+await measured("ceiling: DuckDB reads the lines and inserts them, one thread", async () => {
+  const path = join(stores.folder, "lines.ndjson");
+  const texts = await Promise.all(segments.map((segment) => segment.text()));
+  writeFileSync(path, Buffer.concat(texts.map(({ bytes }) => bytes)));
+  const { DuckDBInstance } = await import("@duckdb/node-api");
+  const instance = await DuckDBInstance.create(join(stores.folder, "ceiling.duckdb"), { threads: "1" });
+  const connection = await instance.connect();
+  await connection.run(
+    `CREATE TABLE events AS SELECT seq, uuid::UUID AS uuid, event, distinct_id, make_timestamp("time") AS timestamp, properties
+     FROM read_ndjson('${path}', columns = {seq: 'BIGINT', uuid: 'VARCHAR', event: 'VARCHAR', distinct_id: 'VARCHAR',
+       time: 'BIGINT', properties: 'JSON'}) WHERE seq IS NOT NULL ORDER BY distinct_id, timestamp`,
+  );
+  connection.closeSync();
+  instance.closeSync();
+  rmSync(path);
+});
+
+const decoded: EventEntry[][] = [];
+await measured("decode", async () => {
+  for (const segment of segments)
+    decoded.push(decodeEntries((await segment.text()).bytes, 0).entries as EventEntry[]);
+});
+const { loader, store } = stores;
+await measured("duplicates", async () => {
+  for (const entries of decoded) await loader.known(entries);
+});
+await measured("identity", () => {
+  for (const entries of decoded)
+    store.apply({ lane: "realtime", lastSeq: entries.at(-1)!.seq, items: entries, duplicates: [] });
+});
+await measured("load", async () => {
+  for (const entries of decoded) await loader.load("realtime", entries.at(-1)!.seq, entries);
+});
+await measured("checkpoint", async () => {
+  while (!(await loader.checkpoint())) await Bun.sleep(5);
+});
+decoded.length = 0;
+await measured("mirror", () => stores.mirror.follow());
+
+console.table(rows);
+console.log(
+  `${count} events, ${(bytes / count).toFixed(0)} bytes each; persons ${statSync(join(stores.folder, "people.sqlite")).size / count} bytes/event, events ${(statSync(join(stores.folder, "events.duckdb")).size / count).toFixed(0)} bytes/event`,
+);
+await stores[Symbol.asyncDispose]();
