@@ -3,7 +3,8 @@ import { Command, InvalidArgumentError, Option } from "commander";
 import { setNativeFolder } from "../../src/events/native-folder.ts";
 import { importFiles } from "../../src/import/files.ts";
 import { type Imported, importAll } from "../../src/import/import-all.ts";
-import { type ImportFormat, importFormats } from "../../src/import/map/records.ts";
+import { type FieldRule, fieldRule } from "../../src/import/map/fields.ts";
+import { type ImportFormat, importFormats } from "../../src/import/map/formats.ts";
 import { type Reject, rejectsMaxDefault } from "../../src/import/reject-file.ts";
 import { ImportSummary } from "../../src/import/summary.ts";
 import { importTarget } from "../../src/import/target.ts";
@@ -32,17 +33,21 @@ interface ImportOptions {
   project?: number;
   dataDir?: string;
   format: ImportFormat;
-  map?: [string, string][];
+  map?: FieldRule[];
+  linkIdentities: boolean;
   maxRejects: number;
   dryRun?: true;
   resume?: true;
   json?: true;
 }
 
-const pair = (text: string, before: [string, string][] = []): [string, string][] => {
-  const at = text.indexOf("=");
-  if (at < 1 || at === text.length - 1) throw new InvalidArgumentError("It must be old=new.");
-  return [...before, [text.slice(0, at), text.slice(at + 1)]];
+const rule = (text: string, before: FieldRule[] = []): FieldRule[] => {
+  const made = fieldRule(text);
+  if (made === undefined)
+    throw new InvalidArgumentError(
+      "It must be old=new, or a field of the event and its sources: event=name|'$pageview'.",
+    );
+  return [...before, made];
 };
 
 export const importEvents = withJson(
@@ -53,8 +58,13 @@ export const importEvents = withJson(
   .description("Load events of the past into a project, in order, with or without a running appliance.")
   .argument("<file>", "a file, a folder whose files are taken by name, or - for standard input")
   .option("--project <id>", "the project; may be left out when there is one", positiveInteger)
-  .addOption(new Option("--format <format>", "what the file is").choices(importFormats).default("ndjson"))
-  .option("--map <old=new>", "rename a field, to properties.x as well; repeat for more", pair)
+  .addOption(new Option("--format <format>", "what the file is").choices(importFormats).default("auto"))
+  .option(
+    "--map <field=source>",
+    "where a field of the event comes from: sources and 'constants' joined by |, the first that is there; or old=new, which renames a field; repeat for more",
+    rule,
+  )
+  .option("--no-link-identities", "do not join the devices and the users that the records name together")
   .option(
     "--max-rejects <n>",
     "stop when more records than this are rejected",
@@ -65,10 +75,12 @@ export const importEvents = withJson(
   .option("--resume", "go on behind what an interrupted import has loaded")
   .addHelpText(
     "after",
-    "\nFiles may be packed with gzip or Zstandard. Folders are read with the folders in them, part-2 before part-10.\n" +
+    "\nWhat a file is, its content tells, and the first line says it. Files may be packed with gzip or Zstandard, or be in a zip\n" +
+      "or tar archive. Folders are read with the folders in them, part-2 before part-10.\n" +
       "Nothing is loaded twice: an event keeps its uuid, or gets one of its time and source id ($insert_id, messageId, …),\n" +
       "or of its time, line number and content. Times without a zone are UTC. Empty cells of tables are no values.\n" +
-      "An event without a time that can be read is rejected: it is never dated now. Lines and rows may have 64 MiB.\n" +
+      "An event without a time that can be read, from 1990 to tomorrow, is rejected: it is never dated now.\n" +
+      "A record that names a device and a user joins the two by one $identify. Lines and rows may have 64 MiB.\n" +
       "Rejected records are written to FILE.rejected.ndjson with line, reason and record; the rest is loaded. When there are\n" +
       "too many, or none of the first 1,000 records of a file is an event, the import stops and says why.\n" +
       "After an interruption the same command with --resume goes on; its summary counts all runs.\n" +
@@ -76,8 +88,8 @@ export const importEvents = withJson(
       "\nExit: 0 all is loaded or in a reject file; 1 failed, stopped, nothing accepted, or the end of a file is damaged;\n" +
       "2 called wrongly\n" +
       "\nExamples:\n  flagkeep import events.ndjson.gz --project 1\n" +
-      "  flagkeep import users.csv --format csv --map user=distinct_id --map name=event --dry-run\n" +
-      "  flagkeep import amplitude/ --format amplitude --resume --json",
+      "  flagkeep import users.csv --map distinct_id='user_id|anonymous_id' --map event=\"kind|'$pageview'\" --dry-run\n" +
+      "  flagkeep import amplitude.zip --resume --json",
   )
   .action(run(importFrom));
 
@@ -92,6 +104,16 @@ async function importFrom(file: string, options: ImportOptions): Promise<void> {
     rejects += 1;
     if (options.dryRun && rejects <= rejectsShown) progress.note(`line ${line}: ${reason}`);
   };
+  const formats = new Set<string>();
+  const showFormat = (format: string) => {
+    if (formats.has(format)) return;
+    formats.add(format);
+    if (options.json) progress.note(`flagkeep: ${format}`);
+    else {
+      progress.end();
+      print(`Reading ${format}.`);
+    }
+  };
   process.once("SIGINT", () => {
     progress.end();
     process.stderr.write("flagkeep: interrupted; the same command with --resume goes on from here.\n");
@@ -103,16 +125,17 @@ async function importFrom(file: string, options: ImportOptions): Promise<void> {
       async (appliance) => {
         const imported = await importAll({
           ...{ source, projectId, dataDir, stateFolder: join(dataDir, "import-state") },
-          ...{ format: options.format, names: new Map(options.map) },
+          ...{ format: options.format, fields: options.map ?? [], isLinking: options.linkIdentities },
           maxRejects: options.maxRejects,
           ...{ isDryRun: options.dryRun === true, isResumed: options.resume === true },
           target: importTarget(appliance, projectId),
           onBytes: (bytes) => progress.addBytes(bytes),
           onRecords: (records, isEarlier) => progress.addRecords(records, isEarlier),
           onReject: showReject,
+          onFormat: (format) => showFormat(format),
         });
         progress.end();
-        tell(summaryOf(imported, options, progress), options);
+        tell({ ...summaryOf(imported, options, progress), formats: [...formats] }, options);
         imported.forget();
         for (const { message, hint } of imported.failures) {
           process.stderr.write(`flagkeep: ${message} ${hint}\n`);
@@ -128,7 +151,11 @@ async function importFrom(file: string, options: ImportOptions): Promise<void> {
   }
 }
 
-function summaryOf(imported: Imported, options: ImportOptions, progress: Progress): ImportSummary {
+function summaryOf(
+  imported: Imported,
+  options: ImportOptions,
+  progress: Progress,
+): Omit<ImportSummary, "formats"> {
   return {
     ...imported.counts,
     resumed: imported.resumed,
@@ -145,9 +172,10 @@ function tell(summary: ImportSummary, { json }: ImportOptions): void {
     printJson(summary);
     return;
   }
-  const { read, accepted, duplicate, rejected, resumed } = summary;
+  const { read, accepted, duplicate, rejected, resumed, made } = summary;
   const title = summary.dry_run ? "Nothing was loaded. Read" : "Read";
   print(`${title} ${read}, accepted ${accepted}, duplicate ${duplicate}, rejected ${rejected}.`);
+  if (made > 0) print(`${made} events were made to join devices and users, and for groups.`);
   if (resumed > 0) print(`Earlier runs had done ${resumed} of them.`);
   print(`${summary.seconds} s, ${summary.events_per_second} records a second.`);
   for (const path of summary.reject_files) print(`Rejected records are in ${path}.`);

@@ -52,13 +52,28 @@ function collect(root: string, folder: string, names: string[]): number {
   return links;
 }
 
-/** Beside the file, or in the data directory when that folder cannot be written to. */
-export function rejectPathOf(path: string, dataDir: string): string {
-  if (path === "-") return join(dataDir, `stdin${rejectEnding}`);
+/**
+ * Beside the file, or in the data directory when that folder cannot be written to.
+ *
+ * @param content the name of the content: longer than the path for a file in an archive.
+ */
+export function rejectPathOf(path: string, content: string, dataDir: string): string {
+  const inside = content.slice(path.length);
+  const part = inside === "" ? "" : `.${fileNameOf(inside)}`;
+  if (path === "-") return join(dataDir, `stdin${part}${rejectEnding}`);
   try {
     accessSync(dirname(path), constants.W_OK);
-    return `${path}${rejectEnding}`;
+    return `${path}${part}${rejectEnding}`;
   } catch {
-    return join(dataDir, `${basename(path)}${rejectEnding}`);
+    return join(dataDir, `${basename(path)}${part}${rejectEnding}`);
   }
+}
+
+/** A name in an archive as the name of a file: what another would be is told by a hash. */
+function fileNameOf(inside: string): string {
+  const plain = inside
+    .replace(/^\//, "")
+    .replace(/[^A-Za-z0-9._-]/g, "_")
+    .slice(-80);
+  return `/${plain}` === inside ? plain : `${plain}-${Bun.hash(inside).toString(16).slice(0, 8)}`;
 }

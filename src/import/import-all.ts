@@ -4,13 +4,25 @@ import type { AppError } from "../lib/errors.ts";
 import { importFiles, rejectPathOf } from "./files.ts";
 import { type ImportJob, ImportStopped, importFile } from "./import-file.ts";
 import { ImportProgress } from "./progress-file.ts";
+import { contentsOf } from "./read/contents.ts";
+import { FileUnreadable, InputDamaged } from "./read/input.ts";
+import { RecentTexts } from "./recent-texts.ts";
 import { RecentUuids } from "./recent-uuids.ts";
 import { addCounts, type ImportCounts, noCounts } from "./summary.ts";
 
 export interface ImportOrder
   extends Pick<
     ImportJob,
-    "format" | "names" | "isDryRun" | "isResumed" | "target" | "onBytes" | "onRecords" | "onReject"
+    | "format"
+    | "fields"
+    | "isLinking"
+    | "isDryRun"
+    | "isResumed"
+    | "target"
+    | "onBytes"
+    | "onRecords"
+    | "onReject"
+    | "onFormat"
   > {
   /** Absolute, or `-`. */
   source: string;
@@ -48,17 +60,31 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
   let resumed = 0;
   // Of what was sent before, the store must know everything: it is asked what is new.
   await target.waitUntilLoaded(await target.lastSeq());
+  const said = new RecentTexts();
+  const take = async (path: string): Promise<boolean> => {
+    for await (const content of contentsOf(path, { onBytes: order.onBytes, workFolder: stateFolder })) {
+      const rejectPath = rejectPathOf(path, content.name, dataDir);
+      const shared = { progress, recent, said, rejectsLeft };
+      const file = await importFile({ ...order, ...shared, content, rejectPath, workFolder: stateFolder });
+      await content.close();
+      addCounts(counts, file.counts);
+      resumed += file.resumed;
+      if (file.counts.rejected > 0 && !isDryRun) rejectFiles.push(rejectPath);
+      if (file.damage !== undefined) failures.push(file.damage);
+      if (file.stopped !== undefined) failures.push(file.stopped);
+      if (file.stopped !== undefined) return false;
+    }
+    return true;
+  };
   for (const path of paths) {
-    const rejectPath = rejectPathOf(path, dataDir);
-    const shared = { progress, recent, rejectsLeft };
-    const file = await importFile({ ...order, ...shared, path, rejectPath, workFolder: stateFolder });
-    addCounts(counts, file.counts);
-    resumed += file.resumed;
-    if (file.counts.rejected > 0 && !isDryRun) rejectFiles.push(rejectPath);
-    if (file.damage !== undefined) failures.push(file.damage);
-    if (file.stopped !== undefined) {
-      failures.push(file.stopped);
-      break;
+    try {
+      if (!(await take(path))) break;
+    } catch (error) {
+      // Of several files one that cannot be read costs itself alone.
+      const isAlone = paths.length === 1 && counts.read === 0;
+      const isOfFile = error instanceof InputDamaged || (error instanceof FileUnreadable && !isAlone);
+      if (!isOfFile) throw error;
+      failures.push(error);
     }
   }
   // The lane keeps its order: when its end can be read, all can.

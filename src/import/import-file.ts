@@ -2,8 +2,11 @@
 
 import { AppError } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
+import { nowMicros } from "../lib/time.ts";
 import { refusalsOf } from "./check.ts";
-import { type ImportFormat, mapRecord, renamed, uuidOf } from "./map/records.ts";
+import { type FieldRule, withFields } from "./map/fields.ts";
+import { type FinishedEvent, finish } from "./map/finish.ts";
+import { type ImportFormat, mapRecord, type RecordFormat, recognise, titleOf } from "./map/formats.ts";
 import {
   digest,
   type FileProgress,
@@ -11,8 +14,10 @@ import {
   type ImportProgress,
   noProgress,
 } from "./progress-file.ts";
-import { InputDamaged } from "./read/input.ts";
-import { type ReadRecord, readRecords } from "./read/read-records.ts";
+import type { Content } from "./read/contents.ts";
+import { FileUnreadable, InputDamaged } from "./read/input.ts";
+import { type ReadRecord, recordSource } from "./read/read-records.ts";
+import type { RecentTexts } from "./recent-texts.ts";
 import type { RecentUuids } from "./recent-uuids.ts";
 import { type Reject, RejectFile } from "./reject-file.ts";
 import type { ImportCounts } from "./summary.ts";
@@ -26,10 +31,11 @@ const keysShown = 12;
 const batchLengthMax = 4 * 1024 * 1024;
 
 export interface ImportJob {
-  /** Absolute, or `-`. */
-  path: string;
+  content: Content;
   format: ImportFormat;
-  names: ReadonlyMap<string, string>;
+  fields: readonly FieldRule[];
+  /** Whether devices are joined with the users on them. */
+  isLinking: boolean;
   isDryRun: boolean;
   isResumed: boolean;
   progress: ImportProgress;
@@ -40,12 +46,16 @@ export interface ImportJob {
   target: ImportTarget;
   /** Shared by the files of one import. */
   recent: RecentUuids;
+  /** Pairs of ids and states of groups that were sent; shared by the files of one import. */
+  said: RecentTexts;
   /** How many records may still be rejected; shared by the files of one import. */
   rejectsLeft: { count: number };
   onBytes: (bytes: number) => void;
   /** Told of records of this run, and of those of earlier runs that are passed over. */
   onRecords: (records: number, isEarlier: boolean) => void;
   onReject: (reject: Reject) => void;
+  /** Told, before the first record is taken, what the file is: `Amplitude's export, JSON lines, gzip`. */
+  onFormat: (description: string) => void;
 }
 
 export interface ImportedFile {
@@ -75,12 +85,22 @@ export async function importFile(job: ImportJob): Promise<ImportedFile> {
   return await new Importer(job).run();
 }
 
-interface Item {
+interface Item extends FinishedEvent {
   line: number;
-  uuid: string;
-  text: string;
   record: JsonObject;
 }
+
+/** What of a batch is new. */
+interface Known {
+  accepted: number;
+  duplicate: number;
+  made: number;
+}
+
+/** Such an event would be dated with the time of the import. */
+const withoutTime = new Set(["ignored_invalid_timestamp", "historical_event_without_timestamp"]);
+/** Records that are looked at to tell what they are. */
+const samplesMax = 20;
 
 class Importer {
   private done: FileProgress;
@@ -94,11 +114,15 @@ class Importer {
   /** Makes the last batch sent part of what is done. */
   private commit: () => void = () => {};
   private stopped: ImportStopped | undefined;
+  private format: RecordFormat = "events";
+  /** What the first records look like. */
+  private seems: ReturnType<typeof recognise>;
+  private readonly nowMicros = nowMicros();
   /** Of this run: reasons, while nothing else was met. */
   private doubts: Map<string, number> | undefined = new Map();
 
   constructor(private readonly job: ImportJob) {
-    this.done = job.isResumed && !job.isDryRun ? job.progress.read(job.path) : noProgress();
+    this.done = job.isResumed && !job.isDryRun ? job.progress.read(job.content.name) : noProgress();
     this.rejectFile = new RejectFile(job.rejectPath);
   }
 
@@ -116,7 +140,7 @@ class Importer {
     await this.flush();
     await this.sent();
     const isDone = damage === undefined && this.stopped === undefined;
-    if (!job.isDryRun) job.progress.write(job.path, { ...this.done, isDone });
+    if (!job.isDryRun) job.progress.write(job.content.name, { ...this.done, isDone });
     if (damage !== undefined) this.noteDamage(damage);
     return { counts: this.done.counts, resumed, damage, stopped: this.stopped };
   }
@@ -128,13 +152,13 @@ class Importer {
     const repeatTo = this.done.sending?.line ?? 0;
     let found = skipTo === 0;
     try {
-      for await (const read of readRecords(job.path, job.format, job)) {
+      for await (const read of this.recognised()) {
         if (read.line <= skipTo) {
           if (read.line === skipTo) found = fingerprint(read) === this.done.fingerprint;
           job.onRecords(1, true);
           continue;
         }
-        if (!found) throw changed(job.path);
+        if (!found) throw changed(job.content.name);
         this.take(read);
         const isFull = this.items.length + this.rejects.length >= this.batchMax();
         // A batch that was being sent is made up again as it was.
@@ -146,7 +170,7 @@ class Importer {
       if (error instanceof InputDamaged) return error;
       throw error;
     }
-    if (!found) throw changed(job.path);
+    if (!found) throw changed(job.content.name);
     return undefined;
   }
 
@@ -163,11 +187,42 @@ class Importer {
       this.rejects.push({ line, reason: problem ?? "not_an_object", record: raw ?? null });
       return;
     }
-    const mapped = mapRecord(this.job.format, renamed(record, this.job.names));
-    const uuid = uuidOf(mapped, line, record);
-    const text = JSON.stringify({ ...mapped.event, uuid });
-    this.items.push({ line, uuid, text, record });
-    this.length += text.length;
+    const mapped = mapRecord(this.format, withFields(record, this.job.fields));
+    const { isLinking, said } = this.job;
+    const options = { nowMicros: this.nowMicros, isLinking, isNews: (news: string) => said.add(news) };
+    const events = finish(mapped, line, record, options);
+    if (events.length === 0) this.rejects.push({ line, reason: "no_event_in_record", record });
+    for (const event of events) {
+      this.items.push({ ...event, line, record });
+      this.length += event.text.length;
+    }
+  }
+
+  /** The records, once it is known what they are. @throws {FileUnreadable} they can never be events. */
+  private async *recognised(): AsyncGenerator<ReadRecord> {
+    const { content, format, fields, onFormat } = this.job;
+    const { shape, records } = recordSource(content, format, this.job);
+    const samples: ReadRecord[] = [];
+    let found: ReturnType<typeof recognise>;
+    try {
+      while (samples.length < samplesMax && found === undefined) {
+        const { value, done } = await records.next();
+        if (done) break;
+        samples.push(value);
+        if (value.record !== undefined) found = recognise(withFields(value.record, fields));
+      }
+      this.seems = found;
+      if (isShape(format) || format === "auto") {
+        if (found === "totals" && format === "auto")
+          throw new FileUnreadable(`${content.name} holds totals per day, no events: it cannot be loaded.`);
+        this.format = format === "auto" && found !== undefined && found !== "totals" ? found : "events";
+      } else this.format = format;
+      onFormat([titleOf(this.format), shape, ...content.packing, content.archive ?? []].flat().join(", "));
+      yield* samples;
+      yield* records;
+    } finally {
+      await records.return(undefined);
+    }
   }
 
   /** Sends what is collected while the next batch is read. */
@@ -175,11 +230,16 @@ class Importer {
     const { job } = this;
     let taken = this.taken;
     const refusals = refusalsOf(this.items.map(({ text }) => text));
-    let good = this.items.filter((_, index) => refusals[index] === undefined);
-    this.items.forEach(({ line, record }, index) => {
-      const reason = refusals[index];
-      if (reason !== undefined) this.rejects.push({ line, reason, record });
+    /** A record is taken whole or not at all. */
+    const refused = new Map<number, string>();
+    this.items.forEach(({ line, record, timeProblem }, index) => {
+      const refusal = refusals[index];
+      const reason = refusal === undefined || withoutTime.has(refusal) ? (timeProblem ?? refusal) : refusal;
+      if (reason === undefined || refused.has(line)) return;
+      refused.set(line, reason);
+      this.rejects.push({ line, reason, record });
     });
+    let good = this.items.filter(({ line }) => !refused.has(line));
     let rejects = this.rejects.sort((one, other) => one.line - other.line);
     [this.items, this.rejects, this.length, this.taken] = [[], [], 0, []];
     const tooMany = rejects[job.rejectsLeft.count];
@@ -198,11 +258,12 @@ class Importer {
     const known = await this.countNew(last.line, good);
     job.recent.add(good.map(({ uuid }) => uuid));
     await this.sent();
-    const batch = { line: last.line, ...known };
+    const batch = { ...known, line: last.line };
     if (!job.isDryRun) {
-      job.progress.write(job.path, { ...this.done, sending: batch });
+      job.progress.write(job.content.name, { ...this.done, sending: batch });
       // Of what is stored already nothing has to be sent.
-      this.sending = known.accepted === 0 ? Promise.resolve() : job.target.send(good.map(({ text }) => text));
+      const isNothingNew = known.accepted === 0 && known.made === 0;
+      this.sending = isNothingNew ? Promise.resolve() : job.target.send(good.map(({ text }) => text));
       // A failure is seen where the result is awaited.
       this.sending.catch(() => undefined);
     }
@@ -219,6 +280,7 @@ class Importer {
           accepted: counts.accepted + known.accepted,
           duplicate: counts.duplicate + known.duplicate,
           rejected: counts.rejected + rejects.length,
+          made: counts.made + known.made,
         },
         rejectBytes: this.rejectFile.length,
       };
@@ -240,9 +302,16 @@ class Importer {
     const keys = sample === undefined ? [] : Object.keys(sample as JsonObject).slice(0, keysShown);
     const shape = keys.length === 0 ? "" : ` Its records have ${keys.join(", ")}.`;
     this.stopped ??= new ImportStopped(
-      `The first ${count} records of ${this.job.path} were all rejected (${reasons.join(", ")}).${shape}`,
-      "Say what the file is with --format, or which fields it has with --map.",
+      `The first ${count} records of ${this.job.content.name} were all rejected (${reasons.join(", ")}).${shape}`,
+      `${this.guess()}Say what the file is with --format, or where the fields of an event are with --map.`,
     );
+  }
+
+  /** What it looks like, when it was taken for something else. */
+  private guess(): string {
+    const { seems } = this;
+    if (seems === undefined || seems === "totals" || seems === this.format) return "";
+    return `It looks like ${titleOf(seems)} (--format ${seems}). `;
   }
 
   /** Waits for the batch that is on its way. */
@@ -254,13 +323,19 @@ class Importer {
   }
 
   /** How many of a batch's events are new; of a batch that an earlier run was sending, what was new then. */
-  private async countNew(line: number, good: readonly Item[]) {
+  private async countNew(line: number, good: readonly Item[]): Promise<Known> {
     const { sending } = this.done;
-    if (sending?.line === line) return { accepted: sending.accepted, duplicate: sending.duplicate };
-    const unsent = new Set(good.map(({ uuid }) => uuid).filter((uuid) => !this.job.recent.has(uuid)));
-    const known = unsent.size === 0 ? 0 : await this.job.target.countKnown([...unsent]);
-    const accepted = unsent.size - known;
-    return { accepted, duplicate: good.length - accepted };
+    if (sending?.line === line) return { ...sending };
+    const own = good.filter(({ isMade }) => !isMade);
+    const accepted = await this.unknown(own);
+    const made = await this.unknown(good.filter(({ isMade }) => isMade));
+    return { accepted, duplicate: own.length - accepted, made };
+  }
+
+  /** How many different events were never sent nor stored. */
+  private async unknown(items: readonly Item[]): Promise<number> {
+    const unsent = new Set(items.map(({ uuid }) => uuid).filter((uuid) => !this.job.recent.has(uuid)));
+    return unsent.size === 0 ? 0 : unsent.size - (await this.job.target.countKnown([...unsent]));
   }
 
   /** Not part of what is done, so that a mended file can be resumed. */
@@ -281,9 +356,13 @@ function changed(path: string): ImportChanged {
   return new ImportChanged(`${path} is not what the interrupted import has read.`);
 }
 
-function tooManyRejects({ path, rejectPath }: ImportJob, { line, reason }: Reject): ImportStopped {
+function tooManyRejects({ content, rejectPath }: ImportJob, { line, reason }: Reject): ImportStopped {
   return new ImportStopped(
-    `Too many records are rejected: ${path}, line ${line} (${reason}).`,
+    `Too many records are rejected: ${content.name}, line ${line} (${reason}).`,
     `See ${rejectPath}; --max-rejects with --resume goes on from here.`,
   );
+}
+
+function isShape(format: ImportFormat): format is "ndjson" | "csv" | "parquet" {
+  return format === "ndjson" || format === "csv" || format === "parquet";
 }

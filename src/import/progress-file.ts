@@ -36,7 +36,7 @@ export interface FileProgress {
   /** Length of the reject file. */
   rejectBytes: number;
   /** The batch that was being sent: up to which line, and what of it was new. */
-  sending?: { line: number; accepted: number; duplicate: number };
+  sending?: { line: number; accepted: number; duplicate: number; made: number };
 }
 
 export const noProgress = (): FileProgress => ({

@@ -10,6 +10,7 @@ export const ImportCounts = Type.Object(
     read: count("Records in the files."),
     accepted: count("Events that were new."),
     duplicate: count("Events whose uuid was stored before, or that are in the files more than once."),
+    made: count("Events that join a device and its user, or give a group its properties; not in `accepted`."),
     rejected: count("Records that are no events; they are in the reject files."),
   },
   { additionalProperties: false },
@@ -27,13 +28,14 @@ export const ImportSummary = Type.Object(
     }),
     seconds: Type.Number({ minimum: 0, description: "Of this run." }),
     events_per_second: count("Records read by this run per second."),
+    formats: Type.Array(Type.String(), { description: "What the files are." }),
     reject_files: Type.Array(Type.String()),
   },
   { additionalProperties: false },
 );
 export type ImportSummary = Static<typeof ImportSummary>;
 
-export const noCounts = (): ImportCounts => ({ read: 0, accepted: 0, duplicate: 0, rejected: 0 });
+export const noCounts = (): ImportCounts => ({ read: 0, accepted: 0, duplicate: 0, made: 0, rejected: 0 });
 
 export function addCounts(to: ImportCounts, more: ImportCounts): void {
   for (const name of Object.keys(to) as (keyof ImportCounts)[]) to[name] += more[name];

@@ -4,9 +4,10 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { importFiles } from "../../src/import/files.ts";
-import type { ImportFormat } from "../../src/import/map/records.ts";
+import type { ImportFormat } from "../../src/import/map/formats.ts";
+import { contentsOf } from "../../src/import/read/contents.ts";
 import { FileUnreadable, InputDamaged } from "../../src/import/read/input.ts";
-import { type ReadRecord, readRecords } from "../../src/import/read/read-records.ts";
+import { type ReadRecord, recordSource } from "../../src/import/read/read-records.ts";
 import { temporaryFolder } from "../support/appliance.ts";
 
 const folder = temporaryFolder();
@@ -23,8 +24,9 @@ function fileOf(content: string | Uint8Array): string {
 async function read(path: string, format: ImportFormat): Promise<{ records: ReadRecord[]; error?: Error }> {
   const records: ReadRecord[] = [];
   try {
-    for await (const record of readRecords(path, format, { onBytes: () => {}, workFolder: folder })) {
-      records.push(record);
+    const options = { onBytes: () => {}, workFolder: folder };
+    for await (const content of contentsOf(path, options)) {
+      for await (const record of recordSource(content, format, options).records) records.push(record);
     }
     return { records };
   } catch (error) {

@@ -1,7 +1,9 @@
 /** What records of other products become; whole files of them are in `import.test.ts`. */
 
 import { expect, test } from "bun:test";
-import { type ImportFormat, mapRecord, renamed, uuidOf } from "../../src/import/map/records.ts";
+import { fieldRule, withFields } from "../../src/import/map/fields.ts";
+import { uuidOf } from "../../src/import/map/finish.ts";
+import { mapRecord, type RecordFormat, recognise } from "../../src/import/map/formats.ts";
 import type { Json, JsonObject } from "../../src/lib/json.ts";
 
 const uuid = "0190f3a4-5c11-7000-8000-000000000001";
@@ -62,7 +64,7 @@ for (const c of [
   },
   {
     name: "a row of a table: what is no part of an event is a property",
-    format: "csv",
+    format: "events",
     record: {
       event: "a",
       distinct_id: "u",
@@ -77,7 +79,7 @@ for (const c of [
   },
   {
     name: "a row of an own export",
-    format: "parquet",
+    format: "flagkeep",
     record: {
       ...{ uuid, event: "a", distinct_id: "u", timestamp: "t", received_at: "r", properties: `{"seq":1}` },
       ...{ elements_chain: chain, historical: false, seq: 4, person_id: null },
@@ -109,7 +111,7 @@ for (const c of [
       ...{ event: "buy", distinct_id: "d", timestamp: "2024-01-02 03:04:05.123456" },
       properties: {
         ...{ k: 1, $set: { plan: "pro" }, $ip: "1.2.3.4", $os: "ios", $geoip_city_name: "Bonn" },
-        ...{ $amplitude_session_id: 17, $groups: { company: ["acme"] } },
+        ...{ $amplitude_session_id: 17, $groups: { company: "acme" } },
       },
     },
     sourceId: "i",
@@ -166,13 +168,19 @@ for (const c of [
   })),
 ])
   test(c.name, () => {
-    const mapped = mapRecord(c.format as ImportFormat, c.record as never);
-    expect(mapped).toEqual({ event: c.event as never, sourceId: c.sourceId });
+    const [mapped, ...more] = mapRecord(c.format as RecordFormat, c.record as never);
+    expect(more).toEqual([]);
+    expect({ event: mapped!.event, sourceId: mapped!.sourceId }).toEqual({
+      event: c.event as never,
+      sourceId: c.sourceId,
+    });
+    if (c.name !== "a row of a table: what is no part of an event is a property")
+      expect(recognise(c.record as never)).toBe(c.format as RecordFormat);
   });
 
 test("properties that are no object stay what they are, for ingestion to refuse", () => {
   for (const [format, field] of [
-    ["ndjson", "properties"],
+    ["events", "properties"],
     ["posthog", "properties"],
     ["amplitude", "event_properties"],
     ["mixpanel", "properties"],
@@ -180,35 +188,49 @@ test("properties that are no object stay what they are, for ingestion to refuse"
   ] as const)
     for (const properties of [[1], "text", 7, true, "[1]"] as Json[]) {
       const record = { type: "track", event: "a", distinct_id: "u", [field]: properties };
-      const { event } = mapRecord(format, renamed(record, new Map([["x", "properties.x"]])));
-      expect(event.properties).toEqual(properties);
+      const [mapped] = mapRecord(format, withFields(record, [fieldRule("x=properties.x")!]));
+      expect(mapped!.event.properties).toEqual(properties === "[1]" ? "[1]" : properties);
     }
 });
 
 test("names of members are names, whatever they mean elsewhere", () => {
   const record = JSON.parse(`{"event":"a","distinct_id":"u","__proto__":{"x":1},"constructor":2,"p":3}`);
-  const names = new Map([["p", "properties.__proto__"]]);
-  expect(JSON.stringify(mapRecord("ndjson", record).event.properties)).toBe(
+  expect(JSON.stringify(mapRecord("events", record)[0]!.event.properties)).toBe(
     `{"__proto__":{"x":1},"constructor":2,"p":3}`,
   );
-  expect(JSON.stringify(renamed(record, names).properties)).toBe(`{"__proto__":3}`);
+  const rules = [fieldRule("p=properties.__proto__")!];
+  expect(JSON.stringify(withFields(record, rules).properties)).toBe(`{"__proto__":3}`);
 });
 
-test("fields get other names, inside of the properties as well", () => {
-  const names = new Map([
-    ["name", "event"],
-    ["colour", "properties.color"],
-  ]);
-  expect(renamed({ name: "a", colour: "red", properties: `{"n":1}`, x: 2 }, names)).toEqual({
-    event: "a",
-    properties: { n: 1, color: "red" },
-    x: 2,
-  });
+test("--map: other names, constants and fall-backs, inside of the properties as well", () => {
+  const record = {
+    ...{ name: "a", colour: "red", properties: `{"n":1}`, x: 2, user_id: "", anonymous_id: "anon" },
+    ...{ when: { at: "2024" }, "a.b": 3 },
+  };
+  for (const [rules, expected] of [
+    [["name=event", "colour=properties.color"], { event: "a", properties: { n: 1, color: "red" } }],
+    [["event=kind|name|'$pageview'"], { event: "a" }],
+    [["event=kind|'$pageview'"], { event: "$pageview" }],
+    [["event='a|b=c'"], { event: "a|b=c" }],
+    [["distinct_id=user_id|anonymous_id"], { distinct_id: "anon" }],
+    [["timestamp=when.at", "properties.c=a.b"], { timestamp: "2024", properties: { n: 1, c: 3 } }],
+    [["event=nothing"], { event: undefined }],
+  ] as [string[], Record<string, unknown>][]) {
+    const made = withFields(
+      record,
+      rules.map((rule) => fieldRule(rule)!),
+    );
+    for (const [field, value] of Object.entries(expected)) expect(made[field]).toEqual(value as never);
+  }
+  const used = withFields(record, [fieldRule("distinct_id=user_id|anonymous_id")!]);
+  expect(Object.keys(used)).not.toContain("anonymous_id");
+  for (const wrong of ["x", "=x", "x=", "event='open", "event=a||b", ""])
+    expect(fieldRule(wrong)).toBeUndefined();
 });
 
 test("uuids: a source's own; else always the same of its id; else of its line and content", () => {
-  const made = (sourceId: string | undefined, line: number, record: JsonObject, timestamp?: Json) =>
-    uuidOf({ event: timestamp === undefined ? {} : { timestamp }, sourceId }, line, record);
+  const made = (sourceId: string | undefined, line: number, record: JsonObject, micros?: number) =>
+    uuidOf(sourceId, micros, line, record);
   expect(made(uuid.toUpperCase(), 1, {})).toBe(uuid);
   expect(made("i", 1, { a: 1 })).toBe(made("i", 2, { a: 2 }));
   expect(made("i", 1, {})).not.toBe(made("j", 1, {}));
@@ -216,13 +238,13 @@ test("uuids: a source's own; else always the same of its id; else of its line an
   expect(made(undefined, 1, { a: 1 })).toBe(ofContent);
   expect(made(undefined, 2, { a: 1 })).not.toBe(ofContent);
   expect(made(undefined, 1, { a: 2 })).not.toBe(ofContent);
-  const time = "2024-01-02T03:04:05.678Z";
-  expect(made("i", 1, {}, time)).toBe(made("i", 1, {}, Date.parse(time)));
+  const micros = Date.parse("2024-01-02T03:04:05.678Z") * 1_000;
+  expect(made("i", 1, {}, micros)).toBe(made("i", 1, {}, micros + 999));
   // Written down once: another way of making them would load everything again.
-  expect([made("i", 1, {}), made("i", 1, {}, time), made("i", 1, {}, "soon"), made("i", 1, {}, -1)]).toEqual([
+  expect([made("i", 1, {}), made("i", 1, {}, micros), made("i", 1, {}, -1)]).toEqual([
     "34d24a4f-c0a0-5757-8699-47f49f3e563c",
     "018cc820-db2e-7757-8699-47f49f3e563c",
     "34d24a4f-c0a0-5757-8699-47f49f3e563c",
-    "34d24a4f-c0a0-5757-8699-47f49f3e563c",
   ]);
+  expect(made(undefined, 1, { a: 1 }, micros)).toBe("018cc820-db2e-7564-90f0-d8f30fd2266e");
 });

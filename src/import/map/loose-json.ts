@@ -40,3 +40,16 @@ export function jsonText(value: Json): Json {
     return value;
   }
 }
+
+/** A list, also one that is text, or as Parquet holds it; empty when it is none. */
+export function listOf(value: Json | undefined): Json[] {
+  if (Array.isArray(value)) return value;
+  if (isObject(value)) return Array.isArray(value.list) ? value.list : [];
+  if (typeof value !== "string" || !value.trimStart().startsWith("[")) return [];
+  try {
+    const parsed = parseJsonText(value);
+    return Array.isArray(parsed) ? parsed : [];
+  } catch {
+    return [];
+  }
+}

@@ -21,34 +21,80 @@ export class InputDamaged extends AppError {
 /** Small, so that little is lost before the place where a packed file is damaged. */
 const packedChunkBytes = 64 * 1024;
 const chunkBytes = 1024 * 1024;
+/** What a file is can be told from so many bytes. */
+const headBytes = 64 * 1024;
+/** Of packing inside of packing. */
+const layersMax = 3;
 
-/**
- * Reads from the beginning to the end. Packing is recognised by the first bytes, whatever the name.
- *
- * @param path    absolute, or `-` for standard input.
- * @param onBytes told of bytes as they are read, before unpacking.
- * @throws {FileUnreadable} @throws {InputDamaged} after the bytes before the damage were given.
- */
-export async function* readInput(path: string, onBytes: (bytes: number) => void): AsyncGenerator<Buffer> {
-  const chunks = rawChunks(path, onBytes);
-  const head: Buffer[] = [];
-  let headBytes = 0;
-  while (headBytes < 4) {
-    const { value, done } = await chunks.next();
-    if (done) break;
-    head.push(value);
-    headBytes += value.length;
-  }
-  const first = Buffer.concat(head);
-  const all = prefixed(first, chunks);
-  if (first.length >= 2 && first.readUInt16BE() === 0x1f8b) {
-    yield* unpacked(path, all, createGunzip({ chunkSize: chunkBytes / 4 }));
-  } else if (first.length >= 4 && first.readUInt32LE() === 0xfd2fb528) {
-    yield* unpacked(path, wholeFrames(all), createZstdDecompress({ chunkSize: chunkBytes / 4 }));
-  } else yield* all;
+/** Bytes with whatever packed them taken off. */
+export interface Peeled {
+  /** The first bytes, or all when there are fewer. */
+  head: Buffer;
+  /** All bytes. @throws {InputDamaged} after the bytes before the damage were given. */
+  bytes: AsyncIterable<Buffer>;
+  packing: ("gzip" | "zstd")[];
+  /** Leaves the bytes unread. */
+  close: () => Promise<void>;
 }
 
-async function* rawChunks(path: string, onBytes: (bytes: number) => void): AsyncGenerator<Buffer> {
+/** Unpacks what gzip or Zstandard packed. Packing is recognised by the first bytes, whatever the name. */
+export async function peel(name: string, chunks: AsyncIterable<Buffer>): Promise<Peeled> {
+  const packing: Peeled["packing"] = [];
+  for (let all = chunks; ; ) {
+    const { head, bytes, close } = await withHead(all);
+    const isGzip = head.length >= 2 && head.readUInt16BE() === 0x1f8b;
+    const isZstd = head.length >= 4 && head.readUInt32LE() === 0xfd2fb528;
+    if ((!isGzip && !isZstd) || packing.length === layersMax) return { head, bytes, packing, close };
+    packing.push(isGzip ? "gzip" : "zstd");
+    const unpackedChunkBytes = { chunkSize: chunkBytes / 4 };
+    all = isGzip
+      ? unpacked(name, bytes, createGunzip(unpackedChunkBytes))
+      : unpacked(name, wholeFrames(bytes), createZstdDecompress(unpackedChunkBytes));
+  }
+}
+
+/** Reads ahead. Damage inside of the head is met where it is. */
+async function withHead(chunks: AsyncIterable<Buffer>): Promise<Omit<Peeled, "packing">> {
+  const iterator = chunks[Symbol.asyncIterator]();
+  const first: Buffer[] = [];
+  let length = 0;
+  let failure: unknown;
+  try {
+    while (length < headBytes) {
+      const { value, done } = await iterator.next();
+      if (done) break;
+      first.push(value);
+      length += value.length;
+    }
+  } catch (error) {
+    failure = error;
+    if (!(error instanceof InputDamaged) || length === 0) throw error;
+  }
+  async function* all(): AsyncGenerator<Buffer> {
+    try {
+      yield* first.splice(0);
+      if (failure !== undefined) throw failure;
+      for (;;) {
+        const { value, done } = await iterator.next();
+        if (done) return;
+        yield value;
+      }
+    } finally {
+      await iterator.return?.();
+    }
+  }
+  const close = async () => void (await iterator.return?.());
+  return { close, head: Buffer.concat(first).subarray(0, headBytes), bytes: all() };
+}
+
+/**
+ * The bytes of a file as they are, or of standard input.
+ *
+ * @param path    absolute, or `-`.
+ * @param onBytes told of bytes as they are read.
+ * @throws {FileUnreadable}
+ */
+export async function* rawChunks(path: string, onBytes: (bytes: number) => void): AsyncGenerator<Buffer> {
   const source = path === "-" ? process.stdin : createReadStream(path, { highWaterMark: chunkBytes });
   try {
     for await (const chunk of source as AsyncIterable<Buffer>) {
@@ -58,11 +104,6 @@ async function* rawChunks(path: string, onBytes: (bytes: number) => void): Async
   } catch (error) {
     throw new FileUnreadable(`${path} cannot be read (${(error as Error).message}).`);
   }
-}
-
-async function* prefixed(first: Buffer, rest: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  if (first.length > 0) yield first;
-  yield* rest;
 }
 
 /** Ends with an error where a frame is cut off or none: the decompressor does not notice it. */

@@ -1,30 +1,33 @@
 /** Reads Parquet files, by DuckDB in memory; the caller has said where its library is. */
 
-import { createWriteStream, mkdirSync, rmSync, statSync } from "node:fs";
-import { join } from "node:path";
-import { pipeline } from "node:stream/promises";
+import { statSync } from "node:fs";
 import { quoted } from "../../events/sql-text.ts";
+import { type Content, type ContentOptions, spooled } from "./contents.ts";
 import { FileUnreadable, InputDamaged } from "./input.ts";
-import { parsedLine, type ReadOptions, type ReadRecord } from "./read-records.ts";
+import { parsedLine, type ReadRecord } from "./read-records.ts";
 
 /** A name that no column has: a column called as the table would be taken for the row. */
 const alias = "row_of_imported_file";
 
 /** @throws {FileUnreadable} @throws {InputDamaged} */
-export async function* readParquet(path: string, options: ReadOptions): AsyncGenerator<ReadRecord> {
-  if (path !== "-") return yield* readFile(path, options);
-  // Its directory is at its end.
-  mkdirSync(options.workFolder, { recursive: true, mode: 0o700 });
-  const copy = join(options.workFolder, `stdin-${crypto.randomUUID()}.parquet`);
-  try {
-    await pipeline(process.stdin, createWriteStream(copy, { mode: 0o600 }));
-    yield* readFile(copy, options);
-  } finally {
-    rmSync(copy, { force: true });
+export async function* readParquet(
+  content: Content,
+  { workFolder, onBytes }: ContentOptions,
+): AsyncGenerator<ReadRecord> {
+  const { name, path, bytes, close } = content;
+  if (path !== undefined) {
+    await close();
+    yield* readFile(path, name, onBytes);
   }
+  // Its directory is at its end.
+  else yield* spooled(bytes, workFolder, (copy) => readFile(copy, name, () => {}));
 }
 
-async function* readFile(path: string, { onBytes }: ReadOptions): AsyncGenerator<ReadRecord> {
+async function* readFile(
+  path: string,
+  name: string,
+  onBytes: (bytes: number) => void,
+): AsyncGenerator<ReadRecord> {
   const { DuckDBInstance } = await import("@duckdb/node-api");
   const instance = await DuckDBInstance.create(":memory:", { threads: "1", memory_limit: "1GB" });
   const connection = await instance.connect();
@@ -42,7 +45,7 @@ async function* readFile(path: string, { onBytes }: ReadOptions): AsyncGenerator
       for (const [text] of chunk.getRows()) yield parsedLine(text as string, ++line);
     }
   } catch (error) {
-    const reason = `${path} cannot be read${line === 0 ? "" : ` behind row ${line}`}`;
+    const reason = `${name} cannot be read${line === 0 ? "" : ` behind row ${line}`}`;
     const message = `${reason} (${(error as Error).message.split("\n")[0]}).`;
     throw line === 0 ? new FileUnreadable(message) : new InputDamaged(message);
   } finally {

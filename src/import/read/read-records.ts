@@ -1,17 +1,19 @@
-/** Reads files of events as a stream of records with their line numbers. */
+/** Reads contents as a stream of records with their line numbers. */
 
 import type { JsonObject } from "../../lib/json.ts";
+import type { ImportFormat } from "../map/formats.ts";
 import { isObject } from "../map/loose-json.ts";
-import type { ImportFormat } from "../map/records.ts";
+import type { Content, ContentOptions } from "./contents.ts";
 import { readCsv } from "./csv.ts";
-import { readInput } from "./input.ts";
+import { readDocument } from "./json-document.ts";
 import { NestedTooDeep, parseJsonText } from "./json-text.ts";
 import { readParquet } from "./parquet.ts";
+import { type Shape, shapeOf } from "./shape.ts";
 import { problemOf, textBlocks, withoutMarks } from "./text-blocks.ts";
 
 /** One record, or why it is none. */
 export interface ReadRecord {
-  /** Counted from 1; in Parquet files the number of the row. */
+  /** Counted from 1; in Parquet and in JSON that is no file of lines the number of the record. */
   line: number;
   record?: JsonObject;
   problem?: string;
@@ -19,34 +21,37 @@ export interface ReadRecord {
   text?: string;
 }
 
-export interface ReadOptions {
-  /** Told of bytes of the file that have been read. */
-  onBytes: (bytes: number) => void;
-  /** For what standard input brings of a format that is not read from its beginning to its end. */
-  workFolder: string;
+export interface RecordSource {
+  /** For a sentence: `JSON lines`. */
+  shape: string;
+  /** @throws {FileUnreadable} @throws {InputDamaged} after the records before the damage were given. */
+  records: AsyncGenerator<ReadRecord>;
 }
+
+const shapeNames = { lines: "JSON lines", csv: "CSV", parquet: "Parquet", document: "JSON" } as const;
 
 /**
- * Reads a file from its beginning.
+ * The records of a content from its beginning, in the shape that its first bytes tell or that was said.
  *
- * @param path absolute, or `-` for standard input.
- * @throws {FileUnreadable} @throws {InputDamaged} after the records before the damage were given.
+ * @throws {FileUnreadable} it holds nothing that can be read.
  */
-export async function* readRecords(
-  path: string,
-  format: ImportFormat,
-  options: ReadOptions,
-): AsyncGenerator<ReadRecord> {
-  const shape = format === "posthog" ? shapeOf(path) : format;
-  if (shape === "parquet") yield* readParquet(path, options);
-  else if (shape === "csv") yield* readCsv(textBlocks(readInput(path, options.onBytes)));
-  else yield* readLines(textBlocks(readInput(path, options.onBytes)));
-}
-
-/** PostHog exports all of these. */
-function shapeOf(path: string): "parquet" | "csv" | "ndjson" {
-  if (path.endsWith(".parquet")) return "parquet";
-  return /\.csv(\.gz|\.zst)?$/.test(path) ? "csv" : "ndjson";
+export function recordSource(content: Content, format: ImportFormat, options: ContentOptions): RecordSource {
+  const { name, head, bytes } = content;
+  const isForced = format === "csv" || format === "parquet";
+  const shape: Shape = isForced ? { kind: format } : shapeOf(name, head);
+  const records = () => {
+    switch (shape.kind) {
+      case "parquet":
+        return readParquet(content, options);
+      case "csv":
+        return readCsv(textBlocks(bytes));
+      case "document":
+        return readDocument(name, bytes, shape.member);
+      default:
+        return readLines(textBlocks(bytes));
+    }
+  };
+  return { shape: shapeNames[shape.kind], records: records() };
 }
 
 async function* readLines(blocks: AsyncIterable<string>): AsyncGenerator<ReadRecord> {

@@ -1,0 +1,76 @@
+/** `--map`: gives the fields of a record other names, constants and fall-backs. Pure. */
+
+import type { Json, JsonObject } from "../../lib/json.ts";
+import { objectFrom } from "../read/json-text.ts";
+import { isObject, propertiesOf } from "./loose-json.ts";
+
+/** A field of the event and where its value comes from: the first source that has one. */
+export interface FieldRule {
+  target: string;
+  sources: readonly Source[];
+}
+type Source = { field: string } | { constant: string };
+
+const eventFields = new Set(["event", "distinct_id", "timestamp", "uuid", "properties", "$set", "$set_once"]);
+const inside = "properties.";
+const isTarget = (name: string) => eventFields.has(name) || (name.startsWith(inside) && name !== inside);
+const alternativeForm = /^(?:'([^']*)'|"([^"]*)"|([^'"|][^|]*))(?:\||$)/;
+
+/**
+ * Reads `event=event_name|'$pageview'`, an event's field and where it comes from, or `old=new`, which gives a field another
+ * name. What stands on the left decides: a field of an event is a target.
+ *
+ * @returns undefined when it is neither.
+ */
+export function fieldRule(text: string): FieldRule | undefined {
+  const at = text.indexOf("=");
+  if (at < 1 || at === text.length - 1) return undefined;
+  const [left, right] = [text.slice(0, at).trim(), text.slice(at + 1).trim()];
+  const isRename = !isTarget(left) && !/[|'"]/.test(right);
+  if (isRename) return right === "" ? undefined : { target: right, sources: [{ field: left }] };
+  const sources: Source[] = [];
+  for (let rest = right; rest !== ""; ) {
+    const match = alternativeForm.exec(rest);
+    if (match === null) return undefined;
+    const constant = match[1] ?? match[2];
+    sources.push(constant === undefined ? { field: match[3]!.trim() } : { constant });
+    rest = rest.slice(match[0].length);
+  }
+  return sources.length === 0 ? undefined : { target: left, sources };
+}
+
+/** A record with the fields that the rules make; a field that was used is gone under its old name. */
+export function withFields(record: JsonObject, rules: readonly FieldRule[]): JsonObject {
+  if (rules.length === 0) return record;
+  const used = new Set<string>();
+  const found: [string, Json][] = [];
+  for (const { target, sources } of rules) {
+    for (const source of sources) {
+      const value = "constant" in source ? source.constant : valueAt(record, source.field);
+      if (value === undefined || value === null || value === "") continue;
+      if ("field" in source) used.add(source.field);
+      found.push([target, value]);
+      break;
+    }
+  }
+  const targets = new Set(found.map(([target]) => target));
+  const kept = Object.entries(record).filter(([name]) => !used.has(name) && !targets.has(name));
+  const result = objectFrom([...kept, ...found.filter(([target]) => !target.startsWith(inside))]);
+  const more = found
+    .filter(([target]) => target.startsWith(inside))
+    .map(([target, value]): [string, Json] => [target.slice(inside.length), value]);
+  const properties = propertiesOf(result.properties);
+  if (more.length > 0 && isObject(properties)) result.properties = { ...properties, ...objectFrom(more) };
+  return result;
+}
+
+/** A member of this name, else one inside of members: `user.id`. */
+function valueAt(record: JsonObject, field: string): Json | undefined {
+  if (Object.hasOwn(record, field)) return record[field];
+  let value: Json | undefined = record;
+  for (const name of field.split(".")) {
+    if (!isObject(value) || !Object.hasOwn(value, name)) return undefined;
+    value = value[name];
+  }
+  return value;
+}

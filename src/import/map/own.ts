@@ -1,0 +1,123 @@
+/** Records of this product and of PostHog: events, and persons and groups, which become the events that set them. Pure. */
+
+import type { Json, JsonObject } from "../../lib/json.ts";
+import { objectFrom } from "../read/json-text.ts";
+import { idOf, isObject, jsonText, listOf, objectOf, propertiesOf } from "./loose-json.ts";
+import { eventOf, type MappedEvent, unusable } from "./mapped.ts";
+
+const eventMembers = new Set([
+  "uuid",
+  "event",
+  "distinct_id",
+  "timestamp",
+  "properties",
+  "$set",
+  "$set_once",
+  "offset",
+]);
+/** Columns of this product's own exports that a store makes itself. */
+const ownColumns = new Set(["received_at", "elements_chain", "historical", "seq", "person_id"]);
+/** The same of PostHog's batch exports, API and tables. */
+const posthogColumns = new Set([
+  ...["id", "person", "person_id", "person_properties", "person_mode", "person_created_at", "person_version"],
+  ...["elements", "elements_chain", "elements_hash", "set", "set_once", "ip", "site_url", "team_id"],
+  ...[
+    "project_id",
+    "created_at",
+    "inserted_at",
+    "_inserted_at",
+    "bq_ingested_timestamp",
+    "historical_migration",
+  ],
+  ...["_timestamp", "_offset", "_partition", "group_0", "group_1", "group_2", "group_3", "group_4"],
+]);
+const none: ReadonlySet<string> = new Set();
+/** How tables name single properties. */
+const propertyColumn = "properties.";
+
+/** An event of this product: of an own export, or of any table or file with the fields of an event. */
+export function fromOwn(record: JsonObject): MappedEvent[] {
+  return isOwnExport(record)
+    ? fromColumns(record, ownColumns).map((mapped) => ({ ...mapped, isOwnExport: true }))
+    : fromColumns(record, none);
+}
+
+/** An event of PostHog's batch exports, API or tables. */
+export function fromPostHog(record: JsonObject): MappedEvent[] {
+  return fromColumns(record, posthogColumns);
+}
+
+/** Only a record that is a row of an own export has columns to leave out: elsewhere they may mean something. */
+export function isOwnExport(record: JsonObject): boolean {
+  return ["uuid", "properties", "received_at", "seq"].every((name) => Object.hasOwn(record, name));
+}
+
+/** Members that are no part of an event are properties, so that flat tables can be loaded. */
+function fromColumns(record: JsonObject, leftOut: ReadonlySet<string>): MappedEvent[] {
+  const properties = propertiesOf(record.properties);
+  const event: JsonObject = {};
+  const more: [string, Json][] = [];
+  for (const [name, value] of Object.entries(record)) {
+    if (eventMembers.has(name)) event[name] = value;
+    else if (leftOut.has(name) || value === null) continue;
+    else more.push([name.startsWith(propertyColumn) ? name.slice(propertyColumn.length) : name, value]);
+  }
+  const chain = leftOut.size === 0 ? undefined : record.elements_chain;
+  if (typeof chain === "string" && chain !== "") more.push(["$elements_chain", chain]);
+  event.properties = isObject(properties) ? { ...objectFrom(more), ...properties } : properties;
+  for (const name of ["$set", "$set_once"])
+    if (event[name] !== undefined) event[name] = jsonText(event[name]);
+  const uuid = record.uuid ?? (leftOut.has("id") ? record.id : undefined);
+  return [{ event, sourceId: idOf(uuid ?? record.$insert_id ?? objectOf(event.properties).$insert_id) }];
+}
+
+/**
+ * A person of an own export or of PostHog: its properties are set at the time it was created, under its first distinct id,
+ * into which its other ids are merged.
+ */
+export function fromPerson(record: JsonObject): MappedEvent[] {
+  const properties = propertiesOf(record.properties);
+  if (!isObject(properties)) return unusable(properties);
+  const [first, ...others] = listOf(record.distinct_ids ?? [record.distinct_id ?? null]).map(idOf);
+  const time = record.created_at;
+  const content = hashOf(record);
+  return [
+    {
+      event: eventOf("$set", first, time, { $set: properties }),
+      sourceId: `person:${content}`,
+      isOwnExport: true,
+    },
+    ...others.map(
+      (alias, at): MappedEvent => ({
+        event: eventOf("$merge_dangerously", first, time, { alias: alias ?? null }),
+        sourceId: `person:${content}:${at}`,
+        isOwnExport: true,
+      }),
+    ),
+  ];
+}
+
+/** A group of an own export: its properties are set at the time it was created. */
+export function fromGroup(record: JsonObject): MappedEvent[] {
+  const properties = propertiesOf(record.properties ?? record.group_properties);
+  if (!isObject(properties)) return unusable(properties);
+  const type = idOf(record.type ?? record.group_type);
+  const key = idOf(record.key ?? record.group_key);
+  // Without them the event has no name, and ingestion refuses it.
+  const name = type === undefined || key === undefined ? undefined : "$groupidentify";
+  return [
+    {
+      event: eventOf(name, `$${type}_${key}`, record.created_at, {
+        $group_type: type ?? null,
+        $group_key: key ?? null,
+        $group_set: properties,
+      }),
+      sourceId: `group:${hashOf(record)}`,
+      isOwnExport: true,
+    },
+  ];
+}
+
+function hashOf(record: JsonObject): string {
+  return new Bun.CryptoHasher("sha256").update(JSON.stringify(record)).digest("hex");
+}

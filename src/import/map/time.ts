@@ -1,0 +1,67 @@
+/** Reads the time of a record, strictly: an event of the past is never dated by guess, and never dated now. Pure. */
+
+import { parseInstant, parseNumericTime } from "../../ingestion/timestamp.ts";
+import type { Json } from "../../lib/json.ts";
+import { numberText } from "../read/json-text.ts";
+
+/** Why a record has no time. */
+export type TimeProblem =
+  | "historical_event_without_timestamp"
+  | "ignored_invalid_timestamp"
+  | "timestamp_out_of_range";
+
+/** 1990-01-01: before it there was nothing to count, and small numbers that are no times would be dated there. */
+const earliestMicros = 631_152_000_000_000;
+/** How far ahead of this computer's clock the clock of a source may be. */
+const aheadMicrosMax = 86_400_000_000;
+
+const digitsForm = /^([+-]?)(\d{1,25})(?:\.(\d+))?$/;
+/** Numbers below are seconds, milliseconds, microseconds; others nanoseconds. Each begins in 1973 at the latest. */
+const secondsBelow = 10n ** 11n;
+const millisecondsBelow = 10n ** 14n;
+const microsecondsBelow = 10n ** 17n;
+/** `20230102030405`: as a number of milliseconds it would be in the year 2611. */
+const compactForm = /^((?:19|20)\d{6})(\d{6})$/;
+/** Databases write the zone as a word. */
+const zoneWord = /\s(?:UTC|GMT)$/;
+
+/**
+ * The time of a record, in epoch microseconds: text in any form of ISO 8601, of a mail or of a JavaScript date, or a number
+ * whose size says whether it counts seconds, milliseconds, microseconds or nanoseconds. Without a zone it is UTC.
+ *
+ * @param nowMicros undefined when any time is right, because a store has taken it already.
+ */
+export function timeOf(value: Json | undefined, nowMicros: number | undefined): number | TimeProblem {
+  const written = numberText(value) ?? value;
+  if (written === undefined || written === null || written === "")
+    return "historical_event_without_timestamp";
+  const micros = microsOf(written);
+  if (micros === undefined) return "ignored_invalid_timestamp";
+  if (nowMicros === undefined) return micros;
+  const isInRange = micros >= earliestMicros && micros <= nowMicros + aheadMicrosMax;
+  return isInRange ? micros : "timestamp_out_of_range";
+}
+
+function microsOf(written: Json): number | undefined {
+  if (typeof written === "number") {
+    return Number.isInteger(written) ? microsOf(BigInt(written).toString()) : parseNumericTime(written);
+  }
+  if (typeof written !== "string") return undefined;
+  const text = written.trim();
+  const compact = compactForm.exec(text);
+  if (compact !== null) return parseInstant(`${compact[1]}T${compact[2]}`);
+  const digits = digitsForm.exec(text);
+  // Eight digits may be a date.
+  if (digits === null || text.length === 8) return parseInstant(text.replace(zoneWord, "Z"));
+  const [, sign, whole, fraction = ""] = digits;
+  const size = BigInt(whole!);
+  const micros =
+    size < secondsBelow
+      ? size * 1_000_000n + BigInt(fraction.slice(0, 6).padEnd(6, "0"))
+      : size < millisecondsBelow
+        ? size * 1_000n + BigInt(fraction.slice(0, 3).padEnd(3, "0"))
+        : size < microsecondsBelow
+          ? size
+          : size / 1_000n;
+  return Number(sign === "-" ? -micros : micros);
+}

@@ -1,0 +1,153 @@
+/**
+ * Cuts JSON that is no file of lines into its records, as bytes and without parsing: a list, a list that is a member of an
+ * object, or values one after the other. Not the runtime's parser, which needs the whole text in memory.
+ */
+
+import { isUtf8 } from "node:buffer";
+import { InputDamaged } from "./input.ts";
+import { parsedLine, type ReadRecord } from "./read-records.ts";
+import { lineBytesMax } from "./text-blocks.ts";
+
+const quote = 0x22;
+const comma = 0x2c;
+const colon = 0x3a;
+const openBracket = 0x5b;
+const backslash = 0x5c;
+const closeBracket = 0x5d;
+const openBrace = 0x7b;
+const closeBrace = 0x7d;
+const space = 0x20;
+const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf]);
+
+/** Records are numbered, as lines are: the first is 1. */
+export async function* readDocument(
+  name: string,
+  chunks: AsyncIterable<Buffer>,
+  member: string | undefined,
+): AsyncGenerator<ReadRecord> {
+  const splitter = new JsonSplitter(member);
+  let isFirst = true;
+  for await (const chunk of chunks) {
+    const hasMark = isFirst && chunk.subarray(0, 3).equals(byteOrderMark);
+    isFirst = false;
+    yield* splitter.take(hasMark ? chunk.subarray(3) : chunk);
+  }
+  yield* splitter.end();
+  if (splitter.isOpen) throw new InputDamaged(`${name} is cut off: its JSON has no end.`);
+}
+
+/** Depths at which records can stand; outside of the list of an object nothing is one. */
+const noLevel = -1;
+
+class JsonSplitter {
+  private depth = 0;
+  private level = 0;
+  private isInText = false;
+  private isEscaped = false;
+  /** Bytes of the record that is being read; undefined between records. */
+  private parts: Buffer[] | undefined;
+  private length = 0;
+  private isTooLong = false;
+  private count = 0;
+  /** The last text at depth 1 of an object, which may be the name of a member. */
+  private key: number[] | undefined;
+
+  constructor(private readonly member: string | undefined) {}
+
+  /** A list or an object has no end yet. */
+  get isOpen(): boolean {
+    return this.depth > 0;
+  }
+
+  *take(chunk: Buffer): Generator<ReadRecord> {
+    /** Where the part of the record in this chunk begins. */
+    let start = 0;
+    for (let at = 0; at < chunk.length; at++) {
+      const byte = chunk[at]!;
+      if (this.isInText) {
+        if (this.isEscaped) this.isEscaped = false;
+        else if (byte === backslash) this.isEscaped = true;
+        else if (byte === quote) this.isInText = false;
+        if (this.isInText && this.isAtKeys && this.key!.length <= this.member!.length) this.key!.push(byte);
+        continue;
+      }
+      if (byte <= space) continue;
+      const isRecord = this.parts !== undefined;
+      if (byte === quote) {
+        this.isInText = true;
+        if (this.isAtKeys) this.key = [];
+        else if (!isRecord && this.depth === this.level) start = this.begin(at);
+      } else if (byte === openBrace || byte === openBracket) {
+        if (!isRecord && this.enters(byte)) continue;
+        if (!isRecord && this.depth === this.level) start = this.begin(at);
+        this.depth += 1;
+      } else if (byte === closeBrace || byte === closeBracket) {
+        if (isRecord && this.depth > this.level) {
+          this.depth -= 1;
+          if (this.depth === this.level) yield this.finish(chunk.subarray(start, at + 1));
+          continue;
+        }
+        // A value without brackets ends with its list.
+        if (isRecord) yield this.finish(chunk.subarray(start, at));
+        this.leave();
+      } else if (byte === comma) {
+        if (isRecord && this.depth === this.level) yield this.finish(chunk.subarray(start, at));
+      } else if (byte !== colon && !isRecord && this.depth === this.level) start = this.begin(at);
+    }
+    if (this.parts !== undefined) this.keep(chunk.subarray(start));
+  }
+
+  *end(): Generator<ReadRecord> {
+    if (this.parts !== undefined) yield this.finish(Buffer.alloc(0));
+  }
+
+  /** In an object whose members are looked at for the list. */
+  private get isAtKeys(): boolean {
+    return this.level === noLevel && this.depth === 1;
+  }
+
+  /** Whether a bracket opens what holds the records. */
+  private enters(byte: number): boolean {
+    const isTop = this.depth === 0 && this.level === 0;
+    const isList = isTop && byte === openBracket;
+    const isHolder = isTop && byte === openBrace && this.member !== undefined;
+    const isMember =
+      this.isAtKeys && byte === openBracket && Buffer.from(this.key ?? []).toString() === this.member;
+    if (!isList && !isHolder && !isMember) return false;
+    this.depth += 1;
+    this.level = isHolder ? noLevel : this.depth;
+    return true;
+  }
+
+  private leave(): void {
+    const wasList = this.depth === this.level;
+    this.depth = Math.max(0, this.depth - 1);
+    if (this.depth === 0) this.level = 0;
+    else if (wasList) this.level = noLevel;
+  }
+
+  private begin(at: number): number {
+    this.parts = [];
+    this.length = 0;
+    this.isTooLong = false;
+    return at;
+  }
+
+  private keep(part: Buffer): void {
+    this.length += part.length;
+    if (this.length > lineBytesMax) {
+      this.isTooLong = true;
+      this.parts = [];
+    } else this.parts!.push(Buffer.from(part));
+  }
+
+  private finish(part: Buffer): ReadRecord {
+    this.keep(part);
+    const bytes = Buffer.concat(this.parts!);
+    this.parts = undefined;
+    const line = ++this.count;
+    if (this.isTooLong) return { line, problem: "line_too_long", text: "" };
+    const text = bytes.toString("utf8").trim();
+    return isUtf8(bytes) ? parsedLine(text, line) : { line, problem: "not_utf8", text };
+  }
+}

@@ -1,0 +1,109 @@
+/** Tells from its first bytes how a file is written. Pure. */
+
+import { isObject } from "../map/loose-json.ts";
+import { FileUnreadable } from "./input.ts";
+import { parseJsonText } from "./json-text.ts";
+
+/** How records stand in a file. */
+export type Shape =
+  | { kind: "lines" | "csv" | "parquet" }
+  /** One JSON value or several over many lines: a list of records, records, or an object that holds the list as a member. */
+  | { kind: "document"; member: string | undefined };
+
+/** What is no use to read, by its first bytes. */
+const others: readonly (readonly [bytes: string, name: string])[] = [
+  ["425a68", "packed with bzip2"],
+  ["fd377a585a00", "packed with xz"],
+  ["377abcaf271c", "a 7z archive"],
+  ["526172211a07", "a RAR archive"],
+  ["4f626a01", "an Avro file"],
+  ["4f5243", "an ORC file"],
+  ["53514c69746520666f726d6174203300", "an SQLite database"],
+  ["25504446", "a PDF document"],
+  ["d0cf11e0a1b11ae1", "an old Excel file"],
+  ["fffe", "text in UTF-16"],
+  ["feff", "text in UTF-16"],
+];
+
+/** Members that lists of records stand in: of answers of an API, and of requests. */
+const listMembers = new Set(["results", "batch", "data", "events"]);
+/** An object with one of these is a record, whatever else it holds. */
+const recordMembers = new Set(["event", "event_type", "event_name", "distinct_id", "type", "userId"]);
+
+/**
+ * @param head the first bytes, or all.
+ * @throws {FileUnreadable} nothing that could hold events.
+ */
+export function shapeOf(name: string, head: Buffer): Shape {
+  if (head.toString("latin1", 0, 4) === "PAR1") return { kind: "parquet" };
+  const hex = head.toString("hex", 0, 16);
+  const other = others.find(([bytes]) => hex.startsWith(bytes));
+  if (other !== undefined) throw new FileUnreadable(`${name} is ${other[1]}: turn it into text first.`);
+  if (head.includes(0)) throw new FileUnreadable(`${name} is no text.`);
+  const text = head
+    .toString("utf8")
+    .replace(/^\uFEFF/, "")
+    .trimStart();
+  if (/^\[\s*(?:[{\]]|$)/.test(text)) return { kind: "document", member: undefined };
+  const lines = text.split("\n", 4).map((line) => line.trim());
+  if (text.startsWith("{")) return jsonShape(text, lines);
+  if (text.startsWith("[")) return { kind: "lines" };
+  // A file that was cut in two may begin in the middle of a line.
+  if (lines.slice(1, 3).some((line) => line.startsWith("{"))) return { kind: "lines" };
+  return { kind: /[,;\t|]/.test(lines[0]!) ? "csv" : "lines" };
+}
+
+function jsonShape(text: string, [first, second]: string[]): Shape {
+  const member = listIn(text);
+  const isWhole = isJsonObjectText(first!);
+  if (member !== undefined) return { kind: "document", member };
+  // Written over many lines: the second goes on inside.
+  const goesOn = second !== undefined && /^["}\]]/.test(second);
+  return !isWhole && goesOn ? { kind: "document", member: undefined } : { kind: "lines" };
+}
+
+function isJsonObjectText(text: string): boolean {
+  try {
+    return isObject(parseJsonText(text));
+  } catch {
+    return false;
+  }
+}
+
+/** Members of the first object and what their values begin with, as far as the text goes. */
+const memberForm = /"((?:[^"\\]|\\.)*)"\s*:\s*(\[\s*[{\]]?)?/y;
+
+/** The member of the object at the beginning that holds a list of objects, if it is no record itself. */
+function listIn(text: string): string | undefined {
+  let depth = 0;
+  let found: string | undefined;
+  for (let at = 0; at < text.length; at++) {
+    const code = text[at]!;
+    if (code === "{" || code === "[") depth += 1;
+    else if (code === "}" || code === "]") {
+      depth -= 1;
+      if (depth <= 0) break;
+    } else if (code === '"') {
+      memberForm.lastIndex = at;
+      const member = depth === 1 ? memberForm.exec(text) : null;
+      if (member === null) {
+        at = endOfText(text, at);
+        continue;
+      }
+      const [, key, list] = member;
+      if (recordMembers.has(key!)) return undefined;
+      if (listMembers.has(key!) && list !== undefined && list.length > 1) found ??= key;
+      // The value is met next.
+      at = endOfText(text, at);
+    }
+  }
+  return found;
+}
+
+function endOfText(text: string, at: number): number {
+  for (let next = at + 1; next < text.length; next++) {
+    if (text[next] === "\\") next += 1;
+    else if (text[next] === '"') return next;
+  }
+  return text.length;
+}

@@ -1,0 +1,20 @@
+/** Remembers texts, as hashes: the last million at least, two million at most. */
+
+const hashesMax = 1_000_000;
+
+export class RecentTexts {
+  private older = new Set<bigint>();
+  private newer = new Set<bigint>();
+
+  /** @returns whether the text is new, as far as is remembered. */
+  add(text: string): boolean {
+    const hash = Bun.hash.xxHash64(text);
+    if (this.newer.has(hash) || this.older.has(hash)) return false;
+    this.newer.add(hash);
+    if (this.newer.size > hashesMax) {
+      this.older = this.newer;
+      this.newer = new Set();
+    }
+    return true;
+  }
+}
