@@ -108,11 +108,10 @@ async function importFrom(file: string, options: ImportOptions): Promise<void> {
   const showFormat = (format: string) => {
     if (formats.has(format)) return;
     formats.add(format);
-    if (options.json) progress.note(`flagkeep: ${format}`);
-    else {
-      progress.end();
-      print(`Reading ${format}.`);
-    }
+    // For programs it is in the summary.
+    if (options.json) return;
+    progress.end();
+    print(`Reading ${format}.`);
   };
   process.once("SIGINT", () => {
     progress.end();

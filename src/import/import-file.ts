@@ -16,7 +16,8 @@ import {
 } from "./progress-file.ts";
 import type { Content } from "./read/contents.ts";
 import { FileUnreadable, InputDamaged } from "./read/input.ts";
-import { type ReadRecord, recordSource } from "./read/read-records.ts";
+import { recordSource } from "./read/read-records.ts";
+import type { ReadRecord } from "./read/record.ts";
 import type { RecentTexts } from "./recent-texts.ts";
 import type { RecentUuids } from "./recent-uuids.ts";
 import { type Reject, RejectFile } from "./reject-file.ts";
@@ -201,7 +202,8 @@ class Importer {
   /** The records, once it is known what they are. @throws {FileUnreadable} they can never be events. */
   private async *recognised(): AsyncGenerator<ReadRecord> {
     const { content, format, fields, onFormat } = this.job;
-    const { shape, records } = recordSource(content, format, this.job);
+    const forced = format === "csv" || format === "parquet" ? format : undefined;
+    const { shape, records } = recordSource(content, forced, this.job);
     const samples: ReadRecord[] = [];
     let found: ReturnType<typeof recognise>;
     try {

@@ -1,6 +1,6 @@
 /** What an import needs of the appliance that it loads events into. */
 
-import type { ReachedAppliance } from "../../cli/reach.ts";
+import type { Analysis } from "../engine/analysis.ts";
 import type { ImportBatch, LastSeqs } from "./control-route.ts";
 
 export interface ImportTarget {
@@ -18,7 +18,14 @@ export interface ImportTarget {
   waitUntilLoaded(seq: number): Promise<void>;
 }
 
-export function importTarget(appliance: ReachedAppliance, projectId: number): ImportTarget {
+/** An appliance that is asked again while it starts. */
+export interface ImportAppliance {
+  ask(name: "countKnown", request: Parameters<Analysis["countKnown"]>[0]): ReturnType<Analysis["countKnown"]>;
+  tell<Answer>(name: string, request?: unknown): Promise<Answer>;
+  waitUntilLoaded(seqs: Partial<LastSeqs>): Promise<void>;
+}
+
+export function importTarget(appliance: ImportAppliance, projectId: number): ImportTarget {
   return {
     async send(events) {
       const batch: ImportBatch = { project_id: projectId, events };

@@ -4,10 +4,10 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { importFiles } from "../../src/import/files.ts";
-import type { ImportFormat } from "../../src/import/map/formats.ts";
 import { contentsOf } from "../../src/import/read/contents.ts";
 import { FileUnreadable, InputDamaged } from "../../src/import/read/input.ts";
-import { type ReadRecord, recordSource } from "../../src/import/read/read-records.ts";
+import { recordSource } from "../../src/import/read/read-records.ts";
+import type { ReadRecord } from "../../src/import/read/record.ts";
 import { temporaryFolder } from "../support/appliance.ts";
 
 const folder = temporaryFolder();
@@ -21,12 +21,17 @@ function fileOf(content: string | Uint8Array): string {
   return path;
 }
 
-async function read(path: string, format: ImportFormat): Promise<{ records: ReadRecord[]; error?: Error }> {
+async function read(
+  path: string,
+  format: "ndjson" | "csv" | "parquet",
+): Promise<{ records: ReadRecord[]; error?: Error }> {
   const records: ReadRecord[] = [];
   try {
     const options = { onBytes: () => {}, workFolder: folder };
     for await (const content of contentsOf(path, options)) {
-      for await (const record of recordSource(content, format, options).records) records.push(record);
+      for await (const record of recordSource(content, format === "ndjson" ? undefined : format, options)
+        .records)
+        records.push(record);
     }
     return { records };
   } catch (error) {

@@ -1,7 +1,8 @@
 /** Amplitude's export and HTTP formats; times without a zone are UTC. Pure. */
 
 import type { Json, JsonObject } from "../../lib/json.ts";
-import { idOf, isObject, objectOf, propertiesOf } from "./loose-json.ts";
+import { isObject } from "../read/json-text.ts";
+import { idOf, objectOf, propertiesOf } from "./loose-json.ts";
 import { copy, eventOf, type MappedEvent, type MappedGroup, pairOf, unusable } from "./mapped.ts";
 
 const columns = {

@@ -1,8 +1,8 @@
 /** `--map`: gives the fields of a record other names, constants and fall-backs. Pure. */
 
 import type { Json, JsonObject } from "../../lib/json.ts";
-import { objectFrom } from "../read/json-text.ts";
-import { isObject, propertiesOf } from "./loose-json.ts";
+import { isObject, objectFrom } from "../read/json-text.ts";
+import { propertiesOf } from "./loose-json.ts";
 
 /** A field of the event and where its value comes from: the first source that has one. */
 export interface FieldRule {

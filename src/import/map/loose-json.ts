@@ -1,7 +1,7 @@
 /** Reads values that other programs have written in one way or another. Pure. */
 
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
-import { numberText, parseJsonText } from "../read/json-text.ts";
+import type { Json, JsonObject } from "../../lib/json.ts";
+import { isObject, numberText, parseJsonText } from "../read/json-text.ts";
 
 /** An id, however it is written. */
 export function idOf(value: Json | undefined): string | undefined {
@@ -24,11 +24,6 @@ export function propertiesOf(value: Json | undefined): JsonObject | Exclude<Json
   const parsed = value === undefined || value === "" ? null : jsonText(value);
   if (parsed === null) return {};
   return isObject(parsed) ? { ...parsed } : (parsed as Exclude<Json, JsonObject>);
-}
-
-/** An object; a number that is kept as it was written is none. */
-export function isObject(value: unknown): value is JsonObject {
-  return isJsonObject(value) && numberText(value) === undefined;
 }
 
 /** Tables hold objects as JSON text. */

@@ -1,7 +1,8 @@
 /** Mixpanel's raw export, and its export of people. Pure. */
 
 import type { Json, JsonObject } from "../../lib/json.ts";
-import { idOf, isObject, propertiesOf } from "./loose-json.ts";
+import { isObject } from "../read/json-text.ts";
+import { idOf, propertiesOf } from "./loose-json.ts";
 import { copy, eventOf, type MappedEvent, pairOf, unusable } from "./mapped.ts";
 
 /** How Mixpanel marks ids of devices in `distinct_id`. */

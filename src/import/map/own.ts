@@ -1,8 +1,8 @@
 /** Records of this product and of PostHog: events, and persons and groups, which become the events that set them. Pure. */
 
 import type { Json, JsonObject } from "../../lib/json.ts";
-import { objectFrom } from "../read/json-text.ts";
-import { idOf, isObject, jsonText, listOf, objectOf, propertiesOf } from "./loose-json.ts";
+import { isObject, objectFrom } from "../read/json-text.ts";
+import { idOf, jsonText, listOf, objectOf, propertiesOf } from "./loose-json.ts";
 import { eventOf, type MappedEvent, unusable } from "./mapped.ts";
 
 const eventMembers = new Set([

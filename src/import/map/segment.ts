@@ -4,8 +4,8 @@
  */
 
 import type { Json, JsonObject } from "../../lib/json.ts";
-import { objectFrom } from "../read/json-text.ts";
-import { idOf, isObject, objectOf, propertiesOf } from "./loose-json.ts";
+import { isObject, objectFrom } from "../read/json-text.ts";
+import { idOf, objectOf, propertiesOf } from "./loose-json.ts";
 import { copy, eventOf, type MappedEvent, pairOf, unusable } from "./mapped.ts";
 
 /** Columns of warehouse tables, and the members of a message that they are. */

@@ -1,8 +1,8 @@
 /** Exports of web analytics: GA4 in BigQuery, Umami, Plausible, Matomo. Pure. */
 
 import type { Json, JsonObject } from "../../lib/json.ts";
-import { objectFrom } from "../read/json-text.ts";
-import { idOf, isObject, listOf, objectOf } from "./loose-json.ts";
+import { isObject, objectFrom } from "../read/json-text.ts";
+import { idOf, listOf, objectOf } from "./loose-json.ts";
 import { copy, eventOf, type MappedEvent, pairOf } from "./mapped.ts";
 
 const ga4Names = new Map([

@@ -9,7 +9,7 @@ import Papa from "papaparse";
 import type { Json } from "../../lib/json.ts";
 import { FileUnreadable } from "./input.ts";
 import { objectFrom } from "./json-text.ts";
-import type { ReadRecord } from "./read-records.ts";
+import type { ReadRecord } from "./record.ts";
 import { lineBytesMax, problemOf, withoutMarks } from "./text-blocks.ts";
 
 /** A row that is longer has a quote that was never closed. */

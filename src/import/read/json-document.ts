@@ -5,7 +5,7 @@
 
 import { isUtf8 } from "node:buffer";
 import { InputDamaged } from "./input.ts";
-import { parsedLine, type ReadRecord } from "./read-records.ts";
+import { parsedLine, type ReadRecord } from "./record.ts";
 import { lineBytesMax } from "./text-blocks.ts";
 
 const quote = 0x22;

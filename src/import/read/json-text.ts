@@ -2,7 +2,7 @@
 
 import { endOfValue, skipSpace } from "../../ingestion/json-spans.ts";
 import { nestingMax } from "../../ingestion/payload.ts";
-import type { Json, JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 
 /** Part of the runtime, not yet of its types. Source: the ECMAScript proposal "JSON.parse source text access". */
 const { rawJSON, isRawJSON } = JSON as unknown as {
@@ -31,6 +31,11 @@ export function parseJsonText(text: string): Json {
 /** The digits of a number that is kept as it was written; undefined for every other value. */
 export function numberText(value: unknown): string | undefined {
   return isRawJSON(value) ? value.rawJSON : undefined;
+}
+
+/** An object; a number that is kept as it was written is none. */
+export function isObject(value: unknown): value is JsonObject {
+  return isJsonObject(value) && numberText(value) === undefined;
 }
 
 /** An object of these members; unlike an assignment it takes `__proto__` for a name like others. */

@@ -4,7 +4,7 @@ import { statSync } from "node:fs";
 import { quoted } from "../../events/sql-text.ts";
 import { type Content, type ContentOptions, spooled } from "./contents.ts";
 import { FileUnreadable, InputDamaged } from "./input.ts";
-import { parsedLine, type ReadRecord } from "./read-records.ts";
+import { parsedLine, type ReadRecord } from "./record.ts";
 
 /** A name that no column has: a column called as the table would be taken for the row. */
 const alias = "row_of_imported_file";

@@ -1,25 +1,12 @@
 /** Reads contents as a stream of records with their line numbers. */
 
-import type { JsonObject } from "../../lib/json.ts";
-import type { ImportFormat } from "../map/formats.ts";
-import { isObject } from "../map/loose-json.ts";
 import type { Content, ContentOptions } from "./contents.ts";
 import { readCsv } from "./csv.ts";
 import { readDocument } from "./json-document.ts";
-import { NestedTooDeep, parseJsonText } from "./json-text.ts";
 import { readParquet } from "./parquet.ts";
+import { parsedLine, type ReadRecord } from "./record.ts";
 import { type Shape, shapeOf } from "./shape.ts";
-import { problemOf, textBlocks, withoutMarks } from "./text-blocks.ts";
-
-/** One record, or why it is none. */
-export interface ReadRecord {
-  /** Counted from 1; in Parquet and in JSON that is no file of lines the number of the record. */
-  line: number;
-  record?: JsonObject;
-  problem?: string;
-  /** What stands there instead of a record. */
-  text?: string;
-}
+import { textBlocks } from "./text-blocks.ts";
 
 export interface RecordSource {
   /** For a sentence: `JSON lines`. */
@@ -35,10 +22,13 @@ const shapeNames = { lines: "JSON lines", csv: "CSV", parquet: "Parquet", docume
  *
  * @throws {FileUnreadable} it holds nothing that can be read.
  */
-export function recordSource(content: Content, format: ImportFormat, options: ContentOptions): RecordSource {
+export function recordSource(
+  content: Content,
+  forced: "csv" | "parquet" | undefined,
+  options: ContentOptions,
+): RecordSource {
   const { name, head, bytes } = content;
-  const isForced = format === "csv" || format === "parquet";
-  const shape: Shape = isForced ? { kind: format } : shapeOf(name, head);
+  const shape: Shape = forced === undefined ? shapeOf(name, head) : { kind: forced };
   const records = () => {
     switch (shape.kind) {
       case "parquet":
@@ -63,17 +53,5 @@ async function* readLines(blocks: AsyncIterable<string>): AsyncGenerator<ReadRec
       line += 1;
       if (text.trim() !== "") yield parsedLine(text, line);
     }
-  }
-}
-
-/** A line of JSON as a record. */
-export function parsedLine(text: string, line: number): ReadRecord {
-  const marked = problemOf(text);
-  if (marked !== undefined) return { line, problem: marked, text: withoutMarks(text) };
-  try {
-    const record = parseJsonText(text);
-    return isObject(record) ? { line, record } : { line, problem: "not_an_object", text };
-  } catch (error) {
-    return { line, problem: error instanceof NestedTooDeep ? "nested_too_deep" : "not_json", text };
   }
 }

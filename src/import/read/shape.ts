@@ -1,8 +1,7 @@
 /** Tells from its first bytes how a file is written. Pure. */
 
-import { isObject } from "../map/loose-json.ts";
 import { FileUnreadable } from "./input.ts";
-import { parseJsonText } from "./json-text.ts";
+import { isObject, parseJsonText } from "./json-text.ts";
 
 /** How records stand in a file. */
 export type Shape =
