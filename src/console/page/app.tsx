@@ -13,6 +13,9 @@ import { words } from "./words/index.ts";
 
 const Flags = lazy(() => import("./pages/flags.tsx").then(({ Flags }) => Flags));
 const FlagPage = lazy(() => import("./pages/flag/flag.tsx").then(({ FlagPage }) => FlagPage));
+const Activity = lazy(() => import("./pages/activity.tsx").then(({ Activity }) => Activity));
+const Settings = lazy(() => import("./pages/settings/settings.tsx").then(({ Settings }) => Settings));
+const Instance = lazy(() => import("./pages/instance/instance.tsx").then(({ Instance }) => Instance));
 
 function Home() {
   const { route } = useLocation();
@@ -59,6 +62,9 @@ export function App() {
         <Route path={`${rootPath}/`} component={Home} />
         <Route path={`${rootPath}/flags`} component={Flags} />
         <Route path={`${rootPath}/flags/:id`} component={FlagPage} />
+        <Route path={`${rootPath}/activity`} component={Activity} />
+        <Route path={`${rootPath}/settings`} component={Settings} />
+        <Route path={`${rootPath}/instance`} component={Instance} />
         <Route default component={Unknown} />
       </Router>
     </Frame>

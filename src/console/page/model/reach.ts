@@ -5,42 +5,39 @@ import { ask, Failure } from "../lib/api.ts";
 import { inProject } from "../lib/session.ts";
 import type { Filters } from "./flags.ts";
 
-export interface Count {
-  affected: number;
+interface Population {
+  group_type_index: number | null;
   total: number;
+  /** Within the rollouts. */
+  reached: number;
 }
 
-/** Undefined: not counted yet, null: cannot be counted now. */
 export interface Reach {
-  sets: (Count | undefined | null)[];
-  together: Count | undefined | null;
+  populations: Population[];
+  sets: Population[];
+  variants: { key: string; reached: number }[];
 }
 
 const quietMs = 300;
 
-function count(key: string, filters: Filters, signal: AbortSignal): Promise<Count | null> {
-  return ask<Count>(inProject("feature_flags/user_blast_radius/"), {
-    method: "POST",
-    body: { key, filters, apply_rollout: true },
-    signal,
-  }).catch((error: unknown) => {
-    if (error instanceof Failure) return null;
-    throw error;
-  });
-}
-
-/** Counts each condition set by itself and all together, once the typing rests. */
-export function useReach(key: string, filters: Filters): Reach {
-  const text = JSON.stringify([key, filters.groups, filters.aggregation_group_type_index]);
-  const [found, setFound] = useState<{ text: string; reach: Reach }>();
+/** Undefined: not counted yet, null: cannot be counted now. The old figures stay until the new ones are there. */
+export function useReach(key: string, filters: Filters): Reach | undefined | null {
+  const text = JSON.stringify([
+    key,
+    filters.groups,
+    filters.multivariate,
+    filters.aggregation_group_type_index,
+  ]);
+  const [reach, setReach] = useState<Reach | null>();
   useEffect(() => {
     const controller = new AbortController();
     const timer = setTimeout(() => {
-      const sets = filters.groups ?? [];
-      const one = (groups: Filters["groups"]) => count(key, { ...filters, groups }, controller.signal);
-      Promise.all([one(sets), ...sets.map((set) => one([set]))]).then(
-        ([together, ...each]) => setFound({ text, reach: { together, sets: each } }),
-        () => undefined,
+      const body = { key, filters };
+      ask<Reach>(inProject("feature_flags/reach/"), { method: "POST", body, signal: controller.signal }).then(
+        setReach,
+        (error: unknown) => {
+          if (error instanceof Failure) setReach(null);
+        },
       );
     }, quietMs);
     return () => {
@@ -48,6 +45,16 @@ export function useReach(key: string, filters: Filters): Reach {
       controller.abort();
     };
   }, [text]);
-  // The old figures stay until the new ones are there.
-  return found?.reach ?? { sets: [], together: undefined };
+  return reach;
+}
+
+/** The persons among all whom a flag is about. */
+export function personsOf(reach: Reach): Population {
+  return (
+    reach.populations.find(({ group_type_index: index }) => index === null) ?? {
+      group_type_index: null,
+      total: 0,
+      reached: 0,
+    }
+  );
 }

@@ -2,11 +2,12 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { to, useAddress } from "../lib/address.ts";
-import { ask, Failure, queryText, wordsOf } from "../lib/api.ts";
+import { Failure, wordsOf } from "../lib/api.ts";
 import { useKeys } from "../lib/keys.ts";
 import { useResource } from "../lib/resource.ts";
-import { inProject, project } from "../lib/session.ts";
+import { project } from "../lib/session.ts";
 import { changeFlag, criticalTag, type Flag, type FlagPage, readFlags, whoGetsIt } from "../model/flags.ts";
+import { readUsage } from "../model/usage.ts";
 import { Badge, Button, Checkbox, Field, Select, Switch, When } from "../parts/basics.tsx";
 import { Question } from "../parts/confirm.tsx";
 import { Page } from "../parts/page.tsx";
@@ -324,10 +325,6 @@ function useFlagPages(filter: Record<string, string | undefined>) {
 const usageDays = 14;
 const usageQuietMs = 150;
 
-interface FlagUsage {
-  results: { id: number; days: { date: string; values: Record<string, number> }[] }[];
-}
-
 /** Calls per day of the flags in view, in one request. */
 function useUsage(ids: readonly number[]): ReadonlyMap<number, readonly number[]> {
   const [known, setKnown] = useState<ReadonlyMap<number, readonly number[]>>(new Map());
@@ -336,16 +333,13 @@ function useUsage(ids: readonly number[]): ReadonlyMap<number, readonly number[]
     if (missing.length === 0) return;
     const controller = new AbortController();
     const timer = setTimeout(() => {
-      ask<FlagUsage>(
-        inProject(`feature_flags/usage/${queryText({ ids: missing.join(","), days: usageDays })}`),
-        { signal: controller.signal },
-      ).then(
-        ({ results }) => {
+      readUsage(missing, usageDays, controller.signal).then(
+        ({ days, results }) => {
           const next = new Map(known);
-          for (const { id, days } of results) {
+          for (const { id, values } of results) {
             next.set(
               id,
-              days.map(({ values }) => Object.values(values).reduce((sum, count) => sum + count, 0)),
+              days.map((_, place) => values.reduce((sum, { counts }) => sum + (counts[place] ?? 0), 0)),
             );
           }
           setKnown(next);

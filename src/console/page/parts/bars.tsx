@@ -70,47 +70,45 @@ export function StackedBars({
           </table>
         </div>
       ) : (
-        <svg
-          class="bars"
-          role="img"
-          aria-label={`${label}. ${summary}`}
-          viewBox={`0 0 ${width + 40} ${height + 22}`}
-          preserveAspectRatio="none"
-        >
-          <text class="axis" x={width + 4} y={12}>
+        <div class="bars-holder">
+          <span class="axis-top" aria-hidden="true">
             {compact(most)}
-          </text>
-          <line class="grid" x1={0} x2={width} y1={4} y2={4} />
-          <line class="grid" x1={0} x2={width} y1={height} y2={height} />
-          {rows.map((row, place) => {
-            let top = height;
-            return (
-              <g key={row.name}>
-                <title>{`${row.name}: ${number(totals[place]!)}`}</title>
-                {series.map((name, index) => {
-                  const size = ((row.values[name] ?? 0) / most) * (height - 4);
-                  top -= size;
-                  return (
-                    <rect
-                      key={name}
-                      class={seriesClass(index)}
-                      x={place * barWidth + 3}
-                      y={top}
-                      width={barWidth - 6}
-                      height={size}
-                    />
-                  );
-                })}
-              </g>
-            );
-          })}
-          <text class="axis" x={0} y={height + 16}>
-            {rows[0]?.name}
-          </text>
-          <text class="axis end" x={width} y={height + 16}>
-            {rows.at(-1)?.name}
-          </text>
-        </svg>
+          </span>
+          <svg
+            class="bars"
+            role="img"
+            aria-label={`${label}. ${summary}`}
+            viewBox={`0 0 ${width} ${height}`}
+            preserveAspectRatio="none"
+          >
+            {rows.map((row, place) => {
+              let top = height;
+              return (
+                <g key={row.name}>
+                  <title>{`${row.name}: ${number(totals[place]!)}`}</title>
+                  {series.map((name, index) => {
+                    const size = ((row.values[name] ?? 0) / most) * (height - 4);
+                    top -= size;
+                    return (
+                      <rect
+                        key={name}
+                        class={seriesClass(index)}
+                        x={place * barWidth + 3}
+                        y={top}
+                        width={barWidth - 6}
+                        height={size}
+                      />
+                    );
+                  })}
+                </g>
+              );
+            })}
+          </svg>
+          <span class="axis-ends" aria-hidden="true">
+            <span>{rows[0]?.name}</span>
+            <span>{rows.at(-1)?.name}</span>
+          </span>
+        </div>
       )}
       <Legend names={series} />
     </figure>

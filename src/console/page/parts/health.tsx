@@ -5,24 +5,17 @@ import { ask } from "../lib/api.ts";
 import { ago, decimal } from "../lib/format.ts";
 import { useResource } from "../lib/resource.ts";
 import { isOperator } from "../lib/session.ts";
+import { type InstanceStatus, waitingOf } from "../model/instance.ts";
 import { words } from "../words/index.ts";
 
 const w = words.frame.health;
 const readEveryMs = 10_000;
-const behindSeconds = 10;
-
-/** The parts of the instance's status that the dot needs. */
-interface ShortStatus {
-  state?: string;
-  events_per_second?: number;
-  engine?: { running?: boolean };
-  lag_seconds?: number;
-  last_backup?: { at?: string } | null;
-}
+/** What the pipeline applies in about ten seconds. */
+const behindEntries = 200_000;
 
 export function Health() {
   const [isOpen, setOpen] = useState(false);
-  const status = useResource<ShortStatus>(
+  const status = useResource<InstanceStatus>(
     isOperator.value ? "health" : null,
     (signal) => ask("/api/instance/status/", { signal }),
     readEveryMs,
@@ -63,19 +56,20 @@ export function Health() {
   );
 }
 
-function describe(status: ShortStatus | undefined, hasFailed: boolean) {
+function describe(status: InstanceStatus | undefined, hasFailed: boolean) {
   if (status === undefined)
     return { tone: hasFailed ? "warn" : "plain", word: hasFailed ? w.unknown : "…", facts: [] };
-  const lag = status.lag_seconds ?? 0;
-  const isEngineUp = status.engine?.running !== false;
-  const rate = status.events_per_second;
+  const waiting = waitingOf(status);
+  const rate = w.rate(decimal(status.events_per_second));
+  const { up: isEngineUp } = status.engine;
   const facts = [
-    ...(rate === undefined ? [] : [w.rate(decimal(rate))]),
-    w.lag(lag),
+    rate,
+    w.waiting(waiting),
     isEngineUp ? w.engineUp : w.engineDown,
-    status.last_backup?.at ? w.lastBackup(ago(status.last_backup.at)) : w.noBackup,
+    status.last_backup?.created_at ? w.lastBackup(ago(status.last_backup.created_at)) : w.noBackup,
   ];
   if (!isEngineUp) return { tone: "bad", word: w.engineDown, facts };
-  if (lag > behindSeconds) return { tone: "warn", word: w.behind, facts };
-  return { tone: "good", word: rate === undefined ? w.ready : w.rate(decimal(rate)), facts };
+  if (status.given_up.length > 0) return { tone: "bad", word: w.trouble, facts };
+  if (waiting > behindEntries) return { tone: "warn", word: w.behind, facts };
+  return { tone: "good", word: rate, facts };
 }

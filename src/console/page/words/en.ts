@@ -4,7 +4,9 @@ import { activity } from "./en/activity.ts";
 import { flag } from "./en/flag.ts";
 import { flags } from "./en/flags.ts";
 import { frame } from "./en/frame.ts";
+import { instance } from "./en/instance.ts";
+import { settings } from "./en/settings.ts";
 import { signing } from "./en/signing.ts";
 
-export const words = { activity, flag, flags, frame, signing };
+export const words = { activity, flag, flags, frame, instance, settings, signing };
 export type Words = typeof words;

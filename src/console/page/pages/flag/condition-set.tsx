@@ -1,7 +1,7 @@
 /** One condition set: who fits, how many of them get the flag, and which variant. */
 
 import type { ConditionSet } from "../../model/flags.ts";
-import type { Count } from "../../model/reach.ts";
+import type { Reach } from "../../model/reach.ts";
 import { Button, Select } from "../../parts/basics.tsx";
 import { type ConditionKind, Conditions } from "../../parts/conditions.tsx";
 import { words } from "../../words/index.ts";
@@ -27,7 +27,7 @@ export function ConditionSetCard({
   variants: readonly string[];
   groupTypes: readonly { group_type: string; group_type_index: number }[];
   flagGroupType: number | null;
-  reach: Count | undefined | null;
+  reach: Reach["sets"][number] | undefined | null;
   onChange: (set: ConditionSet) => void;
   onMove: (by: number) => void;
   onDuplicate: () => void;
@@ -137,7 +137,7 @@ export function ConditionSetCard({
             ? w.notCounted
             : reach === undefined
               ? w.counting
-              : w.reach(reach.affected, reach.total, groupName ?? w.aboutPersons)}
+              : w.reach(reach.reached, reach.total, groupName ?? w.aboutPersons)}
         </span>
       </div>
     </section>

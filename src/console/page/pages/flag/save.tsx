@@ -5,7 +5,7 @@ import { ask, Failure, wordsOf } from "../../lib/api.ts";
 import { inProject } from "../../lib/session.ts";
 import { changedFields, type Draft, differences, draftOf, problemsOf } from "../../model/draft.ts";
 import { changeFlag, type Flag, userName } from "../../model/flags.ts";
-import { useReach } from "../../model/reach.ts";
+import { personsOf, type Reach, useReach } from "../../model/reach.ts";
 import { Button } from "../../parts/basics.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { tell } from "../../parts/toast.tsx";
@@ -128,11 +128,14 @@ export function onTop(base: Flag, theirs: Flag, draft: Draft): Draft {
 }
 
 function ReachChange({ base, draft }: { base: Flag; draft: Draft }) {
-  const before = useReach(base.key, base.filters).together;
-  const after = useReach(draft.key, draft.filters).together;
+  const before = useReach(base.key, base.filters);
+  const after = useReach(draft.key, draft.filters);
   if (before === null || after === null) return <p class="muted">{w.notCounted}</p>;
   if (before === undefined || after === undefined) return <p class="muted">{w.counting}</p>;
-  const text = ({ affected, total }: typeof before) => w.reach(affected, total, w.aboutPersons);
+  const text = (reach: Reach) => {
+    const { reached, total } = personsOf(reach);
+    return w.reach(reached, total, w.aboutPersons);
+  };
   return (
     <p>
       <b>{w.reachChange}</b>: {w.reachArrow(text(before), text(after))}

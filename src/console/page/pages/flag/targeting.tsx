@@ -7,7 +7,7 @@ import { useResource } from "../../lib/resource.ts";
 import { inProject } from "../../lib/session.ts";
 import { type Draft, evenShares, kindOf, problemsOf, type ValueKind } from "../../model/draft.ts";
 import type { ConditionSet, Filters, Flag } from "../../model/flags.ts";
-import { useReach } from "../../model/reach.ts";
+import { personsOf, type Reach, useReach } from "../../model/reach.ts";
 import { Area, Button, Checkbox, Field, Segments, Select } from "../../parts/basics.tsx";
 import { useGroupTypes } from "../../parts/conditions.tsx";
 import { TokenField } from "../../parts/tokens.tsx";
@@ -145,11 +145,7 @@ export function Targeting({
         <div class="row apart">
           <h2>{w.setsTitle}</h2>
           <span class="muted" role="status">
-            {reach.together === null
-              ? w.notCounted
-              : reach.together === undefined
-                ? w.counting
-                : w.together(reach.together.affected, reach.together.total)}
+            <ReachTogether reach={reach} />
           </span>
         </div>
         <p class="help">{sets.length === 0 ? w.noSets : w.setsHelp}</p>
@@ -162,7 +158,7 @@ export function Targeting({
             variants={variants.map(({ key }) => key)}
             groupTypes={groupTypes}
             flagGroupType={filters.aggregation_group_type_index ?? null}
-            reach={reach.sets[place]}
+            reach={reach === null ? null : reach?.sets[place]}
             onChange={(changed) => putSet(place, changed)}
             onMove={(by) => moveSet(place, by)}
             onDuplicate={() =>
@@ -214,6 +210,14 @@ export function Targeting({
       </Card>
     </fieldset>
   );
+}
+
+function ReachTogether({ reach }: { reach: Reach | undefined | null }) {
+  if (reach === null) return <>{w.notCounted}</>;
+  if (reach === undefined) return <>{w.counting}</>;
+  const persons = personsOf(reach);
+  if (persons.total === 0 && reach.populations.length > 0) return null;
+  return <>{w.together(persons.reached, persons.total)}</>;
 }
 
 function Card({ title, children }: { title: string; children: ComponentChildren }) {

@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { useAddress } from "../../lib/address.ts";
 import { ask, Failure, isAbort, wordsOf } from "../../lib/api.ts";
 import { inProject } from "../../lib/session.ts";
-import type { Draft } from "../../model/draft.ts";
+import { changedFields, type Draft } from "../../model/draft.ts";
 import { type Explanation, shownValue } from "../../model/explanation.ts";
 import type { Flag } from "../../model/flags.ts";
 import { Area, Badge, Button } from "../../parts/basics.tsx";
@@ -16,9 +16,9 @@ const w = words.flag.tryIt;
 const idsMax = 20;
 const quietMs = 200;
 
-interface Answer {
-  saved: Explanation[];
-  draft: Explanation[];
+interface Tried {
+  draft: Explanation;
+  saved: Explanation;
 }
 
 export function TryIt({ flag, draft, isChanged }: { flag: Flag; draft: Draft; isChanged: boolean }) {
@@ -26,38 +26,30 @@ export function TryIt({ flag, draft, isChanged }: { flag: Flag; draft: Draft; is
   const [ids, setIds] = useState(query.ids ?? "");
   const [properties, setProperties] = useState(query.properties ?? "");
   const [groups, setGroups] = useState(query.groups ?? "");
-  const [answer, setAnswer] = useState<Answer>();
+  const [answer, setAnswer] = useState<Tried[]>();
   const [failure, setFailure] = useState<Failure>();
   const [opened, setOpened] = useState<string>();
   const wanted = [...new Set(ids.split(/[\n,]/).flatMap((id) => id.trim() || []))].slice(0, idsMax);
   const pretended = parseObject(properties);
   const inGroups = parseObject(groups);
-  const key = JSON.stringify([wanted, pretended, inGroups, draft.filters, flag.version, isChanged]);
+  const key = JSON.stringify([wanted, pretended, inGroups, draft, flag.version]);
 
   useEffect(() => {
     if (wanted.length === 0 || pretended === undefined || inGroups === undefined) return;
     const controller = new AbortController();
     const timer = setTimeout(() => {
       set({ ids, properties, groups });
-      const explain = (filters: unknown) =>
-        ask<{ results: Explanation[] }>(inProject("feature_flags/explain/"), {
-          method: "POST",
-          signal: controller.signal,
-          body: {
-            key: draft.key,
-            filters,
-            ensure_experience_continuity: draft.keepsOverLogin,
-            bucketing_identifier: draft.bucketing,
-            subjects: wanted.map((distinct_id) => ({
-              distinct_id,
-              person_properties: pretended,
-              groups: inGroups,
-            })),
-          },
-        });
-      Promise.all([explain(flag.filters), isChanged ? explain(draft.filters) : undefined]).then(
-        ([saved, changed]) => {
-          setAnswer({ saved: saved.results, draft: changed?.results ?? saved.results });
+      ask<{ results: Tried[] }>(inProject("feature_flags/explain/"), {
+        method: "POST",
+        signal: controller.signal,
+        body: {
+          id: flag.id,
+          ...changedFields(flag, draft),
+          subjects: wanted.map((id) => ({ distinct_id: id, person_properties: pretended, groups: inGroups })),
+        },
+      }).then(
+        ({ results }) => {
+          setAnswer(results);
           setFailure(undefined);
         },
         (error) => {
@@ -104,10 +96,9 @@ export function TryIt({ flag, draft, isChanged }: { flag: Flag; draft: Draft; is
         answer &&
         !failure && (
           <ul class="stack tight">
-            {answer.draft.map((explanation, place) => {
-              const saved = answer.saved[place];
-              const isOpen = opened === explanation.distinct_id || answer.draft.length === 1;
-              const differs = saved && shownValue(saved) !== shownValue(explanation);
+            {answer.map(({ draft: explanation, saved }) => {
+              const isOpen = opened === explanation.distinct_id || answer.length === 1;
+              const differs = shownValue(saved) !== shownValue(explanation);
               return (
                 <li key={explanation.distinct_id} class="card tried">
                   <div class="row apart">
@@ -116,7 +107,7 @@ export function TryIt({ flag, draft, isChanged }: { flag: Flag; draft: Draft; is
                       <span class="muted">{explanation.person ? w.known : w.unknown}</span>
                     </span>
                     <span class="row">
-                      {isChanged && saved && (
+                      {isChanged && (
                         <span>
                           {w.saved} <Badge>{shownValue(saved)}</Badge>
                         </span>

@@ -1,10 +1,11 @@
 /** How often a flag was asked for, and with which values. */
 
 import { useAddress } from "../../lib/address.ts";
-import { ask, queryText } from "../../lib/api.ts";
+import { ask } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject } from "../../lib/session.ts";
 import type { Flag } from "../../model/flags.ts";
+import { type FlagUsage, readUsage } from "../../model/usage.ts";
 import { StackedBars } from "../../parts/bars.tsx";
 import { Segments, When } from "../../parts/basics.tsx";
 import { Content, Empty } from "../../parts/states.tsx";
@@ -13,15 +14,11 @@ import { words } from "../../words/index.ts";
 const w = words.flag.usage;
 const ranges = ["7", "14", "30", "90"] as const;
 
-interface UsageAnswer {
-  results: { id: number; days: { date: string; values: Record<string, number> }[] }[];
-}
-
 export function Usage({ flag }: { flag: Flag }) {
   const { query, set } = useAddress();
   const days = ranges.find((range) => range === query.days) ?? "14";
-  const usage = useResource<UsageAnswer>(`usage ${flag.id} ${days}`, (signal) =>
-    ask(inProject(`feature_flags/usage/${queryText({ ids: flag.id, days })}`), { signal }),
+  const usage = useResource<FlagUsage>(`usage ${flag.id} ${days}`, (signal) =>
+    readUsage([flag.id], Number(days), signal),
   );
   const status = useResource<{ status: string; reason: string }>(
     `status ${flag.id} ${flag.version}`,
@@ -43,12 +40,8 @@ export function Usage({ flag }: { flag: Flag }) {
         {status.data && <span class="muted"> · {status.data.reason}</span>}
       </p>
       <Content of={usage}>
-        {({ results }) => {
-          const found = results.find(({ id }) => id === flag.id)?.days ?? [];
-          const total = found.reduce(
-            (sum, { values }) => sum + Object.values(values).reduce((a, b) => a + b, 0),
-            0,
-          );
+        {({ days: dates, results }) => {
+          const { total, values } = results[0] ?? { total: 0, values: [] };
           if (total === 0) {
             return (
               <Empty title={w.empty} icon="chart">
@@ -61,7 +54,10 @@ export function Usage({ flag }: { flag: Flag }) {
               label={w.title}
               summary={w.summary(total, Number(days))}
               rowTitle={w.day}
-              rows={found.map(({ date, values }) => ({ name: date, values }))}
+              rows={dates.map((name, place) => ({
+                name,
+                values: Object.fromEntries(values.map(({ value, counts }) => [value, counts[place] ?? 0])),
+              }))}
             />
           );
         }}

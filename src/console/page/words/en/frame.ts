@@ -1,6 +1,6 @@
 /** Words of the frame and of what all pages share. */
 
-import { duration } from "../../lib/format.ts";
+import { number } from "../../lib/format.ts";
 
 export const frame = {
   product: "Flagkeep",
@@ -43,7 +43,7 @@ export const frame = {
     trouble: "trouble",
     unknown: "no answer",
     rate: (perSecond: string) => `${perSecond} events/s`,
-    lag: (seconds: number) => `lag ${duration(seconds)}`,
+    waiting: (count: number) => `${number(count)} events wait to be loaded`,
     lastBackup: (when: string) => `last backup ${when}`,
     noBackup: "no backup yet",
     engineUp: "engine up",

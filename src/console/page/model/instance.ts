@@ -1,0 +1,43 @@
+/** How the server is, as its operators are told. */
+
+export interface InstanceStatus {
+  state: string;
+  version: string;
+  started_at: string | null;
+  uptime_seconds: number | null;
+  events_per_second: number;
+  journal: {
+    lane: string;
+    last_seq: number;
+    applied_seq: number;
+    lag_entries: number;
+    queued_bytes: number;
+  }[];
+  engine: {
+    up: boolean;
+    restarts: number;
+    rebuilding: { done: number; total: number } | null;
+    trouble: { message: string; hint: string } | null;
+  };
+  disk: Record<string, number>;
+  given_up: { lane: string; first_seq: number; last_seq: number; reason: string; at: string }[];
+  last_backup: {
+    created_at: string | null;
+    verified_at: string | null;
+    failed_at: string | null;
+    error: string | null;
+  } | null;
+  warnings: { project_id: number; type: string; count: number }[];
+  spikes: {
+    id: number;
+    project_id: number;
+    started_at: string;
+    peak_per_minute: number;
+    usual_per_minute: number;
+  }[];
+}
+
+/** Events that are acknowledged and not loaded yet. */
+export function waitingOf({ journal }: InstanceStatus): number {
+  return journal.reduce((sum, { lag_entries: lag }) => sum + lag, 0);
+}

@@ -1,0 +1,123 @@
+/** Every change of the project, or of the organisation: one list by day. */
+
+import { useState } from "preact/hooks";
+import { useAddress } from "../lib/address.ts";
+import { ask, queryText } from "../lib/api.ts";
+import { download, toCsv } from "../lib/csv.ts";
+import { useResource } from "../lib/resource.ts";
+import { inProject, isAdmin, project } from "../lib/session.ts";
+import { type ActivityEntry, changeLines, whoOf } from "../model/activity.ts";
+import { Button, Field, Segments, Select } from "../parts/basics.tsx";
+import { ChangeList } from "../parts/change-list.tsx";
+import { Page } from "../parts/page.tsx";
+import { Content, Empty } from "../parts/states.tsx";
+import { words } from "../words/index.ts";
+
+const w = words.activity;
+const pageSize = 100;
+const kinds = [
+  "",
+  "FeatureFlag",
+  "Cohort",
+  "Dashboard",
+  "Insight",
+  "PersonalAPIKey",
+  "Role",
+  "OrganizationMembership",
+];
+
+export function Activity() {
+  const { query, set } = useAddress();
+  const [limit, setLimit] = useState(pageSize);
+  const where = query.where === "organization" && isAdmin.value ? "organization" : "project";
+  const path = where === "project" ? inProject("activity_log/") : "/api/organizations/@current/activity_log/";
+  const wanted = (query.who ?? "").toLowerCase();
+  const log = useResource<{ results: ActivityEntry[]; total_count: number }>(
+    `activity ${project.value?.id} ${where} ${query.kind} ${limit}`,
+    (signal) => ask(`${path}${queryText({ limit, scope: query.kind })}`, { signal }),
+  );
+  const isShown = (entry: ActivityEntry) =>
+    wanted === "" ||
+    `${whoOf(entry)} ${entry.user.email} ${entry.detail.name}`.toLowerCase().includes(wanted);
+  return (
+    <Page
+      title={words.frame.pages.activity}
+      action={
+        <Button
+          icon="download"
+          isDisabled={!log.data}
+          onClick={() => {
+            const rows = (log.data?.results ?? []).filter(isShown).map((entry) => ({
+              time: entry.created_at,
+              person: whoOf(entry),
+              activity: entry.activity,
+              kind: entry.scope,
+              item: entry.detail.name ?? entry.item_id,
+              changes: changeLines(entry).join("; "),
+            }));
+            download(
+              "activity.csv",
+              "text/csv",
+              toCsv(["time", "person", "activity", "kind", "item", "changes"], rows),
+            );
+          }}
+        >
+          {w.exportCsv}
+        </Button>
+      }
+    >
+      <div class="filters">
+        <Segments
+          label={w.where}
+          value={where}
+          choices={[
+            ["project", w.project],
+            ["organization", w.organization],
+          ]}
+          refusal={!isAdmin.value && words.frame.onlyAdmins}
+          onChange={(next) => set({ where: next === "project" ? undefined : next })}
+        />
+        <Select
+          label={w.kind}
+          isLabelHidden
+          value={query.kind ?? ""}
+          choices={kinds.map((kind) => [kind, kind === "" ? w.allKinds : (w.scopes[kind] ?? kind)] as const)}
+          onChange={(kind) => set({ kind: kind || undefined })}
+        />
+        <Field
+          label={w.person}
+          isLabelHidden
+          placeholder={w.person}
+          type="search"
+          class="search"
+          value={query.who ?? ""}
+          onInput={(who) => set({ who: who || undefined })}
+        />
+      </div>
+      <Content of={log}>
+        {({ results, total_count: total }) => {
+          const found = results.filter(isShown);
+          return (
+            <>
+              {found.length === 0 ? (
+                <Empty title={w.empty} icon="activity">
+                  <p class="muted">{w.emptyHelp}</p>
+                </Empty>
+              ) : (
+                <section class="card">
+                  <ChangeList entries={found} />
+                </section>
+              )}
+              {results.length < total && (
+                <div class="row">
+                  <Button onClick={() => setLimit(limit + pageSize)}>{w.more}</Button>
+                  {wanted !== "" && <span class="muted">{w.onlyLoaded(results.length)}</span>}
+                </div>
+              )}
+            </>
+          );
+        }}
+      </Content>
+    </Page>
+  );
+}

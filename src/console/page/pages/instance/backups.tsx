@@ -1,0 +1,189 @@
+/** Backups: made, verified, fetched, deleted. Restoring stays on the command line. */
+
+import { useEffect, useState } from "preact/hooks";
+import { ask, wordsOf } from "../../lib/api.ts";
+import { dateTime, number, size } from "../../lib/format.ts";
+import { useResource } from "../../lib/resource.ts";
+import { Badge, Button, CodeBlock, When } from "../../parts/basics.tsx";
+import { Question } from "../../parts/confirm.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { Content, Empty } from "../../parts/states.tsx";
+import { complain, tell } from "../../parts/toast.tsx";
+import { words } from "../../words/index.ts";
+
+const w = words.instance;
+const pollMs = 700;
+const idleMs = 15_000;
+
+interface Backup {
+  name: string;
+  created_at: string;
+  bytes: number;
+  verified: boolean;
+  problem: string | null;
+  events: number | null;
+  restore_command: string;
+}
+
+interface Job {
+  id: string;
+  kind: string;
+  name: string | null;
+  state: "running" | "done" | "failed";
+  step: string | null;
+  done: number;
+  total: number;
+  error: string | null;
+}
+
+interface BackupList {
+  destination: string;
+  schedule: string | null;
+  next_at: string | null;
+  results: Backup[];
+  jobs: Job[];
+}
+
+export function Backups() {
+  const [job, setJob] = useState<Job>();
+  const [restoring, setRestoring] = useState<Backup>();
+  const [deleting, setDeleting] = useState<Backup>();
+  const list = useResource<BackupList>(
+    "backups",
+    (signal) => ask("/api/instance/backups/", { signal }),
+    idleMs,
+  );
+  const running = job ?? list.data?.jobs.find(({ state }) => state === "running");
+
+  useEffect(() => {
+    if (running?.state !== "running") return;
+    const timer = setTimeout(() => {
+      ask<Job>(`/api/instance/backups/jobs/${running.id}/`).then(
+        (found) => {
+          setJob(found.state === "running" ? found : undefined);
+          if (found.state === "running") return;
+          if (found.state === "done") tell(w.jobDone[found.kind] ?? found.kind);
+          else complain(w.jobFailed(found.error ?? ""));
+          list.reload();
+        },
+        (error) => {
+          setJob(undefined);
+          complain(wordsOf(error));
+        },
+      );
+    }, pollMs);
+    return () => clearTimeout(timer);
+  }, [running]);
+
+  const start = (path: string) => {
+    ask<Job>(`/api/instance/backups/${path}`, { method: "POST" }).then(setJob, (error) =>
+      complain(wordsOf(error)),
+    );
+  };
+  const download = async ({ name }: Backup) => {
+    try {
+      const { url } = await ask<{ url: string }>(
+        `/api/instance/backups/${encodeURIComponent(name)}/ticket/`,
+        {
+          method: "POST",
+        },
+      );
+      location.assign(url);
+    } catch (error) {
+      complain(wordsOf(error));
+    }
+  };
+  return (
+    <section class="card stack">
+      <div class="row apart">
+        <h2>{w.backups}</h2>
+        <Button kind="main" isDisabled={running !== undefined} onClick={() => start("")}>
+          {w.backUpNow}
+        </Button>
+      </div>
+      {running && (
+        <div class="stack tight" role="status">
+          <span>
+            {w.job[running.kind] ?? running.kind} {running.step}
+          </span>
+          <progress
+            aria-label={w.job[running.kind] ?? running.kind}
+            {...(running.total > 0 ? { max: running.total, value: running.done } : {})}
+          />
+        </div>
+      )}
+      <Content of={list} rows={3}>
+        {({ destination, results, next_at: next }) => (
+          <>
+            <p class="help">
+              {w.destination(destination)} · {next ? w.next(dateTime(next)) : w.noSchedule}
+            </p>
+            {results.length === 0 ? (
+              <Empty title={w.backupsEmpty} icon="instance" command="flagkeep backup create">
+                <p class="muted">{w.backupsEmptyHelp}</p>
+              </Empty>
+            ) : (
+              <ul class="lines">
+                {results.map((backup) => (
+                  <li key={backup.name} class="row apart">
+                    <span>
+                      <b>
+                        <When at={backup.created_at} />
+                      </b>{" "}
+                      <span class="muted number">
+                        {size(backup.bytes)}
+                        {backup.events !== null &&
+                          ` · ${number(backup.events)} ${w.columns.events.toLowerCase()}`}
+                      </span>{" "}
+                      <Badge tone={backup.verified ? "good" : "bad"}>
+                        {backup.verified ? w.verified : (backup.problem ?? "")}
+                      </Badge>
+                    </span>
+                    <span class="row">
+                      <Button
+                        isDisabled={running !== undefined}
+                        onClick={() => start(`${encodeURIComponent(backup.name)}/verify/`)}
+                      >
+                        {w.verify}
+                      </Button>
+                      <Button icon="download" onClick={() => void download(backup)}>
+                        {w.download}
+                      </Button>
+                      <Button onClick={() => setRestoring(backup)}>{w.restore}</Button>
+                      <Button
+                        kind="quiet"
+                        icon="trash"
+                        label={`${words.frame.delete} ${backup.name}`}
+                        onClick={() => setDeleting(backup)}
+                      />
+                    </span>
+                  </li>
+                ))}
+              </ul>
+            )}
+          </>
+        )}
+      </Content>
+      {restoring && (
+        <Dialog title={w.restoreTitle} size="large" onClose={() => setRestoring(undefined)}>
+          <p>{w.restoreHelp}</p>
+          <CodeBlock label={w.restore} code={restoring.restore_command} />
+        </Dialog>
+      )}
+      {deleting && (
+        <Question
+          title={w.deleteTitle}
+          text={deleting.name}
+          action={words.frame.delete}
+          onClose={() => setDeleting(undefined)}
+          onYes={() => {
+            ask(`/api/instance/backups/${encodeURIComponent(deleting.name)}/`, { method: "DELETE" }).then(
+              () => list.reload(),
+              (error) => complain(wordsOf(error)),
+            );
+          }}
+        />
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,65 @@
+/** Looks for what is wrong, and says how to mend it. */
+
+import { useState } from "preact/hooks";
+import { ask, wordsOf } from "../../lib/api.ts";
+import { Badge, Button } from "../../parts/basics.tsx";
+import { complain } from "../../parts/toast.tsx";
+import { words } from "../../words/index.ts";
+
+const w = words.instance;
+
+interface Findings {
+  ok: boolean;
+  errors: number;
+  warnings: number;
+  findings: { check: string; level: string; message: string; hint: string | null }[];
+}
+
+const tones: Record<string, "good" | "warn" | "bad" | "plain"> = {
+  ok: "good",
+  warning: "warn",
+  error: "bad",
+};
+
+export function Doctor() {
+  const [found, setFound] = useState<Findings>();
+  const [isBusy, setBusy] = useState(false);
+  const run = async () => {
+    setBusy(true);
+    try {
+      setFound(await ask<Findings>("/api/instance/doctor/"));
+    } catch (error) {
+      complain(wordsOf(error));
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <section class="card stack" aria-busy={isBusy}>
+      <div class="row apart">
+        <h2>{w.doctor}</h2>
+        <Button icon="check" isDisabled={isBusy} onClick={() => void run()}>
+          {w.runDoctor}
+        </Button>
+      </div>
+      {found ? (
+        <>
+          <p role="status">
+            {found.errors + found.warnings === 0 ? w.doctorOk : w.doctorFound(found.errors, found.warnings)}
+          </p>
+          <ul class="lines">
+            {found.findings.map(({ check, level, message, hint }) => (
+              <li key={`${check} ${message}`}>
+                <Badge tone={tones[level] ?? "plain"}>{w.levels[level] ?? level}</Badge> <b>{check}</b>{" "}
+                {message}
+                {hint && <p class="help">{hint}</p>}
+              </li>
+            ))}
+          </ul>
+        </>
+      ) : (
+        <p class="help">{w.doctorHelp}</p>
+      )}
+    </section>
+  );
+}

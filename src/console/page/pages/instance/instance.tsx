@@ -1,0 +1,182 @@
+/** The server: how it is, its stores, doctor, backups, warnings. For its operators. */
+
+import { ask, Failure } from "../../lib/api.ts";
+import { ago, decimal, duration, number, size } from "../../lib/format.ts";
+import { useResource } from "../../lib/resource.ts";
+import { isOperator, projects } from "../../lib/session.ts";
+import { type InstanceStatus, waitingOf } from "../../model/instance.ts";
+import { Badge, CodeBlock } from "../../parts/basics.tsx";
+import { Icon } from "../../parts/icons.tsx";
+import { Page } from "../../parts/page.tsx";
+import { Content, Trouble } from "../../parts/states.tsx";
+import { words } from "../../words/index.ts";
+import { Backups } from "./backups.tsx";
+import { Doctor } from "./doctor.tsx";
+
+const w = words.instance;
+const readEveryMs = 5_000;
+
+export function Instance() {
+  const status = useResource<InstanceStatus>(
+    isOperator.value ? "instance" : null,
+    (signal) => ask("/api/instance/status/", { signal }),
+    readEveryMs,
+  );
+  return (
+    <Page title={words.frame.pages.instance}>
+      {isOperator.value ? (
+        <Content of={status}>{(found) => <Parts status={found} />}</Content>
+      ) : (
+        <Trouble failure={new Failure(403, "permission_denied", words.frame.onlyOperators)} />
+      )}
+    </Page>
+  );
+}
+
+const projectName = (id: number) => projects.value.find((project) => project.id === id)?.name ?? `#${id}`;
+
+function Parts({ status }: { status: InstanceStatus }) {
+  const { engine, disk } = status;
+  const total = Object.values(disk).reduce((sum, bytes) => sum + bytes, 0);
+  const quarantine = disk.quarantine_bytes ?? 0;
+  return (
+    <>
+      <section class="stack">
+        <p class="row">
+          <Badge tone={engine.up ? "good" : "bad"}>{status.state}</Badge>
+          <span class="muted">
+            {w.version(status.version)}
+            {status.uptime_seconds !== null && ` · ${w.up(duration(status.uptime_seconds))}`}
+          </span>
+        </p>
+        <dl class="tiles">
+          <Tile name={w.facts.events} value={w.perSecond(decimal(status.events_per_second))} />
+          <Tile name={w.facts.waiting} value={number(waitingOf(status))} />
+          <Tile
+            name={w.facts.engine}
+            value={engine.up ? w.engineUp : w.engineDown}
+            note={w.restarts(engine.restarts)}
+          />
+          <Tile name={w.facts.disk} value={size(total)} />
+          <Tile
+            name={w.facts.backup}
+            value={
+              status.last_backup?.created_at
+                ? ago(status.last_backup.created_at)
+                : words.frame.health.noBackup
+            }
+            {...(status.last_backup?.error ? { note: status.last_backup.error } : {})}
+          />
+        </dl>
+        {engine.rebuilding && (
+          <p class="bar warn">{w.rebuilding(engine.rebuilding.done, engine.rebuilding.total)}</p>
+        )}
+        {engine.trouble && (
+          <p class="bar bad" role="alert">
+            <Icon name="warning" />
+            <span>
+              {engine.trouble.message} {engine.trouble.hint}
+            </span>
+          </p>
+        )}
+        {status.given_up.map(({ lane, first_seq: first, last_seq: last }) => (
+          <p key={`${lane} ${first}`} class="bar bad" role="alert">
+            <Icon name="warning" />
+            <span>{w.givenUp(first, last, lane)}</span>
+          </p>
+        ))}
+        {quarantine > 0 && (
+          <p class="bar bad" role="alert">
+            <Icon name="warning" />
+            <span>{w.quarantine(size(quarantine))}</span>
+          </p>
+        )}
+      </section>
+      <Backups />
+      <Doctor />
+      <div class="columns">
+        <section class="card">
+          <h2>{w.stores}</h2>
+          <table class="figures wide">
+            <tbody>
+              {Object.entries(disk).map(([name, bytes]) => (
+                <tr key={name}>
+                  <th scope="row">{w.storeNames[name] ?? name}</th>
+                  <td>{size(bytes)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </section>
+        <section class="card">
+          <h2>{w.journal}</h2>
+          <div class="table-scroll" role="region" aria-label={w.journal} tabIndex={0}>
+            <table class="figures wide">
+              <thead>
+                <tr>
+                  <th scope="col">{w.lane}</th>
+                  <th scope="col">{w.laneColumns.accepted}</th>
+                  <th scope="col">{w.laneColumns.loaded}</th>
+                  <th scope="col">{w.laneColumns.waiting}</th>
+                </tr>
+              </thead>
+              <tbody>
+                {status.journal.map((lane) => (
+                  <tr key={lane.lane}>
+                    <th scope="row">{lane.lane}</th>
+                    <td>{number(lane.last_seq)}</td>
+                    <td>{number(lane.applied_seq)}</td>
+                    <td>{number(lane.lag_entries)}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        </section>
+        <section class="card">
+          <h2>{w.warnings}</h2>
+          {status.warnings.length === 0 && <p class="muted">{w.noWarnings}</p>}
+          <ul class="changes">
+            {status.warnings.map(({ project_id: id, type, count }) => (
+              <li key={`${id} ${type}`}>{w.warning(type, count, projectName(id))}</li>
+            ))}
+          </ul>
+          {status.spikes.length > 0 && <h3>{w.spikes}</h3>}
+          <ul class="changes">
+            {status.spikes.map(({ id, project_id: in_, peak_per_minute: peak, usual_per_minute: usual }) => (
+              <li key={id}>{w.spike(decimal(peak), decimal(usual), projectName(in_))}</li>
+            ))}
+          </ul>
+        </section>
+      </div>
+      <section class="card stack">
+        <h2>{w.metrics}</h2>
+        <p class="help">{w.metricsHelp}</p>
+        <CodeBlock label={w.metrics} code={alertRule()} />
+      </section>
+    </>
+  );
+}
+
+function Tile({ name, value, note }: { name: string; value: string; note?: string }) {
+  return (
+    <div class="tile">
+      <dt>{name}</dt>
+      <dd>
+        {value}
+        {note && <span class="sub">{note}</span>}
+      </dd>
+    </div>
+  );
+}
+
+function alertRule(): string {
+  return `# scrape ${location.origin}/metrics
+groups:
+  - name: flagkeep
+    rules:
+      - alert: FlagkeepDown
+        expr: up{job="flagkeep"} == 0
+        for: 2m
+`;
+}

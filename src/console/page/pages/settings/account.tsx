@@ -1,0 +1,124 @@
+/** Oneself: name, password, sessions, personal keys. */
+
+import { useState } from "preact/hooks";
+import { ask, wordsOf } from "../../lib/api.ts";
+import { useResource } from "../../lib/resource.ts";
+import { loadSession, me, type SessionFacts } from "../../lib/session.ts";
+import { Badge, Button, Field, When } from "../../parts/basics.tsx";
+import { Form } from "../../parts/form.tsx";
+import { Content } from "../../parts/states.tsx";
+import { complain } from "../../parts/toast.tsx";
+import { words } from "../../words/index.ts";
+import { PersonalKeys } from "./keys.tsx";
+
+const w = words.settings;
+
+export function AccountSettings() {
+  const [firstName, setFirstName] = useState(me.value?.first_name ?? "");
+  const [lastName, setLastName] = useState(me.value?.last_name ?? "");
+  const [current, setCurrent] = useState("");
+  const [wanted, setWanted] = useState("");
+  return (
+    <div class="stack">
+      <section class="card">
+        <h2>{me.value?.email}</h2>
+        <Form
+          onSend={async () => {
+            const body = { first_name: firstName, last_name: lastName };
+            await ask("/api/users/@me/", { method: "PATCH", body });
+            await loadSession();
+          }}
+        >
+          <div class="columns">
+            <Field label={w.firstName} value={firstName} onInput={setFirstName} autocomplete="given-name" />
+            <Field label={w.lastName} value={lastName} onInput={setLastName} autocomplete="family-name" />
+          </div>
+        </Form>
+      </section>
+      <section class="card">
+        <h2>{w.password}</h2>
+        <Form
+          action={w.changePassword}
+          done={w.passwordChanged}
+          onSend={async () => {
+            const body = { current_password: current, password: wanted };
+            await ask("/api/session/password/", { method: "POST", body });
+            setCurrent("");
+            setWanted("");
+          }}
+        >
+          {(errorOf) => (
+            <div class="columns">
+              <Field
+                label={w.currentPassword}
+                type="password"
+                autocomplete="current-password"
+                value={current}
+                onInput={setCurrent}
+                error={errorOf("current_password")}
+                isRequired
+              />
+              <Field
+                label={w.newPassword}
+                type="password"
+                autocomplete="new-password"
+                value={wanted}
+                onInput={setWanted}
+                help={words.signing.passwordHelp}
+                error={errorOf("password")}
+                isRequired
+              />
+            </div>
+          )}
+        </Form>
+      </section>
+      <Sessions />
+      <PersonalKeys />
+    </div>
+  );
+}
+
+function Sessions() {
+  const sessions = useResource<SessionFacts[]>("sessions", (signal) => ask("/api/sessions/", { signal }));
+  const end = (path: string) => {
+    ask(path, { method: "DELETE" }).then(sessions.reload, (error) => complain(wordsOf(error)));
+  };
+  return (
+    <section class="card stack">
+      <div class="row apart">
+        <h2>{w.sessions}</h2>
+        <Button onClick={() => end("/api/sessions/")}>{w.endOthers}</Button>
+      </div>
+      <Content of={sessions} rows={2}>
+        {(found) => (
+          <ul class="lines">
+            {found.map((session) => (
+              <li key={session.id} class="row apart">
+                <span>
+                  {session.address} <span class="muted">{browserName(session.browser)}</span>{" "}
+                  <span class="muted">
+                    · {w.lastSeen} <When at={session.last_seen_at} />
+                  </span>{" "}
+                  {session.is_current && <Badge tone="good">{w.thisSession}</Badge>}
+                </span>
+                {!session.is_current && (
+                  <Button onClick={() => end(`/api/sessions/${session.id}/`)}>{w.end}</Button>
+                )}
+              </li>
+            ))}
+          </ul>
+        )}
+      </Content>
+    </section>
+  );
+}
+
+/** "Firefox on Linux", from what a browser says of itself. */
+function browserName(agent: string): string {
+  const [, name] =
+    /(Firefox|Edg|OPR|HeadlessChrome|Chrome|Safari)\//.exec(agent.replace(/Version\S+ /, "")) ?? [];
+  const [, system] = /(Windows|Android|iPhone|iPad|Mac OS X|CrOS|Linux)/.exec(agent) ?? [];
+  if (name === undefined) return agent.slice(0, 60);
+  const known: Record<string, string> = { Edg: "Edge", OPR: "Opera", HeadlessChrome: "Chrome" };
+  return w.browserOn(known[name] ?? name, system);
+}

@@ -1,0 +1,200 @@
+/** Personal keys: made with a preset or scope by scope, shown once, revoked. */
+
+import { useState } from "preact/hooks";
+import { ask, wordsOf } from "../../lib/api.ts";
+import { date } from "../../lib/format.ts";
+import { useResource } from "../../lib/resource.ts";
+import { Badge, Button, Checkbox, CodeBlock, Field, Select, When } from "../../parts/basics.tsx";
+import { Question } from "../../parts/confirm.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { Content, Empty } from "../../parts/states.tsx";
+import { complain } from "../../parts/toast.tsx";
+import { words } from "../../words/index.ts";
+
+const w = words.settings;
+
+interface Key {
+  id: string;
+  label: string;
+  value: string | null;
+  mask_value: string;
+  scopes: string[];
+  last_used_at: string | null;
+  expires_at: string | null;
+}
+
+/** What the routes of this server ask for. */
+const scopeObjects = [
+  ...(["feature_flag", "cohort", "dashboard", "insight", "person", "group", "event_definition"] as const),
+  ...([
+    "property_definition",
+    "query",
+    "activity_log",
+    "project",
+    "organization",
+    "organization_member",
+  ] as const),
+];
+const readAll = [
+  ...scopeObjects.map((name) => `${name}:read`),
+  "ingestion_warning:read",
+  "usage_metric:read",
+];
+const presets = {
+  read: ["feature_flag:read"],
+  flags: ["feature_flag:write", "cohort:read"],
+  analytics: readAll,
+  all: ["*"],
+} as const satisfies Record<keyof typeof w.presets, readonly string[]>;
+type Preset = keyof typeof presets;
+
+export function PersonalKeys() {
+  const keys = useResource<Key[]>("keys", (signal) => ask("/api/personal_api_keys/", { signal }));
+  const [isMaking, setMaking] = useState(false);
+  const [shown, setShown] = useState<Key>();
+  const [revoked, setRevoked] = useState<Key>();
+  const done = (key: Key) => {
+    setMaking(false);
+    setShown(key);
+    keys.reload();
+  };
+  return (
+    <section class="card stack">
+      <div class="row apart">
+        <h2>{w.keys}</h2>
+        <Button icon="plus" onClick={() => setMaking(true)}>
+          {w.newKey}
+        </Button>
+      </div>
+      <p class="help">{w.keysHelp}</p>
+      <Content of={keys} rows={2}>
+        {(found) =>
+          found.length === 0 ? (
+            <Empty title={w.keysEmpty} icon="key" command="flagkeep keys create" />
+          ) : (
+            <ul class="lines">
+              {found.map((key) => (
+                <li key={key.id} class="row apart">
+                  <span>
+                    <b>{key.label}</b> <code>{key.mask_value}</code>{" "}
+                    {key.scopes.slice(0, 3).map((scope) => (
+                      <Badge key={scope}>{scope}</Badge>
+                    ))}{" "}
+                    {key.scopes.length > 3 && <Badge>+{key.scopes.length - 3}</Badge>}
+                    <span class="sub">
+                      {key.last_used_at ? w.lastUsed : w.notUsed} <When at={key.last_used_at} fallback="" /> ·{" "}
+                      {w.expires.toLowerCase()} {key.expires_at ? date(key.expires_at) : w.never}
+                    </span>
+                  </span>
+                  <span class="row">
+                    <Button
+                      onClick={() => {
+                        ask<Key>(`/api/personal_api_keys/${key.id}/roll/`, { method: "POST" }).then(
+                          done,
+                          (error) => complain(wordsOf(error)),
+                        );
+                      }}
+                    >
+                      {w.roll}
+                    </Button>
+                    <Button kind="danger" onClick={() => setRevoked(key)}>
+                      {w.revoke}
+                    </Button>
+                  </span>
+                </li>
+              ))}
+            </ul>
+          )
+        }
+      </Content>
+      {isMaking && <NewKey onClose={() => setMaking(false)} onMade={done} />}
+      {shown?.value && (
+        <Dialog title={w.keyMade} onClose={() => setShown(undefined)}>
+          <p>{w.keyMadeHelp}</p>
+          <CodeBlock label={shown.label} code={shown.value} />
+        </Dialog>
+      )}
+      {revoked && (
+        <Question
+          title={w.revoke}
+          text={w.revokeText(revoked.label)}
+          action={w.revoke}
+          onClose={() => setRevoked(undefined)}
+          onYes={() => {
+            ask(`/api/personal_api_keys/${revoked.id}/`, { method: "DELETE" }).then(keys.reload, (error) =>
+              complain(wordsOf(error)),
+            );
+          }}
+        />
+      )}
+    </section>
+  );
+}
+
+function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (key: Key) => void }) {
+  const [label, setLabel] = useState("");
+  const [scopes, setScopes] = useState<readonly string[]>(presets.flags);
+  const [preset, setPreset] = useState<Preset>("flags");
+  const [expires, setExpires] = useState("");
+  const [error, setError] = useState<string>();
+  const make = async () => {
+    try {
+      const body = {
+        ...{ label: label.trim(), scopes, scoped_teams: [], scoped_organizations: [] },
+        expires_at: expires === "" ? null : new Date(expires).toISOString(),
+      };
+      onMade(await ask<Key>("/api/personal_api_keys/", { method: "POST", body }));
+    } catch (failure) {
+      setError(wordsOf(failure));
+    }
+  };
+  return (
+    <Dialog
+      title={w.newKey}
+      onClose={onClose}
+      onSubmit={() => void make()}
+      actions={
+        <Button kind="main" type="submit">
+          {w.makeKey}
+        </Button>
+      }
+    >
+      <Field label={w.keyLabel} value={label} onInput={setLabel} isRequired autofocus />
+      <Field label={w.expires} type="date" value={expires} onInput={setExpires} />
+      <Select
+        label={w.presetLabel}
+        value={preset}
+        choices={Object.entries(w.presets) as [Preset, string][]}
+        onChange={(name) => {
+          setPreset(name);
+          setScopes(presets[name]);
+        }}
+      />
+      {!scopes.includes("*") && (
+        <fieldset class="scopes">
+          <legend>{w.scopes}</legend>
+          {scopeObjects.flatMap((name) =>
+            (["read", "write"] as const).map((action) => {
+              const scope = `${name}:${action}`;
+              return (
+                <Checkbox
+                  key={scope}
+                  label={scope}
+                  isOn={scopes.includes(scope)}
+                  onChange={(on) =>
+                    setScopes(on ? [...scopes, scope] : scopes.filter((other) => other !== scope))
+                  }
+                />
+              );
+            }),
+          )}
+        </fieldset>
+      )}
+      {error && (
+        <p class="error" role="alert">
+          {error}
+        </p>
+      )}
+    </Dialog>
+  );
+}

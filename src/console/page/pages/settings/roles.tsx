@@ -1,0 +1,108 @@
+/** Roles and who has them. */
+
+import { useState } from "preact/hooks";
+import { ask, wordsOf } from "../../lib/api.ts";
+import { useResource } from "../../lib/resource.ts";
+import { Button, Field, Select } from "../../parts/basics.tsx";
+import { Content, Empty } from "../../parts/states.tsx";
+import { complain } from "../../parts/toast.tsx";
+import { words } from "../../words/index.ts";
+
+const w = words.settings;
+const path = "/api/organizations/@current/roles/";
+
+interface Role {
+  id: string;
+  name: string;
+  role_memberships: { id: string; user: { uuid: string; first_name: string; email: string } }[];
+}
+
+export function Roles({
+  members,
+  refusal,
+}: {
+  members: readonly { user: { uuid: string; first_name: string; email: string } }[];
+  refusal: string | false;
+}) {
+  const roles = useResource<{ results: Role[] }>("roles with members", (signal) => ask(path, { signal }));
+  const [name, setName] = useState("");
+  const change = (work: Promise<unknown>) => work.then(roles.reload, (error) => complain(wordsOf(error)));
+  return (
+    <section class="card stack">
+      <h2>{w.roles}</h2>
+      <p class="help">{w.rolesHelp}</p>
+      <Content of={roles} rows={2}>
+        {({ results }) =>
+          results.length === 0 ? (
+            <Empty title={w.rolesEmpty} icon="persons" command="flagkeep roles create NAME" />
+          ) : (
+            <ul class="lines">
+              {results.map((role) => (
+                <li key={role.id} class="stack tight">
+                  <div class="row apart">
+                    <b>{role.name}</b>
+                    <Button
+                      kind="quiet"
+                      icon="trash"
+                      label={`${words.frame.delete} ${role.name}`}
+                      refusal={refusal}
+                      onClick={() => void change(ask(`${path}${role.id}/`, { method: "DELETE" }))}
+                    />
+                  </div>
+                  <div class="row">
+                    {role.role_memberships.map(({ id, user }) => (
+                      <Button
+                        key={id}
+                        icon="close"
+                        refusal={refusal}
+                        onClick={() =>
+                          void change(ask(`${path}${role.id}/role_memberships/${id}/`, { method: "DELETE" }))
+                        }
+                      >
+                        {user.first_name || user.email}
+                      </Button>
+                    ))}
+                    <Select
+                      label={`${w.addToRole}: ${role.name}`}
+                      isLabelHidden
+                      value=""
+                      refusal={refusal}
+                      choices={[
+                        ["", w.addToRole],
+                        ...members
+                          .filter(
+                            ({ user }) => !role.role_memberships.some((one) => one.user.uuid === user.uuid),
+                          )
+                          .map(({ user }) => [user.uuid, user.first_name || user.email] as const),
+                      ]}
+                      onChange={(uuid) => {
+                        if (uuid !== "") {
+                          const body = { user_uuid: uuid };
+                          void change(ask(`${path}${role.id}/role_memberships/`, { method: "POST", body }));
+                        }
+                      }}
+                    />
+                  </div>
+                </li>
+              ))}
+            </ul>
+          )
+        }
+      </Content>
+      <form
+        class="row bottom"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (refusal || name.trim() === "") return;
+          void change(ask(path, { method: "POST", body: { name: name.trim() } }));
+          setName("");
+        }}
+      >
+        <Field label={w.newRole} value={name} onInput={setName} isDisabled={!!refusal} />
+        <Button type="submit" icon="plus" refusal={refusal}>
+          {words.frame.add}
+        </Button>
+      </form>
+    </section>
+  );
+}

@@ -1,0 +1,183 @@
+/** The team: members with their levels, one-time links, roles. */
+
+import { useState } from "preact/hooks";
+import { ask, wordsOf } from "../../lib/api.ts";
+import { useResource } from "../../lib/resource.ts";
+import { isAdmin, me } from "../../lib/session.ts";
+import { Badge, Button, CodeBlock, Field, Select } from "../../parts/basics.tsx";
+import { Question } from "../../parts/confirm.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { Content } from "../../parts/states.tsx";
+import { complain } from "../../parts/toast.tsx";
+import { words } from "../../words/index.ts";
+import { Roles } from "./roles.tsx";
+
+const w = words.settings;
+const path = "/api/organizations/@current/members/";
+
+export interface Member {
+  id: string;
+  user: { uuid: string; first_name: string; last_name: string; email: string };
+  level: number;
+  is_active: boolean;
+  has_password: boolean;
+}
+
+/** A member's name, or the address. */
+export function memberName({ user }: Member): string {
+  return `${user.first_name} ${user.last_name}`.trim() || user.email;
+}
+
+export function TeamSettings() {
+  const members = useResource<{ count: number; results: Member[] }>("members", (signal) =>
+    ask(`${path}?limit=500`, { signal }),
+  );
+  const [isInviting, setInviting] = useState(false);
+  const [link, setLink] = useState<{ name: string; url: string }>();
+  const [removed, setRemoved] = useState<Member>();
+  const refusal = !isAdmin.value && words.frame.onlyAdmins;
+  const change = (work: Promise<unknown>) => work.then(members.reload, (error) => complain(wordsOf(error)));
+  const makeLink = (member: Member) => {
+    ask<{ console_url: string }>(`${path}${member.user.uuid}/link/`, { method: "POST" }).then(
+      ({ console_url: url }) => setLink({ name: memberName(member), url }),
+      (error) => complain(wordsOf(error)),
+    );
+  };
+  return (
+    <div class="stack">
+      <section class="card stack">
+        <div class="row apart">
+          <h2>{w.members}</h2>
+          <Button kind="main" icon="plus" refusal={refusal} onClick={() => setInviting(true)}>
+            {w.invite}
+          </Button>
+        </div>
+        <Content of={members} rows={3}>
+          {({ results }) => (
+            <ul class="lines">
+              {results.map((member) => (
+                <li key={member.id} class="row apart">
+                  <span>
+                    <b>{memberName(member)}</b> <span class="muted">{member.user.email}</span>{" "}
+                    {member.user.uuid === me.value?.uuid && <Badge tone="good">{w.you}</Badge>}{" "}
+                    {!member.is_active && <Badge tone="bad">{w.inactive}</Badge>}{" "}
+                    {!member.has_password && <Badge>{w.noPassword}</Badge>}
+                  </span>
+                  <span class="row">
+                    <Select
+                      label={`${w.level}: ${memberName(member)}`}
+                      isLabelHidden
+                      value={String(member.level)}
+                      refusal={refusal}
+                      choices={Object.entries(w.levels)}
+                      onChange={(level) =>
+                        void change(
+                          ask(`${path}${member.user.uuid}/`, {
+                            method: "PATCH",
+                            body: { level: Number(level) },
+                          }),
+                        )
+                      }
+                    />
+                    <Button refusal={refusal} onClick={() => makeLink(member)}>
+                      {w.makeLink}
+                    </Button>
+                    <Button
+                      refusal={refusal}
+                      onClick={() =>
+                        void change(
+                          ask(`${path}${member.user.uuid}/`, {
+                            method: "PATCH",
+                            body: { is_active: !member.is_active },
+                          }),
+                        )
+                      }
+                    >
+                      {member.is_active ? w.deactivate : w.activate}
+                    </Button>
+                    <Button
+                      kind="quiet"
+                      icon="trash"
+                      label={`${w.removeMember} ${memberName(member)}`}
+                      refusal={refusal}
+                      onClick={() => setRemoved(member)}
+                    />
+                  </span>
+                </li>
+              ))}
+            </ul>
+          )}
+        </Content>
+      </section>
+      <Roles members={members.data?.results ?? []} refusal={refusal} />
+      {isInviting && (
+        <Invite
+          onClose={() => setInviting(false)}
+          onMade={(name, url) => {
+            setInviting(false);
+            members.reload();
+            if (url !== null) setLink({ name, url });
+          }}
+        />
+      )}
+      {link && (
+        <Dialog title={w.linkFor(link.name)} size="large" onClose={() => setLink(undefined)}>
+          <p>{w.inviteHelp}</p>
+          <CodeBlock label={w.inviteDone} code={link.url} />
+        </Dialog>
+      )}
+      {removed && (
+        <Question
+          title={`${w.removeMember}: ${memberName(removed)}`}
+          text={w.removeText(memberName(removed))}
+          action={w.removeMember}
+          onClose={() => setRemoved(undefined)}
+          onYes={() => void change(ask(`${path}${removed.user.uuid}/`, { method: "DELETE" }))}
+        />
+      )}
+    </div>
+  );
+}
+
+function Invite({
+  onClose,
+  onMade,
+}: {
+  onClose: () => void;
+  onMade: (name: string, url: string | null) => void;
+}) {
+  const [email, setEmail] = useState("");
+  const [firstName, setFirstName] = useState("");
+  const [level, setLevel] = useState("1");
+  const [error, setError] = useState<string>();
+  const send = async () => {
+    try {
+      const body = { email: email.trim(), first_name: firstName.trim(), level: Number(level) };
+      const made = await ask<{ console_url: string | null }>(path, { method: "POST", body });
+      onMade(body.first_name || body.email, made.console_url);
+    } catch (failure) {
+      setError(wordsOf(failure));
+    }
+  };
+  return (
+    <Dialog
+      title={w.inviteTitle}
+      onClose={onClose}
+      onSubmit={() => void send()}
+      actions={
+        <Button kind="main" type="submit">
+          {w.invite}
+        </Button>
+      }
+    >
+      <Field label={w.email} type="email" value={email} onInput={setEmail} isRequired autofocus />
+      <Field label={w.firstName} value={firstName} onInput={setFirstName} />
+      <Select label={w.level} value={level} choices={Object.entries(w.levels)} onChange={setLevel} />
+      {error && (
+        <p class="error" role="alert">
+          {error}
+        </p>
+      )}
+    </Dialog>
+  );
+}

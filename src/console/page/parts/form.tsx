@@ -1,0 +1,59 @@
+/** A form that sends itself and says what became of it. */
+
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { Failure, wordsOf } from "../lib/api.ts";
+import { words } from "../words/index.ts";
+import { Button } from "./basics.tsx";
+import { tell } from "./toast.tsx";
+
+export function Form({
+  children,
+  onSend,
+  action = words.settings.save,
+  done = words.settings.saved,
+  refusal,
+}: {
+  children: ComponentChildren | ((errorOf: (field: string) => string | undefined) => ComponentChildren);
+  onSend: () => Promise<unknown>;
+  action?: string;
+  done?: string;
+  refusal?: string | false | undefined;
+}) {
+  const [failure, setFailure] = useState<Failure>();
+  const [isBusy, setBusy] = useState(false);
+  const errorOf = (field: string) => (failure?.attr === field ? failure.detail : undefined);
+  const send = async () => {
+    setBusy(true);
+    setFailure(undefined);
+    try {
+      await onSend();
+      tell(done);
+    } catch (error) {
+      setFailure(error instanceof Failure ? error : new Failure(-1, "error", wordsOf(error)));
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <form
+      class="stack"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (!refusal) void send();
+      }}
+    >
+      {typeof children === "function" ? children(errorOf) : children}
+      {failure && (failure.attr === null || typeof children !== "function") && (
+        <p class="error" role="alert">
+          {failure.detail}
+        </p>
+      )}
+      <div class="row">
+        <Button kind="main" type="submit" isDisabled={isBusy} refusal={refusal}>
+          {action}
+        </Button>
+      </div>
+    </form>
+  );
+}

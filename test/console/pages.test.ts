@@ -1,0 +1,63 @@
+/** Every page, in both themes and widths: axe, no sideways scrolling, one h1, its address by itself, no trouble. */
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Browser } from "playwright-core";
+import { TestAppliance } from "../support/appliance.ts";
+import { chromiumPath, startBrowser } from "../support/browser.ts";
+import { axeFindings, openSignedIn, ownerCookie, themes, widths } from "./support.ts";
+
+/** Address, heading, and a text that is there once the page is complete. */
+const pages: readonly (readonly [path: string, heading: string, ready: string | RegExp])[] = [
+  ["activity", "Activity", "new-checkout"],
+  ["activity?where=organization", "Activity", /./],
+  ["settings", "Settings", "Secret key"],
+  ["settings?tab=account", "Settings", "First key"],
+  ["settings?tab=team", "Settings", "No role yet."],
+  ["settings?tab=organization", "Settings", "Who may edit flags"],
+  ["instance", "Instance", "No backup yet"],
+  ["nothing/like/this", "Not found", "There is no such page."],
+];
+
+describe.skipIf(chromiumPath === undefined)("pages", () => {
+  let appliance: TestAppliance;
+  let browser: Browser;
+  let cookie: string;
+
+  beforeAll(async () => {
+    appliance = await TestAppliance.start();
+    cookie = await ownerCookie(appliance);
+    browser = await startBrowser();
+    await appliance.api(`/api/projects/${appliance.made.project.id}/feature_flags/`, {
+      method: "POST",
+      body: { key: "new-checkout", filters: { groups: [{ properties: [], rollout_percentage: 40 }] } },
+    });
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await appliance?.[Symbol.asyncDispose]();
+  });
+
+  for (const theme of themes) {
+    for (const width of widths) {
+      test(`all pages, ${theme}, ${width}`, async () => {
+        const { page, context, troubles } = await openSignedIn(browser, cookie, {
+          url: appliance.url,
+          theme,
+          width,
+        });
+        for (const [path, heading, ready] of pages) {
+          await page.goto(`/console/${path}`);
+          await page.getByRole("heading", { level: 1, name: heading }).waitFor();
+          await page.getByRole("main").getByText(ready).first().waitFor();
+          expect([path, await axeFindings(page)]).toEqual([path, []]);
+          const scrolled = await page.evaluate(() => document.documentElement.scrollWidth);
+          expect([path, scrolled <= width]).toEqual([path, true]);
+          expect(await page.locator("h1").count()).toBe(1);
+          expect(await page.title()).toEndWith("· Flagkeep");
+        }
+        await context.close();
+        expect(troubles).toEqual([]);
+      });
+    }
+  }
+});
