@@ -14,6 +14,7 @@ import { keys } from "./commands/keys.ts";
 import { members } from "./commands/members.ts";
 import { migrate } from "./commands/migrate.ts";
 import { organization } from "./commands/organization.ts";
+import { persons } from "./commands/persons.ts";
 import { projects } from "./commands/projects.ts";
 import { query } from "./commands/query.ts";
 import { rebuild } from "./commands/rebuild.ts";
@@ -72,6 +73,7 @@ export function createProgram(): Command {
     members,
     roles,
     cohorts,
+    persons,
     organization,
     query,
     status,

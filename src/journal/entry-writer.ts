@@ -5,7 +5,8 @@
  * The order of the members is part of the format.
  */
 
-import type { CanonicalEvent, PersonMode, Warning } from "../ingestion/outcome.ts";
+import type { CanonicalEvent, PersonMode } from "../ingestion/outcome.ts";
+import type { JournalNote, NoteKind } from "./entry.ts";
 
 /** Writes the lines of one request. */
 export class EntryWriter {
@@ -46,8 +47,8 @@ export class EntryWriter {
     );
   }
 
-  /** The line of a warning: `drop` when its event was not stored, which the usage report counts. */
-  note(kind: "warning" | "drop", { type, details }: Warning): string {
+  /** The line of a warning, `drop` when its event was not stored, which the usage report counts; or of a deletion. */
+  note(kind: NoteKind, { type, details }: Pick<JournalNote, "type" | "details">): string {
     return `${this.head}"note":"${kind}","type":"${type}",${this.request}"details":${JSON.stringify(details)}}`;
   }
 }

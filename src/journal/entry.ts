@@ -4,6 +4,7 @@
  *   {"seq":7,"project_id":1,"uuid":"…","event":"…","distinct_id":"…","time":…,"received":…,"historical":false,
  *    "mode":"full","made_uuid":false,"elements_chain":null,"properties":{…}}
  *   {"seq":8,"project_id":1,"note":"warning","type":"…","received":…,"historical":false,"details":{…}}
+ *   {"seq":9,"project_id":1,"note":"person_deleted","type":"person_deleted",…,"details":{"uuid":"…","distinct_id":"…"}}
  *
  * `properties` is the last member, so that its text can be stored without being written anew.
  */
@@ -41,9 +42,12 @@ export interface EventEntry extends JournalEvent {
   readonly propertiesText: Uint8Array;
 }
 
-/** Something ingestion wants remembered about an event it changed (`warning`) or refused (`drop`). */
+/**
+ * Something that is remembered besides events: what ingestion says of an event it changed (`warning`) or refused
+ * (`drop`), and that a person was deleted, which must hold whenever the journal is applied again.
+ */
 export interface JournalNote {
-  readonly kind: "warning" | "drop";
+  readonly kind: NoteKind;
   readonly seq: number;
   readonly projectId: number;
   /** The warning's type, e.g. `missing_event_name`. */
@@ -53,6 +57,7 @@ export interface JournalNote {
   readonly details: Record<string, unknown>;
 }
 
+export type NoteKind = "warning" | "drop" | "person_deleted";
 export type JournalItem = JournalEvent | JournalNote;
 export type Entry = EventEntry | JournalNote;
 
@@ -123,7 +128,7 @@ interface RawEntry {
   made_uuid: boolean;
   elements_chain?: string | null;
   properties: Record<string, unknown>;
-  note?: "warning" | "drop";
+  note?: NoteKind;
   type: string;
   details: Record<string, unknown>;
 }

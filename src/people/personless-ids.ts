@@ -45,6 +45,13 @@ export class PersonlessIds {
   }
 }
 
+/** Removes what is known of ids; inside a transaction. */
+export function forgetPersonless(client: Database, projectId: number, distinctIds: readonly string[]): void {
+  client
+    .query("DELETE FROM personless_id WHERE project_id = ?1 AND id_hash IN (SELECT value FROM json_each(?2))")
+    .run(projectId, jsonOf(new Set(distinctIds.map(hashOf))));
+}
+
 const hashOf = (distinctId: string): bigint => BigInt.asIntN(64, Bun.hash.xxHash64(distinctId));
 
 const jsonOf = (hashes: ReadonlySet<bigint>): string => `[${[...hashes].join(",")}]`;

@@ -12,6 +12,7 @@ import { storableText } from "../lib/unicode.ts";
 import type { DuplicateCount, IdentityStore, PeopleBatch } from "./batch.ts";
 import { type BatchState, loadState, type PlannedEvent } from "./batch-load.ts";
 import { writeState } from "./batch-write.ts";
+import { applyDeletion } from "./deletion.ts";
 import { applyToGroups } from "./identity/group-rules.ts";
 import { operationsOf } from "./identity/operations.ts";
 import { applyToPersons } from "./identity/person-rules.ts";
@@ -29,9 +30,14 @@ interface Gathered {
   planned: PlannedEvent[];
   /** In order of `seq`, as `planned`. */
   personless: JournalEvent[];
+  /** In order of `seq`; each counts for the events before it. */
+  deletions: JournalNote[];
   warnings: Warning[];
   usage: UsageTally;
 }
+
+/** Events between two deletions. */
+type Part = Pick<Gathered, "planned" | "personless">;
 
 const microsPerDay = 86_400_000_000;
 const housekeepingMicros = 3_600_000_000;
@@ -66,20 +72,14 @@ export class PeopleStore implements IdentityStore {
     if (lastSeq <= this.cursors[lane]) return [];
     const gathered = this.gather(batch);
     const spikes = this.change(() => {
-      const state = loadState(this.db.$client, gathered.planned);
-      const { personless } = gathered;
-      let noted = 0;
-      for (const { event, operations } of gathered.planned) {
-        for (; noted < personless.length && personless[noted]!.seq < event.seq; noted += 1)
-          notePersonless(state, personless[noted]!);
-        gathered.warnings.push(
-          ...operations.warnings,
-          ...applyToPersons(state.people, event, operations),
-          ...applyToGroups(state.groups, event, operations),
-        );
+      let part: Part = gathered;
+      for (const deletion of gathered.deletions) {
+        const [before, after] = splitAt(part, deletion.seq);
+        gathered.warnings.push(...this.applyPart(before));
+        applyDeletion(this.db.$client, deletion);
+        part = after;
       }
-      for (; noted < personless.length; noted += 1) notePersonless(state, personless[noted]!);
-      writeState(this.db.$client, state);
+      gathered.warnings.push(...this.applyPart(part));
       recordWarnings(this.db, gathered.warnings);
       gathered.usage.write(this.db);
       this.db.update(laneCursor).set({ seq: lastSeq }).where(eq(laneCursor.lane, lane)).run();
@@ -87,6 +87,26 @@ export class PeopleStore implements IdentityStore {
     });
     this.cursors[lane] = lastSeq;
     return spikes;
+  }
+
+  /** Applies events to persons and groups; inside the batch's transaction. */
+  private applyPart({ planned, personless }: Part): Warning[] {
+    if (planned.length === 0 && personless.length === 0) return [];
+    const state = loadState(this.db.$client, planned);
+    const warnings: Warning[] = [];
+    let noted = 0;
+    for (const { event, operations } of planned) {
+      for (; noted < personless.length && personless[noted]!.seq < event.seq; noted += 1)
+        notePersonless(state, personless[noted]!);
+      warnings.push(
+        ...operations.warnings,
+        ...applyToPersons(state.people, event, operations),
+        ...applyToGroups(state.groups, event, operations),
+      );
+    }
+    for (; noted < personless.length; noted += 1) notePersonless(state, personless[noted]!);
+    writeState(this.db.$client, state);
+    return warnings;
   }
 
   /**
@@ -117,6 +137,7 @@ export class PeopleStore implements IdentityStore {
     const gathered: Gathered = {
       planned: [],
       personless: [],
+      deletions: [],
       warnings: [],
       usage: new UsageTally(),
     };
@@ -124,6 +145,7 @@ export class PeopleStore implements IdentityStore {
     for (const item of items) {
       if (item.seq <= cursor) continue;
       if (item.kind === "event") gatherEvent(gathered, item);
+      else if (item.kind === "person_deleted") gathered.deletions.push(item);
       else gatherNote(gathered, item);
     }
     for (const duplicate of duplicates) countDuplicates(gathered, duplicate);
@@ -159,6 +181,14 @@ function gatherEvent({ planned, personless, usage }: Gathered, event: JournalEve
   const operations = operationsOf(event);
   if (operations === undefined) personless.push(event);
   else planned.push({ event, operations });
+}
+
+function splitAt({ planned, personless }: Part, seq: number): [before: Part, after: Part] {
+  const is = (isBefore: boolean): Part => ({
+    planned: planned.filter(({ event }) => event.seq < seq === isBefore),
+    personless: personless.filter((event) => event.seq < seq === isBefore),
+  });
+  return [is(true), is(false)];
 }
 
 function notePersonless({ personlessIds }: BatchState, { projectId, distinctId }: JournalEvent): void {

@@ -47,6 +47,7 @@ import { version } from "../version.ts";
 import { prepareDirectory } from "./data-directory.ts";
 import { EnginePorts } from "./engine-ports.ts";
 import { instanceDeps } from "./instance.ts";
+import { Eraser } from "./person-eraser.ts";
 import { managementRoutes } from "./routes.ts";
 
 /**
@@ -132,6 +133,7 @@ export class Appliance {
       status: () => this.status(),
       schema: () => knownVersions(),
       ...importRoutes(this.metadata.projects, () => this.journal),
+      ...this.eraser.rpc(),
     });
     this.supervisor.run();
     const { config, log } = this;
@@ -178,6 +180,11 @@ export class Appliance {
     this.people.$client.close();
     this.metadata.close();
     this.lock.release();
+  }
+
+  private get eraser(): Eraser {
+    const { metadata, people } = this;
+    return new Eraser({ dataDir: this.config["data-dir"], metadata, people, journal: () => this.journal });
   }
 
   /** Ends the engine at once; what is acknowledged is loaded at the next start. */
@@ -265,6 +272,7 @@ export class Appliance {
         personCounter: ports,
         cohortFiller: ports,
         insights: ports,
+        eraser: this.eraser,
       }),
       ...instanceRoutes({ metadata, status: () => this.status(), ...this.instance }),
       ...eventRoutes({ engine }),

@@ -119,6 +119,15 @@ export const invocations: Record<string, Invocation> = {
     args: () => inProject("first", "--distinct-id", "ann"),
     wrong: [{ args: inProject("first"), code: 2, says: "--distinct-id" }],
   },
+  "persons get": {
+    args: () => inProject("y".repeat(300)),
+    wrong: [{ args: inProject("nobody"), code: 1, says: "There is no person nobody." }, missing("person")],
+  },
+  "persons delete": {
+    args: () => inProject("z"),
+    isAlone: true,
+    wrong: [{ args: inProject("nobody"), code: 1, says: "There is no person nobody." }, missing("person")],
+  },
   "keys create": {
     args: () => ["--user", "owner@example.com", "--label", "new", "--scope", "*", "--expires", "90d"],
     wrong: [

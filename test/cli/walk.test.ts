@@ -29,8 +29,8 @@ beforeAll(async () => {
   const keys = fill(directory.dataDir);
   const files = { "flags.yaml": flagsFile, "old.ndjson": oldEvents };
   const first = await TestAppliance.start({ directory });
-  await first.batch([{ event: "seen", distinct_id: "y".repeat(300) }]);
-  await first.eventsWhenStored(1);
+  await first.batch(["y".repeat(300), "z"].map((distinct_id) => ({ event: "seen", distinct_id })));
+  await first.eventsWhenStored(2);
   await first.stop();
   const backups = join(folder, "backups");
   const { stdout } = await flagkeep(["backup", "create", backups, "--data-dir", directory.dataDir, "--json"]);
@@ -120,6 +120,7 @@ const logged = [
   "FeatureFlag restored",
   "FeatureFlag updated",
   "Organization updated",
+  "Person deleted",
   "PersonalAPIKey created",
   "PersonalAPIKey deleted",
   "PersonalAPIKey updated",

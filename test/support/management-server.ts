@@ -65,6 +65,9 @@ export class TestServer implements Disposable {
         find: async () => [],
         flagCalls: async () => ({ days: [], flags: [] }),
       },
+      eraser: {
+        erase: () => Promise.reject(new Error("No journal here.")),
+      },
       cohortFiller: {
         addPersonsWithFlag: async () => 0,
         addDistinctIds: async (_, __, ids) => ids.length,

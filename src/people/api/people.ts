@@ -5,12 +5,13 @@ import { GroupTypeBody } from "../../accounts/api/project-shapes.ts";
 import { unavailable } from "../../http/answers.ts";
 import { notFound } from "../../http/failure.ts";
 import { readPage } from "../../http/pagination.ts";
-import { readPropertyFilters } from "../../http/query.ts";
-import { type ProjectCall, projectRoute, type Route } from "../../http/route.ts";
+import { readBoolean, readPropertyFilters } from "../../http/query.ts";
+import { type ProjectCall, projectRoute, Reply, type Route } from "../../http/route.ts";
 import { int, list, object, optional, text, withPage } from "../../http/shapes.ts";
 import { InvalidField } from "../../lib/errors.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import { microsToWire } from "../../lib/wire-time.ts";
+import { Deletion, type PersonEraser } from "../deletion.ts";
 import {
   findGroup,
   type Group,
@@ -33,6 +34,13 @@ const personExample = {
   properties: { email: "kim@example.com" },
   is_identified: true,
   created_at: "2026-03-02T08:15:30.120000Z",
+};
+const deletionExample = {
+  uuid: personExample.uuid,
+  state: "deleted",
+  detail: "The person is deleted, with its properties, distinct ids and cohort memberships.",
+  events: "The events of the person stay: event data cannot be deleted selectively.",
+  backups: { last: null, detail: "No backup is known that holds the person." },
 };
 const groupType = {
   group_type: "company",
@@ -59,6 +67,7 @@ const personPage = {
 export interface PeopleDeps {
   people: PeopleDb;
   personCounter: PersonFinder;
+  eraser: PersonEraser;
 }
 
 /** The filters that choose a cohort's members; undefined when there is no such cohort. */
@@ -132,6 +141,41 @@ export function peopleRoutes(deps: PeopleDeps, cohortMembership: CohortMembershi
         const person = personByUuid(people, call.project.id, (call.params.uuid ?? "").toLowerCase());
         if (!person) throw notFound();
         return personBodies(people, [person])[0];
+      },
+    }),
+    projectRoute("DELETE", "/persons/:uuid", "person:write", {
+      summary: "Delete a person",
+      description:
+        "The record, its properties, distinct ids and cohort memberships, for good: also when the event store is made again. The person's events stay; one that comes later makes a new person of its distinct id.",
+      tag: "Persons",
+      query: object({
+        delete_events: optional(
+          text({ description: "Only `false`: there is no selective deletion of events." }),
+        ),
+      }),
+      answers: {
+        200: { description: "It is deleted.", schema: Deletion, example: deletionExample },
+        202: {
+          description: "It is on disk, and applied as soon as the events before it are.",
+          schema: Deletion,
+        },
+        ...unavailable,
+      },
+      handle: async (call) => {
+        const person = personByUuid(people, call.project.id, (call.params.uuid ?? "").toLowerCase());
+        if (!person) throw notFound();
+        if (readBoolean(call.query, "delete_events") === true) {
+          const detail =
+            "Event data cannot be deleted selectively; leave this out, and the person alone is deleted.";
+          throw new InvalidField("delete_events", "invalid_input", detail);
+        }
+        const { uuid, mainDistinctId } = person;
+        const deletion = await deps.eraser.erase(
+          call.project.id,
+          { uuid, distinctId: mainDistinctId },
+          call.user.id,
+        );
+        return new Reply(deletion.state === "deleted" ? 200 : 202, deletion);
       },
     }),
     projectRoute("GET", "/groups_types", "group:read", {
