@@ -6,6 +6,7 @@ import { microsToWire } from "../../src/lib/wire-time.ts";
 import { Deletion } from "../../src/people/deletion.ts";
 import { displayName, type Person } from "../../src/people/person.ts";
 import { distinctIdsOf, personByDistinctId, personByUuid } from "../../src/people/reader.ts";
+import type { DeletePerson } from "../../src/serve/person-eraser.ts";
 import { analysisOf, analysisSettings } from "../analysis.ts";
 import { withJson } from "../json-shape.ts";
 import { positiveInteger, print, printJson, run } from "../output.ts";
@@ -71,12 +72,13 @@ const remove = withJson(withSettings(new Command("delete"), analysisSettings), D
   )
   .action(
     run(async (name: string, options: PersonOptions) => {
-      const { projectId, uuid } = withProject(options, (stores) => ({
-        projectId: stores.project.id,
+      const asked = withProject(options, (stores) => ({
+        project_id: stores.project.id,
         uuid: personNamed(stores, name).uuid,
+        trigger: stores.author.trigger,
       }));
       const deletion = await analysisOf(options, (appliance) =>
-        appliance.tell<Static<typeof Deletion>>("delete_person", { project_id: projectId, uuid }),
+        appliance.tell<Static<typeof Deletion>>("delete_person", asked satisfies DeletePerson),
       );
       if (options.json) return printJson(deletion);
       for (const line of [deletion.detail, deletion.events, deletion.backups.detail]) print(line);

@@ -7,6 +7,7 @@
 
 import type { Database } from "bun:sqlite";
 import { type Static, Type } from "@sinclair/typebox";
+import type { Trigger } from "../accounts/activity.ts";
 import type { JournalNote } from "../journal/entry.ts";
 import { EntryWriter } from "../journal/entry-writer.ts";
 import { exactly, orNull } from "../lib/schema.ts";
@@ -15,8 +16,8 @@ import { forgetPersonless } from "./personless-ids.ts";
 /** What is told about a deletion. */
 export const Deletion = exactly({
   uuid: Type.String(),
-  /** `accepted`: it is on disk and is applied as soon as the events before it are. */
-  state: Type.Union([Type.Literal("deleted"), Type.Literal("accepted")]),
+  /** `deleted`, or `accepted`: it is on disk and is applied as soon as the events before it are. */
+  state: Type.String(),
   detail: Type.String(),
   events: Type.String(),
   backups: exactly({
@@ -32,10 +33,15 @@ export interface PersonEraser {
   /**
    * Resolves when the deletion is on disk, and as a rule applied.
    *
-   * @param by id of the acting user; null when it is none.
+   * @param author.by id of the acting user; null when it is none, which a trigger may be instead.
    * @throws {JournalUnavailable} nothing was deleted.
    */
-  erase(projectId: number, person: DeletedPerson, by: number | null): Promise<Deletion>;
+  erase(projectId: number, person: DeletedPerson, author: Author): Promise<Deletion>;
+}
+
+interface Author {
+  by: number | null;
+  trigger?: Trigger;
 }
 
 export interface DeletedPerson {

@@ -1,6 +1,6 @@
 /** Deletes persons of a running appliance: the entry of the journal, the activity log, and what is told about it. */
 
-import { recordActivity } from "../accounts/activity.ts";
+import { recordActivity, type Trigger } from "../accounts/activity.ts";
 import type { Metadata } from "../accounts/metadata.ts";
 import { readLastBackup } from "../backup/last-backup.ts";
 import type { Journal } from "../journal/journal.ts";
@@ -26,10 +26,21 @@ export interface EraserDeps {
   journal: () => Journal | undefined;
 }
 
+/** What `flagkeep persons delete` asks. */
+export interface DeletePerson {
+  project_id: number;
+  uuid: string;
+  trigger?: Trigger;
+}
+
 export class Eraser implements PersonEraser {
   constructor(private readonly deps: EraserDeps) {}
 
-  async erase(projectId: number, person: DeletedPerson, by: number | null): Promise<Deletion> {
+  async erase(
+    projectId: number,
+    person: DeletedPerson,
+    { by, trigger }: { by: number | null; trigger?: Trigger },
+  ): Promise<Deletion> {
     const { journal: opened, metadata, people, dataDir } = this.deps;
     const journal = opened();
     if (journal === undefined) throw new JournalUnavailable("closed");
@@ -38,6 +49,7 @@ export class Eraser implements PersonEraser {
     metadata.change((t) =>
       recordActivity(t, {
         ...{ userId: by, projectId, activity: "deleted", scope: "Person", changes: [], now: new Date() },
+        trigger,
         // Nothing that tells who it was.
         ...{ itemId: uuid, name: uuid },
       }),
@@ -59,10 +71,14 @@ export class Eraser implements PersonEraser {
   /** What the control socket answers to `flagkeep persons delete`. */
   rpc(): RpcHandlers {
     return {
-      delete_person: async ({ project_id, uuid }: { project_id: number; uuid: string }) => {
+      delete_person: async ({ project_id, uuid, trigger }: DeletePerson) => {
         const person = personByUuid(this.deps.people, project_id, uuid);
         if (person === undefined) throw new NotFound();
-        return await this.erase(project_id, { uuid, distinctId: person.mainDistinctId }, null);
+        return await this.erase(
+          project_id,
+          { uuid, distinctId: person.mainDistinctId },
+          { by: null, trigger },
+        );
       },
     };
   }

@@ -78,6 +78,7 @@ const expectedScopes: Record<string, string> = {
   [`PATCH ${P}/insights/:id`]: "insight:write",
   [`GET ${P}/persons`]: "person:read",
   [`GET ${P}/persons/:uuid`]: "person:read",
+  [`DELETE ${P}/persons/:uuid`]: "person:write",
   [`GET ${P}/groups`]: "group:read",
   [`GET ${P}/groups/find`]: "group:read",
   [`GET ${P}/groups_types`]: "group:read",

@@ -173,7 +173,7 @@ export function peopleRoutes(deps: PeopleDeps, cohortMembership: CohortMembershi
         const deletion = await deps.eraser.erase(
           call.project.id,
           { uuid, distinctId: mainDistinctId },
-          call.user.id,
+          { by: call.user.id },
         );
         return new Reply(deletion.state === "deleted" ? 200 : 202, deletion);
       },
