@@ -206,7 +206,7 @@ export const settings = {
   }),
   "journal-reserve": bytes("0B", "1GiB", {
     default: "512MiB",
-    help: "Free disk space under which new events are refused with 503; at most 5% of the volume counts.",
+    help: "Disk space that stays free besides what waiting events need, else new ones get 503; at most 5% of the volume.",
   }),
   "archive-max-size": bytes("0B", "100000GiB", {
     default: "4GiB",

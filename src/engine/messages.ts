@@ -9,7 +9,7 @@
 import type { Lane, SealedSegment } from "../journal/segment.ts";
 import type { SpikeSignal } from "../people/spikes/detector.ts";
 import type { ProjectUsage } from "./pipeline/flag-usage.ts";
-import type { AppliedBatch } from "./pipeline/pipeline.ts";
+import type { AppliedBatch, Pause } from "./pipeline/pipeline.ts";
 import type { StopReason } from "./running-queries.ts";
 
 /** The name of the engine's socket in the data directory. */
@@ -47,6 +47,8 @@ export type Report =
   | { type: "failed"; message: string; hint: string; isDoubtful: boolean }
   | { type: "ready"; cursors: Record<Lane, number> }
   | { type: "applied"; applied: AppliedBatch }
+  /** Loading waits for room on the disk; null: not any more. */
+  | { type: "paused"; pause: Pause | null }
   | { type: "released"; lane: Lane; lastSeq: number }
   | { type: "flag_usage"; usage: ProjectUsage[] }
   | { type: "spikes"; spikes: SpikeSignal[] }

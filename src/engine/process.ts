@@ -5,7 +5,7 @@
  * cannot mend (DuckDB invalidates itself when the disk is full) ends the process; the front starts it again.
  */
 
-import { mkdirSync, readdirSync, rmSync, writeSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, rmSync, writeSync } from "node:fs";
 import { setPriority } from "node:os";
 import { join } from "node:path";
 import { localCopies } from "../backup/recovery/backup-copies.ts";
@@ -16,6 +16,7 @@ import { setNativeFolder } from "../events/native-folder.ts";
 import { isDoubtful, isInvalidated, openFailureOf, type StoreUse } from "../events/open-failure.ts";
 import { PersonMirror } from "../events/person-mirror.ts";
 import { SegmentArchive } from "../journal/archive-writer.ts";
+import { loadableBytes, realDisk } from "../journal/disk.ts";
 import { batchOf, type SegmentBatch } from "../journal/reader.ts";
 import { DataFromNewerVersion } from "../lib/sqlite/migrate.ts";
 import { nowMicros } from "../lib/time.ts";
@@ -31,7 +32,7 @@ import {
   type Report,
   readMessages,
 } from "./messages.ts";
-import { Pipeline } from "./pipeline/pipeline.ts";
+import { type Pause, Pipeline } from "./pipeline/pipeline.ts";
 import { queryHandlers } from "./queries.ts";
 import { RunningQueries, type StopReason } from "./running-queries.ts";
 
@@ -80,13 +81,22 @@ async function startEngine(start: EngineStart) {
   dataDir = start.dataDir;
   const place = paths(start.dataDir);
   setNativeFolder(place.native);
-  rmSync(place.work, { recursive: true, force: true });
-  mkdirSync(place.work, { recursive: true, mode: 0o700 });
+  // Emptied, not made anew: a full disk may have no room for a folder.
+  if (!existsSync(place.work)) mkdirSync(place.work, { recursive: true, mode: 0o700 });
+  for (const name of readdirSync(place.work))
+    rmSync(join(place.work, name), { recursive: true, force: true });
+  const space = () => realDisk.space(start.dataDir);
   if (start.doubt !== "") markDamaged(dataDir, start.doubt);
   const { database, people, loader, mirror } = await openStores(start);
   use = "reading";
   const archive = new SegmentArchive(
-    { ...start.archive, folder: place.archive, quarantineFolder: place.quarantine },
+    {
+      ...{ ...start.archive, folder: place.archive, quarantineFolder: place.quarantine },
+      waitingBytes: () => {
+        const { realtime, historical } = pipeline.lag();
+        return realtime.bytes + historical.bytes;
+      },
+    },
     {
       onReleased: (lane, lastSeq) => report({ type: "released", lane, lastSeq }),
       onGivenUp: ({ lane, first, last, reason }) =>
@@ -96,7 +106,8 @@ async function startEngine(start: EngineStart) {
       onTrouble: (error) => log("warn", "the archive cannot be written", { error: String(error) }),
     },
   );
-  const pipeline = new Pipeline<SegmentBatch>(
+  let pause: Pause | null = null;
+  const pipeline: Pipeline<SegmentBatch> = new Pipeline<SegmentBatch>(
     people,
     loader,
     archive,
@@ -106,6 +117,7 @@ async function startEngine(start: EngineStart) {
       checkpointBytes: 128 * 1024 * 1024,
       checkpointIntervalMs: 30_000,
       workFolder: place.quarantine,
+      space,
     },
     {
       onApplied: (applied) => report({ type: "applied", applied }),
@@ -113,11 +125,19 @@ async function startEngine(start: EngineStart) {
       onSpikes: (spikes) => report({ type: "spikes", spikes }),
       onDamage: (error) => log("error", error.message, { code: (error as { code?: string }).code }),
       onFatal: stopLoading,
+      onPaused: (now) => {
+        if (now === null && pause === null) return;
+        if (pause === null) log("warn", "events wait for room on the disk", { ...now });
+        else if (now === null) log("info", "there is room on the disk again; events are loaded");
+        pause = now;
+        report({ type: "paused", pause });
+      },
     },
   );
+  mirror.hasRoom = async () => loadableBytes((await space()).freeBytes) > 0;
   setInterval(() => {
     // With a backlog the newest events are not known yet, and a spike would be closed too early.
-    if (pipeline.lag().realtime.segments > 0) return;
+    if (pipeline.lag().realtime.segments > 0 || pause !== null) return;
     const spikes = people.tick(nowMicros());
     if (spikes.length > 0) report({ type: "spikes", spikes });
   }, spikeTickMs);

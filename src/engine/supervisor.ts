@@ -5,6 +5,7 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { type Static, Type } from "@sinclair/typebox";
 import type { Subprocess } from "bun";
+import type { Debt } from "../journal/disk.ts";
 import type { Lane, SealedSegment } from "../journal/segment.ts";
 import { AppError } from "../lib/errors.ts";
 import { Count, exactly, orNull } from "../lib/schema.ts";
@@ -12,6 +13,7 @@ import { lapse } from "../lib/time.ts";
 import type { Log } from "../log.ts";
 import type { EngineState as EngineAsked } from "./client.ts";
 import { type Command, type EngineStart, engineSocketName, type Report, readMessages } from "./messages.ts";
+import type { Pause } from "./pipeline/pipeline.ts";
 import type { StopReason } from "./running-queries.ts";
 import { StatementGuard } from "./statement-guard.ts";
 
@@ -82,6 +84,8 @@ export class EngineSupervisor implements EngineAsked {
   private doubtfulEnds = 0;
   /** The engine that runs has said that it ends because of what may be the file. */
   private isDoubtful = false;
+  /** Loading waits for room on the disk. */
+  private pause: Pause | null = null;
   /** The file was made again because of them; it is not done twice. */
   private hasDoubted = false;
   private readyAt = Number.POSITIVE_INFINITY;
@@ -151,7 +155,16 @@ export class EngineSupervisor implements EngineAsked {
 
   get state(): EngineState {
     const { isReady: up, restarts, rebuilding } = this;
-    return { up, restarts, rebuilding, trouble: this.trouble ?? this.failure };
+    return { up, restarts, rebuilding, trouble: this.trouble ?? this.failure ?? troubleOf(this.pause) };
+  }
+
+  /** Bytes of sealed segments that are not loaded, and of those that are but are still in the event store's log. */
+  debt(): Debt {
+    const debt = { unloaded: 0, unwritten: 0 };
+    for (const { lane, last, bytes } of this.pending) {
+      debt[last > this.loaded[lane] ? "unloaded" : "unwritten"] += bytes;
+    }
+    return debt;
   }
 
   /** Sealed entries that wait to be loaded, per lane. */
@@ -285,6 +298,7 @@ export class EngineSupervisor implements EngineAsked {
     this.noteEnd(child);
     this.statements.engineEnded();
     this.isReady = false;
+    this.pause = null;
     this.whenReady = Promise.withResolvers<void>();
     this.child = undefined;
     this.rebuilding = null;
@@ -329,6 +343,8 @@ export class EngineSupervisor implements EngineAsked {
     } else if (report.type === "failed") {
       this.failure = { message: report.message, hint: report.hint };
       this.isDoubtful = report.isDoubtful;
+    } else if (report.type === "paused") {
+      this.pause = report.pause;
     } else if (report.type === "released") {
       this.pending = this.pending.filter(({ lane, last }) => lane !== report.lane || last > report.lastSeq);
     } else if (report.type === "applied") {
@@ -338,6 +354,15 @@ export class EngineSupervisor implements EngineAsked {
     }
     this.hooks.onReport?.(report);
   }
+}
+
+function troubleOf(pause: Pause | null): EngineState["trouble"] {
+  if (pause === null) return null;
+  const mib = (bytes: number) => `${Math.floor(bytes / 1024 ** 2)} MiB`;
+  return {
+    message: `Events wait for room on the disk: ${mib(pause.freeBytes)} are free, ${mib(pause.neededBytes)} are needed to load them.`,
+    hint: "Free disk space; it goes on by itself.",
+  };
 }
 
 function residentBytes(pid: number): number {

@@ -69,6 +69,8 @@ const changedIdTable: AppendTable<Pick<OwnerCopy, "projectId" | "distinctId">> =
 
 export class PersonMirror {
   private running: Promise<void> | undefined;
+  /** Where there is no room on the disk the copies stay as they are: a write that fails would close the event store. */
+  hasRoom: () => Promise<boolean> = async () => true;
 
   private constructor(
     private readonly connection: DuckDBConnection,
@@ -82,8 +84,9 @@ export class PersonMirror {
     return new PersonMirror(connection, people, Number(rows.getRows()[0]![0]));
   }
 
-  /** Takes over every change made before the call. */
+  /** Takes over every change made before the call, unless there is no room for that. */
   async follow(): Promise<void> {
+    if (!(await this.hasRoom())) return;
     // A run that is under way may have read its changes before the caller's.
     if (this.running !== undefined) await this.running.catch(() => undefined);
     this.running ??= this.run().finally(() => {

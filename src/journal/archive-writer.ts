@@ -18,7 +18,7 @@ import {
   listArchive,
   noteGivenUp,
 } from "./archive.ts";
-import { type Disk, realDisk, syncFolder } from "./disk.ts";
+import { type Disk, realDisk, reserveOf, roomToAccept, syncFolder } from "./disk.ts";
 import { type Lane, lanes, mendSegment, type SealedSegment, scanSegment } from "./segment.ts";
 
 export interface ArchiveSettings {
@@ -27,8 +27,10 @@ export interface ArchiveSettings {
   quarantineFolder: string;
   /** 0: nothing is kept. */
   bytesMax: number;
-  /** The journal's reserve; twice as much stays free of the archive. */
+  /** The journal's reserve; so much more than what the journal needs stays free of the archive. */
   reserveBytes: number;
+  /** Bytes of the journal that wait to be loaded. */
+  waitingBytes?: () => number;
 }
 
 export interface ArchiveHooks {
@@ -202,7 +204,12 @@ export class SegmentArchive {
   private async makeRoom(bytes: number): Promise<boolean> {
     const isShort = async () => {
       const { freeBytes, totalBytes } = await this.disk.space(this.settings.folder);
-      return freeBytes - bytes < 2 * Math.min(this.settings.reserveBytes, totalBytes * 0.05);
+      const reserve = reserveOf(this.settings.reserveBytes, totalBytes);
+      const accepting = roomToAccept(reserve, {
+        unloaded: this.settings.waitingBytes?.() ?? 0,
+        unwritten: 0,
+      });
+      return freeBytes - bytes < reserve + accepting;
     };
     while (await isShort()) {
       const oldest = this.listed()[0];

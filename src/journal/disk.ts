@@ -57,3 +57,54 @@ export async function syncFolder(path: string): Promise<void> {
     await folder.close();
   }
 }
+
+const MiB = 1024 * 1024;
+/** What loading needs however little there is to load: blocks of the event store, pages of the store of persons. */
+const loadingBytes = 8 * MiB;
+/** For each byte of the journal: the event store's log, its file, the store of persons, the archive. */
+const loadingFactor = 2.5;
+/** What loading leaves free, because others write at the same time. */
+const marginBytes = 2 * MiB;
+/** Of the volume, whatever the setting says. */
+const reserveShare = 0.05;
+
+/** What the journal keeps free besides its debt. @param reserveBytes the setting `journal-reserve` */
+export function reserveOf(reserveBytes: number, totalBytes: number): number {
+  return Math.min(reserveBytes, totalBytes * reserveShare);
+}
+
+/** The free space that entries of the journal need to get into the stores. */
+export function roomToLoad(journalBytes: number): number {
+  return loadingBytes + loadingFactor * journalBytes;
+}
+
+/** The reverse: how much of the journal may be loaded with so much free space; less than 0 when it is none. */
+export function loadableBytes(freeBytes: number): number {
+  return (freeBytes - loadingBytes - marginBytes) / loadingFactor;
+}
+
+/** The free space that it takes to write so many loaded bytes from the event store's log into its file. */
+export function roomToCheckpoint(journalBytes: number): number {
+  return marginBytes + journalBytes;
+}
+
+/** Entries that wait, in bytes of the journal. */
+export interface Debt {
+  /** Not loaded. */
+  unloaded: number;
+  /** Loaded, but still in the event store's log. */
+  unwritten: number;
+}
+
+/**
+ * The free space under which new entries are refused: the reserve, and what everything accepted so far will still need.
+ * So whatever was accepted can be loaded, however full the volume is.
+ */
+export function roomToAccept(reserve: number, { unloaded, unwritten }: Debt): number {
+  return reserve + marginBytes + roomToLoad(unloaded) + roomToCheckpoint(unwritten);
+}
+
+/** A new entry takes its own room in the journal, and leaves a debt. */
+export function roomOfEntries(bytes: number): number {
+  return bytes * (1 + loadingFactor);
+}

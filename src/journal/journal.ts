@@ -7,32 +7,48 @@
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { type Disk, realDisk } from "./disk.ts";
+import { type Debt, type Disk, realDisk, reserveOf, roomOfEntries, roomToAccept } from "./disk.ts";
 import { JournalUnavailable, type LaneSettings, LaneWriter } from "./lane-writer.ts";
 import { type Quarantined, recoverLane } from "./recovery.ts";
 import type { Lane, SealedSegment } from "./segment.ts";
 import { lanes } from "./segment.ts";
 
 export interface JournalSettings extends LaneSettings {
-  /** Free disk space under which new entries are refused; never more than 5 % of the volume. */
+  /** Free disk space that is kept besides what waiting entries need; never more than 5 % of the volume. */
   reserveBytes: number;
 }
 
 export interface JournalEvents {
   onSealed: (segment: SealedSegment) => void;
   onFailure: (error: unknown, lane: Lane) => void;
+  /** Told of every request that is refused. */
+  onRefused?: (reason: JournalUnavailable["reason"], lane: Lane) => void;
+  /** What of the sealed segments waits; left out: nothing does. */
+  debt?: () => Debt;
+}
+
+/** Whether new entries are taken, and what hinders it. */
+export interface Admission {
+  isOpen: boolean;
+  freeBytes: number;
+  /** Free bytes under which new entries are refused. */
+  neededBytes: number;
+  totalBytes: number;
 }
 
 const spaceCheckIntervalMs = 500;
 
 export class Journal {
   private readonly writers = new Map<Lane, LaneWriter>();
-  private spaceIsShort = false;
+  /** What may still be accepted before the next look at the disk. */
+  private roomBytes = Number.POSITIVE_INFINITY;
+  private space: Omit<Admission, "isOpen"> = { freeBytes: 0, neededBytes: 0, totalBytes: 0 };
   private spaceTimer: ReturnType<typeof setInterval>;
 
   private constructor(
     private readonly folder: string,
     private readonly settings: JournalSettings,
+    private readonly events: JournalEvents,
     private readonly disk: Disk,
   ) {
     this.spaceTimer = setInterval(() => void this.checkSpace(), spaceCheckIntervalMs);
@@ -53,7 +69,7 @@ export class Journal {
     disk: Disk = realDisk,
   ): Promise<{ journal: Journal; segments: SealedSegment[]; quarantined: Quarantined[] }> {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
-    const journal = new Journal(folder, settings, disk);
+    const journal = new Journal(folder, settings, events, disk);
     const segments: SealedSegment[] = [];
     const quarantined: Quarantined[] = [];
     for (const lane of lanes) {
@@ -79,8 +95,26 @@ export class Journal {
    * @throws {JournalUnavailable} nothing was kept: the disk is full or broken, or too much is waiting.
    */
   append(lane: Lane, entries: readonly string[]): Promise<number> {
-    if (this.spaceIsShort) return Promise.reject(new JournalUnavailable("disk_full"));
-    return this.writers.get(lane)!.append(entries);
+    const room = roomOfEntries(entries.reduce((sum, entry) => sum + entry.length, 0));
+    if (room > this.roomBytes) return Promise.reject(this.refusal("disk_full", lane));
+    this.roomBytes -= room;
+    return this.writers
+      .get(lane)!
+      .append(entries)
+      .catch((error: unknown) => {
+        if (error instanceof JournalUnavailable) this.events.onRefused?.(error.reason, lane);
+        throw error;
+      });
+  }
+
+  /** Whether new entries are taken at this moment. */
+  admission(): Admission {
+    return { isOpen: this.roomBytes > 0, ...this.space };
+  }
+
+  private refusal(reason: JournalUnavailable["reason"], lane: Lane): JournalUnavailable {
+    this.events.onRefused?.(reason, lane);
+    return new JournalUnavailable(reason);
   }
 
   /** Seals what is open, so that the pipeline gets everything that was acknowledged before the call. */
@@ -104,10 +138,22 @@ export class Journal {
   private async checkSpace(): Promise<void> {
     try {
       const { freeBytes, totalBytes } = await this.disk.space(this.folder);
-      this.spaceIsShort = freeBytes < Math.min(this.settings.reserveBytes, totalBytes * 0.05);
+      const reserve = reserveOf(this.settings.reserveBytes, totalBytes);
+      const neededBytes = Math.ceil(roomToAccept(reserve, this.debt()));
+      this.space = { freeBytes, neededBytes, totalBytes };
+      this.roomBytes = freeBytes - neededBytes;
     } catch {
       // Without an answer the writes themselves tell.
-      this.spaceIsShort = false;
+      this.roomBytes = Number.POSITIVE_INFINITY;
     }
+  }
+
+  private debt(): Debt {
+    const { unloaded, unwritten } = this.events.debt?.() ?? { unloaded: 0, unwritten: 0 };
+    const open = [...this.writers.values()].reduce(
+      (sum, { openBytes, queuedBytes }) => sum + openBytes + queuedBytes,
+      0,
+    );
+    return { unloaded: unloaded + open, unwritten };
   }
 }

@@ -105,6 +105,11 @@ export class LaneWriter {
     return this.nextSeq - 1;
   }
 
+  /** Bytes of the segment that is being written. */
+  get openBytes(): number {
+    return this.segment?.bytes ?? 0;
+  }
+
   /** Bytes (about) that wait for the disk. */
   get queuedBytes(): number {
     return this.queueCharacters;

@@ -99,7 +99,8 @@ function lastSeqOnDisk(folder: string): number {
   return newest === undefined ? 0 : (scanSegment(readFileSync(join(folder, newest)))?.last ?? 0);
 }
 
-function diskUse(dataDir: string): DiskUse {
+/** How many bytes each part of the data directory takes. */
+export function diskUse(dataDir: string): DiskUse {
   const place = paths(dataDir);
   // What is not in the file yet is beside it.
   const store = (path: string) => bytesOf(path) + bytesOf(`${path}-wal`) + bytesOf(`${path}.wal`);

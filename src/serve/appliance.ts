@@ -150,6 +150,7 @@ export class Appliance {
       },
       {
         onSealed: (segment) => this.supervisor.offer([segment]),
+        debt: () => this.supervisor.debt(),
         onFailure: (error, lane) =>
           log.error({ lane, error: String(error) }, "the journal could not be written"),
       },

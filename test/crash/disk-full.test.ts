@@ -1,62 +1,161 @@
 /** A volume that fills up: events are refused in time, what was acknowledged stays, and it goes on by itself. */
 
-import { afterAll, expect, test } from "bun:test";
-import { rmSync, writeFileSync } from "node:fs";
+import { describe, expect, test } from "bun:test";
+import { closeSync, openSync, rmSync, statSync, truncateSync, writeSync } from "node:fs";
+import { statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { flagkeep, TestAppliance, temporaryFolder, until } from "../support/appliance.ts";
 
-const volume = temporaryFolder();
-const mounted = Bun.spawnSync(["mount", "-t", "tmpfs", "-o", "size=256m", "tmpfs", volume]).exitCode === 0;
-if (!mounted) console.log("SKIPPED disk-full tests: this machine lets us mount no small volume.");
-afterAll(() => {
-  if (mounted) Bun.spawnSync(["umount", "-l", volume]);
-  rmSync(volume, { recursive: true, force: true });
+/** A small volume, where this machine lets us mount one. */
+function smallVolume(size: string): { folder: string; isMounted: boolean; [Symbol.dispose](): void } {
+  const folder = temporaryFolder();
+  const mount = Bun.spawnSync(["mount", "-t", "tmpfs", "-o", `size=${size}`, "tmpfs", folder]);
+  const isMounted = mount.exitCode === 0;
+  return {
+    folder,
+    isMounted,
+    [Symbol.dispose]() {
+      if (isMounted) Bun.spawnSync(["umount", "-l", folder]);
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+const canMount = (() => {
+  using volume = smallVolume("1m");
+  return volume.isMounted;
+})();
+if (!canMount) console.log("SKIPPED disk-full tests: this machine lets us mount no small volume.");
+
+async function freeBytes(folder: string): Promise<number> {
+  const { bavail, bsize } = await statfs(folder);
+  return Number(bavail) * Number(bsize);
+}
+
+/** Takes all of the volume but so much. */
+async function fillUp(folder: string, leaving: number): Promise<string> {
+  const filler = join(folder, "filler");
+  const file = openSync(filler, "a");
+  const MiB = Buffer.alloc(1024 * 1024);
+  try {
+    for (let left = (await freeBytes(folder)) - leaving; left > 0; left -= MiB.length)
+      writeSync(file, MiB, 0, Math.min(left, MiB.length));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
+  }
+  closeSync(file);
+  return filler;
+}
+
+async function onVolume(folder: string) {
+  const dataDir = join(folder, "data");
+  const made = JSON.parse((await flagkeep(["init", "--data-dir", dataDir, "--json"])).stdout);
+  return { dataDir, made };
+}
+
+const statusOf = async (dataDir: string) =>
+  JSON.parse((await flagkeep(["status", "--json", "--data-dir", dataDir])).stdout);
+
+/** Sends until everything acknowledged can be read; fails when that takes longer than promised. */
+async function expectRecovery(appliance: TestAppliance, acknowledged: string[]): Promise<void> {
+  const end = performance.now() + recoveryMs;
+  const uuid = Bun.randomUUIDv7();
+  await until(
+    async () => (await appliance.capture({ event: "again", distinct_id: "a", uuid })).status === 200,
+    "events are taken again",
+    recoveryMs,
+  );
+  acknowledged.push(uuid);
+  await until(
+    async () =>
+      (await appliance.query("SELECT count(*)::INTEGER AS n FROM events"))[0]!.n === acknowledged.length,
+    "everything acknowledged is stored",
+    Math.max(1, end - performance.now()),
+  );
+  const stored = new Set((await appliance.events()).map(({ uuid }) => uuid));
+  expect(acknowledged.filter((one) => !stored.has(one))).toEqual([]);
+}
+
+/** How long it may take from the moment when there is room again. */
+const recoveryMs = 10_000;
+
+describe.skipIf(!canMount)("a volume that fills up", () => {
+  for (const size of ["133m", "256m"]) {
+    test(`of ${size}: 503 with Retry-After before it is full, reads go on, it recovers without a restart`, async () => {
+      using volume = smallVolume(size);
+      const directory = await onVolume(volume.folder);
+      await using appliance = await TestAppliance.start({ directory });
+      const acknowledged: string[] = [];
+      await sendUntil(appliance, acknowledged, () => acknowledged.length >= 500);
+      await appliance.eventsWhenStored(500);
+
+      // Other files take the volume while events keep coming.
+      const filler = await fillUp(volume.folder, 40 * 1024 * 1024);
+      let refused: Response | undefined;
+      await sendUntil(appliance, acknowledged, (response) => {
+        refused = response.status === 200 ? undefined : response;
+        return refused !== undefined;
+      });
+      expect(refused!.status).toBe(503);
+      expect(Number(refused!.headers.get("retry-after"))).toBeGreaterThan(0);
+      expect(await freeBytes(volume.folder)).toBeGreaterThan(0);
+      expect((await appliance.api("/api/projects/1/feature_flags/")).status).toBe(200);
+
+      // The rest of it goes as well; what was accepted before can wait, and be asked for.
+      await fillUp(volume.folder, 0);
+      await expectStill(appliance, acknowledged);
+      rmSync(filler);
+      await expectRecovery(appliance, acknowledged);
+      expect((await statusOf(directory.dataDir)).engine.trouble).toBeNull();
+    }, 120_000);
+  }
+
+  test("full while much waits: a start on it answers queries, and 25 MB more are enough to go on", async () => {
+    using volume = smallVolume("133m");
+    const directory = await onVolume(volume.folder);
+    const acknowledged: string[] = [];
+    {
+      await using appliance = await TestAppliance.start({ directory });
+      await sendUntil(appliance, acknowledged, () => acknowledged.length >= 300);
+      await appliance.eventsWhenStored(300);
+      // Nothing is loaded while the engine stands still.
+      const [engine] = await appliance.enginePids();
+      process.kill(engine!, "SIGSTOP");
+      await sendUntil(appliance, acknowledged, ({ status }) => status !== 200);
+      process.kill(engine!, "SIGKILL");
+      await appliance.kill();
+    }
+    const filler = await fillUp(volume.folder, 0);
+    await using appliance = await TestAppliance.start({ directory });
+    await expectStill(appliance, acknowledged);
+    truncateSync(filler, Math.max(0, statSync(filler).size - 25 * 1024 * 1024));
+    await expectLoaded(appliance, acknowledged.length);
+    rmSync(filler);
+    await expectRecovery(appliance, acknowledged);
+  }, 120_000);
 });
 
-test.skipIf(!mounted)(
-  "503 with Retry-After before the volume is full; reads go on; it recovers without a restart",
-  async () => {
-    const dataDir = join(volume, "data");
-    const made = JSON.parse((await flagkeep(["init", "--data-dir", dataDir, "--json"])).stdout);
-    await using appliance = await TestAppliance.start({ directory: { dataDir, made } });
-    const acknowledged: string[] = [];
-    await sendUntil(appliance, acknowledged, () => acknowledged.length >= 500);
-    await appliance.eventsWhenStored(500);
-
-    // Other files take the volume while events keep coming.
-    const filler = join(volume, "filler");
-    const { bavail, bsize } = await import("node:fs/promises").then(({ statfs }) => statfs(volume));
-    writeFileSync(filler, Buffer.alloc(Number(bavail) * Number(bsize) - 24 * 1024 * 1024));
-    let refused: Response | undefined;
-    await sendUntil(appliance, acknowledged, (response) => {
-      refused = response.status === 200 ? undefined : response;
-      return refused !== undefined;
-    });
-    expect(refused!.status).toBe(503);
-    expect(Number(refused!.headers.get("retry-after"))).toBeGreaterThan(0);
-    const { bavail: left } = await import("node:fs/promises").then(({ statfs }) => statfs(volume));
-    expect(Number(left)).toBeGreaterThan(0);
-    expect((await appliance.api("/api/projects/1/feature_flags/")).status).toBe(200);
-
-    rmSync(filler);
+/** With no room at all: events are refused, and queries answered. */
+async function expectStill(appliance: TestAppliance, acknowledged: string[]): Promise<void> {
+  await until(async () => {
     const uuid = Bun.randomUUIDv7();
-    await until(
-      async () => (await appliance.capture({ event: "again", distinct_id: "a", uuid })).status === 200,
-      "events are taken again",
-    );
-    acknowledged.push(uuid);
-    const stored = await until(
-      async () => {
-        const uuids = new Set((await appliance.events()).map(({ uuid }) => uuid));
-        return acknowledged.every((uuid) => uuids.has(uuid)) && uuids;
-      },
-      "everything acknowledged is stored",
-      30_000,
-    );
-    expect(stored.size).toBe(acknowledged.length);
-  },
-  120_000,
-);
+    const { status } = await appliance.capture({ event: "more", distinct_id: "a", uuid });
+    if (status === 200) acknowledged.push(uuid);
+    return status === 503;
+  }, "events are refused");
+  await until(
+    async () => (await appliance.api("/api/projects/1/events/?limit=1")).status === 200,
+    "events are read",
+  );
+}
+
+async function expectLoaded(appliance: TestAppliance, count: number): Promise<void> {
+  await until(
+    async () => (await appliance.query("SELECT count(*)::INTEGER AS n FROM events"))[0]!.n === count,
+    `all ${count} events are loaded`,
+    recoveryMs,
+  );
+}
 
 /** Sends batches until the condition holds for an answer. */
 async function sendUntil(

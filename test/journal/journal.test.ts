@@ -198,6 +198,46 @@ describe("a disk that fails", () => {
     await journal.close();
   });
 
+  test("full: what waits to be loaded counts as well, and what is accepted between two looks", async () => {
+    const disk = new FakeDisk();
+    const MiB = 1024 * 1024;
+    let debt = { unloaded: 0, unwritten: 0 };
+    disk.freeBytes = 100 * MiB;
+    const refused: string[] = [];
+    const { journal } = await Journal.open(
+      newFolder(),
+      { realtime: 0, historical: 0 },
+      settings,
+      {
+        onSealed: () => undefined,
+        onFailure: () => undefined,
+        onRefused: (reason, lane) => refused.push(`${lane} ${reason}`),
+        debt: () => debt,
+      },
+      disk,
+    );
+    const attempt = (bytes: number) =>
+      journal.append("realtime", [entry("x".repeat(bytes))]).then(
+        () => "taken",
+        (error: { reason: string }) => error.reason,
+      );
+    // Free are 100 MiB: for each byte that is accepted so much is kept that it can be loaded.
+    expect(await Promise.all([attempt(10 * MiB), attempt(10 * MiB), attempt(10 * MiB)])).toEqual([
+      "taken",
+      "taken",
+      "disk_full",
+    ]);
+    expect(refused).toEqual(["realtime disk_full"]);
+    disk.freeBytes = 100 * MiB;
+    debt = { unloaded: 40 * MiB, unwritten: 0 };
+    while (journal.admission().isOpen) await Bun.sleep(20);
+    expect(await attempt(1)).toBe("disk_full");
+    expect(journal.admission()).toMatchObject({ freeBytes: 100 * MiB, isOpen: false });
+    debt = { unloaded: 0, unwritten: 10 * MiB };
+    while (!journal.admission().isOpen) await Bun.sleep(20);
+    await journal.close();
+  });
+
   test("power loss: no acknowledged entry is lost and no torn entry appears (300 seeds)", async () => {
     for (let seed = 1; seed <= 300; seed++) {
       const random = seeded(seed);

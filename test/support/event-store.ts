@@ -3,7 +3,12 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { Pipeline, type PipelineHooks } from "../../src/engine/pipeline/pipeline.ts";
+import {
+  type Pause,
+  Pipeline,
+  type PipelineHooks,
+  type PipelineSettings,
+} from "../../src/engine/pipeline/pipeline.ts";
 import { type EventDatabase, openEventDatabase } from "../../src/events/database.ts";
 import { EventLoader } from "../../src/events/loader.ts";
 import { PersonMirror } from "../../src/events/person-mirror.ts";
@@ -77,7 +82,12 @@ export class TestStores implements AsyncDisposable {
     );
   }
 
-  pipeline(settings: { checkpointBytes?: number; historicalBytesMax?: number } = {}): Pipeline<SegmentBatch> {
+  /** What the pipeline told about waiting for room. */
+  readonly pauses: (Pause | null)[] = [];
+
+  pipeline(
+    settings: Partial<Pick<PipelineSettings, "checkpointBytes" | "historicalBytesMax" | "space">> = {},
+  ): Pipeline<SegmentBatch> {
     return new Pipeline<SegmentBatch>(
       this.store,
       this.loader,
@@ -88,8 +98,10 @@ export class TestStores implements AsyncDisposable {
         checkpointBytes: settings.checkpointBytes ?? 1e9,
         checkpointIntervalMs: 3_600_000,
         workFolder: join(this.folder, "quarantine"),
+        space: settings.space,
       },
       {
+        onPaused: (pause) => this.pauses.push(pause),
         onApplied: (applied) => this.applied.push(applied),
         onDamage: (error) => this.damage.push(error),
         onFatal: (error) => {

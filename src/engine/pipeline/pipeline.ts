@@ -9,6 +9,7 @@
 import { appendFile, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { EventStore } from "../../events/store.ts";
+import { loadableBytes, roomToCheckpoint, roomToLoad } from "../../journal/disk.ts";
 import { decodeEntries, type Entry, type EventEntry, noteCount } from "../../journal/entry.ts";
 import type { JournalBatch } from "../../journal/reader.ts";
 import type { Lane } from "../../journal/segment.ts";
@@ -34,6 +35,8 @@ export interface PipelineSettings {
   checkpointIntervalMs: number;
   /** Where refused lines go. */
   workFolder: string;
+  /** The volume of the stores; left out: there is always room. */
+  space?: () => Promise<{ freeBytes: number; totalBytes: number }>;
 }
 
 export interface PipelineHooks {
@@ -46,6 +49,14 @@ export interface PipelineHooks {
   onDamage: (error: Error) => void;
   /** The pipeline cannot go on in this process. */
   onFatal: (error: unknown) => void;
+  /** Batches wait for room on the disk, or do not any more. */
+  onPaused?: (pause: Pause | null) => void;
+}
+
+/** There is not enough room to load anything. */
+export interface Pause {
+  freeBytes: number;
+  neededBytes: number;
 }
 
 export interface AppliedBatch {
@@ -60,6 +71,12 @@ export interface AppliedBatch {
 
 /** Without the last one the next start has more to read; nothing is lost. */
 const lastCheckpointAttempts = 20;
+/** How often a pause looks for room. */
+const pauseMs = 1_000;
+/** A part of a batch is not smaller. */
+const partBytesMin = 256 * 1024;
+/** The event store's log is at most this part of the volume, lest there be no room to write it into the file. */
+const logShare = 1 / 64;
 
 export class Pipeline<Batch extends JournalBatch = JournalBatch> {
   private readonly waiting: Record<Lane, Batch[]> = { realtime: [], historical: [] };
@@ -68,6 +85,8 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
   private bytesSinceCheckpoint = 0;
   private lastCheckpointAt = performance.now();
   private stopped = false;
+  private logBytesMax: number;
+  private pause: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     private readonly identity: IdentityStore,
@@ -75,7 +94,9 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     private readonly keeper: BatchKeeper<Batch>,
     private readonly settings: PipelineSettings,
     private readonly hooks: PipelineHooks,
-  ) {}
+  ) {
+    this.logBytesMax = settings.checkpointBytes;
+  }
 
   /** Hands over batches of one or both lanes, oldest first. */
   offer(batches: readonly Batch[]): void {
@@ -83,7 +104,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
       if (batch.last <= this.cursor(batch.lane)) this.noteApplied(batch);
       else this.waiting[batch.lane].push(batch);
     }
-    if (this.stopped || this.running !== undefined) return;
+    if (this.stopped || this.running !== undefined || this.pause !== undefined) return;
     // Started in a later turn: `run` ends by clearing `running`, and must not do so before it is set.
     this.running = Promise.resolve().then(() => this.run());
   }
@@ -115,7 +136,9 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     }, timeoutMs);
     await this.settle();
     clearTimeout(stop);
+    clearTimeout(this.pause);
     this.stopped = true;
+    if (!(await this.hasRoomToCheckpoint())) return;
     for (let attempt = 0; attempt < lastCheckpointAttempts && !(await this.checkpoint()); attempt++) {
       await Bun.sleep(50);
     }
@@ -125,7 +148,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
   /** Writes the event store's file when that is due and nothing else happens; call it every few seconds. */
   tidy(): void {
     if (this.running !== undefined || this.stopped || !this.isCheckpointDue()) return;
-    this.running = this.checkpoint().then(
+    this.running = this.checkpointInRoom().then(
       () => {
         this.running = undefined;
         this.offer([]);
@@ -139,10 +162,16 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
 
   private async run(): Promise<void> {
     try {
-      for (let next = this.take(); next !== undefined && !this.stopped; next = this.take()) {
-        await this.apply(next);
-        if (this.isCheckpointDue()) await this.checkpoint();
+      while (!this.stopped) {
+        const bytesMax = await this.loadableBytes();
+        if (bytesMax < partBytesMin && this.isWaiting) break;
+        const next = this.take(bytesMax);
+        if (next === undefined) break;
+        await this.apply(next, bytesMax);
+        if (this.isCheckpointDue()) await this.checkpointInRoom();
       }
+      if (this.isWaiting && !this.stopped) await this.rest();
+      else this.hooks.onPaused?.(null);
       this.running = undefined;
     } catch (error) {
       this.stopped = true;
@@ -151,18 +180,53 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     }
   }
 
-  private take(): Batch[] | undefined {
-    const { realtime, historical } = this.waiting;
-    const { batchBytesMax, historicalBytesMax } = this.settings;
-    if (realtime.length > 0) return firstOf(realtime, batchBytesMax);
-    return historical.length > 0 ? firstOf(historical, historicalBytesMax) : undefined;
+  private get isWaiting(): boolean {
+    return this.waiting.realtime.length + this.waiting.historical.length > 0;
   }
 
-  private async apply(batches: Batch[]): Promise<void> {
+  /**
+   * How many bytes of batches there is room for on the disk. Where it is short, what was loaded is written into the event
+   * store's file first, and its place in the journal becomes free.
+   */
+  private async loadableBytes(): Promise<number> {
+    const { space, batchBytesMax } = this.settings;
+    if (space === undefined) return Number.POSITIVE_INFINITY;
+    const { freeBytes, totalBytes } = await space();
+    this.logBytesMax = Math.min(this.settings.checkpointBytes, totalBytes * logShare);
+    const bytes = loadableBytes(freeBytes);
+    if (bytes >= batchBytesMax) return Number.POSITIVE_INFINITY;
+    if (this.bytesSinceCheckpoint === 0 || !(await this.checkpointInRoom())) return bytes;
+    await this.keeper.idle();
+    return loadableBytes((await space()).freeBytes);
+  }
+
+  /** Looks again in a while: queries are answered meanwhile. */
+  private async rest(): Promise<void> {
+    const { freeBytes } = await this.settings.space!();
+    this.hooks.onPaused?.({ freeBytes, neededBytes: Math.ceil(roomToLoad(partBytesMin)) });
+    this.pause = setTimeout(() => {
+      this.pause = undefined;
+      this.offer([]);
+    }, pauseMs);
+  }
+
+  /** @param bytesMax of batches together; one is always taken. */
+  private take(bytesMax: number): Batch[] | undefined {
+    const { realtime, historical } = this.waiting;
+    const { batchBytesMax, historicalBytesMax } = this.settings;
+    if (realtime.length > 0) return firstOf(realtime, Math.min(bytesMax, batchBytesMax));
+    return historical.length > 0 ? firstOf(historical, Math.min(bytesMax, historicalBytesMax)) : undefined;
+  }
+
+  /** @param bytesMax when one batch is larger than that, only its first entries are applied, and it goes on waiting. */
+  private async apply(batches: Batch[], bytesMax: number): Promise<void> {
     const started = performance.now();
     const lane = batches[0]!.lane;
-    const last = batches.at(-1)!.last;
-    const entries = await this.read(batches, lane);
+    const all = await this.read(batches, lane);
+    const bytes = batches.reduce((sum, batch) => sum + batch.bytes, 0);
+    const entries = bytes <= bytesMax ? all : firstPart(all, bytes, bytesMax);
+    const isWhole = entries.length === all.length;
+    const last = isWhole ? batches.at(-1)!.last : entries.at(-1)!.seq;
     const loaded = this.events.cursor(lane);
     const unloaded = entries.filter((entry) => entry.kind === "event" && entry.seq > loaded) as EventEntry[];
     const known = await this.events.known(unloaded.filter((event) => !event.hasMadeUuid));
@@ -177,7 +241,11 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     const stored = unloaded.filter(({ seq }) => !duplicateSeqs.has(seq));
     await this.events.load(lane, last, stored);
 
-    for (const batch of batches) this.noteApplied(batch);
+    if (isWhole) for (const batch of batches) this.noteApplied(batch);
+    else {
+      this.waiting[lane].unshift(...batches);
+      this.bytesSinceCheckpoint += bytesMax;
+    }
     if (spikes.length > 0) this.hooks.onSpikes(spikes);
     this.hooks.onFlagUsage(flagUsageOf(items));
     this.hooks.onApplied({
@@ -220,9 +288,19 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     );
   }
 
+  private async hasRoomToCheckpoint(): Promise<boolean> {
+    const { space } = this.settings;
+    return space === undefined || (await space()).freeBytes >= roomToCheckpoint(this.bytesSinceCheckpoint);
+  }
+
+  /** Without room DuckDB would close the event store. @returns false when it has to be tried again. */
+  private async checkpointInRoom(): Promise<boolean> {
+    return (await this.hasRoomToCheckpoint()) && (await this.checkpoint());
+  }
+
   private isCheckpointDue(): boolean {
     if (this.bytesSinceCheckpoint === 0) return false;
-    if (this.bytesSinceCheckpoint >= this.settings.checkpointBytes) return true;
+    if (this.bytesSinceCheckpoint >= this.logBytesMax) return true;
     return performance.now() - this.lastCheckpointAt >= this.settings.checkpointIntervalMs;
   }
 
@@ -234,6 +312,11 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     this.keeper.keep(this.applied.splice(0));
     return true;
   }
+}
+
+/** The first entries of those that take so many bytes together, about as many as take `bytesMax`; at least one. */
+function firstPart(entries: readonly Entry[], bytes: number, bytesMax: number): readonly Entry[] {
+  return entries.slice(0, Math.max(1, Math.floor((entries.length * bytesMax) / bytes)));
 }
 
 /**

@@ -4,8 +4,9 @@ import { Database } from "bun:sqlite";
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { whyNotListen } from "../../http/address.ts";
-import { realDisk } from "../../journal/disk.ts";
+import { realDisk, reserveOf, roomToAccept } from "../../journal/disk.ts";
 import { paths } from "../../paths.ts";
+import { diskUse } from "../status.ts";
 import { type Finding, failure, ok, warning } from "./finding.ts";
 
 /** Nothing of Flagkeep is older. */
@@ -34,14 +35,15 @@ export function checkPermissions(dataDir: string): Finding[] {
   return found.length > 0 ? found : [ok("permissions", "The data directory is its owner's alone.")];
 }
 
-/** There is more free space than the journal keeps in reserve. */
+/** There is more free space than the journal keeps in reserve and what waits in it needs. */
 export async function checkDisk(dataDir: string, reserveBytes: number): Promise<Finding[]> {
   const { freeBytes, totalBytes } = await realDisk.space(dataDir);
-  const reserve = Math.min(reserveBytes, totalBytes * 0.05);
+  const waiting = diskUse(dataDir).journal_bytes;
+  const reserve = roomToAccept(reserveOf(reserveBytes, totalBytes), { unloaded: waiting, unwritten: 0 });
   const mib = (bytes: number) => `${Math.floor(bytes / 1024 ** 2)} MiB`;
   const hint = "Free some space on the volume, or move the data directory to a larger one.";
   if (freeBytes < reserve) {
-    const message = `${mib(freeBytes)} are free, less than the reserve of ${mib(reserve)}: events are refused.`;
+    const message = `${mib(freeBytes)} are free, less than the ${mib(reserve)} that waiting events and the reserve need: new ones are refused.`;
     return [failure("disk", message, hint)];
   }
   if (freeBytes < 2 * reserve) {

@@ -165,3 +165,56 @@ test("events of a torn segment before the tear are loaded, and the damage is sai
   await pipeline.drain(10_000);
   expect(uuids(await stores.rows("SELECT event FROM events"))).toEqual(["whole"]);
 });
+
+describe("a disk that is short", () => {
+  const MiB = 1024 * 1024;
+  /** Without the places that long events take besides their own. */
+  const kept = async (stores: TestStores) =>
+    uuids(await stores.rows("SELECT uuid::VARCHAR FROM events WHERE project_id > 0 ORDER BY seq"));
+  /** Half a mebibyte each. */
+  const large = (n: number) => ({
+    uuid: `00000000-0000-4000-8000-${String(n).padStart(12, "0")}`,
+    properties: { text: "x".repeat(MiB / 2), $set: { [`p${n}`]: n } },
+  });
+
+  test("a segment is loaded in parts, each written into the file before the next; everything once", async () => {
+    await using stores = await TestStores.open();
+    const checkpoints: number[] = [];
+    const checkpoint = stores.loader.checkpoint.bind(stores.loader);
+    stores.loader.checkpoint = () => {
+      checkpoints.push(stores.loader.cursor("realtime"));
+      return checkpoint();
+    };
+    // Room for about a mebibyte of the journal.
+    const pipeline = stores.pipeline({ space: async () => ({ freeBytes: 13 * MiB, totalBytes: 133 * MiB }) });
+    const events = Array.from({ length: 12 }, (_, n) => large(n));
+    pipeline.offer([await stores.segment("realtime", [...events, events[0]!])]);
+    await pipeline.drain(30_000);
+    expect(await kept(stores)).toEqual(events.map(({ uuid }) => uuid));
+    expect(checkpoints.length).toBeGreaterThan(4);
+    expect(stores.applied.reduce((sum, { events }) => sum + events, 0)).toBe(12);
+    expect(stores.applied.reduce((sum, { duplicates }) => sum + duplicates, 0)).toBe(1);
+    const [properties] = stores.people.$client.query("SELECT properties FROM person").values() as [string][];
+    expect(Object.keys(JSON.parse(properties![0])).filter((key) => /^p\d+$/.test(key))).toHaveLength(12);
+    expect(stores.released.at(-1)).toEqual(["realtime", 13]);
+  }, 60_000);
+
+  test("without room nothing is loaded or written; it is said, and goes on by itself", async () => {
+    await using stores = await TestStores.open();
+    let freeBytes = 1 * MiB;
+    const pipeline = stores.pipeline({ space: async () => ({ freeBytes, totalBytes: 133 * MiB }) });
+    pipeline.offer([await stores.segment("realtime", [large(1)])]);
+    await pipeline.settle();
+    expect(stores.loader.cursor("realtime")).toBe(0);
+    expect(stores.pauses).toEqual([{ freeBytes, neededBytes: expect.any(Number) }]);
+    // What comes meanwhile waits as well.
+    pipeline.offer([await stores.segment("historical", [large(2)])]);
+    await pipeline.settle();
+    expect(stores.loader.cursor("historical")).toBe(0);
+    freeBytes = 100 * MiB;
+    while (stores.loader.cursor("historical") === 0) await Bun.sleep(20);
+    await pipeline.drain(10_000);
+    expect(await kept(stores)).toHaveLength(2);
+    expect(stores.pauses.at(-1)).toBeNull();
+  }, 30_000);
+});
