@@ -6,7 +6,7 @@
  */
 
 import { ownFilesDialect } from "../http/dialect.ts";
-import { type Call, clientRoutes, type Route } from "../http/route.ts";
+import { type Call, clientRoutes, Reply, type Route } from "../http/route.ts";
 import { pageFiles } from "./files.ts";
 
 /** What the page may do: its own scripts and styles, its own server, nothing else. */
@@ -52,7 +52,7 @@ interface ServedFile {
 export function consoleRoutes(): Route[] {
   const files = once(readFiles);
 
-  const handle = async ({ request, baseUrl }: Call): Promise<Response> => {
+  const handle = async ({ request, baseUrl }: Call): Promise<Reply> => {
     const { pathname } = new URL(request.url);
     // Registered with and without a slash at the end alike: only the address tells which it is.
     if (pathname === "/console") return redirect(new URL(baseUrl).pathname.replace(/\/$/, "") + consolePath);
@@ -62,7 +62,7 @@ export function consoleRoutes(): Route[] {
     const file = known.get(isFile ? path : pagePath);
     if (file === undefined) return plain(404, "Not found.\n");
     const cache = isFile ? "public, max-age=31536000, immutable" : "no-cache";
-    return fileResponse(request, file, cache);
+    return fileReply(request, file, cache);
   };
   const route = clientRoutes(ownFilesDialect);
   const documentation = { tag: "Console", answers: { 200: { description: "HTML." } }, handle };
@@ -88,20 +88,18 @@ function owned(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   return bytes as Uint8Array<ArrayBuffer>;
 }
 
-function fileResponse(request: Request, file: ServedFile, cacheControl: string): Response {
+function fileReply(request: Request, file: ServedFile, cacheControl: string): Reply {
   const encoding = encodingFor(request.headers.get("accept-encoding") ?? "");
   const etag = `"${file.etag}-${encoding}"`;
   const headers: Record<string, string> = {
     ...pageHeaders,
-    "Content-Type": file.type,
     "Cache-Control": cacheControl,
     ETag: etag,
     Vary: "Accept-Encoding",
     ...(encoding === "plain" ? {} : { "Content-Encoding": encoding }),
   };
-  if (request.headers.get("if-none-match") === etag) return new Response(null, { status: 304, headers });
-  // The server leaves the body out where HEAD asked.
-  return new Response(file.bytes[encoding], { headers });
+  if (request.headers.get("if-none-match") === etag) return new Reply(304, undefined, headers);
+  return Reply.of(file.type, file.bytes[encoding], headers);
 }
 
 /** The smallest form the client takes; a coding with `q=0` is refused. */
@@ -118,18 +116,12 @@ function encodingFor(accepted: string): Encoding {
   return takes("gzip") ? "gzip" : "plain";
 }
 
-function redirect(to: string): Response {
-  return new Response(null, {
-    status: 302,
-    headers: { ...pageHeaders, Location: to, "Cache-Control": "no-store" },
-  });
+function redirect(to: string): Reply {
+  return new Reply(302, undefined, { ...pageHeaders, Location: to, "Cache-Control": "no-store" });
 }
 
-function plain(status: number, text: string): Response {
-  return new Response(text, {
-    status,
-    headers: { ...pageHeaders, "Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store" },
-  });
+function plain(status: number, text: string): Reply {
+  return Reply.text(text, status, { ...pageHeaders, "Cache-Control": "no-store" });
 }
 
 function once<Result>(make: () => Promise<Result>): () => Promise<Result> {

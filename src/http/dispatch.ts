@@ -106,13 +106,14 @@ function finished(result: unknown, dialect: Dialect, { request, requestId }: Exc
     "X-Content-Type-Options": "nosniff",
   };
   if (dialect.cors !== undefined) addCors(common, request, dialect.cors);
-  const hasBody = request.method !== "HEAD";
-  if (result instanceof Response) return withHeaders(hasBody ? result : new Response(null, result), common);
+  const isHead = request.method === "HEAD";
+  if (result instanceof Response) return withHeaders(isHead ? new Response(null, result) : result, common);
   const reply = result instanceof Reply ? result : new Reply(200, result);
   const written = reply.written();
   if (written !== undefined) common["Content-Type"] = written.contentType;
+  if (isHead && written !== undefined) common["Content-Length"] = String(Buffer.byteLength(written.bytes));
   const headers = Object.assign(common, reply.headers);
-  return new Response(hasBody ? (written?.bytes ?? null) : null, { status: reply.status, headers });
+  return new Response(isHead ? null : (written?.bytes ?? null), { status: reply.status, headers });
 }
 
 function withHeaders(response: Response, headers: Readonly<Record<string, string>>): Response {
@@ -142,7 +143,10 @@ function answer(
   if (!route) return answerOther(dialect, methods, exchange, deps);
   // These ask nobody who would have to be told that the caller has gone.
   if (route.readsBody) return (route.handle as (call: Call) => unknown)(exchange);
-  return forCaller(request.signal, () => handle(route, exchange, deps));
+  // Routes that ask the engine say in their answers that it may be away; it takes the time that a query takes.
+  const asksEngine = route.answers[503] !== undefined;
+  const work = () => forCaller(request.signal, () => handle(route, exchange, deps));
+  return asksEngine ? exchange.unhurried(work) : work();
 }
 
 async function handle(route: Route, exchange: Exchange, deps: DispatchDeps): Promise<unknown> {

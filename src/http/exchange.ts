@@ -11,8 +11,8 @@ import type { Content } from "./route.ts";
 export interface Connection {
   /** Address of the other end; undefined where there is none. */
   peer(): string | undefined;
-  /** Lets the answer take longer than other answers may. */
-  takeTime(): void;
+  /** Changes how many seconds may pass without a byte in either direction; 0 for any time. */
+  allowSilence(seconds: number): void;
 }
 
 /** Where a request comes from and what it was sent to, as the operator's settings tell. */
@@ -27,6 +27,9 @@ export interface ExchangeDeps {
   readonly places: Places;
   readonly now: () => Date;
 }
+
+/** How long a client may take to read a piece of a long answer. */
+const readingSeconds = 120;
 
 const requestIdShape = /^[\x21-\x7e]{1,128}$/;
 
@@ -85,8 +88,18 @@ export class Exchange {
     return this.requestedUrl;
   }
 
-  takeTime(): void {
-    this.connection.takeTime();
+  /**
+   * Does work that may take longer than the server waits otherwise.
+   *
+   * @returns what the work returns; a client that does not read the answer is cut off as any other, a little later.
+   */
+  async unhurried<Result>(work: () => Promise<Result>): Promise<Result> {
+    this.connection.allowSilence(0);
+    try {
+      return await work();
+    } finally {
+      this.connection.allowSilence(readingSeconds);
+    }
   }
 
   async content(kind: "events" | "api"): Promise<Content> {

@@ -53,8 +53,6 @@ export interface Call<Body = unknown> {
   content(kind: "events" | "api"): Promise<Content>;
   /** Reads the body to its end and keeps nothing. @throws {RequestRefused} */
   discard(bytesMax: number): Promise<void>;
-  /** Lets the answer take longer than other answers may, as those of queries do. */
-  takeTime(): void;
 }
 export interface UserCall<Body = unknown> extends Call<Body> {
   user: User;

@@ -56,8 +56,8 @@ class SocketConnection implements Connection {
     return this.server.requestIP(this.request)?.address;
   }
 
-  takeTime(): void {
-    this.server.timeout(this.request, 0);
+  allowSilence(seconds: number): void {
+    this.server.timeout(this.request, seconds);
   }
 }
 

@@ -38,7 +38,7 @@ const edge = {
   places: new TrustedPlaces([]),
   now: () => new Date(),
 };
-const connection = { peer: () => "127.0.0.1", takeTime: () => undefined };
+const connection = { peer: () => "127.0.0.1", allowSilence: () => undefined };
 
 function webEvent(index: number) {
   return {
