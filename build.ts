@@ -35,7 +35,8 @@ const library = await embedded(libraryPath);
 const page = await pagePlugin();
 const duckdb = require("@duckdb/node-bindings");
 const result = await Bun.build({
-  entrypoints: ["cli/main.ts"],
+  // The second is a thread of the first, which finds it by this path.
+  entrypoints: ["cli/main.ts", "src/ingestion/large-bodies-thread.ts"],
   compile: {
     outfile: values.outfile,
     ...(values.target === undefined ? {} : { target: `bun-${values.target}` as Bun.Build.CompileTarget }),

@@ -1,11 +1,10 @@
 /** One request while it is served: what handlers ask of it, each part worked out when it is asked for. */
 
 import type { Bodies } from "./body.ts";
-import { type CaptureFields, queryFields } from "./decode/form.ts";
-import { decompressed, unwrap } from "./decode/unwrap.ts";
+import { queryFields } from "./decode/form.ts";
+import { decompressed, unwrap, type WrappedBody } from "./decode/unwrap.ts";
 import { parseBody } from "./parse-body.ts";
 import { Query } from "./query.ts";
-import type { Content } from "./route.ts";
 
 /** What the server knows about a connection. */
 export interface Connection {
@@ -102,14 +101,17 @@ export class Exchange {
     }
   }
 
-  async content(kind: "events" | "api"): Promise<Content> {
+  async wrapped(kind: "events" | "api"): Promise<WrappedBody & { limitBytes: number }> {
     const { bytesMax, apiBytesMax } = this.deps.bodies.limits;
     const limitBytes = kind === "events" ? bytesMax : Math.min(bytesMax, apiBytesMax);
-    const query: CaptureFields = queryFields(this.request.url);
     const bytes = await this.deps.bodies.read(this.request, limitBytes);
     const contentEncoding = this.request.headers.get("content-encoding");
-    const { text, form } = await unwrap({ bytes, query, contentEncoding }, limitBytes);
-    return { text, query, form };
+    return { bytes, query: queryFields(this.request.url), contentEncoding, limitBytes };
+  }
+
+  async text(): Promise<string> {
+    const { limitBytes, ...body } = await this.wrapped("api");
+    return (await unwrap(body, limitBytes)).text;
   }
 
   /**

@@ -13,22 +13,12 @@ import type { Scope } from "../accounts/scopes.ts";
 import type { Limits, Session } from "../accounts/sessions/sessions.ts";
 import type { User } from "../accounts/users.ts";
 import type { Access, Caller } from "./auth.ts";
-import type { CaptureFields } from "./decode/form.ts";
+import type { WrappedBody } from "./decode/unwrap.ts";
 import { type Dialect, managementDialect } from "./dialect.ts";
 
 export { Reply } from "./reply.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-
-/** A body with all wrappings taken off. */
-export interface Content {
-  /** JSON, not parsed yet. */
-  readonly text: string;
-  /** The fields that clients send in the query beside their events. */
-  readonly query: CaptureFields;
-  /** The same of the form that the body was; undefined when it was none. */
-  readonly form: CaptureFields | undefined;
-}
 
 /** What a handler gets. */
 export interface Call<Body = unknown> {
@@ -45,12 +35,14 @@ export interface Call<Body = unknown> {
   query: URLSearchParams;
   body: Body;
   /**
-   * Reads the body, however it is wrapped; for routes without a `body` of their own.
+   * Reads the body as it was sent, for routes without a `body` of their own.
    *
    * @param kind which limit of size holds.
-   * @throws {RequestRefused} it can not be read, unpacked or is too large.
+   * @throws {RequestRefused} it cannot be read or is too large.
    */
-  content(kind: "events" | "api"): Promise<Content>;
+  wrapped(kind: "events" | "api"): Promise<WrappedBody & { limitBytes: number }>;
+  /** The JSON text in such a body, with all wrappings taken off. @throws {RequestRefused} */
+  text(): Promise<string>;
   /** Reads the body to its end and keeps nothing. @throws {RequestRefused} */
   discard(bytesMax: number): Promise<void>;
 }

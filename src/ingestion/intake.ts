@@ -1,53 +1,47 @@
 /**
  * Takes the events of one request from its bytes to the journal.
  *
- * One append per request: its events are durable together, in order, before anybody is told so.
+ * One append per request: its events are durable together, in order, before anybody is told so. Small requests are
+ * taken apart at once, those of some size one by one, each in a turn of its own, and large ones in another thread:
+ * whoever sends them waits, and nobody else.
  */
 
-import type { CaptureFields } from "../http/decode/form.ts";
-import type { Content } from "../http/route.ts";
-import { EntryWriter } from "../journal/entry-writer.ts";
+import { PayloadTooLarge } from "../http/decode/failures.ts";
+import type { WrappedBody } from "../http/decode/unwrap.ts";
 import { nowMicros } from "../lib/time.ts";
-import { sendTime } from "./event-time.ts";
-import type { RawItem } from "./item-table.ts";
-import { type ItemOptions, normalize, type RequestFacts, requestFacts } from "./normalize.ts";
-import type { Outcome, Warning, WarningType } from "./outcome.ts";
-import { type Payload, parsePayload } from "./payload.ts";
+import { Turns } from "../lib/turns.ts";
+import { LargeBodies } from "./large-bodies.ts";
+import type { RequestFacts } from "./normalize.ts";
+import type { Payload } from "./payload.ts";
 import type { CaptureDependencies, CaptureProject } from "./ports.ts";
-import { findToken, unknownToken } from "./token.ts";
-
-/** How a route takes events without a name. */
-export type NamelessRule = "drop each" | "refuse a lone one" | "name them $identify";
-
-/** A request with its body taken apart and nothing decided yet. */
-export interface OpenedRequest {
-  readonly payload: Payload;
-  readonly query: CaptureFields;
-  readonly form: CaptureFields | undefined;
-  readonly receivedMicros: number;
-  readonly clientIp: string | undefined;
-}
+import {
+  type OpenedBody,
+  openBody,
+  type Protocol,
+  payloadLines,
+  type RequestLines,
+  requestLines,
+  tokenOf,
+} from "./request-lines.ts";
+import { unknownToken } from "./token.ts";
 
 /** What a request brings, as the edge hands it over. */
 export interface SentRequest {
-  content(kind: "events"): Promise<Content>;
+  wrapped(kind: "events"): Promise<WrappedBody & { limitBytes: number }>;
   readonly address: string | undefined;
 }
 
-/** Told what became of each event of a request. */
-export type OutcomeObserver = (item: RawItem, outcome: Outcome) => void;
-
-/** After this many events, about 5 ms of work, other requests get their turn. */
-const eventsPerTurn = 1_000;
-/** Two bytes of a body can be an event that is dropped; its note would be 50 times as long. */
-const notesInFullMax = 10_000;
-/** From this length on, the steps before the first event get a turn of their own. */
-const longTextLength = 1024 * 1024;
+/** Bodies up to this size are taken apart at once, in about half a millisecond. */
+const smallBytesMax = 16 * 1024;
+/** Bodies up to this size, as sent and unpacked, are taken apart in the server's own thread: a few milliseconds. */
+const ownThreadBytesMax = 512 * 1024;
 
 /** The road that all capture routes share. */
 export class Intake {
   private readonly nowMicros: () => number;
   private readonly makeUuid: () => string;
+  private readonly turns = new Turns();
+  private readonly large = new LargeBodies();
 
   constructor(private readonly deps: CaptureDependencies) {
     this.nowMicros = deps.nowMicros ?? nowMicros;
@@ -55,37 +49,44 @@ export class Intake {
   }
 
   /**
-   * Reads and parses a request.
+   * Reads a request and stores its events.
    *
-   * @throws {InvalidPayload} @throws {PayloadTooLarge} @throws {BodyInterrupted}
+   * @param known the project, where the route knows it without the body.
+   * @throws {InvalidPayload} @throws {PayloadTooLarge} @throws {BodyInterrupted} @throws {KeyRefused} and what the
+   *         journal throws; nothing was stored then.
    */
-  async open(sent: SentRequest, rule: NamelessRule): Promise<OpenedRequest> {
-    const { text, query, form } = await sent.content("events");
-    const receivedMicros = this.nowMicros();
-    if (text.length >= longTextLength) await nextTurn();
-    const payload = parsePayload(text, rule !== "refuse a lone one");
-    if (text.length >= longTextLength) await nextTurn();
-    return { payload, query, form, receivedMicros, clientIp: sent.address };
+  async take(sent: SentRequest, protocol: Protocol, known?: CaptureProject): Promise<RequestLines> {
+    const { limitBytes, ...body } = await sent.wrapped("events");
+    const arrival = { receivedMicros: this.nowMicros(), clientIp: sent.address };
+    const projectOf = (token: string) => this.projectOf(token);
+    const size = body.bytes.length;
+    if (size > smallBytesMax) await this.turns.next();
+    const opened = await this.openHere(body, protocol, limitBytes);
+    let lines: RequestLines;
+    if (opened === undefined) {
+      lines = await this.large.take({ body, protocol, limitBytes, arrival, known }, projectOf);
+    } else {
+      const project = known ?? projectOf(tokenOf(opened));
+      lines = await requestLines(opened, protocol, project, arrival, this.makeUuid, () => this.turns.next());
+    }
+    await this.deps.journal.append(lines.lane, lines.entries);
+    return lines;
   }
 
-  /**
-   * Stores the events of a request of the classic routes.
-   *
-   * @throws {KeyRefused} and what the journal throws; nothing was stored then.
-   */
-  async store(opened: OpenedRequest, rule: NamelessRule): Promise<void> {
-    const { payload, query, form } = opened;
-    const project = this.projectOf(findToken(payload, [form?.token, query.token]));
-    const facts = requestFacts({
-      receivedMicros: opened.receivedMicros,
-      sentAtMicros: sendTime([payload.sentAt, query.sentAt, form?.sentAt]),
-      isHistorical: payload.isHistorical,
-      clientIp: opened.clientIp,
-      anonymizeIps: project.anonymizeIps,
-      nameOfNameless: rule === "name them $identify" ? "$identify" : undefined,
-      makeUuid: this.makeUuid,
-    });
-    await this.append(project, payload, facts);
+  /** The body, taken apart; undefined when it is too large to be taken apart here. */
+  private async openHere(
+    body: WrappedBody,
+    protocol: Protocol,
+    limitBytes: number,
+  ): Promise<OpenedBody | undefined> {
+    if (body.bytes.length > ownThreadBytesMax) return undefined;
+    const hereMax = Math.min(limitBytes, ownThreadBytesMax);
+    try {
+      return await openBody(body, protocol, hereMax);
+    } catch (error) {
+      if (error instanceof PayloadTooLarge && hereMax < limitBytes) return undefined;
+      throw error;
+    }
   }
 
   /** @throws {KeyRefused} no project has this key. */
@@ -95,86 +96,13 @@ export class Intake {
     return project;
   }
 
-  /** The facts of a request whose transport knows its send time. */
-  factsOf(opened: OpenedRequest, project: CaptureProject, sentAtMicros: number | undefined): RequestFacts {
-    return requestFacts({
-      receivedMicros: opened.receivedMicros,
-      sentAtMicros,
-      isHistorical: opened.payload.isHistorical,
-      clientIp: opened.clientIp,
-      anonymizeIps: project.anonymizeIps,
-      makeUuid: this.makeUuid,
-    });
-  }
-
   /**
-   * Normalises all events of a request and appends what is left of them, with the notes about them, at once.
+   * Appends the events of a payload, as an import has them.
    *
-   * @param optionsOf what the transport sends beside an event's properties.
    * @throws what the journal throws; nothing was stored then.
    */
-  async append(
-    project: CaptureProject,
-    payload: Payload,
-    facts: RequestFacts,
-    optionsOf?: (item: RawItem) => ItemOptions,
-    observe?: OutcomeObserver,
-  ): Promise<void> {
-    const { items, isHistorical } = payload;
-    const writer = new EntryWriter(project.id, facts.receivedMicros, isHistorical);
-    const entries: string[] = [];
-    const notes = new Notes(writer, entries);
-    for (let index = 0; index < items.length; index++) {
-      if (index > 0 && index % eventsPerTurn === 0) await nextTurn();
-      const item = items.at(index);
-      const outcome = normalize(item, facts, optionsOf?.(item));
-      observe?.(item, outcome);
-      if (outcome.kind === "event") {
-        entries.push(writer.event(outcome.event));
-        for (const warning of outcome.warnings) notes.add("warning", warning);
-      } else if (outcome.kind === "dropped") {
-        notes.add("drop", outcome.reason);
-      } else {
-        notes.add("warning", outcome.warning);
-      }
-    }
-    notes.end();
-    await this.deps.journal.append(isHistorical ? "historical" : "realtime", entries);
+  async append(project: CaptureProject, payload: Payload, facts: RequestFacts): Promise<void> {
+    const entries = await payloadLines(payload, project, facts, undefined, () => this.turns.next());
+    await this.deps.journal.append(payload.isHistorical ? "historical" : "realtime", entries);
   }
-}
-
-/** Puts notes among the lines of a request: the first ones in full, of a flood of further ones only how many. */
-class Notes {
-  private written = 0;
-  private readonly further = new Map<
-    string,
-    { kind: "warning" | "drop"; type: WarningType; count: number }
-  >();
-
-  constructor(
-    private readonly writer: EntryWriter,
-    private readonly entries: string[],
-  ) {}
-
-  add(kind: "warning" | "drop", warning: Warning): void {
-    if (this.written < notesInFullMax) {
-      this.written++;
-      this.entries.push(this.writer.note(kind, warning));
-      return;
-    }
-    const key = `${kind} ${warning.type}`;
-    const seen = this.further.get(key);
-    if (seen !== undefined) seen.count++;
-    else this.further.set(key, { kind, type: warning.type, count: 1 });
-  }
-
-  end(): void {
-    for (const { kind, type, count } of this.further.values()) {
-      this.entries.push(this.writer.note(kind, { type, details: { count } }));
-    }
-  }
-}
-
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }

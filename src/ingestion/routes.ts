@@ -20,8 +20,9 @@ import {
   oneEventBody,
   PixelQuery,
 } from "./documentation.ts";
-import { Intake, type NamelessRule } from "./intake.ts";
+import { Intake } from "./intake.ts";
 import type { CaptureDependencies } from "./ports.ts";
+import type { NamelessRule } from "./request-lines.ts";
 
 /** Replay bodies are large; they are read to their end, because a client that is cut off sends again. */
 const discardedBytesMax = 64 * 1024 * 1024;
@@ -36,9 +37,8 @@ const captureRoute = clientRoutes(captureDialect);
 export function captureRoutes(deps: CaptureDependencies): Route[] {
   const intake = new Intake(deps);
   const storing = (rule: NamelessRule) => async (call: Call) => {
-    const opened = await intake.open(call, rule);
-    await intake.store(opened, rule);
-    return opened.query.beacon === "1" ? toBeacon : acceptedReply;
+    await intake.take(call, { kind: "classic", rule });
+    return accept(call);
   };
   const pixel = {
     tag: eventsTag,
@@ -112,6 +112,10 @@ export function captureRoutes(deps: CaptureDependencies): Route[] {
   ];
 }
 
+function accept({ request }: Call): Reply {
+  return queryFields(request.url).beacon === "1" ? toBeacon : acceptedReply;
+}
+
 /** Routes for data that the appliance does not keep. */
 function discardRoutes(): Route[] {
   const discarding = (method: Method, path: string, data: string, answer: (call: Call) => Reply) =>
@@ -124,7 +128,6 @@ function discardRoutes(): Route[] {
         return answer(call);
       },
     });
-  const accept = ({ request }: Call) => (queryFields(request.url).beacon === "1" ? toBeacon : acceptedReply);
   const nothing = () => Reply.json("{}");
   return (["POST", "GET"] as const).flatMap((method) => [
     discarding(method, "/s", "session recordings", accept),

@@ -95,8 +95,7 @@ function arrived(body: Uint8Array, headers: Record<string, string>): Request {
 }
 
 async function take(request: Request): Promise<void> {
-  const opened = await intake.open(new Exchange(request, {}, connection, edge), "drop each");
-  await intake.store(opened, "drop each");
+  await intake.take(new Exchange(request, {}, connection, edge), { kind: "classic", rule: "drop each" });
 }
 
 async function measure(

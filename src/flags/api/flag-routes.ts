@@ -89,7 +89,7 @@ async function answer(
   const { request } = call;
   const parameters = parametersOf(request.url);
   requireContentType(request.headers);
-  const { text } = await call.content("api");
+  const text = await call.text();
   const asked = readFlagsRequest(text);
   const project = projectOf(deps, asked.token);
   const form = replyFormOf(endpoint, versionOf(parameters));

@@ -107,7 +107,7 @@ async function evaluationOf(deps: OfrepDependencies, call: Call, key: string | u
   const { request } = call;
   const project = projectOf(deps, request);
   requireContentType(request.headers);
-  const context = readContext(parsed((await call.content("api")).text));
+  const context = readContext(parsed(await call.text()));
   const { set } = flagSets.of(project.id);
   if (key !== undefined && !set.byKey.has(key)) throw notFound(key);
   const detected = detectRuntime({

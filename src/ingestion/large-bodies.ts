@@ -1,0 +1,140 @@
+/**
+ * Takes large bodies apart in a thread of its own, one after the other: whatever they are made of, the server's own
+ * thread goes on. The thread ends when it has nothing to do, and gives its memory back.
+ */
+
+import { RequestRefused } from "../http/decode/failures.ts";
+import type { WrappedBody } from "../http/decode/unwrap.ts";
+import { HttpFailure } from "../http/failure.ts";
+import { Semaphore } from "../lib/semaphore.ts";
+import type { CaptureProject } from "./ports.ts";
+import type { Arrival, Protocol, RequestLines } from "./request-lines.ts";
+
+/** A large body and what is known about it. */
+export interface LargeBody {
+  readonly body: WrappedBody;
+  readonly protocol: Protocol;
+  readonly limitBytes: number;
+  readonly arrival: Arrival;
+  /** Absent where the body says which project is meant. */
+  readonly known: CaptureProject | undefined;
+}
+
+/** What the thread is told. */
+export type ToThread = { readonly open: LargeBody } | { readonly project: CaptureProject };
+
+/** What the thread says: which key it found, pieces of the lines, and one of the last two at the end. */
+export type FromThread =
+  | { readonly token: string }
+  | { readonly entries: string[] }
+  | { readonly done: Omit<RequestLines, "entries"> }
+  | { readonly failed: Refusal };
+
+/** An error on its way between threads; without a status it is a defect. */
+export interface Refusal {
+  readonly status?: number;
+  readonly type?: string;
+  readonly code?: string;
+  readonly message: string;
+}
+
+/** How long the thread waits for more to do. */
+const idleMs = 5_000;
+/** A body that takes longer than this is given up: no body of any kind does. */
+const bodyMsMax = 60_000;
+const key = 0;
+
+// The build puts the thread's file into the executable under this name.
+// biome-ignore lint/style/useNamingConvention: the name that build.ts replaces
+declare const FLAGKEEP_VERSION: string | undefined;
+const isExecutable = typeof FLAGKEEP_VERSION === "string";
+
+export class LargeBodies {
+  private readonly places = new Semaphore({ total: 1, perKey: 1, waiting: 10_000 });
+  private thread: Worker | undefined;
+  private idleTimer: ReturnType<typeof setTimeout> | undefined;
+
+  /**
+   * The lines of a body.
+   *
+   * @param projectOf finds the project of a key; what it throws is thrown.
+   * @throws {HttpFailure} the body is refused. @throws {Error} a defect.
+   */
+  async take(large: LargeBody, projectOf: (token: string) => CaptureProject): Promise<RequestLines> {
+    const leave = await this.places.enter(key);
+    clearTimeout(this.idleTimer);
+    try {
+      return await this.inThread(large, projectOf);
+    } finally {
+      leave();
+      this.idleTimer = setTimeout(() => this.end(), idleMs);
+      this.idleTimer.unref();
+    }
+  }
+
+  private inThread(large: LargeBody, projectOf: (token: string) => CaptureProject): Promise<RequestLines> {
+    const thread = this.start();
+    const tell = (message: ToThread) => thread.postMessage(message);
+    return new Promise<RequestLines>((resolve, reject) => {
+      const entries: string[] = [];
+      const fail = (error: unknown) => {
+        // What it still does for this body must not be taken for the next one's.
+        this.end();
+        reject(error);
+      };
+      const timer = setTimeout(() => fail(new Error("A large body took too long.")), bodyMsMax);
+      const settle = (then: () => void) => {
+        clearTimeout(timer);
+        then();
+      };
+      thread.onerror = (event) => settle(() => fail(new Error(`A large body failed: ${event.message}`)));
+      thread.onmessage = ({ data }: MessageEvent<FromThread>) => {
+        if ("token" in data) {
+          try {
+            tell({ project: projectOf(data.token) });
+          } catch (error) {
+            settle(() => fail(error));
+          }
+        } else if ("entries" in data) {
+          for (const entry of data.entries) entries.push(entry);
+        } else if ("done" in data) {
+          settle(() => resolve({ ...data.done, entries }));
+        } else {
+          settle(() => reject(errorOf(data.failed)));
+        }
+      };
+      const { buffer, byteLength } = large.body.bytes;
+      // Handed over where it is all there is; copied where others share it.
+      const isOwn = buffer instanceof ArrayBuffer && buffer.byteLength === byteLength;
+      thread.postMessage({ open: large } satisfies ToThread, isOwn ? [buffer] : []);
+    });
+  }
+
+  private start(): Worker {
+    this.thread ??= new Worker(
+      isExecutable
+        ? "./src/ingestion/large-bodies-thread.ts"
+        : new URL("./large-bodies-thread.ts", import.meta.url).href,
+    );
+    return this.thread;
+  }
+
+  private end(): void {
+    this.thread?.terminate();
+    this.thread = undefined;
+  }
+}
+
+/** An error as the thread sends it. */
+export function refusalOf(error: unknown): Refusal {
+  if (error instanceof RequestRefused) {
+    const { status, type, code, message } = error;
+    return { status, type, code, message };
+  }
+  return { message: error instanceof Error ? `${error.message}\n${error.stack}` : String(error) };
+}
+
+function errorOf({ status, type, code, message }: Refusal): Error {
+  if (status === undefined) return new Error(message);
+  return new HttpFailure(status, type!, code!, message);
+}
