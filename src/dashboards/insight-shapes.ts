@@ -4,6 +4,7 @@ import type { Static } from "@sinclair/typebox";
 import { exampleUser, UserBody, userBody } from "../accounts/api/user-shapes.ts";
 import type { User } from "../accounts/users.ts";
 import {
+  anyJson,
   bool,
   dictionary,
   instant,
@@ -15,7 +16,7 @@ import {
   optional,
   text,
 } from "../http/shapes.ts";
-import type { JsonObject } from "../lib/json.ts";
+import type { Json } from "../lib/json.ts";
 import { toWire, toWireOrNull } from "../lib/wire-time.ts";
 import type { Insight } from "./store.ts";
 
@@ -36,7 +37,7 @@ export const InsightBody = named(
     created_at: instant(),
     updated_at: instant(),
     last_refresh: nullable(instant(), { description: "When `result` was computed." }),
-    result: nullable(list(dictionary()), { description: "Null where it was not computed." }),
+    result: nullable(list(anyJson()), { description: "Null where it was not computed." }),
     query_status: nullable(object({ complete: bool(), error: bool(), error_message: text() }), {
       description: "Why there is no result, where the query cannot be computed.",
     }),
@@ -54,7 +55,7 @@ export const InsightInput = object({
 });
 
 /** What was computed for an insight, and when; or why its query cannot be computed. */
-export type Computed = { result: JsonObject[]; at: Date } | { problem: string };
+export type Computed = { result: Json[]; at: Date } | { problem: string };
 
 /** The wire form of an insight. */
 export function insightBody(

@@ -8,7 +8,7 @@ import { pageAnswer, readPage } from "../http/pagination.ts";
 import { type ProjectCall, projectRoute, Reply, type Route } from "../http/route.ts";
 import { object, optional, pageOf, text, withPage } from "../http/shapes.ts";
 import { InvalidField } from "../lib/errors.ts";
-import type { JsonObject } from "../lib/json.ts";
+import type { Json, JsonObject } from "../lib/json.ts";
 import { type Computed, exampleInsight, InsightBody, InsightInput, insightBody } from "./insight-shapes.ts";
 import {
   createInsight,
@@ -31,10 +31,10 @@ export interface InsightQueries {
    *
    * @param query    e.g. `{"kind": "InsightVizNode", "source": {"kind": "TrendsQuery", ...}}`.
    * @param timezone IANA name; days begin there.
-   * @returns        the `result` of the insight: for trends one object per series.
+   * @returns        the `result` of the insight: for trends one object per series, for funnels one per step.
    * @throws {InvalidField} the query is of a kind that is not known.
    */
-  run(projectId: number, query: JsonObject, timezone: string, now: Date): Promise<JsonObject[]>;
+  run(projectId: number, query: JsonObject, timezone: string, now: Date): Promise<Json[]>;
 }
 
 export interface InsightDeps {

@@ -4,11 +4,11 @@ import type { DuckDBConnection } from "@duckdb/node-api";
 import type { EventDatabase } from "../events/database.ts";
 import { isAboutPerson } from "../events/event-filters.ts";
 import { countFlagCalls } from "../events/flag-calls.ts";
+import { computeInsight } from "../events/insights.ts";
 import { type EventFilter, listEvents, positionOf } from "../events/list.ts";
 import type { EventLoader } from "../events/loader.ts";
 import { eventsText } from "../events/page.ts";
 import type { PersonMirror } from "../events/person-mirror.ts";
-import { computeTrends } from "../events/trends.ts";
 import { callerSignal } from "../lib/caller.ts";
 import { AppError } from "../lib/errors.ts";
 import { Semaphore, SemaphoreFull } from "../lib/semaphore.ts";
@@ -110,7 +110,7 @@ export function queryHandlers(services: QueryServices): Handlers {
     },
     trends: async (request) => {
       await mirror.follow();
-      return await runFor(request.projectId)((connection) => computeTrends(connection, request));
+      return await runFor(request.projectId)((connection) => computeInsight(connection, request));
     },
     flagCalls: (request) => runFor(request.projectId)((connection) => countFlagCalls(connection, request)),
     reach: (request) => computeReach(persons(request), request),

@@ -40,7 +40,8 @@ export interface FillByFlagRequest {
 export interface Queries {
   /** `meta` is where the next page starts. */
   events: { request: EventFilter; answer: JsonObject[]; meta: EventPosition | null };
-  trends: { request: TrendsRequest; answer: JsonObject[] };
+  /** Trends, funnels, retention, lifecycle. */
+  trends: { request: TrendsRequest; answer: JsonObject[] | JsonObject[][] };
   flagCalls: { request: FlagCallsRequest; answer: FlagCalls };
   reach: { request: ReachRequest; answer: Reach };
   findPersons: { request: ConditionRequest & { afterId?: number; limit: number }; answer: Person[] };

@@ -23,11 +23,11 @@ export interface TrendsRequest {
   now: number;
 }
 
-const breakdownValuesMax = 25;
+export const breakdownValuesMax = 25;
 const seriesMax = 26;
 /** How a breakdown shows events that lack the property, and the values behind the first 25. */
 const noValue = "$$_posthog_breakdown_null_$$";
-const otherValues = "$$_posthog_breakdown_other_$$";
+export const otherValues = "$$_posthog_breakdown_other_$$";
 
 /**
  * Computes a trends query.
@@ -38,15 +38,10 @@ const otherValues = "$$_posthog_breakdown_other_$$";
 export async function computeTrends(
   connection: DuckDBConnection,
   request: TrendsRequest,
+  query: JsonObject,
 ): Promise<JsonObject[]> {
-  const query = trendsQueryIn(request.query);
-  const interval = intervals.find((name) => name === (query.interval ?? "day"));
-  if (interval === undefined)
-    throw new UnknownQuery(`The interval ${JSON.stringify(query.interval)} is not known.`);
-  const dateRange = isJsonObject(query.dateRange) ? query.dateRange : {};
-  const earliest = dateRange.date_from === "all" ? await earliestEvent(connection, request) : undefined;
-  const range = rangeOf(dateRange, interval, { ...request, earliest });
-  if (range === undefined) throw new UnknownQuery("The date range cannot be read.");
+  const interval = intervalIn(query);
+  const range = await rangeIn(connection, request, query, interval);
   const series = objectsIn(query.series);
   if (series.length === 0 || series.length > seriesMax)
     throw new UnknownQuery("A trend needs 1 to 26 series.");
@@ -55,6 +50,72 @@ export async function computeTrends(
     results.push(...(await computeSeries(connection, { request, query, one, order, interval, range })));
   }
   return results;
+}
+
+/** The interval of a query, a day when it names none. @throws {UnknownQuery} */
+export function intervalIn(query: JsonObject): Interval {
+  const interval = intervals.find((name) => name === (query.interval ?? "day"));
+  if (interval !== undefined) return interval;
+  throw new UnknownQuery(`The interval ${JSON.stringify(query.interval)} is not known.`);
+}
+
+/** The range of a query. @throws {UnknownQuery} */
+export async function rangeIn(
+  connection: DuckDBConnection,
+  request: TrendsRequest,
+  query: JsonObject,
+  interval: Interval,
+): Promise<Range> {
+  const dateRange = isJsonObject(query.dateRange) ? query.dateRange : {};
+  const earliest = dateRange.date_from === "all" ? await earliestEvent(connection, request) : undefined;
+  const range = rangeOf(dateRange, interval, { ...request, earliest });
+  if (range === undefined) throw new UnknownQuery("The date range cannot be read.");
+  return range;
+}
+
+/** Conditions on an event `e` and its person `p` that choose the events of a series. @throws {UnknownQuery} */
+export function conditionsOf(one: JsonObject, query: JsonObject): string[] {
+  const event = typeof one.event === "string" && one.event !== "" ? one.event : null;
+  return [
+    event === null ? "true" : `e.event = ${quoted(event)}`,
+    ...[...filtersIn(one.properties), ...filtersIn(query.properties)].map(eventFilterSql),
+  ];
+}
+
+/** What people call the events of a series. */
+export function eventName(one: JsonObject): string {
+  return typeof one.event === "string" && one.event !== "" ? one.event : "All events";
+}
+
+/**
+ * SQL for events with `who` they are of and their `local_time`.
+ *
+ * @param range   undefined: all events up to now.
+ * @param more    further columns, and conditions joined by AND, over an event `e` and its person `p`.
+ */
+export function foundEvents(
+  { projectId, timezone }: TrendsRequest,
+  range: Range | undefined,
+  more: { columns: readonly string[]; conditions: readonly string[] },
+): string {
+  const local = `timezone(${quoted(timezone)}, timezone('UTC', e.timestamp))`;
+  const within =
+    range === undefined
+      ? []
+      : [
+          // Wider than the range by a day on both sides, so that row groups are skipped before local times are worked out.
+          `e.timestamp >= make_timestamp(${(range.fromMs - 86_400_000) * 1_000})`,
+          `e.timestamp < make_timestamp(${(range.toMs + 86_400_000) * 1_000})`,
+          `${local} >= TIMESTAMP ${quoted(range.from)}`,
+          `${local} < TIMESTAMP ${quoted(range.to)}`,
+        ];
+  const columns = [
+    `coalesce(o.person_uuid::VARCHAR, e.distinct_id) AS who`,
+    `${local} AS local_time`,
+    ...more.columns,
+  ];
+  return `SELECT ${columns.join(", ")} FROM events e ${personOfEvent}
+       WHERE ${[`e.project_id = ${projectId}`, ...within, ...more.conditions].join(" AND ")}`;
 }
 
 /** Wall time of a project's first event, or now when there is none. */
@@ -67,12 +128,6 @@ async function earliestEvent(
     [projectId],
   );
   return wallTimeAt(Number(rows.getRows()[0]![0] ?? now), timezone);
-}
-
-function trendsQueryIn(node: JsonObject): JsonObject {
-  if (node.kind === "TrendsQuery") return node;
-  if (isJsonObject(node.source)) return trendsQueryIn(node.source);
-  throw new UnknownQuery(`Queries of kind ${JSON.stringify(node.kind ?? null)} cannot be computed.`);
 }
 
 interface Series {
@@ -88,26 +143,17 @@ async function computeSeries(connection: DuckDBConnection, series: Series): Prom
   const { request, query, one, interval, range } = series;
   const breakdown = breakdownOf(query);
   const aggregate = aggregateOf(one);
-  const timezone = quoted(request.timezone);
-  const event = typeof one.event === "string" && one.event !== "" ? one.event : null;
-  const conditions = [
-    `e.project_id = ${request.projectId}`,
-    // Wider than the range by a day on both sides, so that row groups are skipped before local times are worked out.
-    `e.timestamp >= make_timestamp(${(range.fromMs - 86_400_000) * 1_000})`,
-    `e.timestamp < make_timestamp(${(range.toMs + 86_400_000) * 1_000})`,
-    `local_time >= TIMESTAMP ${quoted(range.from)}`,
-    `local_time < TIMESTAMP ${quoted(range.to)}`,
-    ...(event === null ? [] : [`e.event = ${quoted(event)}`]),
-    ...[...filtersIn(one.properties), ...filtersIn(query.properties)].map(eventFilterSql),
-  ];
   const grouping = breakdown === undefined ? "NULL" : breakdown;
   const rows = await connection.runAndReadAll(
     `WITH found AS (
-       SELECT date_trunc('${interval}', timezone(${timezone}, timezone('UTC', e.timestamp))) AS bucket,
-         timezone(${timezone}, timezone('UTC', e.timestamp)) AS local_time,
-         ${grouping} AS value, coalesce(o.person_uuid::VARCHAR, e.distinct_id) AS who, ${aggregate.input} AS measured
-       FROM events e ${personOfEvent}
-       WHERE ${conditions.join(" AND ")}
+       ${foundEvents(request, range, {
+         columns: [
+           `date_trunc('${interval}', local_time) AS bucket`,
+           `${grouping} AS value`,
+           `${aggregate.input} AS measured`,
+         ],
+         conditions: conditionsOf(one, query),
+       })}
      ), ranked AS (
        SELECT value, row_number() OVER (ORDER BY count(*) DESC, value) AS place FROM found GROUP BY value
      )
@@ -136,7 +182,7 @@ function resultsOf(
     const amounts = byValue.get(value) ?? new Map<string, number>();
     byValue.set(value, amounts.set(bucket, Number(amount)));
   }
-  const name = typeof one.event === "string" && one.event !== "" ? one.event : "All events";
+  const name = eventName(one);
   const action = {
     id: one.event ?? null,
     type: "events",
@@ -193,7 +239,7 @@ const summaries: Record<string, string> = {
 };
 
 /** SQL for the value that events are told apart by. */
-function breakdownOf(query: JsonObject): string | undefined {
+export function breakdownOf(query: JsonObject): string | undefined {
   const filter = isJsonObject(query.breakdownFilter) ? query.breakdownFilter : {};
   const [first] = objectsIn(filter.breakdowns);
   const property = first?.property ?? filter.breakdown;
@@ -211,6 +257,6 @@ function filtersIn(properties: Json | undefined): JsonObject[] {
   return objectsIn(properties.values).flatMap((value) => ("values" in value ? filtersIn(value) : [value]));
 }
 
-function objectsIn(list: Json | undefined): JsonObject[] {
+export function objectsIn(list: Json | undefined): JsonObject[] {
   return Array.isArray(list) ? list.filter(isJsonObject) : [];
 }

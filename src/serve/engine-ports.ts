@@ -13,7 +13,7 @@ import type { Reach, ReachQuestion } from "../flags/rules/blast-radius.ts";
 import { findFlag } from "../flags/store/flag.ts";
 import type { FlagSets } from "../flags/store/flag-sets.ts";
 import { InvalidField, NotFound } from "../lib/errors.ts";
-import type { JsonObject } from "../lib/json.ts";
+import type { Json, JsonObject } from "../lib/json.ts";
 import type { PersonFinder } from "../people/api/people.ts";
 import { cohortMembersPage, countCohortMembers } from "../people/cohort-members.ts";
 import type { PeopleDb } from "../people/open.ts";
@@ -96,7 +96,7 @@ export class EnginePorts
     return await this.find(projectId, membership(cohortId), page);
   }
 
-  async run(projectId: number, query: JsonObject, timezone: string, now: Date): Promise<JsonObject[]> {
+  async run(projectId: number, query: JsonObject, timezone: string, now: Date): Promise<Json[]> {
     try {
       return await this.deps.engine.ask("trends", { projectId, query, timezone, now: now.getTime() });
     } catch (error) {

@@ -157,14 +157,14 @@ describe("persons as a whole", () => {
 test("insights that cannot be computed say so", async () => {
   const { body: insight } = await api("/insights/", {
     method: "POST",
-    body: { name: "x", query: { kind: "FunnelsQuery" } },
+    body: { name: "x", query: { kind: "PathsQuery" } },
   });
   const answer = await api(`/insights/${insight.id}/`);
   expect(answer.status).toBe(200);
   expect(answer.body).toMatchObject({
     name: "x",
     result: null,
-    query_status: { error: true, error_message: 'Queries of kind "FunnelsQuery" cannot be computed.' },
+    query_status: { error: true, error_message: 'Queries of kind "PathsQuery" cannot be computed.' },
   });
 });
 

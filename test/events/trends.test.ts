@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { UnknownQuery } from "../../src/events/event-filters.ts";
+import { computeInsight } from "../../src/events/insights.ts";
 import { bucketsOf, rangeOf } from "../../src/events/trend-range.ts";
-import { computeTrends } from "../../src/events/trends.ts";
 import type { JsonObject } from "../../src/lib/json.ts";
 import { TestStores } from "../support/event-store.ts";
 
@@ -48,7 +48,7 @@ async function trends(query: JsonObject, timezone = "UTC") {
   const connection = await stores.database.connect();
   try {
     const request = { projectId: 1, query: { kind: "TrendsQuery", ...query }, timezone, now };
-    return await computeTrends(connection, request);
+    return (await computeInsight(connection, request)) as JsonObject[];
   } finally {
     connection.closeSync();
   }
@@ -130,13 +130,13 @@ describe("trends", () => {
   test("a node that wraps the query", async () => {
     const connection = await stores.database.connect();
     const query = { kind: "InsightVizNode", source: { kind: "TrendsQuery", series: [calls()] } };
-    const [result] = await computeTrends(connection, { projectId: 1, query, timezone: "UTC", now });
+    const [result] = await computeInsight(connection, { projectId: 1, query, timezone: "UTC", now });
     connection.closeSync();
-    expect(result!.count).toBe(4);
+    expect(result).toMatchObject({ count: 4 });
   });
 
   const unknown: [string, JsonObject][] = [
-    ["another kind", { kind: "FunnelsQuery", series: [calls()] }],
+    ["another kind", { kind: "PathsQuery", series: [calls()] }],
     ["no series", { series: [] }],
     ["an interval", { series: [calls()], interval: "fortnight" }],
     ["a date", { series: [calls()], dateRange: { date_from: "soon" } }],
@@ -154,7 +154,7 @@ describe("trends", () => {
     test(`refuses ${name}`, async () => {
       const connection = await stores.database.connect();
       const request = { projectId: 1, query: { kind: "TrendsQuery", ...query }, timezone: "UTC", now };
-      await expect(computeTrends(connection, request)).rejects.toThrow(UnknownQuery);
+      await expect(computeInsight(connection, request)).rejects.toThrow(UnknownQuery);
       connection.closeSync();
     });
   }

@@ -1,5 +1,6 @@
 /** `POST …/query/`: SQL over the documented views of a project. */
 
+import type { Project } from "../../accounts/project-directory.ts";
 import { type EngineClient, QueryRefused } from "../../engine/client.ts";
 import { StatementsBarred } from "../../engine/statement-guard.ts";
 import { unavailable } from "../../http/answers.ts";
@@ -10,6 +11,7 @@ import {
   anyJson,
   bool,
   dictionary,
+  either,
   int,
   list,
   named,
@@ -18,7 +20,7 @@ import {
   text,
 } from "../../http/shapes.ts";
 import { InvalidField } from "../../lib/errors.ts";
-import { isJsonObject } from "../../lib/json.ts";
+import { isJsonObject, type JsonObject } from "../../lib/json.ts";
 import { rowsDefault, rowsMax } from "./run-query.ts";
 
 const QueryAnswer = named(
@@ -30,9 +32,20 @@ const QueryAnswer = named(
   }),
 );
 
+const ComputedAnswer = named(
+  "ComputedQuery",
+  object({
+    results: list(anyJson(), {
+      description:
+        "Trends: one object per series and breakdown value. Funnels: one per step (lists of steps with a breakdown). Retention: one per period. Lifecycle: one per status.",
+    }),
+  }),
+);
+
 const Body = object({
   query: anyJson({
-    description: 'A SELECT statement, or an object `{"kind": "HogQLQuery", "query": "SELECT …"}`.',
+    description:
+      'A SELECT statement, or an object `{"kind": "HogQLQuery", "query": "SELECT …"}`, or a `TrendsQuery`, `FunnelsQuery`, `RetentionQuery` or `LifecycleQuery`, which is computed without being saved.',
   }),
   limit: optional(
     int({ description: "Rows at most.", default: rowsDefault, minimum: 1, maximum: rowsMax } as never),
@@ -40,7 +53,7 @@ const Body = object({
   name: optional(anyJson({ description: "Accepted for the sake of clients; ignored." })),
 });
 
-export function queryRoutes({ engine }: { engine: Pick<EngineClient, "stream"> }): Route[] {
+export function queryRoutes({ engine }: { engine: Pick<EngineClient, "stream" | "ask"> }): Route[] {
   return [
     projectRoute("POST", "/query", "query:read", {
       summary: "Run a SELECT",
@@ -58,15 +71,18 @@ export function queryRoutes({ engine }: { engine: Pick<EngineClient, "stream"> }
       bodyExample: { query: "SELECT event, count(*) AS times FROM events GROUP BY ALL" },
       answers: {
         200: {
-          description: "The rows.",
-          schema: QueryAnswer,
+          description: "The rows of a SELECT; or the `results` of a computed query.",
+          schema: either(QueryAnswer, ComputedAnswer),
           example: { columns: ["event", "times"], rows: [{ event: "signup", times: 3 }], truncated: false },
         },
         400: { description: "The statement is refused or cannot be run.", schema: ApiFailure },
         ...unavailable,
       },
-      async handle({ project, body }) {
+      async handle({ project, body, now }) {
         const { query, limit = rowsDefault } = body;
+        if (isJsonObject(query) && query.kind !== "HogQLQuery" && typeof query.query !== "string") {
+          return await computed(engine, project, query, now);
+        }
         const sql = isJsonObject(query) ? query.query : query;
         if (typeof sql !== "string") throw new InvalidField("query", "invalid_input", "Not a valid string.");
         try {
@@ -80,4 +96,19 @@ export function queryRoutes({ engine }: { engine: Pick<EngineClient, "stream"> }
       },
     }),
   ];
+}
+
+/** @throws {InvalidField} the query is of a kind, or has parts, that are not known. */
+async function computed(
+  engine: Pick<EngineClient, "ask">,
+  { id: projectId, timezone }: Project,
+  query: JsonObject,
+  now: Date,
+): Promise<{ results: unknown[] }> {
+  try {
+    return { results: await engine.ask("trends", { projectId, query, timezone, now: now.getTime() }) };
+  } catch (error) {
+    if (!(error instanceof QueryRefused) || error.code === "query_busy") throw error;
+    throw new InvalidField("query", error.code, error.message);
+  }
 }

@@ -1,0 +1,39 @@
+/** What insights compute: each kind of query by its own file. */
+
+import type { DuckDBConnection } from "@duckdb/node-api";
+import { isJsonObject, type JsonObject } from "../lib/json.ts";
+import { UnknownQuery } from "./event-filters.ts";
+import { computeFunnel } from "./funnels.ts";
+import { computeLifecycle, computeRetention } from "./retention.ts";
+import { computeTrends, type TrendsRequest } from "./trends.ts";
+
+const kinds: Record<
+  string,
+  (
+    connection: DuckDBConnection,
+    request: TrendsRequest,
+    query: JsonObject,
+  ) => Promise<JsonObject[] | JsonObject[][]>
+> = {
+  TrendsQuery: computeTrends,
+  FunnelsQuery: computeFunnel,
+  RetentionQuery: computeRetention,
+  LifecycleQuery: computeLifecycle,
+};
+
+/**
+ * Computes a query, or that of a node which wraps one as its `source`.
+ *
+ * @throws {UnknownQuery} with a sentence about what is not known.
+ */
+export async function computeInsight(
+  connection: DuckDBConnection,
+  request: TrendsRequest,
+  node: JsonObject = request.query,
+): Promise<JsonObject[] | JsonObject[][]> {
+  const compute =
+    typeof node.kind === "string" && Object.hasOwn(kinds, node.kind) ? kinds[node.kind] : undefined;
+  if (compute !== undefined) return await compute(connection, request, node);
+  if (isJsonObject(node.source)) return await computeInsight(connection, request, node.source);
+  throw new UnknownQuery(`Queries of kind ${JSON.stringify(node.kind ?? null)} cannot be computed.`);
+}
