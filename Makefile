@@ -52,7 +52,7 @@ test-sdk: build ## Run the README's snippets for all SDKs, those that take minut
 
 check: static test ## Check format, lint, types and tests
 
-bench: build ## Run the benchmarks and print a table
+bench: build ## Measure the executable beside ceilings of the machine (ROUNDS=3 SECONDS=5 ONLY=batch)
 	$(BUN) test/bench/run.ts
 
 clean: ## Remove what was built and installed

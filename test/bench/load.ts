@@ -6,8 +6,10 @@ export interface Load {
   url: string;
   connections: number;
   seconds: number;
-  /** Makes the bytes of the next request. */
-  next: () => Uint8Array;
+  /** The bytes of the next request; undefined when there are no more. */
+  next: () => Uint8Array | undefined;
+  /** Statuses that count as an answer besides 200. */
+  alsoGood?: readonly number[];
   /** Requests per second over all connections; as fast as answers come when left out. */
   requestsPerSecond?: number;
 }
@@ -82,14 +84,17 @@ async function connection(
   let sentAt = 0;
   let dueAt = firstAt;
   let unsent: Uint8Array | undefined;
+  const good = new Set([200, ...(load.alsoGood ?? [])]);
+  const isGood = (head: string) => good.has(Number(head.slice("HTTP/1.1 ".length, "HTTP/1.1 200".length)));
   const send = (socket: Socket) => {
-    if (performance.now() >= end) {
+    const request = performance.now() >= end ? undefined : load.next();
+    if (request === undefined) {
       socket.end();
       return resolve();
     }
     sentAt = intervalMs === 0 ? performance.now() : dueAt;
     dueAt += intervalMs;
-    write(socket, load.next());
+    write(socket, request);
   };
   const write = (socket: Socket, bytes: Uint8Array) => {
     const written = socket.write(bytes);
@@ -116,7 +121,7 @@ async function connection(
         const length = Number(/content-length: (\d+)/i.exec(head)?.[1] ?? 0);
         if (rest.length < headEnd + 4 + length) return;
         rest = rest.subarray(headEnd + 4 + length);
-        onAnswer(performance.now() - sentAt, head.startsWith("HTTP/1.1 200"));
+        onAnswer(performance.now() - sentAt, isGood(head));
         schedule(socket);
       },
       error: (_, error) => reject(error),
