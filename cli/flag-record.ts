@@ -6,17 +6,10 @@ import { exportedFields, type Flag } from "../src/flags/fields.ts";
 import { statusFieldOf } from "../src/flags/rules/status.ts";
 import { Count, exactly, Instant, orNull } from "../src/lib/schema.ts";
 
-const typeOf = {
-  boolean: orNull(Type.Boolean()),
-  text: orNull(Type.String()),
-  list: Type.Array(Type.String()),
-  json: Type.Unknown(),
-};
-
 export const FlagRecord = exactly({
   id: Type.Integer(),
   key: Type.String(),
-  ...Object.fromEntries(exportedFields.map(({ name, kind }) => [name, typeOf[kind]])),
+  ...Object.fromEntries(exportedFields.map(({ name, answer }) => [name, answer])),
   version: Count,
   /** `ACTIVE`, or `STALE` for a flag that could be removed from the code. */
   status: Type.String(),

@@ -317,7 +317,7 @@ export const trackedFields = known("isTracked").map(([wire]) => wire);
 export const exportedFields = [
   ...["key", "name", "filters"].map((wire) => [wire, table[wire as "key"] as Field] as const),
   ...known("usual").filter(([wire]) => wire !== "name"),
-].map(([wire, { answer }]) => ({ name: wire, kind: kindOf(answer!) }));
+].map(([wire, { answer }]) => ({ name: wire, kind: kindOf(answer!), answer: answer! }));
 
 /** The fields that are stored, under the names of the API. */
 export function storedFields(flag: Flag): JsonObject {

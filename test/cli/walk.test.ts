@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { cpSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { userInfo } from "node:os";
 import { basename, join } from "node:path";
+import { TypeRegistry } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { jsonShapeOf } from "../../cli/json-shape.ts";
 import { recordAsOperator } from "../../src/accounts/activity.ts";
@@ -15,9 +16,16 @@ import { createProject } from "../../src/accounts/projects.ts";
 import { addRoleMember, createRole } from "../../src/accounts/roles.ts";
 import { createUser, setUserActive } from "../../src/accounts/users.ts";
 import { paths } from "../../src/paths.ts";
+import { faultOf } from "../http/json-schema.ts";
 import { flagkeep, initialisedDirectory, TestAppliance, temporaryFolder } from "../support/appliance.ts";
 import { type Invocation, invocations, type World } from "./invocations.ts";
 import { leaves } from "./tree.ts";
+
+// Schemas of the API, which are for its documentation, are checked as such.
+TypeRegistry.Set(
+  "Unsafe",
+  (schema, value) => faultOf(value, schema as Record<string, unknown>, {}) === undefined,
+);
 
 const folder = temporaryFolder();
 const running = {} as World;
