@@ -79,7 +79,7 @@ test("the page has the shape of every command with --json", async () => {
       path,
       now.replace(section, () => page()),
     );
-  else expect(section.exec(now)?.[0]).toBe(page());
+  else expect(section.exec(now)?.[0], "FLAGKEEP_UPDATE_DOCS=1 writes the page").toBe(page());
   const withOption = [...leaves()].filter(([, { options }]) => options.some(({ long }) => long === "--json"));
   expect(withOption.length).toBeGreaterThan(40);
   for (const [name] of withOption) expect(page()).toContain(`\`${name}\``);
