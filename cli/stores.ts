@@ -2,13 +2,13 @@
 
 import { existsSync } from "node:fs";
 import { userInfo } from "node:os";
-import { recordAsOperator } from "../src/accounts/activity.ts";
+import type { Author } from "../src/accounts/activity.ts";
 import { isInitialised } from "../src/accounts/initialise.ts";
 import { type Metadata, openMetadata } from "../src/accounts/metadata.ts";
 import { listOrganizations, type Organization } from "../src/accounts/organizations.ts";
 import type { Project } from "../src/accounts/project-directory.ts";
 import { FlagSets } from "../src/flags/store/flag-sets.ts";
-import type { Author, FlagWriting } from "../src/flags/store/flag-writes.ts";
+import type { FlagWriting } from "../src/flags/store/flag-writes.ts";
 import { payloadCipher, readPayloadKey } from "../src/flags/store/payload-cipher.ts";
 import { groupTypesFrom } from "../src/flags/subject/stored-evaluation.ts";
 import { AppError } from "../src/lib/errors.ts";
@@ -43,8 +43,6 @@ export function requireInitialised(folder: string): string {
 /**
  * Opens the metadata store, which may be shared with a running appliance: that notices changes by itself.
  *
- * Changes are logged under the name of the operating system's user.
- *
  * @throws {NotInitialised}
  */
 export function withMetadata<Result>(options: object, work: (metadata: Metadata) => Result): Result {
@@ -55,7 +53,6 @@ export function withMetadata<Result>(options: object, work: (metadata: Metadata)
       requireNoEvents(folder);
       throw new NotInitialised(`${folder} holds no organisation yet.`);
     }
-    recordAsOperator(operatorName());
     return work(metadata);
   } finally {
     metadata.close();
@@ -81,7 +78,7 @@ export interface ProjectStores {
   /** For writing flags as the API does. */
   writing: FlagWriting;
   /** The user of the operating system, for the activity log. */
-  author: Author;
+  by: Author;
   /** Persons and groups, for reading. */
   people: PeopleDb;
   flagSets: FlagSets;
@@ -105,7 +102,7 @@ export function withProject<Result>(
         metadata,
         project,
         writing: { metadata, payloads: payloadCipher(readPayloadKey(place.payloadKey)) },
-        author: { by: null, trigger: { job_type: "command_line", job_id: operatorName(), payload: {} } },
+        by: operator(),
         people,
         flagSets: new FlagSets(metadata, groupTypesFrom(people)),
       }),
@@ -145,6 +142,11 @@ export function chosenProjects(metadata: Metadata, id: number | undefined): Proj
   if (found === undefined)
     throw new WhichOne(`There is no project ${id}.`, "See `flagkeep projects list --all`.");
   return [found];
+}
+
+/** The user of the operating system, who is none of ours, as the author of changes. */
+export function operator(): Author {
+  return { job_type: "command_line", job_id: operatorName(), payload: {} };
 }
 
 function operatorName(): string {

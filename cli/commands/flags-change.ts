@@ -178,7 +178,7 @@ function deletedFlag({ metadata, project }: ProjectStores, key: string): Flag {
  * @param change the body for a flag; undefined leaves it as it is.
  */
 function edited(
-  { writing, project, author }: ProjectStores,
+  { writing, project, by }: ProjectStores,
   before: readonly Flag[],
   change: (flag: Flag) => JsonObject | undefined,
 ): Flag[] {
@@ -189,7 +189,7 @@ function edited(
       if (sent === undefined) return flag;
       const fields = flagFields(parseFields(FlagInput, sent, { partial: true }));
       return updateFlag(inside, {
-        ...author,
+        by,
         ...{ projectId: project.id, id: flag.id, fields, sent, now: new Date() },
       });
     });

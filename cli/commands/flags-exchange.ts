@@ -129,12 +129,12 @@ export const importFlags = withJson(
   )
   .action(
     run((file: string, options: ImportOptions) =>
-      withProject(options, ({ writing, project, author, flagSets }) => {
+      withProject(options, ({ writing, project, by, flagSets }) => {
         const isDryRun = options.dryRun === true;
         const root = parseFile(textOf(file));
         const foreign = readForeign(root, options.environment);
         const { differences, remarks } = importDocument(writing, {
-          ...author,
+          by,
           projectId: project.id,
           document: foreign?.document ?? documentIn(root),
           groupTypes: flagSets.of(project.id).groupTypes,

@@ -108,10 +108,10 @@ const create = withProjectAndJson(new Command("create"), FlagRecord)
   )
   .action(
     run((key: string, options: CreateOptions) =>
-      withProject(options, ({ writing, project, author }) => {
+      withProject(options, ({ writing, project, by }) => {
         const input = parseFields(FlagInput, inputOf(key, options));
         const flag = createFlag(writing, {
-          ...author,
+          by,
           projectId: project.id,
           fields: { ...flagFields(input), key: input.key },
           createsUsageDashboard: options.dashboard,

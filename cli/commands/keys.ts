@@ -14,7 +14,7 @@ import { exactly, Instant, orNull } from "../../src/lib/schema.ts";
 import { withJson } from "../json-shape.ts";
 import { momentAfter, positiveInteger, print, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
-import { chosenProjects, WhichOne, withMetadata } from "../stores.ts";
+import { chosenProjects, operator, WhichOne, withMetadata } from "../stores.ts";
 
 const shownMembers = {
   id: Type.String(),
@@ -93,13 +93,17 @@ const create = withJson(
       withMetadata(options, (metadata) => {
         const userEmail = options.user ?? onlyUser(metadata);
         for (const id of options.project ?? []) chosenProjects(metadata, id);
-        const { key, value } = createKey(metadata, {
-          userEmail,
-          label: options.label,
-          scopes: options.scope,
-          projectIds: options.project,
-          expiresAt: options.expires,
-        });
+        const { key, value } = createKey(
+          metadata,
+          {
+            userEmail,
+            label: options.label,
+            scopes: options.scope,
+            projectIds: options.project,
+            expiresAt: options.expires,
+          },
+          { by: operator() },
+        );
         if (options.json) return printJson(record(key, userEmail, value));
         print(value);
         print(`Key ${key.id} of ${userEmail} with ${key.scopes.join(", ")}. It is shown this once.`);
@@ -148,7 +152,7 @@ const revoke = withJson(
     run((id: string, options: { json?: true }) =>
       withMetadata(options, (metadata) => {
         const { userEmail } = workingKey(metadata, id);
-        const key = revokeKey(metadata, id);
+        const key = revokeKey(metadata, id, new Date(), operator());
         if (options.json) return printJson({ ...record(key, userEmail), revoked: true });
         print(`Key ${key.id} (${key.mask}) is revoked.`);
       }),
@@ -186,7 +190,7 @@ const roll = withJson(
     run((id: string, options: { json?: true }) =>
       withMetadata(options, (metadata) => {
         const { userEmail } = workingKey(metadata, id);
-        const { key, value } = rollKey(metadata, id);
+        const { key, value } = rollKey(metadata, id, new Date(), operator());
         if (options.json) return printJson(record(key, userEmail, value));
         print(value);
         print(`Key ${key.id} of ${userEmail} has this new value. It is shown this once.`);

@@ -5,7 +5,7 @@ import { exactly } from "../../src/lib/schema.ts";
 import { withJson } from "../json-shape.ts";
 import { print, printJson, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
-import { chosenOrganization, withMetadata } from "../stores.ts";
+import { chosenOrganization, operator, withMetadata } from "../stores.ts";
 
 interface Options {
   flagsAccess: (typeof access)[number];
@@ -38,7 +38,7 @@ const set = withJson(
       withMetadata(options, (metadata) => {
         const { id } = chosenOrganization(metadata, options.organization);
         const featureFlagsAccessLevel = flagsAccessLevels[options.flagsAccess];
-        const changed = updateOrganization(metadata, id, { featureFlagsAccessLevel }, null);
+        const changed = updateOrganization(metadata, id, { featureFlagsAccessLevel }, operator());
         if (options.json) {
           return printJson({ id: changed.id, name: changed.name, flags_access: options.flagsAccess });
         }

@@ -12,7 +12,7 @@ import { exactly, Instant, orNull } from "../../src/lib/schema.ts";
 import { withJson } from "../json-shape.ts";
 import { positiveInteger, print, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
-import { chosenOrganization, chosenProject, chosenProjects, withMetadata } from "../stores.ts";
+import { chosenOrganization, chosenProject, chosenProjects, operator, withMetadata } from "../stores.ts";
 
 interface Options {
   json?: true;
@@ -91,7 +91,11 @@ const create = withJson(
     run((name: string, options: Options & { timezone: string; organization?: string }) =>
       withMetadata(options, (metadata) => {
         const organizationId = chosenOrganization(metadata, options.organization).id;
-        const made = createProject(metadata, { organizationId, name, timezone: options.timezone }, null);
+        const made = createProject(
+          metadata,
+          { organizationId, name, timezone: options.timezone },
+          operator(),
+        );
         if (options.json) return printJson({ ...record(made), secret_api_key: made.secretToken });
         print(`Project          ${made.name} (${made.id})`);
         print(`Project API key  ${made.apiToken}`);
@@ -113,7 +117,7 @@ const rename = withJson(
     run((id: number, name: string, options: Options) =>
       withMetadata(options, (metadata) => {
         chosenProjects(metadata, id);
-        const project = updateProject(metadata, id, { name }, null);
+        const project = updateProject(metadata, id, { name }, operator());
         if (options.json) return printJson(record(project));
         print(`Project ${project.id} is now called ${project.name}.`);
       }),
@@ -154,7 +158,7 @@ const rotateKey = withJson(
     run((id: number, options: Options) =>
       withMetadata(options, (metadata) => {
         chosenProjects(metadata, id);
-        const project = rotateProjectKey(metadata, id, null);
+        const project = rotateProjectKey(metadata, id, operator());
         if (options.json) return printJson(record(project));
         print(project.apiToken);
       }),
@@ -173,7 +177,7 @@ const rotateSecret = withJson(
     run((id: number, options: Options) =>
       withMetadata(options, (metadata) => {
         chosenProjects(metadata, id);
-        const project = rotateSecretKey(metadata, id, null);
+        const project = rotateSecretKey(metadata, id, operator());
         if (options.json) return printJson({ ...record(project), secret_api_key: project.secretToken });
         print(project.secretToken);
       }),
@@ -193,7 +197,7 @@ const archive = withJson(
     run((id: number, options: Options & { undo?: true }) =>
       withMetadata(options, (metadata) => {
         chosenProjects(metadata, id);
-        const project = archiveProject(metadata, id, !options.undo, null);
+        const project = archiveProject(metadata, id, !options.undo, operator());
         if (options.json) return printJson(record(project));
         print(`Project ${project.id} (${project.name}) is ${options.undo ? "open again" : "archived"}.`);
       }),

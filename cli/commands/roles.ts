@@ -16,7 +16,7 @@ import { exactly, Instant } from "../../src/lib/schema.ts";
 import { withJson } from "../json-shape.ts";
 import { print, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
-import { chosenOrganization, withMetadata } from "../stores.ts";
+import { chosenOrganization, operator, withMetadata } from "../stores.ts";
 
 interface Options {
   organization?: string;
@@ -62,7 +62,7 @@ const create = command("create", "Make a role.", "create Release --json")
   .action(
     run((name: string, options: Options) =>
       withOrganization(options, (metadata, organizationId) => {
-        const role = createRole(metadata, { organizationId, name, by: null }, new Date());
+        const role = createRole(metadata, { organizationId, name, by: operator() }, new Date());
         if (options.json) return printJson(record(role));
         print(`Role ${role.name} (${role.id}) is made.`);
       }),
@@ -98,7 +98,7 @@ const remove = command(
     run((name: string, options: Options) =>
       withOrganization(options, (metadata, organizationId) => {
         const role = getRoleByName(metadata.db, organizationId, name);
-        deleteRole(metadata, { organizationId, id: role.id, by: null }, new Date());
+        deleteRole(metadata, { organizationId, id: role.id, by: operator() }, new Date());
         if (options.json) return printJson({ ...record(role), deleted: true });
         print(`Role ${role.name} is removed.`);
       }),
@@ -114,7 +114,7 @@ const addMember = command("add-member", "Give a role to a person.", "add-member 
         const { id: roleId } = getRoleByName(metadata.db, organizationId, name);
         const user = findUserByEmail(metadata.db, email);
         if (user === undefined) throw new NotFound(`There is no user with the address ${email}.`);
-        addRoleMember(metadata, { organizationId, roleId, userUuid: user.uuid, by: null }, new Date());
+        addRoleMember(metadata, { organizationId, roleId, userUuid: user.uuid, by: operator() }, new Date());
         printMembers(getRoleByName(metadata.db, organizationId, name), options);
       }),
     ),
@@ -134,7 +134,11 @@ const removeMember = command(
         const user = findUserByEmail(metadata.db, email);
         const member = role.members.find((one) => one.user.id === user?.id);
         if (member === undefined) throw new NotFound(`${email} does not have the role ${role.name}.`);
-        removeRoleMember(metadata, { organizationId, roleId: role.id, id: member.id, by: null }, new Date());
+        removeRoleMember(
+          metadata,
+          { organizationId, roleId: role.id, id: member.id, by: operator() },
+          new Date(),
+        );
         printMembers(getRoleByName(metadata.db, organizationId, name), options);
       }),
     ),

@@ -15,7 +15,7 @@ import { consoleBase, consoleSettings } from "../console-link.ts";
 import { withJson } from "../json-shape.ts";
 import { print, printJson, printTable, run } from "../output.ts";
 import { configOf, withSettings } from "../settings.ts";
-import { chosenOrganization, withMetadata } from "../stores.ts";
+import { chosenOrganization, operator, withMetadata } from "../stores.ts";
 
 interface Options {
   json?: true;
@@ -58,7 +58,7 @@ const create = withJson(withSettings(new Command("create"), ["data-dir"]), NewUs
     run((email: string, options: Options & { level: LevelName; organization?: string }) =>
       withMetadata(options, (metadata) => {
         const organizationId = chosenOrganization(metadata, options.organization).id;
-        const user = createUser(metadata, { email, organizationId, level: options.level });
+        const user = createUser(metadata, { by: operator(), email, organizationId, level: options.level });
         if (options.json) return printJson({ ...record(user), level: options.level });
         print(`${user.email} is ${options.level === "member" ? "a" : "an"} ${options.level}.`);
       }),
@@ -98,7 +98,7 @@ const switching = (name: "activate" | "deactivate", description: string) =>
     .action(
       run((email: string, options: Options) =>
         withMetadata(options, (metadata) => {
-          const user = setUserActive(metadata, email, name === "activate");
+          const user = setUserActive(metadata, email, name === "activate", operator());
           if (options.json) return printJson(record(user));
           print(`${user.email} is ${user.isActive ? "active" : "inactive"}.`);
         }),
@@ -139,8 +139,14 @@ const link = withJson(
         const known = findUserByEmail(metadata.db, email);
         const organizationId = () => chosenOrganization(metadata, options.organization).id;
         const user =
-          known ?? createUser(metadata, { email, organizationId: organizationId(), level: options.level });
-        const { token, expiresAt } = createSetupLink(metadata, user, null);
+          known ??
+          createUser(metadata, {
+            by: operator(),
+            email,
+            organizationId: organizationId(),
+            level: options.level,
+          });
+        const { token, expiresAt } = createSetupLink(metadata, user, operator());
         const made: Static<typeof SetupLink> = {
           email: user.email,
           console_url: setupAddress(consoleBase(config, running?.url ?? undefined), token),

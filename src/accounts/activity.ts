@@ -39,8 +39,7 @@ export interface ActivityEntry {
 }
 
 export interface NewActivity {
-  /** Null: the server itself. */
-  userId: number | null;
+  by: Author;
   organizationId?: string;
   projectId?: number;
   activity: string;
@@ -49,23 +48,20 @@ export interface NewActivity {
   /** What people call the item, e.g. the key of a flag. */
   name: string;
   changes: Change[];
-  trigger?: Trigger;
   now: Date;
 }
 
-let operator: Trigger | undefined;
+/** Who makes a change: a user by id, the server itself (null), or what acts in place of a user. */
+export type Author = number | Trigger | null;
 
-/**
- * Says that this process is the command line: from now on its entries name the user of the operating system, who is
- * none of ours, as what caused them.
- */
-export function recordAsOperator(userName: string): void {
-  operator = { job_type: "command_line", job_id: userName, payload: {} };
+/** The user who acts, if it is one. */
+export function userIdOf(by: Author): number | null {
+  return typeof by === "number" ? by : null;
 }
 
 /** Writes one entry. Ids sort by time, so entries of the same millisecond keep their order. */
 export function recordActivity(t: MetadataTx, entry: NewActivity): void {
-  const userId = operator === undefined ? entry.userId : null;
+  const userId = userIdOf(entry.by);
   t.insert(activity)
     .values({
       id: Bun.randomUUIDv7(),
@@ -78,7 +74,7 @@ export function recordActivity(t: MetadataTx, entry: NewActivity): void {
       itemId: String(entry.itemId),
       detail: {
         changes: entry.changes as unknown as Json[],
-        trigger: (entry.trigger ?? operator ?? null) as unknown as Json,
+        trigger: (typeof entry.by === "object" ? entry.by : null) as unknown as Json,
         type: null,
         name: entry.name,
         short_id: null,

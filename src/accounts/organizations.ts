@@ -3,7 +3,7 @@
 import { asc, eq } from "drizzle-orm";
 import { InvalidField, NotFound } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
-import { changesBetween, recordActivity } from "./activity.ts";
+import { type Author, changesBetween, recordActivity } from "./activity.ts";
 import { bumpRevision, type Metadata, type MetadataTx, type Reading } from "./metadata.ts";
 import { membership, organization } from "./schema.ts";
 
@@ -67,7 +67,7 @@ export function updateOrganization(
   metadata: Metadata,
   id: string,
   change: { name?: string; featureFlagsAccessLevel?: number },
-  by: number | null,
+  by: Author,
   now = new Date(),
 ): Organization {
   const level = change.featureFlagsAccessLevel;
@@ -92,7 +92,7 @@ export function updateOrganization(
     const changes = changesBetween("Organization", shown(before), shown(after), Object.keys(shown(after)));
     if (changes.length > 0) {
       recordActivity(t, {
-        userId: by,
+        by,
         organizationId: id,
         activity: "updated",
         scope: "Organization",

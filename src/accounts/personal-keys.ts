@@ -3,6 +3,7 @@
 import { and, desc, eq, isNull } from "drizzle-orm";
 import { InvalidField, NotFound } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
+import type { Author } from "./activity.ts";
 import { changesBetween, recordActivity } from "./activity.ts";
 import { hashOfKey, maskOfKey, newPersonalKey } from "./key-formats.ts";
 import type { KeyHolder } from "./key-ring.ts";
@@ -59,7 +60,7 @@ const lastUsedEveryMs = 3_600_000;
 export function createKey(
   metadata: Metadata,
   input: NewKey & { userEmail: string },
-  options: { limitPerUser?: boolean; now?: Date } = {},
+  options: { limitPerUser?: boolean; by?: Author; now?: Date } = {},
 ): CreatedKey {
   return metadata.change((t) => {
     const owner = findUserByEmail(t, input.userEmail);
@@ -79,7 +80,7 @@ export function insertKey(
   t: MetadataTx,
   owner: User,
   input: NewKey,
-  options: { limitPerUser?: boolean; now?: Date } = {},
+  options: { limitPerUser?: boolean; by?: Author; now?: Date } = {},
 ): CreatedKey {
   const now = options.now ?? new Date();
   const label = input.label.trim();
@@ -115,7 +116,7 @@ export function insertKey(
     .returning()
     .get();
   bumpRevision(t, "keys");
-  recordKeyActivity(t, key, "created", now);
+  recordKeyActivity(t, key, "created", { by: options.by, now });
   return { key: withoutHash(key), value };
 }
 
@@ -144,7 +145,7 @@ export function listKeys(
  *
  * @throws {NotFound} no working key has this id.
  */
-export function revokeKey(metadata: Metadata, id: string, now = new Date()): PersonalKey {
+export function revokeKey(metadata: Metadata, id: string, now = new Date(), by?: Author): PersonalKey {
   return metadata.change((t) => {
     const revoked = t
       .update(personalKey)
@@ -154,7 +155,7 @@ export function revokeKey(metadata: Metadata, id: string, now = new Date()): Per
       .get();
     if (!revoked) throw new NotFound();
     bumpRevision(t, "keys");
-    recordKeyActivity(t, revoked, "deleted", now);
+    recordKeyActivity(t, revoked, "deleted", { by, now });
     return withoutHash(revoked);
   });
 }
@@ -164,7 +165,7 @@ export function revokeKey(metadata: Metadata, id: string, now = new Date()): Per
  *
  * @throws {NotFound} no working key has this id.
  */
-export function rollKey(metadata: Metadata, id: string, now = new Date()): CreatedKey {
+export function rollKey(metadata: Metadata, id: string, now = new Date(), by?: Author): CreatedKey {
   const value = newPersonalKey();
   return metadata.change((t) => {
     const rolled = t
@@ -175,7 +176,7 @@ export function rollKey(metadata: Metadata, id: string, now = new Date()): Creat
       .get();
     if (!rolled) throw new NotFound();
     bumpRevision(t, "keys");
-    recordKeyActivity(t, rolled, "updated", now, { ...rolled, mask: "" });
+    recordKeyActivity(t, rolled, "updated", { by, now }, { ...rolled, mask: "" });
     return { key: withoutHash(rolled), value };
   });
 }
@@ -210,7 +211,7 @@ export function updateKey(
       .returning()
       .get();
     bumpRevision(t, "keys");
-    recordKeyActivity(t, after, "updated", now, before);
+    recordKeyActivity(t, after, "updated", { now }, before);
     return withoutHash(after);
   });
 }
@@ -265,23 +266,23 @@ function checkOrganizations(t: MetadataTx, owner: User, ids: readonly string[]):
   return [...new Set(ids)];
 }
 
-/** @param before the key so far, when it was changed. Values are never shown, masks are. */
+/** @param at.by who acts; its owner when absent. @param before the key so far, when it was changed. Values are never shown, masks are. */
 function recordKeyActivity(
   t: MetadataTx,
   key: PersonalKey,
   activity: string,
-  now: Date,
+  at: { by?: Author; now: Date },
   before: PersonalKey = key,
 ): void {
   recordActivity(t, {
-    userId: key.userId,
+    by: at.by === undefined ? key.userId : at.by,
     organizationId: organizationsOf(t, key.userId)[0]?.id,
     activity,
     scope: "PersonalAPIKey",
     itemId: key.id,
     name: key.label,
     changes: changesBetween("PersonalAPIKey", shown(before), shown(key), Object.keys(shown(key))),
-    now,
+    now: at.now,
   });
 }
 

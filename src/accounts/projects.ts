@@ -2,7 +2,7 @@
 
 import { eq, sql } from "drizzle-orm";
 import { InvalidField, NotFound } from "../lib/errors.ts";
-import { type Change, recordActivity } from "./activity.ts";
+import { type Author, type Change, recordActivity } from "./activity.ts";
 import { checkAdoptedProjectKey, newProjectKey, newSecretKey } from "./key-formats.ts";
 import { bumpRevision, type Metadata, type MetadataTx } from "./metadata.ts";
 import type { Project } from "./project-directory.ts";
@@ -34,17 +34,12 @@ const nameLengthMax = 200;
  * @throws {NotFound}     no such organisation.
  * @throws {InvalidField} name, time zone or adopted key; over 2,000 projects in the organisation.
  */
-export function createProject(
-  metadata: Metadata,
-  input: NewProject,
-  by: number | null,
-  now = new Date(),
-): Project {
+export function createProject(metadata: Metadata, input: NewProject, by: Author, now = new Date()): Project {
   return metadata.change((t) => insertProject(t, input, by, now));
 }
 
 /** As `createProject`, inside a transaction. */
-export function insertProject(t: MetadataTx, input: NewProject, by: number | null, now: Date): Project {
+export function insertProject(t: MetadataTx, input: NewProject, by: Author, now: Date): Project {
   if (!t.select().from(organization).where(eq(organization.id, input.organizationId)).get()) {
     throw new NotFound("Organization not found.");
   }
@@ -85,7 +80,7 @@ export function updateProject(
   metadata: Metadata,
   id: number,
   change: ProjectChange,
-  by: number | null,
+  by: Author,
   now = new Date(),
 ): Project {
   return save(metadata, id, by, now, () => ({
@@ -96,22 +91,12 @@ export function updateProject(
 }
 
 /** Gives a project a new public key; the old one stops working at once. @throws {NotFound} */
-export function rotateProjectKey(
-  metadata: Metadata,
-  id: number,
-  by: number | null,
-  now = new Date(),
-): Project {
+export function rotateProjectKey(metadata: Metadata, id: number, by: Author, now = new Date()): Project {
   return save(metadata, id, by, now, () => ({ apiToken: newProjectKey() }));
 }
 
 /** Gives a project a new secret key; the old one stops working at once. @throws {NotFound} */
-export function rotateSecretKey(
-  metadata: Metadata,
-  id: number,
-  by: number | null,
-  now = new Date(),
-): Project {
+export function rotateSecretKey(metadata: Metadata, id: number, by: Author, now = new Date()): Project {
   return save(metadata, id, by, now, () => ({ secretToken: newSecretKey() }));
 }
 
@@ -120,7 +105,7 @@ export function archiveProject(
   metadata: Metadata,
   id: number,
   isArchived: boolean,
-  by: number | null,
+  by: Author,
   now = new Date(),
 ): Project {
   return save(metadata, id, by, now, (before) => ({
@@ -140,7 +125,7 @@ export function recordFirstEvent(metadata: Metadata, id: number): void {
 function save(
   metadata: Metadata,
   id: number,
-  by: number | null,
+  by: Author,
   now: Date,
   changeOf: (before: Project) => Partial<Project>,
 ): Project {
@@ -184,11 +169,11 @@ function recordProjectActivity(
   item: Project,
   activity: string,
   changes: Change[],
-  by: number | null,
+  by: Author,
   now: Date,
 ): void {
   recordActivity(t, {
-    userId: by,
+    by,
     organizationId: item.organizationId,
     projectId: item.id,
     activity,

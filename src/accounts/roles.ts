@@ -3,7 +3,7 @@
 import { and, asc, eq, inArray, sql } from "drizzle-orm";
 import { InvalidField, NotFound } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
-import { changesBetween, recordActivity } from "./activity.ts";
+import { type Author, changesBetween, recordActivity, userIdOf } from "./activity.ts";
 import type { Metadata, MetadataTx, Reading } from "./metadata.ts";
 import { findOrganization, flagsAccessLevels } from "./organizations.ts";
 import { flag, membership, role, roleAccess, roleMembership, user } from "./schema.ts";
@@ -85,7 +85,7 @@ export function rolesById(db: Reading, ids: readonly string[]): Map<string, Role
 /** Makes a role with the organisation's default access to flags. @throws {InvalidField} name taken or bad. */
 export function createRole(
   metadata: Metadata,
-  input: { organizationId: string; name: string; by: number | null },
+  input: { organizationId: string; name: string; by: Author },
   now: Date,
 ): Role {
   return metadata.change((t) => {
@@ -98,7 +98,7 @@ export function createRole(
         organizationId: organization.id,
         name: checkName(t, organization.id, input.name, undefined),
         featureFlagsAccessLevel: organization.featureFlagsAccessLevel,
-        createdById: input.by,
+        createdById: userIdOf(input.by),
         createdAt: now,
       })
       .returning({ id: role.id })
@@ -112,7 +112,7 @@ export function createRole(
 /** Renames a role or changes its access to flags. @throws {NotFound} @throws {InvalidField} */
 export function updateRole(
   metadata: Metadata,
-  of: { organizationId: string; id: string; by: number | null },
+  of: { organizationId: string; id: string; by: Author },
   change: { name?: string; featureFlagsAccessLevel?: number },
   now: Date,
 ): Role {
@@ -143,7 +143,7 @@ export function updateRole(
 /** Removes a role, its memberships and its access records. @throws {NotFound} */
 export function deleteRole(
   metadata: Metadata,
-  of: { organizationId: string; id: string; by: number | null },
+  of: { organizationId: string; id: string; by: Author },
   now: Date,
 ): void {
   metadata.change((t) => {
@@ -166,12 +166,12 @@ export function recordRoleAccess(
   flag: { id: number; key: string; projectId: number },
   roleName: string,
   action: "created" | "deleted",
-  by: number | null,
+  by: Author,
   now: Date,
 ): void {
   const [before, after] = action === "created" ? [null, roleName] : [roleName, null];
   recordActivity(t, {
-    userId: by,
+    by,
     projectId: flag.projectId,
     activity: "updated",
     scope: "FeatureFlag",
@@ -185,7 +185,7 @@ export function recordRoleAccess(
 /** Gives a role to a member of the organisation. @throws {NotFound} @throws {InvalidField} not about a field. */
 export function addRoleMember(
   metadata: Metadata,
-  of: { organizationId: string; roleId: string; userUuid: string; by: number | null },
+  of: { organizationId: string; roleId: string; userUuid: string; by: Author },
   now: Date,
 ): RoleMember {
   return metadata.change((t) => {
@@ -219,7 +219,7 @@ export function addRoleMember(
 /** Takes a role away. @throws {NotFound} */
 export function removeRoleMember(
   metadata: Metadata,
-  of: { organizationId: string; roleId: string; id: string; by: number | null },
+  of: { organizationId: string; roleId: string; id: string; by: Author },
   now: Date,
 ): void {
   metadata.change((t) => {
@@ -273,16 +273,9 @@ function checkName(t: MetadataTx, organizationId: string, name: string, ownId: s
 }
 
 /** @param before the role so far, when it was changed. */
-function record(
-  t: MetadataTx,
-  of: Role,
-  activity: string,
-  by: number | null,
-  now: Date,
-  before: Role = of,
-): void {
+function record(t: MetadataTx, of: Role, activity: string, by: Author, now: Date, before: Role = of): void {
   recordActivity(t, {
-    userId: by,
+    by,
     organizationId: of.organizationId,
     activity,
     scope: "Role",

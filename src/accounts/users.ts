@@ -3,7 +3,7 @@
 import { and, asc, eq, sql } from "drizzle-orm";
 import { InvalidField, NotFound } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
-import { type Change, recordActivity } from "./activity.ts";
+import { type Author, type Change, recordActivity } from "./activity.ts";
 import { bumpRevision, type Metadata, type MetadataTx, type Reading } from "./metadata.ts";
 import { membership, organization, personalKey, session, setupLink, user } from "./schema.ts";
 
@@ -97,30 +97,31 @@ export function listMembers(db: Reading, organizationId: string): Member[] {
     .map((row) => ({ ...row.membership, user: row.user }));
 }
 
+export interface NewUser {
+  email: string;
+  organizationId: string;
+  level: LevelName;
+  firstName?: string;
+  lastName?: string;
+}
+
 /**
- * Adds a user to an organisation. The activity log names the server itself, or who sits at the command line.
+ * Adds a user to an organisation.
  *
  * @throws {InvalidField} the address is not one, or is taken.
  */
-export function createUser(
-  metadata: Metadata,
-  input: { email: string; organizationId: string; level: LevelName; firstName?: string; lastName?: string },
-  now = new Date(),
-): User {
+export function createUser(metadata: Metadata, input: NewUser & { by?: Author }, now = new Date()): User {
+  const { by = null, ...fields } = input;
   return metadata.change((t) => {
     bumpRevision(t, "keys");
-    const created = insertUser(t, input, now);
-    recordUser(t, created, "created", { organizationId: input.organizationId, by: null }, now);
+    const created = insertUser(t, fields, now);
+    recordUser(t, created, "created", { organizationId: input.organizationId, by }, now);
     return created;
   });
 }
 
 /** As `createUser`, inside a transaction. */
-export function insertUser(
-  t: MetadataTx,
-  input: { email: string; organizationId: string; level: LevelName; firstName?: string; lastName?: string },
-  now: Date,
-): User {
+export function insertUser(t: MetadataTx, input: NewUser, now: Date): User {
   const email = input.email.trim();
   if (!/^[^\s@]+@[^\s@]+$/.test(email)) {
     throw new InvalidField("email", "invalid_input", "Enter a valid email address.");
@@ -159,7 +160,13 @@ export function insertUser(
  *
  * @throws {NotFound} nobody has this address.
  */
-export function setUserActive(metadata: Metadata, email: string, isActive: boolean, now = new Date()): User {
+export function setUserActive(
+  metadata: Metadata,
+  email: string,
+  isActive: boolean,
+  by: Author = null,
+  now = new Date(),
+): User {
   return metadata.change((t) => {
     const before = findUserByEmail(t, email);
     if (!before) throw new NotFound(`There is no user with the address ${email}.`);
@@ -171,7 +178,7 @@ export function setUserActive(metadata: Metadata, email: string, isActive: boole
       t.delete(setupLink).where(eq(setupLink.userId, found.id)).run();
     }
     bumpRevision(t, "keys");
-    const at = { organizationId: before.currentOrganizationId, by: null };
+    const at = { organizationId: before.currentOrganizationId, by };
     recordUser(t, found, isActive ? "activated" : "deactivated", at, now);
     return found;
   });
@@ -201,17 +208,17 @@ export function updateUser(metadata: Metadata, userId: number, change: UserChang
   });
 }
 
-/** Writes an entry about a user. @param at.by the acting user; null for the server, or the command line. */
+/** Writes an entry about a user. @param at.by who acts. */
 export function recordUser(
   t: MetadataTx,
   of: User,
   activity: string,
-  at: { organizationId: string | null; by: number | null },
+  at: { organizationId: string | null; by: Author },
   now: Date,
   changes: Change[] = [],
 ): void {
   recordActivity(t, {
-    userId: at.by,
+    by: at.by,
     organizationId: at.organizationId ?? undefined,
     activity,
     scope: "User",

@@ -1,7 +1,7 @@
 /** Definitions of cohorts (contract: management-api 6.2). Members of static ones live with the persons. */
 
 import { and, asc, desc, eq, like, sql } from "drizzle-orm";
-import { changesBetween, recordActivity } from "../accounts/activity.ts";
+import { type Author, changesBetween, recordActivity, userIdOf } from "../accounts/activity.ts";
 import {
   bumpRevision,
   flagRevision,
@@ -92,7 +92,7 @@ export function readCohorts(db: Reading, projectId: number): Cohort[] {
 /** Makes a cohort. @throws {InvalidField} */
 export function createCohort(
   metadata: Metadata,
-  input: { projectId: number; by: number | null; fields: Partial<CohortFields> & { name: string } },
+  input: { projectId: number; by: Author; fields: Partial<CohortFields> & { name: string } },
   now: Date,
 ): Cohort {
   return metadata.change((t) => insertCohort(t, input, now));
@@ -101,18 +101,18 @@ export function createCohort(
 /** As `createCohort`, inside a transaction. */
 function insertCohort(
   t: MetadataTx,
-  input: { projectId: number; by: number | null; fields: Partial<CohortFields> & { name: string } },
+  input: { projectId: number; by: Author; fields: Partial<CohortFields> & { name: string } },
   now: Date,
 ): Cohort {
   const { projectId, by, fields } = input;
   if (!fields.isStatic) checkDefinition(t, projectId, undefined, fields.filters);
   const created = t
     .insert(cohort)
-    .values({ ...fields, projectId, createdById: by, createdAt: now })
+    .values({ ...fields, projectId, createdById: userIdOf(by), createdAt: now })
     .returning()
     .get();
   recordActivity(t, {
-    userId: by,
+    by,
     projectId,
     activity: "created",
     scope: "Cohort",
@@ -128,7 +128,7 @@ function insertCohort(
 /** Changes or deletes a cohort. @throws {NotFound} @throws {InvalidField} */
 export function updateCohort(
   metadata: Metadata,
-  of: { projectId: number; id: number; by: number | null },
+  of: { projectId: number; id: number; by: Author },
   fields: Partial<CohortFields>,
   now: Date,
 ): Cohort {
@@ -152,7 +152,7 @@ export function updateCohort(
     const changes = changesBetween("Cohort", shown(before), shown(after), Object.keys(shown(after)));
     if (changes.length > 0) {
       recordActivity(t, {
-        userId: of.by,
+        by: of.by,
         projectId: of.projectId,
         activity: before.deleted === after.deleted ? "updated" : after.deleted ? "deleted" : "restored",
         scope: "Cohort",

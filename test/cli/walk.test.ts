@@ -8,7 +8,6 @@ import { basename, join } from "node:path";
 import { TypeRegistry } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { jsonShapeOf } from "../../cli/json-shape.ts";
-import { recordAsOperator } from "../../src/accounts/activity.ts";
 import { openMetadata } from "../../src/accounts/metadata.ts";
 import { listOrganizations } from "../../src/accounts/organizations.ts";
 import { createKey } from "../../src/accounts/personal-keys.ts";
@@ -99,8 +98,6 @@ const oldEvents = `${JSON.stringify({ event: "old", distinct_id: "ann", timestam
 /** What commands can work on; returns the ids of keys. */
 function fill(dataDir: string): Record<string, string> {
   const metadata = openMetadata(paths(dataDir).metadata);
-  // Not the one whose entries are looked for.
-  recordAsOperator("somebody else");
   const organizationId = listOrganizations(metadata.db)[0]!.id;
   const now = new Date();
   const user = (email: string) => createUser(metadata, { email, organizationId, level: "member" });

@@ -148,7 +148,7 @@ export function removeMember(metadata: Metadata, { organizationId, by, now }: Ac
     t.delete(setupLink).where(eq(setupLink.userId, member.user.id)).run();
     bumpRevision(t, "keys");
     recordActivity(t, {
-      ...{ userId: by.id, organizationId, activity: "deleted", scope: "User" },
+      ...{ by: by.id, organizationId, activity: "deleted", scope: "User" },
       ...{ itemId: member.user.id, name: member.user.email, changes: [], now },
     });
   });

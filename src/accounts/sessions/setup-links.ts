@@ -6,7 +6,7 @@
 
 import { and, desc, eq, gt, lte } from "drizzle-orm";
 import { InvalidField, NotFound } from "../../lib/errors.ts";
-import { recordActivity } from "../activity.ts";
+import { type Author, recordActivity } from "../activity.ts";
 import { bumpRevision, type Metadata, type MetadataTx, type Reading } from "../metadata.ts";
 import { listOrganizations } from "../organizations.ts";
 import { setupLink, user, userPassword } from "../schema.ts";
@@ -56,7 +56,7 @@ export function insertSetupLink(
 export function createSetupLink(
   metadata: Metadata,
   of: User,
-  by: number | null,
+  by: Author,
   now = new Date(),
 ): { token: string; expiresAt: Date } {
   if (!of.isActive) {
@@ -167,9 +167,9 @@ function checkedEmail(t: MetadataTx, { user: of, isFirst }: Setup, email: string
   return wanted;
 }
 
-function recordLink(t: MetadataTx, of: User, by: number | null, now: Date): void {
+function recordLink(t: MetadataTx, of: User, by: Author, now: Date): void {
   recordActivity(t, {
-    userId: by,
+    by,
     organizationId: of.currentOrganizationId ?? undefined,
     activity: "link_created",
     scope: "User",

@@ -91,7 +91,7 @@ export class SignIn {
         },
         now,
       );
-      recordActivity(t, { ...activityOf(user), userId: user.id, activity: "password_set", now });
+      recordActivity(t, { ...activityOf(user), by: user.id, activity: "password_set", now });
       return user;
     });
     return this.begin(changed, place, 0, now);
@@ -144,7 +144,7 @@ export class SignIn {
     this.metadata.change((t) => {
       storePassword(t, user.id, hash, now);
       endSessions(t, user.id, session.id);
-      recordActivity(t, { ...activityOf(user), userId: user.id, activity: "password_set", now });
+      recordActivity(t, { ...activityOf(user), by: user.id, activity: "password_set", now });
     });
   }
 
@@ -185,9 +185,8 @@ export class SignIn {
     this.metadata.change((t) =>
       recordActivity(t, {
         ...activityOf(user),
-        userId: null,
+        by: { job_type: "sign_in", job_id: place.address ?? "unknown address", payload: {} },
         activity: "sign_in_failed",
-        trigger: { job_type: "sign_in", job_id: place.address ?? "unknown address", payload: {} },
         now,
       }),
     );

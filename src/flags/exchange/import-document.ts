@@ -5,13 +5,14 @@
  * Every write goes the way of the API's writes, with the same rules and the same activity log.
  */
 
+import type { Author } from "../../accounts/activity.ts";
 import type { Metadata, MetadataTx } from "../../accounts/metadata.ts";
 import { createCohort, updateCohort } from "../../cohorts/cohorts.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import { type FlagFields, flagDefaults } from "../fields.ts";
 import { redactedPayload } from "../rules/types.ts";
 import { findFlag } from "../store/flag.ts";
-import { type Author, createFlag, type FlagWriting, updateFlag } from "../store/flag-writes.ts";
+import { createFlag, type FlagWriting, updateFlag } from "../store/flag-writes.ts";
 import { differencesBetween, type ItemDifference } from "./difference.ts";
 import {
   type CohortItem,
@@ -25,7 +26,8 @@ import { readContent, storedFlag } from "./project-content.ts";
 import { DocumentUnusable } from "./read-document.ts";
 import { inOrder, withIds } from "./references.ts";
 
-export interface ImportRequest extends Author {
+export interface ImportRequest {
+  by: Author;
   projectId: number;
   document: ExchangeDocument;
   /** The group types of the project now. */
@@ -176,7 +178,7 @@ class Import {
   }
 
   private writeFlag(item: FlagItem): void {
-    const { projectId, by, trigger, now, toFields } = this.request;
+    const { projectId, by, now, toFields } = this.request;
     const where = `Flag "${item.key}"`;
     const filters = withIds(item.filters, this.ids, where) as JsonObject;
     const fields = naming(where, () => toFields({ ...flagDefaults, ...item, filters }));
@@ -185,7 +187,7 @@ class Import {
       refuseHiddenPayloads(item, where);
       const created = naming(where, () =>
         createFlag(this.writing, {
-          ...{ projectId, by, trigger, now, createsUsageDashboard: false },
+          ...{ projectId, by, now, createsUsageDashboard: false },
           fields: { ...fields, key: item.key },
         }),
       );
@@ -196,9 +198,7 @@ class Import {
     const old = stored();
     this.unlessUnchanged(() => {
       const whole = { ...fields, filters: { ...clearing(old.filters as JsonObject), ...filters } };
-      naming(where, () =>
-        updateFlag(this.writing, { projectId, id, by, trigger, now, fields: whole, sent: {} }),
-      );
+      naming(where, () => updateFlag(this.writing, { projectId, id, by, now, fields: whole, sent: {} }));
       return !Bun.deepEquals(old, stored(), true);
     });
   }

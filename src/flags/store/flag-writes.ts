@@ -6,7 +6,7 @@
  */
 
 import { and, eq, sql } from "drizzle-orm";
-import type { Trigger } from "../../accounts/activity.ts";
+import { type Author, userIdOf } from "../../accounts/activity.ts";
 import {
   bumpRevision,
   flagRevision,
@@ -50,15 +50,8 @@ export interface FlagWriting {
   payloads: PayloadCipher;
 }
 
-/** Who writes. */
-export interface Author {
-  /** Id of the acting user; null when it is none, as on the command line. */
-  by: number | null;
-  /** What acts in place of a user. */
-  trigger?: Trigger;
-}
-
-export interface NewFlag extends Author {
+export interface NewFlag {
+  by: Author;
   projectId: number;
   fields: Partial<FlagFields> & { key: string };
   createsUsageDashboard: boolean;
@@ -91,9 +84,9 @@ export function createFlag(writing: FlagWriting, input: NewFlag): Flag {
         ...derivedFrom(filters, fields.key, fields.name ?? ""),
         projectId,
         evaluationTags,
-        createdById: by,
+        createdById: userIdOf(by),
         createdAt: now,
-        lastModifiedById: by,
+        lastModifiedById: userIdOf(by),
         updatedAt: now,
       })
       .returning({ id: flag.id })
@@ -102,14 +95,15 @@ export function createFlag(writing: FlagWriting, input: NewFlag): Flag {
     if (analyticsDashboards) linkDashboards(t, projectId, id, analyticsDashboards);
     if (input.createsUsageDashboard) createUsageDashboard(t, findFlag(t, projectId, id)!, by, now);
     const created = findFlag(t, projectId, id)!;
-    recordCreation(t, created, by, now, input.trigger);
+    recordCreation(t, created, by, now);
     bumpRevision(t, flagRevision(projectId));
     return created;
   });
 }
 
 /** Which flag is changed, by whom. */
-export interface FlagEdit extends Author {
+export interface FlagEdit {
+  by: Author;
   projectId: number;
   id: number;
   now: Date;
@@ -139,7 +133,7 @@ export function editFlag(writing: FlagWriting, of: FlagEdit, decide: (before: Fl
     const fields = withoutOverwriting(before, decide(before), () => {
       return before.lastModifiedById === null ? undefined : findUser(t, before.lastModifiedById)?.email;
     });
-    return saveFlag(writing, t, before, fields, of, of.now);
+    return saveFlag(writing, t, before, fields, of.by, of.now);
   });
 }
 
@@ -149,7 +143,7 @@ function saveFlag(
   t: MetadataTx,
   before: Flag,
   fields: Partial<FlagFields>,
-  { by, trigger }: Author,
+  by: Author,
   now: Date,
 ): Flag {
   const { projectId, id } = before;
@@ -181,7 +175,7 @@ function saveFlag(
       ...derivedFrom(filters, key, fields.name ?? before.name),
       evaluationTags,
       version: before.version + 1,
-      lastModifiedById: by,
+      lastModifiedById: userIdOf(by),
       updatedAt: now,
     })
     .where(eq(flag.id, id))
@@ -192,7 +186,7 @@ function saveFlag(
   if (key !== before.key) renameUsageDashboard(t, before, key, now);
   const dashboards = analyticsDashboards && [...new Set(analyticsDashboards)].sort((a, b) => a - b);
   const after = flagOf(row, tags, dashboards ?? before.analyticsDashboards);
-  recordChange(t, before, after, by, now, trigger);
+  recordChange(t, before, after, by, now);
   bumpRevision(t, flagRevision(projectId));
   return after;
 }

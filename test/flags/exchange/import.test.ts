@@ -66,8 +66,8 @@ class TwoProjects implements Disposable {
 
   import(document: ExchangeDocument, options: { isDryRun?: boolean; groupTypes?: typeof company } = {}) {
     return importDocument(this.writing, {
-      ...{ projectId: 2, document, by: null, groupTypes: company, isDryRun: false, now, ...options },
-      trigger: { job_type: "command_line", job_id: "ann", payload: {} },
+      ...{ projectId: 2, document, groupTypes: company, isDryRun: false, now, ...options },
+      by: { job_type: "command_line", job_id: "ann", payload: {} },
       toFields: (item) => flagFields(parseFields(FlagInput, item)),
     });
   }
