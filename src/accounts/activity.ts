@@ -6,7 +6,7 @@
 
 import { and, desc, eq, sql } from "drizzle-orm";
 import type { Json, JsonObject } from "../lib/json.ts";
-import type { MetadataTx, Reading } from "./metadata.ts";
+import type { MetadataTx, Reading } from "./db.ts";
 import { activity, user } from "./schema.ts";
 
 /** One changed field. `before` is null when it was empty, `after` when it became empty. */

@@ -1,12 +1,13 @@
 /** The personal keys that were used lately, in memory, so that a poll costs no SQL. */
 
 import { eq } from "drizzle-orm";
-import type { Sqlite } from "../lib/sqlite/open.ts";
-import type { Changes } from "./changes.ts";
+import type { Changes, Reading } from "./db.ts";
 import { hashOfKey } from "./key-formats.ts";
 import type { PersonalKey } from "./personal-keys.ts";
 import { personalKey, user } from "./schema.ts";
 import type { User } from "./users.ts";
+
+const lastUsedEveryMs = 3_600_000;
 
 export interface KeyHolder {
   key: PersonalKey;
@@ -14,16 +15,14 @@ export interface KeyHolder {
 }
 
 export class KeyRing {
-  private readonly changes: Changes;
-  private readonly db: Sqlite<Record<string, never>>;
   private revision = -1;
   /** By hash. Holds keys that exist only, so its size is bounded by the table's. */
   private known = new Map<string, KeyHolder>();
 
-  constructor(db: unknown, changes: Changes) {
-    this.db = db as Sqlite<Record<string, never>>;
-    this.changes = changes;
-  }
+  constructor(
+    private readonly db: Reading,
+    private readonly changes: Changes,
+  ) {}
 
   /** The holder of a key as it is stored now, also when the key is revoked, expired or its user inactive. */
   find(clearKey: string): KeyHolder | undefined {
@@ -47,4 +46,25 @@ export class KeyRing {
     this.known.set(hash, holder);
     return holder;
   }
+}
+
+/**
+ * Finds the owner of a key that works now: known, not revoked, not expired, the user active.
+ *
+ * Remembers that the key was used, at most once an hour.
+ */
+export function authenticate(
+  metadata: { db: Reading; keyRing: KeyRing },
+  clearKey: string,
+  now = new Date(),
+): KeyHolder | undefined {
+  const holder = metadata.keyRing.find(clearKey);
+  if (!holder || holder.key.revokedAt || !holder.user.isActive) return undefined;
+  const { expiresAt, lastUsedAt } = holder.key;
+  if (expiresAt && expiresAt <= now) return undefined;
+  if (!lastUsedAt || now.getTime() - lastUsedAt.getTime() >= lastUsedEveryMs) {
+    metadata.db.update(personalKey).set({ lastUsedAt: now }).where(eq(personalKey.id, holder.key.id)).run();
+    holder.key.lastUsedAt = now;
+  }
+  return holder;
 }

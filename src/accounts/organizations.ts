@@ -4,7 +4,7 @@ import { asc, eq } from "drizzle-orm";
 import { InvalidField, NotFound } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { type Author, changesBetween, recordActivity } from "./activity.ts";
-import { bumpRevision, type Metadata, type MetadataTx, type Reading } from "./metadata.ts";
+import { bumpRevision, type MetadataDb, type MetadataTx, type Reading } from "./db.ts";
 import { membership, organization } from "./schema.ts";
 
 /** Levels of access to flags: who has `view` edits only what a role allows (contract: management-api 3.7). */
@@ -64,7 +64,7 @@ export function insertOrganization(t: MetadataTx, name: string, now: Date): Orga
  * @throws {InvalidField} a bad name, or a level other than 21 or 37.
  */
 export function updateOrganization(
-  metadata: Metadata,
+  metadata: MetadataDb,
   id: string,
   change: { name?: string; featureFlagsAccessLevel?: number },
   by: Author,

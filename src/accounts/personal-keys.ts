@@ -3,11 +3,9 @@
 import { and, desc, eq, isNull } from "drizzle-orm";
 import { InvalidField, NotFound } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
-import type { Author } from "./activity.ts";
-import { changesBetween, recordActivity } from "./activity.ts";
+import { type Author, changesBetween, recordActivity } from "./activity.ts";
+import { bumpRevision, type MetadataDb, type MetadataTx, type Reading } from "./db.ts";
 import { hashOfKey, maskOfKey, newPersonalKey } from "./key-formats.ts";
-import type { KeyHolder } from "./key-ring.ts";
-import { bumpRevision, type Metadata, type MetadataTx, type Reading } from "./metadata.ts";
 import { organizationsOf } from "./organizations.ts";
 import { organization, personalKey, project, user } from "./schema.ts";
 import { checkScopes } from "./scopes.ts";
@@ -48,7 +46,6 @@ export interface CreatedKey {
 
 const labelLengthMax = 40;
 const keysPerUserMax = 10;
-const lastUsedEveryMs = 3_600_000;
 
 /**
  * Makes a key for a user.
@@ -58,7 +55,7 @@ const lastUsedEveryMs = 3_600_000;
  *                        expiry in the past; too many keys.
  */
 export function createKey(
-  metadata: Metadata,
+  metadata: MetadataDb,
   input: NewKey & { userEmail: string },
   options: { limitPerUser?: boolean; by?: Author; now?: Date } = {},
 ): CreatedKey {
@@ -145,7 +142,7 @@ export function listKeys(
  *
  * @throws {NotFound} no working key has this id.
  */
-export function revokeKey(metadata: Metadata, id: string, now = new Date(), by?: Author): PersonalKey {
+export function revokeKey(metadata: MetadataDb, id: string, now = new Date(), by?: Author): PersonalKey {
   return metadata.change((t) => {
     const revoked = t
       .update(personalKey)
@@ -165,7 +162,7 @@ export function revokeKey(metadata: Metadata, id: string, now = new Date(), by?:
  *
  * @throws {NotFound} no working key has this id.
  */
-export function rollKey(metadata: Metadata, id: string, now = new Date(), by?: Author): CreatedKey {
+export function rollKey(metadata: MetadataDb, id: string, now = new Date(), by?: Author): CreatedKey {
   const value = newPersonalKey();
   return metadata.change((t) => {
     const rolled = t
@@ -183,7 +180,7 @@ export function rollKey(metadata: Metadata, id: string, now = new Date(), by?: A
 
 /** Changes label, scopes or limits of a key. @throws {NotFound} @throws {InvalidField} */
 export function updateKey(
-  metadata: Metadata,
+  metadata: MetadataDb,
   id: string,
   change: Partial<Omit<NewKey, "expiresAt">>,
   now = new Date(),
@@ -214,23 +211,6 @@ export function updateKey(
     recordKeyActivity(t, after, "updated", { now }, before);
     return withoutHash(after);
   });
-}
-
-/**
- * Finds the owner of a key that works now: known, not revoked, not expired, the user active.
- *
- * Remembers that the key was used, at most once an hour.
- */
-export function authenticate(metadata: Metadata, clearKey: string, now = new Date()): KeyHolder | undefined {
-  const holder = metadata.keyRing.find(clearKey);
-  if (!holder || holder.key.revokedAt || !holder.user.isActive) return undefined;
-  const { expiresAt, lastUsedAt } = holder.key;
-  if (expiresAt && expiresAt <= now) return undefined;
-  if (!lastUsedAt || now.getTime() - lastUsedAt.getTime() >= lastUsedEveryMs) {
-    metadata.db.update(personalKey).set({ lastUsedAt: now }).where(eq(personalKey.id, holder.key.id)).run();
-    holder.key.lastUsedAt = now;
-  }
-  return holder;
 }
 
 function withoutHash(row: PersonalKey & { hash: string }): PersonalKey {

@@ -1,7 +1,6 @@
 /** The projects in memory. The capture and flag routes look a key up here for every request, without SQL. */
 
-import type { Sqlite } from "../lib/sqlite/open.ts";
-import type { Changes } from "./changes.ts";
+import type { Changes, Reading } from "./db.ts";
 import { project } from "./schema.ts";
 
 export interface Project {
@@ -25,17 +24,15 @@ export interface Project {
 }
 
 export class ProjectDirectory {
-  private readonly db: Sqlite<{ project: typeof project }>;
-  private readonly changes: Changes;
   private revision = -1;
   private byId = new Map<number, Project>();
   private byToken = new Map<string, Project>();
   private bySecret = new Map<string, Project>();
 
-  constructor(db: unknown, changes: Changes) {
-    this.db = db as Sqlite<{ project: typeof project }>;
-    this.changes = changes;
-  }
+  constructor(
+    private readonly db: Reading,
+    private readonly changes: Changes,
+  ) {}
 
   /** The project of a public key; undefined when unknown or archived. Costs well under a microsecond. */
   findByToken(token: string): Project | undefined {

@@ -3,8 +3,9 @@
 import { eq, sql } from "drizzle-orm";
 import { InvalidField, NotFound } from "../lib/errors.ts";
 import { type Author, type Change, recordActivity } from "./activity.ts";
+import { bumpRevision, type MetadataTx } from "./db.ts";
 import { checkAdoptedProjectKey, newProjectKey, newSecretKey } from "./key-formats.ts";
-import { bumpRevision, type Metadata, type MetadataTx } from "./metadata.ts";
+import type { Metadata } from "./metadata.ts";
 import type { Project } from "./project-directory.ts";
 import { organization, project } from "./schema.ts";
 

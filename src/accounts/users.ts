@@ -4,7 +4,7 @@ import { and, asc, eq, sql } from "drizzle-orm";
 import { InvalidField, NotFound } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { type Author, type Change, recordActivity } from "./activity.ts";
-import { bumpRevision, type Metadata, type MetadataTx, type Reading } from "./metadata.ts";
+import { bumpRevision, type MetadataDb, type MetadataTx, type Reading } from "./db.ts";
 import { membership, organization, personalKey, session, setupLink, user } from "./schema.ts";
 
 export interface User {
@@ -110,7 +110,7 @@ export interface NewUser {
  *
  * @throws {InvalidField} the address is not one, or is taken.
  */
-export function createUser(metadata: Metadata, input: NewUser & { by?: Author }, now = new Date()): User {
+export function createUser(metadata: MetadataDb, input: NewUser & { by?: Author }, now = new Date()): User {
   const { by = null, ...fields } = input;
   return metadata.change((t) => {
     bumpRevision(t, "keys");
@@ -161,7 +161,7 @@ export function insertUser(t: MetadataTx, input: NewUser, now: Date): User {
  * @throws {NotFound} nobody has this address.
  */
 export function setUserActive(
-  metadata: Metadata,
+  metadata: MetadataDb,
   email: string,
   isActive: boolean,
   by: Author = null,
@@ -198,7 +198,7 @@ export type UserChange = Partial<
 >;
 
 /** Changes a user; absent fields stay. The caller has checked that the user belongs to the project and organisation. */
-export function updateUser(metadata: Metadata, userId: number, change: UserChange): User {
+export function updateUser(metadata: MetadataDb, userId: number, change: UserChange): User {
   const set = Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined));
   return metadata.change((t) => {
     const before = t.select().from(user).where(eq(user.id, userId)).get()!;

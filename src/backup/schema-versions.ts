@@ -3,7 +3,7 @@
 import { Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
 import { type Static, Type } from "@sinclair/typebox";
-import { metadataSchemaVersion } from "../accounts/metadata.ts";
+import { metadataSchemaVersion } from "../accounts/db.ts";
 import { eventsSchemaVersion, readEventsVersion } from "../events/database.ts";
 import { setNativeFolder } from "../events/native-folder.ts";
 import { Count, exactly, orNull } from "../lib/schema.ts";

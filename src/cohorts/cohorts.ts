@@ -2,13 +2,8 @@
 
 import { and, asc, desc, eq, like, sql } from "drizzle-orm";
 import { type Author, changesBetween, recordActivity, userIdOf } from "../accounts/activity.ts";
-import {
-  bumpRevision,
-  flagRevision,
-  type Metadata,
-  type MetadataTx,
-  type Reading,
-} from "../accounts/metadata.ts";
+import { bumpRevision, flagRevision, type MetadataTx, type Reading } from "../accounts/db.ts";
+import type { Metadata } from "../accounts/metadata.ts";
 import { cohort, flag } from "../accounts/schema.ts";
 import { InvalidField, NotFound } from "../lib/errors.ts";
 import type { Json, JsonObject } from "../lib/json.ts";

@@ -1,7 +1,8 @@
 /** Dashboards, what stands on them, and insights (contract: management-api 6.3). */
 
 import { and, asc, desc, eq, sql } from "drizzle-orm";
-import type { Metadata, MetadataTx, Reading } from "../accounts/metadata.ts";
+import type { MetadataTx, Reading } from "../accounts/db.ts";
+import type { Metadata } from "../accounts/metadata.ts";
 import { dashboard, insight, tile } from "../accounts/schema.ts";
 import { normalizeTags } from "../flags/rules/tags.ts";
 import { newShortId } from "../flags/store/flag-usage-dashboard.ts";

@@ -4,9 +4,10 @@
  * Source: contract, management-api 2.1 to 2.3, decision 15; sdk-compat 4.4 for which project is meant.
  */
 
+import { authenticate } from "../accounts/key-ring.ts";
 import type { Metadata } from "../accounts/metadata.ts";
 import { findOrganization, type Organization, organizationsOf } from "../accounts/organizations.ts";
-import { authenticate, type PersonalKey } from "../accounts/personal-keys.ts";
+import type { PersonalKey } from "../accounts/personal-keys.ts";
 import type { Project } from "../accounts/project-directory.ts";
 import { allows, type Scope } from "../accounts/scopes.ts";
 import { isFromConsole, sessionOf } from "../accounts/sessions/cookie.ts";

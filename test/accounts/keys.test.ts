@@ -10,8 +10,9 @@ import {
   newPersonalKey,
   newProjectKey,
 } from "../../src/accounts/key-formats.ts";
+import { authenticate } from "../../src/accounts/key-ring.ts";
 import { openMetadata } from "../../src/accounts/metadata.ts";
-import { authenticate, createKey, listKeys, revokeKey, rollKey } from "../../src/accounts/personal-keys.ts";
+import { createKey, listKeys, revokeKey, rollKey } from "../../src/accounts/personal-keys.ts";
 import {
   archiveProject,
   createProject,

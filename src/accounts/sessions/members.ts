@@ -3,7 +3,8 @@
 import { and, eq, ne } from "drizzle-orm";
 import { InvalidField, NotFound, NotPermitted } from "../../lib/errors.ts";
 import { changesBetween, recordActivity } from "../activity.ts";
-import { bumpRevision, type Metadata, type MetadataTx, type Reading } from "../metadata.ts";
+import { bumpRevision, type MetadataTx, type Reading } from "../db.ts";
+import type { Metadata } from "../metadata.ts";
 import { membership, session, setupLink, user } from "../schema.ts";
 import {
   findUserByEmail,

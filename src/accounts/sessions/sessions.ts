@@ -5,7 +5,8 @@
  */
 
 import { and, desc, eq, lte, ne, or } from "drizzle-orm";
-import type { Metadata, MetadataTx, Reading } from "../metadata.ts";
+import type { MetadataTx, Reading } from "../db.ts";
+import type { Metadata } from "../metadata.ts";
 import type { PersonalKey } from "../personal-keys.ts";
 import { personalKey, session, user } from "../schema.ts";
 import type { User } from "../users.ts";

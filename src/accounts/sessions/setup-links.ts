@@ -7,7 +7,8 @@
 import { and, desc, eq, gt, lte } from "drizzle-orm";
 import { InvalidField, NotFound } from "../../lib/errors.ts";
 import { type Author, recordActivity } from "../activity.ts";
-import { bumpRevision, type Metadata, type MetadataTx, type Reading } from "../metadata.ts";
+import { bumpRevision, type MetadataTx, type Reading } from "../db.ts";
+import type { Metadata } from "../metadata.ts";
 import { listOrganizations } from "../organizations.ts";
 import { setupLink, user, userPassword } from "../schema.ts";
 import { findUserByEmail, listMembers, membershipLevels, type User } from "../users.ts";

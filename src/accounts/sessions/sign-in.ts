@@ -3,8 +3,8 @@
 import { authenticationFailed } from "../../http/failure.ts";
 import { InvalidField } from "../../lib/errors.ts";
 import { recordActivity } from "../activity.ts";
+import { authenticate } from "../key-ring.ts";
 import type { Metadata } from "../metadata.ts";
-import { authenticate } from "../personal-keys.ts";
 import { findUserByEmail, type User } from "../users.ts";
 import { Attempts } from "./attempts.ts";
 import { checkNewPassword, hashOfPassword, isOutdated, isPasswordOf } from "./passwords.ts";

@@ -2,7 +2,8 @@
 
 import { Database } from "bun:sqlite";
 import { copyFileSync, existsSync, renameSync, rmSync } from "node:fs";
-import { metadataSchemaVersion, openMetadata } from "../../accounts/metadata.ts";
+import { metadataSchemaVersion } from "../../accounts/db.ts";
+import { openMetadata } from "../../accounts/metadata.ts";
 import { listOrganizations } from "../../accounts/organizations.ts";
 import { paths } from "../../paths.ts";
 

@@ -1,7 +1,7 @@
 /** Writes flags as the API shows them to one user. */
 
 import { userBody } from "../../accounts/api/user-shapes.ts";
-import type { Reading } from "../../accounts/metadata.ts";
+import type { Reading } from "../../accounts/db.ts";
 import type { Organization } from "../../accounts/organizations.ts";
 import { type User, type UserFinder, userFinder } from "../../accounts/users.ts";
 import type { JsonObject } from "../../lib/json.ts";

@@ -1,6 +1,6 @@
 /** The flags of a project as rows of an export; secret payloads are hidden. */
 
-import type { Reading } from "../../accounts/metadata.ts";
+import type { Reading } from "../../accounts/db.ts";
 import type { ExportColumn, ExportRow, ExportValue } from "../../events/export/columns.ts";
 import type { ExportRequest } from "../../events/export/page.ts";
 import type { Json } from "../../lib/json.ts";

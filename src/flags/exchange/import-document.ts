@@ -6,7 +6,8 @@
  */
 
 import type { Author } from "../../accounts/activity.ts";
-import type { Metadata, MetadataTx } from "../../accounts/metadata.ts";
+import type { MetadataTx } from "../../accounts/db.ts";
+import type { Metadata } from "../../accounts/metadata.ts";
 import { createCohort, updateCohort } from "../../cohorts/cohorts.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import { type FlagFields, flagDefaults } from "../fields.ts";

@@ -1,6 +1,6 @@
 /** Reads what of a project goes into its document. */
 
-import type { Reading } from "../../accounts/metadata.ts";
+import type { Reading } from "../../accounts/db.ts";
 import { readCohorts } from "../../cohorts/cohorts.ts";
 import { exportedFields, type Flag, storedFields } from "../fields.ts";
 import { withHiddenPayloads } from "../rules/types.ts";

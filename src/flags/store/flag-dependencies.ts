@@ -1,7 +1,7 @@
 /** Flags that need other flags: reads what the rules want to know (contract: management-api 3.5, 4.4). */
 
 import { and, asc, eq, like } from "drizzle-orm";
-import type { Reading } from "../../accounts/metadata.ts";
+import type { Reading } from "../../accounts/db.ts";
 import { cohort, flag } from "../../accounts/schema.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import type { Flag, FlagFields } from "../fields.ts";

@@ -5,7 +5,7 @@
  */
 
 import { and, eq } from "drizzle-orm";
-import type { MetadataTx } from "../../accounts/metadata.ts";
+import type { MetadataTx } from "../../accounts/db.ts";
 import { flag } from "../../accounts/schema.ts";
 import { InvalidField } from "../../lib/errors.ts";
 import type { Flag, FlagFields } from "../fields.ts";

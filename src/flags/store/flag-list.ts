@@ -1,7 +1,7 @@
 /** Lists of flags, filtered and sorted by the database (contract: management-api 5.1). */
 
 import { and, asc, desc, eq, inArray, isNull, lt, ne, not, notInArray, or, type SQL, sql } from "drizzle-orm";
-import type { Reading } from "../../accounts/metadata.ts";
+import type { Reading } from "../../accounts/db.ts";
 import { flag } from "../../accounts/schema.ts";
 import type { Flag } from "../fields.ts";
 import { flagsOf } from "./flag.ts";

@@ -1,7 +1,7 @@
 /** What the activity log tells about flags (contract: management-api 5.10). */
 
 import { type Author, type Change, changesBetween, recordActivity } from "../../accounts/activity.ts";
-import type { MetadataTx } from "../../accounts/metadata.ts";
+import type { MetadataTx } from "../../accounts/db.ts";
 import { type Flag, storedFields, trackedFields } from "../fields.ts";
 import { withHiddenPayloads } from "../rules/types.ts";
 

@@ -5,7 +5,7 @@
  */
 
 import { and, eq } from "drizzle-orm";
-import type { Reading } from "../../accounts/metadata.ts";
+import type { Reading } from "../../accounts/db.ts";
 import { flagsAccessLevels, type Organization } from "../../accounts/organizations.ts";
 import { role, roleAccess, roleMembership } from "../../accounts/schema.ts";
 import { levelOf, membershipLevels } from "../../accounts/users.ts";

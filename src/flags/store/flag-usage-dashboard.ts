@@ -2,7 +2,7 @@
 
 import { and, asc, eq } from "drizzle-orm";
 import { type Author, userIdOf } from "../../accounts/activity.ts";
-import type { MetadataTx, Reading } from "../../accounts/metadata.ts";
+import type { MetadataTx, Reading } from "../../accounts/db.ts";
 import { dashboard, flag, insight, tile } from "../../accounts/schema.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import type { Flag } from "../fields.ts";

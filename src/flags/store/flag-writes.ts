@@ -7,13 +7,8 @@
 
 import { and, eq, sql } from "drizzle-orm";
 import { type Author, userIdOf } from "../../accounts/activity.ts";
-import {
-  bumpRevision,
-  flagRevision,
-  type Metadata,
-  type MetadataTx,
-  type Reading,
-} from "../../accounts/metadata.ts";
+import { bumpRevision, flagRevision, type MetadataTx, type Reading } from "../../accounts/db.ts";
+import type { Metadata } from "../../accounts/metadata.ts";
 import { dashboard, flag, flagDashboard } from "../../accounts/schema.ts";
 import { findUser } from "../../accounts/users.ts";
 import { InvalidField, NotFound } from "../../lib/errors.ts";

@@ -1,7 +1,8 @@
 /** Reads flags from their table. */
 
 import { and, asc, eq, inArray } from "drizzle-orm";
-import { flagRevision, type Metadata, type Reading } from "../../accounts/metadata.ts";
+import { flagRevision, type Reading } from "../../accounts/db.ts";
+import type { Metadata } from "../../accounts/metadata.ts";
 import { flag, flagDashboard, tag } from "../../accounts/schema.ts";
 import type { Flag, FlagRow } from "../fields.ts";
 

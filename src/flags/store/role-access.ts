@@ -1,7 +1,8 @@
 /** Which roles may edit which flag (requirement: Feature flag role access; contract: management-api 5.8). */
 
 import { and, asc, eq, sql } from "drizzle-orm";
-import type { Metadata, Reading } from "../../accounts/metadata.ts";
+import type { Reading } from "../../accounts/db.ts";
+import type { Metadata } from "../../accounts/metadata.ts";
 import { findRole, type Role, recordRoleAccess, rolesById } from "../../accounts/roles.ts";
 import { roleAccess } from "../../accounts/schema.ts";
 import { InvalidField, NotFound } from "../../lib/errors.ts";

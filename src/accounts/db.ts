@@ -1,0 +1,114 @@
+/**
+ * The core of the metadata store: everything of Flagkeep that is neither an event nor a person.
+ *
+ * It opens the file, runs changes and notices them, also when another process (the command line) changed the file.
+ * SQLite counts the commits of other connections in `PRAGMA data_version`, which costs about a microsecond and touches
+ * no page. Only when that moved, or this process wrote itself, are the revisions read.
+ */
+
+import type { Database, Statement } from "bun:sqlite";
+import { sql } from "drizzle-orm";
+import { type Migration, migrate } from "../lib/sqlite/migrate.ts";
+import { openSqlite, type Sqlite, type Transaction, tx } from "../lib/sqlite/open.ts";
+import initialSql from "./migrations/001-initial.sql" with { type: "text" };
+import experimentSetSql from "./migrations/002-experiment-set.sql" with { type: "text" };
+import sessionsSql from "./migrations/003-sessions.sql" with { type: "text" };
+import * as schema from "./schema.ts";
+
+export type Schema = typeof schema;
+/** Statements inside a transaction. */
+export type MetadataTx = Transaction<Schema>;
+/** Statements inside or outside a transaction. */
+export type Reading = MetadataTx | Sqlite<Schema>;
+
+const migrations: readonly Migration[] = [
+  { version: 1, name: "initial", sql: initialSql },
+  { version: 2, name: "experiment set", sql: experimentSetSql },
+  { version: 3, name: "sessions", sql: sessionsSql },
+];
+
+/** The newest schema this version knows. */
+export const metadataSchemaVersion = migrations.length;
+
+/** The store without what is kept of it in memory. */
+export class MetadataDb {
+  readonly db: Sqlite<Schema>;
+  /** Notices changes, those of other processes included. */
+  readonly changes: Changes;
+
+  constructor(path: string) {
+    this.db = openSqlite(path, schema);
+    migrate(this.db.$client, "metadata store", migrations);
+    this.changes = new Changes(this.db.$client);
+  }
+
+  /**
+   * Runs a synchronous change in one transaction that is on disk when this returns.
+   *
+   * Whoever changes what other processes or this one keep in memory calls `bumpRevision` in it.
+   */
+  change<Result>(run: (t: MetadataTx) => Result): Result {
+    try {
+      return tx(this.db, run);
+    } finally {
+      this.changes.expect();
+    }
+  }
+
+  close(): void {
+    this.db.$client.close();
+  }
+}
+
+/** Name of the revision that moves whenever a flag or cohort of the project changes. */
+export const flagRevision = (projectId: number): string => `flags:${projectId}`;
+
+/**
+ * Says that something changed, in the transaction that changes it.
+ *
+ * @param name `keys`, `projects`, or `flags:<project id>` (flags and the cohorts they refer to).
+ */
+export function bumpRevision(t: MetadataTx, name: string): void {
+  t.insert(schema.revision)
+    .values({ name, value: 1 })
+    .onConflictDoUpdate({ target: schema.revision.name, set: { value: sql`value + 1` } })
+    .run();
+}
+
+/** How long a change of another process may stay unnoticed, in milliseconds. */
+const checkEveryMs = 2;
+
+export class Changes {
+  private readonly dataVersion: Statement<{ data_version: number }, []>;
+  private readonly revisions: Statement<{ name: string; value: number }, []>;
+  private checkedAt = Number.NEGATIVE_INFINITY;
+  private version = -1;
+  private ownChange = true;
+  private known = new Map<string, number>();
+
+  constructor(client: Database) {
+    this.dataVersion = client.query("PRAGMA data_version");
+    this.revisions = client.query("SELECT name, value FROM revision");
+  }
+
+  /** Tells that this process changed something: SQLite does not count a connection's own commits. */
+  expect(): void {
+    this.ownChange = true;
+  }
+
+  /** Present revision of `name`; 0 when it never changed. At most `checkEveryMs` behind other processes. */
+  revision(name: string): number {
+    const now = performance.now();
+    if (this.ownChange || now - this.checkedAt >= checkEveryMs) this.check(now);
+    return this.known.get(name) ?? 0;
+  }
+
+  private check(now: number): void {
+    this.checkedAt = now;
+    const version = this.dataVersion.get()?.data_version ?? 0;
+    if (version === this.version && !this.ownChange) return;
+    this.version = version;
+    this.ownChange = false;
+    this.known = new Map(this.revisions.all().map((row) => [row.name, row.value]));
+  }
+}
