@@ -75,7 +75,7 @@ const remove = withJson(withSettings(new Command("delete"), analysisSettings), D
       const asked = withProject(options, (stores) => ({
         project_id: stores.project.id,
         uuid: personNamed(stores, name).uuid,
-        trigger: stores.author.trigger,
+        by: stores.by,
       }));
       const deletion = await analysisOf(options, (appliance) =>
         appliance.tell<Static<typeof Deletion>>("delete_person", asked satisfies DeletePerson),

@@ -7,7 +7,7 @@
 
 import type { Database } from "bun:sqlite";
 import { type Static, Type } from "@sinclair/typebox";
-import type { Trigger } from "../accounts/activity.ts";
+import type { Author } from "../accounts/activity.ts";
 import type { JournalNote } from "../journal/entry.ts";
 import { EntryWriter } from "../journal/entry-writer.ts";
 import { exactly, orNull } from "../lib/schema.ts";
@@ -33,15 +33,9 @@ export interface PersonEraser {
   /**
    * Resolves when the deletion is on disk, and as a rule applied.
    *
-   * @param author.by id of the acting user; null when it is none, which a trigger may be instead.
    * @throws {JournalUnavailable} nothing was deleted.
    */
-  erase(projectId: number, person: DeletedPerson, author: Author): Promise<Deletion>;
-}
-
-interface Author {
-  by: number | null;
-  trigger?: Trigger;
+  erase(projectId: number, person: DeletedPerson, by: Author): Promise<Deletion>;
 }
 
 export interface DeletedPerson {

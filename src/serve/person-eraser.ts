@@ -1,6 +1,6 @@
 /** Deletes persons of a running appliance: the entry of the journal, the activity log, and what is told about it. */
 
-import { recordActivity, type Trigger } from "../accounts/activity.ts";
+import { type Author, recordActivity } from "../accounts/activity.ts";
 import type { Metadata } from "../accounts/metadata.ts";
 import { readLastBackup } from "../backup/last-backup.ts";
 import type { Journal } from "../journal/journal.ts";
@@ -30,17 +30,13 @@ export interface EraserDeps {
 export interface DeletePerson {
   project_id: number;
   uuid: string;
-  trigger?: Trigger;
+  by: Author;
 }
 
 export class Eraser implements PersonEraser {
   constructor(private readonly deps: EraserDeps) {}
 
-  async erase(
-    projectId: number,
-    person: DeletedPerson,
-    { by, trigger }: { by: number | null; trigger?: Trigger },
-  ): Promise<Deletion> {
+  async erase(projectId: number, person: DeletedPerson, by: Author): Promise<Deletion> {
     const { journal: opened, metadata, people, dataDir } = this.deps;
     const journal = opened();
     if (journal === undefined) throw new JournalUnavailable("closed");
@@ -48,8 +44,7 @@ export class Eraser implements PersonEraser {
     const seq = await journal.append("realtime", [deletionLine(projectId, person, nowMicros())]);
     metadata.change((t) =>
       recordActivity(t, {
-        ...{ userId: by, projectId, activity: "deleted", scope: "Person", changes: [], now: new Date() },
-        trigger,
+        ...{ by, projectId, activity: "deleted", scope: "Person", changes: [], now: new Date() },
         // Nothing that tells who it was.
         ...{ itemId: uuid, name: uuid },
       }),
@@ -71,14 +66,10 @@ export class Eraser implements PersonEraser {
   /** What the control socket answers to `flagkeep persons delete`. */
   rpc(): RpcHandlers {
     return {
-      delete_person: async ({ project_id, uuid, trigger }: DeletePerson) => {
+      delete_person: async ({ project_id, uuid, by }: DeletePerson) => {
         const person = personByUuid(this.deps.people, project_id, uuid);
         if (person === undefined) throw new NotFound();
-        return await this.erase(
-          project_id,
-          { uuid, distinctId: person.mainDistinctId },
-          { by: null, trigger },
-        );
+        return await this.erase(project_id, { uuid, distinctId: person.mainDistinctId }, by);
       },
     };
   }

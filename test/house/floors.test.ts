@@ -81,13 +81,14 @@ function circles(graph: ReadonlyMap<string, readonly string[]>): string[][] {
   return found;
 }
 
-/** The same graph with the files of a folder drawn together. */
+/** The same graph with the files of a folder drawn together. A folder and what lies inside of it are one subject. */
 function byFolder(imports: ReadonlyMap<string, readonly string[]>): Map<string, string[]> {
   const folders = new Map<string, Set<string>>();
   for (const [file, targets] of imports) {
     const from = dirname(file);
     const known = folders.get(from) ?? new Set<string>();
-    for (const target of targets) if (dirname(target) !== from) known.add(dirname(target));
+    for (const target of targets.map(dirname))
+      if (target !== from && !target.startsWith(`${from}/`)) known.add(target);
     folders.set(from, known);
   }
   return new Map([...folders].map(([folder, targets]) => [folder, [...targets]]));
@@ -95,29 +96,6 @@ function byFolder(imports: ReadonlyMap<string, readonly string[]>): Map<string, 
 
 /** Imports that are still wrong. The list only shrinks: what is mended must leave it. */
 const knownExceptions: readonly string[] = [
-  "cli/main.ts -> cli/commands/backup.ts",
-  "cli/main.ts -> cli/commands/cohorts.ts",
-  "cli/main.ts -> cli/commands/completions.ts",
-  "cli/main.ts -> cli/commands/doctor.ts",
-  "cli/main.ts -> cli/commands/export.ts",
-  "cli/main.ts -> cli/commands/flags.ts",
-  "cli/main.ts -> cli/commands/healthcheck.ts",
-  "cli/main.ts -> cli/commands/import.ts",
-  "cli/main.ts -> cli/commands/init.ts",
-  "cli/main.ts -> cli/commands/keys.ts",
-  "cli/main.ts -> cli/commands/members.ts",
-  "cli/main.ts -> cli/commands/migrate.ts",
-  "cli/main.ts -> cli/commands/organization.ts",
-  "cli/main.ts -> cli/commands/projects.ts",
-  "cli/main.ts -> cli/commands/query.ts",
-  "cli/main.ts -> cli/commands/rebuild.ts",
-  "cli/main.ts -> cli/commands/roles.ts",
-  "cli/main.ts -> cli/commands/serve.ts",
-  "cli/main.ts -> cli/commands/status.ts",
-  "cli/main.ts -> cli/commands/usage.ts",
-  "cli/main.ts -> cli/commands/users.ts",
-  "cli/main.ts -> cli/commands/version.ts",
-  "cli/main.ts -> cli/commands/warnings.ts",
   "src/engine/process.ts -> src/backup/recovery/backup-copies.ts",
   "src/engine/process.ts -> src/backup/recovery/operator-needed.ts",
   "src/engine/process.ts -> src/backup/recovery/put-aside.ts",
@@ -155,8 +133,6 @@ const knownExceptions: readonly string[] = [
   "src/http/route.ts -> src/accounts/users.ts",
   "src/journal/entry-writer.ts -> src/ingestion/outcome.ts",
   "src/people/personless-ids.ts -> src/people/batch-load.ts",
-  "src/people/spikes/spike-store.ts -> src/people/open.ts",
-  "src/people/spikes/spike-store.ts -> src/people/schema.ts",
 ];
 
 const imports = await readImports();

@@ -173,7 +173,7 @@ export function peopleRoutes(deps: PeopleDeps, cohortMembership: CohortMembershi
         const deletion = await deps.eraser.erase(
           call.project.id,
           { uuid, distinctId: mainDistinctId },
-          { by: call.user.id },
+          call.user.id,
         );
         return new Reply(deletion.state === "deleted" ? 200 : 202, deletion);
       },
