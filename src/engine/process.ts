@@ -21,6 +21,7 @@ import { batchOf, type SegmentBatch } from "../journal/reader.ts";
 import { DataFromNewerVersion } from "../lib/sqlite/migrate.ts";
 import { nowMicros } from "../lib/time.ts";
 import { paths } from "../paths.ts";
+import { NameRegister } from "../people/names.ts";
 import { openPeople } from "../people/open.ts";
 import { PeopleStore } from "../people/store.ts";
 import { RpcServer } from "../rpc/server.ts";
@@ -106,6 +107,7 @@ async function startEngine(start: EngineStart) {
       onTrouble: (error) => log("warn", "the archive cannot be written", { error: String(error) }),
     },
   );
+  const register = new NameRegister(people.db);
   let pause: Pause | null = null;
   const pipeline: Pipeline<SegmentBatch> = new Pipeline<SegmentBatch>(
     people,
@@ -122,6 +124,13 @@ async function startEngine(start: EngineStart) {
     {
       onApplied: (applied) => report({ type: "applied", applied }),
       onFlagUsage: (usage) => report({ type: "flag_usage", usage }),
+      onItems: (items) => {
+        try {
+          register.take(items);
+        } catch (error) {
+          log("warn", "names of events and properties could not be kept", { error: String(error) });
+        }
+      },
       onSpikes: (spikes) => report({ type: "spikes", spikes }),
       onDamage: (error) => log("error", error.message, { code: (error as { code?: string }).code }),
       onFatal: stopLoading,

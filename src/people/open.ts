@@ -4,6 +4,7 @@ import { type Migration, migrate } from "../lib/sqlite/migrate.ts";
 import { openSqlite, type Sqlite } from "../lib/sqlite/open.ts";
 import peopleSql from "./migrations/001-people.sql" with { type: "text" };
 import personlessSql from "./migrations/002-personless.sql" with { type: "text" };
+import namesSql from "./migrations/003-names.sql" with { type: "text" };
 import * as schema from "./schema.ts";
 
 export type PeopleDb = Sqlite<typeof schema>;
@@ -11,6 +12,7 @@ export type PeopleDb = Sqlite<typeof schema>;
 const migrations: readonly Migration[] = [
   { version: 1, name: "people", sql: peopleSql },
   { version: 2, name: "personless", sql: personlessSql },
+  { version: 3, name: "names", sql: namesSql },
 ];
 
 /** The newest schema this version knows. */

@@ -25,6 +25,7 @@ import { roleAccessRoutes } from "../flags/api/role-access.ts";
 import type { FlagWriting } from "../flags/store/flag-writes.ts";
 import type { Route } from "../http/route.ts";
 import { ingestionReportRoutes } from "../people/api/ingestion-reports.ts";
+import { nameRoutes } from "../people/api/names.ts";
 import { groupTypeBody, type PeopleDeps, type PersonFinder, peopleRoutes } from "../people/api/people.ts";
 import { listGroupTypes } from "../people/groups.ts";
 
@@ -63,6 +64,7 @@ export function managementRoutes(deps: ManagementDeps): Route[] {
     ...peopleRoutes(deps, (projectId, id) =>
       findCohort(deps.metadata.db, projectId, id)?.deleted === false ? membership(id) : undefined,
     ),
+    ...nameRoutes(deps),
     ...ingestionReportRoutes(deps),
   ];
 }

@@ -82,6 +82,10 @@ const expectedScopes: Record<string, string> = {
   [`GET ${P}/groups`]: "group:read",
   [`GET ${P}/groups/find`]: "group:read",
   [`GET ${P}/groups_types`]: "group:read",
+  [`GET ${P}/event_definitions`]: "event_definition:read",
+  [`GET ${P}/property_definitions`]: "property_definition:read",
+  [`GET ${P}/events/values`]: "event:read query:read",
+  [`GET ${P}/persons/values`]: "person:read",
   [`GET ${P}/ingestion_warnings`]: "ingestion_warning:read project:read",
   [`GET ${P}/usage`]: "project:read",
   [`GET ${P}/spikes`]: "project:read",
@@ -152,7 +156,13 @@ const allScopes = [
     "organization_member:write",
     "query:read",
   ],
-  ...["event:read", "ingestion_warning:read", "survey:write"],
+  ...[
+    "event:read",
+    "event_definition:read",
+    "property_definition:read",
+    "ingestion_warning:read",
+    "survey:write",
+  ],
 ];
 
 /** Routes that tell who you are, and what you may use, ignore the limits of a key. */

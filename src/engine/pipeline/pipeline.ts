@@ -10,7 +10,13 @@ import { appendFile, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { EventStore } from "../../events/store.ts";
 import { loadableBytes, roomToCheckpoint, roomToLoad } from "../../journal/disk.ts";
-import { decodeEntries, type Entry, type EventEntry, noteCount } from "../../journal/entry.ts";
+import {
+  decodeEntries,
+  type Entry,
+  type EventEntry,
+  type JournalItem,
+  noteCount,
+} from "../../journal/entry.ts";
 import type { JournalBatch } from "../../journal/reader.ts";
 import type { Lane } from "../../journal/segment.ts";
 import type { DuplicateCount, IdentityStore } from "../../people/batch.ts";
@@ -43,6 +49,8 @@ export interface PipelineHooks {
   onApplied: (applied: AppliedBatch) => void;
   /** Which flags were called or viewed, per project that had events. */
   onFlagUsage: (usage: ProjectUsage[]) => void;
+  /** What was applied, for those who only want to know; what they throw stops nothing. */
+  onItems?: (items: readonly JournalItem[]) => void;
   /** Spikes that began or ended. */
   onSpikes: (spikes: SpikeSignal[]) => void;
   /** Acknowledged entries cannot be read; an operator must know. */
@@ -248,6 +256,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     }
     if (spikes.length > 0) this.hooks.onSpikes(spikes);
     this.hooks.onFlagUsage(flagUsageOf(items));
+    this.hooks.onItems?.(items);
     this.hooks.onApplied({
       lane,
       lastSeq: last,

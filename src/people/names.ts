@@ -1,0 +1,254 @@
+/**
+ * Names of events and properties, and some of their values, for people who choose from them.
+ *
+ * Most batches bring nothing new and cost a look into memory. What is kept is bounded: clients may invent names.
+ */
+
+import type { JournalItem } from "../journal/entry.ts";
+import type { PeopleDb } from "./open.ts";
+
+export type PropertyType = "String" | "Numeric" | "Boolean" | "DateTime";
+
+export interface EventName {
+  name: string;
+  firstSeenMicros: number;
+  lastSeenMicros: number;
+}
+
+export interface PropertyName {
+  name: string;
+  type: PropertyType | null;
+  lastSeenMicros: number;
+}
+
+/** Names of events of one project. */
+const eventNamesMax = 5_000;
+/** Names of properties of one owner. */
+const propertyNamesMax = 10_000;
+/** Values of one property; the first ones. */
+const valuesMax = 50;
+const valueLengthMax = 100;
+const nameLengthMax = 200;
+/** Owners of properties of one project: events, persons, and group types. */
+const ownersMax = 32;
+const microsPerDay = 86_400_000_000;
+const dateTime = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/;
+
+interface KnownProperty {
+  type: PropertyType | null;
+  day: number;
+  values: Set<string>;
+}
+interface KnownNames {
+  /** The day each was last seen. */
+  events: Map<string, number>;
+  owners: Map<string, Map<string, KnownProperty>>;
+}
+
+/** Takes names out of events as they are loaded. */
+export class NameRegister {
+  private readonly projects = new Map<number, KnownNames>();
+
+  /** @param db the store, opened for writing. */
+  constructor(private readonly db: PeopleDb) {}
+
+  /** Looks at what was loaded; repeating it changes nothing. */
+  take(items: readonly JournalItem[]): void {
+    let writes: (() => void)[] = [];
+    for (const item of items) {
+      if (item.kind === "person_deleted") {
+        this.write(writes);
+        writes = [];
+        this.forgetValues(item.projectId);
+      }
+      if (item.kind !== "event") continue;
+      const known = this.knownOf(item.projectId);
+      this.takeEvent(known, item, writes);
+      const { projectId, properties, receivedMicros: at } = item;
+      this.takeProperties(known, { projectId, owner: "event", at }, properties, writes);
+      for (const name of ["$set", "$set_once"]) {
+        this.takeProperties(known, { projectId, owner: "person", at }, properties[name], writes);
+      }
+      const type = properties.$group_type;
+      if (item.event === "$groupidentify" && typeof type === "string") {
+        const owner = `group:${type.slice(0, nameLengthMax)}`;
+        this.takeProperties(known, { projectId, owner, at }, properties.$group_set, writes);
+      }
+    }
+    this.write(writes);
+  }
+
+  private write(writes: readonly (() => void)[]): void {
+    if (writes.length === 0) return;
+    this.db.$client.transaction(() => {
+      for (const write of writes) write();
+    })();
+  }
+
+  /** Values of somebody who is deleted have to go; later events bring those of others back. */
+  private forgetValues(projectId: number): void {
+    this.db.$client.query("DELETE FROM property_value WHERE project_id = ?").run(projectId);
+    this.projects.delete(projectId);
+  }
+
+  private takeEvent(known: KnownNames, item: JournalItem & { kind: "event" }, writes: (() => void)[]): void {
+    const { projectId, event, receivedMicros } = item;
+    const day = Math.floor(receivedMicros / microsPerDay);
+    const before = known.events.get(event);
+    if (before !== undefined && before >= day) return;
+    if (before === undefined && (known.events.size >= eventNamesMax || event.length > nameLengthMax)) return;
+    known.events.set(event, day);
+    writes.push(() =>
+      this.db.$client
+        .query(
+          `INSERT INTO event_name VALUES (?, ?, ?, ?)
+           ON CONFLICT DO UPDATE SET last_seen = max(last_seen, excluded.last_seen)`,
+        )
+        .run(projectId, event, receivedMicros, receivedMicros),
+    );
+  }
+
+  private takeProperties(
+    known: KnownNames,
+    { projectId, owner, at }: { projectId: number; owner: string; at: number },
+    properties: unknown,
+    writes: (() => void)[],
+  ): void {
+    if (typeof properties !== "object" || properties === null || Array.isArray(properties)) return;
+    let names = known.owners.get(owner);
+    if (names === undefined) {
+      if (known.owners.size >= ownersMax) return;
+      names = new Map();
+      known.owners.set(owner, names);
+    }
+    const day = Math.floor(at / microsPerDay);
+    for (const [name, value] of Object.entries(properties)) {
+      let found = names.get(name);
+      const isNew = found === undefined;
+      if (found === undefined) {
+        if (names.size >= propertyNamesMax || name.length > nameLengthMax) continue;
+        found = { type: null, day, values: new Set() };
+        names.set(name, found);
+      }
+      const type = widened(found.type, typeOf(value));
+      if (isNew || type !== found.type || day > found.day) {
+        found.type = type;
+        found.day = Math.max(found.day, day);
+        writes.push(() =>
+          this.db.$client
+            .query(
+              `INSERT INTO property_name VALUES (?, ?, ?, ?, ?)
+               ON CONFLICT DO UPDATE SET type = excluded.type, last_seen = max(last_seen, excluded.last_seen)`,
+            )
+            .run(projectId, owner, name, type, at),
+        );
+      }
+      if (found.values.size >= valuesMax) continue;
+      const text = valueText(value);
+      if (text === undefined || found.values.has(text)) continue;
+      found.values.add(text);
+      writes.push(() =>
+        this.db.$client
+          .query("INSERT OR IGNORE INTO property_value VALUES (?, ?, ?, ?)")
+          .run(projectId, owner, name, text),
+      );
+    }
+  }
+
+  private knownOf(projectId: number): KnownNames {
+    const known = this.projects.get(projectId);
+    if (known !== undefined) return known;
+    const read: KnownNames = { events: new Map(), owners: new Map() };
+    this.projects.set(projectId, read);
+    const client = this.db.$client;
+    for (const [name, last] of client
+      .query("SELECT name, last_seen FROM event_name WHERE project_id = ?")
+      .values(projectId) as [string, number][]) {
+      read.events.set(name, Math.floor(last / microsPerDay));
+    }
+    for (const [owner, name, type, last] of client
+      .query("SELECT owner, name, type, last_seen FROM property_name WHERE project_id = ?")
+      .values(projectId) as [string, string, PropertyType | null, number][]) {
+      const names = read.owners.get(owner) ?? new Map<string, KnownProperty>();
+      read.owners.set(owner, names);
+      names.set(name, { type, day: Math.floor(last / microsPerDay), values: new Set() });
+    }
+    for (const [owner, name, value] of client
+      .query("SELECT owner, name, value FROM property_value WHERE project_id = ?")
+      .values(projectId) as [string, string, string][]) {
+      read.owners.get(owner)?.get(name)?.values.add(value);
+    }
+    return read;
+  }
+}
+
+/** Names of events that contain a text, in any case, by name; and how many there are. */
+export function listEventNames(
+  db: PeopleDb,
+  projectId: number,
+  search: string,
+  page: { limit: number; offset: number },
+): { names: EventName[]; count: number } {
+  const from = "FROM event_name WHERE project_id = ? AND instr(lower(name), lower(?)) > 0";
+  const rows = db.$client
+    .query(`SELECT name, first_seen, last_seen ${from} ORDER BY name LIMIT ? OFFSET ?`)
+    .values(projectId, search, page.limit, page.offset) as [string, number, number][];
+  const names = rows.map(([name, firstSeenMicros, lastSeenMicros]) => ({
+    name,
+    firstSeenMicros,
+    lastSeenMicros,
+  }));
+  return { names, count: countOf(db, from, [projectId, search]) };
+}
+
+/** The same for properties of one owner. */
+export function listPropertyNames(
+  db: PeopleDb,
+  of: { projectId: number; owner: string; search: string },
+  page: { limit: number; offset: number },
+): { names: PropertyName[]; count: number } {
+  const from = "FROM property_name WHERE project_id = ? AND owner = ? AND instr(lower(name), lower(?)) > 0";
+  const parameters = [of.projectId, of.owner, of.search];
+  const rows = db.$client
+    .query(`SELECT name, type, last_seen ${from} ORDER BY name LIMIT ? OFFSET ?`)
+    .values(...parameters, page.limit, page.offset) as [string, PropertyType | null, number][];
+  const names = rows.map(([name, type, lastSeenMicros]) => ({ name, type, lastSeenMicros }));
+  return { names, count: countOf(db, from, parameters) };
+}
+
+/** Values of a property that contain a text, in any case. */
+export function listPropertyValues(
+  db: PeopleDb,
+  of: { projectId: number; owner: string; name: string; search: string },
+): (string | number | boolean)[] {
+  const rows = db.$client
+    .query("SELECT value FROM property_value WHERE project_id = ? AND owner = ? AND name = ? ORDER BY value")
+    .values(of.projectId, of.owner, of.name) as [string][];
+  const wanted = of.search.toLowerCase();
+  return rows
+    .map(([text]) => JSON.parse(text) as string | number | boolean)
+    .filter((value) => String(value).toLowerCase().includes(wanted));
+}
+
+function countOf(db: PeopleDb, from: string, parameters: (string | number)[]): number {
+  return ((db.$client.query(`SELECT count(*) ${from}`).values(...parameters) as [[number]])[0] ?? [0])[0];
+}
+
+function typeOf(value: unknown): PropertyType | null {
+  if (typeof value === "number") return "Numeric";
+  if (typeof value === "boolean") return "Boolean";
+  if (typeof value !== "string") return null;
+  return dateTime.test(value) ? "DateTime" : "String";
+}
+
+/** What has been seen as two kinds is text. */
+function widened(known: PropertyType | null, seen: PropertyType | null): PropertyType | null {
+  if (known === null || seen === null) return known ?? seen;
+  return known === seen ? known : "String";
+}
+
+function valueText(value: unknown): string | undefined {
+  if (typeof value === "string")
+    return value.length > valueLengthMax || value === "" ? undefined : JSON.stringify(value);
+  return typeof value === "number" || typeof value === "boolean" ? JSON.stringify(value) : undefined;
+}

@@ -1,0 +1,152 @@
+/** Names and values to choose from: kept while events are loaded, bounded, and gone with a deleted person. */
+
+import { expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { JournalItem } from "../../src/journal/entry.ts";
+import {
+  listEventNames,
+  listPropertyNames,
+  listPropertyValues,
+  NameRegister,
+} from "../../src/people/names.ts";
+import { openPeople } from "../../src/people/open.ts";
+import { TestAppliance, until } from "../support/appliance.ts";
+
+const page = { limit: 20_000, offset: 0 };
+
+function prepared() {
+  const folder = mkdtempSync(join(tmpdir(), "flagkeep-names-"));
+  const path = join(folder, "people.sqlite");
+  const db = openPeople(path);
+  const take = (
+    register: NameRegister,
+    ...events: [event: string, properties?: object, project?: number][]
+  ) =>
+    register.take(
+      events.map(([event, properties = {}, projectId = 1]) => ({
+        ...{ kind: "event", projectId, event, properties, receivedMicros: 1_700_000_000_000_000 },
+      })) as unknown as JournalItem[],
+    );
+  const values = (name: string, owner = "event") =>
+    listPropertyValues(db, { projectId: 1, owner, name, search: "" });
+  const types = (owner: string) =>
+    listPropertyNames(db, { projectId: 1, owner, search: "" }, page).names.map(({ name, type }) => [
+      name,
+      type,
+    ]);
+  return {
+    ...{ db, take, values, types },
+    [Symbol.dispose]: () => {
+      db.$client.close();
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+test("types are found out, values collected, and both outlive a restart", () => {
+  using it = prepared();
+  it.take(new NameRegister(it.db), [
+    "order paid",
+    {
+      amount: 12.5,
+      plan: "pro",
+      is_new: true,
+      at: "2026-03-04T16:00:01Z",
+      tags: ["a"],
+      both: 1,
+      $set: { mail: "a@b.c" },
+    },
+  ]);
+  const again = new NameRegister(it.db);
+  it.take(again, ["order paid", { plan: "free", both: "x", $set_once: { first: 1 } }], ["other", {}, 2]);
+  it.take(again, ["$groupidentify", { $group_type: "company", $group_key: "acme", $group_set: { size: 7 } }]);
+  expect(listEventNames(it.db, 1, "ORDER", page)).toMatchObject({
+    count: 1,
+    names: [{ name: "order paid" }],
+  });
+  expect(listEventNames(it.db, 2, "", page).names.map(({ name }) => name)).toEqual(["other"]);
+  const plain = it.types("event").filter(([name]) => !String(name).startsWith("$"));
+  expect(plain).toEqual([
+    ["amount", "Numeric"],
+    ["at", "DateTime"],
+    ["both", "String"],
+    ["is_new", "Boolean"],
+    ["plan", "String"],
+    ["tags", null],
+  ]);
+  expect(it.types("person")).toEqual([
+    ["first", "Numeric"],
+    ["mail", "String"],
+  ]);
+  expect(it.types("group:company")).toEqual([["size", "Numeric"]]);
+  expect(it.values("plan")).toEqual(["free", "pro"]);
+  expect(it.values("is_new")).toEqual([true]);
+  expect(it.values("tags")).toEqual([]);
+});
+
+test("invented names and values are bounded", () => {
+  using it = prepared();
+  const register = new NameRegister(it.db);
+  for (let n = 0; n < 6_000; n++)
+    it.take(register, [`event-${n}`, { [`property-${2 * n}`]: n, [`property-${2 * n + 1}`]: n, same: n }]);
+  it.take(register, ["x".repeat(201), { ["y".repeat(201)]: 1, long: "z".repeat(101) }]);
+  for (let n = 0; n < 100; n++)
+    it.take(register, ["$groupidentify", { $group_type: `type-${n}`, $group_set: { a: 1 } }]);
+  expect(listEventNames(it.db, 1, "", page).count).toBe(5_000);
+  expect(listPropertyNames(it.db, { projectId: 1, owner: "event", search: "" }, page).count).toBe(10_000);
+  expect(it.values("same")).toHaveLength(50);
+  expect(it.values("long")).toEqual([]);
+  const owners = it.db.$client.query("SELECT count(DISTINCT owner) AS n FROM property_name").get() as {
+    n: number;
+  };
+  expect(owners.n).toBe(32);
+  // Also for a register that has not seen them grow.
+  const again = new NameRegister(it.db);
+  it.take(again, ["one more", { "one-more": 1, same: "other" }]);
+  expect(listEventNames(it.db, 1, "one more", page).count).toBe(0);
+  expect(it.values("same")).toHaveLength(50);
+});
+
+test("values go with a deleted person, names stay", () => {
+  using it = prepared();
+  const register = new NameRegister(it.db);
+  it.take(register, ["seen", { plan: "pro", $set: { mail: "ann@example.com" } }]);
+  register.take([{ kind: "person_deleted", projectId: 1, details: {} } as unknown as JournalItem]);
+  expect([it.values("mail", "person"), it.values("plan")]).toEqual([[], []]);
+  expect(it.types("person")).toEqual([["mail", "String"]]);
+  it.take(register, ["seen", { $set: { mail: "bob@example.com" } }]);
+  expect(it.values("mail", "person")).toEqual(["bob@example.com"]);
+});
+
+test("the started executable keeps and tells them", async () => {
+  await using appliance = await TestAppliance.start();
+  await appliance.batch([
+    {
+      event: "order paid",
+      distinct_id: "ann",
+      properties: { plan: "pro", text: "<img onerror=x>", $set: { mail: "a@b.c" } },
+    },
+    {
+      event: "$groupidentify",
+      distinct_id: "ann",
+      properties: { $group_type: "company", $group_key: "acme", $group_set: { size: 7 } },
+    },
+  ]);
+  const read = async (path: string) => (await appliance.api(`/api/projects/1/${path}`)).json();
+  await until(async () => (await read("event_definitions/")).count === 2, "the names are kept");
+  expect((await read("property_definitions/?type=person")).results).toMatchObject([
+    { name: "mail", property_type: "String" },
+  ]);
+  expect((await read("property_definitions/?type=group&group_type_index=0")).results).toMatchObject([
+    { name: "size", is_numerical: true },
+  ]);
+  expect((await read("property_definitions/?type=group&group_type_index=4")).count).toBe(0);
+  expect(await read("events/values/?key=plan&value=PR")).toEqual([{ name: "pro" }]);
+  expect(await read("events/values/?key=text")).toEqual([{ name: "<img onerror=x>" }]);
+  expect(await read("persons/values/?key=mail")).toEqual([{ name: "a@b.c" }]);
+  for (const path of ["events/values/", "property_definitions/?type=x", "property_definitions/?type=group"]) {
+    expect([path, (await appliance.api(`/api/projects/1/${path}`)).status]).toEqual([path, 400]);
+  }
+});
