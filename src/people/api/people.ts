@@ -158,6 +158,7 @@ export function peopleRoutes(deps: PeopleDeps, cohortMembership: CohortMembershi
         202: {
           description: "It is on disk, and applied as soon as the events before it are.",
           schema: Deletion,
+          example: { ...deletionExample, state: "accepted" },
         },
         ...unavailable,
       },
