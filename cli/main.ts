@@ -21,6 +21,7 @@ import { rebuild } from "./commands/rebuild.ts";
 import { roles } from "./commands/roles.ts";
 import { serve } from "./commands/serve.ts";
 import { status } from "./commands/status.ts";
+import { top } from "./commands/top.ts";
 import { usage } from "./commands/usage.ts";
 import { users } from "./commands/users.ts";
 import { printVersion, version } from "./commands/version.ts";
@@ -77,6 +78,7 @@ export function createProgram(): Command {
     organization,
     query,
     status,
+    top,
     usage,
     warnings,
     healthcheck,

@@ -1,6 +1,8 @@
 import { Command, Option } from "commander";
 import { QueryResult, rowsDefault, rowsMax } from "../../src/events/query/run-query.ts";
+import { InvalidField } from "../../src/lib/errors.ts";
 import { analysisOf, analysisSettings, waitUntilAllIsLoaded } from "../analysis.ts";
+import { chartLines } from "../charts.ts";
 import { withJson } from "../json-shape.ts";
 import { positiveInteger, print, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
@@ -12,6 +14,7 @@ interface QueryOptions {
   format: "table" | "json" | "csv";
   limit: number;
   json?: true;
+  chart?: true;
 }
 
 export const query = withJson(
@@ -27,16 +30,25 @@ export const query = withJson(
       .choices(["table", "json", "csv"])
       .default("table"),
   )
+  .option("--chart", "the last column of numbers as bars, or as sparklines when the rows are moments")
   .option("--limit <rows>", `rows at most, up to ${rowsMax}`, positiveInteger, rowsDefault)
   .addHelpText(
     "after",
     "\nViews:\n  events   uuid, event, distinct_id, timestamp, received_at, properties, elements_chain, historical, seq, person_id\n" +
       "  persons  id, created_at, properties, distinct_ids\n  groups   type, type_index, key, created_at, properties\n" +
       "\nExamples:\n  flagkeep query 'SELECT event, count(*) AS times FROM events GROUP BY ALL ORDER BY times DESC'\n" +
-      "  flagkeep query \"SELECT properties->>'plan' AS plan, count(*) FROM persons GROUP BY ALL\" --project 1 --format json",
+      "  flagkeep query \"SELECT properties->>'plan' AS plan, count(*) FROM persons GROUP BY ALL\" --project 1 --format json\n" +
+      "  flagkeep query --chart \"SELECT date_trunc('day', timestamp) AS day, count(*) FROM events GROUP BY ALL ORDER BY day\"",
   )
   .action(
-    run(async (sql: string, options: QueryOptions) => {
+    run(async (sql: string, options: QueryOptions, command: Command) => {
+      if (options.chart && (options.json || command.getOptionValueSource("format") === "cli")) {
+        throw new InvalidField(
+          "chart",
+          "invalid_input",
+          "--chart is for reading; leave out --json and --format.",
+        );
+      }
       const projectId = withProject(options, ({ project }) => project.id);
       const limit = Math.min(options.limit, rowsMax);
       const result = await analysisOf(options, async (appliance) => {
@@ -45,12 +57,22 @@ export const query = withJson(
         return await appliance.ask("query", { projectId, sql, limit });
       });
       if (result.truncated) process.stderr.write(`flagkeep: only the first ${limit} rows are shown.\n`);
+      if (options.chart) return printChart(result);
       const format = options.json ? "json" : options.format;
       if (format === "json") return printJson(result);
       if (format === "csv") return printCsv(result);
       printTable(result.columns, textRows(result));
     }),
   );
+
+function printChart({ columns, rows }: QueryResult): void {
+  const terminalColumns = process.stdout.isTTY ? process.stdout.columns : undefined;
+  const lines = rows.length === 0 ? ["No rows."] : chartLines(columns, rows, terminalColumns);
+  if (lines === undefined) {
+    throw new InvalidField("chart", "invalid_input", "--chart needs a column of numbers, such as count(*).");
+  }
+  for (const line of lines) print(line);
+}
 
 function textRows({ columns, rows }: QueryResult): string[][] {
   return rows.map((row) =>

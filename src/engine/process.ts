@@ -36,6 +36,7 @@ import {
 import { type Pause, Pipeline } from "./pipeline/pipeline.ts";
 import { queryHandlers } from "./queries.ts";
 import { RunningQueries, type StopReason } from "./running-queries.ts";
+import { SlowQueries } from "./slow-queries.ts";
 
 /** Captures and flag answers go before loading when the processors are busy. */
 const enginePriority = 10;
@@ -174,7 +175,7 @@ async function startEngine(start: EngineStart) {
     isSuspect: (projectId) => start.suspects.includes(projectId),
     onStatement: (projectId, change) => report({ type: "statement", projectId, change }),
   });
-  server.listen(handlers);
+  server.listen(new SlowQueries().timed(handlers));
   report({
     type: "ready",
     cursors: { realtime: pipeline.cursor("realtime"), historical: pipeline.cursor("historical") },

@@ -60,7 +60,9 @@ const pageLimits = { total: 16, perKey: 4, waiting: 256 };
 const exportLimits = { total: 1, perKey: 1, waiting: 64 };
 
 export type Handlers = {
-  [Name in keyof Queries]: (request: Queries[Name]["request"]) => Promise<Queries[Name]["answer"] | RpcText>;
+  [Name in Exclude<keyof Queries, "slowQueries">]: (
+    request: Queries[Name]["request"],
+  ) => Promise<Queries[Name]["answer"] | RpcText>;
 };
 
 /** What answers each question. */

@@ -10,6 +10,7 @@ import type { CohortDefinition, FlagDefinition, GroupType } from "../flags/rules
 import type { Lane } from "../journal/segment.ts";
 import type { JsonObject } from "../lib/json.ts";
 import type { Person } from "../people/person.ts";
+import type { SlowQuery } from "./slow-queries.ts";
 
 /** Property filters joined by AND, and what they refer to. */
 export interface ConditionRequest {
@@ -64,6 +65,8 @@ export interface Queries {
   countKnown: { request: { projectId: number; uuids: string[] }; answer: number };
   /** Answers up to which sequence number each lane can be read. */
   loadedSeqs: { request: Record<string, never>; answer: Record<Lane, number> };
+  /** Answers the slowest questions of the last hour. */
+  slowQueries: { request: Record<string, never>; answer: SlowQuery[] };
   /**
    * Lets DuckDB write its file no more for so long, because it is copied; 0 ends that.
    *

@@ -237,6 +237,11 @@ export const invocations: Record<string, Invocation> = {
     args: () => ["--limit", "10"],
     wrong: [unknownProject, { args: ["--limit", "0"], code: 2, says: "positive whole number" }],
   },
+  top: {
+    args: () => ["--project", "1"],
+    code: ({ isRunning }) => (isRunning ? 0 : 1),
+    wrong: [unknownProject, { args: ["--interval", "0"], code: 2, says: "number of seconds" }],
+  },
   healthcheck: {
     args: () => [],
     code: ({ isRunning }) => (isRunning ? 0 : 1),

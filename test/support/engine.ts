@@ -47,7 +47,10 @@ export class ServerWithEngine implements AsyncDisposable {
       onStatement: () => undefined,
     });
     const ports = new EnginePorts({
-      engine: { ask: async (name, request) => (await handlers[name](request)) as never },
+      engine: {
+        ask: async (name, request) =>
+          (await handlers[name as keyof typeof handlers](request as never)) as never,
+      },
       metadata,
       flagSets,
       people,

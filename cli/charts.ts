@@ -1,0 +1,111 @@
+/** Numbers as bars and lines of text. */
+
+import Chartscii from "chartscii";
+import sparkly from "sparkly";
+
+/** Wider charts are no easier to read. */
+const barsWidthMax = 60;
+const labelLengthMax = 40;
+/** As many values fit into a line of every terminal. */
+const sparkLengthMax = 60;
+
+export interface Bar {
+  label: string;
+  value: number;
+}
+
+/** One horizontal bar a line, with its label and value; negative values have none. */
+export function bars(values: readonly Bar[], terminalColumns = 80): string[] {
+  const largest = Math.max(...values.map(({ value }) => value));
+  const labels = values.map(({ label }) => shortened(label));
+  const labelWidth = Math.max(...labels.map((label) => Bun.stringWidth(label)));
+  const numbers = values.map(({ value }) => String(value));
+  const numberWidth = Math.max(...numbers.map((text) => text.length));
+  const width = Math.max(10, Math.min(barsWidthMax, terminalColumns - labelWidth - numberWidth - 3));
+  // A chart without any length at all is drawn by hand: the library divides by the largest value.
+  const drawn =
+    largest > 0
+      ? drawnBars(
+          values.map(({ value }) => Math.max(0, value)),
+          width,
+        )
+      : [];
+  return labels.map((label, row) => {
+    const padding = " ".repeat(labelWidth - Bun.stringWidth(label));
+    return `${label}${padding}  ${drawn[row] ?? ""} ${numbers[row]}`.replace(/ {2}(?= \S+$)/, " ");
+  });
+}
+
+function drawnBars(values: readonly number[], width: number): string[] {
+  const chart = new Chartscii(
+    values.map((value) => ({ label: "", value })),
+    {
+      ...{ width, sort: false, reverse: false, fill: "", colorLabels: false, valueLabels: false, barSize: 1 },
+      structure: { x: "", y: "", bottomLeft: "", topLeft: "", axis: "" },
+    },
+  );
+  const lines = Bun.stripANSI(chart.create()).split("\n");
+  const first = lines.findIndex((line) => line.trim() !== "");
+  return lines.slice(first, first + values.length).map((line) => /█*$/.exec(line.trim())![0]);
+}
+
+/** A line of small columns; so many values at the end as fit. */
+export function spark(values: readonly number[]): string {
+  const shown = values.slice(-sparkLengthMax);
+  if (shown.length === 0) return "";
+  return shown.every((value) => value === 0) ? "▁".repeat(shown.length) : sparkly([...shown], { minimum: 0 });
+}
+
+/** The values of a result as a chart: sparklines when the rows are moments, else bars. */
+export function chartLines(
+  columns: readonly string[],
+  rows: readonly Record<string, unknown>[],
+  terminalColumns?: number,
+): string[] | undefined {
+  const measure = columns.findLast((column) => rows.some((row) => numberIn(row[column]) !== undefined));
+  if (measure === undefined) return undefined;
+  const others = columns.filter((column) => column !== measure);
+  const moment = others.find((column) => rows.every((row) => isMoment(row[column])));
+  const labelOf = (row: Record<string, unknown>, names: readonly string[]) =>
+    names.map((name) => textOf(row[name])).join(", ");
+  if (moment === undefined || rows.length < 3) {
+    const values = rows.map((row) => ({ label: labelOf(row, others), value: numberIn(row[measure]) ?? 0 }));
+    return bars(values, terminalColumns);
+  }
+  const series = new Map<string, { at: string; value: number }[]>();
+  const rest = others.filter((column) => column !== moment);
+  for (const row of rows) {
+    const name = labelOf(row, rest) || measure;
+    series.set(name, [
+      ...(series.get(name) ?? []),
+      { at: textOf(row[moment]), value: numberIn(row[measure]) ?? 0 },
+    ]);
+  }
+  const width = Math.max(...[...series.keys()].map((name) => Bun.stringWidth(shortened(name))));
+  return [...series].map(([name, points]) => {
+    const inOrder = points.toSorted((a, b) => (a.at < b.at ? -1 : 1));
+    const values = inOrder.map(({ value }) => value);
+    const label = shortened(name);
+    const range = `${Math.min(...values)} to ${Math.max(...values)}, ${inOrder[0]!.at} to ${inOrder.at(-1)!.at}`;
+    return `${label}${" ".repeat(width - Bun.stringWidth(label))}  ${spark(values)}  ${range}`;
+  });
+}
+
+function numberIn(value: unknown): number | undefined {
+  if (typeof value === "number") return value;
+  // Large numbers come as text, so that no digit is lost.
+  return typeof value === "string" && /^-?\d+(\.\d+)?$/.test(value) ? Number(value) : undefined;
+}
+
+const isMoment = (value: unknown): boolean => typeof value === "string" && /^\d{4}-\d\d(-\d\d|$)/.test(value);
+
+function textOf(value: unknown): string {
+  if (value === null || value === undefined) return "(none)";
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+function shortened(label: string): string {
+  // Names come from clients: what would steer a terminal is shown as a mark.
+  const visible = label.replace(/[\u0000-\u001f\u007f-\u009f]/g, "\ufffd");
+  return visible.length <= labelLengthMax ? visible : `${visible.slice(0, labelLengthMax - 1)}…`;
+}

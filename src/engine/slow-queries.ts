@@ -1,0 +1,67 @@
+/** The slowest questions of the last hour, for `flagkeep top`. */
+
+import { type Static, Type } from "@sinclair/typebox";
+import { Count, exactly, Instant, orNull } from "../lib/schema.ts";
+import type { RpcHandlers } from "../rpc/server.ts";
+import type { Handlers } from "./queries.ts";
+import type { Queries } from "./query-types.ts";
+
+const kept = 10;
+const keptMs = 3_600_000;
+/** Statements are shown from their beginning. */
+const sqlLengthMax = 200;
+
+export type SlowQuery = Static<typeof SlowQuery>;
+export const SlowQuery = exactly({
+  query: Type.String(),
+  project_id: orNull(Type.Integer()),
+  ms: Count,
+  at: Instant,
+  /** The beginning of an operator's statement. */
+  sql: orNull(Type.String()),
+});
+
+export class SlowQueries {
+  private list: SlowQuery[] = [];
+
+  constructor(private readonly now: () => number = Date.now) {}
+
+  /** Handlers that do the same, with the time noted that each took. */
+  timed(handlers: Handlers): RpcHandlers {
+    const wrapped = Object.entries(handlers).map(([name, handle]) => [
+      name,
+      async (request: never) => {
+        const start = performance.now();
+        try {
+          return await (handle as (request: never) => Promise<unknown>)(request);
+        } finally {
+          this.note(name, request, performance.now() - start);
+        }
+      },
+    ]);
+    return { ...(Object.fromEntries(wrapped) as RpcHandlers), slowQueries: async () => this.slowest() };
+  }
+
+  /** The slowest first. */
+  slowest(): SlowQuery[] {
+    const since = new Date(this.now() - keptMs).toISOString();
+    this.list = this.list.filter(({ at }) => at >= since);
+    return this.list.toSorted((a, b) => b.ms - a.ms);
+  }
+
+  private note(query: string, request: Partial<Queries["query"]["request"]>, ms: number): void {
+    const { projectId, sql } = request ?? {};
+    this.list = [
+      ...this.slowest(),
+      {
+        query,
+        project_id: projectId ?? null,
+        ms: Math.round(ms),
+        at: new Date(this.now()).toISOString(),
+        sql: sql === undefined ? null : sql.replace(/\s+/g, " ").slice(0, sqlLengthMax),
+      },
+    ]
+      .sort((a, b) => b.ms - a.ms)
+      .slice(0, kept);
+  }
+}
