@@ -17,6 +17,7 @@ import { Progress } from "../progress.ts";
 import { ApplianceSilent } from "../reach.ts";
 import { dataDirOf, withSettings } from "../settings.ts";
 import { withProject } from "../stores.ts";
+import { importFlags, isAddress, pull } from "./import-pull.ts";
 
 /** The appliance went away for too long. */
 class ImportInterrupted extends AppError {
@@ -35,6 +36,8 @@ interface ImportOptions {
   format: ImportFormat;
   map?: FieldRule[];
   linkIdentities: boolean;
+  sourceProject?: number;
+  keyFile?: string;
   maxRejects: number;
   dryRun?: true;
   resume?: true;
@@ -56,7 +59,10 @@ export const importEvents = withJson(
   'print {"read","accepted","duplicate","rejected",…}',
 )
   .description("Load events of the past into a project, in order, with or without a running appliance.")
-  .argument("<file>", "a file, a folder whose files are taken by name, or - for standard input")
+  .argument(
+    "<file>",
+    "a file, a folder whose files are taken by name, - for standard input, or the https:// address of a PostHog",
+  )
   .option("--project <id>", "the project; may be left out when there is one", positiveInteger)
   .addOption(new Option("--format <format>", "what the file is").choices(importFormats).default("auto"))
   .option(
@@ -71,6 +77,8 @@ export const importEvents = withJson(
     wholeNumber,
     rejectsMaxDefault,
   )
+  .option("--source-project <id>", "of a PostHog that is copied: which project", positiveInteger)
+  .option("--key-file <path>", "holds the personal key for it, else POSTHOG_PERSONAL_API_KEY does")
   .option("--dry-run", "read and check everything, load nothing")
   .option("--resume", "go on behind what an interrupted import has loaded")
   .addHelpText(
@@ -85,19 +93,23 @@ export const importEvents = withJson(
       "too many, or none of the first 1,000 records of a file is an event, the import stops and says why.\n" +
       "After an interruption the same command with --resume goes on; its summary counts all runs.\n" +
       "Links in folders are not followed.\n" +
+      "The address of a PostHog copies a project of it with a personal key: events, persons, groups, then flags and cohorts.\n" +
       "\nExit: 0 all is loaded or in a reject file; 1 failed, stopped, nothing accepted, or the end of a file is damaged;\n" +
       "2 called wrongly\n" +
       "\nExamples:\n  flagkeep import events.ndjson.gz --project 1\n" +
       "  flagkeep import users.csv --map distinct_id='user_id|anonymous_id' --map event=\"kind|'$pageview'\" --dry-run\n" +
-      "  flagkeep import amplitude.zip --resume --json",
+      "  flagkeep import amplitude.zip --resume --json\n" +
+      "  flagkeep import https://eu.posthog.com --source-project 2 --key-file key --resume",
   )
   .action(run(importFrom));
 
 async function importFrom(file: string, options: ImportOptions): Promise<void> {
   const dataDir = dataDirOf(options as never);
   const projectId = withProject(options, ({ project }) => project.id);
-  const source = file === "-" ? file : resolve(file);
+  const stateFolder = join(resolve(dataDir), "import-state");
   setNativeFolder(paths(dataDir).native);
+  const pulled = isAddress(file) ? await pullFrom(file, options, projectId, stateFolder) : undefined;
+  const source = pulled?.folder ?? (file === "-" ? file : resolve(file));
   const progress = new Progress(importFiles(source).totalBytes);
   let rejects = 0;
   const showReject = ({ line, reason }: Reject) => {
@@ -123,7 +135,7 @@ async function importFrom(file: string, options: ImportOptions): Promise<void> {
       options,
       async (appliance) => {
         const imported = await importAll({
-          ...{ source, projectId, dataDir, stateFolder: join(dataDir, "import-state") },
+          ...{ source, projectId, dataDir, stateFolder },
           ...{ format: options.format, fields: options.map ?? [], isLinking: options.linkIdentities },
           maxRejects: options.maxRejects,
           ...{ isDryRun: options.dryRun === true, isResumed: options.resume === true },
@@ -134,8 +146,12 @@ async function importFrom(file: string, options: ImportOptions): Promise<void> {
           onFormat: (format) => showFormat(format),
         });
         progress.end();
-        tell({ ...summaryOf(imported, options, progress), formats: [...formats] }, options);
+        const copied = pulled && importFlags(options, pulled.flags, options.dryRun === true);
+        const flags = copied === undefined ? {} : { flags: copied.flags };
+        tell({ ...summaryOf(imported, options, progress), formats: [...formats], ...flags }, options);
         imported.forget();
+        if (copied?.failure !== undefined) imported.failures.push(copied.failure);
+        else if (imported.isComplete && !options.dryRun) pulled?.forget();
         for (const { message, hint } of imported.failures) {
           process.stderr.write(`flagkeep: ${message} ${hint}\n`);
           process.exitCode = exitFailed;
@@ -145,6 +161,17 @@ async function importFrom(file: string, options: ImportOptions): Promise<void> {
     );
   } catch (error) {
     throw error instanceof ApplianceSilent ? new ImportInterrupted(error.message) : error;
+  } finally {
+    progress.end();
+  }
+}
+
+async function pullFrom(address: string, options: ImportOptions, projectId: number, stateFolder: string) {
+  const progress = new Progress(undefined);
+  try {
+    const { sourceProject, keyFile, resume } = options;
+    const order = { address, sourceProject, keyFile, projectId, stateFolder, isResumed: resume === true };
+    return await pull(order, progress);
   } finally {
     progress.end();
   }
@@ -175,6 +202,11 @@ function tell(summary: ImportSummary, { json }: ImportOptions): void {
   const title = summary.dry_run ? "Nothing was loaded. Read" : "Read";
   print(`${title} ${read}, accepted ${accepted}, duplicate ${duplicate}, rejected ${rejected}.`);
   if (made > 0) print(`${made} events were made to join devices and users, and for groups.`);
+  if (summary.flags !== undefined) {
+    const { created, updated, remarks } = summary.flags;
+    print(`Flags and cohorts: ${created} created, ${updated} changed.`);
+    for (const remark of remarks) print(remark);
+  }
   if (resumed > 0) print(`Earlier runs had done ${resumed} of them.`);
   print(`${summary.seconds} s, ${summary.events_per_second} records a second.`);
   for (const path of summary.reject_files) print(`Rejected records are in ${path}.`);

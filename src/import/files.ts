@@ -4,7 +4,7 @@ import { accessSync, constants, readdirSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { FileUnreadable } from "./read/input.ts";
 
-const rejectEnding = ".rejected.ndjson";
+export const rejectEnding = ".rejected.ndjson";
 
 export interface ImportFiles {
   /** Absolute, in the order in which they are taken; `-` for standard input. */

@@ -17,6 +17,17 @@ export const ImportCounts = Type.Object(
 );
 export type ImportCounts = Static<typeof ImportCounts>;
 
+/** Flags and cohorts together, of a project that was copied from another server. */
+export const ImportedFlags = Type.Object(
+  {
+    created: count("Flags and cohorts that were made."),
+    updated: count("Flags and cohorts that were changed."),
+    remarks: Type.Array(Type.String()),
+  },
+  { additionalProperties: false },
+);
+export type ImportedFlags = Static<typeof ImportedFlags>;
+
 /** What `import … --json` prints. */
 export const ImportSummary = Type.Object(
   {
@@ -30,6 +41,7 @@ export const ImportSummary = Type.Object(
     events_per_second: count("Records read by this run per second."),
     formats: Type.Array(Type.String(), { description: "What the files are." }),
     reject_files: Type.Array(Type.String()),
+    flags: Type.Optional(ImportedFlags),
   },
   { additionalProperties: false },
 );

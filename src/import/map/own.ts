@@ -44,7 +44,15 @@ export function fromOwn(record: JsonObject): MappedEvent[] {
 
 /** An event of PostHog's batch exports, API or tables. */
 export function fromPostHog(record: JsonObject): MappedEvent[] {
-  return fromColumns(record, posthogColumns);
+  return fromColumns(
+    record,
+    isOfOwnApi(record) ? new Set([...posthogColumns, "seq", "historical"]) : posthogColumns,
+  );
+}
+
+/** Flagkeep's API answers as PostHog's does, and says more. */
+function isOfOwnApi(record: JsonObject): boolean {
+  return ["seq", "historical", "elements"].every((name) => Object.hasOwn(record, name));
 }
 
 /** Only a record that is a row of an own export has columns to leave out: elsewhere they may mean something. */

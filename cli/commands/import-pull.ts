@@ -1,0 +1,95 @@
+/** The part of `import` that copies a PostHog project first: the key, the copy, and its flags and cohorts. */
+
+import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import type { ExchangeDocument } from "../../src/flags/exchange/document.ts";
+import { importDocument } from "../../src/flags/exchange/import-document.ts";
+import { documentOf } from "../../src/flags/exchange/read-document.ts";
+import { FlagInput, flagFields } from "../../src/flags/fields.ts";
+import { parseFields } from "../../src/http/fields.ts";
+import { rejectEnding } from "../../src/import/files.ts";
+import { digest } from "../../src/import/progress-file.ts";
+import { PostHogApi, SourceRefused } from "../../src/import/pull/posthog-api.ts";
+import { cursorName, type PulledProject, pullProject } from "../../src/import/pull/pull.ts";
+import type { ImportedFlags } from "../../src/import/summary.ts";
+import { AppError } from "../../src/lib/errors.ts";
+import type { Json } from "../../src/lib/json.ts";
+import type { Progress } from "../progress.ts";
+import { withProject } from "../stores.ts";
+
+/** Where the key is looked for when no file is named: on the command line every user of the machine could read it. */
+const keyVariable = "POSTHOG_PERSONAL_API_KEY";
+
+export interface PullOrder {
+  /** Of the other server. */
+  address: string;
+  sourceProject: number | undefined;
+  keyFile: string | undefined;
+  /** Of the project that is loaded into. */
+  projectId: number;
+  stateFolder: string;
+  isResumed: boolean;
+}
+
+export const isAddress = (source: string) => /^https?:\/\//.test(source);
+
+/** @throws {SourceRefused} */
+export async function pull(
+  order: PullOrder,
+  progress: Progress,
+): Promise<PulledProject & { forget(): void }> {
+  const { address, sourceProject, projectId, isResumed } = order;
+  const name = `pull-${digest(`${projectId}:${address}:${sourceProject}`)}`;
+  const folder = join(order.stateFolder, name);
+  const api = new PostHogApi(address, keyOf(order.keyFile));
+  const onRecords = (_: string, count: number) => progress.addRecords(count, false);
+  const pulled = await pullProject(api, { project: sourceProject, folder, isResumed, onRecords });
+  return { ...pulled, forget: () => forget(folder, pulled.folder) };
+}
+
+/** Only what was rejected stays, for somebody to look at. */
+function forget(folder: string, records: string): void {
+  for (const name of readdirSync(records)) {
+    if (!name.endsWith(rejectEnding)) rmSync(join(records, name));
+  }
+  if (readdirSync(records).length === 0) rmSync(folder, { recursive: true });
+  else rmSync(join(folder, cursorName));
+}
+
+function keyOf(file: string | undefined): string {
+  const key = (file === undefined ? process.env[keyVariable] : readFileSync(file, "utf8"))?.trim();
+  if (key !== undefined && /^[\x21-\x7e]+$/.test(key)) return key;
+  throw new SourceRefused(
+    file === undefined ? "There is no key for the other server." : `${file} holds no key.`,
+    `Put a personal key into ${keyVariable}, or into a file named by --key-file.`,
+  );
+}
+
+/** Brings the project's flags and cohorts to what was copied. What stands in the way is told, and changes nothing. */
+export function importFlags(
+  options: object,
+  document: ExchangeDocument,
+  isDryRun: boolean,
+): { flags: ImportedFlags; failure: AppError | undefined } {
+  try {
+    return withProject(options, ({ writing, project, author, flagSets }) => {
+      const { differences, remarks } = importDocument(writing, {
+        ...author,
+        projectId: project.id,
+        document: documentOf(document as unknown as Json),
+        groupTypes: flagSets.of(project.id).groupTypes,
+        toFields: (item) => flagFields(parseFields(FlagInput, item)),
+        isDryRun,
+        now: new Date(),
+      });
+      const count = (change: string) => differences.filter((item) => item.change === change).length;
+      const flags = { created: count("created"), updated: count("updated"), remarks: [...remarks] };
+      return { flags, failure: undefined };
+    });
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    const message = `The flags and cohorts were not loaded: ${error.message}`;
+    const failure = new SourceRefused(message, "Events, persons and groups were; see `flags import`.");
+    return { flags: { created: 0, updated: 0, remarks: [] }, failure };
+  }
+}

@@ -1,0 +1,166 @@
+/** Reads lists of a PostHog project through its API: page by page, asking again where a server is busy. */
+
+import { AppError } from "../../lib/errors.ts";
+import { type Json, type JsonObject, ownMember } from "../../lib/json.ts";
+import { isObject, parseJsonText } from "../read/json-text.ts";
+
+/** The other server refuses, or does not answer in a way that is understood. */
+export class SourceRefused extends AppError {
+  readonly code = "source_refused";
+  constructor(
+    message: string,
+    override readonly hint: string,
+  ) {
+    super(message);
+  }
+}
+
+export interface Page {
+  results: JsonObject[];
+  /** Path and query of the next page. */
+  next: string | undefined;
+}
+
+const attemptsMax = 7;
+/** Doubled with every attempt. */
+const firstPauseMs = 500;
+const pauseMsMax = 60_000;
+const answerMsMax = 120_000;
+const answerBytesMax = 512 * 1024 * 1024;
+
+export class PostHogApi {
+  private readonly base: URL;
+
+  /**
+   * @param address of the server, with a path when it is not at the root.
+   * @param key     a personal key.
+   * @param pause   waits for so many milliseconds.
+   * @throws {SourceRefused} no address.
+   */
+  constructor(
+    address: string,
+    private readonly key: string,
+    private readonly pause: (ms: number) => Promise<void> = Bun.sleep,
+  ) {
+    const base = URL.parse(address.endsWith("/") ? address : `${address}/`);
+    if (base === null)
+      throw new SourceRefused(`${address} is no address.`, "Give one such as https://eu.posthog.com.");
+    this.base = base;
+  }
+
+  /** @param path relative to the server's address, or a `next` of a page. @throws {SourceRefused} */
+  async page(path: string): Promise<Page> {
+    const body = await this.get(path);
+    const list = isObject(body) ? ownMember(body, "results") : body;
+    if (!Array.isArray(list)) throw this.strange(path);
+    const next = isObject(body) ? ownMember(body, "next") : undefined;
+    return { results: list.filter(isObject), next: typeof next === "string" ? this.pathOf(next) : undefined };
+  }
+
+  /** All results of a list that is short. @throws {SourceRefused} */
+  async all(path: string): Promise<JsonObject[]> {
+    const found: JsonObject[] = [];
+    for (let next: string | undefined = path; next !== undefined; ) {
+      const page: Page = await this.page(next);
+      found.push(...page.results);
+      next = page.next === next ? undefined : page.next;
+    }
+    return found;
+  }
+
+  /** The only project that the key reaches. @throws {SourceRefused} there are several, or none. */
+  async onlyProject(): Promise<number> {
+    const projects = await this.all("api/projects/");
+    const [first] = projects;
+    if (projects.length === 1 && typeof first!.id === "number") return first!.id;
+    const names = projects.map(({ id, name }) => `${id} (${name})`).join(", ");
+    throw new SourceRefused(
+      `The key reaches ${projects.length === 0 ? "no project" : `several projects: ${names}`}.`,
+      "Say which one with --source-project.",
+    );
+  }
+
+  /** Whatever host a server believes to be, the key goes nowhere but to the address that was given. */
+  private pathOf(next: string): string | undefined {
+    const url = URL.parse(next, this.base);
+    if (url === null) return undefined;
+    const at = url.pathname.indexOf("/api/");
+    return at === -1 ? undefined : `${url.pathname.slice(at + 1)}${url.search}`;
+  }
+
+  private async get(path: string): Promise<Json> {
+    for (let attempt = 1; ; attempt++) {
+      const answer = await this.attempt(path);
+      if (!("busy" in answer)) return answer.body;
+      if (attempt === attemptsMax) {
+        const message = `${this.base.origin} does not answer (${answer.busy}).`;
+        throw new SourceRefused(message, "The same command with --resume goes on from here.");
+      }
+      await this.pause(Math.min(pauseMsMax, answer.afterMs ?? firstPauseMs * 2 ** (attempt - 1)));
+    }
+  }
+
+  private async attempt(path: string): Promise<{ body: Json } | { busy: string; afterMs?: number }> {
+    let status: number;
+    let text: string;
+    try {
+      const response = await fetch(new URL(path, this.base), {
+        headers: { Authorization: `Bearer ${this.key}`, Accept: "application/json" },
+        // A redirect could lead the key to another host.
+        redirect: "manual",
+        signal: AbortSignal.timeout(answerMsMax),
+      });
+      status = response.status;
+      if (status === 429 || status >= 500) {
+        const seconds = Number(response.headers.get("Retry-After"));
+        return { busy: `status ${status}`, ...(seconds > 0 ? { afterMs: seconds * 1_000 } : {}) };
+      }
+      text = await boundedText(response);
+    } catch (error) {
+      if (error instanceof SourceRefused) throw error;
+      return { busy: (error as Error).message };
+    }
+    if (status !== 200) throw this.refusal(path, status, text);
+    try {
+      return { body: parseJsonText(text) };
+    } catch {
+      throw this.strange(path);
+    }
+  }
+
+  private refusal(path: string, status: number, text: string): SourceRefused {
+    let detail = "";
+    try {
+      detail = ` (${String((JSON.parse(text) as JsonObject).detail)})`;
+    } catch {
+      // Without words of its own.
+    }
+    const hint =
+      status === 401 || status === 403
+        ? "The key has to be a personal key that may read flags, cohorts, persons, groups and events of the project."
+        : "Check the address and --source-project.";
+    return new SourceRefused(
+      `${this.base.origin} answers ${path.split("?")[0]} with ${status}${detail}.`,
+      hint,
+    );
+  }
+
+  private strange(path: string): SourceRefused {
+    const message = `${this.base.origin} answers ${path.split("?")[0]} with something that is no list.`;
+    return new SourceRefused(
+      message,
+      "Check the address: it is the one of the application, not of the ingestion.",
+    );
+  }
+}
+
+async function boundedText(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of response.body ?? []) {
+    length += chunk.length;
+    if (length > answerBytesMax) throw new SourceRefused("A page of the answer is too large.", "");
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
+}

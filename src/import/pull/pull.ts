@@ -1,0 +1,224 @@
+/**
+ * Copies a PostHog project into a folder, from which it is imported like files: events, persons, groups, and a document of
+ * its flags and cohorts.
+ *
+ * Every page is a file; where the copy has got to is written down behind each, so that it goes on after an interruption.
+ */
+
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type ExchangeDocument, writeDocument } from "../../flags/exchange/document.ts";
+import type { Json, JsonObject } from "../../lib/json.ts";
+import { idOf, objectOf } from "../map/loose-json.ts";
+import type { PostHogApi } from "./posthog-api.ts";
+
+/** Without this file a copy begins anew. */
+export const cursorName = "cursor.json";
+const eventsPerPage = 1_000;
+const personsPerPage = 500;
+/** Names of pages sort as they are to be loaded, also when the newest comes first. */
+const pagesMax = 1e9;
+/** Servers compare times in milliseconds. */
+const overlapMs = 1;
+
+/** How far the copy is. */
+interface Cursor {
+  project: number;
+  /** Parts that are done. */
+  done: string[];
+  /** Of the part at hand: the next page, how many there were, and which events the last one had. */
+  next?: string;
+  pages: number;
+  lastIds: string[];
+}
+
+export interface PulledProject {
+  /** Holds the pages: events before persons before groups, oldest first. */
+  folder: string;
+  flags: ExchangeDocument;
+}
+
+export interface PullOptions {
+  /** Of the server that is copied; undefined when the key reaches one only. */
+  project: number | undefined;
+  /** Of this copy alone. */
+  folder: string;
+  isResumed: boolean;
+  /** Told of the records of each page. */
+  onRecords: (what: string, count: number) => void;
+}
+
+/** @throws {SourceRefused} what was copied stays, for another run. */
+export async function pullProject(api: PostHogApi, options: PullOptions): Promise<PulledProject> {
+  return await new Pull(api, options).run();
+}
+
+class Pull {
+  private cursor: Cursor;
+  private readonly records: string;
+
+  constructor(
+    private readonly api: PostHogApi,
+    private readonly options: PullOptions,
+  ) {
+    const { folder, isResumed } = options;
+    if (!isResumed || readJson(join(folder, cursorName)) === undefined)
+      rmSync(folder, { recursive: true, force: true });
+    this.records = join(folder, "records");
+    mkdirSync(this.records, { recursive: true, mode: 0o700 });
+    this.cursor = readJson<Cursor>(this.cursorPath) ?? { project: 0, done: [], pages: 0, lastIds: [] };
+  }
+
+  async run(): Promise<PulledProject> {
+    if (this.cursor.project === 0) {
+      this.cursor.project = this.options.project ?? (await this.api.onlyProject());
+      this.writeCursor();
+    }
+    await this.part("flags", () => this.flags());
+    await this.part("events", () => this.events());
+    await this.part("persons", () => this.persons());
+    await this.part("groups", () => this.groups());
+    return { folder: this.records, flags: readJson<ExchangeDocument>(this.flagsPath)! };
+  }
+
+  private get path(): string {
+    return `api/projects/${this.cursor.project}`;
+  }
+  private get cursorPath(): string {
+    return join(this.options.folder, cursorName);
+  }
+  private get flagsPath(): string {
+    return join(this.options.folder, "flags.json");
+  }
+
+  private async part(name: string, copy: () => Promise<void>): Promise<void> {
+    if (this.cursor.done.includes(name)) return;
+    await copy();
+    const { project, done } = this.cursor;
+    this.cursor = { project, done: [...done, name], pages: 0, lastIds: [] };
+    this.writeCursor();
+  }
+
+  private async flags(): Promise<void> {
+    const flags = (await this.api.all(`${this.path}/feature_flags/?limit=200`)).filter(isKept);
+    const cohorts = (await this.api.all(`${this.path}/cohorts/?limit=200`)).filter(isKept);
+    const groupTypes = await this.groupTypes();
+    const document = writeDocument({
+      flags: flags.map((flag) => ({ id: Number(flag.id), key: String(flag.key), fields: flag })),
+      cohorts: cohorts.map((cohort) => ({
+        ...{
+          id: Number(cohort.id),
+          name: String(cohort.name),
+          description: String(cohort.description ?? ""),
+        },
+        ...{ isStatic: cohort.is_static === true, filters: objectOf(cohort.filters) },
+      })),
+      groupTypes,
+    });
+    writeWhole(this.flagsPath, JSON.stringify(document));
+    this.options.onRecords("flags and cohorts", flags.length + cohorts.length);
+  }
+
+  /** A server that knows an order of arrival gives it; others begin with the newest. */
+  private async events(): Promise<void> {
+    const first = `${this.path}/events/?limit=${eventsPerPage}&order=seq&after=1990-01-01T00:00:00Z`;
+    for (let next: string | undefined = this.cursor.next ?? first; next !== undefined; ) {
+      const page = await this.api.page(next);
+      const before = new Set(this.cursor.lastIds);
+      const fresh = page.results.filter(({ id }) => !before.has(String(id)));
+      const isOldestFirst = page.results.every(({ seq }) => typeof seq === "number");
+      const number = isOldestFirst ? this.cursor.pages : pagesMax - this.cursor.pages;
+      this.writePage("1-events", number, isOldestFirst ? fresh : fresh.toReversed());
+      // Events of the same millisecond may stand on both sides of a page's end; a page that has no others is passed.
+      const again = withOverlap(page.next);
+      const upTo: string | undefined = again === next ? page.next : again;
+      next = upTo === next ? undefined : upTo;
+      this.goOn(
+        next,
+        page.results.map(({ id }) => String(id)),
+      );
+      this.options.onRecords("events", fresh.length);
+    }
+  }
+
+  private async persons(): Promise<void> {
+    await this.list(`${this.path}/persons/?limit=${personsPerPage}`, "2-persons", (person) => person);
+  }
+
+  private async groups(): Promise<void> {
+    for (const { index, name } of await this.groupTypes()) {
+      const path = `${this.path}/groups/?group_type_index=${index}`;
+      await this.part(`groups of ${name}`, () =>
+        this.list(path, `3-groups-${index}`, (group) => ({
+          ...{ type: name, type_index: index, key: group.group_key ?? null },
+          ...{ created_at: group.created_at ?? null, properties: group.group_properties ?? {} },
+        })),
+      );
+    }
+  }
+
+  private async list(first: string, name: string, map: (item: JsonObject) => JsonObject): Promise<void> {
+    for (let next: string | undefined = this.cursor.next ?? first; next !== undefined; ) {
+      const page = await this.api.page(next);
+      this.writePage(name, this.cursor.pages, page.results.map(map));
+      next = page.next === next ? undefined : page.next;
+      this.goOn(next, []);
+      this.options.onRecords(name.replace(/^\d-|-\d+$/g, ""), page.results.length);
+    }
+  }
+
+  private async groupTypes(): Promise<{ index: number; name: string }[]> {
+    const types = await this.api.all(`${this.path}/groups_types/`);
+    return types.flatMap(({ group_type, group_type_index }) => {
+      const name = idOf(group_type as Json);
+      return name === undefined || typeof group_type_index !== "number"
+        ? []
+        : [{ index: group_type_index, name }];
+    });
+  }
+
+  private writePage(name: string, number: number, records: readonly JsonObject[]): void {
+    if (records.length === 0) return;
+    const text = `${records.map((record) => JSON.stringify(record)).join("\n")}\n`;
+    const file = `${name}-${String(number).padStart(10, "0")}.ndjson.zst`;
+    writeWhole(join(this.records, file), Bun.zstdCompressSync(text));
+  }
+
+  private goOn(next: string | undefined, lastIds: string[]): void {
+    const { project, done, pages } = this.cursor;
+    this.cursor = { project, done, pages: pages + 1, lastIds, ...(next === undefined ? {} : { next }) };
+    if (next !== undefined) this.writeCursor();
+  }
+
+  private writeCursor(): void {
+    writeWhole(this.cursorPath, JSON.stringify(this.cursor));
+  }
+}
+
+const isKept = (item: JsonObject) => item.deleted !== true;
+
+/** `before` a little later: what has exactly this time comes again instead of being left out. */
+function withOverlap(next: string | undefined): string | undefined {
+  if (next === undefined) return undefined;
+  const [path, query = ""] = next.split("?");
+  const parameters = new URLSearchParams(query);
+  const before = Date.parse(parameters.get("before") ?? "");
+  if (Number.isNaN(before)) return next;
+  parameters.set("before", new Date(before + overlapMs).toISOString());
+  return `${path}?${parameters}`;
+}
+
+/** Whole or not at all, whatever happens. */
+function writeWhole(path: string, content: string | Uint8Array): void {
+  writeFileSync(`${path}.new`, content, { mode: 0o600, flush: true });
+  renameSync(`${path}.new`, path);
+}
+
+function readJson<Value>(path: string): Value | undefined {
+  try {
+    return JSON.parse(readFileSync(path, "utf8")) as Value;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+}

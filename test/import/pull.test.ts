@@ -1,0 +1,194 @@
+/** A PostHog project is copied through its API and loaded: our own server plays it, and one that begins with the newest. */
+
+import { afterAll, expect, test } from "bun:test";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { PostHogApi, SourceRefused } from "../../src/import/pull/posthog-api.ts";
+import { pullProject } from "../../src/import/pull/pull.ts";
+import type { ImportSummary } from "../../src/import/summary.ts";
+import { flagkeep, initialisedDirectory, TestAppliance, temporaryFolder } from "../support/appliance.ts";
+
+const folder = temporaryFolder();
+afterAll(() => rmSync(folder, { recursive: true }));
+
+test("everything comes over, also after a refusal in the middle and with a busy server", async () => {
+  await using source = await TestAppliance.start();
+  const count = 2_500;
+  const timestamp = (n: number) => new Date(Date.UTC(2025, 0, 1) + Math.floor(n / 7) * 1_000).toISOString();
+  await source.batch(
+    Array.from({ length: count }, (_, n) => ({
+      ...{
+        event: n === 5 ? "$autocapture" : `e${n % 9}`,
+        distinct_id: `u${n % 40}`,
+        timestamp: timestamp(n),
+      },
+      properties: { n, $set: { n }, ...(n === 5 ? { $elements: [{ tag_name: "a", $el_text: "x" }] } : {}) },
+    })),
+  );
+  await source.batch([
+    {
+      event: "$identify",
+      distinct_id: "u1",
+      properties: { $anon_distinct_id: "anon" },
+      timestamp: timestamp(1),
+    },
+    {
+      ...{ event: "$groupidentify", distinct_id: "u1", timestamp: timestamp(1) },
+      properties: { $group_type: "org", $group_key: "acme", $group_set: { size: 3 } },
+    },
+  ]);
+  const before = await source.eventsWhenStored(count + 2);
+  const flagsPath = `/api/projects/${source.made.project.id}`;
+  const cohort = {
+    name: "big",
+    filters: {
+      properties: {
+        type: "AND",
+        values: [{ type: "AND", values: [{ key: "n", type: "person", value: "7", operator: "exact" }] }],
+      },
+    },
+  };
+  const made = (await (
+    await source.api(`${flagsPath}/cohorts/`, { method: "POST", body: cohort })
+  ).json()) as { id: number };
+  const filters = {
+    groups: [{ properties: [{ key: "id", type: "cohort", value: made.id }], rollout_percentage: 50 }],
+  };
+  const flag = { key: "beta", name: "Beta", filters, tags: [] };
+  expect((await source.api(`${flagsPath}/feature_flags/`, { method: "POST", body: flag })).status).toBe(201);
+
+  // Between the two stands a server that is busy at times, and refuses from the third page of events on.
+  let isRefusing = true;
+  let eventPages = 0;
+  let requests = 0;
+  const proxy = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    async fetch(request) {
+      const { pathname, search } = new URL(request.url);
+      requests += 1;
+      if (requests % 4 === 2) return new Response(null, { status: 503 });
+      if (pathname.endsWith("/events/")) {
+        if (isRefusing && eventPages === 2) return Response.json({ detail: "Not now." }, { status: 403 });
+        eventPages += 1;
+      }
+      return await fetch(`${source.url}${pathname}${search}`, { headers: request.headers });
+    },
+  });
+  const directory = await initialisedDirectory();
+  const { dataDir } = directory;
+  const keyFile = join(folder, "key");
+  writeFileSync(keyFile, `${source.made.personal_api_key}\n`);
+  const args = [
+    "import",
+    `http://127.0.0.1:${proxy.port}`,
+    "--key-file",
+    keyFile,
+    "--json",
+    "--data-dir",
+    dataDir,
+  ];
+  const refused = await flagkeep(args);
+  expect(refused).toMatchObject({ code: 1, stdout: "" });
+  expect(refused.stderr).toContain("Not now.");
+  isRefusing = false;
+  const { stdout, stderr, code } = await flagkeep([...args, "--resume"]);
+  expect({ code, stderr }).toMatchObject({ code: 0 });
+  // Pages of 1,000; none was asked for twice.
+  expect(eventPages).toBe(3);
+  const summary = JSON.parse(stdout) as ImportSummary;
+  expect(summary).toMatchObject({
+    rejected: 0,
+    duplicate: 0,
+    complete: true,
+    flags: { created: 2, updated: 0 },
+  });
+  await proxy.stop(true);
+
+  await using target = await TestAppliance.start({ directory });
+  const stored = (await target.query(
+    "SELECT uuid, event, distinct_id, timestamp, properties, elements_chain FROM events ORDER BY seq",
+  )) as unknown as typeof before;
+  const bare = ({ uuid, event, distinct_id, timestamp: at, elements_chain }: (typeof before)[number]) => [
+    ...[uuid, event, distinct_id, Date.parse(at), elements_chain || null],
+  ];
+  expect(stored.slice(0, before.length).map(bare)).toEqual(before.map(bare));
+  const persons =
+    "SELECT distinct_ids, prop('n') AS n FROM persons WHERE prop('n') IS NOT NULL ORDER BY distinct_ids[1]";
+  expect(await target.query(persons)).toEqual(await source.query(persons));
+  expect(JSON.stringify(await target.query("SELECT type, key, properties FROM groups"))).toBe(
+    JSON.stringify(await source.query("SELECT type, key, properties FROM groups")),
+  );
+  const flags = await flagkeep(["flags", "export", "--json", "--data-dir", dataDir]);
+  expect(JSON.parse(flags.stdout)).toMatchObject({
+    cohorts: [{ name: "big" }],
+    flags: [{ key: "beta", name: "Beta" }],
+  });
+  expect(readdirSync(join(dataDir, "import-state"))).toEqual([]);
+}, 180_000);
+
+test("a server that begins with the newest: oldest first, nothing lost where times are equal; the key stays with it", async () => {
+  const event = (id: number, second: number) => ({
+    ...{ id: `id-${id}`, event: `e${id}`, distinct_id: "u", properties: {}, person: null },
+    timestamp: new Date(Date.UTC(2025, 0, 1) + second * 1_000).toISOString(),
+  });
+  // Pages of two; three have the same time.
+  const all = [event(1, 1), event(2, 2), event(3, 2), event(4, 2), event(5, 3)];
+  const keys = new Set<string | null>();
+  const server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch(request) {
+      keys.add(request.headers.get("authorization"));
+      const { pathname, searchParams } = new URL(request.url);
+      if (pathname === "/sub/api/projects/")
+        return Response.json({ results: [{ id: 7, name: "x" }], next: null });
+      if (!pathname.startsWith("/sub/api/projects/7/events")) return Response.json([]);
+      const before = Date.parse(searchParams.get("before") ?? "2100-01-01");
+      const found = all.filter(({ timestamp }) => Date.parse(timestamp) < before).reverse();
+      const results = found.slice(0, 3);
+      // As it would be behind a proxy that it knows nothing of.
+      const next = `https://other.example/api/projects/7/events/?before=${results.at(-1)?.timestamp}`;
+      return Response.json({ results, next: found.length > 3 ? next : null });
+    },
+  });
+  const api = new PostHogApi(`http://127.0.0.1:${server.port}/sub`, "phx_key");
+  const options = { project: undefined, folder: join(folder, "copy"), isResumed: false, onRecords: () => {} };
+  const { folder: records } = await pullProject(api, options);
+  const pages = readdirSync(records).sort();
+  const names = pages.flatMap((page) =>
+    Bun.zstdDecompressSync(readFileSync(join(records, page)))
+      .toString()
+      .trim()
+      .split("\n")
+      .map((line: string) => JSON.parse(line).event),
+  );
+  expect(names).toEqual(["e1", "e2", "e3", "e4", "e5"]);
+  expect([...keys]).toEqual(["Bearer phx_key"]);
+  await server.stop(true);
+});
+
+test("servers that refuse, redirect, say nothing of use or never answer end with a sentence", async () => {
+  const noPause = () => Promise.resolve();
+  for (const [answer, words] of [
+    [() => Response.json({ detail: "bad key" }, { status: 401 }), "bad key"],
+    [() => Response.redirect("https://other.example/"), "302"],
+    [() => new Response("<html>"), "no list"],
+    [() => Response.json({ a: 1 }), "no list"],
+    [() => new Response(null, { status: 500 }), "does not answer"],
+    [() => Response.json({ results: [{ id: 1 }, { id: 2 }] }), "several projects"],
+    [() => Response.json({ results: [] }), "no project"],
+  ] as [() => Response, string][]) {
+    const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: answer });
+    const api = new PostHogApi(`http://127.0.0.1:${server.port}`, "k", noPause);
+    const failure = await api.onlyProject().catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(SourceRefused);
+    expect((failure as Error).message).toContain(words);
+    await server.stop(true);
+  }
+  const { dataDir } = await initialisedDirectory();
+  const without = await flagkeep(["import", "http://127.0.0.1:9", "--data-dir", dataDir]);
+  expect(without).toMatchObject({ code: 1 });
+  expect(without.stderr).toContain("POSTHOG_PERSONAL_API_KEY");
+  expect(existsSync(join(dataDir, "import-state"))).toBe(false);
+});
