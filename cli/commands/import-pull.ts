@@ -72,9 +72,9 @@ export function importFlags(
   isDryRun: boolean,
 ): { flags: ImportedFlags; failure: AppError | undefined } {
   try {
-    return withProject(options, ({ writing, project, author, flagSets }) => {
+    return withProject(options, ({ writing, project, by, flagSets }) => {
       const { differences, remarks } = importDocument(writing, {
-        ...author,
+        by,
         projectId: project.id,
         document: documentOf(document as unknown as Json),
         groupTypes: flagSets.of(project.id).groupTypes,
