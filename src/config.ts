@@ -180,6 +180,10 @@ export const settings = {
     default: "1MiB",
     help: "The same for flag requests and the management API, uploads of files aside.",
   }),
+  "bodies-in-flight": bytes("1MiB", "64GiB", {
+    default: "256MiB",
+    help: "Bytes of request bodies held at once; further ones wait, then get 503.",
+  }),
   "rate-limits": choice(["on", "off"], {
     default: "off",
     help: "Whether the management API limits the requests of each personal key.",

@@ -32,7 +32,11 @@ export interface AppDeps {
 }
 
 /** Contract: ingestion 8, and the default of `--body-limit` and `--api-body-limit`. */
-const defaultLimits: BodyLimits = { bytesMax: 20 * 1024 * 1024, apiBytesMax: 1024 * 1024 };
+const defaultLimits: BodyLimits = {
+  bytesMax: 20 * 1024 * 1024,
+  apiBytesMax: 1024 * 1024,
+  inFlightBytesMax: 256 * 1024 * 1024,
+};
 /** Of a request that came over no connection, as in tests. */
 const noConnection: Connection = { peer: () => undefined, allowSilence: () => undefined };
 

@@ -1,5 +1,6 @@
 /** Reads request bodies without ever holding more of them than is allowed. */
 
+import { BodyBudget } from "./body-budget.ts";
 import { PayloadTooLarge } from "./decode/failures.ts";
 import { SlowBodies } from "./decode/slow-bodies.ts";
 
@@ -13,15 +14,27 @@ export interface BodyLimits {
   readonly bytesMax: number;
   /** The same for flag requests and the management API, uploads aside. */
   readonly apiBytesMax: number;
+  /** Bytes of bodies that are held at once; more wait. */
+  readonly inFlightBytesMax: number;
   /** How long a body may go without progress; 10 s when left out. */
   readonly patienceMs?: number;
 }
 
+/** Usual batches have a quarter of the room for themselves: large bodies must not keep them out. */
+const usualBytesMax = 1024 * 1024;
+
+/** Gives back, when the request is over, what was taken for it. */
+export type Hold = (release: () => void) => void;
+
 export class Bodies {
   private readonly slowBodies: SlowBodies;
+  private readonly usual: BodyBudget;
+  private readonly large: BodyBudget;
 
   constructor(readonly limits: BodyLimits) {
     this.slowBodies = new SlowBodies(limits.patienceMs ?? patienceDefaultMs);
+    this.usual = new BodyBudget(limits.inFlightBytesMax / 4);
+    this.large = new BodyBudget((limits.inFlightBytesMax * 3) / 4);
   }
 
   /**
@@ -29,25 +42,31 @@ export class Bodies {
    *
    * @param bytesMax most bytes that it may have; a larger one is refused before it is read where its length is
    *                 announced, and at the limit where it is not.
+   * @param hold gets what gives the body's room back.
    * @throws {PayloadTooLarge} the body is larger; nothing of it is kept.
    * @throws {BodyInterrupted} the client went away, or dribbles.
+   * @throws {HttpFailure} 503: there is no room for so many bodies at once.
    */
-  async read(request: Request, bytesMax: number): Promise<Uint8Array> {
+  async read(request: Request, bytesMax: number, hold: Hold): Promise<Uint8Array> {
     const declared = declaredBytes(request);
     if (declared !== undefined && declared > bytesMax) throw new PayloadTooLarge(bytesMax);
     // Without a look at `request.body`: that alone makes Bun build a stream, which costs more than the rest.
     if (declared !== undefined && declared <= wholeBytesMax)
       return this.slowBodies.whole(request.bytes(), declared);
+    const expected = declared ?? bytesMax;
+    hold(await (expected > usualBytesMax ? this.large : this.usual).take(expected));
     if (request.body === null) return new Uint8Array();
-    const pieces: Uint8Array[] = [];
+    let bytes = Buffer.allocUnsafeSlow(declared ?? wholeBytesMax);
     let length = 0;
     const isWhole = await this.slowBodies.pieces(request.body, (piece) => {
+      if (length + piece.length > bytesMax) return false;
+      if (length + piece.length > bytes.length) bytes = grown(bytes, length + piece.length, bytesMax);
+      bytes.set(piece, length);
       length += piece.length;
-      pieces.push(piece);
-      return length <= bytesMax;
+      return true;
     });
     if (!isWhole) throw new PayloadTooLarge(bytesMax);
-    return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
+    return length === bytes.length ? bytes : bytes.subarray(0, length);
   }
 
   /**
@@ -68,6 +87,13 @@ export class Bodies {
     if (isTooLarge || !(await this.slowBodies.pieces(request.body, count)))
       throw new PayloadTooLarge(bytesMax);
   }
+}
+
+/** The same bytes with room for twice as many, within the limit. */
+function grown(bytes: Buffer<ArrayBuffer>, needed: number, bytesMax: number): Buffer<ArrayBuffer> {
+  const larger = Buffer.allocUnsafeSlow(Math.min(bytesMax, Math.max(needed, bytes.length * 2)));
+  larger.set(bytes);
+  return larger;
 }
 
 function declaredBytes(request: Request): number | undefined {

@@ -88,6 +88,7 @@ export async function serve(
   } catch (error) {
     result = refusalOf(error, dialect, exchange, deps);
   }
+  exchange.end();
   return finished(result, dialect, exchange);
 }
 

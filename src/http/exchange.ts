@@ -44,6 +44,10 @@ export class Exchange {
   private requestedUrl: URL | undefined;
   private foundQuery: URLSearchParams | undefined;
   private foundNow: Date | undefined;
+  private release: (() => void) | undefined;
+  private readonly hold = (release: () => void) => {
+    this.release = release;
+  };
 
   constructor(
     readonly request: Request,
@@ -52,6 +56,11 @@ export class Exchange {
     private readonly deps: ExchangeDeps,
   ) {
     this.requestId = requestIdOf(request);
+  }
+
+  /** Gives back what was taken for the request. */
+  end(): void {
+    this.release?.();
   }
 
   get now(): Date {
@@ -104,7 +113,7 @@ export class Exchange {
   async wrapped(kind: "events" | "api"): Promise<WrappedBody & { limitBytes: number }> {
     const { bytesMax, apiBytesMax } = this.deps.bodies.limits;
     const limitBytes = kind === "events" ? bytesMax : Math.min(bytesMax, apiBytesMax);
-    const bytes = await this.deps.bodies.read(this.request, limitBytes);
+    const bytes = await this.deps.bodies.read(this.request, limitBytes, this.hold);
     const contentEncoding = this.request.headers.get("content-encoding");
     return { bytes, query: queryFields(this.request.url), contentEncoding, limitBytes };
   }
@@ -125,7 +134,7 @@ export class Exchange {
     const { bytesMax, apiBytesMax } = this.deps.bodies.limits;
     const contentType = headers.get("content-type") ?? "";
     const limitBytes = isUpload && isForm(contentType) ? bytesMax : Math.min(bytesMax, apiBytesMax);
-    const sent = await this.deps.bodies.read(this.request, limitBytes);
+    const sent = await this.deps.bodies.read(this.request, limitBytes, this.hold);
     return await parseBody(
       await decompressed(sent, headers.get("content-encoding"), limitBytes),
       contentType,

@@ -36,6 +36,9 @@ const smallBytesMax = 16 * 1024;
 /** Bodies up to this size, as sent and unpacked, are taken apart in the server's own thread: a few milliseconds. */
 const ownThreadBytesMax = 512 * 1024;
 
+/** Characters of a large body's events that go to the disk at once. */
+const partCharacters = 1024 * 1024;
+
 /** The road that all capture routes share. */
 export class Intake {
   private readonly nowMicros: () => number;
@@ -62,15 +65,27 @@ export class Intake {
     const size = body.bytes.length;
     if (size > smallBytesMax) await this.turns.next();
     const opened = await this.openHere(body, protocol, limitBytes);
-    let lines: RequestLines;
     if (opened === undefined) {
-      lines = await this.large.take({ body, protocol, limitBytes, arrival, known }, projectOf);
-    } else {
-      const project = known ?? projectOf(tokenOf(opened));
-      lines = await requestLines(opened, protocol, project, arrival, this.makeUuid, () => this.turns.next());
+      const lines = await this.large.take({ body, protocol, limitBytes, arrival, known }, projectOf);
+      await this.appendInParts(lines);
+      return lines;
     }
+    const project = known ?? projectOf(tokenOf(opened));
+    const pause = () => this.turns.next();
+    const lines = await requestLines(opened, protocol, project, arrival, this.makeUuid, pause);
     await this.deps.journal.append(lines.lane, lines.entries);
     return lines;
+  }
+
+  /** Part after part, in order, so that others' events get to the disk in between. */
+  private async appendInParts({ lane, entries }: RequestLines): Promise<void> {
+    for (let start = 0; start < entries.length; ) {
+      let end = start;
+      for (let length = 0; end < entries.length && length < partCharacters; end++)
+        length += entries[end]!.length;
+      await this.deps.journal.append(lane, entries.slice(start, end));
+      start = end;
+    }
   }
 
   /** The body, taken apart; undefined when it is too large to be taken apart here. */

@@ -22,6 +22,9 @@ self.onmessage = async ({ data }: MessageEvent<ToThread>) => {
     say({ done: { lane: lines.lane, results: lines.results } });
   } catch (error) {
     say({ failed: refusalOf(error) });
+  } finally {
+    // The next one needs as much again.
+    setImmediate(() => Bun.gc(true));
   }
 };
 

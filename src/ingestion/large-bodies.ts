@@ -122,6 +122,8 @@ export class LargeBodies {
   private end(): void {
     this.thread?.terminate();
     this.thread = undefined;
+    // Left alone, the memory of the bodies themselves would stay with this thread until it is busy again.
+    Bun.gc(true);
   }
 }
 

@@ -219,7 +219,11 @@ export class Appliance {
       log,
       publicUrl: config["public-url"] || undefined,
       places: new TrustedPlaces(config["trusted-proxies"], config["public-url"] || undefined),
-      limits: { bytesMax: config["body-limit"], apiBytesMax: config["api-body-limit"] },
+      limits: {
+        bytesMax: config["body-limit"],
+        apiBytesMax: config["api-body-limit"],
+        inFlightBytesMax: config["bodies-in-flight"],
+      },
       homePage: config.console === "on" ? consolePath : undefined,
       isReady: () => this.state === "ready",
       routes: [

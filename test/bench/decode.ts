@@ -34,7 +34,7 @@ const deps = {
 };
 const intake = new Intake(deps);
 const edge = {
-  bodies: new Bodies({ bytesMax: 20 * mib, apiBytesMax: mib }),
+  bodies: new Bodies({ bytesMax: 20 * mib, apiBytesMax: mib, inFlightBytesMax: 256 * mib }),
   places: new TrustedPlaces([]),
   now: () => new Date(),
 };

@@ -81,7 +81,7 @@ export function startCapture({
     log: { error: ({ error }) => unexpected.push(error) },
     routes: captureRoutes({ journal, projects, nowMicros: () => noon, ...overrides }),
     places: new TrustedPlaces(trustedProxies),
-    limits: { bytesMax: 20 * mib, apiBytesMax: mib, ...limits },
+    limits: { bytesMax: 20 * mib, apiBytesMax: mib, inFlightBytesMax: 256 * mib, ...limits },
     isReady: () => true,
   });
   const send = (path: string, init: RequestInit = {}) =>

@@ -81,7 +81,7 @@ export class TestEvaluation implements Disposable {
     return createApp({
       metadata: this.metadata,
       log: { error: ({ error }) => this.troubles.push(error) },
-      limits: { bytesMax: limit, apiBytesMax: limit },
+      limits: { bytesMax: limit, apiBytesMax: limit, inFlightBytesMax: 2 ** 28 },
       places: new TrustedPlaces([]),
       isReady: () => true,
       routes: this.routes,

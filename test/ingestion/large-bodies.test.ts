@@ -1,0 +1,92 @@
+/** Bodies that are taken apart in another thread: the same answers, the same lines, in the same order. */
+
+import { describe, expect, test } from "bun:test";
+import { gzipSync } from "node:zlib";
+import { anyToken, startCapture } from "./support.ts";
+
+const filling = "x".repeat(1_000);
+const many = (count: number, more: Record<string, unknown> = {}) =>
+  JSON.stringify({
+    api_key: anyToken,
+    batch: Array.from({ length: count }, (_, index) => ({
+      event: `e${index}`,
+      distinct_id: "d",
+      properties: { filling },
+    })),
+    ...more,
+  });
+
+describe("a large body", () => {
+  for (const [name, body] of [
+    ["as it is", many(3_000)],
+    ["packed into a few bytes", gzipSync(many(3_000))],
+    ["as a form", `data=${encodeURIComponent(btoa(many(3_000)))}`],
+  ] as const) {
+    test(`${name} is stored whole and in order`, async () => {
+      const { journal, send } = startCapture();
+      const response = await send("/batch", { body: body as never });
+      expect([response.status, await response.text()]).toEqual([200, '{"status":"Ok"}']);
+      expect(journal.events.map(({ event }) => event)).toEqual(
+        Array.from({ length: 3_000 }, (_, index) => `e${index}`),
+      );
+      expect(journal.appends.length).toBeGreaterThan(1);
+      expect(new Set(journal.appends.map(({ lane }) => lane))).toEqual(new Set(["realtime"]));
+    });
+  }
+
+  test("of history goes to its lane", async () => {
+    const { journal, send } = startCapture();
+    const body = many(2_000, { historical_migration: true });
+    expect((await send("/batch", { body })).status).toBe(200);
+    expect(new Set(journal.appends.map(({ lane }) => lane))).toEqual(new Set(["historical"]));
+  });
+
+  test("in the newer protocol gets a result for each event", async () => {
+    const { send } = startCapture();
+    const uuids = Array.from({ length: 2_000 }, () => Bun.randomUUIDv7());
+    const batch = uuids.map((uuid) => ({ event: "e", distinct_id: "d", uuid, properties: { filling } }));
+    const response = await send("/i/v1/analytics/events", {
+      body: JSON.stringify({ batch }),
+      headers: { authorization: `Bearer ${anyToken}` },
+    });
+    const { results } = (await response.json()) as { results: Record<string, { result: string }> };
+    expect(Object.keys(results)).toEqual(uuids);
+    expect(results[uuids[0]!]).toEqual({ result: "ok" });
+  });
+
+  const large = JSON.stringify({ filling: filling.repeat(700) });
+  for (const [name, body, status, code] of [
+    ["without a key", many(2_000).replace(anyToken, ""), 401, "invalid_api_key"],
+    ["of a project that is none", many(2_000).replace(anyToken, "phc_nobody"), 401, "invalid_api_key"],
+    ["that is no JSON", `${many(2_000)}x`, 400, "invalid_payload"],
+    ["of another shape", large, 401, "missing_api_key"],
+    ["of brackets", "[".repeat(5_000_000), 400, "invalid_payload"],
+    ["of objects in objects", '{"a":'.repeat(1_000_000), 400, "invalid_payload"],
+    ["of nothings", `[${"{},".repeat(2_000_000)}{}]`, 413, "payload_too_large"],
+    ["that unpacks to more than is allowed", gzipSync("x".repeat(30_000_000)), 413, "payload_too_large"],
+  ] as const) {
+    test(`${name} is refused: ${status}`, async () => {
+      const { journal, send, unexpected } = startCapture();
+      const response = await send("/e", { body: body as never });
+      expect(response.status).toBe(status);
+      expect(await response.json()).toMatchObject({ code });
+      expect(journal.appends).toEqual([]);
+      expect(unexpected).toEqual([]);
+      // The thread goes on after a refusal.
+      expect((await send("/batch", { body: many(1_000) })).status).toBe(200);
+    });
+  }
+
+  test("lets others go on while it is taken apart", async () => {
+    const { send } = startCapture();
+    const slow = send("/batch", { body: "[{},".repeat(1_500_000) });
+    let isOver = false;
+    void slow.then(() => {
+      isOver = true;
+    });
+    const body = JSON.stringify({ api_key: anyToken, event: "e", distinct_id: "d" });
+    expect((await send("/e", { body })).status).toBe(200);
+    expect(isOver).toBe(false);
+    expect((await slow).status).toBe(400);
+  });
+});
