@@ -4,7 +4,7 @@
  * Source: contract, management-api 5.10.
  */
 
-import { and, desc, eq, sql } from "drizzle-orm";
+import { and, desc, eq, gte, isNull, lt, sql } from "drizzle-orm";
 import type { Json, JsonObject } from "../lib/json.ts";
 import type { MetadataTx, Reading } from "./db.ts";
 import { activity, user } from "./schema.ts";
@@ -87,17 +87,54 @@ export function recordActivity(t: MetadataTx, entry: NewActivity): void {
 /** Whose entries are meant: a project's, or those of an organisation that belong to no project but the projects themselves. */
 export type ActivityOwner = { projectId: number } | { organizationId: string };
 
-/** Entries of an owner, or of those about one scope or item, newest first, and how many there are in all. */
-export function listActivity(
-  db: Reading,
-  of: ActivityOwner & { scope?: string; itemId?: string | number },
-  page: { limit: number; offset: number },
-): { entries: ActivityEntry[]; total: number } {
-  const chosen = and(
+/** What narrows a list of entries. */
+export interface ActivityFilter {
+  scope?: string;
+  itemId?: string | number;
+  /** Id of the user who acted; null: nobody, the server or the command line. */
+  userId?: number | null;
+  activity?: string;
+  after?: Date;
+  before?: Date;
+}
+
+function chosenBy(of: ActivityOwner & ActivityFilter) {
+  return and(
     "projectId" in of ? eq(activity.projectId, of.projectId) : eq(activity.organizationId, of.organizationId),
     of.scope === undefined ? undefined : eq(activity.scope, of.scope),
     of.itemId === undefined ? undefined : eq(activity.itemId, String(of.itemId)),
+    of.userId === undefined
+      ? undefined
+      : of.userId === null
+        ? isNull(activity.userId)
+        : eq(activity.userId, of.userId),
+    of.activity === undefined ? undefined : eq(activity.activity, of.activity),
+    of.after === undefined ? undefined : gte(activity.createdAt, of.after),
+    of.before === undefined ? undefined : lt(activity.createdAt, of.before),
   );
+}
+
+/**
+ * The entries down to one of them, newest first; undefined when it is not among the first `max`.
+ */
+export function activitiesSince(
+  db: Reading,
+  of: ActivityOwner & ActivityFilter,
+  id: string,
+  max: number,
+): ActivityEntry[] | undefined {
+  const { entries } = listActivity(db, of, { limit: max, offset: 0 });
+  const last = entries.findIndex((entry) => entry.id === id);
+  return last < 0 ? undefined : entries.slice(0, last + 1);
+}
+
+/** Entries of an owner, or of those about one scope or item, newest first, and how many there are in all. */
+export function listActivity(
+  db: Reading,
+  of: ActivityOwner & ActivityFilter,
+  page: { limit: number; offset: number },
+): { entries: ActivityEntry[]; total: number } {
+  const chosen = chosenBy(of);
   const total = db.select({ count: sql<number>`count(*)` }).from(activity).where(chosen).get()?.count ?? 0;
   const entries = db
     .select()

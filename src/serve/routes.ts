@@ -19,6 +19,7 @@ import { flagDraftRoutes } from "../flags/api/flag-drafts.ts";
 import { type EvaluationDeps, flagEvaluationRoutes } from "../flags/api/flag-evaluation.ts";
 import { flagReachRoutes, type ReachCounter } from "../flags/api/flag-reach.ts";
 import { flagRemoteConfigRoutes } from "../flags/api/flag-remote-config.ts";
+import { flagRevertRoutes } from "../flags/api/flag-revert.ts";
 import { flagStatusRoutes } from "../flags/api/flag-status.ts";
 import { type FlagCallCounter, flagUsageRoutes } from "../flags/api/flag-usage.ts";
 import { roleAccessRoutes } from "../flags/api/role-access.ts";
@@ -45,6 +46,7 @@ export function managementRoutes(deps: ManagementDeps): Route[] {
     ...flagDashboardRoutes(deps),
     ...flagReachRoutes(deps),
     ...flagDraftRoutes(deps),
+    ...flagRevertRoutes(deps),
     ...flagUsageRoutes(deps),
     ...flagBulkRoutes(deps),
     ...roleAccessRoutes(deps),

@@ -19,8 +19,9 @@ import {
 } from "../../http/shapes.ts";
 import { InvalidField } from "../../lib/errors.ts";
 import { toWire } from "../../lib/wire-time.ts";
-import { type ActivityEntry, type ActivityOwner, listActivity } from "../activity.ts";
+import { type ActivityEntry, type ActivityFilter, type ActivityOwner, listActivity } from "../activity.ts";
 import type { Metadata } from "../metadata.ts";
+import { findUserByEmail, listUsers } from "../users.ts";
 import { checkAdmin } from "./roles.ts";
 
 export const activityTag = "Activity";
@@ -106,6 +107,15 @@ const FilterQuery = object({
   ...ActivityQuery.properties,
   scope: optional(text({ description: "Only changes of this kind of item." })),
   item_id: optional(text({ description: "Only changes of this item." })),
+  user: optional(
+    text({
+      description:
+        "Only changes by this person: an id, a uuid or an e-mail address; `system` for those by nobody.",
+    }),
+  ),
+  activity: optional(choice(activities, { description: "Only changes of this kind." })),
+  date_from: optional(instant({ description: "Not earlier than this." })),
+  date_to: optional(instant({ description: "Earlier than this." })),
 });
 
 export const activityAnswers = {
@@ -121,7 +131,8 @@ export function activityRoutes(deps: { metadata: Metadata }): Route[] {
       tag: activityTag,
       query: FilterQuery,
       answers: activityAnswers,
-      handle: (call) => activityPage(deps, call, { projectId: call.project.id, ...filterOf(call.query) }),
+      handle: (call) =>
+        activityPage(deps, call, { projectId: call.project.id, ...filterOf(deps.metadata, call.query) }),
     }),
     organizationRoute("GET", "/activity_log", "activity_log:read", {
       summary: "List changes of everything in an organisation that belongs to no project",
@@ -134,7 +145,7 @@ export function activityRoutes(deps: { metadata: Metadata }): Route[] {
         checkAdmin(deps, call);
         return activityPage(deps, call, {
           organizationId: call.organization.id,
-          ...filterOf(call.query),
+          ...filterOf(deps.metadata, call.query),
         });
       },
     }),
@@ -145,7 +156,7 @@ export function activityRoutes(deps: { metadata: Metadata }): Route[] {
 export function activityPage(
   { metadata }: { metadata: Metadata },
   call: { url: string; query: URLSearchParams },
-  of: ActivityOwner & { scope?: string; itemId?: number | string },
+  of: ActivityOwner & ActivityFilter,
 ): Static<typeof ActivityPage> {
   const limit = readAtLeastOne(call.query, "limit") ?? limitDefault;
   const page = readAtLeastOne(call.query, "page") ?? 1;
@@ -158,8 +169,34 @@ export function activityPage(
   };
 }
 
-function filterOf(query: URLSearchParams): { scope?: string; itemId?: string } {
-  return { scope: query.get("scope") || undefined, itemId: query.get("item_id") || undefined };
+/** @throws {InvalidField} */
+function filterOf({ db }: Metadata, query: URLSearchParams): ActivityFilter {
+  return {
+    scope: query.get("scope") || undefined,
+    itemId: query.get("item_id") || undefined,
+    userId: userIn(db, query.get("user") ?? ""),
+    activity: query.get("activity") || undefined,
+    after: momentIn(query, "date_from"),
+    before: momentIn(query, "date_to"),
+  };
+}
+
+/** @returns -1 for somebody there is not: nobody's changes. */
+function userIn(db: Metadata["db"], name: string): number | null | undefined {
+  if (name === "") return undefined;
+  if (name === "system") return null;
+  if (name.includes("@")) return findUserByEmail(db, name)?.id ?? -1;
+  const found = listUsers(db).find(({ id, uuid }) => String(id) === name || uuid === name);
+  return found?.id ?? -1;
+}
+
+/** @throws {InvalidField} */
+function momentIn(query: URLSearchParams, name: string): Date | undefined {
+  const written = query.get(name) ?? "";
+  if (written === "") return undefined;
+  const moment = new Date(written);
+  if (!Number.isNaN(moment.getTime())) return moment;
+  throw new InvalidField(name, "invalid_input", "Datetime has wrong format.");
 }
 
 function entryBody(entry: ActivityEntry): Static<typeof EntryBody> {

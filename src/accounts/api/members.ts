@@ -1,12 +1,14 @@
 /** The people of an organisation (contract: management-api 2.6). */
 
 import type { Static } from "@sinclair/typebox";
+import { notFound } from "../../http/failure.ts";
 import { pageAnswer, readPage } from "../../http/pagination.ts";
 import { type OrganizationCall, organizationRoute, Reply, type Route } from "../../http/route.ts";
 import {
   bool,
   instant,
   intChoice,
+  list,
   named,
   nullable,
   object,
@@ -18,18 +20,21 @@ import {
 } from "../../http/shapes.ts";
 import { toWire } from "../../lib/wire-time.ts";
 import type { Metadata } from "../metadata.ts";
+import { revokeKey } from "../personal-keys.ts";
 import {
   type Acting,
   addMember,
   hasPassword,
   type Invitation,
   inviteMember,
+  keysOfMember,
   memberOf,
   removeMember,
   updateMember,
 } from "../sessions/members.ts";
 import { setupAddress } from "../sessions/setup-links.ts";
 import { listMembers, type Member, membershipLevels } from "../users.ts";
+import { exampleKey, KeyBody, keyBody } from "./personal-keys.ts";
 import { exampleUser, UserBody, userBody } from "./user-shapes.ts";
 
 const tagName = "Organisations";
@@ -159,6 +164,30 @@ export function memberRoutes({ metadata }: { metadata: Metadata }): Route[] {
       answers: { 204: { description: "Gone." } },
       handle: (call) => {
         removeMember(metadata, actingIn(call), call.params.uuid ?? "");
+        return new Reply(204);
+      },
+    }),
+    organizationRoute("GET", "/members/:uuid/personal_api_keys", "organization_member:read", {
+      summary: "List the personal keys of a member",
+      description:
+        "Admins and owners only; an admin has no say over owners. Not in pages; never their values.",
+      tag: tagName,
+      answers: {
+        200: { description: "The keys, newest first.", schema: list(KeyBody), example: [exampleKey] },
+      },
+      handle: (call) =>
+        keysOfMember(metadata, actingIn(call), call.params.uuid ?? "").map((key) => keyBody(key)),
+    }),
+    organizationRoute("DELETE", "/members/:uuid/personal_api_keys/:id", scope, {
+      summary: "Revoke a personal key of a member",
+      description: "It stops working at once, and so do the sessions made from it. Admins and owners only.",
+      tag: tagName,
+      answers: { 204: { description: "Gone." } },
+      handle: (call) => {
+        const keys = keysOfMember(metadata, actingIn(call), call.params.uuid ?? "");
+        const key = keys.find(({ id }) => id === call.params.id);
+        if (key === undefined) throw notFound();
+        revokeKey(metadata, key.id, call.now, call.user.id);
         return new Reply(204);
       },
     }),

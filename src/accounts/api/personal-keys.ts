@@ -26,7 +26,7 @@ import { createKey, listKeys, type PersonalKey, revokeKey, rollKey, updateKey } 
 
 const tagName = "Personal keys";
 
-const KeyBody = named(
+export const KeyBody = named(
   "PersonalAPIKey",
   object({
     id: text(),
@@ -44,7 +44,7 @@ const KeyBody = named(
   }),
 );
 
-const exampleAnswer = {
+export const exampleKey = {
   id: "0193d1a2-7b1c-7c3e-9f60-8b9c0d1e2f3a",
   label: "Deployment",
   value: null,
@@ -73,8 +73,8 @@ const KeyInput = object({
   scoped_organizations: list(text()),
 });
 
-const oneAnswer = { 200: { description: "The key.", schema: KeyBody, example: exampleAnswer } };
-const exampleWithValue = { ...exampleAnswer, value: "phx_3kVbT0qYfZ1mXcN8sLw5uJhR2dPaE7gQ6oIiStUyWzBvCxMn" };
+const oneAnswer = { 200: { description: "The key.", schema: KeyBody, example: exampleKey } };
+const exampleWithValue = { ...exampleKey, value: "phx_3kVbT0qYfZ1mXcN8sLw5uJhR2dPaE7gQ6oIiStUyWzBvCxMn" };
 
 export function personalKeyRoutes(deps: { metadata: Metadata }): Route[] {
   const { metadata } = deps;
@@ -85,7 +85,7 @@ export function personalKeyRoutes(deps: { metadata: Metadata }): Route[] {
       description: "Newest first, not in pages. Needs a key that may do everything.",
       tag: tagName,
       needsFullAccess: true,
-      answers: { 200: { description: "Your keys.", schema: list(KeyBody), example: [exampleAnswer] } },
+      answers: { 200: { description: "Your keys.", schema: list(KeyBody), example: [exampleKey] } },
       handle: (call) => listKeys(metadata.db, { userId: call.user.id }).map((key) => keyBody(key)),
     }),
     userRoute("POST", path, [], {
@@ -200,7 +200,7 @@ function ownKey({ metadata }: { metadata: Metadata }, call: UserCall<unknown>): 
   return found;
 }
 
-function keyBody(key: PersonalKey, value: string | null = null): Static<typeof KeyBody> {
+export function keyBody(key: PersonalKey, value: string | null = null): Static<typeof KeyBody> {
   return {
     id: key.id,
     label: key.label,

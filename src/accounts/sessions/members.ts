@@ -5,6 +5,7 @@ import { InvalidField, NotFound, NotPermitted } from "../../lib/errors.ts";
 import { changesBetween, recordActivity } from "../activity.ts";
 import { bumpRevision, type MetadataTx, type Reading } from "../db.ts";
 import type { Metadata } from "../metadata.ts";
+import { listKeys, type PersonalKey } from "../personal-keys.ts";
 import { membership, session, setupLink, user } from "../schema.ts";
 import {
   findUserByEmail,
@@ -155,6 +156,18 @@ export function removeMember(metadata: Metadata, { organizationId, by, now }: Ac
   });
 }
 
+/**
+ * The keys of a member that work.
+ *
+ * @throws {NotPermitted} not an admin, or the member is above one's own level.
+ */
+export function keysOfMember({ db }: Metadata, { organizationId, by }: Acting, id: string): PersonalKey[] {
+  const own = requireAdmin(db, organizationId, by);
+  const { user: of, level } = memberOf(db, organizationId, id);
+  requireLevel(own, level);
+  return listKeys(db, { userId: of.id });
+}
+
 /** A member by the user's uuid, or by the membership's id. @throws {NotFound} */
 export function memberOf(db: Reading, organizationId: string, id: string): Member {
   const rows = db
@@ -175,7 +188,7 @@ export function hasPassword(db: Reading, userId: number): boolean {
 
 const onlyBelow = "Only an owner can do this for somebody of your own level or above.";
 
-function requireAdmin(t: MetadataTx, organizationId: string, by: User): number {
+function requireAdmin(t: Reading, organizationId: string, by: User): number {
   const level = levelOf(t, organizationId, by.id);
   if (level >= membershipLevels.admin) return level;
   throw new NotPermitted("You need to have admin level or higher.");

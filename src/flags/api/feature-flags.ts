@@ -22,7 +22,7 @@ import { FlagBody, FlagEditInput, FlagPage, NewFlagInput } from "./flag-shapes.t
 const tagName = "Feature flags";
 const flagScope = "FeatureFlag";
 const flagMethods = ["GET", "PATCH", "HEAD", "OPTIONS"];
-const oneFlag = { 200: { description: "The flag.", schema: FlagBody, example: exampleFlag } };
+export const oneFlag = { 200: { description: "The flag.", schema: FlagBody, example: exampleFlag } };
 
 export function featureFlagRoutes(deps: FlagWriting): Route[] {
   return [
@@ -105,7 +105,7 @@ export function featureFlagRoutes(deps: FlagWriting): Route[] {
       takesRawBody: true,
       bodyExample: { active: false },
       answers: { ...oneFlag, 409: { description: "Somebody else changed it.", schema: ApiFailure } },
-      handle: (call) => edit(deps, call),
+      handle: (call) => editByCaller(deps, call, call.body as JsonObject),
     }),
     projectRoute("DELETE", "/feature_flags/:id", "feature_flag:write", {
       summary: "Refused: flags are deleted by PATCH",
@@ -146,12 +146,12 @@ export function checkMayEdit(answers: FlagAnswers, flag: Flag): void {
   throw new NotPermitted("You don't have edit permissions for this feature flag.");
 }
 
-function edit(deps: FlagWriting, call: ProjectCall) {
+/** Changes the flag that the path names, for the caller. @param sent as a PATCH sends it. */
+export function editByCaller(deps: FlagWriting, call: ProjectCall, sent: JsonObject) {
   const answers = flagAnswers(deps, call);
   const of = { projectId: call.project.id, id: readId(call.params, "id"), by: call.user.id, now: call.now };
   const after = editFlag(deps, of, (before) => {
     checkMayEdit(answers, before);
-    const sent = call.body as JsonObject;
     const input = parseFields(FlagEditInput, withoutOwnKey(sent, before), { partial: true });
     return {
       fields: flagFields(input),

@@ -1,0 +1,126 @@
+/** Changes of a flag taken back, and the filters of the activity log. */
+
+import { expect, test } from "bun:test";
+import { createKey } from "../../../src/accounts/personal-keys.ts";
+import { createUser } from "../../../src/accounts/users.ts";
+import { flagsPath, TestServer } from "../../support/management-server.ts";
+import { person } from "../make.ts";
+
+interface Entry {
+  id: string;
+  activity: string;
+  detail: { changes: { field: string }[] };
+}
+
+async function flagWithHistory(server: TestServer) {
+  const patch = async (id: number, body: object) => {
+    server.now = new Date(server.now.getTime() + 60_000);
+    const answer = await server.ask("PATCH", `${flagsPath}${id}/`, { body });
+    expect(answer.status).toBe(200);
+    return answer.body;
+  };
+  const groups = [{ properties: [person("plan", "exact", "pro")], rollout_percentage: 10 }];
+  const made = (
+    await server.ask("POST", flagsPath, { body: { key: "shown", name: "", tags: [], filters: { groups } } })
+  ).body;
+  const { id } = made;
+  await patch(id, { name: "Shown", tags: ["web"] });
+  await patch(id, {
+    filters: {
+      groups: [{ properties: [], rollout_percentage: 40 }],
+      multivariate: { variants: [{ key: "a", rollout_percentage: 100 }] },
+      payloads: { a: '"x"' },
+    },
+  });
+  await patch(id, { active: false });
+  const { body } = await server.ask("GET", `${flagsPath}${id}/activity/`);
+  return { id, made, entries: body.results as Entry[], patch };
+}
+
+const told = ({ name, tags, active, filters }: Record<string, unknown>) => ({ name, tags, active, filters });
+
+test("a revert puts back what a change and those after it changed, as one more change", async () => {
+  using server = new TestServer();
+  const { id, made, entries } = await flagWithHistory(server);
+  expect(entries.map(({ activity }) => activity)).toEqual(["updated", "updated", "updated", "created"]);
+  const revert = async (activity_id: string) =>
+    server.ask("POST", `${flagsPath}${id}/revert/`, { body: { activity_id } });
+  const one = await revert(entries[1]!.id);
+  expect([one.status, one.body.version]).toEqual([200, 5]);
+  expect(one.body.filters.groups).toEqual(made.filters.groups);
+  expect(one.body).toMatchObject({ name: "Shown", tags: ["web"], active: true });
+  expect(one.body.filters.multivariate ?? null).toBeNull();
+  const all = await revert(entries[2]!.id);
+  expect(told({ ...all.body, filters: all.body.filters.groups })).toEqual(
+    told({ ...made, filters: made.filters.groups }),
+  );
+  const log = (await server.ask("GET", `${flagsPath}${id}/activity/`)).body;
+  expect(log.total_count).toBe(6);
+});
+
+test("a revert of the creation, of another flag's change and without permission is refused", async () => {
+  using server = new TestServer();
+  const { id, entries } = await flagWithHistory(server);
+  const other = (await server.ask("POST", flagsPath, { body: { key: "other" } })).body;
+  const revert = async (flag: number, activity_id: unknown, key?: string) =>
+    (await server.ask("POST", `${flagsPath}${flag}/revert/`, { body: { activity_id }, key })).status;
+  expect(await revert(id, entries[3]!.id)).toBe(400);
+  expect(await revert(other.id, entries[0]!.id)).toBe(400);
+  expect(await revert(id, "x")).toBe(400);
+  expect(await revert(999, entries[0]!.id)).toBe(404);
+  await server.ask("PATCH", "/api/organizations/@current/", { body: { feature_flags_access_level: 21 } });
+  createUser(server.metadata, {
+    ...{ email: "bob@example.com", organizationId: server.first.organization.id, level: "member" },
+  });
+  const input = { userEmail: "bob@example.com", label: "x", scopes: ["*"] };
+  expect(await revert(id, entries[0]!.id, createKey(server.metadata, input, { now: server.now }).value)).toBe(
+    403,
+  );
+});
+
+test("the activity log is narrowed by person, time and kind", async () => {
+  using server = new TestServer();
+  const start = server.now;
+  const { id } = await flagWithHistory(server);
+  const count = async (query: string) =>
+    (await server.ask("GET", `/api/projects/1/activity_log/?item_id=${id}&scope=FeatureFlag&${query}`)).body
+      .total_count;
+  expect(await count("")).toBe(4);
+  expect(await count("user=ANN@example.com")).toBe(4);
+  expect(await count("user=1")).toBe(4);
+  expect(await count("user=system")).toBe(0);
+  expect(await count("user=nobody@example.com")).toBe(0);
+  expect(await count("activity=created")).toBe(1);
+  const after = new Date(start.getTime() + 90_000).toISOString();
+  expect(await count(`date_from=${after}`)).toBe(2);
+  expect(await count(`date_to=${after}`)).toBe(2);
+  const wrong = await server.ask("GET", "/api/projects/1/activity_log/?date_from=when");
+  expect(wrong.status).toBe(400);
+});
+
+test("keys of a member are seen and revoked by whoever has a say over them", async () => {
+  using server = new TestServer();
+  const organizationId = server.first.organization.id;
+  const keyOf = (email: string, level: "member" | "admin") => {
+    const user = createUser(server.metadata, { email, organizationId, level });
+    const made = createKey(
+      server.metadata,
+      { userEmail: email, label: "x", scopes: ["*"] },
+      { now: server.now },
+    );
+    return { user, ...made };
+  };
+  const bob = keyOf("bob@example.com", "member");
+  const admin = keyOf("admin@example.com", "admin");
+  const path = (uuid: string) => `/api/organizations/@current/members/${uuid}/personal_api_keys/`;
+  const { body } = await server.ask("GET", path(bob.user.uuid), { key: admin.value });
+  expect(body).toMatchObject([{ id: bob.key.id, value: null }]);
+  expect((await server.ask("GET", path(admin.user.uuid), { key: bob.value })).status).toBe(403);
+  const { uuid: owner } = (await server.ask("GET", "/api/users/@me/")).body;
+  expect((await server.ask("GET", path(owner), { key: admin.value })).status).toBe(403);
+  expect((await server.ask("DELETE", `${path(bob.user.uuid)}${admin.key.id}/`)).status).toBe(404);
+  expect(
+    (await server.ask("DELETE", `${path(bob.user.uuid)}${bob.key.id}/`, { key: admin.value })).status,
+  ).toBe(204);
+  expect((await server.ask("GET", flagsPath, { key: bob.value })).status).toBe(401);
+});
