@@ -11,6 +11,7 @@ import { healthcheck } from "./commands/healthcheck.ts";
 import { importEvents } from "./commands/import.ts";
 import { init } from "./commands/init.ts";
 import { keys } from "./commands/keys.ts";
+import { mcp } from "./commands/mcp.ts";
 import { members } from "./commands/members.ts";
 import { migrate } from "./commands/migrate.ts";
 import { organization } from "./commands/organization.ts";
@@ -84,6 +85,7 @@ export function createProgram(): Command {
     healthcheck,
     migrate,
     doctor,
+    mcp,
     completions,
     exportData,
     importEvents,

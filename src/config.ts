@@ -176,6 +176,10 @@ export const settings = {
     default: "on",
     help: "Whether the browser page is served at /console/.",
   }),
+  mcp: choice(["on", "off"], {
+    default: "off",
+    help: "Whether programs that speak the Model Context Protocol are served at /mcp.",
+  }),
   "api-body-limit": bytes("1KiB", "1GiB", {
     default: "1MiB",
     help: "The same for flag requests and the management API, uploads of files aside.",

@@ -1,7 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Command, InvalidArgumentError } from "commander";
 import { EngineClient } from "../../src/engine/client.ts";
-import { SlowQuery } from "../../src/engine/slow-queries.ts";
+import { SlowQuery } from "../../src/engine/query-types.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import { exactly } from "../../src/lib/schema.ts";
 import { Status } from "../../src/operate/status-shape.ts";

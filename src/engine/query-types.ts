@@ -1,5 +1,6 @@
 /** The queries that the front may ask the engine: name, request, answer. */
 
+import { type Static, Type } from "@sinclair/typebox";
 import type { ExportPage, ExportRequest } from "../events/export/page.ts";
 import type { FlagCalls, FlagCallsRequest } from "../events/flag-calls.ts";
 import type { EventFilter, EventPosition } from "../events/list.ts";
@@ -9,8 +10,8 @@ import type { Reach, ReachQuestion } from "../flags/rules/blast-radius.ts";
 import type { CohortDefinition, FlagDefinition, GroupType } from "../flags/rules/types.ts";
 import type { Lane } from "../journal/segment.ts";
 import type { JsonObject } from "../lib/json.ts";
+import { Count, exactly, Instant, orNull } from "../lib/schema.ts";
 import type { Person } from "../people/person.ts";
-import type { SlowQuery } from "./slow-queries.ts";
 
 /** Property filters joined by AND, and what they refer to. */
 export interface ConditionRequest {
@@ -36,6 +37,17 @@ export interface FillByFlagRequest {
   timezone: string;
   now: number;
 }
+
+/** A question and how long its answer took. */
+export type SlowQuery = Static<typeof SlowQuery>;
+export const SlowQuery = exactly({
+  query: Type.String(),
+  project_id: orNull(Type.Integer()),
+  ms: Count,
+  at: Instant,
+  /** The beginning of an operator's statement. */
+  sql: orNull(Type.String()),
+});
 
 /** `meta` goes beside an answer that is streamed. */
 export interface Queries {

@@ -1,25 +1,13 @@
 /** The slowest questions of the last hour, for `flagkeep top`. */
 
-import { type Static, Type } from "@sinclair/typebox";
-import { Count, exactly, Instant, orNull } from "../lib/schema.ts";
 import type { RpcHandlers } from "../rpc/server.ts";
 import type { Handlers } from "./queries.ts";
-import type { Queries } from "./query-types.ts";
+import type { Queries, SlowQuery } from "./query-types.ts";
 
 const kept = 10;
 const keptMs = 3_600_000;
 /** Statements are shown from their beginning. */
 const sqlLengthMax = 200;
-
-export type SlowQuery = Static<typeof SlowQuery>;
-export const SlowQuery = exactly({
-  query: Type.String(),
-  project_id: orNull(Type.Integer()),
-  ms: Count,
-  at: Instant,
-  /** The beginning of an operator's statement. */
-  sql: orNull(Type.String()),
-});
 
 export class SlowQueries {
   private list: SlowQuery[] = [];

@@ -20,7 +20,7 @@ import { FlagSets } from "../flags/store/flag-sets.ts";
 import { payloadCipher, readPayloadKey } from "../flags/store/payload-cipher.ts";
 import { groupTypesFrom } from "../flags/subject/stored-evaluation.ts";
 import { CanNotListen } from "../http/address.ts";
-import { createApp } from "../http/app.ts";
+import { type App, createApp } from "../http/app.ts";
 import { TrustedPlaces } from "../http/places.ts";
 import { defaultRateLimits, RateLimiter } from "../http/rate-limit.ts";
 import type { Route } from "../http/route.ts";
@@ -32,6 +32,7 @@ import { Journal } from "../journal/journal.ts";
 import { lapse } from "../lib/time.ts";
 import { type Lock, takeLock } from "../lock.ts";
 import type { Log } from "../log.ts";
+import { mcpRoutes } from "../mcp/route.ts";
 import { instanceRoutes } from "../operate/api/instance.ts";
 import { EventRate } from "../operate/event-rate.ts";
 import { Metrics } from "../operate/metrics.ts";
@@ -214,7 +215,7 @@ export class Appliance {
     const engine = new EngineClient(this.supervisor);
     const flagSets = new FlagSets(metadata, groupTypesFrom(people));
     const live = new LiveEvents(this.stopping.signal);
-    const app = createApp({
+    const app: App = createApp({
       metadata,
       log,
       publicUrl: config["public-url"] || undefined,
@@ -251,6 +252,7 @@ export class Appliance {
         ...this.routes(engine, flagSets),
         ...liveRoutes({ live }),
         ...(config.console === "on" ? consoleRoutes() : []),
+        ...(config.mcp === "on" ? mcpRoutes({ handle: (request) => app.handle(request) }) : []),
       ],
       rateLimiter: config["rate-limits"] === "on" ? new RateLimiter(defaultRateLimits) : undefined,
     });

@@ -61,6 +61,7 @@ const inProject = (...args: string[]) => [...args, "--project", "1"];
 export const triedElsewhere: Record<string, string> = {
   serve: "test/cli/cli.test.ts",
   completions: "test/cli/completions.test.ts",
+  mcp: "test/mcp/executable.test.ts",
 };
 
 export const invocations: Record<string, Invocation> = {

@@ -80,5 +80,5 @@ test("a command with --json says what it prints; one without is not for scripts"
     withOption.filter(([, command]) => jsonShapeOf(command) === undefined).map(([name]) => name),
   ).toEqual([]);
   const without = [...found.keys()].filter((name) => !withOption.some(([one]) => one === name));
-  expect(without).toEqual(["serve", "completions"]);
+  expect(without).toEqual(["serve", "mcp", "completions"]);
 });

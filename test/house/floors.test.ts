@@ -13,6 +13,7 @@ const floors = [
   "cli",
   "serve",
   "console",
+  "mcp",
   "operate",
   "backup",
   "import",

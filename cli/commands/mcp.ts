@@ -1,0 +1,46 @@
+import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
+import { Command } from "commander";
+import { AppError } from "../../src/lib/errors.ts";
+import { mcpServer } from "../../src/mcp/tools.ts";
+import { run } from "../output.ts";
+import { withUnusedDataDir } from "../settings.ts";
+
+/** Tools act with a key's scopes, so one is needed. */
+class NoKey extends AppError {
+  readonly code = "no_key";
+  override readonly hint =
+    "Make one with `flagkeep keys create --scope feature_flag:read --scope query:read`.";
+}
+
+const urlDefault = "http://127.0.0.1:8000";
+
+export const mcp = withUnusedDataDir(new Command("mcp"))
+  .description(
+    "Serve flags and events to programs that speak the Model Context Protocol, over standard input and output.",
+  )
+  .option("--url <address>", `the running Flagkeep; default ${urlDefault} [FLAGKEEP_URL]`)
+  .addHelpText(
+    "after",
+    "\nA personal key comes in the variable FLAGKEEP_API_KEY; its scopes decide what the tools may do.\n\n" +
+      "Example:\n  flagkeep mcp --url https://flags.example.com",
+  )
+  .action(
+    run(async (options: { url?: string }) => {
+      const base = (options.url ?? process.env.FLAGKEEP_URL ?? urlDefault).replace(/\/+$/, "");
+      const apiKey = process.env.FLAGKEEP_API_KEY;
+      if (!apiKey) throw new NoKey("FLAGKEEP_API_KEY is not set.");
+      const server = mcpServer((method, path, body) =>
+        fetch(base + path, {
+          method,
+          headers: {
+            Authorization: `Bearer ${apiKey}`,
+            ...(body === undefined ? {} : { "Content-Type": "application/json" }),
+          },
+          body: body === undefined ? undefined : JSON.stringify(body),
+        }),
+      );
+      await server.connect(new StdioServerTransport());
+      await new Promise<void>((resolve) => process.stdin.once("end", resolve).once("close", resolve));
+      await server.close();
+    }),
+  );

@@ -1,0 +1,64 @@
+/** `/mcp`: the Model Context Protocol over HTTP, without sessions: each request stands for itself. */
+
+import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js";
+import { publicRoute, type Route } from "../http/route.ts";
+import { openObject } from "../http/shapes.ts";
+import { mcpServer } from "./tools.ts";
+
+export interface McpDeps {
+  /** Answers a request to the management API. */
+  handle: (request: Request) => Promise<Response>;
+}
+
+/** The route; which tools do what for whom, the API behind them decides. */
+export function mcpRoutes({ handle }: McpDeps): Route[] {
+  return [
+    publicRoute("POST", "/mcp", {
+      summary: "Speak the Model Context Protocol",
+      description:
+        "JSON-RPC as MCP clients send it, with a personal key as `Authorization: Bearer`. Tools list, explain, create and change flags and query events; each needs the scope that its API route needs.",
+      tag: "Model Context Protocol",
+      takesRawBody: true,
+      answers: {
+        200: {
+          description: "The answer.",
+          schema: openObject({}),
+          example: { jsonrpc: "2.0", id: 1, result: {} },
+        },
+        202: { description: "A notification was taken." },
+        401: { description: "No personal key was sent." },
+      },
+      handle: async ({ request, body, baseUrl }) => {
+        const authorization = request.headers.get("authorization");
+        if (authorization === null) {
+          const error = { code: -32001, message: "Send a personal key as `Authorization: Bearer`." };
+          return Response.json({ jsonrpc: "2.0", id: null, error }, { status: 401 });
+        }
+        const server = mcpServer((method, path, sent) =>
+          handle(
+            new Request(baseUrl + path, {
+              method,
+              headers: {
+                authorization,
+                ...(sent === undefined ? {} : { "content-type": "application/json" }),
+              },
+              body: sent === undefined ? undefined : JSON.stringify(sent),
+            }),
+          ),
+        );
+        const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
+        await server.connect(transport);
+        try {
+          const response = await transport.handleRequest(
+            new Request(request.url, { method: "POST", headers: request.headers }),
+            { parsedBody: body },
+          );
+          // Read before the server goes, which ends what is still open.
+          return new Response(await response.text(), { status: response.status, headers: response.headers });
+        } finally {
+          await server.close();
+        }
+      },
+    }),
+  ];
+}

@@ -1,0 +1,140 @@
+/** The Model Context Protocol with the official client: over standard input and output, and over HTTP. */
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { executable, flagkeep, TestAppliance } from "../support/appliance.ts";
+
+let appliance: TestAppliance;
+let readOnlyKey: string;
+beforeAll(async () => {
+  appliance = await TestAppliance.start({ args: ["--mcp", "on"] });
+  const made = await flagkeep([
+    ...["keys", "create", "--scope", "feature_flag:read", "--label", "model", "--json"],
+    ...["--data-dir", appliance.dataDir],
+  ]);
+  readOnlyKey = (JSON.parse(made.stdout) as { value: string }).value;
+  await appliance.capture({ event: "seen", distinct_id: "kim" });
+  await appliance.eventsWhenStored(1);
+});
+afterAll(() => appliance[Symbol.asyncDispose]());
+
+const ways: [
+  name: string,
+  transport: (key: string) => StdioClientTransport | StreamableHTTPClientTransport,
+][] = [
+  [
+    "stdio",
+    (key) =>
+      new StdioClientTransport({
+        command: executable,
+        args: ["mcp", "--url", appliance.url],
+        env: { FLAGKEEP_API_KEY: key },
+        stderr: "inherit",
+      }),
+  ],
+  [
+    "http",
+    (key) =>
+      new StreamableHTTPClientTransport(new URL(`${appliance.url}/mcp`), {
+        requestInit: { headers: { Authorization: `Bearer ${key}` } },
+      }),
+  ],
+];
+
+for (const [name, transport] of ways) {
+  describe(`over ${name}`, () => {
+    async function using(key: string, work: (call: Call) => Promise<void>): Promise<void> {
+      const client = new Client({ name: "test", version: "1" });
+      await client.connect(transport(key) as never);
+      try {
+        await work(async (tool, args) => {
+          const result = (await client.callTool({ name: tool, arguments: args })) as {
+            content: { text: string }[];
+            isError?: boolean;
+          };
+          return { text: result.content[0]!.text, isError: result.isError === true };
+        });
+      } finally {
+        await client.close();
+      }
+    }
+    type Call = (tool: string, args: Record<string, unknown>) => Promise<{ text: string; isError: boolean }>;
+
+    test("lists its tools", async () => {
+      const client = new Client({ name: "test", version: "1" });
+      await client.connect(transport(readOnlyKey) as never);
+      const { tools } = await client.listTools();
+      expect(tools.map((tool) => tool.name).sort()).toEqual([
+        ...["create_flag", "explain_flag", "list_flags", "list_projects", "query_events", "update_flag"],
+      ]);
+      expect(client.getServerVersion()).toMatchObject({ name: "flagkeep" });
+      await client.close();
+    });
+
+    test("creates, lists, explains and changes flags, and queries events", async () => {
+      const key = `mcp-${name}`;
+      await using(appliance.made.personal_api_key, async (call) => {
+        expect(await call("create_flag", { key, rollout_percentage: 0 })).toMatchObject({ isError: false });
+        expect((await call("list_flags", { search: key })).text).toContain(`"key":"${key}"`);
+        expect((await call("explain_flag", { key, distinct_id: "kim" })).text).toContain(
+          "out_of_rollout_bound",
+        );
+        const changed = await call("update_flag", { key, rollout_percentage: 100, active: true });
+        expect([changed.isError, changed.text.includes('"rollout_percentage":100')]).toEqual([false, true]);
+        const rows = await call("query_events", { sql: "SELECT event, distinct_id FROM events" });
+        expect(JSON.parse(rows.text)).toMatchObject({ rows: [{ event: "seen", distinct_id: "kim" }] });
+        expect((await call("list_projects", {})).isError).toBe(false);
+        const unknown = await call("update_flag", { key: "nothing", active: false });
+        expect(unknown).toEqual({ text: "There is no flag nothing.", isError: true });
+      });
+    });
+
+    test("a key's scopes hold", async () => {
+      await using(readOnlyKey, async (call) => {
+        expect((await call("list_flags", {})).isError).toBe(false);
+        const refused = await call("create_flag", { key: "never-made" });
+        expect([refused.isError, refused.text.includes("feature_flag:write")]).toEqual([true, true]);
+        expect((await call("query_events", { sql: "SELECT 1" })).isError).toBe(true);
+      });
+      await using("phx_wrong", async (call) => {
+        expect((await call("list_flags", {})).isError).toBe(true);
+      });
+    });
+  });
+}
+
+test("without a key: one sentence on the command line, 401 over HTTP; 404 unless it is switched on", async () => {
+  expect(await flagkeep(["mcp"])).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("FLAGKEEP_API_KEY"),
+  });
+  expect((await appliance.post("/mcp", { jsonrpc: "2.0", id: 1, method: "ping" })).status).toBe(401);
+  const wrong = await appliance.api("/mcp", { method: "POST", body: { nothing: 1 } });
+  expect(wrong.status).toBe(406);
+  await using off = await TestAppliance.start();
+  expect((await off.post("/mcp", {})).status).toBe(404);
+});
+
+test("hundreds of requests leave no servers behind", async () => {
+  const memory = async () => {
+    const text = await (await fetch(`${appliance.url}/metrics`)).text();
+    return Number(/^process_resident_memory_bytes (\S+)/m.exec(text)?.[1] ?? 0);
+  };
+  const call = { jsonrpc: "2.0", id: 1, method: "tools/list", params: {} };
+  const send = () =>
+    fetch(`${appliance.url}/mcp`, {
+      method: "POST",
+      headers: {
+        Authorization: `Bearer ${readOnlyKey}`,
+        "Content-Type": "application/json",
+        Accept: "application/json, text/event-stream",
+      },
+      body: JSON.stringify(call),
+    }).then((response) => response.text());
+  for (let i = 0; i < 200; i++) await send();
+  const before = await memory();
+  for (let i = 0; i < 800; i++) await send();
+  expect((await memory()) - before).toBeLessThan(100 * 1024 * 1024);
+}, 60_000);
