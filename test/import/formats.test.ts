@@ -259,6 +259,14 @@ const records: [RecordFormat, JsonObject, unknown[]][] = [
     ],
   ],
   [
+    "persons",
+    { team_id: 1, distinct_id: "a", person_id: "p-1", properties: "{}", created_at: at, person_version: 2 },
+    [
+      ["$set", "a", at, undefined, { $set: {} }],
+      ["$merge_dangerously", "a", at, undefined, { alias: "p-1" }],
+    ],
+  ],
+  [
     "groups",
     { type: "org", type_index: 0, key: "acme", created_at: at, properties: { size: 3 } },
     [

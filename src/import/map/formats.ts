@@ -29,7 +29,8 @@ const formats = {
   persons: {
     title: "persons",
     map: fromPerson,
-    isOne: (has) => has("properties", "distinct_ids") && !has("event"),
+    isOne: (has) =>
+      has("properties") && (has("distinct_ids") || has("distinct_id", "person_id")) && !has("event"),
   },
   groups: {
     title: "groups",

@@ -86,7 +86,7 @@ function fromColumns(record: JsonObject, leftOut: ReadonlySet<string>): MappedEv
 export function fromPerson(record: JsonObject): MappedEvent[] {
   const properties = propertiesOf(record.properties);
   if (!isObject(properties)) return unusable(properties);
-  const [first, ...others] = listOf(record.distinct_ids ?? [record.distinct_id ?? null]).map(idOf);
+  const [first, ...others] = idsOf(record);
   const time = record.created_at;
   const content = hashOf(record);
   return [
@@ -103,6 +103,17 @@ export function fromPerson(record: JsonObject): MappedEvent[] {
       }),
     ),
   ];
+}
+
+/**
+ * The distinct ids of a person. PostHog's batch export has a row for each, and only its own id of the person tells which
+ * belong together: it becomes an id of the person too.
+ */
+function idsOf(record: JsonObject): (string | undefined)[] {
+  const listed = listOf(record.distinct_ids).map(idOf);
+  return listed.length > 0
+    ? listed
+    : [idOf(record.distinct_id), ...[record.person_id ?? []].flat().map(idOf)];
 }
 
 /** A group of an own export: its properties are set at the time it was created. */

@@ -65,10 +65,7 @@ class JsonSplitter {
     for (let at = 0; at < chunk.length; at++) {
       const byte = chunk[at]!;
       if (this.isInText) {
-        if (this.isEscaped) this.isEscaped = false;
-        else if (byte === backslash) this.isEscaped = true;
-        else if (byte === quote) this.isInText = false;
-        if (this.isInText && this.isAtKeys && this.key!.length <= this.member!.length) this.key!.push(byte);
+        at = this.passText(chunk, at);
         continue;
       }
       if (byte <= space) continue;
@@ -95,6 +92,34 @@ class JsonSplitter {
       } else if (byte !== colon && !isRecord && this.depth === this.level) start = this.begin(at);
     }
     if (this.parts !== undefined) this.keep(chunk.subarray(start));
+  }
+
+  /** @returns where the text ends, or the last place of the chunk. */
+  private passText(chunk: Buffer, from: number): number {
+    const close = this.isEscaped ? -1 : chunk.indexOf(quote, from);
+    const isPlain = close !== -1 && !isBehindEscape(chunk, from, close);
+    if (isPlain) {
+      if (this.isAtKeys) this.keepKey(chunk.subarray(from, close));
+      this.isInText = false;
+      return close;
+    }
+    for (let at = from; at < chunk.length; at++) {
+      const byte = chunk[at]!;
+      if (this.isEscaped) this.isEscaped = false;
+      else if (byte === backslash) this.isEscaped = true;
+      else if (byte === quote) {
+        this.isInText = false;
+        return at;
+      }
+      if (this.isAtKeys) this.keepKey(chunk.subarray(at, at + 1));
+    }
+    return chunk.length - 1;
+  }
+
+  /** No more of it than tells it from the member's name. */
+  private keepKey(bytes: Buffer): void {
+    const room = this.member!.length + 1 - this.key!.length;
+    if (room > 0) this.key!.push(...bytes.subarray(0, room));
   }
 
   *end(): Generator<ReadRecord> {
@@ -150,4 +175,11 @@ class JsonSplitter {
     const text = bytes.toString("utf8").trim();
     return isUtf8(bytes) ? parsedLine(text, line) : { line, problem: "not_utf8", text };
   }
+}
+
+/** Whether the byte at `at` stands behind an odd number of backslashes. */
+function isBehindEscape(chunk: Buffer, from: number, at: number): boolean {
+  let first = at;
+  while (first > from && chunk[first - 1] === backslash) first -= 1;
+  return (at - first) % 2 === 1;
 }
