@@ -1,5 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { Command } from "commander";
+import { Command, Option } from "commander";
+import { type RoleName, type RoleReadiness, roleNames } from "../../src/http/probes.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import { exactly } from "../../src/lib/schema.ts";
 import type { Status } from "../../src/operate/status-shape.ts";
@@ -31,13 +32,17 @@ export const healthcheck = withJson(
     "End with 0 when the appliance can serve requests, else with 1: for containers and supervisors.",
   )
   .option("--url <address>", "ask over HTTP instead of through the data directory")
+  .addOption(new Option("--role <role>", "only this counts; default: all of them").choices(roleNames))
   .addHelpText(
     "after",
-    "\nExamples:\n  flagkeep healthcheck --data-dir /var/lib/flagkeep\n  flagkeep healthcheck --url http://127.0.0.1:8000",
+    "\nFlags and captures go on while the event store is opened or made again, flags and queries while the disk is full:\n" +
+      "a supervisor that starts the server again should ask for --role flags.\n\n" +
+      "Examples:\n  flagkeep healthcheck --data-dir /var/lib/flagkeep --role flags\n  flagkeep healthcheck --url http://127.0.0.1:8000",
   )
   .action(
-    run(async (options: { url?: string; json?: true }) => {
-      const state = options.url ? await stateOver(options.url) : await stateIn(dataDirOf(options as never));
+    run(async (options: { url?: string; role?: RoleName; json?: true }) => {
+      const { url, role } = options;
+      const state = url ? await stateOver(url, role) : await stateIn(dataDirOf(options as never), role);
       const health: Static<typeof Health> = { ready: state === "ready", state };
       if (options.json) printJson(health);
       else if (health.ready) print("ready");
@@ -46,20 +51,31 @@ export const healthcheck = withJson(
     }),
   );
 
-async function stateIn(dataDir: string): Promise<string> {
+async function stateIn(dataDir: string, role: RoleName | undefined): Promise<string> {
   const late = Bun.sleep(timeoutMs).then(() => "no answer in 5 s");
   return await Promise.race([
     late,
-    askControl<Status>(dataDir, "status").then((status) => status?.state ?? "not running"),
+    askControl<Status>(dataDir, "status").then((status) =>
+      status === undefined ? "not running" : stateOf(status.roles, role),
+    ),
   ]);
 }
 
-async function stateOver(url: string): Promise<string> {
+async function stateOver(url: string, role: RoleName | undefined): Promise<string> {
   try {
-    const address = `${url.replace(/\/+$/, "")}/_readiness`;
+    const address = `${url.replace(/\/+$/, "")}/_readiness${role === undefined ? "" : `?role=${role}`}`;
     const response = await fetch(address, { signal: AbortSignal.timeout(timeoutMs) });
-    return response.ok ? "ready" : `HTTP ${response.status}`;
+    if (response.ok) return "ready";
+    const { roles } = (await response.json().catch(() => ({}))) as { roles?: RoleReadiness[] };
+    return roles === undefined ? `HTTP ${response.status}` : stateOf(roles, role);
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }
+}
+
+/** `ready`, or what cannot be served and why. */
+function stateOf(roles: readonly RoleReadiness[], asked: RoleName | undefined): string {
+  const hindered = roles.filter(({ role, ready }) => !ready && (asked === undefined || role === asked));
+  if (hindered.length === 0) return "ready";
+  return hindered.map(({ role, reason }) => `${role}: ${reason?.replace(/\.$/, "")}`).join("; ");
 }

@@ -43,7 +43,14 @@ function show(state: Status): void {
     }
     if (trouble !== null) print(`          ${trouble.message} ${trouble.hint}`);
   }
-  const { disk } = state;
+  for (const { role, ready, reason } of state.roles) {
+    if (!ready) print(`REFUSED   ${role}: ${reason}`);
+  }
+  const { disk, volume } = state;
+  print(
+    `Volume    ${bytesText(volume.free_bytes)} of ${bytesText(volume.total_bytes)} free` +
+      (volume.needed_bytes === null ? "" : `, events are refused below ${bytesText(volume.needed_bytes)}`),
+  );
   print(
     `Disk      metadata ${bytesText(disk.metadata_bytes)}, persons ${bytesText(disk.people_bytes)}, ` +
       `events ${bytesText(disk.events_bytes)}, journal ${bytesText(disk.journal_bytes)}` +
@@ -55,6 +62,8 @@ function show(state: Status): void {
     if (backup.file !== null) print(`Backup    ${backup.created_at}, verified: ${backup.file}`);
     if (backup.error !== null) print(`Backup    FAILED ${backup.failed_at}: ${backup.error}`);
   }
+  const next = state.next_backup;
+  if (next !== null) print(`Backup    next ${next.at} (${next.schedule}, time zone ${next.time_zone})`);
   for (const { lane, first_seq, last_seq, reason } of state.given_up) {
     const why = reason === "size" ? "the archive is full" : "the disk was almost full";
     print(`Archive   without ${lane} entries ${first_seq} to ${last_seq} (${why}), which no backup covers`);

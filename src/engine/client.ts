@@ -39,9 +39,16 @@ export interface EngineState {
 /** How long a question waits for an engine that is starting. */
 const startWaitMs = 10_000;
 
+/** Codes of questions that were not answered for want of time, memory or an engine, not for what they ask. */
+const refusals = ["engine_unavailable", "query_busy", "query_timeout", "query_memory", "statements_barred"];
+
 export class EngineClient {
   /** @param state left out by commands, which have patience of their own. */
-  constructor(private readonly state?: EngineState) {}
+  constructor(
+    private readonly state?: EngineState,
+    /** Told the code of every refusal: the engine is away, busy, or the question took too much. */
+    private readonly onRefused: (code: string) => void = () => undefined,
+  ) {}
 
   /**
    * Asks the engine.
@@ -71,6 +78,19 @@ export class EngineClient {
   }
 
   private async send<Name extends keyof Queries, Answer>(
+    send: (socket: string, name: string, request: unknown, signal?: AbortSignal) => Promise<Answer>,
+    name: Name,
+    request: Queries[Name]["request"],
+  ): Promise<Answer> {
+    try {
+      return await this.trySend(send, name, request);
+    } catch (error) {
+      if (error instanceof AppError && refusals.includes(error.code)) this.onRefused(error.code);
+      throw error;
+    }
+  }
+
+  private async trySend<Name extends keyof Queries, Answer>(
     send: (socket: string, name: string, request: unknown, signal?: AbortSignal) => Promise<Answer>,
     name: Name,
     request: Queries[Name]["request"],

@@ -9,6 +9,7 @@ import { docsPage } from "./docs-page.ts";
 import type { ErrorLog } from "./errors.ts";
 import type { Connection, Places } from "./exchange.ts";
 import { openApiDocument } from "./openapi.ts";
+import { probeRoutes, type RoleReadiness } from "./probes.ts";
 import type { RateLimiter } from "./rate-limit.ts";
 import { Reply } from "./reply.ts";
 import { clientRoutes, publicRoute, type Route } from "./route.ts";
@@ -19,8 +20,8 @@ export interface AppDeps {
   log: ErrorLog;
   /** Everything that is served, except probes and documentation. */
   routes: readonly Route[];
-  /** Whether requests can be served: stores open, engine started. */
-  isReady: () => boolean;
+  /** What can be served; absent: everything. */
+  roles?: () => readonly RoleReadiness[];
   limits?: BodyLimits;
   places: Places;
   rateLimiter?: RateLimiter;
@@ -39,8 +40,6 @@ const defaultLimits: BodyLimits = {
 };
 /** Of a request that came over no connection, as in tests. */
 const noConnection: Connection = { peer: () => undefined, allowSilence: () => undefined };
-
-const Probe = object({ status: text() });
 
 /** The application: answers requests wherever they come from. */
 export interface App {
@@ -66,7 +65,7 @@ export function createApp(deps: AppDeps): App {
     now: deps.now ?? (() => new Date()),
     connectionOf: (request) => connectionOf(request),
   };
-  const served = [...deps.routes, rootRoute(deps.homePage), ...probeRoutes(deps.isReady)];
+  const served = [...deps.routes, rootRoute(deps.homePage), ...probeRoutes(deps.roles ?? (() => []))];
   const routes = [...served, ...documentationRoutes(served, deps.publicUrl)];
   const nowhere = { dialect: managementDialect, methods: new Map() };
   // By itself Elysia looks for the path behind a host of usual length, and finds none behind `api` or `::1`.
@@ -103,27 +102,6 @@ function rootRoute(homePage: string | undefined): Route {
       return new Reply(200, body, headers);
     },
   });
-}
-
-/** Probes for process supervisors and load balancers. */
-function probeRoutes(isReady: () => boolean): Route[] {
-  return [
-    publicRoute("GET", "/_liveness", {
-      summary: "Tell that the process answers",
-      tag: "Probes",
-      answers: { 200: { description: "Alive.", schema: Probe, example: { status: "alive" } } },
-      handle: () => ({ status: "alive" }),
-    }),
-    publicRoute("GET", "/_readiness", {
-      summary: "Tell whether requests can be served",
-      tag: "Probes",
-      answers: {
-        200: { description: "Ready.", schema: Probe, example: { status: "ready" } },
-        503: { description: "Still starting, or stopping.", schema: Probe, example: { status: "starting" } },
-      },
-      handle: () => (isReady() ? { status: "ready" } : new Reply(503, { status: "starting" })),
-    }),
-  ];
 }
 
 /** The document is written at the first request: most processes are never asked for it. */

@@ -30,6 +30,8 @@ export interface JournalEvents {
 /** Whether new entries are taken, and what hinders it. */
 export interface Admission {
   isOpen: boolean;
+  /** A write failed just now. */
+  isFailing: boolean;
   freeBytes: number;
   /** Free bytes under which new entries are refused. */
   neededBytes: number;
@@ -37,12 +39,15 @@ export interface Admission {
 }
 
 const spaceCheckIntervalMs = 500;
+/** So long after a failed write it is said. */
+const failingMs = 10_000;
 
 export class Journal {
   private readonly writers = new Map<Lane, LaneWriter>();
   /** What may still be accepted before the next look at the disk. */
   private roomBytes = Number.POSITIVE_INFINITY;
-  private space: Omit<Admission, "isOpen"> = { freeBytes: 0, neededBytes: 0, totalBytes: 0 };
+  private failedAt = Number.NEGATIVE_INFINITY;
+  private space: Omit<Admission, "isOpen" | "isFailing"> = { freeBytes: 0, neededBytes: 0, totalBytes: 0 };
   private spaceTimer: ReturnType<typeof setInterval>;
 
   private constructor(
@@ -77,7 +82,10 @@ export class Journal {
       const recovered = recoverLane(laneFolder, lane, join(folder, "quarantine"), seenSeq[lane]);
       segments.push(...recovered.segments);
       quarantined.push(...recovered.quarantined);
-      const onFailure = (error: unknown) => events.onFailure(error, lane);
+      const onFailure = (error: unknown) => {
+        journal.failedAt = performance.now();
+        events.onFailure(error, lane);
+      };
       journal.writers.set(
         lane,
         new LaneWriter(lane, laneFolder, recovered.nextSeq, disk, settings, events.onSealed, onFailure),
@@ -109,7 +117,8 @@ export class Journal {
 
   /** Whether new entries are taken at this moment. */
   admission(): Admission {
-    return { isOpen: this.roomBytes > 0, ...this.space };
+    const isFailing = performance.now() - this.failedAt < failingMs;
+    return { isOpen: this.roomBytes > 0, isFailing, ...this.space };
   }
 
   private refusal(reason: JournalUnavailable["reason"], lane: Lane): JournalUnavailable {

@@ -5,6 +5,7 @@ import { readLastBackup } from "../backup/last-backup.ts";
 import type { AppliedBatch } from "../engine/pipeline/pipeline.ts";
 import type { EngineSupervisor } from "../engine/supervisor.ts";
 import { ownFilesDialect } from "../http/dialect.ts";
+import type { RoleName, RoleReadiness } from "../http/probes.ts";
 import { clientRoutes, Reply, type Route } from "../http/route.ts";
 import type { Journal } from "../journal/journal.ts";
 import { lanes } from "../journal/segment.ts";
@@ -20,6 +21,7 @@ export interface MetricSources {
   dataDir: string;
   journal: () => Journal | undefined;
   supervisor: EngineSupervisor;
+  roles: () => readonly RoleReadiness[];
 }
 
 export class Metrics {
@@ -39,7 +41,13 @@ export class Metrics {
   );
   private readonly spikes = this.counter("flagkeep_spikes_total", "Event spikes that began.", ["project"]);
 
-  constructor({ dataDir, journal, supervisor }: MetricSources) {
+  private readonly refused = this.counter(
+    "flagkeep_refused_total",
+    "Requests for events, and questions about them, that were refused for want of room, time or an engine.",
+    ["role", "reason"],
+  );
+
+  constructor({ dataDir, journal, supervisor, roles }: MetricSources) {
     collectDefaultMetrics({ register: this.registry, eventLoopMonitoringPrecision: loopDelayEveryMs });
 
     this.gauge(
@@ -69,6 +77,32 @@ export class Metrics {
       [],
     );
     this.gauge(
+      "flagkeep_ready",
+      "Whether a role can be served, as the probe tells it.",
+      (set) => {
+        for (const { role, ready } of roles()) set({ role }, ready ? 1 : 0);
+      },
+      ["role"],
+    );
+    this.gauge(
+      "flagkeep_engine_trouble",
+      "Whether something about the event store is wrong; `flagkeep status` says what.",
+      (set) => set({}, supervisor.state.trouble === null ? 0 : 1),
+      [],
+    );
+    this.gauge(
+      "flagkeep_disk_free_bytes",
+      "Free bytes of the volume.",
+      (set) => set({}, journal()?.admission().freeBytes ?? 0),
+      [],
+    );
+    this.gauge(
+      "flagkeep_disk_needed_bytes",
+      "New events are refused while less is free.",
+      (set) => set({}, journal()?.admission().neededBytes ?? 0),
+      [],
+    );
+    this.gauge(
       "flagkeep_engine_restarts",
       "Starts of the engine after it died.",
       (set) => set({}, supervisor.restartCount),
@@ -92,6 +126,10 @@ export class Metrics {
     this.stored.inc({ lane }, events);
     this.duplicates.inc({ lane }, duplicates);
     this.dropped.inc({ lane }, dropped);
+  }
+
+  countRefused(role: RoleName, reason: string): void {
+    this.refused.inc({ role, reason });
   }
 
   countSpike({ kind, projectId }: SpikeSignal): void {

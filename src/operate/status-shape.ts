@@ -5,6 +5,7 @@ import { LastBackup } from "../backup/last-backup.ts";
 import { EngineState } from "../engine/supervisor.ts";
 import { lanes } from "../journal/segment.ts";
 import { Count, exactly, Instant, orNull } from "../lib/schema.ts";
+import { RoleState } from "./roles.ts";
 
 const LaneName = Type.Union(lanes.map((lane) => Type.Literal(lane)));
 const states = ["starting", "ready", "stopping", "stopped"] as const;
@@ -31,6 +32,14 @@ const DiskUse = exactly({
   archive_bytes: Count,
 });
 
+export type Volume = Static<typeof Volume>;
+const Volume = exactly({
+  free_bytes: Count,
+  total_bytes: Count,
+  /** New events are refused while less is free; null when it does not run. */
+  needed_bytes: orNull(Count),
+});
+
 export type Status = Static<typeof Status>;
 export const Status = exactly({
   running: Type.Boolean(),
@@ -43,8 +52,12 @@ export const Status = exactly({
   /** Journal entries accepted lately: events, and notes about odd ones. */
   events_per_second: Type.Number({ minimum: 0 }),
   journal: Type.Array(LaneStatus),
+  /** What can be served, and what cannot and why; empty when it does not run. */
+  roles: Type.Array(RoleState),
   engine: EngineState,
   disk: DiskUse,
+  /** That holds the data directory. */
+  volume: Volume,
   /** Loaded entries that are neither archived any more nor in a backup: a broken event store would lose them. */
   given_up: Type.Array(
     exactly({
@@ -57,6 +70,16 @@ export const Status = exactly({
   ),
   /** Null when none was tried yet. */
   last_backup: orNull(LastBackup),
+  /** Null when none is scheduled. */
+  next_backup: orNull(
+    exactly({
+      at: Instant,
+      /** Cron expression. */
+      schedule: Type.String(),
+      /** In which the expression is meant: that of the server. */
+      time_zone: Type.String(),
+    }),
+  ),
   /** Of the last 24 hours. */
   warnings: Type.Array(exactly({ project_id: Type.Integer(), type: Type.String(), count: Count })),
   /** Spikes that did not end yet. */

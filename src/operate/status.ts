@@ -1,7 +1,8 @@
 /** What `flagkeep status` tells: of a running appliance by itself, of a stopped one from its files. */
 
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { Cron } from "croner";
 import { readLastBackup } from "../backup/last-backup.ts";
 import { givenUp, listArchive } from "../journal/archive.ts";
 import { firstOfFileName, type Lane, lanes, scanSegment } from "../journal/segment.ts";
@@ -12,7 +13,7 @@ import { laneCursors } from "../people/reader.ts";
 import { openSpikes } from "../people/spikes/spike-store.ts";
 import { countWarningsSince } from "../people/warnings.ts";
 import { version } from "../version.ts";
-import type { DiskUse, LaneStatus, Status } from "./status-shape.ts";
+import type { DiskUse, LaneStatus, Status, Volume } from "./status-shape.ts";
 
 const microsPerDay = 86_400_000_000;
 
@@ -20,9 +21,11 @@ const microsPerDay = 86_400_000_000;
 export function storedStatus(
   dataDir: string,
   people: PeopleDb | undefined,
-): Pick<Status, "disk" | "given_up" | "last_backup" | "warnings" | "spikes"> {
+  neededBytes: number | null = null,
+): Pick<Status, "disk" | "volume" | "given_up" | "last_backup" | "warnings" | "spikes"> {
   return {
     disk: diskUse(dataDir),
+    volume: volumeOf(dataDir, neededBytes),
     given_up: givenUp(paths(dataDir).archive).map(({ lane, first, last, reason, at }) => ({
       ...{ lane, first_seq: first, last_seq: last, reason, at },
     })),
@@ -46,6 +49,14 @@ export function storedStatus(
             usual_per_minute: spike.usualPerMinute,
           })),
   };
+}
+
+/** When the next scheduled backup is made. @param schedule cron expression; empty for none */
+export function nextBackup(schedule: string): Status["next_backup"] {
+  const at = schedule === "" ? null : new Cron(schedule, { paused: true }).nextRun();
+  if (at === null) return null;
+  const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
+  return { at: at.toISOString(), schedule, time_zone: timeZone };
 }
 
 /** @param last per lane, the last acknowledged sequence number and the bytes that wait for the disk. */
@@ -82,6 +93,8 @@ export function stoppedStatus(dataDir: string): Status {
       uptime_seconds: null,
       events_per_second: 0,
       journal: laneStatus(last, applied),
+      roles: [],
+      next_backup: null,
       engine: { up: false, restarts: 0, rebuilding: null, trouble: null },
       ...storedStatus(dataDir, people),
     };
@@ -114,6 +127,11 @@ export function diskUse(dataDir: string): DiskUse {
       .flatMap((lane) => listArchive(place.archive, lane))
       .reduce((sum, { bytes }) => sum + bytes, 0),
   };
+}
+
+function volumeOf(dataDir: string, neededBytes: number | null): Volume {
+  const { bavail, bsize, blocks } = statfsSync(dataDir);
+  return { free_bytes: bavail * bsize, total_bytes: blocks * bsize, needed_bytes: neededBytes };
 }
 
 function bytesInFolder(folder: string): number {

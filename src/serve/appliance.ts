@@ -22,6 +22,7 @@ import { groupTypesFrom } from "../flags/subject/stored-evaluation.ts";
 import { CanNotListen } from "../http/address.ts";
 import { type App, createApp } from "../http/app.ts";
 import { TrustedPlaces } from "../http/places.ts";
+import type { RoleReadiness } from "../http/probes.ts";
 import { defaultRateLimits, RateLimiter } from "../http/rate-limit.ts";
 import type { Route } from "../http/route.ts";
 import { listen } from "../http/server.ts";
@@ -37,7 +38,8 @@ import { instanceRoutes } from "../operate/api/instance.ts";
 import { EventRate } from "../operate/event-rate.ts";
 import { Metrics } from "../operate/metrics.ts";
 import { Reports } from "../operate/reports.ts";
-import { laneStatus, storedStatus } from "../operate/status.ts";
+import { roleStates } from "../operate/roles.ts";
+import { laneStatus, nextBackup, storedStatus } from "../operate/status.ts";
 import type { Status } from "../operate/status-shape.ts";
 import { paths } from "../paths.ts";
 import { openPeople, type PeopleDb } from "../people/open.ts";
@@ -57,6 +59,8 @@ import { managementRoutes } from "./routes.ts";
  */
 const segmentEntriesMax = 20_000;
 
+const refusalLogMs = 10_000;
+
 /** How long a stop waits for requests that are in flight. */
 const inFlightMs = 2_000;
 
@@ -74,6 +78,9 @@ export class Appliance {
   private url: string | undefined;
   private readonly stopping = new AbortController();
   private readonly startedAt = new Date();
+  /** Requests that were refused since that was last logged. */
+  private refused = 0;
+  private refusalLoggedAt = Number.NEGATIVE_INFINITY;
   private readonly control: RpcServer;
   private readonly eventRate = new EventRate(() =>
     (this.journal?.state() ?? []).reduce((sum, { durable }) => sum + durable, 0),
@@ -118,7 +125,12 @@ export class Appliance {
       log,
       { onReport: (report) => this.reports.take(report), onRefused },
     );
-    this.metrics = new Metrics({ dataDir, journal: () => this.journal, supervisor: this.supervisor });
+    this.metrics = new Metrics({
+      dataDir,
+      journal: () => this.journal,
+      supervisor: this.supervisor,
+      roles: () => this.roles(),
+    });
     this.instance = instanceDeps(config, commands.own);
     this.reports = new Reports(this.metadata, this.metrics, log, config["spike-webhook"]);
   }
@@ -152,6 +164,10 @@ export class Appliance {
       {
         onSealed: (segment) => this.supervisor.offer([segment]),
         debt: () => this.supervisor.debt(),
+        onRefused: (reason, lane) => {
+          this.metrics.countRefused("capture", reason);
+          this.logRefusal(reason, lane);
+        },
         onFailure: (error, lane) =>
           log.error({ lane, error: String(error) }, "the journal could not be written"),
       },
@@ -205,14 +221,34 @@ export class Appliance {
       uptime_seconds: Math.floor((Date.now() - this.startedAt.getTime()) / 1_000),
       events_per_second: this.eventRate.perSecond(),
       journal: laneStatus(this.journal?.state() ?? [], laneCursors(this.people)),
+      roles: this.roles(),
       engine: this.supervisor.state,
-      ...storedStatus(this.config["data-dir"], this.people),
+      next_backup: nextBackup(this.config["backup-schedule"]),
+      ...storedStatus(this.config["data-dir"], this.people, this.journal?.admission().neededBytes),
     };
+  }
+
+  private roles(): RoleReadiness[] {
+    return roleStates({
+      state: this.state,
+      admission: this.journal?.admission(),
+      engine: this.supervisor.state,
+    });
+  }
+
+  /** One line in ten seconds: whoever is refused sends again. */
+  private logRefusal(reason: string, lane: string): void {
+    this.refused += 1;
+    const now = performance.now();
+    if (now < this.refusalLoggedAt + refusalLogMs) return;
+    this.refusalLoggedAt = now;
+    this.log.warn({ reason, lane, requests: this.refused }, "events are refused");
+    this.refused = 0;
   }
 
   private listen(journal: Journal): string {
     const { config, log, metadata, people } = this;
-    const engine = new EngineClient(this.supervisor);
+    const engine = new EngineClient(this.supervisor, (reason) => this.metrics.countRefused("query", reason));
     const flagSets = new FlagSets(metadata, groupTypesFrom(people));
     const live = new LiveEvents(this.stopping.signal);
     const app: App = createApp({
@@ -226,7 +262,7 @@ export class Appliance {
         inFlightBytesMax: config["bodies-in-flight"],
       },
       homePage: config.console === "on" ? consolePath : undefined,
-      isReady: () => this.state === "ready",
+      roles: () => this.roles(),
       routes: [
         ...this.metrics.routes(),
         ...captureRoutes({ journal: live.watching(journal), projects: metadata.projects }),

@@ -232,7 +232,7 @@ describe("serve", () => {
     expect((await fetch(`${first.url}/_liveness`)).status).toBe(200);
     await first.kill();
     await using third = await TestAppliance.start({ directory: { dataDir, made } });
-    expect((await fetch(`${third.url}/_readiness`)).status).toBe(200);
+    await until(async () => (await fetch(`${third.url}/_readiness`)).status === 200, "it is ready");
   });
 
   test("refuses data of a newer version", async () => {

@@ -69,8 +69,11 @@ describe("status", () => {
       events_per_second: count,
       // Six events, and a note about one of them.
       journal: [lane("realtime", 7), lane("historical", 1)],
+      roles: ["capture", "flags", "query"].map((role) => ({ role, ready: true, reason: null })),
+      next_backup: null,
       engine: { up: true, restarts: 0, rebuilding: null, trouble: null },
       disk,
+      volume: { free_bytes: count, total_bytes: count, needed_bytes: count },
       given_up: [],
       last_backup: null,
       warnings: [{ project_id: 1, type: "invalid_uuid", count: 1 }],
@@ -152,6 +155,8 @@ test("healthcheck tells by its exit status", async () => {
   expect(await flagkeep(["healthcheck", "--url", running.url])).toMatchObject({ code: 0 });
   const none = await flagkeep(["healthcheck", "--data-dir", await stoppedDirectory()]);
   expect(none).toMatchObject({ stdout: "", code: 1 });
+  expect(await flagkeep(["healthcheck", "--url", running.url, "--role", "query"])).toMatchObject({ code: 0 });
+  expect(await flagkeep(["healthcheck", "--role", "all", "--url", running.url])).toMatchObject({ code: 2 });
   expect(await flagkeep(["healthcheck", "--url", "http://127.0.0.1:1"])).toMatchObject({ code: 1 });
 });
 

@@ -376,8 +376,11 @@ describe("probes", () => {
     expect(await server.ask("GET", "/_liveness", { key: null })).toMatchObject({ status: 200 });
     expect(await server.ask("GET", "/_readiness", { key: null })).toMatchObject({
       status: 503,
-      body: { status: "starting" },
+      body: { status: "not_ready", roles: [{ role: "query", ready: false, reason: "starting" }] },
     });
+    expect(await server.ask("GET", "/_readiness?role=flags", { key: null })).toMatchObject({ status: 200 });
+    expect(await server.ask("GET", "/_readiness?role=query", { key: null })).toMatchObject({ status: 503 });
+    expect(await server.ask("GET", "/_readiness?role=all", { key: null })).toMatchObject({ status: 400 });
     server.isReady = true;
     expect(await server.ask("GET", "/_readiness/", { key: null })).toMatchObject({ status: 200 });
   });

@@ -82,7 +82,6 @@ export function startCapture({
     routes: captureRoutes({ journal, projects, nowMicros: () => noon, ...overrides }),
     places: new TrustedPlaces(trustedProxies),
     limits: { bytesMax: 20 * mib, apiBytesMax: mib, inFlightBytesMax: 256 * mib, ...limits },
-    isReady: () => true,
   });
   const send = (path: string, init: RequestInit = {}) =>
     app.handle(new Request(`http://localhost${path}`, { method: "POST", ...init }));

@@ -82,7 +82,7 @@ export class TestServer implements Disposable {
       metadata: this.metadata,
       log: { error: (facts, message) => this.logged.push({ ...facts, message }) },
       routes: this.routes,
-      isReady: () => this.isReady,
+      roles: () => [{ role: "query", ready: this.isReady, reason: this.isReady ? null : "starting" }],
       now: () => this.now,
       ...(options.rateLimiter ? { rateLimiter: options.rateLimiter } : {}),
       places: new TrustedPlaces([], options.publicUrl),

@@ -30,7 +30,6 @@ beforeAll(() => {
     metadata,
     log: { error: () => {} },
     routes: explainRoutes({ metadata, flagSets, people: people.db }),
-    isReady: () => true,
     places: new TrustedPlaces([]),
     now: () => fixedNow,
   });

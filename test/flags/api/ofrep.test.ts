@@ -203,7 +203,6 @@ describe("changes", () => {
       metadata: undefined as never,
       log: { error: () => {} },
       places: new TrustedPlaces([]),
-      isReady: () => true,
       routes: events.routes(),
     });
   const open = (own: TestEvaluation, headers: Record<string, string> = {}, path?: string) =>

@@ -83,7 +83,6 @@ export class TestEvaluation implements Disposable {
       log: { error: ({ error }) => this.troubles.push(error) },
       limits: { bytesMax: limit, apiBytesMax: limit, inFlightBytesMax: 2 ** 28 },
       places: new TrustedPlaces([]),
-      isReady: () => true,
       routes: this.routes,
     });
   }
