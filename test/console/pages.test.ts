@@ -8,6 +8,11 @@ import { axeFindings, openSignedIn, ownerCookie, themes, widths } from "./suppor
 
 /** Address, heading, and a text that is there once the page is complete. */
 const pages: readonly (readonly [path: string, heading: string, ready: string | RegExp])[] = [
+  ["start", "Start", "Waiting for the first event…"],
+  ["live", "Live", "Waiting for events…"],
+  ["sql", "SQL", "Write a SELECT over events, persons and groups."],
+  ["sql?q=SELECT 1 AS one, 2 AS two", "SQL", "1 row"],
+  ["sql?q=SELECT nothing", "SQL", "The statement cannot be run"],
   ["activity", "Activity", "new-checkout"],
   ["activity?where=organization", "Activity", /./],
   ["settings", "Settings", "Secret key"],
@@ -44,6 +49,7 @@ describe.skipIf(chromiumPath === undefined)("pages", () => {
           url: appliance.url,
           theme,
           width,
+          expectedStatus: [400],
         });
         for (const [path, heading, ready] of pages) {
           await page.goto(`/console/${path}`);

@@ -13,6 +13,9 @@ import { words } from "./words/index.ts";
 
 const Flags = lazy(() => import("./pages/flags.tsx").then(({ Flags }) => Flags));
 const FlagPage = lazy(() => import("./pages/flag/flag.tsx").then(({ FlagPage }) => FlagPage));
+const Start = lazy(() => import("./pages/start.tsx").then(({ Start }) => Start));
+const LivePage = lazy(() => import("./pages/live.tsx").then(({ LivePage }) => LivePage));
+const Sql = lazy(() => import("./pages/sql.tsx").then(({ Sql }) => Sql));
 const Activity = lazy(() => import("./pages/activity.tsx").then(({ Activity }) => Activity));
 const Settings = lazy(() => import("./pages/settings/settings.tsx").then(({ Settings }) => Settings));
 const Instance = lazy(() => import("./pages/instance/instance.tsx").then(({ Instance }) => Instance));
@@ -62,6 +65,9 @@ export function App() {
         <Route path={`${rootPath}/`} component={Home} />
         <Route path={`${rootPath}/flags`} component={Flags} />
         <Route path={`${rootPath}/flags/:id`} component={FlagPage} />
+        <Route path={`${rootPath}/start`} component={Start} />
+        <Route path={`${rootPath}/live`} component={LivePage} />
+        <Route path={`${rootPath}/sql`} component={Sql} />
         <Route path={`${rootPath}/activity`} component={Activity} />
         <Route path={`${rootPath}/settings`} component={Settings} />
         <Route path={`${rootPath}/instance`} component={Instance} />

@@ -31,6 +31,8 @@ interface TableProps<Row> {
   onChoose?: (row: Row) => void;
   rowHeight?: number;
   narrowHeight?: number;
+  /** All columns on a narrow screen too; the table then scrolls sideways. */
+  isAlwaysTable?: boolean;
 }
 
 const narrowScreen = matchMedia("(max-width: 720px)");
@@ -105,7 +107,7 @@ export function DataTable<Row>(props: TableProps<Row>) {
     ...(onChoose ? { x: () => act(onChoose) } : {}),
   });
 
-  const shown = isNarrow ? columns.filter((column) => !column.isWideOnly) : columns;
+  const shown = isNarrow && !props.isAlwaysTable ? columns.filter((column) => !column.isWideOnly) : columns;
   const rows: ComponentChildren[] = [];
   for (let index = view.first; index <= Math.min(view.last, count - 1); index++) {
     const row = rowAt(index);
@@ -137,7 +139,7 @@ export function DataTable<Row>(props: TableProps<Row>) {
   }
   return (
     <div
-      class={onOpen ? "table opens" : "table"}
+      class={`table${onOpen ? " opens" : ""}${props.isAlwaysTable ? " always" : ""}`}
       role="table"
       aria-label={label}
       aria-rowcount={count + 1}

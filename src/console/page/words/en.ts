@@ -5,8 +5,10 @@ import { flag } from "./en/flag.ts";
 import { flags } from "./en/flags.ts";
 import { frame } from "./en/frame.ts";
 import { instance } from "./en/instance.ts";
+import { live, start } from "./en/live.ts";
 import { settings } from "./en/settings.ts";
 import { signing } from "./en/signing.ts";
+import { sql } from "./en/sql.ts";
 
-export const words = { activity, flag, flags, frame, instance, settings, signing };
+export const words = { activity, flag, flags, frame, instance, live, settings, signing, sql, start };
 export type Words = typeof words;

@@ -1,0 +1,47 @@
+/** Events as the API shows them. */
+
+export interface StoredEvent {
+  uuid: string;
+  event: string;
+  distinct_id: string;
+  timestamp: string;
+  received_at?: string;
+  properties: Record<string, unknown>;
+  historical?: boolean;
+  is_cut?: boolean;
+  person?: { uuid?: string } | null;
+  seq?: number;
+}
+
+const shownMax = 6;
+const hiddenFirst =
+  /^\$(lib|ip|geoip|sdk|insert_id|session|window|device|time|sent|raw|active_feature|feature\/)/;
+
+/** The few properties that say most, in one line. */
+export function shortProperties(properties: Record<string, unknown>): string {
+  const names = Object.keys(properties).filter((name) => !hiddenFirst.test(name));
+  names.sort((a, b) => Number(a.startsWith("$")) - Number(b.startsWith("$")));
+  return names
+    .slice(0, shownMax)
+    .map((name) => {
+      const value = properties[name];
+      return `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`;
+    })
+    .join(", ");
+}
+
+/** A command that sends the same event again. */
+export function asCurl(event: StoredEvent, host: string, token: string): string {
+  const body = JSON.stringify({
+    api_key: token,
+    event: event.event,
+    distinct_id: event.distinct_id,
+    properties: event.properties,
+  });
+  return `curl ${host}/capture/ -d '${body.replaceAll("'", "'\\''")}'`;
+}
+
+/** A statement that finds the event. */
+export function asSql(event: StoredEvent): string {
+  return `SELECT * FROM events WHERE uuid = '${event.uuid}'`;
+}

@@ -1,0 +1,120 @@
+/** The stream of events of a project, with pauses, counts and new attempts. */
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Failure, isAbort, queryText, wordsOf } from "../lib/api.ts";
+import { inProject } from "../lib/session.ts";
+import { readStream } from "../lib/stream.ts";
+import type { StoredEvent } from "./events.ts";
+
+const keptMax = 500;
+const againMs = 3_000;
+const rateMs = 5_000;
+/** Rows are drawn together, at most this often. */
+const drawMs = 150;
+
+export interface LiveRow extends StoredEvent {
+  arrivedAt: number;
+}
+
+export interface Live {
+  rows: readonly LiveRow[];
+  /** Events that the stream only counted, and those that came during a pause. */
+  notShown: number;
+  behind: number;
+  perSecond: number;
+  state: "connecting" | "open";
+  failure: Failure | undefined;
+}
+
+const nothing: Live = {
+  rows: [],
+  notShown: 0,
+  behind: 0,
+  perSecond: 0,
+  state: "connecting",
+  failure: undefined,
+};
+
+/** Reads the stream while the part is shown. Pausing keeps counting. */
+export function useLive(filter: { event?: string; distinct_id?: string }, isPaused: boolean): Live {
+  const [live, setLive] = useState<Live>(nothing);
+  const paused = useRef(isPaused);
+  paused.current = isPaused;
+  const key = JSON.stringify([filter, inProject("")]);
+  useEffect(() => {
+    const controller = new AbortController();
+    const kept = { rows: [] as LiveRow[], notShown: 0, held: [] as LiveRow[], heldCount: 0 };
+    let arrivals: { at: number; count: number }[] = [];
+    let state: Live["state"] = "connecting";
+    let failure: Failure | undefined;
+    let isDirty = true;
+    const count = (number: number) => {
+      arrivals.push({ at: performance.now(), count: number });
+    };
+    const timer = setInterval(() => {
+      const since = performance.now() - rateMs;
+      const before = arrivals.length;
+      arrivals = arrivals.filter(({ at }) => at > since);
+      if (!paused.current && kept.held.length > 0) {
+        kept.rows = [...kept.held, ...kept.rows].slice(0, keptMax);
+        kept.held = [];
+        kept.heldCount = 0;
+        isDirty = true;
+      }
+      if (!isDirty && before === arrivals.length) return;
+      isDirty = false;
+      const total = arrivals.reduce((sum, one) => sum + one.count, 0);
+      setLive({
+        ...{ rows: kept.rows, notShown: kept.notShown, behind: kept.heldCount, state, failure },
+        perSecond: total / (rateMs / 1000),
+      });
+    }, drawMs);
+    const run = async () => {
+      while (!controller.signal.aborted) {
+        try {
+          await readStream(
+            inProject(`events/stream/${queryText(filter)}`),
+            controller.signal,
+            ({ event, data }) => {
+              isDirty = true;
+              if (event === "skipped") {
+                const { count: skipped } = JSON.parse(data) as { count: number };
+                kept.notShown += skipped;
+                count(skipped);
+                return;
+              }
+              const row = { ...(JSON.parse(data) as StoredEvent), arrivedAt: Date.now() };
+              count(1);
+              if (paused.current) {
+                kept.held = [row, ...kept.held].slice(0, keptMax);
+                kept.heldCount++;
+              } else kept.rows = [row, ...kept.rows].slice(0, keptMax);
+            },
+            () => {
+              state = "open";
+              failure = undefined;
+              isDirty = true;
+            },
+          );
+        } catch (error) {
+          if (controller.signal.aborted || isAbort(error)) return;
+          failure = error instanceof Failure ? error : new Failure(0, "unreachable", wordsOf(error));
+          if (failure.status >= 400 && failure.status < 500) {
+            isDirty = true;
+            return;
+          }
+        }
+        state = "connecting";
+        isDirty = true;
+        await new Promise((resolve) => setTimeout(resolve, againMs));
+      }
+    };
+    setLive(nothing);
+    void run();
+    return () => {
+      controller.abort();
+      clearInterval(timer);
+    };
+  }, [key]);
+  return live;
+}

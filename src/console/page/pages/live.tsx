@@ -1,0 +1,228 @@
+/** Events as they arrive, and below them the stored ones. */
+
+import { useState } from "preact/hooks";
+import { to, useAddress } from "../lib/address.ts";
+import { ask, queryText } from "../lib/api.ts";
+import { clock, date, decimal, elsewhere } from "../lib/format.ts";
+import { useResource } from "../lib/resource.ts";
+import { inProject, project } from "../lib/session.ts";
+import { type StoredEvent, shortProperties } from "../model/events.ts";
+import { useLive } from "../model/live.ts";
+import { useEventNames, usePropertyNames } from "../model/names.ts";
+import { Badge, Button, Field } from "../parts/basics.tsx";
+import { EventDetails } from "../parts/event-details.tsx";
+import { Page } from "../parts/page.tsx";
+import { AwayBar, Content, Empty, Trouble } from "../parts/states.tsx";
+import { type Column, DataTable } from "../parts/table.tsx";
+import { words } from "../words/index.ts";
+
+const w = words.live;
+const pageSize = 50;
+
+const columns: Column<StoredEvent>[] = [
+  {
+    id: "time",
+    title: w.columns.time,
+    width: "8rem",
+    cell: ({ timestamp }) => (
+      <time class="mono" dateTime={timestamp} title={elsewhere(timestamp)}>
+        {clock(timestamp)}
+      </time>
+    ),
+  },
+  {
+    id: "event",
+    title: w.columns.event,
+    width: "minmax(0, 1.2fr)",
+    cell: ({ event, distinct_id: who }) => (
+      <>
+        <b>{event}</b>
+        <span class="sub narrow-sub">{who}</span>
+      </>
+    ),
+  },
+  {
+    id: "who",
+    title: w.columns.who,
+    width: "minmax(0, 1fr)",
+    isWideOnly: true,
+    cell: ({ distinct_id: who }) => <span class="mono">{who}</span>,
+  },
+  {
+    id: "properties",
+    title: w.columns.properties,
+    width: "minmax(0, 2.4fr)",
+    isWideOnly: true,
+    cell: ({ properties }) => <span class="muted">{shortProperties(properties ?? {})}</span>,
+  },
+];
+
+export function LivePage() {
+  const { query, set } = useAddress();
+  const [isPaused, setPaused] = useState(false);
+  const [opened, setOpened] = useState<StoredEvent>();
+  const [limit, setLimit] = useState(pageSize);
+  const names = useEventNames();
+  const properties = usePropertyNames("event");
+  const live = useLive(
+    { ...(query.event ? { event: query.event } : {}), ...(query.id ? { distinct_id: query.id } : {}) },
+    isPaused,
+  );
+  const filters =
+    query.property && query.value
+      ? JSON.stringify([{ key: query.property, type: "event", operator: "exact", value: [query.value] }])
+      : undefined;
+  const stored = useResource<{ results: StoredEvent[]; next: string | null }>(
+    `stored ${project.value?.id} ${query.event} ${query.id} ${filters} ${limit}`,
+    (signal) =>
+      ask(
+        inProject(
+          `events/${queryText({ event: query.event, distinct_id: query.id, properties: filters, limit })}`,
+        ),
+        { signal },
+      ),
+  );
+  const warnings = useResource<{ results: { type: string; count: number }[] }>(
+    `warnings ${project.value?.id}`,
+    (signal) => ask(inProject("ingestion_warnings/"), { signal }),
+  );
+  const odd = (warnings.data?.results ?? []).reduce((sum, { count }) => sum + count, 0);
+  const rows = live.rows.filter(
+    ({ properties: of }) =>
+      !query.property || !query.value || String(of?.[query.property] ?? "") === query.value,
+  );
+  const oldest = rows.at(-1)?.timestamp;
+  return (
+    <Page
+      title={words.frame.pages.live}
+      action={
+        <>
+          <span class="row" role="status">
+            <span class={`health-dot ${live.state === "open" && !isPaused ? "good" : "warn"}`}>
+              <span class="dot" aria-hidden="true" />
+              {isPaused ? w.isPaused : live.state === "open" ? w.isLive : w.connecting}
+            </span>
+            <span class="muted number">{w.perSecond(decimal(Math.round(live.perSecond * 10) / 10))}</span>
+            {odd > 0 && <Badge tone="warn">{w.warnings(odd)}</Badge>}
+          </span>
+          <Button icon={isPaused ? "play" : "pause"} onClick={() => setPaused(!isPaused)}>
+            {isPaused ? w.goOn : w.pause}
+          </Button>
+        </>
+      }
+    >
+      <div class="filters">
+        <Field
+          label={w.event}
+          isLabelHidden
+          placeholder={w.event}
+          type="search"
+          class="grow"
+          value={query.event ?? ""}
+          suggestions={names}
+          onInput={(event) => set({ event: event || undefined })}
+        />
+        <Field
+          label={w.distinctId}
+          isLabelHidden
+          placeholder={w.distinctId}
+          class="grow"
+          value={query.id ?? ""}
+          onInput={(id) => set({ id: id || undefined })}
+        />
+        <Field
+          label={w.property}
+          isLabelHidden
+          placeholder={w.property}
+          class="grow"
+          value={query.property ?? ""}
+          suggestions={properties}
+          onInput={(property) => set({ property: property || undefined })}
+        />
+        <Field
+          label={w.value}
+          isLabelHidden
+          placeholder={w.value}
+          class="grow"
+          value={query.value ?? ""}
+          onInput={(value) => set({ value: value || undefined })}
+        />
+      </div>
+      {live.failure && (live.failure.status === 0 || live.failure.isEngineAway) && (
+        <AwayBar failure={live.failure} readAt={0} />
+      )}
+      {live.failure && live.failure.status >= 400 && live.failure.status < 500 && (
+        <Trouble failure={live.failure} />
+      )}
+      {(live.behind > 0 || live.notShown > 0) && (
+        <p class="bar accent" role="status">
+          {live.behind > 0 && <span>{w.waitingBehind(live.behind)}</span>}
+          {live.notShown > 0 && <span>{w.notShown(live.notShown)}</span>}
+          {isPaused && <Button onClick={() => setPaused(false)}>{w.goOn}</Button>}
+        </p>
+      )}
+      {rows.length === 0 ? (
+        <Empty title={w.empty} icon="live">
+          <p class="muted">{w.emptyHelp}</p>
+          <Button href={to("start")}>{w.emptyAction}</Button>
+        </Empty>
+      ) : (
+        <DataTable
+          label={words.frame.pages.live}
+          columns={columns}
+          count={rows.length}
+          rowAt={(index) => rows[index]}
+          keyOf={({ uuid }) => uuid}
+          onOpen={setOpened}
+          rowHeight={40}
+          narrowHeight={56}
+        />
+      )}
+      <section class="stack">
+        <h2>{oldest ? w.storedNote : w.stored}</h2>
+        <Content of={stored}>
+          {({ results, next }) => {
+            const shown = new Set(rows.map(({ uuid }) => uuid));
+            const older = results.filter(({ uuid }) => !shown.has(uuid));
+            return older.length === 0 ? (
+              <p class="muted">{w.noStored}</p>
+            ) : (
+              <>
+                <DataTable
+                  label={w.stored}
+                  columns={storedColumns}
+                  count={older.length}
+                  rowAt={(index) => older[index]}
+                  keyOf={({ uuid }) => uuid}
+                  onOpen={setOpened}
+                  rowHeight={40}
+                  narrowHeight={56}
+                />
+                {next && (
+                  <div>
+                    <Button onClick={() => setLimit(limit + pageSize)}>{w.older}</Button>
+                  </div>
+                )}
+              </>
+            );
+          }}
+        </Content>
+      </section>
+      {opened && <EventDetails event={opened} onClose={() => setOpened(undefined)} />}
+    </Page>
+  );
+}
+
+/** Older ones need the day, too. */
+const storedColumns: Column<StoredEvent>[] = [
+  {
+    ...columns[0]!,
+    width: "12rem",
+    cell: ({ timestamp }) => (
+      <time dateTime={timestamp} title={elsewhere(timestamp)}>
+        <span class="muted">{date(timestamp)}</span> <span class="mono">{clock(timestamp).slice(0, 8)}</span>
+      </time>
+    ),
+  },
+  ...columns.slice(1),
+];

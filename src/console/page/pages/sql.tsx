@@ -1,0 +1,325 @@
+/** SQL over the project's views: run, cancelled, shown as a table or a chart, taken along as CSV. */
+
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useAddress } from "../lib/address.ts";
+import { ask, Failure, isAbort, wordsOf } from "../lib/api.ts";
+import { download, toCsv } from "../lib/csv.ts";
+import { decimal, valueText } from "../lib/format.ts";
+import { recall, remember } from "../lib/memory.ts";
+import { inProject } from "../lib/session.ts";
+import { usePropertyNames } from "../model/names.ts";
+import { Button, Field, Segments } from "../parts/basics.tsx";
+import { Dialog } from "../parts/dialog.tsx";
+import { LineChart } from "../parts/line-chart.tsx";
+import { Page } from "../parts/page.tsx";
+import { SqlEditor } from "../parts/sql-editor.tsx";
+import { AwayBar, Empty } from "../parts/states.tsx";
+import { type Column, DataTable } from "../parts/table.tsx";
+import { complain, tell } from "../parts/toast.tsx";
+import { words } from "../words/index.ts";
+
+const w = words.sql;
+const rowsMax = 10_000;
+const historyMax = 50;
+
+const views: Record<string, string[]> = {
+  events: [
+    ...["uuid", "event", "distinct_id", "timestamp", "received_at", "properties", "elements_chain"],
+    ...["historical", "seq", "person_id"],
+  ],
+  persons: ["id", "created_at", "properties", "distinct_ids"],
+  groups: ["type", "type_index", "key", "created_at", "properties"],
+};
+
+interface Answer {
+  columns: string[];
+  rows: Record<string, unknown>[];
+  truncated: boolean;
+}
+
+export function Sql() {
+  const { query, set } = useAddress();
+  const [text, setText] = useState(query.q ?? "");
+  const [answer, setAnswer] = useState<Answer>();
+  const [failure, setFailure] = useState<Failure>();
+  const [seconds, setSeconds] = useState(0);
+  const [isRunning, setRunning] = useState(false);
+  const [isSaving, setSaving] = useState(false);
+  const [past, setPast] = useState<string[]>(() => JSON.parse(recall("statements") ?? "[]") as string[]);
+  const controller = useRef<AbortController | undefined>(undefined);
+  const properties = usePropertyNames("event");
+  const schema = useMemo(
+    () => ({ ...views, ...Object.fromEntries(properties.map((name) => [`prop('${name}')`, []])) }),
+    [properties],
+  );
+  // Leaving the page ends the statement at the server, too.
+  useEffect(() => () => controller.current?.abort(), []);
+
+  const run = async (statement = text) => {
+    if (statement.trim() === "") return;
+    controller.current?.abort();
+    const own = new AbortController();
+    controller.current = own;
+    setFailure(undefined);
+    setRunning(true);
+    set({ q: statement });
+    const begun = performance.now();
+    const timer = setInterval(() => setSeconds((performance.now() - begun) / 1000), 100);
+    try {
+      const found = await ask<Answer>(inProject("query/"), {
+        method: "POST",
+        body: { query: statement, limit: rowsMax },
+        signal: own.signal,
+      });
+      setAnswer(found);
+      const next = [statement, ...past.filter((one) => one !== statement)].slice(0, historyMax);
+      setPast(next);
+      remember("statements", JSON.stringify(next));
+    } catch (error) {
+      if (!isAbort(error)) {
+        setFailure(error instanceof Failure ? error : new Failure(-1, "error", wordsOf(error)));
+      }
+    } finally {
+      clearInterval(timer);
+      setSeconds((performance.now() - begun) / 1000);
+      if (controller.current === own) setRunning(false);
+    }
+  };
+  useEffect(() => {
+    if (query.q) void run(query.q);
+  }, []);
+  const insert = (name: string) =>
+    setText(text === "" ? `SELECT ${name} FROM events LIMIT 100` : `${text} ${name}`);
+  const mended = failure && mend(text, failure.detail);
+  const isChart = query.form === "chart";
+  return (
+    <Page title={words.frame.pages.sql} isWide>
+      <div class="sql">
+        <aside class="schema stack" aria-label={w.views}>
+          {Object.entries(views).map(([view, columns]) => (
+            <details key={view} open={view === "events"}>
+              <summary>{view}</summary>
+              <ul>
+                {columns.map((column) => (
+                  <li key={column}>
+                    <button type="button" onClick={() => insert(column)}>
+                      {column}
+                    </button>
+                  </li>
+                ))}
+              </ul>
+            </details>
+          ))}
+          {properties.length > 0 && (
+            <details>
+              <summary>{w.properties}</summary>
+              <ul>
+                {properties.map((name) => (
+                  <li key={name}>
+                    <button type="button" onClick={() => insert(`prop('${name.replaceAll("'", "''")}')`)}>
+                      {name}
+                    </button>
+                  </li>
+                ))}
+              </ul>
+            </details>
+          )}
+          <details>
+            <summary>{w.history}</summary>
+            {past.length === 0 && <p class="muted">{w.noHistory}</p>}
+            <ul>
+              {past.map((statement) => (
+                <li key={statement}>
+                  <button type="button" title={statement} onClick={() => setText(statement)}>
+                    {statement.slice(0, 60)}
+                  </button>
+                </li>
+              ))}
+            </ul>
+          </details>
+        </aside>
+        <div class="stack sql-main">
+          <SqlEditor
+            label={w.editor}
+            value={text}
+            onInput={setText}
+            onRun={() => void run()}
+            hint={w.empty}
+            schema={schema}
+          />
+          <div class="row">
+            <Button kind="main" icon="play" isDisabled={isRunning} onClick={() => void run()}>
+              {w.run}
+            </Button>
+            <kbd>⌘⏎</kbd>
+            {isRunning && (
+              <Button icon="close" onClick={() => controller.current?.abort()}>
+                {w.cancel}
+              </Button>
+            )}
+            <span class="muted number" role="status">
+              {isRunning
+                ? w.running(decimal(Math.round(seconds * 10) / 10))
+                : answer
+                  ? w.rows(answer.rows.length, decimal(Math.round(seconds * 100) / 100))
+                  : ""}
+              {!isRunning && answer?.truncated && ` · ${w.truncated(answer.rows.length)}`}
+            </span>
+            {answer && (
+              <span class="row tools">
+                <Segments
+                  label={w.form}
+                  value={isChart ? "chart" : "table"}
+                  choices={[
+                    ["table", w.table],
+                    ["chart", w.chart],
+                  ]}
+                  onChange={(form) => set({ form: form === "chart" ? form : undefined })}
+                />
+                <Button
+                  icon="download"
+                  onClick={() => download("answer.csv", "text/csv", toCsv(answer.columns, answer.rows))}
+                >
+                  {w.csv}
+                </Button>
+                <Button onClick={() => setSaving(true)}>{w.save}</Button>
+              </span>
+            )}
+          </div>
+          {failure &&
+            (failure.isEngineAway || failure.status === 0 ? (
+              <AwayBar failure={failure} readAt={0} />
+            ) : (
+              <div class="bar bad" role="alert">
+                <span>
+                  <b>{w.failed}</b>
+                  <pre class="wrap">{failure.detail}</pre>
+                </span>
+                {mended && (
+                  <Button
+                    onClick={() => {
+                      setText(mended);
+                      void run(mended);
+                    }}
+                  >
+                    {w.writeSo}
+                  </Button>
+                )}
+              </div>
+            ))}
+          {answer ? (
+            <Result answer={answer} isChart={isChart} />
+          ) : (
+            !failure && (
+              <Empty title={w.empty} icon="sql" command={'flagkeep query "SELECT …"'}>
+                <p class="muted">{w.emptyHelp}</p>
+                <div class="row">
+                  {w.exampleList.map(([name, statement]) => (
+                    <Button
+                      key={name}
+                      onClick={() => {
+                        setText(statement);
+                        void run(statement);
+                      }}
+                    >
+                      {name}
+                    </Button>
+                  ))}
+                </div>
+              </Empty>
+            )
+          )}
+        </div>
+      </div>
+      {isSaving && <SaveStatement statement={text} onClose={() => setSaving(false)} />}
+    </Page>
+  );
+}
+
+function Result({ answer, isChart }: { answer: Answer; isChart: boolean }) {
+  if (answer.rows.length === 0) return <p class="muted">{w.noRows}</p>;
+  if (isChart) return <ResultChart answer={answer} />;
+  const columns = answer.columns.map(
+    (name): Column<Record<string, unknown>> => ({
+      id: `c-${name}`,
+      title: name,
+      width: "minmax(9rem, 1fr)",
+      isNumber: true,
+      cell: (row) => (row[name] === null ? <span class="muted">null</span> : valueText(row[name])),
+    }),
+  );
+  return (
+    <div class="wide-table">
+      <DataTable
+        label={words.frame.pages.sql}
+        columns={columns}
+        count={answer.rows.length}
+        rowAt={(index) => answer.rows[index]}
+        keyOf={(row) => answer.rows.indexOf(row)}
+        rowHeight={36}
+        narrowHeight={36}
+        isAlwaysTable
+      />
+    </div>
+  );
+}
+
+function ResultChart({ answer }: { answer: Answer }) {
+  const [first, ...others] = answer.columns;
+  const isNumber = (value: unknown) =>
+    typeof value === "number" || (typeof value === "string" && value !== "" && !Number.isNaN(Number(value)));
+  const numbers = others.filter((name) =>
+    answer.rows.every((row) => row[name] === null || isNumber(row[name])),
+  );
+  if (first === undefined || numbers.length === 0) return <p class="muted">{w.noChart}</p>;
+  return (
+    <LineChart
+      label={words.frame.pages.sql}
+      summary={w.rowCount(answer.rows.length)}
+      names={answer.rows.map((row) => valueText(row[first]).replace(/T00:00:00(\.0+)?(Z|[+-]00:?00)?$/, ""))}
+      series={numbers.map((name) => ({ name, values: answer.rows.map((row) => Number(row[name] ?? 0)) }))}
+    />
+  );
+}
+
+function SaveStatement({ statement, onClose }: { statement: string; onClose: () => void }) {
+  const [name, setName] = useState("");
+  return (
+    <Dialog
+      title={w.saveTitle}
+      onClose={onClose}
+      onSubmit={() => {
+        ask(inProject("insights/"), {
+          method: "POST",
+          body: {
+            name,
+            query: { kind: "DataVisualizationNode", source: { kind: "HogQLQuery", query: statement } },
+          },
+        }).then(
+          () => {
+            tell(w.saved(name));
+            onClose();
+          },
+          (error) => complain(wordsOf(error)),
+        );
+      }}
+      actions={
+        <Button kind="main" type="submit">
+          {w.save}
+        </Button>
+      }
+    >
+      <Field label={words.settings.name} value={name} onInput={setName} isRequired autofocus />
+    </Dialog>
+  );
+}
+
+/** `properties->>'$browser'` is a JSON path to DuckDB; this is what was meant. */
+export function mend(statement: string, problem: string): string | undefined {
+  if (!/json path/i.test(problem)) return undefined;
+  const mended = statement.replace(
+    /(?:\w+\.)?properties\s*->>?\s*'(\$[^'"]*)'/g,
+    (_, name: string) => `prop('${name}')`,
+  );
+  return mended === statement ? undefined : mended;
+}

@@ -1,0 +1,211 @@
+/** The first ten minutes: an event, a flag, a backup. Each step sees by itself when it is done. */
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { to, useAddress } from "../lib/address.ts";
+import { ask, queryText, wordsOf } from "../lib/api.ts";
+import { ago } from "../lib/format.ts";
+import { useResource } from "../lib/resource.ts";
+import { inProject, isAdmin, isOperator, project } from "../lib/session.ts";
+import type { Flag } from "../model/flags.ts";
+import { readFlags } from "../model/flags.ts";
+import type { InstanceStatus } from "../model/instance.ts";
+import { useLive } from "../model/live.ts";
+import { snippets } from "../model/snippets.ts";
+import { Badge, Button, CodeBlock, Field, Segments } from "../parts/basics.tsx";
+import { Page } from "../parts/page.tsx";
+import { words } from "../words/index.ts";
+import { firstFilters } from "./new-flag.tsx";
+
+const w = words.start;
+const helpAfterMs = 60_000;
+
+export function Start() {
+  const { query, set } = useAddress();
+  const [made, setMade] = useState<Flag>();
+  const all = snippets(
+    location.origin,
+    project.value?.api_token ?? "",
+    made?.key ?? query.key ?? "new-checkout",
+  );
+  const sdk = query.sdk !== undefined && query.sdk in all ? query.sdk : "javascript";
+  // Counted from now: what came before says nothing about this attempt.
+  const live = useLive({}, false);
+  const firstEvent = live.rows.findLast(({ event }) => event !== "$feature_flag_called");
+  const asked = live.rows.findLast(
+    ({ event, properties }) =>
+      event === "$feature_flag_called" && (made === undefined || properties.$feature_flag === made.key),
+  );
+  const flags = useResource(`count of flags ${project.value?.id}`, (signal) =>
+    readFlags({ limit: 1 }, signal),
+  );
+  const status = useResource<InstanceStatus>(isOperator.value ? "instance" : null, (signal) =>
+    ask("/api/instance/status/", { signal }),
+  );
+  const chosen = all[sdk]!;
+  const hadEvents = project.value?.ingested_event === true;
+  const lastBackup = status.data?.last_backup?.created_at;
+  return (
+    <Page title={words.frame.pages.start}>
+      <p class="muted">{w.intro}</p>
+      <Step number={1} title={w.eventTitle} isDone={firstEvent !== undefined}>
+        <Segments
+          label={w.sdk}
+          value={sdk}
+          choices={Object.entries(all).map(([name, { name: text }]) => [name, text] as const)}
+          onChange={(name) => set({ sdk: name })}
+        />
+        <div class="row">
+          <span class="label">{w.key}</span> <code>{project.value?.api_token}</code>
+        </div>
+        {chosen.install && <CodeBlock label={w.sdk} code={chosen.install} />}
+        <CodeBlock label={w.eventTitle} code={chosen.event} />
+        <p class="row" role="status">
+          {firstEvent ? (
+            <>
+              <Badge tone="good">●</Badge>
+              <span>{w.arrived(firstEvent.event, firstEvent.distinct_id, ago(firstEvent.arrivedAt))}</span>
+              <a href={to("live")}>{w.seeLive}</a>
+            </>
+          ) : (
+            <>
+              <span class="waiting" aria-hidden="true" /> {w.waiting}{" "}
+              {hadEvents && <span class="muted">{w.before}</span>}
+            </>
+          )}
+        </p>
+        {!firstEvent && !hadEvents && <Help curl={all.curl!.event} />}
+      </Step>
+      <Step number={2} title={w.flagTitle} isDone={asked !== undefined}>
+        {made ? (
+          <p>
+            <a href={to(`flags/${made.id}`)}>{made.key}</a>
+          </p>
+        ) : (
+          <FirstFlag onMade={setMade} />
+        )}
+        {flags.data !== undefined && flags.data.count > 0 && !made && (
+          <p class="muted">
+            {w.flagsBefore(flags.data.count)} <a href={to("flags")}>{words.frame.pages.flags}</a>
+          </p>
+        )}
+        <CodeBlock label={w.flagTitle} code={chosen.flag} />
+        <p class="row" role="status">
+          {asked ? (
+            <>
+              <Badge tone="good">●</Badge>
+              {w.asked(String(asked.properties.$feature_flag_response), asked.distinct_id)}
+            </>
+          ) : (
+            <>
+              <span class="waiting" aria-hidden="true" /> {w.waitingAsked}
+            </>
+          )}
+        </p>
+      </Step>
+      <Step number={3} title={w.careTitle} isDone={lastBackup != null}>
+        <div class="row">
+          <span>{lastBackup ? w.backupDone(ago(lastBackup)) : w.backupNever}</span>
+          <Button href={to("instance")} refusal={!isOperator.value && words.frame.onlyOperators}>
+            {w.makeBackup}
+          </Button>
+          <Button href={to("settings", { tab: "team" })} refusal={!isAdmin.value && words.frame.onlyAdmins}>
+            {w.invite}
+          </Button>
+        </div>
+      </Step>
+    </Page>
+  );
+}
+
+function Step({
+  number,
+  title,
+  isDone,
+  children,
+}: {
+  number: number;
+  title: string;
+  isDone: boolean;
+  children: ComponentChildren;
+}) {
+  return (
+    <section class="card stack step">
+      <div class="row">
+        <span class={isDone ? "step-number done" : "step-number"} aria-hidden="true">
+          {isDone ? "✓" : number}
+        </span>
+        <h2>{title}</h2>
+        {isDone && <Badge tone="good">{w.done}</Badge>}
+      </div>
+      {children}
+    </section>
+  );
+}
+
+function FirstFlag({ onMade }: { onMade: (flag: Flag) => void }) {
+  const [key, setKey] = useState("new-checkout");
+  const [kind, setKind] = useState<"everybody" | "percentage" | "some">("everybody");
+  const [error, setError] = useState<string>();
+  return (
+    <form
+      class="row bottom"
+      onSubmit={(event) => {
+        event.preventDefault();
+        setError(undefined);
+        ask<Flag>(inProject("feature_flags/"), {
+          method: "POST",
+          body: { key: key.trim(), active: true, filters: firstFilters(kind, 50) },
+        }).then(onMade, (failure) => setError(wordsOf(failure)));
+      }}
+    >
+      <Segments
+        label={words.flags.create.kind}
+        value={kind}
+        choices={(["everybody", "percentage", "some"] as const).map(
+          (name) => [name, words.flags.create.kinds[name]] as const,
+        )}
+        onChange={setKind}
+      />
+      <Field label={w.flagKey} value={key} onInput={setKey} error={error} isRequired />
+      <Button kind="main" type="submit">
+        {w.make}
+      </Button>
+    </form>
+  );
+}
+
+/** After a minute without anything: what may be wrong. */
+function Help({ curl }: { curl: string }) {
+  const [isShown, setShown] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setShown(true), helpAfterMs);
+    return () => clearTimeout(timer);
+  }, []);
+  const warnings = useResource<{ results: { type: string; count: number }[] }>(
+    isShown ? `warnings ${project.value?.id}` : null,
+    (signal) => ask(inProject(`ingestion_warnings/${queryText({})}`), { signal }),
+  );
+  if (!isShown) return null;
+  return (
+    <section class="stack tight" role="status">
+      <h3>{w.helpTitle}</h3>
+      {w.help.map((line) => (
+        <p key={line}>{line}</p>
+      ))}
+      <CodeBlock label="curl" code={curl} />
+      {(warnings.data?.results.length ?? 0) > 0 && (
+        <>
+          <p>{w.warningsTitle}</p>
+          <ul class="changes">
+            {warnings.data!.results.map(({ type, count }) => (
+              <li key={type}>
+                {type.replaceAll("_", " ")} × {count}
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+    </section>
+  );
+}

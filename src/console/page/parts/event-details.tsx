@@ -1,0 +1,95 @@
+/** One event with everything that is known of it. */
+
+import { useState } from "preact/hooks";
+import { to } from "../lib/address.ts";
+import { ask, queryText } from "../lib/api.ts";
+import { dateTime, valueText } from "../lib/format.ts";
+import { useResource } from "../lib/resource.ts";
+import { inProject, project } from "../lib/session.ts";
+import { asCurl, asSql, type StoredEvent } from "../model/events.ts";
+import { words } from "../words/index.ts";
+import { Badge, Button, CopyButton, Field } from "./basics.tsx";
+import { Dialog } from "./dialog.tsx";
+
+const w = words.live;
+
+export function EventDetails({ event, onClose }: { event: StoredEvent; onClose: () => void }) {
+  const [search, setSearch] = useState("");
+  const person = useResource<{ results: { uuid: string; name: string }[] }>(
+    `person of ${event.distinct_id}`,
+    (signal) => ask(inProject(`persons/${queryText({ distinct_id: event.distinct_id })}`), { signal }),
+  );
+  const wanted = search.toLowerCase();
+  const entries = Object.entries(event.properties).filter(
+    ([name, value]) => wanted === "" || `${name} ${valueText(value)}`.toLowerCase().includes(wanted),
+  );
+  const found = person.data?.results[0];
+  return (
+    <Dialog
+      title={event.event}
+      size="large"
+      onClose={onClose}
+      actions={
+        <>
+          <CopyButton text={() => JSON.stringify(event, null, 2)} label={w.copyJson} />
+          <CopyButton
+            text={() => asCurl(event, location.origin, project.value?.api_token ?? "")}
+            label={w.copyCurl}
+          />
+          <CopyButton text={() => asSql(event)} label={w.copySql} />
+        </>
+      }
+    >
+      <div class="row">
+        <span class="mono">{event.distinct_id}</span>
+        <span class="muted">{dateTime(event.timestamp)}</span>
+        <Badge>{event.historical ? w.historical : w.realtime}</Badge>
+        {event.properties.$lib !== undefined && (
+          <Badge>
+            {`${valueText(event.properties.$lib)} ${event.properties.$lib_version === undefined ? "" : valueText(event.properties.$lib_version)}`}
+          </Badge>
+        )}
+      </div>
+      <div class="row">
+        {found && (
+          <Button
+            href={to(`persons/${found.uuid}`)}
+          >{`${w.person}: ${found.name || event.distinct_id}`}</Button>
+        )}
+        <Button href={to("live", { id: event.distinct_id })}>{w.sameId}</Button>
+      </div>
+      {event.is_cut && <p class="muted">{w.cut}</p>}
+      <Field
+        label={w.searchProperties}
+        isLabelHidden
+        placeholder={w.searchProperties}
+        type="search"
+        value={search}
+        onInput={setSearch}
+      />
+      <Properties entries={entries} />
+    </Dialog>
+  );
+}
+
+/** Names and values, what is nested as readable JSON. */
+export function Properties({ entries }: { entries: readonly (readonly [string, unknown])[] }) {
+  return (
+    <dl class="properties">
+      {[...entries]
+        .sort(([a], [b]) => Number(a.startsWith("$")) - Number(b.startsWith("$")) || (a < b ? -1 : 1))
+        .map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>
+              {typeof value === "object" && value !== null ? (
+                <pre>{JSON.stringify(value, null, 2)}</pre>
+              ) : (
+                valueText(value)
+              )}
+            </dd>
+          </div>
+        ))}
+    </dl>
+  );
+}

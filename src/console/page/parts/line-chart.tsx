@@ -1,0 +1,184 @@
+/** Lines over time or names (uPlot), with a table of the same figures and a sentence that sums them up. */
+
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { compact, number } from "../lib/format.ts";
+import { colour } from "../lib/theme.ts";
+import { words } from "../words/index.ts";
+import { Legend } from "./bars.tsx";
+import { Button } from "./basics.tsx";
+
+const w = words.frame;
+const height = 280;
+const coloursCount = 8;
+const linesMax = 25;
+
+export interface ChartSeries {
+  name: string;
+  values: readonly number[];
+}
+
+export function LineChart({
+  label,
+  summary,
+  names,
+  series: given,
+  isLastUnfinished,
+  onPick,
+}: {
+  label: string;
+  summary: string;
+  /** One for each place on the axis. */
+  names: readonly string[];
+  series: readonly ChartSeries[];
+  /** The last bucket is not over yet: it is dashed. */
+  isLastUnfinished?: boolean;
+  onPick?: (place: number) => void;
+}) {
+  const [isTable, setTable] = useState(false);
+  const [round, setRound] = useState(0);
+  const host = useRef<HTMLDivElement>(null);
+  const series = given.slice(0, linesMax);
+  const pick = useRef(onPick);
+  pick.current = onPick;
+
+  useEffect(() => {
+    const again = () => setRound((count) => count + 1);
+    const dark = matchMedia("(prefers-color-scheme: dark)");
+    addEventListener("themechange", again);
+    dark.addEventListener("change", again);
+    return () => {
+      removeEventListener("themechange", again);
+      dark.removeEventListener("change", again);
+    };
+  }, []);
+  const key = JSON.stringify([names, series]);
+  useEffect(() => {
+    const element = host.current;
+    if (isTable || element === null) return;
+    const axis = {
+      stroke: colour("muted"),
+      grid: { stroke: colour("line"), width: 1 },
+      ticks: { stroke: colour("line") },
+    };
+    const places = names.map((_, place) => place);
+    const last = names.length - 1;
+    const lines = series.flatMap(({ values }, index) => {
+      const stroke = colour(`series-${(index % coloursCount) + 1}`);
+      const points = { show: names.length < 40, size: 6, fill: stroke };
+      const line: uPlot.Series = { stroke, width: 2, points };
+      if (!isLastUnfinished || last < 1) return [{ line, values: [...values] as (number | null)[] }];
+      return [
+        { line, values: values.map((value, place) => (place === last ? null : value)) },
+        {
+          line: { ...line, dash: [5, 5] },
+          values: values.map((value, place) => (place >= last - 1 ? value : null)),
+        },
+      ];
+    });
+    const chart = new uPlot(
+      {
+        width: element.clientWidth,
+        height,
+        legend: { show: false },
+        cursor: { y: false },
+        scales: { x: { time: false }, y: { range: (_, __, most) => [0, Math.max(1, most * 1.08)] } },
+        axes: [
+          {
+            ...axis,
+            values: (_, at) => at.map((place) => (Number.isInteger(place) ? (names[place] ?? "") : "")),
+            space: 90,
+          },
+          { ...axis, values: (_, at) => at.map((value) => compact(value)), size: 60 },
+        ],
+        series: [{}, ...lines.map(({ line }) => line)],
+        hooks: {
+          ready: [
+            (plot) => {
+              plot.over.addEventListener("click", () => {
+                if (plot.cursor.idx != null) pick.current?.(plot.cursor.idx);
+              });
+            },
+          ],
+          setCursor: [
+            (plot) => {
+              const { idx } = plot.cursor;
+              setHover(idx == null ? undefined : idx);
+            },
+          ],
+        },
+      },
+      [places, ...lines.map(({ values }) => values)],
+      element,
+    );
+    const observer = new ResizeObserver(() => chart.setSize({ width: element.clientWidth, height }));
+    observer.observe(element);
+    return () => {
+      observer.disconnect();
+      chart.destroy();
+    };
+  }, [key, isTable, round, isLastUnfinished]);
+  const [hover, setHover] = useState<number>();
+  return (
+    <figure class="chart">
+      <figcaption class="row apart">
+        <span>{summary}</span>
+        <Button kind="quiet" onClick={() => setTable(!isTable)}>
+          {isTable ? w.showChart : w.showTable}
+        </Button>
+      </figcaption>
+      {isTable ? (
+        <FigureTable label={label} names={names} series={series} />
+      ) : (
+        <>
+          <div class="plot" ref={host} role="img" aria-label={`${label}. ${summary}`} />
+          <p class="plot-values number" aria-hidden="true">
+            {hover === undefined
+              ? " "
+              : `${names[hover]} · ${series.map(({ name, values }) => `${name} ${number(values[hover] ?? 0)}`).join(" · ")}`}
+          </p>
+        </>
+      )}
+      <Legend names={series.map(({ name }) => name)} />
+    </figure>
+  );
+}
+
+/** The figures of a chart. */
+export function FigureTable({
+  label,
+  names,
+  series,
+}: {
+  label: string;
+  names: readonly string[];
+  series: readonly ChartSeries[];
+}) {
+  return (
+    <div class="table-scroll" role="region" aria-label={label} tabIndex={0}>
+      <table class="figures">
+        <thead>
+          <tr>
+            <th scope="col">{label}</th>
+            {series.map(({ name }) => (
+              <th key={name} scope="col">
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {names.map((name, place) => (
+            <tr key={place}>
+              <th scope="row">{name}</th>
+              {series.map((one) => (
+                <td key={one.name}>{number(one.values[place] ?? 0)}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

@@ -1,0 +1,117 @@
+/**
+ * An editor for SQL. It stands in a shadow root: there it styles itself by adopted sheets, which the policy allows,
+ * and not by a style element, which it does not.
+ */
+
+import { autocompletion, completionKeymap } from "@codemirror/autocomplete";
+import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
+import { PostgreSQL, type SQLNamespace, sql } from "@codemirror/lang-sql";
+import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
+import { Compartment, EditorState } from "@codemirror/state";
+import { EditorView, keymap, lineNumbers, placeholder } from "@codemirror/view";
+import { tags } from "@lezer/highlight";
+import { useEffect, useRef } from "preact/hooks";
+
+const colours = HighlightStyle.define([
+  { tag: tags.keyword, color: "var(--series-2)", fontWeight: "600" },
+  { tag: [tags.string, tags.special(tags.string)], color: "var(--series-1)" },
+  { tag: tags.number, color: "var(--series-3)" },
+  { tag: [tags.comment, tags.lineComment], color: "var(--muted)", fontStyle: "italic" },
+  { tag: [tags.typeName, tags.standard(tags.name)], color: "var(--series-5)" },
+]);
+
+const look = EditorView.theme({
+  "&": { color: "var(--text)", backgroundColor: "var(--surface)", fontSize: "14px", minHeight: "9rem" },
+  "&.cm-focused": { outline: "none" },
+  ".cm-content": { fontFamily: "var(--mono)", caretColor: "var(--text)", padding: "0.6rem 0" },
+  ".cm-scroller": { overflow: "auto", maxHeight: "24rem", lineHeight: "1.55" },
+  ".cm-gutters": { backgroundColor: "transparent", color: "var(--muted)", border: "none" },
+  ".cm-cursor": { borderLeftColor: "var(--text)" },
+  "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": {
+    backgroundColor: "var(--accent-soft) !important",
+  },
+  ".cm-placeholder": { color: "var(--muted)" },
+  ".cm-tooltip": {
+    backgroundColor: "var(--raised)",
+    border: "1px solid var(--line)",
+    borderRadius: "8px",
+    color: "var(--text)",
+  },
+  ".cm-tooltip-autocomplete ul li[aria-selected]": {
+    backgroundColor: "var(--accent-soft)",
+    color: "var(--accent-strong)",
+  },
+});
+
+export interface SqlEditorProps {
+  label: string;
+  value: string;
+  onInput: (value: string) => void;
+  onRun: () => void;
+  hint: string;
+  /** Views with their columns, and properties, to complete. */
+  schema: SQLNamespace;
+}
+
+export function SqlEditor({ label, value, onInput, onRun, hint, schema }: SqlEditorProps) {
+  const host = useRef<HTMLDivElement>(null);
+  const view = useRef<EditorView | undefined>(undefined);
+  const language = useRef(new Compartment());
+  const run = useRef(onRun);
+  run.current = onRun;
+  const input = useRef(onInput);
+  input.current = onInput;
+
+  useEffect(() => {
+    const root = host.current!.shadowRoot ?? host.current!.attachShadow({ mode: "open" });
+    const editor = new EditorView({
+      root,
+      parent: root,
+      state: EditorState.create({
+        doc: value,
+        extensions: [
+          lineNumbers(),
+          history(),
+          EditorView.lineWrapping,
+          language.current.of(sql({ dialect: PostgreSQL, schema })),
+          autocompletion({ icons: false }),
+          syntaxHighlighting(colours),
+          look,
+          placeholder(hint),
+          EditorView.contentAttributes.of({ "aria-label": label }),
+          keymap.of([
+            {
+              key: "Mod-Enter",
+              run: () => {
+                run.current();
+                return true;
+              },
+            },
+            ...completionKeymap,
+            ...defaultKeymap,
+            ...historyKeymap,
+          ]),
+          EditorView.updateListener.of((update) => {
+            if (update.docChanged) input.current(update.state.doc.toString());
+          }),
+        ],
+      }),
+    });
+    // What scrolls can be reached by keys.
+    editor.scrollDOM.tabIndex = 0;
+    view.current = editor;
+    return () => editor.destroy();
+  }, []);
+  useEffect(() => {
+    view.current?.dispatch({
+      effects: language.current.reconfigure(sql({ dialect: PostgreSQL, schema })),
+    });
+  }, [schema]);
+  useEffect(() => {
+    const editor = view.current;
+    if (editor && editor.state.doc.toString() !== value) {
+      editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: value } });
+    }
+  }, [value]);
+  return <div class="editor" ref={host} />;
+}

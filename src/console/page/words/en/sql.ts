@@ -1,0 +1,44 @@
+/** Words of the SQL page. */
+
+import { number } from "../../lib/format.ts";
+
+export const sql = {
+  editor: "Statement",
+  run: "Run",
+  cancel: "Cancel",
+  running: (seconds: string) => `running, ${seconds} s`,
+  rows: (count: number, seconds: string) =>
+    count === 1 ? `1 row · ${seconds} s` : `${number(count)} rows · ${seconds} s`,
+  rowCount: (count: number) => (count === 1 ? "1 row" : `${number(count)} rows`),
+  truncated: (count: number) => `first ${number(count)} of more`,
+  views: "Views",
+  columnsOf: (view: string) => `columns of ${view}`,
+  properties: "Properties",
+  history: "Earlier statements",
+  noHistory: "None yet.",
+  csv: "CSV",
+  table: "Table",
+  chart: "Chart",
+  form: "Form",
+  save: "Save",
+  saveTitle: "Save as an insight",
+  saved: (name: string) => `${name} is saved.`,
+  empty: "Write a SELECT over events, persons and groups.",
+  emptyHelp: "Nothing can be changed from here; a statement ends when you cancel or leave.",
+  noRows: "No rows.",
+  failed: "The statement cannot be run",
+  writeSo: "Write it so",
+  noChart: "A chart needs a first column of names or times and columns of numbers.",
+  examples: "Examples",
+  exampleList: [
+    ["Events by name", "SELECT event, count(*) AS times\nFROM events\nGROUP BY ALL\nORDER BY times DESC"],
+    [
+      "Per day",
+      "SELECT date_trunc('day', timestamp) AS day, count(*) AS events\nFROM events\nGROUP BY ALL\nORDER BY day",
+    ],
+    [
+      "By a property",
+      "SELECT prop('$browser') AS browser, count(DISTINCT distinct_id) AS people\nFROM events\nGROUP BY ALL\nORDER BY people DESC",
+    ],
+  ] as const,
+};

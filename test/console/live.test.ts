@@ -1,0 +1,120 @@
+/** Start, Live and SQL: what arrives is seen at once, what runs can be ended. */
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Browser } from "playwright-core";
+import { TestAppliance, until } from "../support/appliance.ts";
+import { chromiumPath, startBrowser } from "../support/browser.ts";
+import { axeFindings, openSignedIn, ownerCookie } from "./support.ts";
+
+describe.skipIf(chromiumPath === undefined)("live", () => {
+  let appliance: TestAppliance;
+  let browser: Browser;
+  let cookie: string;
+  const hostile = `<img src=x onerror="document.title='owned'">`;
+  const open = () => openSignedIn(browser, cookie, { url: appliance.url, expectedStatus: [400, 503] });
+
+  beforeAll(async () => {
+    appliance = await TestAppliance.start();
+    cookie = await ownerCookie(appliance);
+    browser = await startBrowser();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await appliance?.[Symbol.asyncDispose]();
+  });
+
+  /** Sends until the page has its stream open and shows one. */
+  const sendUntilShown = async (item: Record<string, unknown>, isShown: () => Promise<boolean>) => {
+    let number = 0;
+    await until(async () => {
+      await appliance.capture({ ...item, distinct_id: `user-${++number}` });
+      await Bun.sleep(200);
+      return await isShown();
+    }, "the event is shown");
+  };
+
+  test("the first event turns the first step green; one from before does not", async () => {
+    await appliance.capture({ event: "long ago", distinct_id: "user-0" });
+    const { page, context, troubles } = await open();
+    await page.goto("/console/start");
+    await page.getByText("Waiting for the first event…").waitFor();
+    expect(await page.getByText("done", { exact: true }).count()).toBe(0);
+    await sendUntilShown({ event: "signed up" }, () => page.getByText(/signed up from user-/).isVisible());
+    await page.getByText("done", { exact: true }).first().waitFor();
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("events show as they arrive, as text; a pause keeps counting", async () => {
+    const { page, context, troubles } = await open();
+    await page.goto("/console/live");
+    const table = page.getByRole("table", { name: "Live" });
+    await sendUntilShown({ event: hostile, properties: { [hostile]: hostile } }, () => table.isVisible());
+    await table.getByText(hostile).first().waitFor();
+    await page.getByRole("button", { name: "Pause" }).click();
+    await appliance.capture({ event: "during the pause", distinct_id: "user-1" });
+    await page.getByText("1 event since").waitFor();
+    expect(await table.getByText("during the pause").count()).toBe(0);
+    await page.getByRole("button", { name: "Go on" }).first().click();
+    await table.getByText("during the pause").waitFor();
+    await table.getByText(hostile).first().click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText(hostile).first().waitFor();
+    expect(await axeFindings(page)).toEqual([]);
+    expect(await page.locator("img").count()).toBe(0);
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+
+    await page.goto("/console/live?event=only this");
+    await sendUntilShown({ event: "only this" }, () => table.isVisible());
+    await appliance.capture({ event: "something else", distinct_id: "user-1" });
+    await appliance.capture({ event: "only this", distinct_id: "the-last" });
+    await table.getByText("the-last").last().waitFor();
+    expect(await table.getByText("something else").count()).toBe(0);
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("live events show while the engine is down, and the page says so", async () => {
+    const { page, context, troubles } = await open();
+    await page.goto("/console/live");
+    await page.getByRole("heading", { name: /^(Stored events|Older than this)/ }).waitFor();
+    const table = page.getByRole("table", { name: "Live" });
+    await sendUntilShown({ event: "before" }, () => table.isVisible());
+    for (const pid of await appliance.enginePids()) process.kill(pid, "SIGSTOP");
+    try {
+      await sendUntilShown({ event: "while it stands still" }, () =>
+        table.getByText("while it stands still").first().isVisible(),
+      );
+    } finally {
+      for (const pid of await appliance.enginePids()) process.kill(pid, "SIGCONT");
+    }
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("a statement is run, cancelled at once, and mended", async () => {
+    const { page, context, troubles } = await open();
+    await page.goto("/console/sql");
+    await page.getByRole("textbox", { name: "Statement" }).click();
+    await page.keyboard.type("SELECT count(*) AS n FROM range(100000000000) a WHERE hash(a.range) = 1");
+    await page.keyboard.press("Control+Enter");
+    await page.getByText(/^running/).waitFor();
+    await page.getByRole("button", { name: "Cancel" }).click();
+    await page.getByRole("button", { name: "Cancel" }).waitFor({ state: "detached" });
+    // The engine is free again at once.
+    const begun = performance.now();
+    await appliance.query("SELECT 1 AS one");
+    expect(performance.now() - begun).toBeLessThan(5_000);
+
+    await page.getByRole("textbox", { name: "Statement" }).click();
+    await page.keyboard.press("Control+a");
+    await page.keyboard.type("SELECT 7 AS seven");
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "Run" }).click();
+    await page.getByRole("table", { name: "SQL" }).getByText("7", { exact: true }).waitFor();
+    expect(page.url()).toContain("SELECT+7");
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+});
