@@ -16,6 +16,13 @@ const FlagPage = lazy(() => import("./pages/flag/flag.tsx").then(({ FlagPage }) 
 const Start = lazy(() => import("./pages/start.tsx").then(({ Start }) => Start));
 const LivePage = lazy(() => import("./pages/live.tsx").then(({ LivePage }) => LivePage));
 const Sql = lazy(() => import("./pages/sql.tsx").then(({ Sql }) => Sql));
+const Explore = lazy(() => import("./pages/explore/explore.tsx").then(({ Explore }) => Explore));
+const Persons = lazy(() => import("./pages/people/persons.tsx").then(({ Persons }) => Persons));
+const PersonPage = lazy(() => import("./pages/people/person.tsx").then(({ PersonPage }) => PersonPage));
+const Cohorts = lazy(() => import("./pages/people/cohorts.tsx").then(({ Cohorts }) => Cohorts));
+const CohortPage = lazy(() => import("./pages/people/cohort.tsx").then(({ CohortPage }) => CohortPage));
+const Dashboards = lazy(() => import("./pages/dashboards.tsx").then(({ Dashboards }) => Dashboards));
+const Dashboard = lazy(() => import("./pages/dashboard.tsx").then(({ Dashboard }) => Dashboard));
 const Activity = lazy(() => import("./pages/activity.tsx").then(({ Activity }) => Activity));
 const Settings = lazy(() => import("./pages/settings/settings.tsx").then(({ Settings }) => Settings));
 const Instance = lazy(() => import("./pages/instance/instance.tsx").then(({ Instance }) => Instance));
@@ -68,6 +75,13 @@ export function App() {
         <Route path={`${rootPath}/start`} component={Start} />
         <Route path={`${rootPath}/live`} component={LivePage} />
         <Route path={`${rootPath}/sql`} component={Sql} />
+        <Route path={`${rootPath}/explore`} component={Explore} />
+        <Route path={`${rootPath}/persons`} component={Persons} />
+        <Route path={`${rootPath}/persons/:id`} component={PersonPage} />
+        <Route path={`${rootPath}/cohorts`} component={Cohorts} />
+        <Route path={`${rootPath}/cohorts/:id`} component={CohortPage} />
+        <Route path={`${rootPath}/dashboards`} component={Dashboards} />
+        <Route path={`${rootPath}/dashboards/:id`} component={Dashboard} />
         <Route path={`${rootPath}/activity`} component={Activity} />
         <Route path={`${rootPath}/settings`} component={Settings} />
         <Route path={`${rootPath}/instance`} component={Instance} />

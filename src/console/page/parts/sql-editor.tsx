@@ -59,6 +59,7 @@ export function SqlEditor({ label, value, onInput, onRun, hint, schema }: SqlEdi
   const language = useRef(new Compartment());
   const run = useRef(onRun);
   run.current = onRun;
+  const written = useRef(value);
   const input = useRef(onInput);
   input.current = onInput;
 
@@ -92,7 +93,9 @@ export function SqlEditor({ label, value, onInput, onRun, hint, schema }: SqlEdi
             ...historyKeymap,
           ]),
           EditorView.updateListener.of((update) => {
-            if (update.docChanged) input.current(update.state.doc.toString());
+            if (!update.docChanged) return;
+            written.current = update.state.doc.toString();
+            input.current(written.current);
           }),
         ],
       }),
@@ -109,7 +112,8 @@ export function SqlEditor({ label, value, onInput, onRun, hint, schema }: SqlEdi
   }, [schema]);
   useEffect(() => {
     const editor = view.current;
-    if (editor && editor.state.doc.toString() !== value) {
+    // What was typed here comes back as the value, sometimes late: it must not replace what was typed since.
+    if (editor && value !== written.current) {
       editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: value } });
     }
   }, [value]);

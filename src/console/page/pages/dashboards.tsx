@@ -1,0 +1,105 @@
+/** The list of dashboards. */
+
+import { useState } from "preact/hooks";
+import { to, useAddress } from "../lib/address.ts";
+import { ask, queryText, wordsOf } from "../lib/api.ts";
+import { useKeys } from "../lib/keys.ts";
+import { useResource } from "../lib/resource.ts";
+import { inProject, project } from "../lib/session.ts";
+import { type ShortUser, userName } from "../model/flags.ts";
+import { Badge, Button, Field, When } from "../parts/basics.tsx";
+import { Dialog } from "../parts/dialog.tsx";
+import { Page } from "../parts/page.tsx";
+import { Content, Empty } from "../parts/states.tsx";
+import { type Column, DataTable } from "../parts/table.tsx";
+import { words } from "../words/index.ts";
+
+const w = words.dashboards;
+
+interface Dashboard {
+  id: number;
+  name: string;
+  pinned: boolean;
+  created_at: string;
+  created_by: ShortUser | null;
+}
+
+const columns: Column<Dashboard>[] = [
+  {
+    id: "name",
+    title: w.columns.name,
+    width: "minmax(0, 3fr)",
+    cell: ({ id, name, pinned }) => (
+      <>
+        <a href={to(`dashboards/${id}`)}>{name || `#${id}`}</a> {pinned && <Badge tone="accent">{w.pinned}</Badge>}
+      </>
+    ),
+  },
+  {
+    id: "by",
+    title: w.columns.by,
+    width: "minmax(0, 1fr)",
+    isWideOnly: true,
+    cell: ({ created_by: by }) => userName(by),
+  },
+  { id: "made", title: w.columns.made, width: "9rem", cell: ({ created_at: at }) => <When at={at} /> },
+];
+
+export function Dashboards() {
+  const { go } = useAddress();
+  const [isMaking, setMaking] = useState(false);
+  const [name, setName] = useState("");
+  const [error, setError] = useState<string>();
+  const list = useResource<{ results: Dashboard[] }>(`dashboards ${project.value?.id}`, (signal) =>
+    ask(inProject(`dashboards/${queryText({ limit: 500 })}`), { signal }),
+  );
+  useKeys({ n: () => setMaking(true) });
+  const button = (
+    <Button kind="main" icon="plus" onClick={() => setMaking(true)}>
+      {w.newDashboard}
+    </Button>
+  );
+  return (
+    <Page title={words.frame.pages.dashboards} action={button}>
+      <Content of={list}>
+        {({ results }) =>
+          results.length === 0 ? (
+            <Empty title={w.empty} icon="dashboards">
+              <p class="muted">{w.emptyText}</p>
+              <Button href={to("explore")}>{w.goExplore}</Button>
+            </Empty>
+          ) : (
+            <DataTable
+              label={words.frame.pages.dashboards}
+              columns={columns}
+              count={results.length}
+              rowAt={(index) => results[index]}
+              keyOf={({ id }) => id}
+              onOpen={({ id }) => go(`dashboards/${id}`)}
+              narrowHeight={52}
+            />
+          )
+        }
+      </Content>
+      {isMaking && (
+        <Dialog
+          title={w.newDashboard}
+          onClose={() => setMaking(false)}
+          onSubmit={() => {
+            ask<Dashboard>(inProject("dashboards/"), { method: "POST", body: { name } }).then(
+              ({ id }) => go(`dashboards/${id}`),
+              (failure) => setError(wordsOf(failure)),
+            );
+          }}
+          actions={
+            <Button kind="main" type="submit">
+              {w.create}
+            </Button>
+          }
+        >
+          <Field label={w.name} value={name} onInput={setName} error={error} isRequired autofocus />
+        </Dialog>
+      )}
+    </Page>
+  );
+}

@@ -1,0 +1,118 @@
+/** Questions by clicks: trends, funnels, retention, lifecycle. The question stands in the address. */
+
+import { useEffect, useState } from "preact/hooks";
+import { useAddress } from "../../lib/address.ts";
+import { ask, Failure, isAbort, wordsOf } from "../../lib/api.ts";
+import { decimal } from "../../lib/format.ts";
+import { inProject } from "../../lib/session.ts";
+import { firstQuestion, type InsightKind, type Question, queryOf } from "../../model/insight.ts";
+import { Button, Tabs } from "../../parts/basics.tsx";
+import { InsightView } from "../../parts/insight-view.tsx";
+import { Page } from "../../parts/page.tsx";
+import { AwayBar, Rows, Trouble } from "../../parts/states.tsx";
+import { words } from "../../words/index.ts";
+import { QuestionFields } from "./question.tsx";
+import { SaveInsight } from "./save-insight.tsx";
+
+const w = words.explore;
+const quietMs = 250;
+
+function questionFrom(text: string | undefined): Question {
+  if (text === undefined) return firstQuestion;
+  try {
+    const given = JSON.parse(text) as Partial<Question>;
+    const series = Array.isArray(given.series) && given.series.length > 0 ? given.series : firstQuestion.series;
+    const kind = given.kind !== undefined && given.kind in w.kinds ? given.kind : "trends";
+    return { ...firstQuestion, ...given, kind, series, properties: given.properties ?? [] };
+  } catch {
+    return firstQuestion;
+  }
+}
+
+export function Explore() {
+  const { query, set } = useAddress();
+  const question = questionFrom(query.question);
+  const [results, setResults] = useState<{ kind: InsightKind; rows: unknown[]; readAt: number }>();
+  const [failure, setFailure] = useState<Failure>();
+  const [seconds, setSeconds] = useState<number>();
+  const [round, setRound] = useState(0);
+  const [isSaving, setSaving] = useState(false);
+  const change = (changes: Partial<Question>) => set({ question: JSON.stringify({ ...question, ...changes }) });
+  const asked = JSON.stringify(queryOf(question));
+
+  useEffect(() => {
+    const controller = new AbortController();
+    let ticking: ReturnType<typeof setInterval> | undefined;
+    const timer = setTimeout(() => {
+      const begun = performance.now();
+      setSeconds(0);
+      ticking = setInterval(() => setSeconds((performance.now() - begun) / 1000), 200);
+      ask<{ results: unknown[] }>(inProject("query/"), {
+        method: "POST",
+        body: { query: JSON.parse(asked) },
+        signal: controller.signal,
+      })
+        .then(
+          ({ results: rows }) => {
+            setResults({ kind: question.kind, rows, readAt: Date.now() });
+            setFailure(undefined);
+          },
+          (error) => {
+            if (!isAbort(error)) {
+              setFailure(error instanceof Failure ? error : new Failure(-1, "error", wordsOf(error)));
+            }
+          },
+        )
+        .finally(() => {
+          clearInterval(ticking);
+          if (!controller.signal.aborted) setSeconds(undefined);
+        });
+    }, quietMs);
+    return () => {
+      clearTimeout(timer);
+      clearInterval(ticking);
+      controller.abort();
+    };
+  }, [asked, round]);
+  const isAway = failure !== undefined && (failure.isEngineAway || failure.status === 0);
+  useEffect(() => {
+    if (!isAway) return;
+    const timer = setTimeout(() => setRound((count) => count + 1), (failure?.retryAfterSeconds ?? 3) * 1000);
+    return () => clearTimeout(timer);
+  }, [failure]);
+
+  return (
+    <Page
+      title={words.frame.pages.explore}
+      action={<Button onClick={() => setSaving(true)}>{w.saveTo}</Button>}
+    >
+      <Tabs
+        label={w.kind}
+        tabs={Object.entries(w.kinds) as [InsightKind, string][]}
+        current={question.kind}
+        onChoose={(kind) => change({ kind })}
+      />
+      <QuestionFields question={question} onChange={change} />
+      <section class="card stack" aria-busy={seconds !== undefined}>
+        {isAway && <AwayBar failure={failure} readAt={results?.readAt ?? 0} />}
+        {failure && !isAway && <Trouble failure={failure} onRetry={() => setRound((count) => count + 1)} />}
+        {seconds !== undefined && seconds > 0.5 && (
+          <p class="muted number" role="status">
+            {w.computing(decimal(Math.round(seconds * 10) / 10))}
+          </p>
+        )}
+        {results && results.kind === question.kind && !(failure && !isAway) ? (
+          <InsightView
+            kind={question.kind}
+            view={question.view}
+            results={results.rows}
+            label={w.kinds[question.kind]}
+          />
+        ) : (
+          !failure && <Rows />
+        )}
+      </section>
+      {isSaving && <SaveInsight query={queryOf(question)} onClose={() => setSaving(false)} />}
+    </Page>
+  );
+}

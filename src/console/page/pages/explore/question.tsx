@@ -1,0 +1,179 @@
+/** The fields of a question. */
+
+import type { Question, Series } from "../../model/insight.ts";
+import { useEventNames, usePropertyNames } from "../../model/names.ts";
+import { Button, Field, Segments, Select } from "../../parts/basics.tsx";
+import { Conditions } from "../../parts/conditions.tsx";
+import { words } from "../../words/index.ts";
+
+const w = words.explore;
+const seriesMax = 10;
+const plainMaths = new Set(["total", "dau", "unique_session"]);
+
+const entries = (names: Record<string, string>) => Object.entries(names);
+
+export function QuestionFields({
+  question,
+  onChange,
+}: {
+  question: Question;
+  onChange: (changes: Partial<Question>) => void;
+}) {
+  const properties = usePropertyNames("event");
+  const { kind, series } = question;
+  const isFunnel = kind === "funnel";
+  const put = (place: number, changed: Series) =>
+    onChange({ series: series.map((other, index) => (index === place ? changed : other)) });
+  return (
+    <section class="card stack">
+      {kind === "retention" ? (
+        <div class="columns">
+          <EventField label={w.target} value={question.target} onInput={(target) => onChange({ target })} />
+          <EventField label={w.returning} value={question.returning} onInput={(returning) => onChange({ returning })} />
+          <Select
+            label={w.period}
+            value={question.period}
+            choices={entries(w.periods)}
+            onChange={(period) => onChange({ period })}
+          />
+        </div>
+      ) : (
+        <div class="stack tight">
+          {(kind === "lifecycle" ? series.slice(0, 1) : series).map((one, place) => {
+            const name = isFunnel ? w.step(place) : w.series(place);
+            return (
+              <div key={place} class="row bottom">
+                <span class="label series-name">{name}</span>
+                <div class="grow">
+                  <EventField
+                    label={`${name}: ${w.event}`}
+                    isLabelHidden
+                    value={one.event}
+                    onInput={(event) => put(place, { ...one, event })}
+                  />
+                </div>
+                {kind === "trends" && (
+                  <Select
+                    label={`${name}: ${w.math}`}
+                    isLabelHidden
+                    value={one.math}
+                    choices={entries(w.maths)}
+                    onChange={(math) => put(place, { ...one, math })}
+                  />
+                )}
+                {kind === "trends" && !plainMaths.has(one.math) && (
+                  <Field
+                    label={`${name}: ${w.property}`}
+                    isLabelHidden
+                    placeholder={w.property}
+                    value={one.math_property ?? ""}
+                    suggestions={properties}
+                    onInput={(property) => put(place, { ...one, math_property: property })}
+                  />
+                )}
+                <Button
+                  kind="quiet"
+                  icon="trash"
+                  label={w.removeSeries(name)}
+                  isDisabled={series.length === 1}
+                  onClick={() => onChange({ series: series.filter((_, index) => index !== place) })}
+                />
+              </div>
+            );
+          })}
+          {kind !== "lifecycle" && series.length < seriesMax && (
+            <div>
+              <Button
+                kind="quiet"
+                icon="plus"
+                onClick={() => onChange({ series: [...series, { event: "", math: "total" }] })}
+              >
+                {isFunnel ? w.addStep : w.addSeries}
+              </Button>
+            </div>
+          )}
+        </div>
+      )}
+      <div class="stack tight">
+        <span class="label">{w.filters}</span>
+        <Conditions
+          conditions={question.properties}
+          onChange={(changed) => onChange({ properties: changed })}
+          kinds={["event", "person"]}
+          addLabel={w.addFilter}
+        />
+      </div>
+      <div class="row bottom">
+        {kind !== "retention" && (
+          <Select
+            label={w.range}
+            value={question.range}
+            choices={entries(w.ranges)}
+            onChange={(range) => onChange({ range })}
+          />
+        )}
+        {(kind === "trends" || kind === "lifecycle") && (
+          <Select
+            label={w.interval}
+            value={question.interval}
+            choices={entries(w.intervals)}
+            onChange={(interval) => onChange({ interval })}
+          />
+        )}
+        {isFunnel && (
+          <Field
+            label={w.window}
+            type="number"
+            min={1}
+            max={365}
+            value={String(question.window)}
+            onInput={(text) => {
+              const days = Number(text);
+              if (days >= 1 && days <= 365) onChange({ window: Math.round(days) });
+            }}
+          />
+        )}
+        {(kind === "trends" || isFunnel) && (
+          <Field
+            label={w.breakdown}
+            value={question.breakdown}
+            suggestions={properties}
+            onInput={(breakdown) => onChange({ breakdown })}
+          />
+        )}
+        {kind === "trends" && (
+          <Segments
+            label={w.view}
+            value={question.view}
+            choices={entries(w.views)}
+            onChange={(view) => onChange({ view })}
+          />
+        )}
+      </div>
+    </section>
+  );
+}
+
+function EventField({
+  label,
+  value,
+  onInput,
+  isLabelHidden,
+}: {
+  label: string;
+  value: string;
+  onInput: (value: string) => void;
+  isLabelHidden?: boolean;
+}) {
+  const names = useEventNames();
+  return (
+    <Field
+      label={label}
+      isLabelHidden={isLabelHidden ?? false}
+      placeholder={w.allEvents}
+      value={value}
+      suggestions={names}
+      onInput={onInput}
+    />
+  );
+}

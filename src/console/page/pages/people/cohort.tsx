@@ -1,0 +1,198 @@
+/** One cohort: its conditions, its members; also a new one. */
+
+import { useRoute } from "preact-iso";
+import { useState } from "preact/hooks";
+import { useAddress } from "../../lib/address.ts";
+import { ask, queryText, wordsOf } from "../../lib/api.ts";
+import { useResource } from "../../lib/resource.ts";
+import { inProject, project } from "../../lib/session.ts";
+import type { Condition } from "../../model/flags.ts";
+import { Badge, Button, Field } from "../../parts/basics.tsx";
+import { Conditions } from "../../parts/conditions.tsx";
+import { Question } from "../../parts/confirm.tsx";
+import { Form } from "../../parts/form.tsx";
+import { Page } from "../../parts/page.tsx";
+import { Content, Empty } from "../../parts/states.tsx";
+import { DataTable } from "../../parts/table.tsx";
+import { complain, tell } from "../../parts/toast.tsx";
+import { words } from "../../words/index.ts";
+import type { Cohort, ConditionGroup } from "./cohorts.tsx";
+import { type Person, personColumns } from "./persons.tsx";
+
+const w = words.cohorts;
+const pageSize = 100;
+
+export function CohortPage() {
+  const { id = "" } = useRoute().params as { id?: string };
+  const isNew = id === "new";
+  const { go } = useAddress();
+  const [isDeleting, setDeleting] = useState(false);
+  const path = inProject(`cohorts/${encodeURIComponent(id)}/`);
+  const cohort = useResource<Cohort>(isNew ? null : `cohort ${project.value?.id} ${id}`, (signal) =>
+    ask(path, { signal }),
+  );
+  const found = cohort.data;
+  return (
+    <Page
+      title={isNew ? w.newCohort : (found?.name ?? words.frame.pages.cohorts)}
+      action={
+        found && (
+          <Button kind="danger" onClick={() => setDeleting(true)}>
+            {w.delete}
+          </Button>
+        )
+      }
+    >
+      {isNew ? (
+        <Editor key="new" onSaved={(made) => go(`cohorts/${made.id}`)} />
+      ) : (
+        <Content of={cohort}>
+          {(data) => (
+            <>
+              <p>
+                <Badge>{data.is_static ? w.static : w.dynamic}</Badge>{" "}
+                <span class="muted">
+                  {data.is_calculating ? w.counting : data.count === null ? "" : w.membersCount(data.count)}
+                </span>
+              </p>
+              <Editor key={data.id} cohort={data} onSaved={cohort.replace} />
+              <Members id={data.id} version={data.last_calculation ?? ""} />
+            </>
+          )}
+        </Content>
+      )}
+      {isDeleting && found && (
+        <Question
+          title={w.deleteTitle(found.name)}
+          text={w.deleteText}
+          action={w.delete}
+          onClose={() => setDeleting(false)}
+          onYes={() => {
+            ask(path, { method: "PATCH", body: { deleted: true } }).then(
+              () => {
+                tell(w.deleted(found.name));
+                go("cohorts");
+              },
+              (error) => complain(wordsOf(error)),
+            );
+          }}
+        />
+      )}
+    </Page>
+  );
+}
+
+/** Groups of plain conditions, as the editor can show them; undefined for other forms. */
+function plainGroups(cohort: Cohort | undefined): Condition[][] | undefined {
+  if (cohort === undefined) return [[]];
+  const top = cohort.filters.properties;
+  const groups = top?.values ?? [];
+  if (top?.type === "AND" && groups.length > 1) return undefined;
+  const plain: Condition[][] = [];
+  for (const group of groups) {
+    const values = (group as ConditionGroup).values;
+    if (!Array.isArray(values) || (group.type === "OR" && values.length > 1)) return undefined;
+    const isPlain = values.every(
+      (one) => !("values" in one) && ["person", "cohort"].includes(String((one as Condition).type ?? "person")),
+    );
+    if (!isPlain) return undefined;
+    plain.push(values as Condition[]);
+  }
+  return plain.length === 0 ? [[]] : plain;
+}
+
+function Editor({ cohort, onSaved }: { cohort?: Cohort; onSaved: (cohort: Cohort) => void }) {
+  const [name, setName] = useState(cohort?.name ?? "");
+  const [description, setDescription] = useState(cohort?.description ?? "");
+  const [groups, setGroups] = useState(() => plainGroups(cohort));
+  const isStatic = cohort?.is_static === true;
+  const save = async () => {
+    const values = groups
+      ?.filter((conditions) => conditions.length > 0)
+      .map((conditions) => ({ type: "AND", values: conditions }));
+    const filters = isStatic || values === undefined ? {} : { filters: { properties: { type: "OR", values } } };
+    const body = { name: name.trim(), description, ...filters };
+    onSaved(
+      cohort === undefined
+        ? await ask<Cohort>(inProject("cohorts/"), { method: "POST", body })
+        : await ask<Cohort>(inProject(`cohorts/${cohort.id}/`), { method: "PATCH", body }),
+    );
+  };
+  return (
+    <section class="card">
+      <Form onSend={save} action={w.save} done={w.saved(name)}>
+        <div class="columns">
+          <Field label={w.name} value={name} onInput={setName} isRequired />
+          <Field label={w.description} value={description} onInput={setDescription} />
+        </div>
+        {isStatic ? (
+          <p class="help">{w.staticHelp}</p>
+        ) : groups === undefined ? (
+          <p class="help">{w.complex}</p>
+        ) : (
+          <div class="stack">
+            <h2>{w.conditions}</h2>
+            <p class="help">{w.conditionsHelp}</p>
+            {groups.map((conditions, place) => (
+              <section key={place} class="stack tight" aria-label={w.group(place)}>
+                <h3>{place === 0 ? w.group(place) : `${w.or} · ${w.group(place)}`}</h3>
+                <Conditions
+                  conditions={conditions}
+                  kinds={["person", "cohort"]}
+                  isShowingProblems
+                  onChange={(changed) =>
+                    setGroups(groups.map((other, index) => (index === place ? changed : other)))
+                  }
+                />
+              </section>
+            ))}
+            <div>
+              <Button kind="quiet" icon="plus" onClick={() => setGroups([...groups, []])}>
+                {w.addGroup}
+              </Button>
+            </div>
+          </div>
+        )}
+      </Form>
+    </section>
+  );
+}
+
+function Members({ id, version }: { id: number; version: string }) {
+  const { go } = useAddress();
+  const [limit, setLimit] = useState(pageSize);
+  const members = useResource<{ results: Person[]; next: string | null }>(
+    `members of ${id} ${version} ${limit}`,
+    (signal) => ask(inProject(`cohorts/${id}/persons/${queryText({ limit })}`), { signal }),
+  );
+  return (
+    <section class="stack">
+      <h2>{w.members}</h2>
+      <Content of={members}>
+        {({ results, next }) =>
+          results.length === 0 ? (
+            <Empty title={w.noMembers} icon="persons" />
+          ) : (
+            <>
+              <DataTable
+                label={w.members}
+                columns={personColumns}
+                count={results.length}
+                rowAt={(index) => results[index]}
+                keyOf={({ uuid }) => uuid}
+                onOpen={({ uuid }) => go(`persons/${uuid}`)}
+                rowHeight={56}
+                narrowHeight={60}
+              />
+              {next && (
+                <div>
+                  <Button onClick={() => setLimit(limit + pageSize)}>{words.people.more}</Button>
+                </div>
+              )}
+            </>
+          )
+        }
+      </Content>
+    </section>
+  );
+}

@@ -1,0 +1,193 @@
+/** One person: properties, flags with values and why, events, ids. */
+
+import { useRoute } from "preact-iso";
+import { useState } from "preact/hooks";
+import { to, useAddress } from "../../lib/address.ts";
+import { ask, queryText } from "../../lib/api.ts";
+import { dateTime, valueText } from "../../lib/format.ts";
+import { useResource } from "../../lib/resource.ts";
+import { inProject, project } from "../../lib/session.ts";
+import { shortProperties, type StoredEvent } from "../../model/events.ts";
+import { Badge, CopyButton, Field, Tabs, When } from "../../parts/basics.tsx";
+import { EventDetails, Properties } from "../../parts/event-details.tsx";
+import { Page } from "../../parts/page.tsx";
+import { Content, Empty } from "../../parts/states.tsx";
+import { type Column, DataTable } from "../../parts/table.tsx";
+import { words } from "../../words/index.ts";
+import type { Person } from "./persons.tsx";
+
+const w = words.people;
+type Tab = keyof typeof w.tabs;
+const eventsMax = 100;
+
+export function PersonPage() {
+  const { id = "" } = useRoute().params as { id?: string };
+  const { query, set } = useAddress();
+  const person = useResource<Person>(`person ${project.value?.id} ${id}`, (signal) =>
+    ask(inProject(`persons/${encodeURIComponent(id)}/`), { signal }),
+  );
+  const tab = (query.tab !== undefined && query.tab in w.tabs ? query.tab : "properties") as Tab;
+  const found = person.data;
+  const name = found ? found.name || found.distinct_ids[0] || found.uuid : words.frame.pages.persons;
+  return (
+    <Page title={name}>
+      <Content of={person}>
+        {(data) => (
+          <>
+            <p class="row">
+              <Badge tone={data.is_identified ? "good" : "plain"}>
+                {data.is_identified ? w.identified : w.anonymous}
+              </Badge>
+              <span class="muted">
+                {w.columns.made} <When at={data.created_at} />
+              </span>
+            </p>
+            <Tabs
+              label={w.tabsLabel}
+              tabs={Object.entries(w.tabs) as [Tab, string][]}
+              current={tab}
+              onChoose={(next) => set({ tab: next === "properties" ? undefined : next }, true)}
+            />
+            {tab === "properties" && <PropertiesTab person={data} />}
+            {tab === "flags" && <FlagsTab person={data} />}
+            {tab === "events" && <EventsTab person={data} />}
+            {tab === "ids" && (
+              <section class="card stack">
+                <p class="help">{w.idsHelp}</p>
+                <ul class="lines">
+                  {data.distinct_ids.map((one) => (
+                    <li key={one} class="row apart">
+                      <code>{one}</code> <CopyButton text={one} />
+                    </li>
+                  ))}
+                </ul>
+              </section>
+            )}
+          </>
+        )}
+      </Content>
+    </Page>
+  );
+}
+
+function PropertiesTab({ person }: { person: Person }) {
+  const [search, setSearch] = useState("");
+  const wanted = search.toLowerCase();
+  const entries = Object.entries(person.properties).filter(([name, value]) =>
+    `${name} ${valueText(value)}`.toLowerCase().includes(wanted),
+  );
+  return (
+    <section class="card stack">
+      <Field
+        label={w.searchProperties}
+        isLabelHidden
+        placeholder={w.searchProperties}
+        type="search"
+        value={search}
+        onInput={setSearch}
+      />
+      {entries.length === 0 ? <p class="muted">{w.noProperties}</p> : <Properties entries={entries} />}
+    </section>
+  );
+}
+
+interface Reason {
+  value: unknown;
+  evaluation: { reason: string; condition_index: number | null; description?: string };
+}
+
+function FlagsTab({ person }: { person: Person }) {
+  const distinctId = person.distinct_ids[0] ?? "";
+  const flags = useResource<Record<string, Reason>>(`flags of ${person.uuid}`, (signal) =>
+    ask(inProject(`feature_flags/evaluation_reasons/${queryText({ distinct_id: distinctId })}`), { signal }),
+  );
+  const columns: Column<[string, Reason]>[] = [
+    {
+      id: "flag",
+      title: w.flag,
+      width: "minmax(0, 2fr)",
+      cell: ([key]) => <a href={to("flags", { search: key })}>{key}</a>,
+    },
+    {
+      id: "value",
+      title: w.value,
+      width: "minmax(0, 1fr)",
+      cell: ([, { value }]) => <Badge tone={value ? "good" : "plain"}>{valueText(value)}</Badge>,
+    },
+    {
+      id: "why",
+      title: w.why,
+      width: "minmax(0, 2fr)",
+      isWideOnly: true,
+      cell: ([, { evaluation }]) => (
+        <span class="muted">{evaluation.description ?? evaluation.reason.replaceAll("_", " ")}</span>
+      ),
+    },
+  ];
+  return (
+    <Content of={flags}>
+      {(data) => {
+        const rows = Object.entries(data).sort(([a], [b]) => (a < b ? -1 : 1));
+        return rows.length === 0 ? (
+          <Empty title={w.noFlags} icon="flag" />
+        ) : (
+          <DataTable
+            label={w.tabs.flags}
+            columns={columns}
+            count={rows.length}
+            rowAt={(index) => rows[index]}
+            keyOf={([key]) => key}
+            narrowHeight={48}
+          />
+        );
+      }}
+    </Content>
+  );
+}
+
+const eventColumns: Column<StoredEvent>[] = [
+  {
+    id: "time",
+    title: words.live.columns.time,
+    width: "13rem",
+    cell: ({ timestamp }) => <span class="number">{dateTime(timestamp)}</span>,
+  },
+  { id: "event", title: words.live.columns.event, width: "minmax(0, 1fr)", cell: ({ event }) => <b>{event}</b> },
+  {
+    id: "properties",
+    title: words.live.columns.properties,
+    width: "minmax(0, 2fr)",
+    isWideOnly: true,
+    cell: ({ properties }) => <span class="muted">{shortProperties(properties)}</span>,
+  },
+];
+
+function EventsTab({ person }: { person: Person }) {
+  const [opened, setOpened] = useState<StoredEvent>();
+  const events = useResource<{ results: StoredEvent[] }>(`events of ${person.uuid}`, (signal) =>
+    ask(inProject(`events/${queryText({ person_id: person.uuid, limit: eventsMax })}`), { signal }),
+  );
+  return (
+    <>
+      <Content of={events}>
+        {({ results }) =>
+          results.length === 0 ? (
+            <Empty title={words.live.noStored} icon="live" />
+          ) : (
+            <DataTable
+              label={w.events}
+              columns={eventColumns}
+              count={results.length}
+              rowAt={(index) => results[index]}
+              keyOf={({ uuid }) => uuid}
+              onOpen={setOpened}
+              rowHeight={40}
+              narrowHeight={44}
+            />
+          )
+        }
+      </Content>
+      {opened && <EventDetails event={opened} onClose={() => setOpened(undefined)} />}
+    </>
+  );
+}

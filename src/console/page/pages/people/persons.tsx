@@ -1,0 +1,181 @@
+/** Persons, and groups of each type, found by the server. */
+
+import { useEffect, useState } from "preact/hooks";
+import { to, useAddress } from "../../lib/address.ts";
+import { ask, queryText } from "../../lib/api.ts";
+import { useResource } from "../../lib/resource.ts";
+import { inProject, project } from "../../lib/session.ts";
+import { shortProperties } from "../../model/events.ts";
+import { Badge, Button, Field, Tabs, When } from "../../parts/basics.tsx";
+import { useGroupTypes } from "../../parts/conditions.tsx";
+import { Page } from "../../parts/page.tsx";
+import { Content, Empty } from "../../parts/states.tsx";
+import { type Column, DataTable } from "../../parts/table.tsx";
+import { words } from "../../words/index.ts";
+
+const w = words.people;
+const pageSize = 100;
+const quietMs = 150;
+
+export interface Person {
+  uuid: string;
+  name: string;
+  distinct_ids: string[];
+  properties: Record<string, unknown>;
+  is_identified: boolean;
+  created_at: string;
+}
+
+interface Group {
+  group_key: string;
+  group_properties: Record<string, unknown>;
+  created_at: string;
+}
+
+/** Columns of a list of persons. */
+export const personColumns: Column<Person>[] = [
+  {
+    id: "name",
+    title: w.columns.name,
+    width: "minmax(0, 1.4fr)",
+    cell: ({ uuid, name, distinct_ids: ids, is_identified: isIdentified }) => (
+      <>
+        <a href={to(`persons/${uuid}`)}>{name || ids[0] || uuid}</a>
+        <span class="sub">{isIdentified ? w.identified : w.anonymous}</span>
+      </>
+    ),
+  },
+  {
+    id: "ids",
+    title: w.columns.ids,
+    width: "minmax(0, 1.2fr)",
+    isWideOnly: true,
+    cell: ({ distinct_ids: ids }) => (
+      <span class="mono">
+        {ids[0]} {ids.length > 1 && <Badge>+{ids.length - 1}</Badge>}
+      </span>
+    ),
+  },
+  {
+    id: "properties",
+    title: w.columns.properties,
+    width: "minmax(0, 2fr)",
+    isWideOnly: true,
+    cell: ({ properties }) => <span class="muted">{shortProperties(properties)}</span>,
+  },
+  { id: "made", title: w.columns.made, width: "8rem", cell: ({ created_at: at }) => <When at={at} /> },
+];
+
+const groupColumns: Column<Group>[] = [
+  { id: "key", title: w.columns.key, width: "minmax(0, 1fr)", cell: ({ group_key: key }) => <b>{key}</b> },
+  {
+    id: "properties",
+    title: w.columns.properties,
+    width: "minmax(0, 2fr)",
+    isWideOnly: true,
+    cell: ({ group_properties: properties }) => <span class="muted">{shortProperties(properties)}</span>,
+  },
+  { id: "made", title: w.columns.made, width: "8rem", cell: ({ created_at: at }) => <When at={at} /> },
+];
+
+export function Persons() {
+  const { query, set, go } = useAddress();
+  const types = useGroupTypes();
+  const kind = types.some(({ group_type_index: index }) => String(index) === query.group) ? query.group! : "";
+  const [text, setText] = useState(query.search ?? "");
+  const [limit, setLimit] = useState(pageSize);
+  useEffect(() => {
+    const timer = setTimeout(() => {
+      if (text !== (query.search ?? "")) set({ search: text || undefined });
+    }, quietMs);
+    return () => clearTimeout(timer);
+  }, [text]);
+  const persons = useResource<{ results: Person[]; next: string | null }>(
+    kind === "" ? `persons ${project.value?.id} ${query.search} ${query.cohort} ${limit}` : null,
+    (signal) =>
+      ask(inProject(`persons/${queryText({ search: query.search, cohort: query.cohort, limit })}`), { signal }),
+  );
+  const groups = useResource<{ results: Group[]; next: string | null }>(
+    kind === "" ? null : `groups ${project.value?.id} ${kind} ${limit}`,
+    (signal) => ask(inProject(`groups/${queryText({ group_type_index: kind, limit })}`), { signal }),
+  );
+  const more = (next: string | null) =>
+    next && (
+      <div>
+        <Button onClick={() => setLimit(limit + pageSize)}>{w.more}</Button>
+      </div>
+    );
+  return (
+    <Page title={words.frame.pages.persons}>
+      {types.length > 0 && (
+        <Tabs
+          label={w.kinds}
+          tabs={[
+            ["", w.persons],
+            ...types.map(({ group_type: name, group_type_index: index }) => [String(index), name] as const),
+          ]}
+          current={kind}
+          onChoose={(next) => set({ group: next || undefined }, true)}
+        />
+      )}
+      {kind === "" ? (
+        <>
+          <div class="filters">
+            <Field
+              label={w.search}
+              isLabelHidden
+              placeholder={w.search}
+              type="search"
+              class="search"
+              value={text}
+              onInput={setText}
+            />
+          </div>
+          <Content of={persons} rows={10}>
+            {({ results, next }) =>
+              results.length === 0 ? (
+                <Empty title={query.search ? w.nothingFound : w.empty} icon="persons">
+                  {!query.search && <p class="muted">{w.emptyText}</p>}
+                </Empty>
+              ) : (
+                <>
+                  <DataTable
+                    label={words.frame.pages.persons}
+                    columns={personColumns}
+                    count={results.length}
+                    rowAt={(index) => results[index]}
+                    keyOf={({ uuid }) => uuid}
+                    onOpen={({ uuid }) => go(`persons/${uuid}`)}
+                    rowHeight={56}
+                    narrowHeight={60}
+                  />
+                  {more(next)}
+                </>
+              )
+            }
+          </Content>
+        </>
+      ) : (
+        <Content of={groups} rows={10}>
+          {({ results, next }) =>
+            results.length === 0 ? (
+              <Empty title={w.noGroups} icon="persons" />
+            ) : (
+              <>
+                <DataTable
+                  label={types.find(({ group_type_index: index }) => String(index) === kind)?.group_type ?? w.kinds}
+                  columns={groupColumns}
+                  count={results.length}
+                  rowAt={(index) => results[index]}
+                  keyOf={({ group_key: key }) => key}
+                  narrowHeight={52}
+                />
+                {more(next)}
+              </>
+            )
+          }
+        </Content>
+      )}
+    </Page>
+  );
+}
