@@ -13,6 +13,21 @@ const pages: readonly (readonly [path: string, heading: string, ready: string | 
   ["sql", "SQL", "Write a SELECT over events, persons and groups."],
   ["sql?q=SELECT 1 AS one, 2 AS two", "SQL", "1 row"],
   ["sql?q=SELECT nothing", "SQL", "The statement cannot be run"],
+  ["explore", "Explore", "in all"],
+  [
+    "explore?question=" +
+      encodeURIComponent('{"kind":"funnel","series":[{"event":"signed up"},{"event":"paid"}]}'),
+    "Explore",
+    "came to the end",
+  ],
+  ["explore?question=" + encodeURIComponent('{"kind":"retention"}'), "Explore", "persons began"],
+  ["persons", "Persons", "user-1"],
+  ["persons?search=nobody like that", "Persons", "Nobody is like that."],
+  ["persons/00000000-0000-4000-8000-000000000000", "Persons", "Not found"],
+  ["cohorts", "Cohorts", "Those who paid"],
+  ["cohorts/new", "New cohort", "Who belongs to it"],
+  ["cohorts/1", "Those who paid", "user-1"],
+  ["dashboards", "Dashboards", "new-checkout"],
   ["activity", "Activity", "new-checkout"],
   ["activity?where=organization", "Activity", /./],
   ["settings", "Settings", "Secret key"],
@@ -35,6 +50,26 @@ describe.skipIf(chromiumPath === undefined)("pages", () => {
     await appliance.api(`/api/projects/${appliance.made.project.id}/feature_flags/`, {
       method: "POST",
       body: { key: "new-checkout", filters: { groups: [{ properties: [], rollout_percentage: 40 }] } },
+    });
+    await appliance.batch([
+      { event: "signed up", distinct_id: "user-1", properties: { $set: { plan: "pro" } } },
+      { event: "paid", distinct_id: "user-1" },
+      { event: "signed up", distinct_id: "user-2" },
+    ]);
+    await appliance.eventsWhenStored(3);
+    await appliance.api(`/api/projects/${appliance.made.project.id}/cohorts/`, {
+      method: "POST",
+      body: {
+        name: "Those who paid",
+        filters: {
+          properties: {
+            type: "OR",
+            values: [
+              { type: "AND", values: [{ key: "plan", type: "person", operator: "exact", value: ["pro"] }] },
+            ],
+          },
+        },
+      },
     });
   });
   afterAll(async () => {

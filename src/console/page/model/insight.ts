@@ -54,7 +54,9 @@ export function queryOf(question: Question): Query {
   const shared = {
     dateRange: { date_from: question.range },
     properties: question.properties,
-    ...(question.breakdown ? { breakdownFilter: { breakdown: question.breakdown, breakdown_type: "event" } } : {}),
+    ...(question.breakdown
+      ? { breakdownFilter: { breakdown: question.breakdown, breakdown_type: "event" } }
+      : {}),
   };
   switch (question.kind) {
     case "trends":

@@ -1,7 +1,7 @@
 /** One dashboard: its insights side by side, each with its age; one that fails does not fail the others. */
 
-import { useRoute } from "preact-iso";
 import { useRef, useState } from "preact/hooks";
+import { useRoute } from "preact-iso";
 import { to, useAddress } from "../lib/address.ts";
 import { ask, wordsOf } from "../lib/api.ts";
 import { ago } from "../lib/format.ts";
@@ -76,7 +76,9 @@ export function Dashboard() {
             <Button icon="expand" onClick={() => void grid.current?.requestFullscreen()}>
               {w.fullScreen}
             </Button>
-            <Button onClick={() => void change({ pinned: !found.pinned })}>{found.pinned ? w.unpin : w.pin}</Button>
+            <Button onClick={() => void change({ pinned: !found.pinned })}>
+              {found.pinned ? w.unpin : w.pin}
+            </Button>
             <Button
               onClick={() => {
                 setName(found.name);
@@ -107,10 +109,10 @@ export function Dashboard() {
                     range={query.range}
                     onRemove={() => {
                       const dashboards = insight.dashboards.filter((other) => String(other) !== id);
-                      ask(inProject(`insights/${insight.id}/`), { method: "PATCH", body: { dashboards } }).then(
-                        board.reload,
-                        (error) => complain(wordsOf(error)),
-                      );
+                      ask(inProject(`insights/${insight.id}/`), {
+                        method: "PATCH",
+                        body: { dashboards },
+                      }).then(board.reload, (error) => complain(wordsOf(error)));
                     }}
                   />
                 ) : (
@@ -176,7 +178,15 @@ async function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
   }
 }
 
-function Tile({ insight, range, onRemove }: { insight: Insight; range: string | undefined; onRemove: () => void }) {
+function Tile({
+  insight,
+  range,
+  onRemove,
+}: {
+  insight: Insight;
+  range: string | undefined;
+  onRemove: () => void;
+}) {
   const kind = kindOfQuery(insight.query);
   const source = (insight.query.source as Query | undefined) ?? insight.query;
   const [isFresh, setFresh] = useState(false);
@@ -211,7 +221,8 @@ function Tile({ insight, range, onRemove }: { insight: Insight; range: string | 
       </div>
       {kind === "sql" ? (
         <p>
-          {words.explore.statement} <a href={to("sql", { q: String(source.query) })}>{words.explore.openSql}</a>
+          {words.explore.statement}{" "}
+          <a href={to("sql", { q: String(source.query) })}>{words.explore.openSql}</a>
         </p>
       ) : isAsked && computed.data === undefined ? (
         <Content of={computed} rows={3}>

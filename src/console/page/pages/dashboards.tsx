@@ -31,7 +31,8 @@ const columns: Column<Dashboard>[] = [
     width: "minmax(0, 3fr)",
     cell: ({ id, name, pinned }) => (
       <>
-        <a href={to(`dashboards/${id}`)}>{name || `#${id}`}</a> {pinned && <Badge tone="accent">{w.pinned}</Badge>}
+        <a href={to(`dashboards/${id}`)}>{name || `#${id}`}</a>{" "}
+        {pinned && <Badge tone="accent">{w.pinned}</Badge>}
       </>
     ),
   },

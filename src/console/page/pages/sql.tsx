@@ -40,6 +40,11 @@ interface Answer {
 export function Sql() {
   const { query, set } = useAddress();
   const [text, setText] = useState(query.q ?? "");
+  const [given, setGiven] = useState({ text });
+  const put = (statement: string) => {
+    setText(statement);
+    setGiven({ text: statement });
+  };
   const [answer, setAnswer] = useState<Answer>();
   const [failure, setFailure] = useState<Failure>();
   const [seconds, setSeconds] = useState(0);
@@ -130,7 +135,7 @@ export function Sql() {
             <ul>
               {past.map((statement) => (
                 <li key={statement}>
-                  <button type="button" title={statement} onClick={() => setText(statement)}>
+                  <button type="button" title={statement} onClick={() => put(statement)}>
                     {statement.slice(0, 60)}
                   </button>
                 </li>
@@ -141,7 +146,7 @@ export function Sql() {
         <div class="stack sql-main">
           <SqlEditor
             label={w.editor}
-            value={text}
+            given={given}
             onInput={setText}
             onRun={() => void run()}
             hint={w.empty}
@@ -198,7 +203,7 @@ export function Sql() {
                 {mended && (
                   <Button
                     onClick={() => {
-                      setText(mended);
+                      put(mended);
                       void run(mended);
                     }}
                   >
@@ -218,7 +223,7 @@ export function Sql() {
                     <Button
                       key={name}
                       onClick={() => {
-                        setText(statement);
+                        put(statement);
                         void run(statement);
                       }}
                     >

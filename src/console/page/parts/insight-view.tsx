@@ -3,7 +3,7 @@
 import { number, percent } from "../lib/format.ts";
 import type { FunnelStep, InsightKind, RetentionRow, TrendResult } from "../model/insight.ts";
 import { words } from "../words/index.ts";
-import { seriesClass, StackedBars } from "./bars.tsx";
+import { StackedBars, seriesClass } from "./bars.tsx";
 import { FigureTable, LineChart } from "./line-chart.tsx";
 
 const w = words.explore;
@@ -163,7 +163,9 @@ function Retention({ rows, label }: { rows: readonly RetentionRow[]; label: stri
                     return (
                       <td
                         key={place}
-                        style={{ background: `color-mix(in srgb, var(--accent) ${Math.round(share * 45)}%, transparent)` }}
+                        style={{
+                          background: `color-mix(in srgb, var(--accent) ${Math.round(share * 45)}%, transparent)`,
+                        }}
                         title={number(count)}
                       >
                         {percent(share)}

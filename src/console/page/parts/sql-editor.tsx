@@ -45,21 +45,24 @@ const look = EditorView.theme({
 
 export interface SqlEditorProps {
   label: string;
-  value: string;
-  onInput: (value: string) => void;
+  /**
+   * What is put into the editor from outside, anew for each new object. What is typed does not come back: it would
+   * come late and replace what was typed since.
+   */
+  given: { text: string };
+  onInput: (text: string) => void;
   onRun: () => void;
   hint: string;
   /** Views with their columns, and properties, to complete. */
   schema: SQLNamespace;
 }
 
-export function SqlEditor({ label, value, onInput, onRun, hint, schema }: SqlEditorProps) {
+export function SqlEditor({ label, given, onInput, onRun, hint, schema }: SqlEditorProps) {
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | undefined>(undefined);
   const language = useRef(new Compartment());
   const run = useRef(onRun);
   run.current = onRun;
-  const written = useRef(value);
   const input = useRef(onInput);
   input.current = onInput;
 
@@ -69,7 +72,7 @@ export function SqlEditor({ label, value, onInput, onRun, hint, schema }: SqlEdi
       root,
       parent: root,
       state: EditorState.create({
-        doc: value,
+        doc: given.text,
         extensions: [
           lineNumbers(),
           history(),
@@ -93,9 +96,7 @@ export function SqlEditor({ label, value, onInput, onRun, hint, schema }: SqlEdi
             ...historyKeymap,
           ]),
           EditorView.updateListener.of((update) => {
-            if (!update.docChanged) return;
-            written.current = update.state.doc.toString();
-            input.current(written.current);
+            if (update.docChanged) input.current(update.state.doc.toString());
           }),
         ],
       }),
@@ -112,10 +113,9 @@ export function SqlEditor({ label, value, onInput, onRun, hint, schema }: SqlEdi
   }, [schema]);
   useEffect(() => {
     const editor = view.current;
-    // What was typed here comes back as the value, sometimes late: it must not replace what was typed since.
-    if (editor && value !== written.current) {
-      editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: value } });
+    if (editor && editor.state.doc.toString() !== given.text) {
+      editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: given.text } });
     }
-  }, [value]);
+  }, [given]);
   return <div class="editor" ref={host} />;
 }

@@ -12,5 +12,20 @@ import { settings } from "./en/settings.ts";
 import { signing } from "./en/signing.ts";
 import { sql } from "./en/sql.ts";
 
-export const words = { activity, cohorts, dashboards, explore, flag, flags, frame, instance, live, people, settings, signing, sql, start };
+export const words = {
+  activity,
+  cohorts,
+  dashboards,
+  explore,
+  flag,
+  flags,
+  frame,
+  instance,
+  live,
+  people,
+  settings,
+  signing,
+  sql,
+  start,
+};
 export type Words = typeof words;

@@ -21,7 +21,8 @@ function questionFrom(text: string | undefined): Question {
   if (text === undefined) return firstQuestion;
   try {
     const given = JSON.parse(text) as Partial<Question>;
-    const series = Array.isArray(given.series) && given.series.length > 0 ? given.series : firstQuestion.series;
+    const series =
+      Array.isArray(given.series) && given.series.length > 0 ? given.series : firstQuestion.series;
     const kind = given.kind !== undefined && given.kind in w.kinds ? given.kind : "trends";
     return { ...firstQuestion, ...given, kind, series, properties: given.properties ?? [] };
   } catch {
@@ -37,7 +38,8 @@ export function Explore() {
   const [seconds, setSeconds] = useState<number>();
   const [round, setRound] = useState(0);
   const [isSaving, setSaving] = useState(false);
-  const change = (changes: Partial<Question>) => set({ question: JSON.stringify({ ...question, ...changes }) });
+  const change = (changes: Partial<Question>) =>
+    set({ question: JSON.stringify({ ...question, ...changes }) });
   const asked = JSON.stringify(queryOf(question));
 
   useEffect(() => {

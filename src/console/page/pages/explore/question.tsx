@@ -29,7 +29,11 @@ export function QuestionFields({
       {kind === "retention" ? (
         <div class="columns">
           <EventField label={w.target} value={question.target} onInput={(target) => onChange({ target })} />
-          <EventField label={w.returning} value={question.returning} onInput={(returning) => onChange({ returning })} />
+          <EventField
+            label={w.returning}
+            value={question.returning}
+            onInput={(returning) => onChange({ returning })}
+          />
           <Select
             label={w.period}
             value={question.period}

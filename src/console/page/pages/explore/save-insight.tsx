@@ -25,9 +25,19 @@ export function SaveInsight({ query, onClose }: { query: Query; onClose: () => v
     try {
       const target =
         board === ""
-          ? (await ask<{ id: number }>(inProject("dashboards/"), { method: "POST", body: { name: boardName } })).id
+          ? (
+              await ask<{ id: number }>(inProject("dashboards/"), {
+                method: "POST",
+                body: { name: boardName },
+              })
+            ).id
           : Number(board);
-      const body = { name, query: { kind: "InsightVizNode", source: query }, dashboards: [target], saved: true };
+      const body = {
+        name,
+        query: { kind: "InsightVizNode", source: query },
+        dashboards: [target],
+        saved: true,
+      };
       await ask(inProject("insights/"), { method: "POST", body });
       tell(w.saved(name));
       onClose();
@@ -52,7 +62,9 @@ export function SaveInsight({ query, onClose }: { query: Query; onClose: () => v
         value={board}
         choices={[
           ["", w.newDashboard],
-          ...(boards.data?.results ?? []).map(({ id, name: text }) => [String(id), text || `#${id}`] as const),
+          ...(boards.data?.results ?? []).map(
+            ({ id, name: text }) => [String(id), text || `#${id}`] as const,
+          ),
         ]}
         onChange={setBoard}
       />

@@ -1,7 +1,7 @@
 /** One cohort: its conditions, its members; also a new one. */
 
-import { useRoute } from "preact-iso";
 import { useState } from "preact/hooks";
+import { useRoute } from "preact-iso";
 import { useAddress } from "../../lib/address.ts";
 import { ask, queryText, wordsOf } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
@@ -93,7 +93,8 @@ function plainGroups(cohort: Cohort | undefined): Condition[][] | undefined {
     const values = (group as ConditionGroup).values;
     if (!Array.isArray(values) || (group.type === "OR" && values.length > 1)) return undefined;
     const isPlain = values.every(
-      (one) => !("values" in one) && ["person", "cohort"].includes(String((one as Condition).type ?? "person")),
+      (one) =>
+        !("values" in one) && ["person", "cohort"].includes(String((one as Condition).type ?? "person")),
     );
     if (!isPlain) return undefined;
     plain.push(values as Condition[]);
@@ -110,7 +111,8 @@ function Editor({ cohort, onSaved }: { cohort?: Cohort; onSaved: (cohort: Cohort
     const values = groups
       ?.filter((conditions) => conditions.length > 0)
       .map((conditions) => ({ type: "AND", values: conditions }));
-    const filters = isStatic || values === undefined ? {} : { filters: { properties: { type: "OR", values } } };
+    const filters =
+      isStatic || values === undefined ? {} : { filters: { properties: { type: "OR", values } } };
     const body = { name: name.trim(), description, ...filters };
     onSaved(
       cohort === undefined

@@ -55,7 +55,8 @@ const columns: Column<Cohort>[] = [
     title: w.columns.size,
     width: "6rem",
     isNumber: true,
-    cell: ({ count, is_calculating: isCounting }) => (isCounting ? w.counting : count === null ? "–" : number(count)),
+    cell: ({ count, is_calculating: isCounting }) =>
+      isCounting ? w.counting : count === null ? "–" : number(count),
   },
   {
     id: "computed",
@@ -93,7 +94,11 @@ export function Cohorts() {
       <Content of={list}>
         {({ results }) =>
           results.length === 0 ? (
-            <Empty title={query.search ? w.nothingFound : w.empty} icon="cohorts" command="flagkeep cohorts list">
+            <Empty
+              title={query.search ? w.nothingFound : w.empty}
+              icon="cohorts"
+              command="flagkeep cohorts list"
+            >
               {!query.search && <p class="muted">{w.emptyText}</p>}
             </Empty>
           ) : (

@@ -1,13 +1,13 @@
 /** One person: properties, flags with values and why, events, ids. */
 
-import { useRoute } from "preact-iso";
 import { useState } from "preact/hooks";
+import { useRoute } from "preact-iso";
 import { to, useAddress } from "../../lib/address.ts";
 import { ask, queryText } from "../../lib/api.ts";
 import { dateTime, valueText } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject, project } from "../../lib/session.ts";
-import { shortProperties, type StoredEvent } from "../../model/events.ts";
+import { type StoredEvent, shortProperties } from "../../model/events.ts";
 import { Badge, CopyButton, Field, Tabs, When } from "../../parts/basics.tsx";
 import { EventDetails, Properties } from "../../parts/event-details.tsx";
 import { Page } from "../../parts/page.tsx";
@@ -152,7 +152,12 @@ const eventColumns: Column<StoredEvent>[] = [
     width: "13rem",
     cell: ({ timestamp }) => <span class="number">{dateTime(timestamp)}</span>,
   },
-  { id: "event", title: words.live.columns.event, width: "minmax(0, 1fr)", cell: ({ event }) => <b>{event}</b> },
+  {
+    id: "event",
+    title: words.live.columns.event,
+    width: "minmax(0, 1fr)",
+    cell: ({ event }) => <b>{event}</b>,
+  },
   {
     id: "properties",
     title: words.live.columns.properties,

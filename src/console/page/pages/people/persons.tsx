@@ -93,7 +93,9 @@ export function Persons() {
   const persons = useResource<{ results: Person[]; next: string | null }>(
     kind === "" ? `persons ${project.value?.id} ${query.search} ${query.cohort} ${limit}` : null,
     (signal) =>
-      ask(inProject(`persons/${queryText({ search: query.search, cohort: query.cohort, limit })}`), { signal }),
+      ask(inProject(`persons/${queryText({ search: query.search, cohort: query.cohort, limit })}`), {
+        signal,
+      }),
   );
   const groups = useResource<{ results: Group[]; next: string | null }>(
     kind === "" ? null : `groups ${project.value?.id} ${kind} ${limit}`,
@@ -163,7 +165,9 @@ export function Persons() {
             ) : (
               <>
                 <DataTable
-                  label={types.find(({ group_type_index: index }) => String(index) === kind)?.group_type ?? w.kinds}
+                  label={
+                    types.find(({ group_type_index: index }) => String(index) === kind)?.group_type ?? w.kinds
+                  }
                   columns={groupColumns}
                   count={results.length}
                   rowAt={(index) => results[index]}

@@ -52,6 +52,7 @@ export const cohorts = {
   deleteTitle: (name: string) => `Delete ${name}?`,
   deleteText: "Flags that are about it stop choosing its members.",
   deleted: (name: string) => `${name} is deleted.`,
-  complex: "These conditions are of a form that this page does not edit (behaviour, or nested groups). The API does.",
+  complex:
+    "These conditions are of a form that this page does not edit (behaviour, or nested groups). The API does.",
   staticHelp: "Members of a fixed list come from a flag or from the API.",
 };
