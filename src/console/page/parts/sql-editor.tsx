@@ -95,6 +95,20 @@ export function SqlEditor({ label, given, onInput, onRun, hint, schema }: SqlEdi
             ...defaultKeymap,
             ...historyKeymap,
           ]),
+          // Left to itself the browser keeps the look of what is typed over by a style attribute, which is refused.
+          EditorView.domEventHandlers({
+            beforeinput: (event, editor) => {
+              const { state } = editor;
+              const isOver = event.inputType === "insertText" && !state.selection.main.empty;
+              if (!isOver || event.data === null || event.isComposing) return false;
+              editor.dispatch({
+                ...state.replaceSelection(event.data),
+                userEvent: "input.type",
+                scrollIntoView: true,
+              });
+              return true;
+            },
+          }),
           EditorView.updateListener.of((update) => {
             if (update.docChanged) input.current(update.state.doc.toString());
           }),
