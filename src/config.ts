@@ -192,6 +192,14 @@ export const settings = {
     default: "off",
     help: "Whether the management API limits the requests of each personal key.",
   }),
+  metrics: choice(["local", "open", "off"], {
+    default: "local",
+    help: "Who may read /metrics: clients on the same machine, everybody, nobody.",
+  }),
+  "metrics-token": text("token", {
+    default: "",
+    help: "Asked for as a Bearer token at /metrics; default: none.",
+  }),
   "trusted-proxies": networks({
     default: "",
     help: "Peers whose X-Forwarded-… and Forwarded headers are believed.",

@@ -25,6 +25,7 @@ export interface AppDeps {
   limits?: BodyLimits;
   places: Places;
   rateLimiter?: RateLimiter;
+  onSeen?: DispatchDeps["onSeen"];
   /** Path of the page that browsers are sent to from `/`; absent: there is none. */
   homePage?: string;
   /** Address in the documentation; absent: relative. */
@@ -61,13 +62,14 @@ export function createApp(deps: AppDeps): App {
     log: deps.log,
     places: deps.places,
     rateLimiter: deps.rateLimiter,
+    onSeen: deps.onSeen,
     bodies: new Bodies(deps.limits ?? defaultLimits),
     now: deps.now ?? (() => new Date()),
     connectionOf: (request) => connectionOf(request),
   };
   const served = [...deps.routes, rootRoute(deps.homePage), ...probeRoutes(deps.roles ?? (() => []))];
   const routes = [...served, ...documentationRoutes(served, deps.publicUrl)];
-  const nowhere = { dialect: managementDialect, methods: new Map() };
+  const nowhere = { path: "other", dialect: managementDialect, methods: new Map() };
   // By itself Elysia looks for the path behind a host of usual length, and finds none behind `api` or `::1`.
   const router = new Elysia({ name: "flagkeep", handler: { standardHostname: false } })
     .use(serveRoutes(routes, dispatch))

@@ -19,6 +19,8 @@ export interface Refused {
 export interface Dialect {
   /** Absent: pages on other origins may read nothing. */
   readonly cors?: CorsRules;
+  /** Whether its requests bring events. */
+  readonly isCapture?: boolean;
   /** Whether HEAD is a GET without its body; on capture routes a GET stores an event. */
   readonly headIsGet: boolean;
   /**
@@ -58,6 +60,7 @@ export const managementDialect: Dialect = {
 /** Event capture. */
 export const captureDialect: Dialect = {
   cors: { ...publicCors, preflightStatus: 200 },
+  isCapture: true,
   headIsGet: false,
   refuse: (failure, _, refused) => envelope(failure, refused),
   options: () => new Reply(200, { status: "Ok" }),

@@ -9,6 +9,7 @@ import type { Scope } from "../accounts/scopes.ts";
 import { confirmedUntil, type Session } from "../accounts/sessions/sessions.ts";
 import { forCaller } from "../lib/caller.ts";
 import { type Access, type Authorised, authorise, type Credentials, identify } from "./auth.ts";
+import { gzipped, isCompressible, takesGzip } from "./compress.ts";
 import { addCors, isPreflight, preflightHeaders } from "./cors.ts";
 import type { Dialect } from "./dialect.ts";
 import { type ErrorLog, failureOf, logDefect } from "./errors.ts";
@@ -24,22 +25,46 @@ export interface DispatchDeps extends ExchangeDeps {
   readonly log: ErrorLog;
   /** Absent: no limits. */
   readonly rateLimiter?: RateLimiter;
+  /** Told of every request that has its answer. */
+  readonly onSeen?: (seen: SeenRequest) => void;
   /** What is known about the connection a request came over. */
   readonly connectionOf: (request: Request) => Connection;
 }
 
+/** A request that has its answer. */
+export interface SeenRequest {
+  readonly request: Request;
+  readonly requestId: string;
+  /** Path of the route record; `other` for paths that are none. */
+  readonly route: string;
+  /** Whether it brought events. */
+  readonly isCapture: boolean;
+  readonly status: number;
+  /** Why it was refused, for people. */
+  readonly reason: string | undefined;
+  /** By the clock of `performance.now`. */
+  readonly startedAt: number;
+  readonly address: () => string | undefined;
+}
+
 /** A path with what it answers; all its methods speak one dialect. */
 interface ServedPath {
+  /** As the route record has it. */
+  readonly path: string;
   readonly dialect: Dialect;
   readonly methods: ReadonlyMap<Method, Route>;
 }
 
 /** An Elysia plugin that serves the routes, with and without a slash at the end. */
 export function serveRoutes(routes: readonly Route[], deps: DispatchDeps): Elysia {
-  const byPath = new Map<string, { dialect: Dialect; methods: Map<Method, Route> }>();
+  const byPath = new Map<string, { path: string; dialect: Dialect; methods: Map<Method, Route> }>();
   for (const route of routes) {
     for (const path of [route.path, ...route.aliases]) {
-      const served = byPath.get(path) ?? { dialect: route.dialect, methods: new Map<Method, Route>() };
+      const served = byPath.get(path) ?? {
+        path: route.path,
+        dialect: route.dialect,
+        methods: new Map<Method, Route>(),
+      };
       if (served.methods.has(route.method)) throw new Error(`${route.method} ${path} is registered twice.`);
       if (served.dialect !== route.dialect) throw new Error(`${path} speaks two dialects.`);
       served.methods.set(route.method, route);
@@ -76,32 +101,41 @@ function renamed(params: Record<string, string> | undefined, names: readonly str
 
 /** Serves a request; never throws. */
 export async function serve(
-  { dialect, methods }: ServedPath,
+  { path, dialect, methods }: ServedPath,
   request: Request,
   params: Record<string, string>,
   deps: DispatchDeps,
 ): Promise<Response> {
+  const startedAt = performance.now();
   const exchange = new Exchange(request, params, deps.connectionOf(request), deps);
   let result: unknown;
+  let reason: string | undefined;
   try {
     result = await answer(dialect, methods, exchange, deps);
   } catch (error) {
-    result = refusalOf(error, dialect, exchange, deps);
+    const failure = failureOf(error);
+    const { requestId } = exchange;
+    reason = failure.message;
+    if (failure.status === 500) logDefect(error, { request, requestId, log: deps.log });
+    result = dialect.refuse(failure, error, exchange);
   }
   exchange.end();
-  return finished(result, dialect, exchange);
-}
-
-/** The answer to an error; defects of ours are logged. */
-function refusalOf(error: unknown, dialect: Dialect, exchange: Exchange, { log }: DispatchDeps): Reply {
-  const failure = failureOf(error);
-  const { request, requestId } = exchange;
-  if (failure.status === 500) logDefect(error, { request, requestId, log });
-  return dialect.refuse(failure, error, exchange);
+  const response = await finished(result, dialect, exchange);
+  const { requestId } = exchange;
+  const { isCapture = false } = dialect;
+  const address = () => exchange.address;
+  deps.onSeen?.({
+    ...{ request, requestId, route: path, isCapture, status: response.status, reason, startedAt, address },
+  });
+  return response;
 }
 
 /** Adds what every answer carries. */
-function finished(result: unknown, dialect: Dialect, { request, requestId }: Exchange): Response {
+async function finished(
+  result: unknown,
+  dialect: Dialect,
+  { request, requestId }: Exchange,
+): Promise<Response> {
   const common: Record<string, string> = {
     "X-Request-Id": requestId,
     "X-Content-Type-Options": "nosniff",
@@ -114,7 +148,15 @@ function finished(result: unknown, dialect: Dialect, { request, requestId }: Exc
   if (written !== undefined) common["Content-Type"] = written.contentType;
   if (isHead && written !== undefined) common["Content-Length"] = String(Buffer.byteLength(written.bytes));
   const headers = Object.assign(common, reply.headers);
-  return new Response(isHead ? null : (written?.bytes ?? null), { status: reply.status, headers });
+  let bytes = isHead ? null : (written?.bytes ?? null);
+  if (bytes !== null && isCompressible(written!.contentType, bytes, headers)) {
+    headers.Vary = headers.Vary === undefined ? "Accept-Encoding" : `${headers.Vary}, Accept-Encoding`;
+    if (takesGzip(request)) {
+      headers["Content-Encoding"] = "gzip";
+      bytes = await gzipped(bytes);
+    }
+  }
+  return new Response(bytes, { status: reply.status, headers });
 }
 
 function withHeaders(response: Response, headers: Readonly<Record<string, string>>): Response {

@@ -16,6 +16,7 @@ export interface Connection {
 
 /** Where a request comes from and what it was sent to, as the operator's settings tell. */
 export interface Places {
+  isTrusted(peer: string): boolean;
   clientOf(peer: string | undefined, headers: Headers): string | undefined;
   /** Where clients reach this server, without a slash at the end. */
   baseUrlOf(requested: URL, peer: string | undefined, headers: Headers): string;
@@ -85,6 +86,11 @@ export class Exchange {
   get url(): string {
     const { pathname, search } = this.requested;
     return this.baseUrl + pathname + search;
+  }
+
+  get isVouchedFor(): boolean {
+    const peer = this.connection.peer();
+    return peer !== undefined && this.deps.places.isTrusted(peer);
   }
 
   get address(): string | undefined {

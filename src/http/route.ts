@@ -28,6 +28,8 @@ export interface Call<Body = unknown> {
   /** Where clients reach this server, without a slash at the end. */
   baseUrl: string;
   requestId: string;
+  /** Whether the request came through a trusted proxy, so that `address` is not the proxy's own. */
+  readonly isVouchedFor: boolean;
   /** Address of the client; undefined where there is no connection. */
   address: string | undefined;
   now: Date;

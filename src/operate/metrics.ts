@@ -1,12 +1,15 @@
 /** Counters and gauges in the Prometheus text format, at `/metrics`. */
 
+import { timingSafeEqual } from "node:crypto";
+import ipaddr from "ipaddr.js";
 import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import { readLastBackup } from "../backup/last-backup.ts";
 import type { AppliedBatch } from "../engine/pipeline/pipeline.ts";
 import type { EngineSupervisor } from "../engine/supervisor.ts";
 import { ownFilesDialect } from "../http/dialect.ts";
+import { authenticationFailed, permissionDenied } from "../http/failure.ts";
 import type { RoleName, RoleReadiness } from "../http/probes.ts";
-import { clientRoutes, Reply, type Route } from "../http/route.ts";
+import { type Call, clientRoutes, Reply, type Route } from "../http/route.ts";
 import type { Journal } from "../journal/journal.ts";
 import { lanes } from "../journal/segment.ts";
 import type { SpikeSignal } from "../people/spikes/detector.ts";
@@ -24,8 +27,34 @@ export interface MetricSources {
   roles: () => readonly RoleReadiness[];
 }
 
+/** Who may read the figures. */
+export interface MetricsAccess {
+  readonly whom: "local" | "open" | "off";
+  /** Asked for as a Bearer token; empty for none. */
+  readonly token: string;
+}
+
+/** @throws {HttpFailure} 401, 403. */
+function requireAccess(call: Call, { whom, token }: MetricsAccess): void {
+  const { headers } = call.request;
+  if (whom === "local" && !isLocal(call)) {
+    throw permissionDenied("Only clients on the same machine may read this: see --metrics.");
+  }
+  if (token === "") return;
+  const [, given = ""] = /^Bearer\s+(\S+)\s*$/i.exec(headers.get("authorization") ?? "") ?? [];
+  const hash = (text: string) => new Bun.CryptoHasher("sha256").update(text).digest();
+  if (!timingSafeEqual(hash(given), hash(token))) throw authenticationFailed("The token is wrong.");
+}
+
+/** A proxy on this machine that is not trusted cannot vouch for whom it forwards. */
+function isLocal({ address, isVouchedFor, request: { headers } }: Call): boolean {
+  if (address === undefined || !ipaddr.isValid(address)) return false;
+  const isForwarded = headers.has("x-forwarded-for") || headers.has("forwarded") || headers.has("via");
+  return ipaddr.process(address).range() === "loopback" && (!isForwarded || isVouchedFor);
+}
+
 export class Metrics {
-  private readonly registry = new Registry();
+  readonly registry = new Registry();
   private readonly stored = this.counter("flagkeep_events_stored_total", "Events that became readable.", [
     "lane",
   ]);
@@ -136,14 +165,22 @@ export class Metrics {
     if (kind === "began") this.spikes.inc({ project: String(projectId) });
   }
 
-  /** Serves `/metrics`. No key is asked for: the figures name no one, and what scrapes them has none. */
-  routes(): Route[] {
+  /** Serves `/metrics`: the figures name no one, and still they are nobody's business but the operator's. */
+  routes(access: MetricsAccess): Route[] {
+    if (access.whom === "off") return [];
     return [
       clientRoutes(ownFilesDialect)("GET", "/metrics", {
         summary: "Read counters and gauges in the Prometheus text format",
         tag: "Probes",
-        answers: { 200: { description: "Plain text." } },
-        handle: async () => Reply.of(this.registry.contentType, await this.registry.metrics()),
+        answers: {
+          200: { description: "Plain text." },
+          401: { description: "The token is missing or wrong." },
+          403: { description: "The client is not on this machine." },
+        },
+        handle: async (call) => {
+          requireAccess(call, access);
+          return Reply.of(this.registry.contentType, await this.registry.metrics());
+        },
       }),
     ];
   }

@@ -38,6 +38,7 @@ import { instanceRoutes } from "../operate/api/instance.ts";
 import { EventRate } from "../operate/event-rate.ts";
 import { Metrics } from "../operate/metrics.ts";
 import { Reports } from "../operate/reports.ts";
+import { Requests } from "../operate/requests.ts";
 import { roleStates } from "../operate/roles.ts";
 import { laneStatus, nextBackup, storedStatus } from "../operate/status.ts";
 import type { Status } from "../operate/status-shape.ts";
@@ -251,6 +252,7 @@ export class Appliance {
     const engine = new EngineClient(this.supervisor, (reason) => this.metrics.countRefused("query", reason));
     const flagSets = new FlagSets(metadata, groupTypesFrom(people));
     const live = new LiveEvents(this.stopping.signal);
+    const requests = new Requests(this.metrics.registry, log);
     const app: App = createApp({
       metadata,
       log,
@@ -261,10 +263,11 @@ export class Appliance {
         apiBytesMax: config["api-body-limit"],
         inFlightBytesMax: config["bodies-in-flight"],
       },
+      onSeen: (seen) => requests.see(seen),
       homePage: config.console === "on" ? consolePath : undefined,
       roles: () => this.roles(),
       routes: [
-        ...this.metrics.routes(),
+        ...this.metrics.routes({ whom: config.metrics, token: config["metrics-token"] }),
         ...captureRoutes({ journal: live.watching(journal), projects: metadata.projects }),
         ...evaluationRoutes({
           projects: metadata.projects,

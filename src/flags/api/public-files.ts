@@ -3,6 +3,7 @@
  */
 
 import { gzipSync } from "node:zlib";
+import { takesGzip } from "../../http/compress.ts";
 import { Reply } from "../../http/reply.ts";
 import { isNotModified } from "./local-evaluation.ts";
 
@@ -42,9 +43,6 @@ export function fileAnswer(request: Request, file: PublicFile, maxAgeSeconds: nu
   if (isNotModified(request.headers.get("if-none-match"), file.etag)) {
     return new Reply(304, undefined, headers);
   }
-  const takesGzip = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i.test(
-    request.headers.get("accept-encoding") ?? "",
-  );
-  if (!takesGzip || file.gzip === undefined) return Reply.of(file.contentType, file.bytes, headers);
+  if (!takesGzip(request) || file.gzip === undefined) return Reply.of(file.contentType, file.bytes, headers);
   return Reply.of(file.contentType, file.gzip, { ...headers, "Content-Encoding": "gzip" });
 }

@@ -1,0 +1,132 @@
+/** What is seen of requests, and who may see it. */
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { gunzipSync } from "node:zlib";
+import { TestAppliance, until } from "../support/appliance.ts";
+
+let appliance: TestAppliance;
+beforeAll(async () => {
+  appliance = await TestAppliance.start({ args: ["--trusted-proxies", "127.0.0.1", "--log-level", "debug"] });
+});
+afterAll(() => appliance[Symbol.asyncDispose]());
+
+const metrics = (of: TestAppliance, headers: Record<string, string> = {}) =>
+  fetch(`${of.url}/metrics`, { headers });
+
+describe("the figures", () => {
+  test("count requests by route and status, and how long they took", async () => {
+    await appliance.capture({ event: "e", distinct_id: "d" });
+    await appliance.post("/flags/?v=2", { token: "phc_nobody", distinct_id: "d" });
+    await appliance.api("/api/projects/1/feature_flags/77/");
+    await fetch(`${appliance.url}/no/such/path`);
+    const text = await (await metrics(appliance)).text();
+    for (const line of [
+      'flagkeep_http_requests_total{route="/capture",status="200"} 1',
+      'flagkeep_http_requests_total{route="/flags",status="401"} 1',
+      'flagkeep_http_requests_total{route="/api/projects/:project_id/feature_flags/:id",status="404"} 1',
+      'flagkeep_http_requests_total{route="other",status="404"} 1',
+      'flagkeep_http_request_duration_seconds_count{route="/capture"} 1',
+    ]) {
+      expect(text.split("\n")).toContain(line);
+    }
+  });
+
+  test("are for this machine only, also behind a proxy that is trusted", async () => {
+    expect((await metrics(appliance)).status).toBe(200);
+    expect((await metrics(appliance, { "x-forwarded-for": "127.0.0.1" })).status).toBe(200);
+    for (const headers of [
+      { "x-forwarded-for": "203.0.113.9" },
+      { "x-forwarded-for": "127.0.0.1, 203.0.113.9" },
+      { forwarded: "for=203.0.113.9" },
+    ] as Record<string, string>[]) {
+      expect((await metrics(appliance, headers)).status).toBe(403);
+    }
+  });
+
+  test("can be opened, closed, and asked a token for; a proxy that is not trusted vouches for nobody", async () => {
+    await using plain = await TestAppliance.start();
+    expect((await metrics(plain)).status).toBe(200);
+    expect((await metrics(plain, { "x-forwarded-for": "127.0.0.1" })).status).toBe(403);
+    await using open = await TestAppliance.start({
+      args: ["--metrics", "open", "--metrics-token", "secret"],
+    });
+    const bearer = (token: string) => ({
+      authorization: `Bearer ${token}`,
+      "x-forwarded-for": "203.0.113.9",
+    });
+    expect((await metrics(open, bearer("secret"))).status).toBe(200);
+    for (const headers of [{}, bearer("secre"), bearer("secret2"), { authorization: "Basic secret" }]) {
+      expect((await metrics(open, headers as Record<string, string>)).status).toBe(401);
+    }
+    await using off = await TestAppliance.start({ args: ["--metrics", "off"] });
+    expect((await metrics(off)).status).toBe(404);
+  });
+});
+
+describe("the log", () => {
+  test("tells of refused event requests, a few in a second, and never a key", async () => {
+    const secret = "phc_secretsecretsecretsecret";
+    const refused = () => appliance.logs.filter(({ msg }) => msg === "an event request was refused");
+    const answers = await Promise.all(
+      Array.from({ length: 60 }, () =>
+        appliance.post(`/batch/?api_key=${secret}`, {
+          api_key: secret,
+          batch: [{ event: "e", distinct_id: "d" }],
+        }),
+      ),
+    );
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([401]));
+    await until(() => refused().length > 0, "a refusal is logged");
+    expect(refused()[0]).toMatchObject({
+      level: "warn",
+      route: "/batch",
+      status: 401,
+      reason: "API key is not valid: no project has this key",
+      client: "127.0.0.1",
+    });
+    expect(refused().length).toBeLessThan(40);
+    expect(JSON.stringify(appliance.logs)).not.toContain(secret);
+  });
+
+  test("at debug has every request", async () => {
+    await fetch(`${appliance.url}/_liveness`, { headers: { "x-request-id": "look-for-me" } });
+    const line = await until(
+      () => appliance.logs.find(({ requestId, msg }) => msg === "request" && requestId === "look-for-me"),
+      "the request is logged",
+    );
+    expect(line).toMatchObject({ level: "debug", method: "GET", path: "/_liveness", status: 200 });
+  });
+});
+
+test("JSON of some length is compressed for whoever takes it so", async () => {
+  const ask = (accept: string) =>
+    fetch(`${appliance.url}/api/schema/`, { headers: { "accept-encoding": accept }, decompress: false });
+  const packed = await ask("br, gzip");
+  expect(packed.headers.get("content-encoding")).toBe("gzip");
+  expect(packed.headers.get("vary")).toContain("Accept-Encoding");
+  const plain = await ask("gzip;q=0");
+  expect(plain.headers.get("content-encoding")).toBeNull();
+  expect(gunzipSync(await packed.bytes()).toString()).toBe(await plain.text());
+  const short = await fetch(`${appliance.url}/_liveness`, { headers: { "accept-encoding": "gzip" } });
+  expect(short.headers.get("content-encoding")).toBeNull();
+});
+
+test("links lead to where a trusted proxy says that clients reach the server", async () => {
+  for (const key of ["a", "b"]) {
+    const body = { key, filters: { groups: [] } };
+    expect((await appliance.api("/api/projects/1/feature_flags/", { method: "POST", body })).status).toBe(
+      201,
+    );
+  }
+  const response = await fetch(`${appliance.url}/api/projects/1/feature_flags/?limit=1`, {
+    headers: {
+      authorization: `Bearer ${appliance.made.personal_api_key}`,
+      "x-forwarded-proto": "https",
+      "x-forwarded-host": "flags.example.com",
+      "x-forwarded-prefix": "/keep",
+    },
+  });
+  expect(((await response.json()) as { next: string }).next).toBe(
+    "https://flags.example.com/keep/api/projects/1/feature_flags/?limit=1&offset=1",
+  );
+});
