@@ -13,6 +13,7 @@ import { openSqlite, type Sqlite, type Transaction, tx } from "../lib/sqlite/ope
 import initialSql from "./migrations/001-initial.sql" with { type: "text" };
 import experimentSetSql from "./migrations/002-experiment-set.sql" with { type: "text" };
 import sessionsSql from "./migrations/003-sessions.sql" with { type: "text" };
+import pendingChangesSql from "./migrations/004-pending-changes.sql" with { type: "text" };
 import * as schema from "./schema.ts";
 
 export type Schema = typeof schema;
@@ -25,6 +26,7 @@ const migrations: readonly Migration[] = [
   { version: 1, name: "initial", sql: initialSql },
   { version: 2, name: "experiment set", sql: experimentSetSql },
   { version: 3, name: "sessions", sql: sessionsSql },
+  { version: 4, name: "pending changes", sql: pendingChangesSql },
 ];
 
 /** The newest schema this version knows. */

@@ -18,6 +18,8 @@ export interface Project {
   anonymizeIps: boolean;
   /** Whether an event has ever arrived. */
   ingestedEvent: boolean;
+  /** Changes of which flags somebody else has to agree to; `critical`: of those with this tag. */
+  approvals: "off" | "critical" | "all";
   /** An archived project takes no events and answers no flags; its data stay. */
   archivedAt: Date | null;
   createdAt: Date;

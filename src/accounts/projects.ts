@@ -23,6 +23,7 @@ export interface ProjectChange {
   name?: string;
   timezone?: string;
   anonymizeIps?: boolean;
+  approvals?: Project["approvals"];
 }
 
 const projectsPerOrganizationMax = 2_000;
@@ -87,6 +88,7 @@ export function updateProject(
   return save(metadata, id, by, now, () => ({
     ...(change.name === undefined ? {} : { name: checkName(change.name) }),
     ...(change.timezone === undefined ? {} : { timezone: checkTimezone(change.timezone) }),
+    ...(change.approvals === undefined ? {} : { approvals: change.approvals }),
     ...(change.anonymizeIps === undefined ? {} : { anonymizeIps: change.anonymizeIps }),
   }));
 }
@@ -148,6 +150,7 @@ function changesOf(before: Project, after: Project): Change[] {
     name: entry.name,
     timezone: entry.timezone,
     anonymize_ips: entry.anonymizeIps,
+    approvals: entry.approvals,
     archived: entry.archivedAt !== null,
   });
   const [old, present] = [shown(before), shown(after)];

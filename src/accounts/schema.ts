@@ -29,6 +29,7 @@ export const project = sqliteTable("project", {
   anonymizeIps: flagged("anonymize_ips").notNull().default(false),
   ingestedEvent: flagged("ingested_event").notNull().default(false),
   archivedAt: instant("archived_at"),
+  approvals: text("approvals").$type<"off" | "critical" | "all">().notNull().default("off"),
   createdAt: instant("created_at").notNull(),
 });
 
@@ -231,6 +232,33 @@ export const cohort = sqliteTable("cohort", {
   lastCalculation: instant("last_calculation"),
   createdById: integer("created_by_id"),
   createdAt: instant("created_at").notNull(),
+});
+
+export const scheduledChange = sqliteTable("scheduled_change", {
+  id: integer("id").primaryKey({ autoIncrement: true }),
+  projectId: integer("project_id").notNull(),
+  flagId: integer("flag_id").notNull(),
+  payload: json<JsonObject>("payload").notNull(),
+  scheduledAt: instant("scheduled_at").notNull(),
+  executedAt: instant("executed_at"),
+  failureReason: text("failure_reason"),
+  createdById: integer("created_by_id").notNull(),
+  createdAt: instant("created_at").notNull(),
+});
+
+export const changeRequest = sqliteTable("change_request", {
+  id: integer("id").primaryKey({ autoIncrement: true }),
+  projectId: integer("project_id").notNull(),
+  flagId: integer("flag_id").notNull(),
+  changes: json<JsonObject>("changes").notNull(),
+  original: json<JsonObject>("original").notNull(),
+  version: integer("version").notNull(),
+  note: text("note").notNull().default(""),
+  state: text("state").$type<"pending" | "applied" | "rejected" | "withdrawn">().notNull().default("pending"),
+  createdById: integer("created_by_id").notNull(),
+  createdAt: instant("created_at").notNull(),
+  decidedById: integer("decided_by_id"),
+  decidedAt: instant("decided_at"),
 });
 
 export const activity = sqliteTable("activity", {

@@ -15,8 +15,10 @@ import { eventRoutes } from "../events/api/events.ts";
 import { LiveEvents, liveRoutes } from "../events/api/live.ts";
 import { queryRoutes } from "../events/query/query-route.ts";
 import { explainRoutes } from "../flags/api/explain-route.ts";
+import { runScheduledChanges } from "../flags/api/flag-changes.ts";
 import { evaluationRoutes } from "../flags/api/routes.ts";
 import { FlagSets } from "../flags/store/flag-sets.ts";
+import type { PayloadCipher } from "../flags/store/flag-writes.ts";
 import { payloadCipher, readPayloadKey } from "../flags/store/payload-cipher.ts";
 import { groupTypesFrom } from "../flags/subject/stored-evaluation.ts";
 import { CanNotListen } from "../http/address.ts";
@@ -61,6 +63,8 @@ import { managementRoutes } from "./routes.ts";
 const segmentEntriesMax = 20_000;
 
 const refusalLogMs = 10_000;
+/** How late a scheduled change may be. */
+const scheduledEveryMs = 2_000;
 
 /** How long a stop waits for requests that are in flight. */
 const inFlightMs = 2_000;
@@ -73,6 +77,8 @@ export class Appliance {
   private readonly metrics: Metrics;
   private readonly reports: Reports;
   private readonly instance: ReturnType<typeof instanceDeps>;
+  private cipher: PayloadCipher | undefined;
+  private scheduleTimer: ReturnType<typeof setInterval> | undefined;
   private journal: Journal | undefined;
   private server: Server<undefined> | undefined;
   private state: "starting" | "ready" | "stopping" = "starting";
@@ -175,6 +181,7 @@ export class Appliance {
     );
     this.journal = journal;
     this.eventRate.start();
+    this.scheduleTimer = setInterval(() => this.makeScheduledChanges(), scheduledEveryMs);
     for (const torn of quarantined)
       log.warn({ ...torn }, "a torn write at the end of the journal was put aside");
     this.supervisor.offer(segments);
@@ -195,6 +202,7 @@ export class Appliance {
     await this.journal?.close();
     await this.supervisor.stop(Math.max(0, end - performance.now()));
     this.eventRate.stop();
+    clearInterval(this.scheduleTimer);
     await this.control.stop();
     this.people.$client.close();
     this.metadata.close();
@@ -308,13 +316,26 @@ export class Appliance {
     return `http://${host}:${this.server.port}`;
   }
 
+  private get payloads(): PayloadCipher {
+    this.cipher ??= payloadCipher(readPayloadKey(paths(this.config["data-dir"]).payloadKey));
+    return this.cipher;
+  }
+
+  private makeScheduledChanges(): void {
+    try {
+      runScheduledChanges({ metadata: this.metadata, payloads: this.payloads });
+    } catch (error) {
+      // They are still due the next time.
+      this.log.error({ error: String(error) }, "scheduled changes could not be made");
+    }
+  }
+
   private routes(engine: EngineClient, flagSets: FlagSets): Route[] {
     const { metadata, people, log } = this;
     const ports = new EnginePorts({ engine, metadata, flagSets, people });
-    const payloads = payloadCipher(readPayloadKey(paths(this.config["data-dir"]).payloadKey));
     return [
       ...managementRoutes({
-        ...{ metadata, people, flagSets, payloads, log },
+        ...{ metadata, people, flagSets, payloads: this.payloads, log },
         personCounter: ports,
         cohortFiller: ports,
         insights: ports,

@@ -14,6 +14,7 @@ import { dashboardRoutes } from "../dashboards/dashboards.ts";
 import { type InsightDeps, insightRoutes } from "../dashboards/insights.ts";
 import { featureFlagRoutes } from "../flags/api/feature-flags.ts";
 import { flagBulkRoutes } from "../flags/api/flag-bulk.ts";
+import { flagChangeRoutes } from "../flags/api/flag-changes.ts";
 import { flagDashboardRoutes } from "../flags/api/flag-dashboards.ts";
 import { flagDraftRoutes } from "../flags/api/flag-drafts.ts";
 import { type EvaluationDeps, flagEvaluationRoutes } from "../flags/api/flag-evaluation.ts";
@@ -46,6 +47,7 @@ export function managementRoutes(deps: ManagementDeps): Route[] {
     ...flagDashboardRoutes(deps),
     ...flagReachRoutes(deps),
     ...flagDraftRoutes(deps),
+    ...flagChangeRoutes(deps),
     ...flagRevertRoutes(deps),
     ...flagUsageRoutes(deps),
     ...flagBulkRoutes(deps),

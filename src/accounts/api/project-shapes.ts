@@ -3,6 +3,7 @@
 import type { Static } from "@sinclair/typebox";
 import {
   bool,
+  choice,
   dictionary,
   instant,
   int,
@@ -74,6 +75,10 @@ export const FullProjectBody = named(
     created_at: instant(),
     anonymize_ips: bool({ description: "Events are stored without the sender's address." }),
     archived_at: nullable(instant()),
+    approvals: choice(["off", "critical", "all"], {
+      description:
+        "Changes of which flags somebody else has to agree to: none, those tagged `critical`, all.",
+    }),
     effective_membership_level: intChoice([1, 8, 15]),
     group_types: list(GroupTypeBody),
     secret_api_token: nullable(text(), {
@@ -112,6 +117,7 @@ export function fullProjectBody(
     created_at: toWire(project.createdAt),
     anonymize_ips: project.anonymizeIps,
     archived_at: toWireOrNull(project.archivedAt),
+    approvals: project.approvals,
     effective_membership_level: level as 1 | 8 | 15,
     group_types: groupTypes,
     secret_api_token: level >= 8 ? project.secretToken : null,
@@ -138,6 +144,7 @@ export const exampleFullProject = {
   created_at: "2026-03-01T12:00:00.000000Z",
   anonymize_ips: false,
   archived_at: null,
+  approvals: "off" as const,
   effective_membership_level: 15,
   group_types: [],
   secret_api_token: "phs_4kVbT0qYfZ1mXcN8sLw5uJhR2dPaE7gQ6oIiStUyWzBvCxMn",

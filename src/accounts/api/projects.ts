@@ -12,7 +12,7 @@ import {
   type UserCall,
   userRoute,
 } from "../../http/route.ts";
-import { bool, either, object, optional, PageQuery, pageOf, text, uuid } from "../../http/shapes.ts";
+import { bool, choice, either, object, optional, PageQuery, pageOf, text, uuid } from "../../http/shapes.ts";
 import { InvalidField } from "../../lib/errors.ts";
 import type { Metadata } from "../metadata.ts";
 import { findOrganization, organizationsOf } from "../organizations.ts";
@@ -50,6 +50,11 @@ const ProjectEdit = object({
   name: optional(text({ max: 200 })),
   timezone: optional(text()),
   anonymize_ips: optional(bool()),
+  approvals: optional(
+    choice(["off", "critical", "all"], {
+      description: "Changes of which flags somebody else has to agree to. Admins and owners only.",
+    }),
+  ),
   archived: optional(
     bool({ description: "Archived, a project takes no events and answers no flags; its data stay." }),
   ),
@@ -168,7 +173,7 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
       summary: "Rename a project, change its time zone, or archive it",
       description:
         "Only admins and owners archive. An archived project is found nowhere any more; `flagkeep projects archive --undo` brings it back.",
-      asksAgain: ({ archived }) => archived === true,
+      asksAgain: ({ archived, approvals }) => archived === true || approvals !== undefined,
       tag: tagName,
       body: ProjectEdit,
       isPartial: true,
@@ -176,9 +181,9 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
       answers: oneAnswer,
       handle: (call) => {
         const { name, timezone, anonymize_ips: anonymizeIps } = call.body;
-        const change = { name, timezone, anonymizeIps };
+        const change = { name, timezone, anonymizeIps, approvals: call.body.approvals };
         const { id, organizationId } = call.project;
-        if (call.body.archived === true) {
+        if (call.body.archived === true || call.body.approvals !== undefined) {
           checkAdmin(deps, { user: call.user, organization: { id: organizationId } });
         }
         const changed = updateProject(metadata, id, change, call.user.id, call.now);

@@ -12,9 +12,11 @@ import { NotPermitted } from "../../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
 import { exampleFlag, type Flag, flagFields } from "../fields.ts";
 import { findFlag } from "../store/flag.ts";
+import type { Edit } from "../store/flag-conflicts.ts";
 import { listFlags } from "../store/flag-list.ts";
 import { canEdit } from "../store/flag-permissions.ts";
 import { createFlag, editFlag, type FlagWriting } from "../store/flag-writes.ts";
+import { requireNoApproval } from "../store/pending-changes.ts";
 import { FlagAnswers } from "./flag-answers.ts";
 import { FlagQuery, readFlagQuery } from "./flag-query.ts";
 import { FlagBody, FlagEditInput, FlagPage, NewFlagInput } from "./flag-shapes.ts";
@@ -124,7 +126,7 @@ export function featureFlagRoutes(deps: FlagWriting): Route[] {
 }
 
 /** Writes flags for the caller. */
-export function flagAnswers(deps: FlagWriting, call: ProjectCall): FlagAnswers {
+export function flagAnswers(deps: FlagWriting, call: ProjectCall<unknown>): FlagAnswers {
   const { metadata, payloads } = deps;
   const organization = findOrganization(metadata.db, call.project.organizationId)!;
   return new FlagAnswers(metadata.db, payloads, organization, call.user, call.now);
@@ -152,15 +154,21 @@ export function editByCaller(deps: FlagWriting, call: ProjectCall, sent: JsonObj
   const of = { projectId: call.project.id, id: readId(call.params, "id"), by: call.user.id, now: call.now };
   const after = editFlag(deps, of, (before) => {
     checkMayEdit(answers, before);
-    const input = parseFields(FlagEditInput, withoutOwnKey(sent, before), { partial: true });
-    return {
-      fields: flagFields(input),
-      version: input.version ?? undefined,
-      originalFlag: input.original_flag ?? undefined,
-      sent,
-    };
+    requireNoApproval(deps, before);
+    return editOf(sent, before);
   });
   return answers.one(after);
+}
+
+/** What a PATCH wants to write. @throws {InvalidField} */
+export function editOf(sent: JsonObject, before: Flag): Edit {
+  const input = parseFields(FlagEditInput, withoutOwnKey(sent, before), { partial: true });
+  return {
+    fields: flagFields(input),
+    version: input.version ?? undefined,
+    originalFlag: input.original_flag ?? undefined,
+    sent,
+  };
 }
 
 /** A deleted flag may have a key that no write could choose; echoing it is no change of the key. */

@@ -1,0 +1,372 @@
+/** Changes of flags for later: scheduled ones, and those that somebody else has to agree to. */
+
+import type { Static } from "@sinclair/typebox";
+import { exampleUser, UserBody, userBody } from "../../accounts/api/user-shapes.ts";
+import { findOrganization } from "../../accounts/organizations.ts";
+import { findUser, levelOf } from "../../accounts/users.ts";
+import { type ProjectCall, projectRoute, Reply, type Route } from "../../http/route.ts";
+import {
+  ApiFailure,
+  choice,
+  dictionary,
+  instant,
+  int,
+  list,
+  named,
+  nullable,
+  object,
+  optional,
+  text,
+} from "../../http/shapes.ts";
+import { InvalidField, NotPermitted } from "../../lib/errors.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { toWire, toWireOrNull } from "../../lib/wire-time.ts";
+import type { Flag } from "../fields.ts";
+import { groupsOf } from "../rules/types.ts";
+import { findFlag } from "../store/flag.ts";
+import { canEdit, readFlagPermissions } from "../store/flag-permissions.ts";
+import { editFlag, type FlagWriting, filtersToStore } from "../store/flag-writes.ts";
+import {
+  type ChangeRequest,
+  decideRequest,
+  dueChanges,
+  findRequest,
+  flagKeysById,
+  listRequests,
+  listScheduled,
+  noteExecuted,
+  proposeChange,
+  requireNoApproval,
+  requireNothingSecret,
+  type ScheduledChange,
+  scheduleChange,
+  unschedule,
+} from "../store/pending-changes.ts";
+import { checkMayEdit, editOf, flagAnswers } from "./feature-flags.ts";
+
+const tagName = "Feature flags";
+const payloadWords =
+  "`operation` and `value`. `update_status`: the switch; `add_release_condition`: `value.groups` come to the condition sets; `update`: what a PATCH of the flag sends.";
+const states = ["pending", "applied", "rejected", "withdrawn"] as const;
+
+const ScheduledBody = named(
+  "ScheduledChange",
+  object({
+    id: int(),
+    record_id: int({ description: "Id of the flag." }),
+    flag_key: text({ blank: true }),
+    model_name: choice(["FeatureFlag"]),
+    payload: dictionary(),
+    scheduled_at: instant(),
+    executed_at: nullable(instant(), { description: "When it was made, or tried." }),
+    failure_reason: nullable(text(), { description: "Why it could not be made; it is not tried again." }),
+    created_at: instant(),
+    created_by: nullable(UserBody),
+  }),
+);
+const RequestBody = named(
+  "ChangeRequest",
+  object({
+    id: int(),
+    flag_id: int(),
+    flag_key: text({ blank: true }),
+    changes: dictionary({ description: "As a PATCH of the flag sends them." }),
+    original: dictionary({ description: "The flag when the change was proposed." }),
+    version: int(),
+    note: text({ blank: true }),
+    state: choice(states),
+    created_by: nullable(UserBody),
+    created_at: instant(),
+    decided_by: nullable(UserBody),
+    decided_at: nullable(instant()),
+  }),
+);
+const exampleScheduled = {
+  ...{ id: 3, record_id: 12, flag_key: "one-click-pay", model_name: "FeatureFlag" as const },
+  payload: { operation: "update_status", value: true },
+  scheduled_at: "2026-03-05T09:00:00.000000Z",
+  ...{
+    executed_at: null,
+    failure_reason: null,
+    created_at: "2026-03-04T16:00:01.007000Z",
+    created_by: exampleUser,
+  },
+};
+const exampleRequest = {
+  ...{
+    id: 5,
+    flag_id: 12,
+    flag_key: "one-click-pay",
+    changes: { active: false },
+    original: { active: true },
+  },
+  ...{ version: 3, note: "", state: "pending" as const, created_by: exampleUser },
+  ...{ created_at: "2026-03-04T16:00:01.007000Z", decided_by: null, decided_at: null },
+};
+const oneRequest = { 200: { description: "The proposal.", schema: RequestBody, example: exampleRequest } };
+
+export function flagChangeRoutes(deps: FlagWriting): Route[] {
+  const { db } = deps.metadata;
+  const userOf = (id: number | null) => {
+    const user = id === null ? undefined : findUser(db, id);
+    return user === undefined ? null : userBody(user);
+  };
+  const scheduledBody = (
+    change: ScheduledChange,
+    keys: Map<number, string>,
+  ): Static<typeof ScheduledBody> => ({
+    ...{
+      id: change.id,
+      record_id: change.flagId,
+      flag_key: keys.get(change.flagId) ?? "",
+      model_name: "FeatureFlag",
+    },
+    payload: change.payload,
+    scheduled_at: toWire(change.scheduledAt),
+    executed_at: toWireOrNull(change.executedAt),
+    failure_reason: change.failureReason,
+    created_at: toWire(change.createdAt),
+    created_by: userOf(change.createdById),
+  });
+  const requestBody = (request: ChangeRequest, keys: Map<number, string>): Static<typeof RequestBody> => ({
+    ...{ id: request.id, flag_id: request.flagId, flag_key: keys.get(request.flagId) ?? "" },
+    ...{ changes: request.changes, original: request.original, version: request.version },
+    ...{ note: request.note, state: request.state, created_by: userOf(request.createdById) },
+    created_at: toWire(request.createdAt),
+    decided_by: userOf(request.decidedById),
+    decided_at: toWireOrNull(request.decidedAt),
+  });
+  const decided = (call: ProjectCall<unknown>) => findRequest(db, call.project.id, numberIn(call.params.id));
+  return [
+    projectRoute("GET", "/scheduled_changes", "feature_flag:read", {
+      summary: "List scheduled changes of flags",
+      description: "Those to come first, then the latest; not in pages.",
+      tag: tagName,
+      query: object({ record_id: optional(int({ description: "Only those of this flag." })) }),
+      answers: {
+        200: {
+          description: "The changes.",
+          schema: object({ results: list(ScheduledBody) }),
+          example: { results: [exampleScheduled] },
+        },
+      },
+      handle: ({ project, query }) => {
+        const keys = flagKeysById(db, project.id);
+        const found = listScheduled(db, project.id, optionalNumber(query, "record_id"));
+        return { results: found.map((change) => scheduledBody(change, keys)) };
+      },
+    }),
+    projectRoute("POST", "/scheduled_changes", "feature_flag:write", {
+      summary: "Schedule a change of a flag",
+      description: "Made within seconds of its time, if whoever scheduled it may still edit the flag then.",
+      tag: tagName,
+      body: object({
+        record_id: int(),
+        model_name: optional(choice(["FeatureFlag"])),
+        payload: dictionary({ description: payloadWords }),
+        scheduled_at: instant(),
+      }),
+      bodyExample: {
+        record_id: 12,
+        payload: { operation: "update_status", value: true },
+        scheduled_at: "2026-03-05T09:00:00.000000Z",
+      },
+      answers: { 201: { description: "The change.", schema: ScheduledBody, example: exampleScheduled } },
+      handle: (call) => {
+        const flag = editableFlag(deps, call, call.body.record_id, "record_id");
+        requireNoApproval(deps, flag);
+        const scheduledAt = new Date(call.body.scheduled_at);
+        if (scheduledAt <= call.now) {
+          throw new InvalidField("scheduled_at", "invalid_input", "The time must lie in the future.");
+        }
+        const payload = call.body.payload as JsonObject;
+        requirePossible(deps, flag, sentBy(payload, flag), "payload");
+        const made = scheduleChange(deps, {
+          ...{ projectId: call.project.id, flagId: flag.id, payload, scheduledAt },
+          ...{ createdById: call.user.id, createdAt: call.now },
+        });
+        return new Reply(201, scheduledBody(made, new Map([[flag.id, flag.key]])));
+      },
+    }),
+    projectRoute("DELETE", "/scheduled_changes/:id", "feature_flag:write", {
+      summary: "Take a scheduled change back",
+      tag: tagName,
+      answers: { 204: { description: "Gone." } },
+      handle: (call) => {
+        const id = numberIn(call.params.id);
+        const change = listScheduled(db, call.project.id).find((one) => one.id === id);
+        if (change !== undefined) editableFlag(deps, call, change.flagId, "id");
+        unschedule(deps, call.project.id, id);
+        return new Reply(204);
+      },
+    }),
+    projectRoute("GET", "/change_requests", "feature_flag:read", {
+      summary: "List proposed changes of flags",
+      description: "The newest first, not in pages.",
+      tag: tagName,
+      query: object({ state: optional(choice(states)), flag_id: optional(int()) }),
+      answers: {
+        200: {
+          description: "The proposals.",
+          schema: object({ results: list(RequestBody) }),
+          example: { results: [exampleRequest] },
+        },
+      },
+      handle: ({ project, query }) => {
+        const state = query.get("state") || undefined;
+        if (state !== undefined && !states.includes(state as (typeof states)[number])) {
+          throw new InvalidField("state", "invalid_choice", `"${state}" is not a valid choice.`);
+        }
+        const filter = {
+          state: state as (typeof states)[number] | undefined,
+          flagId: optionalNumber(query, "flag_id"),
+        };
+        const keys = flagKeysById(db, project.id);
+        return { results: listRequests(db, project.id, filter).map((request) => requestBody(request, keys)) };
+      },
+    }),
+    projectRoute("POST", "/change_requests", "feature_flag:write", {
+      summary: "Propose a change of a flag",
+      description: "It is made when somebody else who may edit the flag agrees.",
+      tag: tagName,
+      body: object({
+        flag_id: int(),
+        changes: dictionary({ description: "As a PATCH of the flag sends them." }),
+        note: optional(text({ blank: true, max: 2_000 })),
+      }),
+      bodyExample: { flag_id: 12, changes: { active: false }, note: "Support asked for it." },
+      answers: { 201: { description: "The proposal.", schema: RequestBody, example: exampleRequest } },
+      handle: (call) => {
+        const flag = editableFlag(deps, call, call.body.flag_id, "flag_id");
+        const changes = call.body.changes as JsonObject;
+        if (Object.keys(changes).length === 0)
+          throw new InvalidField("changes", "required", "This field is required.");
+        requirePossible(deps, flag, changes, "changes");
+        const { note = "" } = call.body;
+        const input = { changes, note, createdById: call.user.id, createdAt: call.now };
+        return new Reply(201, requestBody(proposeChange(deps, flag, input), new Map([[flag.id, flag.key]])));
+      },
+    }),
+    projectRoute("POST", "/change_requests/:id/approve", "feature_flag:write", {
+      summary: "Agree to a proposed change, which makes it",
+      description:
+        "Not by whoever proposed it. Where somebody changed the same fields since, 409: it has to be proposed again.",
+      tag: tagName,
+      answers: {
+        ...oneRequest,
+        409: { description: "Somebody changed the same fields since.", schema: ApiFailure },
+      },
+      handle: (call) => {
+        const request = decided(call);
+        if (request.createdById === call.user.id) throw new NotPermitted("Somebody else has to agree.");
+        const of = { projectId: call.project.id, id: request.flagId, by: call.user.id, now: call.now };
+        const answers = flagAnswers(deps, call);
+        let done: ChangeRequest | undefined;
+        const after = editFlag(deps, of, (before) => {
+          checkMayEdit(answers, before);
+          done = decideRequest(deps, request, "applied", call.user.id, call.now);
+          return {
+            ...editOf(request.changes, before),
+            version: request.version,
+            originalFlag: request.original,
+          };
+        });
+        return requestBody(done!, new Map([[after.id, after.key]]));
+      },
+    }),
+    projectRoute("POST", "/change_requests/:id/reject", "feature_flag:write", {
+      summary: "Decline a proposed change, or withdraw one's own",
+      tag: tagName,
+      answers: oneRequest,
+      handle: (call) => {
+        const request = decided(call);
+        editableFlag(deps, call, request.flagId, "id");
+        const state = request.createdById === call.user.id ? "withdrawn" : "rejected";
+        return requestBody(
+          decideRequest(deps, request, state, call.user.id, call.now),
+          flagKeysById(db, call.project.id),
+        );
+      },
+    }),
+  ];
+}
+
+/** Makes the scheduled changes whose time has come. Returns how many were tried. */
+export function runScheduledChanges(deps: FlagWriting, now = new Date()): number {
+  const due = dueChanges(deps.metadata.db, now);
+  for (const change of due) {
+    const { projectId, flagId: id, payload, createdById } = change;
+    const by = {
+      job_type: "scheduled_change",
+      job_id: String(change.id),
+      payload: { created_by_id: createdById },
+    };
+    try {
+      editFlag(deps, { projectId, id, by, now }, (before) => {
+        requireStillAllowed(deps, before, createdById);
+        // In the transaction of the change: it is made once, also when the process dies.
+        noteExecuted(deps, change.id, now, null);
+        return editOf(sentBy(payload, before), before);
+      });
+    } catch (error) {
+      noteExecuted(deps, change.id, now, (error as Error).message.slice(0, 1_000));
+    }
+  }
+  return due.length;
+}
+
+/** @throws {NotPermitted} @throws {HttpFailure} */
+function requireStillAllowed(deps: FlagWriting, flag: Flag, userId: number): void {
+  const { db, projects } = deps.metadata;
+  const project = projects.find(flag.projectId);
+  const organization = project && findOrganization(db, project.organizationId);
+  const user = findUser(db, userId);
+  const isMember = organization !== undefined && levelOf(db, organization.id, userId) > 0;
+  if (flag.deleted || project?.archivedAt !== null)
+    throw new NotPermitted("The flag, or its project, is gone.");
+  if (!isMember || !user?.isActive || !canEdit(readFlagPermissions(db, organization, userId), flag)) {
+    throw new NotPermitted("Whoever scheduled this may not edit the flag any more.");
+  }
+  requireNoApproval(deps, flag);
+}
+
+/** @throws {InvalidField} there is none. @throws {NotPermitted} */
+function editableFlag(deps: FlagWriting, call: ProjectCall<unknown>, id: number, field: string): Flag {
+  const flag = findFlag(deps.metadata.db, call.project.id, id);
+  if (flag === undefined || flag.deleted) {
+    throw new InvalidField(field, "does_not_exist", `Invalid pk "${id}" - object does not exist.`);
+  }
+  checkMayEdit(flagAnswers(deps, call), flag);
+  return flag;
+}
+
+/** Whether the change could be made now. @throws {InvalidField} @throws {FlagInvalid} */
+function requirePossible(deps: FlagWriting, flag: Flag, sent: JsonObject, field: string): void {
+  requireNothingSecret(flag, sent, field);
+  const { fields } = editOf(sent, flag);
+  filtersToStore(deps, deps.metadata.db, flag.projectId, flag, { ...fields, key: fields.key ?? flag.key });
+}
+
+/** What a PATCH would send for a scheduled change. @throws {InvalidField} */
+function sentBy({ operation, value }: JsonObject, flag: Flag): JsonObject {
+  if (operation === "update_status" && typeof value === "boolean") return { active: value };
+  if (operation === "update" && isJsonObject(value)) return value;
+  if (operation === "add_release_condition" && isJsonObject(value)) {
+    const groups = [...groupsOf(flag.filters), ...groupsOf(value)] as Json[];
+    return { filters: { groups } };
+  }
+  throw new InvalidField("payload", "invalid_input", "Send an `operation` that is known, and its `value`.");
+}
+
+function numberIn(text: string | undefined): number {
+  return /^\d{1,15}$/.test(text ?? "") ? Number(text) : -1;
+}
+
+/** @throws {InvalidField} */
+function optionalNumber(query: URLSearchParams, name: string): number | undefined {
+  const written = query.get(name) ?? "";
+  if (written === "") return undefined;
+  if (!/^\d{1,15}$/.test(written))
+    throw new InvalidField(name, "invalid_input", "A valid integer is required.");
+  return Number(written);
+}

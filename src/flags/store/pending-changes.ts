@@ -1,0 +1,210 @@
+/** Changes of flags that are not made yet: with a time, or until somebody else agrees. */
+
+import { and, asc, desc, eq, isNull, lte, sql } from "drizzle-orm";
+import type { Reading } from "../../accounts/db.ts";
+import { changeRequest, flag, scheduledChange } from "../../accounts/schema.ts";
+import { HttpFailure } from "../../http/failure.ts";
+import { InvalidField, NotFound } from "../../lib/errors.ts";
+import type { JsonObject } from "../../lib/json.ts";
+import { type Flag, storedFields } from "../fields.ts";
+import type { FlagWriting } from "./flag-writes.ts";
+
+export type ScheduledChange = typeof scheduledChange.$inferSelect;
+export type ChangeRequest = typeof changeRequest.$inferSelect;
+export type RequestState = ChangeRequest["state"];
+
+/** Not made yet, of one project. */
+const pendingMax = 1_000;
+/** The tag of flags that projects may want to have looked after. */
+const criticalTag = "critical";
+
+/** @throws {HttpFailure} 403 when the project wants somebody else to agree to changes of this flag. */
+export function requireNoApproval({ metadata }: FlagWriting, of: Flag): void {
+  if (!needsApproval({ metadata }, of)) return;
+  throw new HttpFailure(
+    403,
+    "authentication_error",
+    "approval_required",
+    "Somebody else has to agree to changes of this flag: propose it with POST …/change_requests/.",
+  );
+}
+
+export function needsApproval({ metadata }: Pick<FlagWriting, "metadata">, of: Flag): boolean {
+  const approvals = metadata.projects.find(of.projectId)?.approvals ?? "off";
+  return approvals === "all" || (approvals === "critical" && of.tags.includes(criticalTag));
+}
+
+/** What is kept in clear until it is made must not be secret. @throws {InvalidField} */
+export function requireNothingSecret(of: Flag, changes: JsonObject, field: string): void {
+  if (!of.hasEncryptedPayloads && changes.has_encrypted_payloads !== true) return;
+  throw new InvalidField(
+    field,
+    "not_permitted",
+    "Changes of flags with encrypted payloads cannot be kept for later.",
+  );
+}
+
+/** @throws {InvalidField} too many wait. */
+export function scheduleChange(
+  { metadata }: FlagWriting,
+  input: Pick<
+    ScheduledChange,
+    "projectId" | "flagId" | "payload" | "scheduledAt" | "createdById" | "createdAt"
+  >,
+): ScheduledChange {
+  return metadata.change((t) => {
+    const waiting = and(eq(scheduledChange.projectId, input.projectId), isNull(scheduledChange.executedAt));
+    const count = t
+      .select({ count: sql<number>`count(*)` })
+      .from(scheduledChange)
+      .where(waiting)
+      .get()!.count;
+    requireRoom(count);
+    return t.insert(scheduledChange).values(input).returning().get();
+  });
+}
+
+/** The latest first, those that are still to come before them; of one flag when it is named. */
+export function listScheduled(db: Reading, projectId: number, flagId?: number): ScheduledChange[] {
+  return db
+    .select()
+    .from(scheduledChange)
+    .where(
+      and(
+        eq(scheduledChange.projectId, projectId),
+        flagId === undefined ? undefined : eq(scheduledChange.flagId, flagId),
+      ),
+    )
+    .orderBy(desc(isNull(scheduledChange.executedAt)), desc(scheduledChange.scheduledAt))
+    .limit(pendingMax)
+    .all();
+}
+
+/** @throws {NotFound} there is none, or it was made already. */
+export function unschedule({ metadata }: FlagWriting, projectId: number, id: number): void {
+  const gone = metadata.change((t) =>
+    t
+      .delete(scheduledChange)
+      .where(
+        and(
+          eq(scheduledChange.projectId, projectId),
+          eq(scheduledChange.id, id),
+          isNull(scheduledChange.executedAt),
+        ),
+      )
+      .returning()
+      .all(),
+  );
+  if (gone.length === 0) throw new NotFound();
+}
+
+/** The changes whose time has come, the oldest first. */
+export function dueChanges(db: Reading, now: Date): ScheduledChange[] {
+  return db
+    .select()
+    .from(scheduledChange)
+    .where(and(isNull(scheduledChange.executedAt), lte(scheduledChange.scheduledAt, now)))
+    .orderBy(asc(scheduledChange.scheduledAt), asc(scheduledChange.id))
+    .limit(100)
+    .all();
+}
+
+/** Notes that a change was made, or why it could not be: it is not tried again. */
+export function noteExecuted(
+  { metadata }: FlagWriting,
+  id: number,
+  now: Date,
+  failureReason: string | null,
+): void {
+  metadata.db
+    .update(scheduledChange)
+    .set({ executedAt: now, failureReason })
+    .where(eq(scheduledChange.id, id))
+    .run();
+}
+
+/** @throws {InvalidField} too many wait. */
+export function proposeChange(
+  { metadata }: FlagWriting,
+  of: Flag,
+  input: Pick<ChangeRequest, "changes" | "note" | "createdById" | "createdAt">,
+): ChangeRequest {
+  return metadata.change((t) => {
+    requireRoom(listRequests(t, of.projectId, { state: "pending" }).length);
+    return t
+      .insert(changeRequest)
+      .values({
+        ...input,
+        ...{ projectId: of.projectId, flagId: of.id, version: of.version },
+        original: storedFields(of) as JsonObject,
+      })
+      .returning()
+      .get();
+  });
+}
+
+/** The newest first. */
+export function listRequests(
+  db: Reading,
+  projectId: number,
+  filter: { state?: RequestState; flagId?: number } = {},
+): ChangeRequest[] {
+  return db
+    .select()
+    .from(changeRequest)
+    .where(
+      and(
+        eq(changeRequest.projectId, projectId),
+        filter.state === undefined ? undefined : eq(changeRequest.state, filter.state),
+        filter.flagId === undefined ? undefined : eq(changeRequest.flagId, filter.flagId),
+      ),
+    )
+    .orderBy(desc(changeRequest.id))
+    .limit(pendingMax)
+    .all();
+}
+
+/** @throws {NotFound} */
+export function findRequest(db: Reading, projectId: number, id: number): ChangeRequest {
+  const found = db
+    .select()
+    .from(changeRequest)
+    .where(and(eq(changeRequest.projectId, projectId), eq(changeRequest.id, id)))
+    .get();
+  if (found === undefined) throw new NotFound();
+  return found;
+}
+
+/** Notes what became of a proposal. @throws {InvalidField} it was decided already. */
+export function decideRequest(
+  { metadata }: FlagWriting,
+  of: ChangeRequest,
+  state: Exclude<RequestState, "pending">,
+  by: number,
+  now: Date,
+): ChangeRequest {
+  const decided = metadata.db
+    .update(changeRequest)
+    .set({ state, decidedById: by, decidedAt: now })
+    .where(and(eq(changeRequest.id, of.id), eq(changeRequest.state, "pending")))
+    .returning()
+    .get();
+  if (decided === undefined)
+    throw new InvalidField(null, "already_decided", "This change was decided on already.");
+  return decided;
+}
+
+/** Keys of flags by id, deleted ones too. */
+export function flagKeysById(db: Reading, projectId: number): Map<number, string> {
+  const rows = db
+    .select({ id: flag.id, key: flag.key })
+    .from(flag)
+    .where(eq(flag.projectId, projectId))
+    .all();
+  return new Map(rows.map(({ id, key }) => [id, key]));
+}
+
+function requireRoom(count: number): void {
+  if (count < pendingMax) return;
+  throw new InvalidField(null, "invalid_input", `At most ${pendingMax} changes of a project can wait.`);
+}

@@ -1,0 +1,191 @@
+/** Changes of flags for later: scheduled, and agreed to by somebody else. */
+
+import { describe, expect, test } from "bun:test";
+import { createKey } from "../../../src/accounts/personal-keys.ts";
+import { createUser, setUserActive } from "../../../src/accounts/users.ts";
+import { runScheduledChanges } from "../../../src/flags/api/flag-changes.ts";
+import { TestAppliance, until } from "../../support/appliance.ts";
+import { flagsPath, TestServer } from "../../support/management-server.ts";
+
+const scheduled = "/api/projects/1/scheduled_changes/";
+const requests = "/api/projects/1/change_requests/";
+const critical = {
+  key: "careful",
+  tags: ["critical"],
+  filters: { groups: [{ properties: [], rollout_percentage: 10 }] },
+};
+
+function keyOf(server: TestServer, email: string): string {
+  createUser(server.metadata, { email, organizationId: server.first.organization.id, level: "member" });
+  const input = { userEmail: email, label: "x", scopes: ["*"] };
+  return createKey(server.metadata, input, { now: server.now }).value;
+}
+
+async function prepared() {
+  const server = new TestServer();
+  const flag = (await server.ask("POST", flagsPath, { body: critical })).body;
+  const read = async () => (await server.ask("GET", `${flagsPath}${flag.id}/`)).body;
+  const later = (minutes: number) => new Date(server.now.getTime() + minutes * 60_000);
+  const run = (minutes: number) => runScheduledChanges(server.deps, later(minutes));
+  return {
+    server,
+    flag,
+    read,
+    later,
+    run,
+    bob: keyOf(server, "bob@example.com"),
+    [Symbol.dispose]: () => server[Symbol.dispose](),
+  };
+}
+
+describe("a scheduled change", () => {
+  test("is made once, when its time has come, and told in the log as what it is", async () => {
+    using it = await prepared();
+    const { server, flag } = it;
+    const schedule = async (payload: object, minutes: number) =>
+      (
+        await server.ask("POST", scheduled, {
+          body: { record_id: flag.id, payload, scheduled_at: it.later(minutes).toISOString() },
+        })
+      ).status;
+    expect(await schedule({ operation: "update_status", value: false }, 10)).toBe(201);
+    const groups = [{ properties: [], rollout_percentage: 50 }];
+    expect(await schedule({ operation: "add_release_condition", value: { groups } }, 20)).toBe(201);
+    expect(await schedule({ operation: "update", value: { name: "Later", active: true } }, 30)).toBe(201);
+    expect(it.run(9)).toBe(0);
+    expect(it.run(10)).toBe(1);
+    expect(it.run(10)).toBe(0);
+    expect((await it.read()).active).toBe(false);
+    expect(it.run(60)).toBe(2);
+    expect(await it.read()).toMatchObject({ name: "Later", active: true, version: 4 });
+    expect((await it.read()).filters.groups).toHaveLength(2);
+    const { results } = (await server.ask("GET", `${scheduled}?record_id=${flag.id}`)).body;
+    expect(results.map(({ failure_reason }: { failure_reason: null }) => failure_reason)).toEqual([
+      null,
+      null,
+      null,
+    ]);
+    const [entry] = (await server.ask("GET", `${flagsPath}${flag.id}/activity/`)).body.results;
+    expect(entry).toMatchObject({
+      user: { is_system: true },
+      detail: { trigger: { job_type: "scheduled_change" } },
+    });
+  });
+
+  test("that cannot be made any more says why, and is not tried again", async () => {
+    using it = await prepared();
+    const { server, flag, bob } = it;
+    const body = {
+      record_id: flag.id,
+      payload: { operation: "update_status", value: false },
+      scheduled_at: it.later(5).toISOString(),
+    };
+    expect((await server.ask("POST", scheduled, { body, key: bob })).status).toBe(201);
+    setUserActive(server.metadata, "bob@example.com", false);
+    expect(it.run(5)).toBe(1);
+    expect((await it.read()).active).toBe(true);
+    const [change] = (await server.ask("GET", scheduled)).body.results;
+    expect(change.failure_reason).toContain("may not edit");
+    expect(it.run(6)).toBe(0);
+  });
+
+  test("can be taken back, and is refused when it makes no sense", async () => {
+    using it = await prepared();
+    const { server, flag } = it;
+    const payload = { operation: "update_status", value: false };
+    const body = { record_id: flag.id, payload, scheduled_at: it.later(5).toISOString() };
+    const { id } = (await server.ask("POST", scheduled, { body })).body;
+    expect((await server.ask("DELETE", `${scheduled}${id}/`)).status).toBe(204);
+    expect((await server.ask("DELETE", `${scheduled}${id}/`)).status).toBe(404);
+    expect(it.run(10)).toBe(0);
+    const wrong: [object, string][] = [
+      [{ ...body, scheduled_at: server.now.toISOString() }, "scheduled_at"],
+      [{ ...body, record_id: 99 }, "record_id"],
+      [{ ...body, payload: { operation: "explode" } }, "payload"],
+      [{ ...body, payload: { operation: "update", value: { filters: { groups: 3 } } } }, "filters"],
+    ];
+    for (const [sent, attr] of wrong) {
+      const answer = await server.ask("POST", scheduled, { body: sent });
+      expect([attr, answer.status, answer.body.attr]).toEqual([attr, 400, attr]);
+    }
+  });
+});
+
+describe("where changes have to be agreed to", () => {
+  test("nobody changes a critical flag alone; another person's agreement does, once", async () => {
+    using it = await prepared();
+    const { server, flag, bob } = it;
+    await server.ask("PATCH", "/api/projects/1/", { body: { approvals: "critical" } });
+    const edits: [string, string, object][] = [
+      ["PATCH", `${flagsPath}${flag.id}/`, { active: false }],
+      ["PATCH", `${flagsPath}${flag.id}/`, { tags: [] }],
+      ["PATCH", `${flagsPath}${flag.id}/`, { deleted: true }],
+    ];
+    for (const [method, path, body] of edits) {
+      const { status, body: answer } = await server.ask(method, path, { body });
+      expect([status, answer.code]).toEqual([403, "approval_required"]);
+    }
+    const payload = { operation: "update_status", value: false };
+    const later = { record_id: flag.id, payload, scheduled_at: it.later(5).toISOString() };
+    expect((await server.ask("POST", scheduled, { body: later })).body.code).toBe("approval_required");
+    const proposal = { flag_id: flag.id, changes: { active: false }, note: "<b>please</b>" };
+    const { id, ...proposed } = (await server.ask("POST", requests, { body: proposal, key: bob })).body;
+    expect(proposed).toMatchObject({ state: "pending", flag_key: "careful", note: "<b>please</b>" });
+    expect((await server.ask("POST", `${requests}${id}/approve/`, { key: bob })).status).toBe(403);
+    const agreed = await server.ask("POST", `${requests}${id}/approve/`);
+    expect([agreed.status, agreed.body.state]).toEqual([200, "applied"]);
+    expect((await it.read()).active).toBe(false);
+    expect((await server.ask("POST", `${requests}${id}/approve/`)).status).toBe(400);
+    expect((await server.ask("POST", `${requests}${id}/reject/`)).status).toBe(400);
+    const free = (await server.ask("POST", flagsPath, { body: { key: "free" } })).body;
+    expect((await server.ask("PATCH", `${flagsPath}${free.id}/`, { body: { active: false } })).status).toBe(
+      200,
+    );
+    await server.ask("PATCH", "/api/projects/1/", { body: { approvals: "all" } });
+    expect((await server.ask("PATCH", `${flagsPath}${free.id}/`, { body: { active: true } })).status).toBe(
+      403,
+    );
+  });
+
+  test("a proposal is declined, withdrawn, or overtaken", async () => {
+    using it = await prepared();
+    const { server, flag, bob } = it;
+    const propose = async (changes: object) =>
+      (await server.ask("POST", requests, { body: { flag_id: flag.id, changes }, key: bob })).body
+        .id as number;
+    const state = async (id: number, how: string, key?: string) =>
+      (await server.ask("POST", `${requests}${id}/${how}/`, { key })).body.state;
+    expect(await state(await propose({ active: false }), "reject")).toBe("rejected");
+    expect(await state(await propose({ active: false }), "reject", bob)).toBe("withdrawn");
+    const overtaken = await propose({ name: "Bob's" });
+    await server.ask("PATCH", `${flagsPath}${flag.id}/`, { body: { name: "Ann's" } });
+    expect((await server.ask("POST", `${requests}${overtaken}/approve/`)).status).toBe(409);
+    expect((await server.ask("GET", `${requests}?state=pending`)).body.results).toHaveLength(1);
+    expect((await it.read()).name).toBe("Ann's");
+    expect((await server.ask("POST", requests, { body: { flag_id: flag.id, changes: {} } })).status).toBe(
+      400,
+    );
+    expect((await server.ask("GET", `${requests}?state=x`)).status).toBe(400);
+  });
+
+  test("only admins say so", async () => {
+    using it = await prepared();
+    const { status } = await it.server.ask("PATCH", "/api/projects/1/", {
+      body: { approvals: "all" },
+      key: it.bob,
+    });
+    expect(status).toBe(403);
+  });
+});
+
+test("the started executable makes a scheduled change", async () => {
+  await using appliance = await TestAppliance.start();
+  const { id } = await (await appliance.api(flagsPath, { method: "POST", body: { key: "soon" } })).json();
+  const scheduled_at = new Date(Date.now() + 500).toISOString();
+  const body = { record_id: id, payload: { operation: "update_status", value: false }, scheduled_at };
+  expect((await appliance.api(scheduled, { method: "POST", body })).status).toBe(201);
+  await until(
+    async () => (await (await appliance.api(`${flagsPath}${id}/`)).json()).active === false,
+    "it is made",
+  );
+});
