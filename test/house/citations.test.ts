@@ -7,6 +7,7 @@ import { describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { Glob } from "bun";
+import { isKnownOperator } from "../../src/flags/evaluate/value-tests.ts";
 
 const root = join(import.meta.dir, "../..");
 const contract = join(root, "docs/contract");
@@ -128,6 +129,39 @@ describe("citations", () => {
     expect(isThere("ingestion 7.9")).toBe(false);
     expect(decisionsCited("decisions 1, 6 and 7a for the rest")).toEqual(["1", "6", "7a"]);
     expect(decisionsCited("decisions 1 to 3")).toEqual(["1", "2", "3"]);
+  });
+});
+
+describe("the contract's tables", () => {
+  const source = (path: string) => Bun.file(join(root, path)).text();
+
+  test("of warnings name every warning that there is", async () => {
+    const ofIngestion = /export type WarningType =[\s\S]*?;[\s\S]*?;/.exec(
+      await source("src/ingestion/outcome.ts"),
+    )!;
+    const made = [...ofIngestion[0].matchAll(/\| "([a-z_]+)"/g)];
+    for (const file of new Glob("src/people/identity/*.ts").scanSync(root)) {
+      made.push(
+        ...(await source(file)).matchAll(/(?:warningAbout\(event, |return | \? )"([a-z]+_[a-z_]+)"/g),
+      );
+    }
+    expect(made.length).toBeGreaterThan(16);
+    const table = /## 17\. Warnings[\s\S]*?\n## /.exec(pages.ingestion!.text)![0];
+    expect(made.map(([, type]) => type).filter((type) => !table.includes(`\`${type}\``))).toEqual([]);
+  });
+
+  test("of operators name every one that is tested, and no other", async () => {
+    const table = /## 12\. Operators[\s\S]*?\n### 12\.1/.exec(pages["flag-evaluation"]!.text)![0];
+    const cells = table.split("\n").flatMap((line) => /^\| (`[^|]*)\|/.exec(line)?.[1] ?? []);
+    const named = new Set(cells.flatMap((cell) => [...cell.matchAll(/`(\w+)`/g)].map(([, name]) => name!)));
+    const plain = [...named].filter((name) => !["neq", "tilde", "caret", "wildcard", "not_"].includes(name));
+    expect(plain.filter((name) => !isKnownOperator(name))).toEqual([]);
+    const tested = (await Bun.file(join(root, "test/flags/testdata/operators.json")).json()) as {
+      operator: string;
+    }[];
+    const isNamed = (operator: string) =>
+      named.has(operator) || named.has(operator.replace(/^(not|semver)_/, "")) || named.has(`is_${operator}`);
+    expect(tested.map(({ operator }) => operator).filter((operator) => !isNamed(operator))).toEqual([]);
   });
 });
 
