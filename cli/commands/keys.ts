@@ -122,13 +122,14 @@ const list = withJson(
     run((options: { json?: true }) =>
       withMetadata(options, (metadata) => {
         const keys = listKeys(metadata.db);
+        const owners = new Map(listUsers(metadata.db).map((user) => [user.email, user]));
         if (options.json) return printJson(keys.map((key) => record(key, key.userEmail)));
         printTable(
           ["id", "key", "user", "label", "scopes", "projects", "expires", "last used"],
           keys.map((key) => [
             key.id,
             key.mask,
-            key.userEmail,
+            owners.get(key.userEmail)?.isActive === false ? `${key.userEmail} (inactive)` : key.userEmail,
             key.label,
             key.scopes.join(","),
             key.projectIds.join(",") || "all",

@@ -4,6 +4,7 @@ import type { Project } from "../../src/accounts/project-directory.ts";
 import {
   archiveProject,
   createProject,
+  requireAnotherProject,
   rotateProjectKey,
   rotateSecretKey,
   updateProject,
@@ -192,11 +193,13 @@ const archive = withJson(
   .description("Close a project: its keys stop working, its data stay.")
   .argument("<id>", "the project's id", positiveInteger)
   .option("--undo", "open it again")
+  .option("--force", "also when it is the last open one")
   .addHelpText("after", "\nExamples:\n  flagkeep projects archive 2\n  flagkeep projects archive 2 --undo")
   .action(
-    run((id: number, options: Options & { undo?: true }) =>
+    run((id: number, options: Options & { undo?: true; force?: true }) =>
       withMetadata(options, (metadata) => {
         chosenProjects(metadata, id);
+        if (!options.undo && !options.force) requireAnotherProject(metadata, id);
         const project = archiveProject(metadata, id, !options.undo, operator());
         if (options.json) return printJson(record(project));
         print(`Project ${project.id} (${project.name}) is ${options.undo ? "open again" : "archived"}.`);

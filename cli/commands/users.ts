@@ -6,6 +6,7 @@ import {
   findUserByEmail,
   type LevelName,
   listUsers,
+  requireNotLastOwner,
   setUserActive,
   type User,
 } from "../../src/accounts/users.ts";
@@ -96,8 +97,9 @@ const switching = (name: "activate" | "deactivate", description: string) =>
     .argument("<email>", "the person's address")
     .addHelpText("after", `\nExample:\n  flagkeep users ${name} ann@example.com`)
     .action(
-      run((email: string, options: Options) =>
+      run((email: string, options: Options & { force?: true }) =>
         withMetadata(options, (metadata) => {
+          if (name === "deactivate" && !options.force) requireNotLastOwner(metadata.db, email);
           const user = setUserActive(metadata, email, name === "activate", operator());
           if (options.json) return printJson(record(user));
           print(`${user.email} is ${user.isActive ? "active" : "inactive"}.`);
@@ -171,6 +173,9 @@ export const users = new Command("users")
   .addCommand(list)
   .addCommand(link)
   .addCommand(
-    switching("deactivate", "Switch a person off: all their keys and sessions stop working at once."),
+    switching("deactivate", "Switch a person off: all their keys and sessions stop working at once.").option(
+      "--force",
+      "also when nobody else is an owner",
+    ),
   )
   .addCommand(switching("activate", "Switch a person on again, and their keys with them."));

@@ -68,6 +68,9 @@ export function createKey(
         `There is no user with the address ${input.userEmail}.`,
       );
     }
+    if (!owner.isActive) {
+      throw new InvalidField("user", "inactive", `${owner.email} is switched off, and so would the key be.`);
+    }
     return insertKey(t, owner, input, options);
   });
 }

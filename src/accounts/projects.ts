@@ -116,6 +116,19 @@ export function archiveProject(
   }));
 }
 
+/** Before a project is archived. @throws {InvalidField} it is the last one of its organisation that is open. */
+export function requireAnotherProject(metadata: Pick<Metadata, "projects">, id: number): void {
+  const open = metadata.projects.list();
+  const found = open.find((one) => one.id === id);
+  if (found === undefined) return;
+  if (open.some((one) => one.id !== id && one.organizationId === found.organizationId)) return;
+  throw new InvalidField(
+    "archived",
+    "last_project",
+    "This is the last open project of its organization: make another one first.",
+  );
+}
+
 /** Remembers that a first event arrived; does nothing when that is known. */
 export function recordFirstEvent(metadata: Metadata, id: number): void {
   if (metadata.projects.find(id)?.ingestedEvent !== false) return;

@@ -1,6 +1,6 @@
 /** People who administer this server, and what they may do in an organisation. */
 
-import { and, asc, eq, sql } from "drizzle-orm";
+import { and, asc, eq, ne, sql } from "drizzle-orm";
 import { InvalidField, NotFound } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { type Author, type Change, recordActivity } from "./activity.ts";
@@ -182,6 +182,37 @@ export function setUserActive(
     recordUser(t, found, isActive ? "activated" : "deactivated", at, now);
     return found;
   });
+}
+
+/** @throws {InvalidField} the member is the last active owner of the organisation. */
+export function requireAnotherOwner(
+  db: Reading,
+  member: Pick<Member, "id" | "level" | "organizationId">,
+): void {
+  if (member.level < membershipLevels.owner) return;
+  const others = db
+    .select()
+    .from(membership)
+    .innerJoin(user, eq(user.id, membership.userId))
+    .where(
+      and(
+        eq(membership.organizationId, member.organizationId),
+        eq(membership.level, membershipLevels.owner),
+        eq(user.isActive, true),
+        ne(membership.id, member.id),
+      ),
+    )
+    .all();
+  if (others.length > 0) return;
+  throw new InvalidField(null, "last_owner", "An organization needs an owner: make somebody else one first.");
+}
+
+/** Before a user is switched off. @throws {InvalidField} it is the last active owner of one. */
+export function requireNotLastOwner(db: Reading, email: string): void {
+  const found = findUserByEmail(db, email);
+  if (!found?.isActive) return;
+  const own = db.select().from(membership).where(eq(membership.userId, found.id)).all();
+  for (const member of own) requireAnotherOwner(db, member);
 }
 
 /** What users may change about themselves. */

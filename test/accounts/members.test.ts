@@ -3,6 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { insertOrganization } from "../../src/accounts/organizations.ts";
 import { createKey } from "../../src/accounts/personal-keys.ts";
+import { createProject } from "../../src/accounts/projects.ts";
 import { createUser, findUserByEmail } from "../../src/accounts/users.ts";
 import { TestServer } from "../support/management-server.ts";
 
@@ -135,6 +136,10 @@ test("a project is archived by admins and owners", async () => {
   const path = "/api/projects/1/";
   const key = keyOf(server, "bob@example.com", "member");
   expect((await server.ask("PATCH", path, { key, body: { archived: true } })).status).toBe(403);
+  const refused = await server.ask("PATCH", path, { body: { archived: true, name: "Closed" } });
+  expect([refused.status, refused.body.code]).toEqual([400, "last_project"]);
+  const organizationId = server.metadata.projects.find(1)!.organizationId;
+  createProject(server.metadata, { organizationId, name: "Second" }, null);
   const archived = await server.ask("PATCH", path, { body: { archived: true, name: "Closed" } });
   expect([archived.status, archived.body.name, typeof archived.body.archived_at]).toEqual([
     200,

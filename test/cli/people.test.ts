@@ -208,8 +208,16 @@ test("a running appliance follows at once", async () => {
   await flagkeep(["projects", "archive", String(project.id), ...at]);
   expect(await send(project.api_key)).toBe(401);
   expect((await appliance.api("/api/users/@me/")).status).toBe(200);
-  await flagkeep(["users", "deactivate", "owner@example.com", ...at]);
+  const refused = await flagkeep(["users", "deactivate", "owner@example.com", ...at]);
+  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("needs an owner")]);
+  await flagkeep(["users", "deactivate", "owner@example.com", "--force", ...at]);
   expect((await appliance.api("/api/users/@me/")).status).toBe(401);
+  const useless = await flagkeep(["keys", "create", "--user", "owner@example.com", "--scope", "*", ...at]);
+  expect([useless.code, useless.stderr]).toEqual([2, expect.stringContaining("is switched off")]);
+  const keys = await flagkeep(["keys", "list", "--data-dir", appliance.dataDir]);
+  expect(keys.stdout).toContain("owner@example.com (inactive)");
+  const last = await flagkeep(["projects", "archive", "1", ...at]);
+  expect([last.code, last.stderr]).toEqual([2, expect.stringContaining("the last open project")]);
   const cohorts = await flagkeep(["cohorts", "list", "--data-dir", appliance.dataDir]);
   expect(cohorts).toEqual({ stdout: "ID  PROJECT  NAME  KIND  PERSONS\n", stderr: "", code: 0 });
 });

@@ -20,6 +20,7 @@ import type { Project } from "../project-directory.ts";
 import {
   archiveProject,
   createProject,
+  requireAnotherProject,
   rotateProjectKey,
   rotateSecretKey,
   updateProject,
@@ -172,7 +173,7 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
       aliases: ownAliases,
       summary: "Rename a project, change its time zone, or archive it",
       description:
-        "Only admins and owners archive. An archived project is found nowhere any more; `flagkeep projects archive --undo` brings it back.",
+        "Only admins and owners archive, and never the last open project. An archived project is found nowhere any more; `flagkeep projects archive --undo` brings it back.",
       asksAgain: ({ archived, approvals }) => archived === true || approvals !== undefined,
       tag: tagName,
       body: ProjectEdit,
@@ -186,6 +187,7 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
         if (call.body.archived === true || call.body.approvals !== undefined) {
           checkAdmin(deps, { user: call.user, organization: { id: organizationId } });
         }
+        if (call.body.archived === true) requireAnotherProject(metadata, id);
         const changed = updateProject(metadata, id, change, call.user.id, call.now);
         if (call.body.archived !== true) return full(changed, call);
         return full(archiveProject(metadata, id, true, call.user.id, call.now), call);

@@ -15,6 +15,7 @@ import {
   type Member,
   membershipLevels,
   recordUser,
+  requireAnotherOwner,
   type User,
 } from "../users.ts";
 import { insertSetupLink, passwordOf } from "./setup-links.ts";
@@ -196,25 +197,6 @@ function requireAdmin(t: Reading, organizationId: string, by: User): number {
 
 function requireLevel(own: number, level: number): void {
   if (level > own) throw new NotPermitted("Only an owner can do this with an owner.");
-}
-
-function requireAnotherOwner(t: MetadataTx, member: Member): void {
-  if (member.level < membershipLevels.owner) return;
-  const others = t
-    .select()
-    .from(membership)
-    .innerJoin(user, eq(user.id, membership.userId))
-    .where(
-      and(
-        eq(membership.organizationId, member.organizationId),
-        eq(membership.level, membershipLevels.owner),
-        eq(user.isActive, true),
-        ne(membership.id, member.id),
-      ),
-    )
-    .all();
-  if (others.length > 0) return;
-  throw new InvalidField(null, "last_owner", "An organization needs an owner: make somebody else one first.");
 }
 
 /** What is done to the whole account is no affair of one organisation of several. */
