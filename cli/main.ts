@@ -39,7 +39,8 @@ async function main(): Promise<void> {
   process.umask(0o077);
   if (process.argv[2] === engineRole) {
     const { runEngine } = await import("../src/engine/process.ts");
-    return await runEngine();
+    const { storeRecovery } = await import("../src/serve/engine-recovery.ts");
+    return await runEngine(storeRecovery);
   }
   process.stdout.on("error", fail);
   try {

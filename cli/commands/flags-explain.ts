@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError } from "commander";
-import { ExplanationBody } from "../../src/flags/api/explanation-shape.ts";
 import { explanationText } from "../../src/flags/api/explanation-text.ts";
 import { explainFlag } from "../../src/flags/subject/explanation.ts";
+import { ExplanationBody } from "../../src/flags/subject/explanation-shape.ts";
 import type { Json } from "../../src/lib/json.ts";
 import { withJson } from "../json-shape.ts";
 import { exitFailed, positiveInteger, print, printJson, run } from "../output.ts";

@@ -1,5 +1,6 @@
 /** The front's side of queries to the engine; commands use it, too. */
 
+import { QueryRefused } from "../events/port.ts";
 import { callerSignal } from "../lib/caller.ts";
 import { AppError } from "../lib/errors.ts";
 import { RpcFailed, type RpcStream, RpcUnreachable, rpcAsk, rpcStream } from "../rpc/client.ts";
@@ -13,16 +14,6 @@ export class EngineUnavailable extends AppError {
   override readonly hint = "Try again in a few seconds.";
   constructor() {
     super("Queries cannot be answered at this moment; the event store is being opened again.");
-  }
-}
-
-/** The query asks for something that cannot be answered; the message says what. */
-export class QueryRefused extends AppError {
-  constructor(
-    readonly code: string,
-    message: string,
-  ) {
-    super(message);
   }
 }
 

@@ -8,16 +8,15 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, writeSync } from "node:fs";
 import { setPriority } from "node:os";
 import { join } from "node:path";
-import { localCopies } from "../backup/recovery/backup-copies.ts";
-import { OperatorNeeded } from "../backup/recovery/operator-needed.ts";
-import { firstLine, markDamaged, readDamagedMark } from "../backup/recovery/put-aside.ts";
-import { EventsWouldBeLost, type Recovery, recoverEventStore } from "../backup/recovery/recover.ts";
+import type { EventDatabase } from "../events/database.ts";
+import type { EventLoader } from "../events/loader.ts";
 import { setNativeFolder } from "../events/native-folder.ts";
 import { isDoubtful, isInvalidated, openFailureOf, type StoreUse } from "../events/open-failure.ts";
 import { PersonMirror } from "../events/person-mirror.ts";
 import { SegmentArchive } from "../journal/archive-writer.ts";
 import { loadableBytes, realDisk } from "../journal/disk.ts";
 import { batchOf, type SegmentBatch } from "../journal/reader.ts";
+import { firstLine, OperatorNeeded } from "../lib/errors.ts";
 import { DataFromNewerVersion } from "../lib/sqlite/migrate.ts";
 import { nowMicros } from "../lib/time.ts";
 import { paths } from "../paths.ts";
@@ -52,7 +51,8 @@ const log = (level: LogLevel, msg: string, fields: Record<string, unknown> = {})
   report({ type: "log", level, msg, fields });
 
 /** Runs the engine until its front goes or tells it to stop; ends the process. */
-export async function runEngine(): Promise<never> {
+export async function runEngine(storeRecovery: StoreRecovery): Promise<never> {
+  recovery = storeRecovery;
   // The front is gone; what is not committed is loaded by the next engine.
   process.stdout.on("error", () => process.exit(0));
   let engine: Promise<Engine> | undefined;
@@ -68,8 +68,35 @@ export async function runEngine(): Promise<never> {
   process.exit(0);
 }
 
+/** How the engine opens the event store, whatever has become of its file; given by whoever starts it. */
+export interface StoreRecovery {
+  /**
+   * Opens the event store, made again when that is needed and loses nothing.
+   *
+   * @param people opens the store of persons. Called when DuckDB has said that nobody else uses the data.
+   * @throws {OperatorNeeded} nothing can be done without a person.
+   */
+  open(
+    start: EngineStart,
+    people: () => PeopleStore,
+    hooks: RecoveryHooks,
+  ): Promise<{ database: EventDatabase; people: PeopleStore; loader: EventLoader }>;
+  /** Has the event store of a data directory made again at the next start. */
+  markDamaged(dataDir: string, reason: unknown): void;
+}
+
+export interface RecoveryHooks {
+  onStep: (message: string, fields: Record<string, unknown>) => void;
+  onProgress: (done: number, total: number) => void;
+  /** Something could not be read or used; the rest goes on. */
+  onDamage: (error: Error) => void;
+  /** The store cannot be made again in full; it was opened as it is, so that most of it can be read. */
+  onIncomplete: (error: OperatorNeeded) => void;
+}
+
 type Engine = Awaited<ReturnType<typeof startEngine>>;
 
+let recovery: StoreRecovery;
 /** Set at the start; one engine works on one data directory. */
 let dataDir: string | undefined;
 /** The event store's file is damaged but cannot be made again without losing events. */
@@ -88,7 +115,7 @@ async function startEngine(start: EngineStart) {
   for (const name of readdirSync(place.work))
     rmSync(join(place.work, name), { recursive: true, force: true });
   const space = () => realDisk.space(start.dataDir);
-  if (start.doubt !== "") markDamaged(dataDir, start.doubt);
+  if (start.doubt !== "") recovery.markDamaged(dataDir, start.doubt);
   const { database, people, loader, mirror } = await openStores(start);
   use = "reading";
   const archive = new SegmentArchive(
@@ -199,39 +226,27 @@ function replaceEngine(reason: StopReason): never {
 async function openStores(start: EngineStart) {
   const place = paths(start.dataDir);
   let reportedAt = Number.NEGATIVE_INFINITY;
-  const recovery: Recovery = {
-    dataDir: start.dataDir,
-    settings: {
-      memoryLimitBytes: start.memoryLimitBytes,
-      threads: start.threads,
-      temporaryFolder: join(place.work, "duckdb"),
+  const openPeopleOnce = once(
+    () =>
+      new PeopleStore(openPeople(place.people), {
+        ...start.spikes,
+        historyMinutes: 60,
+        historyMinutesMin: 2,
+      }),
+  );
+  const { database, people, loader } = await recovery.open(start, openPeopleOnce, {
+    onStep: (message, fields) => log("warn", message, fields),
+    onDamage: (error) => log("error", error.message),
+    onProgress: (done, total) => {
+      report({ type: "rebuilding", done, total });
+      if (performance.now() - reportedAt < progressIntervalMs && done < total) return;
+      reportedAt = performance.now();
+      log("info", "making the event store again", { entries: done, of: total });
     },
-    people: once(
-      () =>
-        new PeopleStore(openPeople(place.people), {
-          ...start.spikes,
-          historyMinutes: 60,
-          historyMinutesMin: 2,
-        }),
-    ),
-    copies: () => localCopies(start.dataDir),
-    hooks: {
-      onStep: (message, fields) => log("warn", message, fields),
-      onDamage: (error) => log("error", error.message),
-      onProgress: (done, total) => {
-        report({ type: "rebuilding", done, total });
-        if (performance.now() - reportedAt < progressIntervalMs && done < total) return;
-        reportedAt = performance.now();
-        log("info", "making the event store again", { entries: done, of: total });
-      },
+    onIncomplete: ({ message, hint }) => {
+      report({ type: "trouble", message, hint, isStopped: false });
+      isLimping = true;
     },
-  };
-  const { database, people, loader } = await recoverEventStore(recovery).catch((error: unknown) => {
-    if (!(error instanceof EventsWouldBeLost) || readDamagedMark(start.dataDir) === undefined) throw error;
-    // It can still be opened: most of it can be read, and new events can be loaded.
-    report({ type: "trouble", message: error.message, hint: error.hint, isStopped: false });
-    isLimping = true;
-    return recoverEventStore({ ...recovery, ignoresMark: true });
   });
   const mirror = await PersonMirror.open(database, people.db);
   if (mirror.isCutOff) {
@@ -289,7 +304,7 @@ function die(error: unknown): never {
     report({ type: "trouble", message: error.message, hint: error.hint, isStopped: true });
     process.exit(1);
   }
-  if (dataDir !== undefined && !isLimping && isDamage(error)) markDamaged(dataDir, error);
+  if (dataDir !== undefined && !isLimping && isDamage(error)) recovery.markDamaged(dataDir, error);
   report({
     type: "failed",
     message: `The event store had to be closed: ${firstLine(error)}`,

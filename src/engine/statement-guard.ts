@@ -4,18 +4,7 @@
  * One whose statements ran then may be innocent, so it first has to run alone; if the engine comes down again, it waits.
  */
 
-import { AppError } from "../lib/errors.ts";
-
-/** The statements of a project have brought the engine down twice within a minute. */
-export class StatementsBarred extends AppError {
-  readonly code = "statements_barred";
-  constructor(readonly waitSeconds: number) {
-    super(
-      "Statements of this project have brought the event store down twice within a minute; they have to wait for " +
-        `${waitSeconds} second${waitSeconds === 1 ? "" : "s"}.`,
-    );
-  }
-}
+import { StatementsBarred } from "../events/port.ts";
 
 const memoryMs = 60_000;
 

@@ -5,10 +5,10 @@
  * Pure. Source: contract, ingestion 7.4 (stored extras), 7.5, 7.6, 11.
  */
 
+import type { PersonMode } from "../journal/entry.ts";
 import { canonicalUuid } from "./event-uuid.ts";
 import type { RawItem } from "./item-table.ts";
 import { rawMember } from "./json-spans.ts";
-import type { PersonMode } from "./outcome.ts";
 import {
   countWrittenMembers,
   editedObject,

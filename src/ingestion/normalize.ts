@@ -6,6 +6,8 @@
  * Source: contract, ingestion 5.3, 7, 10, 11, 14.3, 15; decisions 1 to 9 and 21.
  */
 
+import type { PersonMode } from "../journal/entry.ts";
+import type { CanonicalEvent } from "../journal/entry-writer.ts";
 import { isoFromMicros } from "../lib/time.ts";
 import { storableJson, storableText } from "../lib/unicode.ts";
 import { elementsChain } from "./elements-chain.ts";
@@ -14,14 +16,7 @@ import { type AddedMembers, propertiesText } from "./event-properties.ts";
 import { type EventTime, eventTime, historicalEventTime } from "./event-time.ts";
 import { canonicalUuid } from "./event-uuid.ts";
 import type { RawItem } from "./item-table.ts";
-import {
-  type CanonicalEvent,
-  type Outcome,
-  type PersonMode,
-  type Warning,
-  type WarningType,
-  warning,
-} from "./outcome.ts";
+import { type Outcome, type Warning, type WarningType, warning } from "./outcome.ts";
 
 /** What is the same for all events of a request. */
 export interface RequestFacts {

@@ -1,5 +1,7 @@
 /** What becomes of one event of a request. */
 
+import type { CanonicalEvent } from "../journal/entry-writer.ts";
+
 /**
  * Stable names of warnings. The first group is PostHog's (contract: ingestion 17), the second is ours.
  *
@@ -27,27 +29,6 @@ export interface Warning {
   readonly type: WarningType;
   /** Facts for people, bounded in length, under the names that PostHog's warnings use. */
   readonly details: Readonly<Record<string, string | number>>;
-}
-
-/** Whether the event may create and change its person: `propertyless` for anonymous events. */
-export type PersonMode = "full" | "propertyless";
-
-/** An event as everything after ingestion sees it. */
-export interface CanonicalEvent {
-  /** Lower case, hyphenated. */
-  readonly uuid: string;
-  /** The uuid was made here, so no second copy of the event can have it. */
-  readonly isUuidMade: boolean;
-  /** Never blank; of any length. */
-  readonly name: string;
-  /** Never blank; of any length. */
-  readonly distinctId: string;
-  /** Epoch microseconds, UTC. */
-  readonly time: number;
-  readonly mode: PersonMode;
-  readonly elementsChain: string | null;
-  /** The text of a JSON object, on one line. */
-  readonly properties: string;
 }
 
 /** An event to store, an event that is not stored, or a message that is nothing but a warning. */

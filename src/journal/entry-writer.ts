@@ -5,8 +5,25 @@
  * The order of the members is part of the format.
  */
 
-import type { CanonicalEvent, PersonMode } from "../ingestion/outcome.ts";
-import type { JournalNote, NoteKind } from "./entry.ts";
+import type { JournalNote, NoteKind, PersonMode } from "./entry.ts";
+
+/** An event as everything after ingestion sees it. */
+export interface CanonicalEvent {
+  /** Lower case, hyphenated. */
+  readonly uuid: string;
+  /** The uuid was made here, so no second copy of the event can have it. */
+  readonly isUuidMade: boolean;
+  /** Never blank; of any length. */
+  readonly name: string;
+  /** Never blank; of any length. */
+  readonly distinctId: string;
+  /** Epoch microseconds, UTC. */
+  readonly time: number;
+  readonly mode: PersonMode;
+  readonly elementsChain: string | null;
+  /** The text of a JSON object, on one line. */
+  readonly properties: string;
+}
 
 /** Writes the lines of one request. */
 export class EntryWriter {

@@ -58,3 +58,12 @@ export class EditConflict extends AppError {
     );
   }
 }
+
+/** Nothing can be done without a person; what came in meanwhile waits in the journal. */
+export abstract class OperatorNeeded extends AppError {
+  abstract override readonly hint: string;
+}
+
+export function firstLine(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).split("\n")[0]!;
+}

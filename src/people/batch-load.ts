@@ -1,18 +1,12 @@
 /** Reads what a batch of events may touch: each kind of row in one query per project. */
 
 import type { Database } from "bun:sqlite";
-import type { JournalEvent } from "../journal/entry.ts";
+import type { PlannedEvent } from "./batch.ts";
 import { GroupState } from "./identity/group-rules.ts";
-import { changesPersons, type Operations } from "./identity/operations.ts";
+import { changesPersons } from "./identity/operations.ts";
 import { PeopleState, Person, type StoredDistinctId } from "./identity/people-state.ts";
 import { PersonlessIds } from "./personless-ids.ts";
 import { readBag } from "./property-columns.ts";
-
-/** An event and what it asks for. */
-export interface PlannedEvent {
-  event: JournalEvent;
-  operations: Operations;
-}
 
 export interface BatchState {
   people: PeopleState;

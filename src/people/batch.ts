@@ -1,7 +1,8 @@
 /** What the pipeline hands to the store of persons. */
 
-import type { JournalItem } from "../journal/entry.ts";
+import type { JournalEvent, JournalItem } from "../journal/entry.ts";
 import type { Lane } from "../journal/segment.ts";
+import type { Operations } from "./identity/operations.ts";
 import type { SpikeSignal } from "./spikes/detector.ts";
 
 /** Events that were left out because their uuid was known; counted per project, lane and UTC day. */
@@ -38,4 +39,10 @@ export interface IdentityStore {
    * @throws  whatever the store throws; nothing was changed then.
    */
   apply(batch: PeopleBatch): SpikeSignal[] | Promise<SpikeSignal[]>;
+}
+
+/** An event and what it asks for. */
+export interface PlannedEvent {
+  event: JournalEvent;
+  operations: Operations;
 }

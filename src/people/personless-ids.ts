@@ -1,7 +1,7 @@
 /** Which distinct ids had personless events (contract: ingestion 13.3, item 2). */
 
 import type { Database } from "bun:sqlite";
-import type { PlannedEvent } from "./batch-load.ts";
+import type { PlannedEvent } from "./batch.ts";
 
 /** The ids that a batch needs to know of or adds. */
 export class PersonlessIds {

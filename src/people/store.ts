@@ -9,8 +9,8 @@ import { type JournalEvent, type JournalNote, noteCount } from "../journal/entry
 import type { Lane } from "../journal/segment.ts";
 import { tx } from "../lib/sqlite/open.ts";
 import { storableText } from "../lib/unicode.ts";
-import type { DuplicateCount, IdentityStore, PeopleBatch } from "./batch.ts";
-import { type BatchState, loadState, type PlannedEvent } from "./batch-load.ts";
+import type { DuplicateCount, IdentityStore, PeopleBatch, PlannedEvent } from "./batch.ts";
+import { type BatchState, loadState } from "./batch-load.ts";
 import { writeState } from "./batch-write.ts";
 import { applyDeletion } from "./deletion.ts";
 import { applyToGroups } from "./identity/group-rules.ts";

@@ -6,10 +6,10 @@
 
 import { cpus } from "node:os";
 import { renderFlags } from "../../src/flags/api/flags-reply.ts";
-import { localEvaluationBody, localEvaluationReply } from "../../src/flags/api/local-evaluation.ts";
+import { localEvaluationBody, localEvaluationReply } from "../../src/flags/definitions/local-evaluation.ts";
 import { evaluate } from "../../src/flags/evaluate/evaluate.ts";
 import { compileFlagSet } from "../../src/flags/evaluate/flag-set.ts";
-import type { EvaluationRequest } from "../../src/flags/evaluate/request.ts";
+import type { EvaluationRequest } from "../../src/flags/evaluate/model.ts";
 import type { FlagDefinition } from "../../src/flags/rules/types.ts";
 import type { Json, JsonObject } from "../../src/lib/json.ts";
 import { cohort, dependsOn, flag, inCohort, person, when } from "../flags/make.ts";

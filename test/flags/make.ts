@@ -1,6 +1,6 @@
 /** Short ways to make the values that tests of flags need again and again. */
 
-import type { EvaluationRequest } from "../../src/flags/evaluate/request.ts";
+import type { EvaluationRequest } from "../../src/flags/evaluate/model.ts";
 import type { CohortDefinition, FlagDefinition } from "../../src/flags/rules/types.ts";
 import type { Json, JsonObject } from "../../src/lib/json.ts";
 

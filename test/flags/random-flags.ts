@@ -1,7 +1,7 @@
 /** Random projects for property-based tests: what people save, and what imported data may look like. */
 
 import fc from "fast-check";
-import type { EvaluationRequest } from "../../src/flags/evaluate/request.ts";
+import type { EvaluationRequest } from "../../src/flags/evaluate/model.ts";
 import type { CohortDefinition, FlagDefinition, GroupType } from "../../src/flags/rules/types.ts";
 import type { Json, JsonObject } from "../../src/lib/json.ts";
 import { flag, requestFor } from "./make.ts";

@@ -5,10 +5,11 @@ import type { BodyLimits } from "../../src/http/body.ts";
 import { TrustedPlaces } from "../../src/http/places.ts";
 import type { RawItem } from "../../src/ingestion/item-table.ts";
 import { normalize, type RequestFacts, requestFacts } from "../../src/ingestion/normalize.ts";
-import type { CanonicalEvent, Outcome } from "../../src/ingestion/outcome.ts";
+import type { Outcome } from "../../src/ingestion/outcome.ts";
 import { parsePayload } from "../../src/ingestion/payload.ts";
 import type { CaptureDependencies, JournalSink, Lane, ProjectDirectory } from "../../src/ingestion/ports.ts";
 import { captureRoutes } from "../../src/ingestion/routes.ts";
+import type { CanonicalEvent } from "../../src/journal/entry-writer.ts";
 
 export const anyToken = "phc_test";
 export const otherToken = "phc_other";

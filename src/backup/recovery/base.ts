@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { type EventDatabaseSettings, openEventDatabase } from "../../events/database.ts";
 import { EventLoader } from "../../events/loader.ts";
 import type { ArchivedSegment } from "../../journal/archive.ts";
+import { firstLine } from "../../lib/errors.ts";
 import { paths } from "../../paths.ts";
-import { firstLine } from "./put-aside.ts";
 import { archivedAfter, type Cursors, entriesIn, type Gap, gapsBetween, segmentsIn } from "./range.ts";
 
 /** An older copy of the data, such as a backup. */

@@ -2,6 +2,7 @@
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
+import { firstLine } from "../../lib/errors.ts";
 import { paths } from "../../paths.ts";
 
 /** Moves the event store's file and its log to the quarantine. @returns where the file is now, if there was one */
@@ -84,8 +85,4 @@ export function readDamagedMark(dataDir: string): string | undefined {
 
 function markPath(dataDir: string): string {
   return `${paths(dataDir).events}.damaged`;
-}
-
-export function firstLine(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).split("\n")[0]!;
 }

@@ -7,21 +7,20 @@
 
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import type { RecoveryHooks } from "../../engine/process.ts";
 import { type EventDatabase, type EventDatabaseSettings, openEventDatabase } from "../../events/database.ts";
 import { EventLoader } from "../../events/loader.ts";
 import { newerFormatOf, openFailureOf } from "../../events/open-failure.ts";
 import { type ArchivedSegment, lastArchived } from "../../journal/archive.ts";
 import { type Lane, lanes } from "../../journal/segment.ts";
-import { AppError } from "../../lib/errors.ts";
+import { AppError, firstLine, OperatorNeeded } from "../../lib/errors.ts";
 import { DataFromNewerVersion } from "../../lib/sqlite/migrate.ts";
 import { paths } from "../../paths.ts";
 import type { PeopleStore } from "../../people/store.ts";
 import { readLastBackup } from "../last-backup.ts";
 import { chooseBase, cursorsOf, type OlderCopy, placeBase, wayFrom } from "./base.ts";
-import { OperatorNeeded } from "./operator-needed.ts";
 import {
   doneOpening,
-  firstLine,
   noteOpening,
   putAsideSince,
   putEventStoreAside,
@@ -95,14 +94,7 @@ export interface Recovery {
   acceptLoss?: boolean;
   /** Opens a file that is known to be damaged as it is. */
   ignoresMark?: boolean;
-  hooks: RecoveryHooks;
-}
-
-export interface RecoveryHooks {
-  onStep: (message: string, fields: Record<string, unknown>) => void;
-  onProgress: (done: number, total: number) => void;
-  /** Something could not be read or used; the rest goes on. */
-  onDamage: (error: Error) => void;
+  hooks: Omit<RecoveryHooks, "onIncomplete">;
 }
 
 export interface Recovered {

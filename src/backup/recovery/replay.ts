@@ -7,8 +7,8 @@ import type { EventLoader } from "../../events/loader.ts";
 import { type ArchivedSegment, type ArchivedText, readArchived } from "../../journal/archive.ts";
 import { batchOf, readSegment, type SegmentBatch, type SegmentDamaged } from "../../journal/reader.ts";
 import { lanes, type SealedSegment, segmentFileName, segmentHeader } from "../../journal/segment.ts";
+import { OperatorNeeded } from "../../lib/errors.ts";
 import type { IdentityStore } from "../../people/batch.ts";
-import { OperatorNeeded } from "./operator-needed.ts";
 import { type Cursors, type Gap, gapsText } from "./range.ts";
 
 /** A file of the archive cannot be read. */

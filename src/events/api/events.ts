@@ -1,6 +1,5 @@
 /** Reading events back (contract: sdk-compat 4.10; the filters `order` and `historical` and the cursor are ours). */
 
-import { type EngineClient, QueryRefused } from "../../engine/client.ts";
 import { unavailable } from "../../http/answers.ts";
 import { notFound } from "../../http/failure.ts";
 import { readPage } from "../../http/pagination.ts";
@@ -23,6 +22,8 @@ import {
 import { parseInstant } from "../../ingestion/timestamp.ts";
 import { InvalidField } from "../../lib/errors.ts";
 import { type EventFilter, type EventOrder, type EventPosition, eventOrders } from "../list.ts";
+import type { EventQueries } from "../port.ts";
+import { QueryRefused } from "../port.ts";
 
 const limitDefault = 100;
 const limitMax = 10_000;
@@ -91,7 +92,7 @@ const Query = object({
 
 /** What the routes need. */
 export interface EventsDependencies {
-  engine: Pick<EngineClient, "stream">;
+  engine: EventQueries;
 }
 
 export function eventRoutes({ engine }: EventsDependencies): Route[] {

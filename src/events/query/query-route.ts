@@ -1,8 +1,6 @@
 /** `POST …/query/`: SQL over the documented views of a project. */
 
 import type { Project } from "../../accounts/project-directory.ts";
-import { type EngineClient, QueryRefused } from "../../engine/client.ts";
-import { StatementsBarred } from "../../engine/statement-guard.ts";
 import { unavailable } from "../../http/answers.ts";
 import { throttled } from "../../http/failure.ts";
 import { projectRoute, type Route } from "../../http/route.ts";
@@ -21,6 +19,8 @@ import {
 } from "../../http/shapes.ts";
 import { InvalidField } from "../../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
+import type { EventQueries } from "../port.ts";
+import { QueryRefused, StatementsBarred } from "../port.ts";
 import { rowsDefault, rowsMax } from "./run-query.ts";
 
 const QueryAnswer = named(
@@ -53,7 +53,7 @@ const Body = object({
   name: optional(anyJson({ description: "Accepted for the sake of clients; ignored." })),
 });
 
-export function queryRoutes({ engine }: { engine: Pick<EngineClient, "stream" | "ask"> }): Route[] {
+export function queryRoutes({ engine }: { engine: EventQueries }): Route[] {
   return [
     projectRoute("POST", "/query", "query:read", {
       summary: "Run a SELECT",
@@ -100,7 +100,7 @@ export function queryRoutes({ engine }: { engine: Pick<EngineClient, "stream" | 
 
 /** @throws {InvalidField} the query is of a kind, or has parts, that are not known. */
 async function computed(
-  engine: Pick<EngineClient, "ask">,
+  engine: EventQueries,
   { id: projectId, timezone }: Project,
   query: JsonObject,
   now: Date,

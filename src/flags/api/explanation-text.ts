@@ -6,7 +6,7 @@ import type {
   ExplainedFilter,
   ExplainedRollout,
   ExplanationBody,
-} from "./explanation-shape.ts";
+} from "../subject/explanation-shape.ts";
 
 /** Words for the outcome of a condition set, by reason code. */
 const outcomes: Record<string, string> = {

@@ -12,9 +12,9 @@ import { anyJson, bool, dictionary, int, list, named, object, optional, text } f
 import { InvalidField } from "../../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
 import type { PeopleDb } from "../../people/open.ts";
+import { isNotModified } from "../definitions/local-evaluation.ts";
 import type { FlagSets } from "../store/flag-sets.ts";
 import { evaluateStored } from "../subject/stored-evaluation.ts";
-import { isNotModified } from "./local-evaluation.ts";
 import { renderEvaluationReasons, renderMyFlags } from "./management-views.ts";
 
 const tagName = "Flag evaluation";

@@ -7,7 +7,8 @@
 import { type Call, clientRoutes, Reply, type Route } from "../../http/route.ts";
 import { dictionary, object, optional, text } from "../../http/shapes.ts";
 import { Evaluation } from "../evaluate/evaluate.ts";
-import { compileFlagSet, type FlagSet } from "../evaluate/flag-set.ts";
+import { compileFlagSet } from "../evaluate/flag-set.ts";
+import type { FlagSet } from "../evaluate/model.ts";
 import { detectRuntime } from "../evaluate/selection.ts";
 import type { Computation } from "../subject/computation.ts";
 import { type ClientConfigTexts, clientConfig } from "./client-config.ts";

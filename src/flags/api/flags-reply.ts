@@ -3,7 +3,8 @@
  */
 
 import type { JsonObject } from "../../lib/json.ts";
-import { clientValue, type Evaluation, type FlagResult } from "../evaluate/evaluate.ts";
+import { clientValue, type Evaluation } from "../evaluate/evaluate.ts";
+import type { FlagResult } from "../evaluate/model.ts";
 
 /** `details`: v2 with reasons. `values`: all flags and payloads. `on`: the enabled ones. `keys`: a list of those. */
 export type ReplyShape = "details" | "values" | "on" | "keys";

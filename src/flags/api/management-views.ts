@@ -3,10 +3,10 @@
  */
 
 import type { JsonObject } from "../../lib/json.ts";
+import { renderDefinition } from "../definitions/local-evaluation.ts";
 import { clientValue, type Evaluation } from "../evaluate/evaluate.ts";
-import type { FlagSet } from "../evaluate/flag-set.ts";
+import type { FlagSet } from "../evaluate/model.ts";
 import { type FlagDefinition, surveyFlagPrefix } from "../rules/types.ts";
-import { renderDefinition } from "./local-evaluation.ts";
 
 /** `evaluation_reasons`: every evaluated flag, and every flag that is switched off with the reason `disabled`. */
 export function renderEvaluationReasons(

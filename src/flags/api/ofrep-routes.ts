@@ -9,7 +9,8 @@ import { HttpFailure } from "../../http/failure.ts";
 import { type Call, clientRoutes, Reply, type Route } from "../../http/route.ts";
 import { dictionary, list, object, optional } from "../../http/shapes.ts";
 import type { JsonObject } from "../../lib/json.ts";
-import type { FlagSet } from "../evaluate/flag-set.ts";
+import { isNotModified } from "../definitions/local-evaluation.ts";
+import type { FlagSet } from "../evaluate/model.ts";
 import { detectRuntime } from "../evaluate/selection.ts";
 import type { Computation } from "../subject/computation.ts";
 import { ofrepDialect, Undecodable } from "./dialects.ts";
@@ -23,7 +24,6 @@ import {
   openFeatureTag,
 } from "./documentation.ts";
 import { hasBrowserHeaders, requireContentType } from "./flags-request.ts";
-import { isNotModified } from "./local-evaluation.ts";
 import { isForRuntime, keyOf, OfrepRefusal, readContext, renderInactive, renderResult } from "./ofrep.ts";
 import type { FlagEvents } from "./ofrep-events.ts";
 import type { EvaluatedProject, EvaluationDependencies } from "./ports.ts";

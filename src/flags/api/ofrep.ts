@@ -8,8 +8,8 @@
 
 import { HttpFailure } from "../../http/failure.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
-import type { CompiledFlag } from "../evaluate/compiled-flag.ts";
-import { clientValue, type FlagResult } from "../evaluate/evaluate.ts";
+import { clientValue } from "../evaluate/evaluate.ts";
+import type { CompiledFlag, FlagResult } from "../evaluate/model.ts";
 
 export type OfrepErrorCode =
   | "PARSE_ERROR"

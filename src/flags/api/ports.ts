@@ -1,7 +1,7 @@
 /** What flag evaluation over HTTP needs from the rest of the appliance. */
 
 import type { PeopleDb } from "../../people/open.ts";
-import type { FlagSet } from "../evaluate/flag-set.ts";
+import type { FlagSet } from "../evaluate/model.ts";
 import type { OverridesToStore, Positions } from "../subject/override-writer.ts";
 
 /** What evaluation must know about a project. */

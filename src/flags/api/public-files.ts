@@ -5,7 +5,7 @@
 import { gzipSync } from "node:zlib";
 import { takesGzip } from "../../http/compress.ts";
 import { Reply } from "../../http/reply.ts";
-import { isNotModified } from "./local-evaluation.ts";
+import { isNotModified } from "../definitions/local-evaluation.ts";
 
 /** A text ready to be sent. */
 export interface PublicFile {

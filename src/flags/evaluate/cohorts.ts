@@ -6,11 +6,11 @@
  */
 
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import type { Clock } from "../operators/dates.ts";
+import { compileValueTest, isAboutTime, type ValueTest, type Verdict } from "../operators/value-tests.ts";
 import type { CohortDefinition } from "../rules/types.ts";
-import type { Clock } from "./dates.ts";
 import type { PropertyView } from "./person-view.ts";
 import { Failure } from "./reasons.ts";
-import { compileValueTest, isAboutTime, type ValueTest, type Verdict } from "./value-tests.ts";
 
 export interface CompiledCohort {
   id: number;

@@ -5,74 +5,21 @@
  */
 
 import { isJsonObject, type Json, type JsonObject, textOf } from "../../lib/json.ts";
+import { numberOf } from "../operators/numbers.ts";
+import { compileValueTest, isAboutTime } from "../operators/value-tests.ts";
 import { withGroups } from "../rules/stored-filters.ts";
-import { type FlagDefinition, groupsOf, propertiesOf, redactedPayload, variantsOf } from "../rules/types.ts";
+import {
+  type FlagDefinition,
+  flagIdOf,
+  groupsOf,
+  propertiesOf,
+  redactedPayload,
+  variantsOf,
+} from "../rules/types.ts";
 import type { VariantShare } from "./bucketing.ts";
 import { type CompiledCohort, type CompiledCohorts, missingCohort } from "./cohorts.ts";
-import type { FlagResult } from "./evaluate.ts";
-import { numberOf } from "./numbers.ts";
+import type { CompiledCondition, CompiledFilter, CompiledFlag, CompiledHoldout } from "./model.ts";
 import { Failure } from "./reasons.ts";
-import { compileValueTest, isAboutTime, type ValueTest } from "./value-tests.ts";
-
-/** `slot` is where a run of the set keeps the verdict, the same for equal filters; undefined outside of a set. */
-export type CompiledFilter = { written: JsonObject } & (
-  | { kind: "person"; key: string; test: ValueTest; slot: number | undefined }
-  | { kind: "group"; groupTypeIndex: number; key: string; test: ValueTest }
-  | { kind: "cohort"; cohort: CompiledCohort | Failure; isInverted: boolean }
-  | { kind: "flag"; flagId: number | undefined; wanted: Json | undefined }
-  /** Can never match: unknown type, or an operator that its type does not have. */
-  | { kind: "unusable" }
-);
-
-export type PersonFilter = Extract<CompiledFilter, { kind: "person" }>;
-
-export interface CompiledCondition {
-  index: number;
-  /** Cohorts last: they cost most, and a failing cohort matters only when everything else matches. */
-  filters: readonly CompiledFilter[];
-  /** 0 to 100; null is everyone, NaN nobody. */
-  rolloutPercentage: number | null;
-  /** An existing variant that this condition forces. */
-  variant: string | null;
-  /** The group type the condition is about; null is persons. */
-  groupTypeIndex: number | null;
-}
-
-export interface CompiledHoldout {
-  variant: string;
-  percentage: number | null;
-  filters: readonly CompiledFilter[];
-}
-
-export interface CompiledFlag {
-  id: number;
-  /** Place among the active flags of its set; -1 for others. */
-  position: number;
-  key: string;
-  version: number;
-  active: boolean;
-  definition: FlagDefinition;
-  runtime: "all" | "client" | "server";
-  contexts: readonly string[];
-  usesDeviceId: boolean;
-  hasContinuity: boolean;
-  groupTypeIndex: number | null;
-  /** The person property that decides about early access, when enrolment is on. */
-  enrollmentKey: string | null;
-  /** The old form of early access: decides when any of its properties is known of the person. */
-  superCondition: CompiledCondition | null;
-  holdouts: readonly CompiledHoldout[];
-  conditions: readonly CompiledCondition[];
-  variants: readonly VariantShare[];
-  endsAtFirstRolloutMiss: boolean;
-  payloads: ReadonlyMap<string, string>;
-  /** Ids of the flags this one looks at; undefined stands for a reference that is no id. */
-  dependencies: readonly (number | undefined)[];
-  /** The result follows from the request and the person's properties alone: no clock, groups, lists or other flags. */
-  isRepeatable: boolean;
-  /** Results that came out so far, to be given again. */
-  outcomes: FlagResult[];
-}
 
 /** Compiles one flag against the cohorts of its project. */
 export function compileFlag(definition: FlagDefinition, cohorts: CompiledCohorts): CompiledFlag {
@@ -222,12 +169,6 @@ function findCohort(id: Json | undefined, cohorts: CompiledCohorts): CompiledCoh
   }
   const cohort = cohorts.get(id);
   return cohort === undefined ? missingCohort(id) : (cohort.failure ?? cohort);
-}
-
-/** The id of a flag as dependencies write it: a number, usually as text. */
-export function flagIdOf(reference: Json | undefined): number | undefined {
-  if (typeof reference === "number") return Number.isSafeInteger(reference) ? reference : undefined;
-  return typeof reference === "string" && /^\d{1,15}$/.test(reference) ? Number(reference) : undefined;
 }
 
 function compileVariants(filters: JsonObject): VariantShare[] {

@@ -5,13 +5,21 @@
  */
 
 import type { Json } from "../../lib/json.ts";
+import type { Verdict } from "../operators/value-tests.ts";
 import { isWithin, rolloutPlace } from "./bucketing.ts";
 import { isMember } from "./cohorts.ts";
-import type { CompiledCondition, CompiledFilter, CompiledFlag } from "./compiled-flag.ts";
+import type {
+  CompiledCondition,
+  CompiledFilter,
+  CompiledFlag,
+  ConditionTrace,
+  FilterTrace,
+  FlagValue,
+  Identity,
+  RolloutTrace,
+} from "./model.ts";
 import { Failure, type ReasonCode } from "./reasons.ts";
-import type { FlagValue, Identity, Run } from "./request.ts";
-import type { ConditionTrace, FilterTrace, RolloutTrace } from "./trace.ts";
-import type { Verdict } from "./value-tests.ts";
+import type { Run } from "./request.ts";
 
 export type ConditionOutcome =
   | { code: "condition_match"; identity: Identity }

@@ -1,7 +1,6 @@
 /** The order in which flags can be computed when some look at others. Source: contract, flag-evaluation 7 and 11. */
 
-/** `missing`: some flag on the way down does not exist. `cycle`: the way down leads into a circle. */
-export type Resolution = "ok" | "missing" | "cycle";
+import type { Resolution } from "./model.ts";
 
 export interface DependingFlag {
   id: number;

@@ -7,28 +7,22 @@
  */
 
 import { holdoutPlace, isWithin, variantAt } from "./bucketing.ts";
-import type { CompiledCondition, CompiledFlag } from "./compiled-flag.ts";
 import { type ConditionOutcome, evaluateCondition, identityOf, matchesAll } from "./conditions.ts";
-import type { Resolution } from "./dependency-order.ts";
-import type { FlagSet } from "./flag-set.ts";
+import type {
+  CompiledCondition,
+  CompiledFlag,
+  ConditionTrace,
+  EvaluationRequest,
+  FlagResult,
+  FlagSet,
+  FlagTrace,
+  FlagValue,
+  Identity,
+  Resolution,
+} from "./model.ts";
 import { Failure, type Reason, type ReasonCode, reasonOf, reasonScores } from "./reasons.ts";
-import { type EvaluationRequest, type FlagValue, type Identity, Run } from "./request.ts";
+import { Run } from "./request.ts";
 import { selectFlags } from "./selection.ts";
-import type { ConditionTrace, FlagTrace } from "./trace.ts";
-
-export interface FlagResult {
-  id: number;
-  key: string;
-  version: number;
-  enabled: boolean;
-  /** The variant's key; null for boolean flags, flags that are off, and ids past the last variant's share. */
-  variant: string | null;
-  reason: Reason;
-  /** JSON text, only when enabled and defined. */
-  payload: string | null;
-  /** The flag could not be computed; clients keep the value they know. */
-  failed: boolean;
-}
 
 /** What came out of one request. */
 export class Evaluation {

@@ -4,11 +4,10 @@
  * The steps come from the evaluation itself, which fills a trace; nothing is computed a second way.
  */
 
-import { clientValue, evaluateFlag, type FlagResult } from "./evaluate.ts";
-import type { FlagSet } from "./flag-set.ts";
-import { type EvaluationRequest, Run } from "./request.ts";
+import { clientValue, evaluateFlag } from "./evaluate.ts";
+import type { EvaluationRequest, FlagResult, FlagSet, FlagTrace } from "./model.ts";
+import { Run } from "./request.ts";
 import { type Exclusion, exclusionOf, selectFlags } from "./selection.ts";
-import { emptyTrace, type FlagTrace } from "./trace.ts";
 
 export interface Explanation {
   flagKey: string;
@@ -32,7 +31,7 @@ export function explain(set: FlagSet, request: EvaluationRequest, flagKey: strin
   if (leftOutBy !== undefined) return { ...nothing, status: "left_out", leftOutBy };
 
   const run = new Run(set, request);
-  const steps = emptyTrace();
+  const steps = { enrollment: null, superCondition: null, holdouts: [], conditions: [], variant: null };
   const results = new Map<number, FlagResult>();
   // The flags before this one are computed as always: they are what it may depend on.
   for (const other of selectFlags(set, request.selection)) {

@@ -5,45 +5,12 @@
  */
 
 import type { CohortDefinition, FlagDefinition, GroupType } from "../rules/types.ts";
-import { type CompiledCohorts, compileCohorts } from "./cohorts.ts";
-import { type CompiledFlag, compileFlag, filtersOf } from "./compiled-flag.ts";
-import { orderByDependency, type Resolution } from "./dependency-order.ts";
+import { compileCohorts } from "./cohorts.ts";
+import { compileFlag, filtersOf } from "./compiled-flag.ts";
+import { orderByDependency } from "./dependency-order.ts";
+import type { CompiledFlag, FlagSet, StoredDataNeeds } from "./model.ts";
 import { sourceOfInitial } from "./person-view.ts";
 import { Failure } from "./reasons.ts";
-
-export interface FlagSet {
-  /** Active flags; each stands after the flags it depends on. */
-  active: readonly CompiledFlag[];
-  /** Flags that are switched off; never evaluated, but listed by the management API. */
-  inactive: readonly CompiledFlag[];
-  byId: ReadonlyMap<number, CompiledFlag>;
-  byKey: ReadonlyMap<string, CompiledFlag>;
-  cohorts: CompiledCohorts;
-  /** Names of group types by their index. */
-  groupTypeNames: ReadonlyMap<number, string>;
-  /** Whether the dependencies of an active flag can be computed; keyed by flag id. */
-  resolutions: ReadonlyMap<number, Resolution>;
-  needs: StoredDataNeeds;
-  /** Whether the results of all active flags follow from the request and the person's properties alone. */
-  isRepeatable: boolean;
-  /** Whether some active flag looks at the value of another one. */
-  hasDependencies: boolean;
-}
-
-/** What the active flags look at, so that a caller reads from its stores no more than that. */
-export interface StoredDataNeeds {
-  personProperties: boolean;
-  /** Names of person properties; derived ones bring their source along. */
-  personKeys: ReadonlySet<string>;
-  groupProperties: boolean;
-  /** Names of group properties by group type index. */
-  groupKeys: ReadonlyMap<number, ReadonlySet<string>>;
-  /** Whether some flag uses a static cohort, directly or through others. */
-  staticCohorts: boolean;
-  /** Whether hash-key overrides may have to be stored for this project's flags. */
-  continuity: boolean;
-  continuityKeys: readonly string[];
-}
 
 /**
  * Compiles a project's flags. Deleted flags may be passed and are left out.

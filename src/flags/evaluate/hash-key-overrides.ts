@@ -5,7 +5,7 @@
  * Source: contract, flag-evaluation 10.
  */
 
-import type { FlagSet } from "./flag-set.ts";
+import type { FlagSet } from "./model.ts";
 
 /** A person found for the distinct id or the former id of a request, with the overrides stored for it. */
 export interface PersonOverrides {

@@ -3,7 +3,7 @@
  */
 
 import { Recent } from "../../lib/recent.ts";
-import type { FlagSet } from "./flag-set.ts";
+import type { FlagSet } from "./model.ts";
 
 const unknown = -1;
 

@@ -6,9 +6,10 @@
  */
 
 import type { JsonObject } from "../../lib/json.ts";
+import type { Clock } from "../operators/dates.ts";
 import { type CompiledCohorts, isMember } from "./cohorts.ts";
-import { type CompiledFilter, compileFilters } from "./compiled-flag.ts";
-import type { Clock } from "./dates.ts";
+import { compileFilters } from "./compiled-flag.ts";
+import type { CompiledFilter } from "./model.ts";
 import { GroupView, PersonView, type PropertyView } from "./person-view.ts";
 import { Failure } from "./reasons.ts";
 

@@ -5,60 +5,13 @@
  */
 
 import { isJsonObject, type Json, type JsonObject, ownMember } from "../../lib/json.ts";
+import type { Clock } from "../operators/dates.ts";
+import type { Verdict } from "../operators/value-tests.ts";
 import { rolloutPlace, variantPlace } from "./bucketing.ts";
 import type { CohortSubject } from "./cohorts.ts";
-import type { CompiledFlag, PersonFilter } from "./compiled-flag.ts";
-import type { Clock } from "./dates.ts";
-import type { FlagSet } from "./flag-set.ts";
 import { isKnown, knownPlaces, type Places, rolloutSlot, variantSlot } from "./known-places.ts";
+import type { CompiledFlag, EvaluationRequest, FlagSet, FlagValue, Identity, PersonFilter } from "./model.ts";
 import { GroupView, PersonView, type PropertyView } from "./person-view.ts";
-import type { Failure } from "./reasons.ts";
-import type { FlagSelection } from "./selection.ts";
-import type { Verdict } from "./value-tests.ts";
-
-export interface EvaluationRequest {
-  distinctId: string;
-  /** `$device_id` of the request; else `$device_id` among the person property overrides is used. */
-  deviceId?: string | null;
-  /** `$anon_distinct_id`: the id the person had before it was identified. */
-  anonDistinctId?: string | null;
-  /** Group keys by the name of the group type. */
-  groups?: Readonly<JsonObject>;
-  /** The stored person; absent when the distinct id is not known. */
-  person?: StoredPerson;
-  personPropertyOverrides?: Readonly<JsonObject>;
-  /** Stored properties of the groups named in `groups`, by the name of the group type. */
-  groupProperties?: Readonly<Record<string, JsonObject>>;
-  /** `group_properties` of the request, by the name of the group type. */
-  groupPropertyOverrides?: Readonly<JsonObject>;
-  /** `$geoip_…` properties of the caller's address; fill gaps only. */
-  geoipProperties?: Readonly<JsonObject>;
-  /** Hash ids by flag key, as `planHashKeyOverrides` returns them. */
-  hashKeyOverrides?: ReadonlyMap<string, string>;
-  /** The overrides could not be read or written: hash plainly and tell the client that the answer is partial. */
-  hashKeyOverridesFailed?: boolean;
-  /** Milliseconds since 1970. */
-  now: number;
-  /** The project's time zone, an IANA name. */
-  timezone: string;
-  selection?: FlagSelection;
-}
-
-export interface StoredPerson {
-  uuid?: string;
-  properties: Readonly<JsonObject>;
-  /** Ids of the static cohorts that list the person. */
-  staticCohortIds?: ReadonlySet<number>;
-}
-
-/** What a dependency may ask of a flag computed before. */
-export type FlagValue = boolean | string | Failure;
-
-/** Whom a condition is about. */
-export type Identity = {
-  id: string;
-  kind: "distinct_id" | "hash_key_override" | "anon_distinct_id" | "device_id" | "group";
-};
 
 const nobody: ReadonlySet<number> = new Set();
 

@@ -1,23 +1,8 @@
 /** Which flags a request is about. Source: contract, flag-evaluation 5.1 to 5.4. */
 
 import { surveyFlagPrefix } from "../rules/types.ts";
-import type { CompiledFlag } from "./compiled-flag.ts";
 import { withDependencies } from "./dependency-order.ts";
-import type { FlagSet } from "./flag-set.ts";
-
-/** `unknown` keeps only the flags meant for every runtime. */
-export type RequestRuntime = "all" | "client" | "server" | "unknown";
-
-export interface FlagSelection {
-  /** Compute only these and what they depend on. Absent or empty: all flags. Unknown keys are ignored. */
-  flagKeys?: readonly string[] | null;
-  /** Absent: no filter by runtime. */
-  runtime?: RequestRuntime | null;
-  /** Absent or empty: no filter by context. */
-  contexts?: readonly string[] | null;
-  /** Only the flags that surveys made for themselves. */
-  surveysOnly?: boolean;
-}
+import type { CompiledFlag, FlagSelection, FlagSet, RequestRuntime } from "./model.ts";
 
 /** Why a selection leaves a flag out. */
 export type Exclusion = "survey_switch" | "runtime" | "contexts" | "flag_keys";

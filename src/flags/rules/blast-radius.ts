@@ -6,7 +6,7 @@
 
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import { compilePattern } from "../../lib/regex.ts";
-import { isKnownOperator } from "../evaluate/value-tests.ts";
+import { isKnownOperator } from "../operators/value-tests.ts";
 import { checkShape } from "./filters-shape.ts";
 import { FlagInvalid, filtersInvalid } from "./flag-invalid.ts";
 import { withRollout } from "./rollout.ts";

@@ -6,9 +6,9 @@
 
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import { compilePattern } from "../../lib/regex.ts";
-import { parseDate } from "../evaluate/dates.ts";
-import { parseRelativeDate } from "../evaluate/relative-dates.ts";
-import { isKnownOperator } from "../evaluate/value-tests.ts";
+import { parseDate } from "../operators/dates.ts";
+import { parseRelativeDate } from "../operators/relative-dates.ts";
+import { isKnownOperator } from "../operators/value-tests.ts";
 import { filtersInvalid } from "./flag-invalid.ts";
 import { type CohortDefinition, type CohortFacts, groupsOf, propertiesOf, variantsOf } from "./types.ts";
 

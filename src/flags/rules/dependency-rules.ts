@@ -3,9 +3,8 @@
  */
 
 import type { JsonObject } from "../../lib/json.ts";
-import { flagIdOf } from "../evaluate/compiled-flag.ts";
 import { filtersInvalid } from "./flag-invalid.ts";
-import { type FlagFact, type FlagFacts, groupsOf, propertiesOf } from "./types.ts";
+import { type FlagFact, type FlagFacts, flagIdOf, groupsOf, propertiesOf } from "./types.ts";
 
 interface Owner {
   flagId: number | null;

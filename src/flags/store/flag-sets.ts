@@ -5,8 +5,9 @@
 
 import type { Metadata } from "../../accounts/metadata.ts";
 import { readCohorts } from "../../cohorts/cohorts.ts";
-import { localEvaluationBody, localEvaluationReply } from "../api/local-evaluation.ts";
-import { compileFlagSet, type FlagSet } from "../evaluate/flag-set.ts";
+import { localEvaluationBody, localEvaluationReply } from "../definitions/local-evaluation.ts";
+import { compileFlagSet } from "../evaluate/flag-set.ts";
+import type { FlagSet } from "../evaluate/model.ts";
 import type { CohortDefinition, FlagDefinition, GroupType } from "../rules/types.ts";
 import { readFlagRevision, readFlags } from "./flag.ts";
 

@@ -5,7 +5,7 @@
 
 import { Recent } from "../../lib/recent.ts";
 import type { Evaluation } from "../evaluate/evaluate.ts";
-import type { FlagSet } from "../evaluate/flag-set.ts";
+import type { FlagSet } from "../evaluate/model.ts";
 
 /** Requests with more text than this are seldom the same twice, and looking for a text means reading all of it. */
 const wordsMax = 4_096;

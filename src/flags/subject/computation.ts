@@ -5,12 +5,15 @@
  * they have. Source: contract, flag-evaluation 3.4, 5 and 10.
  */
 
-import type { CompiledFlag } from "../evaluate/compiled-flag.ts";
-import { Evaluation, evaluate, type FlagResult } from "../evaluate/evaluate.ts";
-import type { FlagSet } from "../evaluate/flag-set.ts";
+import { Evaluation, evaluate } from "../evaluate/evaluate.ts";
 import { planHashKeyOverrides } from "../evaluate/hash-key-overrides.ts";
-import type { EvaluationRequest } from "../evaluate/request.ts";
-import type { FlagSelection } from "../evaluate/selection.ts";
+import type {
+  CompiledFlag,
+  EvaluationRequest,
+  FlagResult,
+  FlagSelection,
+  FlagSet,
+} from "../evaluate/model.ts";
 import { AnswerMemory } from "./answer-memory.ts";
 import type { OverrideWriter } from "./override-writer.ts";
 import type { StoredSubject, Subject, SubjectReader } from "./stored-subject.ts";

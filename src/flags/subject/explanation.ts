@@ -6,18 +6,16 @@
 import type { JsonObject } from "../../lib/json.ts";
 import type { PeopleDb } from "../../people/open.ts";
 import { personByDistinctId } from "../../people/reader.ts";
+import { clientValue } from "../evaluate/evaluate.ts";
+import { type Explanation, explain } from "../evaluate/explain.ts";
+import { planHashKeyOverrides } from "../evaluate/hash-key-overrides.ts";
+import type { ConditionTrace, FilterTrace, FlagSet, FlagTrace, RolloutTrace } from "../evaluate/model.ts";
 import type {
   ExplainedCondition,
   ExplainedFilter,
   ExplainedRollout,
   ExplanationBody,
-} from "../api/explanation-shape.ts";
-import { clientValue } from "../evaluate/evaluate.ts";
-import type { Explanation } from "../evaluate/explain.ts";
-import { explain } from "../evaluate/explain.ts";
-import type { FlagSet } from "../evaluate/flag-set.ts";
-import { planHashKeyOverrides } from "../evaluate/hash-key-overrides.ts";
-import type { ConditionTrace, FilterTrace, FlagTrace, RolloutTrace } from "../evaluate/trace.ts";
+} from "./explanation-shape.ts";
 import { SubjectReader } from "./stored-subject.ts";
 
 /** Who and which flag; the optional parts are what a client could send along. */

@@ -8,7 +8,7 @@ import { hashKeyOverrides } from "../../people/hash-key-overrides.ts";
 import type { PeopleDb } from "../../people/open.ts";
 import { personByDistinctId } from "../../people/reader.ts";
 import { type Evaluation, evaluate } from "../evaluate/evaluate.ts";
-import type { FlagSet } from "../evaluate/flag-set.ts";
+import type { FlagSet } from "../evaluate/model.ts";
 import type { GroupType } from "../rules/types.ts";
 import type { GroupTypeSource } from "../store/flag-sets.ts";
 

@@ -13,9 +13,9 @@ import { hashKeyOverrides } from "../../people/hash-key-overrides.ts";
 import type { PeopleDb } from "../../people/open.ts";
 import type { PersonText } from "../../people/person.ts";
 import { personTextByDistinctId } from "../../people/reader.ts";
-import { coversPersonKeys, type FlagSet } from "../evaluate/flag-set.ts";
+import { coversPersonKeys } from "../evaluate/flag-set.ts";
 import type { PersonOverrides } from "../evaluate/hash-key-overrides.ts";
-import type { StoredPerson } from "../evaluate/request.ts";
+import type { FlagSet, StoredPerson } from "../evaluate/model.ts";
 
 /** Whom a request is about, in its own words. */
 export interface Subject {

@@ -3,11 +3,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createKey } from "../../../src/accounts/personal-keys.ts";
 import { explainRoutes } from "../../../src/flags/api/explain-route.ts";
-import type { ExplanationBody } from "../../../src/flags/api/explanation-shape.ts";
 import { explanationText } from "../../../src/flags/api/explanation-text.ts";
 import { rolloutPlace } from "../../../src/flags/evaluate/bucketing.ts";
 import { FlagSets } from "../../../src/flags/store/flag-sets.ts";
 import { explainFlag } from "../../../src/flags/subject/explanation.ts";
+import type { ExplanationBody } from "../../../src/flags/subject/explanation-shape.ts";
 import { groupTypesFrom } from "../../../src/flags/subject/stored-evaluation.ts";
 import { createApp } from "../../../src/http/app.ts";
 import { TrustedPlaces } from "../../../src/http/places.ts";

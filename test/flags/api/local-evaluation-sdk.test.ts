@@ -1,10 +1,13 @@
 import { afterAll, expect, test } from "bun:test";
 import fc from "fast-check";
 import { PostHog } from "posthog-node";
-import { localEvaluationBody, localEvaluationReply } from "../../../src/flags/api/local-evaluation.ts";
+import {
+  localEvaluationBody,
+  localEvaluationReply,
+} from "../../../src/flags/definitions/local-evaluation.ts";
 import { clientValue, evaluate } from "../../../src/flags/evaluate/evaluate.ts";
 import { compileFlagSet } from "../../../src/flags/evaluate/flag-set.ts";
-import type { EvaluationRequest } from "../../../src/flags/evaluate/request.ts";
+import type { EvaluationRequest } from "../../../src/flags/evaluate/model.ts";
 import type { JsonObject } from "../../../src/lib/json.ts";
 import { flag, inCohort, person, requestFor, when } from "../make.ts";
 import { computableProject, type RandomProject } from "../random-flags.ts";

@@ -3,7 +3,7 @@ import {
   isNotModified,
   localEvaluationBody,
   localEvaluationReply,
-} from "../../../src/flags/api/local-evaluation.ts";
+} from "../../../src/flags/definitions/local-evaluation.ts";
 import type { CohortDefinition, FlagDefinition } from "../../../src/flags/rules/types.ts";
 import type { Json, JsonObject } from "../../../src/lib/json.ts";
 import { cohort, dependsOn, flag, inCohort, person, when } from "../make.ts";

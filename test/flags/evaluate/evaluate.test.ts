@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { clientValue, evaluate, type FlagResult } from "../../../src/flags/evaluate/evaluate.ts";
+import { clientValue, evaluate } from "../../../src/flags/evaluate/evaluate.ts";
 import { compileFlagSet } from "../../../src/flags/evaluate/flag-set.ts";
-import type { EvaluationRequest } from "../../../src/flags/evaluate/request.ts";
+import type { EvaluationRequest, FlagResult } from "../../../src/flags/evaluate/model.ts";
 import type { FlagDefinition } from "../../../src/flags/rules/types.ts";
 import type { Json, JsonObject } from "../../../src/lib/json.ts";
 import { dependsOn, flag, person, requestFor, when } from "../make.ts";

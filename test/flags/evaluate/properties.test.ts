@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { clientValue, evaluate } from "../../../src/flags/evaluate/evaluate.ts";
 import { compileFlagSet, coversPersonKeys } from "../../../src/flags/evaluate/flag-set.ts";
+import type { EvaluationRequest } from "../../../src/flags/evaluate/model.ts";
 import { GroupView, PersonView } from "../../../src/flags/evaluate/person-view.ts";
-import type { EvaluationRequest } from "../../../src/flags/evaluate/request.ts";
-import { compileValueTest } from "../../../src/flags/evaluate/value-tests.ts";
+import { compileValueTest } from "../../../src/flags/operators/value-tests.ts";
 import type { Json, JsonObject } from "../../../src/lib/json.ts";
 import { cohort, flag, inCohort, person, requestFor, testNow, when } from "../make.ts";
 

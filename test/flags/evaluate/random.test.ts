@@ -1,6 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { localEvaluationBody, localEvaluationReply } from "../../../src/flags/api/local-evaluation.ts";
+import {
+  localEvaluationBody,
+  localEvaluationReply,
+} from "../../../src/flags/definitions/local-evaluation.ts";
 import { evaluate } from "../../../src/flags/evaluate/evaluate.ts";
 import { compileFlagSet } from "../../../src/flags/evaluate/flag-set.ts";
 import type { Json, JsonObject } from "../../../src/lib/json.ts";

@@ -2,12 +2,8 @@ import { describe, expect, test } from "bun:test";
 import { evaluate } from "../../../src/flags/evaluate/evaluate.ts";
 import { compileFlagSet } from "../../../src/flags/evaluate/flag-set.ts";
 import { planHashKeyOverrides } from "../../../src/flags/evaluate/hash-key-overrides.ts";
-import type { EvaluationRequest } from "../../../src/flags/evaluate/request.ts";
-import {
-  detectRuntime,
-  type FlagSelection,
-  type RuntimeHints,
-} from "../../../src/flags/evaluate/selection.ts";
+import type { EvaluationRequest, FlagSelection } from "../../../src/flags/evaluate/model.ts";
+import { detectRuntime, type RuntimeHints } from "../../../src/flags/evaluate/selection.ts";
 import { dependsOn, flag, requestFor, when } from "../make.ts";
 
 const set = compileFlagSet(

@@ -5,10 +5,9 @@
  */
 
 import type { JsonObject } from "../../lib/json.ts";
-import { flagIdOf } from "../evaluate/compiled-flag.ts";
 import { orderByDependency } from "../evaluate/dependency-order.ts";
 import { mapProperties, withGroups } from "../rules/stored-filters.ts";
-import { type FlagDefinition, groupsOf, propertiesOf } from "../rules/types.ts";
+import { type FlagDefinition, flagIdOf, groupsOf, propertiesOf } from "../rules/types.ts";
 
 interface Node {
   id: number;
