@@ -7,7 +7,7 @@ import { describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { Glob } from "bun";
-import { isKnownOperator } from "../../src/flags/evaluate/value-tests.ts";
+import { isKnownOperator } from "../../src/flags/operators/value-tests.ts";
 
 const root = join(import.meta.dir, "../..");
 const contract = join(root, "docs/contract");
