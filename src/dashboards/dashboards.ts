@@ -20,6 +20,8 @@ import {
   optional,
   PageQuery,
   pageOf,
+  prose,
+  tag,
   text,
 } from "../http/shapes.ts";
 import { toWire, toWireOrNull } from "../lib/wire-time.ts";
@@ -81,10 +83,10 @@ const FullDashboardBody = named(
 
 const DashboardInput = object({
   name: optional(text({ blank: true, max: 400 })),
-  description: optional(text({ blank: true })),
+  description: optional(prose()),
   pinned: optional(bool()),
   deleted: optional(bool()),
-  tags: optional(list(text())),
+  tags: optional(list(tag())),
   filters: optional(dictionary()),
 });
 

@@ -14,6 +14,8 @@ import {
   nullable,
   object,
   optional,
+  prose,
+  tag,
   text,
 } from "../http/shapes.ts";
 import type { Json } from "../lib/json.ts";
@@ -46,10 +48,10 @@ export const InsightBody = named(
 
 export const InsightInput = object({
   name: optional(text({ blank: true, max: 400 })),
-  description: optional(text({ blank: true })),
+  description: optional(prose()),
   query: optional(dictionary()),
   dashboards: optional(list(int(), { description: "It stands on exactly these then." })),
-  tags: optional(list(text())),
+  tags: optional(list(tag())),
   saved: optional(bool()),
   deleted: optional(bool()),
 });

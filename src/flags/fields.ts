@@ -23,6 +23,8 @@ import {
   num,
   object,
   optional,
+  prose,
+  tag,
   text,
 } from "../http/shapes.ts";
 import { InvalidField } from "../lib/errors.ts";
@@ -86,7 +88,7 @@ const table = {
   name: {
     ...stored,
     name: "name",
-    input: optional(text({ blank: true, description: "The description of the flag." })),
+    input: optional(prose({ description: "The description of the flag." })),
     answer: text({ blank: true, description: "The description; named so for backwards compatibility." }),
     usual: "",
     example: "Lets people pay with one click",
@@ -177,7 +179,7 @@ const table = {
   tags: {
     ...stored,
     name: "tags",
-    input: optional(nullable(list(text({ blank: true })), { description: "Replaces all tags." })),
+    input: optional(nullable(list(tag()), { description: "Replaces all tags." })),
     // Null leaves tags alone (contract: management-api 3.2).
     read: unlessNull,
     answer: list(text()),
@@ -187,7 +189,7 @@ const table = {
   evaluation_tags: {
     ...stored,
     name: "evaluationTags",
-    input: optional(nullable(list(text({ blank: true })), { description: "Some of `tags`." })),
+    input: optional(nullable(list(tag()), { description: "Some of `tags`." })),
     read: unlessNull,
     answer: list(text()),
     usual: [],

@@ -23,6 +23,14 @@ export const text = (options: Words & { max?: number; blank?: boolean; pattern?:
   });
 };
 
+/** Of what people write about something, when nothing says otherwise. */
+const descriptionLengthMax = 10_000;
+const tagLengthMax = 255;
+
+/** What people write about something; may be empty. */
+export const prose = (words: Words = {}) => text({ ...words, blank: true, max: descriptionLengthMax });
+export const tag = () => text({ blank: true, max: tagLengthMax });
+
 export const bool = (words: Words = {}) => Type.Boolean(words);
 export const int = (words: Words & { minimum?: number; maximum?: number } = {}) => Type.Integer(words);
 export const num = (words: Words & { minimum?: number; maximum?: number } = {}) => Type.Number(words);

@@ -42,6 +42,27 @@ describe("the OpenAPI document", () => {
     }
   });
 
+  test("says for every text of a management body how long it may be", async () => {
+    const { document, operations } = await read();
+    const unbounded: string[] = [];
+    const walk = (schema: Record<string, unknown>, path: string): void => {
+      const name = (schema.$ref as string | undefined)?.split("/").at(-1);
+      if (name !== undefined) walk(document.components.schemas[name] as never, path);
+      if (schema.readOnly === true) return;
+      for (const branch of (schema.anyOf ?? []) as never[]) walk(branch, path);
+      const isFree = ["maxLength", "enum", "format", "const"].every((word) => schema[word] === undefined);
+      if (schema.type === "string" && isFree) unbounded.push(path);
+      if (schema.items !== undefined) walk(schema.items as never, `${path}[]`);
+      for (const [member, part] of Object.entries(schema.properties ?? {})) walk(part, `${path}.${member}`);
+    };
+    for (const { name, operation } of operations) {
+      const content =
+        (operation.requestBody as { content?: Record<string, { schema: never }> })?.content ?? {};
+      for (const { schema } of Object.values(content)) walk(schema, name);
+    }
+    expect(unbounded).toEqual([]);
+  });
+
   test("has an example for every body and every answer with a schema, and each example is right", async () => {
     const { document, operations } = await read();
     const schemas = document.components.schemas;

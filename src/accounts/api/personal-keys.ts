@@ -38,7 +38,7 @@ export const KeyBody = named(
     last_rolled_at: nullable(instant()),
     expires_at: nullable(instant()),
     user_id: int(),
-    scopes: list(text()),
+    scopes: list(text({ max: 100 })),
     scoped_teams: list(int(), { description: "Projects the key is limited to; empty: all." }),
     scoped_organizations: list(uuid(), { description: "Organisations it is limited to; empty: all." }),
   }),
@@ -68,9 +68,9 @@ const noKeyExample = {
 
 const KeyInput = object({
   label: text({ max: 40 }),
-  scopes: list(text()),
+  scopes: list(text({ max: 100 })),
   scoped_teams: list(int()),
-  scoped_organizations: list(text()),
+  scoped_organizations: list(text({ max: 36 })),
 });
 
 const oneAnswer = { 200: { description: "The key.", schema: KeyBody, example: exampleKey } };

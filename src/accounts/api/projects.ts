@@ -44,12 +44,12 @@ import { checkAdmin } from "./roles.ts";
 const tagName = "Projects";
 const NewProjectInput = object({
   name: text({ max: 200 }),
-  timezone: optional(text({ description: "IANA name; UTC when absent." })),
+  timezone: optional(text({ max: 64, description: "IANA name; UTC when absent." })),
   anonymize_ips: optional(bool()),
 });
 const ProjectEdit = object({
   name: optional(text({ max: 200 })),
-  timezone: optional(text()),
+  timezone: optional(text({ max: 64 })),
   anonymize_ips: optional(bool()),
   approvals: optional(
     choice(["off", "critical", "all"], {

@@ -98,7 +98,7 @@ export function flagDraftRoutes(deps: DraftDeps): Route[] {
         active: optional(bool()),
         ensure_experience_continuity: optional(nullable(bool())),
         is_remote_configuration: optional(nullable(bool())),
-        bucketing_identifier: optional(nullable(text())),
+        bucketing_identifier: optional(nullable(text({ max: 400 }))),
         subjects: list(SubjectInput),
       }),
       bodyExample: { key: "one-click-pay", filters: exampleFilters, subjects: [{ distinct_id: "user-1" }] },
@@ -157,7 +157,9 @@ export function flagDraftRoutes(deps: DraftDeps): Route[] {
       tag: "Feature flags",
       body: object({
         filters: dictionary({ description: "As in a flag." }),
-        key: optional(text({ blank: true, description: "The flag's key, with which rollouts are hashed." })),
+        key: optional(
+          text({ blank: true, max: 400, description: "The flag's key, with which rollouts are hashed." }),
+        ),
       }),
       bodyExample: { key: "one-click-pay", filters: exampleFilters },
       answers: {

@@ -48,7 +48,9 @@ export function flagReachRoutes(deps: FlagWriting & FillingDeps & { personCounte
         rollout_percentage: optional(
           nullable(num({ minimum: 0, maximum: 100 }), { description: "As in a flag." }),
         ),
-        key: optional(text({ blank: true, description: "The flag's key, with which rollouts are hashed." })),
+        key: optional(
+          text({ blank: true, max: 400, description: "The flag's key, with which rollouts are hashed." }),
+        ),
         apply_rollout: optional(
           bool({ default: false, description: "Count only whom the rollout percentages take in." }),
         ),
