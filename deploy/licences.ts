@@ -1,4 +1,4 @@
-/** The licences of what is inside the executables, as one text. */
+/** The licence of Flagkeep, and those of what is inside the executables, as one text. */
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -28,6 +28,7 @@ export function licenceText(root: string, bunVersion: string): string {
       return `${heading(`${name} ${version} (${license})`)}${fileText(join(root, path))}`;
     });
   return [
+    `${heading("Flagkeep (MIT)")}${fileText(root)}`,
     "Flagkeep contains the work of others, under these licences.\n",
     `${heading(`Bun ${bunVersion} (MIT)`)}${runtimeNote}`,
     ...parts,

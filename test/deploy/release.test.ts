@@ -44,6 +44,8 @@ test("makes the executable of this machine, and the same one again from the same
   const version = Bun.spawnSync([join(one.out, fileName), "version", "--json"], { env: {} });
   expect(JSON.parse(version.stdout.toString())).toMatchObject({ version: packageJson.version });
   const licences = readFileSync(join(one.out, "LICENCES.txt"), "utf8");
+  expect(licences).toStartWith("Flagkeep (MIT)\n");
+  expect(licences).toContain(readFileSync(join(import.meta.dir, "../../LICENSE"), "utf8").trim());
   for (const name of ["Bun ", "@duckdb/node-bindings ", "elysia ", "commander "])
     expect(licences).toContain(`\n${name}`);
   expect(licences).not.toContain("\ntypescript ");
