@@ -6,11 +6,10 @@
 import { join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 
-/** One file of the page in the three forms in which it is sent. */
+/** One file of the page in the two forms in which it is kept; who takes neither gets it unpacked. */
 export interface BundledFile {
   /** Path under `/console/`; the page itself is `index.html`. */
   path: string;
-  plain: Uint8Array;
   gzip: Uint8Array;
   brotli: Uint8Array;
 }
@@ -38,7 +37,6 @@ export async function bundlePage(): Promise<BundledFile[]> {
     ...page.filter(({ path }) => path !== html.path && (!path.endsWith(".css") || styleSheets.has(path))),
   ].map(({ path, bytes }) => ({
     path,
-    plain: bytes,
     gzip: new Uint8Array(gzipSync(bytes, { level: 9 })),
     brotli: new Uint8Array(
       brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length } }),

@@ -3,7 +3,7 @@
 import type { BunPlugin } from "bun";
 import { type BundledFile, bundlePage } from "./bundle.ts";
 
-const fileForms = ["plain", "gzip", "brotli"] as const satisfies readonly (keyof BundledFile)[];
+const fileForms = ["gzip", "brotli"] as const satisfies readonly (keyof BundledFile)[];
 
 /** A plugin of the compile step, and a check that it was used. */
 export interface PagePlugin {
@@ -33,7 +33,7 @@ export async function pagePlugin(): Promise<PagePlugin> {
         namespace: "console-file",
       }));
       build.onLoad({ filter: /./, namespace: "console-file" }, ({ path }) => {
-        const [, index = "", form = "plain"] = path.split("/");
+        const [, index = "", form = "gzip"] = path.split("/");
         embedded++;
         return { contents: files[Number(index)]![form as (typeof fileForms)[number]], loader: "file" };
       });

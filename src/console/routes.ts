@@ -45,7 +45,8 @@ type Encoding = "br" | "gzip" | "plain";
 interface ServedFile {
   type: string;
   etag: string;
-  bytes: Record<Encoding, Uint8Array<ArrayBuffer>>;
+  gzip: Uint8Array<ArrayBuffer>;
+  br: Uint8Array<ArrayBuffer>;
 }
 
 /** The page and its files. */
@@ -74,11 +75,12 @@ export function consoleRoutes(): Route[] {
 
 async function readFiles(): Promise<Map<string, ServedFile>> {
   const found = new Map<string, ServedFile>();
-  for (const { path, plain, gzip, brotli } of await pageFiles()) {
+  for (const { path, gzip, brotli } of await pageFiles()) {
     found.set(path, {
       type: contentTypes[path.slice(path.lastIndexOf(".") + 1)] ?? "application/octet-stream",
-      etag: Bun.hash.xxHash64(plain).toString(16),
-      bytes: { plain: owned(plain), gzip: owned(gzip), br: owned(brotli) },
+      etag: Bun.hash.xxHash64(gzip).toString(16),
+      gzip: owned(gzip),
+      br: owned(brotli),
     });
   }
   return found;
@@ -99,7 +101,8 @@ function fileReply(request: Request, file: ServedFile, cacheControl: string): Re
     ...(encoding === "plain" ? {} : { "Content-Encoding": encoding }),
   };
   if (request.headers.get("if-none-match") === etag) return new Reply(304, undefined, headers);
-  return Reply.of(file.type, file.bytes[encoding], headers);
+  const bytes = encoding === "plain" ? Bun.gunzipSync(file.gzip) : file[encoding];
+  return Reply.of(file.type, bytes, headers);
 }
 
 /** The smallest form the client takes; a coding with `q=0` is refused. */

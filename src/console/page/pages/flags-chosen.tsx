@@ -3,9 +3,10 @@
 import { useState } from "preact/hooks";
 import { wordsOf } from "../lib/api.ts";
 import { changeFlag, type Flag } from "../model/flags.ts";
-import { Button, Field } from "../parts/basics.tsx";
+import { Button } from "../parts/basics.tsx";
 import { Question } from "../parts/confirm.tsx";
 import { Dialog } from "../parts/dialog.tsx";
+import { Field } from "../parts/fields.tsx";
 import { complain, tell } from "../parts/toast.tsx";
 import { words } from "../words/index.ts";
 

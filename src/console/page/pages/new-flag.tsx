@@ -4,8 +4,9 @@ import { useState } from "preact/hooks";
 import { ask, Failure, wordsOf } from "../lib/api.ts";
 import { inProject } from "../lib/session.ts";
 import type { Flag } from "../model/flags.ts";
-import { Button, Field, Segments } from "../parts/basics.tsx";
+import { Button } from "../parts/basics.tsx";
 import { Dialog } from "../parts/dialog.tsx";
+import { Field, Segments } from "../parts/fields.tsx";
 import { words } from "../words/index.ts";
 
 const w = words.flags.create;

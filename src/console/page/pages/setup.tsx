@@ -5,7 +5,8 @@ import { useLocation } from "preact-iso";
 import { to } from "../lib/address.ts";
 import { ask, Failure, wordsOf } from "../lib/api.ts";
 import { loadSession, session } from "../lib/session.ts";
-import { Button, Field } from "../parts/basics.tsx";
+import { Button } from "../parts/basics.tsx";
+import { Field } from "../parts/fields.tsx";
 import { words } from "../words/index.ts";
 import { Brand } from "./sign-in.tsx";
 

@@ -3,7 +3,8 @@
 import { useEffect, useState } from "preact/hooks";
 import { Failure, wordsOf } from "../lib/api.ts";
 import { signIn } from "../lib/session.ts";
-import { Button, Field } from "../parts/basics.tsx";
+import { Button } from "../parts/basics.tsx";
+import { Field } from "../parts/fields.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { tell } from "../parts/toast.tsx";
 import { words } from "../words/index.ts";

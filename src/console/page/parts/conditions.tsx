@@ -7,7 +7,8 @@ import { conditionProblem } from "../model/draft.ts";
 import { type Condition, readFlags } from "../model/flags.ts";
 import { type PropertyOwner, usePropertyNames, usePropertyValues } from "../model/names.ts";
 import { words } from "../words/index.ts";
-import { Button, Field, Select } from "./basics.tsx";
+import { Button } from "./basics.tsx";
+import { Field, Select } from "./fields.tsx";
 import { TokenField } from "./tokens.tsx";
 
 const w = words.flag.condition;

@@ -5,8 +5,9 @@ import { useState } from "preact/hooks";
 import { ask, confirmPassword, wordsOf } from "../lib/api.ts";
 import { session } from "../lib/session.ts";
 import { words } from "../words/index.ts";
-import { Button, Field } from "./basics.tsx";
+import { Button } from "./basics.tsx";
 import { Dialog } from "./dialog.tsx";
+import { Field } from "./fields.tsx";
 
 const w = words.frame;
 const waiting = signal<((isConfirmed: boolean) => void) | undefined>(undefined);

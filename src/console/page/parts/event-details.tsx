@@ -8,8 +8,9 @@ import { useResource } from "../lib/resource.ts";
 import { inProject, project } from "../lib/session.ts";
 import { asCurl, asSql, type StoredEvent } from "../model/events.ts";
 import { words } from "../words/index.ts";
-import { Badge, Button, CopyButton, Field } from "./basics.tsx";
+import { Badge, Button, CopyButton } from "./basics.tsx";
 import { Dialog } from "./dialog.tsx";
+import { Field } from "./fields.tsx";
 
 const w = words.live;
 

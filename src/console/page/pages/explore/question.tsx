@@ -2,8 +2,9 @@
 
 import type { Question, Series } from "../../model/insight.ts";
 import { useEventNames, usePropertyNames } from "../../model/names.ts";
-import { Button, Field, Segments, Select } from "../../parts/basics.tsx";
+import { Button } from "../../parts/basics.tsx";
 import { Conditions } from "../../parts/conditions.tsx";
+import { Field, Segments, Select } from "../../parts/fields.tsx";
 import { words } from "../../words/index.ts";
 
 const w = words.explore;

@@ -5,8 +5,9 @@ import { ask, queryText, wordsOf } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject, project } from "../../lib/session.ts";
 import type { Query } from "../../model/insight.ts";
-import { Button, Field, Select } from "../../parts/basics.tsx";
+import { Button } from "../../parts/basics.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
+import { Field, Select } from "../../parts/fields.tsx";
 import { tell } from "../../parts/toast.tsx";
 import { words } from "../../words/index.ts";
 

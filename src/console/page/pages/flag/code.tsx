@@ -7,7 +7,8 @@ import { inProject, project } from "../../lib/session.ts";
 import type { Condition, Flag } from "../../model/flags.ts";
 import { snippets } from "../../model/snippets.ts";
 import { yamlText } from "../../model/yaml.ts";
-import { CodeBlock, Segments } from "../../parts/basics.tsx";
+import { CodeBlock } from "../../parts/basics.tsx";
+import { Segments } from "../../parts/fields.tsx";
 import { words } from "../../words/index.ts";
 
 const w = words.flag.code;

@@ -2,8 +2,9 @@
 
 import type { ConditionSet } from "../../model/flags.ts";
 import type { Reach } from "../../model/reach.ts";
-import { Button, Select } from "../../parts/basics.tsx";
+import { Button } from "../../parts/basics.tsx";
 import { type ConditionKind, Conditions } from "../../parts/conditions.tsx";
+import { Select } from "../../parts/fields.tsx";
 import { words } from "../../words/index.ts";
 
 const w = words.flag;

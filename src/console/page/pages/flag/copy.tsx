@@ -4,8 +4,9 @@ import { useState } from "preact/hooks";
 import { ask, wordsOf } from "../../lib/api.ts";
 import { project, projects } from "../../lib/session.ts";
 import type { Flag } from "../../model/flags.ts";
-import { Button, Checkbox, Select } from "../../parts/basics.tsx";
+import { Button } from "../../parts/basics.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
+import { Checkbox, Select } from "../../parts/fields.tsx";
 import { tell } from "../../parts/toast.tsx";
 import { words } from "../../words/index.ts";
 

@@ -7,7 +7,8 @@ import { inProject } from "../../lib/session.ts";
 import type { Flag } from "../../model/flags.ts";
 import { type FlagUsage, readUsage } from "../../model/usage.ts";
 import { StackedBars } from "../../parts/bars.tsx";
-import { Segments, When } from "../../parts/basics.tsx";
+import { When } from "../../parts/basics.tsx";
+import { Segments } from "../../parts/fields.tsx";
 import { Content, Empty } from "../../parts/states.tsx";
 import { words } from "../../words/index.ts";
 

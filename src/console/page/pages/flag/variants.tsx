@@ -3,7 +3,8 @@
 import { decimal } from "../../lib/format.ts";
 import { evenShares } from "../../model/draft.ts";
 import type { Variant } from "../../model/flags.ts";
-import { Area, Button, Field } from "../../parts/basics.tsx";
+import { Button } from "../../parts/basics.tsx";
+import { Area, Field } from "../../parts/fields.tsx";
 import { words } from "../../words/index.ts";
 import { payloadText } from "./payload.ts";
 

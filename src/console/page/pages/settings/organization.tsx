@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { ask } from "../../lib/api.ts";
 import { isAdmin, loadSession, me } from "../../lib/session.ts";
-import { Field, Select } from "../../parts/basics.tsx";
+import { Field, Select } from "../../parts/fields.tsx";
 import { Form } from "../../parts/form.tsx";
 import { words } from "../../words/index.ts";
 

@@ -3,7 +3,8 @@
 import { useState } from "preact/hooks";
 import { ask, wordsOf } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
-import { Button, Field, Select } from "../../parts/basics.tsx";
+import { Button } from "../../parts/basics.tsx";
+import { Field, Select } from "../../parts/fields.tsx";
 import { Content, Empty } from "../../parts/states.tsx";
 import { complain } from "../../parts/toast.tsx";
 import { words } from "../../words/index.ts";

@@ -1,0 +1,226 @@
+/** Fields of forms: each with its label, help and error. */
+
+import type { ComponentChildren } from "preact";
+import { useId, useRef } from "preact/hooks";
+
+interface FieldProps {
+  label: string;
+  value: string;
+  onInput: (value: string) => void;
+  type?: "text" | "email" | "password" | "number" | "search" | "url" | "date" | "datetime-local";
+  help?: ComponentChildren;
+  error?: string | undefined;
+  isLabelHidden?: boolean;
+  placeholder?: string;
+  autocomplete?: string;
+  isRequired?: boolean;
+  isDisabled?: boolean;
+  name?: string;
+  /** What could be written here; anything else may be, too. */
+  suggestions?: readonly string[];
+  suffix?: string;
+  min?: number;
+  max?: number;
+  step?: number | "any";
+  class?: string;
+  inputRef?: { current: HTMLInputElement | null };
+  onFocus?: () => void;
+  autofocus?: boolean;
+}
+
+const suggestionsMax = 50;
+
+/** A line of text with its label, help and error. */
+export function Field(props: FieldProps) {
+  const id = useId();
+  const { label, value, onInput, help, error, suggestions } = props;
+  const own = useRef<HTMLInputElement>(null);
+  const input = props.inputRef ?? own;
+  // Preact's types tie the attributes to each kind of field.
+  const kind = { type: props.type ?? "text", ...(suggestions ? { list: `${id}-list` } : {}) } as {
+    type: "text";
+  };
+  return (
+    <div class={`field ${props.class ?? ""}`}>
+      <label for={id} class={props.isLabelHidden ? "unseen" : undefined}>
+        {label}
+      </label>
+      <span class="field-line">
+        <input
+          {...kind}
+          id={id}
+          ref={input}
+          name={props.name}
+          value={value}
+          placeholder={props.placeholder}
+          autocomplete={(props.autocomplete ?? "off") as "off"}
+          required={props.isRequired}
+          disabled={props.isDisabled}
+          autofocus={props.autofocus}
+          min={props.min}
+          max={props.max}
+          step={props.step}
+          spellcheck={false}
+          aria-invalid={error ? true : undefined}
+          aria-describedby={error || help ? `${id}-help` : undefined}
+          onInput={(event) => onInput(event.currentTarget.value)}
+          onFocus={props.onFocus}
+        />
+        {props.suffix && <span class="suffix">{props.suffix}</span>}
+      </span>
+      {suggestions && (
+        <datalist id={`${id}-list`}>
+          {suggestions.slice(0, suggestionsMax).map((suggestion) => (
+            <option key={suggestion} value={suggestion} />
+          ))}
+        </datalist>
+      )}
+      {(error || help) && (
+        <span id={`${id}-help`} class={error ? "error" : "help"}>
+          {error ?? help}
+        </span>
+      )}
+    </div>
+  );
+}
+
+/** Text of several lines. */
+export function Area({
+  label,
+  value,
+  onInput,
+  error,
+  rows = 3,
+  isLabelHidden,
+}: {
+  label: string;
+  value: string;
+  onInput: (value: string) => void;
+  error?: string | undefined;
+  rows?: number;
+  isLabelHidden?: boolean;
+}) {
+  const id = useId();
+  return (
+    <div class="field">
+      <label for={id} class={isLabelHidden ? "unseen" : undefined}>
+        {label}
+      </label>
+      <textarea
+        id={id}
+        rows={rows}
+        value={value}
+        spellcheck={false}
+        aria-invalid={error ? true : undefined}
+        aria-describedby={error ? `${id}-help` : undefined}
+        onInput={(event) => onInput(event.currentTarget.value)}
+      />
+      {error && (
+        <span id={`${id}-help`} class="error">
+          {error}
+        </span>
+      )}
+    </div>
+  );
+}
+
+/** A choice of one. */
+export function Select<Value extends string>({
+  label,
+  value,
+  choices,
+  onChange,
+  isLabelHidden,
+  refusal,
+}: {
+  label: string;
+  value: Value;
+  choices: readonly (readonly [Value, string])[];
+  onChange: (value: Value) => void;
+  isLabelHidden?: boolean;
+  refusal?: string | false | undefined;
+}) {
+  const id = useId();
+  return (
+    <div class="field">
+      <label for={id} class={isLabelHidden ? "unseen" : undefined}>
+        {label}
+      </label>
+      <select
+        id={id}
+        value={value}
+        disabled={!!refusal}
+        title={refusal || undefined}
+        onChange={(event) => onChange(event.currentTarget.value as Value)}
+      >
+        {choices.map(([choice, text]) => (
+          <option key={choice} value={choice} selected={choice === value}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </div>
+  );
+}
+
+export function Checkbox({
+  label,
+  isOn,
+  onChange,
+  help,
+  isLabelHidden,
+  isDisabled,
+}: {
+  label: string;
+  isOn: boolean;
+  onChange: (on: boolean) => void;
+  help?: string;
+  isLabelHidden?: boolean;
+  isDisabled?: boolean;
+}) {
+  return (
+    <label class="checkbox" title={help}>
+      <input
+        type="checkbox"
+        checked={isOn}
+        disabled={isDisabled}
+        onChange={(event) => onChange(event.currentTarget.checked)}
+      />
+      <span class={isLabelHidden ? "unseen" : undefined}>{label}</span>
+    </label>
+  );
+}
+
+/** One of a few, all of them seen. */
+export function Segments<Value extends string>({
+  label,
+  value,
+  choices,
+  onChange,
+  refusal,
+}: {
+  label: string;
+  value: Value;
+  choices: readonly (readonly [Value, string])[];
+  onChange: (value: Value) => void;
+  refusal?: string | false | undefined;
+}) {
+  const name = useId();
+  return (
+    <fieldset class="segments" disabled={!!refusal} title={refusal || undefined}>
+      <legend class="unseen">{label}</legend>
+      {choices.map(([choice, text]) => (
+        <label key={choice}>
+          <input
+            type="radio"
+            name={name}
+            value={choice}
+            checked={choice === value}
+            onChange={() => onChange(choice)}
+          />
+          <span>{text}</span>
+        </label>
+      ))}
+    </fieldset>
+  );
+}
