@@ -128,7 +128,7 @@ export function Flags() {
     {
       id: "asked",
       title: w.columns.lastAsked,
-      width: "7.5rem",
+      width: "8.6rem",
       isWideOnly: true,
       cell: (flag) => <When at={flag.last_called_at} fallback={w.neverAsked} />,
     },

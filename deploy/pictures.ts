@@ -1,0 +1,212 @@
+/**
+ * Makes the README's pictures of the console anew: starts the executable on data made for it and photographs four
+ * screens. `make pictures`; needs Chromium.
+ */
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Browser, chromium } from "playwright-core";
+
+const root = join(import.meta.dir, "..");
+const executable = join(root, "dist/flagkeep");
+const target = join(root, "docs/pictures");
+const chromiumPath = process.env.FLAGKEEP_TEST_CHROMIUM ?? "/usr/bin/chromium";
+const dayMs = 86_400_000;
+const peopleCount = 400;
+const names = ["signed up", "viewed page", "added to cart", "paid"];
+
+/** The same numbers each time, so that pictures change only when the page does. */
+function randomFrom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
+    return state / 2_147_483_648;
+  };
+}
+
+const flags = [
+  { key: "old-banner", name: "Banner of the spring sale", tags: ["web"], share: 100, active: false },
+  { key: "dark-mode", name: "Dark colours in the shop", tags: ["web"], share: 100, active: true },
+  { key: "billing-v2", name: "Invoices from the new service", tags: ["payments"], share: 25, active: true },
+  { key: "search-ranking", name: "Ranking learned from clicks", tags: ["search"], share: 50, active: true },
+  { key: "support-chat", name: "Chat beside the cart", tags: ["support"], share: 10, active: true },
+].map(({ share, ...flag }) => ({
+  ...flag,
+  filters: { groups: [{ properties: [], rollout_percentage: share }] },
+}));
+
+const checkout = {
+  key: "new-checkout",
+  name: "The new checkout in three steps",
+  tags: ["payments", "critical"],
+  active: true,
+  filters: {
+    groups: [
+      {
+        properties: [
+          { key: "plan", type: "person", operator: "exact", value: ["pro", "team"] },
+          { key: "email", type: "person", operator: "icontains", value: "@acme.example" },
+        ],
+        rollout_percentage: 40,
+      },
+      {
+        properties: [{ key: "country", type: "person", operator: "exact", value: ["DE"] }],
+        rollout_percentage: 100,
+      },
+    ],
+    multivariate: {
+      variants: [
+        { key: "control", rollout_percentage: 50 },
+        { key: "test", rollout_percentage: 50 },
+      ],
+    },
+  },
+};
+
+const folder = mkdtempSync(join(tmpdir(), "flagkeep-pictures-"));
+const dataDir = join(folder, "data");
+const made = JSON.parse(
+  Bun.spawnSync([executable, "init", "--data-dir", dataDir, "--project", "Shop", "--json"]).stdout.toString(),
+) as { project: { id: number; api_key: string }; personal_api_key: string; console_url: string };
+const server = Bun.spawn(
+  [executable, "serve", "--data-dir", dataDir, "--port", "0", "--log-format", "json"],
+  { stdout: "pipe", stderr: "inherit" },
+);
+
+try {
+  const url = await addressOf(server.stdout);
+  await fill(url);
+  await photograph(url);
+} finally {
+  server.kill();
+  await server.exited;
+  rmSync(folder, { recursive: true, force: true });
+}
+
+async function addressOf(stdout: ReadableStream<Uint8Array>): Promise<string> {
+  let text = "";
+  for await (const chunk of stdout) {
+    text += new TextDecoder().decode(chunk);
+    for (const line of text.split("\n")) {
+      const found = /"url":"(http[^"]+)"/.exec(line);
+      if (line.includes('"listening"') && found) return found[1]!;
+    }
+  }
+  throw new Error("The server did not start.");
+}
+
+async function send(url: string, path: string, body: unknown): Promise<void> {
+  const answer = await fetch(`${url}${path}`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json", Authorization: `Bearer ${made.personal_api_key}` },
+    body: JSON.stringify(body),
+  });
+  if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
+}
+
+/** Flags, people, and thirty days of events. */
+async function fill(url: string): Promise<void> {
+  for (const flag of [...flags, checkout]) {
+    await send(url, `/api/projects/${made.project.id}/feature_flags/`, flag);
+  }
+  const random = randomFrom(7);
+  const now = Date.now();
+  const people = Array.from({ length: peopleCount }, (_, number) => ({
+    event: "$identify",
+    distinct_id: `user-${number}`,
+    timestamp: new Date(now - 31 * dayMs).toISOString(),
+    properties: {
+      $set: {
+        email: `user-${number}@${number % 4 === 0 ? "mail.example" : "acme.example"}`,
+        plan: ["free", "pro", "team"][number % 3],
+        country: ["DE", "FR", "US"][number % 3],
+      },
+    },
+  }));
+  const events = Array.from({ length: 9_000 }, (_, number) => {
+    const age = random() ** 1.3 * 30 * dayMs;
+    const who = Math.floor(random() * peopleCount);
+    const isCall = number % 4 === 0;
+    return {
+      event: isCall ? "$feature_flag_called" : names[Math.floor(random() ** 1.7 * names.length)]!,
+      distinct_id: `user-${who}`,
+      timestamp: new Date(now - age).toISOString(),
+      properties: isCall
+        ? {
+            $feature_flag: [checkout, ...flags][Math.floor(random() ** 1.5 * 6)]!.key,
+            $feature_flag_response: who % 2 === 0 ? "test" : "control",
+            $lib: "posthog-node",
+          }
+        : {
+            plan: ["free", "pro", "team"][who % 3],
+            $browser: ["Chrome", "Firefox", "Safari"][who % 3],
+            $lib: "web",
+          },
+    };
+  });
+  const all = [...people, ...events];
+  for (let from = 0; from < all.length; from += 1_000) {
+    await send(url, "/batch/", { api_key: made.project.api_key, batch: all.slice(from, from + 1_000) });
+  }
+}
+
+async function photograph(url: string): Promise<void> {
+  const browser: Browser = await chromium.launch({
+    executablePath: chromiumPath,
+    headless: true,
+    args: [
+      "--no-sandbox",
+      "--disable-gpu",
+      "--no-first-run",
+      "--disable-background-networking",
+      "--disable-sync",
+    ],
+  });
+  try {
+    const context = await browser.newContext({
+      baseURL: url,
+      viewport: { width: 1280, height: 800 },
+      colorScheme: "light",
+      reducedMotion: "reduce",
+    });
+    const page = await context.newPage();
+    await page.goto(`/console/setup#${made.console_url.split("#")[1]}`);
+    await page.getByLabel("Name").fill("Ann Bell");
+    await page.getByLabel("Password").fill("a picture says enough");
+    await page.keyboard.press("Enter");
+    await page.getByRole("navigation", { name: "Menu" }).waitFor();
+
+    const take = async (name: string) => {
+      await page.mouse.move(0, 0);
+      await page.waitForLoadState("networkidle");
+      await page.screenshot({ path: join(target, `${name}.png`) });
+      console.log(`docs/pictures/${name}.png`);
+    };
+    await page.goto("/console/flags");
+    await page.locator(".sparkline").first().waitFor();
+    await take("flags");
+    await page.getByRole("link", { name: checkout.key }).click();
+    await page.getByText("Together").waitFor();
+    await take("flag");
+    const question = {
+      kind: "trends",
+      series: [
+        { event: "signed up", math: "total" },
+        { event: "viewed page", math: "total" },
+        { event: "paid", math: "dau" },
+      ],
+      range: "-30d",
+    };
+    await page.goto(`/console/explore?question=${encodeURIComponent(JSON.stringify(question))}`);
+    await page.getByText("in all").waitFor();
+    await take("explore");
+    await page.emulateMedia({ colorScheme: "dark" });
+    await page.goto("/console/instance");
+    await page.getByRole("button", { name: "Back up now" }).click();
+    await page.getByText("The backup is made and verified.").waitFor();
+    await take("instance");
+  } finally {
+    await browser.close();
+  }
+}
