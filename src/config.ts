@@ -140,6 +140,28 @@ const networks = (details: { default: string; help: string }) =>
     details,
   );
 
+/** How many days events are kept; null: for ever. */
+export interface EventsRetention {
+  /** Of projects without a rule of their own. */
+  days: number | null;
+  byProject: ReadonlyMap<number, number | null>;
+}
+
+const retentionDaysMax = 36_500;
+
+function parseRetention(value: string): EventsRetention | undefined {
+  let days: number | null = null;
+  const byProject = new Map<number, number | null>();
+  for (const part of value.split(",").flatMap((each) => each.trim() || [])) {
+    const match = /^(?:([1-9]\d{0,8})=)?(?:(\d{1,5})d|never)$/.exec(part);
+    const wanted = match?.[2] === undefined ? null : Number(match[2]);
+    if (match === null || wanted === 0 || (wanted ?? 0) > retentionDaysMax) return undefined;
+    if (match[1] === undefined) days = wanted;
+    else byProject.set(Number(match[1]), wanted);
+  }
+  return { days, byProject };
+}
+
 /** The settings of `flagkeep serve`, in the order in which they are shown. The key is the flag without `--`. */
 export const settings = {
   "data-dir": text("path", {
@@ -253,6 +275,15 @@ export const settings = {
     help: "A spike begins above this many events per minute.",
   }),
   "spike-webhook": url({ default: "", help: "Address that gets a POST when a spike begins or ends." }),
+  "events-retention": setting(
+    "rules",
+    parseRetention,
+    "days such as 400d, and for single projects such as 400d,2=30d,3=never",
+    {
+      default: "",
+      help: "Events that happened longer ago go, such as 400d, or 400d,2=30d with a rule for project 2; default: never.",
+    },
+  ),
   "backup-destination": text("folder|s3://…", {
     default: "",
     help: "Where backups go: a folder, or s3://bucket/prefix; default: backups in the data directory.",

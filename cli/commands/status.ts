@@ -1,4 +1,5 @@
 import { Command } from "commander";
+import type { RetentionState } from "../../src/operate/retention.ts";
 import { stoppedStatus } from "../../src/operate/status.ts";
 import { Status } from "../../src/operate/status-shape.ts";
 import { askControl } from "../../src/rpc/control.ts";
@@ -27,6 +28,13 @@ export const status = withJson(
       else show(state);
     }),
   );
+
+function retentionText({ days, projects, last_run_at, events_removed }: RetentionState): string {
+  const kept = (of: number | null) => (of === null ? "for ever" : `${of} days`);
+  const own = projects.map((project) => `, of project ${project.project_id} ${kept(project.days)}`).join("");
+  const looked = last_run_at === null ? "" : `; ${events_removed} removed since the start`;
+  return `kept ${kept(days)}${own}${looked}`;
+}
 
 function show(state: Status): void {
   print(
@@ -57,6 +65,7 @@ function show(state: Status): void {
       (disk.quarantine_bytes === 0 ? "" : `, quarantine ${bytesText(disk.quarantine_bytes)}`) +
       (disk.archive_bytes === 0 ? "" : `, archive ${bytesText(disk.archive_bytes)}`),
   );
+  if (state.retention !== null) print(`Events    ${retentionText(state.retention)}`);
   const backup = state.last_backup;
   if (backup !== null) {
     if (backup.file !== null) print(`Backup    ${backup.created_at}, verified: ${backup.file}`);

@@ -7,6 +7,7 @@ import { countFlagCalls } from "../events/flag-calls.ts";
 import { computeInsight } from "../events/insights.ts";
 import { type EventFilter, listEvents, positionOf } from "../events/list.ts";
 import type { EventLoader } from "../events/loader.ts";
+import { removeOldEvents } from "../events/old-events.ts";
 import { eventsText } from "../events/page.ts";
 import type { PersonMirror } from "../events/person-mirror.ts";
 import { callerSignal } from "../lib/caller.ts";
@@ -124,6 +125,7 @@ export function queryHandlers(services: QueryServices): Handlers {
     },
     addHashKeyOverrides: async ({ projectId, ...overrides }) =>
       addHashKeyOverrides(people, projectId, overrides),
+    removeOldEvents: ({ cutoffs }) => runLong((connection) => removeOldEvents(connection, cutoffs)),
     holdCheckpoints: async ({ ms, checkpointFirst }) => {
       loader.holdCheckpoints(ms);
       if (checkpointFirst) await queries.run((other) => loader.checkpointForCopy(other));

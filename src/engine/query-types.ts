@@ -4,6 +4,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import type { ExportPage, ExportRequest } from "../events/export/page.ts";
 import type { FlagCalls, FlagCallsRequest } from "../events/flag-calls.ts";
 import type { EventFilter, EventPosition } from "../events/list.ts";
+import type { RetentionCutoff } from "../events/old-events.ts";
 import type { QueryRequest, QueryResult } from "../events/query/run-query.ts";
 import type { TrendsRequest } from "../events/trends.ts";
 import type { Reach, ReachQuestion } from "../flags/rules/blast-radius.ts";
@@ -77,6 +78,8 @@ export interface Queries {
   countKnown: { request: { projectId: number; uuids: string[] }; answer: number };
   /** Answers up to which sequence number each lane can be read. */
   loadedSeqs: { request: Record<string, never>; answer: Record<Lane, number> };
+  /** Removes events by age; answers how many went. */
+  removeOldEvents: { request: { cutoffs: RetentionCutoff[] }; answer: number };
   /** Answers the slowest questions of the last hour. */
   slowQueries: { request: Record<string, never>; answer: SlowQuery[] };
   /**

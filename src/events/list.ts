@@ -3,6 +3,7 @@
 import type { DuckDBConnection, DuckDBValue } from "@duckdb/node-api";
 import type { JsonObject } from "../lib/json.ts";
 import { Portion } from "../lib/portion.ts";
+import { inTransaction } from "./database.ts";
 import { eventFilterSql, isAboutPerson, personOfEvent } from "./event-filters.ts";
 
 export const eventOrders = ["-timestamp", "timestamp", "-seq", "seq"] as const;
@@ -73,8 +74,11 @@ export async function listEvents(
     return cutTo(limit, found.getRows().map(storedEvent));
   }
   const { from, values } = pageSql(filter);
-  const keys = await connection.runAndReadAll(`SELECT e.historical, e.seq ${from}`, values);
-  return cutTo(limit, await readInPortions(connection, projectId, keys.getRows() as [boolean, bigint][]));
+  // In one transaction: events may go by age between the statements.
+  return await inTransaction(connection, async () => {
+    const keys = await connection.runAndReadAll(`SELECT e.historical, e.seq ${from}`, values);
+    return cutTo(limit, await readInPortions(connection, projectId, keys.getRows() as [boolean, bigint][]));
+  });
 }
 
 /** Long events are followed by fillers, which is seen without reading any. */

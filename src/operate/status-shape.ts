@@ -5,6 +5,7 @@ import { LastBackup } from "../backup/last-backup.ts";
 import { EngineState } from "../engine/supervisor.ts";
 import { lanes } from "../journal/segment.ts";
 import { Count, exactly, Instant, orNull } from "../lib/schema.ts";
+import { RetentionState } from "./retention.ts";
 import { RoleState } from "./roles.ts";
 
 const LaneName = Type.Union(lanes.map((lane) => Type.Literal(lane)));
@@ -68,6 +69,8 @@ export const Status = exactly({
       at: Instant,
     }),
   ),
+  /** How long events are kept; null: for ever, or not running. */
+  retention: orNull(RetentionState),
   /** Null when none was tried yet. */
   last_backup: orNull(LastBackup),
   /** Null when none is scheduled. */

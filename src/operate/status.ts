@@ -95,6 +95,7 @@ export function stoppedStatus(dataDir: string): Status {
       journal: laneStatus(last, applied),
       roles: [],
       next_backup: null,
+      retention: null,
       engine: { up: false, restarts: 0, rebuilding: null, trouble: null },
       ...storedStatus(dataDir, people),
     };

@@ -41,6 +41,7 @@ import { EventRate } from "../operate/event-rate.ts";
 import { Metrics } from "../operate/metrics.ts";
 import { Reports } from "../operate/reports.ts";
 import { Requests } from "../operate/requests.ts";
+import { Retention } from "../operate/retention.ts";
 import { roleStates } from "../operate/roles.ts";
 import { laneStatus, nextBackup, storedStatus } from "../operate/status.ts";
 import type { Status } from "../operate/status-shape.ts";
@@ -76,6 +77,7 @@ export class Appliance {
   private readonly supervisor: EngineSupervisor;
   private readonly metrics: Metrics;
   private readonly reports: Reports;
+  private readonly retention: Retention;
   private readonly instance: ReturnType<typeof instanceDeps>;
   private cipher: PayloadCipher | undefined;
   private scheduleTimer: ReturnType<typeof setInterval> | undefined;
@@ -139,6 +141,13 @@ export class Appliance {
       roles: () => this.roles(),
     });
     this.instance = instanceDeps(config, commands.own);
+    const engine = new EngineClient(this.supervisor);
+    this.retention = new Retention({
+      rules: config["events-retention"],
+      projectIds: () => this.metadata.projects.list({ includeArchived: true }).map(({ id }) => id),
+      remove: (cutoffs) => engine.ask("removeOldEvents", { cutoffs }),
+      log,
+    });
     this.reports = new Reports(this.metadata, this.metrics, log, config["spike-webhook"]);
   }
 
@@ -186,6 +195,7 @@ export class Appliance {
       log.warn({ ...torn }, "a torn write at the end of the journal was put aside");
     this.supervisor.offer(segments);
     this.url = this.listen(journal);
+    this.retention.start();
     this.state = "ready";
     return this.url;
   }
@@ -194,6 +204,7 @@ export class Appliance {
   async stop(): Promise<void> {
     this.state = "stopping";
     this.stopping.abort();
+    this.retention.stop();
     const end = performance.now() + this.config["shutdown-timeout"];
     await Promise.race([this.server?.stop(), lapse(inFlightMs)]);
     // Whoever is still sending has no answer yet, and sends again.
@@ -232,6 +243,7 @@ export class Appliance {
       journal: laneStatus(this.journal?.state() ?? [], laneCursors(this.people)),
       roles: this.roles(),
       engine: this.supervisor.state,
+      retention: this.retention.state(),
       next_backup: nextBackup(this.config["backup-schedule"]),
       ...storedStatus(this.config["data-dir"], this.people, this.journal?.admission().neededBytes),
     };

@@ -1,0 +1,98 @@
+/** Events that are older than they may be: which go, when, and that they do not come back. */
+
+import { afterAll, describe, expect, test } from "bun:test";
+import { rmSync } from "node:fs";
+import { settings } from "../../src/config.ts";
+import { Retention } from "../../src/operate/retention.ts";
+import { flagkeep, initialisedDirectory, TestAppliance, until } from "../support/appliance.ts";
+
+describe("rules", () => {
+  const parse = settings["events-retention"].parse;
+  const rules: [text: string, days: number | null, projects: [number, number | null][]][] = [
+    ["", null, []],
+    ["400d", 400, []],
+    [
+      "400d, 2=30d,3=never",
+      400,
+      [
+        [2, 30],
+        [3, null],
+      ],
+    ],
+    ["7=1d", null, [[7, 1]]],
+    ["never", null, []],
+  ];
+  for (const [text, days, projects] of rules) {
+    test(JSON.stringify(text), () => {
+      const read = parse(text);
+      expect([read.days, [...read.byProject]]).toEqual([days, projects]);
+    });
+  }
+  for (const wrong of ["0d", "400", "1y", "2=", "=3d", "36501d", "-1d", "0=1d"]) {
+    test(`${wrong} is none`, () => expect(() => parse(wrong)).toThrow("days such as 400d"));
+  }
+
+  test("become beginnings of days", () => {
+    const retention = new Retention({
+      rules: parse("30d,2=never,3=1d"),
+      projectIds: () => [1, 2, 3],
+      remove: async () => 0,
+      log: { info: () => undefined, warn: () => undefined },
+      now: () => Date.parse("2026-03-31T17:45:00Z"),
+    });
+    expect(retention.cutoffs()).toEqual([
+      { projectId: 1, beforeMicros: Date.parse("2026-03-01T00:00:00Z") * 1_000 },
+      { projectId: 3, beforeMicros: Date.parse("2026-03-30T00:00:00Z") * 1_000 },
+    ]);
+  });
+});
+
+const directories: string[] = [];
+afterAll(() => {
+  for (const directory of directories) rmSync(directory, { recursive: true, force: true });
+});
+
+test("everything older goes, whatever it is, and stays away when the event store is made again", async () => {
+  const directory = await initialisedDirectory();
+  directories.push(directory.dataDir);
+  const first = await TestAppliance.start({ directory });
+  const day = 86_400_000;
+  const item = (event: string, daysAgo: number) => ({
+    ...{ event, distinct_id: "kim" },
+    timestamp: new Date(Date.now() - daysAgo * day).toISOString(),
+  });
+  await first.batch([item("old", 60), item("older", 400), item("kept", 5), item("today", 0)], {
+    historical_migration: true,
+  });
+  await first.eventsWhenStored(4);
+  const status = async () =>
+    JSON.parse((await flagkeep(["status", "--json", "--data-dir", directory.dataDir])).stdout) as {
+      retention: { days: number; last_run_at: string | null; events_removed: number } | null;
+    };
+  // Off by default.
+  expect((await status()).retention).toBeNull();
+  await first.stop();
+
+  const args = ["--events-retention", "30d,99=never"];
+  const names = async (appliance: TestAppliance) =>
+    (await appliance.events()).map(({ event }) => event).sort();
+  const second = await TestAppliance.start({ directory, args });
+  await until(async () => (await names(second)).length === 2, "old events are gone");
+  expect(await names(second)).toEqual(["kept", "today"]);
+  expect(await status()).toMatchObject({
+    retention: { days: 30, projects: [{ project_id: 99, days: null }], events_removed: 2 },
+  });
+  const shown = await flagkeep(["status", "--data-dir", directory.dataDir]);
+  expect(shown.stdout).toContain("kept 30 days, of project 99 for ever; 2 removed since the start");
+  // New ones are taken as ever.
+  await second.capture({ event: "new", distinct_id: "kim" });
+  await second.eventsWhenStored(3);
+  await second.stop();
+
+  const rebuilt = await flagkeep(["rebuild", "--data-dir", directory.dataDir, "--json"]);
+  expect([rebuilt.code, rebuilt.stderr]).toEqual([0, ""]);
+  const third = await TestAppliance.start({ directory, args });
+  await until(async () => (await status()).retention?.last_run_at, "the first look is done");
+  expect(await names(third)).toEqual(["kept", "new", "today"]);
+  await third.stop();
+}, 120_000);
