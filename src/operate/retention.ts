@@ -26,6 +26,8 @@ export type RetentionState = Static<typeof RetentionState>;
 const everyMs = 3_600_000;
 /** The engine may be starting, or making its store again. */
 const againMs = 30_000;
+/** So long a look waits for events that are being loaded; under a load that never ends it goes on without. */
+const [waitMs, waitsMax] = [500, 240];
 const dayMs = 86_400_000;
 
 export interface RetentionDeps {
@@ -34,6 +36,8 @@ export interface RetentionDeps {
   projectIds: () => number[];
   /** Asks the engine. @returns how many events went. */
   remove: (cutoffs: RetentionCutoff[]) => Promise<number>;
+  /** Whether everything acknowledged is loaded: what waits may be old too. */
+  isCaughtUp: () => Promise<boolean>;
   log: Pick<Log, "info" | "warn">;
   now?: () => number;
 }
@@ -81,6 +85,11 @@ export class Retention {
   private async run(): Promise<void> {
     let nextMs = everyMs;
     try {
+      for (let waits = 0; waits < waitsMax && !this.isStopped; waits++) {
+        if (await this.deps.isCaughtUp()) break;
+        await Bun.sleep(waitMs);
+      }
+      if (this.isStopped) return;
       const removed = await this.deps.remove(this.cutoffs());
       this.lastRunAt = new Date();
       this.removed += removed;

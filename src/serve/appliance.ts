@@ -146,6 +146,10 @@ export class Appliance {
       rules: config["events-retention"],
       projectIds: () => this.metadata.projects.list({ includeArchived: true }).map(({ id }) => id),
       remove: (cutoffs) => engine.ask("removeOldEvents", { cutoffs }),
+      isCaughtUp: async () => {
+        const loaded = await engine.ask("loadedSeqs", {});
+        return (this.journal?.state() ?? []).every(({ lane, lastSeq }) => loaded[lane] >= lastSeq);
+      },
       log,
     });
     this.reports = new Reports(this.metadata, this.metrics, log, config["spike-webhook"]);

@@ -70,6 +70,7 @@ describe("status", () => {
       // Six events, and a note about one of them.
       journal: [lane("realtime", 7), lane("historical", 1)],
       roles: ["capture", "flags", "query"].map((role) => ({ role, ready: true, reason: null })),
+      retention: null,
       next_backup: null,
       engine: { up: true, restarts: 0, rebuilding: null, trouble: null },
       disk,
