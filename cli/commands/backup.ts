@@ -1,5 +1,6 @@
 import { Command } from "commander";
 import { create } from "./backup-create.ts";
+import { drill } from "./backup-drill.ts";
 import { list } from "./backup-list.ts";
 import { prune } from "./backup-prune.ts";
 import { restore } from "./backup-restore.ts";
@@ -10,6 +11,6 @@ export const backup = new Command("backup")
   .addHelpText(
     "after",
     "\nA running appliance makes them by itself with the setting --backup-schedule.\n\n" +
-      "Examples:\n  flagkeep backup create\n  flagkeep backup list",
+      "Examples:\n  flagkeep backup create\n  flagkeep backup list\n  flagkeep backup drill",
   );
-for (const command of [create, verify, restore, list, prune]) backup.addCommand(command);
+for (const command of [create, verify, drill, restore, list, prune]) backup.addCommand(command);

@@ -282,6 +282,11 @@ export const invocations: Record<string, Invocation> = {
     isAlone: true,
     wrong: [{ args: ["/nowhere.tar.zst"], code: 1, says: "/nowhere.tar.zst" }, missing("backup")],
   },
+  "backup drill": {
+    args: ({ backup }) => [backup],
+    isAlone: true,
+    wrong: [{ args: ["/nowhere.tar.zst"], code: 1, says: "/nowhere.tar.zst" }],
+  },
   "backup prune": {
     args: ({ folder }) => [`${folder}/backups`, "--keep-last", "1", "--dry-run"],
     isAlone: true,
