@@ -1,6 +1,7 @@
 /** Cohorts: groups of persons by a rule, or by a list (contract: management-api 6.2). */
 
 import type { Static } from "@sinclair/typebox";
+import { type ProjectCall, projectRoute } from "../accounts/api/routes.ts";
 import { findUser, userFinder } from "../accounts/users.ts";
 import { unavailable } from "../http/answers.ts";
 import { methodNotAllowed, notFound } from "../http/failure.ts";
@@ -8,14 +9,13 @@ import { parseFields } from "../http/fields.ts";
 import { pageAnswer, readPage } from "../http/pagination.ts";
 import { readId } from "../http/path.ts";
 import { readBoolean } from "../http/query.ts";
-import { type ProjectCall, projectRoute, Reply, type Route } from "../http/route.ts";
+import { Reply, type Route } from "../http/route.ts";
 import { ApiFailure, bool, int, object, optional, pageOf, text, withPage } from "../http/shapes.ts";
 import { InvalidField } from "../lib/errors.ts";
 import { foundPersons } from "../people/api/people.ts";
 import { PersonPage } from "../people/api/people-shapes.ts";
 import type { PeopleDb } from "../people/open.ts";
-import type { FillingDeps } from "./cohort-filling.ts";
-import { distinctIdsOfCsv, fillInBackground } from "./cohort-filling.ts";
+import { distinctIdsOfCsv, type FillingDeps, fillInBackground } from "./cohort-filling.ts";
 import { filtersOfGroups } from "./cohort-filters.ts";
 import { CohortBody, CohortInput, cohortBody, exampleCohort } from "./cohort-shapes.ts";
 import {

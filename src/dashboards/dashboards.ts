@@ -1,12 +1,13 @@
 /** Dashboards (contract: management-api 6.3). */
 
 import type { Static } from "@sinclair/typebox";
+import { type ProjectCall, projectRoute } from "../accounts/api/routes.ts";
 import { exampleUser, UserBody, userBody } from "../accounts/api/user-shapes.ts";
 import { type UserFinder, userFinder } from "../accounts/users.ts";
 import { notFound } from "../http/failure.ts";
 import { pageAnswer, readPage } from "../http/pagination.ts";
 import { readId } from "../http/path.ts";
-import { type ProjectCall, projectRoute, Reply, type Route } from "../http/route.ts";
+import { Reply, type Route } from "../http/route.ts";
 import {
   bool,
   dictionary,

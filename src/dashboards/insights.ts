@@ -1,11 +1,12 @@
 /** Insights: stored queries over events, and their results. */
 
+import { type ProjectCall, projectRoute } from "../accounts/api/routes.ts";
 import type { Metadata } from "../accounts/metadata.ts";
 import { findUser } from "../accounts/users.ts";
 import { unavailable } from "../http/answers.ts";
 import { notFound } from "../http/failure.ts";
 import { pageAnswer, readPage } from "../http/pagination.ts";
-import { type ProjectCall, projectRoute, Reply, type Route } from "../http/route.ts";
+import { Reply, type Route } from "../http/route.ts";
 import { object, optional, pageOf, text, withPage } from "../http/shapes.ts";
 import { InvalidField } from "../lib/errors.ts";
 import type { Json, JsonObject } from "../lib/json.ts";

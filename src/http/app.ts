@@ -16,7 +16,7 @@ import { clientRoutes, publicRoute, type Route } from "./route.ts";
 import { dictionary, object, text } from "./shapes.ts";
 
 export interface AppDeps {
-  metadata: DispatchDeps["metadata"];
+  guard: DispatchDeps["guard"];
   log: ErrorLog;
   /** Everything that is served, except probes and documentation. */
   routes: readonly Route[];
@@ -58,7 +58,7 @@ export interface App {
 export function createApp(deps: AppDeps): App {
   let connectionOf = (_: Request) => noConnection;
   const dispatch: DispatchDeps = {
-    metadata: deps.metadata,
+    guard: deps.guard,
     log: deps.log,
     places: deps.places,
     rateLimiter: deps.rateLimiter,

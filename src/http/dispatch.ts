@@ -4,11 +4,7 @@
  */
 
 import { Elysia } from "elysia";
-import type { Metadata } from "../accounts/metadata.ts";
-import type { Scope } from "../accounts/scopes.ts";
-import { confirmedUntil, type Session } from "../accounts/sessions/sessions.ts";
 import { forCaller } from "../lib/caller.ts";
-import { type Access, type Authorised, authorise, type Credentials, identify } from "./auth.ts";
 import { gzipped, isCompressible, takesGzip } from "./compress.ts";
 import { addCors, isPreflight, preflightHeaders } from "./cors.ts";
 import type { Dialect } from "./dialect.ts";
@@ -18,10 +14,10 @@ import { confirmationRequired, methodNotAllowed, notFound } from "./failure.ts";
 import { parseFields } from "./fields.ts";
 import type { RateLimiter } from "./rate-limit.ts";
 import { Reply } from "./reply.ts";
-import type { Call, Method, Route } from "./route.ts";
+import type { Access, Call, Credentials, Guard, Method, Route } from "./route.ts";
 
 export interface DispatchDeps extends ExchangeDeps {
-  readonly metadata: Metadata;
+  readonly guard: Guard;
   readonly log: ErrorLog;
   /** Absent: no limits. */
   readonly rateLimiter?: RateLimiter;
@@ -193,31 +189,27 @@ function answer(
 }
 
 async function handle(route: Route, exchange: Exchange, deps: DispatchDeps): Promise<unknown> {
-  const authorised = authorise(deps.metadata, route.access, exchange);
-  const { caller } = authorised;
-  if (caller !== undefined && caller.kind !== "project_secret") {
-    const { id } = caller.kind === "session" ? caller.session : caller.key;
-    deps.rateLimiter?.count(id, route.bucket, exchange.now.getTime());
-  }
+  const { parts, callerId, isConfirmed } = deps.guard.authorise(route.access, exchange);
+  if (callerId !== undefined) deps.rateLimiter?.count(callerId, route.bucket, exchange.now.getTime());
   exchange.body = await bodyOf(route, exchange);
-  if (caller?.kind === "session") requireConfirmation(route, caller.session, exchange);
+  if (!isConfirmed) requireConfirmation(route, exchange);
   const { request, params, query, publicUrl } = exchange;
   const credentials = { request, params, query, publicUrl };
-  const call = Object.assign(exchange, partsOf(authorised), {
+  const call = Object.assign(exchange, parts, {
     isStillAllowed: () => isAllowed(deps, route.access, { ...credentials, now: deps.now() }),
   });
   return await (route.handle as (call: Call) => unknown)(call);
 }
 
 /** @throws {HttpFailure} the route wants to know again that it is still the same person. */
-function requireConfirmation({ asksAgain }: Route, session: Session, { body, now }: Exchange): void {
-  if (asksAgain === undefined || confirmedUntil(session, now) !== null) return;
+function requireConfirmation({ asksAgain }: Route, { body }: Exchange): void {
+  if (asksAgain === undefined) return;
   if (asksAgain === true || asksAgain((body ?? {}) as Record<string, unknown>)) throw confirmationRequired();
 }
 
-function isAllowed({ metadata }: DispatchDeps, access: Access, credentials: Credentials): boolean {
+function isAllowed({ guard }: DispatchDeps, access: Access, credentials: Credentials): boolean {
   try {
-    authorise(metadata, access, credentials);
+    guard.authorise(access, credentials);
     return true;
   } catch {
     return false;
@@ -238,7 +230,7 @@ function answerOther(
       const { status, body, headers } = dialect.options();
       return new Reply(status, body, { Allow: allowed.join(", "), ...headers });
     }
-    authorise(deps.metadata, forReading(any.access), credentials);
+    deps.guard.authorise(forReading(any.access), credentials);
     const description = {
       name: any.tag,
       description: any.summary,
@@ -248,7 +240,7 @@ function answerOther(
     return new Reply(200, description, { Allow: allowed.join(", ") });
   }
   if (any.access.on !== "public" && any.access.on !== "console") {
-    identify(deps.metadata, credentials, { takesSecretKey: any.access.on === "project" });
+    deps.guard.identify(any.access, credentials);
   }
   throw methodNotAllowed(credentials.request.method, allowed);
 }
@@ -256,7 +248,7 @@ function answerOther(
 /** To ask what a path can do, the right to read is enough (contract: management-api 2.4). */
 function forReading(access: Access): Access {
   if (!("scopes" in access)) return access;
-  return { ...access, scopes: access.scopes.map((scope) => scope.replace(/:write$/, ":read") as Scope) };
+  return { ...access, scopes: access.scopes.map((scope) => scope.replace(/:write$/, ":read")) };
 }
 
 const methodOrder: readonly Method[] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
@@ -265,12 +257,6 @@ const methodOrder: readonly Method[] = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 function allowedMethods(dialect: Dialect, methods: ReadonlyMap<Method, Route>): string[] {
   const hasHead = methods.has("GET") && dialect.headIsGet;
   return [...methodOrder.filter((method) => methods.has(method)), ...(hasHead ? ["HEAD"] : []), "OPTIONS"];
-}
-
-function partsOf({ caller, project, organization }: Authorised): Record<string, unknown> {
-  if (caller === undefined || caller.kind === "project_secret") return { caller, project, organization };
-  const { kind: _, ...person } = caller;
-  return { caller, project, organization, ...person };
 }
 
 async function bodyOf(route: Route, exchange: Exchange): Promise<unknown> {

@@ -6,8 +6,7 @@
 
 import type { TObject, TSchema } from "@sinclair/typebox";
 import { version } from "../version.ts";
-import type { Access } from "./auth.ts";
-import type { Answer, Route } from "./route.ts";
+import type { Access, Answer, Route } from "./route.ts";
 import { ApiFailure } from "./shapes.ts";
 
 export type JsonSchema = { [name: string]: unknown };

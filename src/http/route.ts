@@ -6,13 +6,6 @@
  */
 
 import type { Static, TObject, TSchema } from "@sinclair/typebox";
-import type { Organization } from "../accounts/organizations.ts";
-import type { PersonalKey } from "../accounts/personal-keys.ts";
-import type { Project } from "../accounts/project-directory.ts";
-import type { Scope } from "../accounts/scopes.ts";
-import type { Limits, Session } from "../accounts/sessions/sessions.ts";
-import type { User } from "../accounts/users.ts";
-import type { Access, Caller } from "./auth.ts";
 import type { WrappedBody } from "./decode/unwrap.ts";
 import { type Dialect, managementDialect } from "./dialect.ts";
 
@@ -48,30 +41,59 @@ export interface Call<Body = unknown> {
   /** Reads the body to its end and keeps nothing. @throws {RequestRefused} */
   discard(bytesMax: number): Promise<void>;
 }
-export interface UserCall<Body = unknown> extends Call<Body> {
-  user: User;
-  /** Whether the caller may still do this; for answers that go on for long. */
-  isStillAllowed: () => boolean;
-  /** What the key, or the session, is limited to. */
-  limits: Limits;
-  /** The key that was sent; absent for somebody who is signed in. */
-  key?: PersonalKey;
-  session?: Session;
+/** What a route needs. Several scopes: any of them is enough. */
+export type Access =
+  | { on: "public" }
+  /** For the console's page before anybody is signed in: no key, and no other page. */
+  | { on: "console" }
+  /** Only for somebody who is signed in; no key. */
+  | { on: "session" }
+  | {
+      on: "user";
+      scopes: readonly string[];
+      /** A key that is limited to projects may be used all the same. */
+      ignoresNarrowing?: boolean;
+      /** Only a key that may do everything, everywhere. */
+      needsFullAccess?: boolean;
+    }
+  | { on: "organization"; scopes: readonly string[] }
+  | {
+      on: "project";
+      scopes: readonly string[];
+      /** Needed besides one of `scopes`. */
+      alsoNeeds?: string;
+      /** The project's own secret key is as good as a personal one. */
+      takesSecretKey?: boolean;
+      /** Where the path names no project, and for SDKs: the header that names one. */
+      takesProjectHeader?: boolean;
+    };
+
+/** The parts of a request that say who and what for. */
+export interface Credentials {
+  request: Request;
+  params: Record<string, string | undefined>;
+  query: URLSearchParams;
+  now: Date;
+  /** Where clients reach this server; absent: what the request says. */
+  publicUrl?: string;
 }
-/** A call of somebody who is signed in to the console. */
-export interface SessionCall<Body = unknown> extends UserCall<Body> {
-  session: Session;
+
+/** Decides who may call which route; given by the subject that knows keys and users. */
+export interface Guard {
+  /** @throws {HttpFailure} 401, 403 or 404. */
+  authorise(access: Access, credentials: Credentials): Admission;
+  /** Only finds out who calls. @throws {HttpFailure} 401. */
+  identify(access: Access, credentials: Credentials): void;
 }
-export interface OrganizationCall<Body = unknown> extends UserCall<Body> {
-  organization: Organization;
-}
-export interface ProjectCall<Body = unknown> extends UserCall<Body> {
-  project: Project;
-}
-/** A call on a route that also takes the project's secret key: there may be no user. */
-export interface ProjectOrSecretCall<Body = unknown> extends Call<Body> {
-  project: Project;
-  caller: Caller;
+
+/** What a call may rely on once it is admitted. */
+export interface Admission {
+  /** What the handler gets besides the request: the user, the project and the like. */
+  parts: Record<string, unknown>;
+  /** By whom requests are counted; absent: they are not. */
+  callerId?: string;
+  /** The caller has been asked for the password lately, or is none who has one. */
+  isConfirmed: boolean;
 }
 
 /** One status a route can answer with. */
@@ -124,134 +146,6 @@ export interface Route extends Documentation {
   /** `handle` reads the body by itself; `body` documents it and checks nothing. */
   readsBody?: boolean;
   handle: (call: never) => unknown;
-}
-
-const projectPath = "/api/projects/:project_id";
-const environment = "/api/environments/:project_id";
-const organizationPath = "/api/organizations/:organization_id";
-
-/** The same route for clients of old: flags without a project in the path mean the current one. */
-const oldAlias = (path: string): string[] =>
-  path.startsWith("/feature_flags") ? [path.replace("/feature_flags", "/api/feature_flag")] : [];
-
-const listOf = (scope: Scope | readonly Scope[]): readonly Scope[] =>
-  typeof scope === "string" ? [scope] : scope;
-
-/**
- * A route under `/api/projects/:project_id` (and its alias under `/api/environments`).
- *
- * @param scope what a key must hold; of several, any one.
- * @param path  below the project, e.g. `/cohorts/:id`.
- * @param spec.alsoNeeds a scope that is needed as well.
- * @param spec.aliases   whole paths that mean the same; without `:project_id` the current project is meant.
- */
-export function projectRoute<Body extends TObject>(
-  method: Method,
-  path: string,
-  scope: Scope | readonly Scope[],
-  spec: RouteSpec<ProjectCall<Static<Body>>, Body> & { alsoNeeds?: Scope; aliases?: readonly string[] },
-): Route {
-  const { alsoNeeds, aliases = [], ...rest } = spec;
-  return {
-    ...rest,
-    dialect: managementDialect,
-    method,
-    path: projectPath + path,
-    aliases: [environment + path, ...oldAlias(path), ...aliases],
-    access: { on: "project", scopes: listOf(scope), alsoNeeds },
-    bucket: "management",
-  };
-}
-
-/** A route under `/api/projects/:project_id` that the project's secret key may use as well. */
-export function projectOrSecretRoute<Body extends TObject>(
-  method: Method,
-  path: string,
-  scope: Scope,
-  spec: RouteSpec<ProjectOrSecretCall<Static<Body>>, Body> & {
-    bucket: Route["bucket"];
-    aliases?: readonly string[];
-  },
-): Route {
-  return {
-    ...spec,
-    dialect: managementDialect,
-    method,
-    path: projectPath + path,
-    aliases: [environment + path, ...oldAlias(path), ...(spec.aliases ?? [])],
-    access: { on: "project", scopes: [scope], takesSecretKey: true, takesProjectHeader: true },
-  };
-}
-
-/** A route under `/api/organizations/:organization_id`. */
-export function organizationRoute<Body extends TObject>(
-  method: Method,
-  path: string,
-  scope: Scope,
-  spec: RouteSpec<OrganizationCall<Static<Body>>, Body>,
-): Route {
-  return {
-    ...spec,
-    dialect: managementDialect,
-    method,
-    path: organizationPath + path,
-    aliases: [],
-    access: { on: "organization", scopes: [scope] },
-    bucket: "management",
-  };
-}
-
-/** A route that belongs to no project and no organisation; `path` is whole. */
-export function userRoute<Body extends TObject>(
-  method: Method,
-  path: string,
-  scopes: readonly Scope[],
-  spec: RouteSpec<UserCall<Static<Body>>, Body> & { ignoresNarrowing?: boolean; needsFullAccess?: boolean },
-): Route {
-  const { ignoresNarrowing, needsFullAccess, ...rest } = spec;
-  return {
-    ...rest,
-    dialect: managementDialect,
-    method,
-    path,
-    aliases: [],
-    access: { on: "user", scopes, ignoresNarrowing, needsFullAccess },
-    bucket: "management",
-  };
-}
-
-/** A route for the console's page, signed in or not; `path` is whole. No key may call it. */
-export function consoleRoute<Body extends TObject>(
-  method: Method,
-  path: string,
-  spec: RouteSpec<Call<Static<Body>>, Body>,
-): Route {
-  return {
-    ...spec,
-    dialect: managementDialect,
-    method,
-    path,
-    aliases: [],
-    access: { on: "console" },
-    bucket: "management",
-  };
-}
-
-/** A route for somebody who is signed in; `path` is whole. No key may call it. */
-export function sessionRoute<Body extends TObject>(
-  method: Method,
-  path: string,
-  spec: RouteSpec<SessionCall<Static<Body>>, Body>,
-): Route {
-  return {
-    ...spec,
-    dialect: managementDialect,
-    method,
-    path,
-    aliases: [],
-    access: { on: "session" },
-    bucket: "management",
-  };
 }
 
 /** A route for everybody; `path` is whole. */

@@ -5,6 +5,7 @@
  */
 
 import type { Server } from "bun";
+import { guardOf } from "../accounts/api/guard.ts";
 import { type Metadata, openMetadata } from "../accounts/metadata.ts";
 import { knownVersions } from "../backup/schema-versions.ts";
 import type { Config } from "../config.ts";
@@ -278,7 +279,7 @@ export class Appliance {
     const live = new LiveEvents(this.stopping.signal);
     const requests = new Requests(this.metrics.registry, log);
     const app: App = createApp({
-      metadata,
+      guard: guardOf(metadata),
       log,
       publicUrl: config["public-url"] || undefined,
       places: new TrustedPlaces(config["trusted-proxies"], config["public-url"] || undefined),

@@ -78,7 +78,7 @@ export function startCapture({
   const unexpected: unknown[] = [];
   const app = createApp({
     // Nothing here asks who somebody is.
-    metadata: undefined as never,
+    guard: undefined as never,
     log: { error: ({ error }) => unexpected.push(error) },
     routes: captureRoutes({ journal, projects, nowMicros: () => noon, ...overrides }),
     places: new TrustedPlaces(trustedProxies),

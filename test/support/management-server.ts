@@ -3,6 +3,7 @@
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { guardOf } from "../../src/accounts/api/guard.ts";
 import { type Initialised, initialise } from "../../src/accounts/initialise.ts";
 import { type Metadata, openMetadata } from "../../src/accounts/metadata.ts";
 import { createKey, type NewKey } from "../../src/accounts/personal-keys.ts";
@@ -79,7 +80,7 @@ export class TestServer implements Disposable {
     };
     this.routes = [...managementRoutes(this.deps), ...(options.routes ?? [])];
     this.app = createApp({
-      metadata: this.metadata,
+      guard: guardOf(this.metadata),
       log: { error: (facts, message) => this.logged.push({ ...facts, message }) },
       routes: this.routes,
       roles: () => [{ role: "query", ready: this.isReady, reason: this.isReady ? null : "starting" }],

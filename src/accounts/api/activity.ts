@@ -1,7 +1,7 @@
 /** Who changed what (requirement: activity endpoints; contract: management-api 5.10). */
 
 import type { Static } from "@sinclair/typebox";
-import { organizationRoute, projectRoute, type Route } from "../../http/route.ts";
+import type { Route } from "../../http/route.ts";
 import {
   anyJson,
   bool,
@@ -23,6 +23,7 @@ import { type ActivityEntry, type ActivityFilter, type ActivityOwner, listActivi
 import type { Metadata } from "../metadata.ts";
 import { findUserByEmail, listUsers } from "../users.ts";
 import { checkAdmin } from "./roles.ts";
+import { organizationRoute, projectRoute } from "./routes.ts";
 
 export const activityTag = "Activity";
 const limitDefault = 10;

@@ -3,7 +3,7 @@
 import type { Static } from "@sinclair/typebox";
 import { notFound } from "../../http/failure.ts";
 import { pageAnswer, readPage } from "../../http/pagination.ts";
-import { type OrganizationCall, organizationRoute, Reply, type Route } from "../../http/route.ts";
+import { Reply, type Route } from "../../http/route.ts";
 import {
   bool,
   instant,
@@ -35,6 +35,7 @@ import {
 import { setupAddress } from "../sessions/setup-links.ts";
 import { listMembers, type Member, membershipLevels } from "../users.ts";
 import { exampleKey, KeyBody, keyBody } from "./personal-keys.ts";
+import { type OrganizationCall, organizationRoute } from "./routes.ts";
 import { exampleUser, UserBody, userBody } from "./user-shapes.ts";
 
 const tagName = "Organisations";

@@ -2,7 +2,7 @@
 
 import type { Static } from "@sinclair/typebox";
 import { pageAnswer, readPage } from "../../http/pagination.ts";
-import { organizationRoute, type Route, userRoute } from "../../http/route.ts";
+import type { Route } from "../../http/route.ts";
 import {
   instant,
   intChoice,
@@ -19,6 +19,7 @@ import type { Metadata } from "../metadata.ts";
 import { type Organization, organizationsOf, updateOrganization } from "../organizations.ts";
 import { levelOf } from "../users.ts";
 import { checkAdmin } from "./roles.ts";
+import { organizationRoute, userRoute } from "./routes.ts";
 
 const tagName = "Organisations";
 const levelWords = { description: "1 member, 8 admin, 15 owner." };

@@ -7,7 +7,7 @@
 
 import type { Static } from "@sinclair/typebox";
 import { notFound } from "../../http/failure.ts";
-import { Reply, type Route, type UserCall, userRoute } from "../../http/route.ts";
+import { Reply, type Route } from "../../http/route.ts";
 import {
   ApiFailure,
   instant,
@@ -23,6 +23,7 @@ import {
 import { toWire, toWireOrNull } from "../../lib/wire-time.ts";
 import type { Metadata } from "../metadata.ts";
 import { createKey, listKeys, type PersonalKey, revokeKey, rollKey, updateKey } from "../personal-keys.ts";
+import { type UserCall, userRoute } from "./routes.ts";
 
 const tagName = "Personal keys";
 

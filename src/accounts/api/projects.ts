@@ -2,16 +2,7 @@
 
 import type { Static } from "@sinclair/typebox";
 import { pageAnswer, readPage } from "../../http/pagination.ts";
-import {
-  type Method,
-  organizationRoute,
-  type ProjectCall,
-  projectRoute,
-  Reply,
-  type Route,
-  type UserCall,
-  userRoute,
-} from "../../http/route.ts";
+import { type Method, Reply, type Route } from "../../http/route.ts";
 import { bool, choice, either, object, optional, PageQuery, pageOf, text, uuid } from "../../http/shapes.ts";
 import { InvalidField } from "../../lib/errors.ts";
 import type { Metadata } from "../metadata.ts";
@@ -40,6 +31,7 @@ import {
   shortProjectBody,
 } from "./project-shapes.ts";
 import { checkAdmin } from "./roles.ts";
+import { organizationRoute, type ProjectCall, projectRoute, type UserCall, userRoute } from "./routes.ts";
 
 const tagName = "Projects";
 const NewProjectInput = object({

@@ -2,7 +2,7 @@
 
 import { notFound } from "../../http/failure.ts";
 import { pageAnswer, readPage } from "../../http/pagination.ts";
-import { type OrganizationCall, organizationRoute, Reply, type Route } from "../../http/route.ts";
+import { Reply, type Route } from "../../http/route.ts";
 import { intChoice, object, optional, PageQuery, text, uuid } from "../../http/shapes.ts";
 import { NotPermitted } from "../../lib/errors.ts";
 import type { Metadata } from "../metadata.ts";
@@ -27,6 +27,7 @@ import {
   RolePage,
   roleMembershipBody,
 } from "./role-shapes.ts";
+import { type OrganizationCall, organizationRoute } from "./routes.ts";
 
 const tagName = "Roles";
 const exampleAnswer = { ...exampleRole, role_memberships: [exampleRoleMembership] };

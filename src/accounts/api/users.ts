@@ -2,7 +2,7 @@
 
 import type { Static } from "@sinclair/typebox";
 import { permissionDenied } from "../../http/failure.ts";
-import { type Route, type UserCall, userRoute } from "../../http/route.ts";
+import type { Route } from "../../http/route.ts";
 import {
   bool,
   choice,
@@ -22,6 +22,7 @@ import { findOrganization, organizationsOf } from "../organizations.ts";
 import { isOperator, levelOf, type User, updateUser } from "../users.ts";
 import { exampleOrganization, OrganizationBody, organizationBody } from "./organizations.ts";
 import { exampleProject, ProjectBody, projectBody } from "./project-shapes.ts";
+import { type UserCall, userRoute } from "./routes.ts";
 import { exampleUser, rolesAtOrganization, UserBody, userBody } from "./user-shapes.ts";
 
 const tagName = "Users";

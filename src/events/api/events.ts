@@ -1,10 +1,11 @@
 /** Reading events back (contract: sdk-compat 4.10; the filters `order` and `historical` and the cursor are ours). */
 
+import { projectRoute } from "../../accounts/api/routes.ts";
 import { unavailable } from "../../http/answers.ts";
 import { notFound } from "../../http/failure.ts";
 import { readPage } from "../../http/pagination.ts";
 import { readBoolean, readPropertyFilters } from "../../http/query.ts";
-import { projectRoute, type Route } from "../../http/route.ts";
+import type { Route } from "../../http/route.ts";
 import {
   bool,
   choice,
@@ -22,8 +23,7 @@ import {
 import { parseInstant } from "../../ingestion/timestamp.ts";
 import { InvalidField } from "../../lib/errors.ts";
 import { type EventFilter, type EventOrder, type EventPosition, eventOrders } from "../list.ts";
-import type { EventQueries } from "../port.ts";
-import { QueryRefused } from "../port.ts";
+import { type EventQueries, QueryRefused } from "../port.ts";
 
 const limitDefault = 100;
 const limitMax = 10_000;

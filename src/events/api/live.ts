@@ -5,8 +5,9 @@
  * Nobody waits for a reader: rows are few a second, the others are counted, and a reader that does not read loses rows.
  */
 
+import { projectRoute } from "../../accounts/api/routes.ts";
 import { HttpFailure } from "../../http/failure.ts";
-import { projectRoute, type Route } from "../../http/route.ts";
+import type { Route } from "../../http/route.ts";
 import { object, optional, text } from "../../http/shapes.ts";
 import type { JournalSink, Lane } from "../../ingestion/ports.ts";
 import { isoFromMicros } from "../../lib/time.ts";

@@ -1,9 +1,10 @@
 /** `POST …/query/`: SQL over the documented views of a project. */
 
+import { projectRoute } from "../../accounts/api/routes.ts";
 import type { Project } from "../../accounts/project-directory.ts";
 import { unavailable } from "../../http/answers.ts";
 import { throttled } from "../../http/failure.ts";
-import { projectRoute, type Route } from "../../http/route.ts";
+import type { Route } from "../../http/route.ts";
 import {
   ApiFailure,
   anyJson,
@@ -19,8 +20,7 @@ import {
 } from "../../http/shapes.ts";
 import { InvalidField } from "../../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
-import type { EventQueries } from "../port.ts";
-import { QueryRefused, StatementsBarred } from "../port.ts";
+import { type EventQueries, QueryRefused, StatementsBarred } from "../port.ts";
 import { rowsDefault, rowsMax } from "./run-query.ts";
 
 const QueryAnswer = named(

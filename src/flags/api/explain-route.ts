@@ -1,7 +1,8 @@
 /** Why a flag has its value for somebody, over the management API. */
 
+import { projectRoute } from "../../accounts/api/routes.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
-import { projectRoute, type Route } from "../../http/route.ts";
+import type { Route } from "../../http/route.ts";
 import { anyJson, bool, int, list, named, nullable, num, object, optional, text } from "../../http/shapes.ts";
 import { InvalidField, NotFound } from "../../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";

@@ -1,12 +1,13 @@
 /** Feature flags: list, create, read, change; never a hard delete (contract: management-api 5.1 to 5.5). */
 
 import { ActivityQuery, activityAnswers, activityPage, activityTag } from "../../accounts/api/activity.ts";
+import { type ProjectCall, projectRoute } from "../../accounts/api/routes.ts";
 import { findOrganization } from "../../accounts/organizations.ts";
 import { methodNotAllowed, notFound } from "../../http/failure.ts";
 import { parseFields } from "../../http/fields.ts";
 import { pageAnswer, readPage } from "../../http/pagination.ts";
 import { readId } from "../../http/path.ts";
-import { type ProjectCall, projectRoute, Reply, type Route } from "../../http/route.ts";
+import { Reply, type Route } from "../../http/route.ts";
 import { ApiFailure, withPage } from "../../http/shapes.ts";
 import { NotPermitted } from "../../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";

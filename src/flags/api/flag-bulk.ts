@@ -1,6 +1,7 @@
 /** Many flags at once (contract: management-api 5.7). */
 
-import { projectRoute, Reply, type Route } from "../../http/route.ts";
+import { projectRoute } from "../../accounts/api/routes.ts";
+import { Reply, type Route } from "../../http/route.ts";
 import {
   ApiFailure,
   anyJson,

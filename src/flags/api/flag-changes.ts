@@ -1,10 +1,11 @@
 /** Changes of flags for later: scheduled ones, and those that somebody else has to agree to. */
 
 import type { Static } from "@sinclair/typebox";
+import { type ProjectCall, projectRoute } from "../../accounts/api/routes.ts";
 import { exampleUser, UserBody, userBody } from "../../accounts/api/user-shapes.ts";
 import { findOrganization } from "../../accounts/organizations.ts";
 import { findUser, levelOf } from "../../accounts/users.ts";
-import { type ProjectCall, projectRoute, Reply, type Route } from "../../http/route.ts";
+import { Reply, type Route } from "../../http/route.ts";
 import {
   ApiFailure,
   choice,

@@ -1,6 +1,7 @@
 /** The usage dashboard of a flag (contract: management-api 5.12, 5.13). The bodies of these requests are ignored. */
 
-import { type ProjectCall, projectRoute, Reply, type Route } from "../../http/route.ts";
+import { type ProjectCall, projectRoute } from "../../accounts/api/routes.ts";
+import { Reply, type Route } from "../../http/route.ts";
 import { bool, named, object, optional, text } from "../../http/shapes.ts";
 import { enrichUsageDashboard, ensureUsageDashboard, type Outcome } from "../store/flag-usage.ts";
 import type { FlagWriting } from "../store/flag-writes.ts";

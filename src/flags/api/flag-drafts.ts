@@ -1,8 +1,9 @@
 /** A flag that is still being written: what it would be for somebody, and how many it would reach. */
 
 import type { Static } from "@sinclair/typebox";
+import { projectRoute } from "../../accounts/api/routes.ts";
 import { unavailable } from "../../http/answers.ts";
-import { projectRoute, type Route } from "../../http/route.ts";
+import type { Route } from "../../http/route.ts";
 import {
   bool,
   dictionary,

@@ -5,9 +5,8 @@ import {
   type ProjectOrSecretCall,
   projectOrSecretRoute,
   projectRoute,
-  Reply,
-  type Route,
-} from "../../http/route.ts";
+} from "../../accounts/api/routes.ts";
+import { Reply, type Route } from "../../http/route.ts";
 import { anyJson, bool, dictionary, int, list, named, object, optional, text } from "../../http/shapes.ts";
 import { InvalidField } from "../../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";

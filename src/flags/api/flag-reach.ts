@@ -1,15 +1,14 @@
 /** Whom a flag reaches: counting before a change, and keeping who it is on for (contract: management-api 5.11, 5.17; decision 18). */
 
+import { projectRoute } from "../../accounts/api/routes.ts";
 import { findUser } from "../../accounts/users.ts";
-import type { FillingDeps } from "../../cohorts/cohort-filling.ts";
-import { fillInBackground } from "../../cohorts/cohort-filling.ts";
+import { type FillingDeps, fillInBackground } from "../../cohorts/cohort-filling.ts";
 import { CohortBody, cohortBody, exampleCohort } from "../../cohorts/cohort-shapes.ts";
 import { createCohort, findCohort } from "../../cohorts/cohorts.ts";
 import { unavailable } from "../../http/answers.ts";
-import { projectRoute, Reply, type Route } from "../../http/route.ts";
+import { Reply, type Route } from "../../http/route.ts";
 import { bool, dictionary, int, named, nullable, num, object, optional, text } from "../../http/shapes.ts";
-import type { Reach, ReachQuestion } from "../rules/blast-radius.ts";
-import { parseBlastRadius } from "../rules/blast-radius.ts";
+import { parseBlastRadius, type Reach, type ReachQuestion } from "../rules/blast-radius.ts";
 import type { FlagWriting } from "../store/flag-writes.ts";
 import { checkMayEdit, flagAnswers, getFlag } from "./feature-flags.ts";
 

@@ -1,6 +1,7 @@
 /** The payload of a remote-configuration flag (contract: management-api 5.6; sdk-compat 4.5). */
 
-import { projectOrSecretRoute, Reply, type Route } from "../../http/route.ts";
+import { projectOrSecretRoute } from "../../accounts/api/routes.ts";
+import { Reply, type Route } from "../../http/route.ts";
 import { nullable, object, optional, text } from "../../http/shapes.ts";
 import { isJsonObject } from "../../lib/json.ts";
 import type { Flag } from "../fields.ts";

@@ -1,7 +1,8 @@
 /** Takes changes of a flag back: one more change, under the same rules and in the same log. */
 
 import { activitiesSince } from "../../accounts/activity.ts";
-import { projectRoute, type Route } from "../../http/route.ts";
+import { projectRoute } from "../../accounts/api/routes.ts";
+import type { Route } from "../../http/route.ts";
 import { ApiFailure, object, uuid } from "../../http/shapes.ts";
 import { InvalidField } from "../../lib/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";

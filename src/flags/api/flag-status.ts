@@ -1,7 +1,8 @@
 /** Whether a flag is in use (contract: management-api 5.9), and what depends on it (5.7). */
 
+import { projectRoute } from "../../accounts/api/routes.ts";
 import { readId } from "../../http/path.ts";
-import { projectRoute, Reply, type Route } from "../../http/route.ts";
+import { Reply, type Route } from "../../http/route.ts";
 import {
   ApiFailure,
   bool,

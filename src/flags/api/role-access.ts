@@ -2,11 +2,12 @@
 
 import type { Static } from "@sinclair/typebox";
 import { exampleRole, RoleBody, roleBody } from "../../accounts/api/role-shapes.ts";
+import { type ProjectCall, projectRoute } from "../../accounts/api/routes.ts";
 import { userFinder } from "../../accounts/users.ts";
 import { notFound } from "../../http/failure.ts";
 import { pageAnswer, readPage } from "../../http/pagination.ts";
 import { readId } from "../../http/path.ts";
-import { type ProjectCall, projectRoute, Reply, type Route } from "../../http/route.ts";
+import { Reply, type Route } from "../../http/route.ts";
 import { instant, int, named, object, PageQuery, pageOf, uuid } from "../../http/shapes.ts";
 import { NotPermitted } from "../../lib/errors.ts";
 import { toWire } from "../../lib/wire-time.ts";

@@ -2,20 +2,13 @@
 
 import { type Static, Type } from "@sinclair/typebox";
 import { Cron } from "croner";
+import { type UserCall, userRoute } from "../../accounts/api/routes.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
 import { isOperator } from "../../accounts/users.ts";
 import type { Destination } from "../../backup/destination.ts";
 import { ListedBackup, listBackups } from "../../backup/list.ts";
 import { HttpFailure, notFound } from "../../http/failure.ts";
-import {
-  type Method,
-  publicRoute,
-  Reply,
-  type Route,
-  type RouteSpec,
-  type UserCall,
-  userRoute,
-} from "../../http/route.ts";
+import { type Method, publicRoute, Reply, type Route, type RouteSpec } from "../../http/route.ts";
 import {
   ApiFailure,
   choice,

@@ -1,7 +1,8 @@
 /** What ingestion tells about a project: warnings, usage, spikes (contract: README). */
 
+import { projectRoute } from "../../accounts/api/routes.ts";
 import { readPage } from "../../http/pagination.ts";
-import { projectRoute, type Route } from "../../http/route.ts";
+import type { Route } from "../../http/route.ts";
 import {
   dictionary,
   instant,

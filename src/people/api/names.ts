@@ -1,8 +1,9 @@
 /** Names of events and properties, and values, to choose from. */
 
 import type { Static } from "@sinclair/typebox";
+import { projectRoute } from "../../accounts/api/routes.ts";
 import { pageAnswer, readPage } from "../../http/pagination.ts";
-import { projectRoute, type Route } from "../../http/route.ts";
+import type { Route } from "../../http/route.ts";
 import {
   anyJson,
   bool,

@@ -2,11 +2,12 @@
 
 import type { Static } from "@sinclair/typebox";
 import { GroupTypeBody } from "../../accounts/api/project-shapes.ts";
+import { type ProjectCall, projectRoute } from "../../accounts/api/routes.ts";
 import { unavailable } from "../../http/answers.ts";
 import { notFound } from "../../http/failure.ts";
 import { readPage } from "../../http/pagination.ts";
 import { readBoolean, readPropertyFilters } from "../../http/query.ts";
-import { type ProjectCall, projectRoute, Reply, type Route } from "../../http/route.ts";
+import { Reply, type Route } from "../../http/route.ts";
 import { int, list, object, optional, text, withPage } from "../../http/shapes.ts";
 import { InvalidField } from "../../lib/errors.ts";
 import type { JsonObject } from "../../lib/json.ts";

@@ -1,6 +1,7 @@
 /** Why a flag has its value: over the API, and as text for people. */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { guardOf } from "../../../src/accounts/api/guard.ts";
 import { createKey } from "../../../src/accounts/personal-keys.ts";
 import { explainRoutes } from "../../../src/flags/api/explain-route.ts";
 import { explanationText } from "../../../src/flags/api/explanation-text.ts";
@@ -27,7 +28,7 @@ beforeAll(() => {
   const { metadata, people } = server;
   flagSets = new FlagSets(metadata, groupTypesFrom(people.db));
   app = createApp({
-    metadata,
+    guard: guardOf(metadata),
     log: { error: () => {} },
     routes: explainRoutes({ metadata, flagSets, people: people.db }),
     places: new TrustedPlaces([]),

@@ -200,7 +200,7 @@ describe("changes", () => {
   }
   const serving = (events: FlagEvents) =>
     createApp({
-      metadata: undefined as never,
+      guard: undefined as never,
       log: { error: () => {} },
       places: new TrustedPlaces([]),
       routes: events.routes(),

@@ -3,6 +3,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { guardOf } from "../../../src/accounts/api/guard.ts";
 import { type Initialised, initialise } from "../../../src/accounts/initialise.ts";
 import { type Metadata, openMetadata } from "../../../src/accounts/metadata.ts";
 import { type CohortFields, createCohort } from "../../../src/cohorts/cohorts.ts";
@@ -79,7 +80,7 @@ export class TestEvaluation implements Disposable {
     this.routes = this.freshRoutes();
     const limit = this.options.bodyLimitBytes ?? 1024 * 1024;
     return createApp({
-      metadata: this.metadata,
+      guard: guardOf(this.metadata),
       log: { error: ({ error }) => this.troubles.push(error) },
       limits: { bytesMax: limit, apiBytesMax: limit, inFlightBytesMax: 2 ** 28 },
       places: new TrustedPlaces([]),

@@ -2,7 +2,7 @@
 
 import type { Static } from "@sinclair/typebox";
 import { authenticationFailed, notFound } from "../../http/failure.ts";
-import { type Call, consoleRoute, Reply, type Route, sessionRoute } from "../../http/route.ts";
+import { type Call, Reply, type Route } from "../../http/route.ts";
 import {
   ApiFailure,
   bool,
@@ -20,7 +20,7 @@ import { InvalidField } from "../../lib/errors.ts";
 import { toWire, toWireOrNull } from "../../lib/wire-time.ts";
 import type { Metadata } from "../metadata.ts";
 import { findOrganization } from "../organizations.ts";
-import { sessionOf, setCookie } from "./cookie.ts";
+import { sessionOf, setCookie } from "../sessions/cookie.ts";
 import {
   confirmedUntil,
   endOf,
@@ -29,9 +29,10 @@ import {
   listSessions,
   type Place,
   type Session,
-} from "./sessions.ts";
-import { findSetup } from "./setup-links.ts";
-import { type Claim, type NewSession, SignIn } from "./sign-in.ts";
+} from "../sessions/sessions.ts";
+import { findSetup } from "../sessions/setup-links.ts";
+import { type Claim, type NewSession, SignIn } from "../sessions/sign-in.ts";
+import { consoleRoute, sessionRoute } from "./routes.ts";
 
 const tagName = "Sessions";
 /** Longer ones are nobody's; they are refused in the same words as others. */

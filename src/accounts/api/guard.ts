@@ -4,16 +4,17 @@
  * Source: contract, management-api 2.1 to 2.3, decision 15; sdk-compat 4.4 for which project is meant.
  */
 
-import { authenticate } from "../accounts/key-ring.ts";
-import type { Metadata } from "../accounts/metadata.ts";
-import { findOrganization, type Organization, organizationsOf } from "../accounts/organizations.ts";
-import type { PersonalKey } from "../accounts/personal-keys.ts";
-import type { Project } from "../accounts/project-directory.ts";
-import { allows, type Scope } from "../accounts/scopes.ts";
-import { isFromConsole, sessionOf } from "../accounts/sessions/cookie.ts";
-import type { Limits, Session } from "../accounts/sessions/sessions.ts";
-import { levelOf, type User } from "../accounts/users.ts";
-import { authenticationFailed, notAuthenticated, notFound, permissionDenied } from "./failure.ts";
+import { authenticationFailed, notAuthenticated, notFound, permissionDenied } from "../../http/failure.ts";
+import type { Access, Credentials, Guard } from "../../http/route.ts";
+import { authenticate } from "../key-ring.ts";
+import type { Metadata } from "../metadata.ts";
+import { findOrganization, type Organization, organizationsOf } from "../organizations.ts";
+import type { PersonalKey } from "../personal-keys.ts";
+import type { Project } from "../project-directory.ts";
+import { allows, type Scope } from "../scopes.ts";
+import { isFromConsole, sessionOf } from "../sessions/cookie.ts";
+import { confirmedUntil, type Limits, type Session } from "../sessions/sessions.ts";
+import { levelOf, type User } from "../users.ts";
 
 /** Whoever proved to be somebody. */
 export type Caller =
@@ -23,45 +24,28 @@ export type Caller =
   /** A project's secret key: only for what that key is made for. */
   | { kind: "project_secret"; project: Project };
 
-/** What a route needs. Several scopes: any of them is enough. */
-export type Access =
-  | { on: "public" }
-  /** For the console's page before anybody is signed in: no key, and no other page. */
-  | { on: "console" }
-  /** Only for somebody who is signed in; no key. */
-  | { on: "session" }
-  | {
-      on: "user";
-      scopes: readonly Scope[];
-      /** A key that is limited to projects may be used all the same. */
-      ignoresNarrowing?: boolean;
-      /** Only a key that may do everything, everywhere. */
-      needsFullAccess?: boolean;
-    }
-  | { on: "organization"; scopes: readonly Scope[] }
-  | {
-      on: "project";
-      scopes: readonly Scope[];
-      /** Needed besides one of `scopes`. */
-      alsoNeeds?: Scope;
-      /** The project's own secret key is as good as a personal one. */
-      takesSecretKey?: boolean;
-      /** Where the path names no project, and for SDKs: the header that names one. */
-      takesProjectHeader?: boolean;
-    };
-
-/** The parts of a request that say who and what for. */
-export interface Credentials {
-  request: Request;
-  params: Record<string, string | undefined>;
-  query: URLSearchParams;
-  now: Date;
-  /** Where clients reach this server; absent: what the request says. */
-  publicUrl?: string;
+/** The guard of all routes, over the keys, sessions and users of a store. */
+export function guardOf(metadata: Metadata): Guard {
+  return {
+    identify(access, credentials) {
+      identify(metadata, credentials, { takesSecretKey: access.on === "project" });
+    },
+    authorise(access, credentials) {
+      const { caller, project, organization } = authorise(metadata, access, credentials);
+      const parts = { caller, project, organization };
+      if (caller === undefined || caller.kind === "project_secret") return { parts, isConfirmed: true };
+      const { kind: _, ...person } = caller;
+      return {
+        parts: { ...parts, ...person },
+        callerId: caller.kind === "session" ? caller.session.id : caller.key.id,
+        isConfirmed: caller.kind !== "session" || confirmedUntil(caller.session, credentials.now) !== null,
+      };
+    },
+  };
 }
 
 /** Outcome of `authorise`: what the route may rely on. */
-export interface Authorised {
+interface Authorised {
   caller: Caller | undefined;
   project: Project | undefined;
   organization: Organization | undefined;
@@ -72,7 +56,7 @@ export interface Authorised {
  *
  * @throws {HttpFailure} 401.
  */
-export function identify(
+function identify(
   metadata: Metadata,
   { request, publicUrl, now }: Credentials,
   options: { takesSecretKey: boolean },
@@ -99,7 +83,7 @@ export function identify(
  *
  * @throws {HttpFailure} 401, 403 or 404.
  */
-export function authorise(metadata: Metadata, access: Access, credentials: Credentials): Authorised {
+function authorise(metadata: Metadata, access: Access, credentials: Credentials): Authorised {
   if (access.on === "public") return nobody;
   if (access.on === "console") {
     if (!isFromConsole(credentials.request, credentials.publicUrl)) throw permissionDenied(onlyConsole);
@@ -227,8 +211,8 @@ function checkOrganizationLimit(key: Limits, organizationId: string): void {
   }
 }
 
-function checkScopes(key: Limits, wanted: readonly Scope[]): void {
-  if (wanted.length === 0 || wanted.some((scope) => allows(key.scopes, scope))) return;
+function checkScopes(key: Limits, wanted: readonly string[]): void {
+  if (wanted.length === 0 || wanted.some((scope) => allows(key.scopes, scope as Scope))) return;
   throw permissionDenied(`API key missing required scope '${wanted[0]}'`);
 }
 

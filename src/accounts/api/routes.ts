@@ -1,0 +1,166 @@
+/** Routes of users, organisations and projects: which guard they have, and what their handlers get. */
+
+import type { Static, TObject } from "@sinclair/typebox";
+import { managementDialect } from "../../http/dialect.ts";
+import type { Call, Method, Route, RouteSpec } from "../../http/route.ts";
+import type { Organization } from "../organizations.ts";
+import type { PersonalKey } from "../personal-keys.ts";
+import type { Project } from "../project-directory.ts";
+import type { Scope } from "../scopes.ts";
+import type { Limits, Session } from "../sessions/sessions.ts";
+import type { User } from "../users.ts";
+import type { Caller } from "./guard.ts";
+
+export interface UserCall<Body = unknown> extends Call<Body> {
+  user: User;
+  /** Whether the caller may still do this; for answers that go on for long. */
+  isStillAllowed: () => boolean;
+  /** What the key, or the session, is limited to. */
+  limits: Limits;
+  /** The key that was sent; absent for somebody who is signed in. */
+  key?: PersonalKey;
+  session?: Session;
+}
+/** A call of somebody who is signed in to the console. */
+export interface SessionCall<Body = unknown> extends UserCall<Body> {
+  session: Session;
+}
+export interface OrganizationCall<Body = unknown> extends UserCall<Body> {
+  organization: Organization;
+}
+export interface ProjectCall<Body = unknown> extends UserCall<Body> {
+  project: Project;
+}
+/** A call on a route that also takes the project's secret key: there may be no user. */
+export interface ProjectOrSecretCall<Body = unknown> extends Call<Body> {
+  project: Project;
+  caller: Caller;
+}
+
+const projectPath = "/api/projects/:project_id";
+const environment = "/api/environments/:project_id";
+const organizationPath = "/api/organizations/:organization_id";
+
+/** The same route for clients of old: flags without a project in the path mean the current one. */
+const oldAlias = (path: string): string[] =>
+  path.startsWith("/feature_flags") ? [path.replace("/feature_flags", "/api/feature_flag")] : [];
+
+const listOf = (scope: Scope | readonly Scope[]): readonly Scope[] =>
+  typeof scope === "string" ? [scope] : scope;
+
+/**
+ * A route under `/api/projects/:project_id` (and its alias under `/api/environments`).
+ *
+ * @param scope what a key must hold; of several, any one.
+ * @param path  below the project, e.g. `/cohorts/:id`.
+ * @param spec.alsoNeeds a scope that is needed as well.
+ * @param spec.aliases   whole paths that mean the same; without `:project_id` the current project is meant.
+ */
+export function projectRoute<Body extends TObject>(
+  method: Method,
+  path: string,
+  scope: Scope | readonly Scope[],
+  spec: RouteSpec<ProjectCall<Static<Body>>, Body> & { alsoNeeds?: Scope; aliases?: readonly string[] },
+): Route {
+  const { alsoNeeds, aliases = [], ...rest } = spec;
+  return {
+    ...rest,
+    dialect: managementDialect,
+    method,
+    path: projectPath + path,
+    aliases: [environment + path, ...oldAlias(path), ...aliases],
+    access: { on: "project", scopes: listOf(scope), alsoNeeds },
+    bucket: "management",
+  };
+}
+
+/** A route under `/api/projects/:project_id` that the project's secret key may use as well. */
+export function projectOrSecretRoute<Body extends TObject>(
+  method: Method,
+  path: string,
+  scope: Scope,
+  spec: RouteSpec<ProjectOrSecretCall<Static<Body>>, Body> & {
+    bucket: Route["bucket"];
+    aliases?: readonly string[];
+  },
+): Route {
+  return {
+    ...spec,
+    dialect: managementDialect,
+    method,
+    path: projectPath + path,
+    aliases: [environment + path, ...oldAlias(path), ...(spec.aliases ?? [])],
+    access: { on: "project", scopes: [scope], takesSecretKey: true, takesProjectHeader: true },
+  };
+}
+
+/** A route under `/api/organizations/:organization_id`. */
+export function organizationRoute<Body extends TObject>(
+  method: Method,
+  path: string,
+  scope: Scope,
+  spec: RouteSpec<OrganizationCall<Static<Body>>, Body>,
+): Route {
+  return {
+    ...spec,
+    dialect: managementDialect,
+    method,
+    path: organizationPath + path,
+    aliases: [],
+    access: { on: "organization", scopes: [scope] },
+    bucket: "management",
+  };
+}
+
+/** A route that belongs to no project and no organisation; `path` is whole. */
+export function userRoute<Body extends TObject>(
+  method: Method,
+  path: string,
+  scopes: readonly Scope[],
+  spec: RouteSpec<UserCall<Static<Body>>, Body> & { ignoresNarrowing?: boolean; needsFullAccess?: boolean },
+): Route {
+  const { ignoresNarrowing, needsFullAccess, ...rest } = spec;
+  return {
+    ...rest,
+    dialect: managementDialect,
+    method,
+    path,
+    aliases: [],
+    access: { on: "user", scopes, ignoresNarrowing, needsFullAccess },
+    bucket: "management",
+  };
+}
+
+/** A route for the console's page, signed in or not; `path` is whole. No key may call it. */
+export function consoleRoute<Body extends TObject>(
+  method: Method,
+  path: string,
+  spec: RouteSpec<Call<Static<Body>>, Body>,
+): Route {
+  return {
+    ...spec,
+    dialect: managementDialect,
+    method,
+    path,
+    aliases: [],
+    access: { on: "console" },
+    bucket: "management",
+  };
+}
+
+/** A route for somebody who is signed in; `path` is whole. No key may call it. */
+export function sessionRoute<Body extends TObject>(
+  method: Method,
+  path: string,
+  spec: RouteSpec<SessionCall<Static<Body>>, Body>,
+): Route {
+  return {
+    ...spec,
+    dialect: managementDialect,
+    method,
+    path,
+    aliases: [],
+    access: { on: "session" },
+    bucket: "management",
+  };
+}
