@@ -1,7 +1,6 @@
 /** What the capture routes need from the rest of the appliance. The appliance passes these in; nothing here is implemented. */
 
-/** `historical` holds what was sent with `historical_migration: true`; order is kept within a lane. */
-export type Lane = "realtime" | "historical";
+import type { Lane } from "../journal/segment.ts";
 
 /** The durable, ordered log that every accepted event goes to before it is acknowledged. */
 export interface JournalSink {

@@ -7,12 +7,13 @@
 import type { CaptureFields } from "../http/decode/form.ts";
 import { unwrap, type WrappedBody } from "../http/decode/unwrap.ts";
 import { EntryWriter } from "../journal/entry-writer.ts";
+import type { Lane } from "../journal/segment.ts";
 import { AnalyticsResults } from "./analytics-items.ts";
 import { sendTime } from "./event-time.ts";
 import { normalize, type RequestFacts, requestFacts } from "./normalize.ts";
 import type { Warning, WarningType } from "./outcome.ts";
 import { type Payload, parsePayload } from "./payload.ts";
-import type { CaptureProject, Lane } from "./ports.ts";
+import type { CaptureProject } from "./ports.ts";
 import { findToken } from "./token.ts";
 
 /** How a route takes events without a name. */

@@ -67,7 +67,9 @@ export function noteCount({ details }: JournalNote): number {
 }
 
 const newline = 0x0a;
-const entryStart = Buffer.from('{"seq":');
+/** How every line of an entry begins, and none other. */
+export const entryStart = '{"seq":';
+const entryStartBytes = Buffer.from(entryStart);
 const propertiesMark = Buffer.from(',"properties":');
 const uuidPattern = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
@@ -101,11 +103,15 @@ export function decodeEntries(bytes: Buffer, afterSeq: number): DecodedEntries {
 function isEntry(line: Buffer): boolean {
   return (
     line.length > entryStart.length &&
-    line.compare(entryStart, 0, entryStart.length, 0, entryStart.length) === 0
+    line.compare(entryStartBytes, 0, entryStart.length, 0, entryStart.length) === 0
   );
 }
 
-function seqOf(line: Buffer): number {
+/** The line of an entry that `EntryWriter` wrote. */
+export const lineOf = (seq: number, entry: string): string => `${entryStart}${seq},${entry}\n`;
+
+/** The sequence number of the entry that begins here. */
+export function seqOf(line: Uint8Array): number {
   let seq = 0;
   for (let index = entryStart.length; index < line.length; index++) {
     const digit = line[index]! - 0x30;

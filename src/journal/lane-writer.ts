@@ -3,6 +3,7 @@
 import { join } from "node:path";
 import { AppError } from "../lib/errors.ts";
 import type { Disk, JournalFile } from "./disk.ts";
+import { lineOf } from "./entry.ts";
 import {
   blockLine,
   hashBlock,
@@ -136,7 +137,7 @@ export class LaneWriter {
       for (let start = 0; start < entries.length; start += countMax) {
         const count = Math.min(countMax, entries.length - start);
         let text = "";
-        for (let i = start; i < start + count; i++) text += `{"seq":${first + i},${entries[i]}\n`;
+        for (let i = start; i < start + count; i++) text += lineOf(first + i, entries[i]!);
         this.queue.push({
           text,
           first: first + start,

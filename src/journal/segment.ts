@@ -13,6 +13,8 @@
  * follows the last whole block was never acknowledged.
  */
 
+import { seqOf } from "./entry.ts";
+
 /** `realtime` and `historical` events wait in separate queues; order is kept within a lane. */
 export type Lane = "realtime" | "historical";
 export const lanes: readonly Lane[] = ["realtime", "historical"];
@@ -133,7 +135,7 @@ export function mendSegment(bytes: Buffer, of: { lane: Lane; first: number; last
     const block = nextBlock(bytes, start, previous);
     if (block !== undefined) {
       const entries = bytes.subarray(start, block.entriesEnd);
-      const first = Number.parseInt(entries.subarray('{"seq":'.length, 30).toString(), 10);
+      const first = seqOf(entries);
       if (isBehindDamage && first > reached + 1) lost.push({ first: reached + 1, last: first - 1 });
       written = hashBlock(entries, block.last, written);
       parts.push(entries, Buffer.from(blockLine(block.last, entries.length, written)));

@@ -7,9 +7,10 @@ import type { RawItem } from "../../src/ingestion/item-table.ts";
 import { normalize, type RequestFacts, requestFacts } from "../../src/ingestion/normalize.ts";
 import type { Outcome } from "../../src/ingestion/outcome.ts";
 import { parsePayload } from "../../src/ingestion/payload.ts";
-import type { CaptureDependencies, JournalSink, Lane, ProjectDirectory } from "../../src/ingestion/ports.ts";
+import type { CaptureDependencies, JournalSink, ProjectDirectory } from "../../src/ingestion/ports.ts";
 import { captureRoutes } from "../../src/ingestion/routes.ts";
 import type { CanonicalEvent } from "../../src/journal/entry-writer.ts";
+import type { Lane } from "../../src/journal/segment.ts";
 
 export const anyToken = "phc_test";
 export const otherToken = "phc_other";

@@ -10,6 +10,7 @@ import { open } from "node:fs/promises";
 import { join } from "node:path";
 import type { ArchivedSegment } from "../../journal/archive.ts";
 import { syncFolder } from "../../journal/disk.ts";
+import { entryStart } from "../../journal/entry.ts";
 import {
   blockLine,
   hashBlock,
@@ -149,7 +150,7 @@ class LaneCopy {
     const lines = bytes
       .toString("utf8")
       .split("\n")
-      .filter((line) => line.startsWith('{"seq":'));
+      .filter((line) => line.startsWith(entryStart));
     const kept: string[] = [];
     let last = first - 1;
     for (const line of lines) {

@@ -9,7 +9,8 @@ import { projectRoute } from "../../accounts/api/routes.ts";
 import { HttpFailure } from "../../http/failure.ts";
 import type { Route } from "../../http/route.ts";
 import { object, optional, text } from "../../http/shapes.ts";
-import type { JournalSink, Lane } from "../../ingestion/ports.ts";
+import type { JournalSink } from "../../ingestion/ports.ts";
+import type { Lane } from "../../journal/segment.ts";
 import { isoFromMicros } from "../../lib/time.ts";
 
 /** Open streams of all projects together. */
