@@ -19,6 +19,7 @@ import { Access } from "./access.tsx";
 import { Code } from "./code.tsx";
 import { CopyFlag } from "./copy.tsx";
 import { History } from "./history.tsx";
+import { Proposals, Schedule } from "./pending.tsx";
 import { SaveBar } from "./save.tsx";
 import { Targeting } from "./targeting.tsx";
 import { TryIt } from "./try-it.tsx";
@@ -159,7 +160,13 @@ function Loaded({
         current={tab}
         onChoose={(name) => set({ tab: name === "targeting" ? undefined : name }, true)}
       />
-      {tab === "targeting" && <Targeting flag={flag} draft={draft} onChange={setDraft} refusal={refusal} />}
+      {tab === "targeting" && (
+        <>
+          <Proposals flag={flag} refusal={refusal} onDecided={onReload} />
+          <Targeting flag={flag} draft={draft} onChange={setDraft} refusal={refusal} />
+          <Schedule flag={flag} draft={draft} refusal={refusal} />
+        </>
+      )}
       {tab === "try" && <TryIt flag={flag} draft={draft} isChanged={changes.length > 0} />}
       {tab === "usage" && <Usage flag={flag} />}
       {tab === "history" && <History flag={flag} refusal={refusal} onReverted={restart} />}
@@ -177,6 +184,10 @@ function Loaded({
           }}
           onSaved={(saved) => restart(saved)}
           onRebase={restart}
+          onProposed={() => {
+            restart(flag);
+            onReload();
+          }}
         />
       )}
       {isAsking && (

@@ -8,6 +8,7 @@ import { changeFlag, type Flag, userName } from "../../model/flags.ts";
 import { personsOf, type Reach, useReach } from "../../model/reach.ts";
 import { Button } from "../../parts/basics.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
+import { Field } from "../../parts/fields.tsx";
 import { tell } from "../../parts/toast.tsx";
 import { words } from "../../words/index.ts";
 
@@ -21,6 +22,7 @@ export function SaveBar({
   onDiscard,
   onSaved,
   onRebase,
+  onProposed,
 }: {
   base: Flag;
   draft: Draft;
@@ -30,7 +32,9 @@ export function SaveBar({
   onSaved: (flag: Flag) => void;
   /** Goes on from somebody else's form, with or without the draft on top. */
   onRebase: (flag: Flag, draft?: Draft) => void;
+  onProposed: () => void;
 }) {
+  const [note, setNote] = useState("");
   const [isOpen, setOpen] = useState(false);
   const [failure, setFailure] = useState<Failure>();
   const [theirs, setTheirs] = useState<Flag>();
@@ -59,6 +63,18 @@ export function SaveBar({
       setBusy(false);
     }
   };
+  const needsApproval = failure?.code === "approval_required";
+  const propose = async () => {
+    try {
+      const body = { flag_id: base.id, changes: changedFields(base, draft), note };
+      await ask(inProject("change_requests/"), { method: "POST", body });
+      setOpen(false);
+      tell(w.pending.proposed);
+      onProposed();
+    } catch (error) {
+      setFailure(error instanceof Failure ? error : new Failure(-1, "error", wordsOf(error)));
+    }
+  };
   return (
     <>
       <section class="bar save-bar" aria-label={w.reviewTitle}>
@@ -75,9 +91,15 @@ export function SaveBar({
           actions={
             <>
               <Button onClick={() => setOpen(false)}>{words.frame.cancel}</Button>
-              <Button kind="main" isDisabled={isBusy || problems.length > 0} onClick={() => void save()}>
-                {w.saveNow}
-              </Button>
+              {needsApproval ? (
+                <Button kind="main" onClick={() => void propose()}>
+                  {w.pending.propose}
+                </Button>
+              ) : (
+                <Button kind="main" isDisabled={isBusy || problems.length > 0} onClick={() => void save()}>
+                  {w.saveNow}
+                </Button>
+              )}
             </>
           }
         >
@@ -89,10 +111,17 @@ export function SaveBar({
               {problem}
             </p>
           ))}
-          {failure && (
-            <p class="error" role="alert">
-              {failure.detail}
-            </p>
+          {needsApproval ? (
+            <>
+              <p role="alert">{w.pending.needed}</p>
+              <Field label={w.pending.note} value={note} onInput={setNote} />
+            </>
+          ) : (
+            failure && (
+              <p class="error" role="alert">
+                {failure.detail}
+              </p>
+            )
           )}
         </Dialog>
       )}

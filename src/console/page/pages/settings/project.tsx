@@ -7,7 +7,7 @@ import { chooseProject, inProject, isAdmin, isOwner, loadSession, project } from
 import { Button, CodeBlock } from "../../parts/basics.tsx";
 import { Question } from "../../parts/confirm.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
-import { Checkbox, Field } from "../../parts/fields.tsx";
+import { Checkbox, Field, Segments } from "../../parts/fields.tsx";
 import { Form } from "../../parts/form.tsx";
 import { Content } from "../../parts/states.tsx";
 import { complain, tell } from "../../parts/toast.tsx";
@@ -20,6 +20,8 @@ interface Project {
   name: string;
   timezone: string;
   anonymize_ips: boolean;
+  /** Which changes of flags need somebody else's agreement. */
+  approvals?: string;
   api_token: string;
   secret_api_token: string | null;
 }
@@ -79,6 +81,21 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
           )}
         </Form>
       </section>
+      {stored.approvals !== undefined && (
+        <section class="card stack">
+          <h2>{w.approvals}</h2>
+          <p class="help">{w.approvalsHelp}</p>
+          <Segments
+            label={w.approvals}
+            value={stored.approvals}
+            choices={Object.entries(w.approvalKinds)}
+            refusal={refusal}
+            onChange={(approvals) =>
+              void change(ask<Project>(inProject(""), { method: "PATCH", body: { approvals } }), w.saved)
+            }
+          />
+        </section>
+      )}
       <section class="card stack">
         <h2>{w.projectKey}</h2>
         <p class="help">{w.projectKeyHelp}</p>

@@ -1,0 +1,168 @@
+/** What is to come: changes at a time, and changes that somebody else has to agree to. */
+
+import { useState } from "preact/hooks";
+import { ask, queryText, wordsOf } from "../../lib/api.ts";
+import { dateTime } from "../../lib/format.ts";
+import { useResource } from "../../lib/resource.ts";
+import { inProject, me } from "../../lib/session.ts";
+import { type Draft, differences, draftOf } from "../../model/draft.ts";
+import { type Flag, type ShortUser, userName } from "../../model/flags.ts";
+import { Badge, Button } from "../../parts/basics.tsx";
+import { Field, Select } from "../../parts/fields.tsx";
+import { complain, tell } from "../../parts/toast.tsx";
+import { words } from "../../words/index.ts";
+
+const w = words.flag.pending;
+
+interface Scheduled {
+  id: number;
+  payload: { operation: string; value: unknown };
+  scheduled_at: string;
+  executed_at: string | null;
+  failure_reason: string | null;
+  created_by: ShortUser | null;
+}
+
+interface Proposal {
+  id: number;
+  changes: Record<string, unknown>;
+  original: Partial<Flag>;
+  note: string;
+  state: string;
+  created_by: (ShortUser & { uuid?: string }) | null;
+  created_at: string;
+}
+
+/** The draft of a flag with the fields of a PATCH put in. */
+function withChanges(flag: Flag, changes: Record<string, unknown>): Draft {
+  return draftOf({ ...flag, ...(changes as Partial<Flag>) });
+}
+
+function linesOf(flag: Flag, changes: Record<string, unknown>): string[] {
+  const lines = differences(draftOf(flag), withChanges(flag, changes));
+  if (typeof changes.active === "boolean" && changes.active !== flag.active) {
+    lines.unshift(changes.active ? words.activity.switchedOn : words.activity.switchedOff);
+  }
+  return lines;
+}
+
+/** Proposals that wait for somebody. */
+export function Proposals({ flag, refusal, onDecided }: { flag: Flag; refusal: string | false; onDecided: () => void }) {
+  const found = useResource<{ results: Proposal[] }>(`proposals ${flag.id} ${flag.version}`, (signal) =>
+    ask(inProject(`change_requests/${queryText({ flag_id: flag.id, state: "pending" })}`), { signal }),
+  );
+  const decide = (proposal: Proposal, how: "approve" | "reject") => {
+    ask(inProject(`change_requests/${proposal.id}/${how}/`), { method: "POST" }).then(
+      () => {
+        tell(how === "approve" ? w.approved : w.rejected);
+        found.reload();
+        onDecided();
+      },
+      (error) => complain(wordsOf(error)),
+    );
+  };
+  return (
+    <>
+      {(found.data?.results ?? []).map((proposal) => {
+        const isOwn = proposal.created_by?.uuid !== undefined && proposal.created_by.uuid === me.value?.uuid;
+        return (
+          <section key={proposal.id} class="bar accent" aria-label={w.proposal}>
+            <span>
+              <b>{w.proposedBy(userName(proposal.created_by))}</b> {proposal.note}
+              <ul class="changes">
+                {linesOf(flag, proposal.changes).map((line) => (
+                  <li key={line}>{line}</li>
+                ))}
+              </ul>
+            </span>
+            <Button refusal={isOwn ? w.notOwn : refusal} kind="main" onClick={() => decide(proposal, "approve")}>
+              {w.approve}
+            </Button>
+            <Button refusal={refusal} onClick={() => decide(proposal, "reject")}>
+              {isOwn ? w.withdraw : w.reject}
+            </Button>
+          </section>
+        );
+      })}
+    </>
+  );
+}
+
+/** Changes at a time. */
+export function Schedule({ flag, draft, refusal }: { flag: Flag; draft: Draft; refusal: string | false }) {
+  const [at, setAt] = useState("");
+  const [what, setWhat] = useState<"on" | "off" | "draft">(flag.active ? "off" : "on");
+  const found = useResource<{ results: Scheduled[] }>(`scheduled ${flag.id} ${flag.version}`, (signal) =>
+    ask(inProject(`scheduled_changes/${queryText({ record_id: flag.id })}`), { signal }),
+  );
+  const add = () => {
+    const payload =
+      what === "draft"
+        ? { operation: "update", value: { filters: draft.filters } }
+        : { operation: "update_status", value: what === "on" };
+    const body = { record_id: flag.id, model_name: "FeatureFlag", payload, scheduled_at: new Date(at).toISOString() };
+    ask(inProject("scheduled_changes/"), { method: "POST", body }).then(
+      () => {
+        setAt("");
+        found.reload();
+      },
+      (error) => complain(wordsOf(error)),
+    );
+  };
+  return (
+    <section class="card stack">
+      <h2>{w.schedule}</h2>
+      <ul class="lines">
+        {(found.data?.results ?? []).map((change) => (
+          <li key={change.id} class="row apart">
+            <span>
+              <b>{dateTime(change.scheduled_at)}</b> {textOf(flag, change)}{" "}
+              <span class="muted">{userName(change.created_by)}</span>{" "}
+              {change.failure_reason ? (
+                <Badge tone="bad">{change.failure_reason}</Badge>
+              ) : (
+                change.executed_at && <Badge tone="good">{w.done}</Badge>
+              )}
+            </span>
+            {!change.executed_at && (
+              <Button
+                kind="quiet"
+                icon="trash"
+                label={w.takeBack(dateTime(change.scheduled_at))}
+                refusal={refusal}
+                onClick={() => {
+                  ask(inProject(`scheduled_changes/${change.id}/`), { method: "DELETE" }).then(
+                    found.reload,
+                    (error) => complain(wordsOf(error)),
+                  );
+                }}
+              />
+            )}
+          </li>
+        ))}
+      </ul>
+      <div class="row bottom">
+        <Select
+          label={w.what}
+          value={what}
+          refusal={refusal}
+          choices={Object.entries(w.whats) as ["on" | "off" | "draft", string][]}
+          onChange={setWhat}
+        />
+        <Field label={w.when} type="datetime-local" value={at} onInput={setAt} isDisabled={!!refusal} />
+        <Button icon="plus" refusal={refusal} isDisabled={at === ""} onClick={add}>
+          {w.add}
+        </Button>
+      </div>
+      <p class="help">{w.help}</p>
+    </section>
+  );
+}
+
+function textOf(flag: Flag, { payload }: Scheduled): string {
+  if (payload.operation === "update_status") return payload.value === true ? w.whats.on : w.whats.off;
+  if (payload.operation === "update" && typeof payload.value === "object" && payload.value !== null) {
+    return linesOf(flag, payload.value as Record<string, unknown>).join("; ") || w.nothing;
+  }
+  return payload.operation.replaceAll("_", " ");
+}
