@@ -47,7 +47,15 @@ function linesOf(flag: Flag, changes: Record<string, unknown>): string[] {
 }
 
 /** Proposals that wait for somebody. */
-export function Proposals({ flag, refusal, onDecided }: { flag: Flag; refusal: string | false; onDecided: () => void }) {
+export function Proposals({
+  flag,
+  refusal,
+  onDecided,
+}: {
+  flag: Flag;
+  refusal: string | false;
+  onDecided: () => void;
+}) {
   const found = useResource<{ results: Proposal[] }>(`proposals ${flag.id} ${flag.version}`, (signal) =>
     ask(inProject(`change_requests/${queryText({ flag_id: flag.id, state: "pending" })}`), { signal }),
   );
@@ -75,7 +83,11 @@ export function Proposals({ flag, refusal, onDecided }: { flag: Flag; refusal: s
                 ))}
               </ul>
             </span>
-            <Button refusal={isOwn ? w.notOwn : refusal} kind="main" onClick={() => decide(proposal, "approve")}>
+            <Button
+              refusal={isOwn ? w.notOwn : refusal}
+              kind="main"
+              onClick={() => decide(proposal, "approve")}
+            >
               {w.approve}
             </Button>
             <Button refusal={refusal} onClick={() => decide(proposal, "reject")}>
@@ -100,7 +112,12 @@ export function Schedule({ flag, draft, refusal }: { flag: Flag; draft: Draft; r
       what === "draft"
         ? { operation: "update", value: { filters: draft.filters } }
         : { operation: "update_status", value: what === "on" };
-    const body = { record_id: flag.id, model_name: "FeatureFlag", payload, scheduled_at: new Date(at).toISOString() };
+    const body = {
+      record_id: flag.id,
+      model_name: "FeatureFlag",
+      payload,
+      scheduled_at: new Date(at).toISOString(),
+    };
     ask(inProject("scheduled_changes/"), { method: "POST", body }).then(
       () => {
         setAt("");

@@ -13,7 +13,10 @@ export const settings = {
   anonymize: "Forget the IP addresses of events",
   approvals: "Changes of flags that somebody else has to agree to",
   approvalsHelp: "Such a change is proposed, and made when another person who may edit the flag agrees.",
-  approvalKinds: { off: "None", critical: "Flags tagged critical", all: "All flags" } as Record<string, string>,
+  approvalKinds: { off: "None", critical: "Flags tagged critical", all: "All flags" } as Record<
+    string,
+    string
+  >,
   projectKey: "Project key",
   projectKeyHelp: "Public: it stands in apps and sends events.",
   rotate: "Rotate",

@@ -1,0 +1,107 @@
+/** The rules of the flag editor that need no browser: changes in words, what keeps a draft from being saved, shares. */
+
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import {
+  conditionProblem,
+  type Draft,
+  differences,
+  draftOf,
+  evenShares,
+  isSame,
+  problemsOf,
+} from "../../src/console/page/model/draft.ts";
+import type { Flag } from "../../src/console/page/model/flags.ts";
+import { yamlText } from "../../src/console/page/model/yaml.ts";
+
+const flag = {
+  id: 1,
+  key: "new-checkout",
+  name: "",
+  tags: ["web"],
+  filters: {
+    groups: [
+      {
+        properties: [{ key: "plan", type: "person", operator: "exact", value: ["pro"] }],
+        rollout_percentage: 10,
+      },
+    ],
+  },
+} as unknown as Flag;
+
+const changed = (change: (draft: Draft) => void): string[] => {
+  const draft = draftOf(flag);
+  change(draft);
+  return differences(draftOf(flag), draft);
+};
+
+describe("changes in words", () => {
+  const cases: readonly (readonly [string, (draft: Draft) => void, string[]])[] = [
+    ["nothing", () => {}, []],
+    ["rollout", (d) => (d.filters.groups![0]!.rollout_percentage = 40), ["set 1: roll out 10 → 40 %"]],
+    ["tags", (d) => (d.tags = ["payments"]), ["tag payments added", "tag web removed"]],
+    [
+      "a set",
+      (d) => d.filters.groups!.push({ properties: [], rollout_percentage: 100 }),
+      ["set 2 added: everybody"],
+    ],
+    ["no set", (d) => (d.filters.groups = []), ["set 1 removed: 10 % · plan = pro"]],
+    ["conditions", (d) => (d.filters.groups![0]!.properties = []), ["set 1: plan = pro → Everybody"]],
+    [
+      "variants",
+      (d) => (d.filters.multivariate = { variants: [{ key: "a", rollout_percentage: 100 }] }),
+      ["value On/off → Variants", "variant a added, 100 %"],
+    ],
+    ["unknown members", (d) => (d.filters.early_exit = true), ["early_exit changed"]],
+  ];
+  for (const [name, change, lines] of cases) test(name, () => expect(changed(change)).toEqual(lines));
+});
+
+test("a draft with wrong shares, broken payloads or empty conditions is not saved", () => {
+  const draft = draftOf(flag);
+  expect(problemsOf(draft).size).toBe(0);
+  draft.filters.multivariate = {
+    variants: [
+      { key: "a", rollout_percentage: 50 },
+      { key: "b", rollout_percentage: 40 },
+    ],
+  };
+  draft.filters.payloads = { a: "{", b: '{"fine": true}' };
+  draft.filters.groups![0]!.properties!.push({ key: "", type: "person", operator: "exact", value: ["x"] });
+  expect([...problemsOf(draft).keys()]).toEqual(["variants", "payload a", "condition 0 1"]);
+});
+
+test("conditions that cannot be right are named at once", () => {
+  const problem = (operator: string, value: unknown) =>
+    conditionProblem({ key: "plan", type: "person", operator, value }) !== undefined;
+  expect(problem("exact", [])).toBe(true);
+  expect(problem("is_set", "")).toBe(false);
+  expect(problem("gt", "ten")).toBe(true);
+  expect(problem("gt", "10.5")).toBe(false);
+  expect(problem("regex", "[")).toBe(true);
+  expect(problem("regex", "(?i)^a")).toBe(false);
+});
+
+test("even shares make exactly 100", () => {
+  for (let count = 1; count <= 40; count++) {
+    const shares = evenShares(count);
+    expect(shares).toHaveLength(count);
+    expect(shares.reduce((sum, share) => sum + share, 0)).toBe(100);
+    expect(Math.max(...shares) - Math.min(...shares)).toBeLessThanOrEqual(1);
+  }
+});
+
+test("sameness does not look at the order of members", () => {
+  expect(isSame({ a: 1, b: { c: [1], d: 2 } }, { b: { d: 2, c: [1] }, a: 1 })).toBe(true);
+  expect(isSame([1, 2], [2, 1])).toBe(false);
+});
+
+test("YAML that is written is read back as it was", () => {
+  fc.assert(
+    fc.property(fc.dictionary(fc.string({ minLength: 1 }), fc.jsonValue({ maxDepth: 4 })), (value) => {
+      const clean = JSON.parse(JSON.stringify(value));
+      expect(Bun.YAML.parse(yamlText(clean)) ?? {}).toEqual(clean);
+    }),
+    { numRuns: 300 },
+  );
+});

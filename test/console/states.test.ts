@@ -1,0 +1,118 @@
+/** What the page shows when the engine is away, the connection is lost, or the session is over. */
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Browser, Page } from "playwright-core";
+import { TestAppliance } from "../support/appliance.ts";
+import { chromiumPath, startBrowser } from "../support/browser.ts";
+import { axeFindings, openSignedIn, ownerCookie, password } from "./support.ts";
+
+describe.skipIf(chromiumPath === undefined)("states", () => {
+  let appliance: TestAppliance;
+  let browser: Browser;
+  let cookie: string;
+  const open = (expectedStatus: number[]) =>
+    openSignedIn(browser, cookie, { url: appliance.url, expectedStatus });
+
+  beforeAll(async () => {
+    appliance = await TestAppliance.start();
+    cookie = await ownerCookie(appliance);
+    browser = await startBrowser();
+    await appliance.capture({ event: "signed up", distinct_id: "user-1" });
+    await appliance.eventsWhenStored(1);
+    await appliance.api(`/api/projects/${appliance.made.project.id}/feature_flags/`, {
+      method: "POST",
+      body: { key: "new-checkout", filters: { groups: [{ properties: [], rollout_percentage: 100 }] } },
+    });
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await appliance?.[Symbol.asyncDispose]();
+  });
+
+  /** Answers as the front does while the engine starts anew, until it is told to stop. */
+  const engineAway = async (page: Page, path: RegExp) => {
+    await page.route(path, (route) =>
+      route.fulfill({
+        status: 503,
+        headers: { "Retry-After": "1" },
+        json: {
+          type: "server_error",
+          code: "engine_unavailable",
+          detail: "The engine is starting.",
+          attr: null,
+        },
+      }),
+    );
+    return async () => await page.unroute(path);
+  };
+
+  const pages: readonly (readonly [path: string, api: RegExp, ready: string])[] = [
+    ["persons", /\/persons\//, "user-1"],
+    ["explore", /\/query\//, "in all"],
+    ["sql?q=SELECT 41 %2B 1 AS answer", /\/query\//, "42"],
+  ];
+  for (const [path, api, ready] of pages) {
+    test(`${path}: says that analytics are restarting, tries again by itself`, async () => {
+      const { page, context, troubles } = await open([503]);
+      const isBack = await engineAway(page, api);
+      await page.goto(`/console/${path}`);
+      await page.getByText("Analytics are restarting; flags and capture work.").waitFor();
+      expect(await axeFindings(page)).toEqual([]);
+      await isBack();
+      if (path.startsWith("sql")) await page.getByRole("button", { name: "Run" }).click();
+      await page.getByRole("main").getByText(ready).first().waitFor();
+      await context.close();
+      expect(troubles).toEqual([]);
+    });
+  }
+
+  test("flags work while the engine is away; old data stay with their age", async () => {
+    const { page, context, troubles } = await open([503]);
+    await page.goto("/console/persons");
+    await page.getByText("user-1").first().waitFor();
+    const isBack = await engineAway(page, /\/(persons|query|reach|usage)\//);
+    await page.getByRole("link", { name: "Flags" }).first().click();
+    await page.getByRole("switch", { name: "new-checkout" }).waitFor();
+    await page.getByRole("link", { name: "new-checkout" }).click();
+    await page.getByText("Not counted now; saving works.").first().waitFor();
+    await page.getByRole("link", { name: "Persons" }).click();
+    await page.getByText("What is shown was read").waitFor();
+    await page.getByText("user-1").first().waitFor();
+    await isBack();
+    await page.getByText("What is shown was read").waitFor({ state: "detached" });
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("without a connection a change is refused at once, never queued", async () => {
+    const { page, context, troubles } = await open([]);
+    await page.goto("/console/flags");
+    const toggle = page.getByRole("switch", { name: "new-checkout" });
+    await toggle.waitFor();
+    await context.setOffline(true);
+    await toggle.click();
+    await page.getByText("There is no connection. Nothing was changed.").waitFor();
+    expect(await toggle.getAttribute("aria-checked")).toBe("true");
+    await context.setOffline(false);
+    await page.reload();
+    expect(await toggle.getAttribute("aria-checked")).toBe("true");
+    await context.close();
+    expect(troubles.filter((text) => !text.includes("ERR_INTERNET_DISCONNECTED"))).toEqual([]);
+  });
+
+  test("when the session is over the page asks to sign in and stays where it was", async () => {
+    const { page, context, troubles } = await open([401]);
+    await page.goto("/console/flags?search=new");
+    await page.getByRole("switch", { name: "new-checkout" }).waitFor();
+    await context.clearCookies();
+    // The next request of the page finds out: its look at the health comes every ten seconds.
+    await page.getByLabel("E-mail").waitFor({ timeout: 30_000 });
+    await page.getByLabel("E-mail").fill(appliance.made.user.email);
+    await page.getByLabel("Password").fill(password);
+    await page.keyboard.press("Enter");
+    await page.getByRole("switch", { name: "new-checkout" }).waitFor();
+    expect(page.url()).toContain("/console/flags?search=new");
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+});
