@@ -182,6 +182,38 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     expect(troubles).toEqual([]);
   });
 
+  test("a change that somebody else has to agree to is proposed; a change at a time is scheduled", async () => {
+    const flag = await make({
+      key: "agreed",
+      filters: { groups: [{ properties: [], rollout_percentage: 10 }] },
+    });
+    const { page, context, troubles } = await open({ expectedStatus: [403] });
+    await page.goto(`/console/flags/${flag.id}`);
+    await page.getByLabel("When (your clock)").fill("2099-01-02T03:04");
+    await page.getByRole("button", { name: "Schedule", exact: true }).click();
+    await page.getByText("2099").first().waitFor();
+    const approve = (approvals: string) =>
+      appliance.api(`/api/projects/${appliance.made.project.id}/`, { method: "PATCH", body: { approvals } });
+    expect((await approve("all")).status).toBe(200);
+    try {
+      await page.getByRole("spinbutton", { name: "Roll out to" }).fill("60");
+      await page.getByRole("button", { name: "Review and save" }).click();
+      await page.getByRole("button", { name: "Save changes" }).click();
+      await page.getByLabel("Why (for whoever decides)").fill("Support asked for it.");
+      await page.getByRole("button", { name: "Propose" }).click();
+      const proposal = page.getByRole("region", { name: "Proposed change" });
+      await proposal.getByText("set 1: roll out 10 → 60 %").waitFor();
+      const agree = proposal.getByRole("button", { name: /^Agree/ });
+      expect(await agree.getAttribute("aria-disabled")).toBe("true");
+      expect((await read(flag.id)).filters.groups[0]!.rollout_percentage).toBe(10);
+    } finally {
+      await approve("off");
+    }
+    expect(await axeFindings(page)).toEqual([]);
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
   test("text of flags stays text", async () => {
     const { page, context, troubles } = await open();
     await page.goto(`/console/flags/${made.id}`);
@@ -228,7 +260,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
   for (const theme of themes) {
     for (const width of widths) {
       test(`axe finds nothing, and nothing is wider than the screen, ${theme}, ${width}`, async () => {
-        const { page, context, troubles } = await open({ theme, width });
+        const { page, context, troubles } = await open({ theme, width, expectedStatus: [404] });
         const look = async (path: string, ready: string) => {
           await page.goto(path);
           await page.getByText(ready).first().waitFor();

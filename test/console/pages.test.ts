@@ -84,7 +84,7 @@ describe.skipIf(chromiumPath === undefined)("pages", () => {
           url: appliance.url,
           theme,
           width,
-          expectedStatus: [400],
+          expectedStatus: [400, 404],
         });
         for (const [path, heading, ready] of pages) {
           await page.goto(`/console/${path}`);

@@ -100,10 +100,7 @@ export async function openSignedIn(
   cookie: string,
   options: PageOptions,
 ): Promise<WatchedPage> {
-  const opened = await openPage(browser, {
-    ...options,
-    expectedStatus: [404, ...(options.expectedStatus ?? [])],
-  });
+  const opened = await openPage(browser, options);
   const [name, value] = cookie.split("=") as [string, string];
   await opened.context.addCookies([{ name, value, url: options.url, httpOnly: true, sameSite: "Strict" }]);
   return opened;

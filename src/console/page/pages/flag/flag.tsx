@@ -65,6 +65,7 @@ function Loaded({
   const [isAsking, setAsking] = useState(false);
   const [isArchiving, setArchiving] = useState(false);
   const [isCopying, setCopying] = useState(false);
+  const [proposed, setProposed] = useState(0);
   const tab = (query.tab ?? "targeting") as Tab;
   const changes = differences(draftOf(base), draft);
   const refusal = !flag.can_edit && words.flags.notAllowed;
@@ -162,7 +163,7 @@ function Loaded({
       />
       {tab === "targeting" && (
         <>
-          <Proposals flag={flag} refusal={refusal} onDecided={onReload} />
+          <Proposals flag={flag} round={proposed} refusal={refusal} onDecided={onReload} />
           <Targeting flag={flag} draft={draft} onChange={setDraft} refusal={refusal} />
           <Schedule flag={flag} draft={draft} refusal={refusal} />
         </>
@@ -186,7 +187,7 @@ function Loaded({
           onRebase={restart}
           onProposed={() => {
             restart(flag);
-            onReload();
+            setProposed(proposed + 1);
           }}
         />
       )}

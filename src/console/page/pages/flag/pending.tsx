@@ -49,15 +49,20 @@ function linesOf(flag: Flag, changes: Record<string, unknown>): string[] {
 /** Proposals that wait for somebody. */
 export function Proposals({
   flag,
+  round,
   refusal,
   onDecided,
 }: {
   flag: Flag;
+  /** Another number: there may be a new one. */
+  round: number;
   refusal: string | false;
   onDecided: () => void;
 }) {
-  const found = useResource<{ results: Proposal[] }>(`proposals ${flag.id} ${flag.version}`, (signal) =>
-    ask(inProject(`change_requests/${queryText({ flag_id: flag.id, state: "pending" })}`), { signal }),
+  const found = useResource<{ results: Proposal[] }>(
+    `proposals ${flag.id} ${flag.version} ${round}`,
+    (signal) =>
+      ask(inProject(`change_requests/${queryText({ flag_id: flag.id, state: "pending" })}`), { signal }),
   );
   const decide = (proposal: Proposal, how: "approve" | "reject") => {
     ask(inProject(`change_requests/${proposal.id}/${how}/`), { method: "POST" }).then(

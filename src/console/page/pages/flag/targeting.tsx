@@ -217,7 +217,9 @@ function ReachTogether({ reach }: { reach: Reach | undefined | null }) {
   if (reach === null) return <>{w.notCounted}</>;
   if (reach === undefined) return <>{w.counting}</>;
   const persons = personsOf(reach);
-  if (persons.total === 0 && reach.populations.length > 0) return null;
+  // Sets about groups only reach no persons at all.
+  const isAboutPersons = reach.populations.some(({ group_type_index: index }) => index === null);
+  if (!isAboutPersons && reach.populations.length > 0) return null;
   return <>{w.together(persons.reached, persons.total)}</>;
 }
 
