@@ -214,6 +214,37 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     expect(troubles).toEqual([]);
   });
 
+  test("a change is reverted from the history; a draft is tried on people beside what is saved", async () => {
+    const flag = await make({
+      key: "tried",
+      filters: { groups: [{ properties: [], rollout_percentage: 0 }] },
+    });
+    const everybody = { filters: { groups: [{ properties: [], rollout_percentage: 100 }] } };
+    await appliance.api(flagPath(flag.id), { method: "PATCH", body: everybody });
+    const { page, context, troubles } = await open();
+    await page.goto(`/console/flags/${flag.id}?tab=history`);
+    await page.getByText("set 1: roll out 0 → 100 %").waitFor();
+    await page.getByRole("button", { name: "Revert to before this" }).first().click();
+    await page.getByRole("dialog").getByRole("button", { name: "Revert to before this" }).click();
+    await until(
+      async () => (await read(flag.id)).filters.groups[0]!.rollout_percentage === 0,
+      "it is reverted",
+    );
+
+    await page.getByRole("tab", { name: "Targeting" }).click();
+    await page.getByRole("spinbutton", { name: "Roll out to" }).fill("100");
+    await page.getByRole("tab", { name: "Try it" }).click();
+    await page.getByLabel("Distinct ids").fill("somebody");
+    await page.getByText("Set 1: fits", { exact: true }).waitFor();
+    await page.getByText("Saved off").waitFor();
+    await page.getByText("Draft on").waitFor();
+    expect(await axeFindings(page)).toEqual([]);
+    await page.getByRole("button", { name: "Discard" }).click();
+    await page.getByText("Draft on").waitFor({ state: "detached" });
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
   test("text of flags stays text", async () => {
     const { page, context, troubles } = await open();
     await page.goto(`/console/flags/${made.id}`);

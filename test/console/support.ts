@@ -3,6 +3,10 @@
 import { createRequire } from "node:module";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import type { TestAppliance } from "../support/appliance.ts";
+import { chromiumPath } from "../support/browser.ts";
+
+// The tests themselves are skipped: `describe.skipIf` says nothing by itself.
+if (chromiumPath === undefined) console.log("SKIPPED the console in a browser: no Chromium here");
 
 const axeSource = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 
