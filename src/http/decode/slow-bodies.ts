@@ -26,7 +26,7 @@ export class SlowBodies {
   constructor(private readonly patienceMs: number) {}
 
   /**
-   * Waits for a body whose progress cannot be seen, as long as `bytes` may take.
+   * Waits for a body whose progress cannot be seen, as long as `bytes` may take, and at least for the patience.
    *
    * @throws {BodyInterrupted} it took longer, or the client went away.
    */
@@ -85,8 +85,8 @@ export class SlowBodies {
 
   private watch(cut: () => void, bytes: number): Watched {
     const tickMs = this.patienceMs / ticksPerPatience;
-    const extraTicks = Math.ceil((bytes / bytesPerSecondMin) * (1_000 / tickMs));
-    const watched = { lastTick: this.tick + ticksPerPatience + extraTicks, cut };
+    const neededTicks = Math.ceil((bytes / bytesPerSecondMin) * (1_000 / tickMs));
+    const watched = { lastTick: this.tick + Math.max(ticksPerPatience, neededTicks), cut };
     this.watched.add(watched);
     if (this.timer === undefined) {
       this.timer = setInterval(() => this.onTick(), tickMs);
