@@ -72,7 +72,8 @@ test("everything comes over, also after a refusal in the middle and with a busy 
         if (isRefusing && eventPages === 2) return Response.json({ detail: "Not now." }, { status: 403 });
         eventPages += 1;
       }
-      return await fetch(`${source.url}${pathname}${search}`, { headers: request.headers });
+      // As it comes: an answer that was unpacked here must not say that it is packed.
+      return await fetch(`${source.url}${pathname}${search}`, { headers: request.headers, decompress: false });
     },
   });
   const directory = await initialisedDirectory();
