@@ -43,8 +43,8 @@ export class MetadataMissing extends AppError {
 }
 
 const shownNames = 3;
-/** What the system puts into a new volume. */
-const systemNames = ["lost+found"];
+/** What a system puts into a new volume or folder, and what keeps an empty one in a repository, as `data` in this one. */
+const systemNames = ["lost+found", ".gitkeep", ".gitignore", ".keep", ".DS_Store"];
 /** What restores work with when the directory is a mount point. */
 const restoreNames = [".restoring", ".before-restore"];
 

@@ -73,7 +73,10 @@ test("everything comes over, also after a refusal in the middle and with a busy 
         eventPages += 1;
       }
       // As it comes: an answer that was unpacked here must not say that it is packed.
-      return await fetch(`${source.url}${pathname}${search}`, { headers: request.headers, decompress: false });
+      return await fetch(`${source.url}${pathname}${search}`, {
+        headers: request.headers,
+        decompress: false,
+      });
     },
   });
   const directory = await initialisedDirectory();

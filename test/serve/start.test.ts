@@ -58,12 +58,17 @@ describe("a folder with other things in it is refused and stays as it is", () =>
     });
   }
 
-  test("an empty folder, a new volume and the rest of a start that was cut off are taken; modes stay", async () => {
-    for (const names of [[], ["lost+found"], ["lock", "lock.pid", "native", "work"]]) {
+  test("an empty folder, a new volume, the one of a clone and the rest of a start that was cut off are taken; modes stay", async () => {
+    for (const names of [
+      [],
+      ["lost+found"],
+      [".gitkeep", ".gitignore"],
+      ["lock", "lock.pid", "native", "work"],
+    ]) {
       const folder = join(root, `taken-${names.length}`);
       mkdirSync(folder);
       for (const name of names) {
-        if (name.startsWith("lock")) writeFileSync(join(folder, name), "");
+        if (name.startsWith("lock") || name.startsWith(".")) writeFileSync(join(folder, name), "");
         else mkdirSync(join(folder, name));
       }
       chmodSync(folder, 0o750);
