@@ -1,13 +1,14 @@
 /**
  * Takes the events of one request from its bytes to the journal.
  *
- * One append per request: its events are durable together, in order, before anybody is told so. Small requests are
- * taken apart at once, those of some size one by one, each in a turn of its own, and large ones in another thread:
- * whoever sends them waits, and nobody else.
+ * All events of a request are durable, in order, before anybody is told so. Small requests are taken apart at once,
+ * those of some size one by one, each in a turn of its own, and large ones in another thread: whoever sends them waits,
+ * and nobody else.
  */
 
 import { PayloadTooLarge } from "../http/decode/failures.ts";
 import type { WrappedBody } from "../http/decode/unwrap.ts";
+import { Semaphore } from "../lib/semaphore.ts";
 import { nowMicros } from "../lib/time.ts";
 import { Turns } from "../lib/turns.ts";
 import { LargeBodies } from "./large-bodies.ts";
@@ -38,6 +39,8 @@ const ownThreadBytesMax = 512 * 1024;
 
 /** Characters of a large body's events that go to the disk at once. */
 const partCharacters = 1024 * 1024;
+/** Large bodies go to the disk one after the other, or small ones would wait behind all of them; those in flight are few. */
+const largeWrites = { total: 1, perKey: 1, waiting: 10_000 };
 
 /** The road that all capture routes share. */
 export class Intake {
@@ -45,6 +48,7 @@ export class Intake {
   private readonly makeUuid: () => string;
   private readonly turns = new Turns();
   private readonly large = new LargeBodies();
+  private readonly largeWrites = new Semaphore(largeWrites);
 
   constructor(private readonly deps: CaptureDependencies) {
     this.nowMicros = deps.nowMicros ?? nowMicros;
@@ -55,8 +59,9 @@ export class Intake {
    * Reads a request and stores its events.
    *
    * @param known the project, where the route knows it without the body.
-   * @throws {InvalidPayload} @throws {PayloadTooLarge} @throws {BodyInterrupted} @throws {KeyRefused} and what the
-   *         journal throws; nothing was stored then.
+   * @throws {InvalidPayload} @throws {PayloadTooLarge} @throws {BodyInterrupted} @throws {KeyRefused} nothing was stored then.
+   * @throws what the journal throws; of a large body, the first events may be stored: whoever sends it again sends them with
+   *         the same uuids, and they count once.
    */
   async take(sent: SentRequest, protocol: Protocol, known?: CaptureProject): Promise<RequestLines> {
     const { limitBytes, ...body } = await sent.wrapped("events");
@@ -79,12 +84,17 @@ export class Intake {
 
   /** Part after part, in order, so that others' events get to the disk in between. */
   private async appendInParts({ lane, entries }: RequestLines): Promise<void> {
-    for (let start = 0; start < entries.length; ) {
-      let end = start;
-      for (let length = 0; end < entries.length && length < partCharacters; end++)
-        length += entries[end]!.length;
-      await this.deps.journal.append(lane, entries.slice(start, end));
-      start = end;
+    const leave = await this.largeWrites.enter(0);
+    try {
+      for (let start = 0; start < entries.length; ) {
+        let end = start;
+        for (let length = 0; end < entries.length && length < partCharacters; end++)
+          length += entries[end]!.length;
+        await this.deps.journal.append(lane, entries.slice(start, end));
+        start = end;
+      }
+    } finally {
+      leave();
     }
   }
 
