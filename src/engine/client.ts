@@ -21,8 +21,12 @@ export class EngineUnavailable extends AppError {
 export interface EngineState {
   /** Resolves when the engine can be asked, or with false when it will not be soon. */
   waitUntilReady(ms: number): Promise<boolean>;
-  /** Why the engine was replaced just now, when somebody's query was the reason. */
-  readonly lastStuck: StopReason | undefined;
+  /**
+   * Why the engine was replaced just now, when somebody's query was the reason.
+   *
+   * @param askedAt by `performance.now()`; what was asked later than that one cannot be the reason.
+   */
+  whyStuck(askedAt: number): StopReason | undefined;
   /** @throws {StatementsBarred} */
   requireStatements(projectId: number): void;
 }
@@ -62,8 +66,8 @@ export class EngineClient {
     return { body, meta: meta as Queries[Name]["meta"] };
   }
 
-  private whyUnreachable(name: keyof Queries): AppError {
-    const reason = name === "query" ? this.state?.lastStuck : undefined;
+  private whyUnreachable(name: keyof Queries, askedAt: number): AppError {
+    const reason = name === "query" ? this.state?.whyStuck(askedAt) : undefined;
     if (reason === "memory") return new QueryRefused("query_memory", new QueryTookMemory().message);
     return reason === "time" ? new QueryTimedOut() : new EngineUnavailable();
   }
@@ -89,10 +93,11 @@ export class EngineClient {
     if (name === "query") this.state?.requireStatements((request as Queries["query"]["request"]).projectId);
     if (this.state !== undefined && !(await this.state.waitUntilReady(startWaitMs)))
       throw new EngineUnavailable();
+    const askedAt = performance.now();
     try {
       return await send(engineSocketName, name, request, callerSignal());
     } catch (error) {
-      if (error instanceof RpcUnreachable) throw this.whyUnreachable(name);
+      if (error instanceof RpcUnreachable) throw this.whyUnreachable(name, askedAt);
       if (!(error instanceof RpcFailed)) throw error;
       if (error.code === "query_timeout") throw new QueryTimedOut();
       if (error.code === "unexpected") throw new Error(`The engine could not answer: ${error.message}`);

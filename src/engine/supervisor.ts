@@ -185,10 +185,11 @@ export class EngineSupervisor implements EngineAsked {
     return this.isReady;
   }
 
-  /** Why the engine ended just now, when a query was the reason. */
-  get lastStuck(): StopReason | undefined {
+  /** Why the engine ended just now, when a query was the reason that was asked before. */
+  whyStuck(askedAt: number): StopReason | undefined {
     const { stuck } = this;
-    return stuck !== undefined && performance.now() - stuck.at < recentMs ? stuck.reason : undefined;
+    const isReason = stuck !== undefined && askedAt < stuck.at && performance.now() - stuck.at < recentMs;
+    return isReason ? stuck.reason : undefined;
   }
 
   requireStatements(projectId: number): void {

@@ -70,15 +70,26 @@ export async function openEventDatabase(
     instance.closeSync();
     throw error;
   }
+  const open = new Set<DuckDBConnection>();
   const own = await instance.connect();
   return {
     instance,
-    connect: () => instance.connect(),
+    async connect() {
+      const connection = await instance.connect();
+      open.add(connection);
+      const close = connection.closeSync.bind(connection);
+      connection.closeSync = () => {
+        if (open.delete(connection)) close();
+      };
+      return connection;
+    },
     async usedMemoryBytes() {
       const rows = await own.runAndReadAll("SELECT sum(memory_usage_bytes)::DOUBLE FROM duckdb_memory()");
       return rows.getRows()[0]![0] as number;
     },
     close() {
+      // With one connection open the database lives on, and would write into the file that somebody opened after it.
+      for (const connection of open) connection.closeSync();
       own.closeSync();
       instance.closeSync();
     },
