@@ -148,21 +148,23 @@ export interface Route extends Documentation {
   handle: (call: never) => unknown;
 }
 
-/** A route for everybody; `path` is whole. */
+/** A route of the management API; `path` is whole. */
+export function managementRoute<AnyCall extends Call, Body extends TObject>(
+  method: Method,
+  path: string,
+  access: Access,
+  spec: RouteSpec<AnyCall, Body>,
+): Route {
+  return { ...spec, dialect: managementDialect, method, path, aliases: [], access, bucket: "management" };
+}
+
+/** One for everybody. */
 export function publicRoute<Body extends TObject>(
   method: Method,
   path: string,
   spec: RouteSpec<Call<Static<Body>>, Body>,
 ): Route {
-  return {
-    ...spec,
-    dialect: managementDialect,
-    method,
-    path,
-    aliases: [],
-    access: { on: "public" },
-    bucket: "management",
-  };
+  return managementRoute(method, path, { on: "public" }, spec);
 }
 
 /** A route of client libraries: the project's public key, if anything, says who calls. `path` is whole. */

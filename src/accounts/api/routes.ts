@@ -1,8 +1,14 @@
 /** Routes of users, organisations and projects: which guard they have, and what their handlers get. */
 
 import type { Static, TObject } from "@sinclair/typebox";
-import { managementDialect } from "../../http/dialect.ts";
-import type { Call, Method, Route, RouteSpec } from "../../http/route.ts";
+import {
+  type Access,
+  type Call,
+  type Method,
+  managementRoute,
+  type Route,
+  type RouteSpec,
+} from "../../http/route.ts";
 import type { Organization } from "../organizations.ts";
 import type { PersonalKey } from "../personal-keys.ts";
 import type { Project } from "../project-directory.ts";
@@ -63,14 +69,10 @@ export function projectRoute<Body extends TObject>(
   spec: RouteSpec<ProjectCall<Static<Body>>, Body> & { alsoNeeds?: Scope; aliases?: readonly string[] },
 ): Route {
   const { alsoNeeds, aliases = [], ...rest } = spec;
+  const access: Access = { on: "project", scopes: listOf(scope), alsoNeeds };
   return {
-    ...rest,
-    dialect: managementDialect,
-    method,
-    path: projectPath + path,
+    ...managementRoute(method, projectPath + path, access, rest),
     aliases: [environment + path, ...oldAlias(path), ...aliases],
-    access: { on: "project", scopes: listOf(scope), alsoNeeds },
-    bucket: "management",
   };
 }
 
@@ -84,13 +86,12 @@ export function projectOrSecretRoute<Body extends TObject>(
     aliases?: readonly string[];
   },
 ): Route {
+  const { bucket, aliases = [], ...rest } = spec;
+  const access: Access = { on: "project", scopes: [scope], takesSecretKey: true, takesProjectHeader: true };
   return {
-    ...spec,
-    dialect: managementDialect,
-    method,
-    path: projectPath + path,
-    aliases: [environment + path, ...oldAlias(path), ...(spec.aliases ?? [])],
-    access: { on: "project", scopes: [scope], takesSecretKey: true, takesProjectHeader: true },
+    ...managementRoute(method, projectPath + path, access, rest),
+    aliases: [environment + path, ...oldAlias(path), ...aliases],
+    bucket,
   };
 }
 
@@ -101,15 +102,7 @@ export function organizationRoute<Body extends TObject>(
   scope: Scope,
   spec: RouteSpec<OrganizationCall<Static<Body>>, Body>,
 ): Route {
-  return {
-    ...spec,
-    dialect: managementDialect,
-    method,
-    path: organizationPath + path,
-    aliases: [],
-    access: { on: "organization", scopes: [scope] },
-    bucket: "management",
-  };
+  return managementRoute(method, organizationPath + path, { on: "organization", scopes: [scope] }, spec);
 }
 
 /** A route that belongs to no project and no organisation; `path` is whole. */
@@ -120,15 +113,7 @@ export function userRoute<Body extends TObject>(
   spec: RouteSpec<UserCall<Static<Body>>, Body> & { ignoresNarrowing?: boolean; needsFullAccess?: boolean },
 ): Route {
   const { ignoresNarrowing, needsFullAccess, ...rest } = spec;
-  return {
-    ...rest,
-    dialect: managementDialect,
-    method,
-    path,
-    aliases: [],
-    access: { on: "user", scopes, ignoresNarrowing, needsFullAccess },
-    bucket: "management",
-  };
+  return managementRoute(method, path, { on: "user", scopes, ignoresNarrowing, needsFullAccess }, rest);
 }
 
 /** A route for the console's page, signed in or not; `path` is whole. No key may call it. */
@@ -137,15 +122,7 @@ export function consoleRoute<Body extends TObject>(
   path: string,
   spec: RouteSpec<Call<Static<Body>>, Body>,
 ): Route {
-  return {
-    ...spec,
-    dialect: managementDialect,
-    method,
-    path,
-    aliases: [],
-    access: { on: "console" },
-    bucket: "management",
-  };
+  return managementRoute(method, path, { on: "console" }, spec);
 }
 
 /** A route for somebody who is signed in; `path` is whole. No key may call it. */
@@ -154,13 +131,5 @@ export function sessionRoute<Body extends TObject>(
   path: string,
   spec: RouteSpec<SessionCall<Static<Body>>, Body>,
 ): Route {
-  return {
-    ...spec,
-    dialect: managementDialect,
-    method,
-    path,
-    aliases: [],
-    access: { on: "session" },
-    bucket: "management",
-  };
+  return managementRoute(method, path, { on: "session" }, spec);
 }

@@ -73,7 +73,7 @@ export class FlagEvents {
       clientRoutes(ofrepDialect)("GET", ofrepPath, {
         summary: "Be told when flags change",
         description:
-          'Server-sent events `{"type":"refetchEvaluation"}`; their ids name the configuration of the flags, and a `Last-Event-ID` that is not the present one is answered by an event at once. ofrepDialect providers find the address in `eventStreams`.',
+          'Server-sent events `{"type":"refetchEvaluation"}`; their ids name the configuration of the flags, and a `Last-Event-ID` that is not the present one is answered by an event at once. OpenFeature providers find the address in `eventStreams`.',
         tag: openFeatureTag,
         query: object({ key: text({ description: "The project's public key." }) }),
         answers: {
