@@ -4,7 +4,7 @@
  */
 
 import { join } from "node:path";
-import { brotliCompressSync, constants, gzipSync } from "node:zlib";
+import { brotliCompressSync, constants } from "node:zlib";
 
 /** One file of the page in the two forms in which it is kept; who takes neither gets it unpacked. */
 export interface BundledFile {
@@ -37,14 +37,18 @@ export async function bundlePage(): Promise<BundledFile[]> {
     ...page.filter(({ path }) => path !== html.path && (!path.endsWith(".css") || styleSheets.has(path))),
   ].map(({ path, bytes }) => ({
     path,
-    gzip: new Uint8Array(gzipSync(bytes, { level: 9 })),
+    // A slower packer than the usual one, whose output is 3 % smaller: it runs once.
+    gzip: Bun.gzipSync(bytes, { library: "libdeflate", level: 12 }),
     brotli: new Uint8Array(
       brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length } }),
     ),
   }));
 }
 
-async function bundle(entry: string, format: "esm" | "iife"): Promise<{ path: string; bytes: Uint8Array }[]> {
+async function bundle(
+  entry: string,
+  format: "esm" | "iife",
+): Promise<{ path: string; bytes: Uint8Array<ArrayBuffer> }[]> {
   const result = await Bun.build({
     entrypoints: [join(pageFolder, entry)],
     target: "browser",

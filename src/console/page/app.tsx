@@ -4,6 +4,8 @@ import { useEffect } from "preact/hooks";
 import { lazy, Route, Router, useLocation } from "preact-iso";
 import { rootPath } from "./lib/address.ts";
 import { loadSession, session } from "./lib/session.ts";
+// Where everybody lands: not one more file to wait for.
+import { Flags } from "./pages/flags.tsx";
 import { Setup } from "./pages/setup.tsx";
 import { SignIn } from "./pages/sign-in.tsx";
 import { Frame } from "./parts/frame.tsx";
@@ -11,7 +13,6 @@ import { Page } from "./parts/page.tsx";
 import { AwayBar, Empty, Rows, Trouble } from "./parts/states.tsx";
 import { words } from "./words/index.ts";
 
-const Flags = lazy(() => import("./pages/flags.tsx").then(({ Flags }) => Flags));
 const FlagPage = lazy(() => import("./pages/flag/flag.tsx").then(({ FlagPage }) => FlagPage));
 const Start = lazy(() => import("./pages/start.tsx").then(({ Start }) => Start));
 const LivePage = lazy(() => import("./pages/live.tsx").then(({ LivePage }) => LivePage));
