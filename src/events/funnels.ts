@@ -1,8 +1,10 @@
 /**
- * Funnels: how many people did a first thing, and of these how many a second after it, and so on, within a time.
+ * Funnels: how many people did a first thing, and of these how many a second after it, and so on, within a time; in total,
+ * or by when they began.
  *
- * Who has reached a step is found with the latest possible start: of two ways through the steps so far the one that
- * began later has at least as much time left, so one number per person and step is enough.
+ * Who has reached a step of an ordered funnel is found with the latest possible start: of two ways through the steps so far
+ * the one that began later has at least as much time left, so one number per person and step is enough. By period each
+ * start counts for itself, and goes on with the first event of the next step.
  * Source of the queries and answers: PostHog's `FunnelsQuery`.
  */
 
@@ -10,12 +12,14 @@ import type { DuckDBConnection } from "@duckdb/node-api";
 import { isJsonObject, type JsonObject } from "../lib/json.ts";
 import { UnknownQuery } from "./event-filters.ts";
 import { quoted } from "./sql-text.ts";
+import { bucketsOf, type Interval, type Range } from "./trend-range.ts";
 import {
   breakdownOf,
   breakdownValuesMax,
   conditionsOf,
   eventName,
   foundEvents,
+  intervalIn,
   objectsIn,
   otherValues,
   rangeIn,
@@ -29,10 +33,27 @@ const unitSeconds: Record<string, number> = {
   ...{ day: 86_400, week: 7 * 86_400, month: 30 * 86_400 },
 };
 
+/** `strict`: nothing else in between. `unordered`: each step once, in any order. */
+const orders = ["ordered", "strict", "unordered"] as const;
+type Order = (typeof orders)[number];
+
+interface Funnel {
+  steps: JsonObject[];
+  /** SQL for whether an event is the step. */
+  conditions: string[];
+  order: Order;
+  /** Of whoever reached the one, how many reached the other; for trends. */
+  from: number;
+  to: number;
+  windowMicros: number;
+  breakdown: string | undefined;
+}
+
 /**
  * Computes a funnel.
  *
- * @returns one object per step; with a breakdown one list of steps per value, the largest first.
+ * @returns one object per step; with a breakdown one list of steps per value, the largest first. Trends: one object, or one
+ *          per value, with the share of people (in percent) who got through, by the period they began in.
  * @throws {UnknownQuery}
  */
 export async function computeFunnel(
@@ -40,56 +61,85 @@ export async function computeFunnel(
   request: TrendsRequest,
   query: JsonObject,
 ): Promise<JsonObject[] | JsonObject[][]> {
+  const filter = isJsonObject(query.funnelsFilter) ? query.funnelsFilter : {};
+  const funnel = funnelIn(query, filter);
+  const shown = filter.funnelVizType ?? "steps";
+  if (shown !== "steps" && shown !== "trends") {
+    throw new UnknownQuery("Only the steps and the trends of a funnel can be computed.");
+  }
+  const interval = shown === "trends" ? intervalIn(query) : "day";
+  const range = await rangeIn(connection, request, query, interval);
+  const found = foundSteps(request, funnel, { interval, range });
+  if (shown === "trends") return await computeTrends(connection, funnel, { found, interval, range });
+  return await computeSteps(connection, funnel, found);
+}
+
+/** @throws {UnknownQuery} */
+function funnelIn(query: JsonObject, filter: JsonObject): Funnel {
   const steps = objectsIn(query.series);
   if (steps.length < 1 || steps.length > stepsMax) {
     throw new UnknownQuery(`A funnel needs 1 to ${stepsMax} steps.`);
   }
-  const filter = isJsonObject(query.funnelsFilter) ? query.funnelsFilter : {};
-  if ((filter.funnelOrderType ?? "ordered") !== "ordered") {
-    throw new UnknownQuery("Only ordered funnels can be computed.");
+  const order = orders.find((name) => name === (filter.funnelOrderType ?? "ordered"));
+  if (order === undefined) {
+    throw new UnknownQuery(`The order ${JSON.stringify(filter.funnelOrderType)} is not known.`);
   }
-  if ((filter.funnelVizType ?? "steps") !== "steps") {
-    throw new UnknownQuery("Only the steps of a funnel can be computed.");
-  }
-  const windowSeconds = windowOf(filter);
-  const range = await rangeIn(connection, request, query, "day");
-  const breakdown = breakdownOf(query);
-  const rows = await connection.runAndReadAll(
-    `WITH found AS MATERIALIZED (
+  const from = stepIn(filter.funnelFromStep ?? 0, steps);
+  const to = stepIn(filter.funnelToStep ?? steps.length - 1, steps);
+  if (from > to) throw new UnknownQuery("A funnel goes from an earlier step to a later one.");
+  return {
+    ...{ steps, order, from, to, windowMicros: windowOf(filter) * 1e6, breakdown: breakdownOf(query) },
+    conditions: steps.map((step) => `(${conditionsOf(step, query).join(" AND ")})`),
+  };
+}
+
+function stepIn(written: unknown, steps: readonly JsonObject[]): number {
+  if (typeof written === "number" && Number.isInteger(written) && written >= 0 && written < steps.length)
+    return written;
+  throw new UnknownQuery(`The funnel has no step ${JSON.stringify(written)}; the first is 0.`);
+}
+
+/** SQL for the events of the steps, of a strict funnel for all: whose, when, in which period, which steps they are. */
+function foundSteps(
+  request: TrendsRequest,
+  { conditions, order, breakdown }: Funnel,
+  { interval, range }: { interval: Interval; range: Range },
+): string {
+  return `found AS MATERIALIZED (
        ${foundEvents(request, range, {
          columns: [
            "epoch_us(e.timestamp) AS moment, e.historical AS lane, e.seq AS seq",
+           `date_trunc('${interval}', local_time) AS bucket`,
            `${breakdown ?? "NULL"} AS value`,
-           ...steps.map(
-             (step, index) => `coalesce((${conditionsOf(step, query).join(" AND ")}), false) AS is_${index}`,
-           ),
+           ...conditions.map((condition, index) => `coalesce(${condition}, false) AS is_${index}`),
          ],
-         conditions: [
-           `(${steps.map((step) => `(${conditionsOf(step, query).join(" AND ")})`).join(" OR ")})`,
-         ],
+         conditions: order === "strict" ? [] : [`(${conditions.join(" OR ")})`],
        })}
+     )`;
+}
+
+/** SQL for what each person's funnel is told apart by: the value when it first began. */
+function shownValues({ order }: Funnel): string {
+  return `begun AS (
+       SELECT who, arg_min(value, moment) AS value FROM found ${order === "unordered" ? "" : "WHERE is_0"} GROUP BY who
      ),
-     step_0 AS (SELECT who, moment, lane, seq, moment AS start, 0 AS took FROM found WHERE is_0)
-     ${steps
-       .slice(1)
-       .map((_, index) => layer(index + 1, windowSeconds))
-       .join("")},
-     begun AS (SELECT who, arg_min(value, moment) AS value FROM found WHERE is_0 GROUP BY who),
      ranked AS (
        SELECT value, row_number() OVER (ORDER BY count(*) DESC, value) AS place FROM begun GROUP BY value
      ),
      shown AS (
        SELECT b.who, CASE WHEN r.place <= ${breakdownValuesMax} THEN b.value ELSE ${quoted(otherValues)} END AS value
        FROM begun b JOIN ranked r ON r.value IS NOT DISTINCT FROM b.value
-     ),
-     reached AS (
-       ${steps
-         .map(
-           (_, index) =>
-             `SELECT ${index} AS step, who, arg_min(took, moment) AS took FROM step_${index} GROUP BY who`,
-         )
-         .join(" UNION ALL ")}
-     )
+     )`;
+}
+
+async function computeSteps(
+  connection: DuckDBConnection,
+  funnel: Funnel,
+  found: string,
+): Promise<JsonObject[] | JsonObject[][]> {
+  const { steps, order, breakdown } = funnel;
+  const rows = await connection.runAndReadAll(
+    `WITH ${found}, ${stepsReached[order](funnel)}, ${shownValues(funnel)}
      SELECT s.value, r.step, count(*)::DOUBLE, avg(r.took) / 1e6, median(r.took) / 1e6
      FROM reached r JOIN shown s ON s.who = r.who GROUP BY ALL ORDER BY ALL`,
   );
@@ -100,20 +150,19 @@ export async function computeFunnel(
     byValue.set(value, own.set(Number(step), facts));
   }
   const series = [...byValue].map(([value, own]) =>
-    steps.map((step, order): JsonObject => {
-      const [count = 0, average = null, median = null] = own.get(order) ?? [];
-      const name = eventName(step);
+    steps.map((step, place): JsonObject => {
+      const [count = 0, average = null, median = null] = own.get(place) ?? [];
       return {
-        ...{
-          action_id: step.event ?? null,
-          name,
-          custom_name: step.custom_name ?? null,
-          order,
-          type: "events",
-          count,
-        },
-        average_conversion_time: order === 0 ? null : average,
-        median_conversion_time: order === 0 ? null : median,
+        ...(order === "unordered"
+          ? {
+              action_id: null,
+              name: `Completed ${place + 1} step${place === 0 ? "" : "s"}`,
+              custom_name: null,
+            }
+          : { action_id: step.event ?? null, name: eventName(step), custom_name: step.custom_name ?? null }),
+        ...{ order: place, type: "events", count },
+        average_conversion_time: place === 0 ? null : average,
+        median_conversion_time: place === 0 ? null : median,
         ...(breakdown === undefined ? {} : { breakdown: [value ?? ""], breakdown_value: [value ?? ""] }),
       };
     }),
@@ -122,8 +171,46 @@ export async function computeFunnel(
   return series.sort((one, other) => Number(other[0]!.count) - Number(one[0]!.count));
 }
 
+/** SQL for `reached`: who got to which step, and how long after the step before it. */
+const stepsReached: Record<Order, (funnel: Funnel) => string> = {
+  ordered: ({ steps, windowMicros }) => `
+     step_0 AS (SELECT who, moment, lane, seq, moment AS start, 0 AS took FROM found WHERE is_0)
+     ${steps
+       .slice(1)
+       .map((_, index) => layer(index + 1, windowMicros))
+       .join("")},
+     reached AS (${allSteps(steps, (index) => `SELECT ${index} AS step, who, arg_min(took, moment) AS took FROM step_${index} GROUP BY who`)})`,
+  strict: (funnel) => `${inARow(funnel)},
+     reached AS (${allSteps(
+       funnel.steps,
+       (index) =>
+         `SELECT ${index} AS step, who, arg_min(moment_${index} - moment_${Math.max(0, index - 1)}, moment_${index}) AS took
+          FROM rows WHERE got_${index} GROUP BY who`,
+     )})`,
+  unordered: (funnel) => `${completed(funnel)},
+     best AS (
+       SELECT who, moment AS start FROM counted
+       QUALIFY row_number() OVER (PARTITION BY who ORDER BY completed DESC, moment, lane, seq) = 1
+     ),
+     met AS (${parts(funnel)
+       .map(
+         ({ step, times }) =>
+           `SELECT f.who, f.moment, f.lane, f.seq, ${step} AS part FROM found f JOIN best b ON b.who = f.who
+            WHERE f.is_${step} AND f.moment BETWEEN b.start AND b.start + ${funnel.windowMicros}
+            QUALIFY row_number() OVER (PARTITION BY f.who ORDER BY f.moment, f.lane, f.seq) <= ${times}`,
+       )
+       .join(" UNION ALL ")}),
+     reached AS (
+       SELECT who, row_number() OVER one - 1 AS step, moment - lag(moment, 1, moment) OVER one AS took FROM met
+       WINDOW one AS (PARTITION BY who ORDER BY moment, lane, seq, part)
+     )`,
+};
+
+const allSteps = (steps: readonly unknown[], one: (index: number) => string) =>
+  steps.map((_, index) => one(index)).join(" UNION ALL ");
+
 /** Each way through the steps so far goes on with the first event of the next one that comes after it, in time. */
-function layer(step: number, windowSeconds: number): string {
+function layer(step: number, windowMicros: number): string {
   // Of one event that is both steps, the earlier step's row comes last: nothing comes after itself.
   return `,
      step_${step} AS (
@@ -137,9 +224,111 @@ function layer(step: number, windowSeconds: number): string {
            UNION ALL
            SELECT who, moment, lane, seq, NULL AS way, true AS is_next FROM found WHERE is_${step}
          )
-       ) WHERE is_next AND way IS NOT NULL AND moment - way.start <= ${windowSeconds * 1e6}
+       ) WHERE is_next AND way IS NOT NULL AND moment - way.start <= ${windowMicros}
      )`;
 }
+
+/** SQL for `rows`: of each event of a first step, which steps the events right behind it are. */
+function inARow({ steps, windowMicros }: Funnel): string {
+  const behind = steps.slice(1).map((_, index) => index + 1);
+  return `placed AS (
+       SELECT who, bucket, moment AS moment_0, is_0 AS got_0
+         ${behind.map((n) => `, lead(moment, ${n}) OVER one AS moment_${n}, lead(is_${n}, ${n}) OVER one AS next_${n}`).join("")}
+       FROM found WINDOW one AS (PARTITION BY who ORDER BY moment, lane, seq)
+     ),
+     rows AS (
+       SELECT *${behind
+         .map((n) => {
+           const all = behind.slice(0, n).map((before) => `next_${before}`);
+           return `, coalesce(${all.join(" AND ")} AND moment_${n} - moment_0 <= ${windowMicros}, false) AS got_${n}`;
+         })
+         .join("")}
+       FROM placed WHERE got_0
+     )`;
+}
+
+/** Steps that are the same thing are one part that is needed several times. */
+function parts({ conditions }: Funnel): { step: number; times: number }[] {
+  return [...new Set(conditions)].map((condition) => ({
+    step: conditions.indexOf(condition),
+    times: conditions.filter((other) => other === condition).length,
+  }));
+}
+
+/** SQL for `counted`: for each event, how many steps were done from it on, in time. */
+function completed(funnel: Funnel): string {
+  const sum = parts(funnel)
+    .map(({ step, times }) => `least(${times}, count(*) FILTER (WHERE is_${step}) OVER ahead)`)
+    .join(" + ");
+  return `counted AS (
+       SELECT who, bucket, moment, lane, seq, ${sum} AS completed FROM found
+       WINDOW ahead AS (
+         PARTITION BY who ORDER BY moment RANGE BETWEEN CURRENT ROW AND ${funnel.windowMicros} FOLLOWING
+       )
+     )`;
+}
+
+async function computeTrends(
+  connection: DuckDBConnection,
+  funnel: Funnel,
+  { found, interval, range }: { found: string; interval: Interval; range: Range },
+): Promise<JsonObject[]> {
+  const { order, from, to, breakdown } = funnel;
+  const rows = await connection.runAndReadAll(
+    `WITH ${found}, ${startsReached[order](funnel)}, ${shownValues(funnel)},
+     best AS (SELECT who, bucket, max(step) AS step FROM starts GROUP BY ALL)
+     SELECT s.value, strftime(b.bucket, '%Y-%m-%d %H:%M:%S'),
+       (count(*) FILTER (WHERE b.step >= ${from}))::DOUBLE, (count(*) FILTER (WHERE b.step >= ${to}))::DOUBLE
+     FROM best b JOIN shown s ON s.who = b.who GROUP BY ALL ORDER BY ALL`,
+  );
+  const byValue = new Map<string | null, Map<string, [number, number]>>();
+  if (breakdown === undefined) byValue.set(null, new Map());
+  for (const [value, bucket, ...counts] of rows.getRows() as [string | null, string, number, number][]) {
+    const own = byValue.get(value) ?? new Map<string, [number, number]>();
+    byValue.set(value, own.set(bucket, counts));
+  }
+  const buckets = bucketsOf(range, interval);
+  const series = [...byValue].map(([value, own]) => {
+    const reached = buckets.map(({ bucket }): [number, number] => own.get(bucket) ?? [0, 0]);
+    const began = reached.map(([count]) => count);
+    const result: JsonObject = {
+      count: buckets.length,
+      data: reached.map(([first, last]) => (first === 0 ? 0 : Math.round((last / first) * 10_000) / 100)),
+      days: buckets.map(({ day }) => day),
+      labels: buckets.map(({ label }) => label),
+      reached_from_step_count: began,
+      reached_to_step_count: reached.map(([, count]) => count),
+    };
+    if (breakdown !== undefined) result.breakdown_value = [value ?? ""];
+    return { result, size: began.reduce((sum, count) => sum + count, 0) };
+  });
+  return series.sort((one, other) => other.size - one.size).map(({ result }) => result);
+}
+
+/** SQL for `starts`: of each event that begins the funnel, in which period it was and what was reached from it. */
+const startsReached: Record<Order, (funnel: Funnel) => string> = {
+  ordered: ({ steps, windowMicros }) => `
+     placed AS MATERIALIZED (
+       SELECT *, row_number() OVER (PARTITION BY who ORDER BY moment, lane, seq) AS place FROM found
+     ),
+     way_0 AS (SELECT who, bucket, moment AS began, place FROM placed WHERE is_0)
+     ${steps
+       .slice(1)
+       .map(
+         (_, index) => `,
+     way_${index + 1} AS (
+       SELECT w.who, w.bucket, w.began, n.place FROM way_${index} w
+       ASOF JOIN (SELECT who, place, moment FROM placed WHERE is_${index + 1}) n ON n.who = w.who AND n.place > w.place
+       WHERE n.moment - w.began <= ${windowMicros}
+     )`,
+       )
+       .join("")},
+     starts AS (${allSteps(steps, (index) => `SELECT who, bucket, ${index} AS step FROM way_${index}`)})`,
+  strict: (funnel) => `${inARow(funnel)},
+     starts AS (${allSteps(funnel.steps, (index) => `SELECT who, bucket, ${index} AS step FROM rows WHERE got_${index}`)})`,
+  unordered: (funnel) => `${completed(funnel)},
+     starts AS (SELECT who, bucket, completed - 1 AS step FROM counted)`,
+};
 
 function windowOf(filter: JsonObject): number {
   const unit = unitSeconds[String(filter.funnelWindowIntervalUnit ?? "day")];

@@ -37,7 +37,9 @@ const ComputedAnswer = named(
   object({
     results: list(anyJson(), {
       description:
-        "Trends: one object per series and breakdown value. Funnels: one per step (lists of steps with a breakdown). Retention: one per period. Lifecycle: one per status.",
+        "Trends: one object per series and breakdown value. Funnels: one per step (lists of steps with a breakdown), or with " +
+        '`"funnelVizType": "trends"` one per breakdown value, with the percentage that got through in `data`. Retention: one per ' +
+        "period. Lifecycle: one per status.",
     }),
   }),
 );
@@ -45,7 +47,10 @@ const ComputedAnswer = named(
 const Body = object({
   query: anyJson({
     description:
-      'A SELECT statement, or an object `{"kind": "HogQLQuery", "query": "SELECT …"}`, or a `TrendsQuery`, `FunnelsQuery`, `RetentionQuery` or `LifecycleQuery`, which is computed without being saved.',
+      'A SELECT statement, or an object `{"kind": "HogQLQuery", "query": "SELECT …"}`, or a `TrendsQuery`, `FunnelsQuery`, ' +
+      "`RetentionQuery` or `LifecycleQuery`, which is computed without being saved. A funnel's `funnelsFilter` takes " +
+      "`funnelOrderType` (`ordered`, `strict`, `unordered`), `funnelVizType` (`steps`, `trends`), `funnelWindowInterval`, " +
+      "`funnelWindowIntervalUnit`, `funnelFromStep` and `funnelToStep`.",
   }),
   limit: optional(
     int({ description: "Rows at most.", default: rowsDefault, minimum: 1, maximum: rowsMax } as never),
