@@ -5,7 +5,7 @@ BUN := node_modules/.bin/bun
 SOURCES := $(shell find cli src -type f 2>/dev/null) build.ts package.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run build release check static format test test-crash test-random test-sdk bench pictures clean
+.PHONY: help run build release check static format test clickhouse test-crash test-random test-sdk bench pictures clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ format: node_modules/.installed ## Format the sources
 test: build ## Run the tests
 	@# The limit is for tests that hang: a slow machine fails none by time alone. Two at a time: most of them wait.
 	$(BUN) test --parallel=2 --timeout 60000
+
+clickhouse: node_modules/.installed ## Install the ClickHouse engine for its tests, 543 MB (else they are skipped)
+	npm install --prefix test/support/clickhouse --no-save --no-audit --no-fund --ignore-scripts
 
 test-crash: build ## Run the crash tests for longer (ROUNDS=200)
 	FLAGKEEP_TEST_CRASH_ROUNDS=$(or $(ROUNDS),200) $(BUN) test test/crash --timeout 3600000

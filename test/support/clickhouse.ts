@@ -1,0 +1,105 @@
+/** ClickHouse for the tests: `clickhouse/server.ts` as a process of its own, on a folder that outlives it. */
+
+import type { test } from "bun:test";
+import { existsSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { temporaryFolder } from "./appliance.ts";
+import { testWhen } from "./skipped.ts";
+
+const script = join(import.meta.dir, "clickhouse", "server.ts");
+export const hasClickHouse = existsSync(join(import.meta.dir, "clickhouse", "node_modules", "chdb"));
+
+/** `test`, or a skipped one where the engine is not installed. */
+export const testWithClickHouse = (what: string): typeof test =>
+  testWhen(hasClickHouse, what, "the ClickHouse engine is not installed; run `make clickhouse`");
+
+export type ClickHouseFault =
+  | "refuse-insert"
+  | "cut-before-insert"
+  | "cut-after-insert"
+  | "cut-query"
+  | "die-before-insert"
+  | "die-after-insert";
+
+export class TestClickHouse implements AsyncDisposable {
+  static readonly user = "flagkeep";
+  static readonly password = "s3cret/p@ss word";
+
+  private constructor(
+    readonly folder: string,
+    readonly port: number,
+    private process: Process,
+  ) {}
+
+  static async start(): Promise<TestClickHouse> {
+    const folder = temporaryFolder();
+    const { process, port } = await startProcess(folder, 0);
+    return new TestClickHouse(folder, port, process);
+  }
+
+  /** As a setting names it. */
+  url(database: string): string {
+    const { user, password } = TestClickHouse;
+    return `clickhouse://${user}:${encodeURIComponent(password)}@127.0.0.1:${this.port}/${database}`;
+  }
+
+  /** Makes the next inserts or queries fail; `die-…` ends the process, `restart` brings it back. */
+  async breakNext(kind: ClickHouseFault, times = 1): Promise<void> {
+    await fetch(`http://127.0.0.1:${this.port}/.fault?kind=${kind}&times=${times}`, { method: "POST" });
+  }
+
+  /** Sends a statement as a client does. @returns the answer's lines, parsed */
+  async run(sql: string): Promise<unknown[][]> {
+    const { user, password } = TestClickHouse;
+    const answer = await fetch(`http://127.0.0.1:${this.port}/?default_format=JSONCompactEachRow`, {
+      method: "POST",
+      headers: { "X-ClickHouse-User": user, "X-ClickHouse-Key": password },
+      body: sql,
+    });
+    const text = await answer.text();
+    if (!answer.ok) throw new Error(text);
+    return text.split("\n").flatMap((line) => (line === "" ? [] : [JSON.parse(line) as unknown[]]));
+  }
+
+  get isRunning(): boolean {
+    return this.process.exitCode === null && this.process.signalCode === null;
+  }
+
+  /** Ends it in the middle of whatever it does. */
+  async kill(): Promise<void> {
+    this.process.kill("SIGKILL");
+    await this.process.exited;
+  }
+
+  /** Starts it again on the same port and folder. */
+  async restart(): Promise<void> {
+    if (this.isRunning) await this.kill();
+    this.process = (await startProcess(this.folder, this.port)).process;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+type Process = Bun.Subprocess<"pipe", "pipe", "pipe">;
+
+async function startProcess(folder: string, port: number): Promise<{ process: Process; port: number }> {
+  const { user, password } = TestClickHouse;
+  const child = Bun.spawn([process.execPath, script, folder, String(port), user, password], {
+    // It ends when this process does, whichever way.
+    stdin: "pipe",
+    stdout: "pipe",
+    // It says there what was broken on purpose.
+    stderr: "pipe",
+  });
+  const complaints = new Response(child.stderr).text();
+  let text = "";
+  for await (const chunk of child.stdout as unknown as AsyncIterable<Uint8Array>) {
+    text += Buffer.from(chunk).toString();
+    const found = /listening (\d+)/.exec(text);
+    if (found !== null) return { process: child, port: Number(found[1]) };
+  }
+  throw new Error(`ClickHouse for the tests did not start: ${await complaints}`);
+}
