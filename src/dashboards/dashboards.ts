@@ -4,6 +4,7 @@ import type { Static } from "@sinclair/typebox";
 import { type ProjectCall, projectRoute } from "../accounts/api/routes.ts";
 import { exampleUser, UserBody, userBody } from "../accounts/api/user-shapes.ts";
 import { type UserFinder, userFinder } from "../accounts/users.ts";
+import { refreshOf } from "../events/insight-cache.ts";
 import { notFound } from "../http/failure.ts";
 import { pageAnswer, readPage } from "../http/pagination.ts";
 import { readId } from "../http/path.ts";
@@ -27,7 +28,7 @@ import {
 } from "../http/shapes.ts";
 import { toWire, toWireOrNull } from "../lib/wire-time.ts";
 import { exampleInsight, InsightBody, insightBody } from "./insight-shapes.ts";
-import { compute, type InsightDeps } from "./insights.ts";
+import { compute, type InsightDeps, RefreshQuery } from "./insights.ts";
 import {
   createDashboard,
   type Dashboard,
@@ -158,8 +159,10 @@ export function dashboardRoutes(deps: InsightDeps): Route[] {
       summary: "Read a dashboard with its tiles",
       description: "Each insight comes with its result, null where it could not be computed.",
       tag: tagName,
+      query: RefreshQuery,
       answers: oneAnswer,
       handle: (call) => {
+        refreshOf(call.query.get("refresh"));
         const dashboard = findDashboard(metadata.db, call.project.id, readId(call.params, "id"));
         if (!dashboard) throw notFound();
         return withTiles(deps, call, dashboard);

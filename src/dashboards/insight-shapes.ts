@@ -39,6 +39,7 @@ export const InsightBody = named(
     created_at: instant(),
     updated_at: instant(),
     last_refresh: nullable(instant(), { description: "When `result` was computed." }),
+    is_cached: bool({ description: "It was computed for an earlier request." }),
     result: nullable(list(anyJson()), { description: "Null where it was not computed." }),
     query_status: nullable(object({ complete: bool(), error: bool(), error_message: text() }), {
       description: "Why there is no result, where the query cannot be computed.",
@@ -57,7 +58,7 @@ export const InsightInput = object({
 });
 
 /** What was computed for an insight, and when; or why its query cannot be computed. */
-export type Computed = { result: Json[]; at: Date } | { problem: string };
+export type Computed = { result: Json[]; at: Date; isCached: boolean } | { problem: string };
 
 /** The wire form of an insight. */
 export function insightBody(
@@ -81,6 +82,7 @@ export function insightBody(
     created_at: toWire(insight.createdAt),
     updated_at: toWire(insight.updatedAt),
     last_refresh: toWireOrNull(done?.at ?? null),
+    is_cached: done?.isCached ?? false,
     result: done?.result ?? null,
     query_status:
       computed !== undefined && "problem" in computed
@@ -107,6 +109,7 @@ export const exampleInsight = {
   created_at: "2026-03-02T08:15:30.120000Z",
   updated_at: "2026-03-02T08:15:30.120000Z",
   last_refresh: "2026-03-04T16:00:01.007000Z",
+  is_cached: false,
   result: [{ label: "order paid", count: 3, days: ["2026-03-03", "2026-03-04"], data: [1, 2] }],
   query_status: null,
 };

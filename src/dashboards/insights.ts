@@ -3,13 +3,20 @@
 import { type ProjectCall, projectRoute } from "../accounts/api/routes.ts";
 import type { Metadata } from "../accounts/metadata.ts";
 import { findUser } from "../accounts/users.ts";
+import {
+  type ComputedInsight,
+  type Refresh,
+  refreshNames,
+  refreshOf,
+  refreshWords,
+} from "../events/insight-cache.ts";
 import { unavailable } from "../http/answers.ts";
 import { notFound } from "../http/failure.ts";
 import { pageAnswer, readPage } from "../http/pagination.ts";
 import { Reply, type Route } from "../http/route.ts";
-import { object, optional, pageOf, text, withPage } from "../http/shapes.ts";
+import { choice, object, optional, pageOf, text, withPage } from "../http/shapes.ts";
 import { InvalidField } from "../lib/errors.ts";
-import type { Json, JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../lib/json.ts";
 import { type Computed, exampleInsight, InsightBody, InsightInput, insightBody } from "./insight-shapes.ts";
 import {
   createInsight,
@@ -23,6 +30,10 @@ import {
 
 const tagName = "Insights";
 const withoutResult = { ...exampleInsight, last_refresh: null, result: null };
+/** How old results may be. */
+export const RefreshQuery = object({
+  refresh: optional(choice(refreshNames, { description: refreshWords })),
+});
 const InsightPage = pageOf("InsightPage", InsightBody);
 
 /** Computes insights. */
@@ -30,12 +41,18 @@ export interface InsightQueries {
   /**
    * Runs the query of an insight.
    *
-   * @param query    e.g. `{"kind": "InsightVizNode", "source": {"kind": "TrendsQuery", ...}}`.
-   * @param timezone IANA name; days begin there.
-   * @returns        the `result` of the insight: for trends one object per series, for funnels one per step.
+   * @param query e.g. `{"kind": "InsightVizNode", "source": {"kind": "TrendsQuery", ...}}`.
+   * @returns     the `result` of the insight: for trends one object per series, for funnels one per step.
    * @throws {InvalidField} the query is of a kind that is not known.
    */
-  run(projectId: number, query: JsonObject, timezone: string, now: Date): Promise<Json[]>;
+  run(projectId: number, query: JsonObject, how: InsightRun): Promise<ComputedInsight>;
+}
+
+export interface InsightRun {
+  /** IANA name; days begin there. */
+  timezone: string;
+  now: Date;
+  refresh: Refresh;
 }
 
 export interface InsightDeps {
@@ -101,8 +118,9 @@ export function insightRoutes(deps: InsightDeps): Route[] {
     projectRoute("GET", "/insights/:id", "insight:read", {
       summary: "Read an insight with its result",
       description:
-        "By id or short id. The result is computed now; where that is not possible `query_status` says why.",
+        "By id or short id, with its result; where that cannot be computed `query_status` says why.",
       tag: tagName,
+      query: RefreshQuery,
       answers: {
         200: { description: "The insight.", schema: InsightBody, example: exampleInsight },
         ...unavailable,
@@ -129,16 +147,20 @@ export function insightRoutes(deps: InsightDeps): Route[] {
   ];
 }
 
-/** Runs the query of an insight; undefined when it has none. */
+/** Runs the query of an insight; undefined when it has none, or nothing was to be computed. @throws {InvalidField} `refresh` */
 export async function compute(
   deps: InsightDeps,
   call: ProjectCall<unknown>,
   insight: Insight,
 ): Promise<Computed | undefined> {
+  const refresh = refreshOf(call.query.get("refresh"));
   if (!deps.insights || Object.keys(insight.query).length === 0) return undefined;
   const { id, timezone } = call.project;
   try {
-    return { result: await deps.insights.run(id, insight.query, timezone, call.now), at: call.now };
+    const how = { timezone, now: call.now, refresh };
+    const { results, computedAt, isCached } = await deps.insights.run(id, insight.query, how);
+    if (results === null || computedAt === null) return undefined;
+    return { result: results, at: new Date(computedAt), isCached };
   } catch (error) {
     // The insight itself can be read all the same, and changed.
     if (error instanceof InvalidField) return { problem: error.message };

@@ -4,6 +4,7 @@ import type { DuckDBConnection } from "@duckdb/node-api";
 import type { EventDatabase } from "../events/database.ts";
 import { isAboutPerson } from "../events/event-filters.ts";
 import { countFlagCalls } from "../events/flag-calls.ts";
+import { InsightCache } from "../events/insight-cache.ts";
 import { computeInsight } from "../events/insights.ts";
 import { type EventFilter, listEvents, positionOf } from "../events/list.ts";
 import type { EventLoader } from "../events/loader.ts";
@@ -74,6 +75,7 @@ export function queryHandlers(services: QueryServices): Handlers {
   const exports = new Semaphore(exportLimits);
   const pages = new Semaphore(pageLimits);
   const answers = new Semaphore(answerLimits);
+  const insights = new InsightCache();
   const endsAt = () => performance.now() + services.queryTimeoutMs;
 
   const runFor = (projectId: number): RunQuery => {
@@ -112,8 +114,13 @@ export function queryHandlers(services: QueryServices): Handlers {
       }
     },
     trends: async (request) => {
+      const { refresh, projectId } = request;
+      if (refresh === "force_cache") return insights.find(request);
       await mirror.follow();
-      return await runFor(request.projectId)((connection) => computeInsight(connection, request));
+      const revision = `${loader.cursor("realtime")} ${loader.cursor("historical")} ${mirror.followed}`;
+      return await insights.answer(request, { revision, refresh }, () =>
+        runFor(projectId)((connection) => computeInsight(connection, request)),
+      );
     },
     flagCalls: (request) => runFor(request.projectId)((connection) => countFlagCalls(connection, request)),
     reach: (request) => computeReach(persons(request), request),
@@ -125,7 +132,8 @@ export function queryHandlers(services: QueryServices): Handlers {
     },
     addHashKeyOverrides: async ({ projectId, ...overrides }) =>
       addHashKeyOverrides(people, projectId, overrides),
-    removeOldEvents: ({ cutoffs }) => runLong((connection) => removeOldEvents(connection, cutoffs)),
+    removeOldEvents: ({ cutoffs }) =>
+      runLong((connection) => removeOldEvents(connection, cutoffs)).finally(() => insights.clear()),
     holdCheckpoints: async ({ ms, checkpointFirst }) => {
       loader.holdCheckpoints(ms);
       if (checkpointFirst) await queries.run((other) => loader.checkpointForCopy(other));

@@ -3,6 +3,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import type { ExportPage, ExportRequest } from "../events/export/page.ts";
 import type { FlagCalls, FlagCallsRequest } from "../events/flag-calls.ts";
+import type { ComputedInsight, Refresh } from "../events/insight-cache.ts";
 import type { EventFilter, EventPosition } from "../events/list.ts";
 import type { RetentionCutoff } from "../events/old-events.ts";
 import type { QueryRequest, QueryResult } from "../events/query/run-query.ts";
@@ -55,7 +56,7 @@ export interface Queries {
   /** `meta` is where the next page starts. */
   events: { request: EventFilter; answer: JsonObject[]; meta: EventPosition | null };
   /** Trends, funnels, retention, lifecycle. */
-  trends: { request: TrendsRequest; answer: JsonObject[] | JsonObject[][] };
+  trends: { request: TrendsRequest & { refresh: Refresh }; answer: ComputedInsight };
   flagCalls: { request: FlagCallsRequest; answer: FlagCalls };
   reach: { request: ReachRequest; answer: Reach };
   findPersons: { request: ConditionRequest & { afterId?: number; limit: number }; answer: Person[] };

@@ -104,6 +104,11 @@ export class PersonMirror {
     return this.cursor < oldest - 1 || this.cursor > last;
   }
 
+  /** Up to which change the copies have followed. */
+  get followed(): number {
+    return this.cursor;
+  }
+
   /** Copies all persons anew. Nobody may use the mirror meanwhile. @returns how many persons there are */
   async refill(): Promise<number> {
     const { connection, people } = this;

@@ -1,6 +1,7 @@
 /** How the front asks the event store, which another process owns. */
 
 import { AppError } from "../lib/errors.ts";
+import type { ComputedInsight, Refresh } from "./insight-cache.ts";
 import type { EventFilter, EventPosition } from "./list.ts";
 import type { QueryRequest } from "./query/run-query.ts";
 import type { TrendsRequest } from "./trends.ts";
@@ -14,7 +15,7 @@ export interface EventQueries {
   ): Promise<{ body: ReadableStream<Uint8Array>; meta: EventPosition | null }>;
   /** An operator's SELECT. @throws {StatementsBarred} */
   stream(name: "query", request: QueryRequest): Promise<{ body: ReadableStream<Uint8Array> }>;
-  ask(name: "trends", request: TrendsRequest): Promise<unknown[]>;
+  ask(name: "trends", request: TrendsRequest & { refresh: Refresh }): Promise<ComputedInsight>;
 }
 
 /** The query asks for something that cannot be answered; the message says what. */

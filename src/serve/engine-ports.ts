@@ -3,10 +3,11 @@
 import type { Metadata } from "../accounts/metadata.ts";
 import type { CohortFiller } from "../cohorts/cohort-filling.ts";
 import { findCohort, membership } from "../cohorts/cohorts.ts";
-import type { InsightQueries } from "../dashboards/insights.ts";
+import type { InsightQueries, InsightRun } from "../dashboards/insights.ts";
 import type { EngineClient } from "../engine/client.ts";
 import type { ConditionRequest } from "../engine/query-types.ts";
 import type { FlagCalls, FlagCallsRequest } from "../events/flag-calls.ts";
+import type { ComputedInsight } from "../events/insight-cache.ts";
 import { QueryRefused } from "../events/port.ts";
 import type { ReachCounter } from "../flags/api/flag-reach.ts";
 import type { FlagCallCounter } from "../flags/api/flag-usage.ts";
@@ -14,7 +15,7 @@ import type { Reach, ReachQuestion } from "../flags/rules/blast-radius.ts";
 import { findFlag } from "../flags/store/flag.ts";
 import type { FlagSets } from "../flags/store/flag-sets.ts";
 import { InvalidField, NotFound } from "../lib/errors.ts";
-import type { Json, JsonObject } from "../lib/json.ts";
+import type { JsonObject } from "../lib/json.ts";
 import type { PersonFinder } from "../people/api/people.ts";
 import { cohortMembersPage, countCohortMembers } from "../people/cohort-members.ts";
 import type { PeopleDb } from "../people/open.ts";
@@ -97,9 +98,16 @@ export class EnginePorts
     return await this.find(projectId, membership(cohortId), page);
   }
 
-  async run(projectId: number, query: JsonObject, timezone: string, now: Date): Promise<Json[]> {
+  async run(projectId: number, query: JsonObject, how: InsightRun): Promise<ComputedInsight> {
+    const { timezone, now, refresh } = how;
     try {
-      return await this.deps.engine.ask("trends", { projectId, query, timezone, now: now.getTime() });
+      return await this.deps.engine.ask("trends", {
+        projectId,
+        query,
+        timezone,
+        refresh,
+        now: now.getTime(),
+      });
     } catch (error) {
       if (!(error instanceof QueryRefused) || error.code === "query_busy") throw error;
       throw new InvalidField("query", "invalid_input", error.message);

@@ -101,6 +101,7 @@ const expectedScopes: Record<string, string> = {
   [`GET ${P}/events/stream`]: "event:read query:read",
   [`GET ${P}/events/:id`]: "event:read query:read",
   [`POST ${P}/query`]: "query:read",
+  [`DELETE ${P}/query/:client_query_id`]: "query:read",
   "GET /api/organizations": "organization:read",
   [`GET ${O}`]: "organization:read",
   [`PATCH ${O}`]: "organization:write",

@@ -504,11 +504,12 @@ describe("dashboards and insights", () => {
     using server = new TestServer({
       deps: {
         insights: {
-          run: async (projectId, query, timezone) => {
-            asked.push([projectId, query, timezone]);
+          run: async (projectId, query, { timezone, refresh, now }) => {
+            asked.push([projectId, query, timezone, refresh]);
             if (query.kind === "broken") throw new Error("no such query");
             if (query.kind === "Unknown") throw new InvalidField("query", "invalid_input", "not known");
-            return result;
+            if (refresh === "force_cache") return { results: null, computedAt: null, isCached: false };
+            return { results: result, computedAt: now.getTime(), isCached: refresh === "blocking" };
           },
         },
       },
@@ -530,7 +531,33 @@ describe("dashboards and insights", () => {
       query,
       last_refresh: "2026-03-01T12:00:00.000000Z",
     });
-    expect(asked).toEqual([[1, query, "UTC"]]);
+    expect(asked.splice(0)).toEqual([[1, query, "UTC", "blocking"]]);
+    for (const [name, refresh] of [
+      ...[
+        ["true", "force_blocking"],
+        ["force_async", "force_blocking"],
+        ["async", "blocking"],
+        ["", "blocking"],
+      ],
+      ...[
+        ["false", "force_cache"],
+        ["force_cache", "force_cache"],
+      ],
+    ] as const) {
+      const { body } = await server.ask("GET", `/api/projects/1/insights/1/?refresh=${name}`);
+      expect(asked.splice(0)).toEqual([[1, query, "UTC", refresh]]);
+      expect([body.is_cached, body.result]).toEqual([
+        refresh === "blocking",
+        refresh === "force_cache" ? null : result,
+      ]);
+    }
+    for (const path of ["insights/1", "dashboards/1"]) {
+      expect(await server.ask("GET", `/api/projects/1/${path}/?refresh=toString`)).toMatchObject({
+        status: 400,
+        body: { attr: "refresh", code: "invalid_choice" },
+      });
+    }
+    expect(asked).toEqual([]);
     expect((await server.ask("GET", `/api/projects/1/insights/${insight.body.short_id}/`)).body.id).toBe(1);
     expect((await server.ask("GET", "/api/projects/1/insights/2/")).status).toBe(500);
     expect(await server.ask("GET", "/api/projects/1/insights/3/")).toMatchObject({

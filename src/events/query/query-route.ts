@@ -1,25 +1,32 @@
 /** `POST …/query/`: SQL over the documented views of a project. */
 
+import type { Static } from "@sinclair/typebox";
 import { projectRoute } from "../../accounts/api/routes.ts";
 import type { Project } from "../../accounts/project-directory.ts";
+import type { User } from "../../accounts/users.ts";
 import { unavailable } from "../../http/answers.ts";
 import { throttled } from "../../http/failure.ts";
-import type { Route } from "../../http/route.ts";
+import { Reply, type Route } from "../../http/route.ts";
 import {
   ApiFailure,
   anyJson,
   bool,
   dictionary,
   either,
+  instant,
   int,
   list,
   named,
+  nullable,
   object,
   optional,
   text,
 } from "../../http/shapes.ts";
+import { callerSignal, forCaller } from "../../lib/caller.ts";
 import { InvalidField } from "../../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
+import { toWireOrNull } from "../../lib/wire-time.ts";
+import { type Refresh, refreshOf, refreshWords } from "../insight-cache.ts";
 import { type EventQueries, QueryRefused, StatementsBarred } from "../port.ts";
 import { rowsDefault, rowsMax } from "./run-query.ts";
 
@@ -35,14 +42,18 @@ const QueryAnswer = named(
 const ComputedAnswer = named(
   "ComputedQuery",
   object({
-    results: list(anyJson(), {
+    results: nullable(list(anyJson()), {
       description:
         "Trends: one object per series and breakdown value. Funnels: one per step (lists of steps with a breakdown), or with " +
         '`"funnelVizType": "trends"` one per breakdown value, with the percentage that got through in `data`. Retention: one per ' +
-        "period. Lifecycle: one per status.",
+        "period. Lifecycle: one per status. Null for `force_cache` where nothing is kept.",
     }),
+    is_cached: bool({ description: "It was computed for an earlier request." }),
+    last_refresh: nullable(instant(), { description: "When it was computed." }),
   }),
 );
+
+const queryIdLengthMax = 128;
 
 const Body = object({
   query: anyJson({
@@ -55,10 +66,15 @@ const Body = object({
   limit: optional(
     int({ description: "Rows at most.", default: rowsDefault, minimum: 1, maximum: rowsMax } as never),
   ),
+  refresh: optional(anyJson({ description: `Of computed queries. ${refreshWords}` })),
+  client_query_id: optional(
+    text({ max: queryIdLengthMax, description: "By which it can be cancelled while it runs." }),
+  ),
   name: optional(anyJson({ description: "Accepted for the sake of clients; ignored." })),
 });
 
 export function queryRoutes({ engine }: { engine: EventQueries }): Route[] {
+  const running = new CancellableQueries();
   return [
     projectRoute("POST", "/query", "query:read", {
       summary: "Run a SELECT",
@@ -83,16 +99,21 @@ export function queryRoutes({ engine }: { engine: EventQueries }): Route[] {
         400: { description: "The statement is refused or cannot be run.", schema: ApiFailure },
         ...unavailable,
       },
-      async handle({ project, body, now }) {
+      async handle({ project, user, body, now }) {
         const { query, limit = rowsDefault } = body;
         if (isJsonObject(query) && query.kind !== "HogQLQuery" && typeof query.query !== "string") {
-          return await computed(engine, project, query, now);
+          const refresh = refreshOf(body.refresh);
+          return await running.run(ownerOf(project, user), body.client_query_id, () =>
+            computed(engine, { project, query, now, refresh }),
+          );
         }
         const sql = isJsonObject(query) ? query.query : query;
         if (typeof sql !== "string") throw new InvalidField("query", "invalid_input", "Not a valid string.");
         try {
-          const { body } = await engine.stream("query", { projectId: project.id, sql, limit });
-          return new Response(body, { headers: { "Content-Type": "application/json" } });
+          const answer = await running.run(ownerOf(project, user), body.client_query_id, () =>
+            engine.stream("query", { projectId: project.id, sql, limit }),
+          );
+          return new Response(answer.body, { headers: { "Content-Type": "application/json" } });
         } catch (error) {
           if (error instanceof StatementsBarred) throw throttled(error.waitSeconds, error.message);
           if (!(error instanceof QueryRefused) || error.code === "query_busy") throw error;
@@ -100,18 +121,62 @@ export function queryRoutes({ engine }: { engine: EventQueries }): Route[] {
         }
       },
     }),
+    projectRoute("DELETE", "/query/:client_query_id", "query:read", {
+      summary: "Cancel a query",
+      description:
+        "One that the same user runs in this project under this `client_query_id`; it answers 400 `query_cancelled` then. One " +
+        "that has ended, or never was, is no failure.",
+      tag: "Events",
+      answers: { 204: { description: "It does not run any more." } },
+      handle({ project, user, params }) {
+        running.cancel(ownerOf(project, user), params.client_query_id ?? "");
+        return new Reply(204);
+      },
+    }),
   ];
+}
+
+const ownerOf = (project: Project, user: User) => `${project.id} ${user.id}`;
+
+/** Queries that can be cancelled: those that run and were given a name. */
+class CancellableQueries {
+  private readonly running = new Map<string, Set<AbortController>>();
+
+  /** @throws {InvalidField} it was cancelled. */
+  async run<Result>(owner: string, id: string | undefined, work: () => Promise<Result>): Promise<Result> {
+    if (id === undefined) return await work();
+    const key = `${owner} ${id}`;
+    const controller = new AbortController();
+    const same = this.running.get(key) ?? new Set();
+    this.running.set(key, same.add(controller));
+    const signals = [callerSignal(), controller.signal].filter((signal) => signal !== undefined);
+    try {
+      return await forCaller(AbortSignal.any(signals), work);
+    } catch (error) {
+      if (!controller.signal.aborted) throw error;
+      throw new InvalidField("query", "query_cancelled", "The query was cancelled.");
+    } finally {
+      same.delete(controller);
+      if (same.size === 0) this.running.delete(key);
+    }
+  }
+
+  cancel(owner: string, id: string): void {
+    for (const controller of this.running.get(`${owner} ${id}`) ?? []) controller.abort();
+  }
 }
 
 /** @throws {InvalidField} the query is of a kind, or has parts, that are not known. */
 async function computed(
   engine: EventQueries,
-  { id: projectId, timezone }: Project,
-  query: JsonObject,
-  now: Date,
-): Promise<{ results: unknown[] }> {
+  { project, query, now, refresh }: { project: Project; query: JsonObject; now: Date; refresh: Refresh },
+): Promise<Static<typeof ComputedAnswer>> {
+  const { id: projectId, timezone } = project;
   try {
-    return { results: await engine.ask("trends", { projectId, query, timezone, now: now.getTime() }) };
+    const request = { projectId, query, timezone, now: now.getTime(), refresh };
+    const { results, computedAt, isCached } = await engine.ask("trends", request);
+    const at = computedAt === null ? null : new Date(computedAt);
+    return { results, is_cached: isCached, last_refresh: toWireOrNull(at) };
   } catch (error) {
     if (!(error instanceof QueryRefused) || error.code === "query_busy") throw error;
     throw new InvalidField("query", error.code, error.message);

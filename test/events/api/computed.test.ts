@@ -41,3 +41,42 @@ test("trends, funnels, retention and lifecycle are computed; what is not known i
     expect([code, answer.attr, answer.detail]).toEqual([400, "query", detail]);
   }
 });
+
+test("what was computed is kept until an event comes; a query with a name is cancelled by it", async () => {
+  await using appliance = await TestAppliance.start();
+  await appliance.batch([{ event: "visit", distinct_id: "ann" }]);
+  await appliance.eventsWhenStored(1);
+  const path = "/api/projects/1/query/";
+  const query = { kind: "TrendsQuery", series: [{ kind: "EventsNode", event: "visit" }] };
+  const ask = async (refresh?: unknown) => {
+    const response = await appliance.api(path, { method: "POST", body: { query, refresh } });
+    return { status: response.status, body: await response.json() };
+  };
+  expect((await ask("force_cache")).body).toEqual({ results: null, is_cached: false, last_refresh: null });
+  const first = (await ask()).body;
+  expect([first.is_cached, first.results[0].count]).toEqual([false, 1]);
+  expect((await ask()).body).toEqual({ ...first, is_cached: true });
+  expect((await ask(true)).body).toMatchObject({ is_cached: false, results: first.results });
+  await appliance.batch([{ event: "visit", distinct_id: "bob" }]);
+  await appliance.eventsWhenStored(2);
+  expect((await ask("force_cache")).body).toMatchObject({ is_cached: true, results: first.results });
+  expect((await ask("async")).body).toMatchObject({ is_cached: false, results: [{ count: 2 }] });
+  expect(await ask("soon")).toMatchObject({ status: 400, body: { attr: "refresh" } });
+
+  const long = appliance.api(path, {
+    method: "POST",
+    body: {
+      query: "SELECT count(*) FROM range(100000000) a, range(100000) b WHERE a.range % 7 = b.range % 11",
+      client_query_id: "mine",
+    },
+  });
+  const cancel = (id: string) => appliance.api(`${path}${id}/`, { method: "DELETE" });
+  expect((await cancel("another")).status).toBe(204);
+  let answer: Response | undefined;
+  void long.then((response) => {
+    answer = response;
+  });
+  while (answer === undefined) expect((await cancel("mine")).status).toBe(204);
+  expect(answer.status).toBe(400);
+  expect(await answer.json()).toMatchObject({ code: "query_cancelled", attr: "query" });
+});
