@@ -159,6 +159,16 @@ export function wholeNumber(text: string): number {
   return Number(text);
 }
 
+/** Parses `7d`, `12h`, `30m` or `10s`, and 0, to seconds. */
+export function secondsOf(text: string): number {
+  const match = /^(\d{1,6})([smhd])$/.exec(text);
+  if (text !== "0" && match === null) {
+    throw new InvalidArgumentError("It must be a time such as 7d, 12h or 30m, or 0.");
+  }
+  const unit = { s: 1, m: 60, h: 3_600, d: 86_400 }[(match?.[2] ?? "s") as "s"];
+  return Number(match?.[1] ?? 0) * unit;
+}
+
 /** Parses `90d`, `12h` or `30m` to the moment that far from now. */
 export function momentAfter(text: string): Date {
   const match = /^([1-9]\d{0,5})([mhd])$/.exec(text);

@@ -1,17 +1,21 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { Command } from "commander";
-import type { Project } from "../../src/accounts/project-directory.ts";
+import { Command, InvalidArgumentError, Option } from "commander";
+import { hasFormerKey, type Project } from "../../src/accounts/project-directory.ts";
 import {
   archiveProject,
   createProject,
+  endFormerKey,
+  graceSecondsMax,
   requireAnotherProject,
+  retentionDaysMax,
   rotateProjectKey,
   rotateSecretKey,
   updateProject,
 } from "../../src/accounts/projects.ts";
+import { InvalidField } from "../../src/lib/errors.ts";
 import { exactly, Instant, orNull } from "../../src/lib/schema.ts";
 import { withJson } from "../json-shape.ts";
-import { positiveInteger, print, printJson, printTable, run } from "../output.ts";
+import { positiveInteger, print, printJson, printTable, run, secondsOf } from "../output.ts";
 import { withSettings } from "../settings.ts";
 import { chosenOrganization, chosenProject, chosenProjects, operator, withMetadata } from "../stores.ts";
 
@@ -26,6 +30,11 @@ const ProjectRecord = exactly({
   name: Type.String(),
   api_key: Type.String({ pattern: "^phc_" }),
   timezone: Type.String(),
+  /** The key before this one, while it counts as well. */
+  api_key_backup: orNull(Type.String()),
+  api_key_backup_ends_at: orNull(Instant),
+  /** How long events are kept: 0 for ever, null as the server's setting says. */
+  events_retention_days: orNull(Type.Integer({ minimum: 0 })),
   created_at: Instant,
   archived_at: orNull(Instant),
 });
@@ -36,6 +45,7 @@ const ProjectWithSecret = exactly({
 });
 
 function record(project: Project): Static<typeof ProjectRecord> {
+  const hasTwoKeys = hasFormerKey(project, new Date());
   return {
     id: project.id,
     uuid: project.uuid,
@@ -43,6 +53,9 @@ function record(project: Project): Static<typeof ProjectRecord> {
     name: project.name,
     api_key: project.apiToken,
     timezone: project.timezone,
+    api_key_backup: hasTwoKeys ? project.formerApiToken : null,
+    api_key_backup_ends_at: hasTwoKeys ? project.formerApiTokenEndsAt.toISOString() : null,
+    events_retention_days: project.eventsRetentionDays,
     created_at: project.createdAt.toISOString(),
     archived_at: project.archivedAt?.toISOString() ?? null,
   };
@@ -152,19 +165,94 @@ const rotateKey = withJson(
   ProjectRecord,
   "print the project as JSON; the new key is in `api_key`",
 )
-  .description("Give a project a new public key; apps that use the old one are refused from now on.")
+  .description(
+    "Give a project a new public key; the old one counts for a while yet, and `status` tells how much it is used.",
+  )
   .argument("<id>", "the project's id", positiveInteger)
-  .addHelpText("after", "\nExample:\n  flagkeep projects rotate-key 2 --json")
+  .addOption(
+    new Option("--grace <time>", "how long the old key counts beside the new one; 0: it ends at once")
+      .argParser(secondsOf)
+      .default(secondsOf("7d"), "7d"),
+  )
+  .addHelpText(
+    "after",
+    "\nExamples:\n  flagkeep projects rotate-key 2\n  flagkeep projects rotate-key 2 --grace 30d --json\n  flagkeep projects rotate-key 2 --grace 0",
+  )
+  .action(
+    run((id: number, options: Options & { grace: number }) =>
+      withMetadata(options, (metadata) => {
+        chosenProjects(metadata, id);
+        if (options.grace > graceSecondsMax) {
+          throw new InvalidField("grace_seconds", "max_value", "--grace can be 90d at most.");
+        }
+        const project = rotateProjectKey(metadata, id, operator(), { graceSeconds: options.grace });
+        if (options.json) return printJson(record(project));
+        print(project.apiToken);
+        const endsAt = project.formerApiTokenEndsAt;
+        print(
+          endsAt === null
+            ? "The old key is refused from now on."
+            : `The old key counts until ${endsAt.toISOString()}; \`flagkeep status\` tells how much it is used.`,
+        );
+      }),
+    ),
+  );
+
+const endOldKey = withJson(
+  withSettings(new Command("end-old-key"), ["data-dir"]),
+  ProjectRecord,
+  "print the project as JSON",
+)
+  .description("End the key that a project had before `rotate-key`, before its time.")
+  .argument("<id>", "the project's id", positiveInteger)
+  .addHelpText("after", "\nExample:\n  flagkeep projects end-old-key 2")
   .action(
     run((id: number, options: Options) =>
       withMetadata(options, (metadata) => {
         chosenProjects(metadata, id);
-        const project = rotateProjectKey(metadata, id, operator());
+        const project = endFormerKey(metadata, id, operator());
         if (options.json) return printJson(record(project));
-        print(project.apiToken);
+        print(`Only the present key of project ${project.id} counts from now on.`);
       }),
     ),
   );
+
+const retention = withJson(
+  withSettings(new Command("retention"), ["data-dir"]),
+  ProjectRecord,
+  "print the project as JSON",
+)
+  .description("Say how long a project's events are kept; older ones go for good, whatever they are.")
+  .argument("<id>", "the project's id", positiveInteger)
+  .argument("<time>", "days such as 400d, `never`, or `default`: as the server's setting says", retentionDays)
+  .addHelpText(
+    "after",
+    "\nExamples:\n  flagkeep projects retention 2 400d\n  flagkeep projects retention 2 never\n  flagkeep projects retention 2 default",
+  )
+  .action(
+    run((id: number, days: { days: number | null }, options: Options) =>
+      withMetadata(options, (metadata) => {
+        chosenProjects(metadata, id);
+        const project = updateProject(metadata, id, { eventsRetentionDays: days.days }, operator());
+        if (options.json) return printJson(record(project));
+        const kept =
+          days.days === null
+            ? "as long as the server's setting --events-retention says"
+            : days.days === 0
+              ? "for ever"
+              : `${days.days} days; older ones go within a minute of a running server, and cannot be brought back`;
+        print(`Events of project ${project.id} are kept ${kept}.`);
+      }),
+    ),
+  );
+
+function retentionDays(text: string): { days: number | null } {
+  if (text === "default") return { days: null };
+  if (text === "never") return { days: 0 };
+  const days = Number(/^([1-9]\d{0,4})d$/.exec(text)?.[1] ?? Number.NaN);
+  if (days <= retentionDaysMax) return { days };
+  throw new InvalidArgumentError("It must be days such as 400d, never or default.");
+}
 
 const rotateSecret = withJson(
   withSettings(new Command("rotate-secret"), ["data-dir"]),
@@ -215,5 +303,7 @@ export const projects = new Command("projects")
   .addCommand(rename)
   .addCommand(showKey)
   .addCommand(rotateKey)
+  .addCommand(endOldKey)
   .addCommand(rotateSecret)
+  .addCommand(retention)
   .addCommand(archive);

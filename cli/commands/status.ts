@@ -66,6 +66,13 @@ function show(state: Status): void {
       (disk.archive_bytes === 0 ? "" : `, archive ${bytesText(disk.archive_bytes)}`),
   );
   if (state.retention !== null) print(`Events    ${retentionText(state.retention)}`);
+  for (const { project_id, ends_at, requests, requests_with_new, last_used_at } of state.replaced_keys) {
+    const last = last_used_at === null ? "" : `, the last at ${last_used_at.slice(0, 19)}Z`;
+    print(
+      `Key       of project ${project_id} before the present one counts until ${ends_at.slice(0, 19)}Z: ` +
+        `${requests} of ${requests + requests_with_new} requests use it${last}`,
+    );
+  }
   const backup = state.last_backup;
   if (backup !== null) {
     if (backup.file !== null) print(`Backup    ${backup.created_at}, verified: ${backup.file}`);

@@ -14,6 +14,7 @@ import initialSql from "./migrations/001-initial.sql" with { type: "text" };
 import experimentSetSql from "./migrations/002-experiment-set.sql" with { type: "text" };
 import sessionsSql from "./migrations/003-sessions.sql" with { type: "text" };
 import pendingChangesSql from "./migrations/004-pending-changes.sql" with { type: "text" };
+import projectKeysSql from "./migrations/005-project-keys.sql" with { type: "text" };
 import * as schema from "./schema.ts";
 
 export type Schema = typeof schema;
@@ -27,6 +28,7 @@ const migrations: readonly Migration[] = [
   { version: 2, name: "experiment set", sql: experimentSetSql },
   { version: 3, name: "sessions", sql: sessionsSql },
   { version: 4, name: "pending changes", sql: pendingChangesSql },
+  { version: 5, name: "project keys", sql: projectKeysSql },
 ];
 
 /** The newest schema this version knows. */

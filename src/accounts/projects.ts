@@ -1,12 +1,12 @@
 /** Projects: every flag and every event belongs to one (contract: management-api 6.5). */
 
-import { eq, sql } from "drizzle-orm";
+import { eq, or, sql } from "drizzle-orm";
 import { InvalidField, NotFound } from "../lib/errors.ts";
 import { type Author, type Change, recordActivity } from "./activity.ts";
 import { bumpRevision, type MetadataTx } from "./db.ts";
 import { checkAdoptedProjectKey, newProjectKey, newSecretKey } from "./key-formats.ts";
 import type { Metadata } from "./metadata.ts";
-import type { Project } from "./project-directory.ts";
+import { hasFormerKey, type Project } from "./project-directory.ts";
 import { organization, project } from "./schema.ts";
 
 export interface NewProject {
@@ -24,10 +24,14 @@ export interface ProjectChange {
   timezone?: string;
   anonymizeIps?: boolean;
   approvals?: Project["approvals"];
+  /** Days; 0 for ever, null as the server's setting says. */
+  eventsRetentionDays?: number | null;
 }
 
 const projectsPerOrganizationMax = 2_000;
 const nameLengthMax = 200;
+/** A hundred years. */
+export const retentionDaysMax = 36_500;
 
 /**
  * Makes a project with fresh keys.
@@ -55,7 +59,8 @@ export function insertProject(t: MetadataTx, input: NewProject, by: Author, now:
   }
   const apiToken =
     input.projectApiKey === undefined ? newProjectKey() : checkAdoptedProjectKey(input.projectApiKey);
-  if (t.select().from(project).where(eq(project.apiToken, apiToken)).get()) {
+  const isTaken = or(eq(project.apiToken, apiToken), eq(project.formerApiToken, apiToken));
+  if (t.select().from(project).where(isTaken).get()) {
     throw new InvalidField("api_token", "unique", "Another project has this key already.");
   }
   const created = t
@@ -90,12 +95,54 @@ export function updateProject(
     ...(change.timezone === undefined ? {} : { timezone: checkTimezone(change.timezone) }),
     ...(change.approvals === undefined ? {} : { approvals: change.approvals }),
     ...(change.anonymizeIps === undefined ? {} : { anonymizeIps: change.anonymizeIps }),
+    ...(change.eventsRetentionDays === undefined ? {} : { eventsRetentionDays: change.eventsRetentionDays }),
   }));
 }
 
-/** Gives a project a new public key; the old one stops working at once. @throws {NotFound} */
-export function rotateProjectKey(metadata: Metadata, id: number, by: Author, now = new Date()): Project {
-  return save(metadata, id, by, now, () => ({ apiToken: newProjectKey() }));
+/** How long a public key may count beside the one that replaced it. */
+export const graceSecondsMax = 90 * 86_400;
+
+/**
+ * Gives a project a new public key.
+ *
+ * @param graceSeconds how long the old one counts too; 0: it, and one before it that still counts, stop at once.
+ * @throws {NotFound} @throws {InvalidField} a grace is asked for while the key before this one still counts.
+ */
+export function rotateProjectKey(
+  metadata: Metadata,
+  id: number,
+  by: Author,
+  { graceSeconds = 0, now = new Date() }: { graceSeconds?: number; now?: Date } = {},
+): Project {
+  metadata.projects.storeUses();
+  return save(metadata, id, by, now, (before) => {
+    if (graceSeconds > 0 && hasFormerKey(before, now)) {
+      throw new InvalidField(
+        "grace_seconds",
+        "two_keys_count",
+        `The key before this one still counts until ${before.formerApiTokenEndsAt.toISOString()}, and there can be two: end it first, or rotate without a grace period.`,
+      );
+    }
+    const endsAt = new Date(now.getTime() + graceSeconds * 1_000);
+    return {
+      ...noFormerKey,
+      ...(graceSeconds > 0 ? { formerApiToken: before.apiToken, formerApiTokenEndsAt: endsAt } : {}),
+      apiToken: newProjectKey(),
+    };
+  });
+}
+
+const noFormerKey = {
+  formerApiToken: null,
+  formerApiTokenEndsAt: null,
+  formerApiTokenUsedAt: null,
+  formerApiTokenRequests: 0,
+  presentApiTokenRequests: 0,
+};
+
+/** The public key before the present one stops working now; nothing happens when it does not count any more. @throws {NotFound} */
+export function endFormerKey(metadata: Metadata, id: number, by: Author, now = new Date()): Project {
+  return save(metadata, id, by, now, (before) => (before.formerApiToken === null ? {} : noFormerKey));
 }
 
 /** Gives a project a new secret key; the old one stops working at once. @throws {NotFound} */
@@ -164,6 +211,7 @@ function changesOf(before: Project, after: Project): Change[] {
     timezone: entry.timezone,
     anonymize_ips: entry.anonymizeIps,
     approvals: entry.approvals,
+    events_retention_days: entry.eventsRetentionDays,
     archived: entry.archivedAt !== null,
   });
   const [old, present] = [shown(before), shown(after)];
@@ -174,6 +222,7 @@ function changesOf(before: Project, after: Project): Change[] {
   }
   for (const [field, isSame] of [
     ["api_token", before.apiToken === after.apiToken],
+    ["api_token_backup", before.formerApiToken === after.formerApiToken],
     ["secret_api_token", before.secretToken === after.secretToken],
   ] as const) {
     if (!isSame) changes.push({ type: "Team", action: "changed", field, before: null, after: null });

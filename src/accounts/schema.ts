@@ -30,6 +30,12 @@ export const project = sqliteTable("project", {
   ingestedEvent: flagged("ingested_event").notNull().default(false),
   archivedAt: instant("archived_at"),
   approvals: text("approvals").$type<"off" | "critical" | "all">().notNull().default("off"),
+  formerApiToken: text("former_api_token"),
+  formerApiTokenEndsAt: instant("former_api_token_ends_at"),
+  formerApiTokenUsedAt: instant("former_api_token_used_at"),
+  formerApiTokenRequests: integer("former_api_token_requests").notNull().default(0),
+  presentApiTokenRequests: integer("present_api_token_requests").notNull().default(0),
+  eventsRetentionDays: integer("events_retention_days"),
   createdAt: instant("created_at").notNull(),
 });
 

@@ -1,5 +1,6 @@
 /**
- * How long events are kept, by the setting `--events-retention`: looked after at the start and then every hour.
+ * How long events are kept, by the projects' records and the setting `--events-retention`: looked after at the start,
+ * then every hour, and soon after a project's record changed.
  *
  * It holds however events come: what is loaded later and older, by an import or when the event store is made again, goes
  * at the next look.
@@ -24,6 +25,8 @@ export const RetentionState = exactly({
 export type RetentionState = Static<typeof RetentionState>;
 
 const everyMs = 3_600_000;
+/** How long a change of a project's record may stay without effect. */
+const noticeMs = 10_000;
 /** The engine may be starting, or making its store again. */
 const againMs = 30_000;
 /** So long a look waits for events that are being loaded; under a load that never ends it goes on without. */
@@ -32,8 +35,8 @@ const dayMs = 86_400_000;
 
 export interface RetentionDeps {
   rules: EventsRetention;
-  /** Archived projects too. */
-  projectIds: () => number[];
+  /** Archived ones too; days: 0 for ever, null as the rules say. */
+  projects: () => { readonly id: number; readonly eventsRetentionDays: number | null }[];
   /** Asks the engine. @returns how many events went. */
   remove: (cutoffs: RetentionCutoff[]) => Promise<number>;
   /** Whether everything acknowledged is loaded: what waits may be old too. */
@@ -53,17 +56,21 @@ export class Retention {
   /** Null when events are kept for ever. */
   state(): RetentionState | null {
     const { days, byProject } = this.deps.rules;
-    if (days === null && byProject.size === 0) return null;
+    const own = new Map(byProject);
+    for (const { id, eventsRetentionDays } of this.deps.projects()) {
+      if (eventsRetentionDays !== null) own.set(id, eventsRetentionDays || null);
+    }
+    if (days === null && [...own.values()].every((one) => one === null)) return null;
     return {
       days,
-      projects: [...byProject].map(([project_id, own]) => ({ project_id, days: own })),
+      projects: [...own].map(([project_id, one]) => ({ project_id, days: one })),
       last_run_at: this.lastRunAt?.toISOString() ?? null,
       events_removed: this.removed,
     };
   }
 
   start(): void {
-    if (this.state() !== null) void this.run();
+    void this.run();
   }
 
   stop(): void {
@@ -73,16 +80,36 @@ export class Retention {
 
   /** The moments before which events go: beginnings of days, UTC. */
   cutoffs(): RetentionCutoff[] {
-    const { rules, projectIds, now = Date.now } = this.deps;
-    return projectIds().flatMap((projectId) => {
-      const days = rules.byProject.has(projectId) ? rules.byProject.get(projectId)! : rules.days;
+    const { rules, projects, now = Date.now } = this.deps;
+    return projects().flatMap(({ id, eventsRetentionDays }) => {
+      const ruled = rules.byProject.has(id) ? rules.byProject.get(id)! : rules.days;
+      const days = eventsRetentionDays === null ? ruled : eventsRetentionDays || null;
       if (days === null) return [];
       const before = Math.floor((now() - days * dayMs) / dayMs) * dayMs;
-      return [{ projectId, beforeMicros: before * 1_000 }];
+      return [{ projectId: id, beforeMicros: before * 1_000 }];
     });
   }
 
+  /** Looks again when it is time, or when other events may stay than at the last look. */
+  private next(afterMs: number): void {
+    if (this.isStopped) return;
+    const dueAt = performance.now() + afterMs;
+    const looked = JSON.stringify(this.deps.projects());
+    const notice = () => {
+      const isDue = performance.now() >= dueAt || JSON.stringify(this.deps.projects()) !== looked;
+      if (isDue) void this.run();
+      else this.wait(Math.min(noticeMs, dueAt - performance.now()), notice);
+    };
+    this.wait(Math.min(noticeMs, afterMs), notice);
+  }
+
+  private wait(ms: number, then: () => void): void {
+    this.timer = setTimeout(then, Math.max(1, ms));
+    this.timer.unref();
+  }
+
   private async run(): Promise<void> {
+    if (this.state() === null) return this.next(everyMs);
     let nextMs = everyMs;
     try {
       for (let waits = 0; waits < waitsMax && !this.isStopped; waits++) {
@@ -100,8 +127,6 @@ export class Retention {
       if (!this.isStopped)
         this.deps.log.warn({ error: String(error) }, "old events could not be removed yet");
     }
-    if (this.isStopped) return;
-    this.timer = setTimeout(() => void this.run(), nextMs);
-    this.timer.unref();
+    this.next(nextMs);
   }
 }

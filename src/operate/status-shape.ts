@@ -71,6 +71,17 @@ export const Status = exactly({
   ),
   /** How long events are kept; null: for ever, or not running. */
   retention: orNull(RetentionState),
+  /** Public keys that were replaced and count for a while yet; empty when it does not run. */
+  replaced_keys: Type.Array(
+    exactly({
+      project_id: Type.Integer(),
+      ends_at: Instant,
+      /** With the replaced key since then, and with the present one. */
+      requests: Count,
+      requests_with_new: Count,
+      last_used_at: orNull(Instant),
+    }),
+  ),
   /** Null when none was tried yet. */
   last_backup: orNull(LastBackup),
   /** Null when none is scheduled. */

@@ -3,6 +3,7 @@
 import { existsSync, readdirSync, readFileSync, statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { Cron } from "croner";
+import type { ProjectDirectory } from "../accounts/project-directory.ts";
 import { readLastBackup } from "../backup/last-backup.ts";
 import { givenUp, listArchive } from "../journal/archive.ts";
 import { firstOfFileName, type Lane, lanes, scanSegment } from "../journal/segment.ts";
@@ -59,6 +60,17 @@ export function nextBackup(schedule: string): Status["next_backup"] {
   return { at: at.toISOString(), schedule, time_zone: timeZone };
 }
 
+/** Of projects whose public key was replaced and counts for a while yet: how much both are used. */
+export function replacedKeys(projects: Pick<ProjectDirectory, "formerKeyUses">): Status["replaced_keys"] {
+  return projects.formerKeyUses().map((use) => ({
+    project_id: use.projectId,
+    ends_at: use.endsAt.toISOString(),
+    requests: use.requests,
+    requests_with_new: use.presentRequests,
+    last_used_at: use.lastUsedAt?.toISOString() ?? null,
+  }));
+}
+
 /** @param last per lane, the last acknowledged sequence number and the bytes that wait for the disk. */
 export function laneStatus(
   last: readonly { lane: Lane; lastSeq: number; queuedBytes: number }[],
@@ -96,6 +108,7 @@ export function stoppedStatus(dataDir: string): Status {
       roles: [],
       next_backup: null,
       retention: null,
+      replaced_keys: [],
       engine: { up: false, restarts: 0, rebuilding: null, trouble: null },
       ...storedStatus(dataDir, people),
     };

@@ -44,7 +44,7 @@ import { Reports } from "../operate/reports.ts";
 import { Requests } from "../operate/requests.ts";
 import { Retention } from "../operate/retention.ts";
 import { roleStates } from "../operate/roles.ts";
-import { laneStatus, nextBackup, storedStatus } from "../operate/status.ts";
+import { laneStatus, nextBackup, replacedKeys, storedStatus } from "../operate/status.ts";
 import type { Status } from "../operate/status-shape.ts";
 import { paths } from "../paths.ts";
 import { openPeople, type PeopleDb } from "../people/open.ts";
@@ -68,6 +68,9 @@ const refusalLogMs = 10_000;
 /** How late a scheduled change may be. */
 const scheduledEveryMs = 2_000;
 
+/** How much of the counted use of a replaced key a crash may lose. */
+const keyUsesEveryMs = 10_000;
+
 /** How long a stop waits for requests that are in flight. */
 const inFlightMs = 2_000;
 
@@ -82,6 +85,7 @@ export class Appliance {
   private readonly instance: ReturnType<typeof instanceDeps>;
   private cipher: PayloadCipher | undefined;
   private scheduleTimer: ReturnType<typeof setInterval> | undefined;
+  private keyUseTimer: ReturnType<typeof setInterval> | undefined;
   private journal: Journal | undefined;
   private server: Server<undefined> | undefined;
   private state: "starting" | "ready" | "stopping" = "starting";
@@ -145,7 +149,10 @@ export class Appliance {
     const engine = new EngineClient(this.supervisor);
     this.retention = new Retention({
       rules: config["events-retention"],
-      projectIds: () => this.metadata.projects.list({ includeArchived: true }).map(({ id }) => id),
+      projects: () =>
+        this.metadata.projects
+          .list({ includeArchived: true })
+          .map(({ id, eventsRetentionDays }) => ({ id, eventsRetentionDays })),
       remove: (cutoffs) => engine.ask("removeOldEvents", { cutoffs }),
       isCaughtUp: async () => {
         const loaded = await engine.ask("loadedSeqs", {});
@@ -196,6 +203,7 @@ export class Appliance {
     this.journal = journal;
     this.eventRate.start();
     this.scheduleTimer = setInterval(() => this.makeScheduledChanges(), scheduledEveryMs);
+    this.keyUseTimer = setInterval(() => this.storeKeyUses(), keyUsesEveryMs);
     for (const torn of quarantined)
       log.warn({ ...torn }, "a torn write at the end of the journal was put aside");
     this.supervisor.offer(segments);
@@ -219,6 +227,8 @@ export class Appliance {
     await this.supervisor.stop(Math.max(0, end - performance.now()));
     this.eventRate.stop();
     clearInterval(this.scheduleTimer);
+    clearInterval(this.keyUseTimer);
+    this.metadata.projects.storeUses();
     await this.control.stop();
     this.people.$client.close();
     this.metadata.close();
@@ -249,6 +259,7 @@ export class Appliance {
       roles: this.roles(),
       engine: this.supervisor.state,
       retention: this.retention.state(),
+      replaced_keys: replacedKeys(this.metadata.projects),
       next_backup: nextBackup(this.config["backup-schedule"]),
       ...storedStatus(this.config["data-dir"], this.people, this.journal?.admission().neededBytes),
     };
@@ -344,6 +355,14 @@ export class Appliance {
     } catch (error) {
       // They are still due the next time.
       this.log.error({ error: String(error) }, "scheduled changes could not be made");
+    }
+  }
+
+  private storeKeyUses(): void {
+    try {
+      this.metadata.projects.storeUses();
+    } catch (error) {
+      this.log.warn({ error: String(error) }, "how much replaced project keys are used could not be stored");
     }
   }
 

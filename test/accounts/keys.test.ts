@@ -16,6 +16,7 @@ import { createKey, listKeys, revokeKey, rollKey } from "../../src/accounts/pers
 import {
   archiveProject,
   createProject,
+  endFormerKey,
   rotateProjectKey,
   updateProject,
 } from "../../src/accounts/projects.ts";
@@ -173,6 +174,70 @@ describe("personal keys", () => {
       expect(listKeys(store.metadata.db)).toHaveLength(1);
     });
   }
+});
+
+describe("a public key that was replaced", () => {
+  const day = 86_400_000;
+  /** An appliance whose project key was replaced `agoMs` ago, with a grace of a day. */
+  function rotated(agoMs: number) {
+    const store = emptyStore();
+    const first = initialise(store.metadata, ann);
+    const now = new Date(Date.now() - agoMs);
+    const { apiToken } = rotateProjectKey(store.metadata, 1, null, { graceSeconds: 86_400, now });
+    const found = (token: string) => store.metadata.projects.findByToken(token)?.id;
+    return {
+      ...store,
+      [Symbol.dispose]: () => store[Symbol.dispose](),
+      old: first.project.api_key,
+      apiToken,
+      found,
+    };
+  }
+
+  test("counts beside the new one until its time is over, and it is told how much each is used", () => {
+    using store = rotated(0);
+    const { metadata, found } = store;
+    for (let n = 0; n < 3; n++) expect(found(store.old)).toBe(1);
+    for (let n = 0; n < 5; n++) expect(found(store.apiToken)).toBe(1);
+    expect(found("phc_strange")).toBeUndefined();
+    const use = { projectId: 1, requests: 3, presentRequests: 5, lastUsedAt: expect.any(Date) };
+    expect(metadata.projects.formerKeyUses()).toMatchObject([use]);
+    expect(found(store.old)).toBe(1);
+    expect(metadata.projects.formerKeyUses()).toMatchObject([{ ...use, requests: 4 }]);
+    expect(metadata.projects.formerKeyUses(new Date(Date.now() + day + 1))).toEqual([]);
+  });
+  test("is refused once its time is over", () => {
+    using store = rotated(day);
+    expect([store.found(store.old), store.found(store.apiToken)]).toEqual([undefined, 1]);
+    expect(store.metadata.projects.formerKeyUses()).toEqual([]);
+  });
+  test("can be ended before, and belongs to no other project meanwhile", () => {
+    using store = rotated(0);
+    const { organizationId } = store.metadata.projects.find(1)!;
+    const second = { organizationId, name: "Second", projectApiKey: store.old };
+    expect(() => createProject(store.metadata, second, null)).toThrow("Another project has this key");
+    endFormerKey(store.metadata, 1, null);
+    expect([store.found(store.old), store.found(store.apiToken)]).toEqual([undefined, 1]);
+    expect(createProject(store.metadata, second, null).id).toBe(2);
+    expect(store.found(store.old)).toBe(2);
+  });
+  test("is not put aside by another grace; without one both end", () => {
+    using store = rotated(0);
+    expect(() => rotateProjectKey(store.metadata, 1, null, { graceSeconds: 60 })).toThrow(
+      "still counts until",
+    );
+    expect(store.found(store.old)).toBe(1);
+    const last = rotateProjectKey(store.metadata, 1, null);
+    expect([store.old, store.apiToken, last.apiToken].map(store.found)).toEqual([undefined, undefined, 1]);
+  });
+  test("uses of before are not counted for the next one", () => {
+    using store = rotated(0);
+    store.found(store.old);
+    const next = rotateProjectKey(store.metadata, 1, null, { graceSeconds: 0 });
+    rotateProjectKey(store.metadata, 1, null, { graceSeconds: 60 });
+    expect(store.found(next.apiToken)).toBe(1);
+    expect(store.metadata.projects.formerKeyUses()).toMatchObject([{ requests: 1, presentRequests: 0 }]);
+  });
 });
 
 /** Waits for what another connection did; it may stay unnoticed for a few milliseconds. */

@@ -179,6 +179,35 @@ describe("projects", () => {
     const rotated = await server.ask("PATCH", "/api/projects/1/reset_token/");
     expect(server.metadata.projects.findByToken(first.api_key)).toBeUndefined();
     expect(server.metadata.projects.findByToken(rotated.body.api_token)?.id).toBe(1);
+    expect(rotated.body).toMatchObject({ api_token_backup: null, api_token_backup_use: null });
+    // Which keys count is decided by the real time.
+    server.now = new Date();
+    const graceful = await server.ask("POST", "/api/projects/1/reset_token/", {
+      body: { grace_seconds: 60 },
+    });
+    expect(graceful.body).toMatchObject({
+      api_token_backup: rotated.body.api_token,
+      api_token_backup_use: { requests: 0, requests_with_new: 0, last_used_at: null },
+    });
+    expect(server.metadata.projects.findByToken(rotated.body.api_token)?.id).toBe(1);
+    expect((await server.ask("GET", "/api/projects/1/")).body.api_token_backup_use).toMatchObject({
+      requests: 1,
+    });
+    expect(
+      await server.ask("POST", "/api/projects/1/reset_token/", { body: { grace_seconds: 90 * 86_400 + 1 } }),
+    ).toMatchObject({ status: 400, body: { attr: "grace_seconds" } });
+    const ended = await server.ask("POST", "/api/projects/1/delete_token_backup/");
+    expect(ended.body).toMatchObject({ api_token: graceful.body.api_token, api_token_backup: null });
+    expect(server.metadata.projects.findByToken(rotated.body.api_token)).toBeUndefined();
+    for (const days of [400, 0, null]) {
+      const kept = await server.ask("PATCH", "/api/projects/1/", { body: { events_retention_days: days } });
+      expect(kept.body).toMatchObject({ events_retention_days: days });
+    }
+    for (const wrong of [-1, 36_501, "soon"]) {
+      expect(
+        await server.ask("PATCH", "/api/projects/1/", { body: { events_retention_days: wrong } }),
+      ).toMatchObject({ status: 400, body: { attr: "events_retention_days" } });
+    }
     const secret = await server.ask("POST", "/api/projects/1/rotate_secret_token/");
     const poll = (key: string) => server.ask("GET", "/flags/definitions", { key });
     expect((await poll(first.secret_api_key)).status).toBe(401);

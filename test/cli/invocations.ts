@@ -159,7 +159,23 @@ export const invocations: Record<string, Invocation> = {
   },
   "projects rename": { args: () => ["2", "Store"], wrong: changedProject(["Name"]) },
   "projects show-key": { args: () => ["2"], wrong: changedProject() },
-  "projects rotate-key": { args: () => ["2"], wrong: changedProject() },
+  "projects rotate-key": {
+    args: () => ["2", "--grace", "0"],
+    wrong: [
+      ...changedProject(),
+      { args: ["2", "--grace", "soon"], code: 2, says: "a time such as 7d" },
+      { args: ["2", "--grace", "91d"], code: 2, says: "90d at most" },
+    ],
+  },
+  "projects end-old-key": { args: () => ["2"], wrong: changedProject() },
+  "projects retention": {
+    args: () => ["2", "400d"],
+    wrong: [
+      ...changedProject(["400d"]),
+      { args: ["2", "400"], code: 2, says: "days such as 400d" },
+      { args: ["2", "0d"], code: 2, says: "days such as 400d" },
+    ],
+  },
   "projects rotate-secret": { args: () => ["2"], wrong: changedProject() },
   "projects archive": { args: () => ["3"], wrong: changedProject() },
   "users create": {

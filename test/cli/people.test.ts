@@ -93,6 +93,9 @@ describe("projects", () => {
     name: "Shop",
     api_key: expect.stringMatching(/^phc_/),
     timezone: "Europe/Berlin",
+    api_key_backup: null,
+    api_key_backup_ends_at: null,
+    events_retention_days: null,
     created_at: instant,
     archived_at: null,
   };
@@ -107,6 +110,18 @@ describe("projects", () => {
     expect(await json("projects", "rename", "2", "Store")).toEqual({ ...shape, name: "Store" } as never);
     const rotated = (await json("projects", "rotate-key", "2")) as { api_key: string };
     expect(rotated.api_key).not.toBe(created.api_key);
+    expect(rotated).toMatchObject({ api_key_backup: created.api_key, api_key_backup_ends_at: instant });
+    expect(await refused("projects", "rotate-key", "2")).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("still counts until"),
+    });
+    expect(await json("projects", "end-old-key", "2")).toMatchObject({ api_key_backup: null });
+    expect(await json("projects", "rotate-key", "2", "--grace", "0")).toMatchObject({ api_key_backup: null });
+    expect(await json("projects", "retention", "2", "400d")).toMatchObject({ events_retention_days: 400 });
+    expect(await json("projects", "retention", "2", "never")).toMatchObject({ events_retention_days: 0 });
+    expect(await json("projects", "retention", "2", "default")).toMatchObject({
+      events_retention_days: null,
+    });
     const secret = (await json("projects", "rotate-secret", "2")) as { secret_api_key: string };
     expect(secret.secret_api_key).toMatch(/^phs_/);
     expect(secret.secret_api_key).not.toBe(created.secret_api_key);

@@ -71,6 +71,7 @@ describe("status", () => {
       journal: [lane("realtime", 7), lane("historical", 1)],
       roles: ["capture", "flags", "query"].map((role) => ({ role, ready: true, reason: null })),
       retention: null,
+      replaced_keys: [],
       next_backup: null,
       engine: { up: true, restarts: 0, rebuilding: null, trouble: null },
       disk,

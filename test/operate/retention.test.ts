@@ -34,8 +34,14 @@ describe("rules", () => {
 
   test("become beginnings of days", () => {
     const retention = new Retention({
-      rules: parse("30d,2=never,3=1d"),
-      projectIds: () => [1, 2, 3],
+      rules: parse("30d,2=never,3=1d,5=9d"),
+      projects: () => [
+        { id: 1, eventsRetentionDays: null },
+        { id: 2, eventsRetentionDays: null },
+        { id: 3, eventsRetentionDays: null },
+        { id: 4, eventsRetentionDays: 0 },
+        { id: 5, eventsRetentionDays: 2 },
+      ],
       remove: async () => 0,
       isCaughtUp: async () => true,
       log: { info: () => undefined, warn: () => undefined },
@@ -44,6 +50,7 @@ describe("rules", () => {
     expect(retention.cutoffs()).toEqual([
       { projectId: 1, beforeMicros: Date.parse("2026-03-01T00:00:00Z") * 1_000 },
       { projectId: 3, beforeMicros: Date.parse("2026-03-30T00:00:00Z") * 1_000 },
+      { projectId: 5, beforeMicros: Date.parse("2026-03-29T00:00:00Z") * 1_000 },
     ]);
   });
 });
@@ -95,5 +102,13 @@ test("everything older goes, whatever it is, and stays away when the event store
   const third = await TestAppliance.start({ directory, args });
   await until(async () => (await status()).retention?.last_run_at ?? undefined, "the first look is done");
   expect(await names(third)).toEqual(["kept", "new", "today"]);
+  // A project's own record counts more than the setting, and works in a running server.
+  const kept = await flagkeep(["projects", "retention", "1", "3d", "--data-dir", directory.dataDir]);
+  expect(kept.stdout).toContain("Events of project 1 are kept 3 days");
+  await until(async () => !(await names(third)).includes("kept"), "the shorter time has worked");
+  expect(await names(third)).toEqual(["new", "today"]);
+  expect(await status()).toMatchObject({
+    retention: { days: 30, projects: [{ project_id: 99 }, { project_id: 1, days: 3 }] },
+  });
   await third.stop();
 }, 120_000);

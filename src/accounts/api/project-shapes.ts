@@ -16,7 +16,7 @@ import {
   uuid,
 } from "../../http/shapes.ts";
 import { toWire, toWireOrNull } from "../../lib/wire-time.ts";
-import type { Project } from "../project-directory.ts";
+import { type FormerKeyUse, hasFormerKey, type Project } from "../project-directory.ts";
 
 /** A kind of group that events of the project named. */
 export const GroupTypeBody = named(
@@ -67,6 +67,16 @@ export function shortProjectBody({ id, uuid, name, organizationId, apiToken }: P
 /** A project in lists and inside of other objects. */
 export const ProjectBody = named("Project", object(ProjectFields));
 
+const TokenBackupUse = named(
+  "TokenBackupUse",
+  object({
+    ends_at: instant({ description: "From then on it is refused." }),
+    requests: int({ minimum: 0, description: "With the key before, since the key was changed." }),
+    requests_with_new: int({ minimum: 0, description: "With the present key, in the same time." }),
+    last_used_at: nullable(instant()),
+  }),
+);
+
 /** A project of its own. */
 export const FullProjectBody = named(
   "ProjectWithDetails",
@@ -79,6 +89,13 @@ export const FullProjectBody = named(
       description:
         "Changes of which flags somebody else has to agree to: none, those tagged `critical`, all.",
     }),
+    events_retention_days: nullable(int({ minimum: 0 }), {
+      description: "How long events are kept: 0 for ever, null as the server's setting says.",
+    }),
+    api_token_backup: nullable(text(), {
+      description: "The public key before the present one, while it counts as well.",
+    }),
+    api_token_backup_use: nullable(TokenBackupUse),
     effective_membership_level: intChoice([1, 8, 15]),
     group_types: list(GroupTypeBody),
     secret_api_token: nullable(text(), {
@@ -111,6 +128,7 @@ export function fullProjectBody(
   project: Project,
   level: number,
   groupTypes: Static<typeof GroupTypeBody>[],
+  { use, now }: { use: FormerKeyUse | undefined; now: Date },
 ): Static<typeof FullProjectBody> {
   return {
     ...projectBody(project),
@@ -118,9 +136,21 @@ export function fullProjectBody(
     anonymize_ips: project.anonymizeIps,
     archived_at: toWireOrNull(project.archivedAt),
     approvals: project.approvals,
+    events_retention_days: project.eventsRetentionDays,
+    api_token_backup: hasFormerKey(project, now) ? project.formerApiToken : null,
+    api_token_backup_use: use === undefined ? null : formerKeyBody(use),
     effective_membership_level: level as 1 | 8 | 15,
     group_types: groupTypes,
     secret_api_token: level >= 8 ? project.secretToken : null,
+  };
+}
+
+function formerKeyBody(use: FormerKeyUse): Static<typeof TokenBackupUse> {
+  return {
+    ends_at: toWire(use.endsAt),
+    requests: use.requests,
+    requests_with_new: use.presentRequests,
+    last_used_at: toWireOrNull(use.lastUsedAt),
   };
 }
 
@@ -145,6 +175,14 @@ export const exampleFullProject = {
   anonymize_ips: false,
   archived_at: null,
   approvals: "off" as const,
+  events_retention_days: 400,
+  api_token_backup: "phc_8sWqNz1rYb5tKc7mLd3xHf9vPj2gQa6eTuRiOyZkXwV",
+  api_token_backup_use: {
+    ends_at: "2026-03-08T12:00:00.000000Z",
+    requests: 12,
+    requests_with_new: 3_412,
+    last_used_at: "2026-03-02T09:30:00.000000Z",
+  },
   effective_membership_level: 15,
   group_types: [],
   secret_api_token: "phs_4kVbT0qYfZ1mXcN8sLw5uJhR2dPaE7gQ6oIiStUyWzBvCxMn",

@@ -1,9 +1,21 @@
 /** Projects (contract: management-api 6.5; README, "Project time zone"). */
 
-import type { Static } from "@sinclair/typebox";
+import type { Static, TObject } from "@sinclair/typebox";
 import { pageAnswer, readPage } from "../../http/pagination.ts";
-import { type Method, Reply, type Route } from "../../http/route.ts";
-import { bool, choice, either, object, optional, PageQuery, pageOf, text, uuid } from "../../http/shapes.ts";
+import { type Method, Reply, type Route, type RouteSpec } from "../../http/route.ts";
+import {
+  bool,
+  choice,
+  either,
+  int,
+  nullable,
+  object,
+  optional,
+  PageQuery,
+  pageOf,
+  text,
+  uuid,
+} from "../../http/shapes.ts";
 import { InvalidField } from "../../lib/errors.ts";
 import type { Metadata } from "../metadata.ts";
 import { findOrganization, organizationsOf } from "../organizations.ts";
@@ -11,7 +23,10 @@ import type { Project } from "../project-directory.ts";
 import {
   archiveProject,
   createProject,
+  endFormerKey,
+  graceSecondsMax,
   requireAnotherProject,
+  retentionDaysMax,
   rotateProjectKey,
   rotateSecretKey,
   updateProject,
@@ -48,8 +63,22 @@ const ProjectEdit = object({
       description: "Changes of which flags somebody else has to agree to. Admins and owners only.",
     }),
   ),
+  events_retention_days: optional(
+    nullable(int({ minimum: 0, maximum: retentionDaysMax }), {
+      description: "How long events are kept: 0 for ever, null as the server's setting says.",
+    }),
+  ),
   archived: optional(
     bool({ description: "Archived, a project takes no events and answers no flags; its data stay." }),
+  ),
+});
+const Rotation = object({
+  grace_seconds: optional(
+    int({
+      minimum: 0,
+      maximum: graceSecondsMax,
+      description: "How long the old key counts beside the new one; 0 when absent.",
+    }),
   ),
 });
 const oneAnswer = {
@@ -76,6 +105,7 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
       project,
       levelOf(metadata.db, project.organizationId, user.id),
       deps.groupTypesOf(project.id),
+      { use: metadata.projects.formerKeyUse(project.id, now), now },
     );
     // Whoever finds a signed-in browser shall not take the key along.
     const isHidden = session !== undefined && confirmedUntil(session, now) === null;
@@ -165,18 +195,19 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
       aliases: ownAliases,
       summary: "Rename a project, change its time zone, or archive it",
       description:
-        "Only admins and owners archive, and never the last open project. An archived project is found nowhere any more; `flagkeep projects archive --undo` brings it back.",
-      asksAgain: ({ archived, approvals }) => archived === true || approvals !== undefined,
+        "Only admins and owners archive, change `approvals` or how long events are kept, and never the last open project. An archived project is found nowhere any more; `flagkeep projects archive --undo` brings it back.",
+      asksAgain: isForAdmins,
       tag: tagName,
       body: ProjectEdit,
       isPartial: true,
       bodyExample: { timezone: "Europe/Berlin" },
       answers: oneAnswer,
       handle: (call) => {
-        const { name, timezone, anonymize_ips: anonymizeIps } = call.body;
-        const change = { name, timezone, anonymizeIps, approvals: call.body.approvals };
+        const { name, timezone, anonymize_ips: anonymizeIps, approvals } = call.body;
+        const eventsRetentionDays = call.body.events_retention_days;
+        const change = { name, timezone, anonymizeIps, approvals, eventsRetentionDays };
         const { id, organizationId } = call.project;
-        if (call.body.archived === true || call.body.approvals !== undefined) {
+        if (isForAdmins(call.body)) {
           checkAdmin(deps, { user: call.user, organization: { id: organizationId } });
         }
         if (call.body.archived === true) requireAnotherProject(metadata, id);
@@ -185,36 +216,53 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
         return full(archiveProject(metadata, id, true, call.user.id, call.now), call);
       },
     }),
-    ...rotation("/reset_token", "Give a project a new public key", (call) =>
-      full(rotateProjectKey(metadata, call.project.id, call.user.id, call.now), call),
-    ),
-    ...rotation(
-      "/rotate_secret_token",
-      "Give a project a new secret key",
-      (call) => full(rotateSecretKey(metadata, call.project.id, call.user.id, call.now), call),
-      true,
-    ),
+    ...rotation("/reset_token", {
+      summary: "Give a project a new public key",
+      description:
+        "The old key stops working at once, or with `grace_seconds` so much later; the project tells how much it is still used. Admins and owners only.",
+      body: Rotation,
+      bodyExample: { grace_seconds: 604_800 },
+      handle: ({ project, body, user, now }) =>
+        rotateProjectKey(metadata, project.id, user.id, { graceSeconds: body.grace_seconds, now }),
+    }),
+    ...rotation("/delete_token_backup", {
+      summary: "End a project's public key before the present one",
+      description: "It stops working at once. Admins and owners only.",
+      handle: ({ project, user, now }) => endFormerKey(metadata, project.id, user.id, now),
+    }),
+    ...rotation("/rotate_secret_token", {
+      summary: "Give a project a new secret key",
+      description: "The old key stops working at once. Admins and owners only.",
+      asksAgain: true,
+      handle: ({ project, user, now }) => rotateSecretKey(metadata, project.id, user.id, now),
+    }),
   ];
 
   /** Clients know both methods for this. */
-  function rotation(
+  function rotation<Body extends TObject>(
     path: string,
-    summary: string,
-    rotate: (call: ProjectCall<unknown>) => unknown,
-    asksAgain?: true,
+    { handle, ...spec }: Rotating<ProjectCall<Static<Body>>, Body>,
   ): Route[] {
     return (["PATCH", "POST"] satisfies Method[]).map((method) =>
-      projectRoute(method, path, "project:write", {
-        summary,
-        description: "The old key stops working at once. Admins and owners only.",
+      projectRoute<Body>(method, path, "project:write", {
+        ...spec,
         tag: tagName,
-        asksAgain,
         answers: oneAnswer,
         handle: (call) => {
           checkAdmin(deps, { user: call.user, organization: { id: call.project.organizationId } });
-          return rotate(call);
+          return full(handle(call), call);
         },
       }),
     );
   }
+}
+
+type Rotating<Call, Body extends TObject> = Pick<
+  RouteSpec<Call, Body>,
+  "summary" | "description" | "body" | "bodyExample" | "asksAgain"
+> & { handle: (call: Call) => Project };
+
+/** What members may not change, and a session only after the password was asked for again. */
+function isForAdmins(body: { archived?: unknown; approvals?: unknown; events_retention_days?: unknown }) {
+  return body.archived === true || body.approvals !== undefined || body.events_retention_days !== undefined;
 }

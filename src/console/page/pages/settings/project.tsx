@@ -2,6 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { ask, wordsOf } from "../../lib/api.ts";
+import { dateTime } from "../../lib/format.ts";
 import { type Resource, useResource } from "../../lib/resource.ts";
 import { chooseProject, inProject, isAdmin, isOwner, loadSession, project } from "../../lib/session.ts";
 import { Button, CodeBlock } from "../../parts/basics.tsx";
@@ -24,7 +25,12 @@ interface Project {
   approvals?: string;
   api_token: string;
   secret_api_token: string | null;
+  /** While the key before this one counts as well. */
+  api_token_backup_use?: { ends_at: string; requests: number; requests_with_new: number } | null;
 }
+
+/** How long a key that is replaced here still counts. */
+const graceSeconds = 7 * 86_400;
 
 export function ProjectSettings() {
   const found = useResource<Project>(`project ${project.value?.id}`, (signal) =>
@@ -40,6 +46,7 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
   const [asked, setAsked] = useState<"rotate" | "archive">();
   const [isMaking, setMaking] = useState(false);
   const [newName, setNewName] = useState("");
+  const oldKey = stored.api_token_backup_use;
   const refusal = !isAdmin.value && words.frame.onlyAdmins;
   const change = async (work: Promise<Project>, done: string) => {
     try {
@@ -100,10 +107,26 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
         <h2>{w.projectKey}</h2>
         <p class="help">{w.projectKeyHelp}</p>
         <CodeBlock label={w.projectKey} code={stored.api_token} />
+        {oldKey && (
+          <p>
+            {w.oldKey(dateTime(oldKey.ends_at), oldKey.requests, oldKey.requests + oldKey.requests_with_new)}
+          </p>
+        )}
         <div class="row">
-          <Button refusal={refusal} onClick={() => setAsked("rotate")}>
-            {w.rotate}
-          </Button>
+          {oldKey ? (
+            <Button
+              refusal={refusal}
+              onClick={() =>
+                void change(ask(inProject("delete_token_backup/"), { method: "POST" }), w.oldKeyEnded)
+              }
+            >
+              {w.endOldKey}
+            </Button>
+          ) : (
+            <Button refusal={refusal} onClick={() => setAsked("rotate")}>
+              {w.rotate}
+            </Button>
+          )}
         </div>
       </section>
       <section class="card stack">
@@ -168,7 +191,8 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
           action={w.rotate}
           onClose={() => setAsked(undefined)}
           onYes={() => {
-            void change(ask<Project>(inProject("reset_token/"), { method: "POST" }), w.rotated).then(
+            const body = { grace_seconds: graceSeconds };
+            void change(ask<Project>(inProject("reset_token/"), { method: "POST", body }), w.rotated).then(
               loadSession,
             );
           }}

@@ -20,7 +20,12 @@ export const settings = {
   projectKey: "Project key",
   projectKeyHelp: "Public: it stands in apps and sends events.",
   rotate: "Rotate",
-  rotateText: "Apps with the old key send in vain from now on. Change the key in all of them.",
+  rotateText:
+    "The old key counts for 7 days more. Change it in all apps; here is shown how much it is still used.",
+  oldKey: (until: string, requests: number, all: number) =>
+    `The old key counts until ${until}: ${number(requests)} of ${number(all)} requests since the change use it.`,
+  endOldKey: "End the old key",
+  oldKeyEnded: "The old key is refused from now on.",
   rotated: "The key is a new one.",
   secretKey: "Secret key",
   secretKeyHelp: "For servers that evaluate flags by themselves. Shown after your password.",
