@@ -6,6 +6,7 @@
 import { RequestRefused } from "../http/decode/failures.ts";
 import type { WrappedBody } from "../http/decode/unwrap.ts";
 import { HttpFailure } from "../http/failure.ts";
+import type { EntryText } from "../journal/entry.ts";
 import { Semaphore } from "../lib/semaphore.ts";
 import type { CaptureProject } from "./ports.ts";
 import type { Arrival, Protocol, RequestLines } from "./request-lines.ts";
@@ -23,10 +24,17 @@ export interface LargeBody {
 /** What the thread is told. */
 export type ToThread = { readonly open: LargeBody } | { readonly project: CaptureProject };
 
+/** The UTF-8 of entries, one behind the other. */
+export interface EntryPiece {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  /** Where each ends. */
+  readonly ends: Uint32Array<ArrayBuffer>;
+}
+
 /** What the thread says: which key it found, pieces of the lines, and one of the last two at the end. */
 export type FromThread =
   | { readonly token: string }
-  | { readonly entries: string[] }
+  | { readonly piece: EntryPiece }
   | { readonly done: Omit<RequestLines, "entries"> }
   | { readonly failed: Refusal };
 
@@ -76,7 +84,7 @@ export class LargeBodies {
     const thread = this.start();
     const tell = (message: ToThread) => thread.postMessage(message);
     return new Promise<RequestLines>((resolve, reject) => {
-      const entries: string[] = [];
+      const entries: EntryText[] = [];
       const fail = (error: unknown) => {
         // What it still does for this body must not be taken for the next one's.
         this.end();
@@ -95,8 +103,8 @@ export class LargeBodies {
           } catch (error) {
             settle(() => fail(error));
           }
-        } else if ("entries" in data) {
-          for (const entry of data.entries) entries.push(entry);
+        } else if ("piece" in data) {
+          for (const entry of entriesOf(data.piece)) entries.push(entry);
         } else if ("done" in data) {
           settle(() => resolve({ ...data.done, entries }));
         } else {
@@ -123,7 +131,15 @@ export class LargeBodies {
     this.thread?.terminate();
     this.thread = undefined;
     // Left alone, the memory of the bodies themselves would stay with this thread until it is busy again.
-    Bun.gc(true);
+    Bun.gc(false);
+  }
+}
+
+function* entriesOf({ bytes, ends }: EntryPiece): Generator<Uint8Array> {
+  let start = 0;
+  for (const end of ends) {
+    yield bytes.subarray(start, end);
+    start = end;
   }
 }
 

@@ -1,5 +1,6 @@
 /** What the capture routes need from the rest of the appliance. The appliance passes these in; nothing here is implemented. */
 
+import type { EntryText } from "../journal/entry.ts";
 import type { Lane } from "../journal/segment.ts";
 
 /** The durable, ordered log that every accepted event goes to before it is acknowledged. */
@@ -7,12 +8,12 @@ export interface JournalSink {
   /**
    * Appends lines and resolves once they are on disk.
    *
-   * @param entries each the text of one JSON object without its `{` and without a sequence number, on one line;
-   *                they stay together and in this order.
+   * @param entries each the text of one JSON object, or its UTF-8, without its `{` and without a sequence number, on one
+   *                line; they stay together and in this order.
    * @returns the sequence number of the first entry; the rest follow without gaps.
    * @throws an error whose `code` is `"journal_unavailable"`: nothing was written, the client should come again.
    */
-  append(lane: Lane, entries: readonly string[]): Promise<number>;
+  append(lane: Lane, entries: readonly EntryText[]): Promise<number>;
 }
 
 /** What capture must know about a project. */

@@ -6,6 +6,7 @@
 
 import type { CaptureFields } from "../http/decode/form.ts";
 import { unwrap, type WrappedBody } from "../http/decode/unwrap.ts";
+import type { EntryText } from "../journal/entry.ts";
 import { EntryWriter } from "../journal/entry-writer.ts";
 import type { Lane } from "../journal/segment.ts";
 import { AnalyticsResults } from "./analytics-items.ts";
@@ -39,9 +40,9 @@ export interface OpenedBody {
 }
 
 /** What the journal gets. */
-export interface RequestLines {
+export interface RequestLines<Entry extends EntryText = EntryText> {
   readonly lane: Lane;
-  readonly entries: string[];
+  readonly entries: readonly Entry[];
   /** Body of the answer, where the protocol tells what became of each event. */
   readonly results: string | undefined;
 }
@@ -87,7 +88,7 @@ export async function requestLines(
   arrival: Arrival,
   makeUuid: () => string,
   pause?: Pause,
-): Promise<RequestLines> {
+): Promise<RequestLines<string>> {
   const { payload, query, form } = opened;
   const isClassic = protocol.kind === "classic";
   const sent = isClassic ? [payload.sentAt, query.sentAt, form?.sentAt] : [protocol.sentAt];

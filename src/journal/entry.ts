@@ -69,6 +69,8 @@ export function noteCount({ details }: JournalNote): number {
 const newline = 0x0a;
 /** How every line of an entry begins, and none other. */
 export const entryStart = '{"seq":';
+/** What a line has besides the entry: its start, the digits of the largest number, a comma and the line's end. */
+const lineFrameBytesMax = entryStart.length + 16 + 2;
 const entryStartBytes = Buffer.from(entryStart);
 const propertiesMark = Buffer.from(',"properties":');
 const uuidPattern = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -107,8 +109,29 @@ function isEntry(line: Buffer): boolean {
   );
 }
 
-/** The line of an entry that `EntryWriter` wrote. */
+/** An entry as `EntryWriter` wrote it, or its UTF-8. */
+export type EntryText = string | Uint8Array;
+
+/** The line of an entry. */
 export const lineOf = (seq: number, entry: string): string => `${entryStart}${seq},${entry}\n`;
+
+/** The lines of entries of which some are UTF-8 already, numbered from `first`. */
+export function linesOf(first: number, entries: readonly EntryText[]): Buffer {
+  const sizeMax = entries.reduce((sum, entry) => sum + Buffer.byteLength(entry) + lineFrameBytesMax, 0);
+  const lines = Buffer.allocUnsafeSlow(sizeMax);
+  let end = 0;
+  for (const [index, entry] of entries.entries()) {
+    end += lines.write(`${entryStart}${first + index},`, end, "latin1");
+    if (typeof entry === "string") end += lines.write(entry, end);
+    else {
+      lines.set(entry, end);
+      end += entry.length;
+    }
+    lines[end] = newline;
+    end += 1;
+  }
+  return lines.subarray(0, end);
+}
 
 /** The sequence number of the entry that begins here. */
 export function seqOf(line: Uint8Array): number {

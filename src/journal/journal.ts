@@ -8,6 +8,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { type Debt, type Disk, realDisk, reserveOf, roomOfEntries, roomToAccept } from "./disk.ts";
+import type { EntryText } from "./entry.ts";
 import { JournalUnavailable, type LaneSettings, LaneWriter } from "./lane-writer.ts";
 import { type Quarantined, recoverLane } from "./recovery.ts";
 import type { Lane, SealedSegment } from "./segment.ts";
@@ -98,11 +99,11 @@ export class Journal {
   /**
    * Appends the entries of one request, in order, and resolves once they are on the disk.
    *
-   * @param entries each the text of a JSON object without its leading `{"seq":N,` and without line breaks.
+   * @param entries each the text of a JSON object, or its UTF-8, without its leading `{"seq":N,` and without line breaks.
    * @returns the sequence number of the first; the rest follow without gaps.
    * @throws {JournalUnavailable} nothing was kept: the disk is full or broken, or too much is waiting.
    */
-  append(lane: Lane, entries: readonly string[]): Promise<number> {
+  append(lane: Lane, entries: readonly EntryText[]): Promise<number> {
     const room = roomOfEntries(entries.reduce((sum, entry) => sum + entry.length, 0));
     if (room > this.roomBytes) return Promise.reject(this.refusal("disk_full", lane));
     this.roomBytes -= room;

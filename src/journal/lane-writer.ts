@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { AppError } from "../lib/errors.ts";
 import type { Disk, JournalFile } from "./disk.ts";
-import { lineOf } from "./entry.ts";
+import { type EntryText, lineOf, linesOf } from "./entry.ts";
 import {
   blockLine,
   hashBlock,
@@ -53,7 +53,7 @@ interface Request {
 
 /** A run of entries of one request; they are made durable together. */
 interface Part {
-  text: string;
+  lines: string | Buffer;
   first: number;
   count: number;
   isLast: boolean;
@@ -66,6 +66,7 @@ interface OpenSegment {
   last: number;
   path: string;
   file: JournalFile;
+  /** Durable ones; 0 as long as not even the header is written. */
   bytes: number;
   hash: bigint;
   openedAt: number;
@@ -73,6 +74,12 @@ interface OpenSegment {
 
 /** Characters of one group at the most: bounds the memory of a write and the time of a sync. */
 const groupCharactersMax = 16 * 1024 * 1024;
+/** Groups of this size are put together in memory that is kept: larger than nearly all. */
+const scratchBytes = 1024 * 1024;
+/** UTF-8 of a UTF-16 unit. */
+const bytesPerUnitMax = 3;
+/** More than a header or a block's line takes. */
+const frameBytesMax = 128;
 /** After a failed write the disk is left alone for this long. */
 const pauseAfterFailureMs = 250;
 
@@ -86,6 +93,7 @@ export class LaneWriter {
   private sealTimer: ReturnType<typeof setTimeout> | undefined;
   private pausedUntil = 0;
   private closed = false;
+  private scratch: Buffer | undefined;
   /** The numbers up to here are in sealed segments, or were given to entries that were refused. */
   private sealedTo: number;
 
@@ -121,7 +129,7 @@ export class LaneWriter {
    *
    * @throws {JournalUnavailable} nothing was kept.
    */
-  append(entries: readonly string[]): Promise<number> {
+  append(entries: readonly EntryText[]): Promise<number> {
     if (this.closed) return Promise.reject(new JournalUnavailable("closed"));
     if (this.queueCharacters > this.settings.queueBytesMax)
       return Promise.reject(new JournalUnavailable("overloaded"));
@@ -136,16 +144,15 @@ export class LaneWriter {
       const countMax = this.settings.segmentEntriesMax;
       for (let start = 0; start < entries.length; start += countMax) {
         const count = Math.min(countMax, entries.length - start);
-        let text = "";
-        for (let i = start; i < start + count; i++) text += lineOf(first + i, entries[i]!);
+        const lines = textOrBytes(first + start, entries.slice(start, start + count));
         this.queue.push({
-          text,
+          lines,
           first: first + start,
           count,
           isLast: start + count === entries.length,
           request,
         });
-        this.queueCharacters += text.length;
+        this.queueCharacters += lines.length;
       }
       this.running ??= this.run();
     });
@@ -198,9 +205,9 @@ export class LaneWriter {
     let count = 0;
     while (this.queue[group.length] !== undefined) {
       const part = this.queue[group.length]!;
-      if (group.length > 0 && characters + part.text.length > groupCharactersMax) break;
+      if (group.length > 0 && characters + part.lines.length > groupCharactersMax) break;
       if (group.length > 0 && count + part.count > this.settings.segmentEntriesMax) break;
-      characters += part.text.length;
+      characters += part.lines.length;
       count += part.count;
       group.push(part);
     }
@@ -219,11 +226,8 @@ export class LaneWriter {
     try {
       this.segment ??= await this.openSegment();
       const segment = this.segment;
-      const entries = Buffer.from(group.map(({ text }) => text).join(""));
-      const hash = hashBlock(entries, last, segment.hash);
-      const bytes = Buffer.concat([entries, Buffer.from(blockLine(last, entries.length, hash))]);
+      const { bytes, hash } = this.block(segment, group, last);
       await segment.file.write(bytes, segment.bytes);
-      await segment.file.sync();
       segment.bytes += bytes.length;
       segment.hash = hash;
       segment.last = last;
@@ -248,6 +252,34 @@ export class LaneWriter {
     if (this.isSealDue(this.segment)) await this.sealOpen();
   }
 
+  /** What a group adds to the segment: the header if it is the first, its lines, and the line that ends the block. */
+  private block(segment: OpenSegment, group: readonly Part[], last: number) {
+    const header = segment.bytes === 0 ? segmentHeader(this.lane, segment.first) : "";
+    const buffer = this.roomFor(group);
+    const start = buffer.write(header, "latin1");
+    let end = start;
+    for (const { lines } of group) {
+      if (typeof lines === "string") end += buffer.write(lines, end);
+      else end += lines.copy(buffer, end);
+    }
+    const hash = hashBlock(buffer.subarray(start, end), last, segment.hash);
+    end += buffer.write(blockLine(last, end - start, hash), end, "latin1");
+    return { bytes: buffer.subarray(0, end), hash };
+  }
+
+  private roomFor(group: readonly Part[]): Buffer {
+    const frames = 2 * frameBytesMax;
+    const bytesMax = group.reduce(
+      (sum, { lines }) => sum + lines.length * (typeof lines === "string" ? bytesPerUnitMax : 1),
+      frames,
+    );
+    if (bytesMax > scratchBytes) {
+      return Buffer.allocUnsafeSlow(group.reduce((sum, { lines }) => sum + Buffer.byteLength(lines), frames));
+    }
+    this.scratch ??= Buffer.allocUnsafeSlow(scratchBytes);
+    return this.scratch;
+  }
+
   private isSealDue({ openedAt, bytes, first, last }: OpenSegment): boolean {
     const { sealIntervalMs, segmentBytesMax, segmentEntriesMax } = this.settings;
     if (bytes >= segmentBytesMax || last - first + 1 >= segmentEntriesMax) return true;
@@ -263,23 +295,7 @@ export class LaneWriter {
       else await this.removeUnused(path);
       throw error;
     });
-    const header = Buffer.from(segmentHeader(this.lane, first));
-    const opened = {
-      first,
-      last: first - 1,
-      path,
-      file,
-      bytes: header.length,
-      hash: seedOf(first),
-      openedAt: performance.now(),
-    };
-    try {
-      await file.write(header, 0);
-    } catch (error) {
-      this.segment = opened;
-      throw error;
-    }
-    return opened;
+    return { first, last: first - 1, path, file, bytes: 0, hash: seedOf(first), openedAt: performance.now() };
   }
 
   private async sealOpen(): Promise<void> {
@@ -323,4 +339,15 @@ export class LaneWriter {
   private skipName(): void {
     this.sealedTo = (this.queue[0]?.first ?? this.nextSeq) - 1;
   }
+}
+
+/** Text where that will do: it is put together without a copy. */
+function textOrBytes(first: number, entries: readonly EntryText[]): string | Buffer {
+  let text = "";
+  for (let index = 0; index < entries.length; index++) {
+    const entry = entries[index]!;
+    if (typeof entry !== "string") return linesOf(first, entries);
+    text += lineOf(first + index, entry);
+  }
+  return text;
 }

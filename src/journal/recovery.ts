@@ -7,6 +7,7 @@ import {
   renameSync,
   statSync,
   truncateSync,
+  unlinkSync,
   writeFileSync,
 } from "node:fs";
 import { basename, join } from "node:path";
@@ -75,6 +76,11 @@ export function recoverLane(
 
 function recoverNewest(path: string, lane: Lane, quarantineFolder: string) {
   const bytes = readFileSync(path);
+  // A crash between the name and the first write.
+  if (bytes.length === 0) {
+    unlinkSync(path);
+    return {};
+  }
   const scan = scanSegment(bytes);
   if (scan === undefined || scan.lane !== lane) {
     // Not even the header is whole: nothing in this file was acknowledged.

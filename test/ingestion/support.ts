@@ -9,6 +9,7 @@ import type { Outcome } from "../../src/ingestion/outcome.ts";
 import { parsePayload } from "../../src/ingestion/payload.ts";
 import type { CaptureDependencies, JournalSink, ProjectDirectory } from "../../src/ingestion/ports.ts";
 import { captureRoutes } from "../../src/ingestion/routes.ts";
+import type { EntryText } from "../../src/journal/entry.ts";
 import type { CanonicalEvent } from "../../src/journal/entry-writer.ts";
 import type { Lane } from "../../src/journal/segment.ts";
 
@@ -26,8 +27,9 @@ export class FakeJournal implements JournalSink {
   readonly appends: { lane: Lane; entries: readonly string[] }[] = [];
   refusal: Error | undefined;
 
-  async append(lane: Lane, entries: readonly string[]): Promise<number> {
+  async append(lane: Lane, written: readonly EntryText[]): Promise<number> {
     if (this.refusal) throw this.refusal;
+    const entries = written.map((entry) => Buffer.from(entry as string).toString());
     this.appends.push({ lane, entries });
     return this.appends.length;
   }

@@ -74,6 +74,17 @@ export function journalConformance(name: string, open: () => Promise<JournalUnde
       expect((await read(one, "realtime")).map(({ text }) => text)).toEqual([...texts, "other"]);
     });
 
+    test("takes entries as text and as UTF-8, mixed", async () => {
+      one = await open();
+      const texts = ["a ü", "b \u{1f600}", "c", "y".repeat(1_500_000), "é".repeat(1_000_000), "end"];
+      const entries = texts.map((text, n) => (n % 2 === 0 ? entry(text) : Buffer.from(entry(text))));
+      const first = one.journal.append("realtime", [entry("before")]);
+      const mixed = one.journal.append("realtime", entries);
+      const bytes = one.journal.append("realtime", [Buffer.from(entry("after"))]);
+      expect(await Promise.all([first, mixed, bytes])).toEqual([1, 2, 8]);
+      expect((await read(one, "realtime")).map(({ text }) => text)).toEqual(["before", ...texts, "after"]);
+    });
+
     test("a batch can be read again", async () => {
       one = await open();
       await one.journal.append("realtime", [entry("a")]);

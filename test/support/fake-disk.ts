@@ -33,8 +33,6 @@ export class FakeDisk implements Disk {
         }
         this.freeBytes -= bytes.length;
         this.put(path, bytes, position);
-      },
-      sync: async () => {
         this.syncCount += 1;
         const content = Buffer.from(this.files.get(path)!);
         if (this.syncMs > 0) await Bun.sleep(this.syncMs);

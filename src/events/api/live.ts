@@ -10,6 +10,7 @@ import { HttpFailure } from "../../http/failure.ts";
 import type { Route } from "../../http/route.ts";
 import { object, optional, text } from "../../http/shapes.ts";
 import type { JournalSink } from "../../ingestion/ports.ts";
+import type { EntryText } from "../../journal/entry.ts";
 import type { Lane } from "../../journal/segment.ts";
 import { isoFromMicros } from "../../lib/time.ts";
 
@@ -94,9 +95,10 @@ export class LiveEvents {
     });
   }
 
-  private tell(lane: Lane, first: number, entries: readonly string[]): void {
+  private tell(lane: Lane, first: number, entries: readonly EntryText[]): void {
     const readers = [...this.streams];
-    for (const [index, entry] of entries.entries()) {
+    for (const [index, written] of entries.entries()) {
+      const entry = typeof written === "string" ? written : Buffer.from(written).toString();
       const facts = beginning.exec(entry);
       // Notes about odd events have no uuid.
       if (facts === null) continue;
