@@ -52,6 +52,12 @@ export function rangeOf(
   return { from: wallText(fromMs), to: wallText(toMs), fromMs, toMs };
 }
 
+/** The range of the same length that ends where this one begins. */
+export function rangeBefore({ from, fromMs, toMs }: Range): Range {
+  const beforeMs = fromMs - (toMs - fromMs);
+  return { from: wallText(beforeMs), to: from, fromMs: beforeMs, toMs: fromMs };
+}
+
 /** Every bucket of a range, empty ones too. */
 export function bucketsOf(range: Range, interval: Interval): Bucket[] {
   const buckets: Bucket[] = [];

@@ -11,7 +11,7 @@ import { wallTimeAt } from "../lib/time-zone.ts";
 import { eventFilterSql, personOfEvent, propertyColumn, UnknownQuery } from "./event-filters.ts";
 import { textAt } from "./property-sql.ts";
 import { quoted } from "./sql-text.ts";
-import { bucketsOf, type Interval, intervals, type Range, rangeOf } from "./trend-range.ts";
+import { bucketsOf, type Interval, intervals, type Range, rangeBefore, rangeOf } from "./trend-range.ts";
 
 export interface TrendsRequest {
   projectId: number;
@@ -32,7 +32,8 @@ export const otherValues = "$$_posthog_breakdown_other_$$";
 /**
  * Computes a trends query.
  *
- * @returns one object per series, or per series and breakdown value, the largest first.
+ * @returns one object per series, or per series and breakdown value, the largest first; with `compareFilter` those of the
+ *          period before behind them.
  * @throws {UnknownQuery} with a sentence about what is not known.
  */
 export async function computeTrends(
@@ -45,11 +46,22 @@ export async function computeTrends(
   const series = objectsIn(query.series);
   if (series.length === 0 || series.length > seriesMax)
     throw new UnknownQuery("A trend needs 1 to 26 series.");
-  const results: JsonObject[] = [];
-  for (const [order, one] of series.entries()) {
-    results.push(...(await computeSeries(connection, { request, query, one, order, interval, range })));
-  }
-  return results;
+  const compute = async (within: Range): Promise<JsonObject[]> => {
+    const results: JsonObject[] = [];
+    for (const [order, one] of series.entries()) {
+      results.push(
+        ...(await computeSeries(connection, { request, query, one, order, interval, range: within })),
+      );
+    }
+    return results;
+  };
+  const current = await compute(range);
+  if (!isJsonObject(query.compareFilter) || query.compareFilter.compare !== true) return current;
+  const previous = await compute(rangeBefore(range));
+  return [
+    ...current.map((result) => ({ ...result, compare: true, compare_label: "current" })),
+    ...previous.map((result) => ({ ...result, compare: true, compare_label: "previous" })),
+  ];
 }
 
 /** The interval of a query, a day when it names none. @throws {UnknownQuery} */

@@ -127,6 +127,22 @@ describe("trends", () => {
     expect(result!.data).toEqual([1, 4]);
   });
 
+  test("the period before, of the same length, beside the current one", async () => {
+    const results = await trends({
+      series: [calls()],
+      dateRange: { date_from: "-20d" },
+      compareFilter: { compare: true },
+    });
+    expect(results.map((one) => [one.compare_label, one.count])).toEqual([
+      ["current", 4],
+      ["previous", 1],
+    ]);
+    const [current, previous] = results as { days: string[]; data: number[] }[];
+    expect(previous!.days).toHaveLength(current!.days.length);
+    expect([previous!.days[0], previous!.days.at(-1)]).toEqual(["2026-10-11", "2026-10-31"]);
+    expect(await trends({ series: [calls()], compareFilter: { compare: false } })).toHaveLength(1);
+  });
+
   test("a node that wraps the query", async () => {
     const connection = await stores.database.connect();
     const query = { kind: "InsightVizNode", source: { kind: "TrendsQuery", series: [calls()] } };

@@ -61,7 +61,8 @@ const Body = object({
       'A SELECT statement, or an object `{"kind": "HogQLQuery", "query": "SELECT …"}`, or a `TrendsQuery`, `FunnelsQuery`, ' +
       "`RetentionQuery` or `LifecycleQuery`, which is computed without being saved. A funnel's `funnelsFilter` takes " +
       "`funnelOrderType` (`ordered`, `strict`, `unordered`), `funnelVizType` (`steps`, `trends`), `funnelWindowInterval`, " +
-      "`funnelWindowIntervalUnit`, `funnelFromStep` and `funnelToStep`.",
+      "`funnelWindowIntervalUnit`, `funnelFromStep` and `funnelToStep`; a trend takes `compareFilter: {compare: true}`, and brings " +
+      "the period before too.",
   }),
   limit: optional(
     int({ description: "Rows at most.", default: rowsDefault, minimum: 1, maximum: rowsMax } as never),

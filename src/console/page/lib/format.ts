@@ -42,6 +42,19 @@ export const clock = (at: string | number | Date) =>
     hourCycle: "h23",
   }).format(new Date(at));
 
+/** Names of periods such as `2026-11-21` or `2026-11-21 05:00:00`, which are on the project's clock already. */
+export function periodNames(days: readonly string[]): string[] {
+  const year = days.some((day) => day.slice(0, 4) !== days[0]?.slice(0, 4))
+    ? ({ year: "numeric" } as const)
+    : {};
+  return days.map((day) => {
+    const isHour = day.length > 10;
+    const hour = isHour ? ({ hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const) : {};
+    const moment = new Date(`${day.replace(" ", "T")}${isHour ? "Z" : ""}`);
+    return inZone("UTC", { month: "short", day: "numeric", ...year, ...hour }).format(moment);
+  });
+}
+
 /** The same moment where the reader sits, for a title. */
 export const elsewhere = (at: string | number | Date) =>
   `${dateTime(at)} ${zone()} · ${inZone(Intl.DateTimeFormat().resolvedOptions().timeZone, dateTimeStyle).format(new Date(at))}`;

@@ -1,5 +1,6 @@
 /** Questions that Explore asks, in the form of the API, and what comes back. */
 
+import { conditionProblem } from "./draft.ts";
 import type { Condition } from "./flags.ts";
 
 export interface Series {
@@ -20,8 +21,14 @@ export interface Question {
   range: string;
   interval: string;
   view: string;
+  /** Whether the period before is shown beside. */
+  compare: boolean;
   /** Days in which a funnel is gone through. */
   window: number;
+  /** Whether the steps of a funnel follow each other, at once, or come in any order. */
+  order: string;
+  /** A funnel's steps, or how many got through by period. */
+  shape: string;
   target: string;
   returning: string;
   period: string;
@@ -35,13 +42,27 @@ export const firstQuestion: Question = {
   range: "-30d",
   interval: "day",
   view: "line",
+  compare: false,
   window: 14,
+  order: "ordered",
+  shape: "steps",
   target: "",
   returning: "",
   period: "Day",
 };
 
 export type Query = Record<string, unknown>;
+
+/** Without filters that are not written to the end: they would find nobody. */
+export function finished(question: Question): Question {
+  const usable = (conditions: readonly Condition[] = []) =>
+    conditions.filter((condition) => conditionProblem(condition) === undefined);
+  return {
+    ...question,
+    properties: usable(question.properties),
+    series: question.series.map((series) => ({ ...series, properties: usable(series.properties) })),
+  };
+}
 
 /** The question in the form of the API. */
 export function queryOf(question: Question): Query {
@@ -63,11 +84,15 @@ export function queryOf(question: Question): Query {
       return {
         ...{ kind: "TrendsQuery", series, interval: question.interval, ...shared },
         trendsFilter: { display: displayOf(question.view) },
+        ...(question.compare && question.range !== "all" ? { compareFilter: { compare: true } } : {}),
       };
     case "funnel":
       return {
-        ...{ kind: "FunnelsQuery", series, ...shared },
-        funnelsFilter: { funnelWindowInterval: question.window, funnelWindowIntervalUnit: "day" },
+        ...{ kind: "FunnelsQuery", series, interval: question.interval, ...shared },
+        funnelsFilter: {
+          ...{ funnelWindowInterval: question.window, funnelWindowIntervalUnit: "day" },
+          ...{ funnelOrderType: question.order, funnelVizType: question.shape },
+        },
       };
     case "retention":
       return {
@@ -116,6 +141,10 @@ export interface TrendResult {
   data: number[];
   labels: string[];
   days: string[];
+  breakdown_value?: unknown;
+  action?: { order: number };
+  /** Of which of two periods it is, where two are compared. */
+  compare_label?: "current" | "previous";
 }
 
 export interface FunnelStep {

@@ -25,11 +25,14 @@ export function StackedBars({
   summary,
   rowTitle,
   rows,
+  onPick,
 }: {
   label: string;
   summary: string;
   rowTitle: string;
   rows: readonly BarRow[];
+  /** Gets the place of the row and the name of the series. */
+  onPick?: ((place: number, series: string) => void) | undefined;
 }) {
   const [isTable, setTable] = useState(false);
   const series = [...new Set(rows.flatMap(({ values }) => Object.keys(values)))].sort();
@@ -58,11 +61,19 @@ export function StackedBars({
               </tr>
             </thead>
             <tbody>
-              {rows.map(({ name, values }) => (
+              {rows.map(({ name, values }, place) => (
                 <tr key={name}>
                   <th scope="row">{name}</th>
                   {series.map((one) => (
-                    <td key={one}>{number(values[one] ?? 0)}</td>
+                    <td key={one}>
+                      {onPick && values[one] ? (
+                        <button type="button" class="figure" onClick={() => onPick(place, one)}>
+                          {number(values[one])}
+                        </button>
+                      ) : (
+                        number(values[one] ?? 0)
+                      )}
+                    </td>
                   ))}
                 </tr>
               ))}
@@ -75,7 +86,7 @@ export function StackedBars({
             {compact(most)}
           </span>
           <svg
-            class="bars"
+            class={onPick ? "bars picks" : "bars"}
             role="img"
             aria-label={`${label}. ${summary}`}
             viewBox={`0 0 ${width} ${height}`}
@@ -97,6 +108,7 @@ export function StackedBars({
                         y={top}
                         width={barWidth - 6}
                         height={size}
+                        {...(onPick ? { onClick: () => onPick(place, name) } : {})}
                       />
                     );
                   })}
@@ -116,12 +128,15 @@ export function StackedBars({
 }
 
 /** Which colour is which series. */
-export function Legend({ names }: { names: readonly string[] }) {
+export function Legend({ names, places }: { names: readonly string[]; places?: readonly number[] }) {
   return (
     <ul class="legend">
       {names.map((name, place) => (
         <li key={name}>
-          <span class={`swatch ${seriesClass(place)}`} aria-hidden="true" />
+          <span
+            class={`swatch ${seriesClass(places?.[place] ?? place)}${(places?.[place] ?? place) === place ? "" : " dashed"}`}
+            aria-hidden="true"
+          />
           {name}
         </li>
       ))}

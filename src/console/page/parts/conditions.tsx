@@ -34,6 +34,8 @@ const operatorsOf: Record<string, readonly Operator[]> = {
   cohort: ["in", "not_in"],
   flag: ["flag_evaluates_to"],
 };
+/** What the questions of Explore can be asked with. */
+const plainOperators = operatorsOf.property!.slice(0, 12);
 const listOperators = new Set(["exact", "is_not"]);
 const valuelessOperators = new Set(["is_set", "is_not_set"]);
 const optionsMax = 500;
@@ -60,6 +62,7 @@ export function Conditions({
   groupTypeIndex,
   isShowingProblems,
   addLabel = words.flag.addCondition,
+  isPlain = false,
 }: {
   conditions: readonly Condition[];
   onChange: (conditions: Condition[]) => void;
@@ -68,6 +71,8 @@ export function Conditions({
   groupTypeIndex?: number | null | undefined;
   isShowingProblems?: boolean;
   addLabel?: string;
+  /** Without dates and versions. */
+  isPlain?: boolean;
 }) {
   const put = (place: number, condition: Condition) =>
     onChange(conditions.map((other, index) => (index === place ? condition : other)));
@@ -84,6 +89,7 @@ export function Conditions({
           onRemove={() => onChange(conditions.filter((_, index) => index !== place))}
           problem={isShowingProblems ? conditionProblem(condition) : undefined}
           isFirst={place === 0}
+          isPlain={isPlain}
         />
       ))}
       <div>
@@ -114,6 +120,7 @@ function ConditionLine({
   onRemove,
   problem,
   isFirst,
+  isPlain,
 }: {
   condition: Condition;
   kinds: readonly ConditionKind[];
@@ -122,9 +129,11 @@ function ConditionLine({
   onRemove: () => void;
   problem: string | undefined;
   isFirst: boolean;
+  isPlain: boolean;
 }) {
   const kind = (condition.type ?? "person") as ConditionKind;
-  const operators = operatorsOf[kind === "cohort" || kind === "flag" ? kind : "property"]!;
+  const isProperty = kind !== "cohort" && kind !== "flag";
+  const operators = isProperty && isPlain ? plainOperators : operatorsOf[isProperty ? "property" : kind]!;
   const operator = (condition.operator ?? "exact") as Operator;
   // An operator that the page does not offer stays as it is.
   const choices = (operators.includes(operator) ? operators : [operator, ...operators]).map(

@@ -32,6 +32,7 @@ const iconPaths = {
   download: "M12 4v11M7 11l5 5 5-5M4 20h16",
   refresh: "M20 11a8 8 0 1 0-2 6M20 4v7h-7",
   user: "M12 12a4.500 4.500 0 1 0 0-9 4.500 4.500 0 0 0 0 9zM4 21c0-5 4-7 8-7s8 2 8 7",
+  filter: "M3 5h18l-7 8v6l-4 2v-8L3 5z",
   key: "M14 14a5 5 0 1 0-4-4l-7 7v4h4v-3h3v-3l1-1M16 8h.01",
   history: "M12 8v5l3 2M3 12a9 9 0 1 0 3-6.700L3 8M3 3v5h5",
   expand: "M4 9V4h5M20 15v5h-5M4 4l6 6M20 20l-6-6",

@@ -1,7 +1,8 @@
 /** The answer to a question, drawn as its kind asks for. */
 
-import { number, percent } from "../lib/format.ts";
+import { number, percent, periodNames } from "../lib/format.ts";
 import type { FunnelStep, InsightKind, RetentionRow, TrendResult } from "../model/insight.ts";
+import type { Figure } from "../model/insight-sql.ts";
 import { words } from "../words/index.ts";
 import { StackedBars, seriesClass } from "./bars.tsx";
 import { FigureTable, LineChart } from "./line-chart.tsx";
@@ -22,9 +23,14 @@ export function InsightView({
   label: string;
   /** The last bucket goes on. */
   isUnfinished?: boolean;
-  onPick?: (place: number) => void;
+  /** Shows who is behind a figure. */
+  onPick?: ((figure: Figure, name: string) => void) | undefined;
 }) {
-  if (kind === "funnel") return <Funnel results={results} label={label} />;
+  if (kind === "funnel") {
+    const [first] = results as Partial<TrendResult>[];
+    if (first?.data) return <FunnelTrend results={results as TrendResult[]} label={label} />;
+    return <Funnel results={results} label={label} onPick={onPick} />;
+  }
   if (kind === "retention") return <Retention rows={results as RetentionRow[]} label={label} />;
   return (
     <Trend
@@ -32,10 +38,13 @@ export function InsightView({
       view={kind === "lifecycle" ? "bar" : view}
       label={label}
       isUnfinished={isUnfinished ?? true}
-      {...(onPick ? { onPick } : {})}
+      onPick={onPick}
     />
   );
 }
+
+/** Values behind the 25 largest are one line that stands for no value. */
+const otherValues = "$$_posthog_breakdown_other_$$";
 
 function Trend({
   results,
@@ -48,33 +57,64 @@ function Trend({
   view: string;
   label: string;
   isUnfinished: boolean;
-  onPick?: (place: number) => void;
+  onPick: ((figure: Figure, name: string) => void) | undefined;
 }) {
-  const total = results.reduce((sum, { count }) => sum + count, 0);
-  const names = results[0]?.labels ?? [];
+  const current = results.filter(({ compare_label: period }) => period !== "previous");
+  const previous = results.filter((result) => !current.includes(result));
+  const total = current.reduce((sum, { count }) => sum + count, 0);
+  const before = previous.reduce((sum, { count }) => sum + count, 0);
   if (view === "number") {
     return (
-      <p class="big-number" role="img" aria-label={`${label}: ${number(total)}`}>
+      <p class="big-number">
         {number(total)}
+        {previous.length > 0 && <span class="sub">{w.before(before, total)}</span>}
       </p>
     );
   }
-  if (total === 0 && results.every(({ data }) => data.every((value) => value === 0))) {
-    return <p class="muted">{w.empty}</p>;
-  }
-  const series = results.map(({ label: name, data }) => ({ name: String(name), values: data }));
-  const summary = w.trendSummary(total, results.length);
-  if (view === "table") return <FigureTable label={label} names={names} series={series} />;
+  if (results.every(({ data }) => data.every((value) => value === 0))) return <p class="muted">{w.empty}</p>;
+  const names = periodNames(results[0]!.days);
+  const nameOf = ({ label: name, breakdown_value: value }: TrendResult) =>
+    value === otherValues ? w.otherValues : String(name);
+  const keyOf = (result: TrendResult) => `${result.action?.order} ${result.breakdown_value}`;
+  const series = [...current, ...previous].map((result) => {
+    const sameAs = current.findIndex((one) => keyOf(one) === keyOf(result));
+    const isBefore = previous.includes(result);
+    return {
+      name: isBefore ? w.nameBefore(nameOf(result)) : nameOf(result),
+      values: result.data,
+      ...(isBefore && sameAs >= 0 ? { sameAs } : {}),
+    };
+  });
+  const summary = `${w.trendSummary(total, current.length)}${previous.length > 0 ? ` ${w.before(before, total)}` : ""}`;
+  const pick = (place: number, index: number) => {
+    const result = [...current, ...previous][index];
+    const day = result?.days[place];
+    if (!onPick || result === undefined || day === undefined || result.breakdown_value === otherValues)
+      return;
+    const figure = { series: result.action?.order ?? 0, day, breakdown: result.breakdown_value };
+    onPick(figure, `${series[index]!.name}, ${periodNames(result.days)[place]}`);
+  };
+  // Where two periods are compared, a figure of the one before is out of the question's bounds.
+  const isPicked = onPick && previous.length === 0 ? pick : undefined;
+  if (view === "table") return <FigureTable label={label} names={names} series={series} onPick={isPicked} />;
   if (view === "bar") {
     return (
       <StackedBars
         label={label}
         summary={summary}
-        rowTitle={label}
+        rowTitle={words.frame.period}
         rows={names.map((name, place) => ({
           name,
           values: Object.fromEntries(series.map((one) => [one.name, Math.max(0, one.values[place] ?? 0)])),
         }))}
+        onPick={
+          isPicked &&
+          ((place, name) =>
+            isPicked(
+              place,
+              series.findIndex((one) => one.name === name),
+            ))
+        }
       />
     );
   }
@@ -85,12 +125,34 @@ function Trend({
       names={names}
       series={series}
       isLastUnfinished={isUnfinished}
-      {...(onPick ? { onPick } : {})}
+      onPick={isPicked}
     />
   );
 }
 
-function Funnel({ results, label }: { results: readonly unknown[]; label: string }) {
+function FunnelTrend({ results, label }: { results: readonly TrendResult[]; label: string }) {
+  return (
+    <LineChart
+      label={label}
+      summary={w.funnelTrendSummary}
+      names={periodNames(results[0]!.days)}
+      series={results.map(({ breakdown_value: value, data }) => ({
+        name: value === undefined ? w.gotThrough : String(value),
+        values: data,
+      }))}
+    />
+  );
+}
+
+function Funnel({
+  results,
+  label,
+  onPick,
+}: {
+  results: readonly unknown[];
+  label: string;
+  onPick: ((figure: Figure, name: string) => void) | undefined;
+}) {
   const groups = (Array.isArray(results[0]) ? results : [results]) as FunnelStep[][];
   return (
     <div class="stack">
@@ -115,7 +177,17 @@ function Funnel({ results, label }: { results: readonly unknown[]; label: string
                         <span class={seriesClass(place)} style={{ width: `${share * 100}%` }} />
                       </td>
                       <td class="number">
-                        {number(step.count)}
+                        {onPick && step.count > 0 ? (
+                          <button
+                            type="button"
+                            class="figure"
+                            onClick={() => onPick({ series: index }, step.custom_name || step.name)}
+                          >
+                            {number(step.count)}
+                          </button>
+                        ) : (
+                          number(step.count)
+                        )}
                         <span class="sub">
                           {index === 0 ? " " : w.fromBefore(percent(before === 0 ? 0 : step.count / before))}
                         </span>

@@ -3,7 +3,7 @@
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { compact, number } from "../lib/format.ts";
+import { compact, decimal } from "../lib/format.ts";
 import { colour } from "../lib/theme.ts";
 import { words } from "../words/index.ts";
 import { Legend } from "./bars.tsx";
@@ -17,7 +17,12 @@ const linesMax = 25;
 export interface ChartSeries {
   name: string;
   values: readonly number[];
+  /** Drawn dashed, in the colour of the series of that place: the same thing at another time. */
+  sameAs?: number;
 }
+
+/** What is done with a figure that is chosen: its place on the axis, and its series'. */
+export type PickFigure = (place: number, series: number) => void;
 
 export function LineChart({
   label,
@@ -34,7 +39,7 @@ export function LineChart({
   series: readonly ChartSeries[];
   /** The last bucket is not over yet: it is dashed. */
   isLastUnfinished?: boolean;
-  onPick?: (place: number) => void;
+  onPick?: PickFigure | undefined;
 }) {
   const [isTable, setTable] = useState(false);
   const [round, setRound] = useState(0);
@@ -64,10 +69,11 @@ export function LineChart({
     };
     const places = names.map((_, place) => place);
     const last = names.length - 1;
-    const lines = series.flatMap(({ values }, index) => {
-      const stroke = colour(`series-${(index % coloursCount) + 1}`);
-      const points = { show: names.length < 40, size: 6, fill: stroke };
+    const lines = series.flatMap(({ values, sameAs }, index) => {
+      const stroke = colour(`series-${((sameAs ?? index) % coloursCount) + 1}`);
+      const points = { show: names.length < 40 && sameAs === undefined, size: 6, fill: stroke };
       const line: uPlot.Series = { stroke, width: 2, points };
+      if (sameAs !== undefined) return [{ line: { ...line, width: 1.5, dash: [2, 4] }, values: [...values] }];
       if (!isLastUnfinished || last < 1) return [{ line, values: [...values] as (number | null)[] }];
       return [
         { line, values: values.map((value, place) => (place === last ? null : value)) },
@@ -83,6 +89,8 @@ export function LineChart({
         height,
         legend: { show: false },
         cursor: { y: false },
+        // The last name has half of itself beyond the last place.
+        padding: [null, 36, null, null],
         scales: { x: { time: false }, y: { range: (_, __, most) => [0, Math.max(1, most * 1.08)] } },
         axes: [
           {
@@ -97,7 +105,11 @@ export function LineChart({
           ready: [
             (plot) => {
               plot.over.addEventListener("click", () => {
-                if (plot.cursor.idx != null) pick.current?.(plot.cursor.idx);
+                const { idx, top } = plot.cursor;
+                if (idx == null || top === undefined) return;
+                const wanted = plot.posToVal(top, "y");
+                const distances = series.map(({ values }) => Math.abs((values[idx] ?? Infinity) - wanted));
+                pick.current?.(idx, distances.indexOf(Math.min(...distances)));
               });
             },
           ],
@@ -129,18 +141,28 @@ export function LineChart({
         </Button>
       </figcaption>
       {isTable ? (
-        <FigureTable label={label} names={names} series={series} />
+        <FigureTable label={label} names={names} series={series} onPick={onPick} />
       ) : (
         <>
-          <div class="plot" ref={host} role="img" aria-label={`${label}. ${summary}`} />
+          <div
+            class={onPick ? "plot picks" : "plot"}
+            ref={host}
+            role="img"
+            aria-label={`${label}. ${summary}`}
+          />
           <p class="plot-values number" aria-hidden="true">
             {hover === undefined
-              ? " "
-              : `${names[hover]} · ${series.map(({ name, values }) => `${name} ${number(values[hover] ?? 0)}`).join(" · ")}`}
+              ? onPick
+                ? w.pickHint
+                : " "
+              : `${names[hover]} · ${series.map(({ name, values }) => `${name} ${decimal(values[hover] ?? 0)}`).join(" · ")}`}
           </p>
         </>
       )}
-      <Legend names={series.map(({ name }) => name)} />
+      <Legend
+        names={series.map(({ name }) => name)}
+        places={series.map(({ sameAs }, index) => sameAs ?? index)}
+      />
     </figure>
   );
 }
@@ -150,17 +172,19 @@ export function FigureTable({
   label,
   names,
   series,
+  onPick,
 }: {
   label: string;
   names: readonly string[];
   series: readonly ChartSeries[];
+  onPick?: PickFigure | undefined;
 }) {
   return (
     <div class="table-scroll" role="region" aria-label={label} tabIndex={0}>
       <table class="figures">
         <thead>
           <tr>
-            <th scope="col">{label}</th>
+            <th scope="col">{w.period}</th>
             {series.map(({ name }) => (
               <th key={name} scope="col">
                 {name}
@@ -172,9 +196,20 @@ export function FigureTable({
           {names.map((name, place) => (
             <tr key={place}>
               <th scope="row">{name}</th>
-              {series.map((one) => (
-                <td key={one.name}>{number(one.values[place] ?? 0)}</td>
-              ))}
+              {series.map((one, index) => {
+                const value = one.values[place] ?? 0;
+                return (
+                  <td key={one.name}>
+                    {onPick && value > 0 ? (
+                      <button type="button" class="figure" onClick={() => onPick(place, index)}>
+                        {decimal(value)}
+                      </button>
+                    ) : (
+                      decimal(value)
+                    )}
+                  </td>
+                );
+              })}
             </tr>
           ))}
         </tbody>

@@ -4,13 +4,15 @@ import { useEffect, useState } from "preact/hooks";
 import { useAddress } from "../../lib/address.ts";
 import { ask, Failure, isAbort, wordsOf } from "../../lib/api.ts";
 import { decimal } from "../../lib/format.ts";
-import { inProject } from "../../lib/session.ts";
-import { firstQuestion, type InsightKind, type Question, queryOf } from "../../model/insight.ts";
+import { inProject, project } from "../../lib/session.ts";
+import { finished, firstQuestion, type InsightKind, type Question, queryOf } from "../../model/insight.ts";
+import { type Figure, isInSql, statementOf } from "../../model/insight-sql.ts";
 import { Button, Tabs } from "../../parts/basics.tsx";
 import { InsightView } from "../../parts/insight-view.tsx";
 import { Page } from "../../parts/page.tsx";
 import { AwayBar, Rows, Trouble } from "../../parts/states.tsx";
 import { words } from "../../words/index.ts";
+import { PersonsBehind } from "./persons-behind.tsx";
 import { QuestionFields } from "./question.tsx";
 import { SaveInsight } from "./save-insight.tsx";
 
@@ -31,7 +33,7 @@ function questionFrom(text: string | undefined): Question {
 }
 
 export function Explore() {
-  const { query, set } = useAddress();
+  const { query, set, go } = useAddress();
   const question = questionFrom(query.question);
   const [results, setResults] = useState<{ kind: InsightKind; rows: unknown[]; readAt: number }>();
   const [failure, setFailure] = useState<Failure>();
@@ -40,7 +42,11 @@ export function Explore() {
   const [isSaving, setSaving] = useState(false);
   const change = (changes: Partial<Question>) =>
     set({ question: JSON.stringify({ ...question, ...changes }) });
-  const asked = JSON.stringify(queryOf(question));
+  const asking = finished(question);
+  const asked = JSON.stringify(queryOf(asking));
+  const [picked, setPicked] = useState<{ figure: Figure; name: string }>();
+  const isSql = isInSql(asking);
+  const timezone = project.value?.timezone ?? "UTC";
 
   useEffect(() => {
     const controller = new AbortController();
@@ -86,7 +92,18 @@ export function Explore() {
   return (
     <Page
       title={words.frame.pages.explore}
-      action={<Button onClick={() => setSaving(true)}>{w.saveTo}</Button>}
+      action={
+        <>
+          <Button
+            icon="sql"
+            refusal={!isSql && w.noSql}
+            onClick={() => go("sql", { q: statementOf(asking, timezone) })}
+          >
+            {w.asSql}
+          </Button>
+          <Button onClick={() => setSaving(true)}>{w.saveTo}</Button>
+        </>
+      }
     >
       <Tabs
         label={w.kind}
@@ -109,12 +126,14 @@ export function Explore() {
             view={question.view}
             results={results.rows}
             label={w.kinds[question.kind]}
+            onPick={isSql ? (figure, name) => setPicked({ figure, name }) : undefined}
           />
         ) : (
           !failure && <Rows />
         )}
       </section>
-      {isSaving && <SaveInsight query={queryOf(question)} onClose={() => setSaving(false)} />}
+      {picked && <PersonsBehind {...picked} question={asking} onClose={() => setPicked(undefined)} />}
+      {isSaving && <SaveInsight query={queryOf(asking)} onClose={() => setSaving(false)} />}
     </Page>
   );
 }

@@ -4,12 +4,14 @@ import type { Question, Series } from "../../model/insight.ts";
 import { useEventNames, usePropertyNames } from "../../model/names.ts";
 import { Button } from "../../parts/basics.tsx";
 import { Conditions } from "../../parts/conditions.tsx";
-import { Field, Segments, Select } from "../../parts/fields.tsx";
+import { Checkbox, Field, Segments, Select } from "../../parts/fields.tsx";
 import { words } from "../../words/index.ts";
 
 const w = words.explore;
 const seriesMax = 10;
 const plainMaths = new Set(["total", "dau", "unique_session"]);
+
+const emptyCondition = { key: "", type: "event", operator: "exact", value: [] };
 
 const entries = (names: Record<string, string>) => Object.entries(names);
 
@@ -47,42 +49,63 @@ export function QuestionFields({
           {(kind === "lifecycle" ? series.slice(0, 1) : series).map((one, place) => {
             const name = isFunnel ? w.step(place) : w.series(place);
             return (
-              <div key={place} class="row bottom">
-                <span class="label series-name">{name}</span>
-                <div class="grow">
-                  <EventField
-                    label={`${name}: ${w.event}`}
-                    isLabelHidden
-                    value={one.event}
-                    onInput={(event) => put(place, { ...one, event })}
+              <div key={place} class="stack tight">
+                <div class="row bottom">
+                  <span class="label series-name">{name}</span>
+                  <div class="grow">
+                    <EventField
+                      label={`${name}: ${w.event}`}
+                      isLabelHidden
+                      value={one.event}
+                      onInput={(event) => put(place, { ...one, event })}
+                    />
+                  </div>
+                  {kind === "trends" && (
+                    <Select
+                      label={`${name}: ${w.math}`}
+                      isLabelHidden
+                      value={one.math}
+                      choices={entries(w.maths)}
+                      onChange={(math) => put(place, { ...one, math })}
+                    />
+                  )}
+                  {kind === "trends" && !plainMaths.has(one.math) && (
+                    <Field
+                      label={`${name}: ${w.property}`}
+                      isLabelHidden
+                      placeholder={w.property}
+                      value={one.math_property ?? ""}
+                      suggestions={properties}
+                      onInput={(property) => put(place, { ...one, math_property: property })}
+                    />
+                  )}
+                  {!one.properties?.length && (
+                    <Button
+                      kind="quiet"
+                      icon="filter"
+                      label={w.addFilterTo(name)}
+                      onClick={() => put(place, { ...one, properties: [emptyCondition] })}
+                    />
+                  )}
+                  <Button
+                    kind="quiet"
+                    icon="trash"
+                    label={w.removeSeries(name)}
+                    isDisabled={series.length === 1}
+                    onClick={() => onChange({ series: series.filter((_, index) => index !== place) })}
                   />
                 </div>
-                {kind === "trends" && (
-                  <Select
-                    label={`${name}: ${w.math}`}
-                    isLabelHidden
-                    value={one.math}
-                    choices={entries(w.maths)}
-                    onChange={(math) => put(place, { ...one, math })}
-                  />
+                {one.properties && one.properties.length > 0 && (
+                  <div class="series-filters">
+                    <Conditions
+                      conditions={one.properties}
+                      onChange={(changed) => put(place, { ...one, properties: changed })}
+                      kinds={["event", "person"]}
+                      addLabel={w.addFilter}
+                      isPlain
+                    />
+                  </div>
                 )}
-                {kind === "trends" && !plainMaths.has(one.math) && (
-                  <Field
-                    label={`${name}: ${w.property}`}
-                    isLabelHidden
-                    placeholder={w.property}
-                    value={one.math_property ?? ""}
-                    suggestions={properties}
-                    onInput={(property) => put(place, { ...one, math_property: property })}
-                  />
-                )}
-                <Button
-                  kind="quiet"
-                  icon="trash"
-                  label={w.removeSeries(name)}
-                  isDisabled={series.length === 1}
-                  onClick={() => onChange({ series: series.filter((_, index) => index !== place) })}
-                />
               </div>
             );
           })}
@@ -106,6 +129,7 @@ export function QuestionFields({
           onChange={(changed) => onChange({ properties: changed })}
           kinds={["event", "person"]}
           addLabel={w.addFilter}
+          isPlain
         />
       </div>
       <div class="row bottom">
@@ -117,7 +141,7 @@ export function QuestionFields({
             onChange={(range) => onChange({ range })}
           />
         )}
-        {(kind === "trends" || kind === "lifecycle") && (
+        {(kind === "trends" || kind === "lifecycle" || (isFunnel && question.shape === "trends")) && (
           <Select
             label={w.interval}
             value={question.interval}
@@ -138,6 +162,14 @@ export function QuestionFields({
             }}
           />
         )}
+        {isFunnel && (
+          <Select
+            label={w.order}
+            value={question.order}
+            choices={entries(w.orders)}
+            onChange={(order) => onChange({ order })}
+          />
+        )}
         {(kind === "trends" || isFunnel) && (
           <Field
             label={w.breakdown}
@@ -153,6 +185,17 @@ export function QuestionFields({
             choices={entries(w.views)}
             onChange={(view) => onChange({ view })}
           />
+        )}
+        {isFunnel && (
+          <Segments
+            label={w.shape}
+            value={question.shape}
+            choices={entries(w.shapes)}
+            onChange={(shape) => onChange({ shape })}
+          />
+        )}
+        {kind === "trends" && question.range !== "all" && (
+          <Checkbox label={w.compare} isOn={question.compare} onChange={(compare) => onChange({ compare })} />
         )}
       </div>
     </section>

@@ -91,7 +91,13 @@ export const flag = {
     removeValue: (value: string) => `Remove ${value}`,
     cohort: "Cohort",
     flag: "Flag",
-    types: { person: "Person property", cohort: "Cohort", flag: "Flag", group: "Group property" },
+    types: {
+      event: "Event property",
+      person: "Person property",
+      cohort: "Cohort",
+      flag: "Flag",
+      group: "Group property",
+    },
     operators: {
       exact: "is one of",
       is_not: "is none of",

@@ -94,6 +94,8 @@ export const frame = {
   unreachable: "Flagkeep could not be reached. Trying again by itself.",
   tryingAgain: (seconds: number) => (seconds > 0 ? `Trying again in ${seconds} s` : "Trying again"),
   stale: (age: string) => `What is shown was read ${age}.`,
+  period: "Period",
+  pickHint: "Choose a point to see who is behind it.",
   showTable: "Show as table",
   showChart: "Show as chart",
   onTheCommandLine: "On the command line",

@@ -1,0 +1,117 @@
+/** Who is behind a figure of a chart; they can be kept as a fixed cohort. */
+
+import { useState } from "preact/hooks";
+import { to, useAddress } from "../../lib/address.ts";
+import { ask, wordsOf } from "../../lib/api.ts";
+import { number } from "../../lib/format.ts";
+import { useResource } from "../../lib/resource.ts";
+import { inProject, project } from "../../lib/session.ts";
+import type { Question } from "../../model/insight.ts";
+import { type Figure, personsStatement } from "../../model/insight-sql.ts";
+import { Button } from "../../parts/basics.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { Field } from "../../parts/fields.tsx";
+import { Content } from "../../parts/states.tsx";
+import { tell } from "../../parts/toast.tsx";
+import { words } from "../../words/index.ts";
+
+const w = words.explore;
+const personsMax = 10_000;
+const listedMax = 200;
+const uuidForm = /^[0-9a-f]{8}-[0-9a-f-]{27}$/;
+
+interface Row {
+  who: string;
+  distinct_id: string;
+  name: string | null;
+  times: number;
+}
+
+export function PersonsBehind({
+  question,
+  figure,
+  name,
+  onClose,
+}: {
+  question: Question;
+  figure: Figure;
+  name: string;
+  onClose: () => void;
+}) {
+  const { go } = useAddress();
+  const [cohort, setCohort] = useState(name);
+  const [error, setError] = useState<string>();
+  const statement = personsStatement(question, figure, project.value?.timezone ?? "UTC");
+  const found = useResource<{ rows: Row[]; truncated: boolean }>(
+    `behind ${project.value?.id} ${statement}`,
+    (signal) =>
+      ask(inProject("query/"), {
+        method: "POST",
+        body: { query: statement, limit: personsMax },
+        signal,
+      }),
+  );
+  const keep = async (rows: readonly Row[]) => {
+    try {
+      const ids = rows.map(({ distinct_id: id }) => `"${id.replaceAll('"', '""')}"`);
+      const csv = ["distinct_id", ...ids].join("\n");
+      const body = { name: cohort.trim(), is_static: true, csv };
+      const { id } = await ask<{ id: number }>(inProject("cohorts/"), { method: "POST", body });
+      tell(w.kept(body.name));
+      go(`cohorts/${id}`);
+    } catch (failure) {
+      setError(wordsOf(failure));
+    }
+  };
+  return (
+    <Dialog title={w.behind(name)} size="large" onClose={onClose}>
+      <Content of={found} rows={4}>
+        {({ rows, truncated }) =>
+          rows.length === 0 ? (
+            <p class="muted">{w.nobody}</p>
+          ) : (
+            <div class="stack">
+              <p>
+                {w.behindCount(`${number(rows.length)}${truncated ? "+" : ""}`)}{" "}
+                {rows.length > listedMax && w.behindMore(listedMax)}
+              </p>
+              <div class="table-scroll" role="region" aria-label={w.behind(name)} tabIndex={0}>
+                <table class="figures wide">
+                  <thead>
+                    <tr>
+                      <th scope="col">{w.people}</th>
+                      <th scope="col">{w.times}</th>
+                    </tr>
+                  </thead>
+                  <tbody>
+                    {rows.slice(0, listedMax).map(({ who, distinct_id: id, name: own, times }) => (
+                      <tr key={who}>
+                        <th scope="row">
+                          {uuidForm.test(who) ? <a href={to(`persons/${who}`)}>{own ?? id}</a> : id}
+                        </th>
+                        <td>{number(times)}</td>
+                      </tr>
+                    ))}
+                  </tbody>
+                </table>
+              </div>
+              <form
+                class="row bottom"
+                onSubmit={(event) => {
+                  event.preventDefault();
+                  void keep(rows);
+                }}
+              >
+                <Field label={w.keepName} value={cohort} onInput={setCohort} isRequired error={error} />
+                <Button type="submit">{w.keepAs}</Button>
+                <Button icon="sql" onClick={() => go("sql", { q: statement })}>
+                  {w.asSql}
+                </Button>
+              </form>
+            </div>
+          )
+        }
+      </Content>
+    </Dialog>
+  );
+}

@@ -1,0 +1,78 @@
+/** Explore in the browser: who is behind a figure, the statement of a question, the period before. */
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Browser } from "playwright-core";
+import { TestAppliance } from "../support/appliance.ts";
+import { chromiumPath, startBrowser } from "../support/browser.ts";
+import { axeFindings, openSignedIn, ownerCookie } from "./support.ts";
+
+describe.skipIf(chromiumPath === undefined)("explore", () => {
+  let appliance: TestAppliance;
+  let browser: Browser;
+  let cookie: string;
+  const hostile = `<img src=x onerror="document.title='owned'">`;
+
+  beforeAll(async () => {
+    appliance = await TestAppliance.start();
+    cookie = await ownerCookie(appliance);
+    browser = await startBrowser();
+    const named = { $set: { name: hostile } };
+    await appliance.batch([
+      { event: hostile, distinct_id: "user-1", properties: named },
+      { event: hostile, distinct_id: "user-2" },
+      { event: hostile, distinct_id: "user-2" },
+      { event: "paid", distinct_id: "user-2" },
+    ]);
+    await appliance.eventsWhenStored(4);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await appliance?.[Symbol.asyncDispose]();
+  });
+
+  const address = (question: object) =>
+    `/console/explore?question=${encodeURIComponent(JSON.stringify(question))}`;
+
+  test("a figure shows its persons, who can be kept as a fixed cohort", async () => {
+    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: appliance.url });
+    await page.goto(address({ kind: "trends", series: [{ event: hostile, math: "total" }], view: "table" }));
+    await page.getByRole("button", { name: "3", exact: true }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("2 persons").waitFor();
+    await dialog.getByRole("link", { name: hostile }).waitFor();
+    expect(await axeFindings(page)).toEqual([]);
+    await dialog.getByLabel("Name of the cohort").fill("Both");
+    await dialog.getByRole("button", { name: "Keep as a fixed cohort" }).click();
+    await page.getByRole("heading", { level: 1, name: "Both" }).waitFor();
+    await page.getByRole("table", { name: "Members" }).getByText("user-2").first().waitFor();
+    expect(await page.title()).not.toBe("owned");
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("the last step of a funnel, and the statement that computes it", async () => {
+    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: appliance.url });
+    const series = [hostile, "paid"].map((event) => ({ event, math: "total" }));
+    await page.goto(address({ kind: "funnel", series }));
+    await page.getByText("1 of 2 came to the end").waitFor();
+    await page.getByRole("row", { name: "paid" }).getByRole("button", { name: "1", exact: true }).click();
+    await page.getByRole("dialog", { name: "Persons: paid" }).getByText("user-2").waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "Open as SQL" }).click();
+    await page.getByRole("heading", { level: 1, name: "SQL" }).waitFor();
+    await page.getByText("2 rows").waitFor();
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("the period before is shown beside, and stands in the address", async () => {
+    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: appliance.url });
+    await page.goto("/console/explore");
+    await page.getByLabel("Compare with the period before").check();
+    await page.getByText("0 in the period before").waitFor();
+    await page.reload();
+    await page.getByText("0 in the period before").waitFor();
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+});
