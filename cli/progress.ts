@@ -62,6 +62,17 @@ export class Progress {
     this.showSometimes();
   }
 
+  /** How far it is, for programs. */
+  get figures() {
+    return {
+      records: this.earlierRecords + this.records,
+      bytes: Math.round(this.bytes),
+      totalBytes: this.totalBytes ?? null,
+      recordsPerSecond: this.recordsPerSecond,
+      secondsLeft: this.totalBytes === undefined ? null : Math.round(this.secondsLeft(this.totalBytes) ?? 0),
+    };
+  }
+
   /** Writes above the bar. */
   note(line: string): void {
     this.clear();

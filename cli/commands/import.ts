@@ -1,4 +1,4 @@
-import { join, resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { setNativeFolder } from "../../src/events/native-folder.ts";
 import { importFiles } from "../../src/import/files.ts";
@@ -8,13 +8,14 @@ import { type ImportFormat, importFormats } from "../../src/import/map/formats.t
 import { type Reject, rejectsMaxDefault } from "../../src/import/reject-file.ts";
 import { ImportSummary } from "../../src/import/summary.ts";
 import { importTarget } from "../../src/import/target.ts";
+import type { ImportReport } from "../../src/import/uploads.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import { paths } from "../../src/paths.ts";
 import { analysisOf, analysisSettings } from "../analysis.ts";
 import { withJson } from "../json-shape.ts";
 import { exitFailed, positiveInteger, print, printJson, run, wholeNumber } from "../output.ts";
 import { Progress } from "../progress.ts";
-import { ApplianceSilent } from "../reach.ts";
+import { ApplianceSilent, type ReachedAppliance } from "../reach.ts";
 import { dataDirOf, withSettings } from "../settings.ts";
 import { withProject } from "../stores.ts";
 import { importFlags, isAddress, pull } from "./import-pull.ts";
@@ -29,6 +30,8 @@ class ImportInterrupted extends AppError {
 const patience = 60_000;
 /** A dry run shows this many of the records that would be rejected. */
 const rejectsShown = 20;
+/** How often the appliance is told how far it is. */
+const reportMs = 500;
 
 interface ImportOptions {
   project?: number;
@@ -41,6 +44,7 @@ interface ImportOptions {
   maxRejects: number;
   dryRun?: true;
   resume?: true;
+  reportAs: string;
   json?: true;
 }
 
@@ -81,6 +85,7 @@ export const importEvents = withJson(
   .option("--key-file <path>", "holds the personal key for it, else POSTHOG_PERSONAL_API_KEY does")
   .option("--dry-run", "read and check everything, load nothing")
   .option("--resume", "go on behind what an interrupted import has loaded")
+  .addOption(new Option("--report-as <id>").default(crypto.randomUUID()).hideHelp())
   .addHelpText(
     "after",
     "\nWhat a file is, its content tells, and the first line says it. Files may be packed with gzip or Zstandard, or be in a zip\n" +
@@ -112,6 +117,20 @@ async function importFrom(file: string, options: ImportOptions): Promise<void> {
   const source = pulled?.folder ?? (file === "-" ? file : resolve(file));
   const progress = new Progress(importFiles(source).totalBytes);
   let rejects = 0;
+  let reportedAt = 0;
+  /** So that the appliance can tell how far it is; what fails here costs nothing else. */
+  const report = async (appliance: ReachedAppliance, state: ImportReport["state"]) => {
+    if (appliance.isOwn) return;
+    reportedAt = performance.now();
+    const told: ImportReport = {
+      ...{ id: options.reportAs, projectId, name: file === "-" ? "standard input" : basename(file), state },
+      ...{ isDryRun: options.dryRun === true, figures: { ...progress.figures, rejected: rejects } },
+    };
+    await appliance.tell("import_report", told).catch(() => undefined);
+  };
+  const reportSometimes = (appliance: ReachedAppliance) => {
+    if (performance.now() - reportedAt > reportMs) void report(appliance, "running");
+  };
   const showReject = ({ line, reason }: Reject) => {
     rejects += 1;
     if (options.dryRun && rejects <= rejectsShown) progress.note(`line ${line}: ${reason}`);
@@ -134,6 +153,7 @@ async function importFrom(file: string, options: ImportOptions): Promise<void> {
     await analysisOf(
       options,
       async (appliance) => {
+        await report(appliance, "running");
         const imported = await importAll({
           ...{ source, projectId, dataDir, stateFolder },
           ...{ format: options.format, fields: options.map ?? [], isLinking: options.linkIdentities },
@@ -141,7 +161,10 @@ async function importFrom(file: string, options: ImportOptions): Promise<void> {
           ...{ isDryRun: options.dryRun === true, isResumed: options.resume === true },
           target: importTarget(appliance, projectId),
           onBytes: (bytes) => progress.addBytes(bytes),
-          onRecords: (records, isEarlier) => progress.addRecords(records, isEarlier),
+          onRecords: (records, isEarlier) => {
+            progress.addRecords(records, isEarlier);
+            reportSometimes(appliance);
+          },
           onReject: showReject,
           onFormat: (format) => showFormat(format),
         });
@@ -152,6 +175,7 @@ async function importFrom(file: string, options: ImportOptions): Promise<void> {
         imported.forget();
         if (copied?.failure !== undefined) imported.failures.push(copied.failure);
         else if (imported.isComplete && !options.dryRun) pulled?.forget();
+        await report(appliance, imported.failures.length === 0 ? "done" : "failed");
         for (const { message, hint } of imported.failures) {
           process.stderr.write(`flagkeep: ${message} ${hint}\n`);
           process.exitCode = exitFailed;
@@ -201,7 +225,8 @@ function tell(summary: ImportSummary, { json }: ImportOptions): void {
   const { read, accepted, duplicate, rejected, resumed, made } = summary;
   const title = summary.dry_run ? "Nothing was loaded. Read" : "Read";
   print(`${title} ${read}, accepted ${accepted}, duplicate ${duplicate}, rejected ${rejected}.`);
-  if (made > 0) print(`${made} events were made to join devices and users, and for groups.`);
+  if (made > 0)
+    print(`${made} event${made === 1 ? " was" : "s were"} made to join devices and users, and for groups.`);
   if (summary.flags !== undefined) {
     const { created, updated, remarks } = summary.flags;
     print(`Flags and cohorts: ${created} created, ${updated} changed.`);

@@ -29,7 +29,9 @@ import type { RoleReadiness } from "../http/probes.ts";
 import { defaultRateLimits, RateLimiter } from "../http/rate-limit.ts";
 import type { Route } from "../http/route.ts";
 import { listen } from "../http/server.ts";
+import { importUploadRoutes } from "../import/api/imports.ts";
 import { importRoutes } from "../import/control-route.ts";
+import { ImportUploads } from "../import/uploads.ts";
 import { captureRoutes } from "../ingestion/routes.ts";
 import { seenSeqs } from "../journal/archive.ts";
 import { Journal } from "../journal/journal.ts";
@@ -83,6 +85,7 @@ export class Appliance {
   private readonly reports: Reports;
   private readonly retention: Retention;
   private readonly instance: ReturnType<typeof instanceDeps>;
+  private readonly uploads: ImportUploads;
   private cipher: PayloadCipher | undefined;
   private scheduleTimer: ReturnType<typeof setInterval> | undefined;
   private keyUseTimer: ReturnType<typeof setInterval> | undefined;
@@ -146,6 +149,9 @@ export class Appliance {
       roles: () => this.roles(),
     });
     this.instance = instanceDeps(config, commands.own);
+    this.uploads = new ImportUploads({
+      ...{ dataDir, executable: commands.own, reserveBytes: config["journal-reserve"] },
+    });
     const engine = new EngineClient(this.supervisor);
     this.retention = new Retention({
       rules: config["events-retention"],
@@ -175,6 +181,7 @@ export class Appliance {
       schema: () => knownVersions(),
       ...importRoutes(this.metadata.projects, () => this.journal),
       ...this.eraser.rpc(),
+      ...this.uploads.rpc(),
     });
     this.supervisor.run();
     const { config, log } = this;
@@ -222,7 +229,7 @@ export class Appliance {
     await Promise.race([this.server?.stop(), lapse(inFlightMs)]);
     // Whoever is still sending has no answer yet, and sends again.
     await this.server?.stop(true);
-    await this.instance.jobs.stop();
+    await Promise.all([this.instance.jobs.stop(), this.uploads.stop()]);
     await this.journal?.close();
     await this.supervisor.stop(Math.max(0, end - performance.now()));
     this.eventRate.stop();
@@ -377,7 +384,8 @@ export class Appliance {
         insights: ports,
         eraser: this.eraser,
       }),
-      ...instanceRoutes({ metadata, status: () => this.status(), ...this.instance }),
+      ...instanceRoutes({ metadata, uploads: this.uploads, status: () => this.status(), ...this.instance }),
+      ...importUploadRoutes({ metadata, uploads: this.uploads }),
       ...eventRoutes({ engine }),
       ...queryRoutes({ engine }),
       ...explainRoutes({ metadata, flagSets, people }),

@@ -13,6 +13,8 @@ import { eventRoutes } from "../../src/events/api/events.ts";
 import { LiveEvents, liveRoutes } from "../../src/events/api/live.ts";
 import { queryRoutes } from "../../src/events/query/query-route.ts";
 import type { Route } from "../../src/http/route.ts";
+import { importUploadRoutes } from "../../src/import/api/imports.ts";
+import { ImportUploads } from "../../src/import/uploads.ts";
 import { type InstanceDeps, instanceRoutes } from "../../src/operate/api/instance.ts";
 import { managementRoutes } from "../../src/serve/routes.ts";
 import { TestServer } from "../support/management-server.ts";
@@ -104,6 +106,14 @@ const expectedScopes: Record<string, string> = {
   [`GET ${P}/events/:id`]: "event:read query:read",
   [`POST ${P}/query`]: "query:read",
   [`DELETE ${P}/query/:client_query_id`]: "query:read",
+  [`GET ${P}/imports`]: "event:read",
+  [`POST ${P}/imports`]: "event:write",
+  [`GET ${P}/imports/:import_id`]: "event:read",
+  [`POST ${P}/imports/:import_id/parts`]: "event:write",
+  [`POST ${P}/imports/:import_id/start`]: "event:write",
+  [`POST ${P}/imports/:import_id/cancel`]: "event:write",
+  [`GET ${P}/imports/:import_id/rejects`]: "event:read",
+  [`DELETE ${P}/imports/:import_id`]: "event:write",
   "GET /api/organizations": "organization:read",
   [`GET ${O}`]: "organization:read",
   [`PATCH ${O}`]: "organization:write",
@@ -148,6 +158,7 @@ const expectedScopes: Record<string, string> = {
   "DELETE /api/sessions/:id": "session",
   "GET /api/instance/status": "full",
   "GET /api/instance/doctor": "full",
+  "GET /api/instance/imports": "full",
   "GET /api/instance/backups": "full",
   "POST /api/instance/backups": "full",
   "GET /api/instance/backups/jobs/:id": "full",
@@ -170,7 +181,7 @@ const allScopes = [
     "query:read",
   ],
   ...[
-    "event:read",
+    ...["event:read", "event:write"],
     "event_definition:read",
     "property_definition:read",
     "ingestion_warning:read",
@@ -190,6 +201,12 @@ function prepared() {
   const events = [
     ...eventRoutes({ engine: { ask: async () => ({ text: "[]", next: undefined }) } } as never),
     ...liveRoutes({ live: new LiveEvents(AbortSignal.abort()) }),
+    ...importUploadRoutes({
+      get metadata() {
+        return server.metadata;
+      },
+      uploads: new ImportUploads({ dataDir: "/nowhere", executable: [], reserveBytes: 0 }),
+    }),
     ...queryRoutes({ engine: { ask: async () => ({ columns: [], rows: [], truncated: false }) } } as never),
   ];
   const instance = instanceRoutes({

@@ -22,6 +22,8 @@ import {
   text,
   uuid,
 } from "../../http/shapes.ts";
+import { exampleImport, ImportBody, importBody } from "../../import/api/imports.ts";
+import type { ImportUploads } from "../../import/uploads.ts";
 import { NotPermitted } from "../../lib/errors.ts";
 import { toWire, toWireOrNull } from "../../lib/wire-time.ts";
 import { Finding } from "../doctor/finding.ts";
@@ -34,6 +36,7 @@ export interface InstanceDeps {
   /** Looks for what is wrong, in a process of its own. */
   examine: () => Promise<Static<typeof DoctorBody>>;
   jobs: Jobs;
+  uploads: Pick<ImportUploads, "list">;
   backups: {
     /** Opened for each question: its folder, or its credentials, may change. */
     destination: () => Destination;
@@ -202,6 +205,18 @@ export function instanceRoutes(deps: InstanceDeps): Route[] {
         },
       },
       handle: async () => await deps.examine(),
+    }),
+    operatorRoute("GET", "/imports", {
+      summary: "List the imports of all projects",
+      description: "With those that `flagkeep import` has loaded since the last start; newest first.",
+      answers: {
+        200: {
+          description: "The imports.",
+          schema: object({ results: list(ImportBody) }),
+          example: { results: [exampleImport] },
+        },
+      },
+      handle: () => ({ results: deps.uploads.list().map(importBody) }),
     }),
     operatorRoute("GET", "/backups", {
       summary: "List the backups, and the work on them",

@@ -1,0 +1,417 @@
+/**
+ * Imports that were sent over HTTP: each a folder with the file, what is known of the import, and the records that were
+ * rejected. This executable is started again for each, one at a time, and loads the file as `flagkeep import` does; it says
+ * how far it is over the control socket, and so does an import that a person started on the command line.
+ */
+
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { open } from "node:fs/promises";
+import { join } from "node:path";
+import type { Subprocess } from "bun";
+import { realDisk, reserveOf } from "../journal/disk.ts";
+import { AppError, NotFound } from "../lib/errors.ts";
+import { Semaphore } from "../lib/semaphore.ts";
+import type { RpcHandlers } from "../rpc/server.ts";
+import { rejectEnding } from "./files.ts";
+import type { ImportFormat } from "./map/formats.ts";
+import type { ImportSummary } from "./summary.ts";
+
+export const importStates = [
+  ...["uploading", "waiting", "running", "done", "failed", "cancelled", "interrupted"],
+] as const;
+export type ImportState =
+  | "uploading"
+  | "waiting"
+  | "running"
+  | "done"
+  | "failed"
+  | "cancelled"
+  | "interrupted";
+
+export interface ImportOptions {
+  format: ImportFormat;
+  /** As `--map` takes them. */
+  map: string[];
+  isLinking: boolean;
+  maxRejects: number;
+  isDryRun: boolean;
+}
+
+export interface ImportFigures {
+  records: number;
+  bytes: number;
+  totalBytes: number | null;
+  recordsPerSecond: number;
+  secondsLeft: number | null;
+  rejected: number;
+}
+
+/** What a running `flagkeep import` tells the appliance that it loads into. */
+export interface ImportReport {
+  id: string;
+  projectId: number;
+  name: string;
+  isDryRun: boolean;
+  /** `done` and `failed` are the last word. */
+  state: "running" | "done" | "failed";
+  figures: ImportFigures;
+}
+
+export interface ImportRun {
+  id: string;
+  projectId: number;
+  /** Of the file. */
+  name: string;
+  origin: "upload" | "command_line";
+  state: ImportState;
+  options: ImportOptions | null;
+  /** Id of the user; null for the command line. */
+  createdBy: number | null;
+  /** ISO 8601. */
+  createdAt: string;
+  startedAt: string | null;
+  finishedAt: string | null;
+  /** What was received of the file. */
+  receivedBytes: number;
+  figures: ImportFigures;
+  error: string | null;
+  summary: Omit<ImportSummary, "reject_files"> | null;
+}
+
+/** It cannot be done in the state that the import is in. */
+export class ImportInWrongState extends AppError {
+  readonly code = "import_state";
+}
+
+/** The part does not begin where the file ends. */
+export class WrongOffset extends AppError {
+  readonly code = "wrong_offset";
+  constructor(readonly receivedBytes: number) {
+    super(`${receivedBytes} bytes were received; the next part begins there.`);
+  }
+}
+
+/** There is no room for the part, or too many imports are unfinished. */
+export class NoRoomForImport extends AppError {
+  readonly code = "import_no_room";
+}
+
+/** Imports of all projects that are remembered; the oldest finished ones make room. */
+export const importsMax = 100;
+/** Of the command line. */
+const reportsMax = 50;
+/** An import on the command line that says nothing for so long has been killed. */
+const silenceMs = 30_000;
+/** How long an import that is cancelled may take to end by itself. */
+const graceMs = 5_000;
+const complaintLengthMax = 2_000;
+
+const noFigures = (): ImportFigures => ({
+  ...{ records: 0, bytes: 0, totalBytes: null, recordsPerSecond: 0, secondsLeft: null, rejected: 0 },
+});
+
+type Child = Subprocess<"ignore", "pipe", "pipe">;
+
+export interface ImportUploadsDeps {
+  dataDir: string;
+  /** How to start this executable. */
+  executable: readonly string[];
+  /** The setting `journal-reserve`: so much of the disk is not for uploads. */
+  reserveBytes: number;
+}
+
+export class ImportUploads {
+  private readonly folder: string;
+  private readonly runs = new Map<string, ImportRun>();
+  private readonly reported = new Map<string, { run: ImportRun; at: number }>();
+  private readonly turn = new Semaphore({ total: 1, perKey: 1, waiting: importsMax });
+  private readonly ends = new Set<Promise<void>>();
+  private readonly writing = new Set<string>();
+  private child: { id: string; process: Child } | undefined;
+  private isStopping = false;
+
+  constructor(private readonly deps: ImportUploadsDeps) {
+    this.folder = join(deps.dataDir, "import-state", "uploads");
+    if (!existsSync(this.folder)) return;
+    for (const id of readdirSync(this.folder).sort()) {
+      const run = readRun(join(this.folder, id, "import.json"));
+      // What was begun before it had a name is nothing yet.
+      if (run === undefined) rmSync(join(this.folder, id), { recursive: true, force: true });
+      else this.runs.set(id, run);
+      if (run?.state === "waiting" || run?.state === "running") this.change(run, { state: "interrupted" });
+    }
+  }
+
+  /** Every import that is remembered, the newest first; of one project, or of all. */
+  list(projectId?: number): ImportRun[] {
+    const now = performance.now();
+    for (const { run, at } of this.reported.values())
+      if (run.state === "running" && now - at > silenceMs) run.state = "interrupted";
+    return [...this.runs.values(), ...[...this.reported.values()].map(({ run }) => run)]
+      .filter((run) => projectId === undefined || run.projectId === projectId)
+      .sort((one, other) => (one.createdAt < other.createdAt ? 1 : -1));
+  }
+
+  /** @throws {NotFound} */
+  find(projectId: number, id: string): ImportRun {
+    const run = this.list(projectId).find((one) => one.id === id);
+    if (run === undefined) throw new NotFound();
+    return run;
+  }
+
+  /** Makes an import whose file has to be sent. @throws {NoRoomForImport} */
+  create(
+    order: { projectId: number; name: string; options: ImportOptions; createdBy: number },
+    now: Date,
+  ): ImportRun {
+    while (this.runs.size >= importsMax) {
+      const oldest = [...this.runs.values()].find(({ state }) => state === "done" || state === "cancelled");
+      if (oldest === undefined)
+        throw new NoRoomForImport(`There are ${importsMax} imports; delete those that are not needed.`);
+      this.forget(oldest);
+    }
+    const run: ImportRun = {
+      ...{ id: Bun.randomUUIDv7(), origin: "upload", state: "uploading" },
+      ...{ ...order, name: fileNameOf(order.name), createdAt: now.toISOString() },
+      ...{ startedAt: null, finishedAt: null, receivedBytes: 0, figures: noFigures() },
+      ...{ error: null, summary: null },
+    };
+    mkdirSync(this.filesOf(run), { recursive: true, mode: 0o700 });
+    this.runs.set(run.id, run);
+    this.write(run);
+    return run;
+  }
+
+  /**
+   * Adds bytes to the end of the file.
+   *
+   * @throws {WrongOffset} @throws {ImportInWrongState} @throws {NoRoomForImport}
+   */
+  async append(run: ImportRun, bytes: Uint8Array, offset: number): Promise<void> {
+    this.requireState(run, ["uploading"], "takes no more of its file");
+    if (this.writing.has(run.id)) throw new ImportInWrongState("Another part is being written.");
+    if (offset !== run.receivedBytes) throw new WrongOffset(run.receivedBytes);
+    this.writing.add(run.id);
+    try {
+      const { freeBytes, totalBytes } = await realDisk.space(this.folder);
+      // The events of the file will need as much again, at least.
+      if (freeBytes - bytes.length * 2 < 2 * reserveOf(this.deps.reserveBytes, totalBytes))
+        throw new NoRoomForImport("There is not enough room on the disk for more of the file.");
+      const file = await open(this.pathOf(run), "a", 0o600);
+      try {
+        // Of a part that broke off half-way nothing stays.
+        await file.truncate(offset);
+        await file.writeFile(bytes);
+        await file.datasync();
+      } finally {
+        await file.close();
+      }
+      this.change(run, { receivedBytes: offset + bytes.length });
+    } finally {
+      this.writing.delete(run.id);
+    }
+  }
+
+  /**
+   * Starts an import, or lets one go on that ended early; it waits while another one runs.
+   *
+   * @throws {ImportInWrongState}
+   */
+  start(run: ImportRun, options: Partial<Pick<ImportOptions, "isDryRun" | "maxRejects">> = {}): void {
+    const isTried = run.state === "done" && run.options?.isDryRun === true;
+    const startable: ImportState[] = ["uploading", "failed", "cancelled", "interrupted"];
+    if (!isTried) this.requireState(run, startable, "cannot be started");
+    if (this.writing.has(run.id)) throw new ImportInWrongState("A part of the file is being written.");
+    if (run.receivedBytes === 0) throw new ImportInWrongState("Nothing of the file was received.");
+    const given = Object.entries(options).filter(([, value]) => value !== undefined);
+    this.change(run, {
+      ...{ state: "waiting", error: null, summary: null, finishedAt: null, figures: noFigures() },
+      options: { ...run.options!, ...Object.fromEntries(given) },
+    });
+    const end = this.runInTurn(run).finally(() => this.ends.delete(end));
+    this.ends.add(end);
+  }
+
+  /** Ends an import; what was loaded stays, and it can go on from there. @throws {ImportInWrongState} */
+  async cancel(run: ImportRun): Promise<void> {
+    this.requireState(run, ["waiting", "running", "uploading"], "does not run");
+    this.change(run, { state: "cancelled", finishedAt: new Date().toISOString() });
+    if (this.child?.id === run.id) await this.endChild();
+  }
+
+  /** Removes an import with its file; what was loaded stays. */
+  async remove(run: ImportRun): Promise<void> {
+    if (run.origin === "command_line") {
+      this.requireState(run, ["done", "failed", "interrupted"], "runs on the command line", true);
+      this.reported.delete(run.id);
+      return;
+    }
+    if (run.state === "waiting" || run.state === "running") await this.cancel(run);
+    this.forget(run);
+  }
+
+  /** The rejected records, as lines of JSON. */
+  async *rejects(run: ImportRun): AsyncGenerator<Uint8Array> {
+    const folder = this.filesOf(run);
+    if (run.origin !== "upload" || !existsSync(folder)) return;
+    const names = readdirSync(folder).filter((name) => name.endsWith(rejectEnding));
+    for (const name of names.sort()) yield* Bun.file(join(folder, name)).stream();
+  }
+
+  /** What the control socket answers to `flagkeep import`. */
+  rpc(): RpcHandlers {
+    return { import_report: (report: ImportReport) => this.take(report) };
+  }
+
+  /** Ends what runs; it can go on after the next start. */
+  async stop(): Promise<void> {
+    this.isStopping = true;
+    await this.endChild();
+    await Promise.all(this.ends);
+  }
+
+  private take({ id, projectId, name, isDryRun, state, figures }: ImportReport): void {
+    const own = this.runs.get(id);
+    if (own !== undefined) {
+      own.figures = figures;
+      return;
+    }
+    const now = new Date().toISOString();
+    const known = this.reported.get(id)?.run;
+    const run: ImportRun = {
+      ...{ id, projectId, name, origin: "command_line", state, figures },
+      ...{ options: null, createdBy: null, createdAt: known?.createdAt ?? now, receivedBytes: 0 },
+      ...{ startedAt: known?.startedAt ?? now, finishedAt: state === "running" ? null : now },
+      ...{ error: null, summary: null },
+    };
+    // A dry run is over when it is over; there is nothing to look at.
+    if (isDryRun && state === "done") this.reported.delete(id);
+    else this.reported.set(id, { run, at: performance.now() });
+    if (this.reported.size > reportsMax) this.reported.delete(this.reported.keys().next().value!);
+  }
+
+  private async runInTurn(run: ImportRun): Promise<void> {
+    const leave = await this.turn.enter(0, {});
+    try {
+      if (run.state !== "waiting" || !this.runs.has(run.id)) return;
+      if (this.isStopping) this.change(run, { state: "interrupted" });
+      else await this.runChild(run);
+    } finally {
+      leave();
+    }
+  }
+
+  private async runChild(run: ImportRun): Promise<void> {
+    this.change(run, { state: "running", startedAt: new Date().toISOString() });
+    const options = run.options!;
+    const finish = (change: Partial<ImportRun>) => {
+      // Cancelled meanwhile: that stays.
+      if (run.state === "running") this.change(run, { finishedAt: new Date().toISOString(), ...change });
+    };
+    try {
+      const child: Child = Bun.spawn(
+        [
+          ...[...this.deps.executable, "import", this.pathOf(run)],
+          ...["--project", String(run.projectId), "--data-dir", this.deps.dataDir],
+          ...["--format", options.format, "--max-rejects", String(options.maxRejects)],
+          ...options.map.map((rule) => `--map=${rule}`),
+          ...(options.isLinking ? [] : ["--no-link-identities"]),
+          ...(options.isDryRun ? ["--dry-run"] : []),
+          ...["--resume", "--json", "--report-as", run.id],
+        ],
+        { stdin: "ignore", stdout: "pipe", stderr: "pipe", env: process.env },
+      );
+      this.child = { id: run.id, process: child };
+      const [output, complaints, code] = await Promise.all([
+        new Response(child.stdout).text(),
+        new Response(child.stderr).text(),
+        child.exited,
+      ]);
+      const summary = output.startsWith("{") ? summaryOf(output) : null;
+      if (code === 0) {
+        if (!options.isDryRun) rmSync(this.pathOf(run), { force: true });
+        finish({ state: "done", summary });
+      } else if (this.isStopping) finish({ state: "interrupted" });
+      else finish({ state: "failed", summary, error: this.complaintIn(run, complaints, code) });
+    } catch (error) {
+      finish({ state: "failed", error: (error as Error).message });
+    } finally {
+      this.child = undefined;
+    }
+  }
+
+  private async endChild(): Promise<void> {
+    const { process: child } = this.child ?? {};
+    if (child === undefined) return;
+    child.kill("SIGINT");
+    const timer = setTimeout(() => child.kill("SIGKILL"), graceMs);
+    await child.exited;
+    clearTimeout(timer);
+  }
+
+  /** What the command said was wrong, without the folder that only this server knows. */
+  private complaintIn(run: ImportRun, text: string, code: number): string {
+    const lines = text.split("\n").filter((line) => line.startsWith("flagkeep: "));
+    const said = lines.map((line) => line.replace(/^flagkeep: /, "")).join(" ");
+    const shown = said
+      .replaceAll(`${this.filesOf(run)}/`, "")
+      .slice(0, complaintLengthMax)
+      .toWellFormed();
+    return shown === "" ? `The import ended with ${code}.` : shown;
+  }
+
+  private requireState(run: ImportRun, states: readonly ImportState[], why: string, isAny = false): void {
+    const isOwn = run.origin === "upload" || isAny;
+    if (!isOwn) throw new ImportInWrongState("The import runs on the command line.");
+    if (!states.includes(run.state)) throw new ImportInWrongState(`The import is ${run.state}: it ${why}.`);
+  }
+
+  private change(run: ImportRun, change: Partial<ImportRun>): void {
+    Object.assign(run, change);
+    if (this.runs.has(run.id)) this.write(run);
+  }
+
+  private write(run: ImportRun): void {
+    const path = join(this.folder, run.id, "import.json");
+    writeFileSync(`${path}.new`, JSON.stringify(run), { mode: 0o600, flush: true });
+    renameSync(`${path}.new`, path);
+  }
+
+  private forget(run: ImportRun): void {
+    this.runs.delete(run.id);
+    rmSync(join(this.folder, run.id), { recursive: true, force: true });
+  }
+
+  private filesOf(run: ImportRun): string {
+    return join(this.folder, run.id, "files");
+  }
+
+  private pathOf(run: ImportRun): string {
+    return join(this.filesOf(run), run.name);
+  }
+}
+
+function summaryOf(output: string): ImportRun["summary"] {
+  const { reject_files: _, ...summary } = JSON.parse(output) as ImportSummary;
+  return summary;
+}
+
+function readRun(path: string): ImportRun | undefined {
+  try {
+    return JSON.parse(readFileSync(path, "utf8")) as ImportRun;
+  } catch {
+    return undefined;
+  }
+}
+
+const nameLengthMax = 100;
+
+/** A name that can stand in a folder of ours: its ending tells people, the content tells the import. */
+function fileNameOf(name: string): string {
+  const plain = name
+    .slice(name.search(/[^/\\]*$/))
+    .replace(/[^A-Za-z0-9._-]/g, "_")
+    .replace(/^[.-]+/, "")
+    .slice(-nameLengthMax);
+  return plain === "" || plain.endsWith(rejectEnding) ? "upload" : plain;
+}

@@ -1,0 +1,241 @@
+/** Imports over HTTP: sent whole or in parts, watched, cancelled, gone on with, their rejected records read. */
+
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import {
+  ImportInWrongState,
+  ImportUploads,
+  importsMax,
+  NoRoomForImport,
+  WrongOffset,
+} from "../../src/import/uploads.ts";
+import { flagkeep, TestAppliance, temporaryFolder, until } from "../support/appliance.ts";
+
+let appliance: TestAppliance;
+beforeAll(async () => {
+  appliance = await TestAppliance.start({ args: ["--body-limit", "1MiB"] });
+});
+afterAll(() => appliance[Symbol.asyncDispose]());
+
+const imports = "/api/projects/1/imports/";
+const linesOf = (count: number, from = 0) =>
+  Array.from({ length: count }, (_, n) =>
+    JSON.stringify({ event: "old", distinct_id: `u${n % 50}`, timestamp: 1_600_000_000 + from + n }),
+  ).join("\n");
+
+async function send(path: string, body: string | Uint8Array | FormData = "", key?: string) {
+  const response = await fetch(`${appliance.url}${path}`, {
+    method: "POST",
+    headers: { Authorization: `Bearer ${key ?? appliance.made.personal_api_key}` },
+    body: body as never,
+  });
+  return { status: response.status, body: await response.json() };
+}
+const read = async (path: string) => await (await appliance.api(path)).json();
+const ended = (id: string) =>
+  until(
+    async () => {
+      const run = await read(`${imports}${id}/`);
+      return !["waiting", "running"].includes(run.state) && run;
+    },
+    "the import has ended",
+    120_000,
+  );
+
+test("a file is sent, loaded and summed up; what is no event can be read back; then it is forgotten", async () => {
+  const file = Bun.gzipSync(`${linesOf(20)}\n{"event": "cut\n${linesOf(2)}`);
+  const { status, body } = await send(
+    `${imports}?name=${encodeURIComponent("../old events.ndjson.gz")}`,
+    file,
+  );
+  expect(status).toBe(201);
+  expect(body).toMatchObject({
+    ...{ origin: "upload", project_id: 1, name: "old_events.ndjson.gz", format: "auto", dry_run: false },
+    ...{ received_bytes: file.length, created_by: 1 },
+  });
+  const run = await ended(body.id);
+  expect(run).toMatchObject({
+    ...{ state: "done", error: null, progress: { records: 23, rejected: 1, total_bytes: file.length } },
+    summary: { read: 23, accepted: 22, rejected: 1, complete: true },
+  });
+  expect(run.summary.reject_files).toBeUndefined();
+  expect(await appliance.events("event=old")).toHaveLength(22);
+  const rejects = await (await appliance.api(`${imports}${body.id}/rejects/`)).text();
+  expect(
+    rejects
+      .split("\n")
+      .filter(Boolean)
+      .map((line) => JSON.parse(line).line),
+  ).toEqual([21]);
+  expect((await read(imports)).results.map(({ id }: { id: string }) => id)).toEqual([body.id]);
+  expect((await read("/api/instance/imports/")).results).toEqual((await read(imports)).results);
+  const again = await send(`${imports}${body.id}/start/`, "{}");
+  expect([again.status, again.body.code]).toEqual([409, "import_state"]);
+  expect((await appliance.api(`${imports}${body.id}/`, { method: "DELETE" })).status).toBe(204);
+  expect((await appliance.api(`${imports}${body.id}/`)).status).toBe(404);
+  expect(readdirSync(join(appliance.dataDir, "import-state", "uploads"))).toEqual([]);
+});
+
+test("a form is taken, rules and formats are, and a dry run loads nothing until it is started for good", async () => {
+  const form = new FormData();
+  form.set("note", "x");
+  form.set("file", new Blob(["who,what,when\nann,tried,2025-01-02T03:04:05Z\n"]), "table.csv");
+  const rules = ["distinct_id=who", "event=what", "timestamp=when"].map(
+    (rule) => `map=${encodeURIComponent(rule)}`,
+  );
+  const { body } = await send(`${imports}?dry_run=true&${rules.join("&")}`, form);
+  expect(body).toMatchObject({
+    name: "table.csv",
+    dry_run: true,
+    map: ["distinct_id=who", "event=what", "timestamp=when"],
+  });
+  expect(await ended(body.id)).toMatchObject({ state: "done", summary: { accepted: 1, dry_run: true } });
+  expect(await appliance.events("event=tried")).toEqual([]);
+  const response = await appliance.api(`${imports}${body.id}/start/`, {
+    method: "POST",
+    body: { dry_run: false },
+  });
+  expect(response.status).toBe(200);
+  expect(await ended(body.id)).toMatchObject({ state: "done", summary: { accepted: 1, dry_run: false } });
+  expect(await appliance.events("event=tried")).toHaveLength(1);
+});
+
+test("in parts, cancelled, stopped with the server, and gone on with: all of it once", async () => {
+  const count = 60_000;
+  const file = Buffer.from(linesOf(count, 1_000_000));
+  const { body } = await send(`${imports}?start=false&name=large.ndjson`);
+  expect(body).toMatchObject({ state: "uploading", received_bytes: 0 });
+  const one = `${imports}${body.id}/`;
+  expect((await send(`${one}start/`, "{}")).body.detail).toBe("Nothing of the file was received.");
+  const part = 700_000;
+  for (let offset = 0; offset < file.length; offset += part) {
+    const sent = await send(`${one}parts/?offset=${offset}`, file.subarray(offset, offset + part));
+    expect(sent).toMatchObject({
+      status: 200,
+      body: { received_bytes: Math.min(offset + part, file.length) },
+    });
+    expect(await send(`${one}parts/?offset=${offset}`, "x")).toMatchObject({
+      ...{ status: 409, body: { code: "wrong_offset" } },
+    });
+  }
+  const tooLarge = await send(`${one}parts/?offset=${file.length}`, new Uint8Array(1024 * 1024 + 1));
+  expect([tooLarge.status, tooLarge.body.code]).toEqual([413, "request_too_large"]);
+  expect((await send(`${one}parts/?offset=x`, "x")).status).toBe(400);
+
+  const begin = async () => expect((await send(`${one}start/`, "{}")).status).toBe(200);
+  const works = () => until(async () => (await read(one)).progress.records > 0, "records are read");
+  await begin();
+  await works();
+  const cancelled = await send(`${one}cancel/`, "{}");
+  if (cancelled.status === 200) expect(cancelled.body.state).toBe("cancelled");
+  expect((await send(`${one}cancel/`, "{}")).status).toBe(409);
+  if ((await read(one)).state !== "done") {
+    await begin();
+    await works();
+  }
+  await appliance.stop();
+  appliance = await TestAppliance.start({ directory: appliance.directory, args: ["--body-limit", "1MiB"] });
+  const found = await read(one);
+  expect(["interrupted", "done"]).toContain(found.state);
+  if (found.state === "interrupted") await begin();
+  expect(await ended(body.id)).toMatchObject({ state: "done", summary: { read: count, accepted: count } });
+  const [stored] = await appliance.query(
+    "SELECT count(*) AS n, count(DISTINCT timestamp) AS times FROM events WHERE timestamp >= '2020-09-25'::TIMESTAMP AND event = 'old'",
+  );
+  expect(stored).toEqual({ n: count, times: count });
+});
+
+test("what fails says why, without the server's folders, and can be tried again", async () => {
+  const { body } = await send(`${imports}?max_rejects=0`, `${linesOf(1, 5_000)}\n{`);
+  const run = await ended(body.id);
+  expect(run).toMatchObject({ state: "failed", max_rejects: 0 });
+  expect(run.error).toStartWith("Too many records are rejected: upload, line 2");
+  expect(run.error).not.toContain(appliance.dataDir);
+  await appliance.api(`${imports}${body.id}/start/`, { method: "POST", body: { max_rejects: 1 } });
+  expect(await ended(body.id)).toMatchObject({ state: "done", summary: { accepted: 1, rejected: 1 } });
+});
+
+test("refusals", async () => {
+  for (const [query, attr] of [
+    ["?format=excel", "format"],
+    ["?map=nothing", "map"],
+    ["?max_rejects=-1", "max_rejects"],
+    ["?dry_run=perhaps", "dry_run"],
+    ["", "file"],
+  ]) {
+    expect(await send(`${imports}${query}`)).toMatchObject({ status: 400, body: { attr } });
+  }
+  const added = await flagkeep([
+    ...["users", "create", "member@example.com", "--data-dir", appliance.dataDir, "--json"],
+  ]);
+  expect(added.code).toBe(0);
+  const made = await flagkeep([
+    ...[
+      "keys",
+      "create",
+      "--user",
+      "member@example.com",
+      "--scope",
+      "*",
+      "--label",
+      "m",
+      "--data-dir",
+      appliance.dataDir,
+      "--json",
+    ],
+  ]);
+  const { value } = JSON.parse(made.stdout);
+  expect((await send(imports, linesOf(1), value)).status).toBe(403);
+  expect((await appliance.api(imports, { key: value })).status).toBe(200);
+  const [{ id }] = (await read(imports)).results;
+  expect((await appliance.api(`${imports}${id}/rejects/`, { key: value })).status).toBe(403);
+  const other = await (
+    await appliance.api("/api/projects/", { method: "POST", body: { name: "Other" } })
+  ).json();
+  expect((await appliance.api(`/api/projects/${other.id}/imports/${id}/`)).status).toBe(404);
+});
+
+test("an import on the command line is seen, too", async () => {
+  const folder = temporaryFolder();
+  writeFileSync(join(folder, "mine.ndjson"), linesOf(3, 9_000));
+  await flagkeep(["import", join(folder, "mine.ndjson"), "--data-dir", appliance.dataDir, "--project", "1"]);
+  const [run] = (await read(imports)).results;
+  expect(run).toMatchObject({
+    ...{ origin: "command_line", name: "mine.ndjson", state: "done", created_by: null },
+    progress: { records: 3, rejected: 0 },
+  });
+  expect((await send(`${imports}${run.id}/cancel/`, "{}")).body.detail).toBe(
+    "The import runs on the command line.",
+  );
+  expect((await appliance.api(`${imports}${run.id}/`, { method: "DELETE" })).status).toBe(204);
+  rmSync(folder, { recursive: true });
+});
+
+test("as many as may be remembered; those that are done make room; a part that broke off leaves nothing", async () => {
+  const dataDir = temporaryFolder();
+  const uploads = new ImportUploads({ dataDir, executable: ["false"], reserveBytes: 0 });
+  const options = { format: "auto" as const, map: [], isLinking: true, maxRejects: 1, isDryRun: false };
+  const create = () => uploads.create({ projectId: 1, name: "x", options, createdBy: 1 }, new Date());
+  const first = create();
+  await uploads.append(first, Buffer.from("one"), 0);
+  await expect(uploads.append(first, Buffer.from("two"), 0)).rejects.toBeInstanceOf(WrongOffset);
+  const path = join(dataDir, "import-state", "uploads", first.id, "files", "x");
+  writeFileSync(path, "one and a part that broke off");
+  await uploads.append(first, Buffer.from(" two"), 3);
+  expect(await Bun.file(path).text()).toBe("one two");
+  uploads.start(first);
+  expect(() => uploads.start(first)).toThrow(ImportInWrongState);
+  await until(() => first.state === "failed", "it has failed");
+  for (let count = 1; count < importsMax; count++) create();
+  expect(create).toThrow(NoRoomForImport);
+  await uploads.cancel(uploads.list().find(({ state }) => state === "uploading")!);
+  create();
+  expect(uploads.list()).toHaveLength(importsMax);
+  // A folder that has no name yet is nothing; what ran when the server ended can go on.
+  rmSync(join(dataDir, "import-state", "uploads", first.id, "import.json"));
+  const next = new ImportUploads({ dataDir, executable: ["false"], reserveBytes: 0 });
+  expect(next.list()).toHaveLength(importsMax - 1);
+  expect(existsSync(path)).toBe(false);
+  rmSync(dataDir, { recursive: true });
+});
