@@ -258,6 +258,10 @@ export const settings = {
     default: String(Math.max(1, availableParallelism() - 1)),
     help: "Threads of the event store; one processor is left to captures and flag answers unless told otherwise.",
   }),
+  "property-columns": integer("number", 0, 64, {
+    default: "16",
+    help: "So many of the properties that queries ask for get a column of their own, by themselves; 0: none.",
+  }),
   "query-timeout": milliseconds(100, 3_600_000, {
     default: "30s",
     help: "A query of the event store is stopped after this time.",

@@ -51,6 +51,13 @@ function show(state: Status): void {
     }
     if (trouble !== null) print(`          ${trouble.message} ${trouble.hint}`);
   }
+  const { properties } = state.engine;
+  if (properties.length > 0) {
+    const texts = properties.map(({ name, filled }) =>
+      filled === 1 ? name : `${name} (${Math.floor(filled * 100)} % filled)`,
+    );
+    print(`Columns   of properties that are asked for: ${texts.join(", ")}`);
+  }
   for (const { role, ready, reason } of state.roles) {
     if (!ready) print(`REFUSED   ${role}: ${reason}`);
   }

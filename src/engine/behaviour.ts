@@ -5,7 +5,7 @@
  */
 
 import type { DuckDBConnection } from "@duckdb/node-api";
-import { closely } from "../events/property-sql.ts";
+import { closely, type PropertyPlace } from "../events/property-sql.ts";
 import { quoted } from "../events/sql-text.ts";
 import type { CohortDefinition } from "../flags/rules/types.ts";
 import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
@@ -50,11 +50,11 @@ export async function behaviourLists(
   connection: DuckDBConnection,
   projectId: number,
   behaviours: readonly Behaviour[],
-  now: number,
+  { now, eventProperties }: { now: number; eventProperties?: PropertyPlace },
 ): Promise<BehaviourLists> {
   const lists: BehaviourLists = new Map();
   for (const { listId, filter } of behaviours) {
-    const sql = behaviourSql(projectId, filter, now);
+    const sql = behaviourSql(projectId, filter, now, eventProperties);
     const rows = sql === undefined ? [] : (await connection.runAndReadAll(sql)).getRows();
     lists.set(listId, new Set(rows.map(([uuid]) => uuid as string)));
   }
@@ -72,7 +72,12 @@ const unitMs: Record<string, number> = {
 const comparisons: Record<string, string> = { gte: ">=", gt: ">", lte: "<=", lt: "<", eq: "=", exact: "=" };
 
 /** SQL for the persons, or undefined for a kind of behaviour that is not known: nobody then. */
-function behaviourSql(projectId: number, filter: JsonObject, now: number): string | undefined {
+function behaviourSql(
+  projectId: number,
+  filter: JsonObject,
+  now: number,
+  properties: PropertyPlace = "e.properties",
+): string | undefined {
   const { key, value, time_value: count, time_interval: unit } = filter;
   const isRepeated = value === "performed_event_multiple";
   if (typeof key !== "string" || (value !== "performed_event" && !isRepeated)) return undefined;
@@ -81,7 +86,7 @@ function behaviourSql(projectId: number, filter: JsonObject, now: number): strin
   const sign = isRepeated ? comparisons[String(filter.operator ?? "gte")] : ">=";
   if (!Number.isFinite(periodMs) || !Number.isFinite(wanted) || sign === undefined) return undefined;
   const filters = Array.isArray(filter.event_filters) ? filter.event_filters.filter(isJsonObject) : [];
-  const conditions = filters.map((one) => closely("e.properties", one));
+  const conditions = filters.map((one) => closely(properties, one));
   if (conditions.includes(undefined)) return undefined;
   return `SELECT o.person_uuid::VARCHAR FROM events e
     JOIN person_distinct_id o ON o.project_id = e.project_id AND o.distinct_id = e.distinct_id

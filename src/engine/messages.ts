@@ -6,6 +6,7 @@
  * engine goes too.
  */
 
+import type { PromotedProperty } from "../events/property-columns.ts";
 import type { Lane, SealedSegment } from "../journal/segment.ts";
 import type { SpikeSignal } from "../people/spikes/detector.ts";
 import type { ProjectUsage } from "./pipeline/flag-usage.ts";
@@ -20,6 +21,8 @@ export interface EngineStart {
   memoryLimitBytes: number;
   threads: number;
   queryTimeoutMs: number;
+  /** How many properties may have a column of their own. */
+  propertyColumnsMax: number;
   spikes: { factor: number; minimumPerMinute: number };
   archive: { bytesMax: number; reserveBytes: number };
   resultBytesMax: number;
@@ -49,6 +52,8 @@ export type Report =
   | { type: "applied"; applied: AppliedBatch }
   /** Loading waits for room on the disk; null: not any more. */
   | { type: "paused"; pause: Pause | null }
+  /** All properties that have a column of their own. */
+  | { type: "properties"; promoted: PromotedProperty[] }
   | { type: "released"; lane: Lane; lastSeq: number }
   | { type: "flag_usage"; usage: ProjectUsage[] }
   | { type: "spikes"; spikes: SpikeSignal[] }

@@ -2,6 +2,7 @@
 
 import type { DuckDBConnection } from "@duckdb/node-api";
 import type { PersonMirror } from "../events/person-mirror.ts";
+import type { PropertyPlace } from "../events/property-sql.ts";
 import { type CompiledCohorts, compileCohorts } from "../flags/evaluate/cohorts.ts";
 import { clientValue, evaluate } from "../flags/evaluate/evaluate.ts";
 import { compileFlagSet } from "../flags/evaluate/flag-set.ts";
@@ -21,6 +22,8 @@ export type RunQuery = <Result>(query: (connection: DuckDBConnection) => Promise
 export interface PersonServices {
   people: PeopleDb;
   mirror: PersonMirror;
+  /** Where the properties of events `e` are. */
+  eventProperties?: PropertyPlace;
   run: RunQuery;
 }
 
@@ -95,13 +98,15 @@ export interface PreparedPersons {
 
 /** Reads once what testing many persons needs: who did what cohorts ask for. */
 export async function preparePersons(
-  { people, run }: PersonServices,
+  { people, run, eventProperties }: PersonServices,
   { projectId, cohorts: stored, now }: Pick<ConditionRequest, "projectId" | "cohorts" | "now">,
   filters: readonly JsonObject[],
 ): Promise<PreparedPersons> {
   const { cohorts: definitions, behaviours } = withBehaviourLists(stored);
   const cohorts = compileCohorts(definitions);
-  const lists = await run((connection) => behaviourLists(connection, projectId, behaviours, now));
+  const lists = await run((connection) =>
+    behaviourLists(connection, projectId, behaviours, { now, eventProperties }),
+  );
   const needsLists = filters.some(
     ({ type, value }) => type === "cohort" && cohorts.get(Number(value))?.needsMemberLists === true,
   );

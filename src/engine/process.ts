@@ -33,6 +33,7 @@ import {
   readMessages,
 } from "./messages.ts";
 import { type Pause, Pipeline } from "./pipeline/pipeline.ts";
+import { PropertyWorker } from "./property-worker.ts";
 import { queryHandlers } from "./queries.ts";
 import { RunningQueries, type StopReason } from "./running-queries.ts";
 import { SlowQueries } from "./slow-queries.ts";
@@ -191,6 +192,24 @@ async function startEngine(start: EngineStart) {
     },
   });
   loader.room = queries;
+  const properties = new PropertyWorker(
+    database,
+    loader,
+    {
+      columnsMax: start.propertyColumnsMax,
+      queryTimeoutMs: start.queryTimeoutMs,
+      isBusy: () =>
+        queries.isBusy || pipeline.lag().realtime.segments + pipeline.lag().historical.segments > 0,
+      hasRoom: async () => loadableBytes((await space()).freeBytes) > 0,
+    },
+    {
+      onChange: (promoted) => report({ type: "properties", promoted }),
+      onTrouble: (error) => {
+        if (isInvalidated(error) || (isDamage(error) && !isLimping)) die(error);
+        log("info", "columns of properties are worked on later", { error: firstLine(error) });
+      },
+    },
+  );
   const server = new RpcServer(engineSocketName, (error, name) => {
     log("error", "a query failed", { query: name, error: String(error) });
     if (isDamage(error) && !isLimping) die(error);
@@ -198,6 +217,7 @@ async function startEngine(start: EngineStart) {
   const handlers = queryHandlers({
     ...{ database, loader, people: people.db, mirror, queries },
     queryTimeoutMs: start.queryTimeoutMs,
+    onProperties: (names) => properties.note(names),
     resultBytesMax: start.resultBytesMax,
     isSuspect: (projectId) => start.suspects.includes(projectId),
     onStatement: (projectId, change) => report({ type: "statement", projectId, change }),
@@ -207,7 +227,7 @@ async function startEngine(start: EngineStart) {
     type: "ready",
     cursors: { realtime: pipeline.cursor("realtime"), historical: pipeline.cursor("historical") },
   });
-  return { pipeline, people, database, server };
+  return { pipeline, people, database, server, properties };
 }
 
 /** Ends this process for another one: what was acknowledged is in the journal, what was committed in the stores. */
@@ -263,7 +283,9 @@ function once<Value>(make: () => Value): () => Value {
   };
 }
 
-async function stop({ pipeline, people, database, server }: Engine, timeoutMs: number): Promise<void> {
+async function stop(engine: Engine, timeoutMs: number): Promise<void> {
+  const { pipeline, people, database, server, properties } = engine;
+  await properties.stop();
   await pipeline.drain(timeoutMs);
   await server.stop();
   people.db.$client.close();

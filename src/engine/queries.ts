@@ -11,6 +11,7 @@ import type { EventLoader } from "../events/loader.ts";
 import { removeOldEvents } from "../events/old-events.ts";
 import { eventsText } from "../events/page.ts";
 import type { PersonMirror } from "../events/person-mirror.ts";
+import type { PropertyPlace } from "../events/property-sql.ts";
 import { callerSignal } from "../lib/caller.ts";
 import { AppError } from "../lib/errors.ts";
 import { Semaphore, SemaphoreFull } from "../lib/semaphore.ts";
@@ -34,6 +35,8 @@ export interface QueryServices {
   mirror: PersonMirror;
   queries: RunningQueries;
   queryTimeoutMs: number;
+  /** Told which properties of events a question reads; see `promotion.ts`. */
+  onProperties?: (names: Iterable<string>) => void;
   resultBytesMax: number;
   /** Whether statements of a project have to run alone. */
   isSuspect: (projectId: number) => boolean;
@@ -101,12 +104,25 @@ export function queryHandlers(services: QueryServices): Handlers {
     const leave = await enter(exports, 0, {});
     return await queries.run(query, { signal: callerSignal() }).finally(leave);
   };
-  const persons = ({ projectId }: { projectId: number }) => ({ people, mirror, run: runFor(projectId) });
+  /** Where the properties of events `e` are for one question, which is counted as one however often it names them. */
+  const eventProperties = (): PropertyPlace => {
+    const names = new Set<string>();
+    return loader.propertyColumns.place("e", (name) => {
+      if (!names.has(name)) services.onProperties?.([name]);
+      names.add(name);
+    });
+  };
+  const persons = ({ projectId }: { projectId: number }) => ({
+    ...{ people, mirror, run: runFor(projectId), eventProperties: eventProperties() },
+  });
   return {
     events: async (filter) => {
       const leave = await enter(pages, filter.projectId, { endsAt: endsAt() });
       try {
-        const { text, next } = await eventPage(services, filter, runFor(filter.projectId));
+        const { text, next } = await eventPage(services, filter, {
+          run: runFor(filter.projectId),
+          properties: eventProperties(),
+        });
         return new RpcText([Buffer.from(text)], next ?? null, leave);
       } catch (error) {
         leave();
@@ -119,10 +135,13 @@ export function queryHandlers(services: QueryServices): Handlers {
       await mirror.follow();
       const revision = `${loader.cursor("realtime")} ${loader.cursor("historical")} ${mirror.followed}`;
       return await insights.answer(request, { revision, refresh }, () =>
-        runFor(projectId)((connection) => computeInsight(connection, request)),
+        runFor(projectId)((connection) =>
+          computeInsight(connection, { ...request, eventProperties: eventProperties() }),
+        ),
       );
     },
-    flagCalls: (request) => runFor(request.projectId)((connection) => countFlagCalls(connection, request)),
+    flagCalls: (request) =>
+      runFor(request.projectId)((connection) => countFlagCalls(connection, request, eventProperties())),
     reach: (request) => computeReach(persons(request), request),
     findPersons: (request) => findPersons(persons(request), request),
     fillCohortByFlag: (request) => fillCohortByFlag(persons(request), request),
@@ -172,9 +191,13 @@ async function enter(
   }
 }
 
-async function eventPage({ people, mirror }: QueryServices, filter: EventFilter, run: RunQuery) {
+async function eventPage(
+  { people, mirror }: QueryServices,
+  filter: EventFilter,
+  { run, properties }: { run: RunQuery; properties: PropertyPlace },
+) {
   if (filter.properties?.some(isAboutPerson)) await mirror.follow();
-  const page = await run((connection) => listEvents(connection, withDistinctIds(people, filter)));
+  const page = await run((connection) => listEvents(connection, withDistinctIds(people, filter), properties));
   const { text, count } = eventsText(page.events, {
     personTexts: personTextsOf(people, filter.projectId, page.events),
     groupTypeIndexes: new Map(

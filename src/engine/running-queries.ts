@@ -133,6 +133,11 @@ export class RunningQueries {
     }
   }
 
+  /** Whether somebody waits for an answer. */
+  get isBusy(): boolean {
+    return this.running.size > 0;
+  }
+
   private add(running: Running): void {
     if (running.options.isForeign && ![...this.running].some(({ options }) => options.isForeign)) {
       this.beginWatch();

@@ -25,6 +25,8 @@ export const EngineState = exactly({
   rebuilding: orNull(exactly({ done: Count, total: Count })),
   /** What a person has to do something about. */
   trouble: orNull(exactly({ message: Type.String(), hint: Type.String() })),
+  /** Properties of events that are asked for and have a column of their own; `filled` 1: queries use it. */
+  properties: Type.Array(exactly({ name: Type.String(), filled: Type.Number({ minimum: 0, maximum: 1 }) })),
 });
 export type EngineState = Static<typeof EngineState>;
 
@@ -77,6 +79,7 @@ export class EngineSupervisor implements EngineAsked {
   private child: Child | undefined;
   private isReady = false;
   private rebuilding: EngineState["rebuilding"] = null;
+  private properties: EngineState["properties"] = [];
   private trouble: EngineState["trouble"] = null;
   /** Why the engine ended; forgotten when the next one has lived for a while. */
   private failure: EngineState["trouble"] = null;
@@ -154,8 +157,9 @@ export class EngineSupervisor implements EngineAsked {
   }
 
   get state(): EngineState {
-    const { isReady: up, restarts, rebuilding } = this;
-    return { up, restarts, rebuilding, trouble: this.trouble ?? this.failure ?? troubleOf(this.pause) };
+    const { isReady: up, restarts, rebuilding, properties } = this;
+    const trouble = this.trouble ?? this.failure ?? troubleOf(this.pause);
+    return { up, restarts, rebuilding, trouble, properties };
   }
 
   /** Bytes of sealed segments that are not loaded, and of those that are but are still in the event store's log. */
@@ -346,6 +350,8 @@ export class EngineSupervisor implements EngineAsked {
       this.isDoubtful = report.isDoubtful;
     } else if (report.type === "paused") {
       this.pause = report.pause;
+    } else if (report.type === "properties") {
+      this.properties = report.promoted;
     } else if (report.type === "released") {
       this.pending = this.pending.filter(({ lane, last }) => lane !== report.lane || last > report.lastSeq);
     } else if (report.type === "applied") {

@@ -22,8 +22,10 @@ export interface AppendTable<Row> {
   readonly name: string;
   /** `temp` for the connection's own. */
   readonly catalog?: string;
-  /** One per column of the table. */
+  /** One per column of the table, in its order. */
   readonly columns: readonly AppendColumn<Row>[];
+  /** The table may have further columns; they stay null. */
+  readonly mayHaveMore?: boolean;
   /** A row that nobody reads, without long texts; see `vectors`. */
   readonly filler: (row: Row) => Row;
 }
@@ -56,11 +58,15 @@ export async function appendRows<Row>(
   const duckdb = (bindings as unknown as { default: Bindings }).default;
   const appender = await connection.createAppender(table.name, null, table.catalog);
   try {
-    const types = columns.map((_, index) => appender.columnType(index));
+    const count = table.mayHaveMore ? appender.columnCount : columns.length;
+    const types = Array.from({ length: count }, (_, index) => appender.columnType(index));
     for (const part of vectors(table, rows)) {
       const chunk = DuckDBDataChunk.create(types, part.length);
       for (let index = 0; index < columns.length; index++) {
         fill(duckdb, duckdb.data_chunk_get_vector(chunk.chunk, index), columns[index]!, part);
+      }
+      for (let index = columns.length; index < types.length; index++) {
+        Validity.none(part.length).writeTo(duckdb, duckdb.data_chunk_get_vector(chunk.chunk, index));
       }
       appender.appendDataChunk(chunk);
       // In small steps, because this is done on the thread that answers queries.
@@ -183,6 +189,13 @@ class Validity {
 
   constructor(count: number) {
     this.bits = new Uint8Array(Math.ceil(count / 64) * 8).fill(0xff);
+  }
+
+  static none(count: number): Validity {
+    const valid = new Validity(count);
+    valid.hasNull = true;
+    valid.bits.fill(0);
+    return valid;
   }
 
   setNull(index: number): void {

@@ -25,6 +25,7 @@ const emptyObject = new TextEncoder().encode("{}");
 export const eventTable: AppendTable<EventEntry> = {
   name: "events",
   columns,
+  mayHaveMore: true,
   filler: (event) => ({
     ...event,
     projectId: -event.projectId,

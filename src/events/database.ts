@@ -6,6 +6,7 @@ import { DataFromNewerVersion, type Migration } from "../lib/sqlite/migrate.ts";
 import initial from "./migrations/001-events.sql" with { type: "text" };
 import persons from "./migrations/002-persons.sql" with { type: "text" };
 import mainIds from "./migrations/003-main-ids.sql" with { type: "text" };
+import propertyColumns from "./migrations/004-property-columns.sql" with { type: "text" };
 
 export interface EventDatabaseSettings {
   memoryLimitBytes: number;
@@ -27,6 +28,7 @@ const migrations: readonly Migration[] = [
   { version: 1, name: "events", sql: initial },
   { version: 2, name: "persons", sql: persons },
   { version: 3, name: "main ids", sql: mainIds },
+  { version: 4, name: "property columns", sql: propertyColumns },
 ];
 
 /** The newest schema this version knows. */

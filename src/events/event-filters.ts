@@ -2,7 +2,7 @@
 
 import { AppError } from "../lib/errors.ts";
 import type { Json, JsonObject } from "../lib/json.ts";
-import { closely } from "./property-sql.ts";
+import { closely, type PropertyPlace } from "./property-sql.ts";
 
 /** The query asks for something that is not known; the message says what. */
 export class UnknownQuery extends AppError {
@@ -18,8 +18,8 @@ export const personOfEvent = `
 export const isAboutPerson = (filter: JsonObject): boolean => filter.type === "person";
 
 /** The condition of one filter `{key, value, operator, type}`. @throws {UnknownQuery} */
-export function eventFilterSql(filter: JsonObject): string {
-  const column = propertyColumn(filter.type ?? "event");
+export function eventFilterSql(filter: JsonObject, events?: PropertyPlace): string {
+  const column = propertyColumn(filter.type ?? "event", events);
   const sql = closely(column, filter);
   if (sql === undefined) {
     const operator = JSON.stringify(filter.operator ?? "exact");
@@ -28,9 +28,9 @@ export function eventFilterSql(filter: JsonObject): string {
   return `(${sql})`;
 }
 
-/** Where properties of a type are. @throws {UnknownQuery} */
-export function propertyColumn(type: Json): string {
-  if (type === "event") return "e.properties";
+/** Where properties of a type are; those of events may have columns. @throws {UnknownQuery} */
+export function propertyColumn(type: Json, events: PropertyPlace = "e.properties"): PropertyPlace {
+  if (type === "event") return events;
   if (type === "person") return "p.properties";
   throw new UnknownQuery(`Properties of type ${JSON.stringify(type)} cannot be used here.`);
 }

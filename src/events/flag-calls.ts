@@ -1,7 +1,7 @@
 /** How often flags were asked for, by value and day: from the events that SDKs send when code asks for a flag. */
 
 import type { DuckDBConnection } from "@duckdb/node-api";
-import { textAt } from "./property-sql.ts";
+import { type PropertyPlace, textAt } from "./property-sql.ts";
 import { quoted } from "./sql-text.ts";
 import { bucketsOf, rangeOf } from "./trend-range.ts";
 
@@ -31,15 +31,16 @@ const otherValues = "$other";
 export async function countFlagCalls(
   connection: DuckDBConnection,
   { projectId, keys, days, timezone, now }: FlagCallsRequest,
+  properties: PropertyPlace = "e.properties",
 ): Promise<FlagCalls> {
   const range = rangeOf({ date_from: `-${days - 1}d` }, "day", { now, timezone })!;
   const buckets = bucketsOf(range, "day");
-  const local = `timezone(${quoted(timezone)}, timezone('UTC', timestamp))`;
+  const local = `timezone(${quoted(timezone)}, timezone('UTC', e.timestamp))`;
   const rows = await connection.runAndReadAll(
     `WITH calls AS (
-       SELECT ${textAt("properties", "$feature_flag")} AS flag,
-         coalesce(${textAt("properties", "$feature_flag_response")}, 'false') AS value, ${local} AS local_time
-       FROM events
+       SELECT ${textAt(properties, "$feature_flag")} AS flag,
+         coalesce(${textAt(properties, "$feature_flag_response")}, 'false') AS value, ${local} AS local_time
+       FROM events e
        WHERE project_id = ${projectId} AND event = '$feature_flag_called'
          AND timestamp >= make_timestamp(${(range.fromMs - 86_400_000) * 1_000})
          AND timestamp < make_timestamp(${(range.toMs + 86_400_000) * 1_000})

@@ -62,7 +62,7 @@ export async function computeFunnel(
   query: JsonObject,
 ): Promise<JsonObject[] | JsonObject[][]> {
   const filter = isJsonObject(query.funnelsFilter) ? query.funnelsFilter : {};
-  const funnel = funnelIn(query, filter);
+  const funnel = funnelIn(request, query, filter);
   const shown = filter.funnelVizType ?? "steps";
   if (shown !== "steps" && shown !== "trends") {
     throw new UnknownQuery("Only the steps and the trends of a funnel can be computed.");
@@ -75,7 +75,7 @@ export async function computeFunnel(
 }
 
 /** @throws {UnknownQuery} */
-function funnelIn(query: JsonObject, filter: JsonObject): Funnel {
+function funnelIn(request: TrendsRequest, query: JsonObject, filter: JsonObject): Funnel {
   const steps = objectsIn(query.series);
   if (steps.length < 1 || steps.length > stepsMax) {
     throw new UnknownQuery(`A funnel needs 1 to ${stepsMax} steps.`);
@@ -88,8 +88,9 @@ function funnelIn(query: JsonObject, filter: JsonObject): Funnel {
   const to = stepIn(filter.funnelToStep ?? steps.length - 1, steps);
   if (from > to) throw new UnknownQuery("A funnel goes from an earlier step to a later one.");
   return {
-    ...{ steps, order, from, to, windowMicros: windowOf(filter) * 1e6, breakdown: breakdownOf(query) },
-    conditions: steps.map((step) => `(${conditionsOf(step, query).join(" AND ")})`),
+    ...{ steps, order, from, to, windowMicros: windowOf(filter) * 1e6 },
+    breakdown: breakdownOf(request, query),
+    conditions: steps.map((step) => `(${conditionsOf(request, step, query).join(" AND ")})`),
   };
 }
 

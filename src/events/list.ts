@@ -5,6 +5,7 @@ import type { JsonObject } from "../lib/json.ts";
 import { Portion } from "../lib/portion.ts";
 import { inTransaction } from "./database.ts";
 import { eventFilterSql, isAboutPerson, personOfEvent } from "./event-filters.ts";
+import type { PropertyPlace } from "./property-sql.ts";
 
 export const eventOrders = ["-timestamp", "timestamp", "-seq", "seq"] as const;
 export type EventOrder = (typeof eventOrders)[number];
@@ -65,15 +66,16 @@ const rowsAtOnce = 500;
 export async function listEvents(
   connection: DuckDBConnection,
   filter: EventFilter,
+  properties?: PropertyPlace,
 ): Promise<{ events: StoredEvent[]; next: EventPosition | undefined }> {
   const { projectId, limit } = filter;
   // One event more than asked for tells that there is a next page.
   if (limit <= rowsAtOnce && !(await hasLongEvents(connection, projectId))) {
-    const { from, values } = pageSql(filter);
+    const { from, values } = pageSql(filter, properties);
     const found = await connection.runAndReadAll(`SELECT ${columns} ${from}`, values);
     return cutTo(limit, found.getRows().map(storedEvent));
   }
-  const { from, values } = pageSql(filter);
+  const { from, values } = pageSql(filter, properties);
   // In one transaction: events may go by age between the statements.
   return await inTransaction(connection, async () => {
     const keys = await connection.runAndReadAll(`SELECT e.historical, e.seq ${from}`, values);
@@ -156,7 +158,7 @@ function storedEvent(row: readonly unknown[]): StoredEvent {
 }
 
 /** Everything of the page's statement behind its columns. */
-function pageSql(filter: EventFilter): { from: string; values: DuckDBValue[] } {
+function pageSql(filter: EventFilter, properties?: PropertyPlace): { from: string; values: DuckDBValue[] } {
   const conditions: string[] = [];
   const values: DuckDBValue[] = [];
   const bind = (value: DuckDBValue) => `$${values.push(value)}`;
@@ -174,7 +176,7 @@ function pageSql(filter: EventFilter): { from: string; values: DuckDBValue[] } {
   }
   if (filter.historical !== undefined) conditions.push(`e.historical = ${filter.historical}`);
   const filters = filter.properties ?? [];
-  conditions.push(...filters.map(eventFilterSql));
+  conditions.push(...filters.map((each) => eventFilterSql(each, properties)));
   const byTime = filter.order.endsWith("timestamp");
   const descending = filter.order.startsWith("-");
   if (filter.from !== undefined) conditions.push(behind(filter.from, byTime, descending, bind));

@@ -6,6 +6,7 @@ import type { Lane } from "../journal/segment.ts";
 import { type AppendTable, appendRows } from "./append.ts";
 import { eventTable, uuidTime } from "./columns.ts";
 import { type EventDatabase, inTransaction } from "./database.ts";
+import { PropertyColumns } from "./property-columns.ts";
 import type { EventIdentity, EventStore } from "./store.ts";
 
 /** Makes room when there is no memory to load. */
@@ -28,10 +29,13 @@ const incomingTable: AppendTable<EventIdentity> = {
 export class EventLoader implements EventStore {
   private checkpointsHeldUntil = 0;
   private isCheckpointWanted = false;
+  private turn: Promise<unknown> = Promise.resolve();
 
   private constructor(
     private readonly connection: DuckDBConnection,
     private readonly cursors: Record<Lane, number>,
+    /** Filled for every event that is loaded. */
+    readonly propertyColumns: PropertyColumns,
   ) {}
 
   /** Set while others' queries may run beside it: what to do when they have taken the memory. */
@@ -42,7 +46,14 @@ export class EventLoader implements EventStore {
     const cursors: Record<Lane, number> = { realtime: 0, historical: 0 };
     const rows = await connection.runAndReadAll("SELECT lane, seq FROM load_cursor");
     for (const [lane, seq] of rows.getRows()) cursors[lane as Lane] = Number(seq);
-    return new EventLoader(connection, cursors);
+    return new EventLoader(connection, cursors, await PropertyColumns.open(connection));
+  }
+
+  /** Does something between two loadings: what changes the table `events` must not meet one. */
+  async inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+    const done = this.turn.then(work);
+    this.turn = done.catch(() => undefined);
+    return await done;
   }
 
   cursor(lane: Lane): number {
@@ -77,11 +88,15 @@ export class EventLoader implements EventStore {
       (one, other) =>
         one.projectId - other.projectId || one.timeMicros - other.timeMicros || one.seq - other.seq,
     );
-    await this.room.loadInRoom(() =>
-      inTransaction(connection, async () => {
-        await appendRows(connection, eventTable, sorted);
-        await connection.run("UPDATE load_cursor SET seq = $1 WHERE lane = $2", [BigInt(last), lane]);
-      }),
+    await this.inTurn(() =>
+      this.room.loadInRoom(() =>
+        inTransaction(connection, async () => {
+          await appendRows(connection, eventTable, sorted);
+          if (sorted.length > 0)
+            await this.propertyColumns.fillNew(connection, lane === "historical", this.cursors[lane]);
+          await connection.run("UPDATE load_cursor SET seq = $1 WHERE lane = $2", [BigInt(last), lane]);
+        }),
+      ),
     );
     this.cursors[lane] = last;
     if (this.isCheckpointWanted && (await tryCheckpoint(connection))) this.isCheckpointWanted = false;
@@ -99,7 +114,7 @@ export class EventLoader implements EventStore {
    */
   async checkpoint(): Promise<boolean> {
     if (performance.now() < this.checkpointsHeldUntil) return false;
-    return await this.room.loadInRoom(() => tryCheckpoint(this.connection));
+    return await this.inTurn(() => this.room.loadInRoom(() => tryCheckpoint(this.connection)));
   }
 
   /**

@@ -9,14 +9,29 @@ import type { JsonObject } from "../lib/json.ts";
 import { compilePattern } from "../lib/regex.ts";
 import { quoted } from "./sql-text.ts";
 
+/** Where properties are: a JSON column, some of them beside it in columns of their own. */
+export type PropertyPlace = string | PropertyColumnsPlace;
+
+interface PropertyColumnsPlace {
+  json: string;
+  /** A column that holds for every row what `textAt` gives for the JSON. */
+  columnOf(name: string): string | undefined;
+}
+
 /** `properties -> '/name'`, a JSON value or null. */
-export function jsonAt(column: string, name: string): string {
-  return `json_extract(${column}, ${quoted(pointer(name))})`;
+export function jsonAt(place: PropertyPlace, name: string): string {
+  return `json_extract(${typeof place === "string" ? place : place.json}, ${quoted(pointer(name))})`;
 }
 
 /** Text of a property: strings without quotes, everything else as JSON; null when absent or null. */
-export function textAt(column: string, name: string): string {
-  return `json_extract_string(${column}, ${quoted(pointer(name))})`;
+export function textAt(place: PropertyPlace, name: string): string {
+  if (typeof place === "string") return `json_extract_string(${place}, ${quoted(pointer(name))})`;
+  return place.columnOf(name) ?? textAt(place.json, name);
+}
+
+/** The texts of several properties as a list. */
+export function textsAt(column: string, names: readonly string[]): string {
+  return `json_extract_string(${column}, [${names.map((name) => quoted(pointer(name))).join(", ")}])`;
 }
 
 function pointer(name: string): string {
@@ -24,7 +39,7 @@ function pointer(name: string): string {
 }
 
 /** A condition with the same answer as evaluation, or undefined when there is none in SQL. */
-export function exactly(column: string, filter: JsonObject): string | undefined {
+export function exactly(column: PropertyPlace, filter: JsonObject): string | undefined {
   const { key, value } = filter;
   const operator = filter.operator ?? "exact";
   if (typeof key !== "string" || filter.negation === true) return undefined;
@@ -39,7 +54,12 @@ export function exactly(column: string, filter: JsonObject): string | undefined 
 }
 
 /** DuckDB searches with the same kind of engine; only patterns that both read alike are given to it. */
-function regexSearch(column: string, key: string, operator: string, pattern: unknown): string | undefined {
+function regexSearch(
+  column: PropertyPlace,
+  key: string,
+  operator: string,
+  pattern: unknown,
+): string | undefined {
   if (typeof pattern !== "string" || !plainPattern.test(pattern) || !isUsable(pattern)) return undefined;
   const found = `coalesce(regexp_matches(${textAt(column, key)}, ${quoted(pattern)}), false)`;
   return operator === "regex" ? found : `NOT ${found}`;
@@ -63,7 +83,12 @@ function plainText(value: unknown): string | undefined {
   return /^[\s\d.eE+-]+$/.test(value) ? undefined : value.toLowerCase();
 }
 
-function comparison(column: string, key: string, operator: string, texts: string[]): string | undefined {
+function comparison(
+  column: PropertyPlace,
+  key: string,
+  operator: string,
+  texts: string[],
+): string | undefined {
   const text = `lower(${textAt(column, key)})`;
   const isAnyOf = anyOf(texts.length === 0 ? [] : [`${text} IN (${texts.map(quoted).join(", ")})`]);
   const contains = anyOf(texts.map((part) => `contains(${text}, ${quoted(part)})`));
@@ -93,7 +118,7 @@ function anyOf(conditions: readonly string[]): string {
 const numeric: Record<string, string> = { gt: ">", gte: ">=", min: ">=", lt: "<", lte: "<=", max: "<=" };
 
 /** A condition that is right for usual values, or undefined for an operator or a pattern that cannot be used. */
-export function closely(column: string, filter: JsonObject): string | undefined {
+export function closely(column: PropertyPlace, filter: JsonObject): string | undefined {
   const key = filter.key;
   if (typeof key !== "string") return undefined;
   const exact = exactly(column, filter);

@@ -45,8 +45,8 @@ export async function computeRetention(
   const buckets = bucketsOf(range, period).slice(-count);
   const first = `TIMESTAMP ${quoted(buckets[0]!.bucket)}`;
   const wide = { ...range, from: buckets[0]!.bucket, fromMs: range.fromMs - 31 * 86_400_000 };
-  const target = conditionsOf(entityOf(filter.targetEntity), query);
-  const returning = conditionsOf(entityOf(filter.returningEntity ?? filter.targetEntity), query);
+  const target = conditionsOf(request, entityOf(filter.targetEntity), query);
+  const returning = conditionsOf(request, entityOf(filter.returningEntity ?? filter.targetEntity), query);
   const place = `date_diff('${period}', ${first}, date_trunc('${period}', local_time))`;
   const rows = await connection.runAndReadAll(
     `WITH found AS MATERIALIZED (
@@ -102,7 +102,7 @@ export async function computeLifecycle(
   const buckets = bucketsOf(range, interval);
   const rows = await connection.runAndReadAll(
     `WITH found AS (
-       ${foundEvents(request, undefined, { columns: [], conditions: conditionsOf(series[0]!, query) })}
+       ${foundEvents(request, undefined, { columns: [], conditions: conditionsOf(request, series[0]!, query) })}
      ),
      active AS (SELECT DISTINCT who, date_trunc('${interval}', local_time) AS bucket FROM found),
      around AS (

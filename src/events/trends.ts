@@ -9,7 +9,7 @@ import type { DuckDBConnection } from "@duckdb/node-api";
 import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
 import { wallTimeAt } from "../lib/time-zone.ts";
 import { eventFilterSql, personOfEvent, propertyColumn, UnknownQuery } from "./event-filters.ts";
-import { textAt } from "./property-sql.ts";
+import { type PropertyPlace, textAt } from "./property-sql.ts";
 import { quoted } from "./sql-text.ts";
 import { bucketsOf, type Interval, intervals, type Range, rangeBefore, rangeOf } from "./trend-range.ts";
 
@@ -21,6 +21,8 @@ export interface TrendsRequest {
   timezone: string;
   /** Milliseconds since 1970. */
   now: number;
+  /** Where the properties of events `e` are; left out: in the JSON. */
+  eventProperties?: PropertyPlace;
 }
 
 export const breakdownValuesMax = 25;
@@ -86,11 +88,17 @@ export async function rangeIn(
 }
 
 /** Conditions on an event `e` and its person `p` that choose the events of a series. @throws {UnknownQuery} */
-export function conditionsOf(one: JsonObject, query: JsonObject): string[] {
+export function conditionsOf(
+  { eventProperties }: TrendsRequest,
+  one: JsonObject,
+  query: JsonObject,
+): string[] {
   const event = typeof one.event === "string" && one.event !== "" ? one.event : null;
   return [
     event === null ? "true" : `e.event = ${quoted(event)}`,
-    ...[...filtersIn(one.properties), ...filtersIn(query.properties)].map(eventFilterSql),
+    ...[...filtersIn(one.properties), ...filtersIn(query.properties)].map((filter) =>
+      eventFilterSql(filter, eventProperties),
+    ),
   ];
 }
 
@@ -153,8 +161,8 @@ interface Series {
 
 async function computeSeries(connection: DuckDBConnection, series: Series): Promise<JsonObject[]> {
   const { request, query, one, interval, range } = series;
-  const breakdown = breakdownOf(query);
-  const aggregate = aggregateOf(one);
+  const breakdown = breakdownOf(request, query);
+  const aggregate = aggregateOf(one, request.eventProperties ?? "e.properties");
   const grouping = breakdown === undefined ? "NULL" : breakdown;
   const rows = await connection.runAndReadAll(
     `WITH found AS (
@@ -164,7 +172,7 @@ async function computeSeries(connection: DuckDBConnection, series: Series): Prom
            `${grouping} AS value`,
            `${aggregate.input} AS measured`,
          ],
-         conditions: conditionsOf(one, query),
+         conditions: conditionsOf(request, one, query),
        })}
      ), ranked AS (
        SELECT value, row_number() OVER (ORDER BY count(*) DESC, value) AS place FROM found GROUP BY value
@@ -222,19 +230,19 @@ function resultsOf(
 }
 
 /** What is added up: SQL for one event, and for a bucket of them. */
-function aggregateOf(one: JsonObject): { input: string; output: string } {
+function aggregateOf(one: JsonObject, properties: PropertyPlace): { input: string; output: string } {
   const math = String(one.math ?? "total");
   if (math === "total") return { input: "NULL", output: "count(*)" };
   if (math === "dau") return { input: "NULL", output: "count(DISTINCT who)" };
   if (math === "unique_session")
-    return { input: textAt("e.properties", "$session_id"), output: "count(DISTINCT measured)" };
+    return { input: textAt(properties, "$session_id"), output: "count(DISTINCT measured)" };
   const property = one.math_property;
   const summary = summaries[math];
   if (summary === undefined || typeof property !== "string") {
     throw new UnknownQuery(`The math ${JSON.stringify(math)} cannot be computed.`);
   }
   return {
-    input: `try_cast(${textAt("e.properties", property)} AS DOUBLE)`,
+    input: `try_cast(${textAt(properties, property)} AS DOUBLE)`,
     output: `coalesce(${summary}, 0)`,
   };
 }
@@ -251,14 +259,14 @@ const summaries: Record<string, string> = {
 };
 
 /** SQL for the value that events are told apart by. */
-export function breakdownOf(query: JsonObject): string | undefined {
+export function breakdownOf({ eventProperties }: TrendsRequest, query: JsonObject): string | undefined {
   const filter = isJsonObject(query.breakdownFilter) ? query.breakdownFilter : {};
   const [first] = objectsIn(filter.breakdowns);
   const property = first?.property ?? filter.breakdown;
   const type = first?.type ?? filter.breakdown_type ?? "event";
   if (property === undefined || property === null) return undefined;
   if (typeof property !== "string") throw new UnknownQuery("A breakdown is by one property.");
-  return textAt(propertyColumn(type), property);
+  return textAt(propertyColumn(type, eventProperties), property);
 }
 
 /** Filters are a list, or groups of lists joined by AND. */

@@ -109,7 +109,7 @@ export function stoppedStatus(dataDir: string): Status {
       next_backup: null,
       retention: null,
       replaced_keys: [],
-      engine: { up: false, restarts: 0, rebuilding: null, trouble: null },
+      engine: { up: false, restarts: 0, rebuilding: null, trouble: null, properties: [] },
       ...storedStatus(dataDir, people),
     };
   } finally {

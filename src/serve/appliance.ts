@@ -135,6 +135,7 @@ export class Appliance {
         memoryLimitBytes: config["duckdb-memory-limit"],
         threads: config["duckdb-threads"],
         queryTimeoutMs: config["query-timeout"],
+        propertyColumnsMax: config["property-columns"],
         spikes: { factor: config["spike-factor"], minimumPerMinute: config["spike-minimum"] },
         archive: { bytesMax: config["archive-max-size"], reserveBytes: config["journal-reserve"] },
         resultBytesMax: config["query-result-limit"],

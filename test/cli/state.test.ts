@@ -73,7 +73,7 @@ describe("status", () => {
       retention: null,
       replaced_keys: [],
       next_backup: null,
-      engine: { up: true, restarts: 0, rebuilding: null, trouble: null },
+      engine: { up: true, restarts: 0, rebuilding: null, trouble: null, properties: [] },
       disk,
       volume: { free_bytes: count, total_bytes: count, needed_bytes: count },
       given_up: [],

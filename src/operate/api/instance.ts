@@ -129,7 +129,7 @@ const exampleStatus = {
   uptime_seconds: 3_600,
   events_per_second: 12,
   journal: [],
-  engine: { up: true, restarts: 0, rebuilding: null, trouble: null },
+  engine: { up: true, restarts: 0, rebuilding: null, trouble: null, properties: [] },
   disk: {
     ...{ metadata_bytes: 9_000_000, people_bytes: 26_000_000, events_bytes: 62_000_000 },
     ...{ journal_bytes: 0, quarantine_bytes: 0, archive_bytes: 40_000_000 },

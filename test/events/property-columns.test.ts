@@ -1,0 +1,265 @@
+/** Columns of single properties: the same answers with and without them, whatever the values, whenever they were filled. */
+
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { computeInsight } from "../../src/events/insights.ts";
+import { listEvents } from "../../src/events/list.ts";
+import type { PropertyPlace } from "../../src/events/property-sql.ts";
+import type { JsonObject } from "../../src/lib/json.ts";
+import { temporaryFolder } from "../support/appliance.ts";
+import { TestStores } from "../support/event-store.ts";
+
+const name = 'it\'s/a~"name" ü';
+const day = 86_400_000;
+const start = Date.UTC(2026, 0, 1);
+const now = start + 5 * day;
+
+const oddValues = [
+  ...[
+    "",
+    " ",
+    "null",
+    "true",
+    "1",
+    "1.0",
+    "01",
+    "1e3",
+    "Straße",
+    "STRASSE",
+    "\u0000",
+    '"',
+    "\\",
+    "😀",
+    "\ufffd",
+  ],
+  ...[
+    0,
+    -0,
+    1,
+    1.5,
+    1e21,
+    1e-7,
+    123456789012345680000,
+    true,
+    false,
+    null,
+    [],
+    {},
+    [1, "1"],
+    { a: { b: null } },
+  ],
+  "x".repeat(5_000),
+];
+const value = fc.oneof(
+  { weight: 3, arbitrary: fc.constantFrom(...oddValues) },
+  { weight: 1, arbitrary: fc.jsonValue({ maxDepth: 2 }) },
+);
+/** Some events lack the property. */
+const properties = fc.oneof(
+  value.map((wild) => ({ [name]: wild, other: wild })),
+  value.map((wild) => ({ other: wild })),
+);
+
+const texts = ["exact", "is_not", "icontains", "not_icontains", "is_set", "is_not_set", "regex", "not_regex"];
+const filterOf = (operators: readonly string[], values: readonly string[]) =>
+  fc.record({
+    key: fc.constant(name),
+    operator: fc.constantFrom(...operators),
+    value: fc.constantFrom(...values),
+    type: fc.constant("event"),
+  });
+const filters = fc.oneof(
+  filterOf(texts, ["1", "true", "null", "stra", "1.0", "x", "5", "ß"]),
+  filterOf(["gt", "gte", "lt", "lte"], ["1", "1.0", "0", "-5", "1e20"]),
+);
+
+function questions(filter: JsonObject): JsonObject[] {
+  const dateRange = { date_from: "2026-01-01", date_to: "2026-01-05" };
+  const series = [{ event: "thing" }];
+  const breakdownFilter = { breakdown: name };
+  return [
+    { kind: "TrendsQuery", series, dateRange, breakdownFilter },
+    { kind: "TrendsQuery", series: [{ event: "thing", properties: [filter] }], dateRange },
+    { kind: "TrendsQuery", series: [{ event: "thing", math: "sum", math_property: name }], dateRange },
+    {
+      kind: "TrendsQuery",
+      series: [{ event: "thing", math: "p90", math_property: name }],
+      dateRange,
+      breakdownFilter,
+    },
+    {
+      kind: "FunnelsQuery",
+      series: [{ event: "thing", properties: [filter] }, { event: "thing" }],
+      dateRange,
+      breakdownFilter,
+    },
+    { kind: "RetentionQuery", properties: [filter], retentionFilter: { period: "Day", totalIntervals: 5 } },
+    { kind: "LifecycleQuery", series: [{ event: "thing", properties: [filter] }], dateRange },
+  ];
+}
+
+async function answers(stores: TestStores, filter: JsonObject, eventProperties?: PropertyPlace) {
+  const connection = await stores.database.connect();
+  try {
+    const computed = [];
+    for (const query of questions(filter)) {
+      const request = { projectId: 1, timezone: "Europe/Berlin", now, query, eventProperties };
+      computed.push(await computeInsight(connection, request));
+    }
+    const page = await listEvents(
+      connection,
+      { projectId: 1, order: "seq", limit: 100, properties: [filter] },
+      eventProperties,
+    );
+    return { computed, listed: page.events };
+  } finally {
+    connection.closeSync();
+  }
+}
+
+const eventsOf = (all: readonly JsonObject[]) =>
+  all.map((each, index) => ({
+    ...{ distinctId: `user ${index % 3}`, time: start + (index % 4) * day, properties: each },
+  }));
+
+async function withConnection(
+  stores: TestStores,
+  work: (connection: never) => Promise<unknown>,
+): Promise<void> {
+  const connection = await stores.database.connect();
+  try {
+    await work(connection as never);
+  } finally {
+    connection.closeSync();
+  }
+}
+
+async function fillAll(stores: TestStores): Promise<void> {
+  const columns = stores.loader.propertyColumns;
+  while (columns.isFilling) await withConnection(stores, (connection) => columns.fillPiece(connection));
+}
+
+test("the same question has the same answer with and without a column, for old and new events", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(properties, { minLength: 1, maxLength: 12 }),
+      fc.array(properties, { maxLength: 12 }),
+      filters,
+      async (old, fresh, filter) => {
+        await using stores = await TestStores.open();
+        await stores.load(eventsOf(old as JsonObject[]));
+        const columns = stores.loader.propertyColumns;
+        await withConnection(stores, (connection) => columns.add(connection, [name, "other"]));
+        if (fresh.length > 0) await stores.load(eventsOf(fresh as JsonObject[]));
+        await fillAll(stores);
+        const used: string[] = [];
+        const place = columns.place("e", (each) => used.push(each));
+        expect(place).toMatchObject({ json: "e.properties" });
+        const plain = await answers(stores, filter);
+        expect(await answers(stores, filter, place)).toEqual(plain);
+        expect(used).toContain(name);
+        // What stands in the column is what the JSON says, row by row.
+        const column = typeof place === "string" ? undefined : place.columnOf(name);
+        expect(column).toStartWith("e.property_");
+        const wrong = await stores.rows(
+          `SELECT count(*) FROM events e WHERE ${column} IS DISTINCT FROM json_extract_string(e.properties, '/it''s~1a~0"name" ü')`,
+        );
+        expect(wrong).toEqual([[0n]]);
+      },
+    ),
+    { numRuns: 12 },
+  );
+}, 120_000);
+
+test("a column is not used before it is full, and filling goes on where it was after a restart", async () => {
+  const folder = temporaryFolder();
+  const first = await TestStores.open({ folder });
+  await first.rows(insertMany(100_000));
+  let columns = first.loader.propertyColumns;
+  await withConnection(first, (connection) => columns.add(connection, ["plan"]));
+  await withConnection(first, (connection) => columns.fillPiece(connection));
+  expect(columns.list()).toEqual([{ name: "plan", filled: 1 - (100_000 - 40_960) / 100_000 }]);
+  expect(columnOf(first, "plan")).toBeUndefined();
+  first.close();
+
+  await using stores = await TestStores.open({ folder });
+  columns = stores.loader.propertyColumns;
+  expect(columns.isFilling).toBe(true);
+  await stores.load([{ properties: { plan: "new" } }]);
+  await fillAll(stores);
+  const column = columnOf(stores, "plan");
+  expect(column).toBeDefined();
+  expect(await stores.rows(`SELECT count(${column}), count(DISTINCT ${column}) FROM events e`)).toEqual([
+    [100_001n, 6n],
+  ]);
+});
+
+test("rows that go while a column is filled leave no gap", async () => {
+  await using stores = await TestStores.open();
+  await stores.rows(insertMany(300_000));
+  await stores.rows("CHECKPOINT");
+  const columns = stores.loader.propertyColumns;
+  await withConnection(stores, (connection) => columns.add(connection, ["plan"]));
+  await withConnection(stores, (connection) => columns.fillPiece(connection));
+  // Whole row groups go, and the row numbers behind them fall.
+  await stores.rows("DELETE FROM events WHERE seq <= 150000");
+  await stores.rows("CHECKPOINT");
+  await fillAll(stores);
+  expect(await stores.rows(`SELECT count(*), count(${columnOf(stores, "plan")}) FROM events e`)).toEqual([
+    [150_000n, 150_000n],
+  ]);
+});
+
+test("a retired column is not used any more, and stays as long as a question may be using it", async () => {
+  await using stores = await TestStores.open();
+  await stores.load([{ properties: { plan: "pro" } }]);
+  const columns = stores.loader.propertyColumns;
+  await withConnection(stores, (connection) => columns.add(connection, ["plan"]));
+  await fillAll(stores);
+  columns.retire("plan", performance.now() + 3_600_000);
+  expect(columnOf(stores, "plan")).toBeUndefined();
+  expect(columns.list()).toEqual([]);
+  await withConnection(stores, (connection) => columns.dropRetired(connection));
+  expect(await propertyColumnsIn(stores)).toHaveLength(1);
+});
+
+test("a column that has gone can come back", async () => {
+  await using stores = await TestStores.open();
+  await stores.load([{ properties: { plan: "pro" } }]);
+  const columns = stores.loader.propertyColumns;
+  for (let time = 0; time < 2; time++) {
+    await withConnection(stores, (connection) => columns.add(connection, ["plan"]));
+    await fillAll(stores);
+    const column = columnOf(stores, "plan");
+    expect(await stores.rows(`SELECT DISTINCT ${column} FROM events e`)).toEqual([["pro"]]);
+    columns.retire("plan", 0);
+    await withConnection(stores, (connection) => columns.dropRetired(connection));
+    expect(await propertyColumnsIn(stores)).toEqual([]);
+    expect(await stores.rows("SELECT count(*) FROM property_column")).toEqual([[0n]]);
+    await stores.load([{ properties: { plan: "pro" } }]);
+  }
+});
+
+test("values that are too long for a column are said", async () => {
+  await using stores = await TestStores.open();
+  await stores.load([{ properties: { html: "x".repeat(5_000), plan: "pro" } }]);
+  const columns = stores.loader.propertyColumns;
+  await withConnection(stores, async (connection) => {
+    await columns.add(connection, ["html", "plan"]);
+    expect(await columns.fillPiece(connection)).toEqual(["html"]);
+  });
+});
+
+function columnOf(stores: TestStores, property: string): string | undefined {
+  const place = stores.loader.propertyColumns.place("e");
+  return typeof place === "string" ? undefined : place.columnOf(property);
+}
+
+const propertyColumnsIn = (stores: TestStores) =>
+  stores.rows(
+    "SELECT column_name FROM duckdb_columns() WHERE column_name LIKE 'property\\_%' ESCAPE '\\' AND table_name = 'events'",
+  );
+
+const insertMany = (count: number) =>
+  `INSERT INTO events SELECT 1, false, i + 1, uuid(), NULL, 'thing', 'user', make_timestamp(${start * 1_000}),
+     make_timestamp(${start * 1_000}), 'full', NULL, '{"plan":"' || (i % 5) || '"}' FROM range(${count}) t(i)`;
