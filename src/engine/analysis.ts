@@ -1,26 +1,22 @@
 /** The questions of operators: SQL over views, exports, and which uuids are stored. For the engine and for commands. */
 
-import type { DuckDBConnection } from "@duckdb/node-api";
-import { exportPage, loadedSeqs } from "../events/export/page.ts";
+import { exportPage } from "../events/export/page.ts";
 import { countKnown } from "../events/known-uuids.ts";
-import type { PersonMirror } from "../events/person-mirror.ts";
-import { runQuery } from "../events/query/run-query.ts";
-import type { ViewSources } from "../events/query/views.ts";
+import type { QueryRequest } from "../events/query/run-query.ts";
+import type { PeopleDb } from "../people/open.ts";
 import type { RpcText } from "../rpc/server.ts";
+import type { EventBackend } from "./backend.ts";
 import type { RunQuery } from "./person-queries.ts";
 import type { Queries } from "./query-types.ts";
 
-export interface AnalysisServices extends ViewSources {
-  mirror: PersonMirror;
-  resultBytesMax: number;
+export interface AnalysisServices {
+  people: PeopleDb;
+  backend: EventBackend;
   /** Runs with a connection of its own, stopped at the time limit. */
   runFor: (projectId: number) => RunQuery;
-  /** The same for what somebody else wrote; makes the answer's text. */
-  runStatement: (
-    projectId: number,
-    query: (connection: DuckDBConnection) => Promise<Uint8Array[]>,
-  ) => Promise<RpcText>;
-  /** The same without a time limit. */
+  /** Runs what somebody else wrote; makes the answer's text. */
+  runStatement: (request: QueryRequest) => Promise<RpcText>;
+  /** Runs without a time limit. */
   runLong: RunQuery;
 }
 
@@ -35,18 +31,21 @@ type AnalysisHandlers = Omit<Analysis, "query"> & {
 };
 
 export function analysisHandlers(services: AnalysisServices): AnalysisHandlers {
-  const { people, mirror, runFor, runStatement, runLong } = services;
+  const { people, backend, runFor, runStatement, runLong } = services;
+  const loadedSeqs = () => ({
+    realtime: backend.events.cursor("realtime"),
+    historical: backend.events.cursor("historical"),
+  });
   return {
     query: async (request) => {
-      await mirror.follow();
-      return await runStatement(request.projectId, (connection) => runQuery(connection, services, request));
+      await backend.copies.follow();
+      return await runStatement(request);
     },
     exportPage: async (request) => {
-      if (request.after === undefined) await mirror.follow();
-      return await runLong((connection) => exportPage({ connection, people }, request));
+      if (request.after === undefined) await backend.copies.follow();
+      return await runLong((store) => exportPage({ store, people, loadedSeqs: loadedSeqs() }, request));
     },
-    countKnown: ({ projectId, uuids }) =>
-      runFor(projectId)((connection) => countKnown(connection, projectId, uuids)),
-    loadedSeqs: () => runFor(0)(loadedSeqs),
+    countKnown: ({ projectId, uuids }) => runFor(projectId)((store) => countKnown(store, projectId, uuids)),
+    loadedSeqs: async () => loadedSeqs(),
   };
 }

@@ -4,9 +4,8 @@
  * Source: contract, README "Behavioural cohorts".
  */
 
-import type { DuckDBConnection } from "@duckdb/node-api";
-import { closely, type PropertyPlace } from "../events/property-sql.ts";
-import { quoted } from "../events/sql-text.ts";
+import type { EventSql } from "../events/dialect.ts";
+import { closely } from "../events/property-sql.ts";
 import type { CohortDefinition } from "../flags/rules/types.ts";
 import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
 
@@ -47,15 +46,15 @@ export function withBehaviourLists(cohorts: readonly CohortDefinition[]): {
 
 /** Finds who performed what the behavioural filters ask for. */
 export async function behaviourLists(
-  connection: DuckDBConnection,
+  store: EventSql,
   projectId: number,
   behaviours: readonly Behaviour[],
-  { now, eventProperties }: { now: number; eventProperties?: PropertyPlace },
+  now: number,
 ): Promise<BehaviourLists> {
   const lists: BehaviourLists = new Map();
   for (const { listId, filter } of behaviours) {
-    const sql = behaviourSql(projectId, filter, now, eventProperties);
-    const rows = sql === undefined ? [] : (await connection.runAndReadAll(sql)).getRows();
+    const sql = behaviourSql(store, projectId, filter, now);
+    const rows = sql === undefined ? [] : await store.rows(sql);
     lists.set(listId, new Set(rows.map(([uuid]) => uuid as string)));
   }
   return lists;
@@ -73,11 +72,12 @@ const comparisons: Record<string, string> = { gte: ">=", gt: ">", lte: "<=", lt:
 
 /** SQL for the persons, or undefined for a kind of behaviour that is not known: nobody then. */
 function behaviourSql(
+  store: EventSql,
   projectId: number,
   filter: JsonObject,
   now: number,
-  properties: PropertyPlace = "e.properties",
 ): string | undefined {
+  const { dialect } = store;
   const { key, value, time_value: count, time_interval: unit } = filter;
   const isRepeated = value === "performed_event_multiple";
   if (typeof key !== "string" || (value !== "performed_event" && !isRepeated)) return undefined;
@@ -86,12 +86,12 @@ function behaviourSql(
   const sign = isRepeated ? comparisons[String(filter.operator ?? "gte")] : ">=";
   if (!Number.isFinite(periodMs) || !Number.isFinite(wanted) || sign === undefined) return undefined;
   const filters = Array.isArray(filter.event_filters) ? filter.event_filters.filter(isJsonObject) : [];
-  const conditions = filters.map((one) => closely(properties, one));
+  const conditions = filters.map((one) => closely(store.dialect, store.eventProperties, one));
   if (conditions.includes(undefined)) return undefined;
   return `SELECT o.person_uuid::VARCHAR FROM events e
-    JOIN person_distinct_id o ON o.project_id = e.project_id AND o.distinct_id = e.distinct_id
-    WHERE e.project_id = ${projectId} AND e.event = ${quoted(key)}
-      AND e.timestamp >= make_timestamp(${Math.round((now - periodMs) * 1_000)})
+    JOIN ${dialect.owners(projectId)} o ON o.distinct_id = e.distinct_id
+    WHERE e.project_id = ${projectId} AND e.event = ${dialect.text(key)}
+      AND ${dialect.time("e")} >= ${dialect.moment(Math.round((now - periodMs) * 1_000))}
       ${conditions.map((condition) => `AND (${condition})`).join(" ")}
     GROUP BY o.person_uuid HAVING count(*) ${sign} ${wanted}`;
 }

@@ -1,8 +1,6 @@
 /** Which persons a condition chooses, and whom a flag is on for: tested one by one, as evaluation does. */
 
-import type { DuckDBConnection } from "@duckdb/node-api";
-import type { PersonMirror } from "../events/person-mirror.ts";
-import type { PropertyPlace } from "../events/property-sql.ts";
+import type { EventSql } from "../events/dialect.ts";
 import { type CompiledCohorts, compileCohorts } from "../flags/evaluate/cohorts.ts";
 import { clientValue, evaluate } from "../flags/evaluate/evaluate.ts";
 import { compileFlagSet } from "../flags/evaluate/flag-set.ts";
@@ -13,17 +11,16 @@ import { hashKeyOverrides } from "../people/hash-key-overrides.ts";
 import type { PeopleDb } from "../people/open.ts";
 import type { Person } from "../people/person.ts";
 import { personsPage } from "../people/reader.ts";
+import type { PersonCopies } from "./backend.ts";
 import { behaviourLists, withBehaviourLists } from "./behaviour.ts";
 import type { ConditionRequest, FillByFlagRequest } from "./query-types.ts";
 
 /** Runs a query on a connection of its own. */
-export type RunQuery = <Result>(query: (connection: DuckDBConnection) => Promise<Result>) => Promise<Result>;
+export type RunQuery = <Result>(query: (store: EventSql) => Promise<Result>) => Promise<Result>;
 
 export interface PersonServices {
   people: PeopleDb;
-  mirror: PersonMirror;
-  /** Where the properties of events `e` are. */
-  eventProperties?: PropertyPlace;
+  copies: PersonCopies;
   run: RunQuery;
 }
 
@@ -35,7 +32,7 @@ export async function findPersons(
   services: PersonServices,
   request: ConditionRequest & { afterId?: number; limit: number },
 ): Promise<Person[]> {
-  await services.mirror.follow();
+  await services.copies.follow();
   const { cohorts, subjectOf } = await preparePersons(services, request, request.filters);
   const filter = compileSubjectFilter(request.filters, { ...request, cohorts });
   const found: Person[] = [];
@@ -98,15 +95,13 @@ export interface PreparedPersons {
 
 /** Reads once what testing many persons needs: who did what cohorts ask for. */
 export async function preparePersons(
-  { people, run, eventProperties }: PersonServices,
+  { people, run }: PersonServices,
   { projectId, cohorts: stored, now }: Pick<ConditionRequest, "projectId" | "cohorts" | "now">,
   filters: readonly JsonObject[],
 ): Promise<PreparedPersons> {
   const { cohorts: definitions, behaviours } = withBehaviourLists(stored);
   const cohorts = compileCohorts(definitions);
-  const lists = await run((connection) =>
-    behaviourLists(connection, projectId, behaviours, { now, eventProperties }),
-  );
+  const lists = await run((store) => behaviourLists(store, projectId, behaviours, now));
   const needsLists = filters.some(
     ({ type, value }) => type === "cohort" && cohorts.get(Number(value))?.needsMemberLists === true,
   );

@@ -24,6 +24,7 @@ import { NameRegister } from "../people/names.ts";
 import { openPeople } from "../people/open.ts";
 import { PeopleStore } from "../people/store.ts";
 import { RpcServer } from "../rpc/server.ts";
+import { duckdbBackend } from "./backend.ts";
 import {
   type Command,
   type EngineStart,
@@ -215,10 +216,13 @@ async function startEngine(start: EngineStart) {
     if (isDamage(error) && !isLimping) die(error);
   });
   const handlers = queryHandlers({
-    ...{ database, loader, people: people.db, mirror, queries },
+    backend: duckdbBackend({
+      ...{ loader, mirror, queries, people: people.db },
+      resultBytesMax: start.resultBytesMax,
+      onProperties: (names) => properties.note(names),
+    }),
+    people: people.db,
     queryTimeoutMs: start.queryTimeoutMs,
-    onProperties: (names) => properties.note(names),
-    resultBytesMax: start.resultBytesMax,
     isSuspect: (projectId) => start.suspects.includes(projectId),
     onStatement: (projectId, change) => report({ type: "statement", projectId, change }),
   });

@@ -1,17 +1,12 @@
 /** What the engine answers: each question by its subject, few at a time, and none project before all others. */
 
-import type { DuckDBConnection } from "@duckdb/node-api";
-import type { EventDatabase } from "../events/database.ts";
 import { isAboutPerson } from "../events/event-filters.ts";
 import { countFlagCalls } from "../events/flag-calls.ts";
 import { InsightCache } from "../events/insight-cache.ts";
 import { computeInsight } from "../events/insights.ts";
 import { type EventFilter, listEvents, positionOf } from "../events/list.ts";
-import type { EventLoader } from "../events/loader.ts";
-import { removeOldEvents } from "../events/old-events.ts";
 import { eventsText } from "../events/page.ts";
-import type { PersonMirror } from "../events/person-mirror.ts";
-import type { PropertyPlace } from "../events/property-sql.ts";
+import type { QueryRequest } from "../events/query/run-query.ts";
 import { callerSignal } from "../lib/caller.ts";
 import { AppError } from "../lib/errors.ts";
 import { Semaphore, SemaphoreFull } from "../lib/semaphore.ts";
@@ -22,22 +17,17 @@ import type { PeopleDb } from "../people/open.ts";
 import { distinctIdsOf, personByUuid } from "../people/reader.ts";
 import { RpcText } from "../rpc/server.ts";
 import { analysisHandlers } from "./analysis.ts";
+import type { EventBackend } from "./backend.ts";
 import { personTextsOf } from "./event-persons.ts";
 import { fillCohortByFlag, findPersons, type RunQuery } from "./person-queries.ts";
 import type { Queries } from "./query-types.ts";
 import { computeReach } from "./reach.ts";
-import { QueryTimedOut, type RunningQueries } from "./running-queries.ts";
+import { QueryTimedOut } from "./running-queries.ts";
 
 export interface QueryServices {
-  database: EventDatabase;
-  loader: EventLoader;
+  backend: EventBackend;
   people: PeopleDb;
-  mirror: PersonMirror;
-  queries: RunningQueries;
   queryTimeoutMs: number;
-  /** Told which properties of events a question reads; see `promotion.ts`. */
-  onProperties?: (names: Iterable<string>) => void;
-  resultBytesMax: number;
   /** Whether statements of a project have to run alone. */
   isSuspect: (projectId: number) => boolean;
   /** Told when somebody's statement begins and ends. */
@@ -72,7 +62,8 @@ export type Handlers = {
 
 /** What answers each question. */
 export function queryHandlers(services: QueryServices): Handlers {
-  const { people, mirror, queries, loader } = services;
+  const { people, backend } = services;
+  const { copies, events } = backend;
   const own = new Semaphore(ownLimits);
   const statements = new Semaphore(statementLimits);
   const exports = new Semaphore(exportLimits);
@@ -85,44 +76,29 @@ export function queryHandlers(services: QueryServices): Handlers {
     const end = endsAt();
     return async (query) => {
       const leave = await enter(own, projectId, { endsAt: end });
-      return await queries.run(query, { signal: callerSignal(), endsAt: end }).finally(leave);
+      return await backend.run(query, { signal: callerSignal(), endsAt: end }).finally(leave);
     };
   };
-  const runStatement = async (
-    projectId: number,
-    query: (connection: DuckDBConnection) => Promise<Uint8Array[]>,
-  ) => {
+  const runStatement = async (request: QueryRequest) => {
+    const { projectId } = request;
     const end = endsAt();
     const leave = await enter(statements, projectId, { endsAt: end, isAlone: services.isSuspect(projectId) });
     services.onStatement(projectId, 1);
-    return await queries.run(query, { signal: callerSignal(), endsAt: end, isForeign: true }).finally(() => {
+    return await backend.runStatement(request, { signal: callerSignal(), endsAt: end }).finally(() => {
       services.onStatement(projectId, -1);
       leave();
     });
   };
   const runLong: RunQuery = async (query) => {
     const leave = await enter(exports, 0, {});
-    return await queries.run(query, { signal: callerSignal() }).finally(leave);
+    return await backend.run(query, { signal: callerSignal() }).finally(leave);
   };
-  /** Where the properties of events `e` are for one question, which is counted as one however often it names them. */
-  const eventProperties = (): PropertyPlace => {
-    const names = new Set<string>();
-    return loader.propertyColumns.place("e", (name) => {
-      if (!names.has(name)) services.onProperties?.([name]);
-      names.add(name);
-    });
-  };
-  const persons = ({ projectId }: { projectId: number }) => ({
-    ...{ people, mirror, run: runFor(projectId), eventProperties: eventProperties() },
-  });
+  const persons = ({ projectId }: { projectId: number }) => ({ people, copies, run: runFor(projectId) });
   return {
     events: async (filter) => {
       const leave = await enter(pages, filter.projectId, { endsAt: endsAt() });
       try {
-        const { text, next } = await eventPage(services, filter, {
-          run: runFor(filter.projectId),
-          properties: eventProperties(),
-        });
+        const { text, next } = await eventPage(services, filter, runFor(filter.projectId));
         return new RpcText([Buffer.from(text)], next ?? null, leave);
       } catch (error) {
         leave();
@@ -132,16 +108,13 @@ export function queryHandlers(services: QueryServices): Handlers {
     trends: async (request) => {
       const { refresh, projectId } = request;
       if (refresh === "force_cache") return insights.find(request);
-      await mirror.follow();
-      const revision = `${loader.cursor("realtime")} ${loader.cursor("historical")} ${mirror.followed}`;
+      await copies.follow();
+      const revision = `${events.cursor("realtime")} ${events.cursor("historical")} ${copies.followed}`;
       return await insights.answer(request, { revision, refresh }, () =>
-        runFor(projectId)((connection) =>
-          computeInsight(connection, { ...request, eventProperties: eventProperties() }),
-        ),
+        runFor(projectId)((store) => computeInsight(store, request)),
       );
     },
-    flagCalls: (request) =>
-      runFor(request.projectId)((connection) => countFlagCalls(connection, request, eventProperties())),
+    flagCalls: (request) => runFor(request.projectId)((store) => countFlagCalls(store, request)),
     reach: (request) => computeReach(persons(request), request),
     findPersons: (request) => findPersons(persons(request), request),
     fillCohortByFlag: (request) => fillCohortByFlag(persons(request), request),
@@ -151,19 +124,23 @@ export function queryHandlers(services: QueryServices): Handlers {
     },
     addHashKeyOverrides: async ({ projectId, ...overrides }) =>
       addHashKeyOverrides(people, projectId, overrides),
-    removeOldEvents: ({ cutoffs }) =>
-      runLong((connection) => removeOldEvents(connection, cutoffs)).finally(() => insights.clear()),
+    removeOldEvents: async ({ cutoffs }) => {
+      const leave = await enter(exports, 0, {});
+      return await backend.removeOldEvents(cutoffs, { signal: callerSignal() }).finally(() => {
+        insights.clear();
+        leave();
+      });
+    },
     holdCheckpoints: async ({ ms, checkpointFirst }) => {
-      loader.holdCheckpoints(ms);
-      if (checkpointFirst) await queries.run((other) => loader.checkpointForCopy(other));
+      await backend.holdCheckpoints(ms, checkpointFirst === true);
       return null;
     },
     ...analysisHandlers({
-      ...{ people, mirror, runFor, runLong, resultBytesMax: services.resultBytesMax },
-      runStatement: async (projectId, query) => {
-        const leave = await enter(answers, projectId, { endsAt: endsAt() });
+      ...{ people, backend, runFor, runLong },
+      runStatement: async (request) => {
+        const leave = await enter(answers, request.projectId, { endsAt: endsAt() });
         try {
-          return new RpcText(await runStatement(projectId, query), null, leave);
+          return new RpcText(await runStatement(request), null, leave);
         } catch (error) {
           leave();
           throw error;
@@ -191,13 +168,9 @@ async function enter(
   }
 }
 
-async function eventPage(
-  { people, mirror }: QueryServices,
-  filter: EventFilter,
-  { run, properties }: { run: RunQuery; properties: PropertyPlace },
-) {
-  if (filter.properties?.some(isAboutPerson)) await mirror.follow();
-  const page = await run((connection) => listEvents(connection, withDistinctIds(people, filter), properties));
+async function eventPage({ people, backend }: QueryServices, filter: EventFilter, run: RunQuery) {
+  if (filter.properties?.some(isAboutPerson)) await backend.copies.follow();
+  const page = await run((store) => listEvents(store, withDistinctIds(people, filter)));
   const { text, count } = eventsText(page.events, {
     personTexts: personTextsOf(people, filter.projectId, page.events),
     groupTypeIndexes: new Map(

@@ -6,9 +6,8 @@
  * Source: contract, management-api 5.17; decision 18.
  */
 
-import type { DuckDBConnection } from "@duckdb/node-api";
-import { exactly, jsonAt } from "../events/property-sql.ts";
-import { quoted } from "../events/sql-text.ts";
+import type { Dialect, EventSql } from "../events/dialect.ts";
+import { exactly } from "../events/property-sql.ts";
 import { isEveryone, isWithin, rolloutPlace } from "../flags/evaluate/bucketing.ts";
 import type { CompiledCohorts } from "../flags/evaluate/cohorts.ts";
 import { compileSubjectFilter, type SubjectFilter } from "../flags/evaluate/person-filter.ts";
@@ -29,7 +28,7 @@ export async function computeReach(services: PersonServices, request: ReachReque
 
 async function reachOfPersons(services: PersonServices, request: ReachRequest): Promise<Reach> {
   const { projectId, sets, flagKey } = request;
-  await services.mirror.follow();
+  await services.copies.follow();
   const { cohorts, needsLists, subjectOf } = await preparePersons(
     services,
     request,
@@ -48,7 +47,7 @@ async function reachOfPersons(services: PersonServices, request: ReachRequest): 
       );
     }
   } else {
-    await services.run((connection) => countByProperties(connection, request, cohorts, tally));
+    await services.run((store) => countByProperties(store, request, cohorts, tally));
   }
   return tally.reach();
 }
@@ -116,25 +115,21 @@ class Tally {
   }
 }
 
-/** 2^60, as in `bucketing.ts`. */
-const places = "1152921504606846976.0";
-
-/** Which of `bounds` (rising, 0 to 1) a person's place lies within first, as its index; behind all of them their number. */
-function placeSql(flagKey: string, bounds: readonly number[]): string {
+/** Which of `bounds` (rising, 0 to 1) a place lies within first, as its index; behind all of them their number. */
+function boundSql(bounds: readonly number[]): string {
   if (bounds.length === 0) return "0";
-  const hashed = `sha1(${quoted(`${flagKey}.`)} || main_distinct_id)`;
-  const place = `('0x' || substr(${hashed}, 1, 15))::UBIGINT::DOUBLE / ${places}`;
   const cases = bounds.map((bound, index) => `WHEN place <= ${bound} THEN ${index}`);
-  return `(SELECT CASE ${cases.join(" ")} ELSE ${bounds.length} END FROM (SELECT ${place} AS place))`;
+  return `CASE ${cases.join(" ")} ELSE ${bounds.length} END`;
 }
 
 async function countByProperties(
-  connection: DuckDBConnection,
+  store: EventSql,
   { projectId, sets, flagKey, timezone, now }: ReachRequest,
   cohorts: CompiledCohorts,
   tally: Tally,
 ): Promise<void> {
-  const split = sets.map(({ filters }) => splitFilters(filters));
+  const { dialect } = store;
+  const split = sets.map(({ filters }) => splitFilters(dialect, filters));
   const names = [
     ...new Set(split.flatMap(({ others }) => others.flatMap((filter) => keysOf(filter, cohorts)))),
   ];
@@ -143,23 +138,24 @@ async function countByProperties(
     ...new Set(sets.flatMap(({ rolloutPercentage: wanted }) => (isEveryone(wanted) ? [] : [wanted / 100]))),
   ].sort((one, other) => one - other);
   const columns = [
-    placeSql(flagKey, bounds),
+    boundSql(bounds),
     ...split.map(({ conditions }) => (conditions.length === 0 ? "true" : conditions.join(" AND "))),
-    ...names.map((name) => `${jsonAt("properties", name)}::VARCHAR`),
+    ...names.map((name) => dialect.memberJson("properties", name)),
   ];
-  const result = await connection.stream(
-    `SELECT count(*), ${columns.join(", ")} FROM person WHERE project_id = ${projectId} GROUP BY ALL`,
+  const place =
+    bounds.length === 0 ? "0" : dialect.hashPlace(`${dialect.text(`${flagKey}.`)} || main_distinct_id`);
+  const portions = store.portions(
+    `SELECT count(*), ${columns.join(", ")}
+     FROM (SELECT properties, ${place} AS place FROM ${dialect.persons(projectId)} AS p) AS placed GROUP BY ALL`,
   );
-  for (;;) {
-    const chunk = await result.fetchChunk();
-    if (chunk === null || chunk.rowCount === 0) return;
-    for (const [count, within, ...values] of chunk.getRows()) {
+  for await (const rows of portions) {
+    for (const [count, within, ...values] of rows) {
       const properties: JsonObject = Object.create(null);
       names.forEach((name, index) => {
         const text = values[sets.length + index];
         if (text !== null) properties[name] = JSON.parse(text as string) as Json;
       });
-      const matches = rests.map((rest, index) => values[index] === true && rest.matches({ properties }));
+      const matches = rests.map((rest, index) => Boolean(values[index]) && rest.matches({ properties }));
       // Within a bound counts as being at it; behind all of them only "everybody" takes somebody in.
       tally.add(matches, bounds[Number(within)] ?? Number.POSITIVE_INFINITY, Number(count));
     }
@@ -167,13 +163,16 @@ async function countByProperties(
 }
 
 /** What SQL answers exactly, and the rest; filters about other flags say nothing about a person. */
-function splitFilters(filters: readonly JsonObject[]): { conditions: string[]; others: JsonObject[] } {
+function splitFilters(
+  dialect: Dialect,
+  filters: readonly JsonObject[],
+): { conditions: string[]; others: JsonObject[] } {
   const conditions: string[] = [];
   const others: JsonObject[] = [];
   for (const filter of filters) {
     const isPlain =
       (filter.type ?? "person") === "person" && sourceOfInitial(String(filter.key)) === undefined;
-    const sql = isPlain ? exactly("properties", filter) : undefined;
+    const sql = isPlain ? exactly(dialect, "properties", filter) : undefined;
     if (sql !== undefined) conditions.push(sql);
     else if (filter.type !== "flag") others.push(filter);
   }

@@ -2,25 +2,21 @@
 
 import { AppError } from "../lib/errors.ts";
 import type { Json, JsonObject } from "../lib/json.ts";
-import { closely, type PropertyPlace } from "./property-sql.ts";
+import type { EventSql, PropertyPlace } from "./dialect.ts";
+import { closely } from "./property-sql.ts";
 
 /** The query asks for something that is not known; the message says what. */
 export class UnknownQuery extends AppError {
   readonly code = "invalid_query";
 }
 
-/** To be put behind `events e`: the person that the distinct id belongs to now, if any. */
-export const personOfEvent = `
-  LEFT JOIN person_distinct_id o ON o.project_id = e.project_id AND o.distinct_id = e.distinct_id
-  LEFT JOIN person p ON p.project_id = o.project_id AND p.uuid = o.person_uuid`;
-
-/** Whether a filter needs `personOfEvent`. */
+/** Whether a filter needs `Dialect.personOfEvent`. */
 export const isAboutPerson = (filter: JsonObject): boolean => filter.type === "person";
 
 /** The condition of one filter `{key, value, operator, type}`. @throws {UnknownQuery} */
-export function eventFilterSql(filter: JsonObject, events?: PropertyPlace): string {
-  const column = propertyColumn(filter.type ?? "event", events);
-  const sql = closely(column, filter);
+export function eventFilterSql(store: EventSql, filter: JsonObject): string {
+  const column = propertyColumn(store, filter.type ?? "event");
+  const sql = closely(store.dialect, column, filter);
   if (sql === undefined) {
     const operator = JSON.stringify(filter.operator ?? "exact");
     throw new UnknownQuery(`The operator ${operator} cannot be used here, or not with this value.`);
@@ -28,9 +24,9 @@ export function eventFilterSql(filter: JsonObject, events?: PropertyPlace): stri
   return `(${sql})`;
 }
 
-/** Where properties of a type are; those of events may have columns. @throws {UnknownQuery} */
-export function propertyColumn(type: Json, events: PropertyPlace = "e.properties"): PropertyPlace {
-  if (type === "event") return events;
+/** Where properties of a type are. @throws {UnknownQuery} */
+export function propertyColumn(store: EventSql, type: Json): PropertyPlace {
+  if (type === "event") return store.eventProperties;
   if (type === "person") return "p.properties";
   throw new UnknownQuery(`Properties of type ${JSON.stringify(type)} cannot be used here.`);
 }

@@ -1,8 +1,6 @@
 /** How often flags were asked for, by value and day: from the events that SDKs send when code asks for a flag. */
 
-import type { DuckDBConnection } from "@duckdb/node-api";
-import { type PropertyPlace, textAt } from "./property-sql.ts";
-import { quoted } from "./sql-text.ts";
+import { type EventSql, textAt } from "./dialect.ts";
 import { bucketsOf, rangeOf } from "./trend-range.ts";
 
 export interface FlagCallsRequest {
@@ -29,38 +27,37 @@ const otherValues = "$other";
 
 /** Counts the calls of flags; those that nobody asked for are left out. */
 export async function countFlagCalls(
-  connection: DuckDBConnection,
+  store: EventSql,
   { projectId, keys, days, timezone, now }: FlagCallsRequest,
-  properties: PropertyPlace = "e.properties",
 ): Promise<FlagCalls> {
   const range = rangeOf({ date_from: `-${days - 1}d` }, "day", { now, timezone })!;
   const buckets = bucketsOf(range, "day");
-  const local = `timezone(${quoted(timezone)}, timezone('UTC', e.timestamp))`;
-  const rows = await connection.runAndReadAll(
+  const { dialect } = store;
+  const rows = await store.rows(
     `WITH calls AS (
-       SELECT ${textAt(properties, "$feature_flag")} AS flag,
-         coalesce(${textAt(properties, "$feature_flag_response")}, 'false') AS value, ${local} AS local_time
+       SELECT ${textAt(dialect, store.eventProperties, "$feature_flag")} AS flag,
+         coalesce(${textAt(dialect, store.eventProperties, "$feature_flag_response")}, 'false') AS value, ${dialect.wallTime("e", timezone)} AS local_time
        FROM events e
-       WHERE project_id = ${projectId} AND event = '$feature_flag_called'
-         AND timestamp >= make_timestamp(${(range.fromMs - 86_400_000) * 1_000})
-         AND timestamp < make_timestamp(${(range.toMs + 86_400_000) * 1_000})
+       WHERE e.project_id = ${projectId} AND e.event = '$feature_flag_called'
+         AND ${dialect.time("e")} >= ${dialect.moment((range.fromMs - 86_400_000) * 1_000)}
+         AND ${dialect.time("e")} < ${dialect.moment((range.toMs + 86_400_000) * 1_000)}
      ), counted AS (
-       SELECT flag, value, strftime(local_time, '%Y-%m-%d') AS day, count(*) AS count FROM calls
-       WHERE local_time >= TIMESTAMP ${quoted(range.from)} AND local_time < TIMESTAMP ${quoted(range.to)}
-         AND flag IN (${keys.map(quoted).join(", ") || "NULL"})
+       SELECT flag, value, ${dialect.dayText("local_time")} AS day, count(*) AS amount FROM calls
+       WHERE local_time >= ${dialect.wallMoment(range.from)} AND local_time < ${dialect.wallMoment(range.to)}
+         AND flag IN (${keys.map(dialect.text).join(", ") || "NULL"})
        GROUP BY ALL
      ), ranked AS (
-       SELECT flag, value, row_number() OVER (PARTITION BY flag ORDER BY sum(count) DESC, value) AS place
+       SELECT flag, value, row_number() OVER (PARTITION BY flag ORDER BY sum(amount) DESC, value) AS place
        FROM counted GROUP BY flag, value
      )
-     SELECT c.flag, CASE WHEN r.place <= ${valuesMax} THEN c.value ELSE '${otherValues}' END AS shown, c.day,
-       sum(c.count)::DOUBLE
+     SELECT c.flag AS flag, CASE WHEN r.place <= ${valuesMax} THEN c.value ELSE '${otherValues}' END AS shown, c.day AS day,
+       sum(c.amount)::DOUBLE AS calls
      FROM counted c JOIN ranked r ON r.flag = c.flag AND r.value = c.value
      GROUP BY ALL ORDER BY ALL`,
   );
   const places = new Map(buckets.map(({ day }, place) => [day, place]));
   const found = new Map<string, FlagCalls["flags"][number]>();
-  for (const [key, value, day, count] of rows.getRows() as [string, string, string, number][]) {
+  for (const [key, value, day, count] of rows as [string, string, string, number][]) {
     const name = JSON.stringify([key, value]);
     const series = found.get(name) ?? { key, value, counts: buckets.map(() => 0) };
     found.set(name, series);

@@ -8,10 +8,9 @@
  * Source of the queries and answers: PostHog's `FunnelsQuery`.
  */
 
-import type { DuckDBConnection } from "@duckdb/node-api";
 import { isJsonObject, type JsonObject } from "../lib/json.ts";
+import type { Dialect, EventSql } from "./dialect.ts";
 import { UnknownQuery } from "./event-filters.ts";
-import { quoted } from "./sql-text.ts";
 import { bucketsOf, type Interval, type Range } from "./trend-range.ts";
 import {
   breakdownOf,
@@ -38,6 +37,7 @@ const orders = ["ordered", "strict", "unordered"] as const;
 type Order = (typeof orders)[number];
 
 interface Funnel {
+  dialect: Dialect;
   steps: JsonObject[];
   /** SQL for whether an event is the step. */
   conditions: string[];
@@ -57,25 +57,25 @@ interface Funnel {
  * @throws {UnknownQuery}
  */
 export async function computeFunnel(
-  connection: DuckDBConnection,
+  store: EventSql,
   request: TrendsRequest,
   query: JsonObject,
 ): Promise<JsonObject[] | JsonObject[][]> {
   const filter = isJsonObject(query.funnelsFilter) ? query.funnelsFilter : {};
-  const funnel = funnelIn(request, query, filter);
+  const funnel = funnelIn(store, query, filter);
   const shown = filter.funnelVizType ?? "steps";
   if (shown !== "steps" && shown !== "trends") {
     throw new UnknownQuery("Only the steps and the trends of a funnel can be computed.");
   }
   const interval = shown === "trends" ? intervalIn(query) : "day";
-  const range = await rangeIn(connection, request, query, interval);
+  const range = await rangeIn(store, request, query, interval);
   const found = foundSteps(request, funnel, { interval, range });
-  if (shown === "trends") return await computeTrends(connection, funnel, { found, interval, range });
-  return await computeSteps(connection, funnel, found);
+  if (shown === "trends") return await computeTrends(store, funnel, { found, interval, range });
+  return await computeSteps(store, funnel, found);
 }
 
 /** @throws {UnknownQuery} */
-function funnelIn(request: TrendsRequest, query: JsonObject, filter: JsonObject): Funnel {
+function funnelIn(store: EventSql, query: JsonObject, filter: JsonObject): Funnel {
   const steps = objectsIn(query.series);
   if (steps.length < 1 || steps.length > stepsMax) {
     throw new UnknownQuery(`A funnel needs 1 to ${stepsMax} steps.`);
@@ -88,9 +88,9 @@ function funnelIn(request: TrendsRequest, query: JsonObject, filter: JsonObject)
   const to = stepIn(filter.funnelToStep ?? steps.length - 1, steps);
   if (from > to) throw new UnknownQuery("A funnel goes from an earlier step to a later one.");
   return {
-    ...{ steps, order, from, to, windowMicros: windowOf(filter) * 1e6 },
-    breakdown: breakdownOf(request, query),
-    conditions: steps.map((step) => `(${conditionsOf(request, step, query).join(" AND ")})`),
+    ...{ dialect: store.dialect, steps, order, from, to, windowMicros: windowOf(filter) * 1e6 },
+    breakdown: breakdownOf(store, query),
+    conditions: steps.map((step) => `(${conditionsOf(store, step, query).join(" AND ")})`),
   };
 }
 
@@ -103,15 +103,15 @@ function stepIn(written: unknown, steps: readonly JsonObject[]): number {
 /** SQL for the events of the steps, of a strict funnel for all: whose, when, in which period, which steps they are. */
 function foundSteps(
   request: TrendsRequest,
-  { conditions, order, breakdown }: Funnel,
+  { dialect, conditions, order, breakdown }: Funnel,
   { interval, range }: { interval: Interval; range: Range },
 ): string {
-  return `found AS MATERIALIZED (
-       ${foundEvents(request, range, {
+  return `found ${dialect.madeOnce} (
+       ${foundEvents(dialect, request, range, {
          columns: [
-           "epoch_us(e.timestamp) AS moment, e.historical AS lane, e.seq AS seq",
-           `date_trunc('${interval}', local_time) AS bucket`,
-           `${breakdown ?? "NULL"} AS value`,
+           `${dialect.micros(dialect.time("e"))} AS moment, e.historical AS lane, e.seq AS seq`,
+           `${dialect.startOf(interval, "local_time")} AS bucket`,
+           `${breakdown ?? "NULL::VARCHAR"} AS value`,
            ...conditions.map((condition, index) => `coalesce(${condition}, false) AS is_${index}`),
          ],
          conditions: order === "strict" ? [] : [`(${conditions.join(" OR ")})`],
@@ -120,33 +120,34 @@ function foundSteps(
 }
 
 /** SQL for what each person's funnel is told apart by: the value when it first began. */
-function shownValues({ order }: Funnel): string {
+function shownValues({ dialect, order }: Funnel): string {
   return `begun AS (
-       SELECT who, arg_min(value, moment) AS value FROM found ${order === "unordered" ? "" : "WHERE is_0"} GROUP BY who
+       SELECT who, ${dialect.valueAtLeast("value", "moment")} AS value FROM found ${order === "unordered" ? "" : "WHERE is_0"} GROUP BY who
      ),
      ranked AS (
        SELECT value, row_number() OVER (ORDER BY count(*) DESC, value) AS place FROM begun GROUP BY value
      ),
      shown AS (
-       SELECT b.who, CASE WHEN r.place <= ${breakdownValuesMax} THEN b.value ELSE ${quoted(otherValues)} END AS value
+       SELECT b.who AS who, CASE WHEN r.place <= ${breakdownValuesMax} THEN b.value ELSE ${dialect.text(otherValues)} END AS value
        FROM begun b JOIN ranked r ON r.value IS NOT DISTINCT FROM b.value
      )`;
 }
 
 async function computeSteps(
-  connection: DuckDBConnection,
+  store: EventSql,
   funnel: Funnel,
   found: string,
 ): Promise<JsonObject[] | JsonObject[][]> {
-  const { steps, order, breakdown } = funnel;
-  const rows = await connection.runAndReadAll(
+  const { dialect, steps, order, breakdown } = funnel;
+  const rows = await store.rows(
     `WITH ${found}, ${stepsReached[order](funnel)}, ${shownValues(funnel)}
-     SELECT s.value, r.step, count(*)::DOUBLE, avg(r.took) / 1e6, median(r.took) / 1e6
+     SELECT s.value AS value, r.step AS step, count(*)::DOUBLE AS persons, avg(r.took) / 1e6 AS average,
+       ${dialect.quantile(0.5, "r.took")} / 1e6 AS median
      FROM reached r JOIN shown s ON s.who = r.who GROUP BY ALL ORDER BY ALL`,
   );
   const byValue = new Map<string | null, Map<number, [number, number, number]>>();
   if (breakdown === undefined) byValue.set(null, new Map());
-  for (const [value, step, ...facts] of rows.getRows() as [string | null, number, number, number, number][]) {
+  for (const [value, step, ...facts] of rows as [string | null, number, number, number, number][]) {
     const own = byValue.get(value) ?? new Map<number, [number, number, number]>();
     byValue.set(value, own.set(Number(step), facts));
   }
@@ -174,18 +175,19 @@ async function computeSteps(
 
 /** SQL for `reached`: who got to which step, and how long after the step before it. */
 const stepsReached: Record<Order, (funnel: Funnel) => string> = {
-  ordered: ({ steps, windowMicros }) => `
+  ordered: ({ dialect, steps, windowMicros }) => `
      step_0 AS (SELECT who, moment, lane, seq, moment AS start, 0 AS took FROM found WHERE is_0)
      ${steps
        .slice(1)
-       .map((_, index) => layer(index + 1, windowMicros))
+       .map((_, index) => layer(dialect, index + 1, windowMicros))
        .join("")},
-     reached AS (${allSteps(steps, (index) => `SELECT ${index} AS step, who, arg_min(took, moment) AS took FROM step_${index} GROUP BY who`)})`,
+     reached AS (${allSteps(steps, (index) => `SELECT ${index} AS step, who, ${dialect.valueAtLeast("took", "moment")} AS took FROM step_${index} GROUP BY who`)})`,
   strict: (funnel) => `${inARow(funnel)},
      reached AS (${allSteps(
        funnel.steps,
        (index) =>
-         `SELECT ${index} AS step, who, arg_min(moment_${index} - moment_${Math.max(0, index - 1)}, moment_${index}) AS took
+         `SELECT ${index} AS step, who,
+            ${funnel.dialect.valueAtLeast(`moment_${index} - moment_${Math.max(0, index - 1)}`, `moment_${index}`)} AS took
           FROM rows WHERE got_${index} GROUP BY who`,
      )})`,
   unordered: (funnel) => `${completed(funnel)},
@@ -196,7 +198,7 @@ const stepsReached: Record<Order, (funnel: Funnel) => string> = {
      met AS (${parts(funnel)
        .map(
          ({ step, times }) =>
-           `SELECT f.who, f.moment, f.lane, f.seq, ${step} AS part FROM found f JOIN best b ON b.who = f.who
+           `SELECT f.who AS who, f.moment AS moment, f.lane AS lane, f.seq AS seq, ${step} AS part FROM found f JOIN best b ON b.who = f.who
             WHERE f.is_${step} AND f.moment BETWEEN b.start AND b.start + ${funnel.windowMicros}
             QUALIFY row_number() OVER (PARTITION BY f.who ORDER BY f.moment, f.lane, f.seq) <= ${times}`,
        )
@@ -211,21 +213,24 @@ const allSteps = (steps: readonly unknown[], one: (index: number) => string) =>
   steps.map((_, index) => one(index)).join(" UNION ALL ");
 
 /** Each way through the steps so far goes on with the first event of the next one that comes after it, in time. */
-function layer(step: number, windowMicros: number): string {
+function layer(dialect: Dialect, step: number, windowMicros: number): string {
+  // The first member says that there is a way at all.
+  const start = dialect.ofTriple("best", 2);
+  const before = dialect.ofTriple("best", 3);
   // Of one event that is both steps, the earlier step's row comes last: nothing comes after itself.
   return `,
      step_${step} AS (
-       SELECT who, moment, lane, seq, way.start AS start, moment - way.moment AS took FROM (
+       SELECT who, moment, lane, seq, ${start} AS start, moment - ${before} AS took FROM (
          SELECT who, moment, lane, seq, is_next,
            max(way) OVER (
              PARTITION BY who ORDER BY moment, lane, seq, is_next DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-           ) AS way
+           ) AS best
          FROM (
-           SELECT who, moment, lane, seq, {'start': start, 'moment': moment} AS way, false AS is_next FROM step_${step - 1}
+           SELECT who, moment, lane, seq, ${dialect.triple("1", "start", "moment")} AS way, false AS is_next FROM step_${step - 1}
            UNION ALL
-           SELECT who, moment, lane, seq, NULL AS way, true AS is_next FROM found WHERE is_${step}
-         )
-       ) WHERE is_next AND way IS NOT NULL AND moment - way.start <= ${windowMicros}
+           SELECT who, moment, lane, seq, ${dialect.triple("0", "0", "0")} AS way, true AS is_next FROM found WHERE is_${step}
+         ) AS ways
+       ) AS ends WHERE is_next AND ${dialect.ofTriple("best", 1)} = 1 AND moment - ${start} <= ${windowMicros}
      )`;
 }
 
@@ -270,21 +275,22 @@ function completed(funnel: Funnel): string {
 }
 
 async function computeTrends(
-  connection: DuckDBConnection,
+  store: EventSql,
   funnel: Funnel,
   { found, interval, range }: { found: string; interval: Interval; range: Range },
 ): Promise<JsonObject[]> {
-  const { order, from, to, breakdown } = funnel;
-  const rows = await connection.runAndReadAll(
+  const { dialect, order, from, to, breakdown } = funnel;
+  const rows = await store.rows(
     `WITH ${found}, ${startsReached[order](funnel)}, ${shownValues(funnel)},
      best AS (SELECT who, bucket, max(step) AS step FROM starts GROUP BY ALL)
-     SELECT s.value, strftime(b.bucket, '%Y-%m-%d %H:%M:%S'),
-       (count(*) FILTER (WHERE b.step >= ${from}))::DOUBLE, (count(*) FILTER (WHERE b.step >= ${to}))::DOUBLE
+     SELECT s.value AS value, ${dialect.wallText("b.bucket")} AS at,
+       (count(*) FILTER (WHERE b.step >= ${from}))::DOUBLE AS began,
+       (count(*) FILTER (WHERE b.step >= ${to}))::DOUBLE AS got
      FROM best b JOIN shown s ON s.who = b.who GROUP BY ALL ORDER BY ALL`,
   );
   const byValue = new Map<string | null, Map<string, [number, number]>>();
   if (breakdown === undefined) byValue.set(null, new Map());
-  for (const [value, bucket, ...counts] of rows.getRows() as [string | null, string, number, number][]) {
+  for (const [value, bucket, ...counts] of rows as [string | null, string, number, number][]) {
     const own = byValue.get(value) ?? new Map<string, [number, number]>();
     byValue.set(value, own.set(bucket, counts));
   }
@@ -308,8 +314,8 @@ async function computeTrends(
 
 /** SQL for `starts`: of each event that begins the funnel, in which period it was and what was reached from it. */
 const startsReached: Record<Order, (funnel: Funnel) => string> = {
-  ordered: ({ steps, windowMicros }) => `
-     placed AS MATERIALIZED (
+  ordered: ({ dialect, steps, windowMicros }) => `
+     placed ${dialect.madeOnce} (
        SELECT *, row_number() OVER (PARTITION BY who ORDER BY moment, lane, seq) AS place FROM found
      ),
      way_0 AS (SELECT who, bucket, moment AS began, place FROM placed WHERE is_0)
@@ -318,7 +324,7 @@ const startsReached: Record<Order, (funnel: Funnel) => string> = {
        .map(
          (_, index) => `,
      way_${index + 1} AS (
-       SELECT w.who, w.bucket, w.began, n.place FROM way_${index} w
+       SELECT w.who AS who, w.bucket AS bucket, w.began AS began, n.place AS place FROM way_${index} w
        ASOF JOIN (SELECT who, place, moment FROM placed WHERE is_${index + 1}) n ON n.who = w.who AND n.place > w.place
        WHERE n.moment - w.began <= ${windowMicros}
      )`,

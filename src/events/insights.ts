@@ -1,7 +1,7 @@
 /** What insights compute: each kind of query by its own file. */
 
-import type { DuckDBConnection } from "@duckdb/node-api";
 import { isJsonObject, type JsonObject } from "../lib/json.ts";
+import type { EventSql } from "./dialect.ts";
 import { UnknownQuery } from "./event-filters.ts";
 import { computeFunnel } from "./funnels.ts";
 import { computeLifecycle, computeRetention } from "./retention.ts";
@@ -9,11 +9,7 @@ import { computeTrends, type TrendsRequest } from "./trends.ts";
 
 const kinds: Record<
   string,
-  (
-    connection: DuckDBConnection,
-    request: TrendsRequest,
-    query: JsonObject,
-  ) => Promise<JsonObject[] | JsonObject[][]>
+  (store: EventSql, request: TrendsRequest, query: JsonObject) => Promise<JsonObject[] | JsonObject[][]>
 > = {
   TrendsQuery: computeTrends,
   FunnelsQuery: computeFunnel,
@@ -27,13 +23,13 @@ const kinds: Record<
  * @throws {UnknownQuery} with a sentence about what is not known.
  */
 export async function computeInsight(
-  connection: DuckDBConnection,
+  store: EventSql,
   request: TrendsRequest,
   node: JsonObject = request.query,
 ): Promise<JsonObject[] | JsonObject[][]> {
   const compute =
     typeof node.kind === "string" && Object.hasOwn(kinds, node.kind) ? kinds[node.kind] : undefined;
-  if (compute !== undefined) return await compute(connection, request, node);
-  if (isJsonObject(node.source)) return await computeInsight(connection, request, node.source);
+  if (compute !== undefined) return await compute(store, request, node);
+  if (isJsonObject(node.source)) return await computeInsight(store, request, node.source);
   throw new UnknownQuery(`Queries of kind ${JSON.stringify(node.kind ?? null)} cannot be computed.`);
 }

@@ -1,11 +1,10 @@
 /** Lists stored events in pages: newest first, or in order of time or arrival. */
 
-import type { DuckDBConnection, DuckDBValue } from "@duckdb/node-api";
+import type { DuckDBValue } from "@duckdb/node-api";
 import type { JsonObject } from "../lib/json.ts";
 import { Portion } from "../lib/portion.ts";
-import { inTransaction } from "./database.ts";
-import { eventFilterSql, isAboutPerson, personOfEvent } from "./event-filters.ts";
-import type { PropertyPlace } from "./property-sql.ts";
+import type { Dialect, EventSql } from "./dialect.ts";
+import { eventFilterSql, isAboutPerson } from "./event-filters.ts";
 
 export const eventOrders = ["-timestamp", "timestamp", "-seq", "seq"] as const;
 export type EventOrder = (typeof eventOrders)[number];
@@ -64,37 +63,26 @@ const rowsAtOnce = 500;
  * @throws {UnknownQuery} a property filter that cannot be used.
  */
 export async function listEvents(
-  connection: DuckDBConnection,
+  store: EventSql,
   filter: EventFilter,
-  properties?: PropertyPlace,
 ): Promise<{ events: StoredEvent[]; next: EventPosition | undefined }> {
   const { projectId, limit } = filter;
+  const { from, values } = pageSql(store, filter);
   // One event more than asked for tells that there is a next page.
-  if (limit <= rowsAtOnce && !(await hasLongEvents(connection, projectId))) {
-    const { from, values } = pageSql(filter, properties);
-    const found = await connection.runAndReadAll(`SELECT ${columns} ${from}`, values);
-    return cutTo(limit, found.getRows().map(storedEvent));
+  if (limit <= rowsAtOnce && !(await store.hasLongEvents(projectId))) {
+    const found = await store.rows(`SELECT ${columnsOf(store.dialect)} ${from}`, values);
+    return cutTo(limit, found.map(storedEvent));
   }
-  const { from, values } = pageSql(filter, properties);
-  // In one transaction: events may go by age between the statements.
-  return await inTransaction(connection, async () => {
-    const keys = await connection.runAndReadAll(`SELECT e.historical, e.seq ${from}`, values);
-    return cutTo(limit, await readInPortions(connection, projectId, keys.getRows() as [boolean, bigint][]));
+  return await store.atOneTime(async () => {
+    const keys = await store.rows(`SELECT e.historical, e.seq ${from}`, values);
+    return cutTo(limit, await readInPortions(store, projectId, keys as [boolean, bigint | number][]));
   });
 }
 
-/** Long events are followed by fillers, which is seen without reading any. */
-async function hasLongEvents(connection: DuckDBConnection, projectId: number): Promise<boolean> {
-  const found = await connection.runAndReadAll(
-    `SELECT 1 FROM events WHERE project_id = ${-projectId} LIMIT 1`,
-  );
-  return found.currentRowCount > 0;
-}
-
 async function readInPortions(
-  connection: DuckDBConnection,
+  store: EventSql,
   projectId: number,
-  keys: readonly [historical: boolean, seq: bigint][],
+  keys: readonly [historical: boolean, seq: bigint | number][],
 ): Promise<StoredEvent[]> {
   const events: StoredEvent[] = [];
   const portion = new Portion(pageLengthMax / 4, rowsAtOnce);
@@ -105,11 +93,11 @@ async function readInPortions(
       const seqs = wanted.filter(([historical]) => historical === lane).map(([, seq]) => seq);
       return seqs.length === 0 ? "false" : `(e.historical = ${lane} AND e.seq IN (${seqs.join(", ")}))`;
     });
-    const found = await connection.runAndReadAll(
-      `SELECT ${columns} FROM events e WHERE e.project_id = ${projectId} AND (${lanes.join(" OR ")})`,
+    const found = await store.rows(
+      `SELECT ${columnsOf(store.dialect)} FROM events e WHERE e.project_id = ${projectId} AND (${lanes.join(" OR ")})`,
     );
     const read: StoredEvent[] = new Array(wanted.length);
-    for (const event of found.getRows().map(storedEvent)) {
+    for (const event of found.map(storedEvent)) {
       read[place.get(`${event.historical}:${event.seq}`)!] = event;
     }
     const weight = read.reduce((sum, event) => sum + lengthOf(event), 0);
@@ -141,8 +129,9 @@ function lengthOf({ event, distinctId, properties, elementsChain }: StoredEvent)
   return event.length + distinctId.length + properties.length + elementsChain.length;
 }
 
-const columns = `e.uuid::VARCHAR, e.event, e.distinct_id, epoch_us(e.timestamp), e.properties::VARCHAR, e.elements_chain,
-  e.seq, e.historical`;
+const columnsOf = (dialect: Dialect) =>
+  `e.uuid::VARCHAR, e.event, e.distinct_id, ${dialect.micros(dialect.time("e"))}, ${dialect.exactProperties("e")},
+  e.elements_chain, e.seq, e.historical`;
 
 function storedEvent(row: readonly unknown[]): StoredEvent {
   return {
@@ -158,49 +147,51 @@ function storedEvent(row: readonly unknown[]): StoredEvent {
 }
 
 /** Everything of the page's statement behind its columns. */
-function pageSql(filter: EventFilter, properties?: PropertyPlace): { from: string; values: DuckDBValue[] } {
+function pageSql(store: EventSql, filter: EventFilter): { from: string; values: DuckDBValue[] } {
+  const { dialect } = store;
   const conditions: string[] = [];
   const values: DuckDBValue[] = [];
-  const bind = (value: DuckDBValue) => `$${values.push(value)}`;
+  const bind = (value: string | number) => dialect.bind(values, value);
   conditions.push(`e.project_id = ${bind(filter.projectId)}`);
   if (filter.event !== undefined) conditions.push(`e.event = ${bind(filter.event)}`);
   if (filter.distinctIds !== undefined) {
     conditions.push(`e.distinct_id IN (${filter.distinctIds.map(bind).join(", ") || "NULL"})`);
   }
-  if (filter.uuid !== undefined) conditions.push(`e.uuid = ${bind(filter.uuid)}::UUID`);
+  if (filter.uuid !== undefined) conditions.push(`e.uuid = ${dialect.uuid(bind(filter.uuid))}`);
   if (filter.afterMicros !== undefined) {
-    conditions.push(`e.timestamp > make_timestamp(${bind(BigInt(filter.afterMicros))}::BIGINT)`);
+    conditions.push(`${dialect.time("e")} > ${dialect.moment(bind(filter.afterMicros))}`);
   }
   if (filter.beforeMicros !== undefined) {
-    conditions.push(`e.timestamp < make_timestamp(${bind(BigInt(filter.beforeMicros))}::BIGINT)`);
+    conditions.push(`${dialect.time("e")} < ${dialect.moment(bind(filter.beforeMicros))}`);
   }
   if (filter.historical !== undefined) conditions.push(`e.historical = ${filter.historical}`);
   const filters = filter.properties ?? [];
-  conditions.push(...filters.map((each) => eventFilterSql(each, properties)));
+  conditions.push(...filters.map((one) => eventFilterSql(store, one)));
   const byTime = filter.order.endsWith("timestamp");
   const descending = filter.order.startsWith("-");
-  if (filter.from !== undefined) conditions.push(behind(filter.from, byTime, descending, bind));
+  if (filter.from !== undefined) conditions.push(behind(dialect, filter.from, { byTime, descending, bind }));
   const direction = descending ? "DESC" : "ASC";
-  const keys = byTime ? ["e.timestamp", "e.historical", "e.seq"] : ["e.historical", "e.seq"];
+  const keys = byTime ? [dialect.time("e"), "e.historical", "e.seq"] : ["e.historical", "e.seq"];
   // Only the keys of the page are sorted; the wide columns are fetched for its rows.
-  const from = `FROM events e ${filters.some(isAboutPerson) ? personOfEvent : ""} WHERE ${conditions.join(" AND ")}
+  const from = `FROM events e ${filters.some(isAboutPerson) ? dialect.personOfEvent(filter.projectId) : ""} WHERE ${conditions.join(" AND ")}
      ORDER BY ${keys.map((key) => `${key} ${direction}`).join(", ")}
      LIMIT ${filter.limit + 1} OFFSET ${filter.offset ?? 0}`;
   return { from, values };
 }
 
 function behind(
+  dialect: Dialect,
   from: EventPosition,
-  byTime: boolean,
-  descending: boolean,
-  bind: (value: DuckDBValue) => string,
+  order: { byTime: boolean; descending: boolean; bind: (value: number) => string },
 ): string {
+  const { byTime, descending, bind } = order;
   const sign = descending ? "<" : ">";
   const historical = String(from.historical);
-  const seq = bind(BigInt(from.seq));
+  const seq = bind(from.seq);
   const laneAndSeq = `(e.historical ${sign} ${historical} OR (e.historical = ${historical} AND e.seq ${sign} ${seq}))`;
   if (!byTime) return laneAndSeq;
-  const time = `make_timestamp(${bind(BigInt(from.timestampMicros))}::BIGINT)`;
+  const time = dialect.moment(bind(from.timestampMicros));
+  const own = dialect.time("e");
   // The first comparison alone lets the store skip row groups.
-  return `e.timestamp ${sign}= ${time} AND (e.timestamp ${sign} ${time} OR ${laneAndSeq})`;
+  return `${own} ${sign}= ${time} AND (${own} ${sign} ${time} OR ${laneAndSeq})`;
 }

@@ -1,14 +1,14 @@
 /**
  * Columns of the table `events` that hold single properties as text, so that a query need not read the JSON of every event.
  *
- * Such a column holds exactly what `textAt` gives for the JSON, which stays the truth. New events get their values in the
+ * Such a column holds exactly what `memberText` gives for the JSON, which stays the truth. New events get their values in the
  * transaction that loads them; older ones piece by piece, the newest first, each piece with the place it has come to in one
  * transaction. A query uses a column when all events have their value. Which properties get one: `promotion.ts`.
  */
 
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { inTransaction } from "./database.ts";
-import { type PropertyPlace, textsAt } from "./property-sql.ts";
+import { type PropertyPlace, textsAt } from "./dialect.ts";
 
 interface Column {
   readonly name: string;

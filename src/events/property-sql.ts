@@ -7,61 +7,44 @@
 
 import type { JsonObject } from "../lib/json.ts";
 import { compilePattern } from "../lib/regex.ts";
-import { quoted } from "./sql-text.ts";
-
-/** Where properties are: a JSON column, some of them beside it in columns of their own. */
-export type PropertyPlace = string | PropertyColumnsPlace;
-
-interface PropertyColumnsPlace {
-  json: string;
-  /** A column that holds for every row what `textAt` gives for the JSON. */
-  columnOf(name: string): string | undefined;
-}
-
-/** `properties -> '/name'`, a JSON value or null. */
-export function jsonAt(place: PropertyPlace, name: string): string {
-  return `json_extract(${typeof place === "string" ? place : place.json}, ${quoted(pointer(name))})`;
-}
-
-/** Text of a property: strings without quotes, everything else as JSON; null when absent or null. */
-export function textAt(place: PropertyPlace, name: string): string {
-  if (typeof place === "string") return `json_extract_string(${place}, ${quoted(pointer(name))})`;
-  return place.columnOf(name) ?? textAt(place.json, name);
-}
-
-/** The texts of several properties as a list. */
-export function textsAt(column: string, names: readonly string[]): string {
-  return `json_extract_string(${column}, [${names.map((name) => quoted(pointer(name))).join(", ")}])`;
-}
-
-function pointer(name: string): string {
-  return `/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
-}
+import { type Dialect, jsonOf, type PropertyPlace, textAt } from "./dialect.ts";
 
 /** A condition with the same answer as evaluation, or undefined when there is none in SQL. */
-export function exactly(column: PropertyPlace, filter: JsonObject): string | undefined {
+export function exactly(dialect: Dialect, place: PropertyPlace, filter: JsonObject): string | undefined {
   const { key, value } = filter;
   const operator = filter.operator ?? "exact";
   if (typeof key !== "string" || filter.negation === true) return undefined;
-  if (operator === "is_set") return `${jsonAt(column, key)} IS NOT NULL`;
-  if (operator === "is_not_set") return `${jsonAt(column, key)} IS NULL`;
-  if (operator === "regex" || operator === "not_regex") return regexSearch(column, key, operator, value);
+  if (operator === "is_set") return dialect.hasMember(jsonOf(place), key);
+  if (operator === "is_not_set") return `NOT ${dialect.hasMember(jsonOf(place), key)}`;
+  if (operator === "regex" || operator === "not_regex")
+    return regexSearch(dialect, place, key, operator, value);
   // Elsewhere a list is compared by its own text.
   if (Array.isArray(value) && !takesLists.has(String(operator))) return undefined;
   const texts = (Array.isArray(value) ? value : [value]).map(plainText);
   if (texts.length === 0 || texts.includes(undefined)) return undefined;
-  return comparison(column, key, String(operator), texts as string[]);
+  return comparison(dialect, place, key, String(operator), texts as string[]);
 }
 
-/** DuckDB searches with the same kind of engine; only patterns that both read alike are given to it. */
+/** The stores search with the same kind of engine; only patterns that both read alike are given to it. */
 function regexSearch(
-  column: PropertyPlace,
+  dialect: Dialect,
+  place: PropertyPlace,
   key: string,
   operator: string,
   pattern: unknown,
 ): string | undefined {
   if (typeof pattern !== "string" || !plainPattern.test(pattern) || !isUsable(pattern)) return undefined;
-  const found = `coalesce(regexp_matches(${textAt(column, key)}, ${quoted(pattern)}), false)`;
+  return searched(dialect, place, key, operator, pattern);
+}
+
+function searched(
+  dialect: Dialect,
+  place: PropertyPlace,
+  key: string,
+  operator: string,
+  pattern: string,
+): string {
+  const found = `coalesce(${dialect.matches(textAt(dialect, place, key), pattern)}, false)`;
   return operator === "regex" ? found : `NOT ${found}`;
 }
 
@@ -84,14 +67,15 @@ function plainText(value: unknown): string | undefined {
 }
 
 function comparison(
-  column: PropertyPlace,
+  dialect: Dialect,
+  place: PropertyPlace,
   key: string,
   operator: string,
   texts: string[],
 ): string | undefined {
-  const text = `lower(${textAt(column, key)})`;
-  const isAnyOf = anyOf(texts.length === 0 ? [] : [`${text} IN (${texts.map(quoted).join(", ")})`]);
-  const contains = anyOf(texts.map((part) => `contains(${text}, ${quoted(part)})`));
+  const text = dialect.lower(textAt(dialect, place, key));
+  const isAnyOf = anyOf(texts.length === 0 ? [] : [`${text} IN (${texts.map(dialect.text).join(", ")})`]);
+  const contains = anyOf(texts.map((part) => dialect.contains(text, part)));
   switch (operator) {
     case "exact":
       return isAnyOf;
@@ -118,10 +102,10 @@ function anyOf(conditions: readonly string[]): string {
 const numeric: Record<string, string> = { gt: ">", gte: ">=", min: ">=", lt: "<", lte: "<=", max: "<=" };
 
 /** A condition that is right for usual values, or undefined for an operator or a pattern that cannot be used. */
-export function closely(column: PropertyPlace, filter: JsonObject): string | undefined {
+export function closely(dialect: Dialect, place: PropertyPlace, filter: JsonObject): string | undefined {
   const key = filter.key;
   if (typeof key !== "string") return undefined;
-  const exact = exactly(column, filter);
+  const exact = exactly(dialect, place, filter);
   if (exact !== undefined) return exact;
   const operator = String(filter.operator ?? "exact");
   const values = Array.isArray(filter.value) ? filter.value : [filter.value];
@@ -132,14 +116,13 @@ export function closely(column: PropertyPlace, filter: JsonObject): string | und
   if (sign !== undefined) {
     const wanted = Number(texts[0]);
     if (Number.isNaN(wanted)) return undefined;
-    return `coalesce(try_cast(${textAt(column, key)} AS DOUBLE) ${sign} ${wanted}, false)`;
+    return `coalesce(${dialect.number(textAt(dialect, place, key))} ${sign} ${wanted}, false)`;
   }
   if (operator === "regex" || operator === "not_regex") {
     const pattern = String(values[0]);
-    // DuckDB would end the whole query with an error about it.
+    // The store would end the whole query with an error about it.
     if ("problem" in compilePattern(pattern)) return undefined;
-    const found = `coalesce(regexp_matches(${textAt(column, key)}, ${quoted(pattern)}), false)`;
-    return operator === "regex" ? found : `NOT ${found}`;
+    return searched(dialect, place, key, operator, pattern);
   }
-  return comparison(column, key, operator, texts);
+  return comparison(dialect, place, key, operator, texts);
 }

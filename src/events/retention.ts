@@ -5,10 +5,9 @@
  * Source of the queries and answers: PostHog's `RetentionQuery` and `LifecycleQuery`.
  */
 
-import type { DuckDBConnection } from "@duckdb/node-api";
 import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
+import type { EventSql } from "./dialect.ts";
 import { UnknownQuery } from "./event-filters.ts";
-import { quoted } from "./sql-text.ts";
 import { bucketsOf, type Interval, intervals, rangeOf } from "./trend-range.ts";
 import {
   conditionsOf,
@@ -26,7 +25,7 @@ const relative: Record<Interval, string> = { hour: "h", day: "d", week: "w", mon
 
 /** Computes retention: one object per period. @throws {UnknownQuery} */
 export async function computeRetention(
-  connection: DuckDBConnection,
+  store: EventSql,
   request: TrendsRequest,
   query: JsonObject,
 ): Promise<JsonObject[]> {
@@ -43,14 +42,15 @@ export async function computeRetention(
   const range = rangeOf({ date_from: `-${count - 1}${relative[period]}`, date_to: end }, period, request);
   if (range === undefined) throw new UnknownQuery("The date range cannot be read.");
   const buckets = bucketsOf(range, period).slice(-count);
-  const first = `TIMESTAMP ${quoted(buckets[0]!.bucket)}`;
+  const { dialect } = store;
+  const first = dialect.wallMoment(buckets[0]!.bucket);
   const wide = { ...range, from: buckets[0]!.bucket, fromMs: range.fromMs - 31 * 86_400_000 };
-  const target = conditionsOf(request, entityOf(filter.targetEntity), query);
-  const returning = conditionsOf(request, entityOf(filter.returningEntity ?? filter.targetEntity), query);
-  const place = `date_diff('${period}', ${first}, date_trunc('${period}', local_time))`;
-  const rows = await connection.runAndReadAll(
-    `WITH found AS MATERIALIZED (
-       ${foundEvents(request, isFirstTime ? undefined : wide, {
+  const target = conditionsOf(store, entityOf(filter.targetEntity), query);
+  const returning = conditionsOf(store, entityOf(filter.returningEntity ?? filter.targetEntity), query);
+  const place = `date_diff('${period}', ${first}, ${dialect.startOf(period, "local_time")})`;
+  const rows = await store.rows(
+    `WITH found ${dialect.madeOnce} (
+       ${foundEvents(dialect, request, isFirstTime ? undefined : wide, {
          columns: [
            `coalesce((${target.join(" AND ")}), false) AS is_target`,
            `coalesce((${returning.join(" AND ")}), false) AS is_returning`,
@@ -66,13 +66,13 @@ export async function computeRetention(
        }
      ),
      returned AS (SELECT DISTINCT who, ${place} AS place FROM found WHERE is_returning)
-     SELECT b.place, 0 AS later, count(*)::DOUBLE FROM begun b WHERE b.place BETWEEN 0 AND ${buckets.length - 1} GROUP BY ALL
+     SELECT b.place AS place, 0 AS later, count(*)::DOUBLE AS count FROM begun b WHERE b.place BETWEEN 0 AND ${buckets.length - 1} GROUP BY ALL
      UNION ALL
-     SELECT b.place, r.place - b.place AS later, count(*)::DOUBLE FROM begun b JOIN returned r ON r.who = b.who AND r.place > b.place
+     SELECT b.place AS place, r.place - b.place AS later, count(*)::DOUBLE AS count FROM begun b JOIN returned r ON r.who = b.who AND r.place > b.place
      WHERE b.place BETWEEN 0 AND ${buckets.length - 1} AND r.place <= ${buckets.length - 1} GROUP BY ALL`,
   );
   const counts = new Map(
-    (rows.getRows() as [number | bigint, number | bigint, number][]).map(([at, later, found]) => [
+    (rows as [number | bigint, number | bigint, number][]).map(([at, later, found]) => [
       `${at} ${later}`,
       found,
     ]),
@@ -91,35 +91,36 @@ export async function computeRetention(
 
 /** Computes who is new, comes back, was away and stays away, per bucket. @throws {UnknownQuery} */
 export async function computeLifecycle(
-  connection: DuckDBConnection,
+  store: EventSql,
   request: TrendsRequest,
   query: JsonObject,
 ): Promise<JsonObject[]> {
   const series = objectsIn(query.series);
   if (series.length !== 1) throw new UnknownQuery("A lifecycle has one series.");
   const interval = intervalIn(query);
-  const range = await rangeIn(connection, request, query, interval);
+  const { dialect } = store;
+  const range = await rangeIn(store, request, query, interval);
   const buckets = bucketsOf(range, interval);
-  const rows = await connection.runAndReadAll(
+  const rows = await store.rows(
     `WITH found AS (
-       ${foundEvents(request, undefined, { columns: [], conditions: conditionsOf(request, series[0]!, query) })}
+       ${foundEvents(dialect, request, undefined, { columns: [], conditions: conditionsOf(store, series[0]!, query) })}
      ),
-     active AS (SELECT DISTINCT who, date_trunc('${interval}', local_time) AS bucket FROM found),
+     active AS (SELECT DISTINCT who, ${dialect.startOf(interval, "local_time")} AS bucket FROM found),
      around AS (
        SELECT bucket, lag(bucket) OVER person AS previous, lead(bucket) OVER person AS next,
          bucket + INTERVAL 1 ${interval} AS after
        FROM active WINDOW person AS (PARTITION BY who ORDER BY bucket)
      )
-     SELECT strftime(bucket, '%Y-%m-%d %H:%M:%S') AS at,
+     SELECT ${dialect.wallText("bucket")} AS at,
        CASE WHEN previous IS NULL THEN 'new'
          WHEN previous + INTERVAL 1 ${interval} = bucket THEN 'returning' ELSE 'resurrecting' END AS status,
-       count(*)::DOUBLE FROM around GROUP BY ALL
+       count(*)::DOUBLE AS count FROM around GROUP BY ALL
      UNION ALL
-     SELECT strftime(after, '%Y-%m-%d %H:%M:%S'), 'dormant', -count(*)::DOUBLE
+     SELECT ${dialect.wallText("after")} AS at, 'dormant' AS status, -count(*)::DOUBLE AS count
      FROM around WHERE next IS DISTINCT FROM after GROUP BY ALL`,
   );
   const amounts = new Map(
-    (rows.getRows() as [string, string, number][]).map(([at, status, n]) => [`${at} ${status}`, n]),
+    (rows as [string, string, number][]).map(([at, status, n]) => [`${at} ${status}`, n]),
   );
   const name = eventName(series[0]!);
   return ["new", "returning", "resurrecting", "dormant"].map((status): JsonObject => {

@@ -5,12 +5,10 @@
  * zone. Source of the queries: contract, management-api 5.12.
  */
 
-import type { DuckDBConnection } from "@duckdb/node-api";
 import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
 import { wallTimeAt } from "../lib/time-zone.ts";
-import { eventFilterSql, personOfEvent, propertyColumn, UnknownQuery } from "./event-filters.ts";
-import { type PropertyPlace, textAt } from "./property-sql.ts";
-import { quoted } from "./sql-text.ts";
+import { type Dialect, type EventSql, textAt } from "./dialect.ts";
+import { eventFilterSql, propertyColumn, UnknownQuery } from "./event-filters.ts";
 import { bucketsOf, type Interval, intervals, type Range, rangeBefore, rangeOf } from "./trend-range.ts";
 
 export interface TrendsRequest {
@@ -21,8 +19,6 @@ export interface TrendsRequest {
   timezone: string;
   /** Milliseconds since 1970. */
   now: number;
-  /** Where the properties of events `e` are; left out: in the JSON. */
-  eventProperties?: PropertyPlace;
 }
 
 export const breakdownValuesMax = 25;
@@ -39,21 +35,19 @@ export const otherValues = "$$_posthog_breakdown_other_$$";
  * @throws {UnknownQuery} with a sentence about what is not known.
  */
 export async function computeTrends(
-  connection: DuckDBConnection,
+  store: EventSql,
   request: TrendsRequest,
   query: JsonObject,
 ): Promise<JsonObject[]> {
   const interval = intervalIn(query);
-  const range = await rangeIn(connection, request, query, interval);
+  const range = await rangeIn(store, request, query, interval);
   const series = objectsIn(query.series);
   if (series.length === 0 || series.length > seriesMax)
     throw new UnknownQuery("A trend needs 1 to 26 series.");
   const compute = async (within: Range): Promise<JsonObject[]> => {
     const results: JsonObject[] = [];
     for (const [order, one] of series.entries()) {
-      results.push(
-        ...(await computeSeries(connection, { request, query, one, order, interval, range: within })),
-      );
+      results.push(...(await computeSeries(store, { request, query, one, order, interval, range: within })));
     }
     return results;
   };
@@ -75,29 +69,25 @@ export function intervalIn(query: JsonObject): Interval {
 
 /** The range of a query. @throws {UnknownQuery} */
 export async function rangeIn(
-  connection: DuckDBConnection,
+  store: EventSql,
   request: TrendsRequest,
   query: JsonObject,
   interval: Interval,
 ): Promise<Range> {
   const dateRange = isJsonObject(query.dateRange) ? query.dateRange : {};
-  const earliest = dateRange.date_from === "all" ? await earliestEvent(connection, request) : undefined;
+  const earliest = dateRange.date_from === "all" ? await earliestEvent(store, request) : undefined;
   const range = rangeOf(dateRange, interval, { ...request, earliest });
   if (range === undefined) throw new UnknownQuery("The date range cannot be read.");
   return range;
 }
 
 /** Conditions on an event `e` and its person `p` that choose the events of a series. @throws {UnknownQuery} */
-export function conditionsOf(
-  { eventProperties }: TrendsRequest,
-  one: JsonObject,
-  query: JsonObject,
-): string[] {
+export function conditionsOf(store: EventSql, one: JsonObject, query: JsonObject): string[] {
   const event = typeof one.event === "string" && one.event !== "" ? one.event : null;
   return [
-    event === null ? "true" : `e.event = ${quoted(event)}`,
+    event === null ? "true" : `e.event = ${store.dialect.text(event)}`,
     ...[...filtersIn(one.properties), ...filtersIn(query.properties)].map((filter) =>
-      eventFilterSql(filter, eventProperties),
+      eventFilterSql(store, filter),
     ),
   ];
 }
@@ -114,40 +104,39 @@ export function eventName(one: JsonObject): string {
  * @param more    further columns, and conditions joined by AND, over an event `e` and its person `p`.
  */
 export function foundEvents(
+  dialect: Dialect,
   { projectId, timezone }: TrendsRequest,
   range: Range | undefined,
   more: { columns: readonly string[]; conditions: readonly string[] },
 ): string {
-  const local = `timezone(${quoted(timezone)}, timezone('UTC', e.timestamp))`;
+  const local = dialect.wallTime("e", timezone);
   const within =
     range === undefined
       ? []
       : [
           // Wider than the range by a day on both sides, so that row groups are skipped before local times are worked out.
-          `e.timestamp >= make_timestamp(${(range.fromMs - 86_400_000) * 1_000})`,
-          `e.timestamp < make_timestamp(${(range.toMs + 86_400_000) * 1_000})`,
-          `${local} >= TIMESTAMP ${quoted(range.from)}`,
-          `${local} < TIMESTAMP ${quoted(range.to)}`,
+          `${dialect.time("e")} >= ${dialect.moment((range.fromMs - 86_400_000) * 1_000)}`,
+          `${dialect.time("e")} < ${dialect.moment((range.toMs + 86_400_000) * 1_000)}`,
+          `${local} >= ${dialect.wallMoment(range.from)}`,
+          `${local} < ${dialect.wallMoment(range.to)}`,
         ];
   const columns = [
     `coalesce(o.person_uuid::VARCHAR, e.distinct_id) AS who`,
     `${local} AS local_time`,
     ...more.columns,
   ];
-  return `SELECT ${columns.join(", ")} FROM events e ${personOfEvent}
+  return `SELECT ${columns.join(", ")} FROM events e ${dialect.personOfEvent(projectId)}
        WHERE ${[`e.project_id = ${projectId}`, ...within, ...more.conditions].join(" AND ")}`;
 }
 
 /** Wall time of a project's first event, or now when there is none. */
-async function earliestEvent(
-  connection: DuckDBConnection,
-  { projectId, timezone, now }: TrendsRequest,
-): Promise<number> {
-  const rows = await connection.runAndReadAll(
-    "SELECT epoch_ms(min(timestamp)) FROM events WHERE project_id = $1",
-    [projectId],
+async function earliestEvent(store: EventSql, { projectId, timezone, now }: TrendsRequest): Promise<number> {
+  const { dialect } = store;
+  const [row] = await store.rows(
+    `SELECT count(*), ${dialect.micros(`min(${dialect.time("e")})`)} FROM events e WHERE e.project_id = ${projectId}`,
   );
-  return wallTimeAt(Number(rows.getRows()[0]![0] ?? now), timezone);
+  const earliest = Number(row![0]) === 0 ? now : Math.floor(Number(row![1]) / 1_000);
+  return wallTimeAt(earliest, timezone);
 }
 
 interface Series {
@@ -159,34 +148,31 @@ interface Series {
   range: Range;
 }
 
-async function computeSeries(connection: DuckDBConnection, series: Series): Promise<JsonObject[]> {
+async function computeSeries(store: EventSql, series: Series): Promise<JsonObject[]> {
   const { request, query, one, interval, range } = series;
-  const breakdown = breakdownOf(request, query);
-  const aggregate = aggregateOf(one, request.eventProperties ?? "e.properties");
-  const grouping = breakdown === undefined ? "NULL" : breakdown;
-  const rows = await connection.runAndReadAll(
+  const { dialect } = store;
+  const breakdown = breakdownOf(store, query);
+  const aggregate = aggregateOf(store, one);
+  const grouping = breakdown ?? "NULL::VARCHAR";
+  const rows = await store.rows(
     `WITH found AS (
-       ${foundEvents(request, range, {
+       ${foundEvents(dialect, request, range, {
          columns: [
-           `date_trunc('${interval}', local_time) AS bucket`,
+           `${dialect.startOf(interval, "local_time")} AS bucket`,
            `${grouping} AS value`,
            `${aggregate.input} AS measured`,
          ],
-         conditions: conditionsOf(request, one, query),
+         conditions: conditionsOf(store, one, query),
        })}
      ), ranked AS (
        SELECT value, row_number() OVER (ORDER BY count(*) DESC, value) AS place FROM found GROUP BY value
      )
-     SELECT CASE WHEN place <= ${breakdownValuesMax} THEN f.value ELSE ${quoted(otherValues)} END AS shown,
-       strftime(bucket, '%Y-%m-%d %H:%M:%S'), ${aggregate.output}
+     SELECT CASE WHEN place <= ${breakdownValuesMax} THEN f.value ELSE ${dialect.text(otherValues)} END AS shown,
+       ${dialect.wallText("bucket")} AS at, ${aggregate.output} AS amount
      FROM found f JOIN ranked r ON f.value IS NOT DISTINCT FROM r.value
      GROUP BY ALL ORDER BY ALL`,
   );
-  return resultsOf(
-    series,
-    breakdown !== undefined,
-    rows.getRows() as [string | null, string, number | bigint][],
-  );
+  return resultsOf(series, breakdown !== undefined, rows as [string | null, string, number | bigint][]);
 }
 
 function resultsOf(
@@ -230,43 +216,42 @@ function resultsOf(
 }
 
 /** What is added up: SQL for one event, and for a bucket of them. */
-function aggregateOf(one: JsonObject, properties: PropertyPlace): { input: string; output: string } {
+function aggregateOf(store: EventSql, one: JsonObject): { input: string; output: string } {
+  const { dialect, eventProperties } = store;
   const math = String(one.math ?? "total");
-  if (math === "total") return { input: "NULL", output: "count(*)" };
-  if (math === "dau") return { input: "NULL", output: "count(DISTINCT who)" };
+  if (math === "total") return { input: "1", output: "count(*)" };
+  if (math === "dau") return { input: "1", output: "count(DISTINCT who)" };
   if (math === "unique_session")
-    return { input: textAt(properties, "$session_id"), output: "count(DISTINCT measured)" };
+    return { input: textAt(dialect, eventProperties, "$session_id"), output: "count(DISTINCT measured)" };
   const property = one.math_property;
-  const summary = summaries[math];
+  const summary = summaryOf(dialect, math);
   if (summary === undefined || typeof property !== "string") {
     throw new UnknownQuery(`The math ${JSON.stringify(math)} cannot be computed.`);
   }
   return {
-    input: `try_cast(${textAt(properties, property)} AS DOUBLE)`,
+    input: dialect.number(textAt(dialect, eventProperties, property)),
     output: `coalesce(${summary}, 0)`,
   };
 }
 
-const summaries: Record<string, string> = {
-  sum: "sum(measured)",
-  avg: "avg(measured)",
-  min: "min(measured)",
-  max: "max(measured)",
-  median: "median(measured)",
-  p90: "quantile_cont(measured, 0.9)",
-  p95: "quantile_cont(measured, 0.95)",
-  p99: "quantile_cont(measured, 0.99)",
-};
+const summaries = ["sum", "avg", "min", "max"];
+const quantiles: Record<string, number> = { median: 0.5, p90: 0.9, p95: 0.95, p99: 0.99 };
+
+function summaryOf(dialect: Dialect, math: string): string | undefined {
+  if (summaries.includes(math)) return `${math}(measured)`;
+  const level = quantiles[math];
+  return level === undefined ? undefined : dialect.quantile(level, "measured");
+}
 
 /** SQL for the value that events are told apart by. */
-export function breakdownOf({ eventProperties }: TrendsRequest, query: JsonObject): string | undefined {
+export function breakdownOf(store: EventSql, query: JsonObject): string | undefined {
   const filter = isJsonObject(query.breakdownFilter) ? query.breakdownFilter : {};
   const [first] = objectsIn(filter.breakdowns);
   const property = first?.property ?? filter.breakdown;
   const type = first?.type ?? filter.breakdown_type ?? "event";
   if (property === undefined || property === null) return undefined;
   if (typeof property !== "string") throw new UnknownQuery("A breakdown is by one property.");
-  return textAt(propertyColumn(type, eventProperties), property);
+  return textAt(store.dialect, propertyColumn(store, type), property);
 }
 
 /** Filters are a list, or groups of lists joined by AND. */

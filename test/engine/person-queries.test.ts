@@ -5,6 +5,7 @@ import fc from "fast-check";
 import { fillCohortByFlag, findPersons } from "../../src/engine/person-queries.ts";
 import type { ConditionRequest } from "../../src/engine/query-types.ts";
 import { computeReach } from "../../src/engine/reach.ts";
+import type { EventSql } from "../../src/events/dialect.ts";
 import { isWithin, rolloutPlace } from "../../src/flags/evaluate/bucketing.ts";
 import { compileSubjectFilter } from "../../src/flags/evaluate/person-filter.ts";
 import type { CohortDefinition } from "../../src/flags/rules/types.ts";
@@ -70,17 +71,8 @@ afterAll(() => stores[Symbol.asyncDispose]());
 
 const services = () => ({
   people: stores.people,
-  mirror: stores.mirror,
-  run: async <Result>(
-    query: (connection: Awaited<ReturnType<typeof stores.database.connect>>) => Promise<Result>,
-  ) => {
-    const connection = await stores.database.connect();
-    try {
-      return await query(connection);
-    } finally {
-      connection.closeSync();
-    }
-  },
+  copies: stores.mirror,
+  run: <Result>(query: (store: EventSql) => Promise<Result>) => stores.ask(query),
 });
 const condition = (filters: JsonObject[], cohorts: CohortDefinition[] = []): ConditionRequest => ({
   projectId: 1,

@@ -36,13 +36,8 @@ beforeAll(async () => {
 afterAll(() => stores[Symbol.asyncDispose]());
 
 async function compute(query: JsonObject, { timezone = "UTC", projectId = 1 } = {}) {
-  const connection = await stores.database.connect();
-  try {
-    // biome-ignore lint/suspicious/noExplicitAny: results of every kind.
-    return (await computeInsight(connection, { projectId, query, timezone, now })) as any[];
-  } finally {
-    connection.closeSync();
-  }
+  // biome-ignore lint/suspicious/noExplicitAny: results of every kind.
+  return (await stores.ask((store) => computeInsight(store, { projectId, query, timezone, now }))) as any[];
 }
 const steps = (...events: string[]) => events.map((event) => ({ kind: "EventsNode", event }));
 const funnel = (more: JsonObject = {}): JsonObject => ({

@@ -22,21 +22,16 @@ beforeAll(async () => {
 afterAll(() => stores[Symbol.asyncDispose]());
 
 async function names(...properties: JsonObject[]): Promise<string[]> {
-  const connection = await stores.database.connect();
-  try {
-    const page = await listEvents(connection, { projectId: 1, order: "seq", limit: 10, properties });
-    return page.events.map(({ event }) => event);
-  } finally {
-    connection.closeSync();
-  }
+  const page = await stores.ask((store) =>
+    listEvents(store, { projectId: 1, order: "seq", limit: 10, properties }),
+  );
+  return page.events.map(({ event }) => event);
 }
 
 test("events can be skipped, and the next page begins behind those that were shown", async () => {
-  const connection = await stores.database.connect();
   const filter = { projectId: 1, order: "seq" as const, limit: 1 };
-  const page = await listEvents(connection, { ...filter, offset: 1 });
-  const rest = await listEvents(connection, { ...filter, limit: 10, from: page.next });
-  connection.closeSync();
+  const page = await stores.ask((store) => listEvents(store, { ...filter, offset: 1 }));
+  const rest = await stores.ask((store) => listEvents(store, { ...filter, limit: 10, from: page.next }));
   expect([...page.events, ...rest.events].map(({ event }) => event)).toEqual(["second", "third", "nobody"]);
 });
 

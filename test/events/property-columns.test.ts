@@ -2,9 +2,9 @@
 
 import { expect, test } from "bun:test";
 import fc from "fast-check";
+import type { PropertyPlace } from "../../src/events/dialect.ts";
 import { computeInsight } from "../../src/events/insights.ts";
 import { listEvents } from "../../src/events/list.ts";
-import type { PropertyPlace } from "../../src/events/property-sql.ts";
 import type { JsonObject } from "../../src/lib/json.ts";
 import { temporaryFolder } from "../support/appliance.ts";
 import { TestStores } from "../support/event-store.ts";
@@ -99,22 +99,14 @@ function questions(filter: JsonObject): JsonObject[] {
 }
 
 async function answers(stores: TestStores, filter: JsonObject, eventProperties?: PropertyPlace) {
-  const connection = await stores.database.connect();
-  try {
+  return await stores.ask(async (store) => {
     const computed = [];
     for (const query of questions(filter)) {
-      const request = { projectId: 1, timezone: "Europe/Berlin", now, query, eventProperties };
-      computed.push(await computeInsight(connection, request));
+      computed.push(await computeInsight(store, { projectId: 1, timezone: "Europe/Berlin", now, query }));
     }
-    const page = await listEvents(
-      connection,
-      { projectId: 1, order: "seq", limit: 100, properties: [filter] },
-      eventProperties,
-    );
+    const page = await listEvents(store, { projectId: 1, order: "seq", limit: 100, properties: [filter] });
     return { computed, listed: page.events };
-  } finally {
-    connection.closeSync();
-  }
+  }, eventProperties);
 }
 
 const eventsOf = (all: readonly JsonObject[]) =>

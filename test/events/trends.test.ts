@@ -45,13 +45,8 @@ beforeAll(async () => {
 afterAll(() => stores[Symbol.asyncDispose]());
 
 async function trends(query: JsonObject, timezone = "UTC") {
-  const connection = await stores.database.connect();
-  try {
-    const request = { projectId: 1, query: { kind: "TrendsQuery", ...query }, timezone, now };
-    return (await computeInsight(connection, request)) as JsonObject[];
-  } finally {
-    connection.closeSync();
-  }
+  const request = { projectId: 1, query: { kind: "TrendsQuery", ...query }, timezone, now };
+  return (await stores.ask((store) => computeInsight(store, request))) as JsonObject[];
 }
 const calls = (more: JsonObject = {}) => ({ kind: "EventsNode", event: "call", ...more });
 
@@ -144,10 +139,9 @@ describe("trends", () => {
   });
 
   test("a node that wraps the query", async () => {
-    const connection = await stores.database.connect();
     const query = { kind: "InsightVizNode", source: { kind: "TrendsQuery", series: [calls()] } };
-    const [result] = await computeInsight(connection, { projectId: 1, query, timezone: "UTC", now });
-    connection.closeSync();
+    const request = { projectId: 1, query, timezone: "UTC", now };
+    const [result] = await stores.ask((store) => computeInsight(store, request));
     expect(result).toMatchObject({ count: 4 });
   });
 
@@ -168,10 +162,8 @@ describe("trends", () => {
   ];
   for (const [name, query] of unknown) {
     test(`refuses ${name}`, async () => {
-      const connection = await stores.database.connect();
       const request = { projectId: 1, query: { kind: "TrendsQuery", ...query }, timezone: "UTC", now };
-      await expect(computeInsight(connection, request)).rejects.toThrow(UnknownQuery);
-      connection.closeSync();
+      await expect(stores.ask((store) => computeInsight(store, request))).rejects.toThrow(UnknownQuery);
     });
   }
 

@@ -2,6 +2,7 @@
 
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { duckdbBackend } from "../../src/engine/backend.ts";
 import { queryHandlers } from "../../src/engine/queries.ts";
 import { RunningQueries } from "../../src/engine/running-queries.ts";
 import { openEventDatabase } from "../../src/events/database.ts";
@@ -31,18 +32,20 @@ export class ServerWithEngine implements AsyncDisposable {
     };
     const database = await openEventDatabase(":memory:", settings);
     const handlers = queryHandlers({
-      database,
-      loader: await EventLoader.open(database),
-      people,
-      mirror: await PersonMirror.open(database, people),
-      queries: new RunningQueries(database, {
-        memoryLimitBytes: settings.memoryLimitBytes,
-        onStuck: (why) => {
-          throw new Error(why);
-        },
+      backend: duckdbBackend({
+        loader: await EventLoader.open(database),
+        people,
+        mirror: await PersonMirror.open(database, people),
+        queries: new RunningQueries(database, {
+          memoryLimitBytes: settings.memoryLimitBytes,
+          onStuck: (why) => {
+            throw new Error(why);
+          },
+        }),
+        resultBytesMax: 1_000_000,
       }),
+      people,
       queryTimeoutMs: 10_000,
-      resultBytesMax: 1_000_000,
       isSuspect: () => false,
       onStatement: () => undefined,
     });

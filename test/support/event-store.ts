@@ -10,6 +10,7 @@ import {
   type PipelineSettings,
 } from "../../src/engine/pipeline/pipeline.ts";
 import { type EventDatabase, openEventDatabase } from "../../src/events/database.ts";
+import { duckdbSql, type EventSql, type PropertyPlace } from "../../src/events/dialect.ts";
 import { EventLoader } from "../../src/events/loader.ts";
 import { PersonMirror } from "../../src/events/person-mirror.ts";
 import { SegmentArchive } from "../../src/journal/archive-writer.ts";
@@ -136,6 +137,19 @@ export class TestStores implements AsyncDisposable {
     const pipeline = this.pipeline();
     pipeline.offer([await this.segment(lane, events)]);
     await pipeline.drain(60_000);
+  }
+
+  /** Asks as the engine does. */
+  async ask<Result>(
+    query: (store: EventSql) => Promise<Result>,
+    eventProperties?: PropertyPlace,
+  ): Promise<Result> {
+    const connection = await this.database.connect();
+    try {
+      return await query(duckdbSql(connection, eventProperties));
+    } finally {
+      connection.closeSync();
+    }
   }
 
   async rows(sql: string): Promise<unknown[][]> {

@@ -3,13 +3,12 @@
  * a connection, a file or much memory of the engine, and an engine that is started again in between does no harm.
  */
 
-import type { DuckDBConnection } from "@duckdb/node-api";
 import { type Lane, lanes } from "../../journal/segment.ts";
 import { Portion } from "../../lib/portion.ts";
 import { isoFromMicros } from "../../lib/time.ts";
 import type { PeopleDb } from "../../people/open.ts";
 import { distinctIdsOf, personsPage } from "../../people/reader.ts";
-import { databaseName, eventsSql } from "../query/views.ts";
+import type { Dialect, EventSql } from "../dialect.ts";
 import type { ExportRow, ExportSubject } from "./columns.ts";
 
 export interface ExportRequest {
@@ -37,13 +36,17 @@ export interface ExportPage {
 }
 
 export interface ExportSources {
-  connection: DuckDBConnection;
+  store: EventSql;
   people: PeopleDb;
+  /** Up to which number each lane can be read. */
+  loadedSeqs: Record<Lane, number>;
 }
 
 /** What a page should weigh, in characters; how many events that are is seen from the page before. */
 const pageLength = 8 * 1024 * 1024;
 const eventRowsMax = 8_192;
+/** Places of columns that are written otherwise than they are read. */
+const [timeColumn, receivedColumn, seqColumn] = [3, 4, 8];
 /** Numbers looked through at once for events of the project. */
 const windowSeqs = 4_000_000;
 const peopleRowsMax = 250;
@@ -52,7 +55,7 @@ const peopleRowsMax = 250;
 export async function exportPage(sources: ExportSources, request: ExportRequest): Promise<ExportPage> {
   switch (request.subject) {
     case "events":
-      return await eventPage(sources.connection, request);
+      return await eventPage(sources, request);
     case "persons":
       return personPage(sources.people, request);
     case "groups":
@@ -60,28 +63,20 @@ export async function exportPage(sources: ExportSources, request: ExportRequest)
   }
 }
 
-async function eventPage(connection: DuckDBConnection, request: ExportRequest): Promise<ExportPage> {
+async function eventPage({ store, loadedSeqs }: ExportSources, request: ExportRequest): Promise<ExportPage> {
   const position = request.after?.events ?? {
     ...{ lane: "realtime" as const, seq: 0, rows: 1 },
-    until: await loadedSeqs(connection),
+    until: loadedSeqs,
   };
   const { lane, seq, until } = position;
   const end = Math.min(seq + windowSeqs, until[lane]);
-  const last = await lastOfPage(connection, request, { lane, after: seq, end, rows: position.rows });
-  const rows = last > seq ? await eventRows(connection, request, { lane, after: seq, last }) : [];
+  const last = await lastOfPage(store, request, { lane, after: seq, end, rows: position.rows });
+  const rows = last > seq ? await eventRows(store, request, { lane, after: seq, last }) : [];
   const next = last < until[lane] ? { lane, seq: last } : startOf(lanes[lanes.indexOf(lane) + 1]);
   return {
     rows,
     next: next && { events: { ...next, until, rows: rowsFor(rows, position.rows) } },
   };
-}
-
-/** Up to which number each lane can be read. */
-export async function loadedSeqs(connection: DuckDBConnection): Promise<Record<Lane, number>> {
-  const seqs: Record<Lane, number> = { realtime: 0, historical: 0 };
-  const rows = await connection.runAndReadAll("SELECT lane, seq FROM load_cursor");
-  for (const [lane, seq] of rows.getRows()) seqs[lane as Lane] = Number(seq);
-  return seqs;
 }
 
 function startOf(lane: Lane | undefined): { lane: Lane; seq: number } | undefined {
@@ -95,46 +90,49 @@ interface Range {
 
 /** The number of the page's last event, found by the narrow columns alone; the end when there are fewer. */
 async function lastOfPage(
-  connection: DuckDBConnection,
+  store: EventSql,
   request: ExportRequest,
   { lane, after, end, rows }: Range & { end: number; rows: number },
 ): Promise<number> {
   if (after >= end) return end;
-  const found = await connection.runAndReadAll(
+  const found = await store.rows(
     `SELECT count(*), max(seq) FROM (
-       SELECT seq FROM events
-       WHERE project_id = ${request.projectId} AND historical = ${lane === "historical"}
-         AND seq > ${after} AND seq <= ${end} AND ${between(request)}
-       ORDER BY seq LIMIT ${rows})`,
+       SELECT e.seq AS seq FROM events e
+       WHERE e.project_id = ${request.projectId} AND e.historical = ${lane === "historical"}
+         AND e.seq > ${after} AND e.seq <= ${end} AND ${between(store.dialect, request)}
+       ORDER BY e.seq LIMIT ${rows}) AS found`,
   );
-  const [count, last] = found.getRows()[0]!;
+  const [count, last] = found[0]!;
   return Number(count) < rows ? end : Number(last);
 }
 
 async function eventRows(
-  connection: DuckDBConnection,
+  store: EventSql,
   request: ExportRequest,
   { lane, after, last }: Range & { last: number },
 ): Promise<ExportRow[]> {
-  const result = await connection.runAndReadAll(
-    `SELECT uuid::VARCHAR, event, distinct_id, ${iso("timestamp")}, ${iso("received_at")}, properties::VARCHAR,
-       elements_chain, historical, seq::DOUBLE, person_id::VARCHAR
-     FROM (${eventsSql(await databaseName(connection), request.projectId)})
-     WHERE historical = ${lane === "historical"} AND seq > ${after} AND seq <= ${last} AND ${between(request)}
-     ORDER BY seq`,
+  const { dialect } = store;
+  const rows = await store.rows(
+    `SELECT e.uuid::VARCHAR, e.event, e.distinct_id, ${dialect.micros(dialect.time("e"))}, ${dialect.receivedMicros("e")},
+       ${dialect.exactProperties("e")}, coalesce(e.elements_chain, ''), e.historical, e.seq, o.person_uuid::VARCHAR
+     FROM events e LEFT JOIN ${dialect.owners(request.projectId)} o ON o.distinct_id = e.distinct_id
+     WHERE e.project_id = ${request.projectId} AND e.historical = ${lane === "historical"}
+       AND e.seq > ${after} AND e.seq <= ${last} AND ${between(dialect, request)}
+     ORDER BY e.seq`,
   );
-  return result.getRows() as ExportRow[];
+  return rows.map((row) =>
+    row.map((value, index) => {
+      if (index === timeColumn || index === receivedColumn) return isoFromMicros(Number(value));
+      return index === seqColumn ? Number(value) : value;
+    }),
+  ) as ExportRow[];
 }
 
-function between({ fromMicros, toMicros }: ExportRequest): string {
+function between(dialect: Dialect, { fromMicros, toMicros }: ExportRequest): string {
   const conditions = ["true"];
-  if (fromMicros !== undefined) conditions.push(`timestamp >= make_timestamp(${fromMicros})`);
-  if (toMicros !== undefined) conditions.push(`timestamp < make_timestamp(${toMicros})`);
+  if (fromMicros !== undefined) conditions.push(`${dialect.time("e")} >= ${dialect.moment(fromMicros)}`);
+  if (toMicros !== undefined) conditions.push(`${dialect.time("e")} < ${dialect.moment(toMicros)}`);
   return conditions.join(" AND ");
-}
-
-function iso(column: string): string {
-  return `strftime(${column}, '%Y-%m-%dT%H:%M:%S.%fZ')`;
 }
 
 /** How many events the next page should have, when its events are like those of this one. */

@@ -1,0 +1,179 @@
+/**
+ * What the engines that keep events write differently in SQL. The questions themselves are written once, over a table
+ * `events` whose columns have the same names in each.
+ */
+
+import type { DuckDBConnection, DuckDBValue } from "@duckdb/node-api";
+import { inTransaction } from "./database.ts";
+import { quoted } from "./sql-text.ts";
+import type { Interval } from "./trend-range.ts";
+
+/** Asks the event store, whichever engine keeps it. */
+export interface EventSql {
+  readonly dialect: Dialect;
+  /** Where the properties of events `e` are. */
+  readonly eventProperties: PropertyPlace;
+  /** @param values of the parameters that `Dialect.bind` has put into the statement. */
+  rows(sql: string, values?: readonly DuckDBValue[]): Promise<unknown[][]>;
+  /** The same in portions. */
+  portions(sql: string): AsyncIterable<unknown[][]>;
+  /** Whether a project has events that must not be read many at once. */
+  hasLongEvents(projectId: number): Promise<boolean>;
+  /** Asks several questions about what is there at one moment, where the store can; else events may go by age between. */
+  atOneTime<Result>(ask: () => Promise<Result>): Promise<Result>;
+}
+
+/** Where properties are: a JSON column, some of them beside it in columns of their own. */
+export type PropertyPlace = string | PropertyColumnsPlace;
+
+interface PropertyColumnsPlace {
+  json: string;
+  /** A column that holds for every row what `memberText` gives for the JSON. */
+  columnOf(name: string): string | undefined;
+}
+
+/** Text of a property: strings without quotes, everything else as JSON; null when absent or null. */
+export function textAt(dialect: Dialect, place: PropertyPlace, name: string): string {
+  if (typeof place === "string") return dialect.memberText(place, name);
+  return place.columnOf(name) ?? dialect.memberText(place.json, name);
+}
+
+/** The JSON that properties are in. */
+export const jsonOf = (place: PropertyPlace): string => (typeof place === "string" ? place : place.json);
+
+/** Pieces of SQL; every argument but values is SQL itself. */
+export interface Dialect {
+  /** A string literal. */
+  text(value: string): string;
+  /** A value as a parameter or, where statements take none, as a literal. */
+  bind(values: DuckDBValue[], value: string | number): string;
+  /** Whether a JSON object has a member, which may be null. */
+  hasMember(json: string, name: string): string;
+  /** The JSON text of a member; null when absent. */
+  memberJson(json: string, name: string): string;
+  /** Text of a member: strings without quotes, everything else as JSON; null when absent or null. */
+  memberText(json: string, name: string): string;
+  /** A number, or null when the text is none. */
+  number(text: string): string;
+  contains(text: string, part: string): string;
+  lower(text: string): string;
+  /** Whether a pattern is found; its dot matches no line break. */
+  matches(text: string, pattern: string): string;
+  /** When an event happened, and a moment to compare that with. */
+  time(event: string): string;
+  moment(micros: number | string): string;
+  /** Such a time as epoch microseconds. */
+  micros(time: string): string;
+  /** The exact text of an event's properties. */
+  exactProperties(event: string): string;
+  /** Wall time of an event in a zone. */
+  wallTime(event: string, timezone: string): string;
+  /** `2026-11-21 00:00:00` as wall time. */
+  wallMoment(text: string): string;
+  /** The beginning of the interval that a wall time lies in. */
+  startOf(interval: Interval, wallTime: string): string;
+  /** `2026-11-21 00:00:00` */
+  wallText(wallTime: string): string;
+  /** `2026-11-21` */
+  dayText(wallTime: string): string;
+  /** Exact, between two values in proportion. */
+  quantile(level: number, value: string): string;
+  /** The value in the row where another one is smallest; rows without a value do not count. */
+  valueAtLeast(value: string, by: string): string;
+  /** Begins a named part of a statement that is used several times. */
+  readonly madeOnce: string;
+  /** A tuple of three whole numbers that is ordered by the first difference, and its greatest in an aggregate's window. */
+  triple(first: string, second: string, third: string): string;
+  /** The nth member of such a tuple, from 1. */
+  ofTriple(triple: string, place: 1 | 2 | 3): string;
+  uuid(text: string): string;
+  /** What is behind `IN`. */
+  uuids(values: readonly string[]): string;
+  /** When an event was received, as epoch microseconds. */
+  receivedMicros(event: string): string;
+  /** Joins the person `p` and the owner `o` of the distinct id of an event `e` of a project, if any. */
+  personOfEvent(projectId: number): string;
+  /** Tables of the persons and of the owners of distinct ids of a project, with no row of others. */
+  persons(projectId: number): string;
+  owners(projectId: number): string;
+  /** A person's place in a rollout, 0 to 1, by SHA-1 of a text; `bucketing.ts` says how. */
+  hashPlace(text: string): string;
+}
+
+/** Questions over one connection to DuckDB. */
+export function duckdbSql(
+  connection: DuckDBConnection,
+  eventProperties: PropertyPlace = "e.properties",
+): EventSql {
+  return {
+    dialect: duckdb,
+    eventProperties,
+    rows: async (sql, values = []) =>
+      (await connection.runAndReadAll(sql, values.length === 0 ? undefined : [...values])).getRows(),
+    async *portions(sql) {
+      const result = await connection.stream(sql);
+      for (;;) {
+        const chunk = await result.fetchChunk();
+        if (chunk === null || chunk.rowCount === 0) return;
+        yield chunk.getRows();
+      }
+    },
+    async hasLongEvents(projectId) {
+      // They are followed by fillers, which is seen without reading any.
+      const found = await connection.runAndReadAll(
+        `SELECT 1 FROM events WHERE project_id = ${-projectId} LIMIT 1`,
+      );
+      return found.currentRowCount > 0;
+    },
+    atOneTime: (ask) => inTransaction(connection, ask),
+  };
+}
+
+/** 2^60, as in `bucketing.ts`. */
+const places = "1152921504606846976.0";
+
+/** The texts of several members as a list, in DuckDB. */
+export function textsAt(json: string, names: readonly string[]): string {
+  return `json_extract_string(${json}, [${names.map(pointer).join(", ")}])`;
+}
+
+/** `/name`, a JSON pointer. */
+const pointer = (name: string) => quoted(`/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`);
+
+export const duckdb: Dialect = {
+  text: quoted,
+  bind: (values, value) => {
+    const place = `$${values.push(typeof value === "number" ? BigInt(value) : value)}`;
+    return typeof value === "number" ? `${place}::BIGINT` : place;
+  },
+  hasMember: (json, name) => `json_extract(${json}, ${pointer(name)}) IS NOT NULL`,
+  memberJson: (json, name) => `json_extract(${json}, ${pointer(name)})::VARCHAR`,
+  memberText: (json, name) => `json_extract_string(${json}, ${pointer(name)})`,
+  number: (text) => `try_cast(${text} AS DOUBLE)`,
+  contains: (text, part) => `contains(${text}, ${quoted(part)})`,
+  lower: (text) => `lower(${text})`,
+  matches: (text, pattern) => `regexp_matches(${text}, ${quoted(pattern)})`,
+  time: (event) => `${event}.timestamp`,
+  moment: (micros) => `make_timestamp(${micros})`,
+  micros: (time) => `epoch_us(${time})`,
+  exactProperties: (event) => `${event}.properties::VARCHAR`,
+  wallTime: (event, timezone) => `timezone(${quoted(timezone)}, timezone('UTC', ${event}.timestamp))`,
+  wallMoment: (text) => `TIMESTAMP ${quoted(text)}`,
+  startOf: (interval, wallTime) => `date_trunc('${interval}', ${wallTime})`,
+  wallText: (wallTime) => `strftime(${wallTime}, '%Y-%m-%d %H:%M:%S')`,
+  dayText: (wallTime) => `strftime(${wallTime}, '%Y-%m-%d')`,
+  quantile: (level, value) => `quantile_cont(${value}, ${level})`,
+  valueAtLeast: (value, by) => `arg_min(${value}, ${by})`,
+  madeOnce: "AS MATERIALIZED",
+  triple: (first, second, third) => `{'a': ${first}, 'b': ${second}, 'c': ${third}}`,
+  ofTriple: (triple, place) => `${triple}.${"abc"[place - 1]}`,
+  uuid: (text) => `${text}::UUID`,
+  uuids: (values) => `(SELECT unnest([${values.map(quoted).join(", ")}]::UUID[]))`,
+  receivedMicros: (event) => `epoch_us(${event}.received_at)`,
+  personOfEvent: () => `
+  LEFT JOIN person_distinct_id o ON o.project_id = e.project_id AND o.distinct_id = e.distinct_id
+  LEFT JOIN person p ON p.project_id = o.project_id AND p.uuid = o.person_uuid`,
+  persons: (projectId) => `(SELECT * FROM person WHERE project_id = ${projectId})`,
+  owners: (projectId) => `(SELECT * FROM person_distinct_id WHERE project_id = ${projectId})`,
+  hashPlace: (text) => `('0x' || substr(sha1(${text}), 1, 15))::UBIGINT::DOUBLE / ${places}`,
+};
