@@ -92,6 +92,15 @@ const DashboardInput = object({
   filters: optional(dictionary()),
 });
 
+const DashboardChange = object({
+  ...DashboardInput.properties,
+  tiles: optional(
+    list(object({ id: int(), layouts: optional(dictionary()), color: optional(nullable(text())) }), {
+      description: "In the order they are to stand in; those left out come behind, as they were.",
+    }),
+  ),
+});
+
 const exampleAnswer = {
   id: 31,
   name: "Orders",
@@ -171,13 +180,14 @@ export function dashboardRoutes(deps: InsightDeps): Route[] {
     projectRoute("PATCH", "/dashboards/:id", "dashboard:write", {
       summary: "Change or delete a dashboard",
       tag: tagName,
-      body: DashboardInput,
+      body: DashboardChange,
       isPartial: true,
       bodyExample: { pinned: true },
       answers: oneAnswer,
       handle: (call) => {
         const of = { projectId: call.project.id, id: readId(call.params, "id") };
-        return withTiles(deps, call, updateDashboard(metadata, of, call.body));
+        const { tiles, ...fields } = call.body;
+        return withTiles(deps, call, updateDashboard(metadata, of, fields, tiles));
       },
     }),
   ];

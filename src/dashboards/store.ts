@@ -131,11 +131,25 @@ export function createDashboard(
   });
 }
 
-/** Changes or deletes a dashboard. @throws {NotFound} */
+/** How a tile is to stand; its place is that in the list. */
+export interface TilePlace {
+  id: number;
+  layouts?: JsonObject;
+  color?: string | null;
+}
+
+/**
+ * Changes or deletes a dashboard.
+ *
+ * @param places of tiles, in order; those that are not named come behind them, in the order they had.
+ * @throws {NotFound}
+ * @throws {InvalidField} a tile is of another dashboard.
+ */
 export function updateDashboard(
   metadata: Metadata,
   of: { projectId: number; id: number },
   fields: Partial<DashboardFields>,
+  places: readonly TilePlace[] = [],
 ): Dashboard {
   const { tags, ...plain } = fields;
   return metadata.change((t) => {
@@ -149,8 +163,32 @@ export function updateDashboard(
       t.update(dashboard).set(plain).where(eq(dashboard.id, of.id)).run();
     }
     if (tags) replaceTags(t, of.projectId, "dashboard", of.id, normalizeTags(tags, "tags") ?? []);
+    arrange(t, of.id, places);
     return { ...before, ...plain, tags: tagsOf(t, "dashboard", of.id) };
   });
+}
+
+/** Tiles whose places are told at once. */
+const placesMax = 1_000;
+
+function arrange(t: MetadataTx, dashboardId: number, places: readonly TilePlace[]): void {
+  if (places.length === 0) return;
+  if (places.length > placesMax) {
+    throw new InvalidField("tiles", "max_length", `At most ${placesMax} tiles can be arranged at once.`);
+  }
+  const known = tilesOf(t, dashboardId).map(({ id }) => id);
+  const named = new Set(places.map(({ id }) => id));
+  for (const id of named) {
+    if (known.includes(id)) continue;
+    throw new InvalidField("tiles", "does_not_exist", `Invalid pk "${id}" - object does not exist.`);
+  }
+  const looks = new Map(places.map(({ id, ...look }) => [id, look]));
+  for (const [position, id] of [...named, ...known.filter((id) => !named.has(id))].entries()) {
+    t.update(tile)
+      .set({ position, ...looks.get(id) })
+      .where(eq(tile.id, id))
+      .run();
+  }
 }
 
 /** The insights of a project that are not deleted, newest first. */

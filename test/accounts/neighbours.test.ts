@@ -622,6 +622,23 @@ describe("dashboards and insights", () => {
     await server.ask("PATCH", "/api/projects/1/insights/2/", { body: { deleted: true } });
     expect((await server.ask("GET", "/api/projects/1/dashboards/1/")).body.tiles).toHaveLength(2);
     expect((await server.ask("GET", "/api/projects/1/insights/?search=trend")).body.count).toBe(1);
+    const tiles = async () =>
+      (await server.ask("GET", "/api/projects/1/dashboards/1/")).body.tiles as {
+        id: number;
+        color: string;
+      }[];
+    const [one, two] = (await tiles()).map(({ id }) => id);
+    const arrange = (places: object[]) =>
+      server.ask("PATCH", "/api/projects/1/dashboards/1/", { body: { tiles: places } });
+    const arranged = await arrange([{ id: two, color: "blue", layouts: { sm: { x: 0 } } }]);
+    expect(arranged.body.tiles).toMatchObject([
+      { id: two, order: 0, color: "blue", layouts: { sm: { x: 0 } } },
+      { id: one, order: 1 },
+    ]);
+    expect(await arrange([{ id: one }, { id: two }])).toMatchObject({ status: 200 });
+    expect(await tiles()).toMatchObject([{ id: one }, { id: two, color: "blue" }]);
+    expect(await arrange([{ id: one }, { id: 99 }])).toMatchObject({ status: 400, body: { attr: "tiles" } });
+    expect((await arrange(Array.from({ length: 1_001 }, () => ({ id: one })))).status).toBe(400);
     await server.ask("POST", "/api/projects/1/dashboards/", { body: { name: "E" } });
     await server.ask("PATCH", "/api/projects/1/dashboards/1/", { body: { pinned: true } });
     const list = await server.ask("GET", "/api/projects/1/dashboards/");

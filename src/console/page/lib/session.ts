@@ -71,6 +71,17 @@ export const isAdmin = computed(() => level.value >= levels.admin);
 export const isOwner = computed(() => level.value >= levels.owner);
 export const isOperator = computed(() => me.value?.is_staff === true);
 
+const startsDone = signal<ReadonlySet<string>>(new Set(recall("started")?.split(" ")));
+/** Whether the first steps in the project are done, as this browser has seen: they need no place in the menu then. */
+export const isStartDone = computed(() => startsDone.value.has(String(project.value?.id)));
+
+/** Remembers that the first steps are done. */
+export function markStartDone(): void {
+  if (project.value === undefined || isStartDone.value) return;
+  startsDone.value = new Set([...startsDone.value, String(project.value.id)]);
+  remember("started", [...startsDone.value].join(" "));
+}
+
 /** Path of the project in use. */
 export function inProject(rest: string): string {
   return `/api/projects/${project.value?.id ?? "@current"}/${rest}`;

@@ -128,6 +128,37 @@ export function kindOfQuery(query: Query): InsightKind | "sql" | undefined {
   return kinds[String(source.kind)];
 }
 
+/** A stored query as Explore asks it; undefined where it has no form for it. */
+export function questionOf(query: Query): Partial<Question> | undefined {
+  const kind = kindOfQuery(query);
+  if (kind === undefined || kind === "sql") return undefined;
+  const source = (query.source as Query | undefined) ?? query;
+  const part = (name: string) => (source[name] ?? {}) as Record<string, never>;
+  const retention = part("retentionFilter") as Record<string, { id?: string | null } | string>;
+  const entity = (name: string) => (retention[name] as { id?: string | null } | undefined)?.id ?? "";
+  const given: Partial<Question> = {
+    kind,
+    series: ((source.series ?? []) as Series[]).map((series) => ({
+      ...series,
+      event: series.event ?? "",
+      math: series.math ?? "total",
+    })),
+    properties: Array.isArray(source.properties) ? (source.properties as Condition[]) : [],
+    breakdown: part("breakdownFilter").breakdown ?? "",
+    range: part("dateRange").date_from ?? firstQuestion.range,
+    interval: (source.interval as string | undefined) ?? "day",
+    view: viewOfQuery(query),
+    compare: part("compareFilter").compare === true,
+    window: part("funnelsFilter").funnelWindowInterval ?? firstQuestion.window,
+    order: part("funnelsFilter").funnelOrderType ?? firstQuestion.order,
+    shape: part("funnelsFilter").funnelVizType ?? firstQuestion.shape,
+    target: entity("targetEntity"),
+    returning: entity("returningEntity"),
+    period: (retention.period as string | undefined) ?? firstQuestion.period,
+  };
+  return given;
+}
+
 /** How a stored query is to be shown. */
 export function viewOfQuery(query: Query): string {
   const source = (query.source as Query | undefined) ?? query;

@@ -3,6 +3,8 @@
 export interface InstanceStatus {
   state: string;
   version: string;
+  /** Which address it takes for its own. */
+  url: string | null;
   started_at: string | null;
   uptime_seconds: number | null;
   events_per_second: number;
@@ -13,6 +15,7 @@ export interface InstanceStatus {
     lag_entries: number;
     queued_bytes: number;
   }[];
+  roles: { role: string; ready: boolean; reason: string | null }[];
   engine: {
     up: boolean;
     restarts: number;
@@ -20,6 +23,7 @@ export interface InstanceStatus {
     trouble: { message: string; hint: string } | null;
   };
   disk: Record<string, number>;
+  volume: { free_bytes: number; total_bytes: number };
   given_up: { lane: string; first_seq: number; last_seq: number; reason: string; at: string }[];
   last_backup: {
     created_at: string | null;
@@ -40,4 +44,9 @@ export interface InstanceStatus {
 /** Events that are acknowledged and not loaded yet. */
 export function waitingOf({ journal }: InstanceStatus): number {
   return journal.reduce((sum, { lag_entries: lag }) => sum + lag, 0);
+}
+
+/** Why no events are taken; undefined while they are. */
+export function captureTrouble({ roles }: InstanceStatus): string | undefined {
+  return roles.find(({ role, ready }) => role === "capture" && !ready)?.reason ?? undefined;
 }

@@ -1,18 +1,19 @@
-/** One dashboard: its insights side by side, each with its age; one that fails does not fail the others. */
+/** One dashboard: its insights side by side, each asked for by itself and with its age; one that fails does not fail the others. */
 
 import { useRef, useState } from "preact/hooks";
 import { useRoute } from "preact-iso";
 import { to, useAddress } from "../lib/address.ts";
 import { ask, wordsOf } from "../lib/api.ts";
-import { ago } from "../lib/format.ts";
+import { ago, valueText } from "../lib/format.ts";
 import { useResource } from "../lib/resource.ts";
 import { inProject, project } from "../lib/session.ts";
-import { kindOfQuery, type Query, viewOfQuery } from "../model/insight.ts";
+import { kindOfQuery, type Query, questionOf, viewOfQuery } from "../model/insight.ts";
 import { Button } from "../parts/basics.tsx";
 import { Question } from "../parts/confirm.tsx";
 import { Dialog } from "../parts/dialog.tsx";
 import { Field, Select } from "../parts/fields.tsx";
 import { InsightView } from "../parts/insight-view.tsx";
+import { Menu, type MenuItem } from "../parts/menu.tsx";
 import { Page } from "../parts/page.tsx";
 import { Content, Empty } from "../parts/states.tsx";
 import { complain, tell } from "../parts/toast.tsx";
@@ -46,8 +47,11 @@ export function Dashboard() {
   const grid = useRef<HTMLDivElement>(null);
   const path = inProject(`dashboards/${encodeURIComponent(id)}/`);
   const board = useResource<DashboardWithTiles>(`dashboard ${project.value?.id} ${id}`, (signal) =>
-    ask(path, { signal }),
+    // What is kept already; each tile asks for what is missing.
+    ask(`${path}?refresh=force_cache`, { signal }),
   );
+  const [refreshed, setRefreshed] = useState(0);
+  const [dragged, setDragged] = useState<number>();
   const change = async (body: Record<string, unknown>) => {
     try {
       await ask(path, { method: "PATCH", body });
@@ -57,6 +61,13 @@ export function Dashboard() {
     }
   };
   const found = board.data;
+  const move = (from: number, to: number) => {
+    if (!found || from < 0 || from === to) return;
+    const tiles = [...found.tiles];
+    tiles.splice(to, 0, ...tiles.splice(from, 1));
+    board.replace({ ...found, tiles });
+    void change({ tiles: tiles.map((tile) => ({ id: tile.id })) });
+  };
   return (
     <Page
       title={found?.name || words.frame.pages.dashboards}
@@ -71,7 +82,7 @@ export function Dashboard() {
               choices={[["", `${w.range}: ${w.ownRange}`], ...Object.entries(words.explore.ranges)]}
               onChange={(range) => set({ range: range || undefined })}
             />
-            <Button icon="refresh" onClick={board.reload}>
+            <Button icon="refresh" onClick={() => setRefreshed(refreshed + 1)}>
               {w.refresh}
             </Button>
             <Button icon="expand" onClick={() => void grid.current?.requestFullscreen()}>
@@ -102,26 +113,49 @@ export function Dashboard() {
             </Empty>
           ) : (
             <div class="board" ref={grid}>
-              {tiles.map(({ id: tile, insight, text }) =>
-                insight ? (
-                  <Tile
-                    key={`${tile} ${query.range}`}
-                    insight={insight}
-                    range={query.range}
-                    onRemove={() => {
-                      const dashboards = insight.dashboards.filter((other) => String(other) !== id);
-                      ask(inProject(`insights/${insight.id}/`), {
-                        method: "PATCH",
-                        body: { dashboards },
-                      }).then(board.reload, (error) => complain(wordsOf(error)));
+              {tiles.map(({ id: tile, insight, text }, place) => {
+                return (
+                  <section
+                    key={tile}
+                    class={dragged === tile ? "card stack tile-card dragged" : "card stack tile-card"}
+                    aria-label={insight?.name ?? text ?? ""}
+                    draggable
+                    onDragStart={() => setDragged(tile)}
+                    onDragEnd={() => setDragged(undefined)}
+                    onDragOver={(event) => event.preventDefault()}
+                    onDrop={(event) => {
+                      event.preventDefault();
+                      move(
+                        tiles.findIndex(({ id: one }) => one === dragged),
+                        place,
+                      );
                     }}
-                  />
-                ) : (
-                  <section key={tile} class="card">
-                    <p>{text}</p>
+                  >
+                    {insight ? (
+                      <Tile
+                        key={query.range}
+                        insight={insight}
+                        range={query.range}
+                        refreshed={refreshed}
+                        moves={[
+                          [w.earlier, () => move(place, place - 1), place === 0 && w.isFirst],
+                          [w.later, () => move(place, place + 1), place === tiles.length - 1 && w.isLast],
+                        ]}
+                        onChanged={board.reload}
+                        onRemove={() => {
+                          const dashboards = insight.dashboards.filter((other) => String(other) !== id);
+                          ask(inProject(`insights/${insight.id}/`), {
+                            method: "PATCH",
+                            body: { dashboards },
+                          }).then(board.reload, (error) => complain(wordsOf(error)));
+                        }}
+                      />
+                    ) : (
+                      <p>{text}</p>
+                    )}
                   </section>
-                ),
-              )}
+                );
+              })}
             </div>
           )
         }
@@ -179,61 +213,167 @@ async function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
   }
 }
 
+interface TileAnswer {
+  results: unknown[] | null;
+  computedAt: string | null;
+  problem: string | undefined;
+  table?: { columns: string[]; rows: Record<string, unknown>[] };
+}
+
+/** Asks for what a tile shows; as it is kept, or computed anew. */
+async function readTile(
+  { id, query }: Insight,
+  range: string | undefined,
+  isAnew: boolean,
+  signal: AbortSignal,
+): Promise<TileAnswer> {
+  const refresh = isAnew ? "force_blocking" : "blocking";
+  const source = (query.source as Query | undefined) ?? query;
+  const post = <Answer,>(body: object) => ask<Answer>(inProject("query/"), { method: "POST", body, signal });
+  if (kindOfQuery(query) === "sql") {
+    const table = await post<NonNullable<TileAnswer["table"]>>({ query: source.query, limit: tableRowsMax });
+    return { results: null, computedAt: new Date().toISOString(), problem: undefined, table };
+  }
+  if (range !== undefined) {
+    const answer = await post<{ results: unknown[]; last_refresh: string | null }>({
+      query: { ...source, dateRange: { date_from: range } },
+      refresh,
+    });
+    return { results: answer.results, computedAt: answer.last_refresh, problem: undefined };
+  }
+  const found = await ask<Insight>(inProject(`insights/${id}/?refresh=${refresh}`), { signal });
+  return {
+    results: found.result,
+    computedAt: found.last_refresh,
+    problem: found.query_status?.error_message,
+  };
+}
+
+const tableRowsMax = 50;
+
 function Tile({
   insight,
   range,
+  refreshed,
+  moves,
+  onChanged,
   onRemove,
 }: {
   insight: Insight;
   range: string | undefined;
+  /** Counts how often all tiles were to be computed anew. */
+  refreshed: number;
+  moves: readonly MenuItem[];
+  onChanged: () => void;
   onRemove: () => void;
 }) {
+  const { go } = useAddress();
+  const [own, setOwn] = useState(0);
+  const round = refreshed + own;
   const kind = kindOfQuery(insight.query);
   const source = (insight.query.source as Query | undefined) ?? insight.query;
-  const [isFresh, setFresh] = useState(false);
-  const isAsked = (range !== undefined || isFresh) && kind !== undefined && kind !== "sql";
-  const computed = useResource<{ results: unknown[] }>(
-    isAsked ? `tile ${insight.id} ${range}` : null,
-    (signal) =>
-      inTurn(() =>
-        ask(inProject("query/"), {
-          method: "POST",
-          body: { query: range === undefined ? source : { ...source, dateRange: { date_from: range } } },
-          signal,
-        }),
-      ),
+  const answer = useResource<TileAnswer>(`tile ${insight.id} ${range} ${round}`, (signal) =>
+    inTurn(() => readTile(insight, range, round > 0, signal)),
   );
-  const results = isAsked ? computed.data?.results : insight.result;
-  const age = isAsked ? computed.readAt : insight.last_refresh;
+  // What the dashboard came with is shown until the tile's own answer is there.
+  const shown: TileAnswer | undefined =
+    answer.data ??
+    (range === undefined && insight.result
+      ? { results: insight.result, computedAt: insight.last_refresh, problem: undefined }
+      : undefined);
+  const question = questionOf(insight.query);
   return (
-    <section class="card stack tile-card" aria-label={insight.name}>
-      <div class="row apart">
+    <>
+      <div class="tile-head">
         <h2>{insight.name || `#${insight.id}`}</h2>
         <span class="row">
-          {age ? <span class="muted">{w.age(ago(age))}</span> : null}
+          {shown?.computedAt && <span class="muted">{w.age(ago(shown.computedAt))}</span>}
           <Button
             kind="quiet"
             icon="refresh"
             label={`${w.refresh} ${insight.name}`}
-            onClick={() => (isFresh ? computed.reload() : setFresh(true))}
+            onClick={() => setOwn(own + 1)}
           />
-          <Button kind="quiet" icon="trash" label={`${w.removeTile} ${insight.name}`} onClick={onRemove} />
+          <Menu
+            label={`${words.flag.more}: ${insight.name}`}
+            face={<span aria-hidden="true">⋯</span>}
+            items={[
+              ...moves,
+              ...(kind === "sql"
+                ? [[words.explore.openSql, () => go("sql", { q: String(source.query) })] as const]
+                : []),
+              ...(question
+                ? [[w.openExplore, () => go("explore", { question: JSON.stringify(question) })] as const]
+                : []),
+              [
+                w.duplicate,
+                () => {
+                  const { name, query, dashboards } = insight;
+                  const body = { name: w.copyOf(name), query, dashboards, saved: true };
+                  ask(inProject("insights/"), { method: "POST", body }).then(onChanged, (error) =>
+                    complain(wordsOf(error)),
+                  );
+                },
+              ],
+              [w.removeTile, onRemove],
+            ]}
+          />
         </span>
       </div>
-      {kind === "sql" ? (
-        <p>
-          {words.explore.statement}{" "}
-          <a href={to("sql", { q: String(source.query) })}>{words.explore.openSql}</a>
-        </p>
-      ) : isAsked && computed.data === undefined ? (
-        <Content of={computed} rows={3}>
+      {shown?.table ? (
+        <ResultTable label={insight.name} {...shown.table} />
+      ) : shown?.results && kind !== undefined && kind !== "sql" ? (
+        <InsightView
+          kind={kind}
+          view={viewOfQuery(insight.query)}
+          results={shown.results}
+          label={insight.name}
+        />
+      ) : shown === undefined || answer.failure ? (
+        <Content of={answer} rows={3}>
           {() => null}
         </Content>
-      ) : kind === undefined || results == null ? (
-        <p class="error">{insight.query_status?.error_message || words.explore.noResult}</p>
       ) : (
-        <InsightView kind={kind} view={viewOfQuery(insight.query)} results={results} label={insight.name} />
+        <p class="error">{shown.problem || words.explore.noResult}</p>
       )}
-    </section>
+    </>
+  );
+}
+
+/** The first rows of a statement's answer. */
+function ResultTable({
+  label,
+  columns,
+  rows,
+}: {
+  label: string;
+  columns: readonly string[];
+  rows: readonly Record<string, unknown>[];
+}) {
+  return (
+    <div class="table-scroll" role="region" aria-label={label} tabIndex={0}>
+      <table class="figures wide">
+        <thead>
+          <tr>
+            {columns.map((name) => (
+              <th key={name} scope="col">
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row, place) => (
+            <tr key={place}>
+              {columns.map((name) => (
+                <td key={name} class={typeof row[name] === "number" ? "" : "text"}>
+                  {valueText(row[name])}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }

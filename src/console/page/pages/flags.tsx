@@ -1,8 +1,9 @@
 /** The list of flags: found by the server, switched at once, taken back for ten seconds. */
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { lazy } from "preact-iso";
 import { to, useAddress } from "../lib/address.ts";
-import { Failure, wordsOf } from "../lib/api.ts";
+import { ask, Failure, wordsOf } from "../lib/api.ts";
 import { useKeys } from "../lib/keys.ts";
 import { useResource } from "../lib/resource.ts";
 import { project } from "../lib/session.ts";
@@ -19,6 +20,9 @@ import { complain, tell } from "../parts/toast.tsx";
 import { words } from "../words/index.ts";
 import { ChosenBar } from "./flags-chosen.tsx";
 import { NewFlag } from "./new-flag.tsx";
+
+/** Read when somebody cleans up. */
+const CleanUp = lazy(() => import("./flags-clean-up.tsx").then(({ CleanUp }) => CleanUp));
 
 const w = words.flags;
 const pageSize = 100;
@@ -41,11 +45,12 @@ export function Flags() {
     active: stateValues[(query.state ?? "all") as keyof typeof stateValues],
     type: query.type,
     tags: query.tag ? JSON.stringify([query.tag]) : undefined,
+    created_by_id: query.by,
     order: orderValues[(query.order ?? "newest") as keyof typeof orderValues],
   };
   const list = useFlagPages(filter);
   const usage = useUsage(list.inView);
-  const isFiltered = ["search", "state", "type", "tag"].some((name) => query[name]);
+  const isFiltered = ["search", "state", "type", "tag", "by"].some((name) => query[name]);
 
   useEffect(() => {
     const timer = setTimeout(() => {
@@ -180,11 +185,14 @@ export function Flags() {
           choices={Object.entries(w.types) as [keyof typeof w.types, string][]}
           onChange={(type) => set({ type: type === "all" ? undefined : type })}
         />
-        {query.tag && (
-          <Button icon="close" onClick={() => set({ tag: undefined })}>
-            {`${w.tag}: ${query.tag}`}
-          </Button>
-        )}
+        <Select
+          label={w.tag}
+          isLabelHidden
+          value={query.tag ?? ""}
+          choices={[["", w.anyTag], ...tagsOf(list.first.data, query.tag).map((tag) => [tag, tag] as const)]}
+          onChange={(tag) => set({ tag: tag || undefined })}
+        />
+        <MadeBy value={query.by ?? ""} onChange={(by) => set({ by: by || undefined })} />
         <Select
           label={w.order}
           isLabelHidden
@@ -196,6 +204,12 @@ export function Flags() {
           {list.count === undefined ? "" : w.found(list.count)}
         </span>
       </div>
+      {query.state === "stale" && (list.count ?? 0) > 0 && (
+        <p class="bar warn">
+          <span>{w.cleanUp.offer(list.count ?? 0)}</span>
+          <Button onClick={() => set({ clean: "1" }, true)}>{w.cleanUp.begin}</Button>
+        </p>
+      )}
       {chosen.size > 0 && (
         <ChosenBar
           chosen={chosen}
@@ -214,7 +228,13 @@ export function Flags() {
                 <Button
                   onClick={() => {
                     setText("");
-                    set({ search: undefined, state: undefined, type: undefined, tag: undefined });
+                    set({
+                      search: undefined,
+                      state: undefined,
+                      type: undefined,
+                      tag: undefined,
+                      by: undefined,
+                    });
                   }}
                 >
                   {w.clearFilters}
@@ -244,6 +264,14 @@ export function Flags() {
           )
         }
       </Content>
+      {query.clean && (
+        <CleanUp
+          onClose={() => {
+            set({ clean: undefined });
+            list.reload();
+          }}
+        />
+      )}
       {query.new && (
         <NewFlag
           onClose={() => set({ new: undefined })}
@@ -263,6 +291,38 @@ export function Flags() {
         />
       )}
     </Page>
+  );
+}
+
+/** Tags of the flags that were found; they gather while one looks around. */
+const knownTags = new Map<number | undefined, Set<string>>();
+
+function tagsOf(page: FlagPage | undefined, chosen: string | undefined): string[] {
+  const known = knownTags.get(project.value?.id) ?? new Set<string>();
+  knownTags.set(project.value?.id, known);
+  for (const { tags } of page?.results ?? []) for (const tag of tags) known.add(tag);
+  if (chosen) known.add(chosen);
+  return [...known].sort();
+}
+
+function MadeBy({ value, onChange }: { value: string; onChange: (id: string) => void }) {
+  const members = useResource<{ results: { user: { id: number; first_name: string; email: string } }[] }>(
+    "members",
+    (signal) => ask("/api/organizations/@current/members/?limit=500", { signal }),
+  );
+  const found = members.data?.results ?? [];
+  if (found.length < 2 && value === "") return null;
+  return (
+    <Select
+      label={w.by}
+      isLabelHidden
+      value={value}
+      choices={[
+        ["", w.anybody],
+        ...found.map(({ user }) => [String(user.id), user.first_name || user.email] as const),
+      ]}
+      onChange={onChange}
+    />
   );
 }
 

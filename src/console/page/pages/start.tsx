@@ -6,13 +6,13 @@ import { to, useAddress } from "../lib/address.ts";
 import { ask, queryText, wordsOf } from "../lib/api.ts";
 import { ago } from "../lib/format.ts";
 import { useResource } from "../lib/resource.ts";
-import { inProject, isAdmin, isOperator, project } from "../lib/session.ts";
+import { inProject, isAdmin, isOperator, markStartDone, project } from "../lib/session.ts";
 import type { Flag } from "../model/flags.ts";
 import { readFlags } from "../model/flags.ts";
 import type { InstanceStatus } from "../model/instance.ts";
 import { useLive } from "../model/live.ts";
 import { snippets } from "../model/snippets.ts";
-import { Badge, Button, CodeBlock } from "../parts/basics.tsx";
+import { Badge, Button, CodeBlock, CopyButton } from "../parts/basics.tsx";
 import { Field, Segments } from "../parts/fields.tsx";
 import { Page } from "../parts/page.tsx";
 import { words } from "../words/index.ts";
@@ -46,10 +46,38 @@ export function Start() {
   const chosen = all[sdk]!;
   const hadEvents = project.value?.ingested_event === true;
   const lastBackup = status.data?.last_backup?.created_at;
+  const isCaredFor = lastBackup != null || !isOperator.value;
+  const isAllDone =
+    (hadEvents || firstEvent !== undefined) &&
+    (asked !== undefined || (flags.data?.count ?? 0) > 0) &&
+    isCaredFor;
+  useEffect(() => {
+    if (isAllDone) markStartDone();
+  }, [isAllDone]);
   return (
     <Page title={words.frame.pages.start}>
       <p class="muted">{w.intro}</p>
-      <Step number={1} title={w.eventTitle} isDone={firstEvent !== undefined}>
+      <Step
+        number={1}
+        title={w.eventTitle}
+        isDone={firstEvent !== undefined}
+        outcome={
+          <p class="row" role="status">
+            {firstEvent ? (
+              <>
+                <Badge tone="good">●</Badge>
+                <span>{w.arrived(firstEvent.event, firstEvent.distinct_id, ago(firstEvent.arrivedAt))}</span>
+                <a href={to("live")}>{w.seeLive}</a>
+              </>
+            ) : (
+              <>
+                <span class="waiting" aria-hidden="true" /> {w.waiting}{" "}
+                {hadEvents && <span class="muted">{w.before}</span>}
+              </>
+            )}
+          </p>
+        }
+      >
         <Segments
           label={w.sdk}
           value={sdk}
@@ -58,26 +86,31 @@ export function Start() {
         />
         <div class="row">
           <span class="label">{w.key}</span> <code>{project.value?.api_token}</code>
+          <CopyButton text={project.value?.api_token ?? ""} />
         </div>
         {chosen.install && <CodeBlock label={w.sdk} code={chosen.install} />}
         <CodeBlock label={w.eventTitle} code={chosen.event} />
-        <p class="row" role="status">
-          {firstEvent ? (
-            <>
-              <Badge tone="good">●</Badge>
-              <span>{w.arrived(firstEvent.event, firstEvent.distinct_id, ago(firstEvent.arrivedAt))}</span>
-              <a href={to("live")}>{w.seeLive}</a>
-            </>
-          ) : (
-            <>
-              <span class="waiting" aria-hidden="true" /> {w.waiting}{" "}
-              {hadEvents && <span class="muted">{w.before}</span>}
-            </>
-          )}
-        </p>
-        {!firstEvent && !hadEvents && <Help curl={all.curl!.event} />}
+        {!firstEvent && !hadEvents && <Help curl={all.curl!.event} address={status.data?.url} />}
       </Step>
-      <Step number={2} title={w.flagTitle} isDone={asked !== undefined}>
+      <Step
+        number={2}
+        title={w.flagTitle}
+        isDone={asked !== undefined}
+        outcome={
+          <p class="row" role="status">
+            {asked ? (
+              <>
+                <Badge tone="good">●</Badge>
+                {w.asked(String(asked.properties.$feature_flag_response), asked.distinct_id)}
+              </>
+            ) : (
+              <>
+                <span class="waiting" aria-hidden="true" /> {w.waitingAsked}
+              </>
+            )}
+          </p>
+        }
+      >
         {made ? (
           <p>
             <a href={to(`flags/${made.id}`)}>{made.key}</a>
@@ -91,18 +124,6 @@ export function Start() {
           </p>
         )}
         <CodeBlock label={w.flagTitle} code={chosen.flag} />
-        <p class="row" role="status">
-          {asked ? (
-            <>
-              <Badge tone="good">●</Badge>
-              {w.asked(String(asked.properties.$feature_flag_response), asked.distinct_id)}
-            </>
-          ) : (
-            <>
-              <span class="waiting" aria-hidden="true" /> {w.waitingAsked}
-            </>
-          )}
-        </p>
       </Step>
       <Step number={3} title={w.careTitle} isDone={lastBackup != null}>
         <div class="row">
@@ -119,27 +140,33 @@ export function Start() {
   );
 }
 
+/** A step; done, it closes by itself and says what came of it. */
 function Step({
   number,
   title,
   isDone,
+  outcome,
   children,
 }: {
   number: number;
   title: string;
   isDone: boolean;
+  outcome?: ComponentChildren;
   children: ComponentChildren;
 }) {
   return (
     <section class="card stack step">
-      <div class="row">
-        <span class={isDone ? "step-number done" : "step-number"} aria-hidden="true">
-          {isDone ? "✓" : number}
-        </span>
-        <h2>{title}</h2>
-        {isDone && <Badge tone="good">{w.done}</Badge>}
-      </div>
-      {children}
+      <details open={!isDone}>
+        <summary class="row step-head">
+          <span class={isDone ? "step-number done" : "step-number"} aria-hidden="true">
+            {isDone ? "✓" : number}
+          </span>
+          <h2>{title}</h2>
+          {isDone && <Badge tone="good">{w.done}</Badge>}
+        </summary>
+        <div class="stack">{children}</div>
+      </details>
+      {outcome}
     </section>
   );
 }
@@ -177,7 +204,7 @@ function FirstFlag({ onMade }: { onMade: (flag: Flag) => void }) {
 }
 
 /** After a minute without anything: what may be wrong. */
-function Help({ curl }: { curl: string }) {
+function Help({ curl, address }: { curl: string; address: string | null | undefined }) {
   const [isShown, setShown] = useState(false);
   useEffect(() => {
     const timer = setTimeout(() => setShown(true), helpAfterMs);
@@ -191,6 +218,7 @@ function Help({ curl }: { curl: string }) {
   return (
     <section class="stack tight" role="status">
       <h3>{w.helpTitle}</h3>
+      {address && new URL(address).origin !== location.origin && <p>{w.otherAddress(address)}</p>}
       {w.help.map((line) => (
         <p key={line}>{line}</p>
       ))}

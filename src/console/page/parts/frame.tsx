@@ -5,7 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { rootPath, to } from "../lib/address.ts";
 import { setShortcuts, shortcutsOn, useKeys } from "../lib/keys.ts";
-import { chooseProject, isOperator, me, project, projects, signOut } from "../lib/session.ts";
+import { chooseProject, isOperator, isStartDone, me, project, projects, signOut } from "../lib/session.ts";
 import { chooseTheme, storedTheme, type Theme, themeNames } from "../lib/theme.ts";
 import { words } from "../words/index.ts";
 import { Button } from "./basics.tsx";
@@ -22,7 +22,9 @@ import { Toasts } from "./toast.tsx";
 const w = words.frame;
 
 /** On a narrow screen these stand in the bar; the others behind "More". */
-const narrowScreen = new Set(["start", "flags", "live"]);
+const narrowScreen = new Set(["flags", "live", "explore"]);
+
+const isApple = /Mac|iPhone|iPad/.test(navigator.platform);
 
 const jumpKeys: Record<string, string> = {
   "g f": "flags",
@@ -94,7 +96,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
         <button type="button" class="jump" onClick={() => setPaletteOpen(true)}>
           <Icon name="search" />
           <span>{w.search}</span>
-          <kbd>⌘K</kbd>
+          <kbd>{isApple ? "⌘K" : "Ctrl K"}</kbd>
         </button>
         <Health />
         <ThemeMenu />
@@ -111,15 +113,19 @@ export function Frame({ children }: { children: ComponentChildren }) {
       </header>
       <nav class={isMenuOpen ? "side open" : "side"} aria-label={w.menu}>
         <ul>
-          {menuPages.map(([name, icon]) => (
-            <li key={name} class={narrowScreen.has(name) ? "" : "wide-only"}>
-              <a href={to(name)} aria-current={current === name ? "page" : undefined}>
-                <Icon name={icon} />
-                <span>{w.pages[name]}</span>
-                {name === "instance" && !isOperator.value && <span class="unseen"> ({w.onlyOperators})</span>}
-              </a>
-            </li>
-          ))}
+          {menuPages
+            .filter(([name]) => name !== "start" || current === name || !isStartDone.value)
+            .map(([name, icon]) => (
+              <li key={name} class={narrowScreen.has(name) ? "" : "wide-only"}>
+                <a href={to(name)} aria-current={current === name ? "page" : undefined}>
+                  <Icon name={icon} />
+                  <span>{w.pages[name]}</span>
+                  {name === "instance" && !isOperator.value && (
+                    <span class="unseen"> ({w.onlyOperators})</span>
+                  )}
+                </a>
+              </li>
+            ))}
           <li class="narrow-only">
             <button type="button" aria-expanded={isMenuOpen} onClick={() => setMenuOpen(!isMenuOpen)}>
               <Icon name="more" />

@@ -5,7 +5,7 @@ import { ask } from "../lib/api.ts";
 import { ago, decimal } from "../lib/format.ts";
 import { useResource } from "../lib/resource.ts";
 import { isOperator } from "../lib/session.ts";
-import { type InstanceStatus, waitingOf } from "../model/instance.ts";
+import { captureTrouble, type InstanceStatus, waitingOf } from "../model/instance.ts";
 import { words } from "../words/index.ts";
 
 const w = words.frame.health;
@@ -69,6 +69,7 @@ function describe(status: InstanceStatus | undefined, hasFailed: boolean) {
     status.last_backup?.created_at ? w.lastBackup(ago(status.last_backup.created_at)) : w.noBackup,
   ];
   if (!isEngineUp) return { tone: "bad", word: w.engineDown, facts };
+  if (captureTrouble(status)) return { tone: "bad", word: w.full, facts };
   if (status.given_up.length > 0) return { tone: "bad", word: w.trouble, facts };
   if (waiting > behindEntries) return { tone: "warn", word: w.behind, facts };
   return { tone: "good", word: rate, facts };

@@ -4,7 +4,7 @@
  */
 
 import { autocompletion, completionKeymap } from "@codemirror/autocomplete";
-import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
+import { history, historyKeymap, standardKeymap, toggleComment } from "@codemirror/commands";
 import { PostgreSQL, type SQLNamespace, sql } from "@codemirror/lang-sql";
 import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
 import { Compartment, EditorState } from "@codemirror/state";
@@ -92,7 +92,8 @@ export function SqlEditor({ label, given, onInput, onRun, hint, schema }: SqlEdi
               },
             },
             ...completionKeymap,
-            ...defaultKeymap,
+            { key: "Mod-/", run: toggleComment },
+            ...standardKeymap,
             ...historyKeymap,
           ]),
           // Left to itself the browser keeps the look of what is typed over by a style attribute, which is refused.

@@ -1,6 +1,7 @@
 /** Short messages at the edge; one may be taken back for ten seconds. */
 
 import { signal } from "@preact/signals";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { words } from "../words/index.ts";
 import { Button } from "./basics.tsx";
 
@@ -37,8 +38,15 @@ function dismiss(id: number): void {
 }
 
 export function Toasts() {
+  const holder = useRef<HTMLDivElement>(null);
+  const count = toasts.value.length;
+  // Above open dialogs, too: whatever was shown last is on top.
+  useLayoutEffect(() => {
+    holder.current?.hidePopover();
+    if (count > 0) holder.current?.showPopover();
+  }, [lastId, count]);
   return (
-    <div class="toasts" role="status" aria-live="polite">
+    <div class="toasts" role="status" aria-live="polite" popover="manual" ref={holder}>
       {toasts.value.map(({ id, text, tone, undo }) => (
         <div key={id} class={`toast ${tone}`}>
           <span>{text}</span>

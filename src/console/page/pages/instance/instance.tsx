@@ -4,7 +4,7 @@ import { ask, Failure } from "../../lib/api.ts";
 import { ago, decimal, duration, number, size } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { isOperator, projects } from "../../lib/session.ts";
-import { type InstanceStatus, waitingOf } from "../../model/instance.ts";
+import { captureTrouble, type InstanceStatus, waitingOf } from "../../model/instance.ts";
 import { Badge, CodeBlock } from "../../parts/basics.tsx";
 import { Icon } from "../../parts/icons.tsx";
 import { Page } from "../../parts/page.tsx";
@@ -36,7 +36,7 @@ export function Instance() {
 const projectName = (id: number) => projects.value.find((project) => project.id === id)?.name ?? `#${id}`;
 
 function Parts({ status }: { status: InstanceStatus }) {
-  const { engine, disk } = status;
+  const { engine, disk, volume } = status;
   const total = Object.values(disk).reduce((sum, bytes) => sum + bytes, 0);
   const quarantine = disk.quarantine_bytes ?? 0;
   return (
@@ -57,7 +57,11 @@ function Parts({ status }: { status: InstanceStatus }) {
             value={engine.up ? w.engineUp : w.engineDown}
             note={w.restarts(engine.restarts)}
           />
-          <Tile name={w.facts.disk} value={size(total)} />
+          <Tile
+            name={w.facts.disk}
+            value={size(total)}
+            note={w.volume(size(volume.free_bytes), size(volume.total_bytes))}
+          />
           <Tile
             name={w.facts.backup}
             value={
@@ -70,6 +74,12 @@ function Parts({ status }: { status: InstanceStatus }) {
         </dl>
         {engine.rebuilding && (
           <p class="bar warn">{w.rebuilding(engine.rebuilding.done, engine.rebuilding.total)}</p>
+        )}
+        {captureTrouble(status) && (
+          <p class="bar bad" role="alert">
+            <Icon name="warning" />
+            <span>{captureTrouble(status)}</span>
+          </p>
         )}
         {engine.trouble && (
           <p class="bar bad" role="alert">

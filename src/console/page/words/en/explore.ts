@@ -95,7 +95,6 @@ export const explore = {
   people: "Persons",
   computing: (seconds: string) => `Computing, ${seconds} s`,
   noResult: "This was not computed.",
-  statement: "A statement; it is opened in SQL.",
   openSql: "Open as SQL",
 };
 
@@ -122,5 +121,12 @@ export const dashboards = {
   refresh: "Refresh",
   open: "Open",
   removeTile: "Remove",
+  earlier: "Move forward",
+  later: "Move back",
+  isFirst: "It is the first",
+  isLast: "It is the last",
+  duplicate: "Duplicate",
+  copyOf: (name: string) => `${name} (copy)`,
+  openExplore: "Open in Explore",
   age: (when: string) => `computed ${when}`,
 };

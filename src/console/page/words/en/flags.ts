@@ -25,6 +25,29 @@ export const flags = {
     remote_config: "Remote config",
   },
   tag: "Tag",
+  anyTag: "Any tag",
+  cleanUp: {
+    offer: (count: number) =>
+      count === 1 ? "1 flag is stale." : `${number(count)} flags are stale: they decide nothing any more.`,
+    begin: "Clean up",
+    title: (place: number, all: number) => `Clean up: ${number(place)} of ${number(all)}`,
+    why: "Why it is stale",
+    lastAsked: "Last asked",
+    asks: (count: number) => `${number(count)} times in 14 days`,
+    dependents: "Flags that depend on it",
+    noDependents: "None",
+    code: "Code to remove",
+    codeHelp: (value: string) =>
+      `Find where it is asked for, keep what happens when it is ${value}, and release that first.`,
+    nobody: "off",
+    archive: "Archive",
+    switchOff: "Switch off for now",
+    skip: "Skip",
+    hasDependents: "Flags depend on it: change these first",
+    done: (archived: number, off: number) =>
+      `Done: ${number(archived)} archived, ${number(off)} switched off.`,
+    ready: "All stale flags have been looked at.",
+  },
   order: "Sort",
   orders: {
     newest: "Newest first",

@@ -41,6 +41,7 @@ export const frame = {
     ready: "ready",
     behind: "behind",
     trouble: "trouble",
+    full: "events refused",
     unknown: "no answer",
     rate: (perSecond: string) => `${perSecond} events/s`,
     waiting: (count: number) => `${number(count)} events wait to be loaded`,

@@ -55,6 +55,8 @@ export const start = {
     "Is the key the one above, and the address the one of this page?",
     "Ad blockers stop events of browsers: try another browser, or send one from the command line:",
   ],
+  otherAddress: (url: string) =>
+    `The server takes ${url} for its own address, which is not that of this page.`,
   warningsTitle: "What arrived and was odd:",
   flagTitle: "Make a flag",
   flagKey: "Key",

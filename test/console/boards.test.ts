@@ -1,0 +1,136 @@
+/** Dashboards and the clean-up of stale flags in the browser. */
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Browser } from "playwright-core";
+import { TestAppliance, until } from "../support/appliance.ts";
+import { chromiumPath, startBrowser } from "../support/browser.ts";
+import { axeFindings, openSignedIn, ownerCookie } from "./support.ts";
+
+describe.skipIf(chromiumPath === undefined)("dashboards and clean-up", () => {
+  let appliance: TestAppliance;
+  let browser: Browser;
+  let cookie: string;
+  const path = (rest: string) => `/api/projects/${appliance.made.project.id}/${rest}`;
+  const post = async <Answer>(rest: string, body: object): Promise<Answer> => {
+    const answer = await appliance.api(path(rest), { method: "POST", body });
+    expect(answer.status).toBe(201);
+    return (await answer.json()) as Answer;
+  };
+  const open = () => openSignedIn(browser, cookie, { url: appliance.url });
+
+  beforeAll(async () => {
+    appliance = await TestAppliance.start();
+    cookie = await ownerCookie(appliance);
+    browser = await startBrowser();
+    await appliance.batch([
+      { event: "paid", distinct_id: "user-1" },
+      { event: "paid", distinct_id: "user-2" },
+    ]);
+    await appliance.eventsWhenStored(2);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await appliance?.[Symbol.asyncDispose]();
+  });
+
+  test("tiles are moved by keys, computed anew, duplicated and opened; one that fails is alone", async () => {
+    const { id } = await post<{ id: number }>("dashboards/", { name: "Money" });
+    const source = { kind: "TrendsQuery", series: [{ kind: "EventsNode", event: "paid", math: "total" }] };
+    for (const [name, query] of [
+      ["Payments", { kind: "InsightVizNode", source }],
+      ["Broken", { kind: "PathsQuery" }],
+      [
+        "By name",
+        {
+          kind: "DataVisualizationNode",
+          source: { kind: "HogQLQuery", query: "SELECT event, 40 + 2 AS n FROM events LIMIT 1" },
+        },
+      ],
+    ] as const) {
+      await post("insights/", { name, query, dashboards: [id] });
+    }
+    const { page, context, troubles } = await open();
+    await page.goto(`/console/dashboards/${id}`);
+    await page.getByText("2 in all").waitFor();
+    await page.getByText("cannot be computed").waitFor();
+    await page.getByRole("cell", { name: "42" }).waitFor();
+    const names = async () => await page.getByRole("heading", { level: 2 }).allTextContents();
+    expect(await names()).toEqual(["Payments", "Broken", "By name"]);
+    await page.getByRole("button", { name: "More: Payments" }).focus();
+    await page.keyboard.press("Enter");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    await until(async () => (await names()).join() === "Broken,Payments,By name", "the tile has moved");
+    const stored = async () =>
+      (await (await appliance.api(path(`dashboards/${id}/`))).json()) as {
+        tiles: { insight: { name: string } }[];
+      };
+    await until(async () => (await stored()).tiles[1]!.insight.name === "Payments", "the move is stored");
+    expect(await axeFindings(page)).toEqual([]);
+
+    await appliance.capture({ event: "paid", distinct_id: "user-3" });
+    await appliance.eventsWhenStored(3);
+    await page.getByRole("button", { name: "Refresh Payments" }).click();
+    await page.getByText("3 in all").waitFor();
+    await page.getByRole("button", { name: "More: Payments" }).click();
+    await page.getByRole("button", { name: "Duplicate" }).click();
+    await page.getByRole("heading", { name: "Payments (copy)" }).waitFor();
+    await page.getByRole("button", { name: "More: Payments", exact: true }).click();
+    await page.getByRole("button", { name: "Open in Explore" }).click();
+    await page.getByText("3 in all").waitFor();
+    expect(await page.getByLabel("Series A: Event").inputValue()).toBe("paid");
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("stale flags are gone through: why, what depends on them, archived", async () => {
+    const everybody = { groups: [{ properties: [], rollout_percentage: 100 }] };
+    const flags: { id: number }[] = [];
+    for (const key of ["old-banner", "old-menu"]) {
+      flags.push(await post<{ id: number }>("feature_flags/", { key, filters: everybody }));
+    }
+    await post("feature_flags/", {
+      key: "uses-menu",
+      filters: {
+        groups: [
+          {
+            properties: [
+              {
+                key: String(flags[1]!.id),
+                type: "flag",
+                operator: "flag_evaluates_to",
+                value: true,
+              },
+            ],
+            rollout_percentage: 50,
+          },
+        ],
+      },
+    });
+    // A flag is stale when it has been the same for everybody for long.
+    const { page, context, troubles } = await open();
+    await page.route(/feature_flags\/\?.*active=STALE/, async (route) => {
+      const answer = await appliance.api(path("feature_flags/?order=key&search=old-"));
+      await route.fulfill({ json: await answer.json() });
+    });
+    await page.goto("/console/flags?state=stale");
+    await page.getByRole("button", { name: "Clean up" }).click();
+    const first = page.getByRole("dialog", { name: "Clean up: 1 of 2" });
+    await first.getByText("git grep -n -F 'old-banner'").waitFor();
+    await first.getByText("Why it is stale").waitFor();
+    expect(await axeFindings(page)).toEqual([]);
+    await first.getByRole("button", { name: "Archive" }).click();
+    const second = page.getByRole("dialog", { name: "Clean up: 2 of 2" });
+    await second.getByRole("link", { name: "uses-menu" }).waitFor();
+    expect(await second.getByRole("button", { name: "Archive" }).getAttribute("aria-disabled")).toBe("true");
+    await second.getByRole("button", { name: "Skip" }).click();
+    await page.getByText("Done: 1 archived, 0 switched off.").waitFor();
+    const list = (await (await appliance.api(path("feature_flags/?search=old-"))).json()) as {
+      count: number;
+    };
+    expect(list.count).toBe(1);
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+});
