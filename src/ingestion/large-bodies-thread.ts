@@ -3,7 +3,7 @@
 import { readlinkSync } from "node:fs";
 import { setPriority } from "node:os";
 import { basename } from "node:path";
-import { type FromThread, refusalOf, type ToThread } from "./large-bodies.ts";
+import { type FromThread, type LargeBody, refusalOf, type ToThread } from "./large-bodies.ts";
 import { openBody, requestLines, tokenOf } from "./request-lines.ts";
 
 declare const self: Worker;
@@ -20,7 +20,12 @@ let onProject: ((message: ToThread) => void) | undefined;
 lowerPriority();
 self.onmessage = async ({ data }: MessageEvent<ToThread>) => {
   if ("project" in data) return onProject?.(data);
-  const { body, protocol, limitBytes, arrival, known } = data.open;
+  await take(data.open);
+  // Before the next one, which needs as much again.
+  Bun.gc(true);
+};
+
+async function take({ body, protocol, limitBytes, arrival, known }: LargeBody): Promise<void> {
   try {
     const opened = await openBody(body, protocol, limitBytes);
     const project = known ?? (await askProject(tokenOf(opened)));
@@ -29,11 +34,8 @@ self.onmessage = async ({ data }: MessageEvent<ToThread>) => {
     say({ done: { lane: lines.lane, results: lines.results } });
   } catch (error) {
     say({ failed: refusalOf(error) });
-  } finally {
-    // The next one needs as much again.
-    setImmediate(() => Bun.gc(true));
   }
-};
+}
 
 function askProject(token: string) {
   return new Promise<Extract<ToThread, { project: unknown }>["project"]>((resolve) => {
