@@ -144,8 +144,8 @@ async function startEngine(start: EngineStart) {
     loader,
     archive,
     {
-      batchBytesMax: 32 * 1024 * 1024,
-      historicalBytesMax: 8 * 1024 * 1024,
+      batchBytesMax: 64 * 1024 * 1024,
+      portionBytes: 8 * 1024 * 1024,
       checkpointBytes: 128 * 1024 * 1024,
       checkpointIntervalMs: 30_000,
       workFolder: place.quarantine,

@@ -1,10 +1,10 @@
 /** The columns of the table `events`, and what a journal entry gives for each. */
 
-import type { EventEntry } from "../journal/entry.ts";
+import type { StorableEvent } from "../journal/entry.ts";
 import type { AppendColumn, AppendTable } from "./append.ts";
 
 /** In the order of the table; see `migrations/`. */
-const columns: readonly AppendColumn<EventEntry>[] = [
+const columns: readonly AppendColumn<StorableEvent>[] = [
   { kind: "integer", of: (event) => event.projectId },
   { kind: "boolean", of: (event) => event.historical },
   { kind: "bigint", of: (event) => event.seq },
@@ -22,7 +22,7 @@ const columns: readonly AppendColumn<EventEntry>[] = [
 const emptyObject = new TextEncoder().encode("{}");
 
 /** Fillers belong to no project: their number is negative. What the file is sorted by stays. */
-export const eventTable: AppendTable<EventEntry> = {
+export const eventTable: AppendTable<StorableEvent> = {
   name: "events",
   columns,
   mayHaveMore: true,

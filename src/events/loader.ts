@@ -1,7 +1,7 @@
 /** Loads journal entries into the event store: one transaction a batch, with the lane's cursor. */
 
 import type { DuckDBConnection } from "@duckdb/node-api";
-import type { EventEntry } from "../journal/entry.ts";
+import type { StorableEvent } from "../journal/entry.ts";
 import type { Lane } from "../journal/segment.ts";
 import { type AppendTable, appendRows } from "./append.ts";
 import { eventTable, uuidTime } from "./columns.ts";
@@ -81,7 +81,7 @@ export class EventLoader implements EventStore {
     return new Set(known.getRows().map(([seq]) => Number(seq)));
   }
 
-  async load(lane: Lane, last: number, events: readonly EventEntry[]): Promise<void> {
+  async load(lane: Lane, last: number, events: readonly StorableEvent[]): Promise<void> {
     const { connection } = this;
     // Sorted by time, so that a time range touches few row groups.
     const sorted = events.toSorted(

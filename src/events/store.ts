@@ -1,10 +1,10 @@
 /** The event store as the pipeline sees it: whatever keeps events stands behind this. */
 
-import type { EventEntry } from "../journal/entry.ts";
+import type { StorableEvent } from "../journal/entry.ts";
 import type { Lane } from "../journal/segment.ts";
 
 /** What of an event tells whether it is stored already. */
-export type EventIdentity = Pick<EventEntry, "seq" | "uuid" | "projectId">;
+export type EventIdentity = Pick<StorableEvent, "seq" | "uuid" | "projectId">;
 
 /**
  * Keeps events and, per lane, how far it has come.
@@ -30,7 +30,7 @@ export interface EventStore {
    * @param last   the cursor afterwards.
    * @param events none of them known.
    */
-  load(lane: Lane, last: number, events: readonly EventEntry[]): Promise<void>;
+  load(lane: Lane, last: number, events: readonly StorableEvent[]): Promise<void>;
 
   /**
    * Makes what was loaded survive the loss of the journal.

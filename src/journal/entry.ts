@@ -33,13 +33,26 @@ export interface JournalEvent {
   readonly properties: Record<string, unknown>;
 }
 
-/** One event, as the event store needs it. */
+/** One event, as a line has it. */
 export interface EventEntry extends JournalEvent {
   /** The uuid was made at ingestion, so no second copy of the event can have it. */
   readonly hasMadeUuid: boolean;
   readonly elementsChain: string | null;
   /** UTF-8 of a JSON object, as the client wrote it. */
   readonly propertiesText: Uint8Array;
+}
+
+/** One event, as the event store needs it. */
+export type StorableEvent = Omit<EventEntry, "properties" | "kind">;
+
+/** An event without its properties as values: those of a whole step would take many times the room of their text. */
+export function storable(event: EventEntry): StorableEvent {
+  const { seq, projectId, uuid, event: name, distinctId, timeMicros, receivedMicros, historical } = event;
+  const { mode, hasMadeUuid, elementsChain, propertiesText } = event;
+  return {
+    ...{ seq, projectId, uuid, event: name, distinctId, timeMicros, receivedMicros, historical },
+    ...{ mode, hasMadeUuid, elementsChain, propertiesText },
+  };
 }
 
 /**

@@ -1,20 +1,13 @@
-/** Reads what a batch of events may touch: each kind of row in one query per project. */
+/** Reads what batches of events may touch, once: each kind of row in one query per project and batch. */
 
 import type { Database } from "bun:sqlite";
 import type { PlannedEvent } from "./batch.ts";
 import { GroupState } from "./identity/group-rules.ts";
 import { changesPersons } from "./identity/operations.ts";
 import { PeopleState, Person, type StoredDistinctId } from "./identity/people-state.ts";
+import type { PropertyBag } from "./identity/property-bag.ts";
 import { PersonlessIds } from "./personless-ids.ts";
 import { readBag } from "./property-columns.ts";
-
-export interface BatchState {
-  people: PeopleState;
-  /** Search texts as stored, by person number; for those that have one. */
-  searchTexts: Map<number, string>;
-  groups: GroupState;
-  personlessIds: PersonlessIds;
-}
 
 type PersonRow = [
   distinctId: string,
@@ -27,11 +20,16 @@ type PersonRow = [
   isIdentified: number,
   createdMicros: number,
   version: number,
-  properties: string | null,
-  propertyTimes: Uint8Array | null,
+  ...NullablePropertyRow,
+];
+
+type PropertyRow = [
+  properties: string,
+  propertyTimes: Uint8Array,
   unsetTimes: string | null,
   searchText: string | null,
 ];
+type NullablePropertyRow = PropertyRow | [null, null, null, null];
 
 /** Persons of the ids in ?2, with their properties when ?3. */
 const personsOfIds = `
@@ -58,72 +56,144 @@ const groupsOfKeys = `
   CROSS JOIN project_group AS g
     ON g.project_id = ?1 AND g.type_index = wanted.value ->> 0 AND g.group_key = wanted.value ->> 1`;
 
-/** Loads the persons, group types and groups that the events name. */
-export function loadState(client: Database, planned: readonly PlannedEvent[]): BatchState {
-  const searchTexts = new Map<number, string>();
-  const personlessIds = new PersonlessIds(client);
-  personlessIds.load(planned);
-  return {
-    people: loadPeople(client, planned, searchTexts, personlessIds),
-    searchTexts,
-    groups: loadGroups(client, planned),
-    personlessIds,
-  };
-}
+/** The persons, group types and groups that the events of a step name, as they become. */
+export class StepState {
+  readonly people: PeopleState;
+  readonly groups = new GroupState();
+  readonly personlessIds: PersonlessIds;
+  /** Search texts as stored, by person number; for those that have one and whose properties were read. */
+  readonly searchTexts = new Map<number, string>();
+  /** Characters of the properties that were read. */
+  loadedCharacters = 0;
+  private readonly loadedPersons = new Map<number, Person>();
+  /** Ids of persons and keys of groups that were looked for, per project. */
+  private readonly soughtIds = new Map<number, Set<string>>();
+  private readonly soughtGroups = new Map<number, Set<string>>();
 
-function loadPeople(
-  client: Database,
-  planned: readonly PlannedEvent[],
-  searchTexts: Map<number, string>,
-  personlessIds: PersonlessIds,
-): PeopleState {
-  const state = new PeopleState(storedIdsOf(client), rowIds(client), personlessIds);
-  const query = client.query<PersonRow, [number, string, number]>(personsOfIds);
-  for (const [projectId, { changing, others }] of idsByProject(planned)) {
-    const known = new Map<number, Person>();
-    // The ids whose events change something go first: their persons must come with properties.
-    for (const ids of [changing, others]) {
-      if (ids.size === 0) continue;
-      const list = JSON.stringify([...ids]);
-      for (const row of query.values(projectId, list, ids === changing ? 1 : 0) as PersonRow[]) {
-        const rowId = row[2];
-        let person = known.get(rowId);
-        if (person === undefined) {
-          person = personOf(projectId, row);
-          known.set(rowId, person);
-          state.addStored(person);
-          if (row[13] !== null) searchTexts.set(rowId, row[13]);
+  /** @param client the store as it is until the state is written: nobody else changes it meanwhile. */
+  constructor(private readonly client: Database) {
+    this.personlessIds = new PersonlessIds(client);
+    this.people = new PeopleState(storedIdsOf(client), rowIds(client), this.personlessIds);
+  }
+
+  /** Reads what the events name and is not here yet. */
+  load(planned: readonly PlannedEvent[]): void {
+    this.personlessIds.load(planned);
+    this.loadPeople(planned);
+    this.loadGroups(planned);
+  }
+
+  private loadPeople(planned: readonly PlannedEvent[]): void {
+    const query = this.client.query<PersonRow, [number, string, number]>(personsOfIds);
+    for (const [projectId, { changing, others }] of idsByProject(planned)) {
+      // The ids whose events change something go first: their persons come with properties.
+      for (const ids of [changing, others]) {
+        const wanted = this.unsought(projectId, ids);
+        if (wanted.length === 0) continue;
+        const list = JSON.stringify(wanted);
+        for (const row of query.values(projectId, list, ids === changing ? 1 : 0) as PersonRow[]) {
+          const person = this.loadedPersons.get(row[2]) ?? this.addPerson(projectId, row);
+          this.people.addStoredId(person, { distinctId: row[0], joined: row[1] });
         }
-        state.addStoredId(person, { distinctId: row[0], joined: row[1] });
       }
     }
   }
-  return state;
-}
 
-function personOf(projectId: number, row: PersonRow): Person {
-  const [, , rowId, uuid, mainDistinctId, isMainAlias, joinedCount, isIdentified, createdMicros, version] =
-    row;
-  const stored = {
-    rowId,
-    projectId,
-    uuid,
-    mainDistinctId,
-    isMainAlias: isMainAlias === 1,
-    joinedCount,
-    isIdentified: isIdentified === 1,
-    createdMicros,
-    version,
-  };
-  const [properties, propertyTimes, unsetTimes] = row.slice(10, 13) as [
-    string | null,
-    Uint8Array | null,
-    string | null,
-  ];
-  return new Person(stored, false, () => {
-    if (properties === null || propertyTimes === null) throw new Error("The properties were not loaded.");
+  /** Notes that ids are looked for. @returns those that were not before; what the step itself has added is known. */
+  private unsought(projectId: number, ids: Iterable<string>): string[] {
+    const sought = this.soughtIds.get(projectId) ?? new Set();
+    this.soughtIds.set(projectId, sought);
+    const wanted: string[] = [];
+    for (const id of ids) {
+      if (sought.has(id) || this.people.find(projectId, id) !== undefined) continue;
+      sought.add(id);
+      wanted.push(id);
+    }
+    return wanted;
+  }
+
+  private addPerson(projectId: number, row: PersonRow): Person {
+    const [, , rowId, uuid, mainDistinctId, isMainAlias, joinedCount, isIdentified, createdMicros, version] =
+      row;
+    const stored = {
+      rowId,
+      projectId,
+      uuid,
+      mainDistinctId,
+      isMainAlias: isMainAlias === 1,
+      joinedCount,
+      isIdentified: isIdentified === 1,
+      createdMicros,
+      version,
+    };
+    const columns = row.slice(10) as NullablePropertyRow;
+    const person = new Person(stored, false, () => this.bagOf(rowId, columns));
+    this.loadedPersons.set(rowId, person);
+    this.people.addStored(person);
+    return person;
+  }
+
+  /** @param columns as read with the person; null where they are wanted only now. */
+  private bagOf(rowId: number, columns: NullablePropertyRow): PropertyBag {
+    const [properties, propertyTimes, unsetTimes, searchText] =
+      columns[0] === null ? this.propertiesOf(rowId) : (columns as PropertyRow);
+    this.loadedCharacters += properties.length;
+    if (searchText !== null) this.searchTexts.set(rowId, searchText);
     return readBag(properties, propertyTimes, unsetTimes);
-  });
+  }
+
+  private propertiesOf(rowId: number): PropertyRow {
+    return this.client
+      .query<PropertyRow, [number]>(
+        "SELECT properties, property_times, unset_times, search_text FROM person WHERE id = ?",
+      )
+      .values(rowId)[0] as PropertyRow;
+  }
+
+  private loadGroups(planned: readonly PlannedEvent[]): void {
+    const projects = new Set<number>();
+    for (const { event, operations } of planned) {
+      if (operations.groupTypes.length > 0 || operations.groupIdentify !== undefined)
+        projects.add(event.projectId);
+    }
+    for (const projectId of projects) {
+      if (!this.soughtGroups.has(projectId)) this.loadGroupTypes(projectId);
+      const sought = this.soughtGroups.get(projectId)!;
+      const keys = groupKeysOf(this.groups, projectId, planned).filter(([type, key]) => {
+        const isNew = !sought.has(`${type}:${key}`) && this.groups.find(projectId, type, key) === undefined;
+        if (isNew) sought.add(`${type}:${key}`);
+        return isNew;
+      });
+      if (keys.length > 0) this.loadGroupsOf(projectId, keys);
+    }
+  }
+
+  private loadGroupTypes(projectId: number): void {
+    this.soughtGroups.set(projectId, new Set());
+    const types = this.client.query<{ name: string; typeIndex: number }, [number]>(
+      "SELECT name, type_index AS typeIndex FROM group_type WHERE project_id = ?",
+    );
+    for (const { name, typeIndex } of types.all(projectId))
+      this.groups.addStoredType(projectId, name, typeIndex);
+  }
+
+  private loadGroupsOf(projectId: number, keys: readonly [number, string][]): void {
+    const query = this.client.query<GroupRow, [number, string]>(groupsOfKeys);
+    for (const row of query.values(projectId, JSON.stringify(keys)) as GroupRow[]) {
+      const [typeIndex, key, createdMicros, version, properties, times] = row;
+      const bag = readBag(properties, times, null);
+      this.groups.add({
+        projectId,
+        typeIndex,
+        key,
+        createdMicros,
+        version,
+        bag,
+        isNew: false,
+        isDirty: false,
+      });
+    }
+  }
 }
 
 interface WantedIds {
@@ -167,30 +237,6 @@ function rowIds(client: Database): () => number {
     last += 1;
     return last;
   };
-}
-
-function loadGroups(client: Database, planned: readonly PlannedEvent[]): GroupState {
-  const state = new GroupState();
-  const projects = new Set<number>();
-  for (const { event, operations } of planned) {
-    if (operations.groupTypes.length > 0 || operations.groupIdentify !== undefined)
-      projects.add(event.projectId);
-  }
-  const types = client.query<{ name: string; typeIndex: number }, [number]>(
-    "SELECT name, type_index AS typeIndex FROM group_type WHERE project_id = ?",
-  );
-  const groups = client.query<GroupRow, [number, string]>(groupsOfKeys);
-  for (const projectId of projects) {
-    for (const { name, typeIndex } of types.all(projectId)) state.addStoredType(projectId, name, typeIndex);
-    const keys = groupKeysOf(state, projectId, planned);
-    if (keys.length === 0) continue;
-    for (const row of groups.values(projectId, JSON.stringify(keys)) as GroupRow[]) {
-      const [typeIndex, key, createdMicros, version, properties, times] = row;
-      const bag = readBag(properties, times, null);
-      state.add({ projectId, typeIndex, key, createdMicros, version, bag, isNew: false, isDirty: false });
-    }
-  }
-  return state;
 }
 
 /** Keys of groups whose type is known; others cannot be stored yet. */

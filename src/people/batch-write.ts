@@ -1,7 +1,7 @@
 /** Writes back what a batch of events changed, and notes the changes for the event store. */
 
 import type { Database } from "bun:sqlite";
-import type { BatchState } from "./batch-load.ts";
+import type { StepState } from "./batch-load.ts";
 import type { GroupState } from "./identity/group-rules.ts";
 import type { PeopleState } from "./identity/people-state.ts";
 import type { PropertyBag } from "./identity/property-bag.ts";
@@ -11,10 +11,10 @@ import { propertyColumns, timeColumns } from "./property-columns.ts";
 /** Longer search texts are cut: what nobody types need not be found. */
 const searchTextLengthMax = 500;
 
-/** Writes the state of a batch; inside the batch's transaction. */
+/** Writes the state of a step; inside the step's transaction. */
 export function writeState(
   client: Database,
-  { people, searchTexts, groups, personlessIds }: BatchState,
+  { people, searchTexts, groups, personlessIds }: StepState,
 ): void {
   writePersons(client, people, searchTexts);
   writeDistinctIds(client, people);

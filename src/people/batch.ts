@@ -13,14 +13,32 @@ export interface DuplicateCount {
   count: number;
 }
 
-/** One step of the pipeline: everything between the lane's cursor and `lastSeq`, without duplicates. */
+/** Some of a lane's items, behind those before. */
 export interface PeopleBatch {
-  lane: Lane;
-  /** The lane's cursor afterwards. */
-  lastSeq: number;
-  /** In order of `seq`; sequence numbers may be missing. */
+  /** In order of `seq`; sequence numbers may be missing. What the lane's cursor covers already has no effect again. */
   items: readonly JournalItem[];
   duplicates: readonly DuplicateCount[];
+}
+
+/** What a lane brings, batch after batch, to be committed together. */
+export interface IdentityStep {
+  /** Keeps nothing of the items once it has returned: their properties may go. */
+  add(batch: PeopleBatch): void | Promise<void>;
+
+  /** So much is held in memory that it should be committed. */
+  readonly isFull: boolean;
+
+  /**
+   * Stores everything that was added and moves the lane's cursor, both or neither; the last call.
+   *
+   * @param lastSeq the cursor afterwards.
+   * @returns spikes that began or ended.
+   * @throws  whatever the store throws; nothing was changed then.
+   */
+  commit(lastSeq: number): SpikeSignal[] | Promise<SpikeSignal[]>;
+
+  /** Forgets what was added, in place of `commit`. */
+  abandon(): void;
 }
 
 /**
@@ -32,13 +50,8 @@ export interface IdentityStore {
   /** The last sequence number of a lane whose effects are in the store; 0 at first. */
   cursor(lane: Lane): number;
 
-  /**
-   * Applies a batch and moves the lane's cursor, both or neither. What the cursor covers already has no effect again.
-   *
-   * @returns spikes that began or ended.
-   * @throws  whatever the store throws; nothing was changed then.
-   */
-  apply(batch: PeopleBatch): SpikeSignal[] | Promise<SpikeSignal[]>;
+  /** Begins a step, of which there is one at a time. */
+  begin(lane: Lane): IdentityStep | Promise<IdentityStep>;
 }
 
 /** An event and what it asks for. */

@@ -37,7 +37,7 @@ const dateTime = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\
 interface KnownProperty {
   type: PropertyType | null;
   day: number;
-  values: Set<string>;
+  values: Set<unknown>;
 }
 interface KnownNames {
   /** The day each was last seen. */
@@ -122,7 +122,8 @@ export class NameRegister {
       known.owners.set(owner, names);
     }
     const day = Math.floor(at / microsPerDay);
-    for (const [name, value] of Object.entries(properties)) {
+    for (const name in properties) {
+      const value: unknown = properties[name as keyof typeof properties];
       let found = names.get(name);
       const isNew = found === undefined;
       if (found === undefined) {
@@ -130,7 +131,7 @@ export class NameRegister {
         found = { type: null, day, values: new Set() };
         names.set(name, found);
       }
-      const type = widened(found.type, typeOf(value));
+      const type = found.type === "String" ? found.type : widened(found.type, typeOf(value));
       if (isNew || type !== found.type || day > found.day) {
         found.type = type;
         found.day = Math.max(found.day, day);
@@ -143,10 +144,10 @@ export class NameRegister {
             .run(projectId, owner, name, type, at),
         );
       }
-      if (found.values.size >= valuesMax) continue;
+      if (found.values.size >= valuesMax || found.values.has(value)) continue;
       const text = valueText(value);
-      if (text === undefined || found.values.has(text)) continue;
-      found.values.add(text);
+      if (text === undefined) continue;
+      found.values.add(value);
       writes.push(() =>
         this.db.$client
           .query("INSERT OR IGNORE INTO property_value VALUES (?, ?, ?, ?)")
@@ -176,7 +177,7 @@ export class NameRegister {
     for (const [owner, name, value] of client
       .query("SELECT owner, name, value FROM property_value WHERE project_id = ?")
       .values(projectId) as [string, string, string][]) {
-      read.owners.get(owner)?.get(name)?.values.add(value);
+      read.owners.get(owner)?.get(name)?.values.add(JSON.parse(value));
     }
     return read;
   }

@@ -1,16 +1,17 @@
 /**
- * The writing side of persons, groups, warnings, usage and spikes: one transaction per batch of the pipeline.
+ * The writing side of persons, groups, warnings, usage and spikes: one transaction per step of the pipeline.
  *
- * Only the engine makes one, once. A batch is applied whole, with the lane's cursor, or not at all.
+ * Only the engine makes one, once. What a step brings is applied in memory, batch after batch, so that a person whom many
+ * events name is read once and written once; it is stored whole, with the lane's cursor, or not at all.
  */
 
 import { eq } from "drizzle-orm";
-import { type JournalEvent, type JournalNote, noteCount } from "../journal/entry.ts";
+import { type JournalEvent, type JournalItem, type JournalNote, noteCount } from "../journal/entry.ts";
 import type { Lane } from "../journal/segment.ts";
 import { tx } from "../lib/sqlite/open.ts";
 import { storableText } from "../lib/unicode.ts";
-import type { DuplicateCount, IdentityStore, PeopleBatch, PlannedEvent } from "./batch.ts";
-import { type BatchState, loadState } from "./batch-load.ts";
+import type { DuplicateCount, IdentityStep, IdentityStore, PeopleBatch, PlannedEvent } from "./batch.ts";
+import { StepState } from "./batch-load.ts";
 import { writeState } from "./batch-write.ts";
 import { applyDeletion } from "./deletion.ts";
 import { applyToGroups } from "./identity/group-rules.ts";
@@ -25,15 +26,13 @@ import { forgetSpikes, restoreDetector, saveDetector, spikeRetentionDays } from 
 import { UsageTally } from "./usage.ts";
 import { forgetWarnings, recordWarnings, warningRetentionDays } from "./warnings.ts";
 
-/** What a batch gathers besides persons and groups. */
+/** What a batch brings besides persons and groups. */
 interface Gathered {
   planned: PlannedEvent[];
   /** In order of `seq`, as `planned`. */
   personless: JournalEvent[];
   /** In order of `seq`; each counts for the events before it. */
   deletions: JournalNote[];
-  warnings: Warning[];
-  usage: UsageTally;
 }
 
 /** Events between two deletions. */
@@ -41,11 +40,16 @@ type Part = Pick<Gathered, "planned" | "personless">;
 
 const microsPerDay = 86_400_000_000;
 const housekeepingMicros = 3_600_000_000;
+/** Persons that a step holds in memory before it has to be committed; each may have half a megabyte of properties. */
+const stepPersonsMax = 30_000;
+/** The same for the text of their properties. */
+const stepCharactersMax = 64 * 1024 * 1024;
 
 export class PeopleStore implements IdentityStore {
   private readonly cursors: Record<Lane, number>;
   private detector: SpikeDetector | undefined;
   private housekeptMicros = 0;
+  private isStepOpen = false;
 
   constructor(
     readonly db: PeopleDb,
@@ -58,55 +62,33 @@ export class PeopleStore implements IdentityStore {
     return this.cursors[lane];
   }
 
-  /**
-   * Applies everything between the lane's cursor and `lastSeq` in one transaction and moves the cursor.
-   *
-   * Items at or before the cursor have no effect again: a worker that could not load a batch after it was applied hands
-   * it over once more.
-   *
-   * @returns spikes that began or ended.
-   * @throws whatever SQLite throws; nothing was changed then.
-   */
-  apply(batch: PeopleBatch): SpikeSignal[] {
-    const { lane, lastSeq } = batch;
-    if (lastSeq <= this.cursors[lane]) return [];
-    const gathered = this.gather(batch);
-    const spikes = this.change(() => {
-      let part: Part = gathered;
-      for (const deletion of gathered.deletions) {
-        const [before, after] = splitAt(part, deletion.seq);
-        gathered.warnings.push(...this.applyPart(before));
-        applyDeletion(this.db.$client, deletion);
-        part = after;
-      }
-      gathered.warnings.push(...this.applyPart(part));
-      recordWarnings(this.db, gathered.warnings);
-      gathered.usage.write(this.db);
-      this.db.update(laneCursor).set({ seq: lastSeq }).where(eq(laneCursor.lane, lane)).run();
-      return this.feedSpikes(batch);
+  begin(lane: Lane): PeopleStep {
+    this.isStepOpen = true;
+    return new PeopleStep(this.db, this.cursors[lane], {
+      feed: (event) => {
+        if (lane !== "realtime") return;
+        const { projectId, receivedMicros, event: name, distinctId } = event;
+        this.knownDetector().feed(projectId, receivedMicros, name, distinctId);
+      },
+      commit: (lastSeq, write) => {
+        if (lastSeq <= this.cursors[lane]) {
+          this.isStepOpen = false;
+          return [];
+        }
+        const spikes = this.change(() => {
+          write();
+          this.db.update(laneCursor).set({ seq: lastSeq }).where(eq(laneCursor.lane, lane)).run();
+          return lane === "realtime" ? saveDetector(this.db, this.knownDetector()) : [];
+        });
+        this.cursors[lane] = lastSeq;
+        this.isStepOpen = false;
+        return spikes;
+      },
+      abandon: () => {
+        this.forgetCounts();
+        this.isStepOpen = false;
+      },
     });
-    this.cursors[lane] = lastSeq;
-    return spikes;
-  }
-
-  /** Applies events to persons and groups; inside the batch's transaction. */
-  private applyPart({ planned, personless }: Part): Warning[] {
-    if (planned.length === 0 && personless.length === 0) return [];
-    const state = loadState(this.db.$client, planned);
-    const warnings: Warning[] = [];
-    let noted = 0;
-    for (const { event, operations } of planned) {
-      for (; noted < personless.length && personless[noted]!.seq < event.seq; noted += 1)
-        notePersonless(state, personless[noted]!);
-      warnings.push(
-        ...operations.warnings,
-        ...applyToPersons(state.people, event, operations),
-        ...applyToGroups(state.groups, event, operations),
-      );
-    }
-    for (; noted < personless.length; noted += 1) notePersonless(state, personless[noted]!);
-    writeState(this.db.$client, state);
-    return warnings;
   }
 
   /**
@@ -115,12 +97,13 @@ export class PeopleStore implements IdentityStore {
    * Call it every few seconds while the realtime lane has no backlog: a spike ends when no more events are known.
    */
   tick(nowMicros: number): SpikeSignal[] {
-    this.detector ??= restoreDetector(this.db, this.spikeSettings);
-    this.detector.tick(nowMicros);
+    // What the detector has counted of an open step must not be stored without it.
+    if (this.isStepOpen) return [];
+    const detector = this.knownDetector();
+    detector.tick(nowMicros);
     const isHousekeepingDue = nowMicros - this.housekeptMicros >= housekeepingMicros;
-    if (!isHousekeepingDue && !this.detector.hasChanges) return [];
+    if (!isHousekeepingDue && !detector.hasChanges) return [];
     const { db } = this;
-    const detector = this.detector;
     const signals = this.change(() => {
       if (isHousekeepingDue) {
         forgetWarnings(db, nowMicros - warningRetentionDays * microsPerDay);
@@ -132,55 +115,139 @@ export class PeopleStore implements IdentityStore {
     return signals;
   }
 
-  /** What the items ask for, as far as it depends on nothing but themselves. */
-  private gather({ lane, items, duplicates }: PeopleBatch): Gathered {
-    const gathered: Gathered = {
-      planned: [],
-      personless: [],
-      deletions: [],
-      warnings: [],
-      usage: new UsageTally(),
-    };
-    const cursor = this.cursors[lane];
-    for (const item of items) {
-      if (item.seq <= cursor) continue;
-      if (item.kind === "event") gatherEvent(gathered, item);
-      else if (item.kind === "person_deleted") gathered.deletions.push(item);
-      else gatherNote(gathered, item);
-    }
-    for (const duplicate of duplicates) countDuplicates(gathered, duplicate);
-    return gathered;
-  }
-
-  private feedSpikes({ lane, items }: PeopleBatch): SpikeSignal[] {
-    if (lane !== "realtime") return [];
+  private knownDetector(): SpikeDetector {
     this.detector ??= restoreDetector(this.db, this.spikeSettings);
-    const cursor = this.cursors[lane];
-    for (const item of items) {
-      if (item.kind !== "event" || item.seq <= cursor) continue;
-      this.detector.feed(item.projectId, item.receivedMicros, item.event, item.distinctId);
-    }
-    return saveDetector(this.db, this.detector);
+    return this.detector;
   }
 
-  /** A transaction; when it fails, the detector forgets what it counted in it. */
+  /** The detector starts again from what is stored. */
+  private forgetCounts(): void {
+    this.detector = undefined;
+  }
+
   private change<Result>(run: () => Result): Result {
     try {
       return tx(this.db, run);
     } catch (error) {
-      this.detector = undefined;
+      this.forgetCounts();
       throw error;
     }
   }
 }
 
-function gatherEvent({ planned, personless, usage }: Gathered, event: JournalEvent): void {
-  const { projectId, receivedMicros, historical, mode } = event;
-  const anonymity = mode === "full" ? "identified" : "anonymous";
-  usage.add(projectId, receivedMicros, historical ? "historical" : anonymity);
-  const operations = operationsOf(event);
-  if (operations === undefined) personless.push(event);
-  else planned.push({ event, operations });
+/** What a step needs of its store. */
+interface StepOwner {
+  /** Counts an event for spikes. */
+  feed(event: JournalEvent): void;
+  /** Runs `write` and moves the cursor, in one transaction. */
+  commit(lastSeq: number, write: () => void): SpikeSignal[];
+  abandon(): void;
+}
+
+class PeopleStep implements IdentityStep {
+  private readonly state: StepState;
+  /** From the first deletion on, everything waits for the transaction: what it deletes must have been written. */
+  private readonly deferred: { deletion: JournalNote; part: Part }[] = [];
+  private readonly warnings: Warning[] = [];
+  private readonly usage = new UsageTally();
+
+  constructor(
+    private readonly db: PeopleDb,
+    private readonly cursor: number,
+    private readonly owner: StepOwner,
+  ) {
+    this.state = new StepState(db.$client);
+  }
+
+  add({ items, duplicates }: PeopleBatch): void {
+    const gathered = this.gather(items);
+    for (const duplicate of duplicates) countDuplicates(this.usage, duplicate);
+    let part: Part = gathered;
+    for (const deletion of gathered.deletions) {
+      const [before, after] = splitAt(part, deletion.seq);
+      this.take(before);
+      this.deferred.push({ deletion, part: { planned: [], personless: [] } });
+      part = after;
+    }
+    this.take(part);
+  }
+
+  get isFull(): boolean {
+    const { people } = this.state;
+    return people.persons.length >= stepPersonsMax || this.state.loadedCharacters >= stepCharactersMax;
+  }
+
+  commit(lastSeq: number): SpikeSignal[] {
+    return this.owner.commit(lastSeq, () => {
+      writeState(this.db.$client, this.state);
+      for (const { deletion, part } of this.deferred) {
+        applyDeletion(this.db.$client, deletion);
+        const state = new StepState(this.db.$client);
+        this.applyTo(state, part);
+        writeState(this.db.$client, state);
+      }
+      recordWarnings(this.db, this.warnings);
+      this.usage.write(this.db);
+    });
+  }
+
+  abandon(): void {
+    this.owner.abandon();
+  }
+
+  private take(part: Part): void {
+    const last = this.deferred.at(-1);
+    if (last === undefined) {
+      this.applyTo(this.state, part);
+      return;
+    }
+    for (const planned of part.planned) last.part.planned.push(planned);
+    for (const event of part.personless) last.part.personless.push(event);
+  }
+
+  /** Applies events to persons and groups, in order of `seq`. */
+  private applyTo(state: StepState, { planned, personless }: Part): void {
+    state.load(planned);
+    let noted = 0;
+    for (const { event, operations } of planned) {
+      for (; noted < personless.length && personless[noted]!.seq < event.seq; noted += 1)
+        notePersonless(state, personless[noted]!);
+      for (const warning of operations.warnings) this.warnings.push(warning);
+      for (const warning of applyToPersons(state.people, event, operations)) this.warnings.push(warning);
+      for (const warning of applyToGroups(state.groups, event, operations)) this.warnings.push(warning);
+    }
+    for (; noted < personless.length; noted += 1) notePersonless(state, personless[noted]!);
+  }
+
+  /** What the items ask for, as far as it depends on nothing but themselves. */
+  private gather(items: readonly JournalItem[]): Gathered {
+    const gathered: Gathered = { planned: [], personless: [], deletions: [] };
+    for (const item of items) {
+      if (item.seq <= this.cursor) continue;
+      if (item.kind === "event") {
+        this.countEvent(item);
+        const operations = operationsOf(item);
+        if (operations === undefined) gathered.personless.push(item);
+        else gathered.planned.push({ event: item, operations });
+      } else if (item.kind === "person_deleted") gathered.deletions.push(item);
+      else this.takeNote(item);
+    }
+    return gathered;
+  }
+
+  private countEvent(event: JournalEvent): void {
+    const { projectId, receivedMicros, historical, mode } = event;
+    const anonymity = mode === "full" ? "identified" : "anonymous";
+    this.usage.add(projectId, receivedMicros, historical ? "historical" : anonymity);
+    this.owner.feed(event);
+  }
+
+  private takeNote(note: JournalNote): void {
+    const { projectId, type, details, receivedMicros } = note;
+    const count = noteCount(note);
+    this.warnings.push({ projectId, type, details, receivedMicros, count });
+    if (note.kind === "drop") this.usage.add(projectId, receivedMicros, "dropped", count);
+  }
 }
 
 function splitAt({ planned, personless }: Part, seq: number): [before: Part, after: Part] {
@@ -191,17 +258,10 @@ function splitAt({ planned, personless }: Part, seq: number): [before: Part, aft
   return [is(true), is(false)];
 }
 
-function notePersonless({ personlessIds }: BatchState, { projectId, distinctId }: JournalEvent): void {
+function notePersonless({ personlessIds }: StepState, { projectId, distinctId }: JournalEvent): void {
   personlessIds.add(projectId, storableText(distinctId));
 }
 
-function gatherNote({ warnings, usage }: Gathered, note: JournalNote): void {
-  const { projectId, type, details, receivedMicros } = note;
-  const count = noteCount(note);
-  warnings.push({ projectId, type, details, receivedMicros, count });
-  if (note.kind === "drop") usage.add(projectId, receivedMicros, "dropped", count);
-}
-
-function countDuplicates({ usage }: Gathered, { projectId, receivedMicros, count }: DuplicateCount): void {
+function countDuplicates(usage: UsageTally, { projectId, receivedMicros, count }: DuplicateCount): void {
   usage.add(projectId, receivedMicros, "duplicates", count);
 }

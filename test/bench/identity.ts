@@ -78,7 +78,9 @@ function run(name: string, kind: Kind, idOf: (index: number) => string): void {
     const items = Array.from({ length: size }, (_, index) => eventOf(kind, idOf(batch * size + index)));
     const started = performance.now();
     const cpuBefore = process.cpuUsage();
-    store.apply({ lane: "realtime", lastSeq: seq, items, duplicates: [] });
+    const step = store.begin("realtime");
+    step.add({ items, duplicates: [] });
+    step.commit(seq);
     spent += performance.now() - started;
     const { user, system } = process.cpuUsage(cpuBefore);
     cpuMicros += user + system;
@@ -103,7 +105,9 @@ for (let made = 0; made < persons; made += size) {
   const items = Array.from({ length: size }, (_, index) =>
     eventOf("web page view", `person-${made + index}`),
   );
-  store.apply({ lane: "realtime", lastSeq: seq, items, duplicates: [] });
+  const step = store.begin("realtime");
+  step.add({ items, duplicates: [] });
+  step.commit(seq);
 }
 let fresh = 0;
 const mostlyKnown = (perPerson: number) => {

@@ -10,14 +10,21 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { decodeEntries, type EventEntry } from "../../src/journal/entry.ts";
 import type { SegmentBatch } from "../../src/journal/reader.ts";
+import { NameRegister } from "../../src/people/names.ts";
 import { TestStores } from "../support/event-store.ts";
 import { peopleLike } from "./people-like.ts";
 
 const { values } = parseArgs({
-  options: { events: { type: "string", default: "100000" }, segment: { type: "string", default: "10000" } },
+  options: {
+    events: { type: "string", default: "100000" },
+    segment: { type: "string", default: "7000" },
+    step: { type: "string", default: "8" },
+  },
 });
 const count = Number(values.events);
 const perSegment = Number(values.segment);
+/** Segments that are stored together. */
+const perStep = Number(values.step);
 
 const stores = await TestStores.open();
 const next = peopleLike(1, Date.UTC(2026, 0, 1));
@@ -72,8 +79,16 @@ await measured("duplicates", async () => {
   for (const entries of decoded) await loader.known(entries);
 });
 await measured("identity", () => {
-  for (const entries of decoded)
-    store.apply({ lane: "realtime", lastSeq: entries.at(-1)!.seq, items: entries, duplicates: [] });
+  for (let start = 0; start < decoded.length; start += perStep) {
+    const step = store.begin("realtime");
+    const segments = decoded.slice(start, start + perStep);
+    for (const items of segments) step.add({ items, duplicates: [] });
+    step.commit(segments.at(-1)!.at(-1)!.seq);
+  }
+});
+await measured("names", () => {
+  const names = new NameRegister(store.db);
+  for (const items of decoded) names.take(items);
 });
 await measured("load", async () => {
   for (const entries of decoded) await loader.load("realtime", entries.at(-1)!.seq, entries);

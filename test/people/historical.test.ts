@@ -199,7 +199,9 @@ describe("historical events", () => {
       expect(people.properties(id)).toEqual(properties);
       using together = new TestPeople();
       const all = items();
-      together.store.apply({ lane: "realtime", lastSeq: all.at(-1)!.seq, items: all, duplicates: [] });
+      const step = together.store.begin("realtime");
+      step.add({ items: all, duplicates: [] });
+      step.commit(all.at(-1)!.seq);
       expect(together.properties(id)).toEqual(properties);
     });
   }

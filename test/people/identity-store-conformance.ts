@@ -22,7 +22,20 @@ export interface IdentityStoreUnderTest {
 const laneOf = (item: JournalItem): Lane => (item.historical ? "historical" : "realtime");
 
 async function apply(store: IdentityStore, ...items: JournalItem[]): Promise<void> {
-  await store.apply({ lane: laneOf(items[0]!), lastSeq: items.at(-1)!.seq, items, duplicates: [] });
+  await applyParts(store, [items]);
+}
+
+/** Applies items as one step, in parts. */
+async function applyParts(store: IdentityStore, parts: readonly JournalItem[][]): Promise<void> {
+  const items = parts.flat();
+  const step = await store.begin(laneOf(items[0]!));
+  try {
+    for (const part of parts) await step.add({ items: part, duplicates: [] });
+    await step.commit(items.at(-1)!.seq);
+  } catch (error) {
+    step.abandon();
+    throw error;
+  }
 }
 
 const byIds = (persons: readonly SeenPerson[]) =>
@@ -51,8 +64,10 @@ export function identityStoreConformance(name: string, open: () => Promise<Ident
       const one = await start();
       expect([one.store.cursor("realtime"), one.store.cursor("historical")]).toEqual([0, 0]);
       const item = event();
-      await one.store.apply({ lane: "realtime", lastSeq: item.seq + 5, items: [item], duplicates: [] });
-      await one.store.apply({ lane: "historical", lastSeq: 3, items: [], duplicates: [] });
+      const step = await one.store.begin("realtime");
+      await step.add({ items: [item], duplicates: [] });
+      await step.commit(item.seq + 5);
+      await (await one.store.begin("historical")).commit(3);
       const { store } = await again(one);
       expect([store.cursor("realtime"), store.cursor("historical")]).toEqual([item.seq + 5, 3]);
     });
@@ -104,38 +119,53 @@ export function identityStoreConformance(name: string, open: () => Promise<Ident
     const ids = fc.constantFrom("a", "b", "c", "d", "e");
     const values = fc.dictionary(fc.constantFrom("p", "q"), fc.integer({ min: 0, max: 2 }), { maxKeys: 2 });
     const step = fc.record({
-      make: fc.constantFrom("set", "identify", "alias", "merge"),
+      make: fc.constantFrom("set", "see", "identify", "alias", "merge"),
       id: ids,
       other: ids,
       values,
       timeMicros: fc.integer({ min: 1, max: 5 }),
       historical: fc.boolean(),
+      endsPart: fc.boolean(),
       endsBatch: fc.boolean(),
       reopens: fc.integer({ min: 0, max: 9 }).map((n) => n === 0),
     });
 
-    test("any history, cut into any batches, gives what the rules say", async () => {
+    test("any history, cut into any steps and parts of them, gives what the rules say", async () => {
       await fc.assert(
         fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 25 }), async (steps) => {
           let one = await start();
           const model = new Model();
-          let batch: JournalEvent[] = [];
+          let parts: JournalEvent[][] = [[]];
           const flush = async () => {
-            if (batch.length > 0) await apply(one.store, ...batch);
-            batch = [];
+            if (parts.flat().length > 0) await applyParts(one.store, parts);
+            parts = [[]];
           };
-          for (const { make, id, other, values, timeMicros, historical, endsBatch, reopens } of steps) {
+          for (const {
+            make,
+            id,
+            other,
+            values,
+            timeMicros,
+            historical,
+            endsPart,
+            endsBatch,
+            reopens,
+          } of steps) {
             const more = { timeMicros, historical };
             const properties = { $set: values };
             const item =
               make === "set"
                 ? set(id, values, more)
-                : make === "identify"
-                  ? identify(id, other, { ...more, properties })
-                  : (make === "alias" ? alias : mergeDangerously)(id, other, { ...more, properties });
-            if (batch.length > 0 && batch[0]!.historical !== historical) await flush();
-            batch.push(item);
+                : make === "see"
+                  ? event({ distinctId: id, ...more })
+                  : make === "identify"
+                    ? identify(id, other, { ...more, properties })
+                    : (make === "alias" ? alias : mergeDangerously)(id, other, { ...more, properties });
+            const first = parts.flat()[0];
+            if (first !== undefined && first.historical !== historical) await flush();
+            parts.at(-1)!.push(item);
             model.apply(item);
+            if (endsPart) parts.push([]);
             if (endsBatch) await flush();
             if (endsBatch && reopens) one = await again(one);
           }
@@ -149,7 +179,7 @@ export function identityStoreConformance(name: string, open: () => Promise<Ident
           await one.close();
           opened.delete(one);
         }),
-        { numRuns: 60 },
+        { numRuns: 100 },
       );
     }, 60_000);
   });

@@ -17,8 +17,10 @@ describe("the cursor", () => {
     using people = new TestPeople();
     expect(laneCursors(people.db)).toEqual({ realtime: 0, historical: 0 });
     const item = event();
-    people.store.apply({ lane: "realtime", lastSeq: item.seq + 5, items: [item], duplicates: [] });
-    people.store.apply({ lane: "historical", lastSeq: 3, items: [], duplicates: [] });
+    const step = people.store.begin("realtime");
+    step.add({ items: [item], duplicates: [] });
+    step.commit(item.seq + 5);
+    people.store.begin("historical").commit(3);
     people.reopen();
     expect([people.store.cursor("realtime"), people.store.cursor("historical")]).toEqual([item.seq + 5, 3]);
     expect(laneCursors(people.db)).toEqual({ realtime: item.seq + 5, historical: 3 });

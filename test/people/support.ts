@@ -111,10 +111,14 @@ export class TestPeople implements Disposable {
     this.store = new PeopleStore(this.db, this.settings);
   }
 
-  /** Applies items as one batch; historical ones go through the historical lane. */
+  /** Applies items as one step, the first half together and then each alone; historical ones go through the historical lane. */
   apply(...items: JournalItem[]): SpikeSignal[] {
     const lane = items[0]?.historical === true ? "historical" : "realtime";
-    return this.store.apply({ lane, lastSeq: items.at(-1)!.seq, items, duplicates: [] });
+    const step = this.store.begin(lane);
+    const together = items.length >> 1;
+    step.add({ items: items.slice(0, together), duplicates: [] });
+    for (const item of items.slice(together)) step.add({ items: [item], duplicates: [] });
+    return step.commit(items.at(-1)!.seq);
   }
 
   /** Applies each item as a batch of its own, with a restart between them. */

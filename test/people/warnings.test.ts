@@ -114,12 +114,12 @@ describe("usage", () => {
       event({ ...tomorrow, projectId: 2 }),
     );
     const old = event({ ...today, historical: true });
-    people.store.apply({
-      lane: "historical",
-      lastSeq: old.seq,
+    const step = people.store.begin("historical");
+    step.add({
       items: [old, event({ ...today, historical: true, mode: "propertyless" })],
       duplicates: [{ projectId: 1, receivedMicros: newYearMicros + day, historical: true, count: 3 }],
     });
+    step.commit(old.seq);
     const first = { identified: 1, anonymous: 2, historical: 2, billable: 3, duplicates: 0, dropped: 1 };
     const second = { identified: 1, anonymous: 0, historical: 0, billable: 1, duplicates: 3, dropped: 0 };
     expect(listUsage(people.db, 1)).toEqual({

@@ -87,7 +87,7 @@ export class TestStores implements AsyncDisposable {
   readonly pauses: (Pause | null)[] = [];
 
   pipeline(
-    settings: Partial<Pick<PipelineSettings, "checkpointBytes" | "historicalBytesMax" | "space">> = {},
+    settings: Partial<Pick<PipelineSettings, "checkpointBytes" | "portionBytes" | "space">> = {},
   ): Pipeline<SegmentBatch> {
     return new Pipeline<SegmentBatch>(
       this.store,
@@ -95,7 +95,7 @@ export class TestStores implements AsyncDisposable {
       this.archive(),
       {
         batchBytesMax: 32e6,
-        historicalBytesMax: settings.historicalBytesMax ?? 8e6,
+        portionBytes: settings.portionBytes ?? 8e6,
         checkpointBytes: settings.checkpointBytes ?? 1e9,
         checkpointIntervalMs: 3_600_000,
         workFolder: join(this.folder, "quarantine"),

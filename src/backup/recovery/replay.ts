@@ -80,8 +80,8 @@ function applier({ loader, identity, quarantineFolder, onDamage }: Replay) {
       idle: async () => undefined,
     },
     {
-      batchBytesMax: 32 * 1024 * 1024,
-      historicalBytesMax: 32 * 1024 * 1024,
+      batchBytesMax: 64 * 1024 * 1024,
+      portionBytes: 8 * 1024 * 1024,
       checkpointBytes: 512 * 1024 * 1024,
       checkpointIntervalMs: 60_000,
       workFolder: quarantineFolder,

@@ -1,8 +1,8 @@
 /**
  * Takes batches of the journal in order: duplicates, identity, events.
  *
- * Realtime batches go first whenever there are any; historical ones follow a few at a time, so that a year of history
- * never delays a live event by more than `historicalBytesMax`. Each store keeps its own cursor in its own transaction: after
+ * Realtime batches go first whenever there are any; history stops for them, so that a year of it never delays a live event
+ * by more than one portion. Each store keeps its own cursor in its own transaction: after
  * a crash a batch may be read again, but nothing is applied twice and nothing is left out.
  */
 
@@ -10,18 +10,13 @@ import { appendFile, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { EventStore } from "../../events/store.ts";
 import { loadableBytes, roomToCheckpoint, roomToLoad } from "../../journal/disk.ts";
-import {
-  decodeEntries,
-  type Entry,
-  type EventEntry,
-  type JournalItem,
-  noteCount,
-} from "../../journal/entry.ts";
+import { decodeEntries, type Entry, type JournalItem } from "../../journal/entry.ts";
 import type { JournalBatch } from "../../journal/reader.ts";
 import type { Lane } from "../../journal/segment.ts";
-import type { DuplicateCount, IdentityStore } from "../../people/batch.ts";
+import type { IdentityStore } from "../../people/batch.ts";
 import type { SpikeSignal } from "../../people/spikes/detector.ts";
-import { flagUsageOf, type ProjectUsage } from "./flag-usage.ts";
+import type { ProjectUsage } from "./flag-usage.ts";
+import { Step, type StoredStep } from "./step.ts";
 
 /** Takes batches that both stores have for good; from then on it alone deals with their place in the journal. */
 export interface BatchKeeper<Batch extends JournalBatch> {
@@ -32,10 +27,10 @@ export interface BatchKeeper<Batch extends JournalBatch> {
 }
 
 export interface PipelineSettings {
-  /** Realtime batches taken together hold at most this many bytes (one is always taken). */
+  /** Batches taken together hold at most this many bytes (one is always taken). */
   batchBytesMax: number;
-  /** The same for historical ones: so much a live event may have to wait for. */
-  historicalBytesMax: number;
+  /** Batches of this size together are taken apart at once: their properties, as values, take many times as much. */
+  portionBytes: number;
   /** Loaded bytes after which the event store is asked to write its file. */
   checkpointBytes: number;
   checkpointIntervalMs: number;
@@ -49,7 +44,7 @@ export interface PipelineHooks {
   onApplied: (applied: AppliedBatch) => void;
   /** Which flags were called or viewed, per project that had events. */
   onFlagUsage: (usage: ProjectUsage[]) => void;
-  /** What was applied, for those who only want to know; what they throw stops nothing. */
+  /** What was read, for those who only want to know; once more after a crash. */
   onItems?: (items: readonly JournalItem[]) => void;
   /** Spikes that began or ended. */
   onSpikes: (spikes: SpikeSignal[]) => void;
@@ -221,54 +216,61 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
   /** @param bytesMax of batches together; one is always taken. */
   private take(bytesMax: number): Batch[] | undefined {
     const { realtime, historical } = this.waiting;
-    const { batchBytesMax, historicalBytesMax } = this.settings;
-    if (realtime.length > 0) return firstOf(realtime, Math.min(bytesMax, batchBytesMax));
-    return historical.length > 0 ? firstOf(historical, Math.min(bytesMax, historicalBytesMax)) : undefined;
+    const next = realtime.length > 0 ? realtime : historical;
+    return next.length > 0 ? firstOf(next, Math.min(bytesMax, this.settings.batchBytesMax)) : undefined;
   }
 
-  /** @param bytesMax when one batch is larger than that, only its first entries are applied, and it goes on waiting. */
+  /**
+   * Applies batches as one step: each store takes them in one transaction, the persons first.
+   *
+   * @param bytesMax when one batch is larger than that, only its first entries are applied, and it goes on waiting.
+   */
   private async apply(batches: Batch[], bytesMax: number): Promise<void> {
     const started = performance.now();
     const lane = batches[0]!.lane;
-    const all = await this.read(batches, lane);
-    const bytes = batches.reduce((sum, batch) => sum + batch.bytes, 0);
+    const step = await Step.begin(this.identity, this.events, lane, this.hooks.onItems);
+    let stored: StoredStep;
+    let whole = 0;
+    try {
+      while (whole < batches.length && !step.isFull && !(whole > 0 && this.isOvertaken(lane))) {
+        const portion = portionAt(batches, whole, this.settings.portionBytes);
+        const isWhole = await this.addTo(step, portion, bytesMax);
+        if (!isWhole) break;
+        whole += portion.length;
+      }
+      stored = await step.store();
+    } catch (error) {
+      step.abandon();
+      throw error;
+    }
+    for (const batch of batches.slice(0, whole)) this.noteApplied(batch);
+    this.waiting[lane].unshift(...batches.slice(whole));
+    if (whole === 0) this.bytesSinceCheckpoint += bytesMax;
+    const { spikes, flagUsage, ...counts } = stored;
+    if (spikes.length > 0) this.hooks.onSpikes(spikes);
+    this.hooks.onFlagUsage(flagUsage);
+    const ms = Math.round(performance.now() - started);
+    this.hooks.onApplied({ lane, lastSeq: step.last, ...counts, ms });
+  }
+
+  /** History lets live events go first, between two portions. */
+  private isOvertaken(lane: Lane): boolean {
+    return lane === "historical" && this.waiting.realtime.length > 0;
+  }
+
+  /** Hands the entries of batches over to a step. @returns false when they were too many, and only the first were taken */
+  private async addTo(step: Step, batches: readonly Batch[], bytesMax: number): Promise<boolean> {
+    const all = await this.read(batches);
+    const bytes = bytesOf(batches);
     const entries = bytes <= bytesMax ? all : firstPart(all, bytes, bytesMax);
     const isWhole = entries.length === all.length;
-    const last = isWhole ? batches.at(-1)!.last : entries.at(-1)!.seq;
-    const loaded = this.events.cursor(lane);
-    const unloaded = entries.filter((entry) => entry.kind === "event" && entry.seq > loaded) as EventEntry[];
-    const known = await this.events.known(unloaded.filter((event) => !event.hasMadeUuid));
-    const { items, duplicates, duplicateSeqs } = withoutDuplicates(
-      entries,
-      known,
-      this.identity.cursor(lane),
-    );
-
-    // What its cursor covers already has no effect.
-    const spikes = await this.identity.apply({ lane, lastSeq: last, items, duplicates });
-    const stored = unloaded.filter(({ seq }) => !duplicateSeqs.has(seq));
-    await this.events.load(lane, last, stored);
-
-    if (isWhole) for (const batch of batches) this.noteApplied(batch);
-    else {
-      this.waiting[lane].unshift(...batches);
-      this.bytesSinceCheckpoint += bytesMax;
-    }
-    if (spikes.length > 0) this.hooks.onSpikes(spikes);
-    this.hooks.onFlagUsage(flagUsageOf(items));
-    this.hooks.onItems?.(items);
-    this.hooks.onApplied({
-      lane,
-      lastSeq: last,
-      events: stored.length,
-      duplicates: duplicateSeqs.size,
-      dropped: droppedIn(items),
-      ms: Math.round(performance.now() - started),
-    });
+    await step.take(entries, isWhole ? batches.at(-1)!.last : entries.at(-1)!.seq);
+    return isWhole;
   }
 
   /** The entries that at least one of the stores lacks. */
-  private async read(batches: readonly Batch[], lane: Lane): Promise<Entry[]> {
+  private async read(batches: readonly Batch[]): Promise<Entry[]> {
+    const lane = batches[0]!.lane;
     const after = this.cursor(lane);
     const entries: Entry[] = [];
     for (const text of await Promise.all(batches.map((batch) => batch.text()))) {
@@ -328,37 +330,6 @@ function firstPart(entries: readonly Entry[], bytes: number, bytesMax: number): 
   return entries.slice(0, Math.max(1, Math.floor((entries.length * bytesMax) / bytes)));
 }
 
-/**
- * Drops every event whose uuid was seen before in its project, in the store or earlier in the batch; the first wins.
- *
- * @param countedUpTo duplicates up to this sequence number were counted before a crash.
- *
- * Source: contract, README "Duplicates by uuid".
- */
-export function withoutDuplicates(
-  entries: readonly Entry[],
-  known: ReadonlySet<number>,
-  countedUpTo: number,
-) {
-  const items: Entry[] = [];
-  const duplicateSeqs = new Set<number>();
-  const counts = new Map<string, DuplicateCount>();
-  const seen = new Set<string>();
-  for (const entry of entries) {
-    if (entry.kind === "event" && !entry.hasMadeUuid) {
-      const key = `${entry.projectId}:${entry.uuid}`;
-      if (known.has(entry.seq) || seen.has(key)) {
-        duplicateSeqs.add(entry.seq);
-        if (entry.seq > countedUpTo) countDuplicate(counts, entry);
-        continue;
-      }
-      seen.add(key);
-    }
-    items.push(entry);
-  }
-  return { items, duplicateSeqs, duplicates: [...counts.values()] };
-}
-
 /** Takes the first ones out, as many as fit. */
 function firstOf<Batch extends JournalBatch>(waiting: Batch[], bytesMax: number): Batch[] {
   let count = 1;
@@ -370,16 +341,17 @@ function firstOf<Batch extends JournalBatch>(waiting: Batch[], bytesMax: number)
   return waiting.splice(0, count);
 }
 
-function droppedIn(items: readonly Entry[]): number {
-  return items.reduce((sum, item) => (item.kind === "drop" ? sum + noteCount(item) : sum), 0);
+/** The batches that are read together: as many as fit, or one. */
+function portionAt<Batch extends JournalBatch>(
+  batches: readonly Batch[],
+  start: number,
+  bytesMax: number,
+): readonly Batch[] {
+  let end = start + 1;
+  while (end < batches.length && bytesOf(batches.slice(start, end + 1)) <= bytesMax) end += 1;
+  return batches.slice(start, end);
 }
 
-const microsPerDay = 86_400_000_000;
-
-function countDuplicate(counts: Map<string, DuplicateCount>, entry: Entry): void {
-  const { projectId, receivedMicros, historical } = entry;
-  const key = `${projectId}:${historical}:${Math.floor(receivedMicros / microsPerDay)}`;
-  const count = counts.get(key);
-  if (count === undefined) counts.set(key, { projectId, receivedMicros, historical, count: 1 });
-  else count.count += 1;
+function bytesOf(batches: readonly JournalBatch[]): number {
+  return batches.reduce((sum, batch) => sum + batch.bytes, 0);
 }

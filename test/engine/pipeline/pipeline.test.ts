@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { SegmentBatch } from "../../../src/journal/reader.ts";
 import { TestStores } from "../../support/event-store.ts";
 
 const uuids = (rows: unknown[][]) => rows.map(([uuid]) => uuid);
@@ -116,15 +117,27 @@ describe("order and priority", () => {
     expect(uuids(rows)).toEqual(sent);
   });
 
-  test("historical batches are taken together as long as a live event has not to wait too long for them", async () => {
+  test("historical batches are stored together until a live event comes, which waits for one portion", async () => {
     await using stores = await TestStores.open();
-    const segments = [];
+    const segments: SegmentBatch[] = [];
     for (let i = 0; i < 5; i++)
       segments.push(await stores.segment("historical", [{ distinctId: `id-${i}` }]));
-    const pipeline = stores.pipeline({ historicalBytesMax: 2 * segments[0]!.bytes });
+    const live = await stores.segment("realtime", [{ distinctId: "live" }]);
+    const pipeline = stores.pipeline({ portionBytes: 2 * segments[0]!.bytes });
+    const third = segments[2]!;
+    const text = third.text.bind(third);
+    third.text = () => {
+      pipeline.offer([live]);
+      return text();
+    };
     pipeline.offer(segments);
     await pipeline.drain(10_000);
-    expect(stores.applied.map(({ lastSeq }) => lastSeq)).toEqual([2, 4, 5]);
+    expect(stores.applied.map(({ lane, lastSeq }) => [lane, lastSeq])).toEqual([
+      ["historical", 4],
+      ["realtime", 1],
+      ["historical", 5],
+    ]);
+    expect(await stores.rows("SELECT count(*) FROM events")).toEqual([[6n]]);
   });
 });
 
