@@ -138,6 +138,13 @@ async function startEngine(start: EngineStart) {
     },
   );
   const register = new NameRegister(people.db);
+  const keepNames = (work: () => void) => {
+    try {
+      work();
+    } catch (error) {
+      log("warn", "names of events and properties could not be kept", { error: String(error) });
+    }
+  };
   let pause: Pause | null = null;
   const pipeline: Pipeline<SegmentBatch> = new Pipeline<SegmentBatch>(
     people,
@@ -152,15 +159,12 @@ async function startEngine(start: EngineStart) {
       space,
     },
     {
-      onApplied: (applied) => report({ type: "applied", applied }),
-      onFlagUsage: (usage) => report({ type: "flag_usage", usage }),
-      onItems: (items) => {
-        try {
-          register.take(items);
-        } catch (error) {
-          log("warn", "names of events and properties could not be kept", { error: String(error) });
-        }
+      onApplied: (applied) => {
+        report({ type: "applied", applied });
+        keepNames(() => register.store());
       },
+      onFlagUsage: (usage) => report({ type: "flag_usage", usage }),
+      onItems: (items) => keepNames(() => register.look(items)),
       onSpikes: (spikes) => report({ type: "spikes", spikes }),
       onDamage: (error) => log("error", error.message, { code: (error as { code?: string }).code }),
       onFatal: stopLoading,

@@ -48,38 +48,39 @@ interface KnownNames {
 /** Takes names out of events as they are loaded. */
 export class NameRegister {
   private readonly projects = new Map<number, KnownNames>();
+  private writes: (() => void)[] = [];
 
   /** @param db the store, opened for writing. */
   constructor(private readonly db: PeopleDb) {}
 
-  /** Looks at what was loaded; repeating it changes nothing. */
-  take(items: readonly JournalItem[]): void {
-    let writes: (() => void)[] = [];
+  /** Looks at what is going to be loaded, and stores what is new at the next `store`; repeating it changes nothing. */
+  look(items: readonly JournalItem[]): void {
     for (const item of items) {
       if (item.kind === "person_deleted") {
-        this.write(writes);
-        writes = [];
+        this.store();
         this.forgetValues(item.projectId);
       }
       if (item.kind !== "event") continue;
       const known = this.knownOf(item.projectId);
-      this.takeEvent(known, item, writes);
+      this.takeEvent(known, item);
       const { projectId, properties, receivedMicros: at } = item;
-      this.takeProperties(known, { projectId, owner: "event", at }, properties, writes);
+      this.takeProperties(known, { projectId, owner: "event", at }, properties);
       for (const name of ["$set", "$set_once"]) {
-        this.takeProperties(known, { projectId, owner: "person", at }, properties[name], writes);
+        this.takeProperties(known, { projectId, owner: "person", at }, properties[name]);
       }
       const type = properties.$group_type;
       if (item.event === "$groupidentify" && typeof type === "string") {
         const owner = `group:${type.slice(0, nameLengthMax)}`;
-        this.takeProperties(known, { projectId, owner, at }, properties.$group_set, writes);
+        this.takeProperties(known, { projectId, owner, at }, properties.$group_set);
       }
     }
-    this.write(writes);
   }
 
-  private write(writes: readonly (() => void)[]): void {
+  /** Stores what was found. */
+  store(): void {
+    const { writes } = this;
     if (writes.length === 0) return;
+    this.writes = [];
     this.db.$client.transaction(() => {
       for (const write of writes) write();
     })();
@@ -91,14 +92,14 @@ export class NameRegister {
     this.projects.delete(projectId);
   }
 
-  private takeEvent(known: KnownNames, item: JournalItem & { kind: "event" }, writes: (() => void)[]): void {
+  private takeEvent(known: KnownNames, item: JournalItem & { kind: "event" }): void {
     const { projectId, event, receivedMicros } = item;
     const day = Math.floor(receivedMicros / microsPerDay);
     const before = known.events.get(event);
     if (before !== undefined && before >= day) return;
     if (before === undefined && (known.events.size >= eventNamesMax || event.length > nameLengthMax)) return;
     known.events.set(event, day);
-    writes.push(() =>
+    this.writes.push(() =>
       this.db.$client
         .query(
           `INSERT INTO event_name VALUES (?, ?, ?, ?)
@@ -112,7 +113,6 @@ export class NameRegister {
     known: KnownNames,
     { projectId, owner, at }: { projectId: number; owner: string; at: number },
     properties: unknown,
-    writes: (() => void)[],
   ): void {
     if (typeof properties !== "object" || properties === null || Array.isArray(properties)) return;
     let names = known.owners.get(owner);
@@ -135,7 +135,7 @@ export class NameRegister {
       if (isNew || type !== found.type || day > found.day) {
         found.type = type;
         found.day = Math.max(found.day, day);
-        writes.push(() =>
+        this.writes.push(() =>
           this.db.$client
             .query(
               `INSERT INTO property_name VALUES (?, ?, ?, ?, ?)
@@ -148,7 +148,7 @@ export class NameRegister {
       const text = valueText(value);
       if (text === undefined) continue;
       found.values.add(value);
-      writes.push(() =>
+      this.writes.push(() =>
         this.db.$client
           .query("INSERT OR IGNORE INTO property_value VALUES (?, ?, ?, ?)")
           .run(projectId, owner, name, text),

@@ -88,7 +88,8 @@ await measured("identity", () => {
 });
 await measured("names", () => {
   const names = new NameRegister(store.db);
-  for (const items of decoded) names.take(items);
+  for (const items of decoded) names.look(items);
+  names.store();
 });
 await measured("load", async () => {
   for (const entries of decoded) await loader.load("realtime", entries.at(-1)!.seq, entries);

@@ -23,12 +23,14 @@ function prepared() {
   const take = (
     register: NameRegister,
     ...events: [event: string, properties?: object, project?: number][]
-  ) =>
-    register.take(
+  ) => {
+    register.look(
       events.map(([event, properties = {}, projectId = 1]) => ({
         ...{ kind: "event", projectId, event, properties, receivedMicros: 1_700_000_000_000_000 },
       })) as unknown as JournalItem[],
     );
+    register.store();
+  };
   const values = (name: string, owner = "event") =>
     listPropertyValues(db, { projectId: 1, owner, name, search: "" });
   const types = (owner: string) =>
@@ -89,8 +91,16 @@ test("types are found out, values collected, and both outlive a restart", () => 
 test("invented names and values are bounded", () => {
   using it = prepared();
   const register = new NameRegister(it.db);
-  for (let n = 0; n < 6_000; n++)
-    it.take(register, [`event-${n}`, { [`property-${2 * n}`]: n, [`property-${2 * n + 1}`]: n, same: n }]);
+  for (let start = 0; start < 6_000; start += 500) {
+    const numbers = Array.from({ length: 500 }, (_, index) => start + index);
+    it.take(
+      register,
+      ...numbers.map((n): [string, Record<string, unknown>] => [
+        `event-${n}`,
+        { [`property-${2 * n}`]: n, [`property-${2 * n + 1}`]: n, same: n },
+      ]),
+    );
+  }
   it.take(register, ["x".repeat(201), { ["y".repeat(201)]: 1, long: "z".repeat(101) }]);
   for (let n = 0; n < 100; n++)
     it.take(register, ["$groupidentify", { $group_type: `type-${n}`, $group_set: { a: 1 } }]);
@@ -113,7 +123,7 @@ test("values go with a deleted person, names stay", () => {
   using it = prepared();
   const register = new NameRegister(it.db);
   it.take(register, ["seen", { plan: "pro", $set: { mail: "ann@example.com" } }]);
-  register.take([{ kind: "person_deleted", projectId: 1, details: {} } as unknown as JournalItem]);
+  register.look([{ kind: "person_deleted", projectId: 1, details: {} } as unknown as JournalItem]);
   expect([it.values("mail", "person"), it.values("plan")]).toEqual([[], []]);
   expect(it.types("person")).toEqual([["mail", "String"]]);
   it.take(register, ["seen", { $set: { mail: "bob@example.com" } }]);
