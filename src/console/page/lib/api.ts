@@ -25,6 +25,8 @@ export class Failure extends Error {
 export interface Ask {
   method?: "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
   body?: unknown;
+  /** A body that is no JSON. */
+  file?: Blob;
   signal?: AbortSignal;
   accept?: string;
   /** The session is not asked for: signing in. */
@@ -66,8 +68,10 @@ export async function send(path: string, options: Ask = {}): Promise<Response> {
         ...ownHeader,
         Accept: options.accept ?? "application/json",
         ...(options.body === undefined ? {} : { "Content-Type": "application/json" }),
+        ...(options.file === undefined ? {} : { "Content-Type": "application/octet-stream" }),
       },
       ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
+      ...(options.file === undefined ? {} : { body: options.file }),
       ...(options.signal === undefined ? {} : { signal: options.signal }),
     });
   } catch (error) {

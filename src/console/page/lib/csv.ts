@@ -1,4 +1,4 @@
-/** Rows as a file for spreadsheets. */
+/** Files for whoever works with something else: rows for spreadsheets. */
 
 import { valueText } from "./format.ts";
 
@@ -6,9 +6,9 @@ import { valueText } from "./format.ts";
 const formulaStart = /^[=+\-@\t\r]/;
 
 /** CSV of rows, with a line of names. */
-export function toCsv(columns: readonly string[], rows: readonly Record<string, unknown>[]): string {
+export function toCsv(columns: readonly string[], rows: readonly Record<string, unknown>[]): Blob {
   const lines = rows.map((row) => columns.map((column) => cell(row[column])).join(","));
-  return `${[columns.map(cell).join(","), ...lines].join("\r\n")}\r\n`;
+  return new Blob([`${[columns.map(cell).join(","), ...lines].join("\r\n")}\r\n`], { type: "text/csv" });
 }
 
 function cell(value: unknown): string {
@@ -18,9 +18,9 @@ function cell(value: unknown): string {
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-/** Hands a text to the browser as a file. */
-export function download(name: string, type: string, text: string): void {
-  const address = URL.createObjectURL(new Blob([text], { type }));
+/** Hands something to the browser as a file. */
+export function download(name: string, content: Blob): void {
+  const address = URL.createObjectURL(content);
   const link = document.createElement("a");
   link.href = address;
   link.download = name;

@@ -16,6 +16,7 @@ import { words } from "../words/index.ts";
 
 const w = words.activity;
 const pageSize = 100;
+const dayMs = 86_400_000;
 const kinds = [
   "",
   "FeatureFlag",
@@ -32,11 +33,19 @@ export function Activity() {
   const [limit, setLimit] = useState(pageSize);
   const where = query.where === "organization" && isAdmin.value ? "organization" : "project";
   const path = where === "project" ? inProject("activity_log/") : "/api/organizations/@current/activity_log/";
+  const days = Number(query.since);
+  const from = days > 0 ? new Date(Date.now() - days * dayMs).toISOString() : undefined;
   const wanted = (query.who ?? "").toLowerCase();
   const log = useResource<{ results: ActivityEntry[]; total_count: number }>(
-    `activity ${project.value?.id} ${where} ${query.kind} ${limit}`,
-    (signal) => ask(`${path}${queryText({ limit, scope: query.kind })}`, { signal }),
+    `activity ${project.value?.id} ${where} ${query.kind} ${query.by} ${query.since} ${limit}`,
+    (signal) =>
+      ask(`${path}${queryText({ limit, scope: query.kind, user: query.by, date_from: from })}`, { signal }),
   );
+  const members = useResource<{ results: { user: { uuid: string; first_name: string; email: string } }[] }>(
+    "members",
+    (signal) => ask("/api/organizations/@current/members/?limit=500", { signal }),
+  );
+  const isFiltered = ["kind", "by", "since", "who"].some((name) => query[name]);
   const isShown = (entry: ActivityEntry) =>
     wanted === "" ||
     `${whoOf(entry)} ${entry.user.email} ${entry.detail.name}`.toLowerCase().includes(wanted);
@@ -56,11 +65,7 @@ export function Activity() {
               item: entry.detail.name ?? entry.item_id,
               changes: changeLines(entry).join("; "),
             }));
-            download(
-              "activity.csv",
-              "text/csv",
-              toCsv(["time", "person", "activity", "kind", "item", "changes"], rows),
-            );
+            download("activity.csv", toCsv(["time", "person", "activity", "kind", "item", "changes"], rows));
           }}
         >
           {w.exportCsv}
@@ -85,6 +90,26 @@ export function Activity() {
           choices={kinds.map((kind) => [kind, kind === "" ? w.allKinds : (w.scopes[kind] ?? kind)] as const)}
           onChange={(kind) => set({ kind: kind || undefined })}
         />
+        <Select
+          label={w.by}
+          isLabelHidden
+          value={query.by ?? ""}
+          choices={[
+            ["", w.anybody],
+            ...(members.data?.results ?? []).map(
+              ({ user }) => [user.uuid, user.first_name || user.email] as const,
+            ),
+            ["system", w.system],
+          ]}
+          onChange={(by) => set({ by: by || undefined })}
+        />
+        <Select
+          label={w.since}
+          isLabelHidden
+          value={query.since ?? ""}
+          choices={Object.entries(w.times).sort(([one], [other]) => Number(one) - Number(other))}
+          onChange={(since) => set({ since: since || undefined })}
+        />
         <Field
           label={w.person}
           isLabelHidden
@@ -101,9 +126,13 @@ export function Activity() {
           return (
             <>
               {found.length === 0 ? (
-                <Empty title={w.empty} icon="activity">
-                  <p class="muted">{w.emptyHelp}</p>
-                </Empty>
+                isFiltered ? (
+                  <Empty title={w.nothingFound} icon="search" />
+                ) : (
+                  <Empty title={w.empty} icon="activity" command="flagkeep flags disable KEY">
+                    <p class="muted">{w.emptyHelp}</p>
+                  </Empty>
+                )
               ) : (
                 <section class="card">
                   <ChangeList entries={found} />

@@ -184,7 +184,7 @@ export function Sql() {
                 />
                 <Button
                   icon="download"
-                  onClick={() => download("answer.csv", "text/csv", toCsv(answer.columns, answer.rows))}
+                  onClick={() => download("answer.csv", toCsv(answer.columns, answer.rows))}
                 >
                   {w.csv}
                 </Button>

@@ -84,6 +84,38 @@ export function Field(props: FieldProps) {
   );
 }
 
+/** A file of this computer. */
+export function FileField({
+  label,
+  accept,
+  help,
+  onChoose,
+}: {
+  label: string;
+  accept?: string;
+  help?: string;
+  onChoose: (file: File | undefined) => void;
+}) {
+  const id = useId();
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <input
+        id={id}
+        type="file"
+        accept={accept}
+        aria-describedby={help ? `${id}-help` : undefined}
+        onChange={(event) => onChoose(event.currentTarget.files?.[0])}
+      />
+      {help && (
+        <span id={`${id}-help`} class="help">
+          {help}
+        </span>
+      )}
+    </div>
+  );
+}
+
 /** Text of several lines. */
 export function Area({
   label,

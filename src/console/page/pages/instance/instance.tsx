@@ -12,6 +12,7 @@ import { Content, Trouble } from "../../parts/states.tsx";
 import { words } from "../../words/index.ts";
 import { Backups } from "./backups.tsx";
 import { Doctor } from "./doctor.tsx";
+import { Imports } from "./imports.tsx";
 
 const w = words.instance;
 const readEveryMs = 5_000;
@@ -103,6 +104,7 @@ function Parts({ status }: { status: InstanceStatus }) {
         )}
       </section>
       <Backups />
+      <Imports />
       <Doctor />
       <div class="columns">
         <section class="card">

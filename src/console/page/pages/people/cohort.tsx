@@ -2,15 +2,15 @@
 
 import { useState } from "preact/hooks";
 import { useRoute } from "preact-iso";
-import { useAddress } from "../../lib/address.ts";
+import { to, useAddress } from "../../lib/address.ts";
 import { ask, queryText, wordsOf } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject, project } from "../../lib/session.ts";
-import type { Condition } from "../../model/flags.ts";
+import { type Condition, readFlags } from "../../model/flags.ts";
 import { Badge, Button } from "../../parts/basics.tsx";
 import { Conditions } from "../../parts/conditions.tsx";
 import { Question } from "../../parts/confirm.tsx";
-import { Field } from "../../parts/fields.tsx";
+import { Area, Field, FileField, Segments } from "../../parts/fields.tsx";
 import { Form } from "../../parts/form.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Content, Empty } from "../../parts/states.tsx";
@@ -22,6 +22,7 @@ import { type Person, personColumns } from "./persons.tsx";
 
 const w = words.cohorts;
 const pageSize = 100;
+const flagsMax = 500;
 
 export function CohortPage() {
   const { id = "" } = useRoute().params as { id?: string };
@@ -56,6 +57,7 @@ export function CohortPage() {
                   {data.is_calculating ? w.counting : data.count === null ? "" : w.membersCount(data.count)}
                 </span>
               </p>
+              <UsedBy id={data.id} />
               <Editor key={data.id} cohort={data} onSaved={cohort.replace} />
               <Members id={data.id} version={data.last_calculation ?? ""} />
             </>
@@ -107,14 +109,18 @@ function Editor({ cohort, onSaved }: { cohort?: Cohort; onSaved: (cohort: Cohort
   const [name, setName] = useState(cohort?.name ?? "");
   const [description, setDescription] = useState(cohort?.description ?? "");
   const [groups, setGroups] = useState(() => plainGroups(cohort));
-  const isStatic = cohort?.is_static === true;
+  const [isStatic, setStatic] = useState(cohort?.is_static === true);
+  const [csv, setCsv] = useState("");
+  const [file, setFile] = useState<File>();
   const save = async () => {
     const values = groups
       ?.filter((conditions) => conditions.length > 0)
       .map((conditions) => ({ type: "AND", values: conditions }));
     const filters =
       isStatic || values === undefined ? {} : { filters: { properties: { type: "OR", values } } };
-    const body = { name: name.trim(), description, ...filters };
+    const ids = `${csv}\n${(await file?.text()) ?? ""}`.trim();
+    const list = isStatic ? { is_static: true, ...(ids === "" ? {} : { csv: ids }) } : {};
+    const body = { name: name.trim(), description, ...filters, ...list };
     onSaved(
       cohort === undefined
         ? await ask<Cohort>(inProject("cohorts/"), { method: "POST", body })
@@ -124,40 +130,87 @@ function Editor({ cohort, onSaved }: { cohort?: Cohort; onSaved: (cohort: Cohort
   return (
     <section class="card">
       <Form onSend={save} action={w.save} done={w.saved(name)}>
-        <div class="columns">
-          <Field label={w.name} value={name} onInput={setName} isRequired />
-          <Field label={w.description} value={description} onInput={setDescription} />
-        </div>
-        {isStatic ? (
-          <p class="help">{w.staticHelp}</p>
-        ) : groups === undefined ? (
-          <p class="help">{w.complex}</p>
-        ) : (
-          <div class="stack">
-            <h2>{w.conditions}</h2>
-            <p class="help">{w.conditionsHelp}</p>
-            {groups.map((conditions, place) => (
-              <section key={place} class="stack tight" aria-label={w.group(place)}>
-                <h3>{place === 0 ? w.group(place) : `${w.or} · ${w.group(place)}`}</h3>
-                <Conditions
-                  conditions={conditions}
-                  kinds={["person", "cohort"]}
-                  isShowingProblems
-                  onChange={(changed) =>
-                    setGroups(groups.map((other, index) => (index === place ? changed : other)))
-                  }
-                />
-              </section>
-            ))}
-            <div>
-              <Button kind="quiet" icon="plus" onClick={() => setGroups([...groups, []])}>
-                {w.addGroup}
-              </Button>
+        {(errorOf) => (
+          <>
+            <div class="columns">
+              <Field label={w.name} value={name} onInput={setName} isRequired />
+              <Field label={w.description} value={description} onInput={setDescription} />
             </div>
-          </div>
+            {cohort === undefined && (
+              <Segments
+                label={w.columns.kind}
+                value={isStatic ? "static" : "dynamic"}
+                choices={[
+                  ["dynamic", w.dynamic],
+                  ["static", w.static],
+                ]}
+                onChange={(kind) => setStatic(kind === "static")}
+              />
+            )}
+            {isStatic ? (
+              <div class="stack tight">
+                <FileField
+                  label={w.file}
+                  accept=".csv,.txt,text/csv,text/plain"
+                  help={w.fileHelp}
+                  onChoose={setFile}
+                />
+                <Area label={w.ids} value={csv} onInput={setCsv} rows={4} error={errorOf("csv")} />
+                <p class="help">{w.staticHelp}</p>
+              </div>
+            ) : groups === undefined ? (
+              <p class="help">{w.complex}</p>
+            ) : (
+              <div class="stack">
+                <h2>{w.conditions}</h2>
+                <p class="help">{w.conditionsHelp}</p>
+                {groups.map((conditions, place) => (
+                  <section key={place} class="stack tight" aria-label={w.group(place)}>
+                    <h3>{place === 0 ? w.group(place) : `${w.or} · ${w.group(place)}`}</h3>
+                    <Conditions
+                      conditions={conditions}
+                      kinds={["person", "cohort"]}
+                      isShowingProblems
+                      onChange={(changed) =>
+                        setGroups(groups.map((other, index) => (index === place ? changed : other)))
+                      }
+                    />
+                  </section>
+                ))}
+                <div>
+                  <Button kind="quiet" icon="plus" onClick={() => setGroups([...groups, []])}>
+                    {w.addGroup}
+                  </Button>
+                </div>
+              </div>
+            )}
+          </>
         )}
       </Form>
     </section>
+  );
+}
+
+/** Flags whose conditions name the cohort. */
+function UsedBy({ id }: { id: number }) {
+  const flags = useResource(`flags about ${project.value?.id}`, (signal) =>
+    readFlags({ limit: flagsMax, order: "key" }, signal),
+  );
+  const found = (flags.data?.results ?? []).filter(({ filters }) =>
+    filters.groups?.some(({ properties }) =>
+      properties?.some(({ type, value }) => type === "cohort" && String(value) === String(id)),
+    ),
+  );
+  if (found.length === 0) return null;
+  return (
+    <p>
+      {w.usedBy}{" "}
+      {found.map((flag) => (
+        <a key={flag.id} href={to(`flags/${flag.id}`)}>
+          {flag.key}{" "}
+        </a>
+      ))}
+    </p>
   );
 }
 

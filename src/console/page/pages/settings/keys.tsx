@@ -76,17 +76,7 @@ export function PersonalKeys() {
             <ul class="lines">
               {found.map((key) => (
                 <li key={key.id} class="row apart">
-                  <span>
-                    <b>{key.label}</b> <code>{key.mask_value}</code>{" "}
-                    {key.scopes.slice(0, 3).map((scope) => (
-                      <Badge key={scope}>{scope}</Badge>
-                    ))}{" "}
-                    {key.scopes.length > 3 && <Badge>+{key.scopes.length - 3}</Badge>}
-                    <span class="sub">
-                      {key.last_used_at ? w.lastUsed : w.notUsed} <When at={key.last_used_at} fallback="" /> ·{" "}
-                      {w.expires.toLowerCase()} {key.expires_at ? date(key.expires_at) : w.never}
-                    </span>
-                  </span>
+                  <KeyFacts of={key} />
                   <span class="row">
                     <Button
                       onClick={() => {
@@ -129,6 +119,57 @@ export function PersonalKeys() {
         />
       )}
     </section>
+  );
+}
+
+function KeyFacts({ of: key }: { of: Key }) {
+  return (
+    <span>
+      <b>{key.label}</b> <code>{key.mask_value}</code>{" "}
+      {key.scopes.slice(0, 3).map((scope) => (
+        <Badge key={scope}>{scope}</Badge>
+      ))}{" "}
+      {key.scopes.length > 3 && <Badge>+{key.scopes.length - 3}</Badge>}
+      <span class="sub">
+        {key.last_used_at ? w.lastUsed : w.notUsed} <When at={key.last_used_at} fallback="" /> ·{" "}
+        {w.expires.toLowerCase()} {key.expires_at ? date(key.expires_at) : w.never}
+      </span>
+    </span>
+  );
+}
+
+/** Keys of a member, for admins: what they may and when they were used last. They can be revoked. */
+export function MemberKeys({ uuid, name, onClose }: { uuid: string; name: string; onClose: () => void }) {
+  const path = `/api/organizations/@current/members/${uuid}/personal_api_keys/`;
+  const keys = useResource<Key[]>(`keys of ${uuid}`, (signal) => ask(path, { signal }));
+  return (
+    <Dialog title={w.keysOf(name)} size="large" onClose={onClose}>
+      <Content of={keys} rows={2}>
+        {(found) =>
+          found.length === 0 ? (
+            <p class="muted">{w.keysEmpty}</p>
+          ) : (
+            <ul class="lines">
+              {found.map((key) => (
+                <li key={key.id} class="row apart">
+                  <KeyFacts of={key} />
+                  <Button
+                    kind="danger"
+                    onClick={() => {
+                      ask(`${path}${key.id}/`, { method: "DELETE" }).then(keys.reload, (error) =>
+                        complain(wordsOf(error)),
+                      );
+                    }}
+                  >
+                    {w.revoke}
+                  </Button>
+                </li>
+              ))}
+            </ul>
+          )
+        }
+      </Content>
+    </Dialog>
   );
 }
 

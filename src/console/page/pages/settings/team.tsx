@@ -11,6 +11,7 @@ import { Field, Select } from "../../parts/fields.tsx";
 import { Content } from "../../parts/states.tsx";
 import { complain } from "../../parts/toast.tsx";
 import { words } from "../../words/index.ts";
+import { MemberKeys } from "./keys.tsx";
 import { Roles } from "./roles.tsx";
 
 const w = words.settings;
@@ -36,6 +37,7 @@ export function TeamSettings() {
   const [isInviting, setInviting] = useState(false);
   const [link, setLink] = useState<{ name: string; url: string }>();
   const [removed, setRemoved] = useState<Member>();
+  const [keysOf, setKeysOf] = useState<Member>();
   const refusal = !isAdmin.value && words.frame.onlyAdmins;
   const change = (work: Promise<unknown>) => work.then(members.reload, (error) => complain(wordsOf(error)));
   const makeLink = (member: Member) => {
@@ -80,6 +82,9 @@ export function TeamSettings() {
                         )
                       }
                     />
+                    <Button refusal={refusal} onClick={() => setKeysOf(member)}>
+                      {w.memberKeys}
+                    </Button>
                     <Button refusal={refusal} onClick={() => makeLink(member)}>
                       {w.makeLink}
                     </Button>
@@ -126,6 +131,9 @@ export function TeamSettings() {
           <p>{w.inviteHelp}</p>
           <CodeBlock label={w.inviteDone} code={link.url} />
         </Dialog>
+      )}
+      {keysOf && (
+        <MemberKeys uuid={keysOf.user.uuid} name={memberName(keysOf)} onClose={() => setKeysOf(undefined)} />
       )}
       {removed && (
         <Question

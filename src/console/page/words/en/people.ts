@@ -54,5 +54,10 @@ export const cohorts = {
   deleted: (name: string) => `${name} is deleted.`,
   complex:
     "These conditions are of a form that this page does not edit (behaviour, or nested groups). The API does.",
-  staticHelp: "Members of a fixed list come from a flag or from the API.",
+  usedBy: "Flags about it:",
+  file: "File of distinct ids",
+  fileHelp: "CSV or text; the first column, one id per line.",
+  ids: "Distinct ids",
+  staticHelp:
+    "They are added; ids that nobody has are passed over. Figures of Explore can be kept as a fixed list, too.",
 };

@@ -54,6 +54,8 @@ export const settings = {
   endOthers: "End all others",
   keys: "Personal keys",
   keysHelp: "For scripts and servers. The value is shown once.",
+  memberKeys: "Keys",
+  keysOf: (name: string) => `Personal keys of ${name}`,
   keysEmpty: "No personal key yet.",
   newKey: "New key",
   keyLabel: "Label",

@@ -1,0 +1,108 @@
+/** What is sent as a file, and keys of others: imports, fixed cohorts, the keys of a member. */
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import type { Browser } from "playwright-core";
+import { TestAppliance, until } from "../support/appliance.ts";
+import { chromiumPath, startBrowser } from "../support/browser.ts";
+import { axeFindings, openSignedIn, ownerCookie } from "./support.ts";
+
+describe.skipIf(chromiumPath === undefined)("uploads", () => {
+  let appliance: TestAppliance;
+  let browser: Browser;
+  let cookie: string;
+  const open = () => openSignedIn(browser, cookie, { url: appliance.url });
+
+  beforeAll(async () => {
+    appliance = await TestAppliance.start();
+    cookie = await ownerCookie(appliance);
+    browser = await startBrowser();
+    await appliance.batch([
+      { event: "$set", distinct_id: "user-1", properties: { $set: { plan: "pro" } } },
+      { event: "$set", distinct_id: "-user,2", properties: { $set: { plan: "free" } } },
+    ]);
+    await appliance.eventsWhenStored(2);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await appliance?.[Symbol.asyncDispose]();
+  });
+
+  test("a file of the past is checked, then loaded; rejected records are read", async () => {
+    const lines = Array.from({ length: 50 }, (_, place) =>
+      JSON.stringify({
+        event: "old",
+        distinct_id: `user-${place}`,
+        timestamp: place === 7 ? "never" : "2025-01-01T00:00:00Z",
+      }),
+    );
+    const { page, context, troubles } = await open();
+    await page.goto("/console/instance");
+    await page.getByRole("button", { name: "Import a file" }).click();
+    const dialog = page.getByRole("dialog", { name: "Import a file" });
+    await dialog
+      .getByLabel("File", { exact: true })
+      .setInputFiles({ name: "old.ndjson", mimeType: "text/plain", buffer: Buffer.from(lines.join("\n")) });
+    await dialog.getByLabel("Check only").check();
+    expect(await axeFindings(page)).toEqual([]);
+    await dialog.getByRole("button", { name: "Send" }).click();
+    await page.getByRole("button", { name: "Load it" }).click();
+    await page.getByText("50 records · 1 rejected").waitFor();
+    await until(
+      async () =>
+        (await appliance.query("SELECT count(*) AS n FROM events WHERE event = 'old'"))[0]?.n === 49,
+      "the events are loaded",
+    );
+    const [file] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "Rejected records" }).click(),
+    ]);
+    expect(file.suggestedFilename()).toBe("old.ndjson.rejected.ndjson");
+    expect(readFileSync(await file.path(), "utf8")).toContain('"line":8');
+    await page.getByRole("button", { name: "Forget old.ndjson" }).click();
+    await page.getByText("Nothing was imported").waitFor();
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("a fixed cohort is made of a file and of ids that are typed", async () => {
+    const { page, context, troubles } = await open();
+    await page.goto("/console/cohorts/new");
+    await page.getByLabel("Name").fill("Friends");
+    await page.getByLabel("fixed list").check();
+    await page.getByLabel("File of distinct ids").setInputFiles({
+      name: "ids.csv",
+      mimeType: "text/csv",
+      buffer: Buffer.from('distinct_id,note\n"-user,2",yes\nnobody,no\n'),
+    });
+    await page.getByLabel("Distinct ids", { exact: true }).fill("user-1");
+    await page.getByRole("button", { name: "Save cohort" }).click();
+    await page.getByRole("heading", { level: 1, name: "Friends" }).waitFor();
+    const members = page.getByRole("table", { name: "Members" });
+    await members.getByText("user-1").first().waitFor();
+    await members.getByText("-user,2").first().waitFor();
+    expect(await axeFindings(page)).toEqual([]);
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("keys of a member are seen and revoked", async () => {
+    const { page, context, troubles } = await open();
+    await page.goto("/console/settings?tab=account");
+    await page.getByRole("button", { name: "New key" }).click();
+    await page.getByLabel("Label").fill("laptop");
+    await page.getByRole("button", { name: "Make key" }).click();
+    const made = page.getByRole("dialog");
+    const key = await made.getByText(/phx_/).textContent();
+    await page.goto("/console/settings?tab=team");
+    await page.getByRole("button", { name: "Keys" }).first().click();
+    const dialog = page.getByRole("dialog", { name: /^Personal keys of/ });
+    await dialog.getByText("laptop").waitFor();
+    await dialog.getByRole("listitem").filter({ hasText: "laptop" }).getByRole("button").click();
+    await dialog.getByText("laptop").waitFor({ state: "detached" });
+    const answer = await appliance.api("/api/users/@me/", { key: key!.trim() });
+    expect(answer.status).toBe(401);
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+});
