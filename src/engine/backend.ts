@@ -1,9 +1,11 @@
 /** What keeps events and answers about them, behind the engine's questions: DuckDB, or a ClickHouse server. */
 
 import { duckdbSql, type EventSql, type PropertyPlace } from "../events/dialect.ts";
+import type { Sink } from "../events/export/writer.ts";
 import type { EventLoader } from "../events/loader.ts";
 import { type RetentionCutoff, removeOldEvents } from "../events/old-events.ts";
 import type { PersonMirror } from "../events/person-mirror.ts";
+import { type DownloadRequest, downloadQuery } from "../events/query/download.ts";
 import { type QueryRequest, runQuery } from "../events/query/run-query.ts";
 import type { EventStore } from "../events/store.ts";
 import type { PeopleDb } from "../people/open.ts";
@@ -24,6 +26,12 @@ export interface EventBackend {
   run<Result>(query: (store: EventSql) => Promise<Result>, options: RunOptions): Promise<Result>;
   /** Answers an operator's SELECT with the JSON of a `QueryResult`, in portions. @throws {StatementRefused} */
   runStatement(request: QueryRequest, options: RunOptions): Promise<Uint8Array[]>;
+  /**
+   * Writes the rows of an operator's SELECT as a file, while they are computed.
+   *
+   * @param options `endsAt` is looked at again and again, and may be put off. @throws {StatementRefused}
+   */
+  download(request: DownloadRequest, sink: Sink, options: RunOptions): Promise<void>;
   /** @returns how many events went. */
   removeOldEvents(cutoffs: readonly RetentionCutoff[], options: RunOptions): Promise<number>;
   /** Leaves the event store's file as it is for so long, because it is copied; 0 ends that. */
@@ -67,6 +75,11 @@ export function duckdbBackend({
         ...options,
         isForeign: true,
       }),
+    download: (request, sink, options) =>
+      queries.run(
+        (connection) => downloadQuery(connection, { people }, request, sink),
+        Object.assign(options, { isForeign: true }),
+      ),
     removeOldEvents: (cutoffs, options) =>
       queries.run((connection) => removeOldEvents(connection, cutoffs), options),
     async holdCheckpoints(ms, checkpointFirst) {

@@ -37,6 +37,10 @@ const startWaitMs = 10_000;
 /** Codes of questions that were not answered for want of time, memory or an engine, not for what they ask. */
 const refusals = ["engine_unavailable", "query_busy", "query_timeout", "query_memory", "statements_barred"];
 
+/** Whether somebody else wrote what the engine is to do. */
+const isStatement = (name: keyof Queries): name is "query" | "download" =>
+  name === "query" || name === "download";
+
 export class EngineClient {
   /** @param state left out by commands, which have patience of their own. */
   constructor(
@@ -57,8 +61,8 @@ export class EngineClient {
     return (await this.send(rpcAsk, name, request)) as Queries[Name]["answer"];
   }
 
-  /** The same for answers of many bytes: their JSON as a stream, which goes out as it is. */
-  async stream<Name extends "events" | "query">(
+  /** The same for answers of many bytes: their JSON, or a file, as a stream, which goes out as it is. */
+  async stream<Name extends "events" | "query" | "download">(
     name: Name,
     request: Queries[Name]["request"],
   ): Promise<{ body: RpcStream["body"]; meta: Queries[Name]["meta"] }> {
@@ -67,7 +71,7 @@ export class EngineClient {
   }
 
   private whyUnreachable(name: keyof Queries, askedAt: number): AppError {
-    const reason = name === "query" ? this.state?.whyStuck(askedAt) : undefined;
+    const reason = isStatement(name) ? this.state?.whyStuck(askedAt) : undefined;
     if (reason === "memory") return new QueryRefused("query_memory", new QueryTookMemory().message);
     return reason === "time" ? new QueryTimedOut() : new EngineUnavailable();
   }
@@ -90,7 +94,8 @@ export class EngineClient {
     name: Name,
     request: Queries[Name]["request"],
   ): Promise<Answer> {
-    if (name === "query") this.state?.requireStatements((request as Queries["query"]["request"]).projectId);
+    if (isStatement(name))
+      this.state?.requireStatements((request as Queries[typeof name]["request"]).projectId);
     if (this.state !== undefined && !(await this.state.waitUntilReady(startWaitMs)))
       throw new EngineUnavailable();
     const askedAt = performance.now();

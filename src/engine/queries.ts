@@ -15,14 +15,15 @@ import { listGroupTypes } from "../people/groups.ts";
 import { addHashKeyOverrides } from "../people/hash-key-overrides.ts";
 import type { PeopleDb } from "../people/open.ts";
 import { distinctIdsOf, personByUuid } from "../people/reader.ts";
-import { RpcText } from "../rpc/server.ts";
+import { type RpcBytes, RpcText } from "../rpc/server.ts";
 import { analysisHandlers } from "./analysis.ts";
 import type { EventBackend } from "./backend.ts";
 import { personTextsOf } from "./event-persons.ts";
 import { fillCohortByFlag, findPersons, type RunQuery } from "./person-queries.ts";
+import { producedBytes } from "./produced-bytes.ts";
 import type { Queries } from "./query-types.ts";
 import { computeReach } from "./reach.ts";
-import { QueryTimedOut } from "./running-queries.ts";
+import { QueryTimedOut, type RunOptions } from "./running-queries.ts";
 
 export interface QueryServices {
   backend: EventBackend;
@@ -51,13 +52,15 @@ const statementLimits = { total: 3, perKey: 2, waiting: 64 };
 const answerLimits = { total: 8, perKey: 2, waiting: 64 };
 /** Pages of events that are made or not read yet. */
 const pageLimits = { total: 16, perKey: 4, waiting: 256 };
+/** Apart from other statements: they last as long as somebody reads. */
+const downloadLimits = { total: 2, perKey: 1, waiting: 16 };
 /** Apart from the queries, which must not wait for minutes. */
 const exportLimits = { total: 1, perKey: 1, waiting: 64 };
 
 export type Handlers = {
   [Name in Exclude<keyof Queries, "slowQueries">]: (
     request: Queries[Name]["request"],
-  ) => Promise<Queries[Name]["answer"] | RpcText>;
+  ) => Promise<Queries[Name]["answer"] | RpcText | RpcBytes>;
 };
 
 /** What answers each question. */
@@ -67,6 +70,7 @@ export function queryHandlers(services: QueryServices): Handlers {
   const own = new Semaphore(ownLimits);
   const statements = new Semaphore(statementLimits);
   const exports = new Semaphore(exportLimits);
+  const downloads = new Semaphore(downloadLimits);
   const pages = new Semaphore(pageLimits);
   const answers = new Semaphore(answerLimits);
   const insights = new InsightCache();
@@ -112,6 +116,25 @@ export function queryHandlers(services: QueryServices): Handlers {
       const revision = `${events.cursor("realtime")} ${events.cursor("historical")} ${copies.followed}`;
       return await insights.answer(request, { revision, refresh }, () =>
         runFor(projectId)((store) => computeInsight(store, request)),
+      );
+    },
+    download: async (request) => {
+      await copies.follow();
+      const { projectId } = request;
+      const isAlone = services.isSuspect(projectId);
+      const leave = await enter(downloads, projectId, { endsAt: endsAt(), isAlone });
+      services.onStatement(projectId, 1);
+      const options: RunOptions = { endsAt: endsAt() };
+      return await producedBytes(
+        (sink, signal) =>
+          backend.download(request, sink, Object.assign(options, { signal })).finally(() => {
+            services.onStatement(projectId, -1);
+            leave();
+          }),
+        // Waiting for the reader is not the query's time.
+        (waitedMs) => {
+          options.endsAt! += waitedMs;
+        },
       );
     },
     flagCalls: (request) => runFor(request.projectId)((store) => countFlagCalls(store, request)),

@@ -6,6 +6,7 @@ import type { FlagCalls, FlagCallsRequest } from "../events/flag-calls.ts";
 import type { ComputedInsight, Refresh } from "../events/insight-cache.ts";
 import type { EventFilter, EventPosition } from "../events/list.ts";
 import type { RetentionCutoff } from "../events/old-events.ts";
+import type { DownloadRequest } from "../events/query/download.ts";
 import type { QueryRequest, QueryResult } from "../events/query/run-query.ts";
 import type { TrendsRequest } from "../events/trends.ts";
 import type { Reach, ReachQuestion } from "../flags/rules/blast-radius.ts";
@@ -74,6 +75,8 @@ export interface Queries {
   };
   /** An operator's SELECT. */
   query: { request: QueryRequest; answer: QueryResult; meta: null };
+  /** The same as a file, while it is computed. */
+  download: { request: DownloadRequest; answer: never; meta: null };
   exportPage: { request: ExportRequest; answer: ExportPage };
   /** Answers how many of these uuids are stored. */
   countKnown: { request: { projectId: number; uuids: string[] }; answer: number };

@@ -102,7 +102,10 @@ export class RunningQueries {
     const running: Running = { connection: await this.database.connect(), options };
     this.add(running);
     try {
-      return await query(running.connection);
+      const result = await query(running.connection);
+      // Rows that are streamed just end when they are stopped.
+      if (running.stop !== undefined) throw this.reasonOf(running);
+      return result;
     } catch (error) {
       const reason = this.reasonOf(running);
       if (reason === undefined) this.settings.onError?.(error);

@@ -6,6 +6,7 @@
 import type { DuckDBConnection, DuckDBValue } from "@duckdb/node-api";
 import { inTransaction } from "./database.ts";
 import { quoted } from "./sql-text.ts";
+import { streamedRows } from "./streamed-rows.ts";
 import type { Interval } from "./trend-range.ts";
 
 /** Asks the event store, whichever engine keeps it. */
@@ -111,12 +112,8 @@ export function duckdbSql(
     rows: async (sql, values = []) =>
       (await connection.runAndReadAll(sql, values.length === 0 ? undefined : [...values])).getRows(),
     async *portions(sql) {
-      const result = await connection.stream(sql);
-      for (;;) {
-        const chunk = await result.fetchChunk();
-        if (chunk === null || chunk.rowCount === 0) return;
-        yield chunk.getRows();
-      }
+      const { chunks } = await streamedRows(connection, sql);
+      for await (const chunk of chunks) yield chunk.getRows();
     },
     async hasLongEvents(projectId) {
       // They are followed by fillers, which is seen without reading any.

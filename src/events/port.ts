@@ -3,6 +3,7 @@
 import { AppError } from "../lib/errors.ts";
 import type { ComputedInsight, Refresh } from "./insight-cache.ts";
 import type { EventFilter, EventPosition } from "./list.ts";
+import type { DownloadRequest } from "./query/download.ts";
 import type { QueryRequest } from "./query/run-query.ts";
 import type { TrendsRequest } from "./trends.ts";
 
@@ -15,6 +16,8 @@ export interface EventQueries {
   ): Promise<{ body: ReadableStream<Uint8Array>; meta: EventPosition | null }>;
   /** An operator's SELECT. @throws {StatementsBarred} */
   stream(name: "query", request: QueryRequest): Promise<{ body: ReadableStream<Uint8Array> }>;
+  /** The same as CSV or Parquet, sent while it is computed. @throws {StatementsBarred} */
+  stream(name: "download", request: DownloadRequest): Promise<{ body: ReadableStream<Uint8Array> }>;
   ask(name: "trends", request: TrendsRequest & { refresh: Refresh }): Promise<ComputedInsight>;
 }
 

@@ -1,4 +1,4 @@
-/** Compresses answers for whoever takes them so. Streams go out as they are made. */
+/** Compresses answers for whoever takes them so. */
 
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
@@ -23,6 +23,46 @@ export function isCompressible(
     contentType.startsWith("application/json") &&
     headers["Content-Encoding"] === undefined
   );
+}
+
+/** Kinds of answers that are worth it; events as they happen are not: they must not wait for more of them. */
+const packable = /^(?:application\/(?:json|x-ndjson)|text\/csv)\b/;
+
+/** An answer that is sent while it is made, as gzip where that is worth it and the client takes it. */
+export async function packedResponse(response: Response, request: Request): Promise<Response> {
+  const { headers, body } = response;
+  if (body === null || headers.has("content-encoding") || !packable.test(headers.get("content-type") ?? ""))
+    return response;
+  headers.append("Vary", "Accept-Encoding");
+  if (!takesGzip(request)) return response;
+  const reader = body.getReader();
+  const first: Uint8Array[] = [];
+  let length = 0;
+  let failure: unknown;
+  while (length < bytesMin && failure === undefined) {
+    const { done, value } = await reader.read().catch((error) => {
+      failure = error ?? new Error("The answer broke off.");
+      return { done: false, value: new Uint8Array() };
+    });
+    if (done) return new Response(Buffer.concat(first), response);
+    first.push(value!);
+    length += value!.length;
+  }
+  headers.set("Content-Encoding", "gzip");
+  headers.delete("Content-Length");
+  const rest = new ReadableStream<Uint8Array<ArrayBuffer>>(
+    {
+      async pull(controller) {
+        if (first.length === 0 && failure !== undefined) throw failure;
+        const value = first.shift() ?? (await reader.read()).value;
+        if (value === undefined) controller.close();
+        else controller.enqueue(value as Uint8Array<ArrayBuffer>);
+      },
+      cancel: (reason) => reader.cancel(reason),
+    },
+    { highWaterMark: 0 },
+  );
+  return new Response(rest.pipeThrough(new CompressionStream("gzip")), response);
 }
 
 /** Whether a client takes gzip; `q=0` refuses it. */

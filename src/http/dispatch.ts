@@ -5,7 +5,7 @@
 
 import { Elysia } from "elysia";
 import { forCaller } from "../lib/caller.ts";
-import { gzipped, isCompressible, takesGzip } from "./compress.ts";
+import { gzipped, isCompressible, packedResponse, takesGzip } from "./compress.ts";
 import { addCors, isPreflight, preflightHeaders } from "./cors.ts";
 import type { Dialect } from "./dialect.ts";
 import { type ErrorLog, failureOf, logDefect } from "./errors.ts";
@@ -138,7 +138,10 @@ async function finished(
   };
   if (dialect.cors !== undefined) addCors(common, request, dialect.cors);
   const isHead = request.method === "HEAD";
-  if (result instanceof Response) return withHeaders(isHead ? new Response(null, result) : result, common);
+  if (result instanceof Response) {
+    const response = isHead ? new Response(null, result) : await packedResponse(result, request);
+    return withHeaders(response, common);
+  }
   const reply = result instanceof Reply ? result : new Reply(200, result);
   const written = reply.written();
   if (written !== undefined) common["Content-Type"] = written.contentType;

@@ -34,6 +34,12 @@ export class RpcText {
   }
 }
 
+/** An answer of any bytes that is made while it is read. */
+export class RpcBytes {
+  /** @param chunks asked for one after the other; ended early when nobody reads on. */
+  constructor(readonly chunks: AsyncGenerator<Uint8Array, void>) {}
+}
+
 /** Status of an answer that says what went wrong: `{code, message, hint}`. */
 export const failedStatus = 422;
 export const metaHeader = "x-meta";
@@ -62,7 +68,11 @@ export class RpcServer {
     this.server = Bun.serve({
       unix: this.socketName,
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+      // Else errors are printed with the sources around them.
+      development: false,
       fetch: (request) => this.answer(handlers, request),
+      // Answers that fail behind their first bytes: the other side sees that they broke off.
+      error: () => new Response(null, { status: 500 }),
     });
     chmodSync(this.socketName, 0o600);
   }
@@ -83,6 +93,7 @@ export class RpcServer {
       const body = await request.text();
       const parsed = (body === "" ? null : JSON.parse(body)) as never;
       const answer = await forCaller(request.signal, () => handler(parsed));
+      if (answer instanceof RpcBytes) return bytesResponse(answer);
       return answer instanceof RpcText ? textResponse(answer) : Response.json(answer ?? null);
     } catch (error) {
       const { message } = error as Error;
@@ -96,11 +107,30 @@ export class RpcServer {
 
 function textResponse({ chunks, meta, onSent }: RpcText): Response {
   let next = 0;
+  const body = streamOf(async () => chunks[next++], onSent);
+  return new Response(body, {
+    headers: { "Content-Type": "application/json", [metaHeader]: encodeURIComponent(JSON.stringify(meta)) },
+  });
+}
+
+function bytesResponse({ chunks }: RpcBytes): Response {
+  const body = streamOf(
+    async () => (await chunks.next()).value ?? undefined,
+    () => void chunks.return(),
+  );
+  return new Response(body, { headers: { "Content-Type": "application/octet-stream" } });
+}
+
+/** What `next` gives, until it gives nothing. @param onOver called once: it was read to its end, or is given up. */
+function streamOf(
+  next: () => Promise<Uint8Array | undefined>,
+  onOver: () => void,
+): ReadableStream<Uint8Array> {
   let stall: ReturnType<typeof setTimeout> | undefined;
   let isOver = false;
   const over = () => {
     clearTimeout(stall);
-    if (!isOver) onSent();
+    if (!isOver) onOver();
     isOver = true;
   };
   const watch = (controller: ReadableStreamDefaultController<Uint8Array>) => {
@@ -110,17 +140,25 @@ function textResponse({ chunks, meta, onSent }: RpcText): Response {
       controller.error(new Error("Nobody reads the answer."));
     }, stallMs);
   };
-  const body = new ReadableStream<Uint8Array>(
+  return new ReadableStream<Uint8Array>(
     {
       start: watch,
-      pull(controller) {
-        const chunk = chunks[next];
+      async pull(controller) {
+        // Whoever makes it has limits of its own.
+        clearTimeout(stall);
+        let chunk: Uint8Array | undefined;
+        try {
+          chunk = await next();
+        } catch (error) {
+          over();
+          throw error;
+        }
+        if (isOver) return;
         if (chunk === undefined) {
           over();
           controller.close();
           return;
         }
-        next += 1;
         controller.enqueue(chunk);
         watch(controller);
       },
@@ -128,7 +166,4 @@ function textResponse({ chunks, meta, onSent }: RpcText): Response {
     },
     { highWaterMark: 0 },
   );
-  return new Response(body, {
-    headers: { "Content-Type": "application/json", [metaHeader]: encodeURIComponent(JSON.stringify(meta)) },
-  });
 }

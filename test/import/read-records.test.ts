@@ -302,6 +302,25 @@ describe("Parquet", () => {
   });
 });
 
+test("Parquet that is damaged far behind its beginning is not taken for its end", async () => {
+  const { DuckDBInstance } = await import("@duckdb/node-api");
+  const instance = await DuckDBInstance.create(":memory:");
+  const connection = await instance.connect();
+  const path = fileOf("");
+  const rows = 600_000;
+  await connection.run(
+    `COPY (SELECT range AS n, md5(range::VARCHAR) AS text FROM range(${rows})) TO '${path}' (FORMAT parquet, ROW_GROUP_SIZE 20000)`,
+  );
+  connection.closeSync();
+  instance.closeSync();
+  const content = Buffer.from(await Bun.file(path).bytes());
+  content.fill(0xff, Math.floor(content.length * 0.9), Math.floor(content.length * 0.9) + 2_000);
+  const { records, error } = await read(fileOf(content), "parquet");
+  expect(error).toBeInstanceOf(InputDamaged);
+  expect(records.length).toBeGreaterThan(0);
+  expect(records.length).toBeLessThan(rows);
+}, 60_000);
+
 test("a folder's files by name, as people count; hidden files, reject files and links left out", () => {
   const root = join(folder, "tree");
   for (const name of ["part-10", "part-2", "b/part-1", ".hidden", ".git/x", "part-2.rejected.ndjson"])

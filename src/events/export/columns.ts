@@ -23,7 +23,7 @@ export type ExportRow = readonly ExportValue[];
 export interface ExportColumn {
   name: string;
   /** `list` is one of texts. */
-  kind: "uuid" | "text" | "integer" | "boolean" | "instant" | "json" | "list";
+  kind: "uuid" | "text" | "integer" | "number" | "boolean" | "instant" | "json" | "list";
 }
 
 const column = (name: string, kind: ExportColumn["kind"]): ExportColumn => ({ name, kind });

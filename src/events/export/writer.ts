@@ -132,6 +132,8 @@ function schemaOf({ name, kind }: ExportColumn): SchemaElement[] {
       return [{ ...optional, type: "FIXED_LEN_BYTE_ARRAY", type_length: 16, logical_type: { type: "UUID" } }];
     case "integer":
       return [{ ...optional, type: "INT64" }];
+    case "number":
+      return [{ ...optional, type: "DOUBLE" }];
     case "boolean":
       return [{ ...optional, type: "BOOLEAN" }];
     case "instant":
@@ -155,6 +157,7 @@ function schemaOf({ name, kind }: ExportColumn): SchemaElement[] {
 function parquetValue(kind: ExportColumn["kind"], value: ExportValue): unknown {
   if (value === null) return null;
   if (kind === "integer") return BigInt(value);
+  if (kind === "number") return Number(value);
   if (kind === "list") return JSON.parse(value as string);
   if (kind === "instant") return microsOf(value as string);
   return value;

@@ -22,3 +22,9 @@ export class ResultTooLarge extends AppError {
     super(`The result is larger than ${bytesMax / 1024 / 1024} MiB.`);
   }
 }
+
+/** What DuckDB says, without its drawing of where in the statement the fault is. */
+export function statementFailure(error: unknown): StatementFailed {
+  const message = error instanceof Error ? error.message : String(error);
+  return new StatementFailed(message.split("\n\n")[0]!.trim(), { cause: error });
+}

@@ -87,7 +87,9 @@ export function queryRoutes({ engine }: { engine: EventQueries }): Route[] {
         "an answer as many bytes as the setting `query-result-limit` says (400 `result_too_large`); a query takes as long as " +
         "`query-timeout` says (503 `query_timeout`) and about as much memory as `duckdb-memory-limit` (400 `query_memory`), and ends " +
         "when whoever asked has gone. 503 `query_busy`: too many wait. 429: statements of this project have brought the event " +
-        "store down twice within a minute.",
+        "store down twice within a minute. With `Accept: text/csv` or `application/vnd.apache.parquet` the rows of a SELECT are a " +
+        "file, which is sent while it is computed: all rows unless there is a `limit`, however many bytes; a connection that is " +
+        "cut says that it is not whole.",
       tag: "Events",
       body: Body,
       bodyExample: { query: "SELECT event, count(*) AS times FROM events GROUP BY ALL" },
@@ -100,7 +102,7 @@ export function queryRoutes({ engine }: { engine: EventQueries }): Route[] {
         400: { description: "The statement is refused or cannot be run.", schema: ApiFailure },
         ...unavailable,
       },
-      async handle({ project, user, body, now }) {
+      async handle({ project, user, body, now, request }) {
         const { query, limit = rowsDefault } = body;
         if (isJsonObject(query) && query.kind !== "HogQLQuery" && typeof query.query !== "string") {
           const refresh = refreshOf(body.refresh);
@@ -110,7 +112,20 @@ export function queryRoutes({ engine }: { engine: EventQueries }): Route[] {
         }
         const sql = isJsonObject(query) ? query.query : query;
         if (typeof sql !== "string") throw new InvalidField("query", "invalid_input", "Not a valid string.");
+        const format = formatOf(request);
         try {
+          if (format !== undefined) {
+            const download = await running.run(ownerOf(project, user), body.client_query_id, () =>
+              engine.stream("download", { projectId: project.id, sql, format, limit: body.limit }),
+            );
+            return new Response(download.body, {
+              headers: {
+                "Content-Type": format === "csv" ? `${fileTypes.csv}; charset=utf-8` : fileTypes.parquet,
+                "Content-Disposition": `attachment; filename="query.${format}"`,
+                Vary: "Accept",
+              },
+            });
+          }
           const answer = await running.run(ownerOf(project, user), body.client_query_id, () =>
             engine.stream("query", { projectId: project.id, sql, limit }),
           );
@@ -135,6 +150,19 @@ export function queryRoutes({ engine }: { engine: EventQueries }): Route[] {
       },
     }),
   ];
+}
+
+const fileTypes = { csv: "text/csv", parquet: "application/vnd.apache.parquet" } as const;
+
+/** The kind of file that is asked for first of all; undefined for JSON. */
+function formatOf(request: Request): keyof typeof fileTypes | undefined {
+  for (const range of (request.headers.get("accept") ?? "").split(",")) {
+    const type = range.split(";", 1)[0]!.trim().toLowerCase();
+    if (type === fileTypes.csv) return "csv";
+    if (type === fileTypes.parquet) return "parquet";
+    if (["*/*", "application/*", "application/json"].includes(type)) return undefined;
+  }
+  return undefined;
 }
 
 const ownerOf = (project: Project, user: User) => `${project.id} ${user.id}`;

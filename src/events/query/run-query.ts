@@ -5,7 +5,8 @@ import { type Static, Type } from "@sinclair/typebox";
 import { AppError } from "../../lib/errors.ts";
 import type { Json } from "../../lib/json.ts";
 import { exactly } from "../../lib/schema.ts";
-import { ResultTooLarge, StatementFailed } from "./failures.ts";
+import { streamedRows } from "../streamed-rows.ts";
+import { ResultTooLarge, statementFailure } from "./failures.ts";
 import { parseStatement } from "./parse.ts";
 import { jsonText } from "./values.ts";
 import { createViews, type ViewSources } from "./views.ts";
@@ -50,7 +51,7 @@ export async function runQuery(
     return await read(connection, parsed.sql, limit, sources.resultBytesMax);
   } catch (error) {
     if (error instanceof AppError) throw error;
-    throw new StatementFailed(firstLines(error), { cause: error });
+    throw statementFailure(error);
   }
 }
 
@@ -64,14 +65,11 @@ async function read(
   bytesMax: number,
 ): Promise<Uint8Array[]> {
   const api = await import("@duckdb/node-api");
-  const result = await connection.stream(sql);
-  const columns = result.deduplicatedColumnNames();
-  const types = result.columnTypes();
+  const { columns, types, chunks } = await streamedRows(connection, sql);
   const answer = new Answer(`{"columns":${JSON.stringify(columns)},"rows":[`, bytesMax);
   const names = columns.map((name, index) => `${index === 0 ? "{" : ","}${JSON.stringify(name)}:`);
-  for (let rows = 0; ; ) {
-    const chunk = await result.fetchChunk();
-    if (chunk === null || chunk.rowCount === 0) return answer.end(`],"truncated":false}`);
+  let rows = 0;
+  for await (const chunk of chunks) {
     const vectors = columns.map((_, index) => chunk.getColumnVector(index));
     for (let row = 0; row < chunk.rowCount; row++, rows++) {
       if (rows === limit) return answer.end(`],"truncated":true}`);
@@ -84,6 +82,7 @@ async function read(
       if (answer.isLong) await answer.flush();
     }
   }
+  return answer.end(`],"truncated":false}`);
 }
 
 /** JSON text that becomes bytes, and is not more of them than it may be. */
@@ -122,10 +121,4 @@ class Answer {
     if (this.bytes > this.bytesMax) throw new ResultTooLarge(this.bytesMax);
     this.portions.push(portion);
   }
-}
-
-/** DuckDB's message without its drawing of where in the statement the fault is. */
-function firstLines(error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error);
-  return message.split("\n\n")[0]!.trim();
 }

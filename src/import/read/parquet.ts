@@ -2,6 +2,7 @@
 
 import { statSync } from "node:fs";
 import { quoted } from "../../events/sql-text.ts";
+import { streamedRows } from "../../events/streamed-rows.ts";
 import { type Content, type ContentOptions, spooled } from "./contents.ts";
 import { FileUnreadable, InputDamaged } from "./input.ts";
 import { parsedLine, type ReadRecord } from "./record.ts";
@@ -37,10 +38,9 @@ async function* readFile(
     const source = `read_parquet(${quoted(path)})`;
     const counted = await connection.runAndReadAll(`SELECT count(*) FROM ${source}`);
     const bytesPerRow = statSync(path).size / Math.max(1, Number(counted.getRows()[0]![0]));
-    const result = await connection.stream(`SELECT to_json(${alias})::VARCHAR FROM ${source} AS ${alias}`);
-    for (;;) {
-      const chunk = await result.fetchChunk();
-      if (chunk === null || chunk.rowCount === 0) return;
+    const rows = `SELECT to_json(${alias})::VARCHAR FROM ${source} AS ${alias}`;
+    const { chunks } = await streamedRows(connection, rows);
+    for await (const chunk of chunks) {
       onBytes(bytesPerRow * chunk.rowCount);
       for (const [text] of chunk.getRows()) yield parsedLine(text as string, ++line);
     }

@@ -226,6 +226,15 @@ describe("answers from the project's own data", () => {
     expect(result.truncated).toBe(true);
   });
 
+  test("a failure behind many rows is one, not their end", async () => {
+    await using stores = await filled();
+    const failing = (rows: number) =>
+      `SELECT n, CAST(CASE WHEN n = ${rows} THEN 'x' ELSE '1' END AS INTEGER) AS one FROM (SELECT range AS n FROM range(3000000))`;
+    await expect(ask(stores, failing(2_000_000), 3_000_000, 1e9)).rejects.toThrow(/convert string 'x'/);
+    expect((await ask(stores, failing(2_000_000), 10)).truncated).toBe(true);
+    expect((await ask(stores, failing(-1), 3_000_000, 1e9)).rows).toHaveLength(3_000_000);
+  });
+
   test("a wrong column is said in DuckDB's words", async () => {
     await using stores = await filled();
     await expect(ask(stores, "SELECT nothing FROM events")).rejects.toThrow(StatementFailed);
