@@ -64,6 +64,8 @@ export type Access =
       alsoNeeds?: string;
       /** The project's own secret key is as good as a personal one. */
       takesSecretKey?: boolean;
+      /** An archived project is found, too. */
+      takesArchived?: boolean;
       /** Where the path names no project, and for SDKs: the header that names one. */
       takesProjectHeader?: boolean;
     };

@@ -147,4 +147,19 @@ test("a project is archived by admins and owners", async () => {
     "string",
   ]);
   expect((await server.ask("GET", path)).status).toBe(404);
+  const listed = async (query: string) =>
+    (await server.ask("GET", `/api/projects/${query}`)).body.results.map(({ id }: { id: number }) => id);
+  expect([await listed(""), await listed("?archived=true"), await listed("?archived=false")]).toEqual([
+    [2],
+    [1],
+    [2],
+  ]);
+  expect((await server.ask("GET", "/api/projects/?archived=perhaps")).status).toBe(400);
+  for (const body of [{}, { name: "Other" }, { archived: true }])
+    expect((await server.ask("PATCH", path, { body })).status).toBe(404);
+  expect((await server.ask("PATCH", path, { key, body: { archived: false } })).status).toBe(403);
+  const opened = await server.ask("PATCH", path, { body: { archived: false, name: "Open" } });
+  expect([opened.status, opened.body.name, opened.body.archived_at]).toEqual([200, "Open", null]);
+  expect((await server.ask("GET", path)).status).toBe(200);
+  expect((await server.ask("PATCH", path, { key, body: { archived: false } })).status).toBe(200);
 });

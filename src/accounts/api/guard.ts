@@ -148,7 +148,7 @@ function projectOf(
   }
   const id = named === undefined || named === "@current" ? currentProjectId(metadata, caller) : toId(named);
   const project = id === undefined ? undefined : metadata.projects.find(id);
-  if (!project || project.archivedAt) throw notFound("Project not found.");
+  if (!project || (project.archivedAt && !access.takesArchived)) throw notFound("Project not found.");
   const organization = params.organization_id ?? "@current";
   if (organization !== "@current" && organization !== project.organizationId) {
     throw notFound("Project not found.");

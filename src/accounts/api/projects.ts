@@ -1,7 +1,9 @@
 /** Projects (contract: management-api 6.5; README, "Project time zone"). */
 
 import type { Static, TObject } from "@sinclair/typebox";
+import { notFound } from "../../http/failure.ts";
 import { pageAnswer, readPage } from "../../http/pagination.ts";
+import { readBoolean } from "../../http/query.ts";
 import { type Method, Reply, type Route, type RouteSpec } from "../../http/route.ts";
 import {
   bool,
@@ -11,10 +13,10 @@ import {
   nullable,
   object,
   optional,
-  PageQuery,
   pageOf,
   text,
   uuid,
+  withPage,
 } from "../../http/shapes.ts";
 import { InvalidField } from "../../lib/errors.ts";
 import type { Metadata } from "../metadata.ts";
@@ -129,7 +131,11 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
         "The projects that your key may use, by id. Without the scope `project:read` in short form: `id`, `uuid`, `name`, `organization`, `api_token`.",
       tag: tagName,
       ignoresNarrowing: true,
-      query: PageQuery,
+      query: withPage(
+        object({
+          archived: optional(bool({ description: "Those that are archived instead of the open ones." })),
+        }),
+      ),
       answers: {
         200: {
           description: "One page of projects.",
@@ -143,8 +149,10 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
         const own = organizationsOf(metadata.db, call.user.id)
           .map((organization) => organization.id)
           .filter((id) => organizationIds.length === 0 || organizationIds.includes(id));
+        const isArchived = readBoolean(call.query, "archived") ?? false;
         const all = metadata.projects
-          .list()
+          .list({ includeArchived: isArchived })
+          .filter(({ archivedAt }) => (archivedAt !== null) === isArchived)
           .filter(({ organizationId }) => own.includes(organizationId))
           .filter(({ id }) => projectIds.length === 0 || projectIds.includes(id));
         const shown = all.slice(page.offset, page.offset + page.limit);
@@ -193,9 +201,10 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
     }),
     projectRoute("PATCH", "", "project:write", {
       aliases: ownAliases,
-      summary: "Rename a project, change its time zone, or archive it",
+      takesArchived: true,
+      summary: "Rename a project, change its time zone, archive it or open it again",
       description:
-        "Only admins and owners archive, change `approvals` or how long events are kept, and never the last open project. An archived project is found nowhere any more; `flagkeep projects archive --undo` brings it back.",
+        "Only admins and owners archive, change `approvals` or how long events are kept, and never the last open project. An archived project is found nowhere but in `GET /api/projects/?archived=true`; `archived: false` opens it again.",
       asksAgain: isForAdmins,
       tag: tagName,
       body: ProjectEdit,
@@ -206,14 +215,16 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
         const { name, timezone, anonymize_ips: anonymizeIps, approvals } = call.body;
         const eventsRetentionDays = call.body.events_retention_days;
         const change = { name, timezone, anonymizeIps, approvals, eventsRetentionDays };
-        const { id, organizationId } = call.project;
-        if (isForAdmins(call.body)) {
+        const { id, organizationId, archivedAt } = call.project;
+        if (archivedAt !== null && call.body.archived !== false) throw notFound("Project not found.");
+        if (isForAdmins(call.body) || archivedAt !== null) {
           checkAdmin(deps, { user: call.user, organization: { id: organizationId } });
         }
         if (call.body.archived === true) requireAnotherProject(metadata, id);
         const changed = updateProject(metadata, id, change, call.user.id, call.now);
-        if (call.body.archived !== true) return full(changed, call);
-        return full(archiveProject(metadata, id, true, call.user.id, call.now), call);
+        const { archived } = call.body;
+        if (archived === undefined || archived === (archivedAt !== null)) return full(changed, call);
+        return full(archiveProject(metadata, id, archived, call.user.id, call.now), call);
       },
     }),
     ...rotation("/reset_token", {

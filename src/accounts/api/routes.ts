@@ -60,16 +60,21 @@ const listOf = (scope: Scope | readonly Scope[]): readonly Scope[] =>
  * @param scope what a key must hold; of several, any one.
  * @param path  below the project, e.g. `/cohorts/:id`.
  * @param spec.alsoNeeds a scope that is needed as well.
+ * @param spec.takesArchived an archived project is found, too.
  * @param spec.aliases   whole paths that mean the same; without `:project_id` the current project is meant.
  */
 export function projectRoute<Body extends TObject>(
   method: Method,
   path: string,
   scope: Scope | readonly Scope[],
-  spec: RouteSpec<ProjectCall<Static<Body>>, Body> & { alsoNeeds?: Scope; aliases?: readonly string[] },
+  spec: RouteSpec<ProjectCall<Static<Body>>, Body> & {
+    alsoNeeds?: Scope;
+    takesArchived?: boolean;
+    aliases?: readonly string[];
+  },
 ): Route {
-  const { alsoNeeds, aliases = [], ...rest } = spec;
-  const access: Access = { on: "project", scopes: listOf(scope), alsoNeeds };
+  const { alsoNeeds, takesArchived, aliases = [], ...rest } = spec;
+  const access: Access = { on: "project", scopes: listOf(scope), alsoNeeds, takesArchived };
   return {
     ...managementRoute(method, projectPath + path, access, rest),
     aliases: [environment + path, ...oldAlias(path), ...aliases],
