@@ -95,9 +95,12 @@ const DashboardInput = object({
 const DashboardChange = object({
   ...DashboardInput.properties,
   tiles: optional(
-    list(object({ id: int(), layouts: optional(dictionary()), color: optional(nullable(text())) }), {
-      description: "In the order they are to stand in; those left out come behind, as they were.",
-    }),
+    list(
+      object({ id: int(), layouts: optional(dictionary()), color: optional(nullable(text({ max: 50 }))) }),
+      {
+        description: "In the order they are to stand in; those left out come behind, as they were.",
+      },
+    ),
   ),
 });
 
