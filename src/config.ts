@@ -321,6 +321,18 @@ export const settings = {
     default: "",
     help: "File with aws_access_key_id and aws_secret_access_key; default: AWS_ACCESS_KEY_ID and so on.",
   }),
+  "backup-mode": choice(["full", "incremental"], {
+    default: "full",
+    help: "One file per backup, or only what has changed since the ones before.",
+  }),
+  "backup-recipients": text("age1…,…", {
+    default: "",
+    help: "Public keys of age that backups are encrypted for; default: as the key file says, else not at all.",
+  }),
+  "backup-key-file": text("path", {
+    default: "",
+    help: "File with the passphrase or the age keys that backups are encrypted with and read with.",
+  }),
   "shutdown-timeout": milliseconds(500, 600_000, {
     default: "8s",
     help: "How long a stop may load waiting events; the rest is loaded at the next start.",
@@ -336,8 +348,12 @@ export function environmentName(name: string): string {
   return `FLAGKEEP_${name.replaceAll("-", "_").toUpperCase()}`;
 }
 
-/** Variables that are no settings of `serve` but are read: keys of S3, which have no flag. */
-const secretVariables = ["FLAGKEEP_BACKUP_S3_ACCESS_KEY_ID", "FLAGKEEP_BACKUP_S3_SECRET_ACCESS_KEY"];
+/** Variables that are no settings of `serve` but are read: secrets, which have no flag. */
+const secretVariables = [
+  "FLAGKEEP_BACKUP_S3_ACCESS_KEY_ID",
+  "FLAGKEEP_BACKUP_S3_SECRET_ACCESS_KEY",
+  "FLAGKEEP_BACKUP_PASSPHRASE",
+];
 
 /** Variables that look like ours and are none: misspelt, or of another version. */
 export function unknownVariables(environment: Readonly<Record<string, string | undefined>>): string[] {
@@ -384,7 +400,7 @@ export function readConfig(
   const config = Object.fromEntries(entries) as { -readonly [Name in SettingName]: SettingValue<Name> };
   config["data-dir"] = resolve(config["data-dir"]);
   // The working directory becomes another one.
-  for (const name of ["backup-destination", "backup-s3-credentials-file"] as const) {
+  for (const name of ["backup-destination", "backup-s3-credentials-file", "backup-key-file"] as const) {
     if (config[name] !== "" && !config[name].startsWith("s3://")) config[name] = resolve(config[name]);
   }
   return config;

@@ -3,6 +3,7 @@
 import type { TSchema } from "@sinclair/typebox";
 import { type Command, Option } from "commander";
 import { type Destination, destinationOf } from "../../src/backup/destination.ts";
+import { BackupKeys } from "../../src/backup/keys.ts";
 import type { S3Settings } from "../../src/backup/s3-access.ts";
 import { backupDestination, type Config, type SettingName } from "../../src/config.ts";
 import { withJson } from "../json-shape.ts";
@@ -13,6 +14,7 @@ const s3Settings = [
   "backup-s3-endpoint",
   "backup-s3-region",
   "backup-s3-credentials-file",
+  "backup-key-file",
 ] as const satisfies SettingName[];
 
 /** For commands that read one backup. */
@@ -34,6 +36,12 @@ export function s3SettingsOf(config: Config): S3Settings {
     region: config["backup-s3-region"],
     credentialsFile: config["backup-s3-credentials-file"],
   };
+}
+
+/** What backups are encrypted for and read with. @throws {BackupKeyUnusable} */
+export async function keysOf(config: Config): Promise<BackupKeys> {
+  const settings = { recipients: config["backup-recipients"], keyFile: config["backup-key-file"] };
+  return await BackupKeys.from(settings, process.env);
 }
 
 /** The named destination, or the one of the settings. */

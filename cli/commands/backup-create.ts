@@ -10,6 +10,7 @@ import {
   backupCommand,
   chosenDestination,
   destinationSettings,
+  keysOf,
   progressLines,
   withProgress,
 } from "./backup-common.ts";
@@ -24,6 +25,9 @@ const steps: Record<BackupStep, string> = {
 const CreatedBackup = exactly({
   file: Type.String(),
   bytes: Count,
+  /** Brought to the destination; the rest of an incremental backup was there. */
+  sent_bytes: Count,
+  encrypted: Type.Boolean(),
   sha256: manifestMembers.parts.items.properties.sha256,
   created_at: Type.String(),
   verified_at: Type.String(),
@@ -35,7 +39,7 @@ const CreatedBackup = exactly({
 
 export const create = backupCommand(
   new Command("create"),
-  [...destinationSettings, "journal-reserve"],
+  [...destinationSettings, "backup-mode", "backup-recipients", "journal-reserve"],
   CreatedBackup,
 )
   .description("Back up everything: flags, keys, persons, events, and what is still in the journal.")
@@ -44,7 +48,10 @@ export const create = backupCommand(
   .addHelpText(
     "after",
     "\nEvery event that was acknowledged before the call is in the backup, also while events stream in. The file is\n" +
-      "verified before it gets its name. It holds secrets, such as the keys of projects: keep it as safe as the data.\n\n" +
+      "verified before it gets its name. It holds secrets, such as the keys of projects: keep it as safe as the data, or\n" +
+      "encrypt it: with --backup-recipients age1…, or --backup-key-file with a passphrase or age keys. `age -d` reads it too.\n\n" +
+      "With --backup-mode incremental only what is not in the destination yet is brought there, in pieces that the backups\n" +
+      "share; each can be restored by itself, and removing one leaves what another needs.\n\n" +
       "Credentials for S3 are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or FLAGKEEP_BACKUP_S3_ACCESS_KEY_ID and\n" +
       "FLAGKEEP_BACKUP_S3_SECRET_ACCESS_KEY) in the environment, or a file.\n\n" +
       "Examples:\n  flagkeep backup create\n  flagkeep backup create /mnt/backups --json\n" +
@@ -54,26 +61,30 @@ export const create = backupCommand(
     run(async (dest: string | undefined, options: { json?: true; progressLines?: true }) => {
       const config = configOf(options as never);
       const dataDir = requireInitialised(config["data-dir"]);
+      const keys = await keysOf(config);
       const backup = await withProgress(options, (progress) =>
         createBackup({
-          ...{ dataDir, reserveBytes: config["journal-reserve"] },
+          ...{ dataDir, reserveBytes: config["journal-reserve"], keys },
+          isIncremental: config["backup-mode"] === "incremental",
           openDestination: () => chosenDestination(dest, options),
           onProgress: (step, done, total) => progress.show(steps[step], done, total),
         }),
       );
-      const { file, destination, bytes, sha256, verifiedAt, manifest } = backup;
+      const { file, destination, bytes, sentBytes, sha256, verifiedAt, manifest } = backup;
       const { created_at, positions, projects } = manifest;
       const events = totalEvents(manifest);
       if (options.json) {
         const created: Static<typeof CreatedBackup> = {
           ...{ file, bytes, sha256, created_at, verified_at: verifiedAt },
+          ...{ sent_bytes: sentBytes, encrypted: keys.encrypts },
           ...{ destination, events, positions, projects },
         };
         printJson(created);
         return;
       }
       print(`Backup    ${file}`);
-      print(`Size      ${bytesText(bytes)}, verified`);
+      const sent = sentBytes < bytes ? `, ${bytesText(sentBytes)} of it new` : "";
+      print(`Size      ${bytesText(bytes)}, verified${keys.encrypts ? ", encrypted" : ""}${sent}`);
       print(`SHA-256   ${sha256}`);
       print(`Events    ${events} loaded${waiting(positions)}`);
     }),

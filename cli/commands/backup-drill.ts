@@ -17,6 +17,7 @@ import {
   backupCommand,
   chosenDestination,
   destinationSettings,
+  keysOf,
   s3SettingsOf,
   withProgress,
 } from "./backup-common.ts";
@@ -63,12 +64,14 @@ export const drill = backupCommand(new Command("drill"), destinationSettings, Dr
     run(async (backup: string | undefined, options: { json?: true; workDir?: string }) => {
       const config = configOf(options as never);
       const source = await openSource(backup ?? (await newest(options)), s3SettingsOf(config));
+      const keys = await keysOf(config);
       const folder = mkdtempSync(join(resolve(options.workDir ?? tmpdir()), "flagkeep-drill-"));
       const home = process.cwd();
       try {
         const began = performance.now();
         const { manifest, dataDir } = await withProgress(options, (progress) =>
           restoreBackup(source, join(folder, "data"), {
+            keys,
             onProgress: (done, total) => progress.show("Unpacking", done, total),
           }),
         );

@@ -25,10 +25,13 @@ export const list = backupCommand(new Command("list"), destinationSettings, Type
         return;
       }
       printTable(
-        ["created", "size", "events", "verified", "file"],
+        ["created", "size", "kind", "events", "verified", "file"],
         backups.map((backup) => [
           backup.created_at.slice(0, 19),
           bytesText(backup.bytes),
+          [backup.incremental ? "incremental" : "full", ...(backup.encrypted ? ["encrypted"] : [])].join(
+            ", ",
+          ),
           backup.events === null ? "?" : String(backup.events),
           backup.verified ? "yes" : "NO",
           backup.file,

@@ -1,9 +1,13 @@
+import { existsSync } from "node:fs";
 import { type Static, Type } from "@sinclair/typebox";
 import { Command, InvalidArgumentError } from "commander";
 import { ListedBackup, pruneBackups } from "../../src/backup/list.ts";
+import { withBackupLock } from "../../src/backup/work-folder.ts";
 import { WrongSetting } from "../../src/config.ts";
 import { exactly } from "../../src/lib/schema.ts";
+import { paths } from "../../src/paths.ts";
 import { bytesText, print, printJson, run } from "../output.ts";
+import { dataDirOf } from "../settings.ts";
 import { backupCommand, chosenDestination, destinationSettings } from "./backup-common.ts";
 
 interface PruneOptions {
@@ -44,7 +48,11 @@ export const prune = backupCommand(new Command("prune"), destinationSettings, Pr
         );
       }
       const rules = { last: keepLast, daily: keepDaily, weekly: keepWeekly };
-      const { removed, kept } = await pruneBackups(chosenDestination(dest, options), rules, dryRun);
+      const prune = () => pruneBackups(chosenDestination(dest, options), rules, dryRun);
+      const dataDir = dataDirOf(options as never);
+      // A backup that is being made here counts on pieces that are there.
+      const isOwn = !dryRun && existsSync(paths(dataDir).metadata);
+      const { removed, kept } = await (isOwn ? withBackupLock(dataDir, prune) : prune());
       if (options.json) {
         printJson({ removed: removed.map(brief), kept: kept.map(brief), dry_run: dryRun });
         return;

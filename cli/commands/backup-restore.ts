@@ -14,7 +14,7 @@ import { takeLock } from "../../src/lock.ts";
 import { paths } from "../../src/paths.ts";
 import { print, printJson, run } from "../output.ts";
 import { configOf } from "../settings.ts";
-import { backupCommand, s3SettingsOf, sourceSettings, withProgress } from "./backup-common.ts";
+import { backupCommand, keysOf, s3SettingsOf, sourceSettings, withProgress } from "./backup-common.ts";
 
 const RestoredBackup = exactly({
   data_dir: Type.String(),
@@ -81,9 +81,10 @@ export const restore = backupCommand(new Command("restore"), sourceSettings, Res
       const old = oldDirectory(options.replay, config["data-dir"]);
       let carried: CarriedOver | undefined;
       const source = await openSource(backup, s3SettingsOf(config));
+      const keys = await keysOf(config);
       const { dataDir, manifest, previous } = await withProgress(options, (progress) =>
         restoreBackup(source, config["data-dir"], {
-          force: options.force,
+          ...{ force: options.force, keys },
           async beforeSwap(folder, manifest) {
             if (old === undefined) return;
             progress.show("Taking over later events", 0, 0);

@@ -13,7 +13,14 @@ import { Count, exactly } from "../../src/lib/schema.ts";
 import { paths } from "../../src/paths.ts";
 import { print, printJson, printTable, run } from "../output.ts";
 import { configOf } from "../settings.ts";
-import { backupCommand, progressLines, s3SettingsOf, sourceSettings, withProgress } from "./backup-common.ts";
+import {
+  backupCommand,
+  keysOf,
+  progressLines,
+  s3SettingsOf,
+  sourceSettings,
+  withProgress,
+} from "./backup-common.ts";
 
 const VerifiedBackup = exactly({
   file: Type.String(),
@@ -48,10 +55,11 @@ export const verify = backupCommand(new Command("verify"), sourceSettings, Verif
     run(async (backup: string, options: { json?: true; progressLines?: true; workDir?: string }) => {
       const config = configOf(options as never);
       const source = await openSource(backup, s3SettingsOf(config));
+      const keys = await keysOf(config);
       const manifest = await withProgress(options, (progress) =>
         withTemporaryFolder(config["data-dir"], options.workDir, (workFolder) =>
           verifyBackup(source, {
-            workFolder,
+            ...{ workFolder, keys },
             onProgress: (done, total) => progress.show("Unpacking", done, total),
           }),
         ),

@@ -5,7 +5,7 @@ import { withJson } from "../json-shape.ts";
 import { print, printJson, run } from "../output.ts";
 import { configOf, withSettings } from "../settings.ts";
 import { requireInitialised } from "../stores.ts";
-import { s3SettingsOf, sourceSettings } from "./backup-common.ts";
+import { keysOf, s3SettingsOf, sourceSettings } from "./backup-common.ts";
 
 interface RebuildOptions {
   from?: string;
@@ -40,7 +40,7 @@ export const rebuild = withJson(
       const from =
         options.from === undefined ? undefined : await openSource(options.from, s3SettingsOf(config));
       const rebuilt = await rebuildEventStore({
-        ...{ dataDir, from, acceptLoss: options.acceptLoss === true },
+        ...{ dataDir, from, keys: await keysOf(config), acceptLoss: options.acceptLoss === true },
         settings: { memoryLimitBytes: config["duckdb-memory-limit"], threads: config["duckdb-threads"] },
         onStep: (message) => progress.step(message),
         onProgress: (done, total) => progress.show(done, total),

@@ -5,10 +5,12 @@
  * compared with it. So at every moment there are at least as many good backups as before.
  */
 
-import { existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
-import { mkdir, rename, rm } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { createReadStream, existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
+import { mkdir, open, rename, rm } from "node:fs/promises";
 import { constants, setPriority } from "node:os";
 import { basename, join } from "node:path";
+import { Readable } from "node:stream";
 import { setNativeFolder } from "../events/native-folder.ts";
 import { releaseArchive } from "../journal/archive.ts";
 import { syncFolder } from "../journal/disk.ts";
@@ -18,8 +20,12 @@ import { paths } from "../paths.ts";
 import { describeSnapshot } from "./describe.ts";
 import { backupName, type Destination, type WrittenFile } from "./destination.ts";
 import { BackupDamaged, DestinationFailed, SnapshotFailed } from "./errors.ts";
+import { HashedFile } from "./hashed-file.ts";
+import { type BackupKeys, BackupKeyUnusable } from "./keys.ts";
 import { noteBackup, noteFailure } from "./last-backup.ts";
 import { type Manifest, unpackedBytes } from "./manifest.ts";
+import { openRestored } from "./open-restored.ts";
+import { requirePieces, sendPieces } from "./pieces.ts";
 import { takeSnapshot } from "./snapshot.ts";
 import { fileSource } from "./source.ts";
 import { requireSpace, type SpaceOf } from "./space.ts";
@@ -36,6 +42,10 @@ export interface CreateOptions {
   openDestination: () => Destination;
   /** What the journal keeps free for itself. */
   reserveBytes: number;
+  /** What it is encrypted for. */
+  keys: BackupKeys;
+  /** Only what is not in the destination yet is brought there. */
+  isIncremental: boolean;
   onProgress?: (step: BackupStep, done: number, total: number) => void;
   spaceOf?: SpaceOf;
 }
@@ -45,7 +55,10 @@ export interface CreatedBackup {
   /** Of the destination. */
   destination: string;
   bytes: number;
+  /** Of the file that has its name. */
   sha256: string;
+  /** What had to be brought to the destination; less than `bytes` when pieces of it were there. */
+  sentBytes: number;
   verifiedAt: string;
   manifest: Manifest;
 }
@@ -83,7 +96,9 @@ async function createIn(folder: string, startedAt: Date, options: CreateOptions)
   const total = unpackedBytes(manifest);
 
   let packed = 0;
-  const path = join(folder, backupName(startedAt));
+  if (options.isIncremental)
+    return await createPieces(folder, copies, manifest, startedAt, destination, options);
+  const path = join(folder, backupName(startedAt, "tar.zst"));
   const written = await writeBackupFile(
     path,
     manifest,
@@ -103,22 +118,97 @@ async function createIn(folder: string, startedAt: Date, options: CreateOptions)
     throw new SnapshotFailed(`The new backup did not pass its verification. ${error.message}`);
   });
   const verifiedAt = new Date().toISOString();
-  const file = await send({ path, ...written }, dataDir, destination, (done) =>
-    onProgress("send", done, written.bytes),
-  );
+  const sealed = options.keys.encrypts
+    ? await sealedFile({ path, ...written }, join(folder, backupName(startedAt, "tar.zst.age")), options.keys)
+    : { path, ...written };
+  const file = await send(sealed, dataDir, destination, (done) => onProgress("send", done, sealed.bytes));
+  const { bytes, sha256 } = sealed;
+  await noteDone(dataDir, { file, destination: destination.name, bytes, verifiedAt, manifest });
+  return { file, destination: destination.name, bytes, sha256, sentBytes: bytes, verifiedAt, manifest };
+}
+
+/** Encrypts a verified file, and reads it back where the key is here. */
+async function sealedFile(plain: WrittenFile, path: string, keys: BackupKeys): Promise<WrittenFile> {
+  const handle = await open(path, "wx", 0o600);
+  let sealed: { bytes: number; sha256: string };
+  try {
+    const sink = new HashedFile(handle, "paced");
+    const bytes = Readable.toWeb(createReadStream(plain.path, { highWaterMark: 1024 * 1024 }));
+    const encrypted = await keys.encrypter().encrypt(bytes as unknown as ReadableStream<Uint8Array>);
+    for await (const chunk of encrypted as unknown as AsyncIterable<Uint8Array>) await sink.write(chunk);
+    await handle.sync();
+    sealed = sink.result();
+  } finally {
+    await handle.close();
+  }
+  if (keys.canDecrypt) {
+    const hash = createHash("sha256");
+    for await (const chunk of keys.decrypted(fileSource(path).stream(), path)) hash.update(chunk);
+    if (hash.digest("hex") !== plain.sha256) {
+      throw new SnapshotFailed("The encrypted backup does not decrypt to what was encrypted.");
+    }
+  }
+  await rm(plain.path);
+  return { path, ...sealed };
+}
+
+/** An incremental backup: the pieces that are not there yet, then their index. */
+async function createPieces(
+  folder: string,
+  copies: string,
+  manifest: Manifest,
+  startedAt: Date,
+  destination: Destination,
+  { dataDir, keys, onProgress = () => undefined }: CreateOptions,
+): Promise<CreatedBackup> {
+  if (keys.isPassphrase) {
+    throw new BackupKeyUnusable("Incremental backups are encrypted for age keys, not with a passphrase.");
+  }
+  const total = unpackedBytes(manifest);
+  let looked = 0;
+  const { index, sentBytes } = await sendPieces(destination, copies, manifest, keys, (bytes) => {
+    looked += bytes;
+    onProgress("send", looked, total);
+  });
+  // Opening may change the copies: what was sent is what the manifest says.
+  onProgress("verify", 0, 1);
+  await openRestored(copies, manifest, true).catch((error: unknown) => {
+    if (!(error instanceof BackupDamaged)) throw error;
+    throw new SnapshotFailed(`The new backup did not pass its verification. ${error.message}`);
+  });
+  const verifiedAt = new Date().toISOString();
+  await requirePieces(destination, index);
+  const path = join(folder, backupName(startedAt, "index.json"));
+  const text = Buffer.from(`${JSON.stringify(index)}\n`);
+  const handle = await open(path, "wx", 0o600);
+  try {
+    await handle.writeFile(text);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  const sha256 = createHash("sha256").update(text).digest("hex");
+  const file = await destination.put({ path, bytes: text.length, sha256 }, () => undefined);
+  const bytes = text.length + index.pieces.reduce((sum, piece) => sum + piece.bytes, 0);
+  await noteDone(dataDir, { file, destination: destination.name, bytes, verifiedAt, manifest });
+  return {
+    ...{ file, destination: destination.name, bytes, sha256 },
+    ...{ sentBytes: text.length + sentBytes, verifiedAt, manifest },
+  };
+}
+
+async function noteDone(
+  dataDir: string,
+  { file, destination, bytes, verifiedAt, manifest }: Omit<CreatedBackup, "sha256" | "sentBytes">,
+): Promise<void> {
   await noteBackup(dataDir, {
-    file,
-    destination: destination.name,
-    created_at: manifest.created_at,
-    verified_at: verifiedAt,
-    bytes: written.bytes,
-    positions: manifest.positions,
+    ...{ file, destination, bytes, created_at: manifest.created_at },
+    ...{ verified_at: verifiedAt, positions: manifest.positions },
   });
   const covered = Object.fromEntries(
     lanes.map((lane) => [lane, manifest.positions.find((one) => one.lane === lane)?.last_seq ?? 0]),
   ) as Record<(typeof lanes)[number], number>;
   releaseArchive(paths(dataDir).archive, covered);
-  return { file, destination: destination.name, ...written, verifiedAt, manifest };
 }
 
 /** Keeps the newest verified file in the data directory when it cannot be brought to its destination. */

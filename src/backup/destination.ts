@@ -1,8 +1,8 @@
 /** Where backups are kept: a folder, or a bucket of an S3-compatible store with a prefix. */
 
-import { createReadStream, existsSync, readdirSync } from "node:fs";
+import { createReadStream, existsSync, readdirSync, statSync } from "node:fs";
 import { mkdir, open, rename, rm, unlink } from "node:fs/promises";
-import { basename, join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { syncFolder } from "../journal/disk.ts";
 import { DestinationFailed } from "./errors.ts";
 import { HashedFile } from "./hashed-file.ts";
@@ -30,14 +30,27 @@ export interface Destination {
    */
   put(file: WrittenFile, onBytes: (bytes: number) => void): Promise<string>;
   remove(name: string): Promise<void>;
+  /** The pieces of incremental backups, by name. */
+  pieces(): Promise<Map<string, { bytes: number; modifiedAt: number }>>;
+  /**
+   * Writes one under its path and checks what arrived; when this resolves it is durable.
+   *
+   * @throws {DestinationFailed}
+   */
+  putPiece(path: string, bytes: Uint8Array): Promise<void>;
 }
+
+/** Of incremental backups: what they share (see pieces.ts). */
+export const piecePattern = /^[0-9a-f]{64}\.zst(\.age)?$/;
+export const pieceKey = (name: string): string => `pieces/${name}`;
+export const isIndexName = (name: string): boolean => name.endsWith(".index.json");
 
 /** Name of a backup taken at this moment. */
-export function backupName(at: Date): string {
-  return `flagkeep-${at.toISOString().replaceAll(":", "-")}.tar.zst`;
+export function backupName(at: Date, ending: "tar.zst" | "tar.zst.age" | "index.json"): string {
+  return `flagkeep-${at.toISOString().replaceAll(":", "-")}.${ending}`;
 }
 
-const namePattern = /^flagkeep-\d{4}-\d\d-\d\dT[\d.-]+Z\.tar\.zst$/;
+const namePattern = /^flagkeep-\d{4}-\d\d-\d\dT[\d.-]+Z\.(tar\.zst(\.age)?|index\.json)$/;
 
 /**
  * @param text a path, or `s3://bucket/prefix`.
@@ -80,6 +93,37 @@ class Folder implements Destination {
   async remove(name: string): Promise<void> {
     await unlink(join(this.name, name));
   }
+
+  async pieces() {
+    const folder = join(this.name, pieceKey(""));
+    const found = new Map<string, { bytes: number; modifiedAt: number }>();
+    for (const name of existsSync(folder) ? readdirSync(folder) : []) {
+      const stats = piecePattern.test(name)
+        ? statSync(join(folder, name), { throwIfNoEntry: false })
+        : undefined;
+      if (stats !== undefined) found.set(name, { bytes: stats.size, modifiedAt: stats.mtimeMs });
+    }
+    return found;
+  }
+
+  async putPiece(path: string, bytes: Uint8Array): Promise<void> {
+    const target = join(this.name, path);
+    try {
+      await mkdir(dirname(target), { recursive: true, mode: 0o700 });
+      const part = `${target}.part`;
+      const handle = await open(part, "w", 0o600);
+      try {
+        await handle.writeFile(bytes);
+        await handle.sync();
+      } finally {
+        await handle.close();
+      }
+      await rename(part, target);
+      await syncFolder(dirname(target));
+    } catch (error) {
+      throw new DestinationFailed(`${this.name} cannot be written (${(error as Error).message}).`);
+    }
+  }
 }
 
 /** Onto another disk: whole or not at all. */
@@ -121,18 +165,53 @@ class Bucket implements Destination {
 
   async list(): Promise<string[]> {
     const names: string[] = [];
+    for await (const { key } of this.objects("flagkeep-")) {
+      const name = key.slice(this.prefix.length);
+      if (namePattern.test(name)) names.push(name);
+    }
+    return names;
+  }
+
+  async pieces() {
+    const found = new Map<string, { bytes: number; modifiedAt: number }>();
+    for await (const { key, size, lastModified } of this.objects(pieceKey(""))) {
+      const name = key.slice(this.prefix.length + pieceKey("").length);
+      if (piecePattern.test(name)) {
+        found.set(name, {
+          bytes: size ?? 0,
+          modifiedAt: lastModified === undefined ? 0 : Date.parse(lastModified),
+        });
+      }
+    }
+    return found;
+  }
+
+  private async *objects(
+    prefix: string,
+  ): AsyncGenerator<{ key: string; size?: number; lastModified?: string }> {
     try {
       for (let continuationToken: string | undefined; ; ) {
-        const page = await this.place.client.list({ prefix: this.prefix, maxKeys: 1_000, continuationToken });
-        for (const { key } of page.contents ?? []) {
-          const name = key.slice(this.prefix.length);
-          if (namePattern.test(name)) names.push(name);
-        }
-        if (!page.isTruncated || page.nextContinuationToken === undefined) return names;
+        const page = await this.place.client.list({
+          ...{ prefix: this.prefix + prefix, maxKeys: 1_000, continuationToken },
+        });
+        yield* page.contents ?? [];
+        if (!page.isTruncated || page.nextContinuationToken === undefined) return;
         continuationToken = page.nextContinuationToken;
       }
     } catch (error) {
       throw s3Failure(`Listing ${this.name}`, error);
+    }
+  }
+
+  async putPiece(path: string, bytes: Uint8Array): Promise<void> {
+    const object = this.place.client.file(this.prefix + path);
+    try {
+      await object.write(bytes, { retry: retries, type: "application/octet-stream" });
+      const sha256 = new Bun.CryptoHasher("sha256").update(bytes).digest("hex");
+      await requireEqual({ path, bytes: bytes.length, sha256 }, await this.open(path));
+    } catch (error) {
+      await object.delete().catch(() => undefined);
+      throw error instanceof DestinationFailed ? error : s3Failure(`Uploading to ${this.name}`, error);
     }
   }
 
@@ -148,7 +227,7 @@ class Bucket implements Destination {
         partSize: Math.max(partBytes, Math.ceil(file.bytes / 9_000)),
         queueSize: partsAtOnce,
         retry: retries,
-        type: "application/zstd",
+        type: name.endsWith(".json") ? "application/json" : "application/octet-stream",
       });
       for await (const chunk of createReadStream(file.path, { highWaterMark: 1024 * 1024 })) {
         writer.write(chunk as Buffer);

@@ -60,7 +60,7 @@ export class BackupRunning extends AppError {
   readonly code = "backup_running";
   override readonly hint = "Wait until it is done.";
   constructor(folder: string) {
-    super(`Another backup of ${folder} is being made or verified.`);
+    super(`Another backup of ${folder} is being made, verified or removed.`);
   }
 }
 

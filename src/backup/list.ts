@@ -2,10 +2,11 @@
 
 import { type Static, Type } from "@sinclair/typebox";
 import { Count, exactly, orNull } from "../lib/schema.ts";
-import type { Destination } from "./destination.ts";
+import { type Destination, isIndexName } from "./destination.ts";
 import { BackupNotFound } from "./errors.ts";
-import { type Manifest, manifestMembers, totalEvents } from "./manifest.ts";
-import { readManifest } from "./read-file.ts";
+import { type Manifest, manifestMembers, parseManifest, totalEvents } from "./manifest.ts";
+import { type Index, readIndex, removeBackups } from "./pieces.ts";
+import { kindOf, readManifest } from "./read-file.ts";
 import { backupsToRemove, type Rules } from "./retention.ts";
 import type { BackupSource } from "./source.ts";
 import { endBytes, parseEndFrame } from "./write-file.ts";
@@ -17,6 +18,10 @@ export const ListedBackup = exactly({
   bytes: Count,
   /** It was verified before it got its name, and has its beginning, its end and its length. */
   verified: Type.Boolean(),
+  /** What is in it can be read with its key only. */
+  encrypted: Type.Boolean(),
+  /** It shares pieces with others; `bytes` is what all of its pieces take. */
+  incremental: Type.Boolean(),
   /** Why it is not verified. */
   problem: orNull(Type.String()),
   version: orNull(Type.String()),
@@ -32,9 +37,11 @@ const beginningBytesMax = 64 * 1024 * 1024;
 /** The backups of a destination, newest first. */
 export async function listBackups(destination: Destination): Promise<ListedBackup[]> {
   const listed: ListedBackup[] = [];
-  for (const name of (await destination.list()).sort().reverse()) {
+  const names = (await destination.list()).sort().reverse();
+  const pieces = names.some(isIndexName) ? await destination.pieces() : new Map();
+  for (const name of names) {
     try {
-      listed.push(await look(destination, name));
+      listed.push(await look(destination, name, pieces));
     } catch (error) {
       // Removed in the meantime.
       if (!(error instanceof BackupNotFound)) throw error;
@@ -43,10 +50,21 @@ export async function listBackups(destination: Destination): Promise<ListedBacku
   return listed;
 }
 
-async function look(destination: Destination, name: string): Promise<ListedBackup> {
+type Pieces = Awaited<ReturnType<Destination["pieces"]>>;
+
+async function look(destination: Destination, name: string, pieces: Pieces): Promise<ListedBackup> {
   const source = await destination.open(name);
-  const facts = { file: `${destination.name}/${name}`, bytes: source.bytes };
+  const facts = {
+    ...{ file: `${destination.name}/${name}`, bytes: source.bytes, encrypted: false, incremental: false },
+  };
   try {
+    const kind = await kindOf(source);
+    if (kind === "pieces") return lookAtIndex(facts, await readIndex(source), pieces);
+    if (kind === "encrypted") {
+      // It came there whole, and nothing more can be said without its key.
+      const unknown = { version: null, events: null, projects: [], problem: null };
+      return { ...facts, ...unknown, created_at: timeOf(name), verified: true, encrypted: true };
+    }
     const manifest = await beginningOf(source);
     const { created_at, versions, projects } = manifest;
     const isWhole = await hasEnd(source);
@@ -63,6 +81,26 @@ async function look(destination: Destination, name: string): Promise<ListedBacku
     const unknown = { version: null, events: null, projects: [] };
     return { ...facts, created_at: timeOf(name), verified: false, problem: message, ...unknown };
   }
+}
+
+function lookAtIndex(
+  facts: Pick<ListedBackup, "file" | "bytes" | "encrypted" | "incremental">,
+  index: Index,
+  pieces: Pieces,
+): ListedBackup {
+  const missing = index.pieces.filter(({ name, bytes }) => pieces.get(name)?.bytes !== bytes).length;
+  const { content } = index;
+  const manifest = "manifest" in content ? parseManifest(JSON.stringify(content.manifest)) : undefined;
+  return {
+    ...{ ...facts, created_at: index.created_at, version: index.flagkeep },
+    bytes: facts.bytes + index.pieces.reduce((sum, { bytes }) => sum + bytes, 0),
+    encrypted: manifest === undefined,
+    incremental: true,
+    verified: missing === 0,
+    problem: missing === 0 ? null : `${missing} of its ${index.pieces.length} pieces are missing or cut off`,
+    events: manifest === undefined ? null : totalEvents(manifest),
+    projects: manifest?.projects ?? [],
+  };
 }
 
 async function beginningOf(source: BackupSource): Promise<Manifest> {
@@ -99,7 +137,7 @@ export async function pruneBackups(destination: Destination, rules: Rules, dryRu
     all.map((backup) => ({ backup, createdAt: backup.created_at, isGood: backup.verified })),
     rules,
   ).map(({ backup }) => backup);
-  for (const { file } of dryRun ? [] : removed)
-    await destination.remove(file.slice(file.lastIndexOf("/") + 1));
+  const names = removed.map(({ file }) => file.slice(file.lastIndexOf("/") + 1));
+  if (!dryRun) await removeBackups(destination, names);
   return { removed, kept: all.filter((backup) => !removed.includes(backup)) };
 }

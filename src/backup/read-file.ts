@@ -13,7 +13,10 @@ import { createTarDecoder, type ParsedTarEntry } from "modern-tar";
 import { syncFolder } from "../journal/disk.ts";
 import { BackupDamaged } from "./errors.ts";
 import { HashedFile } from "./hashed-file.ts";
+import { ageMagic, type BackupKeys } from "./keys.ts";
 import { type Manifest, manifestName, type Part, parseManifest } from "./manifest.ts";
+import { manifestOfIndex, openPieces } from "./pieces.ts";
+import type { BackupSource } from "./source.ts";
 import { endBytes, parseEndFrame } from "./write-file.ts";
 
 type Bytes = AsyncIterable<Uint8Array>;
@@ -45,13 +48,54 @@ export async function unpackBackup(
   try {
     const manifest = await readManifestEntry(entries);
     await onManifest(manifest);
-    for (const part of manifest.parts) await unpackPart(entries, part, folder, options);
+    for (const part of manifest.parts) {
+      await unpackPart(entries.next(part.name, part.bytes), part, folder, options);
+    }
     await entries.end();
     whole.check();
     return manifest;
   } finally {
     entries.stop();
   }
+}
+
+/**
+ * As `unpackBackup`, whatever kind of backup it is: one file, that file encrypted, or an index with pieces.
+ *
+ * @throws {BackupEncrypted} @throws {WrongBackupKey} @throws {BackupDamaged} @throws {BackupFromNewerVersion}
+ */
+export async function unpackFrom(
+  source: BackupSource,
+  keys: BackupKeys,
+  folder: string,
+  onManifest: (manifest: Manifest) => void | Promise<void>,
+  options: UnpackOptions = {},
+): Promise<Manifest> {
+  const kind = await kindOf(source);
+  if (kind === "file") return await unpackBackup(source.stream(), folder, onManifest, options);
+  if (kind === "encrypted") {
+    return await unpackBackup(keys.decrypted(source.stream(), source.name), folder, onManifest, options);
+  }
+  const { manifest, part: chunksOf } = await openPieces(source, keys);
+  await onManifest(manifest);
+  for (const part of manifest.parts) await unpackPart(chunksOf(part.name), part, folder, options);
+  return manifest;
+}
+
+/** As `readManifest`, whatever kind of backup it is. @throws as `unpackFrom` does. */
+export async function manifestFrom(source: BackupSource, keys: BackupKeys): Promise<Manifest> {
+  const kind = await kindOf(source);
+  if (kind === "pieces") return await manifestOfIndex(source, keys);
+  return await readManifest(kind === "file" ? source.stream() : keys.decrypted(source.stream(), source.name));
+}
+
+/** By its first bytes, not by its name: files are renamed. */
+export async function kindOf(source: BackupSource): Promise<"file" | "encrypted" | "pieces"> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of source.stream(0, ageMagic.length)) chunks.push(chunk);
+  const begin = Buffer.concat(chunks);
+  if (begin.equals(ageMagic)) return "encrypted";
+  return begin[0] === "{".charCodeAt(0) ? "pieces" : "file";
 }
 
 /** Reads the manifest alone; the bytes may end anywhere behind it. */
@@ -75,8 +119,9 @@ async function readManifestEntry(entries: Entries): Promise<Manifest> {
   return parseManifest(Buffer.concat(chunks).toString("utf8"));
 }
 
+/** Writes one part and checks it. @throws {BackupDamaged} */
 async function unpackPart(
-  entries: Entries,
+  chunks: Bytes,
   part: Part,
   folder: string,
   { isTemporary = false, onBytes }: UnpackOptions,
@@ -86,7 +131,10 @@ async function unpackPart(
   const file = await open(path, "wx", 0o600);
   try {
     const sink = new HashedFile(file, isTemporary ? "temporary" : "fast");
-    for await (const chunk of entries.next(part.name, part.bytes)) {
+    let left = part.bytes;
+    for await (const chunk of chunks) {
+      left -= chunk.length;
+      if (left < 0) throw new BackupDamaged(part.name, "it is longer than it should be");
       await sink.write(chunk);
       onBytes?.(chunk.length);
     }

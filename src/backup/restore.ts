@@ -8,10 +8,11 @@ import { type Lock, takeFolderLock, takeLock } from "../lock.ts";
 import { paths } from "../paths.ts";
 import { TargetNotEmpty } from "./errors.ts";
 import { onInterrupt } from "./interrupt.ts";
+import { BackupKeys } from "./keys.ts";
 import { noteBackup } from "./last-backup.ts";
 import { type Manifest, requireKnownSchemas, unpackedBytes } from "./manifest.ts";
 import { openRestored } from "./open-restored.ts";
-import { unpackBackup } from "./read-file.ts";
+import { unpackFrom } from "./read-file.ts";
 import { noteRestore } from "./restore-note.ts";
 import { type BackupSource, openSource } from "./source.ts";
 import { requireSpace, type SpaceOf } from "./space.ts";
@@ -20,6 +21,8 @@ import { entriesOf, planSwap, removeLeftovers, type SwapPlan, swap } from "./swa
 export interface RestoreOptions {
   /** Restores over a directory that is not empty; what is there is kept under another name. */
   force?: boolean;
+  /** What the backup is decrypted with; absent: it is not encrypted. */
+  keys?: BackupKeys;
   onProgress?: (done: number, total: number) => void;
   spaceOf?: SpaceOf;
   /** Does more to the restored folder before it is put in place. */
@@ -73,8 +76,9 @@ async function restoreWith(
   try {
     setNativeFolder(paths(staging).native);
     let [done, total] = [0, 0];
-    const manifest = await unpackBackup(
-      source.stream(),
+    const manifest = await unpackFrom(
+      source,
+      options.keys ?? BackupKeys.none,
       staging,
       async (manifest) => {
         requireKnownSchemas(manifest);

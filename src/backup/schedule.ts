@@ -28,20 +28,28 @@ export function startSchedule(
   const expression = config["backup-schedule"];
   if (expression === "") return undefined;
   const common = [backupDestination(config), ...backupArguments(config)];
-  const reserve = ["--journal-reserve", String(config["journal-reserve"])];
   const rules = (["last", "daily", "weekly"] as const).map(
     (rule) => [`--keep-${rule}`, config[`backup-keep-${rule}`]] as const,
   );
   return new BackupSchedule(
     {
       expression,
-      create: [...executable, "backup", "create", ...common, ...reserve],
+      create: [...executable, "backup", "create", ...common, ...creationArguments(config)],
       prune: rules.some(([, count]) => count > 0)
         ? [...executable, "backup", "prune", ...common, ...rules.flat().map(String)]
         : undefined,
     },
     log,
   );
+}
+
+/** The options of `backup create` alone. */
+export function creationArguments(config: Config): string[] {
+  const recipients = config["backup-recipients"];
+  return [
+    ...["--journal-reserve", String(config["journal-reserve"]), "--backup-mode", config["backup-mode"]],
+    ...(recipients === "" ? [] : ["--backup-recipients", recipients]),
+  ];
 }
 
 /** The options of the commands about backups, for this appliance. */
@@ -53,6 +61,7 @@ export function backupArguments(config: Config): string[] {
     ...option("backup-s3-endpoint", config["backup-s3-endpoint"]),
     ...option("backup-s3-region", config["backup-s3-region"]),
     ...option("backup-s3-credentials-file", config["backup-s3-credentials-file"]),
+    ...option("backup-key-file", config["backup-key-file"]),
   ];
 }
 

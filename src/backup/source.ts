@@ -1,7 +1,7 @@
 /** Where the bytes of a backup come from: a file, or an object of an S3-compatible store. */
 
 import { createReadStream, statSync } from "node:fs";
-import { resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import type { S3File } from "bun";
 import { BackupNotFound } from "./errors.ts";
 import { type S3Place, type S3Settings, s3AccessFrom, s3Failure, s3Place } from "./s3-access.ts";
@@ -12,6 +12,8 @@ export interface BackupSource {
   readonly bytes: number;
   /** @param end the first byte that is not wanted. */
   stream(start?: number, end?: number): AsyncIterable<Uint8Array>;
+  /** What is in the same folder or below it, by its relative path. @throws {BackupNotFound} */
+  beside(path: string): Promise<BackupSource>;
 }
 
 const plainS3: S3Settings = { endpoint: "", region: "", credentialsFile: "" };
@@ -35,11 +37,13 @@ export function fileSource(path: string): BackupSource {
     bytes: stats.size,
     stream: (start = 0, end = Number.POSITIVE_INFINITY) =>
       createReadStream(path, { start, end: end - 1, highWaterMark: 1024 * 1024 }),
+    beside: async (relative) => fileSource(join(dirname(path), relative)),
   };
 }
 
 /** @throws {BackupNotFound} @throws {DestinationFailed} */
-export async function objectSource({ client, bucket, key }: S3Place): Promise<BackupSource> {
+export async function objectSource(place: S3Place): Promise<BackupSource> {
+  const { client, bucket, key } = place;
   const name = `s3://${bucket}/${key}`;
   const object = client.file(key);
   const stat = await object.stat().catch((error: unknown) => {
@@ -51,6 +55,7 @@ export async function objectSource({ client, bucket, key }: S3Place): Promise<Ba
   return {
     name,
     bytes: stat.size,
+    beside: (relative) => objectSource({ ...place, key: key.slice(0, key.lastIndexOf("/") + 1) + relative }),
     async *stream(start = 0, end = stat.size) {
       const last = Math.min(end, stat.size);
       for (let from = start; from < last; from += rangeBytes) {

@@ -2,15 +2,18 @@
 
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { BackupKeys } from "./keys.ts";
 import { type Manifest, requireKnownSchemas, unpackedBytes } from "./manifest.ts";
 import { openRestored } from "./open-restored.ts";
-import { unpackBackup } from "./read-file.ts";
+import { unpackFrom } from "./read-file.ts";
 import type { BackupSource } from "./source.ts";
 import { requireSpace, type SpaceOf } from "./space.ts";
 
 export interface VerifyOptions {
   /** Takes the temporary folder; DuckDB's library must be set up. */
   workFolder: string;
+  /** What it is decrypted with; absent: it is not encrypted. */
+  keys?: BackupKeys;
   onProgress?: (done: number, total: number) => void;
   spaceOf?: SpaceOf;
 }
@@ -25,8 +28,9 @@ export async function verifyBackup(source: BackupSource, options: VerifyOptions)
   await mkdir(folder, { recursive: true, mode: 0o700 });
   try {
     let [done, total] = [0, 0];
-    const manifest = await unpackBackup(
-      source.stream(),
+    const manifest = await unpackFrom(
+      source,
+      options.keys ?? BackupKeys.none,
       folder,
       async (manifest) => {
         requireKnownSchemas(manifest);

@@ -9,14 +9,11 @@ import { BackupRunning } from "./errors.ts";
 import { onInterrupt } from "./interrupt.ts";
 
 /**
- * Does the work with an empty folder of its own in the data directory, and removes it.
+ * Does the work while no other process makes, verifies or removes backups of the data directory.
  *
- * @throws {BackupRunning} another process does the same.
+ * @throws {BackupRunning} another process does.
  */
-export async function withWorkFolder<Result>(
-  dataDir: string,
-  work: (folder: string) => Promise<Result>,
-): Promise<Result> {
+export async function withBackupLock<Result>(dataDir: string, work: () => Promise<Result>): Promise<Result> {
   const base = paths(dataDir).backupWork;
   mkdirSync(base, { recursive: true, mode: 0o700 });
   let lock: Lock;
@@ -26,20 +23,38 @@ export async function withWorkFolder<Result>(
     throw error instanceof DirectoryInUse ? new BackupRunning(dataDir) : error;
   }
   try {
-    await clean(base);
-    const folder = join(base, crypto.randomUUID());
-    // Before there is anything to remove: a signal may come at any moment.
-    const stop = onInterrupt(() => dropFolder(folder));
-    try {
-      mkdirSync(folder, { mode: 0o700 });
-      return await work(folder);
-    } finally {
-      stop();
-    }
+    return await work();
   } finally {
-    await clean(base);
     lock.release();
   }
+}
+
+/**
+ * Does the work with an empty folder of its own in the data directory, and removes it.
+ *
+ * @throws {BackupRunning} another process does the same.
+ */
+export async function withWorkFolder<Result>(
+  dataDir: string,
+  work: (folder: string) => Promise<Result>,
+): Promise<Result> {
+  const base = paths(dataDir).backupWork;
+  return await withBackupLock(dataDir, async () => {
+    try {
+      await clean(base);
+      const folder = join(base, crypto.randomUUID());
+      // Before there is anything to remove: a signal may come at any moment.
+      const stop = onInterrupt(() => dropFolder(folder));
+      try {
+        mkdirSync(folder, { mode: 0o700 });
+        return await work(folder);
+      } finally {
+        stop();
+      }
+    } finally {
+      await clean(base);
+    }
+  });
 }
 
 /** Under another name first: what is being written at this moment finds no folder then to be made in. */

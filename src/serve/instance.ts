@@ -1,7 +1,9 @@
 /** What the console's page about the server works with: this executable's own commands. */
 
 import { destinationOf } from "../backup/destination.ts";
-import { backupArguments } from "../backup/schedule.ts";
+import { removeBackups } from "../backup/pieces.ts";
+import { backupArguments, creationArguments } from "../backup/schedule.ts";
+import { withBackupLock } from "../backup/work-folder.ts";
 import { backupDestination, type Config } from "../config.ts";
 import type { InstanceDeps } from "../operate/api/instance.ts";
 import { Jobs, jsonOf } from "../operate/jobs.ts";
@@ -33,11 +35,13 @@ export function instanceDeps(
     },
     jobs: new Jobs(),
     backups: {
+      remove: (destination, name) =>
+        withBackupLock(config["data-dir"], () => removeBackups(destination, [name])),
       destination: () => destinationOf(backupDestination(config), s3),
       schedule: config["backup-schedule"],
       createCommand: [
         ...[...executable, "backup", "create", backupDestination(config), "--progress-lines"],
-        ...[...common, ...reserve],
+        ...[...common, ...creationArguments(config)],
       ],
       verifyCommand: (file) => [...executable, "backup", "verify", file, "--progress-lines", ...common],
       restoreCommand: (file) =>

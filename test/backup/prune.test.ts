@@ -107,7 +107,7 @@ test("the command removes, or only says what would go, and shows what is damaged
   ]);
   expect(listed[0]).toMatchObject({ file: made.file, bytes, events: 0, created_at: made.created_at });
   const shown = await flagkeep(["backup", "list", "--data-dir", dataDir]);
-  expect(shown.stdout).toMatch(/^CREATED +SIZE +EVENTS +VERIFIED +FILE\n/);
+  expect(shown.stdout).toMatch(/^CREATED +SIZE +KIND +EVENTS +VERIFIED +FILE\n/);
   expect(shown.stdout).toMatch(/ NO +\S+2026-01-02/);
 
   const dry = await json<{ removed: unknown[] }>(

@@ -5,17 +5,18 @@ import { resolve } from "node:path";
 import type { Lane } from "../../journal/segment.ts";
 import { paths } from "../../paths.ts";
 import { destinationOf } from "../destination.ts";
+import { BackupKeys } from "../keys.ts";
 import { readLastBackup } from "../last-backup.ts";
 import { listBackups } from "../list.ts";
 import { type LanePosition, requireKnownSchemas } from "../manifest.ts";
-import { readManifest, unpackBackup } from "../read-file.ts";
+import { manifestFrom, unpackFrom } from "../read-file.ts";
 import { isOfThisHistory } from "../restore-note.ts";
 import { type BackupSource, fileSource } from "../source.ts";
 import type { OlderCopy } from "./base.ts";
 import type { Cursors } from "./range.ts";
 
 /** The backups on this machine: those in the data directory, and the last one wherever it is; the newest first. */
-export async function localCopies(dataDir: string): Promise<OlderCopy[]> {
+export async function localCopies(dataDir: string, keys = BackupKeys.none): Promise<OlderCopy[]> {
   const { backups } = paths(dataDir);
   const listed = (
     await listBackups(destinationOf(backups, { endpoint: "", region: "", credentialsFile: "" }))
@@ -30,7 +31,7 @@ export async function localCopies(dataDir: string): Promise<OlderCopy[]> {
     .filter(({ created_at }) => isOfThisHistory(dataDir, created_at))
     .sort((a, b) => (a.created_at < b.created_at ? 1 : -1))
     .map(({ file }) => file);
-  return [...new Set(files)].map((file) => copyFrom(fileSource(file)));
+  return [...new Set(files)].map((file) => copyFrom(fileSource(file), keys));
 }
 
 /** The last entries that a backup has. */
@@ -39,12 +40,12 @@ export function reachOf(positions: readonly LanePosition[]): Cursors {
   return { realtime: of("realtime"), historical: of("historical") };
 }
 
-export function copyFrom(source: BackupSource): OlderCopy {
+export function copyFrom(source: BackupSource, keys: BackupKeys): OlderCopy {
   return {
     name: source.name,
     extract: async (folder) => {
-      await unpackBackup(source.stream(), folder, requireKnownSchemas);
+      await unpackFrom(source, keys, folder, requireKnownSchemas);
     },
-    reach: async () => reachOf((await readManifest(source.stream())).positions),
+    reach: async () => reachOf((await manifestFrom(source, keys)).positions),
   };
 }

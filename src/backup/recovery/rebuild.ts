@@ -12,6 +12,7 @@ import { paths } from "../../paths.ts";
 import { openPeople } from "../../people/open.ts";
 import { laneCursors } from "../../people/reader.ts";
 import { PeopleStore } from "../../people/store.ts";
+import type { BackupKeys } from "../keys.ts";
 import type { BackupSource } from "../source.ts";
 import { copyFrom, localCopies } from "./backup-copies.ts";
 import { lastInJournal } from "./range.ts";
@@ -42,6 +43,8 @@ export interface RebuildOptions {
   settings: Omit<EventDatabaseSettings, "temporaryFolder">;
   /** The backup to make it from; else the best one on this machine, or the archive alone. */
   from?: BackupSource;
+  /** What backups are decrypted with. */
+  keys: BackupKeys;
   acceptLoss: boolean;
   onStep: (message: string) => void;
   onProgress: (done: number, total: number) => void;
@@ -53,7 +56,7 @@ export interface RebuildOptions {
  * @throws {EventsWouldBeLost} @throws {ArchiveDamaged} unless losses are accepted.
  */
 export async function rebuildEventStore(options: RebuildOptions): Promise<Rebuilt> {
-  const { dataDir, from } = options;
+  const { dataDir, from, keys } = options;
   const place = paths(dataDir);
   const lock = takeLock(place.lock, dataDir);
   try {
@@ -70,7 +73,7 @@ export async function rebuildEventStore(options: RebuildOptions): Promise<Rebuil
           new PeopleStore(people, {
             ...{ factor: 10, minimumPerMinute: 1_000_000_000, historyMinutes: 60, historyMinutesMin: 2 },
           }),
-        copies: async () => (from === undefined ? await localCopies(dataDir) : [copyFrom(from)]),
+        copies: async () => (from === undefined ? await localCopies(dataDir, keys) : [copyFrom(from, keys)]),
         hooks: { ...options, onStep: (message) => options.onStep(message) },
       });
       return await finish(options, recovered);

@@ -5,7 +5,8 @@ import { Cron } from "croner";
 import { type UserCall, userRoute } from "../../accounts/api/routes.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
 import { isOperator } from "../../accounts/users.ts";
-import type { Destination } from "../../backup/destination.ts";
+import { type Destination, isIndexName } from "../../backup/destination.ts";
+import { BackupRunning } from "../../backup/errors.ts";
 import { ListedBackup, listBackups } from "../../backup/list.ts";
 import { HttpFailure, notFound } from "../../http/failure.ts";
 import { type Method, publicRoute, Reply, type Route, type RouteSpec } from "../../http/route.ts";
@@ -40,6 +41,8 @@ export interface InstanceDeps {
   backups: {
     /** Opened for each question: its folder, or its credentials, may change. */
     destination: () => Destination;
+    /** Removes one, with what only it needed. @throws {BackupRunning} */
+    remove: (destination: Destination, name: string) => Promise<void>;
     /** Cron expression; empty for none. */
     schedule: string;
     createCommand: readonly string[];
@@ -112,6 +115,8 @@ const exampleBackup = {
   created_at: "2026-03-04T03:00:00.000Z",
   bytes: 41_943_040,
   verified: true,
+  encrypted: false,
+  incremental: false,
   problem: null,
   version: "0.1.0",
   events: 1_000_000,
@@ -324,10 +329,13 @@ export function instanceRoutes(deps: InstanceDeps): Route[] {
     operatorRoute("DELETE", "/backups/:name", {
       summary: "Delete a backup",
       asksAgain: true,
-      answers: { 204: { description: "Gone." } },
+      answers: { 204: { description: "Gone." }, ...busy },
       handle: async (call) => {
         const { destination, name } = await named(call);
-        await destination.remove(name);
+        await deps.backups.remove(destination, name).catch((error: unknown) => {
+          if (!(error instanceof BackupRunning)) throw error;
+          throw new HttpFailure(409, "server_error", "job_running", error.message);
+        });
         return new Reply(204);
       },
     }),
@@ -336,6 +344,14 @@ export function instanceRoutes(deps: InstanceDeps): Route[] {
 
 /** Streams a backup; reading stops when the reader goes. */
 async function fileResponse(destination: Destination, name: string): Promise<Response> {
+  if (isIndexName(name)) {
+    throw new HttpFailure(
+      400,
+      "validation_error",
+      "incremental_backup",
+      "An incremental backup is no single file: copy the destination, or use `flagkeep backup restore` there.",
+    );
+  }
   const source = await destination.open(name);
   const chunks = source.stream()[Symbol.asyncIterator]();
   const body = new ReadableStream<Uint8Array>({
@@ -350,7 +366,7 @@ async function fileResponse(destination: Destination, name: string): Promise<Res
   });
   return new Response(body, {
     headers: {
-      "Content-Type": "application/zstd",
+      "Content-Type": name.endsWith(".zst") ? "application/zstd" : "application/octet-stream",
       "Content-Length": String(source.bytes),
       "Content-Disposition": `attachment; filename="${name}"`,
       "Cache-Control": "no-store",

@@ -1,0 +1,157 @@
+/** Encrypted backups: what the executable writes, `age` reads and the other way round; a wrong key is one sentence. */
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { createHash } from "node:crypto";
+import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { zstdDecompressSync } from "node:zlib";
+import { Decrypter, generateIdentity, identityToRecipient } from "age-encryption";
+import type { ListedBackup } from "../../src/backup/list.ts";
+import { flagkeep, initialisedDirectory, TestAppliance, temporaryFolder } from "../support/appliance.ts";
+import { contentOf, create, json, type Made } from "./support.ts";
+
+const folder = temporaryFolder();
+let directory: Awaited<ReturnType<typeof initialisedDirectory>>;
+let identity: string;
+let recipient: string;
+const file = (name: string, text: string) => {
+  const path = join(folder, name);
+  writeFileSync(path, text);
+  return path;
+};
+
+beforeAll(async () => {
+  directory = await initialisedDirectory();
+  await using appliance = await TestAppliance.start({ directory });
+  await appliance.batch(Array.from({ length: 200 }, (_, n) => ({ event: `e${n}`, distinct_id: `d${n}` })));
+  await appliance.eventsWhenStored(200);
+  await appliance.stop();
+  identity = await generateIdentity();
+  recipient = await identityToRecipient(identity);
+}, 60_000);
+afterAll(() => {
+  rmSync(folder, { recursive: true });
+  rmSync(directory.dataDir, { recursive: true });
+});
+
+const kinds = [
+  ["a passphrase in a file", () => ["--backup-key-file", file("pass", "correct horse\n")], {}],
+  ["a passphrase in the environment", () => [], { FLAGKEEP_BACKUP_PASSPHRASE: "correct horse" }],
+  ["an age key", () => ["--backup-key-file", file("age.key", `# created: now\n${identity}\n`)], {}],
+] as const;
+
+for (const [name, keyOf, env] of kinds) {
+  test(`with ${name}: made, listed, verified, restored, practised`, async () => {
+    const key = keyOf();
+    const run = async (...args: string[]) => {
+      const { stdout, stderr, code } = await flagkeep(["backup", ...args, ...key], env);
+      expect({ stderr, code }).toEqual({ stderr: "", code: 0 });
+      return JSON.parse(stdout) as Record<string, unknown>;
+    };
+    const at = ["--data-dir", directory.dataDir, "--json"];
+    const made = (await run("create", join(folder, name), ...at)) as unknown as Made & { encrypted: boolean };
+    expect(made).toMatchObject({ encrypted: true, events: 200 });
+    expect(made.file).toEndWith(".tar.zst.age");
+    const bytes = readFileSync(made.file);
+    expect(bytes.subarray(0, 21).toString()).toBe("age-encryption.org/v1");
+    expect(createHash("sha256").update(bytes).digest("hex")).toBe(made.sha256);
+    expect(
+      await json<ListedBackup[]>("list", join(folder, name), "--data-dir", directory.dataDir),
+    ).toMatchObject([{ file: made.file, verified: true, encrypted: true, events: null }]);
+    expect(await run("verify", made.file, ...at)).toMatchObject({ ok: true, events: 200 });
+    const target = join(folder, `${name}-restored`);
+    expect(await run("restore", made.file, "--data-dir", target, "--json")).toMatchObject({ events: 200 });
+    expect(existsSync(join(target, "flagkeep.sqlite"))).toBe(true);
+    expect(await run("drill", made.file, ...at)).toMatchObject({ ok: true, events: 200 });
+  }, 60_000);
+}
+
+describe("for a public key alone", () => {
+  let made: Made;
+  beforeAll(async () => {
+    made = await create(directory.dataDir, join(folder, "public"), "--backup-recipients", recipient);
+  });
+
+  test("any tool for age reads it with the secret key", async () => {
+    const decrypter = new Decrypter();
+    decrypter.addIdentity(identity);
+    const plain = await decrypter.decrypt(readFileSync(made.file));
+    expect(Buffer.from(zstdDecompressSync(plain)).includes("manifest.json")).toBe(true);
+  });
+
+  const wrong: [name: string, args: () => string[], says: string][] = [
+    ["no key", () => [], "is encrypted. Give the file"],
+    [
+      "another key",
+      () => ["--backup-key-file", file("other", `${"x".repeat(20)}\n`)],
+      "cannot be read with this key",
+    ],
+    [
+      "a key file that is not there",
+      () => ["--backup-key-file", join(folder, "none")],
+      "cannot be read (ENOENT)",
+    ],
+    ["an empty key file", () => ["--backup-key-file", file("empty", "\n")], "holds no key"],
+    [
+      "a key that is none",
+      () => ["--backup-key-file", file("bad", "AGE-SECRET-KEY-1NONSENSE\n")],
+      "a key that is none",
+    ],
+    ["two passphrases", () => ["--backup-key-file", file("two", "a\nb\n")], "more than one passphrase"],
+  ];
+  for (const [name, args, says] of wrong) {
+    test(`${name}: one sentence, and nothing changes`, async () => {
+      const target = join(folder, "wrong");
+      for (const command of [
+        ["verify", made.file, "--data-dir", directory.dataDir],
+        ["restore", made.file, "--data-dir", target],
+      ]) {
+        const { stdout, stderr, code } = await flagkeep(["backup", ...command, ...args()]);
+        expect({ stdout, code }).toEqual({ stdout: "", code: 1 });
+        expect(stderr).toContain(says);
+        expect(stderr.trimEnd()).not.toContain("\n");
+      }
+      expect(existsSync(target)).toBe(false);
+    });
+  }
+
+  test("a recipient that is none, or one beside a passphrase, is refused before anything is copied", async () => {
+    const before = contentOf(directory.dataDir);
+    const at = [
+      "backup",
+      "create",
+      join(folder, "x"),
+      "--data-dir",
+      directory.dataDir,
+      "--backup-recipients",
+    ];
+    expect((await flagkeep([...at, "age1nonsense"])).stderr).toContain(
+      "age1nonsense is no public key of age.",
+    );
+    const both = await flagkeep([...at, recipient, "--backup-key-file", file("pass", "correct horse")]);
+    expect(both.stderr).toContain("not both");
+    expect(contentOf(directory.dataDir)).toBe(before);
+  });
+
+  test("a changed, cut or prolonged file is damaged, not a wrong key", async () => {
+    const key = ["--backup-key-file", file("age.key", identity), "--data-dir", directory.dataDir];
+    const bytes = readFileSync(made.file);
+    const flipped = Buffer.from(bytes);
+    flipped[flipped.length - 50]! ^= 1;
+    for (const [name, content] of [
+      ["flipped", flipped],
+      ["cut", bytes.subarray(0, bytes.length - 1_000)],
+      ["longer", Buffer.concat([bytes, Buffer.from("x")])],
+    ] as const) {
+      const path = join(folder, `${name}.age`);
+      writeFileSync(path, content);
+      const { stderr, code } = await flagkeep(["backup", "verify", path, ...key]);
+      expect({ name, code }).toEqual({ name, code: 1 });
+      expect(stderr).toContain("The backup is damaged");
+    }
+    // A name says nothing.
+    const renamed = join(folder, "renamed");
+    copyFileSync(made.file, renamed);
+    expect((await flagkeep(["backup", "verify", renamed, ...key])).code).toBe(0);
+  });
+});
