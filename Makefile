@@ -5,7 +5,7 @@ BUN := node_modules/.bin/bun
 SOURCES := $(shell find cli src -type f 2>/dev/null) build.ts package.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run build release check static format test clickhouse test-crash test-random test-sdk bench pictures clean
+.PHONY: help run build release check static format test clickhouse test-crash test-random test-sdk bench bench-queries pictures clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,10 @@ check: static test ## Check format, lint, types and tests
 
 bench: build ## Measure the executable beside ceilings of the machine (ROUNDS=3 SECONDS=5 ONLY=batch)
 	$(BUN) test/bench/run.ts
+
+bench-queries: node_modules/.installed ## Measure insights beside hand-made typed columns (EVENTS=3000000 ROUNDS=5)
+	mkdir -p dist
+	$(BUN) test/bench/queries.ts
 
 pictures: build ## Make the README's pictures of the console anew (needs Chromium)
 	$(BUN) deploy/pictures.ts

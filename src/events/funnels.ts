@@ -11,6 +11,7 @@
 import { isJsonObject, type JsonObject } from "../lib/json.ts";
 import type { Dialect, EventSql } from "./dialect.ts";
 import { UnknownQuery } from "./event-filters.ts";
+import { averageOf, medianOf, withOthers } from "./ordered-funnel.ts";
 import { bucketsOf, type Interval, type Range } from "./trend-range.ts";
 import {
   breakdownOf,
@@ -22,6 +23,7 @@ import {
   objectsIn,
   otherValues,
   rangeIn,
+  readsPersons,
   type TrendsRequest,
 } from "./trends.ts";
 
@@ -47,6 +49,7 @@ interface Funnel {
   to: number;
   windowMicros: number;
   breakdown: string | undefined;
+  needsPersons: boolean;
 }
 
 /**
@@ -90,6 +93,7 @@ function funnelIn(store: EventSql, query: JsonObject, filter: JsonObject): Funne
   return {
     ...{ dialect: store.dialect, steps, order, from, to, windowMicros: windowOf(filter) * 1e6 },
     breakdown: breakdownOf(store, query),
+    needsPersons: readsPersons(query, steps),
     conditions: steps.map((step) => `(${conditionsOf(store, step, query).join(" AND ")})`),
   };
 }
@@ -103,20 +107,19 @@ function stepIn(written: unknown, steps: readonly JsonObject[]): number {
 /** SQL for the events of the steps, of a strict funnel for all: whose, when, in which period, which steps they are. */
 function foundSteps(
   request: TrendsRequest,
-  { dialect, conditions, order, breakdown }: Funnel,
+  { dialect, conditions, order, breakdown, needsPersons }: Funnel,
   { interval, range }: { interval: Interval; range: Range },
 ): string {
-  return `found ${dialect.madeOnce} (
-       ${foundEvents(dialect, request, range, {
-         columns: [
-           `${dialect.micros(dialect.time("e"))} AS moment, e.historical AS lane, e.seq AS seq`,
-           `${dialect.startOf(interval, "local_time")} AS bucket`,
-           `${breakdown ?? "NULL::VARCHAR"} AS value`,
-           ...conditions.map((condition, index) => `coalesce(${condition}, false) AS is_${index}`),
-         ],
-         conditions: order === "strict" ? [] : [`(${conditions.join(" OR ")})`],
-       })}
-     )`;
+  return foundEvents(dialect, request, range, {
+    columns: [
+      `${dialect.micros(dialect.time("e"))} AS moment, e.historical AS lane, e.seq AS seq`,
+      `${dialect.startOf(interval, "local_time")} AS bucket`,
+      `${breakdown ?? "NULL::VARCHAR"} AS value`,
+      ...conditions.map((condition, index) => `coalesce(${condition}, false) AS is_${index}`),
+    ],
+    conditions: order === "strict" ? [] : [`(${conditions.join(" OR ")})`],
+    reads: { person: needsPersons },
+  });
 }
 
 /** SQL for what each person's funnel is told apart by: the value when it first began. */
@@ -138,16 +141,10 @@ async function computeSteps(
   funnel: Funnel,
   found: string,
 ): Promise<JsonObject[] | JsonObject[][]> {
-  const { dialect, steps, order, breakdown } = funnel;
-  const rows = await store.rows(
-    `WITH ${found}, ${stepsReached[order](funnel)}, ${shownValues(funnel)}
-     SELECT s.value AS value, r.step AS step, count(*)::DOUBLE AS persons, avg(r.took) / 1e6 AS average,
-       ${dialect.quantile(0.5, "r.took")} / 1e6 AS median
-     FROM reached r JOIN shown s ON s.who = r.who GROUP BY ALL ORDER BY ALL`,
-  );
+  const { steps, order, breakdown } = funnel;
   const byValue = new Map<string | null, Map<number, [number, number, number]>>();
   if (breakdown === undefined) byValue.set(null, new Map());
-  for (const [value, step, ...facts] of rows as [string | null, number, number, number, number][]) {
+  for (const [value, step, ...facts] of await stepRows(store, funnel, found)) {
     const own = byValue.get(value) ?? new Map<number, [number, number, number]>();
     byValue.set(value, own.set(Number(step), facts));
   }
@@ -171,6 +168,28 @@ async function computeSteps(
   );
   if (breakdown === undefined) return series[0]!;
   return series.sort((one, other) => Number(other[0]!.count) - Number(one[0]!.count));
+}
+
+/** How many people of a value got to a step, and the seconds since the step before it on average and in the middle. */
+type StepRow = [value: string | null, step: number, people: number, average: number, median: number];
+
+async function stepRows(store: EventSql, funnel: Funnel, found: string): Promise<StepRow[]> {
+  const { dialect, steps, order, windowMicros } = funnel;
+  if (order === "ordered" && store.walkOrdered !== undefined) {
+    const times = await store.walkOrdered(found, { count: steps.length, windowMicros });
+    return [...withOthers(times, breakdownValuesMax, otherValues)].flatMap(([value, own]) =>
+      own.flatMap((took, step): StepRow[] =>
+        took.length === 0 ? [] : [[value, step, took.length, averageOf(took) / 1e6, medianOf(took) / 1e6]],
+      ),
+    );
+  }
+  const rows = await store.rows(
+    `WITH found ${dialect.madeOnce} (${found}), ${stepsReached[order](funnel)}, ${shownValues(funnel)}
+     SELECT s.value AS value, r.step AS step, count(*)::DOUBLE AS persons, avg(r.took) / 1e6 AS average,
+       ${dialect.quantile(0.5, "r.took")} / 1e6 AS median
+     FROM reached r JOIN shown s ON s.who = r.who GROUP BY ALL ORDER BY ALL`,
+  );
+  return rows as StepRow[];
 }
 
 /** SQL for `reached`: who got to which step, and how long after the step before it. */
@@ -281,7 +300,7 @@ async function computeTrends(
 ): Promise<JsonObject[]> {
   const { dialect, order, from, to, breakdown } = funnel;
   const rows = await store.rows(
-    `WITH ${found}, ${startsReached[order](funnel)}, ${shownValues(funnel)},
+    `WITH found ${dialect.madeOnce} (${found}), ${startsReached[order](funnel)}, ${shownValues(funnel)},
      best AS (SELECT who, bucket, max(step) AS step FROM starts GROUP BY ALL)
      SELECT s.value AS value, ${dialect.wallText("b.bucket")} AS at,
        (count(*) FILTER (WHERE b.step >= ${from}))::DOUBLE AS began,

@@ -16,6 +16,7 @@ import {
   intervalIn,
   objectsIn,
   rangeIn,
+  readsPersons,
   type TrendsRequest,
 } from "./trends.ts";
 
@@ -45,8 +46,11 @@ export async function computeRetention(
   const { dialect } = store;
   const first = dialect.wallMoment(buckets[0]!.bucket);
   const wide = { ...range, from: buckets[0]!.bucket, fromMs: range.fromMs - 31 * 86_400_000 };
-  const target = conditionsOf(store, entityOf(filter.targetEntity), query);
-  const returning = conditionsOf(store, entityOf(filter.returningEntity ?? filter.targetEntity), query);
+  const entities = [filter.targetEntity, filter.returningEntity ?? filter.targetEntity].map(entityOf);
+  const [target, returning] = entities.map((entity) => conditionsOf(store, entity, query)) as [
+    string[],
+    string[],
+  ];
   const place = `date_diff('${period}', ${first}, ${dialect.startOf(period, "local_time")})`;
   const rows = await store.rows(
     `WITH found ${dialect.madeOnce} (
@@ -56,6 +60,7 @@ export async function computeRetention(
            `coalesce((${returning.join(" AND ")}), false) AS is_returning`,
          ],
          conditions: [`((${target.join(" AND ")}) OR (${returning.join(" AND ")}))`],
+         reads: { person: readsPersons(query, entities) },
        })}
      ),
      begun AS (
@@ -103,7 +108,11 @@ export async function computeLifecycle(
   const buckets = bucketsOf(range, interval);
   const rows = await store.rows(
     `WITH found AS (
-       ${foundEvents(dialect, request, undefined, { columns: [], conditions: conditionsOf(store, series[0]!, query) })}
+       ${foundEvents(dialect, request, undefined, {
+         columns: [],
+         conditions: conditionsOf(store, series[0]!, query),
+         reads: { person: readsPersons(query, series) },
+       })}
      ),
      active AS (SELECT DISTINCT who, ${dialect.startOf(interval, "local_time")} AS bucket FROM found),
      around AS (

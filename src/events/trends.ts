@@ -6,9 +6,9 @@
  */
 
 import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
-import { wallTimeAt } from "../lib/time-zone.ts";
+import { offsetsBetween, wallTimeAt } from "../lib/time-zone.ts";
 import { type Dialect, type EventSql, textAt } from "./dialect.ts";
-import { eventFilterSql, propertyColumn, UnknownQuery } from "./event-filters.ts";
+import { eventFilterSql, isAboutPerson, propertyColumn, UnknownQuery } from "./event-filters.ts";
 import { bucketsOf, type Interval, intervals, type Range, rangeBefore, rangeOf } from "./trend-range.ts";
 
 export interface TrendsRequest {
@@ -107,26 +107,80 @@ export function foundEvents(
   dialect: Dialect,
   { projectId, timezone }: TrendsRequest,
   range: Range | undefined,
-  more: { columns: readonly string[]; conditions: readonly string[] },
+  more: { columns: readonly string[]; conditions: readonly string[]; reads?: PersonParts },
 ): string {
-  const local = dialect.wallTime("e", timezone);
-  const within =
-    range === undefined
-      ? []
-      : [
-          // Wider than the range by a day on both sides, so that row groups are skipped before local times are worked out.
-          `${dialect.time("e")} >= ${dialect.moment((range.fromMs - 86_400_000) * 1_000)}`,
-          `${dialect.time("e")} < ${dialect.moment((range.toMs + 86_400_000) * 1_000)}`,
-          `${local} >= ${dialect.wallMoment(range.from)}`,
-          `${local} < ${dialect.wallMoment(range.to)}`,
-        ];
-  const columns = [
-    `coalesce(o.person_uuid::VARCHAR, e.distinct_id) AS who`,
-    `${local} AS local_time`,
-    ...more.columns,
-  ];
-  return `SELECT ${columns.join(", ")} FROM events e ${dialect.personOfEvent(projectId)}
+  const { local, within } = rangeSql(dialect, range, timezone);
+  const { who = true, person = true } = more.reads ?? {};
+  const columns = [...(who ? [`${dialect.who} AS who`] : []), `${local} AS local_time`, ...more.columns];
+  const joins = person ? dialect.personOfEvent(projectId) : who ? dialect.ownerOfEvent(projectId) : "";
+  return `SELECT ${columns.join(", ")} FROM events e ${joins}
        WHERE ${[`e.project_id = ${projectId}`, ...within, ...more.conditions].join(" AND ")}`;
+}
+
+/** What of an event's person a query reads; joins that are not needed are left out. */
+export interface PersonParts {
+  /** Who it is. */
+  who?: boolean;
+  /** The person `p` with its properties. */
+  person?: boolean;
+}
+
+/** Whether a query looks at properties of persons. */
+export function readsPersons(query: JsonObject, series: readonly JsonObject[]): boolean {
+  const isOfPerson = ({ type }: JsonObject) => type === "person";
+  const filter = isJsonObject(query.breakdownFilter) ? query.breakdownFilter : {};
+  return (
+    [query, ...series].some(({ properties }) => filtersIn(properties).some(isAboutPerson)) ||
+    [...objectsIn(filter.breakdowns), { type: filter.breakdown_type ?? null }].some(isOfPerson)
+  );
+}
+
+const dayMs = 86_400_000;
+/** Longer ranges have too many changes of the clock to write down. */
+const writtenRangeMs = 20 * 366 * dayMs;
+/** From here on offsets are known to change at whole minutes. */
+const writtenFromMs = Date.UTC(1974);
+
+const wallMs = (text: string) => Date.parse(`${text.replace(" ", "T")}Z`);
+
+/** SQL for what the project's clock showed at an event `e`, and whether that is in the range. */
+function rangeSql(
+  dialect: Dialect,
+  range: Range | undefined,
+  timezone: string,
+): { local: string; within: string[] } {
+  const asked = dialect.wallTime("e", timezone);
+  if (range === undefined) return { local: asked, within: [] };
+  // Of whole seconds, as the texts are.
+  const [fromMs, toMs] = [wallMs(range.from), wallMs(range.to)];
+  const time = dialect.time("e");
+  const instant = (ms: number) => dialect.moment(ms * 1_000);
+  const between = (from: number, to: number) => [`${time} >= ${instant(from)}`, `${time} < ${instant(to)}`];
+  const wallWithin = (local: string) => [
+    // Wider than the range by a day on both sides, so that row groups are skipped before local times are worked out.
+    ...between(fromMs - dayMs, toMs + dayMs),
+    `${local} >= ${dialect.wallMoment(range.from)}`,
+    `${local} < ${dialect.wallMoment(range.to)}`,
+  ];
+  const isWritten = fromMs > writtenFromMs && toMs - fromMs < writtenRangeMs;
+  if (!isWritten) return { local: asked, within: wallWithin(asked) };
+  // Ten times quicker than asking for the zone at each event.
+  const periods = offsetsBetween(fromMs - 2 * dayMs, toMs + 2 * dayMs, timezone);
+  const first = periods[0]!;
+  const last = periods.pop()!;
+  const cases = periods.map(
+    ({ offsetMs, untilMs }) => `WHEN ${time} < ${instant(untilMs)} THEN ${offsetMs * 1_000}`,
+  );
+  const lastMicros = `${last.offsetMs * 1_000}`;
+  const offset = cases.length === 0 ? lastMicros : `CASE ${cases.join(" ")} ELSE ${lastMicros} END`;
+  const local = dialect.wallTimeAhead("e", offset);
+  // Where the clock does not change near the range's ends, they are instants.
+  const lastChange = periods.at(-1)?.untilMs ?? Number.NEGATIVE_INFINITY;
+  const isClear = first.untilMs > fromMs + dayMs && lastChange < toMs - dayMs;
+  return {
+    local,
+    within: isClear ? between(fromMs - first.offsetMs, toMs - last.offsetMs) : wallWithin(local),
+  };
 }
 
 /** Wall time of a project's first event, or now when there is none. */
@@ -152,27 +206,42 @@ async function computeSeries(store: EventSql, series: Series): Promise<JsonObjec
   const { request, query, one, interval, range } = series;
   const { dialect } = store;
   const breakdown = breakdownOf(store, query);
-  const aggregate = aggregateOf(store, one);
-  const grouping = breakdown ?? "NULL::VARCHAR";
+  const { input, output, readsWho = false } = aggregateOf(store, one);
+  const found = foundEvents(dialect, request, range, {
+    columns: [
+      `${dialect.startOf(interval, "local_time")} AS bucket`,
+      ...(breakdown === undefined ? [] : [`${breakdown} AS value`]),
+      ...(input === undefined ? [] : [`${input} AS measured`]),
+    ],
+    conditions: conditionsOf(store, one, query),
+    reads: { who: readsWho, person: readsPersons(query, [one]) },
+  });
   const rows = await store.rows(
-    `WITH found AS (
-       ${foundEvents(dialect, request, range, {
-         columns: [
-           `${dialect.startOf(interval, "local_time")} AS bucket`,
-           `${grouping} AS value`,
-           `${aggregate.input} AS measured`,
-         ],
-         conditions: conditionsOf(store, one, query),
-       })}
-     ), ranked AS (
-       SELECT value, row_number() OVER (ORDER BY count(*) DESC, value) AS place FROM found GROUP BY value
-     )
-     SELECT CASE WHEN place <= ${breakdownValuesMax} THEN f.value ELSE ${dialect.text(otherValues)} END AS shown,
-       ${dialect.wallText("bucket")} AS at, ${aggregate.output} AS amount
-     FROM found f JOIN ranked r ON f.value IS NOT DISTINCT FROM r.value
-     GROUP BY ALL ORDER BY ALL`,
+    breakdown === undefined
+      ? `SELECT NULL AS shown, ${dialect.wallText("bucket")} AS at, ${output} AS amount FROM (${found}) AS f
+         GROUP BY bucket ORDER BY bucket`
+      : byValueSql(dialect, found, output),
   );
   return resultsOf(series, breakdown !== undefined, rows as [string | null, string, number | bigint][]);
+}
+
+/** The values with most events, each for itself, and the others together. */
+function byValueSql(dialect: Dialect, found: string, output: string): string {
+  const shown = `CASE WHEN place <= ${breakdownValuesMax} THEN f.value ELSE ${dialect.text(otherValues)} END`;
+  const ranked = (counted: string, count: string) =>
+    `ranked AS (SELECT value, row_number() OVER (ORDER BY ${count} DESC, value) AS place FROM ${counted} GROUP BY value)`;
+  const at = dialect.wallText("bucket");
+  // Counts of events can be added up, so the events need not be looked at twice.
+  if (output === countOfEvents) {
+    return `WITH counted ${dialect.madeOnce} (
+       SELECT value, bucket, count(*) AS times FROM (${found}) AS found GROUP BY value, bucket
+     ), ${ranked("counted", "sum(times)")}
+     SELECT ${shown} AS shown, ${at} AS at, sum(f.times)::DOUBLE AS amount
+     FROM counted f JOIN ranked r ON f.value IS NOT DISTINCT FROM r.value GROUP BY ALL ORDER BY ALL`;
+  }
+  return `WITH found ${dialect.madeOnce} (${found}), ${ranked("found", "count(*)")}
+     SELECT ${shown} AS shown, ${at} AS at, ${output} AS amount
+     FROM found f JOIN ranked r ON f.value IS NOT DISTINCT FROM r.value GROUP BY ALL ORDER BY ALL`;
 }
 
 function resultsOf(
@@ -215,12 +284,20 @@ function resultsOf(
   return results.sort((a, b) => (b.count as number) - (a.count as number));
 }
 
+interface Aggregate {
+  input?: string;
+  output: string;
+  readsWho?: boolean;
+}
+
+const countOfEvents = "count(*)";
+
 /** What is added up: SQL for one event, and for a bucket of them. */
-function aggregateOf(store: EventSql, one: JsonObject): { input: string; output: string } {
+function aggregateOf(store: EventSql, one: JsonObject): Aggregate {
   const { dialect, eventProperties } = store;
   const math = String(one.math ?? "total");
-  if (math === "total") return { input: "1", output: "count(*)" };
-  if (math === "dau") return { input: "1", output: "count(DISTINCT who)" };
+  if (math === "total") return { output: countOfEvents };
+  if (math === "dau") return { output: "count(DISTINCT who)", readsWho: true };
   if (math === "unique_session")
     return { input: textAt(dialect, eventProperties, "$session_id"), output: "count(DISTINCT measured)" };
   const property = one.math_property;

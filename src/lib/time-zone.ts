@@ -40,6 +40,32 @@ export function instantOfWallTime(wallMs: number, timezone: string): number | un
   return candidates.find((instant) => wallTimeAt(instant, timezone) === wallMs);
 }
 
+/** One offset of a zone, and the instant from which on it is another one. */
+export interface OffsetPeriod {
+  offsetMs: number;
+  untilMs: number;
+}
+
+/** The offsets of a zone one after the other, from one instant (of 1973 or later) to another, which ends the last one. */
+export function offsetsBetween(fromMs: number, toMs: number, timezone: string): OffsetPeriod[] {
+  const periods: OffsetPeriod[] = [];
+  let offsetMs = offsetMsAt(fromMs, timezone);
+  // A zone never changes its offset twice within two days.
+  for (let at = fromMs; at < toMs; at += dayMs) {
+    const next = offsetMsAt(at + dayMs, timezone);
+    if (next === offsetMs) continue;
+    let [before, after] = [Math.floor(at / minuteMs), Math.ceil((at + dayMs) / minuteMs)];
+    while (after - before > 1) {
+      const middle = Math.floor((before + after) / 2);
+      if (offsetMsAt(middle * minuteMs, timezone) === offsetMs) before = middle;
+      else after = middle;
+    }
+    periods.push({ offsetMs, untilMs: after * minuteMs });
+    offsetMs = next;
+  }
+  return [...periods, { offsetMs, untilMs: toMs }];
+}
+
 function offsetMsAt(instantMs: number, timezone: string): number {
   if (isUtc(timezone) || !Number.isFinite(instantMs) || Math.abs(instantMs) > 8.64e15) return 0;
   const zone = zoneOf(timezone);
