@@ -2,6 +2,9 @@
 
 import { valueText } from "./format.ts";
 
+/** What the rows of a statement can be taken along as. */
+export type FileForm = "csv" | "parquet";
+
 /** A spreadsheet would run what begins like a formula. */
 const formulaStart = /^[=+\-@\t\r]/;
 

@@ -12,6 +12,9 @@ export function setShortcuts(on: boolean): void {
   remember("shortcuts", on ? null : "off");
 }
 
+/** Whether the key of commands is ⌘. */
+export const isApple = /Mac|iPhone|iPad/.test(navigator.platform);
+
 type Handler = (event: KeyboardEvent) => void;
 const handlers: Map<string, Handler>[] = [];
 let pending = "";

@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { wordsOf } from "../lib/api.ts";
-import { changeFlag, type Flag } from "../model/flags.ts";
+import { changeFlag, type Flag, whoGetsIt } from "../model/flags.ts";
 import { Button } from "../parts/basics.tsx";
 import { Question } from "../parts/confirm.tsx";
 import { Dialog } from "../parts/dialog.tsx";
@@ -31,7 +31,7 @@ export function ChosenBar({
   const [isTagging, setTagging] = useState(false);
   const [tag, setTag] = useState("");
   const flags = [...chosen.values()];
-  const keys = flags.map(({ key }) => key);
+  const keys = flags.map(({ key, filters }) => `${key} (${whoGetsIt(filters)})`);
   const refusal = flags.some(({ can_edit: canEdit }) => !canEdit) && w.notAllowed;
 
   const run = async ({ change }: Act) => {
@@ -68,9 +68,9 @@ export function ChosenBar({
       <Button
         kind="danger"
         refusal={refusal}
-        onClick={() => setAct({ label: w.delete, change: () => ({ deleted: true }) })}
+        onClick={() => setAct({ label: w.archive, change: () => ({ deleted: true }) })}
       >
-        {w.delete}
+        {w.archive}
       </Button>
       <Button kind="quiet" icon="close" label={w.chooseNone} onClick={onClear} />
       {act && (

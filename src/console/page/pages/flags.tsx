@@ -75,6 +75,10 @@ export function Flags() {
     if (flag.tags.includes(criticalTag)) setQuestion(flag);
     else void flip(flag, !flag.active);
   };
+  const clear = () => {
+    setText("");
+    set({ search: undefined, state: undefined, type: undefined, tag: undefined, by: undefined });
+  };
   const choose = (flag: Flag) => {
     const next = new Map(chosen);
     if (!next.delete(flag.id)) next.set(flag.id, flag);
@@ -200,6 +204,11 @@ export function Flags() {
           choices={Object.entries(w.orders) as [keyof typeof w.orders, string][]}
           onChange={(order) => set({ order: order === "newest" ? undefined : order })}
         />
+        {isFiltered && list.count !== 0 && (
+          <Button kind="quiet" icon="close" onClick={clear}>
+            {w.clearFilters}
+          </Button>
+        )}
         <span class="count" role="status">
           {list.count === undefined ? "" : w.found(list.count)}
         </span>
@@ -225,20 +234,7 @@ export function Flags() {
           list.count === 0 ? (
             isFiltered ? (
               <Empty title={w.nothingFound} icon="search">
-                <Button
-                  onClick={() => {
-                    setText("");
-                    set({
-                      search: undefined,
-                      state: undefined,
-                      type: undefined,
-                      tag: undefined,
-                      by: undefined,
-                    });
-                  }}
-                >
-                  {w.clearFilters}
-                </Button>
+                <Button onClick={clear}>{w.clearFilters}</Button>
               </Empty>
             ) : (
               <Empty title={w.emptyTitle} command={w.emptyCommand}>

@@ -3,15 +3,18 @@
 import { useState } from "preact/hooks";
 import { to, useAddress } from "../lib/address.ts";
 import { ask, queryText } from "../lib/api.ts";
-import { clock, date, decimal, elsewhere } from "../lib/format.ts";
+import { clock, date, decimal, elsewhere, number } from "../lib/format.ts";
 import { useResource } from "../lib/resource.ts";
 import { inProject, project } from "../lib/session.ts";
 import { type StoredEvent, shortProperties } from "../model/events.ts";
+import { conditionSql } from "../model/insight-sql.ts";
 import { useLive } from "../model/live.ts";
 import { useEventNames, usePropertyNames } from "../model/names.ts";
-import { Badge, Button } from "../parts/basics.tsx";
+import { Button, When } from "../parts/basics.tsx";
+import { Dialog } from "../parts/dialog.tsx";
+import { downloadRows } from "../parts/download.ts";
 import { EventDetails } from "../parts/event-details.tsx";
-import { Field } from "../parts/fields.tsx";
+import { Field, Select } from "../parts/fields.tsx";
 import { Page } from "../parts/page.tsx";
 import { AwayBar, Content, Empty, Trouble } from "../parts/states.tsx";
 import { type Column, DataTable } from "../parts/table.tsx";
@@ -19,6 +22,7 @@ import { words } from "../words/index.ts";
 
 const w = words.live;
 const pageSize = 50;
+const hourMs = 3_600_000;
 
 const columns: Column<StoredEvent>[] = [
   {
@@ -63,6 +67,7 @@ export function LivePage() {
   const [isPaused, setPaused] = useState(false);
   const [opened, setOpened] = useState<StoredEvent>();
   const [limit, setLimit] = useState(pageSize);
+  const [isShowingOdd, setShowingOdd] = useState(false);
   const names = useEventNames();
   const properties = usePropertyNames("event");
   const live = useLive(
@@ -73,20 +78,21 @@ export function LivePage() {
     query.property && query.value
       ? JSON.stringify([{ key: query.property, type: "event", operator: "exact", value: [query.value] }])
       : undefined;
+  const hours = Number(query.range);
+  const after = hours > 0 ? new Date(Date.now() - hours * hourMs).toISOString() : undefined;
   const stored = useResource<{ results: StoredEvent[]; next: string | null }>(
-    `stored ${project.value?.id} ${query.event} ${query.id} ${filters} ${limit}`,
+    `stored ${project.value?.id} ${query.event} ${query.id} ${filters} ${query.range} ${limit}`,
     (signal) =>
       ask(
         inProject(
-          `events/${queryText({ event: query.event, distinct_id: query.id, properties: filters, limit })}`,
+          `events/${queryText({ event: query.event, distinct_id: query.id, properties: filters, limit, after })}`,
         ),
         { signal },
       ),
   );
-  const warnings = useResource<{ results: { type: string; count: number }[] }>(
-    `warnings ${project.value?.id}`,
-    (signal) => ask(inProject("ingestion_warnings/"), { signal }),
-  );
+  const warnings = useResource<{
+    results: { type: string; count: number; last_seen: string }[];
+  }>(`warnings ${project.value?.id}`, (signal) => ask(inProject("ingestion_warnings/"), { signal }));
   const odd = (warnings.data?.results ?? []).reduce((sum, { count }) => sum + count, 0);
   const rows = live.rows.filter(
     ({ properties: of }) =>
@@ -104,8 +110,12 @@ export function LivePage() {
               {isPaused ? w.isPaused : live.state === "open" ? w.isLive : w.connecting}
             </span>
             <span class="muted number">{w.perSecond(decimal(Math.round(live.perSecond * 10) / 10))}</span>
-            {odd > 0 && <Badge tone="warn">{w.warnings(odd)}</Badge>}
           </span>
+          {odd > 0 && (
+            <Button icon="warning" onClick={() => setShowingOdd(true)}>
+              {w.warnings(odd)}
+            </Button>
+          )}
           <Button icon={isPaused ? "play" : "pause"} onClick={() => setPaused(!isPaused)}>
             {isPaused ? w.goOn : w.pause}
           </Button>
@@ -180,7 +190,27 @@ export function LivePage() {
         />
       )}
       <section class="stack">
-        <h2>{oldest ? w.storedNote : w.stored}</h2>
+        <div class="row apart">
+          <h2>{oldest ? w.storedNote : w.stored}</h2>
+          <span class="row">
+            <Select
+              label={words.explore.range}
+              isLabelHidden
+              value={query.range ?? ""}
+              choices={Object.entries(w.ranges)}
+              onChange={(range) => set({ range: range || undefined })}
+            />
+            {(["csv", "parquet"] as const).map((form) => (
+              <Button
+                key={form}
+                icon="download"
+                onClick={() => void downloadRows(eventsStatement(query, after), form, "events")}
+              >
+                {words.sql[form]}
+              </Button>
+            ))}
+          </span>
+        </div>
         <Content of={stored}>
           {({ results, next }) => {
             const shown = new Set(rows.map(({ uuid }) => uuid));
@@ -209,9 +239,37 @@ export function LivePage() {
           }}
         </Content>
       </section>
+      {isShowingOdd && (
+        <Dialog title={w.refusedTitle} onClose={() => setShowingOdd(false)}>
+          <ul class="lines">
+            {(warnings.data?.results ?? []).map(({ type, count, last_seen: at }) => (
+              <li key={type} class="row apart">
+                <span>{type.replaceAll("_", " ")}</span>
+                <span class="muted">
+                  {number(count)} · <When at={at} fallback="" />
+                </span>
+              </li>
+            ))}
+          </ul>
+        </Dialog>
+      )}
       {opened && <EventDetails event={opened} onClose={() => setOpened(undefined)} />}
     </Page>
   );
+}
+
+/** All stored events that fit, as a statement. */
+function eventsStatement(query: Record<string, string>, after: string | undefined): string {
+  const quoted = (text: string) => `'${text.replaceAll("'", "''")}'`;
+  const conditions = [
+    ...(query.event ? [`e.event = ${quoted(query.event)}`] : []),
+    ...(query.id ? [`e.distinct_id = ${quoted(query.id)}`] : []),
+    ...(after ? [`e.timestamp > TIMESTAMP ${quoted(after.slice(0, 23))}`] : []),
+    ...(query.property && query.value
+      ? [conditionSql({ key: query.property, type: "event", operator: "exact", value: [query.value] })]
+      : []),
+  ];
+  return `SELECT e.* FROM events e ${conditions.length > 0 ? `WHERE ${conditions.join(" AND ")}` : ""} ORDER BY e.timestamp`;
 }
 
 /** Older ones need the day, too. */

@@ -3,13 +3,15 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useAddress } from "../lib/address.ts";
 import { ask, Failure, isAbort, wordsOf } from "../lib/api.ts";
-import { download, toCsv } from "../lib/csv.ts";
+import { download, type FileForm, toCsv } from "../lib/csv.ts";
 import { decimal, valueText } from "../lib/format.ts";
+import { isApple } from "../lib/keys.ts";
 import { recall, remember } from "../lib/memory.ts";
 import { inProject } from "../lib/session.ts";
 import { usePropertyNames } from "../model/names.ts";
 import { Button } from "../parts/basics.tsx";
 import { Dialog } from "../parts/dialog.tsx";
+import { downloadRows } from "../parts/download.ts";
 import { Field, Segments } from "../parts/fields.tsx";
 import { LineChart } from "../parts/line-chart.tsx";
 import { Page } from "../parts/page.tsx";
@@ -41,7 +43,7 @@ interface Answer {
 export function Sql() {
   const { query, set } = useAddress();
   const [text, setText] = useState(query.q ?? "");
-  const [given, setGiven] = useState({ text });
+  const [given, setGiven] = useState<{ text: string; cursor?: number }>({ text });
   const put = (statement: string) => {
     setText(statement);
     setGiven({ text: statement });
@@ -96,6 +98,13 @@ export function Sql() {
   }, []);
   const insert = (name: string) =>
     setText(text === "" ? `SELECT ${name} FROM events LIMIT 100` : `${text} ${name}`);
+  /** All rows: those beyond the limit of the table, too. */
+  const exportAs = async (form: FileForm) => {
+    if (form === "csv" && answer && !answer.truncated) {
+      download("answer.csv", toCsv(answer.columns, answer.rows));
+    } else await downloadRows(past[0] ?? text, form, "answer");
+  };
+  const place = failure && placeOf(text, failure.detail);
   const mended = failure && mend(text, failure.detail);
   const isChart = query.form === "chart";
   return (
@@ -157,7 +166,7 @@ export function Sql() {
             <Button kind="main" icon="play" isDisabled={isRunning} onClick={() => void run()}>
               {w.run}
             </Button>
-            <kbd>⌘⏎</kbd>
+            <kbd>{isApple ? "⌘⏎" : "Ctrl ⏎"}</kbd>
             {isRunning && (
               <Button icon="close" onClick={() => controller.current?.abort()}>
                 {w.cancel}
@@ -182,12 +191,10 @@ export function Sql() {
                   ]}
                   onChange={(form) => set({ form: form === "chart" ? form : undefined })}
                 />
-                <Button
-                  icon="download"
-                  onClick={() => download("answer.csv", toCsv(answer.columns, answer.rows))}
-                >
+                <Button icon="download" onClick={() => void exportAs("csv")}>
                   {w.csv}
                 </Button>
+                <Button onClick={() => void exportAs("parquet")}>{w.parquet}</Button>
                 <Button onClick={() => setSaving(true)}>{w.save}</Button>
               </span>
             )}
@@ -201,6 +208,11 @@ export function Sql() {
                   <b>{w.failed}</b>
                   <pre class="wrap">{failure.detail}</pre>
                 </span>
+                {place && (
+                  <Button onClick={() => setGiven({ text, cursor: place.index })}>
+                    {w.place(place.line, place.column)}
+                  </Button>
+                )}
                 {mended && (
                   <Button
                     onClick={() => {
@@ -318,6 +330,20 @@ function SaveStatement({ statement, onClose }: { statement: string; onClose: () 
       <Field label={words.settings.name} value={name} onInput={setName} isRequired autofocus />
     </Dialog>
   );
+}
+
+/** Where the name that a refusal speaks of stands in the statement. */
+export function placeOf(
+  statement: string,
+  problem: string,
+): { index: number; line: number; column: number } | undefined {
+  const name = /"([^"]+)"/.exec(problem)?.[1];
+  if (name === undefined) return undefined;
+  const word = new RegExp(`(?<![\\w$])${name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}(?![\\w$])`, "i");
+  const index = statement.search(word);
+  if (index < 0) return undefined;
+  const before = statement.slice(0, index).split("\n");
+  return { index, line: before.length, column: before.at(-1)!.length + 1 };
 }
 
 /** `properties->>'$browser'` is a JSON path to DuckDB; this is what was meant. */

@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { rootPath, to } from "../lib/address.ts";
-import { setShortcuts, shortcutsOn, useKeys } from "../lib/keys.ts";
+import { isApple, setShortcuts, shortcutsOn, useKeys } from "../lib/keys.ts";
 import { chooseProject, isOperator, isStartDone, me, project, projects, signOut } from "../lib/session.ts";
 import { chooseTheme, storedTheme, type Theme, themeNames } from "../lib/theme.ts";
 import { words } from "../words/index.ts";
@@ -12,7 +12,7 @@ import { Button } from "./basics.tsx";
 import { ConfirmPassword } from "./confirm.tsx";
 import { Dialog } from "./dialog.tsx";
 import { Checkbox } from "./fields.tsx";
-import { Health } from "./health.tsx";
+import { Health, isInTrouble } from "./health.tsx";
 import { Icon } from "./icons.tsx";
 import { Menu } from "./menu.tsx";
 import { menuPages } from "./menu-pages.ts";
@@ -23,8 +23,6 @@ const w = words.frame;
 
 /** On a narrow screen these stand in the bar; the others behind "More". */
 const narrowScreen = new Set(["flags", "live", "explore"]);
-
-const isApple = /Mac|iPhone|iPad/.test(navigator.platform);
 
 const jumpKeys: Record<string, string> = {
   "g f": "flags",
@@ -120,6 +118,12 @@ export function Frame({ children }: { children: ComponentChildren }) {
                 <a href={to(name)} aria-current={current === name ? "page" : undefined}>
                   <Icon name={icon} />
                   <span>{w.pages[name]}</span>
+                  {name === "instance" && isInTrouble.value && (
+                    <span class="trouble">
+                      <Icon name="warning" size={16} />
+                      <span class="unseen">{w.health.trouble}</span>
+                    </span>
+                  )}
                   {name === "instance" && !isOperator.value && (
                     <span class="unseen"> ({w.onlyOperators})</span>
                   )}

@@ -1,6 +1,7 @@
 /** The dot of the frame: how the instance is, in a word and a colour. */
 
-import { useState } from "preact/hooks";
+import { signal } from "@preact/signals";
+import { useEffect, useState } from "preact/hooks";
 import { ask } from "../lib/api.ts";
 import { ago, decimal } from "../lib/format.ts";
 import { useResource } from "../lib/resource.ts";
@@ -9,6 +10,8 @@ import { captureTrouble, type InstanceStatus, waitingOf } from "../model/instanc
 import { words } from "../words/index.ts";
 
 const w = words.frame.health;
+/** Whether the menu is to point at the page of the server. */
+export const isInTrouble = signal(false);
 const readEveryMs = 10_000;
 /** What the pipeline applies in about ten seconds. */
 const behindEntries = 200_000;
@@ -28,10 +31,17 @@ export function Health() {
   const { tone, word, facts } = isOperator.value
     ? describe(status.data, status.failure !== undefined)
     : {
-        tone: ready.failure ? "bad" : "good",
-        word: ready.failure ? w.unknown : (ready.data?.status ?? "…"),
+        tone: ready.failure ? (ready.failure.isEngineAway ? "warn" : "bad") : "good",
+        word: ready.failure
+          ? ready.failure.isEngineAway
+            ? w.engineDown
+            : w.unknown
+          : (ready.data?.status ?? "…"),
         facts: [],
       };
+  useEffect(() => {
+    isInTrouble.value = tone === "bad";
+  }, [tone]);
   return (
     <div class="health">
       <button

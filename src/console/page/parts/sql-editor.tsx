@@ -49,7 +49,7 @@ export interface SqlEditorProps {
    * What is put into the editor from outside, anew for each new object. What is typed does not come back: it would
    * come late and replace what was typed since.
    */
-  given: { text: string };
+  given: { text: string; cursor?: number };
   onInput: (text: string) => void;
   onRun: () => void;
   hint: string;
@@ -130,6 +130,10 @@ export function SqlEditor({ label, given, onInput, onRun, hint, schema }: SqlEdi
     const editor = view.current;
     if (editor && editor.state.doc.toString() !== given.text) {
       editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: given.text } });
+    }
+    if (editor && given.cursor !== undefined) {
+      editor.dispatch({ selection: { anchor: given.cursor }, scrollIntoView: true });
+      editor.focus();
     }
   }, [given]);
   return <div class="editor" ref={host} />;

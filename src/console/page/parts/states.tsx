@@ -2,9 +2,9 @@
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { Failure } from "../lib/api.ts";
+import { ask, type Failure } from "../lib/api.ts";
 import { ago } from "../lib/format.ts";
-import type { Resource } from "../lib/resource.ts";
+import { type Resource, useResource } from "../lib/resource.ts";
 import { words } from "../words/index.ts";
 import { Button } from "./basics.tsx";
 import { Icon, type IconName } from "./icons.tsx";
@@ -70,8 +70,21 @@ export function Trouble({ failure, onRetry }: { failure: Failure; onRetry?: () =
   );
 }
 
+const reasonMs = 2_000;
+
+/** Why questions cannot be answered now, with how far the store is made again. */
+async function readReason(signal: AbortSignal): Promise<string | undefined> {
+  const failure = await ask("/_readiness/?role=query", { signal }).then(
+    () => undefined,
+    (error) => error as Failure,
+  );
+  const [role] = (failure?.body?.roles ?? []) as { reason: string | null }[];
+  return role?.reason ?? undefined;
+}
+
 /** The engine is away, or the server: says so, counts down, and tells how old is what is shown. */
 export function AwayBar({ failure, readAt }: { failure: Failure; readAt: number }) {
+  const why = useResource<string | undefined>(failure.isEngineAway ? "why away" : null, readReason, reasonMs);
   const [left, setLeft] = useState(failure.retryAfterSeconds ?? 3);
   useEffect(() => {
     setLeft(failure.retryAfterSeconds ?? 3);
@@ -82,8 +95,8 @@ export function AwayBar({ failure, readAt }: { failure: Failure; readAt: number 
     <div class="bar warn" role="status">
       <Icon name="warning" />
       <span>
-        {failure.isEngineAway ? w.engineAway : w.unreachable} {readAt > 0 && w.stale(ago(readAt))}{" "}
-        <span aria-hidden="true">{w.tryingAgain(left)}</span>
+        {failure.isEngineAway ? w.engineAway : w.unreachable} {failure.isEngineAway && why.data}{" "}
+        {readAt > 0 && w.stale(ago(readAt))} <span aria-hidden="true">{w.tryingAgain(left)}</span>
       </span>
     </div>
   );

@@ -1,6 +1,6 @@
 /** Questions by clicks: trends, funnels, retention, lifecycle. The question stands in the address. */
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { useAddress } from "../../lib/address.ts";
 import { ask, Failure, isAbort, wordsOf } from "../../lib/api.ts";
 import { decimal } from "../../lib/format.ts";
@@ -39,6 +39,7 @@ export function Explore() {
   const [failure, setFailure] = useState<Failure>();
   const [seconds, setSeconds] = useState<number>();
   const [round, setRound] = useState(0);
+  const cancel = useRef<AbortController | undefined>(undefined);
   const [isSaving, setSaving] = useState(false);
   const change = (changes: Partial<Question>) =>
     set({ question: JSON.stringify({ ...question, ...changes }) });
@@ -50,6 +51,7 @@ export function Explore() {
 
   useEffect(() => {
     const controller = new AbortController();
+    cancel.current = controller;
     let ticking: ReturnType<typeof setInterval> | undefined;
     const timer = setTimeout(() => {
       const begun = performance.now();
@@ -73,7 +75,7 @@ export function Explore() {
         )
         .finally(() => {
           clearInterval(ticking);
-          if (!controller.signal.aborted) setSeconds(undefined);
+          if (cancel.current === controller) setSeconds(undefined);
         });
     }, quietMs);
     return () => {
@@ -116,8 +118,11 @@ export function Explore() {
         {isAway && <AwayBar failure={failure} readAt={results?.readAt ?? 0} />}
         {failure && !isAway && <Trouble failure={failure} onRetry={() => setRound((count) => count + 1)} />}
         {seconds !== undefined && seconds > 0.5 && (
-          <p class="muted number" role="status">
-            {w.computing(decimal(Math.round(seconds * 10) / 10))}
+          <p class="row" role="status">
+            <span class="muted number">{w.computing(decimal(Math.round(seconds * 10) / 10))}</span>
+            <Button icon="close" onClick={() => cancel.current?.abort()}>
+              {words.frame.cancel}
+            </Button>
           </p>
         )}
         {results && results.kind === question.kind && !(failure && !isAway) ? (

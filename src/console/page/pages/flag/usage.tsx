@@ -2,6 +2,7 @@
 
 import { useAddress } from "../../lib/address.ts";
 import { ask } from "../../lib/api.ts";
+import { number } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject } from "../../lib/session.ts";
 import type { Flag } from "../../model/flags.ts";
@@ -15,6 +16,25 @@ import { words } from "../../words/index.ts";
 const w = words.flag.usage;
 const ranges = ["7", "14", "30", "90"] as const;
 
+interface Library {
+  lib: string | null;
+  version: string | null;
+  times: number;
+  first: string;
+  last: string;
+}
+
+/** Which SDKs ask for a flag. */
+function librariesOf(key: string): string {
+  return `SELECT prop('$lib') AS lib, prop('$lib_version') AS version, count(*)::INTEGER AS times,
+  min(timestamp) AS first, max(timestamp) AS last
+FROM events WHERE event = '$feature_flag_called' AND prop('$feature_flag') = '${key.replaceAll("'", "''")}'
+GROUP BY ALL ORDER BY times DESC LIMIT 20`;
+}
+
+/** Times of statements are UTC without saying so. */
+const utc = (time: string) => (/(Z|[+-]\d\d:?\d\d)$/.test(time) ? time : `${time.replace(" ", "T")}Z`);
+
 export function Usage({ flag }: { flag: Flag }) {
   const { query, set } = useAddress();
   const days = ranges.find((range) => range === query.days) ?? "14";
@@ -25,6 +45,11 @@ export function Usage({ flag }: { flag: Flag }) {
     `status ${flag.id} ${flag.version}`,
     (signal) => ask(inProject(`feature_flags/${flag.id}/status/`), { signal }),
   );
+  const libraries = useResource<{ rows: Library[] }>(`libraries ${flag.id} ${flag.key}`, (signal) =>
+    ask(inProject("query/"), { method: "POST", body: { query: librariesOf(flag.key) }, signal }),
+  );
+  const found = libraries.data?.rows ?? [];
+  const first = found.map((one) => one.first).sort()[0];
   return (
     <section class="card stack">
       <div class="row apart">
@@ -37,6 +62,11 @@ export function Usage({ flag }: { flag: Flag }) {
         />
       </div>
       <p>
+        {first !== undefined && (
+          <>
+            {w.first}: <When at={utc(first)} /> ·{" "}
+          </>
+        )}
         {w.last}: <When at={flag.last_called_at} fallback={words.flags.neverAsked} />
         {status.data && <span class="muted"> · {status.data.reason}</span>}
       </p>
@@ -63,6 +93,30 @@ export function Usage({ flag }: { flag: Flag }) {
           );
         }}
       </Content>
+      {found.length > 0 && (
+        <table class="figures">
+          <thead>
+            <tr>
+              <th scope="col">{w.library}</th>
+              <th scope="col">{w.total}</th>
+              <th scope="col">{w.last}</th>
+            </tr>
+          </thead>
+          <tbody>
+            {found.map(({ lib, version, times, last }) => (
+              <tr key={`${lib} ${version}`}>
+                <th scope="row">
+                  {lib ?? "–"} {version}
+                </th>
+                <td>{number(times)}</td>
+                <td>
+                  <When at={utc(last)} />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
     </section>
   );
 }

@@ -7,6 +7,7 @@ import { useResource } from "../../lib/resource.ts";
 import { Badge, Button, CodeBlock, When } from "../../parts/basics.tsx";
 import { Question } from "../../parts/confirm.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
+import { Properties } from "../../parts/event-details.tsx";
 import { Content, Empty } from "../../parts/states.tsx";
 import { complain, tell } from "../../parts/toast.tsx";
 import { words } from "../../words/index.ts";
@@ -34,6 +35,8 @@ interface Job {
   done: number;
   total: number;
   error: string | null;
+  /** What the command prints: counts among other things. */
+  result: Record<string, unknown> | null;
 }
 
 interface BackupList {
@@ -44,9 +47,24 @@ interface BackupList {
   jobs: Job[];
 }
 
+/** The counts in what the command prints, and the size of each part. */
+function countsOf({ parts, ...facts }: Record<string, unknown>): [string, string][] {
+  const counts = Object.entries(facts).filter(
+    ([name, value]) => name !== "bytes" && typeof value === "number",
+  );
+  return [
+    ...counts.map(([name, value]): [string, string] => [name.replaceAll("_", " "), number(value as number)]),
+    ...((parts ?? []) as { name: string; bytes: number }[]).map(({ name, bytes }): [string, string] => [
+      name,
+      size(bytes),
+    ]),
+  ];
+}
+
 export function Backups() {
   const [job, setJob] = useState<Job>();
   const [restoring, setRestoring] = useState<Backup>();
+  const [verified, setVerified] = useState<Job>();
   const [deleting, setDeleting] = useState<Backup>();
   const list = useResource<BackupList>(
     "backups",
@@ -62,7 +80,8 @@ export function Backups() {
         (found) => {
           setJob(found.state === "running" ? found : undefined);
           if (found.state === "running") return;
-          if (found.state === "done") tell(w.jobDone[found.kind] ?? found.kind);
+          if (found.state === "done" && found.kind === "verify") setVerified(found);
+          else if (found.state === "done") tell(w.jobDone[found.kind] ?? found.kind);
           else complain(w.jobFailed(found.error ?? ""));
           list.reload();
         },
@@ -168,6 +187,12 @@ export function Backups() {
         <Dialog title={w.restoreTitle} size="large" onClose={() => setRestoring(undefined)}>
           <p>{w.restoreHelp}</p>
           <CodeBlock label={w.restore} code={restoring.restore_command} />
+        </Dialog>
+      )}
+      {verified && (
+        <Dialog title={w.jobDone.verify!} onClose={() => setVerified(undefined)}>
+          <p class="muted">{w.compared}</p>
+          <Properties entries={countsOf(verified.result ?? {})} />
         </Dialog>
       )}
       {deleting && (

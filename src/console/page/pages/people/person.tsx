@@ -71,7 +71,25 @@ export function PersonPage() {
   );
 }
 
+/** The latest events of a person. */
+function useEventsOf({ uuid }: Person) {
+  return useResource<{ results: StoredEvent[] }>(`events of ${uuid}`, (signal) =>
+    ask(inProject(`events/${queryText({ person_id: uuid, limit: eventsMax })}`), { signal }),
+  );
+}
+
 function PropertiesTab({ person }: { person: Person }) {
+  const events = useEventsOf(person);
+  // As the latest events name them: a person belongs to no group by itself.
+  const groups = [
+    ...new Set(
+      (events.data?.results ?? []).flatMap(({ properties }) =>
+        Object.entries((properties.$groups ?? {}) as Record<string, unknown>).map(
+          ([type, key]) => `${type}: ${valueText(key)}`,
+        ),
+      ),
+    ),
+  ].sort();
   const [search, setSearch] = useState("");
   const wanted = search.toLowerCase();
   const entries = Object.entries(person.properties).filter(([name, value]) =>
@@ -88,6 +106,16 @@ function PropertiesTab({ person }: { person: Person }) {
         onInput={setSearch}
       />
       {entries.length === 0 ? <p class="muted">{w.noProperties}</p> : <Properties entries={entries} />}
+      {groups.length > 0 && (
+        <>
+          <h2>{w.groups}</h2>
+          <ul class="changes">
+            {groups.map((group) => (
+              <li key={group}>{group}</li>
+            ))}
+          </ul>
+        </>
+      )}
     </section>
   );
 }
@@ -170,9 +198,7 @@ const eventColumns: Column<StoredEvent>[] = [
 
 function EventsTab({ person }: { person: Person }) {
   const [opened, setOpened] = useState<StoredEvent>();
-  const events = useResource<{ results: StoredEvent[] }>(`events of ${person.uuid}`, (signal) =>
-    ask(inProject(`events/${queryText({ person_id: person.uuid, limit: eventsMax })}`), { signal }),
-  );
+  const events = useEventsOf(person);
   return (
     <>
       <Content of={events}>

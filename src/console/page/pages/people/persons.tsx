@@ -3,15 +3,18 @@
 import { useEffect, useState } from "preact/hooks";
 import { to, useAddress } from "../../lib/address.ts";
 import { ask, queryText } from "../../lib/api.ts";
+import { valueText } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { shortProperties } from "../../model/events.ts";
+import { usePropertyNames } from "../../model/names.ts";
 import { Badge, Button, Tabs, When } from "../../parts/basics.tsx";
 import { useGroupTypes } from "../../parts/conditions.tsx";
 import { Field } from "../../parts/fields.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Content, Empty } from "../../parts/states.tsx";
 import { type Column, DataTable } from "../../parts/table.tsx";
+import { TokenField } from "../../parts/tokens.tsx";
 import { words } from "../../words/index.ts";
 
 const w = words.people;
@@ -102,6 +105,23 @@ export function Persons() {
     kind === "" ? null : `groups ${project.value?.id} ${kind} ${limit}`,
     (signal) => ask(inProject(`groups/${queryText({ group_type_index: kind, limit })}`), { signal }),
   );
+  const names = usePropertyNames("person");
+  const chosen = (query.columns ?? "").split(",").filter((name) => name !== "");
+  const shown =
+    chosen.length === 0
+      ? personColumns
+      : [
+          ...personColumns.filter(({ id }) => id !== "properties"),
+          ...chosen.map(
+            (name): Column<Person> => ({
+              id: `p-${name}`,
+              title: name,
+              width: "minmax(0, 1fr)",
+              isWideOnly: true,
+              cell: ({ properties }) => (name in properties ? valueText(properties[name]) : "–"),
+            }),
+          ),
+        ];
   const more = (next: string | null) =>
     next && (
       <div>
@@ -133,6 +153,13 @@ export function Persons() {
               value={text}
               onInput={setText}
             />
+            <TokenField
+              label={w.choose}
+              addLabel={w.choose}
+              values={chosen}
+              suggestions={names}
+              onChange={(columns) => set({ columns: columns.join(",") || undefined })}
+            />
           </div>
           <Content of={persons} rows={10}>
             {({ results, next }) =>
@@ -144,7 +171,7 @@ export function Persons() {
                 <>
                   <DataTable
                     label={words.frame.pages.persons}
-                    columns={personColumns}
+                    columns={shown}
                     count={results.length}
                     rowAt={(index) => results[index]}
                     keyOf={({ uuid }) => uuid}

@@ -196,6 +196,7 @@ export const flag = {
     emptyHelp: "Counts come from $feature_flag_called events, which the SDKs send by themselves.",
     day: "Day",
     total: "Total",
+    library: "SDK",
     first: "First asked",
     last: "Last asked",
     days: (count: number) => `${count} days`,

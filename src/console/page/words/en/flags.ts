@@ -72,7 +72,7 @@ export const flags = {
   chooseNone: "Choose none",
   switchOn: "Switch on",
   switchOff: "Switch off",
-  delete: "Delete",
+  archive: "Archive",
   addTag: "Tag",
   tagName: "Tag to add",
   areYouSure: (count: number) => (count === 1 ? "Change this flag?" : `Change ${number(count)} flags?`),

@@ -54,6 +54,7 @@ export const instance = {
     string,
     string
   >,
+  compared: "Every checksum and these counts were compared:",
   jobFailed: (error: string) => `It failed: ${error}`,
   imports: {
     title: "Imports",

@@ -21,6 +21,10 @@ export const live = {
   emptyAction: "How to send one",
   stored: "Stored events",
   storedNote: "Older than this: stored",
+  ranges: { "": "At any time", 1: "Last hour", 24: "24 hours", 168: "7 days", 720: "30 days" } as Record<
+    string,
+    string
+  >,
   older: "Show older",
   noStored: "No stored event fits.",
   columns: { time: "Time", event: "Event", who: "Distinct id", properties: "Properties" },

@@ -7,6 +7,8 @@ export const people = {
   kinds: "Persons or groups",
   search: "Search name, e-mail or distinct id",
   columns: { name: "Name", ids: "Distinct ids", made: "First seen", key: "Key", properties: "Properties" },
+  choose: "Columns of properties",
+  groups: "Groups",
   empty: "Nobody yet",
   emptyText: "Persons appear with the first events.",
   nothingFound: "Nobody is like that.",

@@ -17,6 +17,8 @@ export const sql = {
   history: "Earlier statements",
   noHistory: "None yet.",
   csv: "CSV",
+  parquet: "Parquet",
+  place: (line: number, column: number) => `Line ${line}, column ${column}`,
   table: "Table",
   chart: "Chart",
   form: "Form",

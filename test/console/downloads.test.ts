@@ -1,0 +1,80 @@
+/** What is taken along as a file: rows of statements and events, as CSV and Parquet; where a statement is wrong. */
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import type { Browser, Page } from "playwright-core";
+import { TestAppliance } from "../support/appliance.ts";
+import { chromiumPath, startBrowser } from "../support/browser.ts";
+import { axeFindings, openSignedIn, ownerCookie } from "./support.ts";
+
+describe.skipIf(chromiumPath === undefined)("downloads", () => {
+  let appliance: TestAppliance;
+  let browser: Browser;
+  let cookie: string;
+  const rowsCount = 10_050;
+
+  beforeAll(async () => {
+    appliance = await TestAppliance.start();
+    cookie = await ownerCookie(appliance);
+    browser = await startBrowser();
+    await appliance.batch([
+      { event: "paid", distinct_id: "user-1", properties: { plan: "it's" } },
+      { event: "paid", distinct_id: "user-2", properties: { plan: "free" } },
+    ]);
+    await appliance.eventsWhenStored(2);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await appliance?.[Symbol.asyncDispose]();
+  });
+
+  const fileOf = async (page: Page, name: string) => {
+    const [file] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name, exact: true }).click(),
+    ]);
+    return { name: file.suggestedFilename(), bytes: readFileSync(await file.path()) };
+  };
+
+  test("all rows of a statement, those beyond the table's limit too", async () => {
+    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: appliance.url });
+    await page.goto(`/console/sql?q=SELECT range AS n FROM range(${rowsCount})`);
+    await page.getByText("first 10,000 of more").waitFor();
+    const csv = await fileOf(page, "CSV");
+    expect(csv.name).toBe("answer.csv");
+    expect(csv.bytes.toString().trim().split(/\r?\n/)).toHaveLength(rowsCount + 1);
+    const parquet = await fileOf(page, "Parquet");
+    expect(parquet.name).toBe("answer.parquet");
+    expect(parquet.bytes.subarray(0, 4).toString()).toBe("PAR1");
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("stored events that fit the filters", async () => {
+    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: appliance.url });
+    await page.goto(`/console/live?event=paid&property=plan&value=${encodeURIComponent("it's")}&range=24`);
+    await page.getByRole("table", { name: "Stored events" }).getByText("user-1").last().waitFor();
+    const csv = (await fileOf(page, "CSV")).bytes.toString();
+    expect(csv.split(/\r?\n/)[0]).toContain("distinct_id");
+    expect(csv).toContain("user-1");
+    expect(csv).not.toContain("user-2");
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("a refusal says where, and leads there", async () => {
+    const options = { url: appliance.url, expectedStatus: [400] };
+    const { page, context, troubles } = await openSignedIn(browser, cookie, options);
+    await page.goto(`/console/sql?q=${encodeURIComponent("SELECT event,\n  plam\nFROM events")}`);
+    const place = page.getByRole("button", { name: "Line 2, column 3" });
+    await place.waitFor();
+    expect(await axeFindings(page)).toEqual([]);
+    await place.click();
+    await page.keyboard.press("Shift+End");
+    await page.keyboard.type("distinct_id");
+    await page.keyboard.press("Control+Enter");
+    await page.getByText("2 rows").waitFor();
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+});
