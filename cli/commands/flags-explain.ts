@@ -1,12 +1,15 @@
 import { Command, InvalidArgumentError } from "commander";
 import { explanationText } from "../../src/flags/api/explanation-text.ts";
+import { findFlagByKey } from "../../src/flags/store/flag.ts";
+import { explainDraft } from "../../src/flags/subject/draft.ts";
 import { explainFlag } from "../../src/flags/subject/explanation.ts";
 import { ExplanationBody } from "../../src/flags/subject/explanation-shape.ts";
-import type { Json } from "../../src/lib/json.ts";
+import type { Json, JsonObject } from "../../src/lib/json.ts";
 import { withJson } from "../json-shape.ts";
 import { exitFailed, positiveInteger, print, printJson, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
 import { withProject } from "../stores.ts";
+import { filtersOf } from "./flags-common.ts";
 
 type Pair = [name: string, value: string];
 
@@ -15,6 +18,7 @@ interface ExplainOptions {
   group?: Pair[];
   personProperty?: Pair[];
   deviceId?: string;
+  filters?: JsonObject;
   project?: number;
   json?: true;
 }
@@ -32,19 +36,24 @@ export const explain = withJson(
   .option("--group <type=key>", "a group, such as company=acme; repeat for more", collectPair)
   .option("--person-property <name=value>", "counts before the stored one; JSON or text; repeat", collectPair)
   .option("--device-id <id>", "for flags that are rolled out by device")
+  .option(
+    "--filters <json>",
+    "as if the flag had these filters: JSON, or @ and a file; nothing is saved",
+    filtersOf,
+  )
   .option("--project <id>", "the project; may be left out when there is one", positiveInteger)
   .addHelpText(
     "after",
     "\nChanges nothing, and works beside a running appliance.\n\n" +
-      "Example:\n  flagkeep flags explain new-checkout --distinct-id user-1 --group company=acme",
+      "Examples:\n  flagkeep flags explain new-checkout --distinct-id user-1 --group company=acme\n" +
+      "  flagkeep flags explain new-checkout --distinct-id user-1 --filters @draft.json",
   )
   .action(
     run((key: string, options: ExplainOptions) => {
-      const body = withProject(options, ({ project, people, flagSets }) =>
-        explainFlag(people, flagSets.of(project.id).set, {
+      const body = withProject(options, ({ metadata, writing, project, people, flagSets }) => {
+        const question = {
           projectId: project.id,
           timezone: project.timezone,
-          flagKey: key,
           distinctId: options.distinctId,
           groups: Object.fromEntries(options.group ?? []),
           personProperties: Object.fromEntries(
@@ -52,8 +61,14 @@ export const explain = withJson(
           ),
           deviceId: options.deviceId,
           now: new Date(),
-        }),
-      );
+        };
+        const { filters } = options;
+        if (filters === undefined)
+          return explainFlag(people, flagSets.of(project.id).set, { ...question, flagKey: key });
+        const before = findFlagByKey(metadata.db, project.id, key);
+        const draft = { projectId: project.id, before, fields: { key, filters } };
+        return explainDraft({ ...writing, flagSets, people }, draft, [question])[0]!;
+      });
       if (options.json) printJson(body);
       else print(explanationText(body));
       if (body.status === "unknown_flag") process.exitCode = exitFailed;

@@ -26,6 +26,7 @@ import {
 } from "./flags-common.ts";
 import { exportFlags, importFlags } from "./flags-exchange.ts";
 import { explain } from "./flags-explain.ts";
+import { approve, proposals, reject, schedule, scheduled, takeBack } from "./flags-later.ts";
 
 const list = withProjectAndJson(new Command("list"), Type.Array(FlagRecord))
   .description("List the flags of a project by key.")
@@ -163,4 +164,10 @@ export const flags = new Command("flags")
   .addCommand(restore)
   .addCommand(exportFlags)
   .addCommand(importFlags)
-  .addCommand(explain);
+  .addCommand(explain)
+  .addCommand(schedule)
+  .addCommand(scheduled)
+  .addCommand(takeBack)
+  .addCommand(proposals)
+  .addCommand(approve)
+  .addCommand(reject);

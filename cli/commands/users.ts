@@ -1,5 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { Command, Option } from "commander";
+import { Argument, Command, Option } from "commander";
+import { setMemberLevel } from "../../src/accounts/sessions/members.ts";
 import { createSetupLink, setupAddress } from "../../src/accounts/sessions/setup-links.ts";
 import {
   createUser,
@@ -107,6 +108,30 @@ const switching = (name: "activate" | "deactivate", description: string) =>
       ),
     );
 
+const MemberLevel = exactly({ email: Type.String(), level: NewUser.properties.level });
+
+const level = withJson(
+  withSettings(new Command("level"), ["data-dir"]),
+  MemberLevel,
+  "print the member as JSON",
+)
+  .description("Make a member of the organisation a member, an admin or an owner; never the last owner less.")
+  .argument("<email>", "the person's address")
+  .addArgument(new Argument("<level>", "what the person may do").choices(levels))
+  .option("--organization <id>", "which organisation; may be left out when there is one")
+  .addHelpText("after", "\nExample:\n  flagkeep users level ann@example.com admin")
+  .action(
+    run((email: string, wanted: LevelName, options: Options & { organization?: string }) =>
+      withMetadata(options, (metadata) => {
+        const organizationId = chosenOrganization(metadata, options.organization).id;
+        const acting = { organizationId, by: operator(), now: new Date() };
+        const { user } = setMemberLevel(metadata, acting, email, wanted);
+        if (options.json) return printJson({ email: user.email, level: wanted });
+        print(`${user.email} is ${wanted === "member" ? "a" : "an"} ${wanted}.`);
+      }),
+    ),
+  );
+
 const SetupLink = exactly({
   email: Type.String(),
   console_url: Type.String(),
@@ -171,6 +196,7 @@ export const users = new Command("users")
   )
   .addCommand(create)
   .addCommand(list)
+  .addCommand(level)
   .addCommand(link)
   .addCommand(
     switching("deactivate", "Switch a person off: all their keys and sessions stop working at once.").option(

@@ -117,8 +117,57 @@ export const invocations: Record<string, Invocation> = {
     wrong: [{ args: inProject("/nowhere.yaml"), code: 1, says: "/nowhere.yaml" }, missing("file")],
   },
   "flags explain": {
-    args: () => inProject("first", "--distinct-id", "ann"),
-    wrong: [{ args: inProject("first"), code: 2, says: "--distinct-id" }],
+    args: () => inProject("first", "--distinct-id", "ann", "--filters", '{"groups": []}'),
+    wrong: [
+      { args: inProject("first"), code: 2, says: "--distinct-id" },
+      { args: inProject("first", "--distinct-id", "ann", "--filters", "{"), code: 2, says: "JSON" },
+    ],
+  },
+  "flags schedule": {
+    args: () => inProject("first", "--at", "2099-01-02T03:04:05Z", "--off", "--user", "owner@example.com"),
+    wrong: [
+      { args: inProject("nope", "--at", "2099-01-02", "--on"), code: 1, says: "There is no flag nope." },
+      { args: inProject("first", "--on"), code: 2, says: "--at" },
+      { args: inProject("first", "--at", "soon", "--on"), code: 2, says: "a date and time" },
+      { args: inProject("first", "--at", "2099-01-02", "--on"), code: 1, says: "--user" },
+      {
+        args: inProject("first", "--at", "2001-01-02", "--on", "--user", "owner@example.com"),
+        code: 2,
+        says: "must lie in the future",
+      },
+      {
+        args: inProject("first", "--at", "2099-01-02", "--user", "owner@example.com"),
+        code: 2,
+        says: "Say what",
+      },
+      {
+        args: inProject("first", "--at", "2099-01-02", "--on", "--user", "bob@example.com"),
+        code: 1,
+        says: "bob@example.com may not edit",
+      },
+      { args: [], code: 2, says: "--at" },
+    ],
+  },
+  "flags scheduled": { args: () => inProject(), wrong: [unknownProject] },
+  "flags unschedule": {
+    args: () => inProject("1"),
+    wrong: [{ args: inProject("99"), code: 1, says: "Not found." }, missing("id")],
+  },
+  "flags proposals": {
+    args: () => inProject("--state", "pending"),
+    wrong: [{ args: inProject("--state", "lost"), code: 2, says: "Allowed choices" }],
+  },
+  "flags approve": {
+    args: () => inProject("1", "--user", "owner@example.com"),
+    wrong: [
+      { args: inProject("99", "--user", "owner@example.com"), code: 1, says: "Not found." },
+      { args: inProject("2", "--user", "nobody@example.com"), code: 1, says: "no user nobody@example.com" },
+      missing("id"),
+    ],
+  },
+  "flags reject": {
+    args: () => inProject("3", "--user", "owner@example.com"),
+    wrong: [{ args: inProject("99", "--user", "owner@example.com"), code: 1, says: "Not found." }],
   },
   "persons get": {
     args: () => inProject("y".repeat(300)),
@@ -194,6 +243,15 @@ export const invocations: Record<string, Invocation> = {
   "users activate": {
     args: () => ["bob@example.com"],
     wrong: [{ args: ["nobody@example.com"], code: 1, says: "nobody@example.com" }],
+  },
+  "users level": {
+    args: () => ["ann@example.com", "admin"],
+    wrong: [
+      { args: ["ann@example.com", "king"], code: 2, says: "Allowed choices" },
+      { args: ["nobody@example.com", "admin"], code: 1, says: "nobody@example.com is no member" },
+      { args: ["owner@example.com", "member"], code: 2, says: "An organization needs an owner" },
+      missing("email"),
+    ],
   },
   "users link": {
     args: () => ["carol@example.com", "--level", "admin"],

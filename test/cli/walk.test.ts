@@ -14,9 +14,12 @@ import { createKey } from "../../src/accounts/personal-keys.ts";
 import { createProject } from "../../src/accounts/projects.ts";
 import { addRoleMember, createRole } from "../../src/accounts/roles.ts";
 import { createUser, setUserActive } from "../../src/accounts/users.ts";
+import { findFlagByKey } from "../../src/flags/store/flag.ts";
+import { proposeChange, scheduleChange } from "../../src/flags/store/pending-changes.ts";
 import { paths } from "../../src/paths.ts";
 import { faultOf } from "../http/json-schema.ts";
 import { flagkeep, initialisedDirectory, TestAppliance, temporaryFolder } from "../support/appliance.ts";
+import { plainPayloads } from "../support/payloads.ts";
 import { type Invocation, invocations, type World } from "./invocations.ts";
 import { leaves } from "./tree.ts";
 
@@ -78,6 +81,7 @@ beforeAll(async () => {
       world.dataDir,
     ]);
     expect(gone).toMatchObject({ stderr: "", code: 0 });
+    leaveForLater(world.dataDir);
   }
   rmSync(directory.dataDir, { recursive: true });
   appliance = await TestAppliance.start({ directory: { dataDir: running.dataDir, made: directory.made } });
@@ -117,6 +121,21 @@ function fill(dataDir: string): Record<string, string> {
   return Object.fromEntries(keys);
 }
 
+/** Three proposals and a scheduled change of a flag. */
+function leaveForLater(dataDir: string): void {
+  const metadata = openMetadata(paths(dataDir).metadata);
+  const writing = { metadata, payloads: plainPayloads };
+  const flag = findFlagByKey(metadata.db, 1, "first")!;
+  const createdAt = new Date();
+  for (const name of ["One", "Two", "Three"])
+    proposeChange(writing, flag, { changes: { name }, note: "", createdById: 3, createdAt });
+  scheduleChange(writing, {
+    ...{ projectId: 1, flagId: flag.id, payload: { operation: "update_status", value: false } },
+    ...{ scheduledAt: new Date("2099-01-01T00:00:00Z"), createdById: 1, createdAt },
+  });
+  metadata.close();
+}
+
 /** What the commands log, each under the name of the operating system's user. */
 const logged = [
   "Cohort created",
@@ -138,6 +157,7 @@ const logged = [
   "User created",
   "User deactivated",
   "User link_created",
+  "User updated",
 ];
 
 function loggedIn({ dataDir }: World): string[] {

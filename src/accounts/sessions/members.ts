@@ -2,7 +2,7 @@
 
 import { and, eq, ne } from "drizzle-orm";
 import { InvalidField, NotFound, NotPermitted } from "../../lib/errors.ts";
-import { changesBetween, recordActivity } from "../activity.ts";
+import { type Author, changesBetween, recordActivity } from "../activity.ts";
 import { bumpRevision, type MetadataTx, type Reading } from "../db.ts";
 import type { Metadata } from "../metadata.ts";
 import { listKeys, type PersonalKey } from "../personal-keys.ts";
@@ -115,12 +115,7 @@ export function updateMember(
     requireLevel(own, level);
     const isActive = change.isActive ?? before.user.isActive;
     if (level < membershipLevels.owner || !isActive) requireAnotherOwner(t, before);
-    if (level !== before.level) {
-      t.update(membership).set({ level, updatedAt: now }).where(eq(membership.id, before.id)).run();
-      recordUser(t, before.user, "updated", { organizationId, by: by.id }, now, [
-        ...changesBetween("User", { level: before.level }, { level }, ["level"]),
-      ]);
-    }
+    if (level !== before.level) changeLevel(t, before, level, { organizationId, by: by.id, now });
     if (isActive !== before.user.isActive) {
       requireOnlyHere(t, organizationId, before.user);
       t.update(user).set({ isActive }).where(eq(user.id, before.user.id)).run();
@@ -134,6 +129,38 @@ export function updateMember(
     bumpRevision(t, "keys");
     return memberOf(t, organizationId, id);
   });
+}
+
+/** The same for the level alone, by the server's operator. @throws {InvalidField} @throws {NotFound} no such member. */
+export function setMemberLevel(
+  metadata: Metadata,
+  { organizationId, by, now }: Omit<Acting, "by"> & { by: Author },
+  email: string,
+  name: LevelName,
+): Member {
+  return metadata.change((t) => {
+    const found = findUserByEmail(t, email);
+    if (found === undefined || levelOf(t, organizationId, found.id) === 0)
+      throw new NotFound(`${email} is no member of the organization.`);
+    const before = memberOf(t, organizationId, found.uuid);
+    const level = membershipLevels[name];
+    if (level < membershipLevels.owner) requireAnotherOwner(t, before);
+    if (level !== before.level) changeLevel(t, before, level, { organizationId, by, now });
+    bumpRevision(t, "keys");
+    return memberOf(t, organizationId, found.uuid);
+  });
+}
+
+function changeLevel(
+  t: MetadataTx,
+  before: Member,
+  level: number,
+  { organizationId, by, now }: Omit<Acting, "by"> & { by: Author },
+): void {
+  t.update(membership).set({ level, updatedAt: now }).where(eq(membership.id, before.id)).run();
+  recordUser(t, before.user, "updated", { organizationId, by }, now, [
+    ...changesBetween("User", { level: before.level }, { level }, ["level"]),
+  ]);
 }
 
 /**

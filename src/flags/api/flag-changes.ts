@@ -175,17 +175,11 @@ export function flagChangeRoutes(deps: FlagWriting): Route[] {
       answers: { 201: { description: "The change.", schema: ScheduledBody, example: exampleScheduled } },
       handle: (call) => {
         const flag = editableFlag(deps, call, call.body.record_id, "record_id");
-        requireNoApproval(deps, flag);
-        const scheduledAt = new Date(call.body.scheduled_at);
-        if (scheduledAt <= call.now) {
-          throw new InvalidField("scheduled_at", "invalid_input", "The time must lie in the future.");
-        }
-        const payload = call.body.payload as JsonObject;
-        requirePossible(deps, flag, sentBy(payload, flag), "payload");
-        const made = scheduleChange(deps, {
-          ...{ projectId: call.project.id, flagId: flag.id, payload, scheduledAt },
-          ...{ createdById: call.user.id, createdAt: call.now },
-        });
+        const change = {
+          payload: call.body.payload as JsonObject,
+          scheduledAt: new Date(call.body.scheduled_at),
+        };
+        const made = scheduleFlagChange(deps, flag, change, { userId: call.user.id, now: call.now });
         return new Reply(201, scheduledBody(made, new Map([[flag.id, flag.key]])));
       },
     }),
@@ -259,20 +253,12 @@ export function flagChangeRoutes(deps: FlagWriting): Route[] {
       },
       handle: (call) => {
         const request = decided(call);
-        if (request.createdById === call.user.id) throw new NotPermitted("Somebody else has to agree.");
-        const of = { projectId: call.project.id, id: request.flagId, by: call.user.id, now: call.now };
         const answers = flagAnswers(deps, call);
-        let done: ChangeRequest | undefined;
-        const after = editFlag(deps, of, (before) => {
-          checkMayEdit(answers, before);
-          done = decideRequest(deps, request, "applied", call.user.id, call.now);
-          return {
-            ...editOf(request.changes, before),
-            version: request.version,
-            originalFlag: request.original,
-          };
-        });
-        return requestBody(done!, new Map([[after.id, after.key]]));
+        const deciding = { userId: call.user.id, now: call.now };
+        const { decided: done, flag } = approveRequest(deps, request, deciding, (before) =>
+          checkMayEdit(answers, before),
+        );
+        return requestBody(done, new Map([[flag.id, flag.key]]));
       },
     }),
     projectRoute("POST", "/change_requests/:id/reject", "feature_flag:write", {
@@ -282,14 +268,72 @@ export function flagChangeRoutes(deps: FlagWriting): Route[] {
       handle: (call) => {
         const request = decided(call);
         editableFlag(deps, call, request.flagId, "id");
-        const state = request.createdById === call.user.id ? "withdrawn" : "rejected";
-        return requestBody(
-          decideRequest(deps, request, state, call.user.id, call.now),
-          flagKeysById(db, call.project.id),
-        );
+        const deciding = { userId: call.user.id, now: call.now };
+        return requestBody(rejectRequest(deps, request, deciding), flagKeysById(db, call.project.id));
       },
     }),
   ];
+}
+
+/** Who does something with a change for later. */
+interface Deciding {
+  userId: number;
+  now: Date;
+}
+
+/** @throws {InvalidField} @throws {FlagInvalid} @throws {HttpFailure} the change cannot be made, or not without somebody else. */
+export function scheduleFlagChange(
+  deps: FlagWriting,
+  flag: Flag,
+  { payload, scheduledAt }: { payload: JsonObject; scheduledAt: Date },
+  { userId, now }: Deciding,
+): ScheduledChange {
+  requireNoApproval(deps, flag);
+  if (scheduledAt <= now) {
+    throw new InvalidField("scheduled_at", "invalid_input", "The time must lie in the future.");
+  }
+  requirePossible(deps, flag, sentBy(payload, flag), "payload");
+  const { projectId, id: flagId } = flag;
+  return scheduleChange(deps, {
+    projectId,
+    flagId,
+    payload,
+    scheduledAt,
+    createdById: userId,
+    createdAt: now,
+  });
+}
+
+/**
+ * Makes a proposed change.
+ *
+ * @param checkMayEdit throws for whoever may not edit the flag. @throws {NotPermitted} @throws {EditConflict}
+ */
+export function approveRequest(
+  deps: FlagWriting,
+  request: ChangeRequest,
+  { userId, now }: Deciding,
+  checkMayEdit: (flag: Flag) => void,
+): { decided: ChangeRequest; flag: Flag } {
+  if (request.createdById === userId) throw new NotPermitted("Somebody else has to agree.");
+  let decided: ChangeRequest | undefined;
+  const of = { projectId: request.projectId, id: request.flagId, by: userId, now };
+  const flag = editFlag(deps, of, (before) => {
+    checkMayEdit(before);
+    decided = decideRequest(deps, request, "applied", userId, now);
+    return { ...editOf(request.changes, before), version: request.version, originalFlag: request.original };
+  });
+  return { decided: decided!, flag };
+}
+
+/** Declines a proposed change; one's own is withdrawn. @throws {InvalidField} it was decided on already. */
+export function rejectRequest(
+  deps: FlagWriting,
+  request: ChangeRequest,
+  { userId, now }: Deciding,
+): ChangeRequest {
+  const state = request.createdById === userId ? "withdrawn" : "rejected";
+  return decideRequest(deps, request, state, userId, now);
 }
 
 /** Makes the scheduled changes whose time has come. Returns how many were tried. */
@@ -318,17 +362,22 @@ export function runScheduledChanges(deps: FlagWriting, now = new Date()): number
 
 /** @throws {NotPermitted} @throws {HttpFailure} */
 function requireStillAllowed(deps: FlagWriting, flag: Flag, userId: number): void {
-  const { db, projects } = deps.metadata;
+  const project = deps.metadata.projects.find(flag.projectId);
+  if (flag.deleted || project?.archivedAt !== null)
+    throw new NotPermitted("The flag, or its project, is gone.");
+  requireEditor(deps, flag, userId, "Whoever scheduled this may not edit the flag any more.");
+  requireNoApproval(deps, flag);
+}
+
+/** @throws {NotPermitted} with the sentence. */
+export function requireEditor({ metadata }: FlagWriting, flag: Flag, userId: number, sentence: string): void {
+  const { db, projects } = metadata;
   const project = projects.find(flag.projectId);
   const organization = project && findOrganization(db, project.organizationId);
   const user = findUser(db, userId);
   const isMember = organization !== undefined && levelOf(db, organization.id, userId) > 0;
-  if (flag.deleted || project?.archivedAt !== null)
-    throw new NotPermitted("The flag, or its project, is gone.");
-  if (!isMember || !user?.isActive || !canEdit(readFlagPermissions(db, organization, userId), flag)) {
-    throw new NotPermitted("Whoever scheduled this may not edit the flag any more.");
-  }
-  requireNoApproval(deps, flag);
+  if (!isMember || !user?.isActive || !canEdit(readFlagPermissions(db, organization, userId), flag))
+    throw new NotPermitted(sentence);
 }
 
 /** @throws {InvalidField} there is none. @throws {NotPermitted} */

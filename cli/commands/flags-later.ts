@@ -1,0 +1,231 @@
+/** Changes of flags for later: at a time, or when somebody else agrees. */
+
+import { type Static, Type } from "@sinclair/typebox";
+import { Command, InvalidArgumentError, Option } from "commander";
+import { findUserByEmail, listUsers, type User } from "../../src/accounts/users.ts";
+import {
+  approveRequest,
+  rejectRequest,
+  requireEditor,
+  scheduleFlagChange,
+} from "../../src/flags/api/flag-changes.ts";
+import { findFlag } from "../../src/flags/store/flag.ts";
+import {
+  type ChangeRequest,
+  findRequest,
+  flagKeysById,
+  listRequests,
+  listScheduled,
+  type ScheduledChange,
+  unschedule,
+} from "../../src/flags/store/pending-changes.ts";
+import { parseInstant } from "../../src/ingestion/timestamp.ts";
+import { InvalidField, NotFound } from "../../src/lib/errors.ts";
+import type { JsonObject } from "../../src/lib/json.ts";
+import { exactly, Instant, orNull } from "../../src/lib/schema.ts";
+import { positiveInteger, print, printJson, printTable, run } from "../output.ts";
+import { type ProjectStores, WhichOne, withProject } from "../stores.ts";
+import { type CommonOptions, flagOf, percentage, withProjectAndJson } from "./flags-common.ts";
+
+const FreeObject = Type.Record(Type.String(), Type.Unknown());
+const ScheduledRecord = exactly({
+  id: Type.Integer(),
+  flag: Type.String(),
+  payload: FreeObject,
+  scheduled_at: Instant,
+  executed_at: orNull(Instant),
+  failure_reason: orNull(Type.String()),
+});
+const states = ["pending", "applied", "rejected", "withdrawn"] as const;
+const ProposalRecord = exactly({
+  id: Type.Integer(),
+  flag: Type.String(),
+  changes: FreeObject,
+  note: Type.String(),
+  state: Type.Union(states.map((state) => Type.Literal(state))),
+  created_at: Instant,
+  decided_at: orNull(Instant),
+});
+const Unscheduled = exactly({ id: Type.Integer(), unscheduled: Type.Literal(true) });
+
+const scheduledRecord = (
+  change: ScheduledChange,
+  keys: Map<number, string>,
+): Static<typeof ScheduledRecord> => ({
+  ...{ id: change.id, flag: keys.get(change.flagId) ?? "", payload: change.payload },
+  scheduled_at: change.scheduledAt.toISOString(),
+  executed_at: change.executedAt?.toISOString() ?? null,
+  failure_reason: change.failureReason,
+});
+const proposalRecord = (
+  request: ChangeRequest,
+  keys: Map<number, string>,
+): Static<typeof ProposalRecord> => ({
+  ...{ id: request.id, flag: keys.get(request.flagId) ?? "", changes: request.changes },
+  ...{ note: request.note, state: request.state, created_at: request.createdAt.toISOString() },
+  decided_at: request.decidedAt?.toISOString() ?? null,
+});
+
+const userWords = "in whose name; may be left out when there is one user";
+
+/** @throws {WhichOne} @throws {NotFound} */
+function userOf({ metadata }: ProjectStores, email: string | undefined): User {
+  if (email !== undefined) {
+    const found = findUserByEmail(metadata.db, email);
+    if (found === undefined) throw new NotFound(`There is no user ${email}.`);
+    return found;
+  }
+  const active = listUsers(metadata.db).filter(({ isActive }) => isActive);
+  if (active.length === 1) return active[0]!;
+  throw new WhichOne("There are several users.", "Name one with --user EMAIL.");
+}
+
+function futureTime(text: string): Date {
+  const micros = parseInstant(text);
+  if (micros === undefined) throw new InvalidArgumentError("It must be a date and time.");
+  return new Date(micros / 1_000);
+}
+
+interface ScheduleOptions extends CommonOptions {
+  at: Date;
+  on?: true;
+  off?: true;
+  rollout?: number;
+  user?: string;
+}
+
+export const schedule = withProjectAndJson(new Command("schedule"), ScheduledRecord)
+  .description("Have a flag changed at a time, by a running appliance, if its user may still edit it then.")
+  .argument("<key>", "the flag's key")
+  .requiredOption("--at <time>", "when, such as 2026-01-31T09:00:00+01:00; without a zone UTC", futureTime)
+  .option("--on", "switch it on")
+  .option("--off", "switch it off")
+  .option("--rollout <percent>", "share of the persons of its only condition set", percentage)
+  .option("--user <email>", userWords)
+  .addHelpText(
+    "after",
+    "\nExample:\n  flagkeep flags schedule new-checkout --at 2026-11-24T09:00:00+01:00 --rollout 100",
+  )
+  .action(
+    run((key: string, options: ScheduleOptions) =>
+      withProject(options, (stores) => {
+        const flag = flagOf(stores, key);
+        const user = userOf(stores, options.user);
+        requireEditor(stores.writing, flag, user.id, `${user.email} may not edit this flag.`);
+        const change = { payload: payloadOf(options), scheduledAt: options.at };
+        const made = scheduleFlagChange(stores.writing, flag, change, { userId: user.id, now: new Date() });
+        if (options.json) return printJson(scheduledRecord(made, new Map([[flag.id, flag.key]])));
+        print(
+          `Flag ${flag.key} is changed at ${made.scheduledAt.toISOString()}; the change's id is ${made.id}.`,
+        );
+      }),
+    ),
+  );
+
+/** @throws {InvalidField} */
+function payloadOf({ on, off, rollout }: ScheduleOptions): JsonObject {
+  if (on && off) throw new InvalidField(null, "invalid_input", "--on and --off contradict each other.");
+  const value: JsonObject = {
+    ...(on || off ? { active: on === true } : {}),
+    ...(rollout === undefined ? {} : { rollout_percentage: rollout }),
+  };
+  if (Object.keys(value).length === 0)
+    throw new InvalidField(null, "invalid_input", "Say what is to be changed: --on, --off or --rollout.");
+  return { operation: "update", value };
+}
+
+export const scheduled = withProjectAndJson(new Command("scheduled"), Type.Array(ScheduledRecord))
+  .description("List the scheduled changes of flags, those to come first.")
+  .addHelpText("after", "\nExample:\n  flagkeep flags scheduled --json")
+  .action(
+    run((options: CommonOptions) =>
+      withProject(options, ({ metadata, project }) => {
+        const keys = flagKeysById(metadata.db, project.id);
+        const found = listScheduled(metadata.db, project.id).map((change) => scheduledRecord(change, keys));
+        if (options.json) return printJson(found);
+        printTable(
+          ["id", "flag", "at", "change", "state"],
+          found.map((change) => [
+            ...[String(change.id), change.flag, change.scheduled_at, JSON.stringify(change.payload)],
+            change.executed_at === null ? "waiting" : (change.failure_reason ?? "made"),
+          ]),
+        );
+      }),
+    ),
+  );
+
+export const takeBack = withProjectAndJson(new Command("unschedule"), Unscheduled)
+  .description("Take a scheduled change of a flag back.")
+  .argument("<id>", "the change's id, as `flagkeep flags scheduled` shows it", positiveInteger)
+  .addHelpText("after", "\nExample:\n  flagkeep flags unschedule 3")
+  .action(
+    run((id: number, options: CommonOptions) =>
+      withProject(options, ({ writing, project }) => {
+        unschedule(writing, project.id, id);
+        if (options.json) return printJson({ id, unscheduled: true });
+        print(`Change ${id} is taken back.`);
+      }),
+    ),
+  );
+
+export const proposals = withProjectAndJson(new Command("proposals"), Type.Array(ProposalRecord))
+  .description("List changes of flags that somebody else has to agree to, or did; the newest first.")
+  .addOption(new Option("--state <state>", "only those").choices(states))
+  .addHelpText("after", "\nExample:\n  flagkeep flags proposals --state pending")
+  .action(
+    run((options: CommonOptions & { state?: (typeof states)[number] }) =>
+      withProject(options, ({ metadata, project }) => {
+        const keys = flagKeysById(metadata.db, project.id);
+        const { state } = options;
+        const found = listRequests(metadata.db, project.id, { state }).map((one) =>
+          proposalRecord(one, keys),
+        );
+        if (options.json) return printJson(found);
+        printTable(
+          ["id", "flag", "changes", "note", "state", "since"],
+          found.map((one) => [
+            ...[String(one.id), one.flag, JSON.stringify(one.changes), one.note, one.state, one.created_at],
+          ]),
+        );
+      }),
+    ),
+  );
+
+const deciding = (
+  name: "approve" | "reject",
+  description: string,
+  decide: (stores: ProjectStores, request: ChangeRequest, user: User) => ChangeRequest,
+) =>
+  withProjectAndJson(new Command(name), ProposalRecord)
+    .description(description)
+    .argument("<id>", "the proposal's id, as `flagkeep flags proposals` shows it", positiveInteger)
+    .option("--user <email>", userWords)
+    .addHelpText("after", `\nExample:\n  flagkeep flags ${name} 5 --user ann@example.com`)
+    .action(
+      run((id: number, options: CommonOptions & { user?: string }) =>
+        withProject(options, (stores) => {
+          const { metadata, project } = stores;
+          const request = findRequest(metadata.db, project.id, id);
+          const flag = findFlag(metadata.db, project.id, request.flagId);
+          if (flag === undefined) throw new NotFound();
+          const user = userOf(stores, options.user);
+          requireEditor(stores.writing, flag, user.id, `${user.email} may not edit this flag.`);
+          const decided = decide(stores, request, user);
+          const record = proposalRecord(decided, new Map([[flag.id, flag.key]]));
+          if (options.json) return printJson(record);
+          print(`Proposal ${id} for flag ${record.flag} is ${record.state}.`);
+        }),
+      ),
+    );
+
+export const approve = deciding(
+  "approve",
+  "Agree to a proposed change of a flag, which makes it; not in the name of whoever proposed it.",
+  ({ writing }, request, user) =>
+    approveRequest(writing, request, { userId: user.id, now: new Date() }, () => undefined).decided,
+);
+export const reject = deciding(
+  "reject",
+  "Decline a proposed change of a flag; in the name of whoever proposed it: withdraw it.",
+  ({ writing }, request, user) => rejectRequest(writing, request, { userId: user.id, now: new Date() }),
+);
