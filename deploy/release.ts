@@ -2,13 +2,15 @@
  * Builds the executables of a release with their checksums: `make release [RELEASE_TARGETS="linux-x64 linux-arm64"]`.
  *
  * Runtimes and libraries of other machines come from the npm registry. A target whose packages it has not got is named
- * and left out; that is a failure when it was asked for by name or is the machine at hand.
+ * and left out; that is a failure when it was asked for by name or is the machine at hand. Where dpkg-deb is there, the
+ * executables for glibc come as Debian packages too.
  */
 
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import packageJson from "../package.json";
+import { hasDpkg, writeDebianPackage } from "./debian.ts";
 import { readExecutable } from "./elf.ts";
 import { licenceText } from "./licences.ts";
 import { PackageMissing, packageFolder } from "./packages.ts";
@@ -55,6 +57,11 @@ function release(asked: readonly string[]): number {
     try {
       const path = build(name, targets[name]!);
       console.log(`${name}: ${path} (${Math.round(Bun.file(path).size / 1e6)} MB)`);
+      const { arch, libc } = targets[name]!;
+      if (libc === "glibc" && hasDpkg()) {
+        const debian = arch === "x64" ? "amd64" : "arm64";
+        console.log(writeDebianPackage(path, { version: packageJson.version, arch: debian, out }));
+      }
     } catch (error) {
       const isNeeded = needed.includes(name);
       if (!isNeeded && !(error instanceof PackageMissing)) throw error;
@@ -62,6 +69,9 @@ function release(asked: readonly string[]): number {
       if (isNeeded) status = 1;
     }
   }
+  if (!hasDpkg()) console.log("The Debian packages are left out: dpkg-deb is missing.");
+  copyFileSync(join(import.meta.dir, "install.sh"), join(out, "install.sh"));
+  copyFileSync(join(import.meta.dir, "flagkeep.service"), join(out, "flagkeep.service"));
   writeFileSync(join(out, "LICENCES.txt"), licenceText(root, bunVersion));
   writeFileSync(join(out, "SHA256SUMS"), checksums());
   return status;

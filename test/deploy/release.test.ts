@@ -3,6 +3,7 @@
 import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { hasDpkg } from "../../deploy/debian.ts";
 import { readExecutable } from "../../deploy/elf.ts";
 import packageJson from "../../package.json";
 import { executable, temporaryFolder } from "../support/appliance.ts";
@@ -11,6 +12,7 @@ const root = join(import.meta.dir, "../..");
 const folder = temporaryFolder();
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const host = `linux-${process.arch}`;
+const debName = `flagkeep_${packageJson.version}_${process.arch === "x64" ? "amd64" : process.arch}.deb`;
 const fileName = `flagkeep-${packageJson.version}-${host}`;
 
 /** Makes a release where no registry answers, so that only this machine's packages are there. */
@@ -38,9 +40,15 @@ test("makes the executable of this machine, and the same one again from the same
   const other = host === "linux-x64" ? "linux-arm64" : "linux-x64";
   const [one, all] = await Promise.all([release("one", host), release("all", "")]);
   expect({ lines: one.lines, code: one.code }).toEqual({ lines: [], code: 0 });
-  expect(readdirSync(one.out).sort()).toEqual(["LICENCES.txt", "SHA256SUMS", fileName]);
+  const files = ["LICENCES.txt", "flagkeep.service", "install.sh", fileName, ...(hasDpkg() ? [debName] : [])];
+  expect(readdirSync(one.out).sort()).toEqual([...files, "SHA256SUMS"].sort());
   const checked = Bun.spawnSync(["sha256sum", "-c", "SHA256SUMS"], { cwd: one.out });
-  expect(checked.stdout.toString()).toBe(`LICENCES.txt: OK\n${fileName}: OK\n`);
+  expect(checked.stdout.toString()).toBe(
+    files
+      .sort()
+      .map((name) => `${name}: OK\n`)
+      .join(""),
+  );
   const version = Bun.spawnSync([join(one.out, fileName), "version", "--json"], { env: {} });
   expect(JSON.parse(version.stdout.toString())).toMatchObject({ version: packageJson.version });
   const licences = readFileSync(join(one.out, "LICENCES.txt"), "utf8");
