@@ -226,7 +226,7 @@ export function LivePage() {
                   rowAt={(index) => older[index]}
                   keyOf={({ uuid }) => uuid}
                   onOpen={setOpened}
-                  rowHeight={40}
+                  rowHeight={50}
                   narrowHeight={56}
                 />
                 {next && (
@@ -276,10 +276,11 @@ function eventsStatement(query: Record<string, string>, after: string | undefine
 const storedColumns: Column<StoredEvent>[] = [
   {
     ...columns[0]!,
-    width: "12rem",
+    width: "6.5rem",
     cell: ({ timestamp }) => (
       <time dateTime={timestamp} title={elsewhere(timestamp)}>
-        <span class="muted">{date(timestamp)}</span> <span class="mono">{clock(timestamp).slice(0, 8)}</span>
+        <span class="mono">{clock(timestamp).slice(0, 8)}</span>
+        <span class="sub">{date(timestamp)}</span>
       </time>
     ),
   },

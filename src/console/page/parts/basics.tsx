@@ -33,7 +33,7 @@ export function Button(props: ButtonProps) {
     </>
   );
   const name = `button ${kind}${children === undefined ? " only-icon" : ""}`;
-  if (props.href !== undefined) {
+  if (props.href !== undefined && !refusal) {
     return (
       <a class={name} href={props.href} aria-label={label}>
         {content}
@@ -159,6 +159,11 @@ export function Tabs<Name extends string>({
   onChoose: (name: Name) => void;
 }) {
   const list = useRef<HTMLDivElement>(null);
+  // On a narrow screen the tabs scroll sideways.
+  useEffect(() => {
+    const chosen = list.current?.querySelector<HTMLElement>("[aria-selected=true]");
+    if (chosen) list.current!.scrollLeft = chosen.offsetLeft - list.current!.offsetLeft - 40;
+  }, [current]);
   const move = (step: number) => {
     const place = tabs.findIndex(([name]) => name === current);
     const next = (place + step + tabs.length) % tabs.length;

@@ -53,6 +53,7 @@ export function Form({
         <Button kind="main" type="submit" isDisabled={isBusy} refusal={refusal}>
           {action}
         </Button>
+        {refusal && <span class="help">{refusal}</span>}
       </div>
     </form>
   );

@@ -163,6 +163,13 @@ function Loaded({
       />
       {tab === "targeting" && (
         <>
+          {refusal && (
+            <p class="bar">
+              <span>
+                {refusal}. {words.frame.refusedHelp}
+              </span>
+            </p>
+          )}
           <Proposals flag={flag} round={proposed} refusal={refusal} onDecided={onReload} />
           <Targeting flag={flag} draft={draft} onChange={setDraft} refusal={refusal} />
           <Schedule flag={flag} draft={draft} refusal={refusal} />

@@ -10,6 +10,8 @@ import { shortProperties } from "../../model/events.ts";
 import { usePropertyNames } from "../../model/names.ts";
 import { Badge, Button, Tabs, When } from "../../parts/basics.tsx";
 import { useGroupTypes } from "../../parts/conditions.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { Properties } from "../../parts/event-details.tsx";
 import { Field } from "../../parts/fields.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Content, Empty } from "../../parts/states.tsx";
@@ -67,7 +69,7 @@ export const personColumns: Column<Person>[] = [
     isWideOnly: true,
     cell: ({ properties }) => <span class="muted">{shortProperties(properties)}</span>,
   },
-  { id: "made", title: w.columns.made, width: "8rem", cell: ({ created_at: at }) => <When at={at} /> },
+  { id: "made", title: w.columns.made, width: "6.8rem", cell: ({ created_at: at }) => <When at={at} /> },
 ];
 
 const groupColumns: Column<Group>[] = [
@@ -88,6 +90,7 @@ export function Persons() {
   const kind = types.some(({ group_type_index: index }) => String(index) === query.group) ? query.group! : "";
   const [text, setText] = useState(query.search ?? "");
   const [limit, setLimit] = useState(pageSize);
+  const [opened, setOpened] = useState<Group>();
   useEffect(() => {
     const timer = setTimeout(() => {
       if (text !== (query.search ?? "")) set({ search: text || undefined });
@@ -200,6 +203,7 @@ export function Persons() {
                   count={results.length}
                   rowAt={(index) => results[index]}
                   keyOf={({ group_key: key }) => key}
+                  onOpen={setOpened}
                   narrowHeight={52}
                 />
                 {more(next)}
@@ -207,6 +211,11 @@ export function Persons() {
             )
           }
         </Content>
+      )}
+      {opened && (
+        <Dialog title={opened.group_key} size="large" onClose={() => setOpened(undefined)}>
+          <Properties entries={Object.entries(opened.group_properties)} />
+        </Dialog>
       )}
     </Page>
   );

@@ -55,6 +55,7 @@ export function TeamSettings() {
             {w.invite}
           </Button>
         </div>
+        {refusal && <p class="help">{refusal}</p>}
         <Content of={members} rows={3}>
           {({ results }) => (
             <ul class="lines">

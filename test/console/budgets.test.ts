@@ -1,0 +1,183 @@
+/**
+ * How quick the page is with 10,000 flags and 100,000 events. Times depend on the machine: they are printed, and only what is
+ * missed five times over fails.
+ */
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Browser, Page } from "playwright-core";
+import { flagkeep, TestAppliance, until } from "../support/appliance.ts";
+import { chromiumPath, startBrowser } from "../support/browser.ts";
+import { openSignedIn, ownerCookie } from "./support.ts";
+
+const flagsCount = 10_000;
+const eventsCount = 100_000;
+const batchSize = 5_000;
+const rounds = 3;
+const missedBy = 5;
+const dayMs = 86_400_000;
+
+describe.skipIf(chromiumPath === undefined)("budgets", () => {
+  let appliance: TestAppliance;
+  let browser: Browser;
+  let cookie: string;
+
+  beforeAll(async () => {
+    appliance = await TestAppliance.start();
+    cookie = await ownerCookie(appliance);
+    browser = await startBrowser();
+    const file = `${appliance.dataDir}/flags.json`;
+    const flags = Array.from({ length: flagsCount }, (_, number) => ({
+      key: `service-${number}`,
+      active: true,
+      filters: { groups: [{ properties: [], rollout_percentage: number % 101 }] },
+    }));
+    await Bun.write(file, JSON.stringify({ flagkeep_flags: 1, flags }));
+    const imported = await flagkeep(["flags", "import", file, "--data-dir", appliance.dataDir]);
+    if (imported.code !== 0) throw new Error(imported.stderr);
+    const now = Date.now();
+    for (let from = 0; from < eventsCount; from += batchSize) {
+      await appliance.batch(
+        Array.from({ length: batchSize }, (_, place) => ({
+          event: ["signed up", "paid", "viewed"][place % 3],
+          distinct_id: `user-${(from + place) % 4_000}`,
+          timestamp: new Date(now - ((from + place) / eventsCount) * 90 * dayMs).toISOString(),
+          properties: { plan: ["free", "pro"][place % 2] },
+        })),
+      );
+    }
+    await until(
+      async () => (await appliance.query("SELECT count(*) AS n FROM events"))[0]?.n === eventsCount,
+      "all events are loaded",
+      120_000,
+    );
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await appliance?.[Symbol.asyncDispose]();
+  });
+
+  /** Says a time, and fails when it is a gross miss. */
+  const judge = (what: string, ms: number, budgetMs: number) => {
+    console.log(`console: ${what} ${Math.round(ms)} ms (budget ${budgetMs})`);
+    expect(ms).toBeLessThanOrEqual(budgetMs * missedBy);
+  };
+  const median = (values: number[]) => values.sort((one, other) => one - other)[values.length >> 1]!;
+  /** Each round in a profile of its own: nothing is cached. */
+  const measured = async (measure: (page: Page) => Promise<number>) => {
+    const values: number[] = [];
+    for (let round = 0; round < rounds; round++) {
+      const { page, context, troubles } = await openSignedIn(browser, cookie, { url: appliance.url });
+      values.push(await measure(page));
+      await context.close();
+      expect(troubles).toEqual([]);
+    }
+    return median(values);
+  };
+  const since = async (begin: () => Promise<unknown>, isDone: () => Promise<unknown>) => {
+    const begun = performance.now();
+    await begin();
+    await isDone();
+    return performance.now() - begun;
+  };
+
+  test("first paint of each page", async () => {
+    for (const path of ["flags", "live", "explore", "sql"]) {
+      const paint = await measured(async (page) => {
+        await page.goto(`/console/${path}`);
+        await page.getByRole("heading", { level: 1 }).waitFor();
+        return await page.evaluate(
+          () => performance.getEntriesByName("first-contentful-paint")[0]!.startTime,
+        );
+      });
+      judge(`first paint of ${path}`, paint, 300);
+    }
+  });
+
+  test("flags: usable, searched, scrolled, switched", async () => {
+    const firstRow = (page: Page) => page.getByRole("row").nth(1);
+    judge(
+      "flags usable",
+      await measured((page) =>
+        since(
+          () => page.goto("/console/flags"),
+          () => firstRow(page).getByRole("switch").waitFor(),
+        ),
+      ),
+      500,
+    );
+    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: appliance.url });
+    await page.goto("/console/flags");
+    await page.getByText("10,000 flags").waitFor();
+    const frames = await page.evaluate(async () => {
+      const times: number[] = [];
+      for (let step = 0; step < 120; step++) {
+        scrollBy(0, 900);
+        const begun = performance.now();
+        await new Promise(requestAnimationFrame);
+        times.push(performance.now() - begun);
+      }
+      return times.sort((one, other) => one - other);
+    });
+    judge("99 % of frames while scrolling", frames[Math.floor(frames.length * 0.99)]!, 34);
+    expect(await page.locator(".tbody .tr").count()).toBeLessThan(120);
+    await page.evaluate(() => scrollTo(0, 0));
+    judge(
+      "keystroke to rows",
+      await since(
+        () => page.getByRole("searchbox").pressSequentially("service-777"),
+        () => page.getByText("11 flags").waitFor(),
+      ),
+      // The page waits for 120 ms of quiet.
+      150 + 120,
+    );
+    const stored = page.waitForResponse((answer) => answer.request().method() === "PATCH");
+    judge(
+      "switch to stored",
+      await since(
+        () => page.getByRole("switch").first().click(),
+        () => stored,
+      ),
+      100,
+    );
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("explore: 90 days", async () => {
+    const question = { kind: "trends", series: [{ event: "", math: "dau" }], range: "-90d" };
+    judge(
+      "90 days of unique persons",
+      await measured((page) =>
+        since(
+          () => page.goto(`/console/explore?question=${encodeURIComponent(JSON.stringify(question))}`),
+          () => page.getByText("in all").waitFor(),
+        ),
+      ),
+      1_200,
+    );
+  });
+
+  test("live: the page stays small while events pour in", async () => {
+    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: appliance.url });
+    await page.goto("/console/live");
+    await page.getByText("live", { exact: true }).waitFor();
+    for (let round = 0; round < 10; round++) {
+      await appliance.batch(
+        Array.from({ length: 1_000 }, (_, place) => ({
+          event: "poured",
+          distinct_id: `user-${place}`,
+          properties: { text: "x".repeat(200) },
+        })),
+      );
+    }
+    await page.getByRole("table", { name: "Live" }).getByText("poured").first().waitFor();
+    await page.getByText("not shown").waitFor();
+    const session = await context.newCDPSession(page);
+    await session.send("HeapProfiler.collectGarbage");
+    const { usedSize } = await session.send("Runtime.getHeapUsage");
+    console.log(`console: heap of Live ${Math.round(usedSize / 1e6)} MB (budget 80)`);
+    expect(usedSize).toBeLessThan(80e6);
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+});
