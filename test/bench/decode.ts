@@ -95,7 +95,9 @@ function arrived(body: Uint8Array, headers: Record<string, string>): Request {
 }
 
 async function take(request: Request): Promise<void> {
-  await intake.take(new Exchange(request, {}, connection, edge), { kind: "classic", rule: "drop each" });
+  const exchange = new Exchange(request, {}, connection, edge);
+  await intake.take(exchange, { kind: "classic", rule: "drop each" });
+  exchange.end();
 }
 
 async function measure(
