@@ -20,6 +20,7 @@ import { projects } from "./commands/projects.ts";
 import { query } from "./commands/query.ts";
 import { rebuild } from "./commands/rebuild.ts";
 import { roles } from "./commands/roles.ts";
+import { scrub } from "./commands/scrub.ts";
 import { serve } from "./commands/serve.ts";
 import { status } from "./commands/status.ts";
 import { top } from "./commands/top.ts";
@@ -86,6 +87,7 @@ export function createProgram(): Command {
     healthcheck,
     migrate,
     doctor,
+    scrub,
     mcp,
     completions,
     exportData,

@@ -297,6 +297,11 @@ export const settings = {
     help: "When backups are made by themselves, such as `0 3 * * *` for every night at three; default: never.",
     check: (value) => (value === "" || isCron(value) ? undefined : "a cron expression such as 0 3 * * *"),
   }),
+  "scrub-schedule": text("cron", {
+    default: "",
+    help: "When everything on disk is read and compared with its checksums, such as `0 4 * * 0` for Sundays at four; default: never.",
+    check: (value) => (value === "" || isCron(value) ? undefined : "a cron expression such as 0 4 * * 0"),
+  }),
   "backup-keep-last": integer("number", 0, 100_000, {
     default: "3",
     help: "Scheduled backups: so many of the newest are kept.",

@@ -28,6 +28,8 @@ export function paths(dataDir: string) {
     unsentBackups: join(dataDir, "backups-unsent"),
     /** What became of the last backup, as JSON. */
     lastBackup: join(dataDir, "last-backup.json"),
+    /** What the last scrub found, as JSON. */
+    lastScrub: join(dataDir, "last-scrub.json"),
     /** When backups were restored, as JSON. */
     restores: join(dataDir, "restores.json"),
     /** Held while a process uses the directory. */

@@ -3,10 +3,11 @@ import { type Initialised, initialise, isInitialised } from "../../src/accounts/
 import type { Metadata } from "../../src/accounts/metadata.ts";
 import { listKeys, revokeKey } from "../../src/accounts/personal-keys.ts";
 import type { Project } from "../../src/accounts/project-directory.ts";
-import { type BackupSchedule, startSchedule } from "../../src/backup/schedule.ts";
+import { startSchedule } from "../../src/backup/schedule.ts";
 import { type Config, type SettingName, settings, unknownVariables } from "../../src/config.ts";
 import { requireFreeAddress } from "../../src/http/address.ts";
 import { createLog } from "../../src/log.ts";
+import { startScrubs } from "../../src/operate/scrub/schedule.ts";
 import { Appliance } from "../../src/serve/appliance.ts";
 import { requireNoEvents } from "../../src/serve/data-directory.ts";
 import { consoleBase, ownerLink } from "../console-link.ts";
@@ -51,7 +52,7 @@ export const serve = withSettings(new Command("serve"), Object.keys(settings) as
       );
       const waiting = made === undefined ? projectWithoutEvents(appliance.metadata) : undefined;
       const schedule = startSchedule(config, ownCommand(), log);
-      stopOnSignals(appliance, schedule);
+      stopOnSignals(appliance, [schedule, startScrubs(config, ownCommand(), log)]);
       const url = await appliance.start().catch((error: unknown) => {
         appliance.kill();
         return failServing(error);
@@ -121,7 +122,10 @@ function outliveReaders(): void {
 }
 
 /** A first signal stops in order; a second one ends the process at once. */
-function stopOnSignals(appliance: Appliance, schedule: BackupSchedule | undefined): void {
+function stopOnSignals(
+  appliance: Appliance,
+  schedules: readonly ({ stop(): Promise<void> } | undefined)[],
+): void {
   let isStopping = false;
   const onSignal = () => {
     if (isStopping) {
@@ -129,7 +133,10 @@ function stopOnSignals(appliance: Appliance, schedule: BackupSchedule | undefine
       process.exit(1);
     }
     isStopping = true;
-    Promise.all([schedule?.stop(), appliance.stop()]).then(() => process.exit(0), failServing);
+    Promise.all([...schedules.map((schedule) => schedule?.stop()), appliance.stop()]).then(
+      () => process.exit(0),
+      failServing,
+    );
   };
   process.on("SIGTERM", onSignal);
   process.on("SIGINT", onSignal);

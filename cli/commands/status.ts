@@ -85,6 +85,12 @@ function show(state: Status): void {
     if (backup.file !== null) print(`Backup    ${backup.created_at}, verified: ${backup.file}`);
     if (backup.error !== null) print(`Backup    FAILED ${backup.failed_at}: ${backup.error}`);
   }
+  const scrubbed = state.last_scrub;
+  if (scrubbed !== null) {
+    const damaged = scrubbed.parts.filter(({ damage }) => damage.length > 0).map(({ part }) => part);
+    const found = scrubbed.ok ? "no damage" : `DAMAGE in ${damaged.join(", ")}; see \`flagkeep scrub\``;
+    print(`Scrub     ${scrubbed.at}, ${bytesText(scrubbed.bytes)}: ${found}`);
+  }
   const next = state.next_backup;
   if (next !== null) print(`Backup    next ${next.at} (${next.schedule}, time zone ${next.time_zone})`);
   for (const { lane, first_seq, last_seq, reason } of state.given_up) {

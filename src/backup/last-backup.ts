@@ -1,9 +1,8 @@
 /** What became of the last backup: a file in the data directory, which `status` shows. */
 
 import { readFileSync } from "node:fs";
-import { open, rename } from "node:fs/promises";
 import { type Static, Type } from "@sinclair/typebox";
-import { syncFolder } from "../journal/disk.ts";
+import { replaceFile } from "../journal/disk.ts";
 import { Count, exactly, orNull } from "../lib/schema.ts";
 import { paths } from "../paths.ts";
 import { manifestMembers } from "./manifest.ts";
@@ -61,15 +60,5 @@ export async function noteFailure(dataDir: string, at: Date, message: string): P
 }
 
 async function write(dataDir: string, value: LastBackup): Promise<void> {
-  const { lastBackup } = paths(dataDir);
-  const temporary = `${lastBackup}.${process.pid}.tmp`;
-  const file = await open(temporary, "w", 0o600);
-  try {
-    await file.writeFile(`${JSON.stringify(value)}\n`);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-  await rename(temporary, lastBackup);
-  await syncFolder(dataDir);
+  await replaceFile(paths(dataDir).lastBackup, `${JSON.stringify(value)}\n`);
 }

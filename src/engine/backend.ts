@@ -1,6 +1,7 @@
 /** What keeps events and answers about them, behind the engine's questions: DuckDB, or a ClickHouse server. */
 
 import { duckdbSql, type EventSql, type PropertyPlace } from "../events/dialect.ts";
+import { readAllRows } from "../events/every-block.ts";
 import type { Sink } from "../events/export/writer.ts";
 import type { EventLoader } from "../events/loader.ts";
 import { type RetentionCutoff, removeOldEvents } from "../events/old-events.ts";
@@ -34,6 +35,8 @@ export interface EventBackend {
   download(request: DownloadRequest, sink: Sink, options: RunOptions): Promise<void>;
   /** @returns how many events went. */
   removeOldEvents(cutoffs: readonly RetentionCutoff[], options: RunOptions): Promise<number>;
+  /** Reads everything that is stored. @throws what the store says of damage */
+  readEverything(options: RunOptions): Promise<void>;
   /** Leaves the event store's file as it is for so long, because it is copied; 0 ends that. */
   holdCheckpoints(ms: number, checkpointFirst: boolean): Promise<void>;
 }
@@ -82,6 +85,7 @@ export function duckdbBackend({
       ),
     removeOldEvents: (cutoffs, options) =>
       queries.run((connection) => removeOldEvents(connection, cutoffs), options),
+    readEverything: (options) => queries.run(readAllRows, options),
     async holdCheckpoints(ms, checkpointFirst) {
       loader.holdCheckpoints(ms);
       if (checkpointFirst) await queries.run((other) => loader.checkpointForCopy(other));

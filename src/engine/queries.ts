@@ -154,6 +154,11 @@ export function queryHandlers(services: QueryServices): Handlers {
         leave();
       });
     },
+    readEverything: async () => {
+      const leave = await enter(exports, 0, {});
+      await backend.readEverything({ signal: callerSignal() }).finally(leave);
+      return null;
+    },
     holdCheckpoints: async ({ ms, checkpointFirst }) => {
       await backend.holdCheckpoints(ms, checkpointFirst === true);
       return null;

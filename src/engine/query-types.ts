@@ -84,6 +84,8 @@ export interface Queries {
   loadedSeqs: { request: Record<string, never>; answer: Record<Lane, number> };
   /** Removes events by age; answers how many went. */
   removeOldEvents: { request: { cutoffs: RetentionCutoff[] }; answer: number };
+  /** Reads everything that is stored, so that damage shows. */
+  readEverything: { request: Record<string, never>; answer: null };
   /** Answers the slowest questions of the last hour. */
   slowQueries: { request: Record<string, never>; answer: SlowQuery[] };
   /**

@@ -117,22 +117,6 @@ export async function readEventsVersion(path: string): Promise<number> {
   });
 }
 
-/**
- * Reads everything in the event store of a stopped appliance, so that damage shows wherever it is.
- *
- * @throws what DuckDB says of it.
- */
-export async function readEveryBlock(path: string): Promise<void> {
-  await withEventFile(path, async (connection) => {
-    const tables = await connection.runAndReadAll(
-      "SELECT table_name FROM duckdb_tables() WHERE NOT internal",
-    );
-    for (const [name] of tables.getRows()) {
-      await connection.run(`SELECT max(hash(COLUMNS(*))) FROM "${name}"`);
-    }
-  });
-}
-
 /** Opens a file that nobody else has open, without changing it, and does the work with a connection. */
 export async function withEventFile<Result>(
   path: string,

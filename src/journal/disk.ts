@@ -59,6 +59,20 @@ export async function syncFolder(path: string): Promise<void> {
   }
 }
 
+/** Puts text in the place of a file, for its owner alone: after a crash there is the old one or the new one. */
+export async function replaceFile(path: string, text: string): Promise<void> {
+  const temporary = `${path}.${process.pid}.tmp`;
+  const file = await fs.open(temporary, "w", 0o600);
+  try {
+    await file.writeFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await fs.rename(temporary, path);
+  await syncFolder(dirname(path));
+}
+
 const MiB = 1024 * 1024;
 /** What loading needs however little there is to load: blocks of the event store, pages of the store of persons. */
 const loadingBytes = 8 * MiB;

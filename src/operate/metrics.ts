@@ -13,6 +13,7 @@ import { type Call, clientRoutes, Reply, type Route } from "../http/route.ts";
 import type { Journal } from "../journal/journal.ts";
 import { lanes } from "../journal/segment.ts";
 import type { SpikeSignal } from "../people/spikes/detector.ts";
+import { readLastScrub } from "./scrub/last-scrub.ts";
 
 /**
  * How often the delay of the event loop is looked at, in milliseconds. At the library's ten, looking would take most of
@@ -147,6 +148,18 @@ export class Metrics {
       "flagkeep_backup_last_attempt_failed",
       "Whether the last attempt to take a backup failed.",
       (set) => set({}, readLastBackup(dataDir)?.failed_at ? 1 : 0),
+      [],
+    );
+    this.gauge(
+      "flagkeep_scrub_last_timestamp_seconds",
+      "When everything on disk was read and compared last; 0 when it never was.",
+      (set) => set({}, Date.parse(readLastScrub(dataDir)?.at ?? "1970-01-01T00:00:00Z") / 1_000),
+      [],
+    );
+    this.gauge(
+      "flagkeep_scrub_last_damaged",
+      "Whether that found damage.",
+      (set) => set({}, readLastScrub(dataDir)?.ok === false ? 1 : 0),
       [],
     );
   }

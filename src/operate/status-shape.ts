@@ -7,6 +7,7 @@ import { lanes } from "../journal/segment.ts";
 import { Count, exactly, Instant, orNull } from "../lib/schema.ts";
 import { RetentionState } from "./retention.ts";
 import { RoleState } from "./roles.ts";
+import { Scrub } from "./scrub/last-scrub.ts";
 
 const LaneName = Type.Union(lanes.map((lane) => Type.Literal(lane)));
 const states = ["starting", "ready", "stopping", "stopped"] as const;
@@ -84,6 +85,8 @@ export const Status = exactly({
   ),
   /** Null when none was tried yet. */
   last_backup: orNull(LastBackup),
+  /** Null when there was none yet. */
+  last_scrub: orNull(Scrub),
   /** Null when none is scheduled. */
   next_backup: orNull(
     exactly({

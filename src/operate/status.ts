@@ -14,6 +14,7 @@ import { laneCursors } from "../people/reader.ts";
 import { openSpikes } from "../people/spikes/spike-store.ts";
 import { countWarningsSince } from "../people/warnings.ts";
 import { version } from "../version.ts";
+import { readLastScrub } from "./scrub/last-scrub.ts";
 import type { DiskUse, LaneStatus, Status, Volume } from "./status-shape.ts";
 
 const microsPerDay = 86_400_000_000;
@@ -23,7 +24,7 @@ export function storedStatus(
   dataDir: string,
   people: PeopleDb | undefined,
   neededBytes: number | null = null,
-): Pick<Status, "disk" | "volume" | "given_up" | "last_backup" | "warnings" | "spikes"> {
+): Pick<Status, "disk" | "volume" | "given_up" | "last_backup" | "last_scrub" | "warnings" | "spikes"> {
   return {
     disk: diskUse(dataDir),
     volume: volumeOf(dataDir, neededBytes),
@@ -31,6 +32,7 @@ export function storedStatus(
       ...{ lane, first_seq: first, last_seq: last, reason, at },
     })),
     last_backup: readLastBackup(dataDir),
+    last_scrub: readLastScrub(dataDir),
     warnings:
       people === undefined
         ? []

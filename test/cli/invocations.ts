@@ -328,6 +328,7 @@ export const invocations: Record<string, Invocation> = {
     isAlone: true,
     wrong: [{ args: ["--port", "many"], code: 2, says: '--port is "many"' }],
   },
+  scrub: { args: () => [], wrong: [{ args: ["extra"], code: 2, says: "too many arguments" }] },
   "export events": exported("events"),
   "export persons": exported("persons"),
   "export groups": exported("groups"),

@@ -78,6 +78,7 @@ describe("status", () => {
       volume: { free_bytes: count, total_bytes: count, needed_bytes: count },
       given_up: [],
       last_backup: null,
+      last_scrub: null,
       warnings: [{ project_id: 1, type: "invalid_uuid", count: 1 }],
       spikes: [],
     } as never);

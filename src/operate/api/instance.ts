@@ -144,6 +144,7 @@ const exampleStatus = {
   next_backup: { at: "2026-11-22T03:00:00Z", schedule: "0 3 * * *", time_zone: "UTC" },
   given_up: [],
   last_backup: null,
+  last_scrub: null,
   warnings: [],
   spikes: [],
 };

@@ -7,7 +7,8 @@ import { expectedGaps, wayFrom } from "../../backup/recovery/base.ts";
 import { readDamagedMark } from "../../backup/recovery/put-aside.ts";
 import { type Cursors, gapsText, neededUpTo } from "../../backup/recovery/range.ts";
 import { isOfThisHistory } from "../../backup/restore-note.ts";
-import { eventsSchemaVersion, readEventsVersion, readEveryBlock } from "../../events/database.ts";
+import { eventsSchemaVersion, readEventsVersion, withEventFile } from "../../events/database.ts";
+import { readAllRows } from "../../events/every-block.ts";
 import { setNativeFolder } from "../../events/native-folder.ts";
 import { openFailureOf } from "../../events/open-failure.ts";
 import { firstLine } from "../../lib/errors.ts";
@@ -23,7 +24,7 @@ export async function checkEventStore(dataDir: string): Promise<Finding[]> {
   setNativeFolder(place.native);
   try {
     const found = await readEventsVersion(place.events);
-    if (found <= eventsSchemaVersion) await readEveryBlock(place.events);
+    if (found <= eventsSchemaVersion) await withEventFile(place.events, readAllRows);
     const mark = readDamagedMark(dataDir);
     if (mark !== undefined) return [await brokenFinding(dataDir, `A part of it is damaged: ${mark}`)];
     if (found <= eventsSchemaVersion) return [ok("events", "The event store can be opened and read.")];

@@ -1,0 +1,104 @@
+/** `flagkeep scrub`: everything on disk is read, damage is named wherever it is, and the last result is shown. */
+
+import { beforeAll, describe, expect, test } from "bun:test";
+import { cpSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Scrub } from "../../src/operate/scrub/last-scrub.ts";
+import { flagkeep, TestAppliance, temporaryFolder, until } from "../support/appliance.ts";
+
+async function scrub(dataDir: string): Promise<{ code: number; found: Scrub; stderr: string }> {
+  const { code, stdout, stderr } = await flagkeep(["scrub", "--data-dir", dataDir, "--json"]);
+  return { code, stderr, found: stdout === "" ? (undefined as never) : JSON.parse(stdout) };
+}
+
+const damaged = (found: Scrub) =>
+  found.parts.filter(({ damage }) => damage.length > 0).map(({ part }) => part);
+
+/** Files below a folder whose names end so; the largest first. */
+function filesOf(folder: string, ending: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(ending))
+    .map((name) => join(folder, name))
+    .sort((one, other) => statSync(other).size - statSync(one).size);
+}
+
+/** Turns a run of bytes over. */
+function damage(path: string, at: (size: number) => number, count = 64): void {
+  const bytes = readFileSync(path);
+  const start = at(bytes.length);
+  for (let index = start; index < start + count; index++) bytes[index]! ^= 0xff;
+  writeFileSync(path, bytes);
+}
+
+let sound: string;
+beforeAll(async () => {
+  const appliance = await TestAppliance.start();
+  for (let round = 0; round < 4; round++) {
+    await appliance.batch(
+      Array.from({ length: 500 }, (_, index) => ({
+        event: `event ${index % 7}`,
+        distinct_id: `person-${round}-${index}`,
+        properties: { text: crypto.randomUUID().repeat(8), $set: { name: crypto.randomUUID() } },
+      })),
+    );
+  }
+  await appliance.eventsWhenStored(2_000);
+
+  const running = await scrub(appliance.dataDir);
+  expect([running.code, running.stderr, running.found.ok]).toEqual([0, "", true]);
+  await appliance.stop();
+  sound = join(temporaryFolder(), "data");
+  cpSync(appliance.dataDir, sound, { recursive: true });
+});
+
+test("a sound data directory: every part was read, and status remembers it", async () => {
+  const { code, found } = await scrub(sound);
+  expect(code).toBe(0);
+  expect(found.parts.map(({ part }) => part)).toEqual(["metadata", "people", "journal", "archive", "events"]);
+  expect(found.bytes).toBe(found.parts.reduce((sum, { bytes }) => sum + bytes, 0));
+  expect(found.bytes).toBeGreaterThan(1_000_000);
+  const status = await flagkeep(["status", "--data-dir", sound, "--json"]);
+  expect(JSON.parse(status.stdout).last_scrub).toEqual(found);
+});
+
+describe("damage is named", () => {
+  const cases: [part: Scrub["parts"][number]["part"], harm: (dataDir: string) => void][] = [
+    ["metadata", (dir) => damage(join(dir, "flagkeep.sqlite"), () => 4_096 * 3, 4_096)],
+    [
+      "people",
+      (dir) => damage(join(dir, "people.sqlite"), (size) => 4_096 * Math.floor(size / 8_192), 4_096),
+    ],
+    ["archive", (dir) => damage(filesOf(join(dir, "journal", "archive"), ".zst")[0]!, (size) => size >> 1)],
+    ["events", (dir) => damage(join(dir, "events.duckdb"), () => 12_288 + 100, 4_096)],
+  ];
+  for (const [part, harm] of cases) {
+    test(`in ${part}`, async () => {
+      const dataDir = join(temporaryFolder(), "data");
+      cpSync(sound, dataDir, { recursive: true });
+      harm(dataDir);
+      const { code, found } = await scrub(dataDir);
+      expect([code, found.ok, damaged(found)]).toEqual([1, false, [part]]);
+      const told = await flagkeep(["scrub", "--data-dir", dataDir]);
+      expect([told.code, told.stdout]).toEqual([1, expect.stringContaining(`DAMAGED  ${part}`)]);
+      const status = await flagkeep(["status", "--data-dir", dataDir]);
+      expect(status.stdout).toContain(`DAMAGE in ${part}`);
+    });
+  }
+});
+
+test("by schedule, and in the metrics", async () => {
+  await using appliance = await TestAppliance.start({ args: ["--scrub-schedule", "* * * * * *"] });
+  const metric = async (name: string) => {
+    const text = await (await fetch(`${appliance.url}/metrics`)).text();
+    return Number(new RegExp(`^${name} (.*)$`, "m").exec(text)?.[1]);
+  };
+  await until(async () => (await metric("flagkeep_scrub_last_timestamp_seconds")) > 0, "a scrub is done");
+  expect(await metric("flagkeep_scrub_last_damaged")).toBe(0);
+});
+
+test("a schedule that is none, and a folder without data", async () => {
+  const wrong = await flagkeep(["serve", "--scrub-schedule", "on sundays", "--port", "0"]);
+  expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining("cron expression")]);
+  const empty = await flagkeep(["scrub", "--data-dir", temporaryFolder()]);
+  expect(empty.code).toBe(1);
+});
