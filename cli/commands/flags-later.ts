@@ -8,7 +8,7 @@ import {
   rejectRequest,
   requireEditor,
   scheduleFlagChange,
-} from "../../src/flags/api/flag-changes.ts";
+} from "../../src/flags/api/later-changes.ts";
 import { findFlag } from "../../src/flags/store/flag.ts";
 import {
   type ChangeRequest,

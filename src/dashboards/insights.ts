@@ -133,6 +133,7 @@ export function insightRoutes(deps: InsightDeps): Route[] {
     }),
     projectRoute("PATCH", "/insights/:id", "insight:write", {
       summary: "Change or delete an insight",
+      description: "`deleted: false` brings a deleted one back.",
       tag: tagName,
       body: InsightInput,
       isPartial: true,

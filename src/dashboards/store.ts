@@ -218,12 +218,17 @@ export function listInsights(
 }
 
 /** One insight by id or short id, when it is not deleted. */
-export function findInsight(db: Reading, projectId: number, name: string): Insight | undefined {
+export function findInsight(
+  db: Reading,
+  projectId: number,
+  name: string,
+  { deleted = false } = {},
+): Insight | undefined {
   const byName = /^\d{1,15}$/.test(name) ? eq(insight.id, Number(name)) : eq(insight.shortId, name);
   return db
     .select()
     .from(insight)
-    .where(and(eq(insight.projectId, projectId), eq(insight.deleted, false), byName))
+    .where(and(eq(insight.projectId, projectId), eq(insight.deleted, deleted), byName))
     .get();
 }
 
@@ -278,7 +283,10 @@ export function updateInsight(
   now: Date,
 ): Insight {
   return metadata.change((t) => {
-    const before = findInsight(t, of.projectId, of.name);
+    const isRestored = fields.deleted === false;
+    const before =
+      findInsight(t, of.projectId, of.name) ??
+      (isRestored ? findInsight(t, of.projectId, of.name, { deleted: true }) : undefined);
     if (!before) throw new NotFound();
     link(t, before, links);
     return t

@@ -16,7 +16,7 @@ import { eventRoutes } from "../events/api/events.ts";
 import { LiveEvents, liveRoutes } from "../events/api/live.ts";
 import { queryRoutes } from "../events/query/query-route.ts";
 import { explainRoutes } from "../flags/api/explain-route.ts";
-import { runScheduledChanges } from "../flags/api/flag-changes.ts";
+import { runScheduledChanges } from "../flags/api/later-changes.ts";
 import { evaluationRoutes } from "../flags/api/routes.ts";
 import { FlagSets } from "../flags/store/flag-sets.ts";
 import type { PayloadCipher } from "../flags/store/flag-writes.ts";

@@ -48,6 +48,8 @@ const expectedScopes: Record<string, string> = {
   [`GET ${F}/usage`]: "feature_flag:read",
   [`GET ${P}/scheduled_changes`]: "feature_flag:read",
   [`POST ${P}/scheduled_changes`]: "feature_flag:write",
+  [`GET ${P}/scheduled_changes/:id`]: "feature_flag:read",
+  [`PATCH ${P}/scheduled_changes/:id`]: "feature_flag:write",
   [`DELETE ${P}/scheduled_changes/:id`]: "feature_flag:write",
   [`GET ${P}/change_requests`]: "feature_flag:read",
   [`POST ${P}/change_requests`]: "feature_flag:write",

@@ -620,6 +620,12 @@ describe("dashboards and insights", () => {
       body: { code: "does_not_exist", attr: "dashboards" },
     });
     await server.ask("PATCH", "/api/projects/1/insights/2/", { body: { deleted: true } });
+    expect((await server.ask("PATCH", "/api/projects/1/insights/2/", { body: { name: "x" } })).status).toBe(
+      404,
+    );
+    const restored = await server.ask("PATCH", "/api/projects/1/insights/2/", { body: { deleted: false } });
+    expect([restored.status, restored.body.deleted, restored.body.name]).toEqual([200, false, "broken"]);
+    await server.ask("PATCH", "/api/projects/1/insights/2/", { body: { deleted: true } });
     expect((await server.ask("GET", "/api/projects/1/dashboards/1/")).body.tiles).toHaveLength(2);
     expect((await server.ask("GET", "/api/projects/1/insights/?search=trend")).body.count).toBe(1);
     const tiles = async () =>

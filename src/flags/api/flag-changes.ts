@@ -3,8 +3,7 @@
 import type { Static } from "@sinclair/typebox";
 import { type ProjectCall, projectRoute } from "../../accounts/api/routes.ts";
 import { exampleUser, UserBody, userBody } from "../../accounts/api/user-shapes.ts";
-import { findOrganization } from "../../accounts/organizations.ts";
-import { findUser, levelOf } from "../../accounts/users.ts";
+import { findUser } from "../../accounts/users.ts";
 import { Reply, type Route } from "../../http/route.ts";
 import {
   ApiFailure,
@@ -19,31 +18,32 @@ import {
   optional,
   text,
 } from "../../http/shapes.ts";
-import { InvalidField, NotPermitted } from "../../lib/errors.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { InvalidField } from "../../lib/errors.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { toWire, toWireOrNull } from "../../lib/wire-time.ts";
 import type { Flag } from "../fields.ts";
-import { groupsOf } from "../rules/types.ts";
 import { findFlag } from "../store/flag.ts";
-import { canEdit, readFlagPermissions } from "../store/flag-permissions.ts";
-import { editFlag, type FlagWriting, filtersToStore } from "../store/flag-writes.ts";
+import type { FlagWriting } from "../store/flag-writes.ts";
 import {
   type ChangeRequest,
-  decideRequest,
-  dueChanges,
   findRequest,
+  findScheduled,
   flagKeysById,
   listRequests,
   listScheduled,
-  noteExecuted,
   proposeChange,
-  requireNoApproval,
-  requireNothingSecret,
+  reschedule,
   type ScheduledChange,
-  scheduleChange,
   unschedule,
 } from "../store/pending-changes.ts";
-import { checkMayEdit, editOf, flagAnswers } from "./feature-flags.ts";
+import { checkMayEdit, flagAnswers } from "./feature-flags.ts";
+import {
+  approveRequest,
+  rejectRequest,
+  requirePossible,
+  requireSchedulable,
+  scheduleFlagChange,
+} from "./later-changes.ts";
 
 const tagName = "Feature flags";
 const payloadWords =
@@ -103,6 +103,9 @@ const exampleRequest = {
   },
   ...{ version: 3, note: "", state: "pending" as const, created_by: exampleUser },
   ...{ created_at: "2026-03-04T16:00:01.007000Z", decided_by: null, decided_at: null },
+};
+const oneScheduled = {
+  200: { description: "The change.", schema: ScheduledBody, example: exampleScheduled },
 };
 const oneRequest = { 200: { description: "The proposal.", schema: RequestBody, example: exampleRequest } };
 
@@ -181,6 +184,35 @@ export function flagChangeRoutes(deps: FlagWriting): Route[] {
         };
         const made = scheduleFlagChange(deps, flag, change, { userId: call.user.id, now: call.now });
         return new Reply(201, scheduledBody(made, new Map([[flag.id, flag.key]])));
+      },
+    }),
+    projectRoute("GET", "/scheduled_changes/:id", "feature_flag:read", {
+      summary: "Read a scheduled change",
+      tag: tagName,
+      answers: oneScheduled,
+      handle: ({ project, params }) =>
+        scheduledBody(findScheduled(db, project.id, numberIn(params.id)), flagKeysById(db, project.id)),
+    }),
+    projectRoute("PATCH", "/scheduled_changes/:id", "feature_flag:write", {
+      summary: "Change a scheduled change before it is made",
+      description: "Whoever changes it is the one who may still have to edit the flag then.",
+      tag: tagName,
+      body: object({
+        payload: optional(dictionary({ description: payloadWords })),
+        scheduled_at: optional(instant()),
+      }),
+      isPartial: true,
+      bodyExample: { scheduled_at: "2026-03-06T09:00:00.000000Z" },
+      answers: oneScheduled,
+      handle: (call) => {
+        const change = findScheduled(db, call.project.id, numberIn(call.params.id));
+        const flag = editableFlag(deps, call, change.flagId, "id");
+        const payload = (call.body.payload as JsonObject | undefined) ?? change.payload;
+        const scheduledAt =
+          call.body.scheduled_at === undefined ? change.scheduledAt : new Date(call.body.scheduled_at);
+        requireSchedulable(deps, flag, { payload, scheduledAt }, call.now);
+        const changed = reschedule(deps, change, { payload, scheduledAt, createdById: call.user.id });
+        return scheduledBody(changed, new Map([[flag.id, flag.key]]));
       },
     }),
     projectRoute("DELETE", "/scheduled_changes/:id", "feature_flag:write", {
@@ -275,111 +307,6 @@ export function flagChangeRoutes(deps: FlagWriting): Route[] {
   ];
 }
 
-/** Who does something with a change for later. */
-interface Deciding {
-  userId: number;
-  now: Date;
-}
-
-/** @throws {InvalidField} @throws {FlagInvalid} @throws {HttpFailure} the change cannot be made, or not without somebody else. */
-export function scheduleFlagChange(
-  deps: FlagWriting,
-  flag: Flag,
-  { payload, scheduledAt }: { payload: JsonObject; scheduledAt: Date },
-  { userId, now }: Deciding,
-): ScheduledChange {
-  requireNoApproval(deps, flag);
-  if (scheduledAt <= now) {
-    throw new InvalidField("scheduled_at", "invalid_input", "The time must lie in the future.");
-  }
-  requirePossible(deps, flag, sentBy(payload, flag), "payload");
-  const { projectId, id: flagId } = flag;
-  return scheduleChange(deps, {
-    projectId,
-    flagId,
-    payload,
-    scheduledAt,
-    createdById: userId,
-    createdAt: now,
-  });
-}
-
-/**
- * Makes a proposed change.
- *
- * @param checkMayEdit throws for whoever may not edit the flag. @throws {NotPermitted} @throws {EditConflict}
- */
-export function approveRequest(
-  deps: FlagWriting,
-  request: ChangeRequest,
-  { userId, now }: Deciding,
-  checkMayEdit: (flag: Flag) => void,
-): { decided: ChangeRequest; flag: Flag } {
-  if (request.createdById === userId) throw new NotPermitted("Somebody else has to agree.");
-  let decided: ChangeRequest | undefined;
-  const of = { projectId: request.projectId, id: request.flagId, by: userId, now };
-  const flag = editFlag(deps, of, (before) => {
-    checkMayEdit(before);
-    decided = decideRequest(deps, request, "applied", userId, now);
-    return { ...editOf(request.changes, before), version: request.version, originalFlag: request.original };
-  });
-  return { decided: decided!, flag };
-}
-
-/** Declines a proposed change; one's own is withdrawn. @throws {InvalidField} it was decided on already. */
-export function rejectRequest(
-  deps: FlagWriting,
-  request: ChangeRequest,
-  { userId, now }: Deciding,
-): ChangeRequest {
-  const state = request.createdById === userId ? "withdrawn" : "rejected";
-  return decideRequest(deps, request, state, userId, now);
-}
-
-/** Makes the scheduled changes whose time has come. Returns how many were tried. */
-export function runScheduledChanges(deps: FlagWriting, now = new Date()): number {
-  const due = dueChanges(deps.metadata.db, now);
-  for (const change of due) {
-    const { projectId, flagId: id, payload, createdById } = change;
-    const by = {
-      job_type: "scheduled_change",
-      job_id: String(change.id),
-      payload: { created_by_id: createdById },
-    };
-    try {
-      editFlag(deps, { projectId, id, by, now }, (before) => {
-        requireStillAllowed(deps, before, createdById);
-        // In the transaction of the change: it is made once, also when the process dies.
-        noteExecuted(deps, change.id, now, null);
-        return editOf(sentBy(payload, before), before);
-      });
-    } catch (error) {
-      noteExecuted(deps, change.id, now, (error as Error).message.slice(0, 1_000));
-    }
-  }
-  return due.length;
-}
-
-/** @throws {NotPermitted} @throws {HttpFailure} */
-function requireStillAllowed(deps: FlagWriting, flag: Flag, userId: number): void {
-  const project = deps.metadata.projects.find(flag.projectId);
-  if (flag.deleted || project?.archivedAt !== null)
-    throw new NotPermitted("The flag, or its project, is gone.");
-  requireEditor(deps, flag, userId, "Whoever scheduled this may not edit the flag any more.");
-  requireNoApproval(deps, flag);
-}
-
-/** @throws {NotPermitted} with the sentence. */
-export function requireEditor({ metadata }: FlagWriting, flag: Flag, userId: number, sentence: string): void {
-  const { db, projects } = metadata;
-  const project = projects.find(flag.projectId);
-  const organization = project && findOrganization(db, project.organizationId);
-  const user = findUser(db, userId);
-  const isMember = organization !== undefined && levelOf(db, organization.id, userId) > 0;
-  if (!isMember || !user?.isActive || !canEdit(readFlagPermissions(db, organization, userId), flag))
-    throw new NotPermitted(sentence);
-}
-
 /** @throws {InvalidField} there is none. @throws {NotPermitted} */
 function editableFlag(deps: FlagWriting, call: ProjectCall<unknown>, id: number, field: string): Flag {
   const flag = findFlag(deps.metadata.db, call.project.id, id);
@@ -388,24 +315,6 @@ function editableFlag(deps: FlagWriting, call: ProjectCall<unknown>, id: number,
   }
   checkMayEdit(flagAnswers(deps, call), flag);
   return flag;
-}
-
-/** Whether the change could be made now. @throws {InvalidField} @throws {FlagInvalid} */
-function requirePossible(deps: FlagWriting, flag: Flag, sent: JsonObject, field: string): void {
-  requireNothingSecret(flag, sent, field);
-  const { fields } = editOf(sent, flag);
-  filtersToStore(deps, deps.metadata.db, flag.projectId, flag, { ...fields, key: fields.key ?? flag.key });
-}
-
-/** What a PATCH would send for a scheduled change. @throws {InvalidField} */
-function sentBy({ operation, value }: JsonObject, flag: Flag): JsonObject {
-  if (operation === "update_status" && typeof value === "boolean") return { active: value };
-  if (operation === "update" && isJsonObject(value)) return value;
-  if (operation === "add_release_condition" && isJsonObject(value)) {
-    const groups = [...groupsOf(flag.filters), ...groupsOf(value)] as Json[];
-    return { filters: { groups } };
-  }
-  throw new InvalidField("payload", "invalid_input", "Send an `operation` that is known, and its `value`.");
 }
 
 function numberIn(text: string | undefined): number {

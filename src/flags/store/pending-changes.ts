@@ -80,6 +80,33 @@ export function listScheduled(db: Reading, projectId: number, flagId?: number): 
     .all();
 }
 
+/** @throws {NotFound} */
+export function findScheduled(db: Reading, projectId: number, id: number): ScheduledChange {
+  const found = db
+    .select()
+    .from(scheduledChange)
+    .where(and(eq(scheduledChange.projectId, projectId), eq(scheduledChange.id, id)))
+    .get();
+  if (found === undefined) throw new NotFound();
+  return found;
+}
+
+/** @throws {NotFound} there is none, or it was made already. */
+export function reschedule(
+  { metadata }: FlagWriting,
+  of: ScheduledChange,
+  change: Partial<Pick<ScheduledChange, "payload" | "scheduledAt" | "createdById">>,
+): ScheduledChange {
+  const changed = metadata.db
+    .update(scheduledChange)
+    .set(change)
+    .where(and(eq(scheduledChange.id, of.id), isNull(scheduledChange.executedAt)))
+    .returning()
+    .get();
+  if (changed === undefined) throw new NotFound("The change was made already.");
+  return changed;
+}
+
 /** @throws {NotFound} there is none, or it was made already. */
 export function unschedule({ metadata }: FlagWriting, projectId: number, id: number): void {
   const gone = metadata.change((t) =>

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { createKey } from "../../../src/accounts/personal-keys.ts";
 import { createUser, setUserActive } from "../../../src/accounts/users.ts";
-import { runScheduledChanges } from "../../../src/flags/api/flag-changes.ts";
+import { runScheduledChanges } from "../../../src/flags/api/later-changes.ts";
 import { TestAppliance, until } from "../../support/appliance.ts";
 import { flagsPath, TestServer } from "../../support/management-server.ts";
 
@@ -39,6 +39,31 @@ async function prepared() {
 }
 
 describe("a scheduled change", () => {
+  test("is read, and put off or replaced until it is made", async () => {
+    using it = await prepared();
+    const { server, flag } = it;
+    const at = (minutes: number) => it.later(minutes).toISOString();
+    const off = { operation: "update_status", value: false };
+    const { body: made } = await server.ask("POST", scheduled, {
+      body: { record_id: flag.id, payload: off, scheduled_at: at(10) },
+    });
+    const path = `${scheduled}${made.id}/`;
+    expect((await server.ask("GET", path)).body).toEqual(made);
+    const change = async (body: object, key?: string) => await server.ask("PATCH", path, { body, key });
+    expect((await change({ scheduled_at: at(20) })).body).toMatchObject({ payload: off, record_id: flag.id });
+    expect(it.run(15)).toBe(0);
+    for (const body of [{ scheduled_at: at(-1) }, { payload: { operation: "sell" } }])
+      expect((await change(body)).status).toBe(400);
+    const renamed = { operation: "update", value: { name: "Later" } };
+    const byBob = await change({ payload: renamed }, it.bob);
+    expect(byBob.body).toMatchObject({ payload: renamed, created_by: { email: "bob@example.com" } });
+    expect(it.run(20)).toBe(1);
+    expect(await it.read()).toMatchObject({ name: "Later", active: true });
+    expect((await change({ scheduled_at: at(30) })).status).toBe(404);
+    expect((await server.ask("GET", path)).body.executed_at).toBeString();
+    expect((await server.ask("GET", `${scheduled}99/`)).status).toBe(404);
+  });
+
   test("is made once, when its time has come, and told in the log as what it is", async () => {
     using it = await prepared();
     const { server, flag } = it;

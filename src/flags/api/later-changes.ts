@@ -1,0 +1,155 @@
+/** How changes of flags for later are kept and made: at their time, or when somebody else agrees. */
+
+import { findOrganization } from "../../accounts/organizations.ts";
+import { findUser, levelOf } from "../../accounts/users.ts";
+import { InvalidField, NotPermitted } from "../../lib/errors.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import type { Flag } from "../fields.ts";
+import { groupsOf } from "../rules/types.ts";
+import { canEdit, readFlagPermissions } from "../store/flag-permissions.ts";
+import { editFlag, type FlagWriting, filtersToStore } from "../store/flag-writes.ts";
+import {
+  type ChangeRequest,
+  decideRequest,
+  dueChanges,
+  noteExecuted,
+  requireNoApproval,
+  requireNothingSecret,
+  type ScheduledChange,
+  scheduleChange,
+} from "../store/pending-changes.ts";
+import { editOf } from "./feature-flags.ts";
+
+/** Who does something with a change for later. */
+interface Deciding {
+  userId: number;
+  now: Date;
+}
+
+/** @throws {InvalidField} @throws {FlagInvalid} @throws {HttpFailure} the change cannot be made, or not without somebody else. */
+export function scheduleFlagChange(
+  deps: FlagWriting,
+  flag: Flag,
+  change: Pick<ScheduledChange, "payload" | "scheduledAt">,
+  { userId, now }: Deciding,
+): ScheduledChange {
+  requireSchedulable(deps, flag, change, now);
+  const { payload, scheduledAt } = change;
+  const { projectId, id: flagId } = flag;
+  return scheduleChange(deps, {
+    projectId,
+    flagId,
+    payload,
+    scheduledAt,
+    createdById: userId,
+    createdAt: now,
+  });
+}
+
+/** @throws {InvalidField} @throws {FlagInvalid} @throws {HttpFailure} the change cannot be made, or not without somebody else. */
+export function requireSchedulable(
+  deps: FlagWriting,
+  flag: Flag,
+  { payload, scheduledAt }: Pick<ScheduledChange, "payload" | "scheduledAt">,
+  now: Date,
+): void {
+  requireNoApproval(deps, flag);
+  if (scheduledAt <= now) {
+    throw new InvalidField("scheduled_at", "invalid_input", "The time must lie in the future.");
+  }
+  requirePossible(deps, flag, sentBy(payload, flag), "payload");
+}
+
+/**
+ * Makes a proposed change.
+ *
+ * @param checkMayEdit throws for whoever may not edit the flag. @throws {NotPermitted} @throws {EditConflict}
+ */
+export function approveRequest(
+  deps: FlagWriting,
+  request: ChangeRequest,
+  { userId, now }: Deciding,
+  checkMayEdit: (flag: Flag) => void,
+): { decided: ChangeRequest; flag: Flag } {
+  if (request.createdById === userId) throw new NotPermitted("Somebody else has to agree.");
+  let decided: ChangeRequest | undefined;
+  const of = { projectId: request.projectId, id: request.flagId, by: userId, now };
+  const flag = editFlag(deps, of, (before) => {
+    checkMayEdit(before);
+    decided = decideRequest(deps, request, "applied", userId, now);
+    return { ...editOf(request.changes, before), version: request.version, originalFlag: request.original };
+  });
+  return { decided: decided!, flag };
+}
+
+/** Declines a proposed change; one's own is withdrawn. @throws {InvalidField} it was decided on already. */
+export function rejectRequest(
+  deps: FlagWriting,
+  request: ChangeRequest,
+  { userId, now }: Deciding,
+): ChangeRequest {
+  const state = request.createdById === userId ? "withdrawn" : "rejected";
+  return decideRequest(deps, request, state, userId, now);
+}
+
+/** Makes the scheduled changes whose time has come. Returns how many were tried. */
+export function runScheduledChanges(deps: FlagWriting, now = new Date()): number {
+  const due = dueChanges(deps.metadata.db, now);
+  for (const change of due) {
+    const { projectId, flagId: id, payload, createdById } = change;
+    const by = {
+      job_type: "scheduled_change",
+      job_id: String(change.id),
+      payload: { created_by_id: createdById },
+    };
+    try {
+      editFlag(deps, { projectId, id, by, now }, (before) => {
+        requireStillAllowed(deps, before, createdById);
+        // In the transaction of the change: it is made once, also when the process dies.
+        noteExecuted(deps, change.id, now, null);
+        return editOf(sentBy(payload, before), before);
+      });
+    } catch (error) {
+      noteExecuted(deps, change.id, now, (error as Error).message.slice(0, 1_000));
+    }
+  }
+  return due.length;
+}
+
+/** @throws {NotPermitted} @throws {HttpFailure} */
+function requireStillAllowed(deps: FlagWriting, flag: Flag, userId: number): void {
+  const project = deps.metadata.projects.find(flag.projectId);
+  if (flag.deleted || project?.archivedAt !== null)
+    throw new NotPermitted("The flag, or its project, is gone.");
+  requireEditor(deps, flag, userId, "Whoever scheduled this may not edit the flag any more.");
+  requireNoApproval(deps, flag);
+}
+
+/** @throws {NotPermitted} with the sentence. */
+export function requireEditor({ metadata }: FlagWriting, flag: Flag, userId: number, sentence: string): void {
+  const { db, projects } = metadata;
+  const project = projects.find(flag.projectId);
+  const organization = project && findOrganization(db, project.organizationId);
+  const user = findUser(db, userId);
+  const isMember = organization !== undefined && levelOf(db, organization.id, userId) > 0;
+  if (!isMember || !user?.isActive || !canEdit(readFlagPermissions(db, organization, userId), flag))
+    throw new NotPermitted(sentence);
+}
+
+/** Whether the change could be made now. @throws {InvalidField} @throws {FlagInvalid} */
+export function requirePossible(deps: FlagWriting, flag: Flag, sent: JsonObject, field: string): void {
+  requireNothingSecret(flag, sent, field);
+  const { fields } = editOf(sent, flag);
+  filtersToStore(deps, deps.metadata.db, flag.projectId, flag, { ...fields, key: fields.key ?? flag.key });
+}
+
+/** What a PATCH would send for a scheduled change. @throws {InvalidField} */
+function sentBy({ operation, value }: JsonObject, flag: Flag): JsonObject {
+  if (operation === "update_status" && typeof value === "boolean") return { active: value };
+  if (operation === "update" && isJsonObject(value)) return value;
+  if (operation === "add_release_condition" && isJsonObject(value)) {
+    const groups = [...groupsOf(flag.filters), ...groupsOf(value)] as Json[];
+    return { filters: { groups } };
+  }
+  throw new InvalidField("payload", "invalid_input", "Send an `operation` that is known, and its `value`.");
+}
