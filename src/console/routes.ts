@@ -5,6 +5,7 @@
  * The page uses the public API only; nothing here knows who asks.
  */
 
+import { brotliCompressSync, constants } from "node:zlib";
 import { ownFilesDialect } from "../http/dialect.ts";
 import { type Call, clientRoutes, Reply, type Route } from "../http/route.ts";
 import { pageFiles } from "./files.ts";
@@ -40,6 +41,9 @@ const contentTypes: Record<string, string> = {
   svg: "image/svg+xml",
 };
 
+/** Prefixes come from the operator's own proxies or settings: there is one, seldom two. */
+const prefixesMax = 4;
+
 type Encoding = "br" | "gzip" | "plain";
 
 interface ServedFile {
@@ -52,12 +56,26 @@ interface ServedFile {
 /** The page and its files. */
 export function consoleRoutes(): Route[] {
   const files = once(readFiles);
+  /** By the prefix of a reverse proxy: the page names its files by whole paths. */
+  const moved = new Map<string, Map<string, ServedFile>>();
+  const filesBelow = async (prefix: string) => {
+    const all = await files();
+    if (prefix === "") return all;
+    let below = moved.get(prefix);
+    if (below === undefined) {
+      if (moved.size >= prefixesMax) moved.clear();
+      below = new Map([...all].map(([path, file]) => [path, movedBelow(prefix, file)]));
+      moved.set(prefix, below);
+    }
+    return below;
+  };
 
   const handle = async ({ request, baseUrl }: Call): Promise<Reply> => {
     const { pathname } = new URL(request.url);
     // Registered with and without a slash at the end alike: only the address tells which it is.
-    if (pathname === "/console") return redirect(new URL(baseUrl).pathname.replace(/\/$/, "") + consolePath);
-    const known = await files();
+    const prefix = new URL(baseUrl).pathname.replace(/\/$/, "");
+    if (pathname === "/console") return redirect(prefix + consolePath);
+    const known = await filesBelow(prefix);
     const path = pathname.slice(consolePath.length);
     const isFile = path.startsWith("a/");
     const file = known.get(isFile ? path : pagePath);
@@ -84,6 +102,19 @@ async function readFiles(): Promise<Map<string, ServedFile>> {
     });
   }
   return found;
+}
+
+/** The file for a page that clients reach below a prefix. */
+function movedBelow(prefix: string, file: ServedFile): ServedFile {
+  if (!/^text\//.test(file.type)) return file;
+  const text = new TextDecoder().decode(Bun.gunzipSync(file.gzip));
+  const bytes = new TextEncoder().encode(text.replace(/(["'`(=])\/console\/a\//g, `$1${prefix}/console/a/`));
+  return {
+    type: file.type,
+    etag: Bun.hash.xxHash64(bytes).toString(16),
+    gzip: owned(Bun.gzipSync(bytes)),
+    br: owned(brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } })),
+  };
 }
 
 function owned(bytes: Uint8Array): Uint8Array<ArrayBuffer> {

@@ -2,9 +2,10 @@
 
 import { useCallback } from "preact/hooks";
 import { useLocation } from "preact-iso";
+import { serverPath } from "./api.ts";
 import { project, projects } from "./session.ts";
 
-export const rootPath = "/console";
+export const rootPath = `${serverPath}/console`;
 
 /** Address of a page. Where there are several projects it names the one in use, for whoever gets the link. */
 export function to(path: string, query: Record<string, string | undefined> = {}): string {

@@ -22,6 +22,11 @@ export class Failure extends Error {
   }
 }
 
+/** What a reverse proxy puts before every path of the server; empty for none. */
+export const serverPath = /^(.*?)\/console(?:\/|$)/.exec(globalThis.location?.pathname ?? "")?.[1] ?? "";
+/** Where clients reach the server. */
+export const serverAddress = (): string => location.origin + serverPath;
+
 export interface Ask {
   method?: "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
   body?: unknown;
@@ -61,7 +66,7 @@ export async function send(path: string, options: Ask = {}): Promise<Response> {
   }
   let response: Response;
   try {
-    response = await fetch(path, {
+    response = await fetch(path.startsWith("/") ? serverPath + path : path, {
       method,
       credentials: "same-origin",
       headers: {

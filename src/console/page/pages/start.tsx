@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { to, useAddress } from "../lib/address.ts";
-import { ask, queryText, wordsOf } from "../lib/api.ts";
+import { ask, queryText, serverAddress, wordsOf } from "../lib/api.ts";
 import { ago } from "../lib/format.ts";
 import { useResource } from "../lib/resource.ts";
 import { inProject, isAdmin, isOperator, markStartDone, project } from "../lib/session.ts";
@@ -25,7 +25,7 @@ export function Start() {
   const { query, set } = useAddress();
   const [made, setMade] = useState<Flag>();
   const all = snippets(
-    location.origin,
+    serverAddress(),
     project.value?.api_token ?? "",
     made?.key ?? query.key ?? "new-checkout",
   );

@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { to } from "../lib/address.ts";
-import { ask, queryText } from "../lib/api.ts";
+import { ask, queryText, serverAddress } from "../lib/api.ts";
 import { dateTime, valueText } from "../lib/format.ts";
 import { useResource } from "../lib/resource.ts";
 import { inProject, project } from "../lib/session.ts";
@@ -34,7 +34,7 @@ export function EventDetails({ event, onClose }: { event: StoredEvent; onClose: 
         <>
           <CopyButton text={() => JSON.stringify(event, null, 2)} label={w.copyJson} />
           <CopyButton
-            text={() => asCurl(event, location.origin, project.value?.api_token ?? "")}
+            text={() => asCurl(event, serverAddress(), project.value?.api_token ?? "")}
             label={w.copyCurl}
           />
           <CopyButton text={() => asSql(event)} label={w.copySql} />

@@ -4,6 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { rootPath, to } from "../lib/address.ts";
+import { serverPath } from "../lib/api.ts";
 import { isApple, setShortcuts, shortcutsOn, useKeys } from "../lib/keys.ts";
 import { chooseProject, isOperator, isStartDone, me, project, projects, signOut } from "../lib/session.ts";
 import { chooseTheme, storedTheme, type Theme, themeNames } from "../lib/theme.ts";
@@ -104,7 +105,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
           items={[
             [me.value?.email ?? "", () => route(to("settings", { tab: "account" }))],
             [w.actions.shortcuts, () => setHelpOpen(true)],
-            [w.actions.docs, () => open("/docs/", "_blank", "noopener")],
+            [w.actions.docs, () => open(`${serverPath}/docs/`, "_blank", "noopener")],
             [w.actions.signOut, () => void signOut()],
           ]}
         />

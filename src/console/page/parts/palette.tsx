@@ -3,7 +3,7 @@
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { to } from "../lib/address.ts";
-import { ask, queryText } from "../lib/api.ts";
+import { ask, queryText, serverPath } from "../lib/api.ts";
 import { inProject, signOut } from "../lib/session.ts";
 import { chooseTheme, themeNames } from "../lib/theme.ts";
 import { words } from "../words/index.ts";
@@ -58,7 +58,12 @@ export function Palette({ onClose, onHelp }: { onClose: () => void; onHelp: () =
       }),
     ),
     { group: "actions", text: w.actions.shortcuts, icon: "settings", act: onHelp },
-    { group: "actions", text: w.actions.docs, icon: "link", act: () => location.assign("/docs/") },
+    {
+      group: "actions",
+      text: w.actions.docs,
+      icon: "link",
+      act: () => location.assign(`${serverPath}/docs/`),
+    },
     { group: "actions", text: w.actions.signOut, icon: "user", act: () => void signOut() },
   ];
   const wanted = text.trim().toLowerCase();

@@ -1,7 +1,7 @@
 /** How code asks for the flag, and the flag as a file. */
 
 import { useAddress } from "../../lib/address.ts";
-import { ask } from "../../lib/api.ts";
+import { ask, serverAddress } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject, project } from "../../lib/session.ts";
 import type { Condition, Flag } from "../../model/flags.ts";
@@ -15,7 +15,7 @@ const w = words.flag.code;
 
 export function Code({ flag }: { flag: Flag }) {
   const { query, set } = useAddress();
-  const all = snippets(location.origin, project.value?.api_token ?? "phc_…", flag.key);
+  const all = snippets(serverAddress(), project.value?.api_token ?? "phc_…", flag.key);
   const name = query.sdk !== undefined && query.sdk in all ? query.sdk : "javascript";
   const chosen = all[name]!;
   const flagIds = conditionsOf(flag).flatMap(({ type, key }) => (type === "flag" ? [Number(key)] : []));

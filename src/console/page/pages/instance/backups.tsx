@@ -1,7 +1,7 @@
 /** Backups: made, verified, fetched, deleted. Restoring stays on the command line. */
 
 import { useEffect, useState } from "preact/hooks";
-import { ask, wordsOf } from "../../lib/api.ts";
+import { ask, serverPath, wordsOf } from "../../lib/api.ts";
 import { dateTime, number, size } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { Badge, Button, CodeBlock, When } from "../../parts/basics.tsx";
@@ -107,7 +107,7 @@ export function Backups() {
           method: "POST",
         },
       );
-      location.assign(url);
+      location.assign(serverPath + url);
     } catch (error) {
       complain(wordsOf(error));
     }

@@ -1,6 +1,6 @@
 /** The server: how it is, its stores, doctor, backups, warnings. For its operators. */
 
-import { ask, Failure } from "../../lib/api.ts";
+import { ask, Failure, serverAddress } from "../../lib/api.ts";
 import { ago, decimal, duration, number, size } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { isOperator, projects } from "../../lib/session.ts";
@@ -183,7 +183,7 @@ function Tile({ name, value, note }: { name: string; value: string; note?: strin
 }
 
 function alertRule(): string {
-  return `# scrape ${location.origin}/metrics
+  return `# scrape ${serverAddress()}/metrics
 groups:
   - name: flagkeep
     rules:
