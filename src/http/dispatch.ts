@@ -196,10 +196,12 @@ async function handle(route: Route, exchange: Exchange, deps: DispatchDeps): Pro
   if (callerId !== undefined) deps.rateLimiter?.count(callerId, route.bucket, exchange.now.getTime());
   exchange.body = await bodyOf(route, exchange);
   if (!isConfirmed) requireConfirmation(route, exchange);
-  const { request, params, query, publicUrl } = exchange;
-  const credentials = { request, params, query, publicUrl };
+  const { request, params, query } = exchange;
+  // Only who is signed in to the console is told by it, and asking for it is not for nothing.
+  const publicUrl = request.headers.has("cookie") ? exchange.publicUrl : undefined;
   const call = Object.assign(exchange, parts, {
-    isStillAllowed: () => isAllowed(deps, route.access, { ...credentials, now: deps.now() }),
+    isStillAllowed: () =>
+      isAllowed(deps, route.access, { request, params, query, publicUrl, now: deps.now() }),
   });
   return await (route.handle as (call: Call) => unknown)(call);
 }

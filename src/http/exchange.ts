@@ -39,6 +39,12 @@ function requestIdOf(request: Request): string {
   return given !== null && requestIdShape.test(given) ? given : Bun.randomUUIDv7();
 }
 
+/** What is behind the question mark of an absolute address without a fragment. */
+function searchOf(url: string): string {
+  const mark = url.indexOf("?");
+  return mark === -1 ? "" : url.slice(mark + 1);
+}
+
 export class Exchange {
   readonly requestId: string;
   body: unknown;
@@ -70,7 +76,7 @@ export class Exchange {
   }
 
   get query(): URLSearchParams {
-    this.foundQuery ??= new Query(this.requested.search);
+    this.foundQuery ??= new Query(searchOf(this.request.url));
     return this.foundQuery;
   }
 

@@ -6,6 +6,7 @@ import {
   projectOrSecretRoute,
   projectRoute,
 } from "../../accounts/api/routes.ts";
+import { pathOf } from "../../http/errors.ts";
 import { Reply, type Route } from "../../http/route.ts";
 import { anyJson, bool, dictionary, int, list, named, object, optional, text } from "../../http/shapes.ts";
 import { InvalidField } from "../../lib/errors.ts";
@@ -155,7 +156,7 @@ export function flagEvaluationRoutes(deps: EvaluationDeps): Route[] {
 function answerDefinitions(deps: EvaluationDeps, call: ProjectOrSecretCall<unknown>): Reply {
   const sent = call.query.get("send_cohorts");
   const isAsked = sent !== null && !["false", "0", "no"].includes(sent.toLowerCase());
-  const sendCohorts = isAsked || new URL(call.request.url).pathname.startsWith("/flags/definitions");
+  const sendCohorts = isAsked || pathOf(call.request.url).startsWith("/flags/definitions");
   const { text: body, etag } = deps.flagSets.of(call.project.id).definitionsFor({ sendCohorts });
   const headers = { ETag: etag, "Cache-Control": "private, must-revalidate" };
   if (isNotModified(call.request.headers.get("if-none-match"), etag)) {

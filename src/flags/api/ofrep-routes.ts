@@ -10,7 +10,6 @@ import { type Call, clientRoutes, Reply, type Route } from "../../http/route.ts"
 import { dictionary, list, object, optional } from "../../http/shapes.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import { isNotModified } from "../definitions/local-evaluation.ts";
-import type { FlagSet } from "../evaluate/model.ts";
 import { detectRuntime } from "../evaluate/selection.ts";
 import type { Computation } from "../subject/computation.ts";
 import { ofrepDialect, Undecodable } from "./dialects.ts";
@@ -27,6 +26,7 @@ import { hasBrowserHeaders, requireContentType } from "./flags-request.ts";
 import { isForRuntime, keyOf, OfrepRefusal, readContext, renderInactive, renderResult } from "./ofrep.ts";
 import type { FlagEvents } from "./ofrep-events.ts";
 import type { EvaluatedProject, EvaluationDependencies } from "./ports.ts";
+import { bodyOfParts } from "./reply-body.ts";
 import { parseTolerantJson } from "./tolerant-json.ts";
 
 type OfrepDependencies = EvaluationDependencies & { computation: Computation; events: FlagEvents };
@@ -107,7 +107,8 @@ async function evaluationOf(deps: OfrepDependencies, call: Call, key: string | u
   const { request } = call;
   const project = projectOf(deps, request);
   requireContentType(request.headers);
-  const context = readContext(parsed(await call.text()));
+  const text = await call.text();
+  const context = readContext(parsed(text));
   const { set } = flagSets.of(project.id);
   if (key !== undefined && !set.byKey.has(key)) throw notFound(key);
   const detected = detectRuntime({
@@ -118,6 +119,7 @@ async function evaluationOf(deps: OfrepDependencies, call: Call, key: string | u
   const runtime = detected === "client" ? "client" : "server";
   const evaluation = computation.run(set, {
     ...context,
+    words: `ofrep ${runtime} ${key ?? ""} ${text}`,
     projectId: project.id,
     timezone: project.timezone,
     selection: { flagKeys: key === undefined ? null : [key], runtime },
@@ -143,23 +145,55 @@ function single({ set, evaluation, runtime }: Asked, key: string): Reply {
   throw notFound(key);
 }
 
-function bulk(
-  request: Request,
-  { set, evaluation, runtime }: Asked,
-  eventStreams: JsonObject[] | undefined,
-): Reply {
-  const text = JSON.stringify({ flags: renderAll(set, evaluation.results, runtime), eventStreams });
-  const etag = `W/"${new Bun.CryptoHasher("sha256").update(text).digest("hex").slice(0, 32)}"`;
-  const headers = { ETag: etag };
-  if (isNotModified(request.headers.get("if-none-match"), etag)) return new Reply(304, undefined, headers);
-  return Reply.json(text, headers);
+/** A flag's outcome as it is written; the same outcome of a flag is the same object until the flag changes. */
+interface Part {
+  /** JSON. */
+  bytes: Uint8Array;
+  digest: Uint8Array;
 }
 
-function renderAll(set: FlagSet, results: Asked["evaluation"]["results"], runtime: Asked["runtime"]) {
+const parts = new WeakMap<object, Part>();
+const digestBytes = 16;
+
+/** @param of what the part is remembered by. */
+function partOf(of: object, render: () => JsonObject): Part {
+  let part = parts.get(of);
+  if (part === undefined) {
+    const bytes = Buffer.from(JSON.stringify(render()));
+    const digest = new Bun.CryptoHasher("sha256").update(bytes).digest().subarray(0, digestBytes);
+    part = { bytes, digest };
+    parts.set(of, part);
+  }
+  return part;
+}
+
+function bulk(request: Request, asked: Asked, eventStreams: JsonObject[] | undefined): Reply {
+  const all = renderAll(asked);
+  const streams = eventStreams === undefined ? "" : `,"eventStreams":${JSON.stringify(eventStreams)}`;
+  const etag = etagOf(all, streams);
+  const headers = { ETag: etag };
+  if (isNotModified(request.headers.get("if-none-match"), etag)) return new Reply(304, undefined, headers);
+  const body = bodyOfParts('{"flags":[', { parts: all.map(({ bytes }) => bytes), tail: `]${streams}}` });
+  return Reply.json(body, headers);
+}
+
+/** A hash of hashes: the answer itself is several times as long. */
+function etagOf(all: readonly Part[], streams: string): string {
+  const digests = Buffer.allocUnsafe(all.length * digestBytes);
+  for (const [place, { digest }] of all.entries()) digests.set(digest, place * digestBytes);
+  const hasher = new Bun.CryptoHasher("sha256").update(digests).update(streams);
+  return `W/"${hasher.digest("hex").slice(0, 32)}"`;
+}
+
+function renderAll({ set, evaluation, runtime }: Asked): Part[] {
   return [
-    ...[...results.values()].map((result) => renderResult(set.byKey.get(result.key)!, result)),
+    ...evaluation.list.map((result) =>
+      partOf(result, () => renderResult(set.byKey.get(result.key)!, result)),
+    ),
     // Said to be off, so that a client that asks for all flags sees what one that asks for each sees.
-    ...set.inactive.filter((flag) => isForRuntime(flag, runtime)).map(renderInactive),
+    ...set.inactive
+      .filter((flag) => isForRuntime(flag, runtime))
+      .map((flag) => partOf(flag, () => renderInactive(flag))),
   ];
 }
 

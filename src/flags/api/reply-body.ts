@@ -15,9 +15,6 @@ const parts = new WeakMap<FlagResult, Uint8Array>();
 const encoder = new TextEncoder();
 const comma = 44;
 
-/** Where answers are put together, one after the other: a new buffer for each would keep the collector busy. */
-let desk = new Uint8Array(64 * 1024);
-
 /**
  * The body of an answer, in UTF-8.
  *
@@ -30,19 +27,36 @@ export function replyBody(
   config: string | undefined,
 ): Uint8Array<ArrayBuffer> {
   const tail = config === undefined ? "}" : `,${config}}`;
-  let length = 0;
   if (shape !== "details") {
-    length = putText(JSON.stringify(renderFlags(evaluation, shape, stamp)).slice(0, -1) + tail, length);
-    return desk.slice(0, length);
+    return encoder.encode(JSON.stringify(renderFlags(evaluation, shape, stamp)).slice(0, -1) + tail);
   }
   const { errorsWhileComputing, list } = evaluation;
-  length = putText(`{"errorsWhileComputingFlags":${errorsWhileComputing},"flags":{`, length);
-  for (const result of list) length = putPart(partOf(result), length);
-  // The last part's comma makes room for what closes the flags.
-  if (list.length > 0) length -= 1;
   const { requestId, evaluatedAt } = stamp;
-  length = putText(`},"requestId":"${requestId}","evaluatedAt":${evaluatedAt.getTime()}${tail}`, length);
-  return desk.slice(0, length);
+  return bodyOfParts(`{"errorsWhileComputingFlags":${errorsWhileComputing},"flags":{`, {
+    parts: list.map(partOf),
+    tail: `},"requestId":"${requestId}","evaluatedAt":${evaluatedAt.getTime()}${tail}`,
+  });
+}
+
+/** A body of ready parts with commas between them, in UTF-8. */
+export function bodyOfParts(
+  head: string,
+  { parts, tail }: { parts: readonly Uint8Array[]; tail: string },
+): Uint8Array<ArrayBuffer> {
+  const [first, last] = [encoder.encode(head), encoder.encode(tail)];
+  let length = first.length + last.length + Math.max(0, parts.length - 1);
+  for (const part of parts) length += part.length;
+  // Every byte of it is written.
+  const body = Buffer.allocUnsafeSlow(length);
+  body.set(first);
+  let at = first.length;
+  for (const [place, part] of parts.entries()) {
+    if (place > 0) body[at++] = comma;
+    body.set(part, at);
+    at += part.length;
+  }
+  body.set(last, at);
+  return body;
 }
 
 function partOf(result: FlagResult): Uint8Array {
@@ -52,25 +66,4 @@ function partOf(result: FlagResult): Uint8Array {
     parts.set(result, part);
   }
   return part;
-}
-
-/** @returns the length with the text behind it. */
-function putText(text: string, length: number): number {
-  makeRoom(length + text.length * 3);
-  return length + encoder.encodeInto(text, desk.subarray(length)).written;
-}
-
-/** @returns the length with the part and a comma behind it. */
-function putPart(part: Uint8Array, length: number): number {
-  makeRoom(length + part.length + 1);
-  desk.set(part, length);
-  desk[length + part.length] = comma;
-  return length + part.length + 1;
-}
-
-function makeRoom(length: number): void {
-  if (length <= desk.length) return;
-  const larger = new Uint8Array(length * 2);
-  larger.set(desk);
-  desk = larger;
 }

@@ -56,12 +56,21 @@ function groupPropertiesOf(people: PeopleDb, set: FlagSet, projectId: number, gr
   return properties;
 }
 
+/** How long a new group type may stay unnoticed, in milliseconds. */
+const checkEveryMs = 2;
+
 /** Reads group types only when the people store changed since the last time. */
 export function groupTypesFrom(people: PeopleDb): GroupTypeSource {
   const dataVersion = people.$client.query<{ data_version: number }, []>("PRAGMA data_version");
   const known = new Map<number, { version: number; types: readonly GroupType[] }>();
+  let version = 0;
+  let checkedAt = Number.NEGATIVE_INFINITY;
   return (projectId) => {
-    const version = dataVersion.get()?.data_version ?? 0;
+    const now = performance.now();
+    if (now - checkedAt >= checkEveryMs) {
+      version = dataVersion.get()?.data_version ?? 0;
+      checkedAt = now;
+    }
     const before = known.get(projectId);
     if (before?.version === version) return before.types;
     const types = listGroupTypes(people, projectId).map(({ typeIndex, name }) => ({
