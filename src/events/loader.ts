@@ -60,6 +60,15 @@ export class EventLoader implements EventStore {
     return this.cursors[lane];
   }
 
+  unfinished(): undefined {
+    // A transaction is there or not.
+    return undefined;
+  }
+
+  begin(): void {}
+
+  giveUp(): void {}
+
   async known(events: readonly EventIdentity[]): Promise<Set<number>> {
     return events.length === 0 ? new Set() : await this.room.loadInRoom(() => this.findKnown(events));
   }

@@ -2,6 +2,15 @@
 
 import type { StorableEvent } from "../journal/entry.ts";
 import type { Lane } from "../journal/segment.ts";
+import { AppError } from "../lib/errors.ts";
+
+/** Loading was told to stop; the batch is loaded by the next engine. */
+export class LoadGivenUp extends AppError {
+  readonly code = "load_given_up";
+  constructor() {
+    super("Loading was given up.");
+  }
+}
 
 /** What of an event tells whether it is stored already. */
 export type EventIdentity = Pick<StorableEvent, "seq" | "uuid" | "projectId">;
@@ -16,7 +25,17 @@ export interface EventStore {
   cursor(lane: Lane): number;
 
   /**
-   * Tells which events are stored already.
+   * A batch that was begun and is loaded before any other, with the same border: it may have reached the store. None where
+   * loading leaves no doubt.
+   */
+  unfinished(): { lane: Lane; last: number } | undefined;
+
+  /** Fixes the border of the next batch, before anything else is done with it; the same border again changes nothing. */
+  begin(load: { lane: Lane; last: number }): void;
+
+  /**
+   * Tells which events are stored already. Those of the batch that was begun do not count.
+   *
    *
    * @param events of one lane.
    * @returns      the sequence numbers of those whose uuid is stored in the same project, whichever lane it came by.
@@ -38,4 +57,7 @@ export interface EventStore {
    * @returns false when that cannot be at this moment; nothing was done then.
    */
   checkpoint(): Promise<boolean>;
+
+  /** Ends attempts that go on for as long as the store is away; `load` and `known` throw `LoadGivenUp` then. */
+  giveUp(): void;
 }

@@ -5,6 +5,7 @@ import { openSqlite, type Sqlite } from "../lib/sqlite/open.ts";
 import peopleSql from "./migrations/001-people.sql" with { type: "text" };
 import personlessSql from "./migrations/002-personless.sql" with { type: "text" };
 import namesSql from "./migrations/003-names.sql" with { type: "text" };
+import outsideSql from "./migrations/004-outside-events.sql" with { type: "text" };
 import * as schema from "./schema.ts";
 
 export type PeopleDb = Sqlite<typeof schema>;
@@ -13,6 +14,7 @@ const migrations: readonly Migration[] = [
   { version: 1, name: "people", sql: peopleSql },
   { version: 2, name: "personless", sql: personlessSql },
   { version: 3, name: "names", sql: namesSql },
+  { version: 4, name: "outside events", sql: outsideSql },
 ];
 
 /** The newest schema this version knows. */

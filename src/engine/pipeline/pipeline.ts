@@ -8,7 +8,7 @@
 
 import { appendFile, mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import type { EventStore } from "../../events/store.ts";
+import { type EventStore, LoadGivenUp } from "../../events/store.ts";
 import { loadableBytes, roomToCheckpoint, roomToLoad } from "../../journal/disk.ts";
 import { decodeEntries, type Entry, type JournalItem } from "../../journal/entry.ts";
 import type { JournalBatch } from "../../journal/reader.ts";
@@ -136,6 +136,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
   async drain(timeoutMs: number): Promise<void> {
     const stop = setTimeout(() => {
       this.stopped = true;
+      this.events.giveUp();
     }, timeoutMs);
     await this.settle();
     clearTimeout(stop);
@@ -165,21 +166,24 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
 
   private async run(): Promise<void> {
     try {
+      let isShort = false;
       while (!this.stopped) {
         const bytesMax = await this.loadableBytes();
-        if (bytesMax < partBytesMin && this.isWaiting) break;
+        isShort = bytesMax < partBytesMin && this.isWaiting;
+        if (isShort) break;
         const next = this.take(bytesMax);
         if (next === undefined) break;
         await this.apply(next, bytesMax);
         if (this.isCheckpointDue()) await this.checkpointInRoom();
       }
-      if (this.isWaiting && !this.stopped) await this.rest();
+      if (isShort) await this.rest();
       else this.hooks.onPaused?.(null);
       this.running = undefined;
     } catch (error) {
+      const wasStopped = this.stopped;
       this.stopped = true;
       this.running = undefined;
-      this.hooks.onFatal(error);
+      if (!(wasStopped && error instanceof LoadGivenUp)) this.hooks.onFatal(error);
     }
   }
 
@@ -216,6 +220,8 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
   /** @param bytesMax of batches together; one is always taken. */
   private take(bytesMax: number): Batch[] | undefined {
     const { realtime, historical } = this.waiting;
+    const unfinished = this.events.unfinished();
+    if (unfinished !== undefined) return upTo(this.waiting[unfinished.lane], unfinished.last);
     const next = realtime.length > 0 ? realtime : historical;
     return next.length > 0 ? firstOf(next, Math.min(bytesMax, this.settings.batchBytesMax)) : undefined;
   }
@@ -232,7 +238,9 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     let stored: StoredStep;
     let whole = 0;
     try {
-      while (whole < batches.length && !step.isFull && !(whole > 0 && this.isOvertaken(lane))) {
+      const isUnfinished = this.events.unfinished() !== undefined;
+      const isEnough = () => !isUnfinished && (step.isFull || (whole > 0 && this.isOvertaken(lane)));
+      while (whole < batches.length && !isEnough()) {
         const portion = portionAt(batches, whole, this.settings.portionBytes);
         const isWhole = await this.addTo(step, portion, bytesMax);
         if (!isWhole) break;
@@ -261,10 +269,20 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
   /** Hands the entries of batches over to a step. @returns false when they were too many, and only the first were taken */
   private async addTo(step: Step, batches: readonly Batch[], bytesMax: number): Promise<boolean> {
     const all = await this.read(batches);
+    const end = batches.at(-1)!.last;
+    const unfinished = this.events.unfinished();
+    if (unfinished !== undefined) {
+      const { last } = unfinished;
+      await step.take(
+        all.filter(({ seq }) => seq <= last),
+        Math.min(end, last),
+      );
+      return end <= last;
+    }
     const bytes = bytesOf(batches);
     const entries = bytes <= bytesMax ? all : firstPart(all, bytes, bytesMax);
     const isWhole = entries.length === all.length;
-    await step.take(entries, isWhole ? batches.at(-1)!.last : entries.at(-1)!.seq);
+    await step.take(entries, isWhole ? end : entries.at(-1)!.seq);
     return isWhole;
   }
 
@@ -328,6 +346,12 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
 /** The first entries of those that take so many bytes together, about as many as take `bytesMax`; at least one. */
 function firstPart(entries: readonly Entry[], bytes: number, bytesMax: number): readonly Entry[] {
   return entries.slice(0, Math.max(1, Math.floor((entries.length * bytesMax) / bytes)));
+}
+
+/** Takes the batches out that have everything up to a number, if they are all there. */
+function upTo<Batch extends JournalBatch>(waiting: Batch[], last: number): Batch[] | undefined {
+  const count = waiting.findIndex((batch) => batch.last >= last) + 1;
+  return count === 0 ? undefined : waiting.splice(0, count);
 }
 
 /** Takes the first ones out, as many as fit. */

@@ -91,6 +91,7 @@ export class Step {
 
   /** Stores everything: the persons, then the events. */
   async store(): Promise<StoredStep> {
+    this.events.begin({ lane: this.lane, last: this.last });
     const spikes = await this.persons.commit(this.last);
     await this.events.load(this.lane, this.last, this.storable);
     const { flagUsage, duplicates, dropped } = this;

@@ -1,0 +1,62 @@
+import { afterAll, beforeAll } from "bun:test";
+import { hasClickHouse, TestClickHouse } from "../../support/clickhouse.ts";
+import { ClickHouseStores } from "../../support/clickhouse-stores.ts";
+import {
+  type EventStoreUnderTest,
+  eventStoreConformance,
+  type StoredRow,
+} from "../event-store-conformance.ts";
+
+let server: TestClickHouse;
+
+function underTest(stores: ClickHouseStores): EventStoreUnderTest {
+  return {
+    store: stores.loader,
+    async rows() {
+      const rows = await stores.rows(
+        `SELECT project_id, seq, uuid, event, distinct_id, time, received, historical, elements_chain, properties_text
+         FROM events ORDER BY project_id, historical, seq`,
+      );
+      return rows.map(
+        ([
+          projectId,
+          seq,
+          uuid,
+          event,
+          distinctId,
+          timeMicros,
+          receivedMicros,
+          historical,
+          elementsChain,
+          text,
+        ]) =>
+          ({
+            ...{
+              projectId,
+              seq,
+              uuid,
+              event,
+              distinctId,
+              timeMicros,
+              receivedMicros,
+              historical,
+              elementsChain,
+            },
+            properties: JSON.parse(text as string),
+          }) as StoredRow,
+      );
+    },
+    reopen: async () => underTest(await stores.reopen()),
+    close: () => stores[Symbol.asyncDispose](),
+  };
+}
+
+if (hasClickHouse) {
+  beforeAll(async () => {
+    server = await TestClickHouse.start();
+  });
+  afterAll(() => server[Symbol.asyncDispose]());
+  eventStoreConformance("ClickHouse", async () => underTest(await ClickHouseStores.open(server)));
+} else {
+  console.log("SKIPPED ClickHouse is an event store: the engine is not installed; run `make clickhouse`");
+}

@@ -1,0 +1,73 @@
+/** The event store in a database of a test's ClickHouse, with a people store on a temporary folder. */
+
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { parseClickHouseUrl } from "../../src/events/clickhouse/address.ts";
+import { clickhouseSql } from "../../src/events/clickhouse/dialect.ts";
+import { ClickHouseLoader } from "../../src/events/clickhouse/loader.ts";
+import { ClickHouseMirror } from "../../src/events/clickhouse/person-mirror.ts";
+import { ClickHouseStore } from "../../src/events/clickhouse/store.ts";
+import type { EventSql } from "../../src/events/dialect.ts";
+import { openPeople, type PeopleDb } from "../../src/people/open.ts";
+import { OutsideEvents } from "../../src/people/outside-events.ts";
+import { temporaryFolder } from "./appliance.ts";
+import type { TestClickHouse } from "./clickhouse.ts";
+
+let databases = 0;
+
+export class ClickHouseStores implements AsyncDisposable {
+  private constructor(
+    readonly server: TestClickHouse,
+    readonly database: string,
+    readonly folder: string,
+    readonly people: PeopleDb,
+    readonly store: ClickHouseStore,
+    readonly loader: ClickHouseLoader,
+    readonly mirror: ClickHouseMirror,
+  ) {}
+
+  /** @param again what was stored before. */
+  static async open(
+    server: TestClickHouse,
+    again?: { folder: string; database: string },
+  ): Promise<ClickHouseStores> {
+    databases += again === undefined ? 1 : 0;
+    const { folder, database } = again ?? { folder: temporaryFolder(), database: `test_${databases}` };
+    if (again === undefined) await server.run(`CREATE DATABASE ${database}`);
+    const people = openPeople(join(folder, "people.sqlite"));
+    const address = parseClickHouseUrl(server.url(database));
+    if (address === undefined) throw new Error("The test's address cannot be read.");
+    const store = new ClickHouseStore(address, new OutsideEvents(people));
+    return new ClickHouseStores(
+      ...([server, database, folder, people, store] as const),
+      new ClickHouseLoader(store),
+      new ClickHouseMirror(store, people),
+    );
+  }
+
+  /** Asks as the engine does. */
+  async ask<Result>(query: (store: EventSql) => Promise<Result>): Promise<Result> {
+    return await query(clickhouseSql(this.store.connection, {}));
+  }
+
+  async rows(sql: string): Promise<unknown[][]> {
+    return await this.store.connection.rows(sql);
+  }
+
+  async close(): Promise<void> {
+    this.people.$client.close();
+    await this.store.close();
+  }
+
+  /** Leaves it as a crash does, and opens it once more. */
+  async reopen(): Promise<ClickHouseStores> {
+    await this.close();
+    return await ClickHouseStores.open(this.server, this);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+    await this.server.run(`DROP DATABASE ${this.database}`);
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
