@@ -86,6 +86,10 @@ export interface Dialect {
   quantile(level: number, value: string): string;
   /** The value in the row where another one is smallest; rows without a value do not count. */
   valueAtLeast(value: string, by: string): string;
+  /** The same value in a type that has null, which windows give where there is no row. */
+  orNull(value: string): string;
+  /** Whether a window's range may be as long as two numbers can be apart. */
+  readonly hasLongRanges: boolean;
   /** Begins a named part of a statement that is used several times. */
   readonly madeOnce: string;
   /** A tuple of three whole numbers that is ordered by the first difference, and its greatest in an aggregate's window. */
@@ -175,6 +179,8 @@ export const duckdb: Dialect = {
   dayText: (wallTime) => `strftime(${wallTime}, '%Y-%m-%d')`,
   quantile: (level, value) => `quantile_cont(${value}, ${level})`,
   valueAtLeast: (value, by) => `arg_min(${value}, ${by})`,
+  orNull: (value) => value,
+  hasLongRanges: true,
   madeOnce: "AS MATERIALIZED",
   triple: (first, second, third) => `{'a': ${first}, 'b': ${second}, 'c': ${third}}`,
   ofTriple: (triple, place) => `${triple}.${"abc"[place - 1]}`,

@@ -282,14 +282,35 @@ function parts({ conditions }: Funnel): { step: number; times: number }[] {
 
 /** SQL for `counted`: for each event, how many steps were done from it on, in time. */
 function completed(funnel: Funnel): string {
+  const { dialect, windowMicros } = funnel;
+  if (!dialect.hasLongRanges) return completedBySums(funnel);
   const sum = parts(funnel)
     .map(({ step, times }) => `least(${times}, count(*) FILTER (WHERE is_${step}) OVER ahead)`)
     .join(" + ");
   return `counted AS (
        SELECT who, bucket, moment, lane, seq, ${sum} AS completed FROM found
        WINDOW ahead AS (
-         PARTITION BY who ORDER BY moment RANGE BETWEEN CURRENT ROW AND ${funnel.windowMicros} FOLLOWING
+         PARTITION BY who ORDER BY moment RANGE BETWEEN CURRENT ROW AND ${windowMicros} FOLLOWING
        )
+     )`;
+}
+
+/** The same by what was done up to the end of the time, less what was done before the event. */
+function completedBySums(funnel: Funnel): string {
+  const all = parts(funnel);
+  const done = all.map(
+    ({ step }) => `count(*) FILTER (WHERE is_${step}) OVER so_far AS done_${step},
+         count(*) FILTER (WHERE is_${step}) OVER so_far - count(*) FILTER (WHERE is_${step}) OVER now AS before_${step}`,
+  );
+  const sum = all.map(({ step, times }) => `least(${times}, u.done_${step} - f.before_${step})`).join(" + ");
+  return `summed AS (
+       SELECT who, bucket, moment, lane, seq, moment + ${funnel.windowMicros} AS until, ${done.join(", ")} FROM found
+       WINDOW so_far AS (PARTITION BY who ORDER BY moment RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW),
+         now AS (PARTITION BY who, moment)
+     ),
+     counted AS (
+       SELECT f.who AS who, f.bucket AS bucket, f.moment AS moment, f.lane AS lane, f.seq AS seq, ${sum} AS completed
+       FROM summed f ASOF JOIN summed u ON u.who = f.who AND u.moment <= f.until
      )`;
 }
 

@@ -116,7 +116,7 @@ export async function computeLifecycle(
      ),
      active AS (SELECT DISTINCT who, ${dialect.startOf(interval, "local_time")} AS bucket FROM found),
      around AS (
-       SELECT bucket, lag(bucket) OVER person AS previous, lead(bucket) OVER person AS next,
+       SELECT bucket, lag(${dialect.orNull("bucket")}) OVER person AS previous, lead(${dialect.orNull("bucket")}) OVER person AS next,
          bucket + INTERVAL 1 ${interval} AS after
        FROM active WINDOW person AS (PARTITION BY who ORDER BY bucket)
      )

@@ -8,10 +8,12 @@ import { ClickHouseLoader } from "../../src/events/clickhouse/loader.ts";
 import { ClickHouseMirror } from "../../src/events/clickhouse/person-mirror.ts";
 import { ClickHouseStore } from "../../src/events/clickhouse/store.ts";
 import type { EventSql } from "../../src/events/dialect.ts";
+import { decodeEntries } from "../../src/journal/entry.ts";
 import { openPeople, type PeopleDb } from "../../src/people/open.ts";
 import { OutsideEvents } from "../../src/people/outside-events.ts";
 import { temporaryFolder } from "./appliance.ts";
 import type { TestClickHouse } from "./clickhouse.ts";
+import type { TestStores } from "./event-store.ts";
 
 let databases = 0;
 
@@ -34,7 +36,39 @@ export class ClickHouseStores implements AsyncDisposable {
     databases += again === undefined ? 1 : 0;
     const { folder, database } = again ?? { folder: temporaryFolder(), database: `test_${databases}` };
     if (again === undefined) await server.run(`CREATE DATABASE ${database}`);
-    const people = openPeople(join(folder, "people.sqlite"));
+    return ClickHouseStores.with(server, {
+      folder,
+      database,
+      people: openPeople(join(folder, "people.sqlite")),
+    });
+  }
+
+  /** The same events in ClickHouse as in another store, with the same persons. */
+  static async beside(server: TestClickHouse, stores: TestStores): Promise<ClickHouseStores> {
+    databases += 1;
+    const database = `test_${databases}`;
+    await server.run(`CREATE DATABASE ${database}`);
+    const made = ClickHouseStores.with(server, {
+      folder: temporaryFolder(),
+      database,
+      people: stores.people,
+    });
+    for (const { lane, last, bytes } of stores.written) {
+      const { entries } = decodeEntries(bytes, 0);
+      await made.loader.load(
+        lane,
+        last,
+        entries.filter((entry) => entry.kind === "event"),
+      );
+    }
+    await made.mirror.follow();
+    return made;
+  }
+
+  private static with(
+    server: TestClickHouse,
+    { folder, database, people }: { folder: string; database: string; people: PeopleDb },
+  ): ClickHouseStores {
     const address = parseClickHouseUrl(server.url(database));
     if (address === undefined) throw new Error("The test's address cannot be read.");
     const store = new ClickHouseStore(address, new OutsideEvents(people));
@@ -54,8 +88,9 @@ export class ClickHouseStores implements AsyncDisposable {
     return await this.store.connection.rows(sql);
   }
 
-  async close(): Promise<void> {
-    this.people.$client.close();
+  /** @param keepsPeople somebody else has them open. */
+  async close(keepsPeople = false): Promise<void> {
+    if (!keepsPeople) this.people.$client.close();
     await this.store.close();
   }
 

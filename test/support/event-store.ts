@@ -114,6 +114,9 @@ export class TestStores implements AsyncDisposable {
     );
   }
 
+  /** Everything that was written; the files go when they are loaded. */
+  readonly written: { lane: Lane; last: number; bytes: Buffer }[] = [];
+
   /** Writes a sealed segment as the journal does. */
   async segment(lane: Lane, events: TestEvent[], change: (lines: string) => string = (lines) => lines) {
     const first = this.seq[lane] + 1;
@@ -129,6 +132,7 @@ export class TestStores implements AsyncDisposable {
     ]);
     const path = join(this.folder, `${lane}-${first}.ndjson`);
     await writeFile(path, bytes);
+    this.written.push({ lane, last, bytes });
     return batchOf({ lane, first, last, path, bytes: bytes.length });
   }
 

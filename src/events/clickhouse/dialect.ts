@@ -47,6 +47,9 @@ export const clickhouse: Dialect = {
   dayText: (wallTime) => `formatDateTime(${wallTime}, '%Y-%m-%d')`,
   quantile: (level, value) => `quantileExactInclusive(${level})(${value})`,
   valueAtLeast: (value, by) => `argMin(${value}, ${by})`,
+  orNull: (value) => `toNullable(${value})`,
+  // Not longer than 32 bits.
+  hasLongRanges: false,
   madeOnce: "AS",
   triple: (first, second, third) => `tuple(toInt64(${first}), toInt64(${second}), toInt64(${third}))`,
   ofTriple: (triple, place) => `tupleElement(${triple}, ${place})`,

@@ -31,6 +31,9 @@ const columns = [
 ];
 
 /** Digits that may be a number which ClickHouse's reader of JSON refuses, and the whole event with it. */
+const stringOrNumber = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
+/** Whole numbers of 64 bits can be read, with a sign or without. */
+const wholeNumberMax = 2 ** 63;
 const oddNumber = /\d{19}|\d[eE][+-]?\d{3}/;
 
 export class ClickHouseLoader implements EventStore {
@@ -195,10 +198,18 @@ function writeRow(rows: RowBinary, event: StorableEvent): void {
 }
 
 /** The properties once more, with numbers that can be read; empty when they can be read as they are. */
-function readableOf({ propertiesText, properties }: StorableEvent): string {
-  const { buffer, byteOffset, length } = propertiesText;
-  const isOdd = oddNumber.test(Buffer.from(buffer, byteOffset, length).toString("latin1"));
-  return isOdd ? JSON.stringify(properties) : "";
+function readableOf({ propertiesText: { buffer, byteOffset, length } }: StorableEvent): string {
+  const bytes = Buffer.from(buffer, byteOffset, length);
+  if (!oddNumber.test(bytes.toString("latin1"))) return "";
+  const text = bytes.toString();
+  const readable = text.replace(stringOrNumber, (part) => (part[0] === '"' ? part : readableNumber(part)));
+  return readable === text ? "" : readable;
+}
+
+function readableNumber(text: string): string {
+  const number = Number(text);
+  if (!Number.isFinite(number)) return "null";
+  return /^-?\d{19,}$/.test(text) && Math.abs(number) >= wholeNumberMax ? number.toExponential() : text;
 }
 
 /** Most uuids carry their time, and a copy carries the same: only the parts of the table of that time are read. */
