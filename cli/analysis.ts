@@ -8,6 +8,8 @@ import { configOf } from "./settings.ts";
 /** They count when the appliance does not run; a running one has its own. */
 export const analysisSettings = [
   "data-dir",
+  "events-url",
+  "events-password-file",
   "query-timeout",
   "query-result-limit",
   "duckdb-memory-limit",

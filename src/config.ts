@@ -5,11 +5,13 @@
  * with the setting, the value and what would be right.
  */
 
+import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
 import { Cron } from "croner";
 import ipaddr from "ipaddr.js";
-import { AppError } from "./lib/errors.ts";
+import { type ClickHouseAddress, parseClickHouseUrl } from "./lib/clickhouse-address.ts";
+import { AppError, firstLine } from "./lib/errors.ts";
 import { paths } from "./paths.ts";
 
 /** A setting has a value that cannot be used. */
@@ -118,6 +120,14 @@ const url = (details: { default: string; help: string }) =>
         : undefined;
     },
     "an address such as https://flags.example.com",
+    details,
+  );
+
+const clickhouse = (details: { default: string; help: string }) =>
+  setting(
+    "clickhouse://…",
+    (value) => (value === "" ? null : parseClickHouseUrl(value)),
+    "an address such as clickhouse://user@host:8123/database, with ?cluster=name, quorum=2 or secure=1 where they are needed",
     details,
   );
 
@@ -270,6 +280,14 @@ export const settings = {
     default: "64MiB",
     help: "A query whose answer is larger is refused.",
   }),
+  "events-url": clickhouse({
+    default: "",
+    help: "ClickHouse database that keeps the events, such as clickhouse://user@host:8123/database; default: DuckDB.",
+  }),
+  "events-password-file": text("path", {
+    default: "",
+    help: "File with the password for it; default: FLAGKEEP_EVENTS_PASSWORD, else the one in the address.",
+  }),
   "spike-factor": integer("number", 2, 1_000, {
     default: "10",
     help: "A spike begins above this many times a project's usual event rate.",
@@ -358,6 +376,7 @@ const secretVariables = [
   "FLAGKEEP_BACKUP_S3_ACCESS_KEY_ID",
   "FLAGKEEP_BACKUP_S3_SECRET_ACCESS_KEY",
   "FLAGKEEP_BACKUP_PASSPHRASE",
+  "FLAGKEEP_EVENTS_PASSWORD",
 ];
 
 /** Variables that look like ours and are none: misspelt, or of another version. */
@@ -387,9 +406,16 @@ export function readSetting<Name extends SettingName>(
   } catch (error) {
     if (!(error instanceof WrongSetting)) throw error;
     const source = fromFlag !== undefined ? `--${name}` : environmentName(name);
+    // There may be a password in it.
+    if (name === "events-url") throw new WrongSetting(`${source} must be ${error.message}.`);
     throw new WrongSetting(`${source} is "${value}", but it must be ${error.message}.`);
   }
 }
+
+const filePaths = [
+  ...(["backup-destination", "backup-s3-credentials-file", "backup-key-file"] as const),
+  "events-password-file" as const,
+];
 
 /**
  * Works out all settings; the data directory becomes an absolute path.
@@ -405,10 +431,31 @@ export function readConfig(
   const config = Object.fromEntries(entries) as { -readonly [Name in SettingName]: SettingValue<Name> };
   config["data-dir"] = resolve(config["data-dir"]);
   // The working directory becomes another one.
-  for (const name of ["backup-destination", "backup-s3-credentials-file", "backup-key-file"] as const) {
+  for (const name of filePaths) {
     if (config[name] !== "" && !config[name].startsWith("s3://")) config[name] = resolve(config[name]);
   }
   return config;
+}
+
+/**
+ * Where events are kept outside of the data directory, with the password from its file or from the environment; null: they
+ * are in it.
+ *
+ * @throws {WrongSetting} the file cannot be read.
+ */
+export function eventsAddress(
+  config: Pick<Config, "events-url" | "events-password-file">,
+  environment: Readonly<Record<string, string | undefined>>,
+): ClickHouseAddress | null {
+  const address = config["events-url"];
+  if (address === null) return null;
+  const file = config["events-password-file"];
+  if (file === "") return { ...address, password: environment.FLAGKEEP_EVENTS_PASSWORD || address.password };
+  try {
+    return { ...address, password: readFileSync(file, "utf8").replace(/\r?\n$/, "") };
+  } catch (error) {
+    throw new WrongSetting(`--events-password-file cannot be read: ${firstLine(error)}.`);
+  }
 }
 
 /** Where backups go: what is set, else a folder in the data directory. */

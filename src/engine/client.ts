@@ -17,6 +17,12 @@ export class EngineUnavailable extends AppError {
   }
 }
 
+/** The server that keeps the events does not answer; captures and flags go on meanwhile. */
+export class EventsAway extends AppError {
+  readonly code = "events_unreachable";
+  override readonly hint = "Try again in a few seconds; `flagkeep status` tells more.";
+}
+
 /** What the front knows about its engine. */
 export interface EngineState {
   /** Resolves when the engine can be asked, or with false when it will not be soon. */
@@ -35,7 +41,14 @@ export interface EngineState {
 const startWaitMs = 10_000;
 
 /** Codes of questions that were not answered for want of time, memory or an engine, not for what they ask. */
-const refusals = ["engine_unavailable", "query_busy", "query_timeout", "query_memory", "statements_barred"];
+const refusals = [
+  "engine_unavailable",
+  "events_unreachable",
+  "query_busy",
+  "query_timeout",
+  "query_memory",
+  "statements_barred",
+];
 
 /** Whether somebody else wrote what the engine is to do. */
 const isStatement = (name: keyof Queries): name is "query" | "download" =>
@@ -105,6 +118,7 @@ export class EngineClient {
       if (error instanceof RpcUnreachable) throw this.whyUnreachable(name, askedAt);
       if (!(error instanceof RpcFailed)) throw error;
       if (error.code === "query_timeout") throw new QueryTimedOut();
+      if (error.code === "events_unreachable") throw new EventsAway(error.message);
       if (error.code === "unexpected") throw new Error(`The engine could not answer: ${error.message}`);
       throw new QueryRefused(error.code, error.message);
     }

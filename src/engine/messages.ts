@@ -8,6 +8,7 @@
 
 import type { PromotedProperty } from "../events/property-columns.ts";
 import type { Lane, SealedSegment } from "../journal/segment.ts";
+import type { ClickHouseAddress } from "../lib/clickhouse-address.ts";
 import type { SpikeSignal } from "../people/spikes/detector.ts";
 import type { ProjectUsage } from "./pipeline/flag-usage.ts";
 import type { AppliedBatch, Pause } from "./pipeline/pipeline.ts";
@@ -18,6 +19,8 @@ export const engineSocketName = "engine.sock";
 
 export interface EngineStart {
   dataDir: string;
+  /** Where events are kept outside of it; null: they are in DuckDB. */
+  eventsAt: ClickHouseAddress | null;
   memoryLimitBytes: number;
   threads: number;
   queryTimeoutMs: number;
@@ -54,6 +57,8 @@ export type Report =
   | { type: "paused"; pause: Pause | null }
   /** All properties that have a column of their own. */
   | { type: "properties"; promoted: PromotedProperty[] }
+  /** The server that keeps the events cannot be used, or can be again. */
+  | { type: "away"; reason: { message: string; hint: string } | null }
   | { type: "released"; lane: Lane; lastSeq: number }
   | { type: "flag_usage"; usage: ProjectUsage[] }
   | { type: "spikes"; spikes: SpikeSignal[] }

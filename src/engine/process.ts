@@ -16,15 +16,18 @@ import { PersonMirror } from "../events/person-mirror.ts";
 import { SegmentArchive } from "../journal/archive-writer.ts";
 import { loadableBytes, realDisk } from "../journal/disk.ts";
 import { batchOf, type SegmentBatch } from "../journal/reader.ts";
+import type { ClickHouseAddress } from "../lib/clickhouse-address.ts";
 import { firstLine, OperatorNeeded } from "../lib/errors.ts";
 import { DataFromNewerVersion } from "../lib/sqlite/migrate.ts";
 import { nowMicros } from "../lib/time.ts";
 import { paths } from "../paths.ts";
 import { NameRegister } from "../people/names.ts";
 import { openPeople } from "../people/open.ts";
+import { areEventsOutside } from "../people/outside-events.ts";
 import { PeopleStore } from "../people/store.ts";
 import { RpcServer } from "../rpc/server.ts";
-import { duckdbBackend } from "./backend.ts";
+import { duckdbBackend, type EventBackend } from "./backend.ts";
+import { ClickHouseBackend } from "./clickhouse-backend.ts";
 import {
   type Command,
   type EngineStart,
@@ -103,6 +106,8 @@ let recovery: StoreRecovery;
 let dataDir: string | undefined;
 /** The event store's file is damaged but cannot be made again without losing events. */
 let isLimping = false;
+/** The events are not in DuckDB. */
+let isOutside = false;
 /** What DuckDB's complaints are about at this moment. */
 let use: StoreUse = "opening";
 
@@ -118,7 +123,8 @@ async function startEngine(start: EngineStart) {
     rmSync(join(place.work, name), { recursive: true, force: true });
   const space = () => realDisk.space(start.dataDir);
   if (start.doubt !== "") recovery.markDamaged(dataDir, start.doubt);
-  const { database, people, loader, mirror } = await openStores(start);
+  const opened = start.eventsAt === null ? await openStores(start) : openOutside(start, start.eventsAt);
+  const { people, events, follow } = opened;
   use = "reading";
   const archive = new SegmentArchive(
     {
@@ -148,7 +154,7 @@ async function startEngine(start: EngineStart) {
   let pause: Pause | null = null;
   const pipeline: Pipeline<SegmentBatch> = new Pipeline<SegmentBatch>(
     people,
-    loader,
+    events,
     archive,
     {
       batchBytesMax: 64 * 1024 * 1024,
@@ -177,7 +183,7 @@ async function startEngine(start: EngineStart) {
       },
     },
   );
-  mirror.hasRoom = async () => loadableBytes((await space()).freeBytes) > 0;
+  const hasRoom = async () => loadableBytes((await space()).freeBytes) > 0;
   setInterval(() => {
     // With a backlog the newest events are not known yet, and a spike would be closed too early.
     if (pipeline.lag().realtime.segments > 0 || pause !== null) return;
@@ -186,8 +192,46 @@ async function startEngine(start: EngineStart) {
   }, spikeTickMs);
   setInterval(() => {
     void archive.tidy();
-    if (pipeline.lag().realtime.segments === 0) mirror.follow().then(() => pipeline.tidy(), die);
+    if (pipeline.lag().realtime.segments === 0) follow().then(() => pipeline.tidy(), die);
   }, mirrorIntervalMs);
+  const kept = "outside" in opened ? runOutside(opened.outside) : runDuckdb(start, opened, pipeline, hasRoom);
+  const server = new RpcServer(engineSocketName, (error, name) => {
+    log("error", "a query failed", { query: name, error: String(error) });
+    if (isDamage(error) && !isLimping) die(error);
+  });
+  const handlers = queryHandlers({
+    backend: kept.backend,
+    people: people.db,
+    queryTimeoutMs: start.queryTimeoutMs,
+    isSuspect: (projectId) => start.suspects.includes(projectId),
+    onStatement: (projectId, change) => report({ type: "statement", projectId, change }),
+  });
+  server.listen(new SlowQueries().timed(handlers));
+  report({
+    type: "ready",
+    cursors: { realtime: pipeline.cursor("realtime"), historical: pipeline.cursor("historical") },
+  });
+  return { pipeline, people, server, kept };
+}
+
+/** What keeps the events, at work. */
+interface KeptEvents {
+  backend: EventBackend;
+  /** Ends what goes on by itself. */
+  rest(): Promise<void>;
+  /** The last call. */
+  close(): Promise<void>;
+}
+
+type OpenedDuckdb = Awaited<ReturnType<typeof openStores>>;
+
+function runDuckdb(
+  start: EngineStart,
+  { database, people, events: loader, mirror }: OpenedDuckdb,
+  pipeline: Pipeline<SegmentBatch>,
+  hasRoom: () => Promise<boolean>,
+): KeptEvents {
+  mirror.hasRoom = hasRoom;
   const queries = new RunningQueries(database, {
     memoryLimitBytes: start.memoryLimitBytes,
     onStuck: replaceEngine,
@@ -205,7 +249,7 @@ async function startEngine(start: EngineStart) {
       queryTimeoutMs: start.queryTimeoutMs,
       isBusy: () =>
         queries.isBusy || pipeline.lag().realtime.segments + pipeline.lag().historical.segments > 0,
-      hasRoom: async () => loadableBytes((await space()).freeBytes) > 0,
+      hasRoom,
     },
     {
       onChange: (promoted) => report({ type: "properties", promoted }),
@@ -215,27 +259,18 @@ async function startEngine(start: EngineStart) {
       },
     },
   );
-  const server = new RpcServer(engineSocketName, (error, name) => {
-    log("error", "a query failed", { query: name, error: String(error) });
-    if (isDamage(error) && !isLimping) die(error);
+  const backend = duckdbBackend({
+    ...{ loader, mirror, queries, people: people.db },
+    resultBytesMax: start.resultBytesMax,
+    onProperties: (names) => properties.note(names),
   });
-  const handlers = queryHandlers({
-    backend: duckdbBackend({
-      ...{ loader, mirror, queries, people: people.db },
-      resultBytesMax: start.resultBytesMax,
-      onProperties: (names) => properties.note(names),
-    }),
-    people: people.db,
-    queryTimeoutMs: start.queryTimeoutMs,
-    isSuspect: (projectId) => start.suspects.includes(projectId),
-    onStatement: (projectId, change) => report({ type: "statement", projectId, change }),
-  });
-  server.listen(new SlowQueries().timed(handlers));
-  report({
-    type: "ready",
-    cursors: { realtime: pipeline.cursor("realtime"), historical: pipeline.cursor("historical") },
-  });
-  return { pipeline, people, database, server, properties };
+  return { backend, rest: () => properties.stop(), close: async () => database.close() };
+}
+
+/** Where the server is away the engine works all the same: events wait in the journal. */
+function runOutside(outside: ClickHouseBackend): KeptEvents {
+  outside.open().catch(die);
+  return { backend: outside, rest: async () => undefined, close: () => outside.close() };
 }
 
 /** Ends this process for another one: what was acknowledged is in the journal, what was committed in the stores. */
@@ -254,14 +289,8 @@ function replaceEngine(reason: StopReason): never {
 async function openStores(start: EngineStart) {
   const place = paths(start.dataDir);
   let reportedAt = Number.NEGATIVE_INFINITY;
-  const openPeopleOnce = once(
-    () =>
-      new PeopleStore(openPeople(place.people), {
-        ...start.spikes,
-        historyMinutes: 60,
-        historyMinutesMin: 2,
-      }),
-  );
+  requireEventsInside(place.people);
+  const openPeopleOnce = once(() => openPeopleStore(start));
   const { database, people, loader } = await recovery.open(start, openPeopleOnce, {
     onStep: (message, fields) => log("warn", message, fields),
     onDamage: (error) => log("error", error.message),
@@ -280,7 +309,62 @@ async function openStores(start: EngineStart) {
   if (mirror.isCutOff) {
     log("info", "the event store's copies of persons are made again", { persons: await mirror.refill() });
   }
-  return { database, people, loader, mirror };
+  return { database, people, events: loader, mirror, follow: () => mirror.follow() };
+}
+
+function openPeopleStore({ dataDir: folder, spikes }: EngineStart): PeopleStore {
+  return new PeopleStore(openPeople(paths(folder).people), {
+    ...{ ...spikes, historyMinutes: 60, historyMinutesMin: 2 },
+  });
+}
+
+/** Events are kept elsewhere than the settings say. */
+class EventsElsewhere extends OperatorNeeded {
+  readonly code = "events_elsewhere";
+  constructor(
+    message: string,
+    override readonly hint: string,
+  ) {
+    super(message);
+  }
+}
+
+/** @throws {EventsElsewhere} */
+function requireEventsInside(peoplePath: string): void {
+  if (!existsSync(peoplePath)) return;
+  const people = openPeople(peoplePath, { readonly: true });
+  try {
+    if (!areEventsOutside(people)) return;
+  } finally {
+    people.$client.close();
+  }
+  throw new EventsElsewhere(
+    "The events of this data directory are kept in ClickHouse.",
+    "Start it with --events-url, or bring them back: `flagkeep migrate-events --to duckdb`.",
+  );
+}
+
+/** Opens the store of persons, and what loads events into a server and asks it there. @throws {EventsElsewhere} */
+function openOutside(start: EngineStart, address: ClickHouseAddress) {
+  isOutside = true;
+  const people = openPeopleStore(start);
+  const isUsed = people.cursor("realtime") + people.cursor("historical") > 0;
+  if (isUsed && !areEventsOutside(people.db)) {
+    throw new EventsElsewhere(
+      "The events of this data directory are in its file events.duckdb.",
+      "Start it without --events-url, or move them: `flagkeep migrate-events --to clickhouse://…`.",
+    );
+  }
+  let told = "";
+  const outside = new ClickHouseBackend(address, people.db, (reason) => {
+    const text = reason?.message ?? "";
+    if (text === told) return;
+    told = text;
+    if (reason === null) log("info", "the events can be reached again");
+    else log("warn", reason.message);
+    report({ type: "away", reason: reason && { message: reason.message, hint: reason.hint } });
+  });
+  return { people, events: outside.events, outside, follow: () => outside.follow() };
 }
 
 function once<Value>(make: () => Value): () => Value {
@@ -292,17 +376,17 @@ function once<Value>(make: () => Value): () => Value {
 }
 
 async function stop(engine: Engine, timeoutMs: number): Promise<void> {
-  const { pipeline, people, database, server, properties } = engine;
-  await properties.stop();
+  const { pipeline, people, server, kept } = engine;
+  await kept.rest();
   await pipeline.drain(timeoutMs);
   await server.stop();
   people.db.$client.close();
-  database.close();
+  await kept.close();
   process.exit(0);
 }
 
 function isDamage(error: unknown): boolean {
-  return openFailureOf(error, use) === "file_broken";
+  return !isOutside && openFailureOf(error, use) === "file_broken";
 }
 
 /** What is damaged cannot be made again without a person: what is whole can be read until then, and events wait. */

@@ -87,6 +87,8 @@ export class EngineSupervisor implements EngineAsked {
   private doubtfulEnds = 0;
   /** The engine that runs has said that it ends because of what may be the file. */
   private isDoubtful = false;
+  /** The server that keeps the events cannot be used. */
+  private away: EngineState["trouble"] = null;
   /** Loading waits for room on the disk. */
   private pause: Pause | null = null;
   /** The file was made again because of them; it is not done twice. */
@@ -158,7 +160,7 @@ export class EngineSupervisor implements EngineAsked {
 
   get state(): EngineState {
     const { isReady: up, restarts, rebuilding, properties } = this;
-    const trouble = this.trouble ?? this.failure ?? troubleOf(this.pause);
+    const trouble = this.trouble ?? this.failure ?? this.away ?? troubleOf(this.pause);
     return { up, restarts, rebuilding, trouble, properties };
   }
 
@@ -304,6 +306,7 @@ export class EngineSupervisor implements EngineAsked {
     this.statements.engineEnded();
     this.isReady = false;
     this.pause = null;
+    this.away = null;
     this.whenReady = Promise.withResolvers<void>();
     this.child = undefined;
     this.rebuilding = null;
@@ -352,6 +355,8 @@ export class EngineSupervisor implements EngineAsked {
       this.pause = report.pause;
     } else if (report.type === "properties") {
       this.properties = report.promoted;
+    } else if (report.type === "away") {
+      this.away = report.reason;
     } else if (report.type === "released") {
       this.pending = this.pending.filter(({ lane, last }) => lane !== report.lane || last > report.lastSeq);
     } else if (report.type === "applied") {

@@ -22,7 +22,12 @@ export interface FailedRequest {
 }
 
 /** Errors of other subjects, and of SQLite, that mean "not now": the client shall repeat the request. */
-const retriedCodes = new Set<unknown>(["engine_unavailable", "query_timeout", "query_busy"]);
+const retriedCodes = new Set<unknown>([
+  "engine_unavailable",
+  "events_unreachable",
+  "query_timeout",
+  "query_busy",
+]);
 const storeBusy = new Set<unknown>(["SQLITE_BUSY", "SQLITE_BUSY_SNAPSHOT", "SQLITE_LOCKED"]);
 const storeFull = new Set<unknown>(["SQLITE_FULL", "SQLITE_IOERR_WRITE"]);
 const retryAfterSeconds = 5;

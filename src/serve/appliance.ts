@@ -8,7 +8,7 @@ import type { Server } from "bun";
 import { guardOf } from "../accounts/api/guard.ts";
 import { type Metadata, openMetadata } from "../accounts/metadata.ts";
 import { knownVersions } from "../backup/schema-versions.ts";
-import type { Config } from "../config.ts";
+import { type Config, eventsAddress } from "../config.ts";
 import { consolePath, consoleRoutes } from "../console/routes.ts";
 import { EngineClient } from "../engine/client.ts";
 import { type EngineRefused, EngineSupervisor } from "../engine/supervisor.ts";
@@ -132,6 +132,7 @@ export class Appliance {
       commands.engine,
       {
         dataDir,
+        eventsAt: eventsAddress(config, process.env),
         memoryLimitBytes: config["duckdb-memory-limit"],
         threads: config["duckdb-threads"],
         queryTimeoutMs: config["query-timeout"],

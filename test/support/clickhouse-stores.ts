@@ -2,13 +2,13 @@
 
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { parseClickHouseUrl } from "../../src/events/clickhouse/address.ts";
 import { clickhouseSql } from "../../src/events/clickhouse/dialect.ts";
 import { ClickHouseLoader } from "../../src/events/clickhouse/loader.ts";
 import { ClickHouseMirror } from "../../src/events/clickhouse/person-mirror.ts";
 import { ClickHouseStore } from "../../src/events/clickhouse/store.ts";
 import type { EventSql } from "../../src/events/dialect.ts";
 import { decodeEntries } from "../../src/journal/entry.ts";
+import { parseClickHouseUrl } from "../../src/lib/clickhouse-address.ts";
 import { openPeople, type PeopleDb } from "../../src/people/open.ts";
 import { OutsideEvents } from "../../src/people/outside-events.ts";
 import { temporaryFolder } from "./appliance.ts";

@@ -14,8 +14,8 @@ import {
   createClient,
   type Row,
 } from "@clickhouse/client";
+import { type ClickHouseAddress, shownAddress } from "../../lib/clickhouse-address.ts";
 import { AppError, firstLine } from "../../lib/errors.ts";
-import { type ClickHouseAddress, shownAddress } from "./address.ts";
 
 /** The server did not answer, or not to the end: what it was asked for is done or not. */
 export class EventsUnreachable extends AppError {

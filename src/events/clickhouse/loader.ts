@@ -23,6 +23,14 @@ const uuidsAtOnce = 20_000;
 /** Times of uuids that lie closer are looked for as one range; more ranges than this are one. */
 const timeGapMs = 3_600_000;
 const timeRangesMax = 100;
+/** Rows of one insert, far fewer than ClickHouse makes a block of: it is there in each partition as a whole or not at all. */
+const pieceRows = 100_000;
+const pieceBytes = 48 * 1024 * 1024;
+const oneBlock: ClickHouseSettings = {
+  max_insert_block_size: "1048449",
+  min_insert_block_size_rows: "1048449",
+  min_insert_block_size_bytes: "268402944",
+};
 const quorumTimeoutMs = 60_000;
 
 const columns = [
@@ -82,9 +90,13 @@ export class ClickHouseLoader implements EventStore {
     const { id } = this.store.outside.storeId();
     const token = `${id}:${lane}:${first}:${last}`;
     await this.untilDone(async () => {
-      const missing = this.isUncertain ? await this.missing(lane, first, last, events) : events;
+      const missing = this.isUncertain ? await this.missing(lane, first, last) : () => true;
       this.isUncertain = true;
-      if (missing.length > 0) await this.insert(missing, token);
+      // The same pieces each time: what is missing of one is sent under the name of that one.
+      for (const [index, piece] of piecesOf(events).entries()) {
+        const rows = piece.filter(missing);
+        if (rows.length > 0) await this.insert(rows, `${token}:${index}`);
+      }
     });
     this.store.outside.finish(lane, last);
     this.isUncertain = false;
@@ -104,7 +116,11 @@ export class ClickHouseLoader implements EventStore {
     const rows = new RowBinary();
     for (const event of events) writeRow(rows, event);
     const { quorum } = this.store.address;
-    const settings: ClickHouseSettings = { insert_deduplicate: 1, insert_deduplication_token: token };
+    const settings: ClickHouseSettings = {
+      ...oneBlock,
+      insert_deduplicate: 1,
+      insert_deduplication_token: token,
+    };
     if (quorum !== null) {
       settings.insert_quorum = String(quorum);
       settings.insert_quorum_parallel = 0;
@@ -115,13 +131,13 @@ export class ClickHouseLoader implements EventStore {
     await this.store.connection.insert("events", columns, rows.bytes, settings);
   }
 
-  /** Those that are not stored, of a batch that may be. */
-  private async missing(lane: Lane, first: number, last: number, events: readonly StorableEvent[]) {
+  /** Which events are not stored, of a batch that may be. */
+  private async missing(lane: Lane, first: number, last: number): Promise<(event: StorableEvent) => boolean> {
     const stored = await this.store.connection.rows(
       `SELECT seq FROM events WHERE historical = ${lane === "historical"} AND seq >= ${first} AND seq <= ${last}${this.sequential}`,
     );
     const seqs = new Set(stored.map(([seq]) => Number(seq)));
-    return events.filter(({ seq }) => !seqs.has(seq));
+    return ({ seq }) => !seqs.has(seq);
   }
 
   /** With a quorum a reader sees what the quorum has. */
@@ -179,6 +195,21 @@ export class ClickHouseLoader implements EventStore {
     await promise;
     clearTimeout(timer);
   }
+}
+
+/** In portions of one insert each, always the same. */
+function piecesOf(events: readonly StorableEvent[]): StorableEvent[][] {
+  const pieces: StorableEvent[][] = [];
+  let bytes = Number.POSITIVE_INFINITY;
+  for (const event of events) {
+    if (bytes >= pieceBytes || pieces.at(-1)!.length === pieceRows) {
+      pieces.push([]);
+      bytes = 0;
+    }
+    pieces.at(-1)!.push(event);
+    bytes += event.propertiesText.length;
+  }
+  return pieces;
 }
 
 function writeRow(rows: RowBinary, event: StorableEvent): void {

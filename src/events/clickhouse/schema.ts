@@ -5,9 +5,9 @@
  * where the events are.
  */
 
+import type { ClickHouseAddress } from "../../lib/clickhouse-address.ts";
 import { OperatorNeeded } from "../../lib/errors.ts";
 import { DataFromNewerVersion } from "../../lib/sqlite/migrate.ts";
-import type { ClickHouseAddress } from "./address.ts";
 import type { ClickHouseConnection } from "./connection.ts";
 
 /** What the statements are made for. */

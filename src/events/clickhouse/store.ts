@@ -1,10 +1,10 @@
 /** Opens the event store in ClickHouse: its tables are brought up to date, and it is the one that belongs to the data directory. */
 
 import { type Lane, lanes } from "../../journal/segment.ts";
+import { type ClickHouseAddress, shownAddress } from "../../lib/clickhouse-address.ts";
 import { OperatorNeeded } from "../../lib/errors.ts";
 import { DataFromNewerVersion } from "../../lib/sqlite/migrate.ts";
 import type { OutsideEvents } from "../../people/outside-events.ts";
-import { type ClickHouseAddress, shownAddress } from "./address.ts";
 import { ClickHouseConnection, EventsUnreachable } from "./connection.ts";
 import { migrateClickHouse } from "./schema.ts";
 

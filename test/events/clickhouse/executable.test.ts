@@ -1,0 +1,128 @@
+/** The started executable with its events in ClickHouse: nobody who asks it notices. */
+
+import { expect } from "bun:test";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { flagkeep, initialisedDirectory, TestAppliance, until } from "../../support/appliance.ts";
+import { TestClickHouse, testWithClickHouse } from "../../support/clickhouse.ts";
+
+const test = testWithClickHouse("Flagkeep with its events in ClickHouse");
+
+async function capture(appliance: TestAppliance, events: object[], historical = false): Promise<number> {
+  const answer = await fetch(`${appliance.url}/batch/`, {
+    method: "POST",
+    body: JSON.stringify({ api_key: appliance.token, historical_migration: historical, batch: events }),
+  });
+  return answer.status;
+}
+
+async function listed(appliance: TestAppliance): Promise<{ event: string; distinct_id: string }[]> {
+  const answer = await appliance.api(`/api/projects/${appliance.made.project.id}/events/?limit=1000`);
+  return ((await answer.json()) as { results: { event: string; distinct_id: string }[] }).results;
+}
+
+const named = (count: number, from = 0) =>
+  Array.from({ length: count }, (_, n) => ({
+    event: `event ${from + n}`,
+    distinct_id: `user ${n % 3}`,
+    properties: { n, $set: { plan: "free" } },
+  }));
+
+test("what is captured is listed, computed, exported and counted; SQL is refused with a sentence", async () => {
+  await using server = await TestClickHouse.start();
+  await server.run("CREATE DATABASE flagkeep");
+  await using appliance = await TestAppliance.start({ args: ["--events-url", server.url("flagkeep")] });
+  const { id } = appliance.made.project;
+  expect(await capture(appliance, named(5))).toBe(200);
+  expect(await capture(appliance, named(5, 5), true)).toBe(200);
+  await until(async () => (await listed(appliance)).length === 10, "all events are listed");
+  const query = {
+    kind: "TrendsQuery",
+    series: [{ math: "dau" }],
+    breakdownFilter: { breakdown: "plan", breakdown_type: "person" },
+  };
+  const computed = await appliance.api(`/api/projects/${id}/query/`, { method: "POST", body: { query } });
+  expect(await computed.json()).toMatchObject({ results: [{ count: 3, breakdown_value: "free" }] });
+  const sql = await appliance.api(`/api/projects/${id}/query/`, {
+    method: "POST",
+    body: { query: { kind: "HogQLQuery", query: "SELECT 1" } },
+  });
+  expect([sql.status, JSON.stringify(await sql.json())]).toEqual([
+    400,
+    expect.stringContaining("while events are kept in ClickHouse"),
+  ]);
+  const args = ["--data-dir", appliance.dataDir, "--project", String(id)];
+  const exported = await flagkeep(["export", "events", "-", ...args, "--format", "ndjson"]);
+  expect(exported.stdout.trim().split("\n")).toHaveLength(10);
+  expect(existsSync(join(appliance.dataDir, "events.duckdb"))).toBe(false);
+  const status = await flagkeep(["status", "--data-dir", appliance.dataDir, "--json"]);
+  expect(status.stdout + JSON.stringify(appliance.logs)).not.toContain(TestClickHouse.password);
+  expect(status.stdout).not.toContain(encodeURIComponent(TestClickHouse.password));
+}, 60_000);
+
+test("ClickHouse away: captures and flags go on, queries are refused with the reason, and all is there afterwards", async () => {
+  await using server = await TestClickHouse.start();
+  await server.run("CREATE DATABASE flagkeep");
+  const directory = await initialisedDirectory();
+  const args = ["--events-url", server.url("flagkeep")];
+  await server.kill();
+  await using appliance = await TestAppliance.start({ args, directory });
+  const { id } = directory.made.project;
+  expect(await capture(appliance, named(4))).toBe(200);
+  const flags = await fetch(`${appliance.url}/flags/?v=2`, {
+    method: "POST",
+    body: JSON.stringify({ api_key: appliance.token, distinct_id: "user 1" }),
+  });
+  expect(flags.status).toBe(200);
+  const refused = await appliance.api(`/api/projects/${id}/events/`);
+  expect([refused.status, await refused.json()]).toMatchObject([
+    503,
+    { code: "events_unreachable", detail: expect.stringContaining("cannot be reached") },
+  ]);
+  const trouble = await until(async (): Promise<{ message: string } | undefined> => {
+    const status = await flagkeep(["status", "--data-dir", directory.dataDir, "--json"]);
+    return (
+      (JSON.parse(status.stdout) as { engine: { trouble: { message: string } | null } }).engine.trouble ??
+      undefined
+    );
+  }, "status tells");
+  expect(trouble.message).toContain("flagkeep@127.0.0.1");
+  await server.restart();
+  await until(async () => (await listed(appliance).catch(() => [])).length === 4, "the events are loaded");
+  await server.kill();
+  expect(await capture(appliance, named(4, 4))).toBe(200);
+  await server.restart();
+  await until(async () => (await listed(appliance).catch(() => [])).length === 8, "the rest is loaded");
+}, 60_000);
+
+test("events elsewhere than the settings say: refused with a sentence, nothing is lost", async () => {
+  await using server = await TestClickHouse.start();
+  for (const name of ["one", "two"]) await server.run(`CREATE DATABASE ${name}`);
+  const directory = await initialisedDirectory();
+  const trouble = async (args: string[]) => {
+    await using appliance = await TestAppliance.start({ args, directory });
+    const line = await until(
+      () => appliance.logs.find(({ level }) => level === 50 || level === "error"),
+      "it says so",
+    );
+    expect(await capture(appliance, named(1))).toBe(200);
+    return String(line.msg);
+  };
+  {
+    await using appliance = await TestAppliance.start({
+      args: ["--events-url", server.url("one")],
+      directory,
+    });
+    await capture(appliance, named(2));
+    await until(async () => (await listed(appliance)).length === 2, "it is loaded");
+  }
+  expect(await trouble([])).toContain("kept in ClickHouse");
+  expect(await trouble(["--events-url", server.url("two")])).toContain(
+    "does not have the events of this data directory",
+  );
+  await using other = await TestAppliance.start({ args: ["--events-url", server.url("one")] });
+  await until(
+    () => other.logs.some(({ msg }) => String(msg).includes("the events of another data directory")),
+    "the database is refused to others",
+  );
+}, 60_000);
