@@ -17,6 +17,9 @@ const persons = (projectId: number) =>
 const owners = (projectId: number) =>
   `(SELECT distinct_id, person_uuid FROM person_distinct_ids FINAL WHERE project_id = ${projectId})`;
 
+const ownerOfEvent = (projectId: number) => `
+  LEFT JOIN ${owners(projectId)} o ON o.distinct_id = e.distinct_id`;
+
 export const clickhouse: Dialect = {
   text,
   // Parameters would go into the address of the request, which is short.
@@ -41,6 +44,7 @@ export const clickhouse: Dialect = {
     const offset = `timezoneOffset(toTimeZone(${instant(time)}, ${text(timezone)}))`;
     return instant(`${time} + ${offset} * 1000000`);
   },
+  wallTimeAhead: (event, micros) => instant(`toInt64(${event}.time + ${micros})`),
   wallMoment: (value) => `toDateTime64(${text(value)}, 6, 'UTC')`,
   startOf: (interval, wallTime) => `toDateTime64(date_trunc('${interval}', ${wallTime}), 6, 'UTC')`,
   wallText: (wallTime) => `formatDateTime(${wallTime}, '%Y-%m-%d %H:%i:%S')`,
@@ -56,8 +60,9 @@ export const clickhouse: Dialect = {
   uuid: (value) => `toUUID(${value})`,
   uuids: (values) => `(${values.map(text).join(", ")})`,
   receivedMicros: (event) => `${event}.received`,
-  personOfEvent: (projectId) => `
-  LEFT JOIN ${owners(projectId)} o ON o.distinct_id = e.distinct_id
+  ownerOfEvent,
+  who: "coalesce(toString(o.person_uuid), e.distinct_id)",
+  personOfEvent: (projectId) => `${ownerOfEvent(projectId)}
   LEFT JOIN ${persons(projectId)} p ON p.uuid = o.person_uuid`,
   persons,
   owners,
