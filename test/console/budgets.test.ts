@@ -85,9 +85,10 @@ describe.skipIf(chromiumPath === undefined)("budgets", () => {
       const paint = await measured(async (page) => {
         await page.goto(`/console/${path}`);
         await page.getByRole("heading", { level: 1 }).waitFor();
-        return await page.evaluate(
-          () => performance.getEntriesByName("first-contentful-paint")[0]!.startTime,
+        const paint = await page.waitForFunction(
+          () => performance.getEntriesByName("first-contentful-paint")[0]?.startTime,
         );
+        return (await paint.jsonValue())!;
       });
       judge(`first paint of ${path}`, paint, 300);
     }
