@@ -78,6 +78,7 @@ describe.skipIf(chromiumPath === undefined)("dashboards and clean-up", () => {
     await page.getByRole("heading", { name: "Payments (copy)" }).waitFor();
     await page.getByRole("button", { name: "More: Payments", exact: true }).click();
     await page.getByRole("button", { name: "Open in Explore" }).click();
+    await page.getByRole("heading", { level: 1, name: "Explore" }).waitFor();
     await page.getByText("3 in all").waitFor();
     expect(await page.getByLabel("Series A: Event").inputValue()).toBe("paid");
     await context.close();

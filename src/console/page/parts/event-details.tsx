@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { to } from "../lib/address.ts";
 import { ask, queryText, serverAddress } from "../lib/api.ts";
-import { dateTime, valueText } from "../lib/format.ts";
+import { dateTime, duration, valueText } from "../lib/format.ts";
 import { useResource } from "../lib/resource.ts";
 import { inProject, project } from "../lib/session.ts";
 import { asCurl, asSql, type StoredEvent } from "../model/events.ts";
@@ -45,6 +45,13 @@ export function EventDetails({ event, onClose }: { event: StoredEvent; onClose: 
         <span class="mono">{event.distinct_id}</span>
         <span class="muted">{dateTime(event.timestamp)}</span>
         <Badge>{event.historical ? w.historical : w.realtime}</Badge>
+        {event.received_at && (
+          <span class="muted">
+            {w.receivedAfter(
+              duration(Math.max(0, Date.parse(event.received_at) - Date.parse(event.timestamp)) / 1000),
+            )}
+          </span>
+        )}
         {event.properties.$lib !== undefined && (
           <Badge>
             {`${valueText(event.properties.$lib)} ${event.properties.$lib_version === undefined ? "" : valueText(event.properties.$lib_version)}`}

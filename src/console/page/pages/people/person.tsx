@@ -20,6 +20,7 @@ import type { Person } from "./persons.tsx";
 const w = words.people;
 type Tab = keyof typeof w.tabs;
 const eventsMax = 100;
+const cohortsMax = 20;
 
 export function PersonPage() {
   const { id = "" } = useRoute().params as { id?: string };
@@ -78,7 +79,27 @@ function useEventsOf({ uuid }: Person) {
   );
 }
 
+interface CohortName {
+  id: number;
+  name: string;
+}
+
+/** The newest cohorts that hold a person: each is asked. */
+async function cohortsOf({ uuid }: Person, signal: AbortSignal): Promise<CohortName[]> {
+  const { results } = await ask<{ results: CohortName[] }>(
+    inProject(`cohorts/${queryText({ limit: cohortsMax, hide_behavioral_cohorts: true })}`),
+    { signal },
+  );
+  const held = await Promise.all(
+    results.map(({ id }) =>
+      ask<{ results: unknown[] }>(inProject(`persons/${queryText({ cohort: id, uuid })}`), { signal }),
+    ),
+  );
+  return results.filter((_, place) => held[place]!.results.length > 0);
+}
+
 function PropertiesTab({ person }: { person: Person }) {
+  const cohorts = useResource(`cohorts of ${person.uuid}`, (signal) => cohortsOf(person, signal));
   const events = useEventsOf(person);
   // As the latest events name them: a person belongs to no group by itself.
   const groups = [
@@ -106,6 +127,18 @@ function PropertiesTab({ person }: { person: Person }) {
         onInput={setSearch}
       />
       {entries.length === 0 ? <p class="muted">{w.noProperties}</p> : <Properties entries={entries} />}
+      {(cohorts.data?.length ?? 0) > 0 && (
+        <>
+          <h2>{words.frame.pages.cohorts}</h2>
+          <ul class="changes">
+            {cohorts.data!.map(({ id, name }) => (
+              <li key={id}>
+                <a href={to(`cohorts/${id}`)}>{name}</a>
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
       {groups.length > 0 && (
         <>
           <h2>{w.groups}</h2>

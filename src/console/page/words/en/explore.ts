@@ -88,7 +88,6 @@ export const explore = {
     `${number(total)} in all${lines > 1 ? `, ${number(lines)} lines` : ""}.`,
   funnelSummary: (first: number, last: number) =>
     `${number(last)} of ${number(first)} came to the end${first > 0 ? `, ${percent(last / first)}` : ""}.`,
-  conversion: (share: string) => `${share} of the first`,
   fromBefore: (share: string) => `${share} of the step before`,
   retentionSummary: (people: number) => `${number(people)} persons began.`,
   began: "Began",

@@ -28,7 +28,6 @@ export const flag = {
   reviewTitle: "Review and save",
   saveNow: "Save changes",
   saved: (key: string) => `${key} is saved.`,
-  noChanges: "Nothing is changed.",
   changes: "What changes",
   reachChange: "Reach",
   reachArrow: (before: string, after: string) => `${before} → ${after}`,

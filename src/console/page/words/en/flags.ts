@@ -67,7 +67,6 @@ export const flags = {
   switchedOff: (key: string) => `${key} is off.`,
   switchedBack: (key: string) => `${key} is as it was before.`,
   chosen: (count: number) => `${number(count)} chosen`,
-  chooseAll: "Choose all that are found",
   chooseOne: (key: string) => `Choose ${key}`,
   chooseNone: "Choose none",
   switchOn: "Switch on",

@@ -81,10 +81,8 @@ export const frame = {
   reload: "Reload",
   clear: "Clear",
   loading: "Loading",
-  loadMore: "Show more",
   none: "none",
   onlyAdmins: "Only admins and owners",
-  onlyOwners: "Only owners",
   onlyOperators: "Only owners of the first organisation operate this instance",
   refusedTitle: "Not allowed",
   refusedHelp: "An owner or an admin of the organisation can give you this right.",
@@ -104,7 +102,5 @@ export const frame = {
   confirmHelp: "This needs your password once more. It is good for ten minutes.",
   password: "Password",
   confirm: "Confirm",
-  signedOutTitle: "You were signed out",
-  rowsShown: (shown: string, all: string) => `${shown} of ${all}`,
   unknownPage: "There is no such page.",
 };

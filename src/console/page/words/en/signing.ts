@@ -18,6 +18,5 @@ export const signing = {
   create: "Set password and sign in",
   passwordHelp: "12 to 256 characters. A sentence is fine.",
   noToken: "This address lacks its secret part. Open the whole link as it was printed.",
-  tooShort: "At least 12 characters.",
   tagline: "Feature flags and events, on your own machine.",
 };

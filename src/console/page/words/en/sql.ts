@@ -12,7 +12,6 @@ export const sql = {
   rowCount: (count: number) => (count === 1 ? "1 row" : `${number(count)} rows`),
   truncated: (count: number) => `first ${number(count)} of more`,
   views: "Views",
-  columnsOf: (view: string) => `columns of ${view}`,
   properties: "Properties",
   history: "Earlier statements",
   noHistory: "None yet.",
@@ -31,7 +30,6 @@ export const sql = {
   failed: "The statement cannot be run",
   writeSo: "Write it so",
   noChart: "A chart needs a first column of names or times and columns of numbers.",
-  examples: "Examples",
   exampleList: [
     ["Events by name", "SELECT event, count(*) AS times\nFROM events\nGROUP BY ALL\nORDER BY times DESC"],
     [
