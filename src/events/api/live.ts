@@ -6,7 +6,7 @@
  */
 
 import { projectRoute } from "../../accounts/api/routes.ts";
-import { HttpFailure } from "../../http/failure.ts";
+import { EventStreams } from "../../http/event-streams.ts";
 import type { Route } from "../../http/route.ts";
 import { object, optional, text } from "../../http/shapes.ts";
 import type { JournalSink } from "../../ingestion/ports.ts";
@@ -23,8 +23,6 @@ const unreadMax = 200;
 /** Longer events come without their properties. */
 const rowLengthMax = 64 * 1024;
 const secondMs = 1_000;
-/** A comment after this time keeps proxies and the server's own idle limit from cutting a stream. */
-const pingEveryMs = 15_000;
 /** How often it is looked at whether a reader still may. */
 const lookEveryMs = 5_000;
 
@@ -37,24 +35,23 @@ export interface LiveReader {
   isStillAllowed: () => boolean;
 }
 
-interface Stream extends LiveReader {
-  controller: ReadableStreamDefaultController<Uint8Array>;
+interface Reader extends LiveReader {
   /** Rows of this second. */
   rows: number;
   /** Events since the last count was told. */
   skipped: number;
-  pingAt: number;
   lookAt: number;
 }
 
 export class LiveEvents {
-  private readonly streams = new Set<Stream>();
-  private timer: ReturnType<typeof setInterval> | undefined;
+  private readonly streams: EventStreams<Reader>;
 
-  /** @param stopping when it fires, all streams end: they would hold up the end of the server. */
-  constructor(private readonly stopping?: AbortSignal) {
-    stopping?.addEventListener("abort", () => {
-      for (const stream of this.streams) this.close(stream);
+  /** @param stopping when it fires, all streams end. */
+  constructor(stopping?: AbortSignal) {
+    this.streams = new EventStreams({
+      ...{ streamsMax: readersMax, unreadMax, onSlow: "drop", tickMs: secondMs, stopping },
+      full: { detail: "Too many streams are open.", retryAfterSeconds: 10 },
+      onTick: () => this.tick(),
     });
   }
 
@@ -70,29 +67,9 @@ export class LiveEvents {
   }
 
   /** @throws {HttpFailure} 503 when too many read. */
-  open(reader: LiveReader, signal: AbortSignal): ReadableStream<Uint8Array> {
-    if (this.stopping?.aborted || this.streams.size >= readersMax) {
-      throw new HttpFailure(503, "server_error", "too_many_streams", "Too many streams are open.", null, {
-        "Retry-After": "10",
-      });
-    }
-    let stream: Stream;
-    const close = () => this.close(stream);
-    return new ReadableStream<Uint8Array>({
-      start: (controller) => {
-        const now = performance.now();
-        stream = {
-          ...{ ...reader, controller, rows: 0, skipped: 0 },
-          ...{ pingAt: now + pingEveryMs, lookAt: now + lookEveryMs },
-        };
-        this.streams.add(stream);
-        signal.addEventListener("abort", close);
-        // The first bytes let clients and proxies know that the stream is there.
-        this.send(stream, ": flagkeep\n\n");
-        this.timer ??= setInterval(() => this.tick(), secondMs);
-      },
-      cancel: close,
-    });
+  open(reader: LiveReader, signal: AbortSignal): Response {
+    const lookAt = performance.now() + lookEveryMs;
+    return this.streams.open({ ...reader, rows: 0, skipped: 0, lookAt }, signal);
   }
 
   private tell(lane: Lane, first: number, entries: readonly EntryText[]): void {
@@ -106,56 +83,28 @@ export class LiveEvents {
       let row: string | undefined;
       for (const stream of readers) {
         if (stream.projectId !== projectId || !isWanted(stream, facts)) continue;
-        if (stream.rows >= rowsPerSecond || (stream.controller.desiredSize ?? 0) < -unreadMax) {
+        if (stream.rows >= rowsPerSecond || !this.streams.canRead(stream)) {
           stream.skipped += 1;
           continue;
         }
         stream.rows += 1;
         row ??= `event: event\ndata: ${rowOf(entry, facts, first + index, lane)}\n\n`;
-        this.send(stream, row);
+        this.streams.send(stream, row);
       }
     }
   }
 
   private tick(): void {
     const now = performance.now();
-    for (const stream of this.streams) {
-      stream.rows = 0;
-      if (now >= stream.lookAt) {
-        stream.lookAt = now + lookEveryMs;
-        if (!stream.isStillAllowed()) {
-          this.close(stream);
-          continue;
-        }
+    for (const reader of this.streams) {
+      reader.rows = 0;
+      if (now >= reader.lookAt) {
+        reader.lookAt = now + lookEveryMs;
+        if (!reader.isStillAllowed()) this.streams.close(reader);
       }
-      const canRead = (stream.controller.desiredSize ?? 0) >= -unreadMax;
-      if (stream.skipped > 0 && canRead) {
-        this.send(stream, `event: skipped\ndata: {"count":${stream.skipped}}\n\n`);
-        stream.skipped = 0;
-      } else if (now >= stream.pingAt && canRead) this.send(stream, ": still here\n\n");
+      const counted = `event: skipped\ndata: {"count":${reader.skipped}}\n\n`;
+      if (reader.skipped > 0 && this.streams.send(reader, counted)) reader.skipped = 0;
     }
-  }
-
-  private send(stream: Stream, message: string): void {
-    stream.pingAt = performance.now() + pingEveryMs;
-    try {
-      stream.controller.enqueue(encoder.encode(message));
-    } catch {
-      // The reader has gone, and nobody has said so yet.
-      this.close(stream);
-    }
-  }
-
-  private close(stream: Stream): void {
-    if (!this.streams.delete(stream)) return;
-    try {
-      stream.controller.close();
-    } catch {
-      // The reader has closed it already.
-    }
-    if (this.streams.size > 0) return;
-    clearInterval(this.timer);
-    this.timer = undefined;
   }
 }
 
@@ -176,23 +125,14 @@ export function liveRoutes({ live }: { live: LiveEvents }): Route[] {
         503: { description: "Too many streams are open." },
       },
       handle: ({ project, query, request, isStillAllowed }) =>
-        new Response(
-          live.open(
-            {
-              projectId: project.id,
-              event: query.get("event") || undefined,
-              distinctId: query.get("distinct_id") || undefined,
-              isStillAllowed,
-            },
-            request.signal,
-          ),
+        live.open(
           {
-            headers: {
-              "Content-Type": "text/event-stream",
-              "Cache-Control": "no-store",
-              "X-Accel-Buffering": "no",
-            },
+            projectId: project.id,
+            event: query.get("event") || undefined,
+            distinctId: query.get("distinct_id") || undefined,
+            isStillAllowed,
           },
+          request.signal,
         ),
     }),
   ];
@@ -222,5 +162,3 @@ function rowOf(entry: string, facts: RegExpExecArray, seq: number, lane: Lane): 
     ...{ seq, historical: lane === "historical", is_cut: isCut },
   });
 }
-
-const encoder = new TextEncoder();

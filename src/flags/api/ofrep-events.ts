@@ -5,6 +5,7 @@
  * is told at once. Source: OpenFeature Remote Evaluation Protocol, ADR 8 (SSE for bulk evaluation changes).
  */
 
+import { EventStreams } from "../../http/event-streams.ts";
 import { HttpFailure } from "../../http/failure.ts";
 import { type Call, clientRoutes, type Route } from "../../http/route.ts";
 import { object, text } from "../../http/shapes.ts";
@@ -17,8 +18,6 @@ import type { EvaluatedProject } from "./ports.ts";
 const streamsAtOnce = 2_000;
 /** How often the configurations of projects with streams are looked at. */
 const lookEveryMs = 250;
-/** A comment after this time keeps proxies and the server's own idle limit from cutting a stream. */
-const pingEveryMs = 15_000;
 /** How long a page in the background keeps its stream. */
 const inactivitySeconds = 120;
 /** Messages that may wait for a client that does not read. */
@@ -27,10 +26,8 @@ const ofrepPath = "/ofrep/v1/events";
 
 interface Stream {
   readonly project: EvaluatedProject;
-  readonly controller: ReadableStreamDefaultController<Uint8Array>;
   /** The configuration the client has been told of. */
   told: string;
-  pingAt: number;
 }
 
 export interface FlagEventsDependencies {
@@ -47,18 +44,21 @@ export interface FlagEventsDependencies {
 
 /** The open streams and who is to be told. */
 export class FlagEvents {
-  private readonly streams = new Set<Stream>();
-  private timer: ReturnType<typeof setInterval> | undefined;
+  private readonly streams: EventStreams<Stream>;
 
   constructor(private readonly deps: FlagEventsDependencies) {
-    deps.stopping?.addEventListener("abort", () => {
-      for (const stream of this.streams) this.close(stream);
+    this.streams = new EventStreams({
+      ...{ streamsMax: deps.streamsMax ?? streamsAtOnce, unreadMax, tickMs: lookEveryMs },
+      // It comes back, and its last id says what it missed.
+      ...{ onSlow: "close", stopping: deps.stopping },
+      full: { detail: "Too many streams are open; poll instead.", retryAfterSeconds: 60 },
+      onTick: () => this.look(),
     });
   }
 
   /** The `eventStreams` of an answer with all flags; undefined when no more streams are taken. */
   connections(project: EvaluatedProject): JsonObject[] | undefined {
-    if (this.isFull()) return undefined;
+    if (this.streams.isFull) return undefined;
     const requestUri = `${ofrepPath}?key=${encodeURIComponent(project.apiToken)}`;
     const { publicUrl } = this.deps;
     const place: JsonObject =
@@ -92,53 +92,23 @@ export class FlagEvents {
       const detail = "Send the project's key in `key`, as the answer with all flags tells it.";
       throw new HttpFailure(401, "authentication_error", "authentication_failed", detail);
     }
-    if (this.isFull()) {
-      const detail = "Too many streams are open; poll instead.";
-      throw new HttpFailure(503, "server_error", "too_many_streams", detail, null, { "Retry-After": "60" });
-    }
-    return new Response(this.open(project, request), {
-      headers: {
-        "Content-Type": "text/event-stream",
-        "Cache-Control": "no-store",
-        "X-Accel-Buffering": "no",
-      },
-    });
-  }
-
-  private open(project: EvaluatedProject, request: Request): ReadableStream<Uint8Array> {
     const present = this.deps.configurationOf(project.id);
-    let stream: Stream;
-    const close = () => this.close(stream);
-    return new ReadableStream<Uint8Array>({
-      start: (controller) => {
-        const told = request.headers.get("last-event-id") || present;
-        stream = { project, controller, told, pingAt: performance.now() + pingEveryMs };
-        this.streams.add(stream);
-        request.signal.addEventListener("abort", close);
-        // The first bytes let clients and proxies know that the stream is there.
-        controller.enqueue(encoded(`: flagkeep\nid: ${told}\n\n`));
-        this.tell(stream, present);
-        this.timer ??= setInterval(() => this.look(), lookEveryMs);
-      },
-      cancel: close,
-    });
+    const stream: Stream = { project, told: request.headers.get("last-event-id") || present };
+    return this.streams.open(stream, request.signal, `id: ${stream.told}`, () => this.tell(stream, present));
   }
 
   private look(): void {
-    const now = performance.now();
     const present = new Map<number, string>();
     for (const stream of this.streams) {
       const { id, apiToken } = stream.project;
       if (this.deps.projects.findByToken(apiToken)?.id !== id) {
         // The key is not valid any more, or the project is archived.
-        this.close(stream);
+        this.streams.close(stream);
         continue;
       }
       const configuration = present.get(id) ?? this.deps.configurationOf(id);
       present.set(id, configuration);
       this.tell(stream, configuration);
-      if (now < stream.pingAt) continue;
-      this.send(stream, ": still here\n\n");
     }
   }
 
@@ -146,33 +116,6 @@ export class FlagEvents {
     if (stream.told === configuration) return;
     stream.told = configuration;
     const data = JSON.stringify({ type: "refetchEvaluation", etag: `"${configuration}"` });
-    this.send(stream, `id: ${configuration}\nevent: message\ndata: ${data}\n\n`);
-  }
-
-  private send(stream: Stream, text: string): void {
-    stream.pingAt = performance.now() + pingEveryMs;
-    const { controller } = stream;
-    // Whoever has not read the last few events reads none: it comes back, and its last id says what it missed.
-    if ((controller.desiredSize ?? 0) < -unreadMax) this.close(stream);
-    else controller.enqueue(encoded(text));
-  }
-
-  private close(stream: Stream): void {
-    if (!this.streams.delete(stream)) return;
-    try {
-      stream.controller.close();
-    } catch {
-      // The client has closed it already.
-    }
-    if (this.streams.size > 0) return;
-    clearInterval(this.timer);
-    this.timer = undefined;
-  }
-
-  private isFull(): boolean {
-    return this.deps.stopping?.aborted || this.streams.size >= (this.deps.streamsMax ?? streamsAtOnce);
+    this.streams.send(stream, `id: ${configuration}\nevent: message\ndata: ${data}\n\n`);
   }
 }
-
-const encoder = new TextEncoder();
-const encoded = (text: string) => encoder.encode(text);

@@ -100,7 +100,7 @@ const journal = { append: async () => 1 };
 test("a reader that does not read loses rows and holds nobody up; the memory stays", async () => {
   const live = new LiveEvents();
   const reader = { projectId: 1, event: undefined, distinctId: undefined, isStillAllowed: () => true };
-  const body = live.open(reader, new AbortController().signal);
+  const body = live.open(reader, new AbortController().signal).body!;
   const watched = live.watching(journal);
   const before = process.memoryUsage.rss();
   for (let second = 0; second < 3; second++) {
@@ -122,7 +122,7 @@ test("a reader that does not read loses rows and holds nobody up; the memory sta
 test("events of other projects, and notes, are nobody's rows", async () => {
   const live = new LiveEvents();
   const reader = { projectId: 1, event: undefined, distinctId: undefined, isStillAllowed: () => true };
-  const state = read(live.open(reader, new AbortController().signal));
+  const state = read(live.open(reader, new AbortController().signal).body!);
   const note = new EntryWriter(1, 1, false).note("warning", {
     type: "missing_event_name",
     details: {},
