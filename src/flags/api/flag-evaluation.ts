@@ -14,7 +14,7 @@ import { isJsonObject, type JsonObject } from "../../lib/json.ts";
 import type { PeopleDb } from "../../people/open.ts";
 import { isNotModified } from "../definitions/local-evaluation.ts";
 import type { FlagSets } from "../store/flag-sets.ts";
-import { evaluateStored } from "../subject/stored-evaluation.ts";
+import { evaluateStored } from "../subject/stored-subject.ts";
 import { renderEvaluationReasons, renderMyFlags } from "./management-views.ts";
 
 const tagName = "Flag evaluation";

@@ -5,6 +5,8 @@
 
 import type { Metadata } from "../../accounts/metadata.ts";
 import { readCohorts } from "../../cohorts/cohorts.ts";
+import { listGroupTypes } from "../../people/groups.ts";
+import type { PeopleDb } from "../../people/open.ts";
 import { localEvaluationBody, localEvaluationReply } from "../definitions/local-evaluation.ts";
 import { compileFlagSet } from "../evaluate/flag-set.ts";
 import type { FlagSet } from "../evaluate/model.ts";
@@ -76,4 +78,31 @@ export class FlagSets {
       },
     };
   }
+}
+
+/** How long a new group type may stay unnoticed, in milliseconds. */
+const checkEveryMs = 2;
+
+/** Reads group types only when the people store changed since the last time. */
+export function groupTypesFrom(people: PeopleDb): GroupTypeSource {
+  const dataVersion = people.$client.query<{ data_version: number }, []>("PRAGMA data_version");
+  const known = new Map<number, { version: number; types: readonly GroupType[] }>();
+  let version = 0;
+  let checkedAt = Number.NEGATIVE_INFINITY;
+  return (projectId) => {
+    const now = performance.now();
+    if (now - checkedAt >= checkEveryMs) {
+      version = dataVersion.get()?.data_version ?? 0;
+      checkedAt = now;
+    }
+    const before = known.get(projectId);
+    if (before?.version === version) return before.types;
+    const types = listGroupTypes(people, projectId).map(({ typeIndex, name }) => ({
+      index: typeIndex,
+      name,
+    }));
+    const isSame = before !== undefined && Bun.deepEquals(before.types, types);
+    known.set(projectId, { version, types: isSame ? before.types : types });
+    return isSame ? before.types : types;
+  };
 }

@@ -13,8 +13,9 @@ import { hashKeyOverrides } from "../../people/hash-key-overrides.ts";
 import type { PeopleDb } from "../../people/open.ts";
 import type { PersonText } from "../../people/person.ts";
 import { personTextByDistinctId } from "../../people/reader.ts";
+import { type Evaluation, evaluate } from "../evaluate/evaluate.ts";
 import { coversPersonKeys } from "../evaluate/flag-set.ts";
-import type { PersonOverrides } from "../evaluate/hash-key-overrides.ts";
+import { type PersonOverrides, planHashKeyOverrides } from "../evaluate/hash-key-overrides.ts";
 import type { FlagSet, StoredPerson } from "../evaluate/model.ts";
 
 /** Whom a request is about, in its own words. */
@@ -135,3 +136,28 @@ class PersonWithText implements StoredPerson {
 }
 
 const nothing: JsonObject = {};
+
+/** Whose values are asked for, with what is stored alone. */
+export interface StoredQuestion {
+  projectId: number;
+  /** IANA name. */
+  timezone: string;
+  distinctId: string;
+  /** Group keys by the name of the group type. */
+  groups: JsonObject;
+  /** Only these flags and what they depend on. */
+  flagKeys?: readonly string[];
+  now: Date;
+}
+
+/** The values of a project's active flags for one distinct id, for the management API. */
+export function evaluateStored(people: PeopleDb, set: FlagSet, question: StoredQuestion): Evaluation {
+  const { distinctId, groups, flagKeys, now, timezone } = question;
+  const stored = new SubjectReader(people).read(set, question);
+  return evaluate(set, {
+    ...{ distinctId, groups, timezone, now: now.getTime() },
+    ...{ person: stored.person, groupProperties: stored.groupProperties },
+    hashKeyOverrides: planHashKeyOverrides(set, stored.overridden, undefined).effective,
+    selection: flagKeys?.length ? { flagKeys } : undefined,
+  });
+}
