@@ -198,10 +198,9 @@ async function handle(route: Route, exchange: Exchange, deps: DispatchDeps): Pro
   if (!isConfirmed) requireConfirmation(route, exchange);
   const { request, params, query } = exchange;
   // Only who is signed in to the console is told by it, and asking for it is not for nothing.
-  const publicUrl = request.headers.has("cookie") ? exchange.publicUrl : undefined;
+  const baseUrl = request.headers.has("cookie") ? exchange.baseUrl : undefined;
   const call = Object.assign(exchange, parts, {
-    isStillAllowed: () =>
-      isAllowed(deps, route.access, { request, params, query, publicUrl, now: deps.now() }),
+    isStillAllowed: () => isAllowed(deps, route.access, { request, params, query, baseUrl, now: deps.now() }),
   });
   return await (route.handle as (call: Call) => unknown)(call);
 }

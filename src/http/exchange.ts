@@ -84,11 +84,6 @@ export class Exchange {
     return this.deps.places.baseUrlOf(this.requested, this.connection.peer(), this.request.headers);
   }
 
-  /** The same, for who compares origins. */
-  get publicUrl(): string {
-    return this.baseUrl;
-  }
-
   get url(): string {
     const { pathname, search } = this.requested;
     return this.baseUrl + pathname + search;

@@ -77,7 +77,7 @@ export interface Credentials {
   query: URLSearchParams;
   now: Date;
   /** Where clients reach this server; absent: what the request says. */
-  publicUrl?: string;
+  baseUrl?: string;
 }
 
 /** Decides who may call which route; given by the subject that knows keys and users. */

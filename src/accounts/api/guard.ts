@@ -58,12 +58,12 @@ interface Authorised {
  */
 function identify(
   metadata: Metadata,
-  { request, publicUrl, now }: Credentials,
+  { request, baseUrl, now }: Credentials,
   options: { takesSecretKey: boolean },
 ): Caller {
   const authorization = request.headers.get("authorization");
   if (authorization === null) {
-    const signedIn = sessionOf(metadata, request, publicUrl, now);
+    const signedIn = sessionOf(metadata, request, baseUrl, now);
     if (signedIn !== undefined) return { kind: "session", ...signedIn };
   }
   const [, key] = /^Bearer\s+(\S+)\s*$/i.exec(authorization ?? "") ?? [];
@@ -86,7 +86,7 @@ function identify(
 function authorise(metadata: Metadata, access: Access, credentials: Credentials): Authorised {
   if (access.on === "public") return nobody;
   if (access.on === "console") {
-    if (!isFromConsole(credentials.request, credentials.publicUrl)) throw permissionDenied(onlyConsole);
+    if (!isFromConsole(credentials.request, credentials.baseUrl)) throw permissionDenied(onlyConsole);
     return nobody;
   }
   const takesSecretKey = access.on === "project" && access.takesSecretKey === true;

@@ -17,21 +17,21 @@ const maxAgeSeconds = 30 * 86_400;
 /**
  * Whether a request comes from the console itself: it says so, and the browser does not say otherwise.
  *
- * @param publicUrl where clients reach this server when a proxy is before it.
+ * @param baseUrl where clients reach this server.
  */
-export function isFromConsole(request: Request, publicUrl: string | undefined): boolean {
+export function isFromConsole(request: Request, baseUrl: string | undefined): boolean {
   if (request.headers.get(consoleHeader) !== "1") return false;
   const site = request.headers.get("sec-fetch-site");
   if (site !== null && site !== "same-origin") return false;
   const origin = request.headers.get("origin");
-  return origin === null || isOwnOrigin(origin, request, publicUrl);
+  return origin === null || isOwnOrigin(origin, request, baseUrl);
 }
 
 /** The scheme is the proxy's affair, so host and port are compared; a port that a scheme implies is none. */
-function isOwnOrigin(origin: string, request: Request, publicUrl: string | undefined): boolean {
+function isOwnOrigin(origin: string, request: Request, baseUrl: string | undefined): boolean {
   const asked = URL.parse(origin);
   if (asked === null || !/^https?:$/.test(asked.protocol)) return false;
-  if (publicUrl !== undefined && URL.parse(publicUrl)?.origin === asked.origin) return true;
+  if (baseUrl !== undefined && URL.parse(baseUrl)?.origin === asked.origin) return true;
   const host = request.headers.get("host") ?? new URL(request.url).host;
   return URL.parse(`${asked.protocol}//${host}`)?.host === asked.host;
 }
@@ -40,15 +40,15 @@ function isOwnOrigin(origin: string, request: Request, publicUrl: string | undef
 export function sessionOf(
   metadata: Metadata,
   request: Request,
-  publicUrl: string | undefined,
+  baseUrl: string | undefined,
   now: Date,
 ): SignedIn | undefined {
   const cookies = request.headers.get("cookie");
   if (cookies === null || cookies.length > cookieLengthMax) return undefined;
-  if (!isFromConsole(request, publicUrl)) return undefined;
+  if (!isFromConsole(request, baseUrl)) return undefined;
   const name = cookieName(metadata);
   // Whoever could set a cookie without the prefix, for a site that has https, shall not choose the session.
-  const names = isSecure(request, publicUrl) ? [`__Host-${name}`] : [`__Host-${name}`, name];
+  const names = isSecure(request, baseUrl) ? [`__Host-${name}`] : [`__Host-${name}`, name];
   for (const wanted of names) {
     const secret = cookieValue(cookies, wanted);
     const found = secret === undefined ? undefined : findSession(metadata, secret, now);
@@ -61,12 +61,12 @@ export function sessionOf(
 export function setCookie(
   metadata: Metadata,
   request: Request,
-  publicUrl: string | undefined,
+  baseUrl: string | undefined,
   secret: string,
 ): string {
   const attributes = `HttpOnly; SameSite=Strict; Path=/; Max-Age=${secret === "" ? 0 : maxAgeSeconds}`;
   const name = cookieName(metadata);
-  return isSecure(request, publicUrl)
+  return isSecure(request, baseUrl)
     ? `__Host-${name}=${secret}; ${attributes}; Secure`
     : `${name}=${secret}; ${attributes}`;
 }
@@ -78,8 +78,8 @@ function cookieName(metadata: Metadata): string {
 }
 
 /** Browsers tell their scheme with everything but a GET; without, the operator's word counts. */
-function isSecure(request: Request, publicUrl: string | undefined): boolean {
-  const origin = request.headers.get("origin") ?? publicUrl ?? request.url;
+function isSecure(request: Request, baseUrl: string | undefined): boolean {
+  const origin = request.headers.get("origin") ?? baseUrl ?? request.url;
   return origin.startsWith("https:");
 }
 
