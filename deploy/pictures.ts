@@ -199,12 +199,15 @@ async function photograph(url: string): Promise<void> {
       range: "-30d",
     };
     await page.goto(`/console/explore?question=${encodeURIComponent(JSON.stringify(question))}`);
-    await page.getByText("in all").waitFor();
+    await page.getByText("in all").first().waitFor();
     await take("explore");
     await page.emulateMedia({ colorScheme: "dark" });
     await page.goto("/console/instance");
     await page.getByRole("button", { name: "Back up now" }).click();
     await page.getByText("The backup is made and verified.").waitFor();
+    await page.locator(".tile", { hasText: "Last backup" }).getByText("just now").waitFor();
+    // The message has said it.
+    await page.getByRole("button", { name: "Close" }).click();
     await take("instance");
   } finally {
     await browser.close();

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import type { Browser } from "playwright-core";
 import { TestAppliance, until } from "../support/appliance.ts";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
-import { axeFindings, openSignedIn, ownerCookie } from "./support.ts";
+import { axeFindings, openSignedIn, ownerCookie, password } from "./support.ts";
 
 describe.skipIf(chromiumPath === undefined)("uploads", () => {
   let appliance: TestAppliance;
@@ -102,6 +102,35 @@ describe.skipIf(chromiumPath === undefined)("uploads", () => {
     await dialog.getByText("laptop").waitFor({ state: "detached" });
     const answer = await appliance.api("/api/users/@me/", { key: key!.trim() });
     expect(answer.status).toBe(401);
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("a project is archived and opened again", async () => {
+    const { page, context, troubles } = await openSignedIn(browser, cookie, {
+      url: appliance.url,
+      expectedStatus: [403, 404],
+    });
+    await page.goto("/console/settings");
+    await page.getByRole("button", { name: "New project" }).click();
+    await page.getByRole("dialog").getByLabel("Name").fill("Second");
+    await page.getByRole("button", { name: "Create project" }).click();
+    await page
+      .getByLabel("Project", { exact: true })
+      .locator("option:checked", { hasText: "Second" })
+      .waitFor({
+        state: "attached",
+      });
+    await page.getByRole("button", { name: "Archive project" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Archive project" }).click();
+    const asks = page.getByRole("dialog", { name: "Your password again" });
+    await asks.getByLabel("Password").fill(password);
+    await page.keyboard.press("Enter");
+    await page.getByRole("button", { name: "Open again Second" }).click();
+    await page.getByText("Second is open again.").waitFor();
+    await page.getByLabel("Project", { exact: true }).getByRole("option", { name: "Second" }).waitFor({
+      state: "attached",
+    });
     await context.close();
     expect(troubles).toEqual([]);
   });

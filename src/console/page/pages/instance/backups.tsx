@@ -61,7 +61,7 @@ function countsOf({ parts, ...facts }: Record<string, unknown>): [string, string
   ];
 }
 
-export function Backups() {
+export function Backups({ onDone }: { onDone: () => void }) {
   const [job, setJob] = useState<Job>();
   const [restoring, setRestoring] = useState<Backup>();
   const [verified, setVerified] = useState<Job>();
@@ -84,6 +84,7 @@ export function Backups() {
           else if (found.state === "done") tell(w.jobDone[found.kind] ?? found.kind);
           else complain(w.jobFailed(found.error ?? ""));
           list.reload();
+          onDone();
         },
         (error) => {
           setJob(undefined);

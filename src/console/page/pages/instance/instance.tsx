@@ -26,7 +26,7 @@ export function Instance() {
   return (
     <Page title={words.frame.pages.instance}>
       {isOperator.value ? (
-        <Content of={status}>{(found) => <Parts status={found} />}</Content>
+        <Content of={status}>{(found) => <Parts status={found} onChanged={status.reload} />}</Content>
       ) : (
         <Trouble failure={new Failure(403, "permission_denied", words.frame.onlyOperators)} />
       )}
@@ -36,7 +36,7 @@ export function Instance() {
 
 const projectName = (id: number) => projects.value.find((project) => project.id === id)?.name ?? `#${id}`;
 
-function Parts({ status }: { status: InstanceStatus }) {
+function Parts({ status, onChanged }: { status: InstanceStatus; onChanged: () => void }) {
   const { engine, disk, volume } = status;
   const total = Object.values(disk).reduce((sum, bytes) => sum + bytes, 0);
   const quarantine = disk.quarantine_bytes ?? 0;
@@ -103,7 +103,7 @@ function Parts({ status }: { status: InstanceStatus }) {
           </p>
         )}
       </section>
-      <Backups />
+      <Backups onDone={onChanged} />
       <Imports />
       <Doctor />
       <div class="columns">

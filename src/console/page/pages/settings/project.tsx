@@ -4,7 +4,15 @@ import { useState } from "preact/hooks";
 import { ask, wordsOf } from "../../lib/api.ts";
 import { dateTime } from "../../lib/format.ts";
 import { type Resource, useResource } from "../../lib/resource.ts";
-import { chooseProject, inProject, isAdmin, isOwner, loadSession, project } from "../../lib/session.ts";
+import {
+  chooseProject,
+  inProject,
+  isAdmin,
+  isOwner,
+  loadSession,
+  project,
+  projects,
+} from "../../lib/session.ts";
 import { Button, CodeBlock } from "../../parts/basics.tsx";
 import { Question } from "../../parts/confirm.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
@@ -37,6 +45,44 @@ export function ProjectSettings() {
     ask(inProject(""), { signal }),
   );
   return <Content of={found}>{(data) => <Parts key={data.id} stored={data} resource={found} />}</Content>;
+}
+
+/** Projects that were put away; they can be opened again. */
+function Archived({ refusal }: { refusal: string | false }) {
+  const found = useResource<{ results: { id: number; name: string }[] }>(
+    `archived projects besides ${projects.value.length}`,
+    (signal) => ask("/api/projects/?archived=true&limit=500", { signal }),
+  );
+  const archived = found.data?.results ?? [];
+  if (archived.length === 0) return null;
+  return (
+    <section class="card">
+      <h2>{w.archivedTitle}</h2>
+      <ul class="lines">
+        {archived.map(({ id, name }) => (
+          <li key={id} class="row apart">
+            {name}
+            <Button
+              label={`${w.unarchive} ${name}`}
+              refusal={refusal}
+              onClick={() => {
+                ask(`/api/projects/${id}/`, { method: "PATCH", body: { archived: false } }).then(
+                  async () => {
+                    tell(w.unarchived(name));
+                    await loadSession();
+                    found.reload();
+                  },
+                  (error) => complain(wordsOf(error)),
+                );
+              }}
+            >
+              {w.unarchive}
+            </Button>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
 }
 
 function Parts({ stored, resource }: { stored: Project; resource: Resource<Project> }) {
@@ -158,6 +204,7 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
           {w.archive}
         </Button>
       </div>
+      <Archived refusal={refusal} />
       {isMaking && (
         <Dialog
           title={w.newProject}

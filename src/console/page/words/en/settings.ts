@@ -32,9 +32,11 @@ export const settings = {
   rotateSecret: "New secret key",
   noSecret: "not made yet",
   archive: "Archive project",
-  archiveText:
-    "Nothing of it is served or accepted any more. flagkeep projects archive --undo brings it back.",
+  archiveText: "Nothing of it is served or accepted any more. It can be opened again here.",
   archived: "The project is archived.",
+  archivedTitle: "Archived projects",
+  unarchive: "Open again",
+  unarchived: (name: string) => `${name} is open again.`,
   newProject: "New project",
   makeProject: "Create project",
   firstName: "First name",
