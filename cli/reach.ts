@@ -28,7 +28,7 @@ export class ApplianceSilent extends AppError {
 }
 
 /** No process uses the directory any more. */
-export class ApplianceGone extends ApplianceSilent {}
+class ApplianceGone extends ApplianceSilent {}
 
 export interface ReachedAppliance {
   /** Whether it was started for the command. */

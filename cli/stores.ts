@@ -17,7 +17,7 @@ import { requireNoEvents } from "../src/serve/data-directory.ts";
 import { dataDirOf } from "./settings.ts";
 
 /** There is nothing to work on yet. */
-export class NotInitialised extends AppError {
+class NotInitialised extends AppError {
   readonly code = "not_initialised";
   override readonly hint = "Run `flagkeep init` or `flagkeep serve` first.";
 }

@@ -19,7 +19,7 @@ export interface Change {
 }
 
 /** What caused a change that no person made by hand. */
-export interface Trigger {
+interface Trigger {
   job_type: string;
   job_id: string;
   payload: JsonObject;

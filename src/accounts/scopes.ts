@@ -2,7 +2,7 @@
 
 import { InvalidField } from "../lib/errors.ts";
 
-export type ScopeAction = "read" | "write";
+type ScopeAction = "read" | "write";
 export type Scope = `${string}:${ScopeAction}`;
 
 /** Objects that this server has, and those that key presets made for PostHog name as well. */

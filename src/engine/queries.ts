@@ -36,7 +36,7 @@ export interface QueryServices {
 }
 
 /** Too many questions wait already. */
-export class QueryBusy extends AppError {
+class QueryBusy extends AppError {
   readonly code = "query_busy";
   override readonly hint = "Try again in a few seconds.";
   constructor() {

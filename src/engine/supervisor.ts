@@ -150,10 +150,6 @@ export class EngineSupervisor implements EngineAsked {
     return this.isReady;
   }
 
-  get pid(): number | undefined {
-    return this.child?.pid;
-  }
-
   get restartCount(): number {
     return this.restarts;
   }

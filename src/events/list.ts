@@ -52,7 +52,7 @@ export interface StoredEvent {
 }
 
 /** A page ends early when its texts are longer than this together; it has one event at least. */
-export const pageLengthMax = 32 * 1024 * 1024;
+const pageLengthMax = 32 * 1024 * 1024;
 /** Events that are read at once; where some are long, fewer. */
 const rowsAtOnce = 500;
 

@@ -55,7 +55,7 @@ export function openFailureOf(error: unknown, use: StoreUse): OpenFailure {
 }
 
 /** The machine or another process is the reason, not the file. */
-export function isInnocent(error: unknown): boolean {
+function isInnocent(error: unknown): boolean {
   const text = duckDbMessage(error);
   return innocent.some((pattern) => pattern.test(text));
 }

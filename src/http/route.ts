@@ -89,7 +89,7 @@ export interface Guard {
 }
 
 /** What a call may rely on once it is admitted. */
-export interface Admission {
+interface Admission {
   /** What the handler gets besides the request: the user, the project and the like. */
   parts: Record<string, unknown>;
   /** By whom requests are counted; absent: they are not. */
@@ -129,7 +129,7 @@ export interface RouteSpec<AnyCall, Body extends TObject = TObject> extends Docu
 }
 
 /** Whether a session must have been confirmed lately. @param body checked, or raw where the route takes it so. */
-export type AsksAgain = true | ((body: Record<string, unknown>) => boolean);
+type AsksAgain = true | ((body: Record<string, unknown>) => boolean);
 
 export interface Route extends Documentation {
   dialect: Dialect;

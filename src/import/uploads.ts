@@ -37,7 +37,7 @@ export interface ImportOptions {
   isDryRun: boolean;
 }
 
-export interface ImportFigures {
+interface ImportFigures {
   records: number;
   bytes: number;
   totalBytes: number | null;

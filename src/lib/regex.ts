@@ -9,7 +9,7 @@
 import { RE2JS } from "re2js";
 
 /** Searches a text; texts beyond the engine's work limit count as not found. */
-export type Search = (text: string) => boolean | "error";
+type Search = (text: string) => boolean | "error";
 
 export type CompiledPattern =
   | { search: Search }

@@ -11,13 +11,13 @@ import { paths } from "../paths.ts";
 import { controlSocketName } from "../rpc/control.ts";
 
 /** The data directory cannot be created or is not a folder. */
-export class UnusableDirectory extends AppError {
+class UnusableDirectory extends AppError {
   readonly code = "unusable_directory";
   override readonly hint = "Give another --data-dir, or mend its permissions.";
 }
 
 /** The folder belongs to something else. */
-export class ForeignDirectory extends AppError {
+class ForeignDirectory extends AppError {
   readonly code = "foreign_directory";
   override readonly hint =
     "Give --data-dir an empty folder, one that is not there yet, or one that Flagkeep made.";
@@ -28,7 +28,7 @@ export class ForeignDirectory extends AppError {
 }
 
 /** Events are there, but not the store of organisations, projects, keys and flags: a new one would make them another's. */
-export class MetadataMissing extends AppError {
+class MetadataMissing extends AppError {
   readonly code = "metadata_missing";
   override readonly hint: string;
   constructor(dataDir: string, complaint: string) {

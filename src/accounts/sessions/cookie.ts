@@ -10,7 +10,7 @@ import { listOrganizations } from "../organizations.ts";
 import { findSession, type SignedIn } from "./sessions.ts";
 
 /** The header that every request of the console carries. */
-export const consoleHeader = "x-flagkeep-console";
+const consoleHeader = "x-flagkeep-console";
 const cookieLengthMax = 8_192;
 const maxAgeSeconds = 30 * 86_400;
 

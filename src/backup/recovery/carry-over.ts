@@ -32,7 +32,7 @@ import { archivedAfter, type Cursors, type Gap, gapsBetween, gapsText, segmentsI
 import { readFile } from "./replay.ts";
 
 /** The old directory does not go on where the backup ends. */
-export class ReplayIncomplete extends AppError {
+class ReplayIncomplete extends AppError {
   readonly code = "replay_incomplete";
   override readonly hint =
     "Restore a later backup, which has them, or go on without them: --accept-loss. Nothing was changed.";
@@ -42,7 +42,7 @@ export class ReplayIncomplete extends AppError {
 }
 
 /** The old directory belongs to other data than the backup. */
-export class ReplayForeign extends AppError {
+class ReplayForeign extends AppError {
   readonly code = "replay_foreign";
   override readonly hint = "Name the directory from which the backup was taken. Nothing was changed.";
 }

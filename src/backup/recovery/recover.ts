@@ -31,7 +31,7 @@ import { type Cursors, entriesIn, type Gap, gapsText, neededUpTo } from "./range
 import { replayArchive } from "./replay.ts";
 
 /** The store of persons lacks what the event store or the archive has: going on from there would mix up numbers. */
-export class PersonsBehind extends OperatorNeeded {
+class PersonsBehind extends OperatorNeeded {
   readonly code = "persons_behind";
   override readonly hint =
     "Stop Flagkeep and restore the last backup over it: `flagkeep backup restore FILE --force --replay`.";
@@ -60,7 +60,7 @@ export class EventsWouldBeLost extends OperatorNeeded {
 }
 
 /** It was made again several times just now, and is broken again: the disk or the memory may be. */
-export class BrokenAgain extends OperatorNeeded {
+class BrokenAgain extends OperatorNeeded {
   readonly code = "broken_again";
   override readonly hint =
     "Look at the disk and the memory of the machine, then start Flagkeep again; `flagkeep doctor` tells more.";
@@ -70,7 +70,7 @@ export class BrokenAgain extends OperatorNeeded {
 }
 
 /** None of the backups can be used. */
-export class NoUsableCopy extends AppError {
+class NoUsableCopy extends AppError {
   readonly code = "no_usable_copy";
   override readonly hint = "Give another one with --from, or none, to make the event store from the archive.";
 }

@@ -12,7 +12,7 @@ import type { IdentityStore } from "../../people/batch.ts";
 import { type Cursors, type Gap, gapsText } from "./range.ts";
 
 /** A file of the archive cannot be read. */
-export class ArchiveDamaged extends OperatorNeeded {
+class ArchiveDamaged extends OperatorNeeded {
   readonly code = "archive_damaged";
   override readonly hint =
     "Restore the file from a copy of the disk, or stop Flagkeep and run `flagkeep rebuild --accept-loss`.";

@@ -8,7 +8,7 @@ import { AppError } from "../../lib/errors.ts";
 import type { Sink } from "./writer.ts";
 
 /** A file cannot be made there. */
-export class OutUnusable extends AppError {
+class OutUnusable extends AppError {
   readonly code = "out_unusable";
   override readonly hint = "Name a file in a folder that exists.";
 }

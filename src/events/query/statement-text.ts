@@ -8,11 +8,11 @@
 import { StatementRefused } from "./failures.ts";
 
 /** Bytes of UTF-8. Longer ones are made by programs that should use an export. */
-export const statementBytesMax = 64 * 1024;
+const statementBytesMax = 64 * 1024;
 /** Brackets within brackets. */
-export const nestingMax = 200;
+const nestingMax = 200;
 /** Names in a row with dots between them: DuckDB crashes at some ten thousand. */
-export const nameStepsMax = 100;
+const nameStepsMax = 100;
 
 type TokenKind = "word" | "quoted" | "string" | "number" | "open" | "close" | "symbol";
 

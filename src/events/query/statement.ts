@@ -18,7 +18,7 @@ import {
 import { withPropertyName, withPropertyNames } from "./property-names.ts";
 import { constantOf, folded, type Node } from "./tree.ts";
 
-export const viewNames = ["events", "persons", "groups"] as const;
+const viewNames = ["events", "persons", "groups"] as const;
 export type ViewName = (typeof viewNames)[number];
 
 /** Names of ours for the common tables that can be seen, by their folded name. */

@@ -32,7 +32,7 @@ import {
 import type { EvaluatedProject, EvaluationDependencies } from "./ports.ts";
 import { replyBody } from "./reply-body.ts";
 
-export type Endpoint = "flags" | "decide";
+type Endpoint = "flags" | "decide";
 
 const uuidShape = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const noFlags: FlagSet = compileFlagSet([], [], []);

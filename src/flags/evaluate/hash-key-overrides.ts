@@ -14,7 +14,7 @@ export interface PersonOverrides {
   overrides: ReadonlyMap<string, string>;
 }
 
-export interface HashKeyOverride {
+interface HashKeyOverride {
   personUuid: string;
   flagKey: string;
   hashKey: string;

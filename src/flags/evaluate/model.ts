@@ -203,7 +203,7 @@ export interface ConditionTrace {
   outcome: ReasonCode | "failed";
 }
 
-export interface VariantTrace {
+interface VariantTrace {
   chosen: string | null;
   /** True when the condition names the variant, so that no hash decided. */
   isForced: boolean;
@@ -212,7 +212,7 @@ export interface VariantTrace {
   shares: { key: string; from: number; below: number }[];
 }
 
-export interface HoldoutTrace {
+interface HoldoutTrace {
   variant: string;
   rollout: RolloutTrace;
 }

@@ -4,7 +4,7 @@ import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import type { ExchangeDocument } from "./document.ts";
 
 /** One member that differs; undefined where it is absent. */
-export interface MemberDifference {
+interface MemberDifference {
   /** Such as `filters.groups[0].rollout_percentage`. */
   path: string;
   before: Json | undefined;

@@ -38,7 +38,7 @@ export interface StoredFlag {
   fields: JsonObject;
 }
 
-export interface StoredCohort {
+interface StoredCohort {
   id: number;
   name: string;
   description: string;

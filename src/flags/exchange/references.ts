@@ -39,7 +39,7 @@ function found(id: number | undefined, what: string, where: string): number {
 }
 
 /** The names that a part refers to: keys of flags or names of cohorts. */
-export function namesIn(value: Json, kind: "cohort" | "flag"): Set<string> {
+function namesIn(value: Json, kind: "cohort" | "flag"): Set<string> {
   const names = new Set<string>();
   const open: Json[] = [value];
   for (let node = open.pop(); node !== undefined; node = open.pop()) {

@@ -14,7 +14,7 @@ import { everyone, percentageOf } from "./stored-filters.ts";
 import { groupsOf } from "./types.ts";
 
 /** A condition set whose reach is asked for. */
-export interface ReachSet {
+interface ReachSet {
   /** Joined by AND; none: everybody. */
   filters: JsonObject[];
   /** 0 to 100; null is everybody. */

@@ -130,7 +130,7 @@ function checkCohort(value: Json | undefined, cohorts: CohortFacts): void {
 }
 
 /** A cohort and all cohorts its definition leads to; a static one leads nowhere. */
-export function cohortAndNested(cohort: CohortDefinition, cohorts: CohortFacts): CohortDefinition[] {
+function cohortAndNested(cohort: CohortDefinition, cohorts: CohortFacts): CohortDefinition[] {
   const found = new Map<number, CohortDefinition>();
   const open = [cohort];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {

@@ -29,7 +29,7 @@ export function requireNoApproval({ metadata }: FlagWriting, of: Flag): void {
   );
 }
 
-export function needsApproval({ metadata }: Pick<FlagWriting, "metadata">, of: Flag): boolean {
+function needsApproval({ metadata }: Pick<FlagWriting, "metadata">, of: Flag): boolean {
   const approvals = metadata.projects.find(of.projectId)?.approvals ?? "off";
   return approvals === "all" || (approvals === "critical" && of.tags.includes(criticalTag));
 }

@@ -89,11 +89,6 @@ export class OverrideWriter {
     return new Map(pending.flagKeys.map((flagKey) => [flagKey, pending.hashKey]));
   }
 
-  /** How many requests' overrides wait. */
-  get size(): number {
-    return this.pending.size;
-  }
-
   private async work(): Promise<void> {
     let waitMs = retryMs;
     while (this.pending.size > 0) {

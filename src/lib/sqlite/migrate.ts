@@ -24,7 +24,7 @@ export class DataFromNewerVersion extends AppError {
 }
 
 /** A migration that was applied earlier does not read as it did then. */
-export class MigrationChanged extends AppError {
+class MigrationChanged extends AppError {
   readonly code = "migration_changed";
   override readonly hint = "Install an unmodified release of Flagkeep.";
   constructor(store: string, version: number) {

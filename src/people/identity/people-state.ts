@@ -68,11 +68,6 @@ export class Person implements StoredPerson {
     return this.openedBag;
   }
 
-  /** The properties, if the batch had to read them. */
-  get usedBag(): PropertyBag | undefined {
-    return this.openedBag;
-  }
-
   markChanged(): void {
     this.isDirty = true;
     this.isVisiblyChanged = true;

@@ -9,7 +9,7 @@ import type { Json, JsonObject } from "../../../lib/json.ts";
 import { asText } from "./values.ts";
 
 /** A test of one property, with an operator of ours. */
-export interface PropertyTest {
+interface PropertyTest {
   property: string;
   operator: string;
   value?: Json;
