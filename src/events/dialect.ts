@@ -84,7 +84,7 @@ export interface Dialect {
   dayText(wallTime: string): string;
   /** Exact, between two values in proportion. */
   quantile(level: number, value: string): string;
-  /** The value in the row where another one is smallest; rows without a value do not count. */
+  /** The value in the row where another one is smallest, null when that row has none. */
   valueAtLeast(value: string, by: string): string;
   /** The same value in a type that has null, which windows give where there is no row. */
   orNull(value: string): string;
@@ -178,7 +178,7 @@ export const duckdb: Dialect = {
   wallText: (wallTime) => `strftime(${wallTime}, '%Y-%m-%d %H:%M:%S')`,
   dayText: (wallTime) => `strftime(${wallTime}, '%Y-%m-%d')`,
   quantile: (level, value) => `quantile_cont(${value}, ${level})`,
-  valueAtLeast: (value, by) => `arg_min(${value}, ${by})`,
+  valueAtLeast: (value, by) => `arg_min_null(${value}, ${by})`,
   orNull: (value) => value,
   hasLongRanges: true,
   madeOnce: "AS MATERIALIZED",

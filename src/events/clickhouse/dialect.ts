@@ -50,7 +50,8 @@ export const clickhouse: Dialect = {
   wallText: (wallTime) => `formatDateTime(${wallTime}, '%Y-%m-%d %H:%i:%S')`,
   dayText: (wallTime) => `formatDateTime(${wallTime}, '%Y-%m-%d')`,
   quantile: (level, value) => `quantileExactInclusive(${level})(${value})`,
-  valueAtLeast: (value, by) => `argMin(${value}, ${by})`,
+  // Else rows whose value is null would be passed over.
+  valueAtLeast: (value, by) => `tupleElement(argMin(tuple(${value}), ${by}), 1)`,
   orNull: (value) => `toNullable(${value})`,
   // Not longer than 32 bits.
   hasLongRanges: false,

@@ -13,6 +13,7 @@ import type { BegunLoad } from "../../people/outside-events.ts";
 import { uuidTime } from "../columns.ts";
 import { type EventIdentity, type EventStore, LoadGivenUp } from "../store.ts";
 import { ClickHouseError, EventsUnreachable } from "./connection.ts";
+import { readableJson } from "./readable-json.ts";
 import { RowBinary } from "./row-binary.ts";
 import type { ClickHouseStore } from "./store.ts";
 
@@ -37,12 +38,6 @@ const columns = [
   ...["project_id", "historical", "seq", "uuid", "uuid_time", "event", "distinct_id", "time", "received"],
   ...["mode", "elements_chain", "properties_text", "properties_read"],
 ];
-
-/** Digits that may be a number which ClickHouse's reader of JSON refuses, and the whole event with it. */
-const stringOrNumber = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
-/** Whole numbers of 64 bits can be read, with a sign or without. */
-const wholeNumberMax = 2 ** 63;
-const oddNumber = /\d{19}|\d[eE][+-]?\d{3}/;
 
 export class ClickHouseLoader implements EventStore {
   private isGivenUp = false;
@@ -225,22 +220,7 @@ function writeRow(rows: RowBinary, event: StorableEvent): void {
   rows.text(event.mode);
   rows.textOrNull(event.elementsChain);
   rows.text(event.propertiesText);
-  rows.text(readableOf(event));
-}
-
-/** The properties once more, with numbers that can be read; empty when they can be read as they are. */
-function readableOf({ propertiesText: { buffer, byteOffset, length } }: StorableEvent): string {
-  const bytes = Buffer.from(buffer, byteOffset, length);
-  if (!oddNumber.test(bytes.toString("latin1"))) return "";
-  const text = bytes.toString();
-  const readable = text.replace(stringOrNumber, (part) => (part[0] === '"' ? part : readableNumber(part)));
-  return readable === text ? "" : readable;
-}
-
-function readableNumber(text: string): string {
-  const number = Number(text);
-  if (!Number.isFinite(number)) return "null";
-  return /^-?\d{19,}$/.test(text) && Math.abs(number) >= wholeNumberMax ? number.toExponential() : text;
+  rows.text(readableJson(event.propertiesText) ?? "");
 }
 
 /** Most uuids carry their time, and a copy carries the same: only the parts of the table of that time are read. */

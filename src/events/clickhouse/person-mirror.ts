@@ -14,6 +14,7 @@ import {
   personCopies,
 } from "../../people/mirror-rows.ts";
 import type { PeopleDb } from "../../people/open.ts";
+import { readableJson } from "./readable-json.ts";
 import { RowBinary } from "./row-binary.ts";
 import type { ClickHouseStore } from "./store.ts";
 
@@ -184,7 +185,8 @@ function writePerson(rows: RowBinary, person: PersonCopy | PersonName, version: 
   rows.int32(person.projectId);
   rows.uuid(person.uuid);
   rows.int64(copy?.createdMicros ?? 0);
-  rows.text(copy?.properties ?? "{}");
+  // Nobody reads them but questions: they are shown from the people store.
+  rows.text(copy === undefined ? "{}" : (readableJson(copy.properties) ?? copy.properties));
   rows.text(copy?.mainDistinctId ?? "");
   rows.int64(version);
   rows.boolean(copy === undefined);

@@ -320,7 +320,7 @@ describe("both engines answer alike", () => {
           );
         },
       ),
-      { numRuns: 2, endOnFailure: true },
+      { numRuns: 3, endOnFailure: true },
     );
   }, 240_000);
 });
