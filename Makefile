@@ -5,7 +5,7 @@ BUN := node_modules/.bin/bun
 SOURCES := $(shell find cli src -type f 2>/dev/null) build.ts package.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run build release check static format test clickhouse test-crash test-random test-sdk bench bench-queries pictures clean
+.PHONY: help run build release check static format test clickhouse test-clickhouse test-crash test-random test-sdk bench bench-queries pictures clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ clickhouse: node_modules/.installed ## Install the ClickHouse engine for its tes
 
 test-crash: build ## Run the crash tests for longer (ROUNDS=200)
 	FLAGKEEP_TEST_CRASH_ROUNDS=$(or $(ROUNDS),200) $(BUN) test test/crash --timeout 3600000
+
+test-clickhouse: build ## Run the crash tests of events in ClickHouse for longer (ROUNDS=50)
+	FLAGKEEP_TEST_CLICKHOUSE_ROUNDS=$(or $(ROUNDS),50) $(BUN) test test/crash/clickhouse.test.ts --timeout 3600000
 
 test-random: build ## Run the tests with new random cases, and more of them (RUNS=10)
 	FLAGKEEP_TEST_SEED=random FLAGKEEP_TEST_RUNS=$(or $(RUNS),10) $(BUN) test --timeout 3600000

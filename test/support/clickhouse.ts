@@ -19,7 +19,9 @@ export type ClickHouseFault =
   | "cut-after-insert"
   | "cut-query"
   | "die-before-insert"
-  | "die-after-insert";
+  | "die-after-insert"
+  | "stall-before-insert"
+  | "stall-after-insert";
 
 export class TestClickHouse implements AsyncDisposable {
   static readonly user = "flagkeep";
@@ -43,7 +45,7 @@ export class TestClickHouse implements AsyncDisposable {
     return `clickhouse://${user}:${encodeURIComponent(password)}@127.0.0.1:${this.port}/${database}`;
   }
 
-  /** Makes the next inserts or queries fail; `die-…` ends the process, `restart` brings it back. */
+  /** Makes the next inserts or queries fail, or take a second; `die-…` ends the process, `restart` brings it back. */
   async breakNext(kind: ClickHouseFault, times = 1): Promise<void> {
     await fetch(`http://127.0.0.1:${this.port}/.fault?kind=${kind}&times=${times}`, { method: "POST" });
   }

@@ -25,7 +25,12 @@ const faults = [
   "cut-query",
   "die-before-insert",
   "die-after-insert",
+  "stall-before-insert",
+  "stall-after-insert",
 ];
+/** How long an insert or its answer is held back. */
+const stallMs = 1_000;
+
 type Fault = (typeof faults)[number];
 
 const [folder = "", wantedPort = "0", user = "default", password = ""] = process.argv.slice(2);
@@ -169,6 +174,7 @@ const server = Bun.serve({
     const query = url.searchParams.get("query");
     const statement = query ?? body.toString();
     const isInsert = /^\s*INSERT/i.test(statement);
+    if (isInsert && fault(["stall-before-insert"])) await Bun.sleep(stallMs);
     const before = fault(
       isInsert ? ["refuse-insert", "cut-before-insert", "die-before-insert"] : ["cut-query"],
     );
@@ -179,6 +185,7 @@ const server = Bun.serve({
     if (before !== undefined) return cut();
     try {
       const answer = await inTurn(() => run(statement, query === null ? undefined : body, url));
+      if (isInsert && fault(["stall-after-insert"])) await Bun.sleep(stallMs);
       const after = isInsert ? fault(["cut-after-insert", "die-after-insert"]) : undefined;
       if (after === "die-after-insert") process.kill(process.pid, "SIGKILL");
       if (after !== undefined) return cut();
