@@ -45,7 +45,9 @@ async function main(): Promise<void> {
   }
   process.stdout.on("error", fail);
   try {
-    await createProgram().parseAsync();
+    const program = createProgram();
+    refuseUnknownHelp(program, process.argv.slice(2));
+    await program.parseAsync();
   } catch (error) {
     if (!(error instanceof CommanderError)) fail(error);
     process.exit(error.exitCode === 0 ? exitDone : exitUsage);
@@ -99,6 +101,13 @@ export function createProgram(): Command {
     program.addCommand(command);
   prepare(program);
   return program;
+}
+
+/** commander prints the program's help for `help` with a command that is none, without a word about it. */
+function refuseUnknownHelp(program: Command, [first, name]: readonly string[]): void {
+  if (first !== "help" || name === undefined || name.startsWith("-")) return;
+  if (program.commands.some((command) => command.name() === name)) return;
+  program.error(`error: unknown command '${name}'`, { exitCode: exitUsage });
 }
 
 /** A wrong call ends with our status and one line, for commands at every depth. */

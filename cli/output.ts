@@ -59,6 +59,8 @@ function isWrongCall(error: unknown): boolean {
 
 /** Messages of the API leave it to the body's field to say what they are about. */
 function fieldSentence({ field, message }: InvalidField): string {
+  if (field === "scopes")
+    return `${message}. Scopes are such as feature_flag:read, project:write, or * for all.`;
   return field !== null && /^This field /.test(message)
     ? `The ${field} ${message.slice("This field ".length)}`
     : message;

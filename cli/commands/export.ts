@@ -108,6 +108,10 @@ function formatOf(file: string, wanted: ExportFormat | undefined): ExportFormat 
     const message = `A file that ends in ${ending} is none of ${exportFormats.join(", ")}${instead}.`;
     throw new InvalidField("out", "invalid_input", message);
   }
+  if (file !== "" && ending !== "" && named === undefined && wanted === undefined) {
+    const message = `No format is known by the ending ${ending}: say --format ${exportFormats.join(", ")}, or end the name in .${exportFormats.join(", .")}.`;
+    throw new InvalidField("out", "invalid_input", message);
+  }
   if (named !== undefined && wanted !== undefined && named !== wanted) {
     const message = `The file's name ends in ${ending}, but --format says ${wanted}.`;
     throw new InvalidField("out", "invalid_input", message);

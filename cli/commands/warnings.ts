@@ -1,15 +1,18 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
-import { Count, exactly, Instant } from "../../src/lib/schema.ts";
+import { Count, exactly, Instant, orNull } from "../../src/lib/schema.ts";
 import { isoFromMicros } from "../../src/lib/time.ts";
+import type { UnknownKey } from "../../src/operate/unknown-keys.ts";
 import { listWarnings } from "../../src/people/warnings.ts";
+import { askControl } from "../../src/rpc/control.ts";
 import { withJson } from "../json-shape.ts";
 import { positiveInteger, printJson, printTable, run } from "../output.ts";
-import { withSettings } from "../settings.ts";
+import { dataDirOf, withSettings } from "../settings.ts";
 import { chosenProjects, withMetadata, withPeople } from "../stores.ts";
 
 const WarningRecord = exactly({
-  project_id: Type.Integer(),
+  /** Null for `unknown_project_key`: nobody knows whose it should be. */
+  project_id: orNull(Type.Integer()),
   type: Type.String(),
   /** What it is about, usually a distinct id. */
   subject: Type.String(),
@@ -25,19 +28,21 @@ export const warnings = withJson(
   Type.Array(WarningRecord),
   "print the warnings as JSON",
 )
-  .description("Show what was odd about events that arrived in the last 30 days, last seen first.")
+  .description(
+    "Show what was odd about events that arrived in the last 30 days, and which unknown keys a running appliance was sent.",
+  )
   .option("--project <id>", "of this project only", positiveInteger)
   .option("--limit <count>", "at most this many rows", positiveInteger, 100)
   .addHelpText("after", "\nExample:\n  flagkeep warnings --project 1 --json")
   .action(
-    run((options: { project?: number; limit: number; json?: true }) => {
+    run(async (options: { project?: number; limit: number; json?: true }) => {
       const { limit } = options;
       const projects = withMetadata(options, (metadata) => chosenProjects(metadata, options.project));
-      const found = withPeople(options, (people) =>
+      const unknown = options.project === undefined ? await unknownKeys(dataDirOf(options as never)) : [];
+      const stored = withPeople(options, (people) =>
         projects.flatMap(({ id }) => listWarnings(people, id, { limit })),
       )
         .sort((a, b) => b.lastMicros - a.lastMicros)
-        .slice(0, limit)
         .map(
           (warning): Static<typeof WarningRecord> => ({
             project_id: warning.projectId,
@@ -49,11 +54,12 @@ export const warnings = withJson(
             details: warning.details,
           }),
         );
+      const found = [...unknown, ...stored].slice(0, limit);
       if (options.json) return printJson(found);
       printTable(
         ["project", "type", "subject", "count", "last seen"],
         found.map((warning) => [
-          String(warning.project_id),
+          warning.project_id === null ? "-" : String(warning.project_id),
           warning.type,
           warning.subject,
           String(warning.count),
@@ -62,3 +68,12 @@ export const warnings = withJson(
       );
     }),
   );
+
+/** What apps send that were set up with a wrong key, or one that was replaced. */
+async function unknownKeys(dataDir: string): Promise<Static<typeof WarningRecord>[]> {
+  const found = (await askControl<UnknownKey[]>(dataDir, "unknown_keys")) ?? [];
+  return found.map(({ mask, count, first_at, last_at }) => ({
+    ...{ project_id: null, type: "unknown_project_key", subject: mask, count, first_at, last_at },
+    details: {},
+  }));
+}

@@ -21,6 +21,7 @@ import { endBytes, parseEndFrame } from "./write-file.ts";
 
 type Bytes = AsyncIterable<Uint8Array>;
 
+const zstdMagic = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
 /** A manifest of more than this is none. */
 const manifestBytesMax = 64 * 1024 * 1024;
 
@@ -95,7 +96,11 @@ export async function kindOf(source: BackupSource): Promise<"file" | "encrypted"
   for await (const chunk of source.stream(0, ageMagic.length)) chunks.push(chunk);
   const begin = Buffer.concat(chunks);
   if (begin.equals(ageMagic)) return "encrypted";
-  return begin[0] === "{".charCodeAt(0) ? "pieces" : "file";
+  if (begin[0] === "{".charCodeAt(0)) return "pieces";
+  if (!begin.subarray(0, zstdMagic.length).equals(zstdMagic)) {
+    throw new BackupDamaged("beginning", `${source.name} does not begin like a backup of Flagkeep`);
+  }
+  return "file";
 }
 
 /** Reads the manifest alone; the bytes may end anywhere behind it. */

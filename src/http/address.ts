@@ -5,9 +5,15 @@ import { AppError } from "../lib/errors.ts";
 /** The address cannot be listened on. */
 export class CanNotListen extends AppError {
   readonly code = "can_not_listen";
-  override readonly hint = "Stop the program that uses it, or choose another --host or --port.";
+  override readonly hint: string;
   constructor(host: string, port: number, problem: string) {
     super(`${host}:${port} cannot be listened on (${problem}).`);
+    // What is no address of this machine, or no name at all, is refused as invalid.
+    this.hint = /EINVAL|EADDRNOTAVAIL|ENOTFOUND/.test(problem)
+      ? "--host must be an address of this machine: 127.0.0.1, or 0.0.0.0 for all of them."
+      : /EACCES/.test(problem)
+        ? "Choose a --port above 1023, or give the program the right to lower ones."
+        : "Stop the program that uses it, or choose another --host or --port.";
   }
 }
 

@@ -47,6 +47,7 @@ import { Retention } from "../operate/retention.ts";
 import { roleStates } from "../operate/roles.ts";
 import { laneStatus, nextBackup, replacedKeys, storedStatus } from "../operate/status.ts";
 import type { Status } from "../operate/status-shape.ts";
+import { UnknownKeys } from "../operate/unknown-keys.ts";
 import { paths } from "../paths.ts";
 import { openPeople, type PeopleDb } from "../people/open.ts";
 import { laneCursors } from "../people/reader.ts";
@@ -85,6 +86,7 @@ export class Appliance {
   private readonly retention: Retention;
   private readonly instance: ReturnType<typeof instanceDeps>;
   private readonly uploads: ImportUploads;
+  private readonly unknownKeys = new UnknownKeys();
   private cipher: PayloadCipher | undefined;
   private scheduleTimer: ReturnType<typeof setInterval> | undefined;
   private keyUseTimer: ReturnType<typeof setInterval> | undefined;
@@ -180,6 +182,7 @@ export class Appliance {
     this.control.listen({
       status: () => this.status(),
       schema: () => knownVersions(),
+      unknown_keys: () => this.unknownKeys.list(),
       ...importRoutes(this.metadata.projects, () => this.journal),
       ...this.eraser.rpc(),
       ...this.uploads.rpc(),
@@ -312,9 +315,12 @@ export class Appliance {
       roles: () => this.roles(),
       routes: [
         ...this.metrics.routes({ whom: config.metrics, token: config["metrics-token"] }),
-        ...captureRoutes({ journal: live.watching(journal), projects: metadata.projects }),
+        ...captureRoutes({
+          journal: live.watching(journal),
+          projects: this.unknownKeys.watching(metadata.projects),
+        }),
         ...evaluationRoutes({
-          projects: metadata.projects,
+          projects: this.unknownKeys.watching(metadata.projects),
           flagSets,
           people,
           storeOverrides: ({ projectId, distinctIds, flagKeys, hashKey }) =>

@@ -1,6 +1,6 @@
 /** The folder that holds everything Flagkeep keeps: made when it is missing, refused when it is another's or not whole. */
 
-import { accessSync, constants, existsSync, mkdirSync, readdirSync } from "node:fs";
+import { accessSync, constants, existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { readLastBackup } from "../backup/last-backup.ts";
 import { engineSocketName } from "../engine/messages.ts";
@@ -54,6 +54,9 @@ const restoreNames = [".restoring", ".before-restore"];
  * @throws {UnusableDirectory} @throws {ForeignDirectory} @throws {MetadataMissing}
  */
 export function prepareDirectory(path: string): string {
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === false) {
+    throw new UnusableDirectory(`${path} is a file and no folder.`);
+  }
   try {
     mkdirSync(path, { recursive: true, mode: 0o700 });
     accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);

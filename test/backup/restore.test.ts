@@ -115,7 +115,7 @@ describe("refused", () => {
   test("of no backup", async () => {
     await refused(join(folder, "none"), [join(folder, "nothing.tar.zst")], "There is no backup");
     writeFileSync(join(folder, "text"), "no backup at all");
-    await refused(join(folder, "none"), [join(folder, "text")], "in its part manifest.json");
+    await refused(join(folder, "none"), [join(folder, "text")], "does not begin like a backup");
   });
 });
 

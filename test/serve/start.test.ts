@@ -80,7 +80,7 @@ describe("a folder with other things in it is refused and stays as it is", () =>
   test("a file in its place is said to be none", async () => {
     const path = join(root, "file");
     writeFileSync(path, "");
-    expect((await serve(path)).stderr).toMatch(/^flagkeep: \S+ cannot be used as the data directory \(.*\n$/);
+    expect((await serve(path)).stderr).toMatch(/^flagkeep: \S+ is a file and no folder\. .*\n$/);
   });
 });
 

@@ -67,14 +67,22 @@ function identify(
     if (signedIn !== undefined) return { kind: "session", ...signedIn };
   }
   const [, key] = /^Bearer\s+(\S+)\s*$/i.exec(authorization ?? "") ?? [];
-  if (key === undefined) throw notAuthenticated();
+  if (key === undefined) {
+    if (/^ph[xs]_\S+$/.test(authorization ?? ""))
+      throw authenticationFailed('Write "Bearer " before the key in the Authorization header.');
+    throw notAuthenticated();
+  }
   if (options.takesSecretKey && key.startsWith("phs_")) {
     const project = metadata.projects.findBySecretToken(key);
     if (project) return { kind: "project_secret", project };
   }
   const owner = authenticate(metadata, key);
-  if (!owner)
-    throw authenticationFailed("Personal API key found in request Authorization header is invalid.");
+  if (!owner) {
+    const meant = key.startsWith("phc_")
+      ? " It is a project's public key: those are for events and flags, here a personal key (phx_…) is needed."
+      : "";
+    throw authenticationFailed(`Personal API key found in request Authorization header is invalid.${meant}`);
+  }
   return { kind: "personal", ...owner, limits: owner.key };
 }
 

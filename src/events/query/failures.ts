@@ -26,5 +26,11 @@ export class ResultTooLarge extends AppError {
 /** What DuckDB says, without its drawing of where in the statement the fault is. */
 export function statementFailure(error: unknown): StatementFailed {
   const message = error instanceof Error ? error.message : String(error);
-  return new StatementFailed(message.split("\n\n")[0]!.trim(), { cause: error });
+  return new StatementFailed(
+    message
+      .split("\n\n")[0]!
+      .trim()
+      .replace(/\s*\n\s*/g, " "),
+    { cause: error },
+  );
 }
