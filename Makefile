@@ -5,7 +5,7 @@ BUN := node_modules/.bin/bun
 SOURCES := $(shell find cli src -type f 2>/dev/null) build.ts package.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run build release check static format test clickhouse test-clickhouse test-crash test-random test-sdk bench bench-queries pictures clean
+.PHONY: help run build release check static format test clickhouse test-clickhouse test-crash test-random test-sdk kill-test bench bench-queries pictures clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ test-clickhouse: build ## Run the crash tests of events in ClickHouse for longer
 
 test-random: build ## Run the tests with new random cases, and more of them (RUNS=10)
 	FLAGKEEP_TEST_SEED=random FLAGKEEP_TEST_RUNS=$(or $(RUNS),10) $(BUN) test --timeout 3600000
+
+kill-test: build ## Kill it under load and count what is lost or doubled (ROUNDS=50 ADAPTER=flagkeep)
+	$(BUN) test/kill-test/run.ts --rounds $(or $(ROUNDS),50) --adapter $(or $(ADAPTER),flagkeep)
 
 test-sdk: build ## Run the README's snippets for all SDKs, those that take minutes too
 	FLAGKEEP_TEST_SDKS=1 $(BUN) test test/sdk --timeout 1200000
