@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
-import { TestAppliance } from "../support/appliance.ts";
+import { TestAppliance, until } from "../support/appliance.ts";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
 import { axeFindings, openSignedIn, ownerCookie, password } from "./support.ts";
 
@@ -65,6 +65,40 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
       expect(troubles).toEqual([]);
     });
   }
+
+  test("the engine is killed on each page: each has its data soon after, and nothing is broken", async () => {
+    const { page, context, troubles } = await open([503]);
+    const visited: readonly (readonly [string, string])[] = [
+      ["persons", "user-1"],
+      ["explore", "in all"],
+      ["live", "Stored events"],
+      ["flags", "new-checkout"],
+      ["instance", "Back up now"],
+      ["sql?q=SELECT 41 %2B 1 AS answer", "42"],
+    ];
+    for (const [path, ready] of visited) {
+      await page.goto(`/console/${path}`);
+      await page.getByRole("main").getByText(ready).first().waitFor();
+      const [pid] = await until(async () => {
+        const pids = await appliance.enginePids();
+        return pids.length > 0 && pids;
+      }, "the engine runs");
+      process.kill(pid!, "SIGKILL");
+      await page.reload();
+      if (path.startsWith("sql")) {
+        // A statement is not run again by itself: nobody may want it any more.
+        await until(
+          async () => (await appliance.query("SELECT 1 AS one")).length === 1,
+          "queries are answered",
+        );
+        await page.getByRole("button", { name: "Run" }).click();
+      }
+      await page.getByRole("main").getByText(ready).first().waitFor();
+      await page.getByText("Analytics are restarting").waitFor({ state: "detached" });
+    }
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
 
   test("flags work while the engine is away; old data stay with their age", async () => {
     const { page, context, troubles } = await open([503]);

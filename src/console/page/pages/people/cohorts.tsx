@@ -98,9 +98,16 @@ export function Cohorts() {
             <Empty
               title={query.search ? w.nothingFound : w.empty}
               icon="cohorts"
-              command="flagkeep cohorts list"
+              command="flagkeep flags import FILE"
             >
-              {!query.search && <p class="muted">{w.emptyText}</p>}
+              {!query.search && (
+                <>
+                  <p class="muted">{w.emptyText}</p>
+                  <Button kind="main" icon="plus" href={to("cohorts/new")}>
+                    {w.newCohort}
+                  </Button>
+                </>
+              )}
             </Empty>
           ) : (
             <DataTable

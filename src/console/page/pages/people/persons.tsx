@@ -167,9 +167,14 @@ export function Persons() {
           <Content of={persons} rows={10}>
             {({ results, next }) =>
               results.length === 0 ? (
-                <Empty title={query.search ? w.nothingFound : w.empty} icon="persons">
-                  {!query.search && <p class="muted">{w.emptyText}</p>}
-                </Empty>
+                query.search || query.cohort ? (
+                  <Empty title={w.nothingFound} icon="search" />
+                ) : (
+                  <Empty title={w.empty} icon="persons" command="flagkeep import FILE">
+                    <p class="muted">{w.emptyText}</p>
+                    <Button href={to("start")}>{words.live.emptyAction}</Button>
+                  </Empty>
+                )
               ) : (
                 <>
                   <DataTable
