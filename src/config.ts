@@ -232,6 +232,14 @@ export const settings = {
     default: "",
     help: "Asked for as a Bearer token at /metrics; default: none.",
   }),
+  "traces-endpoint": url({
+    default: "",
+    help: "OpenTelemetry collector that gets traces by OTLP over HTTP, such as http://127.0.0.1:4318; default: none.",
+  }),
+  "traces-sample": integer("percent", 0, 100, {
+    default: "100",
+    help: "Of so many requests in a hundred there is a trace; those that bring one say so themselves.",
+  }),
   "trusted-proxies": networks({
     default: "",
     help: "Peers whose X-Forwarded-… and Forwarded headers are believed.",

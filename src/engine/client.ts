@@ -60,6 +60,11 @@ export class EngineClient {
     private readonly state?: EngineState,
     /** Told the code of every refusal: the engine is away, busy, or the question took too much. */
     private readonly onRefused: (code: string) => void = () => undefined,
+    /** Does each question, with whatever is to be done around it. */
+    private readonly around: <Answer>(name: string, ask: () => Promise<Answer>) => Promise<Answer> = (
+      _,
+      ask,
+    ) => ask(),
   ) {}
 
   /**
@@ -95,7 +100,7 @@ export class EngineClient {
     request: Queries[Name]["request"],
   ): Promise<Answer> {
     try {
-      return await this.trySend(send, name, request);
+      return await this.around(name, () => this.trySend(send, name, request));
     } catch (error) {
       if (error instanceof AppError && refusals.includes(error.code)) this.onRefused(error.code);
       throw error;

@@ -47,6 +47,7 @@ import { Retention } from "../operate/retention.ts";
 import { roleStates } from "../operate/roles.ts";
 import { laneStatus, nextBackup, replacedKeys, storedStatus } from "../operate/status.ts";
 import type { Status } from "../operate/status-shape.ts";
+import { Traces } from "../operate/traces.ts";
 import { UnknownKeys } from "../operate/unknown-keys.ts";
 import { paths } from "../paths.ts";
 import { openPeople, type PeopleDb } from "../people/open.ts";
@@ -87,6 +88,7 @@ export class Appliance {
   private readonly instance: ReturnType<typeof instanceDeps>;
   private readonly uploads: ImportUploads;
   private readonly unknownKeys = new UnknownKeys();
+  private readonly traces: Traces | undefined;
   private cipher: PayloadCipher | undefined;
   private scheduleTimer: ReturnType<typeof setInterval> | undefined;
   private keyUseTimer: ReturnType<typeof setInterval> | undefined;
@@ -143,7 +145,17 @@ export class Appliance {
         resultBytesMax: config["query-result-limit"],
       },
       log,
-      { onReport: (report) => this.reports.take(report), onRefused },
+      {
+        onReport: (report) => {
+          this.reports.take(report);
+          if (report.type === "applied") this.traces?.loaded(report.applied);
+        },
+        onRefused,
+      },
+    );
+    this.traces = Traces.from(
+      { endpoint: config["traces-endpoint"], samplePercent: config["traces-sample"] },
+      log,
     );
     this.metrics = new Metrics({
       dataDir,
@@ -237,6 +249,7 @@ export class Appliance {
     await this.journal?.close();
     await this.supervisor.stop(Math.max(0, end - performance.now()));
     this.eventRate.stop();
+    await this.traces?.stop();
     clearInterval(this.scheduleTimer);
     clearInterval(this.keyUseTimer);
     this.metadata.projects.storeUses();
@@ -296,7 +309,12 @@ export class Appliance {
 
   private listen(journal: Journal): string {
     const { config, log, metadata, people } = this;
-    const engine = new EngineClient(this.supervisor, (reason) => this.metrics.countRefused("query", reason));
+    const { traces } = this;
+    const engine = new EngineClient(
+      this.supervisor,
+      (reason) => this.metrics.countRefused("query", reason),
+      traces && ((name, ask) => traces.asking(name, ask)),
+    );
     const flagSets = new FlagSets(metadata, groupTypesFrom(people));
     const live = new LiveEvents(this.stopping.signal);
     const requests = new Requests(this.metrics.registry, log);
@@ -310,7 +328,10 @@ export class Appliance {
         apiBytesMax: config["api-body-limit"],
         inFlightBytesMax: config["bodies-in-flight"],
       },
-      onSeen: (seen) => requests.see(seen),
+      onSeen: (seen) => {
+        requests.see(seen);
+        traces?.seen(seen);
+      },
       homePage: config.console === "on" ? consolePath : undefined,
       roles: () => this.roles(),
       routes: [
@@ -346,7 +367,8 @@ export class Appliance {
       rateLimiter: config["rate-limits"] === "on" ? new RateLimiter(defaultRateLimits) : undefined,
     });
     try {
-      this.server = listen(app, {
+      const traced = traces === undefined ? app : { ...app, handle: traces.around(app.handle) };
+      this.server = listen(traced, {
         hostname: config.host,
         port: config.port,
         bodyBytesMax: config["body-limit"],

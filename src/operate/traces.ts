@@ -1,0 +1,173 @@
+/**
+ * Traces for an OpenTelemetry collector: a span for each request, each question to the engine and each load of the journal.
+ *
+ * Where no collector is set nothing of this is made. Neither paths nor bodies are in a span: keys stand there.
+ */
+
+import {
+  type Context,
+  context,
+  propagation,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  type Tracer,
+  trace,
+} from "@opentelemetry/api";
+import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
+import { type ExportResult, ExportResultCode, W3CTraceContextPropagator } from "@opentelemetry/core";
+import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
+import { resourceFromAttributes } from "@opentelemetry/resources";
+import {
+  BasicTracerProvider,
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  type ReadableSpan,
+  type SpanExporter,
+  TraceIdRatioBasedSampler,
+} from "@opentelemetry/sdk-trace-base";
+import type { AppliedBatch } from "../engine/pipeline/pipeline.ts";
+import type { SeenRequest } from "../http/dispatch.ts";
+import type { Log } from "../log.ts";
+import { version } from "../version.ts";
+
+export interface TraceSettings {
+  /** Of the collector, such as http://127.0.0.1:4318; empty: no traces. */
+  endpoint: string;
+  /** Of 100 requests that come without a trace of their own. */
+  samplePercent: number;
+}
+
+/** Spans that wait; what comes on top is dropped. */
+const waitingSpansMax = 4_096;
+const spansAtOnce = 512;
+const sendEveryMs = 2_000;
+const sendTimeoutMs = 5_000;
+/** A collector that is away is told of so often. */
+const complaintEveryMs = 60_000;
+
+export class Traces {
+  private readonly provider: BasicTracerProvider;
+  private readonly tracer: Tracer;
+
+  private constructor({ endpoint, samplePercent }: TraceSettings, log: Pick<Log, "warn">) {
+    const exporter = new OTLPTraceExporter({
+      url: `${endpoint.replace(/\/+$/, "")}/v1/traces`,
+      timeoutMillis: sendTimeoutMs,
+    });
+    this.provider = new BasicTracerProvider({
+      resource: resourceFromAttributes({ "service.name": "flagkeep", "service.version": version }),
+      sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(samplePercent / 100) }),
+      spanProcessors: [
+        new BatchSpanProcessor(new ComplainingExporter(exporter, log), {
+          ...{ maxQueueSize: waitingSpansMax, maxExportBatchSize: spansAtOnce },
+          ...{ scheduledDelayMillis: sendEveryMs, exportTimeoutMillis: sendTimeoutMs },
+        }),
+      ],
+    });
+    this.tracer = this.provider.getTracer("flagkeep", version);
+    context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+    propagation.setGlobalPropagator(new W3CTraceContextPropagator());
+  }
+
+  /** Undefined when none are wanted. */
+  static from(settings: TraceSettings, log: Pick<Log, "warn">): Traces | undefined {
+    return settings.endpoint === "" ? undefined : new Traces(settings, log);
+  }
+
+  /** The same way of answering, with a span around each request; it goes on with the trace that `traceparent` names. */
+  around(handle: (request: Request) => Promise<Response>): (request: Request) => Promise<Response> {
+    return (request) => {
+      const parent = propagation.extract(context.active(), request.headers, {
+        get: (headers, key) => headers.get(key) ?? undefined,
+        keys: (headers) => [...headers.keys()],
+      });
+      const attributes = { "http.request.method": request.method };
+      return this.within(request.method, { kind: SpanKind.SERVER, attributes }, parent, () =>
+        handle(request),
+      );
+    };
+  }
+
+  /** What became of the request whose span is the active one. */
+  seen({ request, route, status, requestId }: SeenRequest): void {
+    const span = trace.getActiveSpan();
+    if (span === undefined) return;
+    span.updateName(`${request.method} ${route}`);
+    span.setAttributes({
+      "http.route": route,
+      "http.response.status_code": status,
+      "flagkeep.request_id": requestId,
+    });
+    if (status >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
+  }
+
+  /** A question to the engine, with a span around it. */
+  async asking<Answer>(name: string, ask: () => Promise<Answer>): Promise<Answer> {
+    return await this.within(`engine ${name}`, { kind: SpanKind.CLIENT }, context.active(), ask);
+  }
+
+  /** A part of the journal was loaded just now. */
+  loaded({ lane, events, ms, lastSeq }: AppliedBatch): void {
+    const endTime = Date.now();
+    const attributes = { "flagkeep.lane": lane, "flagkeep.events": events, "flagkeep.last_seq": lastSeq };
+    this.tracer
+      .startSpan("load journal", { kind: SpanKind.CONSUMER, startTime: endTime - ms, attributes, root: true })
+      .end(endTime);
+  }
+
+  /** Sends what waits, as far as the collector takes it in time. */
+  async stop(): Promise<void> {
+    await this.provider.shutdown().catch(() => undefined);
+  }
+
+  private async within<Result>(
+    name: string,
+    options: { kind: SpanKind; attributes?: Record<string, string> },
+    parent: Context,
+    work: () => Promise<Result>,
+  ): Promise<Result> {
+    return await this.tracer.startActiveSpan(name, options, parent, async (span: Span) => {
+      try {
+        return await work();
+      } catch (error) {
+        span.setStatus({ code: SpanStatusCode.ERROR, message: (error as { code?: string }).code });
+        throw error;
+      } finally {
+        span.end();
+      }
+    });
+  }
+}
+
+/** Says in the log when spans could not be sent; nobody waits for them. */
+class ComplainingExporter implements SpanExporter {
+  private complainedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(
+    private readonly exporter: SpanExporter,
+    private readonly log: Pick<Log, "warn">,
+  ) {}
+
+  export(spans: ReadableSpan[], done: (result: ExportResult) => void): void {
+    this.exporter.export(spans, (result) => {
+      const now = performance.now();
+      if (result.code === ExportResultCode.FAILED && now - this.complainedAt > complaintEveryMs) {
+        this.complainedAt = now;
+        this.log.warn(
+          { error: String(result.error), spans: spans.length },
+          "traces could not be sent to the collector",
+        );
+      }
+      done(result);
+    });
+  }
+
+  async shutdown(): Promise<void> {
+    await this.exporter.shutdown();
+  }
+
+  async forceFlush(): Promise<void> {
+    await this.exporter.forceFlush?.();
+  }
+}
