@@ -1,0 +1,121 @@
+/**
+ * Data directories of released versions, opened by this one: one that was stopped, one that was killed with events in its
+ * journal. `test/fixtures/upgrades/README.md` tells how they were made.
+ */
+
+import { Database } from "bun:sqlite";
+import { afterAll, describe, expect, test } from "bun:test";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { flagkeep, type Initialised, TestAppliance, temporaryFolder } from "../support/appliance.ts";
+
+interface Expected {
+  token: string;
+  personal_api_key: string;
+  /** By distinct id and flag. */
+  flags: Record<string, Record<string, unknown>>;
+}
+
+const fixtures = join(import.meta.dir, "../fixtures/upgrades");
+const names = readdirSync(fixtures).filter((name) => name.endsWith(".tar.zst"));
+const folder = temporaryFolder();
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+function unpacked(name: string): { dataDir: string; expected: Expected } {
+  const place = join(folder, `${name}-${crypto.randomUUID()}`);
+  mkdirSync(place);
+  const tar = Bun.zstdDecompressSync(readFileSync(join(fixtures, name)));
+  const { exitCode, stderr } = Bun.spawnSync(["tar", "-xf", "-", "-C", place], { stdin: tar });
+  if (exitCode !== 0) throw new Error(stderr.toString());
+  return {
+    dataDir: join(place, "data"),
+    expected: JSON.parse(readFileSync(join(place, "expected.json"), "utf8")),
+  };
+}
+
+async function isWhole(dataDir: string, { token, personal_api_key, flags }: Expected): Promise<void> {
+  const made = { project: { id: 1, api_key: token }, personal_api_key } as Initialised;
+  await using appliance = await TestAppliance.start({ directory: { dataDir, made } });
+  const stored = await appliance.eventsWhenStored(322);
+  expect(new Set(stored.map(({ uuid }) => uuid)).size).toBe(322);
+  expect(stored.filter(({ historical }) => historical)).toHaveLength(100);
+  expect(
+    await appliance.query("SELECT count(*) AS n, sum(prop('amount')::INT) AS total FROM events"),
+  ).toEqual([{ n: 322, total: (319 * 320) / 2 }]);
+  for (const [distinct_id, answers] of Object.entries(flags)) {
+    const response = await fetch(`${appliance.url}/flags/?v=2`, {
+      method: "POST",
+      body: JSON.stringify({ api_key: token, distinct_id }),
+    });
+    const found = (await response.json()) as {
+      flags: Record<string, { enabled: boolean; variant?: string }>;
+    };
+    const values = Object.entries(found.flags).map(([key, { enabled, variant }]) => [
+      key,
+      variant ?? enabled,
+    ]);
+    expect([distinct_id, Object.fromEntries(values)]).toEqual([distinct_id, answers]);
+  }
+  const read = async (path: string) => (await appliance.api(`/api/projects/1/${path}`)).json();
+  expect((await read("persons/?limit=100")).results).toHaveLength(20);
+  expect((await read("cohorts/")).results.map(({ name }: { name: string }) => name)).toEqual(["Pros"]);
+  expect((await read("dashboards/")).results.map(({ name }: { name: string }) => name)).toContain("Sales");
+  expect((await read("feature_flags/")).count).toBe(2);
+  await appliance.stop();
+  const doctor = await flagkeep(["doctor", "--data-dir", dataDir, "--port", "0", "--json"]);
+  expect(JSON.parse(doctor.stdout).errors).toBe(0);
+}
+
+for (const name of names) {
+  describe(`a data directory of ${name.replace(".tar.zst", "")}`, () => {
+    test("is taken over whole, and again at the next start", async () => {
+      const { dataDir, expected } = unpacked(name);
+      await isWhole(dataDir, expected);
+      await isWhole(dataDir, expected);
+    }, 60_000);
+
+    const stores: [store: string, file: string][] = [
+      ["metadata", "flagkeep.sqlite"],
+      ["people", "people.sqlite"],
+      ["events", "events.duckdb"],
+    ];
+    for (const [store, file] of stores) {
+      test(`${file}: killed at each statement of its migration, the next start goes on`, async () => {
+        const { dataDir } = unpacked(name);
+        for (let statement = 1; ; statement++) {
+          const place = join(folder, crypto.randomUUID());
+          mkdirSync(place);
+          for (const found of readdirSync(dataDir).filter((one) => one.startsWith(file)))
+            cpSync(join(dataDir, found), join(place, found));
+          const outcome = await openAndDie(store, join(place, file), statement);
+          // Opened by nobody who dies.
+          expect(await openAndDie(store, join(place, file), Number.MAX_SAFE_INTEGER)).toBe("opened");
+          if (outcome === "opened") break;
+        }
+      }, 120_000);
+    }
+  });
+}
+
+async function openAndDie(store: string, path: string, statement: number): Promise<"killed" | "opened"> {
+  const script = join(import.meta.dir, "migrate-and-die.ts");
+  const child = Bun.spawn([process.execPath, script, store, path, String(statement)], { stderr: "pipe" });
+  const [code, stderr] = await Promise.all([child.exited, new Response(child.stderr).text()]);
+  if (child.signalCode === "SIGKILL") return "killed";
+  if (code !== 0) throw new Error(stderr);
+  return "opened";
+}
+
+test("a downgrade is refused in one sentence, and changes nothing", async () => {
+  const { dataDir } = unpacked(names[0]!);
+  for (const file of ["flagkeep.sqlite", "people.sqlite"]) {
+    const copy = join(folder, crypto.randomUUID());
+    cpSync(dataDir, copy, { recursive: true });
+    const db = new Database(join(copy, file));
+    db.run("INSERT INTO schema_migration VALUES (999, 'of the future', '', '')");
+    db.close();
+    const { code, stderr } = await flagkeep(["serve", "--data-dir", copy, "--port", "0"]);
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/^flagkeep: .*version 999.*\n$/)]);
+    expect(existsSync(join(copy, file))).toBe(true);
+  }
+});
