@@ -4,10 +4,11 @@ import type { TSchema } from "@sinclair/typebox";
 import { type Command, Option } from "commander";
 import { type Destination, destinationOf } from "../../src/backup/destination.ts";
 import { BackupKeys } from "../../src/backup/keys.ts";
+import type { Manifest } from "../../src/backup/manifest.ts";
 import type { S3Settings } from "../../src/backup/s3-access.ts";
 import { backupDestination, type Config, type SettingName } from "../../src/config.ts";
 import { withJson } from "../json-shape.ts";
-import { bytesText } from "../output.ts";
+import { bytesText, printTable } from "../output.ts";
 import { configOf, withSettings } from "../settings.ts";
 
 const s3Settings = [
@@ -104,4 +105,16 @@ export async function withProgress<Result>(
   } finally {
     progress.end();
   }
+}
+
+/** What a backup holds, project by project, as a table. */
+export function printProjects(projects: Manifest["projects"]): void {
+  printTable(
+    ["project", "name", "events", "persons", "groups", "flags"],
+    projects.map((project) => [
+      String(project.project_id),
+      project.name,
+      ...[project.events, project.persons, project.groups, project.flags].map(String),
+    ]),
+  );
 }

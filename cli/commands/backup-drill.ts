@@ -9,7 +9,7 @@ import { restoreBackup } from "../../src/backup/restore.ts";
 import { openSource } from "../../src/backup/source.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import { Count, exactly } from "../../src/lib/schema.ts";
-import { print, printJson, printTable, run } from "../output.ts";
+import { print, printJson, run } from "../output.ts";
 import { withAppliance } from "../reach.ts";
 import { engineCommand } from "../roles.ts";
 import { configOf } from "../settings.ts";
@@ -18,6 +18,7 @@ import {
   chosenDestination,
   destinationSettings,
   keysOf,
+  printProjects,
   s3SettingsOf,
   withProgress,
 } from "./backup-common.ts";
@@ -116,14 +117,7 @@ export const drill = backupCommand(new Command("drill"), destinationSettings, Dr
           `${done.file} can be restored: in ${done.restore_seconds} s, and ${done.start_seconds} s to start.`,
         );
         print(`Taken ${done.created_at}.\n`);
-        printTable(
-          ["project", "name", "events", "persons", "groups", "flags"],
-          projects.map((project) => [
-            String(project.project_id),
-            project.name,
-            ...[project.events, project.persons, project.groups, project.flags].map(String),
-          ]),
-        );
+        printProjects(projects);
       } finally {
         process.chdir(existsSync(home) ? home : "/");
         rmSync(folder, { recursive: true, force: true });

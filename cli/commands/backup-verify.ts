@@ -11,11 +11,12 @@ import { withWorkFolder } from "../../src/backup/work-folder.ts";
 import { setNativeFolder } from "../../src/events/native-folder.ts";
 import { Count, exactly } from "../../src/lib/schema.ts";
 import { paths } from "../../src/paths.ts";
-import { print, printJson, printTable, run } from "../output.ts";
+import { print, printJson, run } from "../output.ts";
 import { configOf } from "../settings.ts";
 import {
   backupCommand,
   keysOf,
+  printProjects,
   progressLines,
   s3SettingsOf,
   sourceSettings,
@@ -77,14 +78,7 @@ export const verify = backupCommand(new Command("verify"), sourceSettings, Verif
       }
       print(`${file} is sound.`);
       print(`Taken ${created_at} by Flagkeep ${versions.flagkeep}.\n`);
-      printTable(
-        ["project", "name", "events", "persons", "groups", "flags"],
-        projects.map((project) => [
-          String(project.project_id),
-          project.name,
-          ...[project.events, project.persons, project.groups, project.flags].map(String),
-        ]),
-      );
+      printProjects(projects);
     }),
   );
 

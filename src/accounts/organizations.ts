@@ -1,7 +1,7 @@
 /** Organisations: who owns projects, and whether everybody in them may edit flags. */
 
 import { asc, eq } from "drizzle-orm";
-import { InvalidField, NotFound } from "../lib/errors.ts";
+import { InvalidField, NotFound, trimmedText } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { type Author, changesBetween, recordActivity } from "./activity.ts";
 import { bumpRevision, type MetadataDb, type MetadataTx, type Reading } from "./db.ts";
@@ -9,6 +9,15 @@ import { membership, organization } from "./schema.ts";
 
 /** Levels of access to flags: who has `view` edits only what a role allows (contract: management-api 3.7). */
 export const flagsAccessLevels = { view: 21, edit: 37 } as const;
+
+const nameLengthMax = 64;
+
+/** A level of access to flags, if one is given. @throws {InvalidField} neither of the two. */
+export function checkedFlagsAccess(level: number | undefined): number | undefined {
+  if (level === undefined || level === flagsAccessLevels.view || level === flagsAccessLevels.edit)
+    return level;
+  throw new InvalidField("feature_flags_access_level", "invalid_choice", `"${level}" is not a valid choice.`);
+}
 
 export interface Organization {
   id: string;
@@ -43,7 +52,7 @@ export function organizationsOf(db: Reading, userId: number): (Organization & { 
 
 /** Makes an organisation, inside a transaction. @throws {InvalidField} empty or overlong name. */
 export function insertOrganization(t: MetadataTx, name: string, now: Date): Organization {
-  const checked = checkName(name);
+  const checked = trimmedText("name", name, nameLengthMax);
   const stem = slugOf(checked);
   let slug = stem;
   for (let n = 2; t.select().from(organization).where(eq(organization.slug, slug)).get(); n++) {
@@ -70,18 +79,11 @@ export function updateOrganization(
   by: Author,
   now = new Date(),
 ): Organization {
-  const level = change.featureFlagsAccessLevel;
-  if (level !== undefined && level !== flagsAccessLevels.view && level !== flagsAccessLevels.edit) {
-    throw new InvalidField(
-      "feature_flags_access_level",
-      "invalid_choice",
-      `"${level}" is not a valid choice.`,
-    );
-  }
+  const level = checkedFlagsAccess(change.featureFlagsAccessLevel);
   return metadata.change((t) => {
     const before = findOrganization(t, id);
     if (!before) throw new NotFound("Organization not found.");
-    const name = change.name === undefined ? before.name : checkName(change.name);
+    const name = change.name === undefined ? before.name : trimmedText("name", change.name, nameLengthMax);
     const after = t
       .update(organization)
       .set({ name, featureFlagsAccessLevel: level ?? before.featureFlagsAccessLevel })
@@ -108,16 +110,6 @@ export function updateOrganization(
 
 function shown(of: Organization): JsonObject {
   return { name: of.name, feature_flags_access_level: of.featureFlagsAccessLevel };
-}
-
-/** @throws {InvalidField} on `name` when it is empty or longer than 64 characters. */
-function checkName(name: string): string {
-  const trimmed = name.trim();
-  if (trimmed === "") throw new InvalidField("name", "blank", "This field may not be blank.");
-  if (trimmed.length > 64) {
-    throw new InvalidField("name", "max_length", "Ensure this field has no more than 64 characters.");
-  }
-  return trimmed;
 }
 
 function slugOf(name: string): string {

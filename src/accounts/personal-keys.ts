@@ -1,7 +1,7 @@
 /** Personal keys: made once in clear, kept as a hash (contract: management-api 2.1, 7.1). */
 
 import { and, desc, eq, isNull } from "drizzle-orm";
-import { InvalidField, NotFound } from "../lib/errors.ts";
+import { InvalidField, NotFound, trimmedText } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { type Author, changesBetween, recordActivity } from "./activity.ts";
 import { bumpRevision, type MetadataDb, type MetadataTx, type Reading } from "./db.ts";
@@ -83,11 +83,7 @@ export function insertKey(
   options: { limitPerUser?: boolean; by?: Author; now?: Date } = {},
 ): CreatedKey {
   const now = options.now ?? new Date();
-  const label = input.label.trim();
-  if (label === "") throw new InvalidField("label", "blank", "This field may not be blank.");
-  if (label.length > labelLengthMax) {
-    throw new InvalidField("label", "max_length", "Ensure this field has no more than 40 characters.");
-  }
+  const label = trimmedText("label", input.label, labelLengthMax);
   if (input.expiresAt && input.expiresAt <= now) {
     throw new InvalidField("expires_at", "invalid_input", "The expiry must lie in the future.");
   }
@@ -192,11 +188,7 @@ export function updateKey(
     const before = t.select().from(personalKey).where(eq(personalKey.id, id)).get();
     if (!before || before.revokedAt) throw new NotFound();
     const owner = t.select().from(user).where(eq(user.id, before.userId)).get()!;
-    const label = change.label?.trim() ?? before.label;
-    if (label === "") throw new InvalidField("label", "blank", "This field may not be blank.");
-    if (label.length > labelLengthMax) {
-      throw new InvalidField("label", "max_length", "Ensure this field has no more than 40 characters.");
-    }
+    const label = trimmedText("label", change.label ?? before.label, labelLengthMax);
     const after = t
       .update(personalKey)
       .set({

@@ -1,7 +1,7 @@
 /** Projects: every flag and every event belongs to one (contract: management-api 6.5). */
 
 import { eq, or, sql } from "drizzle-orm";
-import { InvalidField, NotFound } from "../lib/errors.ts";
+import { InvalidField, NotFound, trimmedText } from "../lib/errors.ts";
 import { type Author, type Change, recordActivity } from "./activity.ts";
 import { bumpRevision, type MetadataTx } from "./db.ts";
 import { checkAdoptedProjectKey, newProjectKey, newSecretKey } from "./key-formats.ts";
@@ -68,7 +68,7 @@ export function insertProject(t: MetadataTx, input: NewProject, by: Author, now:
     .values({
       uuid: Bun.randomUUIDv7(),
       organizationId: input.organizationId,
-      name: checkName(input.name),
+      name: trimmedText("name", input.name, nameLengthMax),
       apiToken,
       secretToken: newSecretKey(),
       timezone: checkTimezone(input.timezone ?? "UTC"),
@@ -91,7 +91,7 @@ export function updateProject(
   now = new Date(),
 ): Project {
   return save(metadata, id, by, now, () => ({
-    ...(change.name === undefined ? {} : { name: checkName(change.name) }),
+    ...(change.name === undefined ? {} : { name: trimmedText("name", change.name, nameLengthMax) }),
     ...(change.timezone === undefined ? {} : { timezone: checkTimezone(change.timezone) }),
     ...(change.approvals === undefined ? {} : { approvals: change.approvals }),
     ...(change.anonymizeIps === undefined ? {} : { anonymizeIps: change.anonymizeIps }),
@@ -249,15 +249,6 @@ function recordProjectActivity(
     changes,
     now,
   });
-}
-
-function checkName(name: string): string {
-  const trimmed = name.trim();
-  if (trimmed === "") throw new InvalidField("name", "blank", "This field may not be blank.");
-  if (trimmed.length > nameLengthMax) {
-    throw new InvalidField("name", "max_length", "Ensure this field has no more than 200 characters.");
-  }
-  return trimmed;
 }
 
 function checkTimezone(timezone: string): string {

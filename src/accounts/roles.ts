@@ -1,12 +1,12 @@
 /** Roles of an organisation and who has them (contract: management-api 6.1). */
 
 import { and, asc, eq, inArray, sql } from "drizzle-orm";
-import { InvalidField, NotFound } from "../lib/errors.ts";
+import { InvalidField, NotFound, trimmedText } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { type Author, changesBetween, recordActivity, userIdOf } from "./activity.ts";
 import type { MetadataTx, Reading } from "./db.ts";
 import type { Metadata } from "./metadata.ts";
-import { findOrganization, flagsAccessLevels } from "./organizations.ts";
+import { checkedFlagsAccess, findOrganization } from "./organizations.ts";
 import { flag, membership, role, roleAccess, roleMembership, user } from "./schema.ts";
 import type { User } from "./users.ts";
 
@@ -117,14 +117,7 @@ export function updateRole(
   change: { name?: string; featureFlagsAccessLevel?: number },
   now: Date,
 ): Role {
-  const level = change.featureFlagsAccessLevel;
-  if (level !== undefined && level !== flagsAccessLevels.view && level !== flagsAccessLevels.edit) {
-    throw new InvalidField(
-      "feature_flags_access_level",
-      "invalid_choice",
-      `"${level}" is not a valid choice.`,
-    );
-  }
+  const level = checkedFlagsAccess(change.featureFlagsAccessLevel);
   return metadata.change((t) => {
     const before = getRole(t, of.organizationId, of.id);
     t.update(role)
@@ -257,11 +250,7 @@ function withMembers(db: Reading, rows: readonly (typeof role.$inferSelect)[]): 
 
 /** Names differ by more than letter case (the column compares so). */
 function checkName(t: MetadataTx, organizationId: string, name: string, ownId: string | undefined): string {
-  const trimmed = name.trim();
-  if (trimmed === "") throw new InvalidField("name", "blank", "This field may not be blank.");
-  if (trimmed.length > nameLengthMax) {
-    throw new InvalidField("name", "max_length", "Ensure this field has no more than 200 characters.");
-  }
+  const trimmed = trimmedText("name", name, nameLengthMax);
   const holder = t
     .select({ id: role.id })
     .from(role)

@@ -32,6 +32,14 @@ export class InvalidField extends AppError {
   }
 }
 
+/** Text that somebody chose, without space around it. @throws {InvalidField} blank, or longer than so many UTF-16 units. */
+export function trimmedText(field: string, text: string, lengthMax: number): string {
+  const trimmed = text.trim();
+  if (trimmed === "") throw new InvalidField(field, "blank", "This field may not be blank.");
+  if (trimmed.length <= lengthMax) return trimmed;
+  throw new InvalidField(field, "max_length", `Ensure this field has no more than ${lengthMax} characters.`);
+}
+
 /** What was asked for does not exist, or not for the one who asks. */
 export class NotFound extends AppError {
   readonly code = "not_found";

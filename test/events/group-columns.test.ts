@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { withGroupColumns } from "../../src/events/group-columns.ts";
+import { withGroupColumns } from "../../src/events/page.ts";
 
 const types = new Map([
   ["company", 0],

@@ -6,25 +6,30 @@
  */
 
 import { and, eq, sql } from "drizzle-orm";
-import { type Author, userIdOf } from "../../accounts/activity.ts";
+import {
+  type Author,
+  type Change,
+  changesBetween,
+  recordActivity,
+  userIdOf,
+} from "../../accounts/activity.ts";
 import { bumpRevision, flagRevision, type MetadataTx, type Reading } from "../../accounts/db.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
 import { dashboard, flag, flagDashboard } from "../../accounts/schema.ts";
 import { findUser } from "../../accounts/users.ts";
 import { InvalidField, NotFound } from "../../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
-import type { Flag, FlagFields } from "../fields.ts";
+import { type Flag, type FlagFields, storedFields, trackedFields } from "../fields.ts";
 import { filtersOfChangedFlag, filtersOfNewFlag } from "../rules/filters.ts";
 import { constantValueOf } from "../rules/status.ts";
 import { rolloutPercentageOf, withRenamedEnrollment } from "../rules/stored-filters.ts";
 import { changedTags } from "../rules/tags.ts";
-import { redactedPayload, variantsOf } from "../rules/types.ts";
+import { redactedPayload, variantsOf, withHiddenPayloads } from "../rules/types.ts";
 import { findFlag, flagOf } from "./flag.ts";
 import { type Edit, withoutOverwriting } from "./flag-conflicts.ts";
 import { checkTransitions, cohortFacts, flagFacts } from "./flag-dependencies.ts";
 import { checkKey, freeKey, keyAfter } from "./flag-keys.ts";
 import { searchTextOf } from "./flag-list.ts";
-import { recordChange, recordCreation } from "./flag-log.ts";
 import { createUsageDashboard, renameUsageDashboard } from "./flag-usage-dashboard.ts";
 import { replaceTags } from "./tags.ts";
 
@@ -276,4 +281,37 @@ function linkDashboards(t: MetadataTx, projectId: number, flagId: number, ids: r
     }
     t.insert(flagDashboard).values({ flagId, dashboardId }).run();
   }
+}
+
+/** Writes the entry of a new flag. */
+function recordCreation(t: MetadataTx, flag: Flag, by: Author, now: Date): void {
+  recordEntry(t, "created", flag, by, [], now);
+}
+
+/** Writes what a change changed. `version` is tracked, so every change has an entry. */
+function recordChange(t: MetadataTx, before: Flag, after: Flag, by: Author, now: Date): void {
+  const shown = (flag: Flag) => ({ ...storedFields(flag), filters: withHiddenPayloads(flag) });
+  const changes = changesBetween("FeatureFlag", shown(before), shown(after), trackedFields);
+  const activity = before.deleted === after.deleted ? "updated" : after.deleted ? "deleted" : "restored";
+  recordEntry(t, activity, after, by, changes, now);
+}
+
+function recordEntry(
+  t: MetadataTx,
+  activity: string,
+  flag: Pick<Flag, "id" | "key" | "projectId">,
+  by: Author,
+  changes: Change[],
+  now: Date,
+): void {
+  recordActivity(t, {
+    by,
+    projectId: flag.projectId,
+    activity,
+    scope: "FeatureFlag",
+    itemId: flag.id,
+    name: flag.key,
+    changes,
+    now,
+  });
 }
