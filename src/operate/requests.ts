@@ -10,6 +10,20 @@ const durationBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0
 /** Lines about refused requests, per second; how many more there were is said in the next one. */
 const refusalLinesPerSecond = 5;
 const oneSecondMs = 1_000;
+/** Refused event requests that are remembered. */
+const refusalsMax = 20;
+const pathLengthMax = 200;
+
+/** An event request that was refused, for whoever wonders why nothing arrives. */
+export interface Refusal {
+  at: Date;
+  method: string;
+  path: string;
+  status: number;
+  reason: string | undefined;
+  /** The caller's address. */
+  client: string;
+}
 
 /** Of one route. Added up here, and made into metrics when somebody reads them: that costs a tenth at each request. */
 class RouteFigures {
@@ -32,6 +46,7 @@ export class Requests {
   private secondBegan = 0;
   private linesThisSecond = 0;
   private untold = 0;
+  private readonly refusals: Refusal[] = [];
 
   constructor(
     registry: Registry,
@@ -59,7 +74,10 @@ export class Requests {
     const { route, status, startedAt } = seen;
     const seconds = (performance.now() - startedAt) / oneSecondMs;
     this.figuresOf(route).see(seconds, status);
-    if (seen.isCapture && status >= 400) this.tellRefusal(seen);
+    if (seen.isCapture && status >= 400) {
+      this.rememberRefusal(seen);
+      this.tellRefusal(seen);
+    }
     if (this.log.isLevelEnabled("debug"))
       this.log.debug({ ...factsOf(seen), ms: seconds * oneSecondMs }, "request");
   }
@@ -71,6 +89,20 @@ export class Requests {
       this.routes.set(route, figures);
     }
     return figures;
+  }
+
+  /** The latest refused event requests since the start, the newest first. */
+  recentRefusals(): readonly Refusal[] {
+    return this.refusals;
+  }
+
+  private rememberRefusal({ request, status, reason, address }: SeenRequest): void {
+    const { method, url } = request;
+    this.refusals.unshift({
+      ...{ at: new Date(), method, path: pathOf(url).slice(0, pathLengthMax), status, reason },
+      client: address() ?? "",
+    });
+    this.refusals.length = Math.min(this.refusals.length, refusalsMax);
   }
 
   private tellRefusal(seen: SeenRequest): void {

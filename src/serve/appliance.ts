@@ -359,7 +359,7 @@ export class Appliance {
           onTrouble: (error: unknown) =>
             log.error({ error: String(error) }, "flags could not be computed fully"),
         }),
-        ...this.routes(engine, flagSets),
+        ...this.routes(engine, flagSets, requests),
         ...liveRoutes({ live }),
         ...(config.console === "on" ? consoleRoutes() : []),
         ...(config.mcp === "on" ? mcpRoutes({ handle: (request) => app.handle(request) }) : []),
@@ -402,7 +402,7 @@ export class Appliance {
     }
   }
 
-  private routes(engine: EngineClient, flagSets: FlagSets): Route[] {
+  private routes(engine: EngineClient, flagSets: FlagSets, requests: Requests): Route[] {
     const { metadata, people, log } = this;
     const ports = new EnginePorts({ engine, metadata, flagSets, people });
     return [
@@ -413,7 +413,10 @@ export class Appliance {
         insights: ports,
         eraser: this.eraser,
       }),
-      ...instanceRoutes({ metadata, uploads: this.uploads, status: () => this.status(), ...this.instance }),
+      ...instanceRoutes({
+        ...{ metadata, requests, uploads: this.uploads, status: () => this.status() },
+        ...this.instance,
+      }),
       ...importUploadRoutes({ metadata, uploads: this.uploads }),
       ...eventRoutes({ engine }),
       ...queryRoutes({ engine }),

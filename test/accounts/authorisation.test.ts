@@ -161,6 +161,7 @@ const expectedScopes: Record<string, string> = {
   "GET /api/instance/status": "full",
   "GET /api/instance/doctor": "full",
   "GET /api/instance/imports": "full",
+  "GET /api/instance/refusals": "full",
   "GET /api/instance/backups": "full",
   "POST /api/instance/backups": "full",
   "GET /api/instance/backups/jobs/:id": "full",

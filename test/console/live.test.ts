@@ -119,4 +119,20 @@ describe.skipIf(chromiumPath === undefined)("live", () => {
     await context.close();
     expect(troubles).toEqual([]);
   });
+
+  test("a minute without an event: Start tells what was refused, and why", async () => {
+    await using fresh = await TestAppliance.start();
+    const { page, context, troubles } = await openSignedIn(browser, await ownerCookie(fresh), {
+      url: fresh.url,
+    });
+    await page.clock.install();
+    await page.goto("/console/start");
+    await page.getByText("Waiting for the first event…").waitFor();
+    await fresh.post("/capture/", { event: hostile, distinct_id: "d", api_key: "phc_nobody" });
+    await page.clock.runFor(61_000);
+    await page.getByText("401: API key is not valid: no project has this key, from 127.0.0.1").waitFor();
+    expect(await axeFindings(page)).toEqual([]);
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
 });

@@ -13,6 +13,36 @@ afterAll(() => appliance[Symbol.asyncDispose]());
 const metrics = (of: TestAppliance, headers: Record<string, string> = {}) =>
   fetch(`${of.url}/metrics`, { headers });
 
+test("the latest refused event requests are told to operators, with the reason and never a key", async () => {
+  await using own = await TestAppliance.start();
+  const refusals = async () => {
+    const answer = await own.api("/api/instance/refusals/");
+    expect(answer.status).toBe(200);
+    return ((await answer.json()) as { results: Record<string, unknown>[] }).results;
+  };
+  expect(await refusals()).toEqual([]);
+  await own.post("/capture/?api_key=phc_secret", {
+    event: "e",
+    distinct_id: "d",
+    api_key: "phc_nobody",
+  });
+  expect(await refusals()).toEqual([
+    {
+      at: expect.any(String),
+      method: "POST",
+      path: "/capture/",
+      status: 401,
+      reason: expect.stringContaining("API key"),
+      client: "127.0.0.1",
+    },
+  ]);
+  for (let number = 0; number < 25; number++) await own.post(`/batch/?n=${number}`, "{");
+  const latest = await refusals();
+  expect(latest).toHaveLength(20);
+  expect(latest.every(({ path }) => path === "/batch/")).toBe(true);
+  expect(JSON.stringify(latest)).not.toContain("phc_");
+});
+
 describe("the figures", () => {
   test("count requests by route and status, and how long they took", async () => {
     await appliance.capture({ event: "e", distinct_id: "d" });

@@ -29,6 +29,7 @@ import { NotPermitted } from "../../lib/errors.ts";
 import { toWire, toWireOrNull } from "../../lib/wire-time.ts";
 import { Finding } from "../doctor/finding.ts";
 import { type Job, type JobKind, JobRunning, type Jobs } from "../jobs.ts";
+import type { Requests } from "../requests.ts";
 import { Status } from "../status-shape.ts";
 
 export interface InstanceDeps {
@@ -38,6 +39,7 @@ export interface InstanceDeps {
   examine: () => Promise<Static<typeof DoctorBody>>;
   jobs: Jobs;
   uploads: Pick<ImportUploads, "list">;
+  requests: Pick<Requests, "recentRefusals">;
   backups: {
     /** Opened for each question: its folder, or its credentials, may change. */
     destination: () => Destination;
@@ -129,7 +131,7 @@ const exampleStatus = {
   running: true,
   state: "ready",
   version: "0.1.0",
-  url: "127.0.0.1:8000",
+  url: "http://127.0.0.1:8000",
   started_at: "2026-03-04T16:00:01.007Z",
   uptime_seconds: 3_600,
   events_per_second: 12,
@@ -147,6 +149,30 @@ const exampleStatus = {
   last_scrub: null,
   warnings: [],
   spikes: [],
+};
+
+const RefusalsBody = named(
+  "RefusedRequests",
+  object({
+    results: list(
+      object({
+        at: instant(),
+        method: text(),
+        path: text(),
+        status: int(),
+        reason: nullable(text()),
+        client: text({ description: "Address of the caller." }),
+      }),
+    ),
+  }),
+);
+const exampleRefusals = {
+  results: [
+    {
+      ...{ at: "2026-03-04T16:00:01.007000Z", method: "POST", path: "/capture/", status: 401 },
+      ...{ reason: "Project API key invalid.", client: "10.0.0.7" },
+    },
+  ],
 };
 
 const busy = {
@@ -211,6 +237,19 @@ export function instanceRoutes(deps: InstanceDeps): Route[] {
         },
       },
       handle: async () => await deps.examine(),
+    }),
+    operatorRoute("GET", "/refusals", {
+      summary: "Tell which event requests were refused lately",
+      description:
+        "The latest 20 since the start, the newest first: for whoever wonders why nothing arrives.",
+      answers: {
+        200: { description: "The requests.", schema: RefusalsBody, example: exampleRefusals },
+      },
+      handle: () => ({
+        results: deps.requests
+          .recentRefusals()
+          .map(({ at, reason = null, ...facts }) => ({ ...facts, reason, at: toWire(at) })),
+      }),
     }),
     operatorRoute("GET", "/imports", {
       summary: "List the imports of all projects",

@@ -12,7 +12,7 @@ import { readFlags } from "../model/flags.ts";
 import type { InstanceStatus } from "../model/instance.ts";
 import { useLive } from "../model/live.ts";
 import { snippets } from "../model/snippets.ts";
-import { Badge, Button, CodeBlock, CopyButton } from "../parts/basics.tsx";
+import { Badge, Button, CodeBlock, CopyButton, When } from "../parts/basics.tsx";
 import { Field, Segments } from "../parts/fields.tsx";
 import { Page } from "../parts/page.tsx";
 import { words } from "../words/index.ts";
@@ -20,6 +20,8 @@ import { firstFilters } from "./new-flag.tsx";
 
 const w = words.start;
 const helpAfterMs = 60_000;
+const refusalsMs = 5_000;
+const refusalsShown = 5;
 
 export function Start() {
   const { query, set } = useAddress();
@@ -203,6 +205,14 @@ function FirstFlag({ onMade }: { onMade: (flag: Flag) => void }) {
   );
 }
 
+interface Refusal {
+  at: string;
+  path: string;
+  status: number;
+  reason: string | null;
+  client: string;
+}
+
 /** After a minute without anything: what may be wrong. */
 function Help({ curl, address }: { curl: string; address: string | null | undefined }) {
   const [isShown, setShown] = useState(false);
@@ -214,15 +224,36 @@ function Help({ curl, address }: { curl: string; address: string | null | undefi
     isShown ? `warnings ${project.value?.id}` : null,
     (signal) => ask(inProject(`ingestion_warnings/${queryText({})}`), { signal }),
   );
+  const refusals = useResource<{ results: Refusal[] }>(
+    isShown && isOperator.value ? "refusals" : null,
+    (signal) => ask("/api/instance/refusals/", { signal }),
+    refusalsMs,
+  );
   if (!isShown) return null;
   return (
     <section class="stack tight" role="status">
       <h3>{w.helpTitle}</h3>
-      {address && new URL(address).origin !== location.origin && <p>{w.otherAddress(address)}</p>}
+      {address && URL.canParse(address) && new URL(address).origin !== location.origin && (
+        <p>{w.otherAddress(address)}</p>
+      )}
       {w.help.map((line) => (
         <p key={line}>{line}</p>
       ))}
       <CodeBlock label="curl" code={curl} />
+      {(refusals.data?.results.length ?? 0) > 0 && (
+        <>
+          <p>{w.refusedTitle}</p>
+          <ul class="changes">
+            {refusals
+              .data!.results.slice(0, refusalsShown)
+              .map(({ at, path, status, reason, client }, place) => (
+                <li key={place}>
+                  {w.refused(status, reason ?? path, client)} · <When at={at} />
+                </li>
+              ))}
+          </ul>
+        </>
+      )}
       {(warnings.data?.results.length ?? 0) > 0 && (
         <>
           <p>{w.warningsTitle}</p>

@@ -60,6 +60,8 @@ export const start = {
   ],
   otherAddress: (url: string) =>
     `The server takes ${url} for its own address, which is not that of this page.`,
+  refusedTitle: "Refused lately:",
+  refused: (status: number, reason: string, client: string) => `${status}: ${reason}, from ${client}`,
   warningsTitle: "What arrived and was odd:",
   flagTitle: "Make a flag",
   flagKey: "Key",
