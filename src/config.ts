@@ -12,6 +12,7 @@ import { Cron } from "croner";
 import ipaddr from "ipaddr.js";
 import { type ClickHouseAddress, parseClickHouseUrl } from "./lib/clickhouse-address.ts";
 import { AppError, firstLine } from "./lib/errors.ts";
+import { type MemoryShares, memoryBudget, memoryShares } from "./lib/memory-budget.ts";
 import { paths } from "./paths.ts";
 
 /** A setting has a value that cannot be used. */
@@ -268,6 +269,19 @@ export const settings = {
     default: "4GiB",
     help: "Loaded journal segments are kept compressed up to this size until a backup covers them; 0 keeps none.",
   }),
+  memory: setting(
+    "size",
+    (value) => {
+      if (value === "") return null;
+      const size = parseSize(value);
+      return size !== undefined && size >= 256 * 1024 ** 2 ? size : undefined;
+    },
+    "a size such as 512MiB or 2GB, of 256MiB or more",
+    {
+      default: "",
+      help: "Memory for everything, divided among the parts that have no setting of their own; default: what the container or the machine has, where that is less than 2GiB.",
+    },
+  ),
   "duckdb-memory-limit": bytes("64MiB", "1024GiB", {
     default: "512MiB",
     help: "Memory that the event store may use.",
@@ -438,6 +452,11 @@ export function readConfig(
   const entries = names.map((name) => [name, readSetting(name, flags, environment)] as const);
   const config = Object.fromEntries(entries) as { -readonly [Name in SettingName]: SettingValue<Name> };
   config["data-dir"] = resolve(config["data-dir"]);
+  const budget = memoryBudget(config.memory);
+  for (const [name, share] of Object.entries(budget === null ? {} : memoryShares(budget))) {
+    const isGiven = flags[name] !== undefined || Boolean(environment[environmentName(name)]);
+    if (!isGiven) config[name as keyof MemoryShares] = share;
+  }
   // The working directory becomes another one.
   for (const name of filePaths) {
     if (config[name] !== "" && !config[name].startsWith("s3://")) config[name] = resolve(config[name]);

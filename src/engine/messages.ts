@@ -9,6 +9,7 @@
 import type { PromotedProperty } from "../events/property-columns.ts";
 import type { Lane, SealedSegment } from "../journal/segment.ts";
 import type { ClickHouseAddress } from "../lib/clickhouse-address.ts";
+import type { EngineMemory } from "../lib/memory-budget.ts";
 import type { SpikeSignal } from "../people/spikes/detector.ts";
 import type { ProjectUsage } from "./pipeline/flag-usage.ts";
 import type { AppliedBatch, Pause } from "./pipeline/pipeline.ts";
@@ -22,6 +23,8 @@ export interface EngineStart {
   /** Where events are kept outside of it; null: they are in DuckDB. */
   eventsAt: ClickHouseAddress | null;
   memoryLimitBytes: number;
+  /** To keep within; null: there is plenty. */
+  memory: EngineMemory | null;
   threads: number;
   queryTimeoutMs: number;
   /** How many properties may have a column of their own. */

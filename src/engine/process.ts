@@ -18,6 +18,7 @@ import { loadableBytes, realDisk } from "../journal/disk.ts";
 import { batchOf, type SegmentBatch } from "../journal/reader.ts";
 import type { ClickHouseAddress } from "../lib/clickhouse-address.ts";
 import { firstLine, OperatorNeeded } from "../lib/errors.ts";
+import { ownBytes } from "../lib/memory-budget.ts";
 import { DataFromNewerVersion } from "../lib/sqlite/migrate.ts";
 import { nowMicros } from "../lib/time.ts";
 import { paths } from "../paths.ts";
@@ -157,8 +158,8 @@ async function startEngine(start: EngineStart) {
     events,
     archive,
     {
-      batchBytesMax: 64 * 1024 * 1024,
-      portionBytes: 8 * 1024 * 1024,
+      batchBytesMax: start.memory?.batchBytes ?? 64 * 1024 * 1024,
+      portionBytes: start.memory?.portionBytes ?? 8 * 1024 * 1024,
       checkpointBytes: 128 * 1024 * 1024,
       checkpointIntervalMs: 30_000,
       workFolder: place.quarantine,
@@ -234,6 +235,9 @@ function runDuckdb(
   mirror.hasRoom = hasRoom;
   const queries = new RunningQueries(database, {
     memoryLimitBytes: start.memoryLimitBytes,
+    ...(start.memory === null
+      ? {}
+      : { residentBytesMax: start.memory.ownBytesMax, residentBytes: () => ownBytes() }),
     onStuck: replaceEngine,
     onError: (error) => {
       // A damaged part is found when it is read; making the file again mends that.

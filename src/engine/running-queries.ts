@@ -43,11 +43,13 @@ export interface RunOptions {
 
 export interface RunningQueriesSettings {
   memoryLimitBytes: number;
+  /** Queries are stopped when the process has more; left out: only what DuckDB's limit allows for counts. */
+  residentBytesMax?: number;
   /** A query did not stop: the engine has to be replaced. */
   onStuck: (reason: StopReason) => void;
   /** Told of every error of a query, before whoever asked is. */
   onError?: (error: unknown) => void;
-  /** For tests. */
+  /** Left out: all that the process has resident. */
   residentBytes?: () => number;
 }
 
@@ -159,13 +161,14 @@ export class RunningQueries {
   private beginWatch(): void {
     const usual = this.settings.memoryLimitBytes + besidesBytes;
     let resident = this.residentBytes();
-    if (resident + growthBytes > usual) {
+    const { memoryLimitBytes, residentBytesMax = Number.POSITIVE_INFINITY } = this.settings;
+    if (resident + growthBytes > Math.min(usual, residentBytesMax)) {
       // Most of it is what was read and is not needed any more.
       Bun.gc(true);
       resident = this.residentBytes();
     }
     const allowed = Math.max(usual, resident + growthBytes);
-    this.softBytes = Math.min(allowed, this.settings.memoryLimitBytes + softMaxBytes);
+    this.softBytes = Math.min(allowed, memoryLimitBytes + softMaxBytes, residentBytesMax);
   }
 
   private tick(): void {
@@ -193,7 +196,9 @@ export class RunningQueries {
     const resident = this.residentBytes();
     const now = performance.now();
     if (resident > this.softBytes) for (const running of foreign) this.stop(running, "memory", now);
-    if (resident > this.softBytes + emergencyBytes) this.settings.onStuck("memory");
+    const { residentBytesMax = Number.POSITIVE_INFINITY } = this.settings;
+    if (resident > this.softBytes + Math.min(emergencyBytes, residentBytesMax / 4))
+      this.settings.onStuck("memory");
     if (this.loading > 0 && !this.isMeasuring) void this.measureWhileLoading();
   }
 

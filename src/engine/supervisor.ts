@@ -8,6 +8,7 @@ import type { Subprocess } from "bun";
 import type { Debt } from "../journal/disk.ts";
 import type { Lane, SealedSegment } from "../journal/segment.ts";
 import { AppError } from "../lib/errors.ts";
+import { ownBytes } from "../lib/memory-budget.ts";
 import { Count, exactly, orNull } from "../lib/schema.ts";
 import { lapse } from "../lib/time.ts";
 import type { Log } from "../log.ts";
@@ -67,6 +68,8 @@ const startSilenceMs = 600_000;
 const sleptMs = 5_000;
 /** What the engine may take beside DuckDB's memory while somebody's statement runs; it watches itself more closely. */
 const besidesBytesMax = 1_000 * 1024 * 1024;
+/** Above what it keeps within by itself. */
+const ownSlack = 1.35;
 /** Threads for calls into DuckDB and the file system beside one per processor: as many as can be busy with queries. */
 const queryThreads = 8;
 
@@ -131,7 +134,11 @@ export class EngineSupervisor implements EngineAsked {
       stdout: "pipe",
       stderr: "inherit",
       // Else a few long queries would leave no thread for loading.
-      env: { ...process.env, UV_THREADPOOL_SIZE: String(availableParallelism() + queryThreads) },
+      env: {
+        ...process.env,
+        UV_THREADPOOL_SIZE: String(availableParallelism() + queryThreads),
+        ...(this.start.memory === null ? {} : { BUN_JSC_forceRAMSize: String(this.start.memory.heapBytes) }),
+      },
     });
     this.child = child;
     this.heardAt = performance.now();
@@ -240,8 +247,10 @@ export class EngineSupervisor implements EngineAsked {
     if (silence > (this.isReady ? silenceMs : startSilenceMs)) {
       this.replace("it says nothing any more", { silentMs: Math.round(silence) });
     } else if (this.statements.isBusy) {
-      const bytes = residentBytes(this.child.pid);
-      if (bytes > this.start.memoryLimitBytes + besidesBytesMax)
+      const { memory, memoryLimitBytes } = this.start;
+      const { pid } = this.child;
+      const bytes = memory === null ? residentBytes(pid) : ownBytes(pid);
+      if (bytes > (memory === null ? memoryLimitBytes + besidesBytesMax : memory.ownBytesMax * ownSlack))
         this.replace("a query took all memory", { bytes });
     }
   }

@@ -34,6 +34,7 @@ import { ImportUploads } from "../import/uploads.ts";
 import { captureRoutes } from "../ingestion/routes.ts";
 import { seenSeqs } from "../journal/archive.ts";
 import { Journal } from "../journal/journal.ts";
+import { engineMemory, memoryBudget } from "../lib/memory-budget.ts";
 import { lapse } from "../lib/time.ts";
 import { type Lock, takeLock } from "../lock.ts";
 import type { Log } from "../log.ts";
@@ -131,12 +132,14 @@ export class Appliance {
     // Opened for writing once, so that the schema is up to date before anybody reads.
     openPeople(place.people).$client.close();
     this.people = openPeople(place.people, { readonly: true });
+    const budget = memoryBudget(config.memory);
     this.supervisor = new EngineSupervisor(
       commands.engine,
       {
         dataDir,
         eventsAt: eventsAddress(config, process.env),
         memoryLimitBytes: config["duckdb-memory-limit"],
+        memory: budget === null ? null : engineMemory(budget),
         threads: config["duckdb-threads"],
         queryTimeoutMs: config["query-timeout"],
         propertyColumnsMax: config["property-columns"],

@@ -1,0 +1,76 @@
+/**
+ * Divides the memory that Flagkeep may use among its parts, where that is less than the parts would take by themselves.
+ *
+ * What is left of a budget is for the programs themselves: about 100 MiB for each of the two processes.
+ */
+
+import { readFileSync } from "node:fs";
+
+const MiB = 1024 * 1024;
+
+/** With so much or more the defaults of the settings fit. */
+const roomyBytes = 2048 * MiB;
+
+/** The settings that a budget decides where nobody has. */
+export interface MemoryShares {
+  "duckdb-memory-limit": number;
+  "bodies-in-flight": number;
+  "journal-queue": number;
+}
+
+/** What each part gets of a budget, in bytes. */
+export function memoryShares(bytes: number): MemoryShares {
+  return {
+    "duckdb-memory-limit": atLeast(64 * MiB, bytes / 4),
+    "bodies-in-flight": atLeast(16 * MiB, bytes / 8),
+    "journal-queue": atLeast(8 * MiB, bytes / 16),
+  };
+}
+
+/** How the engine keeps within a budget. */
+export interface EngineMemory {
+  /** Segments that are read together, and what of them is taken at once. */
+  batchBytes: number;
+  portionBytes: number;
+  /** Queries of operators are stopped when the process has more of its own than this; files it reads do not count. */
+  ownBytesMax: number;
+  /** What the collector of JavaScript's garbage takes for the machine's memory. */
+  heapBytes: number;
+}
+
+export function engineMemory(bytes: number): EngineMemory {
+  return {
+    batchBytes: Math.min(64 * MiB, atLeast(4 * MiB, bytes / 64)),
+    portionBytes: Math.min(8 * MiB, atLeast(MiB, bytes / 256)),
+    ownBytesMax: Math.floor(bytes * 0.65),
+    heapBytes: Math.floor(bytes / 4),
+  };
+}
+
+/**
+ * The budget to keep within: what was asked for, else what the machine or the container has; null: there is plenty.
+ *
+ * @param asked of the setting `memory`.
+ */
+export function memoryBudget(asked: number | null, available = process.constrainedMemory()): number | null {
+  if (asked !== null) return asked;
+  return available > 0 && available < roomyBytes ? available : null;
+}
+
+/**
+ * What a process has in memory besides what it read from files, which the system takes back when it is short. Quicker than
+ * what the runtime offers, and asked fifty times a second. 0 where that cannot be known.
+ */
+export function ownBytes(pid: number | "self" = "self"): number {
+  try {
+    const [, resident, shared] = readFileSync(`/proc/${pid}/statm`, "latin1").split(" ").map(Number);
+    return (resident! - shared!) * pageBytes;
+  } catch {
+    // Not Linux, or it has just ended.
+    return 0;
+  }
+}
+
+const pageBytes = 4096;
+
+const atLeast = (least: number, bytes: number) => Math.floor(Math.max(least, bytes));

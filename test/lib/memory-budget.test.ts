@@ -1,0 +1,45 @@
+import { describe, expect, test } from "bun:test";
+import { readConfig } from "../../src/config.ts";
+import { engineMemory, memoryBudget, memoryShares, ownBytes } from "../../src/lib/memory-budget.ts";
+
+const MiB = 1024 * 1024;
+
+describe("a memory budget", () => {
+  test.each([256, 512, 1024, 4096])("of %i MiB is more than the sum of its parts", (size) => {
+    const shares = memoryShares(size * MiB);
+    const sum = Object.values(shares).reduce((all, share) => all + share, 0);
+    expect(sum).toBeLessThanOrEqual((size * MiB) / 2);
+    const { batchBytes, ownBytesMax } = engineMemory(size * MiB);
+    expect(ownBytesMax).toBeGreaterThan(shares["duckdb-memory-limit"] + batchBytes);
+    expect(ownBytesMax).toBeLessThan(size * MiB);
+  });
+
+  test("is what was asked for, else what a small machine or container has", () => {
+    expect(memoryBudget(512 * MiB, 64 * 1024 * MiB)).toBe(512 * MiB);
+    expect(memoryBudget(null, 512 * MiB)).toBe(512 * MiB);
+    expect(memoryBudget(null, 64 * 1024 * MiB)).toBeNull();
+    expect(memoryBudget(null, 0)).toBeNull();
+  });
+
+  test("decides settings that nobody has given", () => {
+    const flags = { memory: "512MiB" };
+    expect(readConfig(flags, {})).toMatchObject(memoryShares(512 * MiB));
+    const given = readConfig(
+      { ...flags, "duckdb-memory-limit": "100MiB" },
+      { FLAGKEEP_BODIES_IN_FLIGHT: "40MiB" },
+    );
+    expect(given["duckdb-memory-limit"]).toBe(100 * MiB);
+    expect(given["bodies-in-flight"]).toBe(40 * MiB);
+    expect(given["journal-queue"]).toBe(memoryShares(512 * MiB)["journal-queue"]);
+  });
+
+  test("is 256 MiB at least", () => {
+    expect(() => readConfig({ memory: "255MiB" }, {})).toThrow("256MiB");
+  });
+});
+
+test("a process knows what it has of its own; of one that is gone nothing is known", () => {
+  expect(ownBytes()).toBeGreaterThan(MiB);
+  expect(ownBytes(process.pid)).toBeGreaterThan(MiB);
+  expect(ownBytes(2 ** 22 + 1)).toBe(0);
+});
