@@ -61,7 +61,8 @@ function Trend({
 }) {
   const current = results.filter(({ compare_label: period }) => period !== "previous");
   const previous = results.filter((result) => !current.includes(result));
-  const total = current.reduce((sum, { count }) => sum + count, 0);
+  // Of a lifecycle, those who went away count below zero.
+  const total = current.reduce((sum, { count }) => sum + Math.max(0, count), 0);
   const before = previous.reduce((sum, { count }) => sum + count, 0);
   if (view === "number") {
     return (

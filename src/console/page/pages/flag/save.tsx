@@ -2,6 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { ask, Failure, wordsOf } from "../../lib/api.ts";
+import { useResource } from "../../lib/resource.ts";
 import { inProject } from "../../lib/session.ts";
 import { changedFields, type Draft, differences, draftOf, problemsOf } from "../../model/draft.ts";
 import { changeFlag, type Flag, userName } from "../../model/flags.ts";
@@ -106,6 +107,7 @@ export function SaveBar({
           <h3>{w.changes}</h3>
           <ChangeLines lines={changes} />
           <ReachChange base={base} draft={draft} />
+          <Dependents id={base.id} />
           {problems.map((problem) => (
             <p key={problem} class="error" role="alert">
               {problem}
@@ -168,6 +170,19 @@ function ReachChange({ base, draft }: { base: Flag; draft: Draft }) {
   return (
     <p>
       <b>{w.reachChange}</b>: {w.reachArrow(text(before), text(after))}
+    </p>
+  );
+}
+
+/** Flags that the change reaches, too. */
+function Dependents({ id }: { id: number }) {
+  const found = useResource<{ id: number; key: string }[]>(`dependents ${id}`, (signal) =>
+    ask(inProject(`feature_flags/${id}/dependent_flags/`), { signal }),
+  );
+  if (!found.data?.length) return null;
+  return (
+    <p>
+      <b>{w.usedBy(found.data.length)}</b>: {found.data.map(({ key }) => key).join(", ")}
     </p>
   );
 }
