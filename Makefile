@@ -5,7 +5,7 @@ BUN := node_modules/.bin/bun
 SOURCES := $(shell find cli src -type f 2>/dev/null) build.ts package.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run build release check static format test clickhouse test-clickhouse test-crash test-random test-sdk kill-test bench bench-queries pictures clean
+.PHONY: help run build release check audit static format test clickhouse test-clickhouse test-crash test-random test-sdk kill-test bench bench-queries pictures clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,7 +59,10 @@ kill-test: build ## Kill it under load and count what is lost or doubled (ROUNDS
 test-sdk: build ## Run the README's snippets for all SDKs, those that take minutes too
 	FLAGKEEP_TEST_SDKS=1 $(BUN) test test/sdk --timeout 1200000
 
-check: static test ## Check format, lint, types and tests
+audit: node_modules/.installed ## Ask the registry about vulnerable packages inside the executables
+	@$(BUN) deploy/audit.ts
+
+check: static audit test ## Check format, lint, types, packages and tests
 
 bench: build ## Measure the executable beside ceilings of the machine (ROUNDS=3 SECONDS=5 ONLY=batch)
 	$(BUN) test/bench/run.ts

@@ -14,6 +14,7 @@ import { hasDpkg, writeDebianPackage } from "./debian.ts";
 import { readExecutable } from "./elf.ts";
 import { licenceText } from "./licences.ts";
 import { PackageMissing, packageFolder } from "./packages.ts";
+import { sbomText } from "./sbom.ts";
 
 interface Target {
   arch: "x64" | "arm64";
@@ -73,6 +74,7 @@ function release(asked: readonly string[]): number {
   copyFileSync(join(import.meta.dir, "install.sh"), join(out, "install.sh"));
   copyFileSync(join(import.meta.dir, "flagkeep.service"), join(out, "flagkeep.service"));
   writeFileSync(join(out, "LICENCES.txt"), licenceText(root, bunVersion));
+  writeFileSync(join(out, `flagkeep-${packageJson.version}.cdx.json`), sbomText(root, bunVersion));
   writeFileSync(join(out, "SHA256SUMS"), checksums());
   return status;
 }

@@ -40,7 +40,11 @@ test("makes the executable of this machine, and the same one again from the same
   const other = host === "linux-x64" ? "linux-arm64" : "linux-x64";
   const [one, all] = await Promise.all([release("one", host), release("all", "")]);
   expect({ lines: one.lines, code: one.code }).toEqual({ lines: [], code: 0 });
-  const files = ["LICENCES.txt", "flagkeep.service", "install.sh", fileName, ...(hasDpkg() ? [debName] : [])];
+  const sbomName = `flagkeep-${packageJson.version}.cdx.json`;
+  const files = [
+    ...["LICENCES.txt", "flagkeep.service", "install.sh", fileName, sbomName],
+    ...(hasDpkg() ? [debName] : []),
+  ];
   expect(readdirSync(one.out).sort()).toEqual([...files, "SHA256SUMS"].sort());
   const checked = Bun.spawnSync(["sha256sum", "-c", "SHA256SUMS"], { cwd: one.out });
   expect(checked.stdout.toString()).toBe(
@@ -57,6 +61,15 @@ test("makes the executable of this machine, and the same one again from the same
   for (const name of ["Bun ", "@duckdb/node-bindings ", "elysia ", "commander "])
     expect(licences).toContain(`\n${name}`);
   expect(licences).not.toContain("\ntypescript ");
+  const sbom = JSON.parse(readFileSync(join(one.out, sbomName), "utf8"));
+  expect([sbom.bomFormat, sbom.serialNumber, sbom.metadata.timestamp]).toEqual([
+    "CycloneDX",
+    undefined,
+    undefined,
+  ]);
+  const components = sbom.components.map(({ name }: { name: string }) => name);
+  expect(components).toEqual(expect.arrayContaining(["bun", "@duckdb/node-api", "elysia", "preact"]));
+  expect(components).not.toContain("fast-check");
 
   expect(all.code).toBe(0);
   expect(all.lines).toHaveLength(3);
