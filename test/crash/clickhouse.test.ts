@@ -18,6 +18,23 @@ async function killEngine(appliance: TestAppliance): Promise<void> {
   for (const pid of await appliance.enginePids()) process.kill(pid, "SIGKILL");
 }
 
+/** Else doubled rows would be gone by themselves after a while, and nobody would see them. */
+async function stopMerges(server: TestClickHouse): Promise<void> {
+  await until(
+    () =>
+      server.run("SYSTEM STOP MERGES flagkeep.events").then(
+        () => true,
+        () => false,
+      ),
+    "the table is there",
+  );
+}
+
+async function restart(server: TestClickHouse): Promise<void> {
+  await server.restart();
+  await stopMerges(server);
+}
+
 const soon = () => Bun.sleep(50 + random() * 250);
 
 /** What goes wrong in a round, in turn. */
@@ -38,7 +55,7 @@ const faults: ((appliance: TestAppliance, server: TestClickHouse) => Promise<voi
     await server.breakNext("die-after-insert");
     await until(() => !server.isRunning, "the server has died");
     await soon();
-    await server.restart();
+    await restart(server);
   },
   async (appliance, server) => {
     await server.breakNext("cut-after-insert", 3);
@@ -50,12 +67,12 @@ const faults: ((appliance: TestAppliance, server: TestClickHouse) => Promise<voi
     await server.kill();
     await soon();
     await killEngine(appliance);
-    await server.restart();
+    await restart(server);
   },
   async (_, server) => {
     await server.breakNext("die-before-insert");
     await until(() => !server.isRunning, "the server has died");
-    await server.restart();
+    await restart(server);
   },
   async (_, server) => {
     await server.breakNext("cut-before-insert", 2);
@@ -80,6 +97,7 @@ test(
     const historicalOrder: string[] = [];
     for (let round = 0; round < rounds; round++) {
       const appliance = await TestAppliance.start({ directory, args });
+      await stopMerges(server);
       const load = new Load(appliance, acknowledged, historicalOrder, `${seed}-${round}`, random);
       const writers = [load.singles(), load.batches(), load.historical()];
       await soon();
