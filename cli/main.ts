@@ -14,6 +14,7 @@ import { keys } from "./commands/keys.ts";
 import { mcp } from "./commands/mcp.ts";
 import { members } from "./commands/members.ts";
 import { migrate } from "./commands/migrate.ts";
+import { migrateEvents } from "./commands/migrate-events.ts";
 import { organization } from "./commands/organization.ts";
 import { persons } from "./commands/persons.ts";
 import { projects } from "./commands/projects.ts";
@@ -88,6 +89,7 @@ export function createProgram(): Command {
     warnings,
     healthcheck,
     migrate,
+    migrateEvents,
     doctor,
     scrub,
     mcp,

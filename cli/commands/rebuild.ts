@@ -64,7 +64,7 @@ const linesApartMs = 5_000;
 const redrawMs = 200;
 
 /** One line that changes on a terminal, plain lines elsewhere; programs are told of trouble only. */
-class EntriesProgress {
+export class EntriesProgress {
   private shownAt = Number.NEGATIVE_INFINITY;
   private readonly isTerminal = process.stderr.isTTY === true;
 

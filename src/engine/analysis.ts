@@ -2,6 +2,7 @@
 
 import { exportPage } from "../events/export/page.ts";
 import { countKnown } from "../events/known-uuids.ts";
+import { eventSums, movePage } from "../events/move.ts";
 import type { QueryRequest } from "../events/query/run-query.ts";
 import type { PeopleDb } from "../people/open.ts";
 import type { RpcText } from "../rpc/server.ts";
@@ -20,7 +21,7 @@ export interface AnalysisServices {
   runLong: RunQuery;
 }
 
-export type AnalysisName = "query" | "exportPage" | "countKnown" | "loadedSeqs";
+export type AnalysisName = "query" | "exportPage" | "countKnown" | "loadedSeqs" | "movePage" | "eventSums";
 
 export type Analysis = {
   [Name in AnalysisName]: (request: Queries[Name]["request"]) => Promise<Queries[Name]["answer"]>;
@@ -47,5 +48,7 @@ export function analysisHandlers(services: AnalysisServices): AnalysisHandlers {
     },
     countKnown: ({ projectId, uuids }) => runFor(projectId)((store) => countKnown(store, projectId, uuids)),
     loadedSeqs: async () => loadedSeqs(),
+    movePage: (request) => runLong((store) => movePage(store, request)),
+    eventSums: (until) => runLong((store) => eventSums(store, until)),
   };
 }

@@ -5,6 +5,7 @@ import type { ExportPage, ExportRequest } from "../events/export/page.ts";
 import type { FlagCalls, FlagCallsRequest } from "../events/flag-calls.ts";
 import type { ComputedInsight, Refresh } from "../events/insight-cache.ts";
 import type { EventFilter, EventPosition } from "../events/list.ts";
+import type { EventSum, MovePage, MoveRequest } from "../events/move.ts";
 import type { RetentionCutoff } from "../events/old-events.ts";
 import type { DownloadRequest } from "../events/query/download.ts";
 import type { QueryRequest, QueryResult } from "../events/query/run-query.ts";
@@ -82,6 +83,10 @@ export interface Queries {
   countKnown: { request: { projectId: number; uuids: string[] }; answer: number };
   /** Answers up to which sequence number each lane can be read. */
   loadedSeqs: { request: Record<string, never>; answer: Record<Lane, number> };
+  /** Answers stored events as they are, of all projects. */
+  movePage: { request: MoveRequest; answer: MovePage };
+  /** Answers counts and sums of all events up to these numbers. */
+  eventSums: { request: Record<Lane, number>; answer: EventSum[] };
   /** Removes events by age; answers how many went. */
   removeOldEvents: { request: { cutoffs: RetentionCutoff[] }; answer: number };
   /** Reads everything that is stored, so that damage shows. */

@@ -86,6 +86,8 @@ export interface Dialect {
   quantile(level: number, value: string): string;
   /** The value in the row where another one is smallest, null when that row has none. */
   valueAtLeast(value: string, by: string): string;
+  /** A number, as text, that depends on every byte of the texts of all rows, in whatever order. */
+  sumOfBytes(text: string): string;
   /** The same value in a type that has null, which windows give where there is no row. */
   orNull(value: string): string;
   /** Whether a window's range may be as long as two numbers can be apart. */
@@ -179,6 +181,7 @@ export const duckdb: Dialect = {
   dayText: (wallTime) => `strftime(${wallTime}, '%Y-%m-%d')`,
   quantile: (level, value) => `quantile_cont(${value}, ${level})`,
   valueAtLeast: (value, by) => `arg_min_null(${value}, ${by})`,
+  sumOfBytes: (text) => `sum(md5_number_lower(${text}) % 4294967296)::VARCHAR`,
   orNull: (value) => value,
   hasLongRanges: true,
   madeOnce: "AS MATERIALIZED",

@@ -85,3 +85,27 @@ export class OutsideEvents {
 export function areEventsOutside(db: PeopleDb): boolean {
   return db.$client.query("SELECT 1 FROM outside_store WHERE is_claimed = 1").get() !== null;
 }
+
+/** The events of a data directory are outside of it from now on, loaded so far. */
+export function keepOutside(
+  db: PeopleDb,
+  { id, loaded }: { id: string; loaded: Record<Lane, number> },
+): void {
+  const { $client } = db;
+  $client.transaction(() => {
+    for (const table of ["outside_store", "outside_load", "outside_mirror"])
+      $client.run(`DELETE FROM ${table}`);
+    $client.run("INSERT INTO outside_store VALUES (?, 1)", [id]);
+    for (const [lane, seq] of Object.entries(loaded))
+      $client.run("INSERT INTO outside_load VALUES (?, ?, NULL)", [lane, seq]);
+  })();
+}
+
+/** They are in it again. */
+export function keepInside(db: PeopleDb): void {
+  const { $client } = db;
+  $client.transaction(() => {
+    for (const table of ["outside_store", "outside_load", "outside_mirror"])
+      $client.run(`DELETE FROM ${table}`);
+  })();
+}

@@ -322,6 +322,16 @@ export const invocations: Record<string, Invocation> = {
     code: ({ isRunning }) => (isRunning ? 0 : 1),
     wrong: [{ args: ["--url", "http://127.0.0.1:1"], code: 1, says: "not ready" }],
   },
+  "migrate-events": {
+    // There is a file already.
+    args: () => ["--to", "duckdb"],
+    code: () => 1,
+    isAlone: true,
+    wrong: [
+      { args: [], code: 2, says: "--to" },
+      { args: ["--to", "mysql://here"], code: 2, says: "clickhouse://" },
+    ],
+  },
   migrate: { args: () => ["--check"], isAlone: true, wrong: [{ args: [], code: 2, says: "--check" }] },
   doctor: {
     args: () => ["--port", "0"],

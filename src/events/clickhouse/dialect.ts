@@ -52,6 +52,7 @@ export const clickhouse: Dialect = {
   quantile: (level, value) => `quantileExactInclusive(${level})(${value})`,
   // Else rows whose value is null would be passed over.
   valueAtLeast: (value, by) => `tupleElement(argMin(tuple(${value}), ${by}), 1)`,
+  sumOfBytes: (value) => `toString(sum(reinterpretAsUInt64(substring(MD5(${value}), 9, 8)) % 4294967296))`,
   orNull: (value) => `toNullable(${value})`,
   // Not longer than 32 bits.
   hasLongRanges: false,

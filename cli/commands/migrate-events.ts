@@ -1,0 +1,101 @@
+import { Type } from "@sinclair/typebox";
+import { Command } from "commander";
+import { eventsAddress } from "../../src/config.ts";
+import { setNativeFolder } from "../../src/events/native-folder.ts";
+import { lanes } from "../../src/journal/segment.ts";
+import { parseClickHouseUrl } from "../../src/lib/clickhouse-address.ts";
+import { InvalidField } from "../../src/lib/errors.ts";
+import { Count, exactly } from "../../src/lib/schema.ts";
+import {
+  clickhouseTarget,
+  duckdbTarget,
+  type MoveTarget,
+  moveEvents,
+} from "../../src/operate/move-events.ts";
+import { paths } from "../../src/paths.ts";
+import { analysisOf, analysisSettings, waitUntilAllIsLoaded } from "../analysis.ts";
+import { withJson } from "../json-shape.ts";
+import { print, printJson, run } from "../output.ts";
+import { configOf, withSettings } from "../settings.ts";
+import { requireInitialised } from "../stores.ts";
+import { EntriesProgress } from "./rebuild.ts";
+
+const Migrated = exactly({
+  /** Events that are in both stores, compared byte by byte. */
+  events: Count,
+  /** The other store is in use from the next start on; else the command has to be run again without a running Flagkeep. */
+  finished: Type.Boolean(),
+});
+
+export const migrateEvents = withJson(withSettings(new Command("migrate-events"), analysisSettings), Migrated)
+  .description(
+    "Move all events to ClickHouse, or back into DuckDB; while Flagkeep runs all but the last ones.",
+  )
+  .requiredOption("--to <store>", "clickhouse://user:password@host:8123/database, or duckdb")
+  .addHelpText(
+    "after",
+    "\nRun it once beside a running Flagkeep, which copies most of the events, then stop Flagkeep and run it again: that copies\n" +
+      "the rest, compares both stores and switches over. Broken off it goes on where it was. The password may be given as\n" +
+      "FLAGKEEP_EVENTS_PASSWORD or by --events-password-file.\n\n" +
+      "Examples:\n  flagkeep migrate-events --to clickhouse://flagkeep@ch.internal:8123/flagkeep\n" +
+      "  flagkeep migrate-events --to duckdb --events-url clickhouse://flagkeep@ch.internal:8123/flagkeep",
+  )
+  .action(
+    run(async (options: { to: string; json?: true }) => {
+      const config = configOf(options as never);
+      const dataDir = requireInitialised(config["data-dir"]);
+      setNativeFolder(paths(dataDir).native);
+      const progress = new EntriesProgress(options.json === true);
+      let target: MoveTarget | undefined;
+      try {
+        const { moved, isOwn } = await analysisOf(options, async (appliance) => {
+          target ??= await targetOf(options.to, config);
+          await waitUntilAllIsLoaded(appliance);
+          const source = {
+            loadedSeqs: () => appliance.ask("loadedSeqs", {}),
+            page: (request: Parameters<typeof appliance.ask<"movePage">>[1]) =>
+              appliance.ask("movePage", request),
+            sums: (until: Parameters<typeof appliance.ask<"eventSums">>[1]) =>
+              appliance.ask("eventSums", until),
+          };
+          progress.step("copying events");
+          const moved = await moveEvents(source, target, (done, total) => progress.show(done, total));
+          return { moved, isOwn: appliance.isOwn };
+        }).finally(() => progress.end());
+        if (isOwn) await target!.finish();
+        else await target!.close();
+        if (options.json) printJson({ events: moved.events, finished: isOwn });
+        else show(moved, isOwn, options.to);
+      } catch (error) {
+        await target?.close().catch(() => undefined);
+        throw error;
+      }
+    }),
+  );
+
+async function targetOf(to: string, config: ReturnType<typeof configOf>): Promise<MoveTarget> {
+  if (to === "duckdb") {
+    const settings = { memoryLimitBytes: config["duckdb-memory-limit"], threads: config["duckdb-threads"] };
+    return await duckdbTarget(config["data-dir"], settings);
+  }
+  const named = parseClickHouseUrl(to);
+  if (named === undefined) {
+    const message = "It must be duckdb, or an address such as clickhouse://user@host:8123/database.";
+    throw new InvalidField("to", "invalid_input", message);
+  }
+  const address = eventsAddress({ ...config, "events-url": named }, process.env);
+  return await clickhouseTarget(config["data-dir"], address!);
+}
+
+function show(
+  { events, seqs }: Awaited<ReturnType<typeof moveEvents>>,
+  isFinished: boolean,
+  to: string,
+): void {
+  const entries = lanes.map((lane) => `${seqs[lane]} ${lane}`).join(", ");
+  print(`${events} events are in both stores, the same byte by byte (entries: ${entries}).`);
+  if (!isFinished)
+    print("Stop Flagkeep and run the command again: it copies what has come since and switches over.");
+  else if (to === "duckdb") print("They are in events.duckdb again: start Flagkeep without --events-url.");
+  else print("Start Flagkeep with --events-url from now on; events.duckdb.moved may go when all is well.");
+}

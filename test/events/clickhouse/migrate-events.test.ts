@@ -1,0 +1,90 @@
+/** Moving all events to ClickHouse and back: while it runs, broken off, compared. */
+
+import { expect } from "bun:test";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { executable, flagkeep, initialisedDirectory, TestAppliance, until } from "../../support/appliance.ts";
+import { TestClickHouse, testWithClickHouse } from "../../support/clickhouse.ts";
+
+const test = testWithClickHouse("moving events");
+
+const events = (name: string, count: number) =>
+  Array.from({ length: count }, (_, n) => ({
+    event: name,
+    uuid: Bun.randomUUIDv7(),
+    distinct_id: `user ${n % 7}`,
+    properties: {
+      n,
+      big: n % 50 === 0 ? "x".repeat(30_000) : 12345678901234567890n.toString(),
+      $set: { plan: "ü" },
+    },
+  }));
+
+const facts = (
+  found: { uuid: string; event: string; seq: number; historical: boolean; properties: object }[],
+) =>
+  found
+    .map(({ uuid, event, seq, historical, properties }) => ({ uuid, event, seq, historical, properties }))
+    .sort((a, b) => a.uuid.localeCompare(b.uuid));
+
+test("there and back: broken off, while Flagkeep runs and when it has stopped; nothing is lost, doubled or other", async () => {
+  await using server = await TestClickHouse.start();
+  await server.run("CREATE DATABASE flagkeep");
+  const url = server.url("flagkeep");
+  const directory = await initialisedDirectory();
+  const { dataDir } = directory;
+  const move = (...args: string[]) => flagkeep(["migrate-events", "--data-dir", dataDir, "--json", ...args]);
+  let before: ReturnType<typeof facts>;
+  {
+    await using appliance = await TestAppliance.start({ directory });
+    await appliance.batch(events("old", 1_500));
+    await appliance.batch(events("historical", 700), { historical_migration: true });
+    await appliance.eventsWhenStored(2_200);
+    // Broken off by itself, and by a server that is gone after an insert.
+    const broken = Bun.spawn([executable, "migrate-events", "--data-dir", dataDir, "--to", url], {
+      env: {},
+      stdout: "ignore",
+      stderr: "ignore",
+    });
+    await until(
+      () =>
+        server.run("SELECT count() FROM flagkeep.events").then(
+          ([row]) => Number(row![0]) > 0,
+          () => false,
+        ),
+      "the first events are there",
+    );
+    broken.kill("SIGKILL");
+    await broken.exited;
+    const first = await move("--to", url);
+    expect([first.stderr, first.stdout === "" ? "" : JSON.parse(first.stdout)]).toEqual([
+      "",
+      { events: 2_200, finished: false },
+    ]);
+    await appliance.batch(events("late", 10));
+    before = facts(await appliance.eventsWhenStored(2_210));
+    await appliance.stop();
+  }
+  const second = await move("--to", url);
+  expect([second.stderr, second.stdout === "" ? "" : JSON.parse(second.stdout)]).toEqual([
+    "",
+    { events: 2_210, finished: true },
+  ]);
+  expect(existsSync(join(dataDir, "events.duckdb"))).toBe(false);
+  {
+    await using appliance = await TestAppliance.start({ directory, args: ["--events-url", url] });
+    expect(facts(await appliance.eventsWhenStored(2_210))).toEqual(before);
+    await appliance.batch(events("newer", 5));
+    before = facts(await appliance.eventsWhenStored(2_215));
+    await appliance.stop();
+  }
+  const back = await move("--to", "duckdb", "--events-url", url);
+  expect([back.stderr, back.stdout === "" ? "" : JSON.parse(back.stdout)]).toEqual([
+    "",
+    { events: 2_215, finished: true },
+  ]);
+  await using appliance = await TestAppliance.start({ directory });
+  expect(facts(await appliance.eventsWhenStored(2_215))).toEqual(before);
+  await appliance.batch(events("last", 1));
+  await appliance.eventsWhenStored(2_216);
+}, 120_000);
