@@ -70,7 +70,14 @@ function show(state: Status): void {
     `Disk      metadata ${bytesText(disk.metadata_bytes)}, persons ${bytesText(disk.people_bytes)}, ` +
       `events ${bytesText(disk.events_bytes)}, journal ${bytesText(disk.journal_bytes)}` +
       (disk.quarantine_bytes === 0 ? "" : `, quarantine ${bytesText(disk.quarantine_bytes)}`) +
-      (disk.archive_bytes === 0 ? "" : `, archive ${bytesText(disk.archive_bytes)}`),
+      (disk.archive_bytes === 0 ? "" : `, archive ${bytesText(disk.archive_bytes)}`) +
+      `, library ${bytesText(disk.library_bytes)}`,
+  );
+  const { events, bytes_per_event: each } = state.stored;
+  const all = Object.values(disk).reduce((sum, bytes) => sum + bytes, 0);
+  print(
+    `          ${bytesText(all)} together` +
+      (each === null ? "" : `; ${each} bytes for each of ${events} events, without the library`),
   );
   if (state.retention !== null) print(`Events    ${retentionText(state.retention)}`);
   for (const { project_id, ends_at, requests, requests_with_new, last_used_at } of state.replaced_keys) {

@@ -32,6 +32,15 @@ const DiskUse = exactly({
   journal_bytes: Count,
   quarantine_bytes: Count,
   archive_bytes: Count,
+  /** DuckDB's library, unpacked. */
+  library_bytes: Count,
+});
+
+const StoredEvents = exactly({
+  /** Events that were stored since the beginning, those that went by age included. */
+  events: Count,
+  /** All of `disk` besides the library, per such event; null when there are none. */
+  bytes_per_event: orNull(Type.Number({ minimum: 0 })),
 });
 
 export type Volume = Static<typeof Volume>;
@@ -58,6 +67,7 @@ export const Status = exactly({
   roles: Type.Array(RoleState),
   engine: EngineState,
   disk: DiskUse,
+  stored: StoredEvents,
   /** That holds the data directory. */
   volume: Volume,
   /** Loaded entries that are neither archived any more nor in a backup: a broken event store would lose them. */

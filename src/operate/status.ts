@@ -12,6 +12,7 @@ import { paths } from "../paths.ts";
 import { openPeople, type PeopleDb } from "../people/open.ts";
 import { laneCursors } from "../people/reader.ts";
 import { openSpikes } from "../people/spikes/spike-store.ts";
+import { countStoredEvents } from "../people/usage.ts";
 import { countWarningsSince } from "../people/warnings.ts";
 import { version } from "../version.ts";
 import { readLastScrub } from "./scrub/last-scrub.ts";
@@ -24,9 +25,14 @@ export function storedStatus(
   dataDir: string,
   people: PeopleDb | undefined,
   neededBytes: number | null = null,
-): Pick<Status, "disk" | "volume" | "given_up" | "last_backup" | "last_scrub" | "warnings" | "spikes"> {
+): Pick<
+  Status,
+  "disk" | "stored" | "volume" | "given_up" | "last_backup" | "last_scrub" | "warnings" | "spikes"
+> {
+  const disk = diskUse(dataDir);
   return {
-    disk: diskUse(dataDir),
+    disk,
+    stored: storedEvents(disk, people === undefined ? 0 : countStoredEvents(people)),
     volume: volumeOf(dataDir, neededBytes),
     given_up: givenUp(paths(dataDir).archive).map(({ lane, first, last, reason, at }) => ({
       ...{ lane, first_seq: first, last_seq: last, reason, at },
@@ -128,6 +134,11 @@ function lastSeqOnDisk(folder: string): number {
   return newest === undefined ? 0 : (scanSegment(readFileSync(join(folder, newest)))?.last ?? 0);
 }
 
+function storedEvents({ library_bytes: _, ...stores }: DiskUse, events: number): Status["stored"] {
+  const bytes = Object.values(stores).reduce((sum, part) => sum + part, 0);
+  return { events, bytes_per_event: events === 0 ? null : Math.round(bytes / events) };
+}
+
 /** How many bytes each part of the data directory takes. */
 export function diskUse(dataDir: string): DiskUse {
   const place = paths(dataDir);
@@ -142,6 +153,7 @@ export function diskUse(dataDir: string): DiskUse {
     archive_bytes: lanes
       .flatMap((lane) => listArchive(place.archive, lane))
       .reduce((sum, { bytes }) => sum + bytes, 0),
+    library_bytes: bytesBelow(place.native),
   };
 }
 
@@ -153,6 +165,15 @@ function volumeOf(dataDir: string, neededBytes: number | null): Volume {
 function bytesInFolder(folder: string): number {
   if (!existsSync(folder)) return 0;
   return readdirSync(folder).reduce((sum, name) => sum + bytesOf(join(folder, name)), 0);
+}
+
+/** Also in folders of the folder. */
+function bytesBelow(folder: string): number {
+  if (!existsSync(folder)) return 0;
+  return readdirSync(folder, { withFileTypes: true, recursive: true }).reduce(
+    (sum, entry) => sum + (entry.isFile() ? bytesOf(join(entry.parentPath, entry.name)) : 0),
+    0,
+  );
 }
 
 /** 0 when there is no such file, also when it has just gone. */

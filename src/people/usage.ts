@@ -67,6 +67,12 @@ export class UsageTally {
   }
 }
 
+/** Events of all projects that were stored since the beginning, historical ones included. */
+export function countStoredEvents(db: PeopleDb): number {
+  const sum = "SELECT coalesce(sum(identified + anonymous + historical), 0) AS events FROM usage_day";
+  return db.$client.query<{ events: number }, []>(sum).get()!.events;
+}
+
 /**
  * Usage of a project, oldest day first, and its sum; days without events are left out.
  *

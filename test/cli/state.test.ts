@@ -53,6 +53,7 @@ const disk = {
   journal_bytes: count,
   quarantine_bytes: 0,
   archive_bytes: count,
+  library_bytes: count,
 };
 
 describe("status", () => {
@@ -75,6 +76,7 @@ describe("status", () => {
       next_backup: null,
       engine: { up: true, restarts: 0, rebuilding: null, trouble: null, properties: [] },
       disk,
+      stored: { events: 7, bytes_per_event: count },
       volume: { free_bytes: count, total_bytes: count, needed_bytes: count },
       given_up: [],
       last_backup: null,

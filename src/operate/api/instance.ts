@@ -139,8 +139,9 @@ const exampleStatus = {
   engine: { up: true, restarts: 0, rebuilding: null, trouble: null, properties: [] },
   disk: {
     ...{ metadata_bytes: 9_000_000, people_bytes: 26_000_000, events_bytes: 62_000_000 },
-    ...{ journal_bytes: 0, quarantine_bytes: 0, archive_bytes: 40_000_000 },
+    ...{ journal_bytes: 0, quarantine_bytes: 0, archive_bytes: 40_000_000, library_bytes: 75_000_000 },
   },
+  stored: { events: 600_000, bytes_per_event: 228 },
   volume: { free_bytes: 90_000_000_000, total_bytes: 100_000_000_000, needed_bytes: 560_000_000 },
   roles: ["capture", "flags", "query"].map((role) => ({ role, ready: true, reason: null })),
   next_backup: { at: "2026-11-22T03:00:00Z", schedule: "0 3 * * *", time_zone: "UTC" },

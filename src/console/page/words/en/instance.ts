@@ -21,6 +21,7 @@ export const instance = {
     journal_bytes: "journal",
     quarantine_bytes: "quarantine",
     archive_bytes: "archive",
+    library_bytes: "library",
   } as Record<string, string>,
   journal: "Journal",
   lane: "Lane",
