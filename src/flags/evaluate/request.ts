@@ -8,8 +8,8 @@ import { isJsonObject, type Json, type JsonObject, ownMember } from "../../lib/j
 import type { Clock } from "../operators/dates.ts";
 import type { Verdict } from "../operators/value-tests.ts";
 import { rolloutPlace, variantPlace } from "./bucketing.ts";
+import { isKnown, knownPlaces, type Places, rolloutSlot, variantSlot } from "./caches.ts";
 import type { CohortSubject } from "./cohorts.ts";
-import { isKnown, knownPlaces, type Places, rolloutSlot, variantSlot } from "./known-places.ts";
 import type { CompiledFlag, EvaluationRequest, FlagSet, FlagValue, Identity, PersonFilter } from "./model.ts";
 import { GroupView, PersonView, type PropertyView } from "./person-view.ts";
 

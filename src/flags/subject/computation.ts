@@ -5,6 +5,7 @@
  * they have. Source: contract, flag-evaluation 3.4, 5 and 10.
  */
 
+import { AnswerMemory } from "../evaluate/caches.ts";
 import { Evaluation, evaluate } from "../evaluate/evaluate.ts";
 import { planHashKeyOverrides } from "../evaluate/hash-key-overrides.ts";
 import type {
@@ -14,7 +15,6 @@ import type {
   FlagSelection,
   FlagSet,
 } from "../evaluate/model.ts";
-import { AnswerMemory } from "./answer-memory.ts";
 import type { OverrideWriter } from "./override-writer.ts";
 import type { StoredSubject, Subject, SubjectReader } from "./stored-subject.ts";
 
@@ -37,7 +37,7 @@ export interface ComputationDeps {
 }
 
 export class Computation {
-  private readonly answers = new AnswerMemory();
+  private readonly answers = new AnswerMemory<Evaluation>();
 
   constructor(private readonly deps: ComputationDeps) {}
 

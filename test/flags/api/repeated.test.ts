@@ -2,10 +2,10 @@
 
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { AnswerMemory } from "../../../src/flags/evaluate/caches.ts";
 import { Evaluation } from "../../../src/flags/evaluate/evaluate.ts";
 import { compileFlagSet } from "../../../src/flags/evaluate/flag-set.ts";
 import { groupsOf } from "../../../src/flags/rules/types.ts";
-import { AnswerMemory } from "../../../src/flags/subject/answer-memory.ts";
 import { addCohortMembers } from "../../../src/people/cohort-members.ts";
 import { event, set } from "../../people/support.ts";
 import { dependsOn, inCohort, person, when } from "../make.ts";
