@@ -1,4 +1,5 @@
 import { Command, Option } from "commander";
+import { columnsInWords } from "../../src/events/export/columns.ts";
 import { QueryResult, rowsDefault, rowsMax } from "../../src/events/query/run-query.ts";
 import { InvalidField } from "../../src/lib/errors.ts";
 import { analysisOf, analysisSettings, waitUntilAllIsLoaded } from "../analysis.ts";
@@ -34,8 +35,8 @@ export const query = withJson(
   .option("--limit <rows>", `rows at most, up to ${rowsMax}`, positiveInteger, rowsDefault)
   .addHelpText(
     "after",
-    "\nViews:\n  events   uuid, event, distinct_id, timestamp, received_at, properties, elements_chain, historical, seq, person_id\n" +
-      "  persons  id, created_at, properties, distinct_ids\n  groups   type, type_index, key, created_at, properties\n" +
+    `\nViews:\n  events   ${columnsInWords("events")}\n  persons  ${columnsInWords("persons")}\n` +
+      `  groups   ${columnsInWords("groups")}\n` +
       "\nExamples:\n  flagkeep query 'SELECT event, count(*) AS times FROM events GROUP BY ALL ORDER BY times DESC'\n" +
       "  flagkeep query \"SELECT properties->>'plan' AS plan, count(*) FROM persons GROUP BY ALL\" --project 1 --format json\n" +
       "  flagkeep query --chart \"SELECT date_trunc('day', timestamp) AS day, count(*) FROM events GROUP BY ALL ORDER BY day\"",

@@ -1,4 +1,4 @@
-/** Reads the text form of a clicked element and its parents, as events keep it in `elements_chain`. */
+/** Reads the text form of a clicked element and its parents, as events keep it. */
 
 export interface Element {
   tag_name: string | null;

@@ -56,6 +56,10 @@ export const exportColumns: Record<ExportSubject, readonly ExportColumn[]> = {
   ],
 };
 
+/** The columns of a view of `query`, which are those of its export, as people read them. */
+export const columnsInWords = (view: ExportSubject): string =>
+  exportColumns[view].map(({ name }) => name).join(", ");
+
 /** A row as a JSON object on one line, without its line break. */
 export function jsonLine(columns: readonly ExportColumn[], row: ExportRow): string {
   let line = "{";

@@ -26,6 +26,7 @@ import { callerSignal, forCaller } from "../../lib/caller.ts";
 import { InvalidField } from "../../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
 import { toWireOrNull } from "../../lib/wire-time.ts";
+import { columnsInWords } from "../export/columns.ts";
 import { type Refresh, refreshOf, refreshWords } from "../insight-cache.ts";
 import { type EventQueries, QueryRefused, StatementsBarred } from "../port.ts";
 import { rowsDefault, rowsMax } from "./run-query.ts";
@@ -80,9 +81,9 @@ export function queryRoutes({ engine }: { engine: EventQueries }): Route[] {
     projectRoute("POST", "/query", "query:read", {
       summary: "Run a SELECT",
       description:
-        "One SELECT (DuckDB's SQL) over the views `events` (uuid, event, distinct_id, timestamp, received_at, properties, " +
-        "elements_chain, historical, seq, person_id), `persons` (id, created_at, properties, distinct_ids) and `groups` " +
-        "(type, type_index, key, created_at, properties) of the project; `prop('$browser')` is a property as text. Functions " +
+        `One SELECT (DuckDB's SQL) over the views \`events\` (${columnsInWords("events")}), \`persons\` ` +
+        `(${columnsInWords("persons")}) and \`groups\` (${columnsInWords("groups")}) of the project; ` +
+        "`prop('$browser')` is a property as text. Functions " +
         "that compute are there; whatever else is refused with 400 and `code` `statement_refused`. A statement has at most 64 KiB; " +
         "an answer as many bytes as the setting `query-result-limit` says (400 `result_too_large`); a query takes as long as " +
         "`query-timeout` says (503 `query_timeout`) and about as much memory as `duckdb-memory-limit` (400 `query_memory`), and ends " +

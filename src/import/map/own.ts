@@ -1,5 +1,6 @@
 /** Records of this product and of PostHog: events, and persons and groups, which become the events that set them. Pure. */
 
+import { exportColumns } from "../../events/export/columns.ts";
 import type { Json, JsonObject } from "../../lib/json.ts";
 import { isObject, objectFrom } from "../read/json-text.ts";
 import { idOf, jsonText, listOf, objectOf, propertiesOf } from "./loose-json.ts";
@@ -16,7 +17,9 @@ const eventMembers = new Set([
   "offset",
 ]);
 /** Columns of this product's own exports that a store makes itself. */
-const ownColumns = new Set(["received_at", "elements_chain", "historical", "seq", "person_id"]);
+const ownColumns = new Set(
+  exportColumns.events.map(({ name }) => name).filter((name) => !eventMembers.has(name)),
+);
 /** The same of PostHog's batch exports, API and tables. */
 const posthogColumns = new Set([
   ...["id", "person", "person_id", "person_properties", "person_mode", "person_created_at", "person_version"],
