@@ -151,6 +151,13 @@ const networks = (details: { default: string; help: string }) =>
     details,
   );
 
+const domainShape = /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]*$/;
+
+function parseDomains(value: string): readonly string[] | undefined {
+  const domains = value.split(",").flatMap((part) => part.trim().toLowerCase() || []);
+  return domains.length <= 100 && domains.every((domain) => domainShape.test(domain)) ? domains : undefined;
+}
+
 /** How many days events are kept; null: for ever. */
 export interface EventsRetention {
   /** Of projects without a rule of their own. */
@@ -232,6 +239,32 @@ export const settings = {
   "metrics-token": text("token", {
     default: "",
     help: "Asked for as a Bearer token at /metrics; default: none.",
+  }),
+  "acme-domain": setting("name,…", parseDomains, "names of this server such as flags.example.com", {
+    default: "",
+    help: "Names for which a certificate is got and renewed, and https served; needs ports 80 and 443. Default: no https.",
+  }),
+  "acme-email": text("address", {
+    default: "",
+    help: "Whom the authority may write to about certificates; default: nobody.",
+    check: (value) => (value === "" || /^[^@\s]+@[^@\s]+$/.test(value) ? undefined : "an e-mail address"),
+  }),
+  "acme-directory": url({
+    default: "https://acme-v02.api.letsencrypt.org/directory",
+    help: "The authority that certificates are got from, whose terms are agreed to.",
+  }),
+  "acme-http-port": integer("number", 1, 65_535, {
+    default: "80",
+    help: "Port at which the authority's question arrives, with --acme-domain; other requests are sent on to https.",
+  }),
+  "https-host": text("address", {
+    default: "0.0.0.0",
+    help: "Address to listen on for https and for the authority, with --acme-domain.",
+    check: (value) => (/^[0-9A-Za-z.:_-]+$/.test(value) ? undefined : "an IP address or a host name"),
+  }),
+  "https-port": integer("number", 1, 65_535, {
+    default: "443",
+    help: "Port for https, with --acme-domain.",
   }),
   "traces-endpoint": url({
     default: "",

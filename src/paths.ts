@@ -34,6 +34,8 @@ export function paths(dataDir: string) {
     restores: join(dataDir, "restores.json"),
     /** Held while a process uses the directory. */
     lock: join(dataDir, "lock"),
+    /** Certificates for https, and the key of the account with their authority; for the owner alone. */
+    certificates: join(dataDir, "certificates"),
     /** The key that encrypts payloads of flags, mode 0600. */
     payloadKey: join(dataDir, "payload.key"),
   };

@@ -71,11 +71,19 @@ export function createApp(deps: AppDeps): App {
   const routes = [...served, ...documentationRoutes(served, deps.publicUrl)];
   const nowhere = { path: "other", dialect: managementDialect, methods: new Map() };
   // By itself Elysia looks for the path behind a host of usual length, and finds none behind `api` or `::1`.
-  const router = new Elysia({ name: "flagkeep", handler: { standardHostname: false } })
-    .use(serveRoutes(routes, dispatch))
-    .all("*", ({ request }) => serve(nowhere, request, {}, dispatch), { parse: "none" });
+  // Told not to, it looks behind `http://`; behind `https://` it would take the second slash for the path.
+  const routerFor = (standardHostname: boolean) =>
+    new Elysia({ name: "flagkeep", handler: { standardHostname } })
+      .use(serveRoutes(routes, dispatch))
+      .all("*", ({ request }) => serve(nowhere, request, {}, dispatch), { parse: "none" });
+  const router = routerFor(false);
+  let secureRouter: ReturnType<typeof routerFor> | undefined;
   return {
-    handle: async (request) => await router.fetch(request),
+    async handle(request) {
+      if (!request.url.startsWith("https:")) return await router.fetch(request);
+      secureRouter ??= routerFor(true);
+      return await secureRouter.fetch(request);
+    },
     connect(known) {
       connectionOf = known;
     },

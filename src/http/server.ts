@@ -14,6 +14,8 @@ export interface Listening {
   readonly port: number;
   /** Largest body that a route takes; routes refuse larger ones in their own words. */
   readonly bodyBytesMax: number;
+  /** For https. */
+  readonly tls?: { readonly key: string; readonly cert: string };
 }
 
 /**
@@ -21,22 +23,34 @@ export interface Listening {
  *
  * @throws {Error} the address cannot be listened on.
  */
-export function listen(app: App, { hostname, port, bodyBytesMax }: Listening): Server<undefined> {
+export function listen(app: App, { hostname, port, bodyBytesMax, tls }: Listening): Server<undefined> {
   const server = Bun.serve({
     hostname,
     port,
+    ...(tls === undefined ? {} : { tls }),
     maxRequestBodySize: Math.max(bodyBytesMax + 1024, drainedBytesMax),
     idleTimeout: idleSeconds,
     // Otherwise two servers on one port would share the requests between them.
     reusePort: false,
     // Else an error would be answered with a page that shows sources and paths.
     development: false,
-    fetch: (request) => (isAddress(request.url) ? app.handle(request) : unreadable()),
+    fetch: (request) => {
+      if (!isAddress(request.url) || (tls !== undefined && shortHost.test(request.url))) return unreadable();
+      if (tls !== undefined) overTls.set(request, server);
+      return app.handle(request);
+    },
     error: () => broken(),
   });
-  app.connect((request) => new SocketConnection(server, request));
+  if (tls === undefined)
+    app.connect((request) => new SocketConnection(overTls.get(request) ?? server, request));
   return server;
 }
+
+/** A host that no certificate is for, and behind which the router would look for the path in vain. */
+const shortHost = /^https:\/\/[^/]{0,2}(\/|$)/;
+
+/** Requests that came to another server than that for plain HTTP. */
+const overTls = new WeakMap<Request, Server<undefined>>();
 
 /** Nearly every host is of this form, which costs less to see than to parse. */
 const usualAddress = /^https?:\/\/[a-z0-9.-]+(?::\d{1,4})?\//i;

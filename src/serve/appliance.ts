@@ -56,6 +56,7 @@ import { laneCursors } from "../people/reader.ts";
 import { controlSocketName } from "../rpc/control.ts";
 import { RpcServer } from "../rpc/server.ts";
 import { version } from "../version.ts";
+import { Certificates } from "./certificates.ts";
 import { prepareDirectory } from "./data-directory.ts";
 import { EnginePorts } from "./engine-ports.ts";
 import { instanceDeps } from "./instance.ts";
@@ -89,6 +90,8 @@ export class Appliance {
   private readonly instance: ReturnType<typeof instanceDeps>;
   private readonly uploads: ImportUploads;
   private readonly unknownKeys = new UnknownKeys();
+  private certificates: Certificates | undefined;
+  private https: Server<undefined> | undefined;
   private readonly traces: Traces | undefined;
   private cipher: PayloadCipher | undefined;
   private scheduleTimer: ReturnType<typeof setInterval> | undefined;
@@ -234,6 +237,7 @@ export class Appliance {
       log.warn({ ...torn }, "a torn write at the end of the journal was put aside");
     this.supervisor.offer(segments);
     this.url = this.listen(journal);
+    this.certificates?.start();
     this.retention.start();
     this.state = "ready";
     return this.url;
@@ -245,7 +249,9 @@ export class Appliance {
     this.stopping.abort();
     this.retention.stop();
     const end = performance.now() + this.config["shutdown-timeout"];
-    await Promise.race([this.server?.stop(), lapse(inFlightMs)]);
+    await this.certificates?.stop();
+    await Promise.race([Promise.all([this.server?.stop(), this.https?.stop()]), lapse(inFlightMs)]);
+    await this.https?.stop(true);
     // Whoever is still sending has no answer yet, and sends again.
     await this.server?.stop(true);
     await Promise.all([this.instance.jobs.stop(), this.uploads.stop()]);
@@ -371,6 +377,7 @@ export class Appliance {
     });
     try {
       const traced = traces === undefined ? app : { ...app, handle: traces.around(app.handle) };
+      this.startHttps(traced);
       this.server = listen(traced, {
         hostname: config.host,
         port: config.port,
@@ -381,6 +388,32 @@ export class Appliance {
     }
     const host = config.host.includes(":") ? `[${config.host}]` : config.host;
     return `http://${host}:${this.server.port}`;
+  }
+
+  /** Serves https too, as soon as there is a certificate, where names are set for one. */
+  private startHttps(app: App): void {
+    const { config, log } = this;
+    const [host, port] = [config["https-host"], config["https-port"]];
+    if (config["acme-domain"].length === 0) return;
+    this.certificates = new Certificates(
+      {
+        ...{ domains: config["acme-domain"], email: config["acme-email"], host, httpsPort: port },
+        directoryUrl: config["acme-directory"],
+        httpPort: config["acme-http-port"],
+        folder: paths(config["data-dir"]).certificates,
+      },
+      log,
+      (tls) => {
+        // Whoever is connected goes on with the one of before.
+        void this.https?.stop();
+        try {
+          this.https = listen(app, { hostname: host, port, bodyBytesMax: config["body-limit"], tls });
+          log.info({ domains: config["acme-domain"], port }, "https is served");
+        } catch (error) {
+          log.warn({ port, error: (error as Error).message }, "https cannot be served; going on without");
+        }
+      },
+    );
   }
 
   private get payloads(): PayloadCipher {
