@@ -19,7 +19,9 @@ const Report = exactly({
 });
 
 export const doctor = withJson(
-  withSettings(new Command("doctor"), ["data-dir", "host", "port", "journal-reserve"]),
+  withSettings(new Command("doctor"), [
+    ...(["data-dir", "host", "port", "journal-reserve", "events-url", "events-password-file"] as const),
+  ]),
   Report,
   "print the findings as JSON",
 )

@@ -50,6 +50,7 @@ function show(state: Status): void {
       print(`          makes the event store again: ${rebuilding.done} of ${rebuilding.total} entries`);
     }
     if (trouble !== null) print(`          ${trouble.message} ${trouble.hint}`);
+    if (state.events_at !== null) print(`Kept in   ${state.events_at}`);
   }
   const { properties } = state.engine;
   if (properties.length > 0) {

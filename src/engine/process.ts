@@ -23,8 +23,8 @@ import { DataFromNewerVersion } from "../lib/sqlite/migrate.ts";
 import { nowMicros } from "../lib/time.ts";
 import { paths } from "../paths.ts";
 import { NameRegister } from "../people/names.ts";
-import { openPeople } from "../people/open.ts";
-import { areEventsOutside } from "../people/outside-events.ts";
+import { openPeople, type PeopleDb } from "../people/open.ts";
+import { requireEventsInside, requireEventsOutside } from "../people/outside-events.ts";
 import { PeopleStore } from "../people/store.ts";
 import { RpcServer } from "../rpc/server.ts";
 import { duckdbBackend, type EventBackend } from "./backend.ts";
@@ -293,7 +293,7 @@ function replaceEngine(reason: StopReason): never {
 async function openStores(start: EngineStart) {
   const place = paths(start.dataDir);
   let reportedAt = Number.NEGATIVE_INFINITY;
-  requireEventsInside(place.people);
+  withPeople(place.people, requireEventsInside);
   const openPeopleOnce = once(() => openPeopleStore(start));
   const { database, people, loader } = await recovery.open(start, openPeopleOnce, {
     onStep: (message, fields) => log("warn", message, fields),
@@ -316,49 +316,28 @@ async function openStores(start: EngineStart) {
   return { database, people, events: loader, mirror, follow: () => mirror.follow() };
 }
 
+/** Looks into the store of persons, when there is one. */
+function withPeople(path: string, look: (people: PeopleDb) => void): void {
+  if (!existsSync(path)) return;
+  const people = openPeople(path, { readonly: true });
+  try {
+    look(people);
+  } finally {
+    people.$client.close();
+  }
+}
+
 function openPeopleStore({ dataDir: folder, spikes }: EngineStart): PeopleStore {
   return new PeopleStore(openPeople(paths(folder).people), {
     ...{ ...spikes, historyMinutes: 60, historyMinutesMin: 2 },
   });
 }
 
-/** Events are kept elsewhere than the settings say. */
-class EventsElsewhere extends OperatorNeeded {
-  readonly code = "events_elsewhere";
-  constructor(
-    message: string,
-    override readonly hint: string,
-  ) {
-    super(message);
-  }
-}
-
-/** @throws {EventsElsewhere} */
-function requireEventsInside(peoplePath: string): void {
-  if (!existsSync(peoplePath)) return;
-  const people = openPeople(peoplePath, { readonly: true });
-  try {
-    if (!areEventsOutside(people)) return;
-  } finally {
-    people.$client.close();
-  }
-  throw new EventsElsewhere(
-    "The events of this data directory are kept in ClickHouse.",
-    "Start it with --events-url, or bring them back: `flagkeep migrate-events --to duckdb`.",
-  );
-}
-
 /** Opens the store of persons, and what loads events into a server and asks it there. @throws {EventsElsewhere} */
 function openOutside(start: EngineStart, address: ClickHouseAddress) {
   isOutside = true;
   const people = openPeopleStore(start);
-  const isUsed = people.cursor("realtime") + people.cursor("historical") > 0;
-  if (isUsed && !areEventsOutside(people.db)) {
-    throw new EventsElsewhere(
-      "The events of this data directory are in its file events.duckdb.",
-      "Start it without --events-url, or move them: `flagkeep migrate-events --to clickhouse://…`.",
-    );
-  }
+  requireEventsOutside(people.db, people.cursor("realtime") + people.cursor("historical") > 0);
   let told = "";
   const outside = new ClickHouseBackend(address, people.db, (reason) => {
     const text = reason?.message ?? "";

@@ -66,6 +66,8 @@ export const Status = exactly({
   /** What can be served, and what cannot and why; empty when it does not run. */
   roles: Type.Array(RoleState),
   engine: EngineState,
+  /** The ClickHouse database that keeps the events, without its password; null: the data directory, or not running. */
+  events_at: orNull(Type.String()),
   disk: DiskUse,
   stored: StoredEvents,
   /** That holds the data directory. */

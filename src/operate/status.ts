@@ -117,6 +117,7 @@ export function stoppedStatus(dataDir: string): Status {
       next_backup: null,
       retention: null,
       replaced_keys: [],
+      events_at: null,
       engine: { up: false, restarts: 0, rebuilding: null, trouble: null, properties: [] },
       ...storedStatus(dataDir, people),
     };

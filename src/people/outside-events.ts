@@ -5,6 +5,7 @@
  */
 
 import type { Lane } from "../journal/segment.ts";
+import { OperatorNeeded } from "../lib/errors.ts";
 import type { PeopleDb } from "./open.ts";
 
 /** A batch that was begun: everything up to `last` behind what is loaded. */
@@ -84,6 +85,35 @@ export class OutsideEvents {
 /** Whether the events of a data directory are outside of it. */
 export function areEventsOutside(db: PeopleDb): boolean {
   return db.$client.query("SELECT 1 FROM outside_store WHERE is_claimed = 1").get() !== null;
+}
+
+/** Events are kept elsewhere than the settings say. */
+export class EventsElsewhere extends OperatorNeeded {
+  readonly code = "events_elsewhere";
+  constructor(
+    message: string,
+    override readonly hint: string,
+  ) {
+    super(message);
+  }
+}
+
+/** @throws {EventsElsewhere} the events of a data directory are outside of it. */
+export function requireEventsInside(db: PeopleDb): void {
+  if (!areEventsOutside(db)) return;
+  throw new EventsElsewhere(
+    "The events of this data directory are kept in ClickHouse.",
+    "Start it with --events-url, or bring them back: `flagkeep migrate-events --to duckdb`.",
+  );
+}
+
+/** @throws {EventsElsewhere} the events of a data directory, of which there are some, are in it. */
+export function requireEventsOutside(db: PeopleDb, hasEvents: boolean): void {
+  if (!hasEvents || areEventsOutside(db)) return;
+  throw new EventsElsewhere(
+    "The events of this data directory are in its file events.duckdb.",
+    "Start it without --events-url, or move them: `flagkeep migrate-events --to clickhouse://…`.",
+  );
 }
 
 /** The events of a data directory are outside of it from now on, loaded so far. */

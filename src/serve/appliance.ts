@@ -34,6 +34,7 @@ import { ImportUploads } from "../import/uploads.ts";
 import { captureRoutes } from "../ingestion/routes.ts";
 import { seenSeqs } from "../journal/archive.ts";
 import { Journal } from "../journal/journal.ts";
+import { shownAddress } from "../lib/clickhouse-address.ts";
 import { engineMemory, memoryBudget } from "../lib/memory-budget.ts";
 import { lapse } from "../lib/time.ts";
 import { type Lock, takeLock } from "../lock.ts";
@@ -291,6 +292,7 @@ export class Appliance {
       journal: laneStatus(this.journal?.state() ?? [], laneCursors(this.people)),
       roles: this.roles(),
       engine: this.supervisor.state,
+      events_at: this.config["events-url"] && shownAddress(this.config["events-url"]),
       retention: this.retention.state(),
       replaced_keys: replacedKeys(this.metadata.projects),
       next_backup: nextBackup(this.config["backup-schedule"]),

@@ -10,6 +10,7 @@ import { Count, exactly, orNull } from "../../lib/schema.ts";
 import { takeLock } from "../../lock.ts";
 import { paths } from "../../paths.ts";
 import { openPeople } from "../../people/open.ts";
+import { requireEventsInside } from "../../people/outside-events.ts";
 import { laneCursors } from "../../people/reader.ts";
 import { PeopleStore } from "../../people/store.ts";
 import type { BackupKeys } from "../keys.ts";
@@ -65,6 +66,7 @@ export async function rebuildEventStore(options: RebuildOptions): Promise<Rebuil
     mkdirSync(place.work, { recursive: true, mode: 0o700 });
     const people = openPeople(place.people);
     try {
+      requireEventsInside(people);
       const recovered = await recoverEventStore({
         ...{ dataDir, always: true, mustBeCopy: from !== undefined, acceptLoss: options.acceptLoss },
         settings: { ...options.settings, temporaryFolder: join(place.work, "duckdb") },

@@ -136,6 +136,7 @@ const exampleStatus = {
   uptime_seconds: 3_600,
   events_per_second: 12,
   journal: [],
+  events_at: null,
   engine: { up: true, restarts: 0, rebuilding: null, trouble: null, properties: [] },
   disk: {
     ...{ metadata_bytes: 9_000_000, people_bytes: 26_000_000, events_bytes: 62_000_000 },

@@ -1,10 +1,12 @@
 /** Looks at a data directory and its machine, changes nothing, and says what is wrong and how to mend it. */
 
-import type { Config } from "../../config.ts";
+import { type Config, eventsAddress } from "../../config.ts";
+import type { ClickHouseAddress } from "../../lib/clickhouse-address.ts";
 import { DirectoryInUse, type Lock, takeLock } from "../../lock.ts";
 import { paths } from "../../paths.ts";
 import { askControl } from "../../rpc/control.ts";
 import type { Status } from "../status-shape.ts";
+import { checkClickHouse, isKeptOutside } from "./clickhouse.ts";
 import { checkArchive, checkEventStore } from "./event-store.ts";
 import { type Finding, failure, ok, warning } from "./finding.ts";
 import { checkClock, checkDisk, checkPermissions, checkPort } from "./host.ts";
@@ -12,9 +14,14 @@ import { checkJournal, checkQuarantine, checkSqliteFiles } from "./stores.ts";
 
 /** @param config the settings that the appliance is started with. */
 export async function examine(
-  config: Pick<Config, "data-dir" | "host" | "port" | "journal-reserve">,
+  config: Pick<
+    Config,
+    "data-dir" | "host" | "port" | "journal-reserve" | "events-url" | "events-password-file"
+  >,
 ): Promise<Finding[]> {
   const dataDir = config["data-dir"];
+  const eventsAt = eventsAddress(config, process.env);
+  const isOutside = eventsAt !== null || isKeptOutside(dataDir);
   const running = await askControl<Status>(dataDir, "status");
   // Nobody starts the appliance while its files are looked at.
   const lock = running === undefined ? tryLock(dataDir) : undefined;
@@ -25,15 +32,22 @@ export async function examine(
       ...(await checkDisk(dataDir, config["journal-reserve"])),
       ...checkClock(dataDir),
       ...checkSqliteFiles(dataDir),
-      ...(isInUse ? checkEngine(running) : await checkEventStore(dataDir)),
+      ...(isInUse ? checkEngine(running) : isOutside ? [] : await checkEventStore(dataDir)),
+      ...(isOutside ? await checkOutside(eventsAt, dataDir) : []),
       ...checkJournal(dataDir, isInUse),
-      ...(await checkArchive(dataDir)),
+      ...(isOutside ? [] : await checkArchive(dataDir)),
       ...checkQuarantine(dataDir),
       ...(isInUse ? [] : await checkPort(config.host, config.port)),
     ];
   } finally {
     lock?.release();
   }
+}
+
+async function checkOutside(eventsAt: ClickHouseAddress | null, dataDir: string): Promise<Finding[]> {
+  if (eventsAt !== null) return await checkClickHouse(eventsAt, dataDir);
+  const message = "The events of this data directory are kept in ClickHouse.";
+  return [warning("events", message, "Name the database with --events-url to have it looked at.")];
 }
 
 function tryLock(dataDir: string): Lock | undefined {

@@ -58,6 +58,42 @@ test("what is captured is listed, computed, exported and counted; SQL is refused
   const status = await flagkeep(["status", "--data-dir", appliance.dataDir, "--json"]);
   expect(status.stdout + JSON.stringify(appliance.logs)).not.toContain(TestClickHouse.password);
   expect(status.stdout).not.toContain(encodeURIComponent(TestClickHouse.password));
+  expect(JSON.parse(status.stdout)).toMatchObject({
+    events_at: `http://flagkeep@127.0.0.1:${server.port}/flagkeep`,
+  });
+  const doctor = await flagkeep([
+    "doctor",
+    "--data-dir",
+    appliance.dataDir,
+    "--events-url",
+    server.url("flagkeep"),
+    "--json",
+  ]);
+  const { findings } = JSON.parse(doctor.stdout) as {
+    findings: { check: string; level: string; message: string }[];
+  };
+  const said = findings.map(({ level, message }) => `${level} ${message}`).join("\n");
+  for (const fact of [
+    /^ok The events are in ClickHouse \d/m,
+    /^ok The table events has the engine ReplacingMergeTree\.$/m,
+    /^ok The names of 1000 inserts are remembered\.$/m,
+    /^ok ClickHouse's clock is \d+ ms /m,
+    /^ok The historical entries are loaded up to \d+\.$/m,
+  ])
+    expect(said).toMatch(fact);
+  expect(said).not.toContain("fsync");
+  await server.run("ALTER TABLE flagkeep.events MODIFY SETTING non_replicated_deduplication_window = 1");
+  const changed = await flagkeep([
+    "doctor",
+    "--data-dir",
+    appliance.dataDir,
+    "--events-url",
+    server.url("flagkeep"),
+  ]);
+  expect([changed.code, changed.stdout]).toEqual([
+    1,
+    expect.stringContaining("remembers the names of 1 inserts"),
+  ]);
 }, 60_000);
 
 test("ClickHouse away: captures and flags go on, queries are refused with the reason, and all is there afterwards", async () => {
@@ -116,6 +152,8 @@ test("events elsewhere than the settings say: refused with a sentence, nothing i
     await capture(appliance, named(2));
     await until(async () => (await listed(appliance)).length === 2, "it is loaded");
   }
+  const rebuilt = await flagkeep(["rebuild", "--data-dir", directory.dataDir]);
+  expect([rebuilt.code, rebuilt.stderr]).toEqual([1, expect.stringContaining("kept in ClickHouse")]);
   expect(await trouble([])).toContain("kept in ClickHouse");
   expect(await trouble(["--events-url", server.url("two")])).toContain(
     "does not have the events of this data directory",
