@@ -56,7 +56,7 @@ describe.skipIf(chromiumPath === undefined)("dashboards and clean-up", () => {
     await page.getByRole("cell", { name: "42" }).waitFor();
     const names = async () => await page.getByRole("heading", { level: 2 }).allTextContents();
     expect(await names()).toEqual(["Payments", "Broken", "By name"]);
-    await page.getByRole("button", { name: "More: Payments" }).focus();
+    await page.getByRole("button", { name: "Actions: Payments" }).focus();
     await page.keyboard.press("Enter");
     await page.keyboard.press("ArrowDown");
     await page.keyboard.press("ArrowDown");
@@ -73,10 +73,10 @@ describe.skipIf(chromiumPath === undefined)("dashboards and clean-up", () => {
     await appliance.eventsWhenStored(3);
     await page.getByRole("button", { name: "Refresh Payments" }).click();
     await page.getByText("3 in all").waitFor();
-    await page.getByRole("button", { name: "More: Payments" }).click();
+    await page.getByRole("button", { name: "Actions: Payments" }).click();
     await page.getByRole("button", { name: "Duplicate" }).click();
     await page.getByRole("heading", { name: "Payments (copy)" }).waitFor();
-    await page.getByRole("button", { name: "More: Payments", exact: true }).click();
+    await page.getByRole("button", { name: "Actions: Payments", exact: true }).click();
     await page.getByRole("button", { name: "Open in Explore" }).click();
     await page.getByRole("heading", { level: 1, name: "Explore" }).waitFor();
     await page.getByText("3 in all").waitFor();

@@ -240,7 +240,7 @@ export function Flags() {
               <Empty title={w.emptyTitle} command={w.emptyCommand}>
                 <p class="muted">{w.emptyText}</p>
                 <Button kind="main" icon="plus" onClick={() => set({ new: "1" }, true)}>
-                  {w.newFlag}
+                  {w.firstFlag}
                 </Button>
               </Empty>
             )

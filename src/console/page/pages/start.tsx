@@ -122,7 +122,7 @@ export function Start() {
         )}
         {flags.data !== undefined && flags.data.count > 0 && !made && (
           <p class="muted">
-            {w.flagsBefore(flags.data.count)} <a href={to("flags")}>{words.frame.pages.flags}</a>
+            {w.flagsBefore(flags.data.count)} <a href={to("flags")}>{w.openFlags}</a>
           </p>
         )}
         <CodeBlock label={w.flagTitle} code={chosen.flag} />

@@ -122,7 +122,7 @@ function Loaded({
       title={flag.key}
       heading={
         <span class="flag-title">
-          <a class="crumb" href={to("flags")} aria-label={words.frame.pages.flags} tabIndex={0}>
+          <a class="crumb" href={to("flags")} aria-label={w.back} tabIndex={0}>
             ‹
           </a>
           <span>{flag.key}</span>

@@ -104,7 +104,7 @@ export function Cohorts() {
                 <>
                   <p class="muted">{w.emptyText}</p>
                   <Button kind="main" icon="plus" href={to("cohorts/new")}>
-                    {w.newCohort}
+                    {w.firstCohort}
                   </Button>
                 </>
               )}

@@ -105,7 +105,7 @@ export const dashboards = {
   emptyText: "A dashboard keeps answers side by side. Save one from Explore, or begin with an empty one.",
   emptyTiles: "Nothing here yet",
   emptyTilesText: "Save an answer from Explore to this dashboard.",
-  goExplore: "Explore",
+  goExplore: "Ask a first question",
   columns: { name: "Name", made: "Made", by: "By" },
   pinned: "pinned",
   pin: "Pin",

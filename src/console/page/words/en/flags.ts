@@ -57,6 +57,7 @@ export const flags = {
   },
   by: "Made by",
   anybody: "By anybody",
+  firstFlag: "Make the first one",
   emptyTitle: "No flags yet",
   emptyText: "A flag decides who sees what, without a new release.",
   emptyCommand: "flagkeep flags import flags.yaml",

@@ -66,6 +66,7 @@ export const start = {
   flagTitle: "Make a flag",
   flagKey: "Key",
   make: "Create",
+  openFlags: "Open the list",
   waitingAsked: "Waiting for it to be asked…",
   asked: (value: string, who: string) => `value ${value} for ${who}`,
   flagsBefore: (count: number) => (count === 1 ? "There is 1 flag." : `There are ${number(count)} flags.`),

@@ -30,6 +30,7 @@ export const people = {
 
 export const cohorts = {
   newCohort: "New cohort",
+  firstCohort: "Make the first one",
   search: "Search cohorts",
   columns: { name: "Name", kind: "Kind", size: "Persons", computed: "Last computed" },
   dynamic: "by conditions",
