@@ -261,8 +261,23 @@ describe("a disk that fails", () => {
       mkdirSync(folder, { recursive: true });
       for (const path of disk.files.keys())
         writeFileSync(join(folder, basename(path)), disk.afterPowerLoss(path, random));
-      const { segments } = recoverLane(folder, "realtime", newFolder(), 0);
-      const texts = (await textsOf(segments)).map(({ text }) => text);
+      const { segments, nextSeq } = recoverLane(folder, "realtime", newFolder(), 0);
+      const numbered = await textsOf(segments);
+      const texts = numbered.map(({ text }) => text);
+      // What the pipeline goes by: each segment says which numbers it holds, and the next number is behind them all.
+      const told = await Promise.all(
+        segments.map(async (segment) => {
+          const seqs = (await textsOf([segment])).map(({ seq }) => seq);
+          // Numbers of entries that were refused are in no file, but in the range of one.
+          return [segment.first <= (seqs[0] ?? segment.first), segment.last >= (seqs.at(-1) ?? segment.last)];
+        }),
+      );
+      expect({ seed, told: told.flat().filter((isTrue) => !isTrue) }).toEqual({ seed, told: [] });
+      const newest = segments.at(-1);
+      if (newest !== undefined)
+        expect([seed, newest.last, nextSeq]).toEqual([seed, numbered.at(-1)!.seq, newest.last + 1]);
+      for (const [index, { first }] of segments.entries())
+        if (index > 0) expect([seed, first]).toEqual([seed, segments[index - 1]!.last + 1]);
       expect({ seed, lost: acknowledged.filter((text) => !texts.includes(text)) }).toEqual({
         seed,
         lost: [],
