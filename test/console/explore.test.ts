@@ -50,6 +50,17 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
     expect(troubles).toEqual([]);
   });
 
+  test("two series of one event, broken down, have names of their own", async () => {
+    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: appliance.url });
+    const series = ["total", "dau"].map((math) => ({ event: "paid", math }));
+    await page.goto(address({ kind: "trends", series, breakdown: "plan", view: "table" }));
+    const names = async () => await page.getByRole("columnheader").allTextContents();
+    await page.getByRole("columnheader", { name: "Series A" }).waitFor();
+    expect(await names()).toEqual(["Period", "Series A · paid · None", "Series B · paid · None"]);
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
   test("the last step of a funnel, and the statement that computes it", async () => {
     const { page, context, troubles } = await openSignedIn(browser, cookie, { url: appliance.url });
     const series = [hostile, "paid"].map((event) => ({ event, math: "total" }));

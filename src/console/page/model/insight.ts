@@ -173,7 +173,7 @@ export interface TrendResult {
   labels: string[];
   days: string[];
   breakdown_value?: unknown;
-  action?: { order: number };
+  action?: { order: number; name: string };
   /** Of which of two periods it is, where two are compared. */
   compare_label?: "current" | "previous";
 }

@@ -74,8 +74,19 @@ function Trend({
   }
   if (results.every(({ data }) => data.every((value) => value === 0))) return <p class="muted">{w.empty}</p>;
   const names = periodNames(results[0]!.days);
-  const nameOf = ({ label: name, breakdown_value: value }: TrendResult) =>
-    value === otherValues ? w.otherValues : String(name);
+  const isBrokenDown = current.some(({ breakdown_value: value }) => value !== undefined);
+  const isMany = new Set(current.map(({ action }) => action?.order)).size > 1;
+  const plainName = ({ label: name, breakdown_value: value, action }: TrendResult) => {
+    const own = value === otherValues ? w.otherValues : String(name);
+    return isBrokenDown && isMany ? `${action?.name} · ${own}` : own;
+  };
+  const given = current.map(plainName);
+  // Two series of one event are told apart by their letters.
+  const nameOf = (result: TrendResult) => {
+    const name = plainName(result);
+    const isAlone = given.indexOf(name) === given.lastIndexOf(name);
+    return isAlone ? name : `${w.series(result.action?.order ?? 0)} · ${name}`;
+  };
   const keyOf = (result: TrendResult) => `${result.action?.order} ${result.breakdown_value}`;
   const series = [...current, ...previous].map((result) => {
     const sameAs = current.findIndex((one) => keyOf(one) === keyOf(result));
