@@ -5,7 +5,7 @@ BUN := node_modules/.bin/bun
 SOURCES := $(shell find cli src -type f 2>/dev/null) build.ts package.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run build release check audit static format test clickhouse test-clickhouse test-crash test-random test-sdk kill-test mutation bench bench-queries pictures clean
+.PHONY: help run build release check audit static format test clickhouse test-clickhouse test-crash test-random test-sdk kill-test prove mutation bench bench-queries pictures clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ test-random: build ## Run the tests with new random cases, and more of them (RUN
 
 kill-test: build ## Kill it under load and count what is lost or doubled (ROUNDS=50 ADAPTER=flagkeep)
 	$(BUN) test/kill-test/run.ts --rounds $(or $(ROUNDS),50) --adapter $(or $(ADAPTER),flagkeep)
+
+prove: build ## Run the long proofs, for hours; goes on where it was stopped (PROVE=kill SHARE=0.1)
+	$(BUN) test/prove/run.ts
 
 mutation: node_modules/.installed ## Put faults into the rules and list those that no test notices (MUTANTS=500 SEED=1)
 	$(BUN) test/mutation/run.ts

@@ -238,8 +238,11 @@ describe("a disk that fails", () => {
     await journal.close();
   });
 
-  test("power loss: no acknowledged entry is lost and no torn entry appears (300 seeds)", async () => {
-    for (let seed = 1; seed <= 300; seed++) {
+  const losses = Number(process.env.FLAGKEEP_TEST_POWER_LOSSES ?? 300);
+  const firstLoss = Number(process.env.FLAGKEEP_TEST_POWER_FROM ?? 1);
+
+  test(`power loss: no acknowledged entry is lost and no torn entry appears (${losses} seeds)`, async () => {
+    for (let seed = firstLoss; seed < firstLoss + losses; seed++) {
       const random = seeded(seed);
       const disk = new FakeDisk();
       const { journal } = await openJournal(newFolder(), { segmentBytesMax: 2_000 }, disk);
