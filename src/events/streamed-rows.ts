@@ -17,8 +17,13 @@ export interface StreamedRows {
  * seen.
  *
  * @param connection one that is in no transaction, and that nothing else is done with meanwhile.
+ * @param options.isToldWhy the statement is run once more to learn the reason of a late failure.
  */
-export async function streamedRows(connection: DuckDBConnection, sql: string): Promise<StreamedRows> {
+export async function streamedRows(
+  connection: DuckDBConnection,
+  sql: string,
+  { isToldWhy = true } = {},
+): Promise<StreamedRows> {
   await connection.run("BEGIN TRANSACTION READ ONLY");
   const result = await connection.stream(sql).catch(async (error) => {
     await connection.run("ROLLBACK").catch(() => undefined);
@@ -35,7 +40,8 @@ export async function streamedRows(connection: DuckDBConnection, sql: string): P
       }
       await connection.run("SELECT 1");
     } catch {
-      throw await reasonOf(connection, sql, count);
+      const late = new StatementFailed(`The statement failed behind ${count} rows.`);
+      throw isToldWhy ? ((await reasonOf(connection, sql)) ?? late) : late;
     } finally {
       // Of an interrupted one there may be nothing left to end.
       await connection.run("ROLLBACK").catch(() => undefined);
@@ -44,12 +50,12 @@ export async function streamedRows(connection: DuckDBConnection, sql: string): P
   return { columns: result.deduplicatedColumnNames(), types: result.columnTypes(), chunks: chunks() };
 }
 
-async function reasonOf(connection: DuckDBConnection, sql: string, rows: number): Promise<StatementFailed> {
+async function reasonOf(connection: DuckDBConnection, sql: string): Promise<StatementFailed | undefined> {
   try {
     await connection.run("ROLLBACK");
     await connection.run(`SELECT count(COLUMNS(*)) FROM (${sql})`);
   } catch (error) {
     return statementFailure(error);
   }
-  return new StatementFailed(`The statement failed behind ${rows} rows.`);
+  return undefined;
 }

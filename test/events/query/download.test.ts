@@ -108,10 +108,11 @@ test("what is asked for first counts; what is refused says so in JSON; computed 
 
 test("a fault behind the first rows cuts the connection; who goes leaves nothing running", async () => {
   const broken = await download(
-    "SELECT range AS n, CASE WHEN range = 2000000 THEN CAST('x' || range AS INTEGER) ELSE 1 END AS bad, repeat('y', 10) AS y FROM range(3000000)",
+    "SELECT range AS n, CASE WHEN range = 300000 THEN CAST('x' || range AS INTEGER) ELSE 1 END AS bad, repeat('y', 100) AS y FROM range(400000)",
     "text/csv",
   );
-  if (broken.status === 200) await expect(broken.text()).rejects.toThrow();
+  expect(broken.status).toBe(200);
+  await expect(broken.text()).rejects.toThrow();
   const endless = "SELECT a.range, b.range AS other FROM range(1000000) a, range(1000000) b";
   for (let round = 0; round < 4; round++) {
     const gone = new AbortController();
@@ -127,6 +128,21 @@ test("a fault behind the first rows cuts the connection; who goes leaves nothing
   }, "the next one has its turn");
   expect(after).toBe("n\n1\n");
   expect(await appliance.query("SELECT 1 AS n")).toEqual([{ n: 1 }]);
+});
+
+test("one file of a project at a time; others wait, and too many are told to come back", async () => {
+  const gone = new AbortController();
+  const endless = "SELECT a.range, b.range AS other FROM range(1000000) a, range(1000000) b";
+  const first = await download(endless, "text/csv", {}, gone.signal);
+  expect(first.status).toBe(200);
+  const waiting = Array.from({ length: 17 }, () =>
+    download("SELECT 1 AS n", "text/csv", {}, gone.signal).catch(() => undefined),
+  );
+  const sentAway = (await Promise.race(waiting))!;
+  expect([sentAway.status, (await sentAway.json()).code]).toEqual([503, "query_busy"]);
+  expect(await appliance.query("SELECT 2 AS n")).toEqual([{ n: 2 }]);
+  gone.abort();
+  await Promise.all(waiting);
 });
 
 test("long JSON answers are packed for those who take it, short ones and others are not", async () => {

@@ -1,0 +1,73 @@
+/** Bytes that are made while they are read: failures, readers who leave, and whose time it is. */
+
+import { expect, test } from "bun:test";
+import { producedBytes } from "../../src/engine/produced-bytes.ts";
+
+const bytes = (text: string) => Buffer.from(text);
+const ignore = () => undefined;
+
+test("every piece comes, one at a time, and then the end", async () => {
+  const made: string[] = [];
+  const answer = await producedBytes(async (sink) => {
+    for (const text of ["a", "", "b", "c"]) {
+      made.push(text);
+      await sink(bytes(text));
+    }
+  }, ignore);
+  expect(made).toEqual(["a"]);
+  expect((await answer.chunks.next()).value?.toString()).toBe("a");
+  expect((await answer.chunks.next()).value?.toString()).toBe("b");
+  expect(made).toEqual(["a", "", "b"]);
+  expect((await answer.chunks.next()).value?.toString()).toBe("c");
+  expect(await answer.chunks.next()).toEqual({ done: true, value: undefined });
+});
+
+test("nothing at all is an end, too", async () => {
+  const answer = await producedBytes(async () => undefined, ignore);
+  expect(await answer.chunks.next()).toEqual({ done: true, value: undefined });
+});
+
+test("a failure before the first bytes is one of the question, a later one breaks the answer off", async () => {
+  await expect(producedBytes(() => Promise.reject(new Error("early")), ignore)).rejects.toThrow("early");
+  const answer = await producedBytes(async (sink) => {
+    await sink(bytes("a"));
+    throw new Error("late");
+  }, ignore);
+  expect((await answer.chunks.next()).value?.toString()).toBe("a");
+  await expect(answer.chunks.next()).rejects.toThrow("late");
+});
+
+test("who stops reading ends the work", async () => {
+  let ended: unknown;
+  const answer = await producedBytes(
+    (sink, signal) =>
+      (async () => {
+        for (;;) await sink(bytes(`${signal.aborted}`));
+      })().catch((error) => {
+        ended = error;
+        throw error;
+      }),
+    ignore,
+  );
+  await answer.chunks.next();
+  await answer.chunks.return();
+  expect(ended).toBeDefined();
+});
+
+test("the time of the reader is told apart", async () => {
+  let waited = 0;
+  const answer = await producedBytes(
+    async (sink) => {
+      await sink(bytes("a"));
+      await sink(bytes("b"));
+    },
+    (ms) => {
+      waited += ms;
+    },
+  );
+  await answer.chunks.next();
+  await Bun.sleep(50);
+  await answer.chunks.next();
+  await answer.chunks.next();
+  expect(waited).toBeGreaterThan(40);
+});
