@@ -5,7 +5,7 @@ BUN := node_modules/.bin/bun
 SOURCES := $(shell find cli src -type f 2>/dev/null) build.ts package.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run build release check audit static format test clickhouse test-clickhouse test-crash test-random test-sdk kill-test prove mutation bench bench-queries pictures clean
+.PHONY: help run build release check audit static format test clickhouse test-clickhouse test-crash test-random test-sdk kill-test prove mutation bench bench-queries bench-peers pictures clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,6 +76,9 @@ bench: build ## Measure the executable beside ceilings of the machine (ROUNDS=3 
 bench-queries: node_modules/.installed ## Measure insights beside hand-made typed columns (EVENTS=3000000 ROUNDS=5)
 	mkdir -p dist
 	$(BUN) test/bench/queries.ts
+
+bench-peers: build ## Measure events beside Redis and PostgreSQL, where they are installed
+	$(BUN) test/bench/peers.ts
 
 pictures: build ## Make the README's pictures of the console anew (needs Chromium)
 	$(BUN) deploy/pictures.ts
