@@ -10,6 +10,7 @@ import { backupDestination, type Config, type SettingName } from "../../src/conf
 import { withJson } from "../json-shape.ts";
 import { bytesText, printTable } from "../output.ts";
 import { configOf, withSettings } from "../settings.ts";
+import { TerminalBar } from "../terminal-bar.ts";
 
 const s3Settings = [
   "backup-s3-endpoint",
@@ -56,10 +57,11 @@ const linesApartMs = 10_000;
 
 type ProgressKind = "shown" | "quiet" | "lines";
 
-/** Says on standard error how far a command is: one line that changes on a terminal, plain lines elsewhere. */
+/** Says on standard error how far a command is: a bar on a terminal, plain lines elsewhere. */
 export class StepProgress {
   private step = "";
   private shownAt = 0;
+  private readonly bar = new TerminalBar();
 
   /** @param kind a program reads the result, so that only a terminal is told; or a program reads each step as JSON. */
   constructor(private readonly kind: ProgressKind) {}
@@ -69,15 +71,18 @@ export class StepProgress {
       this.line(step, done, total);
       return;
     }
-    const isTerminal = process.stderr.isTTY === true;
-    if (!isTerminal && this.kind === "quiet") return;
+    if (process.stderr.isTTY === true) {
+      this.bar.show(step, done, total > 1 ? total : 0, "bytes");
+      return;
+    }
+    if (this.kind === "quiet") return;
     const now = performance.now();
-    if (step === this.step && now - this.shownAt < (isTerminal ? 200 : linesApartMs)) return;
+    if (step === this.step && now - this.shownAt < linesApartMs) return;
     const isNew = step !== this.step;
     this.step = step;
     this.shownAt = now;
     const text = total > 1 && !isNew ? `${step} (${bytesText(done)} of ${bytesText(total)})` : step;
-    process.stderr.write(isTerminal ? `\r\x1b[K${text}` : `${text}\n`);
+    process.stderr.write(`${text}\n`);
   }
 
   private line(step: string, done: number, total: number): void {
@@ -90,7 +95,7 @@ export class StepProgress {
 
   /** Takes the changing line away. */
   end(): void {
-    if (process.stderr.isTTY && this.step !== "") process.stderr.write("\r\x1b[K");
+    this.bar.end();
   }
 }
 

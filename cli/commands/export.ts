@@ -17,8 +17,10 @@ import { InvalidField } from "../../src/lib/errors.ts";
 import { analysisOf, analysisSettings, waitUntilAllIsLoaded } from "../analysis.ts";
 import { withJson } from "../json-shape.ts";
 import { positiveInteger, printJson, run } from "../output.ts";
+import type { ReachedAppliance } from "../reach.ts";
 import { withSettings } from "../settings.ts";
 import { withProject } from "../stores.ts";
+import { TerminalBar } from "../terminal-bar.ts";
 
 interface ExportOptions {
   project?: number;
@@ -83,7 +85,9 @@ async function exportTo(subject: Subject, out: string, options: ExportOptions): 
     const columns = subject === "flags" ? flagColumns : exportColumns[subject];
     const writer = rowWriter(format, columns, sink);
     const rows =
-      subject === "flags" ? await exportFlags(options, writer) : await exportPages(subject, options, writer);
+      subject === "flags"
+        ? await exportFlags(options, writer)
+        : await exportPages(subject, options, writer, isFile);
     await writer.finish();
     return rows;
   };
@@ -133,23 +137,48 @@ async function exportPages(
   subject: ExportSubject,
   options: ExportOptions,
   writer: RowWriter,
+  isFile: boolean,
 ): Promise<number> {
   const projectId = withProject(options, ({ project }) => project.id);
   const order = { projectId, subject, fromMicros: options.from, toMicros: options.to };
   let count = 0;
   let after: ExportPosition | undefined;
   let hasBegun = false;
-  return await analysisOf(options, async (appliance) => {
-    if (!hasBegun) await waitUntilAllIsLoaded(appliance);
-    for (;;) {
-      const { rows, next } = await appliance.ask("exportPage", { ...order, after });
-      hasBegun = true;
-      await writer.write(rows);
-      count += rows.length;
-      if (next === undefined) return count;
-      after = next;
-    }
-  });
+  const bar = new TerminalBar();
+  let total = 0;
+  try {
+    return await analysisOf(options, async (appliance) => {
+      if (!hasBegun) {
+        await waitUntilAllIsLoaded(appliance);
+        // Of a part of them it is not known beforehand how many they are.
+        const isWhole = order.fromMicros === undefined && order.toMicros === undefined;
+        if (isWhole && process.stderr.isTTY) total = await countOf(appliance, projectId, subject);
+      }
+      for (;;) {
+        const { rows, next } = await appliance.ask("exportPage", { ...order, after });
+        hasBegun = true;
+        await writer.write(rows);
+        count += rows.length;
+        // Not in between of what is shown on the same terminal.
+        if (isFile || !process.stdout.isTTY) bar.show(`Writing ${subject}`, count, total, "rows");
+        if (next === undefined) return count;
+        after = next;
+      }
+    });
+  } finally {
+    bar.end();
+  }
+}
+
+async function countOf(
+  appliance: ReachedAppliance,
+  projectId: number,
+  subject: ExportSubject,
+): Promise<number> {
+  const sql = `SELECT count(*)::DOUBLE AS n FROM ${subject}`;
+  // Without it there is a rate and no time left; the export is not to fail for that.
+  const found = await appliance.ask("query", { projectId, sql, limit: 1 }).catch(() => undefined);
+  return Number(found?.rows[0]?.n ?? 0);
 }
 
 function time(text: string): number {

@@ -5,6 +5,7 @@ import { withJson } from "../json-shape.ts";
 import { print, printJson, run } from "../output.ts";
 import { configOf, withSettings } from "../settings.ts";
 import { requireInitialised } from "../stores.ts";
+import { TerminalBar } from "../terminal-bar.ts";
 import { keysOf, s3SettingsOf, sourceSettings } from "./backup-common.ts";
 
 interface RebuildOptions {
@@ -61,12 +62,12 @@ function show({ from, events, persons, entries_waiting, put_aside, lost }: Rebui
 }
 
 const linesApartMs = 5_000;
-const redrawMs = 200;
 
-/** One line that changes on a terminal, plain lines elsewhere; programs are told of trouble only. */
+/** A bar on a terminal, plain lines elsewhere; programs are told of trouble only. */
 export class EntriesProgress {
   private shownAt = Number.NEGATIVE_INFINITY;
   private readonly isTerminal = process.stderr.isTTY === true;
+  private readonly bar = new TerminalBar();
 
   constructor(private readonly isQuiet: boolean) {}
 
@@ -77,12 +78,15 @@ export class EntriesProgress {
   }
 
   show(done: number, total: number): void {
-    if (this.isQuiet && !this.isTerminal) return;
+    if (this.isTerminal) {
+      this.bar.show("Applying", done, total, "entries");
+      return;
+    }
+    if (this.isQuiet) return;
     const now = performance.now();
-    if (now - this.shownAt < (this.isTerminal ? redrawMs : linesApartMs) && done < total) return;
+    if (now - this.shownAt < linesApartMs && done < total) return;
     this.shownAt = now;
-    const text = `${done} of ${total} journal entries applied`;
-    process.stderr.write(this.isTerminal ? `\r\x1b[K${text}` : `${text}\n`);
+    process.stderr.write(`${done} of ${total} journal entries applied\n`);
   }
 
   complain(message: string): void {
@@ -90,8 +94,8 @@ export class EntriesProgress {
     process.stderr.write(`flagkeep: ${message}\n`);
   }
 
-  /** Takes the changing line away. */
+  /** Takes the bar away. */
   end(): void {
-    if (this.isTerminal) process.stderr.write("\r\x1b[K");
+    this.bar.end();
   }
 }

@@ -61,7 +61,7 @@ testWhen(hasDpkg(), "the Debian package", "no dpkg-deb")(
       `--admindir=${join(root, "var/lib/dpkg")}`,
       "-W",
       "-f",
-      "${Status} ${Version}",
+      `$\{Status} $\{Version}`,
       "flagkeep",
     ]);
     expect(status.stdout).toBe(`install ok installed ${version}`);
