@@ -64,10 +64,8 @@ test("a sound data directory: every part was read, and status remembers it", asy
 describe("damage is named", () => {
   const cases: [part: Scrub["parts"][number]["part"], harm: (dataDir: string) => void][] = [
     ["metadata", (dir) => damage(join(dir, "flagkeep.sqlite"), () => 4_096 * 3, 4_096)],
-    [
-      "people",
-      (dir) => damage(join(dir, "people.sqlite"), (size) => 4_096 * Math.floor(size / 8_192), 4_096),
-    ],
+    // A page that only goes on with a long value has no structure to be checked: several in a row are not all such.
+    ["people", (dir) => damage(join(dir, "people.sqlite"), () => 4_096 * 3, 4_096 * 12)],
     ["archive", (dir) => damage(filesOf(join(dir, "journal", "archive"), ".zst")[0]!, (size) => size >> 1)],
     ["events", (dir) => damage(join(dir, "events.duckdb"), () => 12_288 + 100, 4_096)],
   ];
@@ -94,6 +92,8 @@ test("by schedule, and in the metrics", async () => {
   };
   await until(async () => (await metric("flagkeep_scrub_last_timestamp_seconds")) > 0, "a scrub is done");
   expect(await metric("flagkeep_scrub_last_damaged")).toBe(0);
+  // One that is under way ends with it.
+  await appliance.stop();
 });
 
 test("a schedule that is none, and a folder without data", async () => {
