@@ -10,7 +10,11 @@ import { clickhouseSql } from "../events/clickhouse/dialect.ts";
 import { ClickHouseLoader } from "../events/clickhouse/loader.ts";
 import { removeOldOutsideEvents } from "../events/clickhouse/old-events.ts";
 import { ClickHouseMirror } from "../events/clickhouse/person-mirror.ts";
+import { ClickHousePropertyColumns } from "../events/clickhouse/property-columns.ts";
 import { ClickHouseStore } from "../events/clickhouse/store.ts";
+import type { PropertyPlace } from "../events/dialect.ts";
+import { Promotion, promotionRules } from "../events/promotion.ts";
+import type { PromotedProperty } from "../events/property-columns.ts";
 import { StatementRefused } from "../events/query/failures.ts";
 import type { ClickHouseAddress } from "../lib/clickhouse-address.ts";
 import type { PeopleDb } from "../people/open.ts";
@@ -23,21 +27,42 @@ const graceMs = 1_000;
 const firstPauseMs = 200;
 const pauseMsMax = 5_000;
 
+const promotionMs = 1_000;
+
+export interface ClickHouseBackendSettings {
+  queryTimeoutMs: number;
+  /** Columns of single properties at most. */
+  columnsMax: number;
+  /** For tests. */
+  rules?: typeof promotionRules;
+}
+
+export interface ClickHouseBackendHooks {
+  /** Told why the server cannot be used, and with null when it can again. */
+  onAway: (reason: EventsUnreachable | null) => void;
+  onPromoted: (promoted: PromotedProperty[]) => void;
+}
+
 export class ClickHouseBackend implements EventBackend {
   private readonly store: ClickHouseStore;
   readonly events: ClickHouseLoader;
   readonly copies: ClickHouseMirror;
+  private readonly columns: ClickHousePropertyColumns;
+  private promotion: Promotion | undefined;
+  private promotionTimer: ReturnType<typeof setTimeout> | undefined;
   private isClosed = false;
 
-  /** @param onAway told why the server cannot be used, and with null when it can again. */
   constructor(
     address: ClickHouseAddress,
     people: PeopleDb,
-    private readonly onAway: (reason: EventsUnreachable | null) => void,
+    private readonly settings: ClickHouseBackendSettings,
+    private readonly hooks: ClickHouseBackendHooks,
   ) {
     this.store = new ClickHouseStore(address, new OutsideEvents(people));
-    this.events = new ClickHouseLoader(this.store, onAway);
+    this.events = new ClickHouseLoader(this.store, (reason) => hooks.onAway(reason));
     this.copies = new ClickHouseMirror(this.store, people);
+    // Two times the limit: a question waits for its turn, too.
+    this.columns = new ClickHousePropertyColumns(this.store, 2 * settings.queryTimeoutMs);
   }
 
   /** Tries to open the store until that is done. @throws {OperatorNeeded} @throws {DataFromNewerVersion} */
@@ -45,14 +70,44 @@ export class ClickHouseBackend implements EventBackend {
     for (let pauseMs = firstPauseMs; !this.isClosed; pauseMs = Math.min(2 * pauseMs, pauseMsMax)) {
       try {
         await this.store.open();
-        this.onAway(null);
+        this.hooks.onAway(null);
+        await this.columns.open();
+        this.beginPromotion();
         return;
       } catch (error) {
         if (!(error instanceof EventsUnreachable)) throw error;
-        this.onAway(error);
+        this.hooks.onAway(error);
       }
       await Bun.sleep(pauseMs);
     }
+  }
+
+  private beginPromotion(): void {
+    const { rules, columnsMax } = this.settings;
+    // On a cluster each column would have to be in two tables at once.
+    if (this.store.address.cluster !== null) return;
+    this.promotion = new Promotion(this.columns, { ...(rules ?? promotionRules), columnsMax });
+    const step = async () => {
+      const before = this.columns.promoted.join();
+      await this.promotion?.step().catch(() => undefined);
+      if (this.columns.promoted.join() !== before) this.tellPromoted();
+      if (!this.isClosed) this.promotionTimer = setTimeout(step, promotionMs).unref();
+    };
+    this.tellPromoted();
+    void step();
+  }
+
+  private tellPromoted(): void {
+    this.hooks.onPromoted(this.columns.promoted.map((name) => ({ name, filled: 1 })));
+  }
+
+  /** Of one question, which is counted as one however often it names a property. */
+  private eventProperties(): PropertyPlace {
+    const names = new Set<string>();
+    return this.columns.place((name) => {
+      if (!names.has(name) && this.settings.columnsMax > 0) this.promotion?.note([name]);
+      names.add(name);
+    });
   }
 
   /** The copies of persons follow; where the server is away they follow later. */
@@ -74,10 +129,14 @@ export class ClickHouseBackend implements EventBackend {
     try {
       await this.store.open();
       return (await query(
-        clickhouseSql(this.store.connection, {
-          signal: signals.length === 0 ? undefined : AbortSignal.any(signals),
-          timeoutSeconds: leftMs === undefined ? undefined : Math.max(1, Math.ceil(leftMs / 1_000)),
-        }),
+        clickhouseSql(
+          this.store.connection,
+          {
+            signal: signals.length === 0 ? undefined : AbortSignal.any(signals),
+            timeoutSeconds: leftMs === undefined ? undefined : Math.max(1, Math.ceil(leftMs / 1_000)),
+          },
+          this.eventProperties(),
+        ),
       )) as Result;
     } catch (error) {
       if (timeout?.aborted && !signal?.aborted) throw new QueryTimedOut();
@@ -117,6 +176,7 @@ export class ClickHouseBackend implements EventBackend {
 
   async close(): Promise<void> {
     this.isClosed = true;
+    clearTimeout(this.promotionTimer);
     await this.store.close();
   }
 }

@@ -8,6 +8,7 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, writeSync } from "node:fs";
 import { setPriority } from "node:os";
 import { join } from "node:path";
+import type { EventsUnreachable } from "../events/clickhouse/connection.ts";
 import type { EventDatabase } from "../events/database.ts";
 import type { EventLoader } from "../events/loader.ts";
 import { setNativeFolder } from "../events/native-folder.ts";
@@ -339,14 +340,20 @@ function openOutside(start: EngineStart, address: ClickHouseAddress) {
   const people = openPeopleStore(start);
   requireEventsOutside(people.db, people.cursor("realtime") + people.cursor("historical") > 0);
   let told = "";
-  const outside = new ClickHouseBackend(address, people.db, (reason) => {
+  const onAway = (reason: EventsUnreachable | null) => {
     const text = reason?.message ?? "";
     if (text === told) return;
     told = text;
     if (reason === null) log("info", "the events can be reached again");
     else log("warn", reason.message);
     report({ type: "away", reason: reason && { message: reason.message, hint: reason.hint } });
-  });
+  };
+  const outside = new ClickHouseBackend(
+    address,
+    people.db,
+    { queryTimeoutMs: start.queryTimeoutMs, columnsMax: start.propertyColumnsMax },
+    { onAway, onPromoted: (promoted) => report({ type: "properties", promoted }) },
+  );
   return { people, events: outside.events, outside, follow: () => outside.follow() };
 }
 

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { clickhouseSql } from "../../src/events/clickhouse/dialect.ts";
 import { ClickHouseLoader } from "../../src/events/clickhouse/loader.ts";
 import { ClickHouseMirror } from "../../src/events/clickhouse/person-mirror.ts";
+import { ClickHousePropertyColumns } from "../../src/events/clickhouse/property-columns.ts";
 import { ClickHouseStore } from "../../src/events/clickhouse/store.ts";
 import type { EventSql } from "../../src/events/dialect.ts";
 import { decodeEntries } from "../../src/journal/entry.ts";
@@ -18,6 +19,9 @@ import type { TestStores } from "./event-store.ts";
 let databases = 0;
 
 export class ClickHouseStores implements AsyncDisposable {
+  /** Columns of single properties; none at first. */
+  readonly columns: ClickHousePropertyColumns;
+
   private constructor(
     readonly server: TestClickHouse,
     readonly database: string,
@@ -26,7 +30,9 @@ export class ClickHouseStores implements AsyncDisposable {
     readonly store: ClickHouseStore,
     readonly loader: ClickHouseLoader,
     readonly mirror: ClickHouseMirror,
-  ) {}
+  ) {
+    this.columns = new ClickHousePropertyColumns(store, 0);
+  }
 
   /** @param again what was stored before. */
   static async open(
@@ -81,7 +87,13 @@ export class ClickHouseStores implements AsyncDisposable {
 
   /** Asks as the engine does. */
   async ask<Result>(query: (store: EventSql) => Promise<Result>): Promise<Result> {
-    return await query(clickhouseSql(this.store.connection, {}));
+    return await query(
+      clickhouseSql(
+        this.store.connection,
+        {},
+        this.columns.place(() => undefined),
+      ),
+    );
   }
 
   async rows(sql: string): Promise<unknown[][]> {

@@ -1,6 +1,6 @@
 /** The event store's questions in ClickHouse's SQL. */
 
-import type { Dialect, EventSql } from "../dialect.ts";
+import type { Dialect, EventSql, PropertyPlace } from "../dialect.ts";
 import type { Asking, ClickHouseConnection } from "./connection.ts";
 
 /** A string literal, in which a backslash escapes. A NUL becomes U+FFFD, as it does in DuckDB's. */
@@ -73,10 +73,14 @@ export const clickhouse: Dialect = {
 };
 
 /** Questions over one connection to ClickHouse. */
-export function clickhouseSql(connection: ClickHouseConnection, asking: Asking): EventSql {
+export function clickhouseSql(
+  connection: ClickHouseConnection,
+  asking: Asking,
+  eventProperties: PropertyPlace = "e.properties",
+): EventSql {
   return {
     dialect: clickhouse,
-    eventProperties: "e.properties",
+    eventProperties,
     rows: (sql) => connection.rows(sql, asking),
     portions: (sql) => connection.portions(sql, asking),
     // One at a time is read there, whatever it weighs.

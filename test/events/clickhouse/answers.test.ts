@@ -223,6 +223,7 @@ async function withBoth(
   ask: (
     both: <Answer>(question: (store: EventSql) => Promise<Answer>) => Promise<Answer>,
     stores: TestStores,
+    outside: ClickHouseStores,
   ) => Promise<void>,
 ): Promise<void> {
   await using stores = await TestStores.open();
@@ -237,13 +238,17 @@ async function withBoth(
   const outcome = async (answer: Promise<unknown>) =>
     await answer.then(rounded, (error) => ({ refused: String(error) }));
   try {
-    await ask(async (question) => {
-      const answer = await stores.ask(question).catch((error) => {
-        return { refused: String(error) } as never;
-      });
-      expect(await outcome(outside.ask(question))).toEqual(rounded(answer) as never);
-      return answer;
-    }, stores);
+    await ask(
+      async (question) => {
+        const answer = await stores.ask(question).catch((error) => {
+          return { refused: String(error) } as never;
+        });
+        expect(await outcome(outside.ask(question))).toEqual(rounded(answer) as never);
+        return answer;
+      },
+      stores,
+      outside,
+    );
   } finally {
     await outside.close(true);
     await server.run(`DROP DATABASE ${outside.database}`);
@@ -267,11 +272,13 @@ describe("both engines answer alike", () => {
             maxLength: 8,
           },
         ),
-        async (all, queries, listings, sets) => {
+        fc.subarray(keys),
+        async (all, queries, listings, sets, columns) => {
           await withBoth(
             eventsOf(all),
             all.map(({ historical }) => historical),
-            async (both, stores) => {
+            async (both, stores, outside) => {
+              await outside.columns.add(columns);
               for (const [asked, zone] of queries) {
                 await both((store) =>
                   computeInsight(store, { projectId: 1, query: asked, timezone: zone, now }),
