@@ -12,6 +12,7 @@ import { countKnown } from "../../../src/events/known-uuids.ts";
 import { type EventFilter, eventOrders, listEvents } from "../../../src/events/list.ts";
 import type { Json, JsonObject } from "../../../src/lib/json.ts";
 import {
+  hasClickHouse,
   type TestClickHouse as Server,
   TestClickHouse,
   testWithClickHouse,
@@ -213,9 +214,11 @@ function eventsOf(
 
 let server: Server;
 beforeAll(async () => {
-  server = await TestClickHouse.start();
+  if (hasClickHouse) server = await TestClickHouse.start();
 });
-afterAll(() => server[Symbol.asyncDispose]());
+afterAll(async () => {
+  if (hasClickHouse) await server[Symbol.asyncDispose]();
+});
 
 async function withBoth(
   events: TestEvent[],
