@@ -8,7 +8,6 @@
 import { createHash } from "node:crypto";
 import { createReadStream, existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { mkdir, open, rename, rm } from "node:fs/promises";
-import { constants, setPriority } from "node:os";
 import { basename, join } from "node:path";
 import { Readable } from "node:stream";
 import { setNativeFolder } from "../events/native-folder.ts";
@@ -16,6 +15,7 @@ import { releaseArchive } from "../journal/archive.ts";
 import { syncFolder } from "../journal/disk.ts";
 import { lanes } from "../journal/segment.ts";
 import { AppError } from "../lib/errors.ts";
+import { putProcessBehind } from "../lib/priority.ts";
 import { paths } from "../paths.ts";
 import { describeSnapshot } from "./describe.ts";
 import { backupName, type Destination, type WrittenFile } from "./destination.ts";
@@ -70,7 +70,8 @@ export interface CreatedBackup {
 export async function createBackup(options: CreateOptions): Promise<CreatedBackup> {
   const { dataDir } = options;
   const startedAt = new Date();
-  goLast();
+  // Whoever waits for an answer of the appliance goes first.
+  putProcessBehind();
   setNativeFolder(paths(dataDir).native);
   return await withWorkFolder(dataDir, async (folder) => {
     try {
@@ -252,13 +253,4 @@ function storesBytes(dataDir: string): number {
     if (existsSync(folder)) files.push(...readdirSync(folder).map((name) => join(folder, name)));
   }
   return files.reduce((sum, path) => sum + (statSync(path, { throwIfNoEntry: false })?.size ?? 0), 0);
-}
-
-/** Whoever waits for an answer of the appliance goes first. */
-function goLast(): void {
-  try {
-    setPriority(constants.priority.PRIORITY_LOW);
-  } catch {
-    // Not allowed here; it works at the same priority then.
-  }
 }

@@ -6,7 +6,6 @@
  */
 
 import { existsSync, mkdirSync, readdirSync, rmSync, writeSync } from "node:fs";
-import { setPriority } from "node:os";
 import { join } from "node:path";
 import type { EventsUnreachable } from "../events/clickhouse/connection.ts";
 import type { EventDatabase } from "../events/database.ts";
@@ -20,6 +19,7 @@ import { batchOf, type SegmentBatch } from "../journal/reader.ts";
 import type { ClickHouseAddress } from "../lib/clickhouse-address.ts";
 import { firstLine, OperatorNeeded } from "../lib/errors.ts";
 import { ownBytes } from "../lib/memory-budget.ts";
+import { putProcessBehind } from "../lib/priority.ts";
 import { DataFromNewerVersion } from "../lib/sqlite/migrate.ts";
 import { nowMicros } from "../lib/time.ts";
 import { paths } from "../paths.ts";
@@ -43,9 +43,6 @@ import { PropertyWorker } from "./property-worker.ts";
 import { queryHandlers } from "./queries.ts";
 import { RunningQueries, type StopReason } from "./running-queries.ts";
 import { SlowQueries } from "./slow-queries.ts";
-
-/** Captures and flag answers go before loading when the processors are busy. */
-const enginePriority = 10;
 
 const spikeTickMs = 5_000;
 /** The copies of persons follow at this pace by themselves; a query that needs them does not wait for it. */
@@ -114,7 +111,7 @@ let isOutside = false;
 let use: StoreUse = "opening";
 
 async function startEngine(start: EngineStart) {
-  lowerPriority();
+  putProcessBehind();
   setInterval(() => report({ type: "alive" }), aliveIntervalMs);
   dataDir = start.dataDir;
   const place = paths(start.dataDir);
@@ -419,24 +416,4 @@ function die(error: unknown): never {
     error: error instanceof Error ? (error.stack ?? error.message) : String(error),
   });
   process.exit(1);
-}
-
-/** Of each thread, because on Linux they have priorities of their own; threads started later take that of their maker. */
-function lowerPriority(): void {
-  for (const thread of ownThreads()) {
-    try {
-      setPriority(thread, enginePriority);
-    } catch {
-      // Not allowed here, or the thread has ended; the engine works at the same priority then.
-    }
-  }
-}
-
-function ownThreads(): number[] {
-  try {
-    return readdirSync("/proc/self/task").map(Number);
-  } catch {
-    // Not Linux: the process has one priority.
-    return [0];
-  }
 }

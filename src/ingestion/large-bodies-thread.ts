@@ -1,8 +1,6 @@
 /** The thread of `large-bodies.ts`. */
 
-import { readlinkSync } from "node:fs";
-import { setPriority } from "node:os";
-import { basename } from "node:path";
+import { putThreadBehind } from "../lib/priority.ts";
 import { type FromThread, type LargeBody, refusalOf, type ToThread } from "./large-bodies.ts";
 import { openBody, requestLines, tokenOf } from "./request-lines.ts";
 
@@ -11,13 +9,11 @@ declare const self: Worker;
 /** Entries are handed over in pieces of about this size. */
 const pieceBytes = 1024 * 1024;
 
-/** Others' requests go first where there is one processor for both. */
-const priority = 10;
-
 const say = (message: FromThread) => postMessage(message);
 let onProject: ((message: ToThread) => void) | undefined;
 
-lowerPriority();
+// Others' requests go first where there is one processor for both.
+putThreadBehind();
 self.onmessage = async ({ data }: MessageEvent<ToThread>) => {
   if ("project" in data) return onProject?.(data);
   await take(data.open);
@@ -69,13 +65,4 @@ function sayPiece(entries: readonly string[], size: number): void {
   }
   const message: FromThread = { piece: { bytes, ends } };
   postMessage(message, [bytes.buffer, ends.buffer]);
-}
-
-/** Of this thread alone: on Linux threads have priorities of their own. */
-function lowerPriority(): void {
-  try {
-    setPriority(Number(basename(readlinkSync("/proc/thread-self"))), priority);
-  } catch {
-    // Elsewhere all threads of the process are equal.
-  }
 }

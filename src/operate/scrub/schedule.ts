@@ -1,13 +1,11 @@
 /** Scrubs at the times of a cron expression: this executable is started again for each, behind everything else. */
 
-import { setPriority } from "node:os";
 import type { Subprocess } from "bun";
 import { Cron } from "croner";
 import type { Config } from "../../config.ts";
+import { putBehind } from "../../lib/priority.ts";
 import type { Log } from "../../log.ts";
 import type { Scrub } from "./last-scrub.ts";
-
-const priority = 10;
 
 /** @returns stops what was begun; undefined when none are wanted. */
 export function startScrubs(
@@ -22,7 +20,7 @@ export function startScrubs(
   // One that is late is left out; the next one comes.
   const cron = new Cron(expression, { protect: true, unref: true }, async () => {
     child = Bun.spawn(command, { stdin: "ignore", stdout: "pipe", stderr: "pipe", env: process.env });
-    setPriority(child.pid, priority);
+    putBehind(child.pid);
     const [output, error] = await Promise.all([
       new Response(child.stdout).text(),
       new Response(child.stderr).text(),
