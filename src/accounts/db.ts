@@ -39,6 +39,7 @@ export class MetadataDb {
   readonly db: Sqlite<Schema>;
   /** Notices changes, those of other processes included. */
   readonly changes: Changes;
+  private closed = false;
 
   constructor(path: string) {
     this.db = openSqlite(path, schema);
@@ -59,7 +60,13 @@ export class MetadataDb {
     }
   }
 
+  /** For work that goes on after its answer: there is nothing to write its outcome to any more. */
+  get isClosed(): boolean {
+    return this.closed;
+  }
+
   close(): void {
+    this.closed = true;
     this.db.$client.close();
   }
 }

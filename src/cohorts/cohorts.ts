@@ -167,6 +167,13 @@ export function markCalculating(metadata: Metadata, id: number): void {
   metadata.change((t) => t.update(cohort).set({ isCalculating: true }).where(eq(cohort.id, id)).run());
 }
 
+/** For a start: whatever was being looked for ended with the process before. */
+export function endInterruptedCalculations(metadata: Metadata): void {
+  metadata.change((t) =>
+    t.update(cohort).set({ isCalculating: false }).where(eq(cohort.isCalculating, true)).run(),
+  );
+}
+
 /**
  * Tells how the search for members ended.
  *
@@ -178,6 +185,7 @@ export function recordCalculation(
   personCount: number | undefined,
   now: Date,
 ): void {
+  if (metadata.isClosed) return;
   metadata.change((t) => {
     const outcome =
       personCount === undefined

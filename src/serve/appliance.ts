@@ -8,6 +8,7 @@ import type { Server } from "bun";
 import { guardOf } from "../accounts/api/guard.ts";
 import { type Metadata, openMetadata } from "../accounts/metadata.ts";
 import { knownVersions } from "../backup/schema-versions.ts";
+import { endInterruptedCalculations } from "../cohorts/cohorts.ts";
 import { type Config, eventsAddress } from "../config.ts";
 import { consolePath, consoleRoutes } from "../console/routes.ts";
 import { EngineClient } from "../engine/client.ts";
@@ -206,6 +207,7 @@ export class Appliance {
       ...this.eraser.rpc(),
       ...this.uploads.rpc(),
     });
+    endInterruptedCalculations(this.metadata);
     this.supervisor.run();
     const { config, log } = this;
     const { journal, segments, quarantined } = await Journal.open(
