@@ -191,7 +191,8 @@ test("a file that is broken again and again is said, not made again for ever", a
   const copy = copyOf(whole);
   const folder = join(copy.dataDir, "journal/quarantine");
   mkdirSync(folder, { recursive: true });
-  for (let n = 0; n < 3; n++) writeFileSync(join(folder, `events.duckdb.${Date.now() - n}.broken`), "");
+  const now = Date.now();
+  for (let n = 0; n < 3; n++) writeFileSync(join(folder, `events.duckdb.${now - n}.broken`), "");
   overwrite(join(copy.dataDir, "events.duckdb"), 0, garbage(8_192, "again"));
   await using appliance = await TestAppliance.start({ directory: copy.directory });
   const status = async () =>
