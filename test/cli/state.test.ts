@@ -67,6 +67,7 @@ describe("status", () => {
       url: running.url,
       started_at: instant,
       uptime_seconds: count,
+      events_at: null,
       events_per_second: count,
       // Six events, and a note about one of them.
       journal: [lane("realtime", 7), lane("historical", 1)],
