@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser } from "playwright-core";
-import { TestAppliance } from "../support/appliance.ts";
+import { TestAppliance, until } from "../support/appliance.ts";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
 import { axeFindings, openSignedIn, ownerCookie } from "./support.ts";
 
@@ -72,6 +72,35 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
     await page.getByRole("button", { name: "Open as SQL" }).click();
     await page.getByRole("heading", { level: 1, name: "SQL" }).waitFor();
     await page.getByText("2 rows").waitFor();
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("those who stayed away hang below the line of zero", async () => {
+    const yesterday = new Date(Date.now() - 86_400_000).toISOString();
+    await appliance.batch([{ event: "came once", distinct_id: "user-9", timestamp: yesterday }]);
+    await until(
+      async () => (await appliance.query("SELECT 1 AS n FROM events WHERE event = 'came once'")).length === 1,
+      "the event is stored",
+    );
+    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: appliance.url });
+    await page.goto(address({ kind: "lifecycle", series: [{ event: "came once", math: "total" }] }));
+    const chart = page.getByRole("img", { name: /^Lifecycle/ });
+    await chart.waitFor();
+    const places = await chart.evaluate((svg) => {
+      const zero = Number(svg.querySelector(".zero")!.getAttribute("y1"));
+      const bars = [...svg.querySelectorAll("rect")].map((bar) => [
+        Number(bar.getAttribute("y")),
+        Number(bar.getAttribute("height")),
+      ]) as [number, number][];
+      const shown = bars.filter(([, height]) => height > 0);
+      return shown.map(([top, height]) =>
+        top >= zero ? "below" : top + height <= zero ? "above" : "across",
+      );
+    });
+    expect(places.sort()).toEqual(["above", "below"]);
+    await page.getByRole("button", { name: "Show as table" }).click();
+    await page.getByRole("cell", { name: "-1", exact: true }).waitFor();
     await context.close();
     expect(troubles).toEqual([]);
   });

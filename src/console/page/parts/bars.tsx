@@ -1,4 +1,4 @@
-/** Stacked bars, one per day or step, with the same figures as a table. */
+/** Stacked bars, one per day or step, with the same figures as a table. What is below zero hangs from the line of zero. */
 
 import { useState } from "preact/hooks";
 import { compact, number } from "../lib/format.ts";
@@ -36,8 +36,12 @@ export function StackedBars({
 }) {
   const [isTable, setTable] = useState(false);
   const series = [...new Set(rows.flatMap(({ values }) => Object.keys(values)))].sort();
-  const totals = rows.map(({ values }) => Object.values(values).reduce((sum, value) => sum + value, 0));
-  const most = Math.max(1, ...totals);
+  const sumOf = ({ values }: BarRow, sign: 1 | -1) =>
+    Object.values(values).reduce((sum, value) => sum + Math.max(0, sign * value), 0);
+  const most = Math.max(1, ...rows.map((row) => sumOf(row, 1)));
+  const least = Math.max(0, ...rows.map((row) => sumOf(row, -1)));
+  const scale = (height - (least > 0 ? 8 : 4)) / (most + least);
+  const zero = height - (least > 0 ? 4 : 0) - least * scale;
   const width = rows.length * barWidth;
   return (
     <figure class="chart">
@@ -85,6 +89,11 @@ export function StackedBars({
           <span class="axis-top" aria-hidden="true">
             {compact(most)}
           </span>
+          {least > 0 && (
+            <span class="axis-low" aria-hidden="true">
+              {compact(-least)}
+            </span>
+          )}
           <svg
             class={onPick ? "bars picks" : "bars"}
             role="img"
@@ -93,19 +102,23 @@ export function StackedBars({
             preserveAspectRatio="none"
           >
             {rows.map((row, place) => {
-              let top = height;
+              let top = zero;
+              let bottom = zero;
+              const parts = series.map((name) => `${name} ${number(row.values[name] ?? 0)}`);
               return (
                 <g key={row.name}>
-                  <title>{`${row.name}: ${number(totals[place]!)}`}</title>
+                  <title>{`${row.name}: ${parts.join(", ")}`}</title>
                   {series.map((name, index) => {
-                    const size = ((row.values[name] ?? 0) / most) * (height - 4);
-                    top -= size;
+                    const value = row.values[name] ?? 0;
+                    const size = Math.abs(value) * scale;
+                    if (value > 0) top -= size;
+                    else bottom += size;
                     return (
                       <rect
                         key={name}
                         class={seriesClass(index)}
                         x={place * barWidth + 3}
-                        y={top}
+                        y={value > 0 ? top : bottom - size}
                         width={barWidth - 6}
                         height={size}
                         {...(onPick ? { onClick: () => onPick(place, name) } : {})}
@@ -115,6 +128,7 @@ export function StackedBars({
                 </g>
               );
             })}
+            {least > 0 && <line class="zero" x1={0} x2={width} y1={zero} y2={zero} />}
           </svg>
           <span class="axis-ends" aria-hidden="true">
             <span>{rows[0]?.name}</span>

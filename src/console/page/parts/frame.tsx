@@ -5,9 +5,11 @@ import { useEffect, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { rootPath, to } from "../lib/address.ts";
 import { serverPath } from "../lib/api.ts";
+import { compact } from "../lib/format.ts";
 import { isApple, setShortcuts, shortcutsOn, useKeys } from "../lib/keys.ts";
 import { chooseProject, isOperator, isStartDone, me, project, projects, signOut } from "../lib/session.ts";
 import { chooseTheme, storedTheme, type Theme, themeNames } from "../lib/theme.ts";
+import { readFlags } from "../model/flags.ts";
 import { words } from "../words/index.ts";
 import { Button } from "./basics.tsx";
 import { ConfirmPassword } from "./confirm.tsx";
@@ -119,6 +121,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
                 <a href={to(name)} aria-current={current === name ? "page" : undefined}>
                   <Icon name={icon} />
                   <span>{w.pages[name]}</span>
+                  {name === "flags" && <FlagCount path={path} />}
                   {name === "instance" && isInTrouble.value && (
                     <span class="trouble">
                       <Icon name="warning" size={16} />
@@ -147,6 +150,26 @@ export function Frame({ children }: { children: ComponentChildren }) {
       <ConfirmPassword />
       <Toasts />
     </div>
+  );
+}
+
+/** How many flags there are: for the eye; the list itself says it aloud. */
+function FlagCount({ path }: { path: string }) {
+  const [count, setCount] = useState<number>();
+  const id = project.value?.id;
+  // They come and go by what is done on the pages.
+  useEffect(() => {
+    const controller = new AbortController();
+    readFlags({ limit: 1 }, controller.signal).then(
+      (found) => setCount(found.count),
+      () => undefined,
+    );
+    return () => controller.abort();
+  }, [id, path]);
+  return (
+    <span class="menu-count" aria-hidden="true">
+      {count !== undefined && compact(count)}
+    </span>
   );
 }
 

@@ -117,7 +117,7 @@ function Trend({
         rowTitle={words.frame.period}
         rows={names.map((name, place) => ({
           name,
-          values: Object.fromEntries(series.map((one) => [one.name, Math.max(0, one.values[place] ?? 0)])),
+          values: Object.fromEntries(series.map((one) => [one.name, one.values[place] ?? 0])),
         }))}
         onPick={
           isPicked &&

@@ -5,12 +5,30 @@
 
 import { autocompletion, completionKeymap } from "@codemirror/autocomplete";
 import { history, historyKeymap, standardKeymap, toggleComment } from "@codemirror/commands";
-import { PostgreSQL, type SQLNamespace, sql } from "@codemirror/lang-sql";
+import { SQLDialect, type SQLNamespace, sql } from "@codemirror/lang-sql";
 import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
 import { Compartment, EditorState } from "@codemirror/state";
 import { EditorView, keymap, lineNumbers, placeholder } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { useEffect, useRef } from "preact/hooks";
+
+/**
+ * What a SELECT of DuckDB is made of. The dialects that come with the editor hold a thousand words that are none of it:
+ * they would be offered, and are a quarter of the editor's own size.
+ */
+const duckdb = SQLDialect.define({
+  keywords:
+    "all and anti any array as asc asof between by case cast columns cross cube current desc distinct else end except exclude exists extract fetch filter first following for from full glob group grouping having ignore ilike in inner intersect interval is isnull join last lateral left like limit materialized natural not notnull null nulls offset on or order outer over partition percent pivot positional preceding qualify range recursive replace respect right rollup row rows sample select semi separator sets similar some struct summarize table tablesample then ties to try_cast unbounded union unnest unpivot using values when where window with within zone describe",
+  types:
+    "bigint bit blob boolean date decimal double float hugeint int integer json list map numeric real smallint text time timestamp timestamptz tinyint ubigint uinteger uuid varchar",
+  builtin:
+    "abs any_value approx_count_distinct arg_max arg_min avg bool_and bool_or ceil coalesce concat contains count date_diff date_part date_trunc dense_rank epoch extract first floor greatest histogram ifnull lag last lead least length list lower max median min mode now ntile nullif prop quantile_cont rank regexp_extract regexp_matches replace round row_number split_part starts_with stddev strftime strptime string_agg sum time_bucket today trim try_cast unnest upper",
+  operatorChars: "+-*/<>=~!@#%^&|?:",
+  charSetCasts: true,
+  doubleDollarQuotedStrings: true,
+  specialVar: "$",
+  identifierQuotes: '"',
+});
 
 const colours = HighlightStyle.define([
   { tag: tags.keyword, color: "var(--series-2)", fontWeight: "600" },
@@ -77,7 +95,7 @@ export function SqlEditor({ label, given, onInput, onRun, hint, schema }: SqlEdi
           lineNumbers(),
           history(),
           EditorView.lineWrapping,
-          language.current.of(sql({ dialect: PostgreSQL, schema })),
+          language.current.of(sql({ dialect: duckdb, schema })),
           autocompletion({ icons: false }),
           syntaxHighlighting(colours),
           look,
@@ -123,7 +141,7 @@ export function SqlEditor({ label, given, onInput, onRun, hint, schema }: SqlEdi
   }, []);
   useEffect(() => {
     view.current?.dispatch({
-      effects: language.current.reconfigure(sql({ dialect: PostgreSQL, schema })),
+      effects: language.current.reconfigure(sql({ dialect: duckdb, schema })),
     });
   }, [schema]);
   useEffect(() => {
