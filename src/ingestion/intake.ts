@@ -7,7 +7,7 @@
  */
 
 import { PayloadTooLarge } from "../http/decode/failures.ts";
-import type { WrappedBody } from "../http/decode/unwrap.ts";
+import { startsLikeJson, type WrappedBody } from "../http/decode/unwrap.ts";
 import { Semaphore } from "../lib/semaphore.ts";
 import { nowMicros } from "../lib/time.ts";
 import { Turns } from "../lib/turns.ts";
@@ -32,10 +32,15 @@ export interface SentRequest {
   readonly address: string | undefined;
 }
 
-/** Bodies up to this size are taken apart at once, in about half a millisecond. */
+/** Bodies of JSON up to this size are taken apart at once, in about a quarter of a millisecond. */
 const smallBytesMax = 16 * 1024;
+/** Of any other body, packed for all that is known: it can be many times as long. A few events, or one in base64. */
+const smallPackedBytesMax = 2 * 1024;
 /** Bodies up to this size, as sent and unpacked, are taken apart in the server's own thread: a few milliseconds. */
 const ownThreadBytesMax = 512 * 1024;
+
+/** Who imports wait as, among the addresses of clients. */
+const importing = "import";
 
 /** Characters of a large body's events that go to the disk at once. */
 const partCharacters = 1024 * 1024;
@@ -66,9 +71,10 @@ export class Intake {
   async take(sent: SentRequest, protocol: Protocol, known?: CaptureProject): Promise<RequestLines> {
     const { limitBytes, ...body } = await sent.wrapped("events");
     const arrival = { receivedMicros: this.nowMicros(), clientIp: sent.address };
+    const { clientIp: sender = "" } = arrival;
     const projectOf = (token: string) => this.projectOf(token);
-    const size = body.bytes.length;
-    if (size > smallBytesMax) await this.turns.next();
+    const smallMax = startsLikeJson(body.bytes) ? smallBytesMax : smallPackedBytesMax;
+    if (body.bytes.length > smallMax) await this.turns.next(sender);
     const opened = await this.openHere(body, protocol, limitBytes);
     if (opened === undefined) {
       const lines = await this.large.take({ body, protocol, limitBytes, arrival, known }, projectOf);
@@ -76,7 +82,7 @@ export class Intake {
       return lines;
     }
     const project = known ?? projectOf(tokenOf(opened));
-    const pause = () => this.turns.next();
+    const pause = () => this.turns.next(sender);
     const lines = await requestLines(opened, protocol, project, arrival, this.makeUuid, pause);
     await this.deps.journal.append(lines.lane, lines.entries);
     return lines;
@@ -127,7 +133,7 @@ export class Intake {
    * @throws what the journal throws; nothing was stored then.
    */
   async append(project: CaptureProject, payload: Payload, facts: RequestFacts): Promise<void> {
-    const entries = await payloadLines(payload, project, facts, undefined, () => this.turns.next());
+    const entries = await payloadLines(payload, project, facts, undefined, () => this.turns.next(importing));
     await this.deps.journal.append(payload.isHistorical ? "historical" : "realtime", entries);
   }
 }

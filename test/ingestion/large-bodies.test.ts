@@ -90,3 +90,35 @@ describe("a large body", () => {
     expect((await slow).status).toBe(400);
   });
 });
+
+describe("a batch", () => {
+  const small = JSON.stringify({ api_key: anyToken, event: "small", distinct_id: "d" });
+  const events = (journal: ReturnType<typeof startCapture>["journal"]) =>
+    journal.appends.map(({ entries }) => (entries.length === 1 ? "small" : "batch"));
+
+  for (const [name, body] of [
+    ["of some size", many(100)],
+    ["packed into a few kilobytes", gzipSync(JSON.stringify(varied(100)))],
+    ["in base64", btoa(JSON.stringify(varied(40)))],
+  ] as const) {
+    test(`${name} waits for its turn, and small requests for none of them`, async () => {
+      const { journal, send } = startCapture();
+      const before = Array.from({ length: 8 }, () => send("/batch", { body: body as never }));
+      await new Promise(setImmediate);
+      const answers = [send("/e", { body: small }), ...before];
+      for (const answer of answers) expect((await answer).status).toBe(200);
+      expect(events(journal)).toHaveLength(9);
+      expect(events(journal).indexOf("small")).toBeLessThan(5);
+    });
+  }
+});
+
+/** A batch that does not pack into next to nothing. */
+function varied(count: number) {
+  const item = () => ({
+    event: "e",
+    distinct_id: Bun.randomUUIDv7(),
+    properties: { id: Bun.randomUUIDv7() },
+  });
+  return { api_key: anyToken, batch: Array.from({ length: count }, item) };
+}

@@ -136,7 +136,8 @@ function lz64IfItIs(bytes: Uint8Array, limitBytes: number): string | undefined {
   }
 }
 
-function startsLikeJson(bytes: Uint8Array): boolean {
+/** Whether the bytes can be JSON that nothing is wrapped around. */
+export function startsLikeJson(bytes: Uint8Array): boolean {
   // The first byte decides for nearly every body.
   return bytes[0] === 0x7b || bytes[0] === 0x5b || jsonStart.test(latin1(bytes.subarray(0, sniffedBytes)));
 }

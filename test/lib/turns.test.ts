@@ -1,0 +1,31 @@
+import { expect, test } from "bun:test";
+import { Turns } from "../../src/lib/turns.ts";
+
+test("each turn of the event loop is one piece of work, and those who wait come one after the other", async () => {
+  const turns = new Turns();
+  const order: string[] = [];
+  const work = (who: string, name: string) => turns.next(who).then(() => order.push(name));
+  const all = Promise.all([
+    ...["a1", "a2", "a3", "a4"].map((name) => work("a", name)),
+    ...["b1", "b2"].map((name) => work("b", name)),
+    work("c", "c1"),
+  ]);
+  for (let loops = 1; loops <= 7; loops++) {
+    await new Promise(setImmediate);
+    expect(order).toHaveLength(loops);
+  }
+  await all;
+  expect(order).toEqual(["a1", "b1", "c1", "a2", "b2", "a3", "a4"]);
+});
+
+test("who comes later than a crowd of somebody else's is next but one", async () => {
+  const turns = new Turns();
+  const order: string[] = [];
+  const crowd = Array.from({ length: 100 }, () => turns.next("crowd").then(() => order.push("crowd")));
+  await new Promise(setImmediate);
+  const late = turns.next("late").then(() => order.push("late"));
+  await late;
+  expect(order.length).toBeLessThanOrEqual(3);
+  await Promise.all(crowd);
+  expect(order).toHaveLength(101);
+});
