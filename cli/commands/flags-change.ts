@@ -3,7 +3,8 @@
 import { Type } from "@sinclair/typebox";
 import { Command } from "commander";
 import type { Metadata } from "../../src/accounts/metadata.ts";
-import { type Flag, FlagInput, flagFields } from "../../src/flags/fields.ts";
+import { FlagEditInput } from "../../src/flags/api/flag-shapes.ts";
+import { type Flag, flagFields } from "../../src/flags/fields.ts";
 import { readDeletedFlags } from "../../src/flags/store/flag.ts";
 import { updateFlag } from "../../src/flags/store/flag-writes.ts";
 import { parseFields } from "../../src/http/fields.ts";
@@ -31,6 +32,7 @@ interface SetOptions extends CommonOptions {
   payload?: [name: string, json: string][];
   name?: string;
   tag?: string[];
+  note?: string;
 }
 
 export const set = withProjectAndJson(new Command("set"), FlagRecord)
@@ -43,6 +45,7 @@ export const set = withProjectAndJson(new Command("set"), FlagRecord)
   .option("--payload <json>", "the payload, or <variant>=<json>; the others stay", collect(payload))
   .option("--name <text>", "what the flag is for")
   .option("--tag <name>", "all tags; repeat for more", collect(String))
+  .option("--note <text>", "why; the activity log keeps it")
   .addHelpText(
     "after",
     "\nExamples:\n  flagkeep flags set new-checkout --on --rollout 25\n" +
@@ -54,7 +57,7 @@ export const set = withProjectAndJson(new Command("set"), FlagRecord)
       withProject(options, (stores) => {
         const flag = flagOf(stores, key);
         const sent = changesOf(stores, flag, options);
-        const [after] = edited(stores, [flag], () => sent);
+        const [after] = edited(stores, [flag], () => sent, options.note);
         if (options.json) return printJson(flagRecord(after!));
         print(
           `Flag ${after!.key} is changed; it is ${after!.active ? "on" : "off"}, version ${after!.version}.`,
@@ -111,12 +114,14 @@ function switching(name: string, description: string, active: boolean): Command 
   return withProjectAndJson(new Command(name), Type.Array(FlagRecord))
     .description(description)
     .argument("<key...>", "the flags' keys")
+    .option("--note <text>", "why; the activity log keeps it")
     .addHelpText("after", `\nExample:\n  flagkeep flags ${name} new-checkout`)
     .action(
-      run((keys: string[], options: CommonOptions) =>
+      run((keys: string[], options: CommonOptions & Pick<SetOptions, "note">) =>
         withProject(options, (stores) => {
           const before = keys.map((key) => flagOf(stores, key));
-          const after = edited(stores, before, (flag) => (flag.active === active ? undefined : { active }));
+          const change = (flag: Flag) => (flag.active === active ? undefined : { active });
+          const after = edited(stores, before, change, options.note);
           if (options.json) return printJson(after.map(flagRecord));
           for (const [index, flag] of after.entries()) {
             const was = before[index]!.active === active ? " already" : "";
@@ -181,16 +186,20 @@ function edited(
   { writing, project, by }: ProjectStores,
   before: readonly Flag[],
   change: (flag: Flag) => JsonObject | undefined,
+  note?: string,
 ): Flag[] {
   return writing.metadata.change((t) => {
     const inside = { ...writing, metadata: joining(writing.metadata, t) };
     return before.map((flag) => {
       const sent = change(flag);
       if (sent === undefined) return flag;
-      const fields = flagFields(parseFields(FlagInput, sent, { partial: true }));
+      const input = parseFields(FlagEditInput, note === undefined ? sent : { ...sent, note }, {
+        partial: true,
+      });
       return updateFlag(inside, {
         by,
-        ...{ projectId: project.id, id: flag.id, fields, sent, now: new Date() },
+        note: input.note,
+        ...{ projectId: project.id, id: flag.id, fields: flagFields(input), sent, now: new Date() },
       });
     });
   });

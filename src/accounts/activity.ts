@@ -34,7 +34,15 @@ export interface ActivityEntry {
   activity: string;
   scope: string;
   itemId: string;
-  detail: { changes: Change[]; trigger: Trigger | null; type: null; name: string; short_id: null };
+  detail: {
+    changes: Change[];
+    trigger: Trigger | null;
+    type: null;
+    name: string;
+    short_id: null;
+    /** Why, in the words of whoever did it. */
+    note?: string;
+  };
   createdAt: Date;
 }
 
@@ -48,6 +56,8 @@ export interface NewActivity {
   /** What people call the item, e.g. the key of a flag. */
   name: string;
   changes: Change[];
+  /** Why, in the words of whoever acts; empty: not told. */
+  note?: string | undefined;
   now: Date;
 }
 
@@ -78,6 +88,7 @@ export function recordActivity(t: MetadataTx, entry: NewActivity): void {
         type: null,
         name: entry.name,
         short_id: null,
+        ...(entry.note ? { note: entry.note } : {}),
       },
       createdAt: entry.now,
     })

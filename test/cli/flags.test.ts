@@ -84,7 +84,9 @@ test("create, list, get, disable and enable: each counts in the very next answer
     ["disable", false],
     ["enable", true],
   ] as const) {
-    expect(await json<Record[]>(command, "button")).toMatchObject([{ key: "button", active }]);
+    expect(await json<Record[]>(command, "button", "--note", command)).toMatchObject([
+      { key: "button", active },
+    ]);
     expect(Object.keys(await valuesFor("a"))).toEqual(active ? ["button"] : []);
     const again = await flags(command, "button");
     expect(again.stdout).toContain("already");
@@ -92,9 +94,10 @@ test("create, list, get, disable and enable: each counts in the very next answer
   expect((await json<Record>("get", "button")).version).toBe(3);
   const log = await appliance.api(`/api/projects/1/feature_flags/${created.id}/activity/`);
   const { results } = (await log.json()) as {
-    results: { activity: string; user: unknown; detail: { trigger: object } }[];
+    results: { activity: string; user: unknown; detail: { trigger: object; note?: string } }[];
   };
   expect(results.map(({ activity }) => activity)).toEqual(["updated", "updated", "created"]);
+  expect(results.map(({ detail }) => detail.note)).toEqual(["enable", "disable", undefined]);
   for (const { detail } of results) {
     expect(detail.trigger).toMatchObject({ job_type: "command_line", job_id: expect.stringMatching(/./) });
   }

@@ -150,6 +150,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     await page.getByText("1 unsaved change", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Review and save" }).click();
     await page.getByRole("dialog").getByText("set 1: roll out 10 → 40 %").waitFor();
+    await page.getByRole("dialog").getByLabel("Note (optional)").fill(hostile);
     await page.getByRole("button", { name: "Save changes" }).click();
     await until(
       async () => (await read(flag.id)).filters.groups[0]!.rollout_percentage === 40,
@@ -157,6 +158,9 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     );
     await page.getByText("1 unsaved change", { exact: true }).waitFor({ state: "detached" });
 
+    await page.getByRole("tab", { name: "History" }).click();
+    await page.getByRole("listitem").filter({ hasText: "roll out 10 → 40 %" }).getByText(hostile).waitFor();
+    await page.getByRole("tab", { name: "Targeting" }).click();
     await page.getByRole("spinbutton", { name: "Roll out to" }).fill("50");
     // Left and come back: nothing typed is lost.
     await page.getByRole("link", { name: "Flags" }).first().click();
@@ -194,6 +198,15 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     await page.getByLabel("When (your clock)").fill("2099-01-02T03:04");
     await page.getByRole("button", { name: "Schedule", exact: true }).click();
     await page.getByText("2099").first().waitFor();
+    await page.getByRole("button", { name: "Edit the change of Jan 2, 2099" }).click();
+    expect(await page.getByLabel("When (your clock)").inputValue()).toBe("2099-01-02T03:04");
+    expect(await page.getByLabel("What happens").inputValue()).toBe("off");
+    await page.getByLabel("What happens").selectOption("on");
+    await page.getByLabel("When (your clock)").fill("2098-05-06T07:08");
+    await page.getByRole("button", { name: "Save", exact: true }).click();
+    await page.getByRole("listitem").filter({ hasText: "May 6, 2098" }).getByText("switch on").waitFor();
+    await page.getByRole("button", { name: "Take back the change of May 6, 2098" }).click();
+    await page.getByText("2098").waitFor({ state: "detached" });
     const approve = (approvals: string) =>
       appliance.api(`/api/projects/${appliance.made.project.id}/`, { method: "PATCH", body: { approvals } });
     expect((await approve("all")).status).toBe(200);
@@ -201,7 +214,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
       await page.getByRole("spinbutton", { name: "Roll out to" }).fill("60");
       await page.getByRole("button", { name: "Review and save" }).click();
       await page.getByRole("button", { name: "Save changes" }).click();
-      await page.getByLabel("Why (for whoever decides)").fill("Support asked for it.");
+      await page.getByLabel("Note (optional)").fill("Support asked for it.");
       await page.getByRole("button", { name: "Propose" }).click();
       const proposal = page.getByRole("region", { name: "Proposed change" });
       await proposal.getByText("set 1: roll out 10 → 60 %").waitFor();

@@ -58,6 +58,7 @@ const EntryBody = named(
       type: nullable(text()),
       name: text({ description: "What people call the item, e.g. the key of a flag.", blank: true }),
       short_id: nullable(text()),
+      note: optional(text({ description: "Why, in the words of whoever did it." })),
     }),
     created_at: instant(),
   }),

@@ -102,7 +102,7 @@ export function featureFlagRoutes(deps: FlagWriting): Route[] {
     projectRoute("PATCH", "/feature_flags/:id", "feature_flag:write", {
       summary: "Change some fields of a feature flag",
       description:
-        "`deleted: true` deletes the flag, `deleted: false` brings it back. The members of `filters` that are sent replace the stored ones, null clears one; `rollout_percentage` changes the rollout of the only condition set. Send `version` and `original_flag` to be refused with 409 when somebody else changed the same fields meanwhile.",
+        "`deleted: true` deletes the flag, `deleted: false` brings it back. The members of `filters` that are sent replace the stored ones, null clears one; `rollout_percentage` changes the rollout of the only condition set. Send `version` and `original_flag` to be refused with 409 when somebody else changed the same fields meanwhile; `note` tells the activity log why.",
       tag: tagName,
       body: FlagEditInput,
       takesRawBody: true,
@@ -168,6 +168,7 @@ export function editOf(sent: JsonObject, before: Flag): Edit {
     fields: flagFields(input),
     version: input.version ?? undefined,
     originalFlag: input.original_flag ?? undefined,
+    note: input.note,
     sent,
   };
 }

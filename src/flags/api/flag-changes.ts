@@ -37,6 +37,7 @@ import {
   unschedule,
 } from "../store/pending-changes.ts";
 import { checkMayEdit, flagAnswers } from "./feature-flags.ts";
+import { noteLengthMax } from "./flag-shapes.ts";
 import {
   approveRequest,
   rejectRequest,
@@ -259,7 +260,7 @@ export function flagChangeRoutes(deps: FlagWriting): Route[] {
       body: object({
         flag_id: int(),
         changes: dictionary({ description: "As a PATCH of the flag sends them." }),
-        note: optional(text({ blank: true, max: 2_000 })),
+        note: optional(text({ blank: true, max: noteLengthMax })),
       }),
       bodyExample: { flag_id: 12, changes: { active: false }, note: "Support asked for it." },
       answers: { 201: { description: "The proposal.", schema: RequestBody, example: exampleRequest } },

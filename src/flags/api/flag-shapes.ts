@@ -11,8 +11,12 @@ import {
   object,
   optional,
   pageOf,
+  text,
 } from "../../http/shapes.ts";
 import { FlagInput, flagAnswer } from "../fields.ts";
+
+/** Of what people say about a change. */
+export const noteLengthMax = 2_000;
 
 export const NewFlagInput = Type.Composite([
   FlagInput,
@@ -27,6 +31,7 @@ export const FlagEditInput = Type.Composite([
   object({
     version: optional(nullable(int(), { description: "The version you last read." })),
     original_flag: optional(nullable(dictionary(), { description: "The flag as you last read it." })),
+    note: optional(text({ blank: true, max: noteLengthMax, description: "Why; the activity log keeps it." })),
   }),
 ]);
 

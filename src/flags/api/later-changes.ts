@@ -77,7 +77,8 @@ export function approveRequest(
   const flag = editFlag(deps, of, (before) => {
     checkMayEdit(before);
     decided = decideRequest(deps, request, "applied", userId, now);
-    return { ...editOf(request.changes, before), version: request.version, originalFlag: request.original };
+    const { version, original: originalFlag, note } = request;
+    return { ...editOf(request.changes, before), version, originalFlag, note };
   });
   return { decided: decided!, flag };
 }

@@ -17,6 +17,8 @@ export interface Edit {
   originalFlag?: JsonObject;
   /** The body as it came, in the names of the API. */
   sent: JsonObject;
+  /** Why, for the activity log. */
+  note?: string | undefined;
 }
 
 /**

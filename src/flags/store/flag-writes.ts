@@ -10,6 +10,7 @@ import {
   type Author,
   type Change,
   changesBetween,
+  type NewActivity,
   recordActivity,
   userIdOf,
 } from "../../accounts/activity.ts";
@@ -130,10 +131,11 @@ export function editFlag(writing: FlagWriting, of: FlagEdit, decide: (before: Fl
   return writing.metadata.change((t) => {
     const before = findFlag(t, of.projectId, of.id);
     if (!before) throw new NotFound();
-    const fields = withoutOverwriting(before, decide(before), () => {
+    const edit = decide(before);
+    const fields = withoutOverwriting(before, edit, () => {
       return before.lastModifiedById === null ? undefined : findUser(t, before.lastModifiedById)?.email;
     });
-    return saveFlag(writing, t, before, fields, of.by, of.now);
+    return saveFlag(writing, t, before, fields, { ...of, note: edit.note });
   });
 }
 
@@ -143,8 +145,7 @@ function saveFlag(
   t: MetadataTx,
   before: Flag,
   fields: Partial<FlagFields>,
-  by: Author,
-  now: Date,
+  { by, now, note }: Pick<FlagEdit, "by" | "now"> & Pick<Edit, "note">,
 ): Flag {
   const { projectId, id } = before;
   const { tags: sentTags, evaluationTags: sentEvaluationTags, analyticsDashboards, ...others } = fields;
@@ -186,7 +187,7 @@ function saveFlag(
   if (key !== before.key) renameUsageDashboard(t, before, key, now);
   const dashboards = analyticsDashboards && [...new Set(analyticsDashboards)].sort((a, b) => a - b);
   const after = flagOf(row, tags, dashboards ?? before.analyticsDashboards);
-  recordChange(t, before, after, by, now);
+  recordChange(t, before, after, { by, now, note });
   bumpRevision(t, flagRevision(projectId));
   return after;
 }
@@ -283,35 +284,36 @@ function linkDashboards(t: MetadataTx, projectId: number, flagId: number, ids: r
   }
 }
 
+/** Who did it, when and why, as the activity log keeps it. */
+type Recorded = Pick<NewActivity, "by" | "now" | "note">;
+
 /** Writes the entry of a new flag. */
 function recordCreation(t: MetadataTx, flag: Flag, by: Author, now: Date): void {
-  recordEntry(t, "created", flag, by, [], now);
+  recordEntry(t, "created", flag, [], { by, now });
 }
 
 /** Writes what a change changed. `version` is tracked, so every change has an entry. */
-function recordChange(t: MetadataTx, before: Flag, after: Flag, by: Author, now: Date): void {
+function recordChange(t: MetadataTx, before: Flag, after: Flag, how: Recorded): void {
   const shown = (flag: Flag) => ({ ...storedFields(flag), filters: withHiddenPayloads(flag) });
   const changes = changesBetween("FeatureFlag", shown(before), shown(after), trackedFields);
   const activity = before.deleted === after.deleted ? "updated" : after.deleted ? "deleted" : "restored";
-  recordEntry(t, activity, after, by, changes, now);
+  recordEntry(t, activity, after, changes, how);
 }
 
 function recordEntry(
   t: MetadataTx,
   activity: string,
   flag: Pick<Flag, "id" | "key" | "projectId">,
-  by: Author,
   changes: Change[],
-  now: Date,
+  how: Recorded,
 ): void {
   recordActivity(t, {
-    by,
+    ...how,
     projectId: flag.projectId,
     activity,
     scope: "FeatureFlag",
     itemId: flag.id,
     name: flag.key,
     changes,
-    now,
   });
 }

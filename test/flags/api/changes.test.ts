@@ -160,6 +160,8 @@ describe("where changes have to be agreed to", () => {
     const agreed = await server.ask("POST", `${requests}${id}/approve/`);
     expect([agreed.status, agreed.body.state]).toEqual([200, "applied"]);
     expect((await it.read()).active).toBe(false);
+    const [entry] = (await server.ask("GET", `${flagsPath}${flag.id}/activity/`)).body.results;
+    expect(entry.detail.note).toBe("<b>please</b>");
     expect((await server.ask("POST", `${requests}${id}/approve/`)).status).toBe(400);
     expect((await server.ask("POST", `${requests}${id}/reject/`)).status).toBe(400);
     const free = (await server.ask("POST", flagsPath, { body: { key: "free" } })).body;

@@ -159,6 +159,22 @@ describe("usage dashboard", () => {
 });
 
 describe("activity", () => {
+  test("a note tells why; it is no field of the flag", async () => {
+    using server = await withFlags({ key: "a" });
+    const patch = (body: object) => server.ask("PATCH", `${flagsPath}1/`, { body });
+    const { status, body } = await patch({ active: false, note: "Support asked for it." });
+    expect([status, Object.hasOwn(body, "note")]).toEqual([200, false]);
+    await patch({ active: true, note: "" });
+    const { results } = (await server.ask("GET", `${flagsPath}1/activity/`)).body;
+    expect(results.map((entry: { detail: { note?: string } }) => entry.detail.note)).toEqual([
+      undefined,
+      "Support asked for it.",
+      undefined,
+    ]);
+    expect(await patch({ note: "x".repeat(2_001) })).toMatchObject({ status: 400, body: { attr: "note" } });
+    expect(await patch({ note: 1 })).toMatchObject({ status: 400, body: { attr: "note" } });
+  });
+
   test("tells who changed what, newest first, in pages", async () => {
     using server = await withFlags({ key: "a" }, { key: "b" });
     for (const body of [

@@ -16,6 +16,7 @@ export interface ActivityEntry {
   detail: {
     changes: { type: string; action: string; field: string; before: unknown; after: unknown }[];
     name: string | null;
+    note?: string;
   };
   created_at: string;
 }

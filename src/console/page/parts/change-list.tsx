@@ -47,6 +47,7 @@ export function ChangeList({
                   </span>
                   {actionsOf?.(entry)}
                 </div>
+                {entry.detail.note && <p class="note">{entry.detail.note}</p>}
                 <ul class="changes">
                   {changeLines(entry).map((line) => (
                     <li key={line}>{line}</li>

@@ -107,78 +107,136 @@ export function Proposals({
 
 /** Changes at a time. */
 export function Schedule({ flag, draft, refusal }: { flag: Flag; draft: Draft; refusal: string | false }) {
-  const [at, setAt] = useState("");
-  const [what, setWhat] = useState<"on" | "off" | "draft">(flag.active ? "off" : "on");
+  const [edited, setEdited] = useState<number>();
   const found = useResource<{ results: Scheduled[] }>(`scheduled ${flag.id} ${flag.version}`, (signal) =>
     ask(inProject(`scheduled_changes/${queryText({ record_id: flag.id })}`), { signal }),
   );
-  const add = () => {
-    const payload =
-      what === "draft"
-        ? { operation: "update", value: { filters: draft.filters } }
-        : { operation: "update_status", value: what === "on" };
-    const body = {
-      record_id: flag.id,
-      model_name: "FeatureFlag",
-      payload,
-      scheduled_at: new Date(at).toISOString(),
-    };
-    ask(inProject("scheduled_changes/"), { method: "POST", body }).then(
-      () => {
-        setAt("");
-        found.reload();
-      },
-      (error) => complain(wordsOf(error)),
+  const takeBack = ({ id }: Scheduled) =>
+    ask(inProject(`scheduled_changes/${id}/`), { method: "DELETE" }).then(found.reload, (error) =>
+      complain(wordsOf(error)),
     );
+  const onDone = () => {
+    setEdited(undefined);
+    found.reload();
   };
   return (
     <section class="card stack">
       <h2>{w.schedule}</h2>
       <ul class="lines">
         {(found.data?.results ?? []).map((change) => (
-          <li key={change.id} class="row apart">
-            <span>
-              <b>{dateTime(change.scheduled_at)}</b> {textOf(flag, change)}{" "}
-              <span class="muted">{userName(change.created_by)}</span>{" "}
-              {change.failure_reason ? (
-                <Badge tone="bad">{change.failure_reason}</Badge>
-              ) : (
-                change.executed_at && <Badge tone="good">{w.done}</Badge>
+          <li key={change.id} class="stack tight">
+            <div class="row apart">
+              <span>
+                <b>{dateTime(change.scheduled_at)}</b> {textOf(flag, change)}{" "}
+                <span class="muted">{userName(change.created_by)}</span>{" "}
+                {change.failure_reason ? (
+                  <Badge tone="bad">{change.failure_reason}</Badge>
+                ) : (
+                  change.executed_at && <Badge tone="good">{w.done}</Badge>
+                )}
+              </span>
+              {!change.executed_at && (
+                <span class="row">
+                  <Button
+                    kind="quiet"
+                    label={w.change(dateTime(change.scheduled_at))}
+                    refusal={refusal}
+                    onClick={() => setEdited(edited === change.id ? undefined : change.id)}
+                  >
+                    {w.edit}
+                  </Button>
+                  <Button
+                    kind="quiet"
+                    icon="trash"
+                    label={w.takeBack(dateTime(change.scheduled_at))}
+                    refusal={refusal}
+                    onClick={() => void takeBack(change)}
+                  />
+                </span>
               )}
-            </span>
-            {!change.executed_at && (
-              <Button
-                kind="quiet"
-                icon="trash"
-                label={w.takeBack(dateTime(change.scheduled_at))}
-                refusal={refusal}
-                onClick={() => {
-                  ask(inProject(`scheduled_changes/${change.id}/`), { method: "DELETE" }).then(
-                    found.reload,
-                    (error) => complain(wordsOf(error)),
-                  );
-                }}
-              />
+            </div>
+            {edited === change.id && (
+              <ScheduleForm flag={flag} draft={draft} refusal={refusal} change={change} onDone={onDone} />
             )}
           </li>
         ))}
       </ul>
-      <div class="row bottom">
-        <Select
-          label={w.what}
-          value={what}
-          refusal={refusal}
-          choices={Object.entries(w.whats) as ["on" | "off" | "draft", string][]}
-          onChange={setWhat}
-        />
-        <Field label={w.when} type="datetime-local" value={at} onInput={setAt} isDisabled={!!refusal} />
-        <Button icon="plus" refusal={refusal} isDisabled={at === ""} onClick={add}>
-          {w.add}
-        </Button>
-      </div>
+      {edited === undefined && <ScheduleForm flag={flag} draft={draft} refusal={refusal} onDone={onDone} />}
       <p class="help">{w.help}</p>
     </section>
   );
+}
+
+type What = "on" | "off" | "draft" | "same";
+
+/** What happens when: of a new change, or of one that is put off or made another. */
+function ScheduleForm({
+  flag,
+  draft,
+  refusal,
+  change,
+  onDone,
+}: {
+  flag: Flag;
+  draft: Draft;
+  refusal: string | false;
+  change?: Scheduled;
+  onDone: () => void;
+}) {
+  const [at, setAt] = useState(change ? ownClock(change.scheduled_at) : "");
+  const [what, setWhat] = useState<What>(change ? whatOf(change) : flag.active ? "off" : "on");
+  const save = () => {
+    const payload =
+      what === "draft"
+        ? { operation: "update", value: { filters: draft.filters } }
+        : { operation: "update_status", value: what === "on" };
+    const body = {
+      ...(change ? {} : { record_id: flag.id, model_name: "FeatureFlag" }),
+      ...(what === "same" ? {} : { payload }),
+      scheduled_at: new Date(at).toISOString(),
+    };
+    const path = change ? `scheduled_changes/${change.id}/` : "scheduled_changes/";
+    ask(inProject(path), { method: change ? "PATCH" : "POST", body }).then(
+      () => {
+        setAt("");
+        onDone();
+      },
+      (error) => complain(wordsOf(error)),
+    );
+  };
+  const choices = Object.entries(w.whats) as [What, string][];
+  return (
+    <div class="row bottom">
+      <Select
+        label={w.what}
+        value={what}
+        refusal={refusal}
+        choices={choices.filter(([name]) => name !== "same" || (change && whatOf(change) === "same"))}
+        onChange={setWhat}
+      />
+      <Field label={w.when} type="datetime-local" value={at} onInput={setAt} isDisabled={!!refusal} />
+      <Button icon={change ? "check" : "plus"} refusal={refusal} isDisabled={at === ""} onClick={save}>
+        {change ? w.save : w.add}
+      </Button>
+      {change && (
+        <Button kind="quiet" onClick={onDone}>
+          {words.frame.cancel}
+        </Button>
+      )}
+    </div>
+  );
+}
+
+/** What a form can say of a change; "same" stands for what it has no words for. */
+function whatOf({ payload: { operation, value } }: Scheduled): What {
+  if (operation !== "update_status") return "same";
+  return value === true ? "on" : "off";
+}
+
+/** A moment as a field for local times holds it. */
+function ownClock(at: string): string {
+  const moment = new Date(at);
+  return new Date(moment.getTime() - moment.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
 function textOf(flag: Flag, { payload }: Scheduled): string {

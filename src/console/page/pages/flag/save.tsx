@@ -50,7 +50,9 @@ export function SaveBar({
         ...changedFields(base, draft),
         version: base.version,
         original_flag: base,
+        ...(note.trim() ? { note: note.trim() } : {}),
       });
+      setNote("");
       setOpen(false);
       tell(w.saved(saved.key));
       onSaved(saved);
@@ -113,11 +115,9 @@ export function SaveBar({
               {problem}
             </p>
           ))}
+          <Field label={w.note} help={w.noteHelp} value={note} onInput={setNote} />
           {needsApproval ? (
-            <>
-              <p role="alert">{w.pending.needed}</p>
-              <Field label={w.pending.note} value={note} onInput={setNote} />
-            </>
+            <p role="alert">{w.pending.needed}</p>
           ) : (
             failure && (
               <p class="error" role="alert">
