@@ -1,8 +1,8 @@
 /** How every command ends: results on standard output, errors in one sentence on standard error, exit 0, 1 or 2. */
 
 import { InvalidArgumentError } from "commander";
-import { WrongSetting } from "../src/config.ts";
 import { AppError, InvalidField } from "../src/lib/errors.ts";
+import { WrongSetting } from "../src/lib/setting-kinds.ts";
 import { systemSentence } from "./system-errors.ts";
 
 /** Exit status of a command that did what it was asked. */

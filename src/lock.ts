@@ -58,6 +58,16 @@ export function takeLock(path: string, folder: string): Lock {
   };
 }
 
+/** Takes the lock of a data directory that nobody uses; undefined when somebody does. */
+export function tryLock(path: string, folder: string): Lock | undefined {
+  try {
+    return takeLock(path, folder);
+  } catch (error) {
+    if (error instanceof DirectoryInUse) return undefined;
+    throw error;
+  }
+}
+
 /**
  * Takes the lock on the folder alone, which leaves nothing in it: for a folder that may not be ours.
  *

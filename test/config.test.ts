@@ -1,12 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import {
-  environmentName,
-  readConfig,
-  readSetting,
-  type SettingName,
-  settings,
-  WrongSetting,
-} from "../src/config.ts";
+import { environmentName, readConfig, readSetting, type SettingName, settings } from "../src/config.ts";
+import { WrongSetting } from "../src/lib/setting-kinds.ts";
 
 describe("settings", () => {
   test("every default is accepted by its own check", () => {

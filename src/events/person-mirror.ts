@@ -10,7 +10,9 @@ import { changeRange, changesAfter, forgetChanges, type PeopleChange } from "../
 import {
   allOwnerCopies,
   allPersonCopies,
+  changedNames,
   type OwnerCopy,
+  type OwnerName,
   ownerCopies,
   type PersonCopy,
   type PersonName,
@@ -19,10 +21,6 @@ import {
 import type { PeopleDb } from "../people/open.ts";
 import { type AppendTable, appendRows } from "./append.ts";
 import { type EventDatabase, inTransaction } from "./database.ts";
-
-const changesAtOnce = 20_000;
-/** Persons that are in memory at once; each may have half a megabyte of properties. */
-const personsAtOnce = 250;
 
 const personTable: AppendTable<PersonCopy> = {
   name: "person",
@@ -57,7 +55,7 @@ const changedPersonTable: AppendTable<PersonName> = {
   filler: (person) => person,
 };
 
-const changedIdTable: AppendTable<Pick<OwnerCopy, "projectId" | "distinctId">> = {
+const changedIdTable: AppendTable<OwnerName> = {
   name: "changed_id",
   catalog: "temp",
   columns: [
@@ -118,19 +116,11 @@ export class PersonMirror {
     await inTransaction(connection, async () => {
       await connection.run("DELETE FROM person");
       await connection.run("DELETE FROM person_distinct_id");
-      for (let afterId = 0; ; ) {
-        const copies = allPersonCopies(people, afterId, personsAtOnce);
-        if (copies.length === 0) break;
+      for (const copies of allPersonCopies(people)) {
         await appendRows(connection, personTable, copies);
-        afterId = copies.at(-1)!.id;
         persons += copies.length;
       }
-      for (let after = { projectId: Number.MIN_SAFE_INTEGER, distinctId: "" }; ; ) {
-        const copies = allOwnerCopies(people, after, changesAtOnce);
-        if (copies.length === 0) break;
-        await appendRows(connection, ownerTable, copies);
-        after = copies.at(-1)!;
-      }
+      for (const copies of allOwnerCopies(people)) await appendRows(connection, ownerTable, copies);
       await connection.run("UPDATE mirror_cursor SET change_id = $1", [BigInt(last)]);
     });
     this.cursor = last;
@@ -139,7 +129,7 @@ export class PersonMirror {
 
   private async run(): Promise<void> {
     for (;;) {
-      const changes = changesAfter(this.people, this.cursor, changesAtOnce);
+      const changes = changesAfter(this.people, this.cursor);
       if (changes.length === 0) return;
       await this.take(changes);
     }
@@ -147,20 +137,11 @@ export class PersonMirror {
 
   private async take(changes: PeopleChange[]): Promise<void> {
     const last = changes.at(-1)!.changeId;
-    const owners = new Map<string, { projectId: number; distinctId: string }>();
-    const names = new Map<string, PersonName>();
-    for (const change of changes) {
-      const { projectId, personUuid } = change;
-      names.set(`${projectId}:${personUuid}`, { projectId, uuid: personUuid });
-      if (change.kind === "distinct_id") {
-        const { distinctId } = change;
-        owners.set(`${projectId}:${distinctId}`, { projectId, distinctId });
-      }
-    }
+    const { persons, owners } = changedNames(changes);
     const { connection } = this;
     await inTransaction(connection, async () => {
-      await this.takePersons([...names.values()]);
-      if (owners.size > 0) await this.takeOwners(ownerCopies(this.people, [...owners.values()]));
+      await this.takePersons(persons);
+      if (owners.length > 0) await this.takeOwners(ownerCopies(this.people, owners));
       await connection.run("UPDATE mirror_cursor SET change_id = $1", [BigInt(last)]);
     });
     this.cursor = last;
@@ -175,13 +156,7 @@ export class PersonMirror {
       `DELETE FROM person USING changed_person AS n
        WHERE person.uuid = n.uuid AND person.project_id IN (n.project_id, -n.project_id)`,
     );
-    await appendRows(connection, personTable, this.copiesOf(names));
-  }
-
-  private *copiesOf(names: readonly PersonName[]): Generator<PersonCopy> {
-    for (let start = 0; start < names.length; start += personsAtOnce) {
-      yield* personCopies(this.people, names.slice(start, start + personsAtOnce));
-    }
+    await appendRows(connection, personTable, personCopies(this.people, names));
   }
 
   private async takeOwners(owners: readonly OwnerCopy[]): Promise<void> {

@@ -4,7 +4,7 @@
  * how far it is over the control socket, and so does an import that a person started on the command line.
  */
 
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
@@ -13,70 +13,16 @@ import { AppError, NotFound } from "../lib/errors.ts";
 import { Semaphore } from "../lib/semaphore.ts";
 import type { RpcHandlers } from "../rpc/server.ts";
 import { rejectEnding } from "./files.ts";
-import type { ImportFormat } from "./map/formats.ts";
-import type { ImportSummary } from "./summary.ts";
-
-export const importStates = [
-  ...["uploading", "waiting", "running", "done", "failed", "cancelled", "interrupted"],
-] as const;
-export type ImportState =
-  | "uploading"
-  | "waiting"
-  | "running"
-  | "done"
-  | "failed"
-  | "cancelled"
-  | "interrupted";
-
-export interface ImportOptions {
-  format: ImportFormat;
-  /** As `--map` takes them. */
-  map: string[];
-  isLinking: boolean;
-  maxRejects: number;
-  isDryRun: boolean;
-}
-
-interface ImportFigures {
-  records: number;
-  bytes: number;
-  totalBytes: number | null;
-  recordsPerSecond: number;
-  secondsLeft: number | null;
-  rejected: number;
-}
-
-/** What a running `flagkeep import` tells the appliance that it loads into. */
-export interface ImportReport {
-  id: string;
-  projectId: number;
-  name: string;
-  isDryRun: boolean;
-  /** `done` and `failed` are the last word. */
-  state: "running" | "done" | "failed";
-  figures: ImportFigures;
-}
-
-export interface ImportRun {
-  id: string;
-  projectId: number;
-  /** Of the file. */
-  name: string;
-  origin: "upload" | "command_line";
-  state: ImportState;
-  options: ImportOptions | null;
-  /** Id of the user; null for the command line. */
-  createdBy: number | null;
-  /** ISO 8601. */
-  createdAt: string;
-  startedAt: string | null;
-  finishedAt: string | null;
-  /** What was received of the file. */
-  receivedBytes: number;
-  figures: ImportFigures;
-  error: string | null;
-  summary: Omit<ImportSummary, "reject_files"> | null;
-}
+import {
+  fileNameOf,
+  type ImportOptions,
+  type ImportReport,
+  type ImportRun,
+  type ImportState,
+  noFigures,
+  readRun,
+  summaryOf,
+} from "./runs.ts";
 
 /** It cannot be done in the state that the import is in. */
 export class ImportInWrongState extends AppError {
@@ -105,10 +51,6 @@ const silenceMs = 30_000;
 /** How long an import that is cancelled may take to end by itself. */
 const graceMs = 5_000;
 const complaintLengthMax = 2_000;
-
-const noFigures = (): ImportFigures => ({
-  ...{ records: 0, bytes: 0, totalBytes: null, recordsPerSecond: 0, secondsLeft: null, rejected: 0 },
-});
 
 type Child = Subprocess<"ignore", "pipe", "pipe">;
 
@@ -389,29 +331,4 @@ export class ImportUploads {
   private pathOf(run: ImportRun): string {
     return join(this.filesOf(run), run.name);
   }
-}
-
-function summaryOf(output: string): ImportRun["summary"] {
-  const { reject_files: _, ...summary } = JSON.parse(output) as ImportSummary;
-  return summary;
-}
-
-function readRun(path: string): ImportRun | undefined {
-  try {
-    return JSON.parse(readFileSync(path, "utf8")) as ImportRun;
-  } catch {
-    return undefined;
-  }
-}
-
-const nameLengthMax = 100;
-
-/** A name that can stand in a folder of ours: its ending tells people, the content tells the import. */
-function fileNameOf(name: string): string {
-  const plain = name
-    .slice(name.search(/[^/\\]*$/))
-    .replace(/[^A-Za-z0-9._-]/g, "_")
-    .replace(/^[.-]+/, "")
-    .slice(-nameLengthMax);
-  return plain === "" || plain.endsWith(rejectEnding) ? "upload" : plain;
 }

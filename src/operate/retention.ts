@@ -7,9 +7,9 @@
  */
 
 import { type Static, Type } from "@sinclair/typebox";
-import type { EventsRetention } from "../config.ts";
 import type { RetentionCutoff } from "../events/old-events.ts";
 import { Count, exactly, Instant, orNull } from "../lib/schema.ts";
+import type { EventsRetention } from "../lib/setting-kinds.ts";
 import type { Log } from "../log.ts";
 
 /** As `status --json` prints it. */

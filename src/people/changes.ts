@@ -18,8 +18,10 @@ export type PeopleChange = { changeId: number; projectId: number; personUuid: st
   | { /** Was folded into another person, to whom its ids went. */ kind: "person_deleted" }
 );
 
-/** Changes after `changeId`, oldest first. A person that is gone by now may still be named. */
-export function changesAfter(db: PeopleDb, changeId: number, limit: number): PeopleChange[] {
+const changesAtOnce = 20_000;
+
+/** Changes after `changeId`, oldest first, as many as are taken over at once. A person that is gone by now may still be named. */
+export function changesAfter(db: PeopleDb, changeId: number, limit = changesAtOnce): PeopleChange[] {
   return db
     .select()
     .from(change)

@@ -1,7 +1,12 @@
 /** What the event store copies of persons. */
 
 import { storableJson } from "../lib/unicode.ts";
+import type { PeopleChange } from "./changes.ts";
 import type { PeopleDb } from "./open.ts";
+
+/** Persons that are in memory at once; each may have half a megabyte of properties. */
+const personsAtOnce = 250;
+const ownersAtOnce = 20_000;
 
 export interface PersonName {
   projectId: number;
@@ -25,8 +30,33 @@ export interface OwnerCopy {
   joined: number;
 }
 
+export type OwnerName = Pick<OwnerCopy, "projectId" | "distinctId">;
+
+/** Whom changes are about: persons, and ids that may have another owner now. Each once. */
+export function changedNames(changes: readonly PeopleChange[]): {
+  persons: PersonName[];
+  owners: OwnerName[];
+} {
+  const persons = new Map<string, PersonName>();
+  const owners = new Map<string, OwnerName>();
+  for (const change of changes) {
+    const { projectId, personUuid } = change;
+    persons.set(`${projectId}:${personUuid}`, { projectId, uuid: personUuid });
+    if (change.kind === "distinct_id") {
+      const { distinctId } = change;
+      owners.set(`${projectId}:${distinctId}`, { projectId, distinctId });
+    }
+  }
+  return { persons: [...persons.values()], owners: [...owners.values()] };
+}
+
 /** Persons that are gone are left out. */
-export function personCopies(db: PeopleDb, persons: readonly PersonName[]): PersonCopy[] {
+export function* personCopies(db: PeopleDb, persons: readonly PersonName[]): Generator<PersonCopy> {
+  for (let start = 0; start < persons.length; start += personsAtOnce)
+    yield* someCopies(db, persons.slice(start, start + personsAtOnce));
+}
+
+function someCopies(db: PeopleDb, persons: readonly PersonName[]): PersonCopy[] {
   const query = db.$client.query(`
     SELECT ${personColumns} FROM json_each(?) AS wanted
     CROSS JOIN person AS p ON p.project_id = wanted.value ->> 'projectId' AND p.uuid = wanted.value ->> 'uuid'`);
@@ -34,10 +64,7 @@ export function personCopies(db: PeopleDb, persons: readonly PersonName[]): Pers
 }
 
 /** Ids that nobody has are left out. */
-export function ownerCopies(
-  db: PeopleDb,
-  ids: readonly { projectId: number; distinctId: string }[],
-): OwnerCopy[] {
+export function ownerCopies(db: PeopleDb, ids: readonly OwnerName[]): OwnerCopy[] {
   const query = db.$client.query(`
     SELECT ${ownerColumns} FROM json_each(?) AS wanted
     CROSS JOIN distinct_id AS d
@@ -47,25 +74,31 @@ export function ownerCopies(
 }
 
 /** Persons of all projects, by number. */
-export function allPersonCopies(db: PeopleDb, afterId: number, limit: number): PersonCopy[] {
+export function* allPersonCopies(db: PeopleDb): Generator<PersonCopy[]> {
   const query = db.$client.query(
     `SELECT ${personColumns} FROM person AS p WHERE p.id > ? ORDER BY p.id LIMIT ?`,
   );
-  return (query.all(afterId, limit) as PersonCopy[]).map(storable);
+  for (let afterId = 0; ; ) {
+    const page = (query.all(afterId, personsAtOnce) as PersonCopy[]).map(storable);
+    if (page.length === 0) return;
+    yield page;
+    afterId = page.at(-1)!.id;
+  }
 }
 
 /** Distinct ids of all projects that somebody has, by project and id. */
-export function allOwnerCopies(
-  db: PeopleDb,
-  after: Pick<OwnerCopy, "projectId" | "distinctId">,
-  limit: number,
-): OwnerCopy[] {
+export function* allOwnerCopies(db: PeopleDb): Generator<OwnerCopy[]> {
   const query = db.$client.query(
     `SELECT ${ownerColumns}
      FROM distinct_id d CROSS JOIN person p ON p.id = d.person_id
      WHERE (d.project_id, d.distinct_id) > (?, ?) ORDER BY d.project_id, d.distinct_id LIMIT ?`,
   );
-  return query.all(after.projectId, after.distinctId, limit) as OwnerCopy[];
+  for (let after: OwnerName = { projectId: Number.MIN_SAFE_INTEGER, distinctId: "" }; ; ) {
+    const page = query.all(after.projectId, after.distinctId, ownersAtOnce) as OwnerCopy[];
+    if (page.length === 0) return;
+    yield page;
+    after = page.at(-1)!;
+  }
 }
 
 /** Of a table called `p`. */

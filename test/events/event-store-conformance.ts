@@ -56,31 +56,12 @@ function entry(parts: Partial<EventEntry> = {}): EventEntry {
   };
 }
 
-const shown = ({
-  projectId,
-  seq,
-  uuid,
-  event,
-  distinctId,
-  timeMicros,
-  receivedMicros,
-  historical,
-  elementsChain,
-  properties,
-}: EventEntry): StoredRow => ({
-  ...{
-    projectId,
-    seq,
-    uuid,
-    event,
-    distinctId,
-    timeMicros,
-    receivedMicros,
-    historical,
-    elementsChain,
-    properties,
-  },
-});
+const columns = [
+  ...(["projectId", "seq", "uuid", "event", "distinctId", "timeMicros", "receivedMicros"] as const),
+  ...(["historical", "elementsChain", "properties"] as const),
+];
+const shown = (stored: EventEntry) =>
+  Object.fromEntries(columns.map((name) => [name, stored[name]])) as unknown as StoredRow;
 
 const inOrder = (rows: StoredRow[]): StoredRow[] =>
   rows.toSorted(

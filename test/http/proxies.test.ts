@@ -2,12 +2,11 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import type { Subprocess } from "bun";
 import { parse } from "yaml";
-import { TestAppliance, temporaryFolder, until } from "../support/appliance.ts";
+import { freePort, TestAppliance, temporaryFolder, until } from "../support/appliance.ts";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
 import { testWhen } from "../support/skipped.ts";
 
@@ -33,14 +32,6 @@ function recipe(before: string): string {
   return code
     .replace("http://127.0.0.1:8000", appliance.url)
     .replace("127.0.0.1:8000", new URL(appliance.url).host);
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await new Promise((resolve) => server.once("listening", resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 async function start(command: string[], env: Record<string, string>, address: string): Promise<void> {

@@ -8,18 +8,10 @@ import { openMetadata } from "../../src/accounts/metadata.ts";
 import { openEventDatabase } from "../../src/events/database.ts";
 import { openPeople } from "../../src/people/open.ts";
 import { temporaryFolder } from "../support/appliance.ts";
+import { openAndDie } from "./migrate-and-die.ts";
 
 const folder = temporaryFolder();
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
-async function open(store: string, path: string, statement: number): Promise<"killed" | "opened"> {
-  const script = join(import.meta.dir, "migrate-and-die.ts");
-  const child = Bun.spawn([process.execPath, script, store, path, String(statement)], { stderr: "pipe" });
-  const [code, stderr] = await Promise.all([child.exited, new Response(child.stderr).text()]);
-  if (child.signalCode === "SIGKILL") return "killed";
-  if (code !== 0) throw new Error(stderr);
-  return "opened";
-}
 
 /** Opens it as a start does, and tells what is in it. */
 async function schemaOf(store: string, path: string): Promise<unknown> {
@@ -52,7 +44,7 @@ for (const store of ["metadata", "people", "events"]) {
     let kills = 0;
     for (let statement = 1; ; statement++) {
       const path = join(folder, `${store}-${statement}`);
-      if ((await open(store, path, statement)) === "opened") break;
+      if ((await openAndDie(store, path, statement)) === "opened") break;
       kills += 1;
       expect(await schemaOf(store, path)).toEqual(expected);
     }

@@ -8,6 +8,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { flagkeep, type Initialised, TestAppliance, temporaryFolder } from "../support/appliance.ts";
+import { openAndDie } from "./migrate-and-die.ts";
 
 interface Expected {
   token: string;
@@ -95,15 +96,6 @@ for (const name of names) {
       }, 120_000);
     }
   });
-}
-
-async function openAndDie(store: string, path: string, statement: number): Promise<"killed" | "opened"> {
-  const script = join(import.meta.dir, "migrate-and-die.ts");
-  const child = Bun.spawn([process.execPath, script, store, path, String(statement)], { stderr: "pipe" });
-  const [code, stderr] = await Promise.all([child.exited, new Response(child.stderr).text()]);
-  if (child.signalCode === "SIGKILL") return "killed";
-  if (code !== 0) throw new Error(stderr);
-  return "opened";
 }
 
 test("a downgrade is refused in one sentence, and changes nothing", async () => {

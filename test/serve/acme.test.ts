@@ -2,11 +2,16 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { connect } from "node:tls";
 import type { Subprocess } from "bun";
-import { initialisedDirectory, TestAppliance, temporaryFolder, until } from "../support/appliance.ts";
+import {
+  freePort,
+  initialisedDirectory,
+  TestAppliance,
+  temporaryFolder,
+  until,
+} from "../support/appliance.ts";
 import { preparedFolder } from "../support/toolchains.ts";
 
 const version = "v2.7.0";
@@ -29,14 +34,6 @@ const ports = {} as Record<"acme" | "manage" | "http" | "https" | "dns", number>
 const extraAuthority = join(folder, "authority.pem");
 /** Of certificates: due after two thirds of it. */
 const validSeconds = 15;
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await new Promise((resolve) => server.once("listening", resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 function start(command: string[]) {
   const env = { ...process.env, PEBBLE_VA_NOSLEEP: "1", PEBBLE_WFE_NONCEREJECT: "0" };

@@ -9,12 +9,14 @@ import {
   type Route,
   type RouteSpec,
 } from "../../http/route.ts";
+import { NotPermitted } from "../../lib/errors.ts";
+import type { Metadata } from "../metadata.ts";
 import type { Organization } from "../organizations.ts";
 import type { PersonalKey } from "../personal-keys.ts";
 import type { Project } from "../project-directory.ts";
 import type { Scope } from "../scopes.ts";
 import type { Limits, Session } from "../sessions/sessions.ts";
-import type { User } from "../users.ts";
+import { isOperator, type User } from "../users.ts";
 import type { Caller } from "./guard.ts";
 
 export interface UserCall<Body = unknown> extends Call<Body> {
@@ -119,6 +121,25 @@ export function userRoute<Body extends TObject>(
 ): Route {
   const { ignoresNarrowing, needsFullAccess, ...rest } = spec;
   return managementRoute(method, path, { on: "user", scopes, ignoresNarrowing, needsFullAccess }, rest);
+}
+
+/** A route for owners of the first organisation only, below `/api/instance`. */
+export function operatorRoute<Body extends TObject>(
+  deps: { metadata: Metadata },
+  method: Method,
+  path: string,
+  spec: RouteSpec<UserCall<Static<Body>>, Body>,
+): Route {
+  return userRoute<Body>(method, `/api/instance${path}`, [], {
+    ...spec,
+    description: [spec.description, "Only for owners of the first organisation."].filter(Boolean).join(" "),
+    needsFullAccess: true,
+    handle: (call) => {
+      if (!isOperator(deps.metadata.db, call.user.id))
+        throw new NotPermitted("Only the server's operators may.");
+      return spec.handle(call);
+    },
+  });
 }
 
 /** A route for the console's page, signed in or not; `path` is whole. No key may call it. */

@@ -7,7 +7,9 @@ import { changeRange, changesAfter, forgetChanges, type PeopleChange } from "../
 import {
   allOwnerCopies,
   allPersonCopies,
+  changedNames,
   type OwnerCopy,
+  type OwnerName,
   ownerCopies,
   type PersonCopy,
   type PersonName,
@@ -18,13 +20,8 @@ import { readableJson } from "./readable-json.ts";
 import { RowBinary } from "./row-binary.ts";
 import type { ClickHouseStore } from "./store.ts";
 
-const changesAtOnce = 20_000;
-/** Persons that are in memory at once; each may have half a megabyte of properties. */
-const personsAtOnce = 250;
 /** What is sent at once. */
 const insertBytes = 8 * 1024 * 1024;
-
-type OwnerName = Pick<OwnerCopy, "projectId" | "distinctId">;
 
 const personColumns = [
   "project_id",
@@ -67,7 +64,7 @@ export class ClickHouseMirror {
     // Changes that the copies lack are forgotten already, as in a data directory whose copies were in another store.
     if (this.followed < oldest - 1 || this.followed > last) await this.refill();
     for (;;) {
-      const changes = changesAfter(this.people, this.followed, changesAtOnce);
+      const changes = changesAfter(this.people, this.followed);
       if (changes.length === 0) return;
       await this.take(changes);
     }
@@ -75,45 +72,25 @@ export class ClickHouseMirror {
 
   private async take(changes: readonly PeopleChange[]): Promise<void> {
     const version = changes.at(-1)!.changeId;
-    const owners = new Map<string, OwnerName>();
-    const names = new Map<string, PersonName>();
-    for (const change of changes) {
-      const { projectId, personUuid } = change;
-      names.set(`${projectId}:${personUuid}`, { projectId, uuid: personUuid });
-      if (change.kind === "distinct_id") {
-        const { distinctId } = change;
-        owners.set(`${projectId}:${distinctId}`, { projectId, distinctId });
-      }
-    }
+    const names = changedNames(changes);
     const persons = this.rows("persons", personColumns);
-    const wanted = [...names.values()];
-    for (let start = 0; start < wanted.length; start += personsAtOnce) {
-      const part = wanted.slice(start, start + personsAtOnce);
-      const copies = new Map(
-        personCopies(this.people, part).map((copy) => [`${copy.projectId}:${copy.uuid}`, copy]),
-      );
-      for (const name of part) {
-        const copy = copies.get(`${name.projectId}:${name.uuid}`);
-        await persons.add((rows) => writePerson(rows, copy ?? name, version));
-      }
+    const goneUuids = new Map(names.persons.map((name) => [`${name.projectId}:${name.uuid}`, name]));
+    for (const copy of personCopies(this.people, names.persons)) {
+      await persons.add((rows) => writePerson(rows, copy, version));
+      goneUuids.delete(`${copy.projectId}:${copy.uuid}`);
     }
+    for (const name of goneUuids.values()) await persons.add((rows) => writePerson(rows, name, version));
     await persons.end();
-    await this.takeOwners([...owners.values()], version);
+    const owners = this.rows("person_distinct_ids", ownerColumns);
+    const goneIds = new Map(names.owners.map((name) => [`${name.projectId}:${name.distinctId}`, name]));
+    for (const copy of ownerCopies(this.people, names.owners)) {
+      await owners.add((rows) => writeOwner(rows, copy, version));
+      goneIds.delete(`${copy.projectId}:${copy.distinctId}`);
+    }
+    for (const name of goneIds.values()) await owners.add((rows) => writeOwner(rows, name, version));
+    await owners.end();
     this.store.outside.noteMirrored(version);
     forgetChanges(this.people, version);
-  }
-
-  private async takeOwners(names: readonly OwnerName[], version: number): Promise<void> {
-    if (names.length === 0) return;
-    const copies = new Map(
-      ownerCopies(this.people, names).map((copy) => [`${copy.projectId}:${copy.distinctId}`, copy]),
-    );
-    const owners = this.rows("person_distinct_ids", ownerColumns);
-    for (const name of names) {
-      const copy = copies.get(`${name.projectId}:${name.distinctId}`);
-      await owners.add((rows) => writeOwner(rows, copy ?? name, version));
-    }
-    await owners.end();
   }
 
   /** Copies all persons anew; what is there and is none of them goes. */
@@ -123,20 +100,12 @@ export class ClickHouseMirror {
     const { last } = changeRange(people);
     const version = Math.max(last, await this.newestVersion()) + 1;
     const persons = this.rows("persons", personColumns);
-    for (let afterId = 0; ; ) {
-      const copies = allPersonCopies(people, afterId, personsAtOnce);
-      if (copies.length === 0) break;
+    for (const copies of allPersonCopies(people))
       for (const copy of copies) await persons.add((rows) => writePerson(rows, copy, version));
-      afterId = copies.at(-1)!.id;
-    }
     await persons.end();
     const owners = this.rows("person_distinct_ids", ownerColumns);
-    for (let after = { projectId: Number.MIN_SAFE_INTEGER, distinctId: "" }; ; ) {
-      const copies = allOwnerCopies(people, after, changesAtOnce);
-      if (copies.length === 0) break;
+    for (const copies of allOwnerCopies(people))
       for (const copy of copies) await owners.add((rows) => writeOwner(rows, copy, version));
-      after = copies.at(-1)!;
-    }
     await owners.end();
     const { connection } = this.store;
     await connection.command(

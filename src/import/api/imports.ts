@@ -27,13 +27,11 @@ import { toWire } from "../../lib/wire-time.ts";
 import { fieldRule } from "../map/fields.ts";
 import { importFormats } from "../map/formats.ts";
 import { rejectsMaxDefault } from "../reject-file.ts";
+import { type ImportOptions, type ImportRun, importStates } from "../runs.ts";
 import { ImportSummary } from "../summary.ts";
 import {
   ImportInWrongState,
-  type ImportOptions,
-  type ImportRun,
   type ImportUploads,
-  importStates,
   importsMax,
   NoRoomForImport,
   WrongOffset,

@@ -1,132 +1,32 @@
-/** The server itself over HTTP, for its operators: status, doctor, backups. Restoring stays on the command line. */
+/** The server itself over HTTP, for its operators: status, doctor, refused requests, imports, backups. */
 
 import { type Static, Type } from "@sinclair/typebox";
-import { Cron } from "croner";
-import { type UserCall, userRoute } from "../../accounts/api/routes.ts";
-import type { Metadata } from "../../accounts/metadata.ts";
-import { isOperator } from "../../accounts/users.ts";
-import { type Destination, isIndexName } from "../../backup/destination.ts";
-import { BackupRunning } from "../../backup/errors.ts";
-import { ListedBackup, listBackups } from "../../backup/list.ts";
-import { HttpFailure, notFound } from "../../http/failure.ts";
-import { type Method, publicRoute, Reply, type Route, type RouteSpec } from "../../http/route.ts";
-import {
-  ApiFailure,
-  choice,
-  dictionary,
-  instant,
-  int,
-  list,
-  named,
-  nullable,
-  object,
-  text,
-  uuid,
-} from "../../http/shapes.ts";
+import { operatorRoute } from "../../accounts/api/routes.ts";
+import type { Route } from "../../http/route.ts";
+import { instant, int, list, named, nullable, object, text } from "../../http/shapes.ts";
 import { exampleImport, ImportBody, importBody } from "../../import/api/imports.ts";
 import type { ImportUploads } from "../../import/uploads.ts";
-import { NotPermitted } from "../../lib/errors.ts";
-import { toWire, toWireOrNull } from "../../lib/wire-time.ts";
+import { toWire } from "../../lib/wire-time.ts";
 import { Finding } from "../doctor/finding.ts";
-import { type Job, type JobKind, JobRunning, type Jobs } from "../jobs.ts";
 import type { Requests } from "../requests.ts";
 import { Status } from "../status-shape.ts";
+import { type BackupDeps, backupRoutes } from "./backups.ts";
 
-export interface InstanceDeps {
-  metadata: Metadata;
+export interface InstanceDeps extends BackupDeps {
   status: () => Status;
   /** Looks for what is wrong, in a process of its own. */
   examine: () => Promise<Static<typeof DoctorBody>>;
-  jobs: Jobs;
   uploads: Pick<ImportUploads, "list">;
   requests: Pick<Requests, "recentRefusals">;
-  backups: {
-    /** Opened for each question: its folder, or its credentials, may change. */
-    destination: () => Destination;
-    /** Removes one, with what only it needed. @throws {BackupRunning} */
-    remove: (destination: Destination, name: string) => Promise<void>;
-    /** Cron expression; empty for none. */
-    schedule: string;
-    createCommand: readonly string[];
-    verifyCommand: (file: string) => readonly string[];
-    restoreCommand: (file: string) => string;
-  };
 }
 
-const tagName = "Instance";
-/** For how long an address to fetch a backup from works. */
-const ticketMs = 60_000;
-const ticketsMax = 100;
+const tag = "Instance";
 
 const DoctorBody = named(
   "Doctor",
   object({ ok: Type.Boolean(), errors: int(), warnings: int(), findings: list(Finding) }),
 );
-const JobBody = named(
-  "BackupJob",
-  object({
-    id: uuid(),
-    kind: choice(["create", "verify"]),
-    name: nullable(text({ description: "The backup that is verified." })),
-    state: choice(["running", "done", "failed"]),
-    started_at: instant(),
-    finished_at: nullable(instant()),
-    step: nullable(text()),
-    done: int({ description: "Bytes of `total`; both 0 when that is not known." }),
-    total: int(),
-    error: nullable(text()),
-    result: nullable(
-      dictionary({ description: "What `flagkeep backup create` or `verify` prints with `--json`." }),
-    ),
-  }),
-);
-const BackupBody = named(
-  "Backup",
-  object({
-    ...ListedBackup.properties,
-    name: text({ description: "As the addresses of this API call it." }),
-    restore_command: text(),
-  }),
-);
-const BackupsBody = named(
-  "Backups",
-  object({
-    destination: text(),
-    schedule: nullable(text({ description: "Cron expression of the setting `backup-schedule`." })),
-    next_at: nullable(instant()),
-    results: list(BackupBody),
-    jobs: list(JobBody, { description: "Since the last start, the newest first." }),
-  }),
-);
 
-const exampleJob = {
-  id: "0193d1a2-7b1c-7c3e-9f60-6f7a8b9c0d1e",
-  kind: "create" as const,
-  name: null,
-  state: "running" as const,
-  started_at: "2026-03-04T16:00:01.007000Z",
-  finished_at: null,
-  step: "Packing",
-  done: 1_048_576,
-  total: 41_943_040,
-  error: null,
-  result: null,
-};
-const exampleBackup = {
-  file: "/var/lib/flagkeep/backups/flagkeep-2026-03-04T03-00-00.000Z.tar.zst",
-  created_at: "2026-03-04T03:00:00.000Z",
-  bytes: 41_943_040,
-  verified: true,
-  encrypted: false,
-  incremental: false,
-  problem: null,
-  version: "0.1.0",
-  events: 1_000_000,
-  projects: [],
-  name: "flagkeep-2026-03-04T03-00-00.000Z.tar.zst",
-  restore_command:
-    "flagkeep backup restore /var/lib/flagkeep/backups/flagkeep-2026-03-04T03-00-00.000Z.tar.zst --data-dir /var/lib/flagkeep --force",
-};
 const exampleStatus = {
   running: true,
   state: "ready",
@@ -177,55 +77,17 @@ const exampleRefusals = {
   ],
 };
 
-const busy = {
-  409: {
-    description: "Another backup is made or verified.",
-    schema: ApiFailure,
-    example: {
-      type: "server_error",
-      code: "job_running",
-      detail: "A backup is being made or verified; wait until that is done.",
-      attr: null,
-    },
-  },
-};
-
 export function instanceRoutes(deps: InstanceDeps): Route[] {
-  const tickets = new Map<string, { name: string; until: number }>();
-  const operatorRoute = (method: Method, path: string, spec: Omit<RouteSpec<UserCall>, "tag">) =>
-    userRoute(method, `/api/instance${path}`, [], {
-      ...spec,
-      description: [spec.description, "Only for owners of the first organisation."].filter(Boolean).join(" "),
-      tag: tagName,
-      needsFullAccess: true,
-      handle: (call) => {
-        if (!isOperator(deps.metadata.db, call.user.id))
-          throw new NotPermitted("Only the server's operators may.");
-        return spec.handle(call);
-      },
-    });
-  const startJob = (kind: JobKind, name: string | null, command: readonly string[], now: Date) => {
-    try {
-      return new Reply(202, jobBody(deps.jobs.start(kind, name, command, now)));
-    } catch (error) {
-      if (error instanceof JobRunning) throw new HttpFailure(409, "server_error", error.code, error.message);
-      throw error;
-    }
-  };
-  const named = async (call: UserCall) => {
-    const destination = deps.backups.destination();
-    const name = call.params.name ?? "";
-    if (!(await destination.list()).includes(name)) throw notFound();
-    return { destination, name };
-  };
   return [
-    operatorRoute("GET", "/status", {
+    operatorRoute(deps, "GET", "/status", {
+      tag,
       summary: "Read how the server is",
       description: "As `flagkeep status --json` prints it.",
       answers: { 200: { description: "The state.", schema: Status, example: exampleStatus } },
       handle: () => deps.status(),
     }),
-    operatorRoute("GET", "/doctor", {
+    operatorRoute(deps, "GET", "/doctor", {
+      tag,
       summary: "Look for what is wrong with the data and the machine",
       description: "As `flagkeep doctor --json` prints it; nothing is changed.",
       answers: {
@@ -240,7 +102,8 @@ export function instanceRoutes(deps: InstanceDeps): Route[] {
       },
       handle: async () => await deps.examine(),
     }),
-    operatorRoute("GET", "/refusals", {
+    operatorRoute(deps, "GET", "/refusals", {
+      tag,
       summary: "Tell which event requests were refused lately",
       description:
         "The latest 20 since the start, the newest first: for whoever wonders why nothing arrives.",
@@ -253,7 +116,8 @@ export function instanceRoutes(deps: InstanceDeps): Route[] {
           .map(({ at, reason = null, ...facts }) => ({ ...facts, reason, at: toWire(at) })),
       }),
     }),
-    operatorRoute("GET", "/imports", {
+    operatorRoute(deps, "GET", "/imports", {
+      tag,
       summary: "List the imports of all projects",
       description: "With those that `flagkeep import` has loaded since the last start; newest first.",
       answers: {
@@ -265,163 +129,6 @@ export function instanceRoutes(deps: InstanceDeps): Route[] {
       },
       handle: () => ({ results: deps.uploads.list().map(importBody) }),
     }),
-    operatorRoute("GET", "/backups", {
-      summary: "List the backups, and the work on them",
-      description:
-        "Those of the destination that is set, newest first; only their beginnings and ends are read.",
-      answers: {
-        200: {
-          description: "The backups.",
-          schema: BackupsBody,
-          example: {
-            ...{ destination: "/var/lib/flagkeep/backups", schedule: null, next_at: null },
-            ...{ results: [exampleBackup], jobs: [exampleJob] },
-          },
-        },
-      },
-      handle: async (): Promise<Static<typeof BackupsBody>> => {
-        const { destination: open, schedule, restoreCommand } = deps.backups;
-        const destination = open();
-        const backups = await listBackups(destination);
-        return {
-          destination: destination.name,
-          schedule: schedule || null,
-          next_at: toWireOrNull(schedule === "" ? null : new Cron(schedule, { paused: true }).nextRun()),
-          results: backups.map((backup) => ({
-            ...backup,
-            name: backup.file.slice(backup.file.lastIndexOf("/") + 1),
-            restore_command: restoreCommand(backup.file),
-          })),
-          jobs: deps.jobs.list().map(jobBody),
-        };
-      },
-    }),
-    operatorRoute("POST", "/backups", {
-      summary: "Make a backup",
-      description: "Begins at once; ask for the job to see how far it is. One at a time.",
-      answers: { 202: { description: "The job.", schema: JobBody, example: exampleJob }, ...busy },
-      handle: (call) => startJob("create", null, deps.backups.createCommand, call.now),
-    }),
-    operatorRoute("GET", "/backups/jobs/:id", {
-      summary: "Read how far the work on a backup is",
-      answers: { 200: { description: "The job.", schema: JobBody, example: exampleJob } },
-      handle: (call) => {
-        const job = deps.jobs.find(call.params.id ?? "");
-        if (job === undefined) throw notFound();
-        return jobBody(job);
-      },
-    }),
-    operatorRoute("POST", "/backups/:name/verify", {
-      summary: "Check that a backup can be restored",
-      description: "It is unpacked into a temporary folder; every checksum and all counts are compared.",
-      answers: { 202: { description: "The job.", schema: JobBody, example: exampleJob }, ...busy },
-      handle: async (call) => {
-        const { destination, name } = await named(call);
-        return startJob("verify", name, deps.backups.verifyCommand(`${destination.name}/${name}`), call.now);
-      },
-    }),
-    operatorRoute("GET", "/backups/:name/download", {
-      summary: "Read a backup",
-      description: "It holds secrets: somebody signed in is asked for the password again.",
-      asksAgain: true,
-      answers: { 200: { description: "The file." } },
-      handle: async (call) => {
-        const { destination, name } = await named(call);
-        return await fileResponse(destination, name);
-      },
-    }),
-    operatorRoute("POST", "/backups/:name/ticket", {
-      summary: "Make an address from which a browser fetches a backup",
-      description: "It works once, for a minute, and needs no key.",
-      asksAgain: true,
-      answers: {
-        201: {
-          description: "The address.",
-          schema: object({ url: text(), expires_at: instant() }),
-          example: {
-            url: "/api/instance/downloads/3kVbT0qYfZ1mXcN8sLw5uJhR2dPaE7gQ6oIiStUyWzB/",
-            expires_at: "2026-03-04T16:01:01.007000Z",
-          },
-        },
-      },
-      handle: async (call) => {
-        const { name } = await named(call);
-        const ticket = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
-        const until = call.now.getTime() + ticketMs;
-        tickets.set(ticket, { name, until });
-        if (tickets.size > ticketsMax) tickets.delete(tickets.keys().next().value!);
-        return new Reply(201, {
-          url: `/api/instance/downloads/${ticket}/`,
-          expires_at: toWire(new Date(until)),
-        });
-      },
-    }),
-    publicRoute("GET", "/api/instance/downloads/:ticket", {
-      summary: "Fetch a backup from the address that was made for it",
-      tag: tagName,
-      answers: { 200: { description: "The file." } },
-      handle: async (call) => {
-        const ticket = call.params.ticket ?? "";
-        const found = tickets.get(ticket);
-        tickets.delete(ticket);
-        if (found === undefined || found.until <= call.now.getTime()) throw notFound();
-        return await fileResponse(deps.backups.destination(), found.name);
-      },
-    }),
-    operatorRoute("DELETE", "/backups/:name", {
-      summary: "Delete a backup",
-      asksAgain: true,
-      answers: { 204: { description: "Gone." }, ...busy },
-      handle: async (call) => {
-        const { destination, name } = await named(call);
-        await deps.backups.remove(destination, name).catch((error: unknown) => {
-          if (!(error instanceof BackupRunning)) throw error;
-          throw new HttpFailure(409, "server_error", "job_running", error.message);
-        });
-        return new Reply(204);
-      },
-    }),
+    ...backupRoutes(deps),
   ];
-}
-
-/** Streams a backup; reading stops when the reader goes. */
-async function fileResponse(destination: Destination, name: string): Promise<Response> {
-  if (isIndexName(name)) {
-    throw new HttpFailure(
-      400,
-      "validation_error",
-      "incremental_backup",
-      "An incremental backup is no single file: copy the destination, or use `flagkeep backup restore` there.",
-    );
-  }
-  const source = await destination.open(name);
-  const chunks = source.stream()[Symbol.asyncIterator]();
-  const body = new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      const { done, value } = await chunks.next();
-      if (done) controller.close();
-      else controller.enqueue(value);
-    },
-    async cancel() {
-      await chunks.return?.();
-    },
-  });
-  return new Response(body, {
-    headers: {
-      "Content-Type": name.endsWith(".zst") ? "application/zstd" : "application/octet-stream",
-      "Content-Length": String(source.bytes),
-      "Content-Disposition": `attachment; filename="${name}"`,
-      "Cache-Control": "no-store",
-    },
-  });
-}
-
-function jobBody(job: Job): Static<typeof JobBody> {
-  return {
-    ...{ id: job.id, kind: job.kind, name: job.name, state: job.state },
-    started_at: toWire(job.startedAt),
-    finished_at: toWireOrNull(job.finishedAt),
-    ...{ step: job.step, done: job.done, total: job.total, error: job.error },
-    result: job.result as Static<typeof JobBody>["result"],
-  };
 }

@@ -2,7 +2,7 @@
 
 import { type Config, eventsAddress } from "../../config.ts";
 import type { ClickHouseAddress } from "../../lib/clickhouse-address.ts";
-import { DirectoryInUse, type Lock, takeLock } from "../../lock.ts";
+import { tryLock } from "../../lock.ts";
 import { paths } from "../../paths.ts";
 import { askControl } from "../../rpc/control.ts";
 import type { Status } from "../status-shape.ts";
@@ -24,7 +24,7 @@ export async function examine(
   const isOutside = eventsAt !== null || isKeptOutside(dataDir);
   const running = await askControl<Status>(dataDir, "status");
   // Nobody starts the appliance while its files are looked at.
-  const lock = running === undefined ? tryLock(dataDir) : undefined;
+  const lock = running === undefined ? tryLock(paths(dataDir).lock, dataDir) : undefined;
   const isInUse = lock === undefined;
   try {
     return [
@@ -48,15 +48,6 @@ async function checkOutside(eventsAt: ClickHouseAddress | null, dataDir: string)
   if (eventsAt !== null) return await checkClickHouse(eventsAt, dataDir);
   const message = "The events of this data directory are kept in ClickHouse.";
   return [warning("events", message, "Name the database with --events-url to have it looked at.")];
-}
-
-function tryLock(dataDir: string): Lock | undefined {
-  try {
-    return takeLock(paths(dataDir).lock, dataDir);
-  } catch (error) {
-    if (error instanceof DirectoryInUse) return undefined;
-    throw error;
-  }
 }
 
 /** The part of the running appliance that holds the event store answers. */

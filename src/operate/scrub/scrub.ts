@@ -16,7 +16,7 @@ import { setNativeFolder } from "../../events/native-folder.ts";
 import { listArchive, readArchived } from "../../journal/archive.ts";
 import { lanes } from "../../journal/segment.ts";
 import { firstLine } from "../../lib/errors.ts";
-import { DirectoryInUse, type Lock, takeLock } from "../../lock.ts";
+import { tryLock } from "../../lock.ts";
 import { paths } from "../../paths.ts";
 import { checkJournal } from "../doctor/stores.ts";
 import { diskUse } from "../status.ts";
@@ -34,7 +34,7 @@ const sentencesMax = 20;
 export async function scrub(dataDir: string, onPart: (part: string) => void): Promise<Scrub> {
   process.chdir(dataDir);
   const at = new Date();
-  const lock = tryLock(dataDir);
+  const lock = tryLock(paths(dataDir).lock, dataDir);
   const place = paths(dataDir);
   const use = diskUse(dataDir);
   const work: Record<ScrubbedPart["part"], { bytes: number; read: () => string[] | Promise<string[]> }> = {
@@ -63,16 +63,6 @@ export async function scrub(dataDir: string, onPart: (part: string) => void): Pr
   };
   await noteScrub(dataDir, found);
   return found;
-}
-
-/** Held while the files of a stopped appliance are read; undefined when it runs. */
-function tryLock(dataDir: string): Lock | undefined {
-  try {
-    return takeLock(paths(dataDir).lock, dataDir);
-  } catch (error) {
-    if (error instanceof DirectoryInUse) return undefined;
-    throw error;
-  }
 }
 
 function sqliteDamage(path: string): string[] {

@@ -9,6 +9,12 @@ import {
 
 let server: TestClickHouse;
 
+/** In the order of the question below, without the properties. */
+const columns = ["projectId", "seq", "uuid", "event", "distinctId", "timeMicros", "receivedMicros"].concat([
+  "historical",
+  "elementsChain",
+]);
+
 function underTest(stores: ClickHouseStores): EventStoreUnderTest {
   return {
     store: stores.loader,
@@ -17,34 +23,10 @@ function underTest(stores: ClickHouseStores): EventStoreUnderTest {
         `SELECT project_id, seq, uuid, event, distinct_id, time, received, historical, elements_chain, properties_text
          FROM events ORDER BY project_id, historical, seq`,
       );
-      return rows.map(
-        ([
-          projectId,
-          seq,
-          uuid,
-          event,
-          distinctId,
-          timeMicros,
-          receivedMicros,
-          historical,
-          elementsChain,
-          text,
-        ]) =>
-          ({
-            ...{
-              projectId,
-              seq,
-              uuid,
-              event,
-              distinctId,
-              timeMicros,
-              receivedMicros,
-              historical,
-              elementsChain,
-            },
-            properties: JSON.parse(text as string),
-          }) as StoredRow,
-      );
+      return rows.map(([...values]) => {
+        const properties = JSON.parse(values.pop() as string);
+        return { ...Object.fromEntries(values.map((value, at) => [columns[at], value])), properties };
+      }) as StoredRow[];
     },
     reopen: async () => underTest(await stores.reopen()),
     close: () => stores[Symbol.asyncDispose](),

@@ -1,9 +1,10 @@
 /** The address of a ClickHouse, and what is sent to one with a cluster, which cannot be run here. */
 
 import { describe, expect, test } from "bun:test";
-import { eventsAddress, readSetting, WrongSetting } from "../../../src/config.ts";
+import { eventsAddress, readSetting } from "../../../src/config.ts";
 import { schemaStatements } from "../../../src/events/clickhouse/schema.ts";
 import { parseClickHouseUrl, shownAddress } from "../../../src/lib/clickhouse-address.ts";
+import { WrongSetting } from "../../../src/lib/setting-kinds.ts";
 
 describe("addresses", () => {
   test("are read whole, and shown without the password", () => {

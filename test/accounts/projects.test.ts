@@ -1,0 +1,193 @@
+/** Projects, organisations and the user behind a key, over the API. */
+
+import { describe, expect, test } from "bun:test";
+import { flagsPath, TestServer } from "../support/management-server.ts";
+
+describe("projects", () => {
+  test("are listed, read, made, changed; keys are replaced at once", async () => {
+    using server = new TestServer();
+    const first = server.first.project;
+    const list = await server.ask("GET", "/api/projects/");
+    expect(list.body).toMatchObject({
+      count: 1,
+      results: [{ id: 1, api_token: first.api_key, name: "Shop" }],
+    });
+    expect(JSON.stringify(list.body)).not.toContain(first.secret_api_key);
+    expect((await server.ask("GET", "/api/projects/@current/")).body).toMatchObject({
+      secret_api_token: first.secret_api_key,
+      effective_membership_level: 15,
+      group_types: [],
+    });
+    const made = await server.ask("POST", "/api/projects/", {
+      body: { name: "Two", timezone: "Asia/Tokyo" },
+    });
+    expect(made).toMatchObject({ status: 201, body: { id: 2, name: "Two", timezone: "Asia/Tokyo" } });
+    expect(made.body.api_token).toMatch(/^phc_/);
+    const changed = await server.ask("PATCH", "/api/projects/1/", {
+      body: { name: "Store", timezone: "Europe/Berlin", anonymize_ips: true },
+    });
+    expect(changed.body).toMatchObject({ name: "Store", timezone: "Europe/Berlin", anonymize_ips: true });
+    expect(server.metadata.projects.findByToken(first.api_key)).toMatchObject({ timezone: "Europe/Berlin" });
+    const organization = server.first.organization.id;
+    for (const path of [
+      `/api/organizations/${organization}/projects/1/`,
+      "/api/organizations/@current/projects/1",
+    ]) {
+      expect(await server.ask("GET", path)).toMatchObject({ status: 200, body: { id: 1, name: "Store" } });
+      expect((await server.ask("PATCH", path, { body: { name: "Store" } })).status).toBe(200);
+    }
+    const elsewhere = `/api/organizations/${crypto.randomUUID()}/projects/1/`;
+    expect(await server.ask("GET", elsewhere)).toMatchObject({ status: 404, body: { code: "not_found" } });
+    const rotated = await server.ask("PATCH", "/api/projects/1/reset_token/");
+    expect(server.metadata.projects.findByToken(first.api_key)).toBeUndefined();
+    expect(server.metadata.projects.findByToken(rotated.body.api_token)?.id).toBe(1);
+    expect(rotated.body).toMatchObject({ api_token_backup: null, api_token_backup_use: null });
+    // Which keys count is decided by the real time.
+    server.now = new Date();
+    const graceful = await server.ask("POST", "/api/projects/1/reset_token/", {
+      body: { grace_seconds: 60 },
+    });
+    expect(graceful.body).toMatchObject({
+      api_token_backup: rotated.body.api_token,
+      api_token_backup_use: { requests: 0, requests_with_new: 0, last_used_at: null },
+    });
+    expect(server.metadata.projects.findByToken(rotated.body.api_token)?.id).toBe(1);
+    expect((await server.ask("GET", "/api/projects/1/")).body.api_token_backup_use).toMatchObject({
+      requests: 1,
+    });
+    expect(
+      await server.ask("POST", "/api/projects/1/reset_token/", { body: { grace_seconds: 90 * 86_400 + 1 } }),
+    ).toMatchObject({ status: 400, body: { attr: "grace_seconds" } });
+    const ended = await server.ask("POST", "/api/projects/1/delete_token_backup/");
+    expect(ended.body).toMatchObject({ api_token: graceful.body.api_token, api_token_backup: null });
+    expect(server.metadata.projects.findByToken(rotated.body.api_token)).toBeUndefined();
+    for (const days of [400, 0, null]) {
+      const kept = await server.ask("PATCH", "/api/projects/1/", { body: { events_retention_days: days } });
+      expect(kept.body).toMatchObject({ events_retention_days: days });
+    }
+    for (const wrong of [-1, 36_501, "soon"]) {
+      expect(
+        await server.ask("PATCH", "/api/projects/1/", { body: { events_retention_days: wrong } }),
+      ).toMatchObject({ status: 400, body: { attr: "events_retention_days" } });
+    }
+    const secret = await server.ask("POST", "/api/projects/1/rotate_secret_token/");
+    const poll = (key: string) => server.ask("GET", "/flags/definitions", { key });
+    expect((await poll(first.secret_api_key)).status).toBe(401);
+    expect((await poll(secret.body.secret_api_token)).status).toBe(200);
+  });
+  for (const [body, code, attr] of [
+    [{}, "required", "name"],
+    [{ name: "" }, "blank", "name"],
+    [{ name: "x", timezone: "Mars/Base" }, "invalid_choice", "timezone"],
+    [{ name: "x", organization: "0193d1a2-7b1c-7c3e-9f60-000000000000" }, "does_not_exist", "organization"],
+  ] as const) {
+    test(`refused: ${JSON.stringify(body)}`, async () => {
+      using server = new TestServer();
+      expect(await server.ask("POST", "/api/projects/", { body })).toMatchObject({
+        status: 400,
+        body: { code, attr },
+      });
+    });
+  }
+});
+
+describe("the list of projects", () => {
+  test("is for every key, of the projects that it may use; short without the scope", async () => {
+    using server = new TestServer();
+    await server.ask("POST", "/api/projects/", { body: { name: "Two" } });
+    const list = async (key: string) => (await server.ask("GET", "/api/projects/", { key })).body;
+    const short = await list(server.key(["feature_flag:read"]));
+    expect(short).toMatchObject({ count: 2, next: null, previous: null });
+    expect(short.results[0]).toEqual({
+      id: 1,
+      uuid: expect.any(String),
+      name: "Shop",
+      organization: server.first.organization.id,
+      api_token: server.first.project.api_key,
+    });
+    const narrow = await list(server.key(["cohort:read"], { projectIds: [2] }));
+    expect(narrow).toMatchObject({ count: 1, results: [{ id: 2, name: "Two" }] });
+    expect(narrow.results[0].timezone).toBeUndefined();
+    const full = await list(server.key(["project:read"], { projectIds: [1] }));
+    expect(full).toMatchObject({ count: 1, results: [{ id: 1, timezone: "UTC", is_demo: false }] });
+    expect((await server.ask("GET", "/api/projects/", { key: null })).status).toBe(401);
+  });
+});
+
+describe("the user behind a key", () => {
+  test("tells who, and moves what @current means", async () => {
+    using server = new TestServer();
+    const me = await server.ask("GET", "/api/users/@me/");
+    expect(me.body).toMatchObject({
+      email: "ann@example.com",
+      team: { id: 1 },
+      organization: { name: "Acme", membership_level: 15 },
+      organizations: [{ name: "Acme" }],
+    });
+    expect((await server.ask("GET", `/api/users/${me.body.uuid}/`)).body).toEqual(me.body);
+    expect((await server.ask("GET", "/api/users/0193d1a2-7b1c-7c3e-9f60-000000000000/")).status).toBe(403);
+    await server.ask("POST", "/api/projects/", { body: { name: "Two" } });
+    await server.ask("PATCH", "/api/users/@me/", { body: { set_current_team: 2 } });
+    expect((await server.ask("PATCH", "/api/users/@me/", { body: {} })).status).toBe(200);
+    expect((await server.ask("GET", "/api/projects/@current/")).body.id).toBe(2);
+    for (const [field, value] of [
+      ["set_current_team", 99],
+      ["set_current_organization", "0193d1a2-7b1c-7c3e-9f60-000000000000"],
+    ] as const) {
+      expect(await server.ask("PATCH", "/api/users/@me/", { body: { [field]: value } })).toMatchObject({
+        status: 400,
+        body: { code: "does_not_exist", attr: field },
+      });
+    }
+  });
+  test("can be described", async () => {
+    using server = new TestServer();
+    const described = {
+      first_name: "Anna",
+      last_name: "",
+      role_at_organization: "founder",
+      hedgehog_config: { color: "green" },
+    };
+    const changed = await server.ask("PATCH", "/api/users/@me/", { body: described });
+    expect(changed).toMatchObject({ status: 200, body: described });
+    const flag = await server.ask("POST", flagsPath, { body: { key: "a" } });
+    expect(flag.body.created_by).toMatchObject(described);
+    const cleared = await server.ask("PATCH", "/api/users/@me/", { body: { role_at_organization: null } });
+    expect(cleared.body).toMatchObject({ first_name: "Anna", role_at_organization: "" });
+    const bare = { role_at_organization: "", hedgehog_config: null };
+    expect((await server.ask("PATCH", "/api/users/@me/", { body: bare })).body).toMatchObject({
+      role_at_organization: "",
+      hedgehog_config: {},
+      is_email_verified: false,
+    });
+    expect(
+      await server.ask("PATCH", "/api/users/@me/", { body: { role_at_organization: "boss" } }),
+    ).toMatchObject({ status: 400, body: { code: "invalid_choice", attr: "role_at_organization" } });
+  });
+  test("a key for one project means that project by @current", async () => {
+    using server = new TestServer();
+    await server.ask("POST", "/api/projects/", { body: { name: "Two" } });
+    const key = server.key(["*"], { projectIds: [2] });
+    expect((await server.ask("GET", "/api/projects/@current/", { key })).body.id).toBe(2);
+  });
+});
+
+describe("organisations", () => {
+  test("are read, renamed and have members", async () => {
+    using server = new TestServer();
+    const id = server.first.organization.id;
+    expect((await server.ask("GET", "/api/organizations/")).body).toMatchObject({
+      count: 1,
+      results: [{ id, slug: "acme", feature_flags_access_level: 37 }],
+    });
+    const renamed = await server.ask("PATCH", `/api/organizations/${id}/`, { body: { name: "Acme Ltd" } });
+    expect(renamed.body).toMatchObject({ name: "Acme Ltd", feature_flags_access_level: 37 });
+    expect((await server.ask("GET", `/api/organizations/${id}/members/`)).body).toMatchObject({
+      count: 1,
+      results: [{ level: 15, user: { email: "ann@example.com" } }],
+    });
+    expect(
+      await server.ask("PATCH", `/api/organizations/${id}/`, { body: { feature_flags_access_level: 30 } }),
+    ).toMatchObject({ status: 400, body: { code: "invalid_choice", attr: "feature_flags_access_level" } });
+  });
+});

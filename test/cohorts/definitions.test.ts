@@ -1,0 +1,140 @@
+/** Cohorts over the API: what they may say, where they may be used, lists. */
+
+import { describe, expect, test } from "bun:test";
+import { flagsPath, TestServer } from "../support/management-server.ts";
+
+const cohortsPath = "/api/projects/1/cohorts/";
+const inCohort = (id: number) => ({ key: "id", type: "cohort", value: id, operator: "in" });
+const rules = (...values: object[]) => ({ properties: { type: "OR", values: [{ type: "AND", values }] } });
+const bought = { key: "bought", type: "behavioral", value: "performed_event" };
+const named = { key: "name", type: "person", operator: "exact", value: "x" };
+
+describe("cohort definitions", () => {
+  for (const [name, body, code, attr, detail] of [
+    ["no name", { filters: rules(named) }, "required", "name", "This field is required."],
+    ["no filters", { name: "a" }, "invalid_input", "filters", undefined],
+    ["no properties", { name: "a", filters: {} }, "invalid_input", "filters", undefined],
+    [
+      "a strange type",
+      { name: "a", filters: rules({ type: "flag", key: "x" }) },
+      "invalid_input",
+      "filters",
+      undefined,
+    ],
+    [
+      "an unknown cohort",
+      { name: "a", filters: rules(inCohort(9)) },
+      "cohort_does_not_exist",
+      "filters",
+      "Cohort with id 9 does not exist",
+    ],
+  ] as const) {
+    test(`refused: ${name}`, async () => {
+      using server = new TestServer();
+      const answer = await server.ask("POST", cohortsPath, { body });
+      expect(answer).toMatchObject({ status: 400, body: { code, attr, ...(detail ? { detail } : {}) } });
+    });
+  }
+
+  test("may not come back to themselves", async () => {
+    using server = new TestServer();
+    for (const filters of [rules(named), rules(inCohort(1)), rules(inCohort(2))]) {
+      expect((await server.ask("POST", cohortsPath, { body: { name: "c", filters } })).status).toBe(201);
+    }
+    for (const [id, to] of [
+      [1, 1],
+      [1, 3],
+      [2, 3],
+    ] as const) {
+      expect(
+        await server.ask("PATCH", `${cohortsPath}${id}/`, { body: { filters: rules(inCohort(to)) } }),
+      ).toMatchObject({
+        status: 400,
+        body: { detail: "Cohorts cannot reference other cohorts in a loop." },
+      });
+    }
+    expect(
+      (await server.ask("PATCH", `${cohortsPath}3/`, { body: { filters: rules(inCohort(1)) } })).status,
+    ).toBe(200);
+  });
+
+  test("stay free of behaviour while an active flag uses them, directly or through another", async () => {
+    using server = new TestServer();
+    await server.ask("POST", cohortsPath, { body: { name: "inner", filters: rules(named) } });
+    await server.ask("POST", cohortsPath, { body: { name: "outer", filters: rules(inCohort(1)) } });
+    await server.ask("POST", flagsPath, {
+      body: { key: "a", filters: { groups: [{ properties: [inCohort(2)] }] } },
+    });
+    const change = () => server.ask("PATCH", `${cohortsPath}1/`, { body: { filters: rules(bought) } });
+    expect(await change()).toMatchObject({
+      status: 400,
+      body: {
+        code: "behavioral_cohort_found",
+        detail: "Behavioral filters cannot be added to cohorts used in feature flags.",
+      },
+    });
+    await server.ask("PATCH", `${flagsPath}1/`, { body: { active: false } });
+    expect((await change()).status).toBe(200);
+    const refused = await server.ask("POST", flagsPath, {
+      body: { key: "b", filters: { groups: [{ properties: [inCohort(1)] }] } },
+    });
+    expect(refused.body).toMatchObject({
+      code: "behavioral_cohort_found",
+      detail: "Cohort 'inner' with filters on events cannot be used in feature flags.",
+    });
+  });
+
+  test("are listed newest first, searched, hidden when behavioural, deleted by PATCH only", async () => {
+    using server = new TestServer();
+    for (const [name, filters] of [
+      ["Staff", rules(named)],
+      ["Buyers", rules(bought)],
+    ] as const) {
+      await server.ask("POST", cohortsPath, { body: { name, filters } });
+    }
+    const names = async (query = "") =>
+      (await server.ask("GET", `${cohortsPath}${query}`)).body.results.map(
+        (cohort: { name: string }) => cohort.name,
+      );
+    expect(await names()).toEqual(["Buyers", "Staff"]);
+    expect(await names("?search=STAF")).toEqual(["Staff"]);
+    expect(await names("?hide_behavioral_cohorts=true")).toEqual(["Staff"]);
+    expect(await server.ask("PUT", `${cohortsPath}1/`, { body: { description: "d" } })).toMatchObject({
+      status: 400,
+      body: { code: "required", attr: "name" },
+    });
+    const put = await server.ask("PUT", `${cohortsPath}1/`, { body: { name: "renamed", description: "d" } });
+    expect(put).toMatchObject({ status: 200, body: { name: "renamed", description: "d" } });
+    expect(await server.ask("DELETE", `${cohortsPath}1/`)).toMatchObject({ status: 405 });
+    expect((await server.ask("PATCH", `${cohortsPath}1/`, { body: { deleted: true } })).body.deleted).toBe(
+      true,
+    );
+    expect(await names()).toEqual(["Buyers"]);
+  });
+});
+
+describe("cohorts of an older generation", () => {
+  test("say by groups of properties who belongs", async () => {
+    using server = new TestServer();
+    const groups = [{ properties: [{ key: "plan", value: "pro" }] }, { properties: [named] }];
+    const made = await server.ask("POST", cohortsPath, { body: { name: "Old", groups } });
+    expect(made).toMatchObject({ status: 201, body: { groups } });
+    expect(made.body.filters).toEqual({
+      properties: {
+        type: "OR",
+        values: [
+          { type: "AND", values: [{ type: "person", key: "plan", value: "pro" }] },
+          { type: "AND", values: [named] },
+        ],
+      },
+    });
+    for (const group of [{ action_id: 5 }, "x", { properties: ["x"] }]) {
+      expect(await server.ask("POST", cohortsPath, { body: { name: "Odd", groups: [group] } })).toMatchObject(
+        {
+          status: 400,
+          body: { attr: "filters" },
+        },
+      );
+    }
+  });
+});

@@ -1,0 +1,137 @@
+/** Dashboards and insights over the API. */
+
+import { describe, expect, test } from "bun:test";
+import { InvalidField } from "../../src/lib/errors.ts";
+import { flagsPath, TestServer } from "../support/management-server.ts";
+
+describe("dashboards and insights", () => {
+  test("are made, filled, pinned, shown with results, and deleted", async () => {
+    const asked: unknown[] = [];
+    const result = [{ label: "x", count: 3, data: [1, 2], days: ["a", "b"] }];
+    using server = new TestServer({
+      deps: {
+        insights: {
+          run: async (projectId, query, { timezone, refresh, now }) => {
+            asked.push([projectId, query, timezone, refresh]);
+            if (query.kind === "broken") throw new Error("no such query");
+            if (query.kind === "Unknown") throw new InvalidField("query", "invalid_input", "not known");
+            if (refresh === "force_cache") return { results: null, computedAt: null, isCached: false };
+            return { results: result, computedAt: now.getTime(), isCached: refresh === "blocking" };
+          },
+        },
+      },
+    });
+    const board = await server.ask("POST", "/api/projects/1/dashboards/", {
+      body: { name: "D", tags: ["T"] },
+    });
+    expect(board).toMatchObject({ status: 201, body: { id: 1, tags: ["t"], tiles: [] } });
+    const query = { kind: "TrendsQuery" };
+    for (const kind of ["TrendsQuery", "broken", "Unknown"]) {
+      await server.ask("POST", "/api/projects/1/insights/", {
+        body: { name: kind, query: { kind }, dashboards: [1] },
+      });
+    }
+    const insight = await server.ask("GET", "/api/projects/1/insights/1/");
+    expect(insight.body).toMatchObject({
+      result,
+      dashboards: [1],
+      query,
+      last_refresh: "2026-03-01T12:00:00.000000Z",
+    });
+    expect(asked.splice(0)).toEqual([[1, query, "UTC", "blocking"]]);
+    for (const [name, refresh] of [
+      ...[
+        ["true", "force_blocking"],
+        ["force_async", "force_blocking"],
+        ["async", "blocking"],
+        ["", "blocking"],
+      ],
+      ...[
+        ["false", "force_cache"],
+        ["force_cache", "force_cache"],
+      ],
+    ] as const) {
+      const { body } = await server.ask("GET", `/api/projects/1/insights/1/?refresh=${name}`);
+      expect(asked.splice(0)).toEqual([[1, query, "UTC", refresh]]);
+      expect([body.is_cached, body.result]).toEqual([
+        refresh === "blocking",
+        refresh === "force_cache" ? null : result,
+      ]);
+    }
+    for (const path of ["insights/1", "dashboards/1"]) {
+      expect(await server.ask("GET", `/api/projects/1/${path}/?refresh=toString`)).toMatchObject({
+        status: 400,
+        body: { attr: "refresh", code: "invalid_choice" },
+      });
+    }
+    expect(asked).toEqual([]);
+    expect((await server.ask("GET", `/api/projects/1/insights/${insight.body.short_id}/`)).body.id).toBe(1);
+    expect((await server.ask("GET", "/api/projects/1/insights/2/")).status).toBe(500);
+    expect(await server.ask("GET", "/api/projects/1/insights/3/")).toMatchObject({
+      status: 200,
+      body: {
+        name: "Unknown",
+        result: null,
+        last_refresh: null,
+        query_status: { complete: true, error: true, error_message: "not known" },
+      },
+    });
+    const shown = await server.ask("GET", "/api/projects/1/dashboards/1/");
+    expect(shown.body.tiles.map((tile: { insight: { result: unknown } }) => tile.insight.result)).toEqual([
+      result,
+      null,
+      null,
+    ]);
+    const moved = await server.ask("PATCH", "/api/projects/1/insights/3/", {
+      body: { dashboards: [], tags: ["B", "a "] },
+    });
+    expect(moved.body).toMatchObject({ dashboards: [], tags: ["a", "b"], name: "Unknown" });
+    const back = { dashboards: [1, 1], tags: [] };
+    expect((await server.ask("PATCH", "/api/projects/1/insights/3/", { body: back })).body).toMatchObject({
+      dashboards: [1],
+      tags: [],
+    });
+    expect(
+      await server.ask("PATCH", "/api/projects/1/insights/3/", { body: { dashboards: [9] } }),
+    ).toMatchObject({
+      status: 400,
+      body: { code: "does_not_exist", attr: "dashboards" },
+    });
+    await server.ask("PATCH", "/api/projects/1/insights/2/", { body: { deleted: true } });
+    expect((await server.ask("PATCH", "/api/projects/1/insights/2/", { body: { name: "x" } })).status).toBe(
+      404,
+    );
+    const restored = await server.ask("PATCH", "/api/projects/1/insights/2/", { body: { deleted: false } });
+    expect([restored.status, restored.body.deleted, restored.body.name]).toEqual([200, false, "broken"]);
+    await server.ask("PATCH", "/api/projects/1/insights/2/", { body: { deleted: true } });
+    expect((await server.ask("GET", "/api/projects/1/dashboards/1/")).body.tiles).toHaveLength(2);
+    expect((await server.ask("GET", "/api/projects/1/insights/?search=trend")).body.count).toBe(1);
+    const tiles = async () =>
+      (await server.ask("GET", "/api/projects/1/dashboards/1/")).body.tiles as {
+        id: number;
+        color: string;
+      }[];
+    const [one, two] = (await tiles()).map(({ id }) => id);
+    const arrange = (places: object[]) =>
+      server.ask("PATCH", "/api/projects/1/dashboards/1/", { body: { tiles: places } });
+    const arranged = await arrange([{ id: two, color: "blue", layouts: { sm: { x: 0 } } }]);
+    expect(arranged.body.tiles).toMatchObject([
+      { id: two, order: 0, color: "blue", layouts: { sm: { x: 0 } } },
+      { id: one, order: 1 },
+    ]);
+    expect(await arrange([{ id: one }, { id: two }])).toMatchObject({ status: 200 });
+    expect(await tiles()).toMatchObject([{ id: one }, { id: two, color: "blue" }]);
+    expect(await arrange([{ id: one }, { id: 99 }])).toMatchObject({ status: 400, body: { attr: "tiles" } });
+    expect((await arrange(Array.from({ length: 1_001 }, () => ({ id: one })))).status).toBe(400);
+    await server.ask("POST", "/api/projects/1/dashboards/", { body: { name: "E" } });
+    await server.ask("PATCH", "/api/projects/1/dashboards/1/", { body: { pinned: true } });
+    const list = await server.ask("GET", "/api/projects/1/dashboards/");
+    expect(list.body.results.map(({ id }: { id: number }) => id)).toEqual([1, 2]);
+    await server.ask("PATCH", "/api/projects/1/dashboards/1/", { body: { deleted: true } });
+    expect((await server.ask("GET", "/api/projects/1/dashboards/1/")).status).toBe(404);
+    const flag = await server.ask("POST", flagsPath, { body: { key: "a", analytics_dashboards: [2] } });
+    expect(flag.body.analytics_dashboards).toEqual([2]);
+    const replaced = await server.ask("PATCH", `${flagsPath}1/`, { body: { analytics_dashboards: [] } });
+    expect(replaced.body.analytics_dashboards).toEqual([]);
+  });
+});
