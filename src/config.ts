@@ -11,6 +11,7 @@ import { resolve } from "node:path";
 import type { ClickHouseAddress } from "./lib/clickhouse-address.ts";
 import { firstLine } from "./lib/errors.ts";
 import { type MemoryShares, memoryBudget, memoryShares } from "./lib/memory-budget.ts";
+import type { PostgresAddress } from "./lib/postgres-address.ts";
 import {
   bytes,
   choice,
@@ -22,6 +23,7 @@ import {
   parseDomains,
   parseRetention,
   parseSize,
+  postgres,
   type Setting,
   setting,
   text,
@@ -193,6 +195,14 @@ export const settings = {
     default: "",
     help: "File with the password for it; default: FLAGKEEP_EVENTS_PASSWORD, else the one in the address.",
   }),
+  "postgres-url": postgres({
+    default: "",
+    help: "PostgreSQL database that several fronts share, such as postgres://user@host1,host2/database; needs --events-url.",
+  }),
+  "postgres-password-file": text("path", {
+    default: "",
+    help: "File with the password for it; default: FLAGKEEP_POSTGRES_PASSWORD, else the one in the address.",
+  }),
   "spike-factor": integer("number", 2, 1_000, {
     default: "10",
     help: "A spike begins above this many times a project's usual event rate.",
@@ -282,6 +292,7 @@ const secretVariables = [
   "FLAGKEEP_BACKUP_S3_SECRET_ACCESS_KEY",
   "FLAGKEEP_BACKUP_PASSPHRASE",
   "FLAGKEEP_EVENTS_PASSWORD",
+  "FLAGKEEP_POSTGRES_PASSWORD",
 ];
 
 /** Variables that look like ours and are none: misspelt, or of another version. */
@@ -312,14 +323,15 @@ export function readSetting<Name extends SettingName>(
     if (!(error instanceof WrongSetting)) throw error;
     const source = fromFlag !== undefined ? `--${name}` : environmentName(name);
     // There may be a password in it.
-    if (name === "events-url") throw new WrongSetting(`${source} must be ${error.message}.`);
+    if (name === "events-url" || name === "postgres-url")
+      throw new WrongSetting(`${source} must be ${error.message}.`);
     throw new WrongSetting(`${source} is "${value}", but it must be ${error.message}.`);
   }
 }
 
 const filePaths = [
   ...(["backup-destination", "backup-s3-credentials-file", "backup-key-file"] as const),
-  "events-password-file" as const,
+  ...(["events-password-file", "postgres-password-file"] as const),
 ];
 
 /**
@@ -359,12 +371,31 @@ export function eventsAddress(
 ): ClickHouseAddress | null {
   const address = config["events-url"];
   if (address === null) return null;
-  const file = config["events-password-file"];
-  if (file === "") return { ...address, password: environment.FLAGKEEP_EVENTS_PASSWORD || address.password };
+  const given = environment.FLAGKEEP_EVENTS_PASSWORD || address.password;
+  return { ...address, password: passwordOf(config, "events-password-file") ?? given };
+}
+
+/** The same for what several fronts share; null: nothing. @throws {WrongSetting} the file cannot be read. */
+export function postgresAddress(
+  config: Pick<Config, "postgres-url" | "postgres-password-file">,
+  environment: Readonly<Record<string, string | undefined>>,
+): PostgresAddress | null {
+  const address = config["postgres-url"];
+  if (address === null) return null;
+  const given = environment.FLAGKEEP_POSTGRES_PASSWORD || address.password;
+  return { ...address, password: passwordOf(config, "postgres-password-file") ?? given };
+}
+
+function passwordOf<Name extends "events-password-file" | "postgres-password-file">(
+  config: Pick<Config, Name>,
+  name: Name,
+): string | undefined {
+  const file: string = config[name];
+  if (file === "") return undefined;
   try {
-    return { ...address, password: readFileSync(file, "utf8").replace(/\r?\n$/, "") };
+    return readFileSync(file, "utf8").replace(/\r?\n$/, "");
   } catch (error) {
-    throw new WrongSetting(`--events-password-file cannot be read: ${firstLine(error)}.`);
+    throw new WrongSetting(`--${name} cannot be read: ${firstLine(error)}.`);
   }
 }
 

@@ -9,7 +9,8 @@ import { requireFreeAddress } from "../../src/http/address.ts";
 import { createLog } from "../../src/log.ts";
 import { startScrubs } from "../../src/operate/scrub/schedule.ts";
 import { Appliance } from "../../src/serve/appliance.ts";
-import { requireNoEvents } from "../../src/serve/data-directory.ts";
+import { prepareDirectory, requireNoEvents } from "../../src/serve/data-directory.ts";
+import { SharedFront } from "../../src/serve/shared-front.ts";
 import { consoleBase, ownerLink } from "../console-link.ts";
 import { fail, failServing, isOutputGone, print, printJson, run } from "../output.ts";
 import { engineCommand, ownCommand } from "../roles.ts";
@@ -39,16 +40,18 @@ export const serve = withSettings(new Command("serve"), Object.keys(settings) as
         log.warn({ variables: unknown }, "these variables are no settings and do nothing");
       // Before the data directory is made: a start that fails leaves nothing.
       if (config.port !== 0) await requireFreeAddress(config.host, config.port);
+      prepareDirectory(config["data-dir"]);
+      const shared = await SharedFront.open(config, log);
       const appliance = new Appliance(
         config,
         log,
         { own: ownCommand(), engine: engineCommand() },
         failServing,
+        shared,
       );
-      const made = firstStart(
-        appliance.metadata,
-        config["data-dir"],
-        options.projectApiKey as string | undefined,
+      await shared?.attach(appliance.metadata);
+      const made = await appliance.together(() =>
+        firstStart(appliance.metadata, config["data-dir"], options.projectApiKey as string | undefined),
       );
       const waiting = made === undefined ? projectWithoutEvents(appliance.metadata) : undefined;
       const schedule = startSchedule(config, ownCommand(), log);
@@ -57,7 +60,7 @@ export const serve = withSettings(new Command("serve"), Object.keys(settings) as
         appliance.kill();
         return failServing(error);
       });
-      const link = ownerLink(appliance.metadata, consoleBase(config, url));
+      const link = await appliance.together(() => ownerLink(appliance.metadata, consoleBase(config, url)));
       announce({ made, waiting, link }, url, config);
     }),
   );

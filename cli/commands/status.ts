@@ -8,6 +8,16 @@ import { bytesText, durationText, print, printJson, printTable, run } from "../o
 import { dataDirOf, withSettings } from "../settings.ts";
 import { requireInitialised } from "../stores.ts";
 
+/** What several fronts share. */
+function printShared({ postgres, trouble, fronts }: NonNullable<Status["shared"]>): void {
+  print(`Shared in ${postgres}`);
+  if (trouble !== null) print(`          ${trouble}`);
+  for (const front of fronts) {
+    const notes = [front.version, front.is_this ? "this one" : "", front.loads_events ? "loads events" : ""];
+    print(`Front     ${front.name} (${notes.filter((note) => note !== "").join(", ")})`);
+  }
+}
+
 export const status = withJson(
   withSettings(new Command("status"), ["data-dir"]),
   Status,
@@ -51,6 +61,7 @@ function show(state: Status): void {
     }
     if (trouble !== null) print(`          ${trouble.message} ${trouble.hint}`);
     if (state.events_at !== null) print(`Kept in   ${state.events_at}`);
+    if (state.shared !== null) printShared(state.shared);
   }
   const { properties } = state.engine;
   if (properties.length > 0) {
@@ -81,17 +92,10 @@ function show(state: Status): void {
       (each === null ? "" : `; ${each} bytes for each of ${events} events, without the library`),
   );
   if (state.retention !== null) print(`Events    ${retentionText(state.retention)}`);
-  for (const {
-    project_id,
-    kind,
-    ends_at,
-    requests,
-    requests_with_new,
-    last_used_at,
-  } of state.replaced_keys) {
+  for (const { project_id, ends_at, requests, requests_with_new, last_used_at } of state.replaced_keys) {
     const last = last_used_at === null ? "" : `, the last at ${last_used_at.slice(0, 19)}Z`;
     print(
-      `Key       of project ${project_id} (${kind}) before the present one counts until ${ends_at.slice(0, 19)}Z: ` +
+      `Key       of project ${project_id} before the present one counts until ${ends_at.slice(0, 19)}Z: ` +
         `${requests} of ${requests + requests_with_new} requests use it${last}`,
     );
   }

@@ -15,7 +15,6 @@ import experimentSetSql from "./migrations/002-experiment-set.sql" with { type: 
 import sessionsSql from "./migrations/003-sessions.sql" with { type: "text" };
 import pendingChangesSql from "./migrations/004-pending-changes.sql" with { type: "text" };
 import projectKeysSql from "./migrations/005-project-keys.sql" with { type: "text" };
-import formerSecretKeysSql from "./migrations/006-former-secret-keys.sql" with { type: "text" };
 import * as schema from "./schema.ts";
 
 export type Schema = typeof schema;
@@ -24,17 +23,17 @@ export type MetadataTx = Transaction<Schema>;
 /** Statements inside or outside a transaction. */
 export type Reading = MetadataTx | Sqlite<Schema>;
 
-const migrations: readonly Migration[] = [
+/** Never changed once released; shared by all fronts where rows are kept in PostgreSQL. */
+export const metadataMigrations: readonly Migration[] = [
   { version: 1, name: "initial", sql: initialSql },
   { version: 2, name: "experiment set", sql: experimentSetSql },
   { version: 3, name: "sessions", sql: sessionsSql },
   { version: 4, name: "pending changes", sql: pendingChangesSql },
   { version: 5, name: "project keys", sql: projectKeysSql },
-  { version: 6, name: "former secret keys", sql: formerSecretKeysSql },
 ];
 
 /** The newest schema this version knows. */
-export const metadataSchemaVersion = migrations.length;
+export const metadataSchemaVersion = metadataMigrations.length;
 
 /** The store without what is kept of it in memory. */
 export class MetadataDb {
@@ -45,7 +44,7 @@ export class MetadataDb {
 
   constructor(path: string) {
     this.db = openSqlite(path, schema);
-    migrate(this.db.$client, "metadata store", migrations);
+    migrate(this.db.$client, "metadata store", metadataMigrations);
     this.changes = new Changes(this.db.$client);
   }
 

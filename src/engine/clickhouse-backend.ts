@@ -19,7 +19,7 @@ import { StatementRefused } from "../events/query/failures.ts";
 import type { ClickHouseAddress } from "../lib/clickhouse-address.ts";
 import type { PeopleDb } from "../people/open.ts";
 import { OutsideEvents } from "../people/outside-events.ts";
-import type { EventBackend } from "./backend.ts";
+import type { EventBackend, PersonCopies } from "./backend.ts";
 import { QueryTimedOut, QueryTookMemory, type RunOptions } from "./running-queries.ts";
 
 /** How much later than the server we stop waiting for a query that it should have stopped. */
@@ -33,6 +33,8 @@ export interface ClickHouseBackendSettings {
   queryTimeoutMs: number;
   /** Columns of single properties at most. */
   columnsMax: number;
+  /** Another front's engine loads events and copies persons. */
+  isReader?: boolean;
   /** For tests. */
   rules?: typeof promotionRules;
 }
@@ -41,12 +43,15 @@ export interface ClickHouseBackendHooks {
   /** Told why the server cannot be used, and with null when it can again. */
   onAway: (reason: EventsUnreachable | null) => void;
   onPromoted: (promoted: PromotedProperty[]) => void;
+  /** What is done before and after copies of persons follow. */
+  around?: (copies: PersonCopies) => PersonCopies;
 }
 
 export class ClickHouseBackend implements EventBackend {
   private readonly store: ClickHouseStore;
   readonly events: ClickHouseLoader;
-  readonly copies: ClickHouseMirror;
+  readonly copies: PersonCopies;
+  private readonly outside: OutsideEvents;
   private readonly columns: ClickHousePropertyColumns;
   private promotion: Promotion | undefined;
   private promotionTimer: ReturnType<typeof setTimeout> | undefined;
@@ -58,9 +63,12 @@ export class ClickHouseBackend implements EventBackend {
     private readonly settings: ClickHouseBackendSettings,
     private readonly hooks: ClickHouseBackendHooks,
   ) {
-    this.store = new ClickHouseStore(address, new OutsideEvents(people));
+    const { isReader = false } = settings;
+    this.outside = new OutsideEvents(people);
+    this.store = new ClickHouseStore(address, this.outside, isReader);
     this.events = new ClickHouseLoader(this.store, (reason) => hooks.onAway(reason));
-    this.copies = new ClickHouseMirror(this.store, people);
+    const mirror = new ClickHouseMirror(this.store, people);
+    this.copies = isReader ? othersCopies(mirror) : (hooks.around?.(mirror) ?? mirror);
     // Two times the limit: a question waits for its turn, too.
     this.columns = new ClickHousePropertyColumns(this.store, 2 * settings.queryTimeoutMs);
   }
@@ -85,7 +93,7 @@ export class ClickHouseBackend implements EventBackend {
   private beginPromotion(): void {
     const { rules, columnsMax } = this.settings;
     // On a cluster each column would have to be in two tables at once.
-    if (this.store.address.cluster !== null) return;
+    if (this.store.address.cluster !== null || this.settings.isReader === true) return;
     this.promotion = new Promotion(this.columns, { ...(rules ?? promotionRules), columnsMax });
     const step = async () => {
       const before = this.columns.promoted.join();
@@ -108,6 +116,11 @@ export class ClickHouseBackend implements EventBackend {
       if (!names.has(name) && this.settings.columnsMax > 0) this.promotion?.note([name]);
       names.add(name);
     });
+  }
+
+  /** What another front has loaded counts from now on. */
+  noteLoaded(): void {
+    this.outside.read();
   }
 
   /** The copies of persons follow; where the server is away they follow later. */
@@ -179,4 +192,14 @@ export class ClickHouseBackend implements EventBackend {
     clearTimeout(this.promotionTimer);
     await this.store.close();
   }
+}
+
+/** Another front's engine lets them follow. */
+function othersCopies(mirror: ClickHouseMirror): PersonCopies {
+  return {
+    follow: async () => undefined,
+    get followed() {
+      return mirror.followed;
+    },
+  };
 }

@@ -10,6 +10,7 @@ import type { PromotedProperty } from "../events/property-columns.ts";
 import type { Lane, SealedSegment } from "../journal/segment.ts";
 import type { ClickHouseAddress } from "../lib/clickhouse-address.ts";
 import type { EngineMemory } from "../lib/memory-budget.ts";
+import type { PostgresAddress } from "../lib/postgres-address.ts";
 import type { SpikeSignal } from "../people/spikes/detector.ts";
 import type { ProjectUsage } from "./pipeline/flag-usage.ts";
 import type { AppliedBatch, Pause } from "./pipeline/pipeline.ts";
@@ -22,6 +23,8 @@ export interface EngineStart {
   dataDir: string;
   /** Where events are kept outside of it; null: they are in DuckDB. */
   eventsAt: ClickHouseAddress | null;
+  /** What several fronts share, and which of them this one's is; null: nothing. */
+  shared: { postgres: PostgresAddress; front: string } | null;
   memoryLimitBytes: number;
   /** To keep within; null: there is plenty. */
   memory: EngineMemory | null;
@@ -60,11 +63,13 @@ export type Report =
   | { type: "paused"; pause: Pause | null }
   /** All properties that have a column of their own. */
   | { type: "properties"; promoted: PromotedProperty[] }
-  /** The server that keeps the events cannot be used, or can be again. */
+  /** A server that the engine needs cannot be used, or can be again. */
   | { type: "away"; reason: { message: string; hint: string } | null }
   | { type: "released"; lane: Lane; lastSeq: number }
   | { type: "flag_usage"; usage: ProjectUsage[] }
   | { type: "spikes"; spikes: SpikeSignal[] }
+  /** The engine ends to begin anew as the one of all fronts that loads events. */
+  | { type: "takes_over" }
   /** Somebody's statement begins or has ended. */
   | { type: "statement"; projectId: number; change: 1 | -1 }
   /** The engine ends itself because a query did not stop. */

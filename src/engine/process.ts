@@ -7,7 +7,6 @@
 
 import { existsSync, mkdirSync, readdirSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import type { EventsUnreachable } from "../events/clickhouse/connection.ts";
 import type { EventDatabase } from "../events/database.ts";
 import type { EventLoader } from "../events/loader.ts";
 import { setNativeFolder } from "../events/native-folder.ts";
@@ -15,9 +14,9 @@ import { isDoubtful, isInvalidated, openFailureOf, type StoreUse } from "../even
 import { PersonMirror } from "../events/person-mirror.ts";
 import { SegmentArchive } from "../journal/archive-writer.ts";
 import { loadableBytes, realDisk } from "../journal/disk.ts";
-import { batchOf, type SegmentBatch } from "../journal/reader.ts";
+import { batchOf, type JournalBatch, type SegmentBatch } from "../journal/reader.ts";
 import type { ClickHouseAddress } from "../lib/clickhouse-address.ts";
-import { firstLine, OperatorNeeded } from "../lib/errors.ts";
+import { type AppError, firstLine, OperatorNeeded } from "../lib/errors.ts";
 import { ownBytes } from "../lib/memory-budget.ts";
 import { putProcessBehind } from "../lib/priority.ts";
 import { DataFromNewerVersion } from "../lib/sqlite/migrate.ts";
@@ -27,6 +26,7 @@ import { NameRegister } from "../people/names.ts";
 import { openPeople, type PeopleDb } from "../people/open.ts";
 import { requireEventsInside, requireEventsOutside } from "../people/outside-events.ts";
 import { PeopleStore } from "../people/store.ts";
+import { LeaseLost } from "../postgres/lease.ts";
 import { RpcServer } from "../rpc/server.ts";
 import { duckdbBackend, type EventBackend } from "./backend.ts";
 import { ClickHouseBackend } from "./clickhouse-backend.ts";
@@ -38,10 +38,11 @@ import {
   type Report,
   readMessages,
 } from "./messages.ts";
-import { type Pause, Pipeline } from "./pipeline/pipeline.ts";
+import { type BatchKeeper, type Pause, Pipeline } from "./pipeline/pipeline.ts";
 import { PropertyWorker } from "./property-worker.ts";
 import { queryHandlers } from "./queries.ts";
 import { RunningQueries, type StopReason } from "./running-queries.ts";
+import { SharedPeople } from "./shared-people.ts";
 import { SlowQueries } from "./slow-queries.ts";
 
 const spikeTickMs = 5_000;
@@ -49,6 +50,7 @@ const spikeTickMs = 5_000;
 const mirrorIntervalMs = 5_000;
 const progressIntervalMs = 2_000;
 const aliveIntervalMs = 1_000;
+const sharedBatchBytesMax = 16 * 1024 * 1024;
 
 const report = (message: Report) => void process.stdout.write(`${JSON.stringify(message)}\n`);
 const log = (level: LogLevel, msg: string, fields: Record<string, unknown> = {}) =>
@@ -69,6 +71,7 @@ export async function runEngine(storeRecovery: StoreRecovery): Promise<never> {
       void engine?.then(({ pipeline }) => pipeline.offer(command.segments.map(batchOf)));
     if (command.type === "stop") void engine?.then((started) => stop(started, command.timeoutMs)).catch(die);
   });
+  await (await engine)?.shared?.release();
   process.exit(0);
 }
 
@@ -122,8 +125,11 @@ async function startEngine(start: EngineStart) {
     rmSync(join(place.work, name), { recursive: true, force: true });
   const space = () => realDisk.space(start.dataDir);
   if (start.doubt !== "") recovery.markDamaged(dataDir, start.doubt);
-  const opened = start.eventsAt === null ? await openStores(start) : openOutside(start, start.eventsAt);
+  const opened = start.eventsAt === null ? await openStores(start) : await openOutside(start, start.eventsAt);
   const { people, events, follow } = opened;
+  const shared = "shared" in opened ? opened.shared : undefined;
+  /** Of several fronts' engines only one loads events. */
+  const isLoader = shared === undefined || shared.isLoader;
   use = "reading";
   const archive = new SegmentArchive(
     {
@@ -151,12 +157,16 @@ async function startEngine(start: EngineStart) {
     }
   };
   let pause: Pause | null = null;
-  const pipeline: Pipeline<SegmentBatch> = new Pipeline<SegmentBatch>(
-    people,
+  const pipeline: Pipeline = new Pipeline(
+    shared?.around(people) ?? people,
     events,
-    archive,
+    shared === undefined ? keptIn(archive) : keptElsewhere,
     {
-      batchBytesMax: start.memory?.batchBytes ?? 64 * 1024 * 1024,
+      batchBytesMax: Math.min(
+        start.memory?.batchBytes ?? 64 * 1024 * 1024,
+        // Short steps, so that the lease is renewed meanwhile.
+        shared === undefined ? Number.POSITIVE_INFINITY : sharedBatchBytesMax,
+      ),
       portionBytes: start.memory?.portionBytes ?? 8 * 1024 * 1024,
       checkpointBytes: 128 * 1024 * 1024,
       checkpointIntervalMs: 30_000,
@@ -184,13 +194,15 @@ async function startEngine(start: EngineStart) {
   );
   const hasRoom = async () => loadableBytes((await space()).freeBytes) > 0;
   setInterval(() => {
+    if (!isLoader) return;
     // With a backlog the newest events are not known yet, and a spike would be closed too early.
     if (pipeline.lag().realtime.segments > 0 || pause !== null) return;
     const spikes = people.tick(nowMicros());
     if (spikes.length > 0) report({ type: "spikes", spikes });
   }, spikeTickMs);
   setInterval(() => {
-    void archive.tidy();
+    if (!isLoader) return;
+    if (shared === undefined) void archive.tidy();
     if (pipeline.lag().realtime.segments === 0) follow().then(() => pipeline.tidy(), die);
   }, mirrorIntervalMs);
   const kept = "outside" in opened ? runOutside(opened.outside) : runDuckdb(start, opened, pipeline, hasRoom);
@@ -202,6 +214,7 @@ async function startEngine(start: EngineStart) {
     backend: kept.backend,
     people: people.db,
     queryTimeoutMs: start.queryTimeoutMs,
+    change: async (run) => (shared === undefined ? await run() : await shared.change(run)),
     isSuspect: (projectId) => start.suspects.includes(projectId),
     onStatement: (projectId, change) => report({ type: "statement", projectId, change }),
   });
@@ -210,8 +223,24 @@ async function startEngine(start: EngineStart) {
     type: "ready",
     cursors: { realtime: pipeline.cursor("realtime"), historical: pipeline.cursor("historical") },
   });
-  return { pipeline, people, server, kept };
+  await shared?.start(
+    {
+      offer: (batches) => pipeline.offer(batches),
+      waitingBytes: (lane) => pipeline.lag()[lane].bytes,
+    },
+    (lane) => pipeline.cursor(lane),
+  );
+  return { pipeline, people, server, kept, shared };
 }
+
+/** The journal is in segments, and every batch is one. */
+const keptIn = (archive: SegmentArchive): BatchKeeper<JournalBatch> => ({
+  keep: (batches) => archive.keep(batches as readonly SegmentBatch[]),
+  idle: () => archive.idle(),
+});
+
+/** The journal is in PostgreSQL, which forgets by itself what is loaded. */
+const keptElsewhere: BatchKeeper<JournalBatch> = { keep: () => undefined, idle: async () => undefined };
 
 /** What keeps the events, at work. */
 interface KeptEvents {
@@ -227,7 +256,7 @@ type OpenedDuckdb = Awaited<ReturnType<typeof openStores>>;
 function runDuckdb(
   start: EngineStart,
   { database, people, events: loader, mirror }: OpenedDuckdb,
-  pipeline: Pipeline<SegmentBatch>,
+  pipeline: Pipeline,
   hasRoom: () => Promise<boolean>,
 ): KeptEvents {
   mirror.hasRoom = hasRoom;
@@ -292,7 +321,7 @@ async function openStores(start: EngineStart) {
   const place = paths(start.dataDir);
   let reportedAt = Number.NEGATIVE_INFINITY;
   withPeople(place.people, requireEventsInside);
-  const openPeopleOnce = once(() => openPeopleStore(start));
+  const openPeopleOnce = once(() => peopleStoreOf(start, openPeople(place.people)));
   const { database, people, loader } = await recovery.open(start, openPeopleOnce, {
     onStep: (message, fields) => log("warn", message, fields),
     onDamage: (error) => log("error", error.message),
@@ -325,33 +354,75 @@ function withPeople(path: string, look: (people: PeopleDb) => void): void {
   }
 }
 
-function openPeopleStore({ dataDir: folder, spikes }: EngineStart): PeopleStore {
-  return new PeopleStore(openPeople(paths(folder).people), {
+function peopleStoreOf({ spikes }: EngineStart, db: PeopleDb): PeopleStore {
+  return new PeopleStore(db, {
     ...{ ...spikes, historyMinutes: 60, historyMinutesMin: 2 },
   });
 }
 
 /** Opens the store of persons, and what loads events into a server and asks it there. @throws {EventsElsewhere} */
-function openOutside(start: EngineStart, address: ClickHouseAddress) {
+async function openOutside(start: EngineStart, address: ClickHouseAddress) {
   isOutside = true;
-  const people = openPeopleStore(start);
-  requireEventsOutside(people.db, people.cursor("realtime") + people.cursor("historical") > 0);
-  let told = "";
-  const onAway = (reason: EventsUnreachable | null) => {
-    const text = reason?.message ?? "";
-    if (text === told) return;
-    told = text;
-    if (reason === null) log("info", "the events can be reached again");
-    else log("warn", reason.message);
-    report({ type: "away", reason: reason && { message: reason.message, hint: reason.hint } });
-  };
-  const outside = new ClickHouseBackend(
+  let outside: ClickHouseBackend | undefined;
+  const db = openPeople(paths(start.dataDir).people);
+  const shared: SharedPeople | undefined =
+    start.shared === null
+      ? undefined
+      : await SharedPeople.open(db, start.shared, {
+          onAway: awayTeller("what the fronts share"),
+          onTaken: () => {
+            if (shared?.isLoader === false) outside?.noteLoaded();
+          },
+          onFree: beginAnew,
+          onFatal: (error) => (error instanceof LeaseLost ? beginAnew() : die(error)),
+        });
+  const people = peopleStoreOf(start, db);
+  if (shared === undefined)
+    requireEventsOutside(people.db, people.cursor("realtime") + people.cursor("historical") > 0);
+  outside = new ClickHouseBackend(
     address,
     people.db,
-    { queryTimeoutMs: start.queryTimeoutMs, columnsMax: start.propertyColumnsMax },
-    { onAway, onPromoted: (promoted) => report({ type: "properties", promoted }) },
+    {
+      queryTimeoutMs: start.queryTimeoutMs,
+      columnsMax: start.propertyColumnsMax,
+      isReader: shared?.isLoader === false,
+    },
+    {
+      onAway: awayTeller("the events"),
+      onPromoted: (promoted) => report({ type: "properties", promoted }),
+      around: shared && ((copies) => shared.aroundCopies(copies)),
+    },
   );
-  return { people, events: outside.events, outside, follow: () => outside.follow() };
+  const { events } = outside;
+  const follow = () => outside.follow();
+  return { people, events, outside, shared, follow };
+}
+
+/** The servers that cannot be used at this moment, by what they keep. */
+const away = new Map<string, AppError>();
+
+/** Says when a server goes away and when it is back. */
+function awayTeller(what: string) {
+  return (reason: AppError | null) => {
+    if (reason?.message === away.get(what)?.message) return;
+    if (reason === null) {
+      away.delete(what);
+      log("info", `${what} can be reached again`);
+    } else {
+      away.set(what, reason);
+      log("warn", reason.message);
+    }
+    const [first] = away.values();
+    report({ type: "away", reason: first ? { message: first.message, hint: first.hint ?? "" } : null });
+  };
+}
+
+/** Which of the fronts loads events has changed: the next process is made for what this one is now. */
+function beginAnew(): never {
+  const message: Report = { type: "takes_over" };
+  // Written before the end of the process, unlike what a stream holds.
+  writeSync(1, `${JSON.stringify(message)}\n`);
+  process.exit(0);
 }
 
 function once<Value>(make: () => Value): () => Value {
@@ -363,11 +434,13 @@ function once<Value>(make: () => Value): () => Value {
 }
 
 async function stop(engine: Engine, timeoutMs: number): Promise<void> {
-  const { pipeline, people, server, kept } = engine;
+  const { pipeline, people, server, kept, shared } = engine;
   await kept.rest();
-  await pipeline.drain(timeoutMs);
+  if (shared === undefined || shared.isLoader) await pipeline.drain(timeoutMs);
+  await shared?.stop((lane) => pipeline.cursor(lane));
   await server.stop();
   people.db.$client.close();
+  await shared?.close();
   await kept.close();
   process.exit(0);
 }

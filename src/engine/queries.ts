@@ -29,6 +29,8 @@ export interface QueryServices {
   backend: EventBackend;
   people: PeopleDb;
   queryTimeoutMs: number;
+  /** Runs a change of the store of persons, where several fronts share it for all of them. */
+  change: <Result>(run: () => Result | Promise<Result>) => Promise<Result>;
   /** Whether statements of a project have to run alone. */
   isSuspect: (projectId: number) => boolean;
   /** Told when somebody's statement begins and ends. */
@@ -65,7 +67,7 @@ export type Handlers = {
 
 /** What answers each question. */
 export function queryHandlers(services: QueryServices): Handlers {
-  const { people, backend } = services;
+  const { people, backend, change } = services;
   const { copies, events } = backend;
   const own = new Semaphore(ownLimits);
   const statements = new Semaphore(statementLimits);
@@ -140,13 +142,18 @@ export function queryHandlers(services: QueryServices): Handlers {
     flagCalls: (request) => runFor(request.projectId)((store) => countFlagCalls(store, request)),
     reach: (request) => computeReach(persons(request), request),
     findPersons: (request) => findPersons(persons(request), request),
-    fillCohortByFlag: (request) => fillCohortByFlag(persons(request), request),
-    addCohortMembers: async ({ projectId, cohortId, distinctIds }) => {
-      addCohortMembers(people, projectId, cohortId, { distinctIds });
-      return countCohortMembers(people, cohortId);
+    fillCohortByFlag: async (request) => {
+      // Nobody waits for it; what it has added is there afterwards.
+      const answer = await fillCohortByFlag(persons(request), request);
+      return await change(() => answer);
     },
-    addHashKeyOverrides: async ({ projectId, ...overrides }) =>
-      addHashKeyOverrides(people, projectId, overrides),
+    addCohortMembers: ({ projectId, cohortId, distinctIds }) =>
+      change(() => {
+        addCohortMembers(people, projectId, cohortId, { distinctIds });
+        return countCohortMembers(people, cohortId);
+      }),
+    addHashKeyOverrides: ({ projectId, ...overrides }) =>
+      change(() => addHashKeyOverrides(people, projectId, overrides)),
     removeOldEvents: async ({ cutoffs }) => {
       const leave = await enter(exports, 0, {});
       return await backend.removeOldEvents(cutoffs, { signal: callerSignal() }).finally(() => {

@@ -316,14 +316,17 @@ export class EngineSupervisor implements EngineAsked {
     this.child = undefined;
     this.rebuilding = null;
     if (this.stopping || this.isBlocked) return;
-    if (performance.now() - startedAt > healthyAfterMs) this.backOffMs = firstBackOffMs;
-    this.log.warn(
-      { code, signal: child.signalCode, restartInMs: this.backOffMs },
-      "the engine ended; it is started again",
-    );
+    const takesOver = this.backOffMs === 0;
+    if (!takesOver && performance.now() - startedAt > healthyAfterMs) this.backOffMs = firstBackOffMs;
+    if (takesOver) this.log.info("the engine begins anew, to load events");
+    else
+      this.log.warn(
+        { code, signal: child.signalCode, restartInMs: this.backOffMs },
+        "the engine ended; it is started again",
+      );
     this.restarts += 1;
     this.restartTimer = setTimeout(() => this.run(), this.backOffMs);
-    this.backOffMs = Math.min(this.backOffMs * 2, backOffMsMax);
+    this.backOffMs = Math.min(Math.max(firstBackOffMs, this.backOffMs * 2), backOffMsMax);
   }
 
   private onReport(report: Report): void {
@@ -332,6 +335,8 @@ export class EngineSupervisor implements EngineAsked {
       this.log.warn({ reason: report.reason }, "a query did not stop; the engine is replaced");
       this.stuck = { reason: report.reason, at: this.heardAt };
       this.backOffMs = firstBackOffMs;
+    } else if (report.type === "takes_over") {
+      this.backOffMs = 0;
     } else if (report.type === "statement") {
       this.statements.note(report.projectId, report.change);
     } else if (report.type === "ready") {

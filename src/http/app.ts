@@ -25,6 +25,8 @@ export interface AppDeps {
   limits?: BodyLimits;
   places: Places;
   rateLimiter?: RateLimiter;
+  /** Absent: this front is alone. */
+  shared?: DispatchDeps["shared"];
   onSeen?: DispatchDeps["onSeen"];
   /** Path of the page that browsers are sent to from `/`; absent: there is none. */
   homePage?: string;
@@ -62,6 +64,7 @@ export function createApp(deps: AppDeps): App {
     log: deps.log,
     places: deps.places,
     rateLimiter: deps.rateLimiter,
+    shared: deps.shared,
     onSeen: deps.onSeen,
     bodies: new Bodies(deps.limits ?? defaultLimits),
     now: deps.now ?? (() => new Date()),

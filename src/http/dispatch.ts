@@ -16,7 +16,19 @@ import type { RateLimiter } from "./rate-limit.ts";
 import { Reply } from "./reply.ts";
 import type { Access, Call, Credentials, Guard, Method, Route } from "./route.ts";
 
+/** What several fronts share: a request sees what the others have changed, and what it changes is theirs before its answer. */
+export interface SharedState {
+  /** Takes over what others have changed; where that cannot be asked, what is known is all there is. */
+  look(): Promise<void>;
+  /** Runs a change while nobody else changes anything, and resolves when it is everybody's. */
+  change<Result>(run: () => Result | Promise<Result>): Promise<Result>;
+  /** Resolves when everything that was changed before the call is everybody's. */
+  settle(): Promise<void>;
+}
+
 export interface DispatchDeps extends ExchangeDeps {
+  /** Absent: this front is alone. */
+  readonly shared?: SharedState;
   readonly guard: Guard;
   readonly log: ErrorLog;
   /** Absent: no limits. */
@@ -192,6 +204,7 @@ function answer(
 }
 
 async function handle(route: Route, exchange: Exchange, deps: DispatchDeps): Promise<unknown> {
+  if (deps.shared !== undefined) await deps.shared.look();
   const { parts, callerId, isConfirmed } = deps.guard.authorise(route.access, exchange);
   if (callerId !== undefined) deps.rateLimiter?.count(callerId, route.bucket, exchange.now.getTime());
   exchange.body = await bodyOf(route, exchange);
@@ -202,7 +215,26 @@ async function handle(route: Route, exchange: Exchange, deps: DispatchDeps): Pro
   const call = Object.assign(exchange, parts, {
     isStillAllowed: () => isAllowed(deps, route.access, { request, params, query, baseUrl, now: deps.now() }),
   });
-  return await (route.handle as (call: Call) => unknown)(call);
+  const run = () => (route.handle as (call: Call) => unknown)(call);
+  return deps.shared === undefined ? await run() : await runShared(route, run, deps.shared);
+}
+
+async function runShared(route: Route, run: () => unknown, shared: SharedState): Promise<unknown> {
+  if (!canChange(route)) return await run();
+  if (route.takesLong !== true) return await shared.change(run);
+  const result = await run();
+  await shared.settle();
+  return result;
+}
+
+/** Whoever may only read changes nothing, by whichever method it asks. */
+function canChange({ method, access }: Route): boolean {
+  if (method === "GET") return false;
+  return !(
+    "scopes" in access &&
+    access.scopes.length > 0 &&
+    access.scopes.every((scope) => scope.endsWith(":read"))
+  );
 }
 
 /** @throws {HttpFailure} the route wants to know again that it is still the same person. */

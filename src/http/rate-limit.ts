@@ -34,7 +34,11 @@ interface Window {
 export class RateLimiter {
   private readonly windows = new Map<string, Window>();
 
-  constructor(private readonly limits: RateLimits) {}
+  /** @param fronts among how many the limits are divided: each counts what it sees. */
+  constructor(
+    private readonly limits: RateLimits,
+    private readonly fronts: () => number = () => 1,
+  ) {}
 
   /**
    * Counts a request.
@@ -45,7 +49,7 @@ export class RateLimiter {
   count(keyId: string, bucket: Route["bucket"], now: number): void {
     const open = this.limits[bucket].map((limit) => this.window(keyId, limit, now));
     for (const [index, window] of open.entries()) {
-      if (window.count < this.limits[bucket][index]!.requestsMax) continue;
+      if (window.count < this.limits[bucket][index]!.requestsMax / this.fronts()) continue;
       throw throttled(Math.max(1, Math.ceil((window.endsAt - now) / 1_000)));
     }
     for (const window of open) window.count++;

@@ -125,6 +125,8 @@ export interface RouteSpec<AnyCall, Body extends TObject = TObject> extends Docu
   takesRawBody?: boolean;
   /** What somebody who is signed in has to be asked the password for again; of some routes it is the body that decides. */
   asksAgain?: AsksAgain;
+  /** `handle` waits for its caller or for others, so that nobody may wait for it: other fronts change things meanwhile. */
+  takesLong?: true;
   handle: (call: AnyCall) => unknown;
 }
 
@@ -145,6 +147,7 @@ export interface Route extends Documentation {
   isPartial?: boolean;
   takesRawBody?: boolean;
   asksAgain?: AsksAgain;
+  takesLong?: true;
   /** `handle` reads the body by itself; `body` documents it and checks nothing. */
   readsBody?: boolean;
   handle: (call: never) => unknown;

@@ -4,7 +4,7 @@ import type { ProjectDirectory } from "../accounts/project-directory.ts";
 import { Intake } from "../ingestion/intake.ts";
 import { requestFacts } from "../ingestion/normalize.ts";
 import { parsePayload } from "../ingestion/payload.ts";
-import type { Journal } from "../journal/journal.ts";
+import type { JournalPort } from "../journal/journal.ts";
 import { JournalUnavailable } from "../journal/lane-writer.ts";
 import type { Lane } from "../journal/segment.ts";
 import { nowMicros } from "../lib/time.ts";
@@ -20,7 +20,10 @@ export interface ImportBatch {
 export type LastSeqs = Record<Lane, number>;
 
 /** @param journal undefined while the appliance starts. */
-export function importRoutes(projects: ProjectDirectory, journal: () => Journal | undefined): RpcHandlers {
+export function importRoutes(
+  projects: ProjectDirectory,
+  journal: () => JournalPort | undefined,
+): RpcHandlers {
   const opened = () => {
     const open = journal();
     if (open === undefined) throw new JournalUnavailable("closed");

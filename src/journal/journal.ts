@@ -39,11 +39,41 @@ export interface Admission {
   totalBytes: number;
 }
 
+/** How far a lane is. */
+export interface LaneState {
+  lane: Lane;
+  /** Sequence number of the newest entry that was given out. */
+  lastSeq: number;
+  /** Entries made durable since the start. */
+  durable: number;
+  /** Bytes (about) that wait to be durable. */
+  queuedBytes: number;
+}
+
+/** The journal as those see it who fill it, wherever it is kept. */
+export interface JournalPort {
+  /**
+   * Appends the entries of one request, in order, and resolves once they are durable.
+   *
+   * @param entries each the text of a JSON object, or its UTF-8, without its leading `{"seq":N,` and without line breaks.
+   * @returns the sequence number of the first; the rest follow without gaps.
+   * @throws {JournalUnavailable} nothing was kept, as far as is known.
+   */
+  append(lane: Lane, entries: readonly EntryText[]): Promise<number>;
+  /** Whether new entries are taken at this moment. */
+  admission(): Admission;
+  state(): LaneState[];
+  /** Lets the pipeline have everything that was acknowledged before the call. */
+  seal(): Promise<void>;
+  /** Refuses new entries and makes the waiting ones durable. */
+  close(): Promise<void>;
+}
+
 const spaceCheckIntervalMs = 500;
 /** So long after a failed write it is said. */
 const failingMs = 10_000;
 
-export class Journal {
+export class Journal implements JournalPort {
   private readonly writers = new Map<Lane, LaneWriter>();
   /** What may still be accepted before the next look at the disk. */
   private roomBytes = Number.POSITIVE_INFINITY;
@@ -138,7 +168,7 @@ export class Journal {
   }
 
   /** What the metrics and `status` show. */
-  state() {
+  state(): LaneState[] {
     return lanes.map((lane) => {
       const writer = this.writers.get(lane)!;
       return { lane, lastSeq: writer.lastSeq, durable: writer.durableCount, queuedBytes: writer.queuedBytes };

@@ -4,6 +4,7 @@ import { Cron } from "croner";
 import ipaddr from "ipaddr.js";
 import { parseClickHouseUrl } from "./clickhouse-address.ts";
 import { AppError } from "./errors.ts";
+import { parsePostgresUrl } from "./postgres-address.ts";
 
 /** A setting has a value that cannot be used. */
 export class WrongSetting extends AppError {
@@ -119,6 +120,14 @@ export const clickhouse = (details: { default: string; help: string }) =>
     "clickhouse://…",
     (value) => (value === "" ? null : parseClickHouseUrl(value)),
     "an address such as clickhouse://user@host:8123/database, with ?cluster=name, quorum=2 or secure=1 where they are needed",
+    details,
+  );
+
+export const postgres = (details: { default: string; help: string }) =>
+  setting(
+    "postgres://…",
+    (value) => (value === "" ? null : parsePostgresUrl(value)),
+    "an address such as postgres://user@host:5432,host:5432/database, with ?sslmode=require where it is needed",
     details,
   );
 

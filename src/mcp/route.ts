@@ -19,6 +19,8 @@ export function mcpRoutes({ handle }: McpDeps): Route[] {
         "JSON-RPC as MCP clients send it, with a personal key as `Authorization: Bearer`. Tools list, explain, create and change flags and query events; each needs the scope that its API route needs.",
       tag: "Model Context Protocol",
       takesRawBody: true,
+      // What it calls is a request of its own.
+      takesLong: true,
       answers: {
         200: {
           description: "The answer.",

@@ -10,7 +10,7 @@ import { ownFilesDialect } from "../http/dialect.ts";
 import { authenticationFailed, permissionDenied } from "../http/failure.ts";
 import type { RoleName, RoleReadiness } from "../http/probes.ts";
 import { type Call, clientRoutes, Reply, type Route } from "../http/route.ts";
-import type { Journal } from "../journal/journal.ts";
+import type { JournalPort } from "../journal/journal.ts";
 import { lanes } from "../journal/segment.ts";
 import type { SpikeSignal } from "../people/spikes/detector.ts";
 import { readLastScrub } from "./scrub/last-scrub.ts";
@@ -23,7 +23,7 @@ const loopDelayEveryMs = 100;
 
 export interface MetricSources {
   dataDir: string;
-  journal: () => Journal | undefined;
+  journal: () => JournalPort | undefined;
   supervisor: EngineSupervisor;
   roles: () => readonly RoleReadiness[];
 }

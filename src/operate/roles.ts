@@ -33,7 +33,7 @@ export function roleStates(sources: RoleSources): RoleReadiness[] {
 }
 
 function whyNoCapture({ isOpen, isFailing, freeBytes, neededBytes }: Admission): string | null {
-  if (isOpen) return isFailing ? "The journal could not be written; see the log." : null;
+  if (isOpen || isFailing) return isFailing ? "The journal could not be written; see the log." : null;
   const mib = (bytes: number) => `${Math.floor(bytes / 1024 ** 2)} MiB`;
   return `The disk is almost full: ${mib(freeBytes)} are free, and events are refused below ${mib(neededBytes)}.`;
 }

@@ -68,6 +68,23 @@ export const Status = exactly({
   engine: EngineState,
   /** The ClickHouse database that keeps the events, without its password; null: the data directory, or not running. */
   events_at: orNull(Type.String()),
+  /** What several fronts share; null: nothing, or not running. */
+  shared: orNull(
+    exactly({
+      /** The address of the PostgreSQL database, without its password. */
+      postgres: Type.String(),
+      /** Why it cannot be used at this moment; null: it can. */
+      trouble: orNull(Type.String()),
+      fronts: Type.Array(
+        exactly({
+          name: Type.String(),
+          version: Type.String(),
+          is_this: Type.Boolean(),
+          loads_events: Type.Boolean(),
+        }),
+      ),
+    }),
+  ),
   disk: DiskUse,
   stored: StoredEvents,
   /** That holds the data directory. */
@@ -84,11 +101,10 @@ export const Status = exactly({
   ),
   /** How long events are kept; null: for ever, or not running. */
   retention: orNull(RetentionState),
-  /** Keys of projects that were replaced and count for a while yet; empty when it does not run. */
+  /** Public keys that were replaced and count for a while yet; empty when it does not run. */
   replaced_keys: Type.Array(
     exactly({
       project_id: Type.Integer(),
-      kind: Type.Union([Type.Literal("public"), Type.Literal("secret")]),
       ends_at: Instant,
       /** With the replaced key since then, and with the present one. */
       requests: Count,

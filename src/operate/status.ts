@@ -68,11 +68,10 @@ export function nextBackup(schedule: string): Status["next_backup"] {
   return { at: at.toISOString(), schedule, time_zone: timeZone };
 }
 
-/** Of projects with a key that was replaced and counts for a while yet: how much both are used. */
+/** Of projects whose public key was replaced and counts for a while yet: how much both are used. */
 export function replacedKeys(projects: Pick<ProjectDirectory, "formerKeyUses">): Status["replaced_keys"] {
   return projects.formerKeyUses().map((use) => ({
     project_id: use.projectId,
-    kind: use.kind,
     ends_at: use.endsAt.toISOString(),
     requests: use.requests,
     requests_with_new: use.presentRequests,
@@ -119,6 +118,7 @@ export function stoppedStatus(dataDir: string): Status {
       retention: null,
       replaced_keys: [],
       events_at: null,
+      shared: null,
       engine: { up: false, restarts: 0, rebuilding: null, trouble: null, properties: [] },
       ...storedStatus(dataDir, people),
     };

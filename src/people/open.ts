@@ -10,7 +10,8 @@ import * as schema from "./schema.ts";
 
 export type PeopleDb = Sqlite<typeof schema>;
 
-const migrations: readonly Migration[] = [
+/** Never changed once released; shared by all fronts where rows are kept in PostgreSQL. */
+export const peopleMigrations: readonly Migration[] = [
   { version: 1, name: "people", sql: peopleSql },
   { version: 2, name: "personless", sql: personlessSql },
   { version: 3, name: "names", sql: namesSql },
@@ -18,7 +19,7 @@ const migrations: readonly Migration[] = [
 ];
 
 /** The newest schema this version knows. */
-export const peopleSchemaVersion = migrations.length;
+export const peopleSchemaVersion = peopleMigrations.length;
 
 /** Pages of the file that a connection keeps in memory, in KiB: the indexes of about a million persons. */
 const writerCacheKib = 131_072;
@@ -42,6 +43,6 @@ export function openPeople(path: string, options: { readonly?: boolean } = {}): 
   db.$client.run(`PRAGMA cache_size = -${options.readonly ? readerCacheKib : writerCacheKib}`);
   if (options.readonly) return db;
   db.$client.run(`PRAGMA wal_autocheckpoint = ${checkpointPages}`);
-  migrate(db.$client, "store of persons", migrations);
+  migrate(db.$client, "store of persons", peopleMigrations);
   return db;
 }

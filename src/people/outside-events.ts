@@ -19,9 +19,15 @@ export class OutsideEvents {
   private under: BegunLoad | undefined;
 
   constructor(private readonly db: PeopleDb) {
-    const rows = db.$client
+    this.read();
+  }
+
+  /** Reads anew what is stored: another front may have loaded more. */
+  read(): void {
+    const rows = this.db.$client
       .query<[Lane, number, number | null], []>("SELECT lane, seq, begun_seq FROM outside_load")
       .values() as [Lane, number, number | null][];
+    this.under = undefined;
     for (const [lane, seq, begun] of rows) {
       this.loaded[lane] = seq;
       if (begun !== null) this.under = { lane, last: begun };
@@ -37,6 +43,14 @@ export class OutsideEvents {
     const id = crypto.randomUUID();
     this.db.$client.run("INSERT INTO outside_store VALUES (?, 0)", [id]);
     return { id, isClaimed: false };
+  }
+
+  /** The store's name once it was told it. */
+  knownId(): string | undefined {
+    const found = this.db.$client
+      .query<{ id: string }, []>("SELECT id FROM outside_store WHERE is_claimed = 1")
+      .get();
+    return found?.id;
   }
 
   /** The store knows its name. */

@@ -12,12 +12,13 @@ import { endInterruptedCalculations } from "../cohorts/cohorts.ts";
 import { type Config, eventsAddress } from "../config.ts";
 import { consolePath, consoleRoutes } from "../console/routes.ts";
 import { EngineClient } from "../engine/client.ts";
+import type { Report } from "../engine/messages.ts";
 import { type EngineRefused, EngineSupervisor } from "../engine/supervisor.ts";
 import { eventRoutes } from "../events/api/events.ts";
 import { LiveEvents, liveRoutes } from "../events/api/live.ts";
 import { queryRoutes } from "../events/query/query-route.ts";
 import { explainRoutes } from "../flags/api/explain-route.ts";
-import { runScheduledChanges } from "../flags/api/later-changes.ts";
+import { hasDueChanges, runScheduledChanges } from "../flags/api/later-changes.ts";
 import { evaluationRoutes } from "../flags/api/routes.ts";
 import { FlagSets, groupTypesFrom } from "../flags/store/flag-sets.ts";
 import type { PayloadCipher } from "../flags/store/flag-writes.ts";
@@ -34,7 +35,9 @@ import { importRoutes } from "../import/control-route.ts";
 import { ImportUploads } from "../import/uploads.ts";
 import { captureRoutes } from "../ingestion/routes.ts";
 import { seenSeqs } from "../journal/archive.ts";
-import { Journal } from "../journal/journal.ts";
+import { Journal, type JournalPort } from "../journal/journal.ts";
+import type { JournalUnavailable } from "../journal/lane-writer.ts";
+import type { Lane } from "../journal/segment.ts";
 import { shownAddress } from "../lib/clickhouse-address.ts";
 import { engineMemory, memoryBudget } from "../lib/memory-budget.ts";
 import { lapse } from "../lib/time.ts";
@@ -64,6 +67,7 @@ import { EnginePorts } from "./engine-ports.ts";
 import { instanceDeps } from "./instance.ts";
 import { Eraser } from "./person-eraser.ts";
 import { managementRoutes } from "./routes.ts";
+import type { SharedFront } from "./shared-front.ts";
 
 /**
  * Entries of a journal segment: what the pipeline applies in well under a second, which is how long a live event may
@@ -98,7 +102,7 @@ export class Appliance {
   private cipher: PayloadCipher | undefined;
   private scheduleTimer: ReturnType<typeof setInterval> | undefined;
   private keyUseTimer: ReturnType<typeof setInterval> | undefined;
-  private journal: Journal | undefined;
+  private journal: JournalPort | undefined;
   private server: Server<undefined> | undefined;
   private state: "starting" | "ready" | "stopping" = "starting";
   private url: string | undefined;
@@ -116,7 +120,8 @@ export class Appliance {
    * Opens the stores; nothing listens yet.
    *
    * @param commands  how to start this executable, and how in the engine's role.
-   * @param onRefused     called when the engine cannot work on these data; the appliance is of no use then.
+   * @param onRefused called when the engine cannot work on these data; the appliance is of no use then.
+   * @param shared    what it shares with other fronts, whose copies are in the data directory; absent: nothing.
    * @throws {DirectoryInUse} @throws {DataFromNewerVersion} @throws {ForeignDirectory} @throws {MetadataMissing}
    */
   constructor(
@@ -124,6 +129,7 @@ export class Appliance {
     private readonly log: Log,
     commands: { readonly own: readonly string[]; readonly engine: readonly string[] },
     onRefused: (reason: EngineRefused) => void,
+    private readonly shared?: SharedFront,
   ) {
     const dataDir = prepareDirectory(config["data-dir"]);
     const place = paths(dataDir);
@@ -143,6 +149,7 @@ export class Appliance {
       {
         dataDir,
         eventsAt: eventsAddress(config, process.env),
+        shared: shared === undefined ? null : { postgres: shared.address, front: shared.id },
         memoryLimitBytes: config["duckdb-memory-limit"],
         memory: budget === null ? null : engineMemory(budget),
         threads: config["duckdb-threads"],
@@ -155,7 +162,7 @@ export class Appliance {
       log,
       {
         onReport: (report) => {
-          this.reports.take(report);
+          this.takeReport(report);
           if (report.type === "applied") this.traces?.loaded(report.applied);
         },
         onRefused,
@@ -182,8 +189,12 @@ export class Appliance {
         this.metadata.projects
           .list({ includeArchived: true })
           .map(({ id, eventsRetentionDays }) => ({ id, eventsRetentionDays })),
-      remove: (cutoffs) => engine.ask("removeOldEvents", { cutoffs }),
+      // Once for all fronts.
+      remove: async (cutoffs) =>
+        this.shared?.isLoader === false ? 0 : await engine.ask("removeOldEvents", { cutoffs }),
       isCaughtUp: async () => {
+        // What waits for other fronts is loaded by one of them.
+        if (this.shared !== undefined) return true;
         const loaded = await engine.ask("loadedSeqs", {});
         return (this.journal?.state() ?? []).every(({ lane, lastSeq }) => loaded[lane] >= lastSeq);
       },
@@ -207,8 +218,34 @@ export class Appliance {
       ...this.eraser.rpc(),
       ...this.uploads.rpc(),
     });
-    endInterruptedCalculations(this.metadata);
+    // Those of another front may go on.
+    if ((this.shared?.count ?? 1) === 1) await this.together(() => endInterruptedCalculations(this.metadata));
     this.supervisor.run();
+    const journal =
+      this.shared === undefined ? await this.openJournal() : this.openSharedJournal(this.shared);
+    this.journal = journal;
+    this.eventRate.start();
+    this.scheduleTimer = setInterval(() => void this.makeScheduledChanges(), scheduledEveryMs);
+    this.keyUseTimer = setInterval(() => void this.storeKeyUses(), keyUsesEveryMs);
+    this.url = this.listen(journal);
+    this.shared?.named(this.url);
+    this.certificates?.start();
+    this.retention.start();
+    this.state = "ready";
+    return this.url;
+  }
+
+  private openSharedJournal(shared: SharedFront): JournalPort {
+    const { config, log } = this;
+    return shared.journal({
+      queueBytesMax: config["journal-queue"],
+      onRefused: (reason, lane) => this.noteRefused(reason, lane),
+      onFailure: (error, lane) =>
+        log.error({ lane, error: String(error) }, "the journal could not be written"),
+    });
+  }
+
+  private async openJournal(): Promise<JournalPort> {
     const { config, log } = this;
     const { journal, segments, quarantined } = await Journal.open(
       paths(config["data-dir"]).journal,
@@ -224,26 +261,34 @@ export class Appliance {
       {
         onSealed: (segment) => this.supervisor.offer([segment]),
         debt: () => this.supervisor.debt(),
-        onRefused: (reason, lane) => {
-          this.metrics.countRefused("capture", reason);
-          this.logRefusal(reason, lane);
-        },
+        onRefused: (reason, lane) => this.noteRefused(reason, lane),
         onFailure: (error, lane) =>
           log.error({ lane, error: String(error) }, "the journal could not be written"),
       },
     );
-    this.journal = journal;
-    this.eventRate.start();
-    this.scheduleTimer = setInterval(() => this.makeScheduledChanges(), scheduledEveryMs);
-    this.keyUseTimer = setInterval(() => this.storeKeyUses(), keyUsesEveryMs);
     for (const torn of quarantined)
       log.warn({ ...torn }, "a torn write at the end of the journal was put aside");
     this.supervisor.offer(segments);
-    this.url = this.listen(journal);
-    this.certificates?.start();
-    this.retention.start();
-    this.state = "ready";
-    return this.url;
+    return journal;
+  }
+
+  private takeReport(report: Report): void {
+    const isKept = report.type === "flag_usage" && report.usage.length > 0;
+    if (this.shared === undefined || !isKept) this.reports.take(report);
+    else
+      this.shared
+        .change(() => this.reports.take(report))
+        .catch((error) => this.log.warn({ error: String(error) }, "the use of flags could not be recorded"));
+  }
+
+  private noteRefused(reason: JournalUnavailable["reason"], lane: Lane): void {
+    this.metrics.countRefused("capture", reason);
+    this.logRefusal(reason, lane);
+  }
+
+  /** Changes the metadata, for all fronts where there are several. @throws {PostgresUnreachable} */
+  async together<Result>(work: () => Result): Promise<Result> {
+    return this.shared === undefined ? work() : await this.shared.change(work);
   }
 
   /** Stops accepting, finishes what is in flight, loads the journal, closes the stores. */
@@ -266,6 +311,7 @@ export class Appliance {
     clearInterval(this.keyUseTimer);
     this.metadata.projects.storeUses();
     await this.control.stop();
+    await this.shared?.close();
     this.people.$client.close();
     this.metadata.close();
     this.lock.release();
@@ -295,6 +341,7 @@ export class Appliance {
       roles: this.roles(),
       engine: this.supervisor.state,
       events_at: this.config["events-url"] && shownAddress(this.config["events-url"]),
+      shared: this.shared?.status() ?? null,
       retention: this.retention.state(),
       replaced_keys: replacedKeys(this.metadata.projects),
       next_backup: nextBackup(this.config["backup-schedule"]),
@@ -320,7 +367,7 @@ export class Appliance {
     this.refused = 0;
   }
 
-  private listen(journal: Journal): string {
+  private listen(journal: JournalPort): string {
     const { config, log, metadata, people } = this;
     const { traces } = this;
     const engine = new EngineClient(
@@ -377,7 +424,11 @@ export class Appliance {
         ...(config.console === "on" ? consoleRoutes() : []),
         ...(config.mcp === "on" ? mcpRoutes({ handle: (request) => app.handle(request) }) : []),
       ],
-      rateLimiter: config["rate-limits"] === "on" ? new RateLimiter(defaultRateLimits) : undefined,
+      rateLimiter:
+        config["rate-limits"] === "on"
+          ? new RateLimiter(defaultRateLimits, () => this.shared?.count ?? 1)
+          : undefined,
+      shared: this.shared,
     });
     try {
       const traced = traces === undefined ? app : { ...app, handle: traces.around(app.handle) };
@@ -425,18 +476,20 @@ export class Appliance {
     return this.cipher;
   }
 
-  private makeScheduledChanges(): void {
+  private async makeScheduledChanges(): Promise<void> {
     try {
-      runScheduledChanges({ metadata: this.metadata, payloads: this.payloads });
+      const writing = { metadata: this.metadata, payloads: this.payloads };
+      if (hasDueChanges(writing)) await this.together(() => runScheduledChanges(writing));
     } catch (error) {
       // They are still due the next time.
       this.log.error({ error: String(error) }, "scheduled changes could not be made");
     }
   }
 
-  private storeKeyUses(): void {
+  private async storeKeyUses(): Promise<void> {
     try {
-      this.metadata.projects.storeUses();
+      const { projects } = this.metadata;
+      if (projects.hasUses) await this.together(() => projects.storeUses());
     } catch (error) {
       this.log.warn({ error: String(error) }, "how much replaced project keys are used could not be stored");
     }

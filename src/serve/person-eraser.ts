@@ -3,7 +3,7 @@
 import { type Author, recordActivity } from "../accounts/activity.ts";
 import type { Metadata } from "../accounts/metadata.ts";
 import { readLastBackup } from "../backup/last-backup.ts";
-import type { Journal } from "../journal/journal.ts";
+import type { JournalPort } from "../journal/journal.ts";
 import { JournalUnavailable } from "../journal/lane-writer.ts";
 import { NotFound } from "../lib/errors.ts";
 import { nowMicros } from "../lib/time.ts";
@@ -23,7 +23,7 @@ export interface EraserDeps {
   metadata: Metadata;
   people: PeopleDb;
   /** Undefined while the appliance starts. */
-  journal: () => Journal | undefined;
+  journal: () => JournalPort | undefined;
 }
 
 /** What `flagkeep persons delete` asks. */

@@ -68,6 +68,7 @@ describe("status", () => {
       started_at: instant,
       uptime_seconds: count,
       events_at: null,
+      shared: null,
       events_per_second: count,
       // Six events, and a note about one of them.
       journal: [lane("realtime", 7), lane("historical", 1)],

@@ -26,6 +26,7 @@ const floors = [
   "ingestion",
   "accounts",
   "http",
+  "postgres",
   "journal",
   "rpc",
   "config",

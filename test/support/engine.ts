@@ -46,6 +46,7 @@ export class ServerWithEngine implements AsyncDisposable {
       }),
       people,
       queryTimeoutMs: 10_000,
+      change: async (run) => await run(),
       isSuspect: () => false,
       onStatement: () => undefined,
     });

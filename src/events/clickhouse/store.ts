@@ -32,9 +32,11 @@ export class ClickHouseStore {
   readonly connection: ClickHouseConnection;
   private opening: Promise<void> | undefined;
 
+  /** @param isReader another process loads events, and brings the tables up to date. */
   constructor(
     readonly address: ClickHouseAddress,
     readonly outside: OutsideEvents,
+    private readonly isReader = false,
   ) {
     this.connection = new ClickHouseConnection(address);
   }
@@ -61,6 +63,7 @@ export class ClickHouseStore {
 
   private async look(): Promise<void> {
     try {
+      if (this.isReader) return await this.requireClaimed();
       await migrateClickHouse(this.connection, this.address);
       await this.claim();
       await this.requireNotAhead();
@@ -72,6 +75,16 @@ export class ClickHouseStore {
       // Whatever the server says to that, such as of a wrong password, an operator mends there.
       throw isKnown ? error : new EventsUnreachable(this.address, error);
     }
+  }
+
+  /** @throws {ForeignEvents} @throws {EventsUnreachable} nobody has made the tables yet. */
+  private async requireClaimed(): Promise<void> {
+    const { connection, outside, address } = this;
+    const known = outside.knownId();
+    if (known === undefined) throw new EventsUnreachable(address, "its tables are being made");
+    const found = await connection.rows("SELECT id FROM store FINAL");
+    if (found.some(([id]) => String(id) !== known))
+      throw new ForeignEvents(`${shownAddress(address)} holds the events of another data directory.`);
   }
 
   private async claim(): Promise<void> {

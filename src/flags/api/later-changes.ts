@@ -93,6 +93,14 @@ export function rejectRequest(
   return decideRequest(deps, request, state, userId, now);
 }
 
+/** Whether there is something to do for `runScheduledChanges`. */
+export function hasDueChanges(
+  { metadata: { db } }: Pick<FlagWriting, "metadata">,
+  now = new Date(),
+): boolean {
+  return dueChanges(db, now).length > 0;
+}
+
 /** Makes the scheduled changes whose time has come. Returns how many were tried. */
 export function runScheduledChanges(deps: FlagWriting, now = new Date()): number {
   const due = dueChanges(deps.metadata.db, now);

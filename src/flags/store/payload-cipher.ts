@@ -30,17 +30,20 @@ export class PayloadKeyWrong extends AppError {
  * @throws {PayloadKeyWrong} the file has another size.
  */
 export function readPayloadKey(path: string): Buffer {
-  if (!existsSync(path)) {
-    const fresh = `${path}.${process.pid}.new`;
-    writeFileSync(fresh, randomBytes(keyBytes), { mode: 0o600, flush: true });
-    renameSync(fresh, path);
-    const folder = openSync(dirname(path), "r");
-    fsyncSync(folder);
-    closeSync(folder);
-  }
+  if (!existsSync(path)) writePayloadKey(path, randomBytes(keyBytes));
   const key = readFileSync(path);
   if (key.length !== keyBytes) throw new PayloadKeyWrong(`${path} does not hold a key of ${keyBytes} bytes.`);
   return key;
+}
+
+/** Puts a key in place of the one that is there; it is on the disk when this returns. */
+export function writePayloadKey(path: string, key: Uint8Array): void {
+  const fresh = `${path}.${process.pid}.new`;
+  writeFileSync(fresh, key, { mode: 0o600, flush: true });
+  renameSync(fresh, path);
+  const folder = openSync(dirname(path), "r");
+  fsyncSync(folder);
+  closeSync(folder);
 }
 
 /** Seals and opens payloads with a key of 32 bytes. */

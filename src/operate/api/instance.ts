@@ -37,6 +37,7 @@ const exampleStatus = {
   events_per_second: 12,
   journal: [],
   events_at: null,
+  shared: null,
   engine: { up: true, restarts: 0, rebuilding: null, trouble: null, properties: [] },
   disk: {
     ...{ metadata_bytes: 9_000_000, people_bytes: 26_000_000, events_bytes: 62_000_000 },

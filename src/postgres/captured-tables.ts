@@ -1,0 +1,187 @@
+/**
+ * The tables of an SQLite file whose rows are kept in PostgreSQL too: triggers note the key of every row that changes, by
+ * whichever connection, and rows are read and written as JSON, by SQLite itself.
+ */
+
+import type { Database, Statement } from "bun:sqlite";
+
+/** A row as PostgreSQL keeps it. */
+export interface SharedRow {
+  tbl: string;
+  /** A JSON array: its primary key. */
+  key: string;
+  /** A JSON object: its columns. Null: the row is gone. */
+  body: string | null;
+}
+
+/** The numbers that SQLite has given out; a number is never given again, also not by another front. */
+const sequences = "sqlite_sequence";
+
+interface Column {
+  name: string;
+  type: string;
+  /** Place in the primary key, from 1; 0: not in it. */
+  pk: number;
+}
+
+class CapturedTable {
+  private readonly put: Statement;
+  private readonly remove: Statement;
+  private readonly read: Statement<{ key: string; body: string | null }, []>;
+  readonly triggers: string;
+  readonly markAll: string;
+
+  constructor(client: Database, name: string) {
+    const table = quoted(name);
+    const columns = client
+      .query<Column, []>(`SELECT name, type, pk FROM pragma_table_info(${literal(name)})`)
+      .all();
+    const keys = columns.filter(({ pk }) => pk > 0).sort((one, other) => one.pk - other.pk);
+    const keyNames =
+      keys.length > 0 ? keys.map((key) => quoted(key.name)) : name === sequences ? ["name"] : ["rowid"];
+    const keyOf = (row: string) => `json_array(${keyNames.map((key) => `${row}.${key}`).join(", ")})`;
+    const isKey = keyNames.map((key, place) => `t.${key} = json_extract(d.key, '$[${place}]')`).join(" AND ");
+    const members = columns.map(({ name: column, type }) => {
+      const cell = `t.${quoted(column)}`;
+      const value = type === "BLOB" ? `CASE WHEN ${cell} IS NULL THEN NULL ELSE hex(${cell}) END` : cell;
+      return `${literal(column)}, ${value}`;
+    });
+    const values = columns.map(({ name: column, type }) => {
+      const value = `json_extract(?2, ${literal(`$.${JSON.stringify(column)}`)})`;
+      return type === "BLOB" ? `unhex(${value})` : value;
+    });
+    const names = columns.map((column) => quoted(column.name));
+    // A table without a key of its own keeps its row's number.
+    if (keyNames[0] === "rowid") {
+      names.unshift("rowid");
+      values.unshift("json_extract(?1, '$[0]')");
+    }
+    this.read = client.query(
+      `SELECT d.key, CASE WHEN t.${keyNames[0]} IS NULL THEN NULL ELSE json_object(${members.join(", ")}) END AS body
+       FROM copy_shipping d LEFT JOIN ${table} t ON ${isKey} WHERE d.tbl = ${literal(name)}`,
+    );
+    this.put = client.query(
+      // With ?1 in it, whether or not a value takes it.
+      `INSERT OR REPLACE INTO ${table} (${names.join(", ")}) SELECT ${values.join(", ")} WHERE ?1 IS NOT NULL`,
+    );
+    this.remove = client.query(
+      `DELETE FROM ${table} WHERE ${keyNames.map((key, place) => `${key} = json_extract(?1, '$[${place}]')`).join(" AND ")}`,
+    );
+    // Not `OR IGNORE`: the statement that fires a trigger decides about conflicts in it.
+    const note = (row: string) =>
+      `INSERT INTO copy_changed SELECT ${literal(name)}, ${keyOf(row)} WHERE NOT EXISTS
+       (SELECT 1 FROM copy_changed WHERE tbl = ${literal(name)} AND key = ${keyOf(row)});`;
+    const trigger = (suffix: string, event: string, body: string) =>
+      `CREATE TRIGGER ${quoted(`copy_${name}_${suffix}`)} AFTER ${event} ON ${table}
+       WHEN NOT EXISTS (SELECT 1 FROM copy_applying) BEGIN ${body} END;`;
+    this.triggers =
+      name === sequences
+        ? ""
+        : trigger("insert", "INSERT", note("NEW")) +
+          trigger("update", "UPDATE", note("OLD") + note("NEW")) +
+          trigger("delete", "DELETE", note("OLD"));
+    this.markAll = `INSERT OR IGNORE INTO copy_changed SELECT ${literal(name)}, ${keyOf("t")} FROM ${table} t`;
+  }
+
+  changed(): { key: string; body: string | null }[] {
+    return this.read.all();
+  }
+
+  write({ key, body }: SharedRow): void {
+    if (body === null) this.remove.run(key);
+    else this.put.run(key, body);
+  }
+}
+
+export class CapturedTables {
+  private readonly tables: ReadonlyMap<string, CapturedTable>;
+  private numbers: string;
+
+  /** Reads the schema as it is now, and has changes noted from now on. */
+  constructor(private readonly client: Database) {
+    const triggers = client
+      .query<{ name: string }, []>(
+        "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND name LIKE 'copy\\_%' ESCAPE '\\'",
+      )
+      .all();
+    for (const { name } of triggers) client.run(`DROP TRIGGER ${quoted(name)}`);
+    client.run(`CREATE TABLE IF NOT EXISTS copy_changed (tbl TEXT NOT NULL, key TEXT NOT NULL, PRIMARY KEY (tbl, key)) WITHOUT ROWID;
+      CREATE TABLE IF NOT EXISTS copy_shipping (tbl TEXT NOT NULL, key TEXT NOT NULL, PRIMARY KEY (tbl, key)) WITHOUT ROWID;
+      CREATE TABLE IF NOT EXISTS copy_applying (one INTEGER PRIMARY KEY)`);
+    const names = client
+      .query<{ name: string }, []>(
+        `SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'copy\\_%' ESCAPE '\\'
+         AND name <> 'schema_migration' AND (name NOT LIKE 'sqlite\\_%' ESCAPE '\\' OR name = '${sequences}')`,
+      )
+      .all();
+    this.tables = new Map(names.map(({ name }) => [name, new CapturedTable(client, name)]));
+    for (const { triggers: sql } of this.tables.values()) if (sql !== "") client.run(sql);
+    this.numbers = this.numbersNow();
+  }
+
+  get hasChanges(): boolean {
+    return (
+      this.client.query("SELECT 1 FROM copy_changed UNION ALL SELECT 1 FROM copy_shipping LIMIT 1").get() !==
+      null
+    );
+  }
+
+  /** Every row counts as changed. */
+  markAll(): void {
+    for (const { markAll } of this.tables.values()) this.client.run(markAll);
+  }
+
+  /** Takes the changed rows up: as they are now, until `shipped` or for the next time. */
+  take(): SharedRow[] {
+    const { client } = this;
+    return client
+      .transaction(() => {
+        const numbers = this.numbersNow();
+        if (this.tables.has(sequences) && numbers !== this.numbers) {
+          client.run(
+            `INSERT OR IGNORE INTO copy_shipping SELECT '${sequences}', json_array(name) FROM ${sequences}`,
+          );
+          this.numbers = numbers;
+        }
+        client.run("INSERT OR IGNORE INTO copy_shipping SELECT tbl, key FROM copy_changed");
+        client.run("DELETE FROM copy_changed");
+        return [...this.tables].flatMap(([tbl, table]) => table.changed().map((row) => ({ tbl, ...row })));
+      })
+      .immediate();
+  }
+
+  /** The keys of rows that are not in PostgreSQL as they are here, as far as is known. */
+  unshipped(): Pick<SharedRow, "tbl" | "key">[] {
+    return this.client
+      .query<{ tbl: string; key: string }, []>(
+        "SELECT tbl, key FROM copy_shipping UNION SELECT tbl, key FROM copy_changed",
+      )
+      .all();
+  }
+
+  /** Writes rows as they are in PostgreSQL, in the caller's transaction and with foreign keys off; nobody notes them. */
+  write(rows: readonly SharedRow[]): void {
+    const { client } = this;
+    client.run("INSERT INTO copy_applying VALUES (1)");
+    // Two rows may have exchanged what is unique: all go before any comes.
+    for (const row of rows) this.tables.get(row.tbl)?.write({ ...row, body: null });
+    const isSequence = ({ tbl }: SharedRow) => tbl === sequences;
+    for (const row of rows) if (row.body !== null && !isSequence(row)) this.tables.get(row.tbl)?.write(row);
+    // SQLite has written some by itself meanwhile.
+    for (const row of rows.filter(isSequence)) {
+      this.tables.get(sequences)?.write({ ...row, body: null });
+      if (row.body !== null) this.tables.get(sequences)?.write(row);
+    }
+    client.run("DELETE FROM copy_applying");
+    this.numbers = this.numbersNow();
+  }
+
+  private numbersNow(): string {
+    if (this.client.query(`SELECT 1 FROM sqlite_schema WHERE name = '${sequences}'`).get() === null)
+      return "";
+    return JSON.stringify(this.client.query(`SELECT name, seq FROM ${sequences} ORDER BY name`).values());
+  }
+}
+
+const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
+const literal = (text: string) => `'${text.replaceAll("'", "''")}'`;

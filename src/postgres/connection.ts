@@ -1,0 +1,143 @@
+/**
+ * Connections to PostgreSQL: several hosts, of which the one that takes writes is used, and no call that waits for ever.
+ */
+
+import postgres, { type Sql, type TransactionSql } from "postgres";
+import { AppError, firstLine, OperatorNeeded } from "../lib/errors.ts";
+import { type PostgresAddress, shownPostgres } from "../lib/postgres-address.ts";
+
+/** PostgreSQL cannot be used at this moment; it may be tried again. */
+export class PostgresUnreachable extends AppError {
+  readonly code = "postgres_unreachable";
+  override readonly hint = "See that PostgreSQL runs and lets Flagkeep in; it goes on by itself.";
+  constructor(address: PostgresAddress, reason: unknown) {
+    super(`PostgreSQL at ${shownPostgres(address)} cannot be used: ${firstLine(reason)}`);
+  }
+}
+
+/** PostgreSQL answers, but says that it will never do what Flagkeep needs. */
+export class PostgresRefuses extends OperatorNeeded {
+  readonly code = "postgres_refuses";
+  override readonly hint = "Give Flagkeep a database of its own, and a user who may create a schema there.";
+  constructor(address: PostgresAddress, reason: unknown) {
+    super(`PostgreSQL at ${shownPostgres(address)} refuses: ${firstLine(reason)}`);
+  }
+}
+
+/** Inside a transaction. */
+export type Transaction = TransactionSql;
+
+/** A call that has no answer for so long is given up, and with it its connection. */
+const callMs = 10_000;
+const connectSeconds = 5;
+const firstPauseMs = 100;
+const pauseMsMax = 2_000;
+/** Classes of SQLSTATE that speak of the moment: connection, resources, intervention, a standby that was asked to write. */
+const passingClasses = ["08", "53", "57", "25", "40"];
+
+export class Postgres {
+  private pool: Sql;
+  private isClosed = false;
+
+  /**
+   * Opens nothing yet.
+   *
+   * @param onState told why PostgreSQL cannot be used, and with null when it can again.
+   */
+  constructor(
+    readonly address: PostgresAddress,
+    private readonly settings: { connections: number; name: string },
+    private readonly onState: (reason: PostgresUnreachable | null) => void = () => undefined,
+  ) {
+    this.pool = this.open();
+  }
+
+  /**
+   * Does something over one of the connections.
+   *
+   * @throws {PostgresUnreachable} it is not known whether it was done.
+   */
+  async run<Result>(work: (sql: Sql) => Promise<Result>, timeoutMs = callMs): Promise<Result> {
+    const pool = this.pool;
+    const late = Promise.withResolvers<never>();
+    let isLate = false;
+    const timer = setTimeout(() => {
+      isLate = true;
+      late.reject(new Error(`no answer in ${timeoutMs / 1_000} s`));
+    }, timeoutMs);
+    try {
+      const result = await Promise.race([work(pool), late.promise]);
+      this.onState(null);
+      return result;
+    } catch (error) {
+      if (isLate && this.pool === pool && !this.isClosed) {
+        // Whatever hangs goes with its connection; a new one may find another host.
+        this.pool = this.open();
+        void pool.end({ timeout: 0 }).catch(() => undefined);
+      }
+      if (!isLate && !isPassing(error)) throw error;
+      const reason = new PostgresUnreachable(this.address, error);
+      this.onState(reason);
+      throw reason;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Does something in one transaction. @throws {PostgresUnreachable} it is not known whether it was committed. */
+  async transaction<Result>(work: (t: Transaction) => Promise<Result>, timeoutMs = callMs): Promise<Result> {
+    return (await this.run((sql) => sql.begin(work), timeoutMs)) as Result;
+  }
+
+  /** Does something again and again until it is done. @param isWanted asked before each try; else the reason is thrown */
+  async untilDone<Result>(
+    work: () => Promise<Result>,
+    isWanted: () => boolean = () => true,
+  ): Promise<Result> {
+    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, pauseMsMax)) {
+      try {
+        return await work();
+      } catch (error) {
+        if (!(error instanceof PostgresUnreachable) || this.isClosed || !isWanted()) throw error;
+      }
+      await Bun.sleep(pauseMs);
+    }
+  }
+
+  /** Calls back whenever somebody notifies a channel; what happens while the connection is away is missed. */
+  async listen(channel: string, onNotice: (text: string) => void): Promise<void> {
+    await this.pool.listen(channel, onNotice).catch(() => undefined);
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true;
+    await this.pool.end({ timeout: 1 }).catch(() => undefined);
+  }
+
+  private open(): Sql {
+    const { hosts, user, password, database, tls } = this.address;
+    const { connections, name } = this.settings;
+    return postgres({
+      // Lists are taken, though the types do not say so.
+      host: hosts.map(({ host }) => host) as unknown as string,
+      port: hosts.map(({ port }) => port) as unknown as number,
+      ...{ user, database, ssl: tls && ("require" as const), max: connections },
+      password: password === "" ? undefined : password,
+      // Of several hosts the one that takes writes, also after another one was promoted.
+      target_session_attrs: "read-write" as const,
+      connect_timeout: connectSeconds,
+      keep_alive: 5,
+      backoff: () => 0.2,
+      onnotice: () => undefined,
+      connection: { application_name: `flagkeep ${name}` },
+    });
+  }
+}
+
+/** Whether an error speaks of the connection or the moment, not of what was asked. */
+function isPassing(error: unknown): boolean {
+  const { code } = error as { code?: string };
+  if (code === undefined) return false;
+  if (/^[0-9A-Z]{5}$/.test(code)) return passingClasses.includes(code.slice(0, 2));
+  return code.startsWith("CONNECT") || code.startsWith("CONNECTION") || /^E[A-Z]+$/.test(code);
+}

@@ -1,0 +1,127 @@
+/** Reads the journal in PostgreSQL for the one front that loads events, and forgets what is loaded. */
+
+import { linesOf } from "../journal/entry.ts";
+import type { JournalBatch } from "../journal/reader.ts";
+import { type Lane, lanes } from "../journal/segment.ts";
+import type { Postgres } from "./connection.ts";
+
+/** Bytes of entries of one batch, about; the largest block may have more. */
+const batchBytesMax = 4 * 1024 * 1024;
+/** Bytes of a lane that are read before the pipeline has taken them. */
+const aheadBytesMax = 32 * 1024 * 1024;
+const blocksAtOnce = 500;
+/** Also without being told, so that nothing that was told while the connection was away waits. */
+const lookEveryMs = 250;
+/** How long a read of many blocks may take. */
+const readMs = 30_000;
+const lineFeed = 0x0a;
+
+export interface ReaderPorts {
+  /** Takes batches, in order. */
+  offer(batches: readonly JournalBatch[]): void;
+  /** What was offered and is not applied yet. */
+  waitingBytes(lane: Lane): number;
+  onFailure(error: unknown): void;
+}
+
+export class JournalReader {
+  private timer: ReturnType<typeof setInterval> | undefined;
+  private looking: Promise<void> | undefined;
+  private isToldMeanwhile = false;
+
+  /** @param read per lane, the last number that both stores have. */
+  constructor(
+    private readonly postgres: Postgres,
+    private readonly read: Record<Lane, number>,
+    private readonly ports: ReaderPorts,
+  ) {}
+
+  start(): void {
+    this.timer = setInterval(() => this.look(), lookEveryMs);
+    this.look();
+  }
+
+  /** Reads what is new; call it when something may be. */
+  look(): void {
+    if (this.looking !== undefined) {
+      this.isToldMeanwhile = true;
+      return;
+    }
+    this.isToldMeanwhile = false;
+    this.looking = this.readAll().then(
+      () => this.rest(),
+      (error) => {
+        this.rest();
+        this.ports.onFailure(error);
+      },
+    );
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.timer);
+    this.timer = undefined;
+    await this.looking;
+  }
+
+  /** Forgets what is loaded and noted as such, for all fronts. */
+  async forget(loaded: Record<Lane, number>): Promise<void> {
+    for (const lane of lanes) {
+      await this.postgres.run(
+        (sql) =>
+          sql`DELETE FROM flagkeep.journal WHERE lane = ${lane} AND first_seq + entries - 1 <= ${loaded[lane]}`,
+        readMs,
+      );
+    }
+  }
+
+  private rest(): void {
+    this.looking = undefined;
+    if (this.isToldMeanwhile && this.timer !== undefined) this.look();
+  }
+
+  private async readAll(): Promise<void> {
+    for (const lane of lanes) {
+      while (this.timer !== undefined && this.ports.waitingBytes(lane) < aheadBytesMax) {
+        const batch = await this.next(lane);
+        if (batch === undefined) break;
+        this.read[lane] = batch.last;
+        this.ports.offer([batch]);
+      }
+    }
+  }
+
+  private async next(lane: Lane): Promise<JournalBatch | undefined> {
+    const blocks = await this.postgres.run(
+      (sql) => sql`
+        SELECT first_seq, entries, size, body FROM (
+          SELECT *, sum(size) OVER (ORDER BY first_seq) - size AS before FROM (
+            SELECT * FROM flagkeep.journal WHERE lane = ${lane} AND first_seq > ${this.read[lane]} ORDER BY first_seq LIMIT ${blocksAtOnce}
+          ) AS next_blocks
+        ) AS counted WHERE before < ${batchBytesMax} ORDER BY first_seq`,
+      readMs,
+    );
+    const oldest = blocks[0];
+    if (oldest === undefined) return undefined;
+    const first = Number(oldest.first_seq);
+    const texts: Buffer[] = [];
+    let last = first - 1;
+    for (const { first_seq, entries, body } of blocks) {
+      if (Number(first_seq) !== last + 1)
+        throw new Error(`The journal has a gap at the ${lane} entry ${last + 1}.`);
+      texts.push(numbered(Number(first_seq), Bun.zstdDecompressSync(body as Uint8Array) as Buffer));
+      last += entries;
+    }
+    const bytes = Buffer.concat(texts);
+    return { lane, first, last, bytes: bytes.length, text: async () => ({ bytes }) };
+  }
+}
+
+function numbered(first: number, text: Buffer): Buffer {
+  const entries: Buffer[] = [];
+  for (let start = 0; start < text.length; ) {
+    const end = text.indexOf(lineFeed, start);
+    entries.push(text.subarray(start, end));
+    start = end + 1;
+  }
+  return linesOf(first, entries);
+}

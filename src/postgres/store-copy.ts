@@ -1,0 +1,379 @@
+/**
+ * A copy of a store whose rows are in PostgreSQL: an SQLite file that this front reads as if it were alone.
+ *
+ * Every commit there has a number. A copy takes over what it lacks, in order; whoever changes something holds the lock of
+ * the store's row, has taken over everything, and its rows are committed there before anybody is told. What is in the copy and
+ * did not get there (a crash, a lost lease) is taken back from there.
+ */
+
+import type { Database } from "bun:sqlite";
+import { rmSync } from "node:fs";
+import { AppError, OperatorNeeded } from "../lib/errors.ts";
+import { Semaphore } from "../lib/semaphore.ts";
+import { DataFromNewerVersion, type Migration, migrate } from "../lib/sqlite/migrate.ts";
+import { openSqlite } from "../lib/sqlite/open.ts";
+import { CapturedTables, type SharedRow } from "./captured-tables.ts";
+import type { Postgres, Transaction } from "./connection.ts";
+import { type Lease, requireLease } from "./lease.ts";
+
+export type StoreName = "metadata" | "people";
+
+/** Tells all fronts which store has changed. */
+export const changeChannel = "flagkeep_store";
+
+/** Rows that are read from PostgreSQL at once; a person may have half a megabyte. */
+const rowsAtOnce = 500;
+/** Rows, and characters of them, that are sent there in one statement. */
+const rowsPerStatement = 5_000;
+const charactersPerStatement = 8 * 1024 * 1024;
+/** How long a commit may take, its lock and all. */
+const commitMs = 60_000;
+/** A front that hangs in the middle of a commit holds the others up for no longer than this. */
+const idleMs = 4_000;
+/** For how long what is gone, and the names of commits, are told. */
+const toldFor = "1 day";
+const waitingMax = 10_000;
+
+/** The copy is of another PostgreSQL, or of one that was set back. */
+class OtherHistory extends AppError {
+  readonly code = "other_history";
+}
+
+/** Another front runs a newer version, which has changed the tables. */
+class NewerFronts extends OperatorNeeded {
+  readonly code = "newer_fronts";
+  override readonly hint = "Start the newer version here, too.";
+  constructor(store: StoreName) {
+    super(`A newer version of Flagkeep has brought the store of ${store} up to date.`);
+  }
+}
+
+export interface CopiedStore {
+  readonly name: StoreName;
+  readonly migrations: readonly Migration[];
+}
+
+export interface CopyHooks {
+  /** Rows of others were taken over. */
+  onTaken?: () => void;
+}
+
+export class StoreCopy {
+  private readonly turn = new Semaphore({ total: 1, perKey: 1, waiting: waitingMax });
+  private tables: CapturedTables;
+  private looking: Promise<void> | undefined;
+  /** Rows here may differ from those there. */
+  private isDoubtful = true;
+
+  private constructor(
+    private readonly client: Database,
+    private readonly store: CopiedStore,
+    private readonly postgres: Postgres,
+    private readonly hooks: CopyHooks,
+  ) {
+    this.tables = new CapturedTables(client);
+  }
+
+  /**
+   * Makes a file a copy of what PostgreSQL has, or brings one up to date; the tables are brought to this version's schema
+   * there, where they are older.
+   *
+   * @param open opens the file for writing; it has no tables yet, or is a copy.
+   * @throws {PostgresUnreachable} @throws {DataFromNewerVersion} @throws {NewerFronts}
+   */
+  static async prepare(path: string, store: CopiedStore, postgres: Postgres): Promise<void> {
+    const { name, migrations } = store;
+    const newest = migrations.length;
+    await postgres.run(
+      (sql) =>
+        sql`INSERT INTO flagkeep.store (name, schema_version, revision) VALUES (${name}, ${newest}, 0) ON CONFLICT DO NOTHING`,
+    );
+    const there = await schemaVersionThere(postgres, name);
+    if (there > newest) throw new DataFromNewerVersion(`store of ${name} in PostgreSQL`, there, newest);
+    let { $client: client } = openSqlite(path, {});
+    if (schemaVersionHere(client) > there) {
+      // Its tables were changed here, but that did not get there.
+      client.close();
+      for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix, { force: true });
+      client = openSqlite(path, {}).$client;
+    }
+    try {
+      // Rows of an older schema are taken over as they are, and changed with the tables.
+      migrate(client, `store of ${name}`, migrations.slice(0, there));
+      const copy = StoreCopy.attach(client, store, postgres);
+      await copy.catchUp();
+      if (there < newest) await copy.upgrade(there);
+    } finally {
+      client.close();
+    }
+  }
+
+  /** @param client a copy that `prepare` has made, open for writing. */
+  static attach(client: Database, store: CopiedStore, postgres: Postgres, hooks: CopyHooks = {}): StoreCopy {
+    client.run("PRAGMA recursive_triggers = ON");
+    client.run(
+      "CREATE TABLE IF NOT EXISTS copy_state (one INTEGER PRIMARY KEY CHECK (one = 1), revision INTEGER NOT NULL, commit_id TEXT)",
+    );
+    client.run("INSERT OR IGNORE INTO copy_state VALUES (1, 0, NULL)");
+    return new StoreCopy(client, store, postgres, hooks);
+  }
+
+  /** Takes over what others have committed before the call. @throws {PostgresUnreachable} */
+  async catchUp(): Promise<void> {
+    const leave = await this.turn.enter(0, {});
+    try {
+      await this.postgres.transaction(async (t) => {
+        await t`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY`;
+        await this.takeOver(t, this.isDoubtful);
+        this.isDoubtful = false;
+      }, commitMs * 10);
+    } catch (error) {
+      if (error instanceof OtherHistory) this.forgetAll();
+      else throw error;
+    } finally {
+      leave();
+    }
+  }
+
+  /**
+   * As `catchUp`, for those who only want to read and are many: one look serves all who ask while it has not begun, and
+   * where PostgreSQL is away, what is here is what there is.
+   */
+  async look(): Promise<void> {
+    this.looking ??= Promise.resolve().then(async () => {
+      this.looking = undefined;
+      const [row] = await this.postgres.run(
+        (sql) => sql`SELECT revision FROM flagkeep.store WHERE name = ${this.store.name}`,
+        1_000,
+      );
+      if (Number(row!.revision) !== this.state().revision || this.isDoubtful) await this.catchUp();
+    });
+    await this.looking.catch(() => undefined);
+  }
+
+  /** Whether something changed here that is not committed there. */
+  get hasChanges(): boolean {
+    return this.tables.hasChanges;
+  }
+
+  /**
+   * Runs a change with the newest rows, while no other front changes anything, and commits what it changed there.
+   *
+   * What it changes can be read here before it is committed there. It must not take long.
+   *
+   * @param lease has to be held still.
+   * @throws {PostgresUnreachable} nothing was changed, or it is not known; what is here is brought in line later.
+   * @throws {LeaseLost} @throws what `run` throws; what it changed before is committed.
+   */
+  async change<Result>(run: (t: Transaction) => Result | Promise<Result>, lease?: Lease): Promise<Result> {
+    const leave = await this.turn.enter(0, {});
+    const commitId = crypto.randomUUID();
+    let outcome: { result: Result } | { error: unknown } | undefined;
+    let revision: number | undefined;
+    try {
+      await this.postgres.transaction(async (t) => {
+        await t.unsafe(
+          `SET LOCAL idle_in_transaction_session_timeout = ${lease === undefined ? commitMs : idleMs}`,
+        );
+        await this.lockStore(t);
+        if (lease !== undefined) await requireLease(t, lease);
+        // The holder's own rows that are not there yet are newer than what is there.
+        const newest = await this.takeOver(t, this.isDoubtful && lease === undefined);
+        this.isDoubtful = lease === undefined;
+        outcome = await settled(() => run(t));
+        const rows = this.tables.take();
+        if (rows.length === 0) return;
+        revision = newest + 1;
+        await sendRows(t, this.store.name, revision, rows);
+        await t`UPDATE flagkeep.store SET revision = ${revision} WHERE name = ${this.store.name}`;
+        await t`INSERT INTO flagkeep.commit (store, revision, id) VALUES (${this.store.name}, ${revision}, ${commitId})`;
+        await t`SELECT pg_notify(${changeChannel}, ${this.store.name})`;
+        // It may have taken longer than the lease lasts.
+        if (lease !== undefined) await requireLease(t, lease);
+      }, commitMs);
+      if (revision !== undefined) this.noteShipped(revision, commitId);
+      this.isDoubtful = false;
+    } finally {
+      leave();
+    }
+    if ("error" in outcome!) throw outcome.error;
+    return outcome!.result;
+  }
+
+  /** Forgets what has been gone for long; call it now and then, on one front. */
+  async tidy(): Promise<void> {
+    const { name } = this.store;
+    await this.postgres.transaction(async (t) => {
+      const [last] = await t`SELECT max(revision) AS revision FROM flagkeep.commit
+        WHERE store = ${name} AND at < clock_timestamp() - ${toldFor}::interval`;
+      if (last?.revision === null) return;
+      await this.lockStore(t);
+      await t`UPDATE flagkeep.store SET told_from = greatest(told_from, ${last!.revision}) WHERE name = ${name}`;
+      await t`DELETE FROM flagkeep.row WHERE store = ${name} AND body IS NULL AND revision <= ${last!.revision}`;
+      await t`DELETE FROM flagkeep.commit WHERE store = ${name} AND revision < ${last!.revision}`;
+    }, commitMs);
+  }
+
+  /** The newest commit that is here. */
+  get revision(): number {
+    return this.state().revision;
+  }
+
+  private state(): { revision: number; commit_id: string | null } {
+    return this.client
+      .query<{ revision: number; commit_id: string | null }, []>("SELECT revision, commit_id FROM copy_state")
+      .get()!;
+  }
+
+  private async lockStore(t: Transaction): Promise<void> {
+    const { name, migrations } = this.store;
+    const [row] = await t`SELECT schema_version FROM flagkeep.store WHERE name = ${name} FOR UPDATE`;
+    if (row!.schema_version > migrations.length) throw new NewerFronts(name);
+  }
+
+  /**
+   * Writes the rows of all commits that are not here yet.
+   *
+   * @param isBack rows that were changed here and are not there become as they are there.
+   * @returns the newest commit. @throws {OtherHistory}
+   */
+  private async takeOver(t: Transaction, isBack: boolean): Promise<number> {
+    const { name } = this.store;
+    const { revision: here, commit_id } = this.state();
+    const [row] =
+      await t`SELECT revision, told_from, (SELECT id FROM flagkeep.commit c WHERE c.store = s.name AND c.revision = s.revision) AS newest,
+      (SELECT id FROM flagkeep.commit c WHERE c.store = s.name AND c.revision = ${here}) AS known FROM flagkeep.store s WHERE name = ${name}`;
+    const there = Number(row!.revision);
+    if (here > 0 && (here > there || row!.known !== commit_id || here < Number(row!.told_from)))
+      throw new OtherHistory(`The copy of the store of ${name} has another history.`);
+    const mine = this.tables.unshipped();
+    if (here === there && !(isBack && mine.length > 0)) return there;
+    const own = isBack ? undefined : new Set(mine.map(({ tbl, key }) => `${tbl} ${key}`));
+    if (isBack) await this.takeBack(t, mine);
+    for (let after = { revision: here + 1, tbl: "", hash: Buffer.alloc(0) as Buffer }; ; ) {
+      const rows = await t<(SharedRow & { revision: string; key_hash: Buffer })[]>`
+          SELECT tbl, key, body, revision, key_hash FROM flagkeep.row
+          WHERE store = ${name} AND (revision, tbl, key_hash) > (${after.revision}, ${after.tbl}, ${after.hash})
+          ORDER BY revision, tbl, key_hash LIMIT ${rowsAtOnce}`;
+      if (rows.length === 0) break;
+      const foreign = own === undefined ? rows : rows.filter(({ tbl, key }) => !own.has(`${tbl} ${key}`));
+      this.write(foreign);
+      const last = rows.at(-1)!;
+      after = { revision: Number(last.revision), tbl: last.tbl, hash: last.key_hash };
+      if (rows.length < rowsAtOnce) break;
+    }
+    this.client.run("UPDATE copy_state SET revision = ?, commit_id = ?", [there, row!.newest]);
+    this.hooks.onTaken?.();
+    return there;
+  }
+
+  private async takeBack(t: Transaction, mine: readonly Pick<SharedRow, "tbl" | "key">[]): Promise<void> {
+    for (let start = 0; start < mine.length; start += rowsAtOnce) {
+      const part = mine.slice(start, start + rowsAtOnce);
+      const rows = await t<SharedRow[]>`
+        SELECT w.tbl, w.key, r.body FROM unnest(${part.map(({ tbl }) => tbl)}::text[], ${part.map(({ key }) => key)}::text[]) AS w(tbl, key)
+        LEFT JOIN flagkeep.row r ON r.store = ${this.store.name} AND r.tbl = w.tbl AND r.key_hash = sha256(convert_to(w.key, 'UTF8'))`;
+      this.write(rows);
+    }
+    this.client.run("DELETE FROM copy_shipping");
+    this.client.run("DELETE FROM copy_changed");
+  }
+
+  /** Rows come in the order of their commits, not in that of their references. */
+  private write(rows: readonly SharedRow[]): void {
+    this.client.run("PRAGMA foreign_keys = OFF");
+    try {
+      this.client.transaction(() => this.tables.write(rows)).immediate();
+    } finally {
+      this.client.run("PRAGMA foreign_keys = ON");
+    }
+  }
+
+  private noteShipped(revision: number, commitId: string): void {
+    this.client
+      .transaction(() => {
+        this.client.run("DELETE FROM copy_shipping");
+        this.client.run("UPDATE copy_state SET revision = ?, commit_id = ?", [revision, commitId]);
+      })
+      .immediate();
+  }
+
+  /** Empties the copy; it is made anew by the next look. */
+  private forgetAll(): void {
+    this.tables.markAll();
+    this.write(this.tables.unshipped().map((row) => ({ ...row, body: null })));
+    for (const table of ["copy_shipping", "copy_changed"]) this.client.run(`DELETE FROM ${table}`);
+    this.client.run("UPDATE copy_state SET revision = 0, commit_id = NULL");
+  }
+
+  /** Brings the tables to this version's schema, here and there; only one front does. */
+  private async upgrade(from: number): Promise<void> {
+    const { name, migrations } = this.store;
+    const isFirst = await this.change(async (t) => {
+      const [row] = await t`SELECT schema_version FROM flagkeep.store WHERE name = ${name}`;
+      if (row!.schema_version !== from) return false;
+      migrate(this.client, `store of ${name}`, migrations);
+      this.tables = new CapturedTables(this.client);
+      this.tables.markAll();
+      await t`UPDATE flagkeep.store SET schema_version = ${migrations.length} WHERE name = ${name}`;
+      return true;
+    });
+    if (isFirst) return;
+    migrate(this.client, `store of ${name}`, migrations);
+    this.tables = new CapturedTables(this.client);
+    this.forgetAll();
+    await this.catchUp();
+  }
+}
+
+async function sendRows(
+  t: Transaction,
+  store: StoreName,
+  revision: number,
+  rows: readonly SharedRow[],
+): Promise<void> {
+  for (let start = 0; start < rows.length; ) {
+    let end = start;
+    for (
+      let size = 0;
+      end < rows.length && end - start < rowsPerStatement && size < charactersPerStatement;
+      end++
+    )
+      size += rows[end]!.key.length + (rows[end]!.body?.length ?? 0);
+    const part = rows.slice(start, end);
+    await t`
+      INSERT INTO flagkeep.row (store, tbl, key_hash, key, body, revision)
+      SELECT ${store}, w.tbl, sha256(convert_to(w.key, 'UTF8')), w.key, w.body, ${revision}
+      FROM unnest(${part.map(({ tbl }) => tbl)}::text[], ${part.map(({ key }) => key)}::text[], ${part.map(({ body }) => body)}::text[]) AS w(tbl, key, body)
+      ON CONFLICT (store, tbl, key_hash) DO UPDATE SET body = excluded.body, revision = excluded.revision`;
+    start = end;
+  }
+}
+
+async function settled<Result>(
+  run: () => Result | Promise<Result>,
+): Promise<{ result: Result } | { error: unknown }> {
+  try {
+    return { result: await run() };
+  } catch (error) {
+    return { error };
+  }
+}
+
+function schemaVersionHere(client: Database): number {
+  if (client.query("SELECT 1 FROM sqlite_schema WHERE name = 'schema_migration'").get() === null) return 0;
+  const found = client.query("SELECT coalesce(max(version), 0) AS version FROM schema_migration").get();
+  return (found as { version: number }).version;
+}
+
+async function schemaVersionThere(postgres: Postgres, name: StoreName): Promise<number> {
+  const [row] = await postgres.run(
+    (sql) => sql`SELECT schema_version FROM flagkeep.store WHERE name = ${name}`,
+  );
+  return row!.schema_version;
+}
+
+/** Whether an SQLite file is a copy of rows that are in PostgreSQL. */
+export function isCopy(client: Database): boolean {
+  return client.query("SELECT 1 FROM sqlite_schema WHERE name = 'copy_state'").get() !== null;
+}

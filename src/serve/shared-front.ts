@@ -1,0 +1,186 @@
+/**
+ * One of several fronts: what it shares with the others is in PostgreSQL, and its data directory holds copies.
+ *
+ * The engine has a connection of its own, for the store of persons; this is the side of the server.
+ */
+
+import { hostname } from "node:os";
+import { metadataMigrations } from "../accounts/db.ts";
+import type { Metadata } from "../accounts/metadata.ts";
+import { type Config, postgresAddress } from "../config.ts";
+import { readPayloadKey, writePayloadKey } from "../flags/store/payload-cipher.ts";
+import type { SharedState } from "../http/dispatch.ts";
+import { type PostgresAddress, shownPostgres } from "../lib/postgres-address.ts";
+import { WrongSetting } from "../lib/setting-kinds.ts";
+import type { Log } from "../log.ts";
+import { paths } from "../paths.ts";
+import { peopleMigrations } from "../people/open.ts";
+import { Postgres, type PostgresUnreachable } from "../postgres/connection.ts";
+import { type Front, noteEnd, noteFront, seenEveryMs, sharedSecret } from "../postgres/fronts.ts";
+import { PostgresJournal, type PostgresJournalSettings } from "../postgres/journal.ts";
+import { leaseHolder } from "../postgres/lease.ts";
+import { migratePostgres } from "../postgres/schema.ts";
+import { type CopiedStore, changeChannel, StoreCopy } from "../postgres/store-copy.ts";
+import { version } from "../version.ts";
+
+export const metadataStore: CopiedStore = { name: "metadata", migrations: metadataMigrations };
+export const peopleStore: CopiedStore = { name: "people", migrations: peopleMigrations };
+
+const connections = 8;
+/** Also without being told, so that nothing that was told while the connection was away waits. */
+const lookEveryMs = 500;
+const tidyEveryMs = 600_000;
+
+/** What `status` says of it. */
+export interface SharedStatus {
+  postgres: string;
+  /** Why PostgreSQL cannot be used; null: it can. */
+  trouble: string | null;
+  fronts: { name: string; version: string; is_this: boolean; loads_events: boolean }[];
+}
+
+export class SharedFront implements SharedState {
+  private readonly front: Front;
+  private copy: StoreCopy | undefined;
+  private living: Front[];
+  private loader: string | null = null;
+  private trouble: PostgresUnreachable | null = null;
+  private readonly timers: ReturnType<typeof setInterval>[] = [];
+
+  private constructor(
+    readonly address: PostgresAddress,
+    private readonly postgres: Postgres,
+    private readonly log: Log,
+  ) {
+    this.front = { id: crypto.randomUUID(), name: hostname(), version };
+    this.living = [this.front];
+  }
+
+  /**
+   * Connects and brings the copies in a data directory up to date; PostgreSQL that cannot be reached yet is waited for.
+   *
+   * @returns undefined when nothing is shared.
+   * @throws {WrongSetting} @throws {PostgresRefuses} @throws {DataFromNewerVersion}
+   */
+  static async open(config: Config, log: Log): Promise<SharedFront | undefined> {
+    const address = postgresAddress(config, process.env);
+    if (address === null) return undefined;
+    if (config["events-url"] === null)
+      throw new WrongSetting("--postgres-url needs --events-url: several fronts share the events, too.");
+    let front: SharedFront | undefined;
+    const onState = (reason: PostgresUnreachable | null) => {
+      if (front !== undefined) front.noteState(reason);
+      else if (reason !== null) log.warn(reason.message);
+    };
+    const postgres = new Postgres(address, { connections, name: "front" }, onState);
+    const place = paths(config["data-dir"]);
+    await postgres.untilDone(async () => {
+      await migratePostgres(postgres);
+      await StoreCopy.prepare(place.metadata, metadataStore, postgres);
+      await StoreCopy.prepare(place.people, peopleStore, postgres);
+      const own = readPayloadKey(place.payloadKey);
+      // That of the first front is everybody's.
+      const key = Buffer.from(await sharedSecret(postgres, "payload key", own.toString("base64")), "base64");
+      if (!key.equals(own)) writePayloadKey(place.payloadKey, key);
+    });
+    front = new SharedFront(address, postgres, log);
+    return front;
+  }
+
+  /** Identifies this front to the engine and in PostgreSQL. */
+  get id(): string {
+    return this.front.id;
+  }
+
+  /** From now on the store follows what others change. */
+  async attach(metadata: Metadata): Promise<void> {
+    const onTaken = () => metadata.changes.expect();
+    this.copy = StoreCopy.attach(metadata.db.$client, metadataStore, this.postgres, { onTaken });
+    await this.look();
+    await this.noteLife();
+    await this.postgres.listen(changeChannel, (name) => {
+      if (name === metadataStore.name) void this.look();
+    });
+    this.every(lookEveryMs, async () => {
+      await this.look();
+      // What was changed besides requests, such as when a key was last used.
+      if (this.copy!.hasChanges) await this.copy!.change(() => undefined);
+    });
+    this.every(seenEveryMs, () => this.noteLife());
+    this.every(tidyEveryMs, () => this.copy!.tidy());
+  }
+
+  journal(settings: Omit<PostgresJournalSettings, "front">): PostgresJournal {
+    return new PostgresJournal(this.postgres, { ...settings, front: this.id });
+  }
+
+  async look(): Promise<void> {
+    await this.copy?.look();
+  }
+
+  async change<Result>(run: () => Result | Promise<Result>): Promise<Result> {
+    return await this.copy!.change(run);
+  }
+
+  async settle(): Promise<void> {
+    if (this.copy!.hasChanges) await this.copy!.change(() => undefined);
+  }
+
+  /** How many fronts live, this one among them. */
+  get count(): number {
+    return this.living.length;
+  }
+
+  /** Whether this front's engine loads events. */
+  get isLoader(): boolean {
+    return this.loader === this.id;
+  }
+
+  status(): SharedStatus {
+    return {
+      postgres: shownPostgres(this.address),
+      trouble: this.trouble?.message ?? null,
+      fronts: this.living.map(({ id, name, version: its }) => ({
+        ...{ name, version: its, is_this: id === this.id, loads_events: id === this.loader },
+      })),
+    };
+  }
+
+  /** The address by which people know this front. */
+  named(url: string): void {
+    this.front.name = `${hostname()} ${url}`;
+  }
+
+  async close(): Promise<void> {
+    for (const timer of this.timers) clearInterval(timer);
+    await this.settle().catch(() => undefined);
+    await noteEnd(this.postgres, this.id).catch(() => undefined);
+    await this.postgres.close();
+  }
+
+  private async noteLife(): Promise<void> {
+    this.living = await noteFront(this.postgres, this.front);
+    this.loader = await leaseHolder(this.postgres);
+  }
+
+  private noteState(reason: PostgresUnreachable | null): void {
+    if (reason !== null && this.trouble === null) this.log.warn(reason.message);
+    if (reason === null && this.trouble !== null) this.log.info("PostgreSQL can be used again");
+    this.trouble = reason;
+  }
+
+  /** Does something now and then, never twice at once; where PostgreSQL is away, the next time. */
+  private every(ms: number, work: () => Promise<void>): void {
+    let isBusy = false;
+    const timer = setInterval(async () => {
+      if (isBusy) return;
+      isBusy = true;
+      await work().catch((error) =>
+        this.log.debug({ error: String(error) }, "PostgreSQL is asked again later"),
+      );
+      isBusy = false;
+    }, ms);
+    timer.unref();
+    this.timers.push(timer);
+  }
+}
