@@ -152,7 +152,7 @@ export const settings = {
   }),
   "archive-max-size": bytes("0B", "100000GiB", {
     default: "4GiB",
-    help: "Loaded journal segments are kept compressed up to this size until a backup covers them; 0 keeps none.",
+    help: "Loaded journal segments are kept compressed up to this size until a backup that the server can read covers them; 0 keeps none.",
   }),
   memory: setting(
     "size",

@@ -124,7 +124,7 @@ async function createIn(folder: string, startedAt: Date, options: CreateOptions)
     : { path, ...written };
   const file = await send(sealed, dataDir, destination, (done) => onProgress("send", done, sealed.bytes));
   const { bytes, sha256 } = sealed;
-  await noteDone(dataDir, { file, destination: destination.name, bytes, verifiedAt, manifest });
+  await noteDone(options, { file, destination: destination.name, bytes, verifiedAt, manifest });
   return { file, destination: destination.name, bytes, sha256, sentBytes: bytes, verifiedAt, manifest };
 }
 
@@ -160,8 +160,9 @@ async function createPieces(
   manifest: Manifest,
   startedAt: Date,
   destination: Destination,
-  { dataDir, keys, onProgress = () => undefined }: CreateOptions,
+  options: CreateOptions,
 ): Promise<CreatedBackup> {
+  const { keys, onProgress = () => undefined } = options;
   if (keys.isPassphrase) {
     throw new BackupKeyUnusable("Incremental backups are encrypted for age keys, not with a passphrase.");
   }
@@ -191,7 +192,7 @@ async function createPieces(
   const sha256 = createHash("sha256").update(text).digest("hex");
   const file = await destination.put({ path, bytes: text.length, sha256 }, () => undefined);
   const bytes = text.length + index.pieces.reduce((sum, piece) => sum + piece.bytes, 0);
-  await noteDone(dataDir, { file, destination: destination.name, bytes, verifiedAt, manifest });
+  await noteDone(options, { file, destination: destination.name, bytes, verifiedAt, manifest });
   return {
     ...{ file, destination: destination.name, bytes, sha256 },
     ...{ sentBytes: text.length + sentBytes, verifiedAt, manifest },
@@ -199,13 +200,15 @@ async function createPieces(
 }
 
 async function noteDone(
-  dataDir: string,
+  { dataDir, keys }: CreateOptions,
   { file, destination, bytes, verifiedAt, manifest }: Omit<CreatedBackup, "sha256" | "sentBytes">,
 ): Promise<void> {
   await noteBackup(dataDir, {
     ...{ file, destination, bytes, created_at: manifest.created_at },
     ...{ verified_at: verifiedAt, positions: manifest.positions },
   });
+  // The event store is not made again from what only a key elsewhere opens: the archive stays for that.
+  if (keys.encrypts && !keys.canDecrypt) return;
   const covered = Object.fromEntries(
     lanes.map((lane) => [lane, manifest.positions.find((one) => one.lane === lane)?.last_seq ?? 0]),
   ) as Record<(typeof lanes)[number], number>;

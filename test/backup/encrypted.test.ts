@@ -2,11 +2,20 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
-import { copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { zstdDecompressSync } from "node:zlib";
 import { Decrypter, generateIdentity, identityToRecipient } from "age-encryption";
 import type { ListedBackup } from "../../src/backup/list.ts";
+import { paths } from "../../src/paths.ts";
 import { flagkeep, initialisedDirectory, TestAppliance, temporaryFolder } from "../support/appliance.ts";
 import { contentOf, create, json, type Made } from "./support.ts";
 
@@ -71,6 +80,27 @@ describe("for a public key alone", () => {
   beforeAll(async () => {
     made = await create(directory.dataDir, join(folder, "public"), "--backup-recipients", recipient);
   });
+
+  test("the archive stays, and a broken event store is made again from it without the key", async () => {
+    const own = await initialisedDirectory();
+    await using appliance = await TestAppliance.start({ directory: own });
+    await appliance.batch(Array.from({ length: 20 }, (_, n) => ({ event: `e${n}`, distinct_id: "d" })));
+    await appliance.eventsWhenStored(20);
+    await appliance.stop();
+    const archived = () => readdirSync(join(paths(own.dataDir).archive, "realtime")).length;
+    const before = archived();
+    expect(before).toBeGreaterThan(0);
+    await create(own.dataDir, join(folder, "own"), "--backup-recipients", recipient);
+    expect(archived()).toBe(before);
+    truncateSync(paths(own.dataDir).events, 4096);
+    await using again = await TestAppliance.start({ directory: own });
+    expect(await again.eventsWhenStored(20)).toHaveLength(20);
+    await again.stop();
+    // With the key here the backup serves instead.
+    await create(own.dataDir, join(folder, "own"), "--backup-key-file", file("own.key", `${identity}\n`));
+    expect(archived()).toBe(0);
+    rmSync(own.dataDir, { recursive: true });
+  }, 60_000);
 
   test("any tool for age reads it with the secret key", async () => {
     const decrypter = new Decrypter();

@@ -53,8 +53,9 @@ export class EventsWouldBeLost extends OperatorNeeded {
     backup: string,
   ) {
     super(`${reason} It can be made again only without the entries ${gapsText(gaps)}.`);
+    const key = backup.endsWith(".age") ? " --backup-key-file KEY" : "";
     this.hint =
-      `Stop Flagkeep and name a backup that reaches further, \`flagkeep rebuild --from ${backup}\`, or do without ` +
+      `Stop Flagkeep and name a backup that reaches further, \`flagkeep rebuild --from ${backup}${key}\`, or do without ` +
       "these entries, `flagkeep rebuild --accept-loss`.";
   }
 }
