@@ -3,9 +3,17 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { environmentName, settings } from "../src/config.ts";
+import { paths } from "../src/paths.ts";
 
 const path = join(import.meta.dir, "../README.md");
 const table = /(?<=<!-- settings -->\n).*(?=<!-- \/settings -->)/s;
+
+test("the README tells what is in the data directory", async () => {
+  const readme = await Bun.file(path).text();
+  const shown = readme.slice(readme.indexOf("## The data directory"), readme.indexOf("## Retention"));
+  const names = Object.values(paths("")).map((place) => place.split("/")[0]!);
+  expect(names.filter((name) => !shown.includes(`\`${name}`))).toEqual([]);
+});
 
 test("the README lists every setting as it is", async () => {
   const readme = await Bun.file(path).text();

@@ -1,6 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Command, InvalidArgumentError, Option } from "commander";
-import { hasFormerKey, type Project } from "../../src/accounts/project-directory.ts";
+import type { Project } from "../../src/accounts/project-directory.ts";
+import { formerKeyOf, type KeyKind } from "../../src/accounts/project-keys.ts";
 import {
   archiveProject,
   createProject,
@@ -12,7 +13,6 @@ import {
   rotateSecretKey,
   updateProject,
 } from "../../src/accounts/projects.ts";
-import { InvalidField } from "../../src/lib/errors.ts";
 import { exactly, Instant, orNull } from "../../src/lib/schema.ts";
 import { withJson } from "../json-shape.ts";
 import { positiveInteger, print, printJson, printTable, run, secondsOf } from "../output.ts";
@@ -33,6 +33,8 @@ const ProjectRecord = exactly({
   /** The key before this one, while it counts as well. */
   api_key_backup: orNull(Type.String()),
   api_key_backup_ends_at: orNull(Instant),
+  /** Until when the secret key before the present one counts as well. */
+  secret_api_key_backup_ends_at: orNull(Instant),
   /** How long events are kept: 0 for ever, null as the server's setting says. */
   events_retention_days: orNull(Type.Integer({ minimum: 0 })),
   created_at: Instant,
@@ -45,7 +47,8 @@ const ProjectWithSecret = exactly({
 });
 
 function record(project: Project): Static<typeof ProjectRecord> {
-  const hasTwoKeys = hasFormerKey(project, new Date());
+  const now = new Date();
+  const former = formerKeyOf(project, "public", now);
   return {
     id: project.id,
     uuid: project.uuid,
@@ -53,8 +56,9 @@ function record(project: Project): Static<typeof ProjectRecord> {
     name: project.name,
     api_key: project.apiToken,
     timezone: project.timezone,
-    api_key_backup: hasTwoKeys ? project.formerApiToken : null,
-    api_key_backup_ends_at: hasTwoKeys ? project.formerApiTokenEndsAt.toISOString() : null,
+    api_key_backup: former?.token ?? null,
+    api_key_backup_ends_at: former?.endsAt.toISOString() ?? null,
+    secret_api_key_backup_ends_at: formerKeyOf(project, "secret", now)?.endsAt.toISOString() ?? null,
     events_retention_days: project.eventsRetentionDays,
     created_at: project.createdAt.toISOString(),
     archived_at: project.archivedAt?.toISOString() ?? null,
@@ -160,6 +164,24 @@ const showKey = withJson(
     ),
   );
 
+const graceOption = (fallback: string) =>
+  new Option("--grace <time>", "how long the old key counts beside the new one; 0: it ends at once")
+    .argParser((text) => {
+      const seconds = secondsOf(text);
+      if (seconds <= graceSecondsMax) return seconds;
+      throw new InvalidArgumentError("It can be 90d at most.");
+    })
+    .default(secondsOf(fallback), fallback);
+
+function printOldKey(project: Project, kind: KeyKind): void {
+  const former = formerKeyOf(project, kind, new Date());
+  print(
+    former === undefined
+      ? "The old key is refused from now on."
+      : `The old key counts until ${former.endsAt.toISOString()}; \`flagkeep status\` tells how much it is used.`,
+  );
+}
+
 const rotateKey = withJson(
   withSettings(new Command("rotate-key"), ["data-dir"]),
   ProjectRecord,
@@ -169,11 +191,7 @@ const rotateKey = withJson(
     "Give a project a new public key; the old one counts for a while yet, and `status` tells how much it is used.",
   )
   .argument("<id>", "the project's id", positiveInteger)
-  .addOption(
-    new Option("--grace <time>", "how long the old key counts beside the new one; 0: it ends at once")
-      .argParser(secondsOf)
-      .default(secondsOf("7d"), "7d"),
-  )
+  .addOption(graceOption("7d"))
   .addHelpText(
     "after",
     "\nExamples:\n  flagkeep projects rotate-key 2\n  flagkeep projects rotate-key 2 --grace 30d --json\n  flagkeep projects rotate-key 2 --grace 0",
@@ -182,18 +200,10 @@ const rotateKey = withJson(
     run((id: number, options: Options & { grace: number }) =>
       withMetadata(options, (metadata) => {
         chosenProjects(metadata, id);
-        if (options.grace > graceSecondsMax) {
-          throw new InvalidField("grace_seconds", "max_value", "--grace can be 90d at most.");
-        }
         const project = rotateProjectKey(metadata, id, operator(), { graceSeconds: options.grace });
         if (options.json) return printJson(record(project));
         print(project.apiToken);
-        const endsAt = project.formerApiTokenEndsAt;
-        print(
-          endsAt === null
-            ? "The old key is refused from now on."
-            : `The old key counts until ${endsAt.toISOString()}; \`flagkeep status\` tells how much it is used.`,
-        );
+        printOldKey(project, "public");
       }),
     ),
   );
@@ -203,16 +213,22 @@ const endOldKey = withJson(
   ProjectRecord,
   "print the project as JSON",
 )
-  .description("End the key that a project had before `rotate-key`, before its time.")
+  .description("End the key that a project had before `rotate-key` or `rotate-secret`, before its time.")
   .argument("<id>", "the project's id", positiveInteger)
-  .addHelpText("after", "\nExample:\n  flagkeep projects end-old-key 2")
+  .option("--secret", "the secret key instead of the public one")
+  .addHelpText(
+    "after",
+    "\nExamples:\n  flagkeep projects end-old-key 2\n  flagkeep projects end-old-key 2 --secret",
+  )
   .action(
-    run((id: number, options: Options) =>
+    run((id: number, options: Options & { secret?: true }) =>
       withMetadata(options, (metadata) => {
         chosenProjects(metadata, id);
-        const project = endFormerKey(metadata, id, operator());
+        const project = endFormerKey(metadata, id, options.secret ? "secret" : "public", operator());
         if (options.json) return printJson(record(project));
-        print(`Only the present key of project ${project.id} counts from now on.`);
+        print(
+          `Only the present ${options.secret ? "secret " : ""}key of project ${project.id} counts from now on.`,
+        );
       }),
     ),
   );
@@ -259,16 +275,21 @@ const rotateSecret = withJson(
   ProjectWithSecret,
   "print the project as JSON; the new key is in `secret_api_key`",
 )
-  .description("Give a project a new secret key; servers that use the old one are refused from now on.")
+  .description("Give a project a new secret key; servers that use the old one are refused, after --grace.")
   .argument("<id>", "the project's id", positiveInteger)
-  .addHelpText("after", "\nExample:\n  flagkeep projects rotate-secret 2 --json")
+  .addOption(graceOption("0"))
+  .addHelpText(
+    "after",
+    "\nExamples:\n  flagkeep projects rotate-secret 2 --json\n  flagkeep projects rotate-secret 2 --grace 1d",
+  )
   .action(
-    run((id: number, options: Options) =>
+    run((id: number, options: Options & { grace: number }) =>
       withMetadata(options, (metadata) => {
         chosenProjects(metadata, id);
-        const project = rotateSecretKey(metadata, id, operator());
+        const project = rotateSecretKey(metadata, id, operator(), { graceSeconds: options.grace });
         if (options.json) return printJson({ ...record(project), secret_api_key: project.secretToken });
         print(project.secretToken);
+        printOldKey(project, "secret");
       }),
     ),
   );

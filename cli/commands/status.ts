@@ -92,10 +92,17 @@ function show(state: Status): void {
       (each === null ? "" : `; ${each} bytes for each of ${events} events, without the library`),
   );
   if (state.retention !== null) print(`Events    ${retentionText(state.retention)}`);
-  for (const { project_id, ends_at, requests, requests_with_new, last_used_at } of state.replaced_keys) {
+  for (const {
+    project_id,
+    kind,
+    ends_at,
+    requests,
+    requests_with_new,
+    last_used_at,
+  } of state.replaced_keys) {
     const last = last_used_at === null ? "" : `, the last at ${last_used_at.slice(0, 19)}Z`;
     print(
-      `Key       of project ${project_id} before the present one counts until ${ends_at.slice(0, 19)}Z: ` +
+      `Key       of project ${project_id} (${kind}) before the present one counts until ${ends_at.slice(0, 19)}Z: ` +
         `${requests} of ${requests + requests_with_new} requests use it${last}`,
     );
   }

@@ -15,6 +15,7 @@ import experimentSetSql from "./migrations/002-experiment-set.sql" with { type: 
 import sessionsSql from "./migrations/003-sessions.sql" with { type: "text" };
 import pendingChangesSql from "./migrations/004-pending-changes.sql" with { type: "text" };
 import projectKeysSql from "./migrations/005-project-keys.sql" with { type: "text" };
+import formerSecretKeysSql from "./migrations/006-former-secret-keys.sql" with { type: "text" };
 import * as schema from "./schema.ts";
 
 export type Schema = typeof schema;
@@ -30,6 +31,7 @@ export const metadataMigrations: readonly Migration[] = [
   { version: 3, name: "sessions", sql: sessionsSql },
   { version: 4, name: "pending changes", sql: pendingChangesSql },
   { version: 5, name: "project keys", sql: projectKeysSql },
+  { version: 6, name: "former secret keys", sql: formerSecretKeysSql },
 ];
 
 /** The newest schema this version knows. */

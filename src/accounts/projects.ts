@@ -6,7 +6,15 @@ import { type Author, type Change, recordActivity } from "./activity.ts";
 import { bumpRevision, type MetadataTx } from "./db.ts";
 import { checkAdoptedProjectKey, newProjectKey, newSecretKey } from "./key-formats.ts";
 import type { Metadata } from "./metadata.ts";
-import { hasFormerKey, type Project } from "./project-directory.ts";
+import type { Project } from "./project-directory.ts";
+import {
+  formerKeyOf,
+  hasKeyBefore,
+  type KeyKind,
+  presentKeyOf,
+  withKey,
+  withoutFormerKey,
+} from "./project-keys.ts";
 import { organization, project } from "./schema.ts";
 
 export interface NewProject {
@@ -99,55 +107,60 @@ export function updateProject(
   }));
 }
 
-/** How long a public key may count beside the one that replaced it. */
+/** How long a key may count beside the one that replaced it. */
 export const graceSecondsMax = 90 * 86_400;
+
+interface Rotation {
+  /** How long the old key counts too; 0: it, and one before it that still counts, stop at once. */
+  graceSeconds?: number;
+  now?: Date;
+}
 
 /**
  * Gives a project a new public key.
  *
- * @param graceSeconds how long the old one counts too; 0: it, and one before it that still counts, stop at once.
  * @throws {NotFound} @throws {InvalidField} a grace is asked for while the key before this one still counts.
  */
-export function rotateProjectKey(
+export function rotateProjectKey(metadata: Metadata, id: number, by: Author, how: Rotation = {}): Project {
+  return rotate(metadata, id, by, { ...how, kind: "public", token: newProjectKey() });
+}
+
+/** Gives a project a new secret key; otherwise as `rotateProjectKey`. */
+export function rotateSecretKey(metadata: Metadata, id: number, by: Author, how: Rotation = {}): Project {
+  return rotate(metadata, id, by, { ...how, kind: "secret", token: newSecretKey() });
+}
+
+function rotate(
   metadata: Metadata,
   id: number,
   by: Author,
-  { graceSeconds = 0, now = new Date() }: { graceSeconds?: number; now?: Date } = {},
+  { kind, token, graceSeconds = 0, now = new Date() }: Rotation & { kind: KeyKind; token: string },
 ): Project {
   metadata.projects.storeUses();
   return save(metadata, id, by, now, (before) => {
-    if (graceSeconds > 0 && hasFormerKey(before, now)) {
+    if (graceSeconds === 0) return withKey(kind, token);
+    const former = formerKeyOf(before, kind, now);
+    if (former !== undefined) {
       throw new InvalidField(
         "grace_seconds",
         "two_keys_count",
-        `The key before this one still counts until ${before.formerApiTokenEndsAt.toISOString()}, and there can be two: end it first, or rotate without a grace period.`,
+        `The key before this one still counts until ${former.endsAt.toISOString()}, and there can be two: end it first, or rotate without a grace period.`,
       );
     }
     const endsAt = new Date(now.getTime() + graceSeconds * 1_000);
-    return {
-      ...noFormerKey,
-      ...(graceSeconds > 0 ? { formerApiToken: before.apiToken, formerApiTokenEndsAt: endsAt } : {}),
-      apiToken: newProjectKey(),
-    };
+    return withKey(kind, token, { token: presentKeyOf(before, kind), endsAt });
   });
 }
 
-const noFormerKey = {
-  formerApiToken: null,
-  formerApiTokenEndsAt: null,
-  formerApiTokenUsedAt: null,
-  formerApiTokenRequests: 0,
-  presentApiTokenRequests: 0,
-};
-
-/** The public key before the present one stops working now; nothing happens when it does not count any more. @throws {NotFound} */
-export function endFormerKey(metadata: Metadata, id: number, by: Author, now = new Date()): Project {
-  return save(metadata, id, by, now, (before) => (before.formerApiToken === null ? {} : noFormerKey));
-}
-
-/** Gives a project a new secret key; the old one stops working at once. @throws {NotFound} */
-export function rotateSecretKey(metadata: Metadata, id: number, by: Author, now = new Date()): Project {
-  return save(metadata, id, by, now, () => ({ secretToken: newSecretKey() }));
+/** The key before the present one stops working now; nothing happens when it does not count any more. @throws {NotFound} */
+export function endFormerKey(
+  metadata: Metadata,
+  id: number,
+  kind: KeyKind,
+  by: Author,
+  now = new Date(),
+): Project {
+  return save(metadata, id, by, now, (before) => (hasKeyBefore(before, kind) ? withoutFormerKey(kind) : {}));
 }
 
 /** Closes a project: its keys stop working, its data stay. Or opens it again. @throws {NotFound} */
@@ -224,6 +237,7 @@ function changesOf(before: Project, after: Project): Change[] {
     ["api_token", before.apiToken === after.apiToken],
     ["api_token_backup", before.formerApiToken === after.formerApiToken],
     ["secret_api_token", before.secretToken === after.secretToken],
+    ["secret_api_token_backup", before.formerSecretToken === after.formerSecretToken],
   ] as const) {
     if (!isSame) changes.push({ type: "Team", action: "changed", field, before: null, after: null });
   }

@@ -35,6 +35,11 @@ export const project = sqliteTable("project", {
   formerApiTokenUsedAt: instant("former_api_token_used_at"),
   formerApiTokenRequests: integer("former_api_token_requests").notNull().default(0),
   presentApiTokenRequests: integer("present_api_token_requests").notNull().default(0),
+  formerSecretToken: text("former_secret_token"),
+  formerSecretTokenEndsAt: instant("former_secret_token_ends_at"),
+  formerSecretTokenUsedAt: instant("former_secret_token_used_at"),
+  formerSecretTokenRequests: integer("former_secret_token_requests").notNull().default(0),
+  presentSecretTokenRequests: integer("present_secret_token_requests").notNull().default(0),
   eventsRetentionDays: integer("events_retention_days"),
   createdAt: instant("created_at").notNull(),
 });

@@ -1,12 +1,15 @@
 /** Answers that several routes document in the same words. */
 
+import { retriedCodes } from "./errors.ts";
 import type { Answer } from "./route.ts";
 import { ApiFailure } from "./shapes.ts";
 
 /** Of routes that ask the engine: it may be starting again, or the question may take too long. */
 export const unavailable: Record<503, Answer> = {
   503: {
-    description: "Not at this moment. Repeat the request after the seconds in `Retry-After`.",
+    description: `Not at this moment: ${Object.entries(retriedCodes)
+      .map(([code, reason]) => `\`${code}\` (${reason})`)
+      .join(", ")}. Repeat the request after the seconds in \`Retry-After\`.`,
     schema: ApiFailure,
     example: {
       type: "server_error",

@@ -21,14 +21,14 @@ export interface FailedRequest {
   log: ErrorLog;
 }
 
-/** Errors of other subjects, and of SQLite, that mean "not now": the client shall repeat the request. */
-const retriedCodes = new Set<unknown>([
-  "engine_unavailable",
-  "events_unreachable",
-  "query_timeout",
-  "query_busy",
-  "postgres_unreachable",
-]);
+/** Errors of other subjects that mean "not now": the client shall repeat the request. What each says is in the documentation. */
+export const retriedCodes: Readonly<Record<string, string>> = {
+  engine_unavailable: "the event store is being opened",
+  events_unreachable: "the ClickHouse that keeps the events does not answer",
+  query_timeout: "it took too long",
+  query_busy: "too many wait",
+  postgres_unreachable: "the PostgreSQL that the fronts share does not answer",
+};
 const storeBusy = new Set<unknown>(["SQLITE_BUSY", "SQLITE_BUSY_SNAPSHOT", "SQLITE_LOCKED"]);
 const storeFull = new Set<unknown>(["SQLITE_FULL", "SQLITE_IOERR_WRITE"]);
 const retryAfterSeconds = 5;
@@ -54,7 +54,8 @@ export function failureOf(error: unknown): HttpFailure {
   if (typeof code === "string" && code.startsWith("journal_")) {
     return retryLater(code, "transient error, please retry");
   }
-  if (error instanceof AppError && retriedCodes.has(code)) return retryLater(error.code, error.message);
+  if (error instanceof AppError && Object.hasOwn(retriedCodes, error.code))
+    return retryLater(error.code, error.message);
   if (storeBusy.has(code)) return retryLater("store_busy", "Another process holds the store; try again.");
   if (storeFull.has(code)) return retryLater("store_full", "The disk is full; nothing was changed.");
   return frameworkFailure(error) ?? new HttpFailure(500, "server_error", "error", "A server error occurred.");

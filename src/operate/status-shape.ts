@@ -101,10 +101,11 @@ export const Status = exactly({
   ),
   /** How long events are kept; null: for ever, or not running. */
   retention: orNull(RetentionState),
-  /** Public keys that were replaced and count for a while yet; empty when it does not run. */
+  /** Keys of projects that were replaced and count for a while yet; empty when it does not run. */
   replaced_keys: Type.Array(
     exactly({
       project_id: Type.Integer(),
+      kind: Type.Union([Type.Literal("public"), Type.Literal("secret")]),
       ends_at: Instant,
       /** With the replaced key since then, and with the present one. */
       requests: Count,

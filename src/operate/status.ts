@@ -68,10 +68,11 @@ export function nextBackup(schedule: string): Status["next_backup"] {
   return { at: at.toISOString(), schedule, time_zone: timeZone };
 }
 
-/** Of projects whose public key was replaced and counts for a while yet: how much both are used. */
+/** Of projects with a key that was replaced and counts for a while yet: how much both are used. */
 export function replacedKeys(projects: Pick<ProjectDirectory, "formerKeyUses">): Status["replaced_keys"] {
   return projects.formerKeyUses().map((use) => ({
     project_id: use.projectId,
+    kind: use.kind,
     ends_at: use.endsAt.toISOString(),
     requests: use.requests,
     requests_with_new: use.presentRequests,

@@ -73,6 +73,8 @@ const expectedScopes: Record<string, string> = {
   [`POST ${P}/reset_token`]: "project:write",
   [`PATCH ${P}/delete_token_backup`]: "project:write",
   [`POST ${P}/delete_token_backup`]: "project:write",
+  [`PATCH ${P}/delete_secret_token_backup`]: "project:write",
+  [`POST ${P}/delete_secret_token_backup`]: "project:write",
   [`PATCH ${P}/rotate_secret_token`]: "project:write",
   [`POST ${P}/rotate_secret_token`]: "project:write",
   [`GET ${P}/cohorts`]: "cohort:read",

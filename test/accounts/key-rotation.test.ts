@@ -24,6 +24,7 @@ test("the old key is taken until its time is over, status tells how much it is u
   expect(replaced_keys).toEqual([
     {
       project_id: 1,
+      kind: "public",
       ends_at: expect.any(String),
       requests: 2,
       requests_with_new: 2,
@@ -31,7 +32,7 @@ test("the old key is taken until its time is over, status tells how much it is u
     },
   ] as never);
   expect(await run("status")).toMatch(
-    /^Key {7}of project 1 before the present one counts until \S+: 2 of 4 requests use it, the last at /m,
+    /^Key {7}of project 1 \(public\) before the present one counts until \S+: 2 of 4 requests use it, the last at /m,
   );
   // What was counted outlives the process.
   await appliance.stop();

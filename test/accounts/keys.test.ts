@@ -216,7 +216,7 @@ describe("a public key that was replaced", () => {
     const { organizationId } = store.metadata.projects.find(1)!;
     const second = { organizationId, name: "Second", projectApiKey: store.old };
     expect(() => createProject(store.metadata, second, null)).toThrow("Another project has this key");
-    endFormerKey(store.metadata, 1, null);
+    endFormerKey(store.metadata, 1, "public", null);
     expect([store.found(store.old), store.found(store.apiToken)]).toEqual([undefined, 1]);
     expect(createProject(store.metadata, second, null).id).toBe(2);
     expect(store.found(store.old)).toBe(2);

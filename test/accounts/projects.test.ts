@@ -74,6 +74,27 @@ describe("projects", () => {
     const poll = (key: string) => server.ask("GET", "/flags/definitions", { key });
     expect((await poll(first.secret_api_key)).status).toBe(401);
     expect((await poll(secret.body.secret_api_token)).status).toBe(200);
+    expect(secret.body).toMatchObject({ secret_api_token_backup: null, secret_api_token_backup_use: null });
+    const next = await server.ask("POST", "/api/projects/1/rotate_secret_token/", {
+      body: { grace_seconds: 60 },
+    });
+    expect(next.body).toMatchObject({
+      secret_api_token_backup: secret.body.secret_api_token,
+      secret_api_token_backup_use: { requests: 0, requests_with_new: 0 },
+    });
+    for (const { body } of [secret, next]) expect((await poll(body.secret_api_token)).status).toBe(200);
+    expect((await server.ask("GET", "/api/projects/1/")).body.secret_api_token_backup_use).toMatchObject({
+      requests: 1,
+      requests_with_new: 1,
+    });
+    const again = { body: { grace_seconds: 60 } };
+    expect(await server.ask("POST", "/api/projects/1/rotate_secret_token/", again)).toMatchObject({
+      status: 400,
+      body: { attr: "grace_seconds", code: "two_keys_count" },
+    });
+    await server.ask("POST", "/api/projects/1/delete_secret_token_backup/");
+    expect((await poll(secret.body.secret_api_token)).status).toBe(401);
+    expect((await poll(next.body.secret_api_token)).status).toBe(200);
   });
   for (const [body, code, attr] of [
     [{}, "required", "name"],

@@ -95,6 +95,7 @@ describe("projects", () => {
     timezone: "Europe/Berlin",
     api_key_backup: null,
     api_key_backup_ends_at: null,
+    secret_api_key_backup_ends_at: null,
     events_retention_days: null,
     created_at: instant,
     archived_at: null,
@@ -125,6 +126,11 @@ describe("projects", () => {
     const secret = (await json("projects", "rotate-secret", "2")) as { secret_api_key: string };
     expect(secret.secret_api_key).toMatch(/^phs_/);
     expect(secret.secret_api_key).not.toBe(created.secret_api_key);
+    const graceful = await json("projects", "rotate-secret", "2", "--grace", "1d");
+    expect(graceful).toMatchObject({ secret_api_key_backup_ends_at: instant, api_key_backup: null });
+    expect(await json("projects", "end-old-key", "2", "--secret")).toMatchObject({
+      secret_api_key_backup_ends_at: null,
+    });
     expect(await json("projects", "archive", "2")).toMatchObject({ archived_at: instant });
     const listed = (await json("projects", "list")) as { id: number }[];
     expect(listed.map(({ id }) => id)).toEqual([1]);

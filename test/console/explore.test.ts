@@ -76,6 +76,22 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
     expect(troubles).toEqual([]);
   });
 
+  test("a figure of a retention shows who came back, and its statement runs", async () => {
+    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: appliance.url });
+    await page.goto(address({ kind: "retention", target: hostile, returning: "paid" }));
+    await page.getByText("2 persons began").waitFor();
+    await page.getByRole("button", { name: "100 %", exact: true }).click();
+    const dialog = page.getByRole("dialog", { name: /^Persons: / });
+    await dialog.getByText("user-1").or(dialog.getByText(hostile)).first().waitFor();
+    await dialog.getByText("user-2").waitFor();
+    expect(await axeFindings(page)).toEqual([]);
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "Open as SQL" }).click();
+    await page.getByText(/^1 row\b/).waitFor();
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
   test("those who stayed away hang below the line of zero", async () => {
     const yesterday = new Date(Date.now() - 86_400_000).toISOString();
     await appliance.batch([{ event: "came once", distinct_id: "user-9", timestamp: yesterday }]);
@@ -100,7 +116,14 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
     });
     expect(places.sort()).toEqual(["above", "below"]);
     await page.getByRole("button", { name: "Show as table" }).click();
-    await page.getByRole("cell", { name: "-1", exact: true }).waitFor();
+    await page.getByRole("button", { name: "-1", exact: true }).click();
+    await page
+      .getByRole("dialog", { name: /^Persons: came once - dormant/ })
+      .getByText("user-9")
+      .waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "Open as SQL" }).click();
+    await page.getByText("2 rows").waitFor();
     await context.close();
     expect(troubles).toEqual([]);
   });

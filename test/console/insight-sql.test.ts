@@ -168,3 +168,140 @@ test("a funnel's statement, and who came to each step", async () => {
     expect(await rowsOf(personsStatement(asked, { series }, zone))).toHaveLength(count);
   }
 });
+
+const steps = ["signed up", "paid", hostile, "paid"].map((event) => ({ event, math: "total" }));
+const funnels: Record<string, Question> = Object.fromEntries(
+  ["ordered", "strict", "unordered"].flatMap((order) =>
+    ["", hostile].map((breakdown) => [
+      `${order}${breakdown ? ", broken down" : ""}`,
+      question({ kind: "funnel", series: steps, window: 2, order, breakdown }),
+    ]),
+  ),
+);
+
+for (const [name, asked] of Object.entries(funnels)) {
+  test(`a funnel, ${name}: the statement counts as the query does, and so many are behind each step`, async () => {
+    interface Step {
+      count: number;
+      order: number;
+      breakdown_value?: [string];
+    }
+    const { results } = await ask<{ results: Step[] | Step[][] }>(queryOf(asked));
+    const found = (results as Step[][]).flat();
+    expect(found.some(({ count, order }) => count > 0 && order === 2)).toBe(true);
+    const rows = (await rowsOf(statementOf(asked, zone))).map((row) => [
+      asked.breakdown ? (row[asked.breakdown] ?? "") : undefined,
+      row.step,
+      Number(row.persons),
+    ]);
+    const wanted = found.map(({ breakdown_value: value, order, count }) => [value?.[0], order + 1, count]);
+    const sorted = (lines: unknown[][]) =>
+      lines
+        .filter(([, , count]) => count !== 0)
+        .map((line) => JSON.stringify(line))
+        .sort();
+    expect(sorted(rows)).toEqual(sorted(wanted));
+    for (const { breakdown_value: value, order, count } of found) {
+      const figure: Figure = { series: order, ...(value ? { breakdown: value[0] } : {}) };
+      const persons = await rowsOf(personsStatement(asked, figure, zone));
+      expect([order, value, persons.length]).toEqual([order, value, count]);
+    }
+  });
+
+  test(`a funnel by period, ${name}: the statement counts as the query does`, async () => {
+    const byDay: Question = { ...asked, shape: "trends" };
+    const { results } = await ask<{
+      results: {
+        days: string[];
+        data: number[];
+        reached_from_step_count: number[];
+        breakdown_value?: [string];
+      }[];
+    }>(queryOf(byDay));
+    const wanted = results.flatMap(({ days, data, reached_from_step_count: began, breakdown_value: value }) =>
+      days.flatMap((day, place) =>
+        began[place] === 0 ? [] : [JSON.stringify([value?.[0], day, began[place], data[place]])],
+      ),
+    );
+    expect(wanted.length).toBeGreaterThan(5);
+    const rows = (await rowsOf(statementOf(byDay, zone))).map((row) =>
+      JSON.stringify([
+        asked.breakdown ? (row[asked.breakdown] ?? "") : undefined,
+        String(row.period).slice(0, 10),
+        Number(row.began),
+        Number(row.percent),
+      ]),
+    );
+    expect(rows.sort()).toEqual(wanted.sort());
+  });
+}
+
+const proOnly = [{ key: "plan", type: "person", operator: "exact", value: ["pro"] }];
+for (const [name, asked] of Object.entries({
+  "of all events by day": question({ kind: "retention" }),
+  "of two events by week": question({
+    kind: "retention",
+    target: "paid",
+    returning: hostile,
+    period: "Week",
+  }),
+  "of some persons by month": question({ kind: "retention", properties: proOnly, period: "Month" }),
+})) {
+  test(`a retention ${name}: the statement counts as the query does, and so many are behind a figure`, async () => {
+    const { results } = await ask<{ results: { date: string; values: { count: number }[] }[] }>(
+      queryOf(asked),
+    );
+    const wanted = results.flatMap(({ date, values }) =>
+      values.map(({ count }, later) => ({ day: date.slice(0, 10), later, count })),
+    );
+    const counted = wanted.filter(({ count }) => count > 0);
+    // All events may be of one month.
+    expect(counted.length).toBeGreaterThan(asked.period === "Month" ? 0 : 1);
+    const rows = (await rowsOf(statementOf(asked, zone))).map((row) => ({
+      day: String(row.began).slice(0, 10),
+      later: Number(row.later),
+      count: Number(row.persons),
+    }));
+    const sorted = (lines: { day: string; later: number; count: number }[]) =>
+      lines.map((line) => JSON.stringify(line)).sort();
+    expect(sorted(rows)).toEqual(sorted(counted));
+    for (const { day, later, count } of [wanted.find((one) => one.count > 0)!, counted.at(-1)!, wanted[1]!]) {
+      const persons = await rowsOf(personsStatement(asked, { series: 0, day, later }, zone));
+      expect([day, later, persons.length]).toEqual([day, later, count]);
+    }
+  });
+}
+
+for (const [name, asked] of Object.entries({
+  "of an event by day": question({ kind: "lifecycle", series: [{ event: "paid", math: "total" }] }),
+  "of some persons by week": question({
+    ...{ kind: "lifecycle", properties: proOnly, interval: "week" },
+    series: [{ event: hostile, math: "total" }],
+  }),
+  "of everything by hour": question({ kind: "lifecycle", interval: "hour", range: "-24h" }),
+})) {
+  test(`a lifecycle ${name}: the statement counts as the query does, and so many are behind a figure`, async () => {
+    const { results } = await ask<{ results: { status: string; days: string[]; data: number[] }[] }>(
+      queryOf(asked),
+    );
+    const wanted = results.flatMap(({ status, days, data }) =>
+      days.flatMap((day, place) => (data[place] ? [{ day, status, count: data[place] }] : [])),
+    );
+    expect(new Set(wanted.map(({ status }) => status)).size).toBeGreaterThan(1);
+    const rows = (await rowsOf(statementOf(asked, zone))).map((row) => ({
+      day: String(row.period)
+        .replace("T", " ")
+        .slice(0, asked.interval === "hour" ? 19 : 10),
+      status: row.status,
+      count: Number(row.persons),
+    }));
+    const sorted = (lines: object[]) => lines.map((line) => JSON.stringify(line)).sort();
+    expect(sorted(rows)).toEqual(sorted(wanted));
+    for (const status of ["new", "returning", "resurrecting", "dormant"]) {
+      const one = wanted.findLast((line) => line.status === status);
+      if (one === undefined) continue;
+      const persons = await rowsOf(personsStatement(asked, { series: 0, day: one.day, status }, zone));
+      expect([status, persons.length]).toEqual([status, Math.abs(one.count)]);
+    }
+  });
+}

@@ -26,12 +26,13 @@ function programs(): string | undefined {
   return candidates.find((folder) => needed.every((name) => existsSync(join(folder, name))));
 }
 
-const bin = programs();
+/** The folder of the server's programs. */
+export const postgresPrograms = programs();
 /** It refuses to run as root. */
 const asOther =
   process.getuid?.() === 0 ? ["--reuid=postgres", "--regid=postgres", "--init-groups"] : undefined;
 const canRun = Bun.which("setpriv") !== null;
-export const hasPostgres = bin !== undefined && canRun;
+export const hasPostgres = postgresPrograms !== undefined && canRun;
 
 /** `test`, or a skipped one where PostgreSQL is not installed. */
 export const testWithPostgres = (what: string): typeof test =>
@@ -54,10 +55,7 @@ export class TestPostgres implements AsyncDisposable {
 
   /** Starts a server on a folder that was made for one. */
   static async on(folder: string): Promise<TestPostgres> {
-    const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
-    const { port } = listener;
-    listener.stop(true);
-    const server = new TestPostgres(folder, port);
+    const server = new TestPostgres(folder, freePort());
     await server.start();
     return server;
   }
@@ -163,8 +161,16 @@ export class TestPostgres implements AsyncDisposable {
   }
 }
 
-/** A folder that the server's user may fill; the one around it is only so that it has a name. */
-function ownFolder(): string {
+/** A port that is free at this moment. */
+export function freePort(): number {
+  const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+  const { port } = listener;
+  listener.stop(true);
+  return port;
+}
+
+/** A new folder that the server's user may fill, in one that is its too. */
+export function ownFolder(): string {
   const parent = mkdtempSync(join(tmpdir(), "flagkeep-test-postgres-"));
   const folder = join(parent, "data");
   mkdirSync(folder, { mode: 0o700 });
@@ -172,16 +178,21 @@ function ownFolder(): string {
   return folder;
 }
 
-/** What the server writes into its folder once it answers: its process, and at the end whether it is ready. */
-function isReady(folder: string, pid: number): boolean {
+/** What a server writes into its folder once it answers: its process, and at the end whether it is ready. */
+export function isReady(folder: string, pid: number): boolean {
   const path = join(folder, "postmaster.pid");
   const lines = existsSync(path) ? readFileSync(path, "utf8").trimEnd().split("\n") : [];
   return lines[0] === String(pid) && ["ready", "standby"].includes(lines.at(-1)?.trim() ?? "");
 }
 
-function command(program: string, args: readonly string[], deathSignal: string): string[] {
-  if (bin === undefined) throw new Error("PostgreSQL is not installed.");
-  return ["setpriv", `--pdeathsig=${deathSignal}`, ...(asOther ?? []), join(bin, program), ...args];
+function command(program: string, args: readonly string[], deathSignal: "QUIT" | "KILL"): string[] {
+  if (postgresPrograms === undefined) throw new Error("PostgreSQL is not installed.");
+  return asServerUser([join(postgresPrograms, program), ...args], deathSignal);
+}
+
+/** A command as it is run by the server's user. @param deathSignal what it gets when the process that started it ends */
+export function asServerUser(words: readonly string[], deathSignal: "QUIT" | "KILL"): string[] {
+  return ["setpriv", `--pdeathsig=${deathSignal}`, ...(asOther ?? []), ...words];
 }
 
 async function run(program: string, args: readonly string[]): Promise<void> {

@@ -16,7 +16,8 @@ import {
   uuid,
 } from "../../http/shapes.ts";
 import { toWire, toWireOrNull } from "../../lib/wire-time.ts";
-import { type FormerKeyUse, hasFormerKey, type Project } from "../project-directory.ts";
+import type { Project } from "../project-directory.ts";
+import { type FormerKeyUse, formerKeyOf } from "../project-keys.ts";
 
 /** A kind of group that events of the project named. */
 export const GroupTypeBody = named(
@@ -102,6 +103,10 @@ export const FullProjectBody = named(
       description:
         "For local evaluation. Admins and owners see it; for others it is null. Null too for somebody signed in who was not asked for the password again.",
     }),
+    secret_api_token_backup: nullable(text(), {
+      description: "The secret key before the present one, while it counts as well; for those who see that.",
+    }),
+    secret_api_token_backup_use: nullable(TokenBackupUse),
   }),
 );
 
@@ -128,8 +133,10 @@ export function fullProjectBody(
   project: Project,
   level: number,
   groupTypes: Static<typeof GroupTypeBody>[],
-  { use, now }: { use: FormerKeyUse | undefined; now: Date },
+  of: { publicUse: FormerKeyUse | undefined; secretUse: FormerKeyUse | undefined; now: Date },
 ): Static<typeof FullProjectBody> {
+  const { publicUse, secretUse, now } = of;
+  const seesSecrets = level >= 8;
   return {
     ...projectBody(project),
     created_at: toWire(project.createdAt),
@@ -137,11 +144,13 @@ export function fullProjectBody(
     archived_at: toWireOrNull(project.archivedAt),
     approvals: project.approvals,
     events_retention_days: project.eventsRetentionDays,
-    api_token_backup: hasFormerKey(project, now) ? project.formerApiToken : null,
-    api_token_backup_use: use === undefined ? null : formerKeyBody(use),
+    api_token_backup: formerKeyOf(project, "public", now)?.token ?? null,
+    api_token_backup_use: publicUse === undefined ? null : formerKeyBody(publicUse),
     effective_membership_level: level as 1 | 8 | 15,
     group_types: groupTypes,
-    secret_api_token: level >= 8 ? project.secretToken : null,
+    secret_api_token: seesSecrets ? project.secretToken : null,
+    secret_api_token_backup: seesSecrets ? (formerKeyOf(project, "secret", now)?.token ?? null) : null,
+    secret_api_token_backup_use: secretUse === undefined ? null : formerKeyBody(secretUse),
   };
 }
 
@@ -186,4 +195,6 @@ export const exampleFullProject = {
   effective_membership_level: 15,
   group_types: [],
   secret_api_token: "phs_4kVbT0qYfZ1mXcN8sLw5uJhR2dPaE7gQ6oIiStUyWzBvCxMn",
+  secret_api_token_backup: null,
+  secret_api_token_backup_use: null,
 };

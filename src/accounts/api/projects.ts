@@ -107,11 +107,15 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
       project,
       levelOf(metadata.db, project.organizationId, user.id),
       deps.groupTypesOf(project.id),
-      { use: metadata.projects.formerKeyUse(project.id, now), now },
+      {
+        publicUse: metadata.projects.formerKeyUse(project.id, "public", now),
+        secretUse: metadata.projects.formerKeyUse(project.id, "secret", now),
+        now,
+      },
     );
     // Whoever finds a signed-in browser shall not take the key along.
     const isHidden = session !== undefined && confirmedUntil(session, now) === null;
-    return isHidden ? { ...body, secret_api_token: null } : body;
+    return isHidden ? { ...body, secret_api_token: null, secret_api_token_backup: null } : body;
   };
   const create = (
     call: Pick<UserCall, "user" | "session" | "now"> & {
@@ -239,13 +243,21 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
     ...rotation("/delete_token_backup", {
       summary: "End a project's public key before the present one",
       description: "It stops working at once. Admins and owners only.",
-      handle: ({ project, user, now }) => endFormerKey(metadata, project.id, user.id, now),
+      handle: ({ project, user, now }) => endFormerKey(metadata, project.id, "public", user.id, now),
     }),
     ...rotation("/rotate_secret_token", {
       summary: "Give a project a new secret key",
-      description: "The old key stops working at once. Admins and owners only.",
+      description: "As `reset_token` does for the public key. Admins and owners only.",
       asksAgain: true,
-      handle: ({ project, user, now }) => rotateSecretKey(metadata, project.id, user.id, now),
+      body: Rotation,
+      bodyExample: { grace_seconds: 86_400 },
+      handle: ({ project, body, user, now }) =>
+        rotateSecretKey(metadata, project.id, user.id, { graceSeconds: body.grace_seconds, now }),
+    }),
+    ...rotation("/delete_secret_token_backup", {
+      summary: "End a project's secret key before the present one",
+      description: "It stops working at once. Admins and owners only.",
+      handle: ({ project, user, now }) => endFormerKey(metadata, project.id, "secret", user.id, now),
     }),
   ];
 

@@ -90,7 +90,7 @@ export function queryRoutes({ engine }: { engine: EventQueries }): Route[] {
         "when whoever asked has gone. 503 `query_busy`: too many wait. 429: statements of this project have brought the event " +
         "store down twice within a minute. With `Accept: text/csv` or `application/vnd.apache.parquet` the rows of a SELECT are a " +
         "file, which is sent while it is computed: all rows unless there is a `limit`, however many bytes; a connection that is " +
-        "cut says that it is not whole.",
+        "cut says that it is not whole. With events in ClickHouse only the computed queries are answered.",
       tag: "Events",
       body: Body,
       bodyExample: { query: "SELECT event, count(*) AS times FROM events GROUP BY ALL" },

@@ -5,7 +5,7 @@
  */
 
 import type { Condition } from "./flags.ts";
-import type { Question, Series } from "./insight.ts";
+import { type Question, retentionPeriods, type Series } from "./insight.ts";
 
 /** A figure of an answer: of which series or step, in which period, of which value. */
 export interface Figure {
@@ -14,6 +14,10 @@ export interface Figure {
   /** Where its period begins, as the answer says it: `2026-11-21` or `2026-11-21 05:00:00`. */
   day?: string;
   breakdown?: unknown;
+  /** Of a retention: how many periods later they came back. */
+  later?: number;
+  /** Of a lifecycle: `new`, `returning`, `resurrecting` or `dormant`. */
+  status?: string;
 }
 
 const quoted = (text: string) => `'${text.replaceAll("'", "''")}'`;
@@ -23,20 +27,23 @@ const who = "coalesce(e.person_id::VARCHAR, e.distinct_id)";
 const noValue = "$$_posthog_breakdown_null_$$";
 const signs: Record<string, string> = { gt: ">", gte: ">=", lt: "<", lte: "<=" };
 
-const isPlainFunnel = ({ kind, order, shape, breakdown }: Question) =>
-  kind === "funnel" && order === "ordered" && shape === "steps" && !breakdown;
-
-/** Whether a question can be written as a statement. */
-export const isInSql = (question: Question): boolean => question.kind === "trends" || isPlainFunnel(question);
-
 /** The statement that computes what the question asks. */
 export function statementOf(question: Question, timezone: string): string {
-  if (question.kind === "funnel") {
-    const steps = question.series.map(
-      ({ event }, place) =>
-        `SELECT ${place + 1} AS step, ${quoted(event || "All events")} AS event, count(DISTINCT who) AS persons FROM step_${place + 1}`,
-    );
-    return `WITH ${funnelSteps(question, timezone)}\n${steps.join("\nUNION ALL\n")}\nORDER BY ALL`;
+  if (question.kind === "funnel") return funnelStatement(question, timezone);
+  if (question.kind === "retention") {
+    return `WITH ${retentionParts(question, timezone)}
+SELECT ${retentionFirst(question, timezone)} + b.place * INTERVAL 1 ${question.period} AS began, 0 AS later, count(*) AS persons
+FROM began b GROUP BY ALL
+UNION ALL
+SELECT ${retentionFirst(question, timezone)} + b.place * INTERVAL 1 ${question.period}, r.place - b.place, count(*)
+FROM began b JOIN returned r ON r.who = b.who AND r.place > b.place GROUP BY ALL
+ORDER BY ALL`;
+  }
+  if (question.kind === "lifecycle") {
+    return `WITH ${lifecycleParts(question, timezone)}
+SELECT period, status, sum(if(status = 'dormant', -1, 1)) AS persons
+FROM lived WHERE ${lifecycleRange(question, timezone)}
+GROUP BY ALL ORDER BY ALL`;
   }
   const isMany = question.series.length > 1;
   const selects = question.series.map((series, place) => {
@@ -59,20 +66,42 @@ export function personsStatement(question: Question, figure: Figure, timezone: s
   const columns = `any_value(e.distinct_id) AS distinct_id,
   any_value(coalesce(prop(p.properties, 'email'), prop(p.properties, 'name'))) AS name, count(*) AS times`;
   if (question.kind === "funnel") {
+    const isOfValue = figure.breakdown !== undefined;
     return `WITH ${funnelSteps(question, timezone)}
 SELECT s.who AS who, ${columns}
-FROM step_${figure.series + 1} s
+FROM step_${figure.series + 1} s${isOfValue ? " JOIN begun b ON b.who = s.who" : ""}
 JOIN events e ON ${who} = s.who AND e.timestamp = s.moment AND e.seq = s.seq
-LEFT JOIN persons p ON p.id = e.person_id
+LEFT JOIN persons p ON p.id = e.person_id${isOfValue ? `\nWHERE coalesce(b.value, '') = ${quoted(String(figure.breakdown))}` : ""}
 GROUP BY s.who ORDER BY times DESC, who`;
+  }
+  if (question.kind === "retention") {
+    const place = `date_diff('${question.period}', ${retentionFirst(question, timezone)}, TIMESTAMP '${wallTime(figure.day)}')`;
+    const { later = 0 } = figure;
+    return `WITH ${retentionParts(question, timezone)}
+SELECT f.who AS who, ${columns}
+FROM found f JOIN began b ON b.who = f.who AND b.place = ${place}
+JOIN events e ON ${who} = f.who AND e.timestamp = f.moment AND e.seq = f.seq
+LEFT JOIN persons p ON p.id = e.person_id
+WHERE f.place = b.place + ${later} AND ${later === 0 ? "f.is_target" : "f.is_returning"}
+GROUP BY f.who ORDER BY times DESC, who`;
+  }
+  if (question.kind === "lifecycle") {
+    const { interval } = question;
+    const period = `TIMESTAMP '${wallTime(figure.day)}'`;
+    // Of those who stayed away the last period is looked at.
+    const seen = figure.status === "dormant" ? `${period} - INTERVAL 1 ${interval}` : period;
+    return `WITH ${lifecycleParts(question, timezone)}
+SELECT l.who AS who, ${columns}
+FROM lived l JOIN events e ON ${who} = l.who AND date_trunc('${interval}', ${localTime(timezone)}) = ${seen}
+LEFT JOIN persons p ON p.id = e.person_id
+WHERE ${[`l.period = ${period}`, `l.status = ${quoted(figure.status ?? "")}`, ...conditionsOf(series, question.properties)].join(" AND ")}
+GROUP BY l.who ORDER BY times DESC, who`;
   }
   const value = property("e", question.breakdown);
   const more = [
     ...(figure.day === undefined
       ? []
-      : [
-          `date_trunc('${question.interval}', ${localTime(timezone)}) = TIMESTAMP '${figure.day.length === 10 ? `${figure.day} 00:00:00` : figure.day}'`,
-        ]),
+      : [`date_trunc('${question.interval}', ${localTime(timezone)}) = TIMESTAMP '${wallTime(figure.day)}'`]),
     ...(!question.breakdown || figure.breakdown === undefined
       ? []
       : [
@@ -86,16 +115,20 @@ ${eventsOf(question, series, timezone, { more, withPersons: true })}
 GROUP BY who ORDER BY times DESC, who`;
 }
 
+const wallTime = (day = "") => (day.length === 10 ? `${day} 00:00:00` : day);
+
 function localTime(timezone: string): string {
   return timezone === "UTC" ? "e.timestamp" : `timezone(${quoted(timezone)}, timezone('UTC', e.timestamp))`;
 }
 
+const clockNow = (timezone: string) => `timezone(${quoted(timezone)}, now())`;
+
 /** The same bounds as those of the computed query: whole days, or hours, on the project's clock. */
-function rangeConditions({ range, interval, kind }: Question, timezone: string): string[] {
-  const now = `timezone(${quoted(timezone)}, now())`;
+function rangeConditions({ range, interval, kind, shape }: Question, timezone: string): string[] {
+  const now = clockNow(timezone);
   const local = localTime(timezone);
   const match = /^-(\d+)([hd])$/.exec(range);
-  const unit = kind === "trends" && interval === "hour" ? "hour" : "day";
+  const unit = (kind === "trends" || shape === "trends") && interval === "hour" ? "hour" : "day";
   const until = `${local} < date_trunc('${unit}', ${now}) + INTERVAL 1 ${unit}`;
   if (match === null) return [until];
   const [, count, letter] = match;
@@ -158,27 +191,162 @@ function measure({ math, math_property: name = "" }: Series): string {
   return share === undefined ? `${math}(${number})` : `quantile_cont(${number}, 0.${share})`;
 }
 
-/** Tables `step_1`, `step_2`, …: who got there and when, with the latest beginning from which it is still in time. */
+function funnelStatement(question: Question, timezone: string): string {
+  const { series, shape, breakdown } = question;
+  const value = breakdown ? `b.value AS "${breakdown.replaceAll('"', '""')}", ` : "";
+  const withValue = breakdown ? " JOIN begun b ON b.who = s.who" : "";
+  const selects =
+    shape === "steps"
+      ? series.map(
+          ({ event }, place) =>
+            `SELECT ${value}${place + 1} AS step, ${quoted(event || "All events")} AS event, count(DISTINCT s.who) AS persons FROM step_${place + 1} s${withValue} GROUP BY ALL`,
+        )
+      : [
+          `SELECT s.period, ${value}count(DISTINCT s.who) AS began, count(DISTINCT l.who) AS got, round(100 * got / began, 2) AS percent
+FROM step_1 s LEFT JOIN step_${series.length} l ON l.who = s.who AND l.period = s.period${withValue} GROUP BY ALL`,
+        ];
+  return `WITH ${funnelSteps(question, timezone)}\n${selects.join("\nUNION ALL\n")}\nORDER BY ALL`;
+}
+
+/**
+ * Tables `step_1`, `step_2`, …: who got there from which start, and when; with a breakdown `begun`: with which value each
+ * person began.
+ */
 function funnelSteps(question: Question, timezone: string): string {
-  const { series, properties } = question;
-  const columns = series.map(
-    (step, place) => `(${conditionsOf(step, properties).join(" AND ") || "true"}) AS is_${place + 1}`,
-  );
+  const { series, properties, order, shape, breakdown } = question;
+  const conditions = series.map((step) => conditionsOf(step, properties).join(" AND ") || "true");
   const persons = hasPersonCondition(series, question) ? "\n  LEFT JOIN persons p ON p.id = e.person_id" : "";
-  const later = series.slice(1).map((_, place) => {
-    const step = place + 2;
-    return `step_${step} AS (
-  SELECT f.who, f.moment, f.historical, f.seq, max(s.began) AS began
-  FROM found f JOIN step_${step - 1} s ON s.who = f.who
-    AND (s.moment, s.historical, s.seq) < (f.moment, f.historical, f.seq) AND f.moment <= s.began + INTERVAL ${question.window} DAY
-  WHERE f.is_${step} GROUP BY ALL
+  const columns = [
+    `${who} AS who, e.timestamp AS moment, e.historical, e.seq`,
+    // By period: of the start. Else all starts are one.
+    `${shape === "steps" ? "0" : `date_trunc('${question.interval}', ${localTime(timezone)})`} AS period`,
+    ...(breakdown ? [`${property("e", breakdown)} AS value`] : []),
+    ...conditions.map((condition, place) => `coalesce(${condition}, false) AS is_${place + 1}`),
+  ];
+  const begun = `begun AS (
+  SELECT who, arg_min_null(value, moment) AS value FROM found${order === "unordered" ? "" : " WHERE is_1"} GROUP BY who
 )`;
-  });
-  return `found AS (
-  SELECT ${who} AS who, e.timestamp AS moment, e.historical, e.seq,
-    ${columns.join(",\n    ")}
+  return [
+    `found AS (
+  SELECT ${columns.join(",\n    ")}
   FROM events e${persons}
-  WHERE ${rangeConditions(question, timezone).join("\n    AND ")}
+  WHERE ${[...rangeConditions(question, timezone), ...(order === "strict" ? [] : [`(${conditions.map((one) => `(${one})`).join(" OR ")})`])].join("\n    AND ")}
+)`,
+    ...(breakdown ? [begun] : []),
+    ...(order === "strict"
+      ? strictSteps(question)
+      : order === "unordered"
+        ? unorderedSteps(question, conditions)
+        : orderedSteps(question)),
+  ].join(",\n");
+}
+
+const inOrder = "PARTITION BY who ORDER BY moment, historical, seq";
+
+/** Each start goes on with the first event of the next step. */
+function orderedSteps({ series, window }: Question): string[] {
+  return [
+    `placed AS (SELECT *, row_number() OVER (${inOrder}) AS place FROM found)`,
+    "step_1 AS (SELECT who, period, moment AS start, moment, seq, place FROM placed WHERE is_1)",
+    ...series.slice(1).map((_, index) => {
+      const step = index + 2;
+      return `step_${step} AS (
+  SELECT s.who, s.period, s.start, n.moment, n.seq, n.place FROM step_${step - 1} s
+  ASOF JOIN (SELECT * FROM placed WHERE is_${step}) n ON n.who = s.who AND n.place > s.place
+  WHERE n.moment <= s.start + INTERVAL ${window} DAY
+)`;
+    }),
+  ];
+}
+
+/** The events right behind a start are the next steps. */
+function strictSteps({ series, window }: Question): string[] {
+  const behind = series.slice(1).map((_, index) => index + 1);
+  const columns = behind.flatMap((n) =>
+    [`is_${n + 1}`, "moment", "seq"].map(
+      (name) => `lead(${name}, ${n}) OVER one AS ${name.replace(/_.*/, "")}_at_${n}`,
+    ),
+  );
+  return [
+    `placed AS (
+  SELECT who, period, is_1 AS is_at_0, moment AS moment_at_0, seq AS seq_at_0${columns.map((column) => `,\n    ${column}`).join("")}
+  FROM found WINDOW one AS (${inOrder})
+)`,
+    ...series.map((_, place) => {
+      const all = Array.from({ length: place + 1 }, (_, n) => `is_at_${n}`);
+      const inTime = place === 0 ? "" : ` AND moment_at_${place} <= moment_at_0 + INTERVAL ${window} DAY`;
+      return `step_${place + 1} AS (SELECT who, period, moment_at_${place} AS moment, seq_at_${place} AS seq FROM placed WHERE ${all.join(" AND ")}${inTime})`;
+    }),
+  ];
+}
+
+/** Of each event, how many of the steps were done from it on; steps that are the same thing are needed several times. */
+function unorderedSteps({ series, window }: Question, conditions: readonly string[]): string[] {
+  const sum = [...new Set(conditions)].map((condition) => {
+    const times = conditions.filter((other) => other === condition).length;
+    return `least(${times}, count(*) FILTER (WHERE is_${conditions.indexOf(condition) + 1}) OVER ahead)`;
+  });
+  return [
+    `counted AS (
+  SELECT *, ${sum.join(" + ")} AS done FROM found
+  WINDOW ahead AS (PARTITION BY who ORDER BY moment RANGE BETWEEN CURRENT ROW AND INTERVAL ${window} DAY FOLLOWING)
+)`,
+    ...series.map((_, place) => `step_${place + 1} AS (SELECT * FROM counted WHERE done >= ${place + 1})`),
+  ];
+}
+
+/** Where the first of the periods begins. */
+const retentionFirst = ({ period }: Question, timezone: string) =>
+  `date_trunc('${period}', ${clockNow(timezone)}) - INTERVAL ${retentionPeriods - 1} ${period}`;
+
+/** Tables `began` and `returned`: who did so in which period, counted from the first. */
+function retentionParts(question: Question, timezone: string): string {
+  const { target, returning, period, properties } = question;
+  const is = (event: string) => conditionsOf({ event, math: "" }, properties).join(" AND ") || "true";
+  const persons = hasPersonCondition([], question) ? "\n  LEFT JOIN persons p ON p.id = e.person_id" : "";
+  return `found AS (
+  SELECT ${who} AS who, e.timestamp AS moment, e.seq,
+    date_diff('${period}', ${retentionFirst(question, timezone)}, date_trunc('${period}', ${localTime(timezone)})) AS place,
+    coalesce(${is(target)}, false) AS is_target,
+    coalesce(${is(returning)}, false) AS is_returning
+  FROM events e${persons}
+  WHERE place BETWEEN 0 AND ${retentionPeriods - 1}
 ),
-${["step_1 AS (\n  SELECT who, moment, historical, seq, moment AS began FROM found WHERE is_1\n)", ...later].join(",\n")}`;
+began AS (SELECT DISTINCT who, place FROM found WHERE is_target),
+returned AS (SELECT DISTINCT who, place FROM found WHERE is_returning)`;
+}
+
+/** Table `lived`: who was new, came back, was there again or stayed away in which period. */
+function lifecycleParts(question: Question, timezone: string): string {
+  const { series, interval } = question;
+  const conditions = conditionsOf(series[0]!, question.properties);
+  const persons = hasPersonCondition(series.slice(0, 1), question)
+    ? " LEFT JOIN persons p ON p.id = e.person_id"
+    : "";
+  return `active AS (
+  SELECT DISTINCT ${who} AS who, date_trunc('${interval}', ${localTime(timezone)}) AS period
+  FROM events e${persons}${conditions.length > 0 ? `\n  WHERE ${conditions.join("\n    AND ")}` : ""}
+),
+around AS (
+  SELECT *, lag(period) OVER one AS previous, lead(period) OVER one AS next
+  FROM active WINDOW one AS (PARTITION BY who ORDER BY period)
+),
+lived AS (
+  SELECT who, period, CASE WHEN previous IS NULL THEN 'new'
+    WHEN previous + INTERVAL 1 ${interval} = period THEN 'returning' ELSE 'resurrecting' END AS status
+  FROM around
+  UNION ALL
+  SELECT who, period + INTERVAL 1 ${interval}, 'dormant' FROM around
+  WHERE next IS DISTINCT FROM period + INTERVAL 1 ${interval}
+)`;
+}
+
+/** Whole periods, the first and the last of which may be cut by the range. */
+function lifecycleRange({ range, interval }: Question, timezone: string): string {
+  const now = clockNow(timezone);
+  const until = `period <= date_trunc('${interval}', ${now})`;
+  const match = /^-(\d+)([hd])$/.exec(range);
+  if (match === null) return until;
+  const unit = match[2] === "h" ? "hour" : "day";
+  return `period >= date_trunc('${interval}', date_trunc('${unit}', ${now}) - INTERVAL ${match[1]} ${unit}) AND ${until}`;
 }

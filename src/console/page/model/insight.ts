@@ -51,6 +51,9 @@ export const firstQuestion: Question = {
   period: "Day",
 };
 
+/** Periods of a retention. */
+export const retentionPeriods = 11;
+
 export type Query = Record<string, unknown>;
 
 /** Without filters that are not written to the end: they would find nobody. */
@@ -99,7 +102,7 @@ export function queryOf(question: Question): Query {
         ...{ kind: "RetentionQuery", properties: question.properties },
         retentionFilter: {
           period: question.period,
-          totalIntervals: 11,
+          totalIntervals: retentionPeriods,
           targetEntity: { id: question.target || null, type: "events" },
           returningEntity: { id: question.returning || null, type: "events" },
         },
@@ -174,6 +177,8 @@ export interface TrendResult {
   days: string[];
   breakdown_value?: unknown;
   action?: { order: number; name: string };
+  /** Of a lifecycle: `new`, `returning`, `resurrecting` or `dormant`. */
+  status?: string;
   /** Of which of two periods it is, where two are compared. */
   compare_label?: "current" | "previous";
 }

@@ -31,7 +31,8 @@ export function InsightView({
     if (first?.data) return <FunnelTrend results={results as TrendResult[]} label={label} />;
     return <Funnel results={results} label={label} onPick={onPick} />;
   }
-  if (kind === "retention") return <Retention rows={results as RetentionRow[]} label={label} />;
+  if (kind === "retention")
+    return <Retention rows={results as RetentionRow[]} label={label} onPick={onPick} />;
   return (
     <Trend
       results={results as TrendResult[]}
@@ -103,7 +104,8 @@ function Trend({
     const day = result?.days[place];
     if (!onPick || result === undefined || day === undefined || result.breakdown_value === otherValues)
       return;
-    const figure = { series: result.action?.order ?? 0, day, breakdown: result.breakdown_value };
+    const { action, breakdown_value: breakdown, status } = result;
+    const figure = { series: action?.order ?? 0, day, breakdown, ...(status ? { status } : {}) };
     onPick(figure, `${series[index]!.name}, ${periodNames(result.days)[place]}`);
   };
   // Where two periods are compared, a figure of the one before is out of the question's bounds.
@@ -193,7 +195,12 @@ function Funnel({
                           <button
                             type="button"
                             class="figure"
-                            onClick={() => onPick({ series: index }, step.custom_name || step.name)}
+                            onClick={() =>
+                              onPick(
+                                { series: index, ...(name === undefined ? {} : { breakdown: String(name) }) },
+                                step.custom_name || step.name,
+                              )
+                            }
                           >
                             {number(step.count)}
                           </button>
@@ -216,7 +223,15 @@ function Funnel({
   );
 }
 
-function Retention({ rows, label }: { rows: readonly RetentionRow[]; label: string }) {
+function Retention({
+  rows,
+  label,
+  onPick,
+}: {
+  rows: readonly RetentionRow[];
+  label: string;
+  onPick: ((figure: Figure, name: string) => void) | undefined;
+}) {
   const width = Math.max(0, ...rows.map(({ values }) => values.length));
   const began = rows.reduce((sum, { values }) => sum + (values[0]?.count ?? 0), 0);
   return (
@@ -252,7 +267,22 @@ function Retention({ rows, label }: { rows: readonly RetentionRow[]; label: stri
                         }}
                         title={number(count)}
                       >
-                        {percent(share)}
+                        {onPick && count > 0 ? (
+                          <button
+                            type="button"
+                            class="figure"
+                            onClick={() =>
+                              onPick(
+                                { series: 0, day: date.slice(0, 19), later: place },
+                                w.retentionCell(date.slice(0, 10), place),
+                              )
+                            }
+                          >
+                            {percent(share)}
+                          </button>
+                        ) : (
+                          percent(share)
+                        )}
                       </td>
                     );
                   })}

@@ -6,7 +6,7 @@ import { ask, Failure, isAbort, wordsOf } from "../../lib/api.ts";
 import { decimal } from "../../lib/format.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { finished, firstQuestion, type InsightKind, type Question, queryOf } from "../../model/insight.ts";
-import { type Figure, isInSql, statementOf } from "../../model/insight-sql.ts";
+import { type Figure, statementOf } from "../../model/insight-sql.ts";
 import { Button, Tabs } from "../../parts/basics.tsx";
 import { InsightView } from "../../parts/insight-view.tsx";
 import { Page } from "../../parts/page.tsx";
@@ -46,7 +46,6 @@ export function Explore() {
   const asking = finished(question);
   const asked = JSON.stringify(queryOf(asking));
   const [picked, setPicked] = useState<{ figure: Figure; name: string }>();
-  const isSql = isInSql(asking);
   const timezone = project.value?.timezone ?? "UTC";
 
   useEffect(() => {
@@ -96,11 +95,7 @@ export function Explore() {
       title={words.frame.pages.explore}
       action={
         <>
-          <Button
-            icon="sql"
-            refusal={!isSql && w.noSql}
-            onClick={() => go("sql", { q: statementOf(asking, timezone) })}
-          >
+          <Button icon="sql" onClick={() => go("sql", { q: statementOf(asking, timezone) })}>
             {w.asSql}
           </Button>
           <Button onClick={() => setSaving(true)}>{w.saveTo}</Button>
@@ -131,7 +126,7 @@ export function Explore() {
             view={question.view}
             results={results.rows}
             label={w.kinds[question.kind]}
-            onPick={isSql ? (figure, name) => setPicked({ figure, name }) : undefined}
+            onPick={(figure, name) => setPicked({ figure, name })}
           />
         ) : (
           !failure && <Rows />

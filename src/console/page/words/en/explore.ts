@@ -41,7 +41,6 @@ export const explore = {
   gotThrough: "Got through",
   funnelTrendSummary: "Per cent of those who began in a period and came to the end.",
   asSql: "Open as SQL",
-  noSql: "Trends, and funnels one after the other without a breakdown, can be opened as SQL",
   behind: (name: string) => `Persons: ${name}`,
   behindCount: (count: string) => `${count} persons, those with most events first.`,
   behindMore: (shown: number) => `The first ${number(shown)} are listed.`,
@@ -89,6 +88,7 @@ export const explore = {
   funnelSummary: (first: number, last: number) =>
     `${number(last)} of ${number(first)} came to the end${first > 0 ? `, ${percent(last / first)}` : ""}.`,
   fromBefore: (share: string) => `${share} of the step before`,
+  retentionCell: (began: string, later: number) => (later === 0 ? began : `${began}, ${number(later)} later`),
   retentionSummary: (people: number) => `${number(people)} persons began.`,
   began: "Began",
   people: "Persons",
