@@ -40,7 +40,7 @@ export const InsightBody = named(
     updated_at: instant(),
     last_refresh: nullable(instant(), { description: "When `result` was computed." }),
     is_cached: bool({ description: "It was computed for an earlier request." }),
-    result: nullable(list(anyJson()), { description: "Null where it was not computed." }),
+    result: anyJson({ description: "As `results` of `POST …/query/`; null where it was not computed." }),
     query_status: nullable(object({ complete: bool(), error: bool(), error_message: text() }), {
       description: "Why there is no result, where the query cannot be computed.",
     }),
@@ -58,7 +58,7 @@ export const InsightInput = object({
 });
 
 /** What was computed for an insight, and when; or why its query cannot be computed. */
-export type Computed = { result: Json[]; at: Date; isCached: boolean } | { problem: string };
+export type Computed = { result: Json; at: Date; isCached: boolean } | { problem: string };
 
 /** The wire form of an insight. */
 export function insightBody(

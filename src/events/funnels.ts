@@ -1,16 +1,22 @@
 /**
  * Funnels: how many people did a first thing, and of these how many a second after it, and so on, within a time; in total,
- * or by when they began.
+ * by when they began, or by how long they took.
  *
- * Who has reached a step of an ordered funnel is found with the latest possible start: of two ways through the steps so far
- * the one that began later has at least as much time left, so one number per person and step is enough. By period each
- * start counts for itself, and goes on with the first event of the next step.
  * Source of the queries and answers: PostHog's `FunnelsQuery`.
  */
 
 import { isJsonObject, type JsonObject } from "../lib/json.ts";
-import type { Dialect, EventSql } from "./dialect.ts";
+import type { EventSql } from "./dialect.ts";
 import { UnknownQuery } from "./event-filters.ts";
+import {
+  type Funnel,
+  foundSteps,
+  orders,
+  shownValues,
+  startsReached,
+  stepsReached,
+  timesTaken,
+} from "./funnel-sql.ts";
 import { averageOf, medianOf, withOthers } from "./ordered-funnel.ts";
 import { bucketsOf, type Interval, type Range } from "./trend-range.ts";
 import {
@@ -18,7 +24,7 @@ import {
   breakdownValuesMax,
   conditionsOf,
   eventName,
-  foundEvents,
+  type InsightResults,
   intervalIn,
   objectsIn,
   otherValues,
@@ -29,51 +35,40 @@ import {
 
 const stepsMax = 20;
 const windowMax = 3_650;
+/** Of times to convert: as many as are asked for, or by how many people there are. */
+const binsMax = 90;
+const ownBinsMax = 60;
 const unitSeconds: Record<string, number> = {
   ...{ second: 1, minute: 60, hour: 3_600 },
   ...{ day: 86_400, week: 7 * 86_400, month: 30 * 86_400 },
 };
 
-/** `strict`: nothing else in between. `unordered`: each step once, in any order. */
-const orders = ["ordered", "strict", "unordered"] as const;
-type Order = (typeof orders)[number];
-
-interface Funnel {
-  dialect: Dialect;
-  steps: JsonObject[];
-  /** SQL for whether an event is the step. */
-  conditions: string[];
-  order: Order;
-  /** Of whoever reached the one, how many reached the other; for trends. */
-  from: number;
-  to: number;
-  windowMicros: number;
-  breakdown: string | undefined;
-  needsPersons: boolean;
-}
-
 /**
  * Computes a funnel.
  *
  * @returns one object per step; with a breakdown one list of steps per value, the largest first. Trends: one object, or one
- *          per value, with the share of people (in percent) who got through, by the period they began in.
+ *          per value, with the share of people (in percent) who got through, by the period they began in. Times: one object
+ *          with `bins` (from how many seconds on, how many people) and the seconds on average.
  * @throws {UnknownQuery}
  */
 export async function computeFunnel(
   store: EventSql,
   request: TrendsRequest,
   query: JsonObject,
-): Promise<JsonObject[] | JsonObject[][]> {
+): Promise<InsightResults> {
   const filter = isJsonObject(query.funnelsFilter) ? query.funnelsFilter : {};
   const funnel = funnelIn(store, query, filter);
   const shown = filter.funnelVizType ?? "steps";
-  if (shown !== "steps" && shown !== "trends") {
-    throw new UnknownQuery("Only the steps and the trends of a funnel can be computed.");
+  if (shown !== "steps" && shown !== "trends" && shown !== "time_to_convert") {
+    throw new UnknownQuery(
+      "Only the steps, the trends and the times to convert of a funnel can be computed.",
+    );
   }
   const interval = shown === "trends" ? intervalIn(query) : "day";
   const range = await rangeIn(store, request, query, interval);
   const found = foundSteps(request, funnel, { interval, range });
   if (shown === "trends") return await computeTrends(store, funnel, { found, interval, range });
+  if (shown === "time_to_convert") return await computeTimes(store, funnel, { found, bins: binsIn(filter) });
   return await computeSteps(store, funnel, found);
 }
 
@@ -102,38 +97,6 @@ function stepIn(written: unknown, steps: readonly JsonObject[]): number {
   if (typeof written === "number" && Number.isInteger(written) && written >= 0 && written < steps.length)
     return written;
   throw new UnknownQuery(`The funnel has no step ${JSON.stringify(written)}; the first is 0.`);
-}
-
-/** SQL for the events of the steps, of a strict funnel for all: whose, when, in which period, which steps they are. */
-function foundSteps(
-  request: TrendsRequest,
-  { dialect, conditions, order, breakdown, needsPersons }: Funnel,
-  { interval, range }: { interval: Interval; range: Range },
-): string {
-  return foundEvents(dialect, request, range, {
-    columns: [
-      `${dialect.micros(dialect.time("e"))} AS moment, e.historical AS lane, e.seq AS seq`,
-      `${dialect.startOf(interval, "local_time")} AS bucket`,
-      `${breakdown ?? "NULL::VARCHAR"} AS value`,
-      ...conditions.map((condition, index) => `coalesce(${condition}, false) AS is_${index}`),
-    ],
-    conditions: order === "strict" ? [] : [`(${conditions.join(" OR ")})`],
-    reads: { person: needsPersons },
-  });
-}
-
-/** SQL for what each person's funnel is told apart by: the value when it first began. */
-function shownValues({ dialect, order }: Funnel): string {
-  return `begun AS (
-       SELECT who, ${dialect.valueAtLeast("value", "moment")} AS value FROM found ${order === "unordered" ? "" : "WHERE is_0"} GROUP BY who
-     ),
-     ranked AS (
-       SELECT value, row_number() OVER (ORDER BY count(*) DESC, value) AS place FROM begun GROUP BY value
-     ),
-     shown AS (
-       SELECT b.who AS who, CASE WHEN r.place <= ${breakdownValuesMax} THEN b.value ELSE ${dialect.text(otherValues)} END AS value
-       FROM begun b JOIN ranked r ON r.value IS NOT DISTINCT FROM b.value
-     )`;
 }
 
 async function computeSteps(
@@ -192,128 +155,6 @@ async function stepRows(store: EventSql, funnel: Funnel, found: string): Promise
   return rows as StepRow[];
 }
 
-/** SQL for `reached`: who got to which step, and how long after the step before it. */
-const stepsReached: Record<Order, (funnel: Funnel) => string> = {
-  ordered: ({ dialect, steps, windowMicros }) => `
-     step_0 AS (SELECT who, moment, lane, seq, moment AS start, 0 AS took FROM found WHERE is_0)
-     ${steps
-       .slice(1)
-       .map((_, index) => layer(dialect, index + 1, windowMicros))
-       .join("")},
-     reached AS (${allSteps(steps, (index) => `SELECT ${index} AS step, who, ${dialect.valueAtLeast("took", "moment")} AS took FROM step_${index} GROUP BY who`)})`,
-  strict: (funnel) => `${inARow(funnel)},
-     reached AS (${allSteps(
-       funnel.steps,
-       (index) =>
-         `SELECT ${index} AS step, who,
-            ${funnel.dialect.valueAtLeast(`moment_${index} - moment_${Math.max(0, index - 1)}`, `moment_${index}`)} AS took
-          FROM rows WHERE got_${index} GROUP BY who`,
-     )})`,
-  unordered: (funnel) => `${completed(funnel)},
-     best AS (
-       SELECT who, moment AS start FROM counted
-       QUALIFY row_number() OVER (PARTITION BY who ORDER BY completed DESC, moment, lane, seq) = 1
-     ),
-     met AS (${parts(funnel)
-       .map(
-         ({ step, times }) =>
-           `SELECT f.who AS who, f.moment AS moment, f.lane AS lane, f.seq AS seq, ${step} AS part FROM found f JOIN best b ON b.who = f.who
-            WHERE f.is_${step} AND f.moment BETWEEN b.start AND b.start + ${funnel.windowMicros}
-            QUALIFY row_number() OVER (PARTITION BY f.who ORDER BY f.moment, f.lane, f.seq) <= ${times}`,
-       )
-       .join(" UNION ALL ")}),
-     reached AS (
-       SELECT who, row_number() OVER one - 1 AS step, moment - lag(moment, 1, moment) OVER one AS took FROM met
-       WINDOW one AS (PARTITION BY who ORDER BY moment, lane, seq, part)
-     )`,
-};
-
-const allSteps = (steps: readonly unknown[], one: (index: number) => string) =>
-  steps.map((_, index) => one(index)).join(" UNION ALL ");
-
-/** Each way through the steps so far goes on with the first event of the next one that comes after it, in time. */
-function layer(dialect: Dialect, step: number, windowMicros: number): string {
-  // The first member says that there is a way at all.
-  const start = dialect.ofTriple("best", 2);
-  const before = dialect.ofTriple("best", 3);
-  // Of one event that is both steps, the earlier step's row comes last: nothing comes after itself.
-  return `,
-     step_${step} AS (
-       SELECT who, moment, lane, seq, ${start} AS start, moment - ${before} AS took FROM (
-         SELECT who, moment, lane, seq, is_next,
-           max(way) OVER (
-             PARTITION BY who ORDER BY moment, lane, seq, is_next DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-           ) AS best
-         FROM (
-           SELECT who, moment, lane, seq, ${dialect.triple("1", "start", "moment")} AS way, false AS is_next FROM step_${step - 1}
-           UNION ALL
-           SELECT who, moment, lane, seq, ${dialect.triple("0", "0", "0")} AS way, true AS is_next FROM found WHERE is_${step}
-         ) AS ways
-       ) AS ends WHERE is_next AND ${dialect.ofTriple("best", 1)} = 1 AND moment - ${start} <= ${windowMicros}
-     )`;
-}
-
-/** SQL for `rows`: of each event of a first step, which steps the events right behind it are. */
-function inARow({ steps, windowMicros }: Funnel): string {
-  const behind = steps.slice(1).map((_, index) => index + 1);
-  return `placed AS (
-       SELECT who, bucket, moment AS moment_0, is_0 AS got_0
-         ${behind.map((n) => `, lead(moment, ${n}) OVER one AS moment_${n}, lead(is_${n}, ${n}) OVER one AS next_${n}`).join("")}
-       FROM found WINDOW one AS (PARTITION BY who ORDER BY moment, lane, seq)
-     ),
-     rows AS (
-       SELECT *${behind
-         .map((n) => {
-           const all = behind.slice(0, n).map((before) => `next_${before}`);
-           return `, coalesce(${all.join(" AND ")} AND moment_${n} - moment_0 <= ${windowMicros}, false) AS got_${n}`;
-         })
-         .join("")}
-       FROM placed WHERE got_0
-     )`;
-}
-
-/** Steps that are the same thing are one part that is needed several times. */
-function parts({ conditions }: Funnel): { step: number; times: number }[] {
-  return [...new Set(conditions)].map((condition) => ({
-    step: conditions.indexOf(condition),
-    times: conditions.filter((other) => other === condition).length,
-  }));
-}
-
-/** SQL for `counted`: for each event, how many steps were done from it on, in time. */
-function completed(funnel: Funnel): string {
-  const { dialect, windowMicros } = funnel;
-  if (!dialect.hasLongRanges) return completedBySums(funnel);
-  const sum = parts(funnel)
-    .map(({ step, times }) => `least(${times}, count(*) FILTER (WHERE is_${step}) OVER ahead)`)
-    .join(" + ");
-  return `counted AS (
-       SELECT who, bucket, moment, lane, seq, ${sum} AS completed FROM found
-       WINDOW ahead AS (
-         PARTITION BY who ORDER BY moment RANGE BETWEEN CURRENT ROW AND ${windowMicros} FOLLOWING
-       )
-     )`;
-}
-
-/** The same by what was done up to the end of the time, less what was done before the event. */
-function completedBySums(funnel: Funnel): string {
-  const all = parts(funnel);
-  const done = all.map(
-    ({ step }) => `count(*) FILTER (WHERE is_${step}) OVER so_far AS done_${step},
-         count(*) FILTER (WHERE is_${step}) OVER so_far - count(*) FILTER (WHERE is_${step}) OVER now AS before_${step}`,
-  );
-  const sum = all.map(({ step, times }) => `least(${times}, u.done_${step} - f.before_${step})`).join(" + ");
-  return `summed AS (
-       SELECT who, bucket, moment, lane, seq, moment + ${funnel.windowMicros} AS until, ${done.join(", ")} FROM found
-       WINDOW so_far AS (PARTITION BY who ORDER BY moment RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW),
-         now AS (PARTITION BY who, moment)
-     ),
-     counted AS (
-       SELECT f.who AS who, f.bucket AS bucket, f.moment AS moment, f.lane AS lane, f.seq AS seq, ${sum} AS completed
-       FROM summed f ASOF JOIN summed u ON u.who = f.who AND u.moment <= f.until
-     )`;
-}
-
 async function computeTrends(
   store: EventSql,
   funnel: Funnel,
@@ -352,30 +193,46 @@ async function computeTrends(
   return series.sort((one, other) => other.size - one.size).map(({ result }) => result);
 }
 
-/** SQL for `starts`: of each event that begins the funnel, in which period it was and what was reached from it. */
-const startsReached: Record<Order, (funnel: Funnel) => string> = {
-  ordered: ({ dialect, steps, windowMicros }) => `
-     placed ${dialect.madeOnce} (
-       SELECT *, row_number() OVER (PARTITION BY who ORDER BY moment, lane, seq) AS place FROM found
+/** How long people took from a step to a later one, on the first way on which they got there. */
+async function computeTimes(
+  store: EventSql,
+  funnel: Funnel,
+  { found, bins }: { found: string; bins: number | undefined },
+): Promise<JsonObject> {
+  const { dialect, order, from, to, breakdown } = funnel;
+  if (from === to) throw new UnknownQuery("Times are those from a step to a later one.");
+  if (breakdown !== undefined) throw new UnknownQuery("Times to convert have no breakdown.");
+  // Rounded first: a cube root that is a whole number must not depend on the last bit.
+  const count = bins ?? `least(${ownBinsMax}, ceil(round(cbrt(people), 6)))`;
+  const rows = (await store.rows(
+    `WITH found ${dialect.madeOnce} (${found}), ${timesTaken[order](funnel)},
+     facts AS (
+       SELECT count(*) AS people, floor(min(took) / 1e6) AS shortest, ceil(max(took) / 1e6) AS longest, avg(took) / 1e6 AS average
+       FROM taken
      ),
-     way_0 AS (SELECT who, bucket, moment AS began, place FROM placed WHERE is_0)
-     ${steps
-       .slice(1)
-       .map(
-         (_, index) => `,
-     way_${index + 1} AS (
-       SELECT w.who AS who, w.bucket AS bucket, w.began AS began, n.place AS place FROM way_${index} w
-       ASOF JOIN (SELECT who, place, moment FROM placed WHERE is_${index + 1}) n ON n.who = w.who AND n.place > w.place
-       WHERE n.moment - w.began <= ${windowMicros}
-     )`,
-       )
-       .join("")},
-     starts AS (${allSteps(steps, (index) => `SELECT who, bucket, ${index} AS step FROM way_${index}`)})`,
-  strict: (funnel) => `${inARow(funnel)},
-     starts AS (${allSteps(funnel.steps, (index) => `SELECT who, bucket, ${index} AS step FROM rows WHERE got_${index}`)})`,
-  unordered: (funnel) => `${completed(funnel)},
-     starts AS (SELECT who, bucket, completed - 1 AS step FROM counted)`,
-};
+     binned AS (SELECT shortest, average, ${count} AS bins, ceil((longest - shortest) / bins) AS exact FROM facts),
+     wide AS (SELECT shortest, average, bins, CASE WHEN exact > 0 THEN exact ELSE 60 END AS width FROM binned)
+     SELECT floor((t.took / 1e6 - w.shortest) / w.width)::DOUBLE AS bin, count(*)::DOUBLE AS people,
+       w.shortest::DOUBLE AS shortest, w.width::DOUBLE AS width, w.bins::DOUBLE AS bins, w.average::DOUBLE AS average
+     FROM taken t CROSS JOIN wide w GROUP BY ALL`,
+  )) as number[][];
+  const [first] = rows;
+  if (first === undefined) return { bins: [], average_conversion_time: null };
+  const [, , shortest = 0, width = 0, number = 0, average = 0] = first;
+  const people = new Map(rows.map(([bin, count]) => [bin, count]));
+  return {
+    // One more than the range is divided into: the longest time begins it.
+    bins: Array.from({ length: number + 1 }, (_, bin) => [shortest + bin * width, people.get(bin) ?? 0]),
+    average_conversion_time: average,
+  };
+}
+
+/** @throws {UnknownQuery} */
+function binsIn({ binCount: count = null }: JsonObject): number | undefined {
+  if (count === null) return undefined;
+  if (typeof count === "number" && Number.isInteger(count) && count >= 1 && count <= binsMax) return count;
+  throw new UnknownQuery(`\`binCount\` is 1 to ${binsMax}.`);
+}
 
 function windowOf(filter: JsonObject): number {
   const unit = unitSeconds[String(filter.funnelWindowIntervalUnit ?? "day")];

@@ -4,9 +4,8 @@
  */
 
 import { InvalidField } from "../lib/errors.ts";
-import type { JsonObject } from "../lib/json.ts";
 import { Recent } from "../lib/recent.ts";
-import type { TrendsRequest } from "./trends.ts";
+import type { InsightResults, TrendsRequest } from "./trends.ts";
 
 /**
  * What may be taken of what was computed before; PostHog's names. `blocking`: what is still right. `force_blocking`: nothing.
@@ -36,7 +35,7 @@ export function refreshOf(name: unknown): Refresh {
 
 export interface ComputedInsight {
   /** Null where nothing is kept and nothing was to be computed. */
-  results: JsonObject[] | JsonObject[][] | null;
+  results: InsightResults | null;
   /** Milliseconds since 1970. */
   computedAt: number | null;
   isCached: boolean;
@@ -73,7 +72,7 @@ export class InsightCache {
   async answer(
     request: TrendsRequest,
     { revision, refresh }: { revision: string; refresh: Refresh },
-    compute: () => Promise<JsonObject[] | JsonObject[][]>,
+    compute: () => Promise<InsightResults>,
   ): Promise<ComputedInsight> {
     const key = keyOf(request);
     const current = `${revision} ${Math.floor(request.now / quarterMs)}`;

@@ -5,11 +5,11 @@ import type { EventSql } from "./dialect.ts";
 import { UnknownQuery } from "./event-filters.ts";
 import { computeFunnel } from "./funnels.ts";
 import { computeLifecycle, computeRetention } from "./retention.ts";
-import { computeTrends, type TrendsRequest } from "./trends.ts";
+import { computeTrends, type InsightResults, type TrendsRequest } from "./trends.ts";
 
 const kinds: Record<
   string,
-  (store: EventSql, request: TrendsRequest, query: JsonObject) => Promise<JsonObject[] | JsonObject[][]>
+  (store: EventSql, request: TrendsRequest, query: JsonObject) => Promise<InsightResults>
 > = {
   TrendsQuery: computeTrends,
   FunnelsQuery: computeFunnel,
@@ -26,7 +26,7 @@ export async function computeInsight(
   store: EventSql,
   request: TrendsRequest,
   node: JsonObject = request.query,
-): Promise<JsonObject[] | JsonObject[][]> {
+): Promise<InsightResults> {
   const compute =
     typeof node.kind === "string" && Object.hasOwn(kinds, node.kind) ? kinds[node.kind] : undefined;
   if (compute !== undefined) return await compute(store, request, node);

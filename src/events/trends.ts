@@ -11,6 +11,9 @@ import { type Dialect, type EventSql, textAt } from "./dialect.ts";
 import { eventFilterSql, isAboutPerson, propertyColumn, UnknownQuery } from "./event-filters.ts";
 import { bucketsOf, type Interval, intervals, type Range, rangeBefore, rangeOf } from "./trend-range.ts";
 
+/** A list per kind of query; of a funnel's times one object. */
+export type InsightResults = JsonObject[] | JsonObject[][] | JsonObject;
+
 export interface TrendsRequest {
   projectId: number;
   /** `TrendsQuery`, or a node that wraps one as its `source`. */

@@ -100,7 +100,12 @@ describe("a funnel", () => {
     { series: [] },
     { series: steps(..."abcdefghijklmnopqrstu") },
     { funnelsFilter: { funnelOrderType: "sideways" } },
-    { funnelsFilter: { funnelVizType: "time_to_convert" } },
+    { funnelsFilter: { funnelVizType: "flow" } },
+    { funnelsFilter: { funnelVizType: "time_to_convert", funnelToStep: 0 } },
+    { funnelsFilter: { funnelVizType: "time_to_convert", binCount: 0 } },
+    { funnelsFilter: { funnelVizType: "time_to_convert", binCount: 91 } },
+    { funnelsFilter: { funnelVizType: "time_to_convert", binCount: "3" } },
+    { funnelsFilter: { funnelVizType: "time_to_convert" }, breakdownFilter: { breakdown: "source" } },
     { funnelsFilter: { funnelToStep: 3 } },
     { funnelsFilter: { funnelFromStep: "0" } },
     { funnelsFilter: { funnelFromStep: 2, funnelToStep: 1 } },
@@ -149,6 +154,44 @@ describe("a funnel", () => {
     expect(bob.data[on(2)]).toBe(100);
     const told = await compute({ ...query, breakdownFilter: { breakdown: "source" } });
     expect(told.map(({ breakdown_value }) => breakdown_value[0]).sort()).toEqual(["", "ad", "it's"]);
+  });
+
+  test("tells how long people took, from which step to which", async () => {
+    const times = async (more: JsonObject = {}) =>
+      (await compute(funnel({ funnelsFilter: { funnelVizType: "time_to_convert", ...more } }))) as unknown;
+    // Ann took two hours, Cid five days.
+    const [least, most] = [2 * 3_600, 5 * 86_400];
+    expect(await times()).toEqual({
+      bins: [
+        [least, 1],
+        [least + (most - least) / 2, 0],
+        [most, 1],
+      ],
+      average_conversion_time: (least + most) / 2,
+    });
+    const tenths = (await times({ binCount: 10 })) as { bins: [number, number][] };
+    expect(tenths.bins.map(([, people]) => people)).toEqual([1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+    // An hour, a day and a day.
+    expect(await times({ funnelToStep: 1, binCount: 1 })).toEqual({
+      bins: [
+        [3_600, 1],
+        [86_400, 2],
+      ],
+      average_conversion_time: (2 * 86_400 + 3_600) / 3,
+    });
+    // Of equal times one bin is a minute wide.
+    const alone = { funnelFromStep: 1, funnelWindowInterval: 3, funnelWindowIntervalUnit: "hour" };
+    expect(await times(alone)).toEqual({
+      bins: [
+        [3_600, 1],
+        [3_660, 0],
+      ],
+      average_conversion_time: 3_600,
+    });
+    expect(await times({ funnelWindowInterval: 1, funnelWindowIntervalUnit: "hour" })).toEqual({
+      bins: [],
+      average_conversion_time: null,
+    });
   });
 
   test.each(["ordered", "strict", "unordered"] as const)(
@@ -201,6 +244,20 @@ describe("a funnel", () => {
               });
             expect(trend.reached_from_step_count).toEqual(byHour(1));
             expect(trend.reached_to_step_count).toEqual(byHour(wanted.length));
+            if (wanted.length === 1) return;
+            const filterOfTimes = { ...filter, funnelVizType: "time_to_convert", binCount: 1 };
+            const query = funnel({ series, funnelsFilter: filterOfTimes });
+            const times = (await compute(query, { projectId })) as unknown as JsonObject;
+            const took = people
+              .map((who) =>
+                firstTook[order](
+                  events.filter((one) => one.who === who),
+                  { wanted, hours },
+                ),
+              )
+              .filter((one) => one !== undefined);
+            const average = took.length === 0 ? null : (took.reduce((a, b) => a + b) / took.length) * 3_600;
+            expect(times.average_conversion_time).toBe(average);
           },
         ),
         { numRuns: 60 },
@@ -252,6 +309,49 @@ const starts: Record<"ordered" | "strict" | "unordered", (events: Done[], way: W
       }
       return wanted.length - left.length >= upTo ? [start] : [];
     }),
+};
+
+/** How many hours the first way through the whole funnel took; each event is taken where it fits first. */
+const firstTook: Record<
+  "ordered" | "strict" | "unordered",
+  (events: Done[], way: Omit<Way, "upTo">) => number | undefined
+> = {
+  ordered: (events, { wanted, hours }) => {
+    const sorted = byTime(events);
+    for (const [place, { event, at: start }] of sorted.entries()) {
+      if (event !== wanted[0]) continue;
+      let step = 1;
+      for (const later of sorted.slice(place + 1)) {
+        if (later.event !== wanted[step] || later.at - start > hours) continue;
+        step++;
+        if (step === wanted.length) return later.at - start;
+      }
+    }
+    return undefined;
+  },
+  strict: (events, { wanted, hours }) => {
+    const sorted = byTime(events);
+    const [start] = starts.strict(events, { wanted, upTo: wanted.length, hours });
+    if (start === undefined) return undefined;
+    for (const [place, { at }] of sorted.entries()) {
+      const run = sorted.slice(place, place + wanted.length);
+      if (at !== start || run.length < wanted.length) continue;
+      if (run.every(({ event }, step) => event === wanted[step])) return run.at(-1)!.at - at;
+    }
+    return undefined;
+  },
+  unordered: (events, { wanted, hours }) => {
+    const [start] = starts.unordered(events, { wanted, upTo: wanted.length, hours });
+    if (start === undefined) return undefined;
+    const left = [...wanted];
+    for (const { event, at } of byTime(events)) {
+      const step = left.indexOf(event);
+      if (at < start || step < 0) continue;
+      left.splice(step, 1);
+      if (left.length === 0) return at - start;
+    }
+    return undefined;
+  },
 };
 
 const byTime = (events: Done[]) => events.toSorted((one, other) => one.at - other.at);

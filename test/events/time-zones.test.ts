@@ -41,8 +41,8 @@ test.each(zones)("in %s every event is in its bucket, and only those of the rang
       for (const interval of ["hour", "day"] as const) {
         if (interval === "hour" && dateRange === ranges[0]) continue;
         const query = { kind: "TrendsQuery", series: [{ event: "call" }], dateRange, interval };
-        const [result] = await computeInsight(store, { projectId: 1, timezone, now, query });
-        const { days, data } = result as unknown as { days: string[]; data: number[] };
+        const results = await computeInsight(store, { projectId: 1, timezone, now, query });
+        const [{ days, data }] = results as unknown as [{ days: string[]; data: number[] }];
         const unit = interval === "hour" ? hour : day;
         const from = Date.parse(
           `${dateRange.date_from.padEnd(10)}${dateRange.date_from.includes("T") ? "" : "T00:00:00"}Z`,

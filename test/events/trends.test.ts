@@ -141,8 +141,7 @@ describe("trends", () => {
   test("a node that wraps the query", async () => {
     const query = { kind: "InsightVizNode", source: { kind: "TrendsQuery", series: [calls()] } };
     const request = { projectId: 1, query, timezone: "UTC", now };
-    const [result] = await stores.ask((store) => computeInsight(store, request));
-    expect(result).toMatchObject({ count: 4 });
+    expect(await stores.ask((store) => computeInsight(store, request))).toMatchObject([{ count: 4 }]);
   });
 
   const unknown: [string, JsonObject][] = [

@@ -43,11 +43,11 @@ const QueryAnswer = named(
 const ComputedAnswer = named(
   "ComputedQuery",
   object({
-    results: nullable(list(anyJson()), {
+    results: anyJson({
       description:
         "Trends: one object per series and breakdown value. Funnels: one per step (lists of steps with a breakdown), or with " +
-        '`"funnelVizType": "trends"` one per breakdown value, with the percentage that got through in `data`. Retention: one per ' +
-        "period. Lifecycle: one per status. Null for `force_cache` where nothing is kept.",
+        '`"funnelVizType": "trends"` one per breakdown value, with the percentage that got through in `data`, or with `"time_to_convert"` one ' +
+        "object: `bins` (from how many seconds on, how many people) and `average_conversion_time`. Retention: one per period. Lifecycle: one per status. Null for `force_cache` where nothing is kept.",
     }),
     is_cached: bool({ description: "It was computed for an earlier request." }),
     last_refresh: nullable(instant(), { description: "When it was computed." }),
@@ -61,7 +61,7 @@ const Body = object({
     description:
       'A SELECT statement, or an object `{"kind": "HogQLQuery", "query": "SELECT …"}`, or a `TrendsQuery`, `FunnelsQuery`, ' +
       "`RetentionQuery` or `LifecycleQuery`, which is computed without being saved. A funnel's `funnelsFilter` takes " +
-      "`funnelOrderType` (`ordered`, `strict`, `unordered`), `funnelVizType` (`steps`, `trends`), `funnelWindowInterval`, " +
+      "`funnelOrderType` (`ordered`, `strict`, `unordered`), `funnelVizType` (`steps`, `trends`, `time_to_convert` with `binCount`), `funnelWindowInterval`, " +
       "`funnelWindowIntervalUnit`, `funnelFromStep` and `funnelToStep`; a trend takes `compareFilter: {compare: true}`, and brings " +
       "the period before too.",
   }),

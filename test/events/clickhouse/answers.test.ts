@@ -155,7 +155,7 @@ const query: fc.Arbitrary<JsonObject> = fc.oneof(
     ...{ dateRange: range, breakdownFilter, interval },
     funnelsFilter: fc.record({
       funnelOrderType: fc.constantFrom("ordered", "strict", "unordered"),
-      funnelVizType: fc.constantFrom("steps", "trends"),
+      funnelVizType: fc.constantFrom("steps", "trends", "time_to_convert"),
       funnelWindowInterval: fc.constantFrom(1, 3, 14),
     }),
   }),
