@@ -1,7 +1,13 @@
 /** Questions as statements: what they count is what the computed queries count, hostile names included. */
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { finished, firstQuestion, type Question, queryOf } from "../../src/console/page/model/insight.ts";
+import {
+  type FunnelTimes,
+  finished,
+  firstQuestion,
+  type Question,
+  queryOf,
+} from "../../src/console/page/model/insight.ts";
 import { type Figure, personsStatement, statementOf } from "../../src/console/page/model/insight-sql.ts";
 import { TestAppliance } from "../support/appliance.ts";
 
@@ -233,6 +239,38 @@ for (const [name, asked] of Object.entries(funnels)) {
       ]),
     );
     expect(rows.sort()).toEqual(wanted.sort());
+  });
+}
+
+for (const order of ["ordered", "strict", "unordered"]) {
+  test(`times through a funnel, ${order}: the statement tells those of the query, and who took so long`, async () => {
+    const asked = question({
+      kind: "funnel",
+      series: steps.slice(0, 3),
+      window: 3,
+      order,
+      shape: "time_to_convert",
+    });
+    const { results } = await ask<{ results: FunnelTimes }>(queryOf(asked));
+    const { bins, average_conversion_time: average } = results;
+    const people = bins.reduce((sum, [, count]) => sum + count, 0);
+    expect(people).toBeGreaterThan(2);
+    const rows = (await rowsOf(statementOf(asked, zone))).map(({ seconds, persons }) => [
+      Number(seconds),
+      Number(persons),
+    ]) as [number, number][];
+    expect(rows.reduce((sum, [, count]) => sum + count, 0)).toBe(people);
+    expect(rows.reduce((sum, [seconds, count]) => sum + seconds * count, 0) / people).toBeCloseTo(
+      average!,
+      3,
+    );
+    const width = bins[1]![0] - bins[0]![0];
+    for (const [from, count] of bins) {
+      const persons = await rowsOf(
+        personsStatement(asked, { series: 0, seconds: [from, from + width] }, zone),
+      );
+      expect([from, persons.length]).toEqual([from, count]);
+    }
   });
 }
 

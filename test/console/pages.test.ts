@@ -20,6 +20,15 @@ const pages: readonly (readonly [path: string, heading: string, ready: string | 
     "Explore",
     "came to the end",
   ],
+  [
+    "explore?question=" +
+      encodeURIComponent(
+        '{"kind":"funnel","shape":"time_to_convert","series":[{"event":"signed up"},{"event":"paid"}]}',
+      ),
+    "Explore",
+    "1 person came to the end, after",
+  ],
+  ["explore?question=" + encodeURIComponent('{"kind":"lifecycle"}'), "Explore", "in all"],
   ["explore?question=" + encodeURIComponent('{"kind":"retention"}'), "Explore", "persons began"],
   ["persons", "Persons", "user-1"],
   ["persons?search=nobody like that", "Persons", "Nobody is like that."],

@@ -18,6 +18,8 @@ export interface Figure {
   later?: number;
   /** Of a lifecycle: `new`, `returning`, `resurrecting` or `dormant`. */
   status?: string;
+  /** Of times to convert: from how many seconds on, and up to how many. */
+  seconds?: [from: number, to: number];
 }
 
 const quoted = (text: string) => `'${text.replaceAll("'", "''")}'`;
@@ -65,6 +67,16 @@ export function personsStatement(question: Question, figure: Figure, timezone: s
   const series = question.series[figure.series]!;
   const columns = `any_value(e.distinct_id) AS distinct_id,
   any_value(coalesce(prop(p.properties, 'email'), prop(p.properties, 'name'))) AS name, count(*) AS times`;
+  if (question.kind === "funnel" && question.shape === "time_to_convert") {
+    const [from, to] = figure.seconds ?? [];
+    return `WITH ${funnelSteps(question, timezone)},
+${timesTaken(question)}
+SELECT t.who AS who, ${columns}
+FROM taken t JOIN events e ON ${who} = t.who AND e.timestamp = t.moment
+LEFT JOIN persons p ON p.id = e.person_id
+WHERE t.seconds >= ${from} AND t.seconds < ${to}
+GROUP BY t.who ORDER BY times DESC, who`;
+  }
   if (question.kind === "funnel") {
     const isOfValue = figure.breakdown !== undefined;
     return `WITH ${funnelSteps(question, timezone)}
@@ -193,6 +205,11 @@ function measure({ math, math_property: name = "" }: Series): string {
 
 function funnelStatement(question: Question, timezone: string): string {
   const { series, shape, breakdown } = question;
+  if (shape === "time_to_convert") {
+    return `WITH ${funnelSteps(question, timezone)},
+${timesTaken(question)}
+SELECT seconds, count(*) AS persons FROM taken GROUP BY ALL ORDER BY ALL`;
+  }
   const value = breakdown ? `b.value AS "${breakdown.replaceAll('"', '""')}", ` : "";
   const withValue = breakdown ? " JOIN begun b ON b.who = s.who" : "";
   const selects =
@@ -214,12 +231,12 @@ FROM step_1 s LEFT JOIN step_${series.length} l ON l.who = s.who AND l.period = 
  */
 function funnelSteps(question: Question, timezone: string): string {
   const { series, properties, order, shape, breakdown } = question;
-  const conditions = series.map((step) => conditionsOf(step, properties).join(" AND ") || "true");
+  const conditions = conditionsOfSteps(series, properties);
   const persons = hasPersonCondition(series, question) ? "\n  LEFT JOIN persons p ON p.id = e.person_id" : "";
   const columns = [
     `${who} AS who, e.timestamp AS moment, e.historical, e.seq`,
     // By period: of the start. Else all starts are one.
-    `${shape === "steps" ? "0" : `date_trunc('${question.interval}', ${localTime(timezone)})`} AS period`,
+    `${shape === "trends" ? `date_trunc('${question.interval}', ${localTime(timezone)})` : "0"} AS period`,
     ...(breakdown ? [`${property("e", breakdown)} AS value`] : []),
     ...conditions.map((condition, place) => `coalesce(${condition}, false) AS is_${place + 1}`),
   ];
@@ -241,17 +258,46 @@ function funnelSteps(question: Question, timezone: string): string {
   ].join(",\n");
 }
 
+/** Table `taken`: when each person came to the end on the first way that leads there, and after how many seconds. */
+function timesTaken({ series, properties, order, window }: Question): string {
+  const ends =
+    order === "unordered"
+      ? `SELECT b.who, b.start, greatest(${partsOf(conditionsOfSteps(series, properties))
+          .map(
+            ([place, times]) =>
+              `(list(f.moment ORDER BY f.moment) FILTER (WHERE f.is_${place + 1}))[${times}]`,
+          )
+          .join(", ")}) AS moment
+  FROM (SELECT who, moment AS start FROM step_${series.length} QUALIFY row_number() OVER (${inOrder}) = 1) b
+  JOIN found f ON f.who = b.who AND f.moment BETWEEN b.start AND b.start + INTERVAL ${window} DAY
+  GROUP BY b.who, b.start`
+      : `SELECT * FROM step_${series.length} QUALIFY row_number() OVER (PARTITION BY who ORDER BY nth) = 1`;
+  return `taken AS (
+  SELECT who, moment, date_diff('microsecond', start, moment) / 1e6 AS seconds FROM (${ends})
+)`;
+}
+
+const conditionsOfSteps = (series: readonly Series[], properties: readonly Condition[]) =>
+  series.map((step) => conditionsOf(step, properties).join(" AND ") || "true");
+
+/** Steps that are the same thing, by the place of the first, and how many times it is needed. */
+const partsOf = (conditions: readonly string[]) =>
+  [...new Set(conditions)].map(
+    (condition) =>
+      [conditions.indexOf(condition), conditions.filter((other) => other === condition).length] as const,
+  );
+
 const inOrder = "PARTITION BY who ORDER BY moment, historical, seq";
 
 /** Each start goes on with the first event of the next step. */
 function orderedSteps({ series, window }: Question): string[] {
   return [
     `placed AS (SELECT *, row_number() OVER (${inOrder}) AS place FROM found)`,
-    "step_1 AS (SELECT who, period, moment AS start, moment, seq, place FROM placed WHERE is_1)",
+    "step_1 AS (SELECT who, period, moment AS start, place AS nth, moment, seq, place FROM placed WHERE is_1)",
     ...series.slice(1).map((_, index) => {
       const step = index + 2;
       return `step_${step} AS (
-  SELECT s.who, s.period, s.start, n.moment, n.seq, n.place FROM step_${step - 1} s
+  SELECT s.who, s.period, s.start, s.nth, n.moment, n.seq, n.place FROM step_${step - 1} s
   ASOF JOIN (SELECT * FROM placed WHERE is_${step}) n ON n.who = s.who AND n.place > s.place
   WHERE n.moment <= s.start + INTERVAL ${window} DAY
 )`;
@@ -269,23 +315,22 @@ function strictSteps({ series, window }: Question): string[] {
   );
   return [
     `placed AS (
-  SELECT who, period, is_1 AS is_at_0, moment AS moment_at_0, seq AS seq_at_0${columns.map((column) => `,\n    ${column}`).join("")}
+  SELECT who, period, row_number() OVER one AS nth, is_1 AS is_at_0, moment AS moment_at_0, seq AS seq_at_0${columns.map((column) => `,\n    ${column}`).join("")}
   FROM found WINDOW one AS (${inOrder})
 )`,
     ...series.map((_, place) => {
       const all = Array.from({ length: place + 1 }, (_, n) => `is_at_${n}`);
       const inTime = place === 0 ? "" : ` AND moment_at_${place} <= moment_at_0 + INTERVAL ${window} DAY`;
-      return `step_${place + 1} AS (SELECT who, period, moment_at_${place} AS moment, seq_at_${place} AS seq FROM placed WHERE ${all.join(" AND ")}${inTime})`;
+      return `step_${place + 1} AS (SELECT who, period, nth, moment_at_0 AS start, moment_at_${place} AS moment, seq_at_${place} AS seq FROM placed WHERE ${all.join(" AND ")}${inTime})`;
     }),
   ];
 }
 
 /** Of each event, how many of the steps were done from it on; steps that are the same thing are needed several times. */
 function unorderedSteps({ series, window }: Question, conditions: readonly string[]): string[] {
-  const sum = [...new Set(conditions)].map((condition) => {
-    const times = conditions.filter((other) => other === condition).length;
-    return `least(${times}, count(*) FILTER (WHERE is_${conditions.indexOf(condition) + 1}) OVER ahead)`;
-  });
+  const sum = partsOf(conditions).map(
+    ([place, times]) => `least(${times}, count(*) FILTER (WHERE is_${place + 1}) OVER ahead)`,
+  );
   return [
     `counted AS (
   SELECT *, ${sum.join(" + ")} AS done FROM found

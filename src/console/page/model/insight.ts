@@ -27,7 +27,7 @@ export interface Question {
   window: number;
   /** Whether the steps of a funnel follow each other, at once, or come in any order. */
   order: string;
-  /** A funnel's steps, or how many got through by period. */
+  /** A funnel's steps, how many got through by period, or how long they took. */
   shape: string;
   target: string;
   returning: string;
@@ -92,6 +92,7 @@ export function queryOf(question: Question): Query {
     case "funnel":
       return {
         ...{ kind: "FunnelsQuery", series, interval: question.interval, ...shared },
+        ...(question.shape === "time_to_convert" ? { breakdownFilter: {} } : {}),
         funnelsFilter: {
           ...{ funnelWindowInterval: question.window, funnelWindowIntervalUnit: "day" },
           ...{ funnelOrderType: question.order, funnelVizType: question.shape },
@@ -189,6 +190,12 @@ export interface FunnelStep {
   count: number;
   order: number;
   breakdown_value?: unknown;
+}
+
+/** How long people took: from how many seconds on, how many. */
+export interface FunnelTimes {
+  bins: [fromSeconds: number, people: number][];
+  average_conversion_time: number | null;
 }
 
 export interface RetentionRow {

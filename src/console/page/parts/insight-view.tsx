@@ -1,7 +1,7 @@
 /** The answer to a question, drawn as its kind asks for. */
 
-import { number, percent, periodNames } from "../lib/format.ts";
-import type { FunnelStep, InsightKind, RetentionRow, TrendResult } from "../model/insight.ts";
+import { duration, number, percent, periodNames } from "../lib/format.ts";
+import type { FunnelStep, FunnelTimes, InsightKind, RetentionRow, TrendResult } from "../model/insight.ts";
 import type { Figure } from "../model/insight-sql.ts";
 import { words } from "../words/index.ts";
 import { StackedBars, seriesClass } from "./bars.tsx";
@@ -19,7 +19,7 @@ export function InsightView({
 }: {
   kind: InsightKind;
   view: string;
-  results: readonly unknown[];
+  results: unknown;
   label: string;
   /** The last bucket goes on. */
   isUnfinished?: boolean;
@@ -27,6 +27,8 @@ export function InsightView({
   onPick?: ((figure: Figure, name: string) => void) | undefined;
 }) {
   if (kind === "funnel") {
+    if (!Array.isArray(results))
+      return <Times results={results as FunnelTimes} label={label} onPick={onPick} />;
     const [first] = results as Partial<TrendResult>[];
     if (first?.data) return <FunnelTrend results={results as TrendResult[]} label={label} />;
     return <Funnel results={results} label={label} onPick={onPick} />;
@@ -154,6 +156,35 @@ function FunnelTrend({ results, label }: { results: readonly TrendResult[]; labe
         name: value === undefined ? w.gotThrough : String(value),
         values: data,
       }))}
+    />
+  );
+}
+
+function Times({
+  results: { bins, average_conversion_time: average },
+  label,
+  onPick,
+}: {
+  results: FunnelTimes;
+  label: string;
+  onPick: ((figure: Figure, name: string) => void) | undefined;
+}) {
+  if (average === null) return <p class="muted">{w.empty}</p>;
+  const people = bins.reduce((sum, [, count]) => sum + count, 0);
+  const rows = bins.map(([from, count]) => ({ name: duration(from), values: { [w.people]: count } }));
+  return (
+    <StackedBars
+      label={label}
+      summary={w.timesSummary(people, duration(average))}
+      rowTitle={w.took}
+      rows={rows}
+      onPick={
+        onPick &&
+        ((place) => {
+          const [from] = bins[place]!;
+          onPick({ series: 0, seconds: [from, from + bins[1]![0] - bins[0]![0]] }, rows[place]!.name);
+        })
+      }
     />
   );
 }

@@ -35,7 +35,7 @@ function questionFrom(text: string | undefined): Question {
 export function Explore() {
   const { query, set, go } = useAddress();
   const question = questionFrom(query.question);
-  const [results, setResults] = useState<{ kind: InsightKind; rows: unknown[]; readAt: number }>();
+  const [results, setResults] = useState<{ kind: InsightKind; rows: unknown; readAt: number }>();
   const [failure, setFailure] = useState<Failure>();
   const [seconds, setSeconds] = useState<number>();
   const [round, setRound] = useState(0);
@@ -56,7 +56,7 @@ export function Explore() {
       const begun = performance.now();
       setSeconds(0);
       ticking = setInterval(() => setSeconds((performance.now() - begun) / 1000), 200);
-      ask<{ results: unknown[] }>(inProject("query/"), {
+      ask<{ results: unknown }>(inProject("query/"), {
         method: "POST",
         body: { query: JSON.parse(asked) },
         signal: controller.signal,

@@ -170,7 +170,7 @@ export function QuestionFields({
             onChange={(order) => onChange({ order })}
           />
         )}
-        {(kind === "trends" || isFunnel) && (
+        {(kind === "trends" || (isFunnel && question.shape !== "time_to_convert")) && (
           <Field
             label={w.breakdown}
             value={question.breakdown}

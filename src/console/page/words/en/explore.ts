@@ -37,8 +37,11 @@ export const explore = {
     unordered: "in any order",
   } as Record<string, string>,
   shape: "Shown",
-  shapes: { steps: "Steps", trends: "By period" } as Record<string, string>,
+  shapes: { steps: "Steps", trends: "By period", time_to_convert: "Time taken" } as Record<string, string>,
   gotThrough: "Got through",
+  timesSummary: (people: number, average: string) =>
+    `${number(people)} ${people === 1 ? "person" : "persons"} came to the end, after ${average} on average.`,
+  took: "Took",
   funnelTrendSummary: "Per cent of those who began in a period and came to the end.",
   asSql: "Open as SQL",
   behind: (name: string) => `Persons: ${name}`,
