@@ -56,6 +56,19 @@ function quorumOf(text: string | null): ClickHouseAddress["quorum"] | undefined 
   return count >= 1 && count <= quorumMax ? count : undefined;
 }
 
+/** The setting that means this address; there may be a password in it. */
+export function clickHouseUrl(address: ClickHouseAddress): string {
+  const { url, user, password, database, cluster, quorum } = address;
+  const [scheme, place] = url.split("://") as [string, string];
+  const parameters = new URLSearchParams({
+    ...(cluster === null ? {} : { cluster }),
+    ...(quorum === null ? {} : { quorum: String(quorum) }),
+    ...(scheme === "https" ? { secure: "1" } : {}),
+  });
+  const who = `${encodeURIComponent(user)}:${encodeURIComponent(password)}`;
+  return `clickhouse://${who}@${place}/${database}${parameters.size === 0 ? "" : `?${parameters}`}`;
+}
+
 /** The address for people: without the password. */
 export function shownAddress({ url, user, database }: ClickHouseAddress): string {
   return `${url.replace("://", `://${encodeURIComponent(user)}@`)}/${database}`;

@@ -108,13 +108,20 @@ export class Jobs {
   }
 }
 
-/** Runs a command to its end and returns what it printed, as JSON; how it ended does not matter. */
-export async function jsonOf(command: readonly string[]): Promise<unknown> {
+/**
+ * Runs a command to its end and returns what it printed, as JSON; how it ended does not matter.
+ *
+ * @param environment what no list of processes shall show, beside this one's variables.
+ */
+export async function jsonOf(
+  command: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+): Promise<unknown> {
   const child = Bun.spawn([...command], {
     stdin: "ignore",
     stdout: "pipe",
     stderr: "ignore",
-    env: process.env,
+    env: { ...process.env, ...environment },
   });
   return JSON.parse(await textOf(child.stdout));
 }

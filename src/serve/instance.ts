@@ -4,7 +4,8 @@ import { destinationOf } from "../backup/destination.ts";
 import { removeBackups } from "../backup/pieces.ts";
 import { backupArguments, creationArguments } from "../backup/schedule.ts";
 import { withBackupLock } from "../backup/work-folder.ts";
-import { backupDestination, type Config } from "../config.ts";
+import { backupDestination, type Config, environmentName } from "../config.ts";
+import { clickHouseUrl } from "../lib/clickhouse-address.ts";
 import type { InstanceDeps } from "../operate/api/instance.ts";
 import { Jobs, jsonOf } from "../operate/jobs.ts";
 
@@ -21,14 +22,25 @@ export function instanceDeps(
     region: config["backup-s3-region"],
     credentialsFile: config["backup-s3-credentials-file"],
   };
+  const eventsAt = config["events-url"];
+  const eventsSettings: Record<string, string> =
+    eventsAt === null
+      ? {}
+      : {
+          [environmentName("events-url")]: clickHouseUrl(eventsAt),
+          [environmentName("events-password-file")]: config["events-password-file"],
+        };
   let examination: Promise<unknown> | undefined;
   return {
     // Whoever asks while one is under way gets the same.
     examine: () => {
-      examination ??= jsonOf([
-        ...[...executable, "doctor", "--json", "--data-dir", config["data-dir"]],
-        ...[...address, ...reserve],
-      ]).finally(() => {
+      examination ??= jsonOf(
+        [
+          ...[...executable, "doctor", "--json", "--data-dir", config["data-dir"]],
+          ...[...address, ...reserve],
+        ],
+        eventsSettings,
+      ).finally(() => {
         examination = undefined;
       });
       return examination as ReturnType<InstanceDeps["examine"]>;

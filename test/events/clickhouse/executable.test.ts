@@ -82,6 +82,9 @@ test("what is captured is listed, computed, exported and counted; SQL is refused
   ])
     expect(said).toMatch(fact);
   expect(said).not.toContain("fsync");
+  // The one that an operator asks for over HTTP knows the database by itself.
+  const overHttp = await appliance.api("/api/instance/doctor/");
+  expect(await overHttp.text()).toContain("The events are in ClickHouse");
   await server.run("ALTER TABLE flagkeep.events MODIFY SETTING non_replicated_deduplication_window = 1");
   const changed = await flagkeep([
     "doctor",

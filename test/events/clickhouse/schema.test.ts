@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { eventsAddress, readSetting } from "../../../src/config.ts";
 import { schemaStatements } from "../../../src/events/clickhouse/schema.ts";
-import { parseClickHouseUrl, shownAddress } from "../../../src/lib/clickhouse-address.ts";
+import { clickHouseUrl, parseClickHouseUrl, shownAddress } from "../../../src/lib/clickhouse-address.ts";
 import { WrongSetting } from "../../../src/lib/setting-kinds.ts";
 
 describe("addresses", () => {
@@ -18,6 +18,15 @@ describe("addresses", () => {
       user: "default",
       quorum: null,
     });
+  });
+
+  test.each([
+    "clickhouse://me:p%40ss%2F@ch:9000/db?cluster=all&quorum=2&secure=1",
+    "clickhouse://ch/db",
+    "clickhouse://me@[::1]:8123/db?quorum=auto",
+  ])("%s is written as it was read", (url) => {
+    const address = parseClickHouseUrl(url)!;
+    expect(parseClickHouseUrl(clickHouseUrl(address))).toEqual(address);
   });
 
   for (const wrong of [
