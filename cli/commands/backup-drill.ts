@@ -9,6 +9,7 @@ import { restoreBackup } from "../../src/backup/restore.ts";
 import { openSource } from "../../src/backup/source.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import { Count, exactly } from "../../src/lib/schema.ts";
+import { isKeptOutside } from "../../src/operate/doctor/clickhouse.ts";
 import { print, printJson, run } from "../output.ts";
 import { withAppliance } from "../reach.ts";
 import { engineCommand } from "../roles.ts";
@@ -78,29 +79,34 @@ export const drill = backupCommand(new Command("drill"), destinationSettings, Dr
         );
         const restored = performance.now();
         const seqs = Object.fromEntries(manifest.positions.map(({ lane, last_seq }) => [lane, last_seq]));
-        const counts = await withAppliance(
-          {
-            config: {
-              ...config,
-              "data-dir": dataDir,
-              // It is compared with what was there, so nothing may go.
-              "events-retention": { days: null, byProject: new Map() },
-            },
-            ...{ engineCommand: engineCommand(), patienceMs, mayStartAgain: false },
-          },
-          async (appliance) => {
-            await appliance.waitUntilLoaded(seqs);
-            const found = new Map<number, number>();
-            for (const { project_id } of manifest.projects) {
-              const sql = "SELECT count(*)::DOUBLE AS n FROM events";
-              const { rows } = await appliance.ask("query", { projectId: project_id, sql, limit: 1 });
-              found.set(project_id, Number(rows[0]!.n));
-            }
-            return found;
-          },
-        );
+        const isOutside = isKeptOutside(dataDir);
+        if (isOutside && !options.json)
+          print("Its events are in ClickHouse, which was not asked: Flagkeep was not started on it.");
+        const counts = isOutside
+          ? undefined
+          : await withAppliance(
+              {
+                config: {
+                  ...config,
+                  "data-dir": dataDir,
+                  // It is compared with what was there, so nothing may go.
+                  "events-retention": { days: null, byProject: new Map() },
+                },
+                ...{ engineCommand: engineCommand(), patienceMs, mayStartAgain: false },
+              },
+              async (appliance) => {
+                await appliance.waitUntilLoaded(seqs);
+                const found = new Map<number, number>();
+                for (const { project_id } of manifest.projects) {
+                  const sql = "SELECT count(*)::DOUBLE AS n FROM events";
+                  const { rows } = await appliance.ask("query", { projectId: project_id, sql, limit: 1 });
+                  found.set(project_id, Number(rows[0]!.n));
+                }
+                return found;
+              },
+            );
         const projects = manifest.projects.map((project) => {
-          const events = counts.get(project.project_id)!;
+          const events = counts?.get(project.project_id) ?? 0;
           // The journal behind the event store may have more.
           if (events >= project.events) return { ...project, events };
           const lost = `project ${project.project_id} has ${events} events instead of ${project.events}`;

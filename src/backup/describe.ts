@@ -7,6 +7,7 @@ import { readEventsVersion, withEventFile } from "../events/database.ts";
 import { firstOfFileName, type Lane, lanes, scanSegment } from "../journal/segment.ts";
 import { paths } from "../paths.ts";
 import { openPeople } from "../people/open.ts";
+import { loadedOutside } from "../people/outside-events.ts";
 import { laneCursors } from "../people/reader.ts";
 import { versions } from "../version.ts";
 import { countEvents, countStores } from "./counts.ts";
@@ -22,6 +23,9 @@ export async function describeSnapshot(folder: string, createdAt: Date): Promise
   const eventsSchema = existsSync(place.events) ? await readEventsVersion(place.events) : null;
   const schemas = await schemaVersions(folder);
   const foundIn = (name: string) => schemas.find(({ store }) => store === name)!.found;
+  const { applied, outside } = existsSync(place.people)
+    ? cursorsIn(place.people)
+    : { applied: noPositions(), outside: noPositions() };
   const [loaded, events] = eventsSchema
     ? await withEventFile(place.events, async (connection) => {
         const rows = await connection.runAndReadAll("SELECT lane, seq FROM load_cursor");
@@ -29,8 +33,7 @@ export async function describeSnapshot(folder: string, createdAt: Date): Promise
         for (const [lane, seq] of rows.getRows()) cursors[lane as Lane] = Number(seq);
         return [cursors, await countEvents(connection)] as const;
       })
-    : [noPositions(), new Map<number, number>()];
-  const applied = existsSync(place.people) ? appliedIn(place.people) : noPositions();
+    : [outside, new Map<number, number>()];
   const segments = lanes.map((lane) => neededSegments(folder, lane, loaded[lane]));
   const stores = ["flagkeep.sqlite", "people.sqlite", "payload.key", "events.duckdb", "events.duckdb.wal"]
     .filter((name) => existsSync(join(folder, name)))
@@ -57,10 +60,11 @@ export async function describeSnapshot(folder: string, createdAt: Date): Promise
 
 const noPositions = (): Record<Lane, number> => ({ realtime: 0, historical: 0 });
 
-function appliedIn(path: string): Record<Lane, number> {
+/** How far persons are applied, and how far events are loaded where those are kept outside of the data directory. */
+function cursorsIn(path: string): Record<"applied" | "outside", Record<Lane, number>> {
   const people = openPeople(path, { readonly: true });
   try {
-    return laneCursors(people);
+    return { applied: laneCursors(people), outside: loadedOutside(people) };
   } finally {
     people.$client.close();
   }

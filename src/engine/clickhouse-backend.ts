@@ -183,8 +183,8 @@ export class ClickHouseBackend implements EventBackend {
     }, options);
   }
 
-  async holdCheckpoints(): Promise<void> {
-    // There is no file that a backup copies.
+  async holdCheckpoints(ms: number): Promise<void> {
+    this.events.holdCheckpoints(ms);
   }
 
   async close(): Promise<void> {

@@ -96,6 +96,12 @@ export class OutsideEvents {
   }
 }
 
+/** How far events are loaded that are kept outside of a data directory, which may be of a version without such. */
+export function loadedOutside(db: PeopleDb): Record<Lane, number> {
+  const isKnown = db.$client.query("SELECT 1 FROM sqlite_master WHERE name = 'outside_load'").get() !== null;
+  return isKnown ? new OutsideEvents(db).loaded : { realtime: 0, historical: 0 };
+}
+
 /** Whether the events of a data directory are outside of it. */
 export function areEventsOutside(db: PeopleDb): boolean {
   return db.$client.query("SELECT 1 FROM outside_store WHERE is_claimed = 1").get() !== null;

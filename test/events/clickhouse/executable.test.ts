@@ -1,9 +1,15 @@
 /** The started executable with its events in ClickHouse: nobody who asks it notices. */
 
 import { expect } from "bun:test";
-import { existsSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { flagkeep, initialisedDirectory, TestAppliance, until } from "../../support/appliance.ts";
+import {
+  flagkeep,
+  initialisedDirectory,
+  TestAppliance,
+  temporaryFolder,
+  until,
+} from "../../support/appliance.ts";
 import { TestClickHouse, testWithClickHouse } from "../../support/clickhouse.ts";
 
 const test = testWithClickHouse("Flagkeep with its events in ClickHouse");
@@ -98,6 +104,48 @@ test("what is captured is listed, computed, exported and counted; SQL is refused
     expect.stringContaining("remembers the names of 1 inserts"),
   ]);
 }, 60_000);
+
+test("a backup has everything but the events, up to the last one acknowledged, and Flagkeep goes on from it", async () => {
+  await using server = await TestClickHouse.start();
+  await server.run("CREATE DATABASE flagkeep");
+  const args = ["--events-url", server.url("flagkeep")];
+  const directory = await initialisedDirectory();
+  const { dataDir, made } = directory;
+  const folder = temporaryFolder();
+  const run = async (...command: string[]) => {
+    const { stdout, stderr, code } = await flagkeep([...command, "--json"]);
+    expect([stderr, code]).toEqual(["", 0]);
+    return JSON.parse(stdout) as { file: string };
+  };
+  {
+    await using appliance = await TestAppliance.start({ args, directory });
+    expect(await capture(appliance, named(4))).toBe(200);
+    await until(async () => (await listed(appliance)).length === 4, "the events are loaded");
+    // Of these nothing is applied yet, perhaps.
+    let isDone = false;
+    const sending = (async () => {
+      for (let n = 1; !isDone; n++) expect(await capture(appliance, named(4, 4 * n))).toBe(200);
+    })();
+    const { file } = await run("backup", "create", folder, "--data-dir", dataDir);
+    isDone = true;
+    await sending;
+    await run("backup", "verify", file, "--data-dir", dataDir);
+    await run("backup", "drill", file, "--data-dir", dataDir);
+    await appliance.stop();
+    const later = await run("backup", "create", folder, "--data-dir", dataDir);
+    const restored = `${dataDir}-restored`;
+    await run("backup", "restore", later.file, "--data-dir", restored);
+    await using again = await TestAppliance.start({ args, directory: { dataDir: restored, made } });
+    expect(await capture(again, [{ event: "after", distinct_id: "user 1" }])).toBe(200);
+    await until(async () => (await listed(again))[0]?.event === "after", "it goes on");
+    const events = (await listed(again)).map(({ event }) => event);
+    expect(new Set(events).size).toBe(events.length);
+    await again.stop();
+    rmSync(restored, { recursive: true });
+  }
+  rmSync(folder, { recursive: true });
+  rmSync(dataDir, { recursive: true });
+}, 120_000);
 
 test("ClickHouse away: captures and flags go on, queries are refused with the reason, and all is there afterwards", async () => {
   await using server = await TestClickHouse.start();
