@@ -8,6 +8,7 @@
 import type { Config } from "../src/config.ts";
 import type { Analysis, AnalysisName } from "../src/engine/analysis.ts";
 import { EngineClient, EngineUnavailable } from "../src/engine/client.ts";
+import type { DownloadRequest } from "../src/events/query/download.ts";
 import type { LastSeqs } from "../src/import/control-route.ts";
 import type { Lane } from "../src/journal/segment.ts";
 import { lanes } from "../src/journal/segment.ts";
@@ -38,6 +39,8 @@ export interface ReachedAppliance {
     name: Name,
     request: Parameters<Analysis[Name]>[0],
   ): ReturnType<Analysis[Name]>;
+  /** Asks the engine for the rows of a statement as a file, again and again while it starts. @throws {ApplianceSilent} */
+  download(request: DownloadRequest): Promise<ReadableStream<Uint8Array>>;
   /** Asks the front, again and again while it starts or its disk is full. @throws {ApplianceSilent} */
   tell<Answer>(name: string, request?: unknown): Promise<Answer>;
   /** Resolves once the lanes can be read up to these sequence numbers. */
@@ -123,14 +126,22 @@ class Reached implements ReachedAppliance {
     name: Name,
     request: Parameters<Analysis[Name]>[0],
   ): ReturnType<Analysis[Name]> {
+    return this.onceReady(() => this.engine.ask(name, request)) as ReturnType<Analysis[Name]>;
+  }
+
+  async download(request: DownloadRequest): Promise<ReadableStream<Uint8Array>> {
+    return (await this.onceReady(() => this.engine.stream("download", request))).body;
+  }
+
+  private onceReady<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
     return this.patiently(async () => {
       try {
-        return { answer: await this.engine.ask(name, request) };
+        return { answer: await ask() };
       } catch (error) {
         if (error instanceof EngineUnavailable) return undefined;
         throw error;
       }
-    }) as ReturnType<Analysis[Name]>;
+    });
   }
 
   tell<Answer>(name: string, request?: unknown): Promise<Answer> {

@@ -1,5 +1,7 @@
+import { extname, resolve } from "node:path";
 import { Command, Option } from "commander";
 import { columnsInWords } from "../../src/events/export/columns.ts";
+import { checkPlace, intoFile, ontoOutput } from "../../src/events/export/place.ts";
 import { QueryResult, rowsDefault, rowsMax } from "../../src/events/query/run-query.ts";
 import { InvalidField } from "../../src/lib/errors.ts";
 import { analysisOf, analysisSettings, waitUntilAllIsLoaded } from "../analysis.ts";
@@ -12,7 +14,8 @@ import { withProject } from "../stores.ts";
 interface QueryOptions {
   project?: number;
   dataDir?: string;
-  format: "table" | "json" | "csv";
+  format: "table" | "json" | "csv" | "parquet";
+  output?: string;
   limit: number;
   json?: true;
   chart?: true;
@@ -28,8 +31,12 @@ export const query = withJson(
   .option("--project <id>", "the project; may be left out when there is one", positiveInteger)
   .addOption(
     new Option("--format <format>", "how to print the rows")
-      .choices(["table", "json", "csv"])
+      .choices(["table", "json", "csv", "parquet"])
       .default("table"),
+  )
+  .option(
+    "-o, --output <file>",
+    "a file for CSV or Parquet, as its name ends: all rows unless there is a limit",
   )
   .option("--chart", "the last column of numbers as bars, or as sparklines when the rows are moments")
   .option("--limit <rows>", `rows at most, up to ${rowsMax}`, positiveInteger, rowsDefault)
@@ -39,7 +46,8 @@ export const query = withJson(
       `  groups   ${columnsInWords("groups")}\n` +
       "\nExamples:\n  flagkeep query 'SELECT event, count(*) AS times FROM events GROUP BY ALL ORDER BY times DESC'\n" +
       "  flagkeep query \"SELECT properties->>'plan' AS plan, count(*) FROM persons GROUP BY ALL\" --project 1 --format json\n" +
-      "  flagkeep query --chart \"SELECT date_trunc('day', timestamp) AS day, count(*) FROM events GROUP BY ALL ORDER BY day\"",
+      "  flagkeep query --chart \"SELECT date_trunc('day', timestamp) AS day, count(*) FROM events GROUP BY ALL ORDER BY day\"\n" +
+      '  flagkeep query "SELECT * FROM events" -o events.parquet',
   )
   .action(
     run(async (sql: string, options: QueryOptions, command: Command) => {
@@ -51,6 +59,8 @@ export const query = withJson(
         );
       }
       const projectId = withProject(options, ({ project }) => project.id);
+      const file = fileOf(options, (name) => command.getOptionValueSource(name) === "cli");
+      if (file !== undefined) return await download(sql, projectId, file, options);
       const limit = Math.min(options.limit, rowsMax);
       const result = await analysisOf(options, async (appliance) => {
         // What a crash has left in the journal; a running appliance has it within a second.
@@ -65,6 +75,57 @@ export const query = withJson(
       printTable(result.columns, textRows(result));
     }),
   );
+
+/** What is written as a file, and where to. */
+interface OutFile {
+  /** Standard output when left out. */
+  path?: string;
+  format: "csv" | "parquet";
+  limit?: number;
+}
+
+/** @throws {InvalidField} the options contradict each other. */
+function fileOf(
+  { output, format, limit, json, chart }: QueryOptions,
+  isGiven: (option: "format" | "limit") => boolean,
+): OutFile | undefined {
+  const rows = isGiven("limit") ? { limit } : {};
+  if (output === undefined) {
+    if (format !== "parquet" || json) return undefined;
+    if (!process.stdout.isTTY) return { format, ...rows };
+    throw new InvalidField("format", "invalid_input", "Parquet is for a file: name it with --output.");
+  }
+  const named = extname(output).toLowerCase().slice(1);
+  if (named !== "csv" && named !== "parquet")
+    throw new InvalidField("output", "invalid_input", "A file's name ends in .csv or .parquet.");
+  if (json || chart || (isGiven("format") && format !== named)) {
+    const message = `A file that ends in .${named} is written as that: leave out --format, --json and --chart.`;
+    throw new InvalidField("output", "invalid_input", message);
+  }
+  return { path: resolve(output), format: named, ...rows };
+}
+
+async function download(
+  sql: string,
+  projectId: number,
+  { path, ...how }: OutFile,
+  options: QueryOptions,
+): Promise<void> {
+  if (path !== undefined) checkPlace(path);
+  await analysisOf(
+    options,
+    async (appliance) => {
+      if (appliance.isOwn) await waitUntilAllIsLoaded(appliance);
+      const write = async (sink: typeof ontoOutput) => {
+        for await (const bytes of await appliance.download({ projectId, sql, ...how })) await sink(bytes);
+      };
+      await (path === undefined ? write(ontoOutput) : intoFile(path, write));
+    },
+    // What is on standard output cannot be taken back.
+    { mayStartAgain: path !== undefined },
+  );
+  if (path !== undefined) process.stderr.write(`The rows are in ${path}.\n`);
+}
 
 function printChart({ columns, rows }: QueryResult): void {
   const terminalColumns = process.stdout.isTTY ? process.stdout.columns : undefined;

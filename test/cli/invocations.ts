@@ -297,7 +297,17 @@ export const invocations: Record<string, Invocation> = {
   query: {
     args: () => inProject("SELECT event, count(*) AS times FROM events GROUP BY ALL"),
     isAlone: true,
-    wrong: [missing("sql"), { args: ["SELECT 1", "--format", "xml"], code: 2, says: "table, json, csv" }],
+    wrong: [
+      missing("sql"),
+      { args: ["SELECT 1", "--format", "xml"], code: 2, says: "table, json, csv, parquet" },
+      { args: inProject("SELECT 1", "-o", "rows.txt"), code: 2, says: ".csv or .parquet" },
+      {
+        args: inProject("SELECT 1", "-o", "rows.csv", "--format", "json"),
+        code: 2,
+        says: "leave out --format",
+      },
+      { args: inProject("SELECT 1", "-o", "/nowhere/rows.csv"), code: 1, says: "There is no folder" },
+    ],
   },
   status: { args: () => [], wrong: [{ args: ["now"], code: 2, says: "too many arguments" }] },
   usage: {

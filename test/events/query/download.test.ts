@@ -1,9 +1,9 @@
 /** Answers of statements as files, sent while they are computed; and JSON answers packed. */
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { rmSync, writeFileSync } from "node:fs";
+import { readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { TestAppliance, temporaryFolder, until } from "../../support/appliance.ts";
+import { flagkeep, TestAppliance, temporaryFolder, until } from "../../support/appliance.ts";
 
 let appliance: TestAppliance;
 beforeAll(async () => {
@@ -69,6 +69,38 @@ test("as Parquet: DuckDB reads it back with its types", async () => {
   ]);
   expect(read.getRowsJson()[0]!.slice(0, 7)).toEqual(["1", "9007199254740993", 2, 1.5, true, null, 'a,"b"']);
   connection.closeSync();
+  rmSync(folder, { recursive: true });
+});
+
+test("from the command line: a file that is whole or not there, or standard output for Parquet", async () => {
+  const folder = temporaryFolder();
+  const run = (...args: string[]) => flagkeep(["query", ...args, "--data-dir", appliance.dataDir]);
+  const rows = "SELECT i FROM range(20000) t(i)";
+  const [csv, file, limited] = ["rows.csv", "rows.parquet", "few.parquet"].map((name) =>
+    join(folder, name),
+  ) as [string, string, string];
+  expect(await run(rows, "-o", csv)).toMatchObject({
+    code: 0,
+    stdout: "",
+    stderr: `The rows are in ${csv}.\n`,
+  });
+  expect((await Bun.file(csv).text()).split("\n")).toHaveLength(20_002);
+  expect((await run(rows, "-o", file)).code).toBe(0);
+  expect((await run(rows, "-o", limited, "--limit", "7")).code).toBe(0);
+  const { DuckDBInstance } = await import("@duckdb/node-api");
+  const connection = await (await DuckDBInstance.create()).connect();
+  for (const [name, count] of [
+    [file, 20_000n],
+    [limited, 7n],
+  ] as const) {
+    const read = await connection.runAndReadAll(`SELECT count(*) FROM '${name}'`);
+    expect(read.getRows()).toEqual([[count]]);
+  }
+  connection.closeSync();
+  expect((await run("SELECT 1 AS n", "--format", "parquet")).stdout).toMatch(/^PAR1[\s\S]*PAR1$/);
+  const failed = join(folder, "failed.csv");
+  expect(await run("SELECT error('no')::INTEGER AS n", "-o", failed)).toMatchObject({ code: 1 });
+  expect(readdirSync(folder).sort()).toEqual(["few.parquet", "rows.csv", "rows.parquet"]);
   rmSync(folder, { recursive: true });
 });
 
