@@ -30,6 +30,8 @@ export type Transaction = TransactionSql;
 /** A call that has no answer for so long is given up, and with it its connection. */
 const callMs = 10_000;
 const connectSeconds = 5;
+/** Where nothing was answered for so long, all connections are made anew: each of them may lead to a dead server. */
+const quietMsMax = 3_000;
 const firstPauseMs = 100;
 const pauseMsMax = 2_000;
 /** Classes of SQLSTATE that speak of the moment: connection, resources, intervention, a standby that was asked to write. */
@@ -37,7 +39,9 @@ const passingClasses = ["08", "53", "57", "25", "40"];
 
 export class Postgres {
   private pool: Sql;
+  private answeredAt = performance.now();
   private isClosed = false;
+  private readonly listeners: { channel: string; onNotice: (text: string) => void }[] = [];
 
   /**
    * Opens nothing yet.
@@ -67,12 +71,15 @@ export class Postgres {
     }, timeoutMs);
     try {
       const result = await Promise.race([work(pool), late.promise]);
+      this.answeredAt = performance.now();
       this.onState(null);
       return result;
     } catch (error) {
-      if (isLate && this.pool === pool && !this.isClosed) {
+      const isQuiet = performance.now() - this.answeredAt > quietMsMax;
+      if (isLate && isQuiet && this.pool === pool && !this.isClosed) {
         // Whatever hangs goes with its connection; a new one may find another host.
         this.pool = this.open();
+        this.answeredAt = performance.now();
         void pool.end({ timeout: 0 }).catch(() => undefined);
       }
       if (!isLate && !isPassing(error)) throw error;
@@ -106,6 +113,7 @@ export class Postgres {
 
   /** Calls back whenever somebody notifies a channel; what happens while the connection is away is missed. */
   async listen(channel: string, onNotice: (text: string) => void): Promise<void> {
+    this.listeners.push({ channel, onNotice });
     await this.pool.listen(channel, onNotice).catch(() => undefined);
   }
 
@@ -117,21 +125,39 @@ export class Postgres {
   private open(): Sql {
     const { hosts, user, password, database, tls } = this.address;
     const { connections, name } = this.settings;
-    return postgres({
+    const pool = postgres({
       // Lists are taken, though the types do not say so.
       host: hosts.map(({ host }) => host) as unknown as string,
       port: hosts.map(({ port }) => port) as unknown as number,
       ...{ user, database, ssl: tls && ("require" as const), max: connections },
       password: password === "" ? undefined : password,
-      // Of several hosts the one that takes writes, also after another one was promoted.
-      target_session_attrs: "read-write" as const,
+      // Of several hosts the one that takes writes, also after another one was promoted. Not "read-write", for which the
+      // client takes a standby, too.
+      target_session_attrs: "primary" as const,
+      // The client's question for types of lists fails where nobody can catch it when a new connection breaks.
+      fetch_types: false,
+      types: {
+        texts: { to: textArray, from: [textArray], serialize: listText, parse: (text: string) => text },
+      },
       connect_timeout: connectSeconds,
       keep_alive: 5,
       backoff: () => 0.2,
       onnotice: () => undefined,
       connection: { application_name: `flagkeep ${name}` },
     });
+    for (const { channel, onNotice } of this.listeners)
+      void pool.listen(channel, onNotice).catch(() => undefined);
+    return pool as unknown as Sql;
   }
+}
+
+/** The type `text[]`. */
+const textArray = 1009;
+
+/** A list as PostgreSQL reads it. */
+function listText(list: readonly (string | null)[]): string {
+  const quoted = list.map((text) => (text === null ? "NULL" : `"${text.replace(/["\\]/g, "\\$&")}"`));
+  return `{${quoted.join(",")}}`;
 }
 
 /** Whether an error speaks of the connection or the moment, not of what was asked. */

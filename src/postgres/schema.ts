@@ -7,7 +7,7 @@ import initialSql from "./migrations/001-initial.sql" with { type: "text" };
 const migrations = [initialSql];
 /** Taken by whoever migrates, so that the others wait. */
 const migrationLock = 0x66_6b_70_67;
-const oldestServer = 130_000;
+const oldestServer = 140_000;
 
 /**
  * Brings the tables up to date; many fronts may do so at once.
@@ -18,7 +18,7 @@ export async function migratePostgres(postgres: Postgres): Promise<void> {
   try {
     await postgres.transaction(async (t) => {
       const [server] = await t`SELECT current_setting('server_version_num')::int AS version`;
-      if (server!.version < oldestServer) throw new Error("its version is older than 13");
+      if (server!.version < oldestServer) throw new Error("its version is older than 14");
       await t`SELECT pg_advisory_xact_lock(${migrationLock})`;
       await t`CREATE SCHEMA IF NOT EXISTS flagkeep`;
       await t`CREATE TABLE IF NOT EXISTS flagkeep.schema_migration (version integer PRIMARY KEY, at timestamptz NOT NULL)`;

@@ -97,7 +97,7 @@ export class SharedFront implements SharedState {
     const onTaken = () => metadata.changes.expect();
     this.copy = StoreCopy.attach(metadata.db.$client, metadataStore, this.postgres, { onTaken });
     await this.look();
-    await this.noteLife();
+    await this.postgres.untilDone(() => this.noteLife());
     await this.postgres.listen(changeChannel, (name) => {
       if (name === metadataStore.name) void this.look();
     });

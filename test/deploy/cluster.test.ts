@@ -46,10 +46,6 @@ const replicas = Object.values(cluster.remote_servers).flatMap(({ shard }) =>
 );
 const keepers = keeper.keeper_server.raft_configuration.server;
 
-/** Variables that no setting has; the one for PostgreSQL is on its way. */
-const unknown = (environment: Record<string, string>) =>
-  unknownVariables(environment).filter((name) => name !== "FLAGKEEP_POSTGRES_URL");
-
 /** What the fronts are told about ClickHouse fits its configuration. */
 function expectEventsAddress(text: string, host: string): void {
   const address = parseClickHouseUrl(text)!;
@@ -98,15 +94,15 @@ describe("compose", () => {
   test("has three fronts with settings that are taken", () => {
     expect(fronts).toHaveLength(3);
     for (const front of fronts) {
-      expect(unknown(environment(front))).toEqual([]);
+      expect(unknownVariables(environment(front))).toEqual([]);
       const config = readConfig({}, environment(front));
       expect(config["trusted-proxies"]).toEqual(networks.cluster.ipam.config.map(({ subnet }) => subnet));
       const grace = Number(/^(\d+)s$/.exec(services[front]!.stop_grace_period!)![1]);
       expect(grace * 1_000).toBeGreaterThan(config["shutdown-timeout"] + 10_000);
       expect(services[front]!.volumes).toEqual([`${front}:${imageVolume}`]);
       expectEventsAddress(environment(front).FLAGKEEP_EVENTS_URL!, "balancer");
-      const { FLAGKEEP_POSTGRES_URL: postgres = "" } = environment(front);
-      expect(postgres.match(/postgres-\d(?=:5432)/g)).toEqual(["postgres-1", "postgres-2"]);
+      const hosts = config["postgres-url"]!.hosts.map(({ host, port }) => `${host}:${port}`);
+      expect(hosts).toEqual(["postgres-1:5432", "postgres-2:5432"]);
     }
   });
 
@@ -199,7 +195,7 @@ describe("Kubernetes", () => {
     const environment = Object.fromEntries(
       (env as { name: string; value?: string }[]).map(({ name, value }) => [name, value ?? "secret"]),
     );
-    expect(unknown(environment)).toEqual([]);
+    expect(unknownVariables(environment)).toEqual([]);
     const config = readConfig({}, environment);
     expect(
       named("StatefulSet", "flagkeep").template.spec.terminationGracePeriodSeconds * 1_000,
@@ -208,9 +204,10 @@ describe("Kubernetes", () => {
     expect(volumeMounts[0].mountPath).toBe(imageVolume);
     expectEventsAddress(environment.FLAGKEEP_EVENTS_URL!, "clickhouse");
     const database = named("Cluster", "postgres").bootstrap.initdb;
-    expect(environment.FLAGKEEP_POSTGRES_URL).toBe(
-      `postgres://${database.owner}:$(POSTGRES_SECRET)@postgres-rw:5432/${database.database}?sslmode=require`,
-    );
+    expect(config["postgres-url"]).toMatchObject({
+      ...{ hosts: [{ host: "postgres-rw", port: 5432 }], database: database.database, tls: true },
+      ...{ user: database.owner, password: "$(POSTGRES_SECRET)" },
+    });
     const { runAsUser, runAsGroup } = named("StatefulSet", "flagkeep").template.spec.securityContext;
     expect([runAsUser, runAsGroup]).toEqual([Number(imageUser), Number(imageGroup)]);
   });

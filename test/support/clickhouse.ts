@@ -21,7 +21,8 @@ export type ClickHouseFault =
   | "die-before-insert"
   | "die-after-insert"
   | "stall-before-insert"
-  | "stall-after-insert";
+  | "stall-after-insert"
+  | "hold-before-insert";
 
 export class TestClickHouse implements AsyncDisposable {
   static readonly user = "flagkeep";
@@ -48,6 +49,21 @@ export class TestClickHouse implements AsyncDisposable {
   /** Makes the next inserts or queries fail, or take a second; `die-…` ends the process, `restart` brings it back. */
   async breakNext(kind: ClickHouseFault, times = 1): Promise<void> {
     await fetch(`http://127.0.0.1:${this.port}/.fault?kind=${kind}&times=${times}`, { method: "POST" });
+  }
+
+  /** Holds the next insert of events back until `release`. @param isUnnamed inserts have no names until then */
+  async holdInsert({ isUnnamed = false } = {}): Promise<void> {
+    const unnamed = isUnnamed ? "&unnamed" : "";
+    await fetch(`http://127.0.0.1:${this.port}/.fault?kind=hold-before-insert${unnamed}`, { method: "POST" });
+  }
+
+  async release(): Promise<void> {
+    await fetch(`http://127.0.0.1:${this.port}/.fault?times=0`, { method: "POST" });
+  }
+
+  /** Whether an insert is held. */
+  async isHolding(): Promise<boolean> {
+    return (await (await fetch(`http://127.0.0.1:${this.port}/.held`)).json()) as boolean;
   }
 
   /** Sends a statement as a client does. @returns the answer's lines, parsed */

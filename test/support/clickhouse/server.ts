@@ -4,7 +4,8 @@
  *
  *   bun server.ts FOLDER PORT USER PASSWORD
  *
- * Says `listening PORT` on standard output. `POST /.fault?kind=…&times=…` (no authorisation) makes it fail on purpose.
+ * Says `listening PORT` on standard output. `POST /.fault?kind=…&times=…` (no authorisation) makes it fail on purpose; with
+ * `&unnamed` inserts of events lose their names, too. `GET /.held` tells whether an insert is held.
  */
 
 import { rmSync, writeFileSync } from "node:fs";
@@ -27,6 +28,8 @@ const faults = [
   "die-after-insert",
   "stall-before-insert",
   "stall-after-insert",
+  // Of events, until the next fault is set: the insert of somebody who has been given up meanwhile.
+  "hold-before-insert",
 ];
 /** How long an insert or its answer is held back. */
 const stallMs = 1_000;
@@ -42,6 +45,11 @@ let broken: { kind: Fault; times: number } | undefined;
 /** The engine does one thing after the other. */
 let last: Promise<unknown> = Promise.resolve();
 let bodies = 0;
+/** What is held goes on when it resolves. */
+let release = Promise.withResolvers<void>();
+let isHolding = false;
+/** Inserts of events are done without their names, so that nothing tells that one was done before. */
+let areUnnamed = false;
 
 function inTurn<Value>(work: () => Promise<Value>): Promise<Value> {
   const done = last.then(work);
@@ -160,9 +168,14 @@ const server = Bun.serve({
     if (url.pathname === "/.fault") {
       const kind = url.searchParams.get("kind") ?? "";
       if (kind !== "" && !faults.includes(kind)) return new Response("unknown fault", { status: 400 });
+      release.resolve();
+      release = Promise.withResolvers();
+      isHolding = false;
+      areUnnamed = url.searchParams.has("unnamed");
       broken = { kind, times: Number(url.searchParams.get("times") ?? "1") };
       return new Response("Ok.\n");
     }
+    if (url.pathname === "/.held") return Response.json(isHolding);
     if (!isAllowed(request, url)) {
       return failure(
         new Error(`Code: 516. DB::Exception: ${user}: Authentication failed. (AUTHENTICATION_FAILED)`),
@@ -175,6 +188,15 @@ const server = Bun.serve({
     const statement = query ?? body.toString();
     const isInsert = /^\s*INSERT/i.test(statement);
     if (isInsert && fault(["stall-before-insert"])) await Bun.sleep(stallMs);
+    const isOfEvents = insertPattern.exec(statement)?.[1] === "events";
+    if (isOfEvents && areUnnamed) {
+      url.searchParams.delete("insert_deduplication_token");
+      url.searchParams.set("insert_deduplicate", "0");
+    }
+    if (isOfEvents && fault(["hold-before-insert"])) {
+      isHolding = true;
+      await release.promise;
+    }
     const before = fault(
       isInsert ? ["refuse-insert", "cut-before-insert", "die-before-insert"] : ["cut-query"],
     );

@@ -1,0 +1,149 @@
+/** Senders over several fronts that write down what was acknowledged, and the judgement on what is stored at the end. */
+
+import { expect } from "bun:test";
+import { digestOf } from "../kill-test/adapter.ts";
+import { described, isClean, judge, type Sent, type Stored } from "../kill-test/checker.ts";
+import { until } from "./appliance.ts";
+import type { TestFronts } from "./fronts.ts";
+
+const name = "load";
+const batchMax = 40;
+const textMax = 600;
+const people = 30;
+/** A share of the batches goes to two fronts at once; another one is sent again when it was acknowledged. */
+const shareTwice = 0.05;
+const patienceMs = 15_000;
+
+interface LoadEvent {
+  id: string;
+  number: number;
+  text: string;
+}
+
+export class FrontLoad {
+  /** What the senders know, in the order in which they came to know it. */
+  readonly log: Sent[] = [];
+  private isOver = false;
+  private readonly senders: Promise<void>[];
+
+  /** Begins at once. @param random chooses fronts, sizes and what is sent twice */
+  constructor(
+    private readonly fronts: TestFronts,
+    private readonly random: () => number,
+    { senders = 4, historical = 2 } = {},
+  ) {
+    this.senders = Array.from({ length: senders + historical }, (_, index) =>
+      this.send(
+        `sender-${fronts.made.project.api_key.length}-${index}-${Bun.randomUUIDv7()}`,
+        index >= senders,
+      ),
+    );
+  }
+
+  get acknowledged(): number {
+    return this.log.reduce(
+      (sum, { outcome, events }) => sum + (outcome === "acknowledged" ? events.length : 0),
+      0,
+    );
+  }
+
+  /** Waits until so many further events are acknowledged. */
+  async further(count: number): Promise<void> {
+    const before = this.acknowledged;
+    await until(() => this.acknowledged >= before + count, `${count} further events are acknowledged`);
+  }
+
+  /** Ends it when everything that is on its way is acknowledged. */
+  async stop(): Promise<void> {
+    this.isOver = true;
+    await Promise.all(this.senders);
+  }
+
+  private async send(sender: string, historical: boolean): Promise<void> {
+    for (let number = 0; !this.isOver; ) {
+      const events = Array.from({ length: 1 + Math.floor(this.random() * batchMax) }, (): LoadEvent => {
+        number += 1;
+        return {
+          id: Bun.randomUUIDv7(),
+          number,
+          text: "é".repeat(Math.floor(this.random() * textMax)) + number,
+        };
+      });
+      const chance = this.random();
+      const isAcknowledged =
+        chance < shareTwice
+          ? (await Promise.all([0, 1].map(() => this.deliver(sender, events, historical)))).includes(true)
+          : await this.deliver(sender, events, historical);
+      if (chance > 1 - shareTwice) await this.deliver(sender, events, historical);
+      this.log.push({
+        ...{ sender, historical, outcome: isAcknowledged ? "acknowledged" : "unknown" },
+        events: events.map(({ id, number: its, text }) => ({ id, number: its, digest: digestOf(text) })),
+      });
+    }
+  }
+
+  /** Tries one front after the other, as SDKs behind a balancer do. @returns whether one of them has taken it */
+  private async deliver(sender: string, events: readonly LoadEvent[], historical: boolean): Promise<boolean> {
+    const body = JSON.stringify({
+      api_key: this.fronts.made.project.api_key,
+      historical_migration: historical,
+      batch: events.map(({ id, number, text }) => ({
+        ...{
+          event: name,
+          uuid: id,
+          distinct_id: `person-${number % people}`,
+          timestamp: new Date().toISOString(),
+        },
+        properties: { sender, number, text, $set: { number } },
+      })),
+    });
+    for (const end = performance.now() + 4 * patienceMs; performance.now() < end; ) {
+      const running = this.fronts.fronts;
+      const front = running[Math.floor(this.random() * running.length)];
+      const response = await fetch(`${front?.url ?? "http://127.0.0.1:1"}/batch/`, {
+        ...{ method: "POST", body, signal: AbortSignal.timeout(patienceMs) },
+      }).catch(() => undefined);
+      if (response?.status === 200) return true;
+      if (response !== undefined && response.status !== 503)
+        throw new Error(`/batch/ answered ${response.status}: ${await response.text()}`);
+      await Bun.sleep(20);
+    }
+    return false;
+  }
+}
+
+/** Without it doubled rows would be gone by themselves after a while, and nobody would see them. */
+export async function stopMerges({ clickhouse }: TestFronts): Promise<void> {
+  await until(
+    () =>
+      clickhouse.run("SYSTEM STOP MERGES flagkeep.events").then(
+        () => true,
+        () => false,
+      ),
+    "the table of events is there",
+  );
+}
+
+/** Everything acknowledged is stored once, counted once for its person, and in order; and the journal is empty. */
+export async function expectAllOnce(fronts: TestFronts, log: readonly Sent[]): Promise<void> {
+  await fronts.everythingIsLoaded();
+  const rows = await fronts.clickhouse.run(
+    `SELECT toString(uuid), JSONExtractString(properties, 'sender'), JSONExtractInt(properties, 'number'),
+       JSONExtractString(properties, 'text') FROM flagkeep.events WHERE event = '${name}' ORDER BY historical, seq`,
+  );
+  const stored = rows.map(
+    ([id, sender, number, text]): Stored => ({
+      ...{ id: String(id), sender: String(sender), number: Number(number), digest: digestOf(String(text)) },
+    }),
+  );
+  const verdict = judge(log, stored);
+  expect({ isClean: isClean(verdict), verdict: described(verdict) }).toEqual({
+    ...{ isClean: true, verdict: expect.any(String) },
+  });
+  expect(verdict.acknowledged).toBeGreaterThan(100);
+  const [all] = await fronts.clickhouse.run("SELECT count() FROM flagkeep.events");
+  const [counted] = await fronts.ask<{ events: number }>(`
+    SELECT sum((body::json->>'identified')::int + (body::json->>'anonymous')::int + (body::json->>'historical')::int)::int
+      AS events FROM flagkeep.row WHERE store = 'people' AND tbl = 'usage_day' AND body IS NOT NULL`);
+  expect(counted!.events).toBe(Number(all![0]));
+}
