@@ -15,7 +15,9 @@ import { lanes } from "../src/journal/segment.ts";
 import { AppError } from "../src/lib/errors.ts";
 import { DirectoryInUse, takeLock } from "../src/lock.ts";
 import { createLog } from "../src/log.ts";
+import { isKeptOutside } from "../src/operate/doctor/clickhouse.ts";
 import { paths } from "../src/paths.ts";
+import { eventsAreOutside } from "../src/people/outside-events.ts";
 import { RpcFailed } from "../src/rpc/client.ts";
 import { askControl } from "../src/rpc/control.ts";
 import { Appliance } from "../src/serve/appliance.ts";
@@ -99,6 +101,8 @@ export async function withAppliance<Result>(
     }
   }
   try {
+    // Said at once, not when patience with an engine ends that cannot open the events.
+    if (config["events-url"] === null && isKeptOutside(config["data-dir"])) throw eventsAreOutside();
     await own.start();
     return await Promise.race([refused, work(new Reached(options, true))]);
   } finally {

@@ -118,13 +118,16 @@ export class EventsElsewhere extends OperatorNeeded {
   }
 }
 
+export function eventsAreOutside(): EventsElsewhere {
+  return new EventsElsewhere(
+    "The events of this data directory are kept in ClickHouse.",
+    "Name it with --events-url or FLAGKEEP_EVENTS_URL, or bring them back: `flagkeep migrate-events --to duckdb`.",
+  );
+}
+
 /** @throws {EventsElsewhere} the events of a data directory are outside of it. */
 export function requireEventsInside(db: PeopleDb): void {
-  if (!areEventsOutside(db)) return;
-  throw new EventsElsewhere(
-    "The events of this data directory are kept in ClickHouse.",
-    "Start it with --events-url, or bring them back: `flagkeep migrate-events --to duckdb`.",
-  );
+  if (areEventsOutside(db)) throw eventsAreOutside();
 }
 
 /** @throws {EventsElsewhere} the events of a data directory, of which there are some, are in it. */

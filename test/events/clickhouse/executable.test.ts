@@ -132,6 +132,12 @@ test("a backup has everything but the events, up to the last one acknowledged, a
     await run("backup", "verify", file, "--data-dir", dataDir);
     await run("backup", "drill", file, "--data-dir", dataDir);
     await appliance.stop();
+    const told = await flagkeep(["export", "events", "-", "--format", "ndjson", "--data-dir", dataDir]);
+    expect([told.code, told.stdout, told.stderr.trim().split("\n")]).toEqual([
+      1,
+      "",
+      [expect.stringContaining("kept in ClickHouse. Name it with --events-url")],
+    ]);
     const later = await run("backup", "create", folder, "--data-dir", dataDir);
     const restored = `${dataDir}-restored`;
     await run("backup", "restore", later.file, "--data-dir", restored);
