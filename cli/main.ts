@@ -15,6 +15,7 @@ import { mcp } from "./commands/mcp.ts";
 import { members } from "./commands/members.ts";
 import { migrate } from "./commands/migrate.ts";
 import { migrateEvents } from "./commands/migrate-events.ts";
+import { migrateFrom, migrateTo } from "./commands/migrate-to.ts";
 import { organization } from "./commands/organization.ts";
 import { persons } from "./commands/persons.ts";
 import { projects } from "./commands/projects.ts";
@@ -32,6 +33,7 @@ import { warnings } from "./commands/warnings.ts";
 import { requireUsable } from "./data-dir.ts";
 import { exitDone, exitUsage, fail } from "./output.ts";
 import { engineRole } from "./roles.ts";
+import { beginShared, endShared, withSharedSettings } from "./shared-stores.ts";
 
 // No `await` at the top level: the executable holds compiled bytecode, which does not know it.
 if (import.meta.main) void main();
@@ -68,7 +70,10 @@ export function createProgram(): Command {
       "after",
       "\nStart with:\n  flagkeep serve\n\nExit status: 0 done, 1 failed, 2 called wrongly.",
     )
-    .hook("preAction", (_, command) => requireUsable(command));
+    .hook("preAction", async (_, command) => {
+      if (!(await beginShared(command))) requireUsable(command);
+    })
+    .hook("postAction", endShared);
 
   for (const command of [
     serve,
@@ -90,6 +95,8 @@ export function createProgram(): Command {
     healthcheck,
     migrate,
     migrateEvents,
+    migrateTo,
+    migrateFrom,
     doctor,
     scrub,
     mcp,
@@ -101,6 +108,7 @@ export function createProgram(): Command {
     version,
   ])
     program.addCommand(command);
+  withSharedSettings(program);
   prepare(program);
   return program;
 }

@@ -6,6 +6,7 @@ import { lanes } from "../../src/journal/segment.ts";
 import { parseClickHouseUrl } from "../../src/lib/clickhouse-address.ts";
 import { InvalidField } from "../../src/lib/errors.ts";
 import { Count, exactly } from "../../src/lib/schema.ts";
+import { DirectoryInUse } from "../../src/lock.ts";
 import {
   clickhouseTarget,
   duckdbTarget,
@@ -48,20 +49,11 @@ export const migrateEvents = withJson(withSettings(new Command("migrate-events")
       const progress = new EntriesProgress(options.json === true);
       let target: MoveTarget | undefined;
       try {
-        const { moved, isOwn } = await analysisOf(options, async (appliance) => {
+        const open = async () => {
           target ??= await targetOf(options.to, config);
-          await waitUntilAllIsLoaded(appliance);
-          const source = {
-            loadedSeqs: () => appliance.ask("loadedSeqs", {}),
-            page: (request: Parameters<typeof appliance.ask<"movePage">>[1]) =>
-              appliance.ask("movePage", request),
-            sums: (until: Parameters<typeof appliance.ask<"eventSums">>[1]) =>
-              appliance.ask("eventSums", until),
-          };
-          progress.step("copying events");
-          const moved = await moveEvents(source, target, (done, total) => progress.show(done, total));
-          return { moved, isOwn: appliance.isOwn };
-        }).finally(() => progress.end());
+          return target;
+        };
+        const { moved, isOwn } = await moveTo(open, options, progress);
         if (isOwn) await target!.finish();
         else await target!.close();
         if (options.json) printJson({ events: moved.events, finished: isOwn });
@@ -72,6 +64,46 @@ export const migrateEvents = withJson(withSettings(new Command("migrate-events")
       }
     }),
   );
+
+/**
+ * Moves all events to the ClickHouse of the settings, and uses it from then on.
+ *
+ * @throws {DirectoryInUse} Flagkeep runs.
+ */
+export async function moveToClickHouse(
+  options: object,
+  config: ReturnType<typeof configOf>,
+  progress: EntriesProgress,
+): Promise<void> {
+  let target: MoveTarget | undefined;
+  try {
+    const open = async () => {
+      target ??= await clickhouseTarget(config["data-dir"], eventsAddress(config, process.env)!);
+      return target;
+    };
+    // The events are read where they are.
+    const { isOwn } = await moveTo(open, { ...options, eventsUrl: "" }, progress);
+    if (isOwn) await target!.finish();
+    else throw new DirectoryInUse(config["data-dir"], "");
+  } finally {
+    await target?.close().catch(() => undefined);
+  }
+}
+
+async function moveTo(open: () => Promise<MoveTarget>, options: object, progress: EntriesProgress) {
+  return await analysisOf(options, async (appliance) => {
+    const target = await open();
+    await waitUntilAllIsLoaded(appliance);
+    const source = {
+      loadedSeqs: () => appliance.ask("loadedSeqs", {}),
+      page: (request: Parameters<typeof appliance.ask<"movePage">>[1]) => appliance.ask("movePage", request),
+      sums: (until: Parameters<typeof appliance.ask<"eventSums">>[1]) => appliance.ask("eventSums", until),
+    };
+    progress.step("copying events");
+    const moved = await moveEvents(source, target, (done, total) => progress.show(done, total));
+    return { moved, isOwn: appliance.isOwn };
+  }).finally(() => progress.end());
+}
 
 async function targetOf(to: string, config: ReturnType<typeof configOf>): Promise<MoveTarget> {
   if (to === "duckdb") {

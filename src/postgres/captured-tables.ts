@@ -28,6 +28,7 @@ class CapturedTable {
   private readonly put: Statement;
   private readonly remove: Statement;
   private readonly read: Statement<{ key: string; body: string | null }, []>;
+  private readonly readAll: Statement<{ key: string; body: string | null }, []>;
   readonly triggers: string;
   readonly markAll: string;
 
@@ -60,6 +61,9 @@ class CapturedTable {
       `SELECT d.key, CASE WHEN t.${keyNames[0]} IS NULL THEN NULL ELSE json_object(${members.join(", ")}) END AS body
        FROM copy_shipping d LEFT JOIN ${table} t ON ${isKey} WHERE d.tbl = ${literal(name)}`,
     );
+    this.readAll = client.query(
+      `SELECT ${keyOf("t")} AS key, json_object(${members.join(", ")}) AS body FROM ${table} t`,
+    );
     this.put = client.query(
       // With ?1 in it, whether or not a value takes it.
       `INSERT OR REPLACE INTO ${table} (${names.join(", ")}) SELECT ${values.join(", ")} WHERE ?1 IS NOT NULL`,
@@ -83,6 +87,10 @@ class CapturedTable {
     this.markAll = `INSERT OR IGNORE INTO copy_changed SELECT ${literal(name)}, ${keyOf("t")} FROM ${table} t`;
   }
 
+  all(): IterableIterator<{ key: string; body: string | null }> {
+    return this.readAll.iterate();
+  }
+
   changed(): { key: string; body: string | null }[] {
     return this.read.all();
   }
@@ -99,12 +107,7 @@ export class CapturedTables {
 
   /** Reads the schema as it is now, and has changes noted from now on. */
   constructor(private readonly client: Database) {
-    const triggers = client
-      .query<{ name: string }, []>(
-        "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND name LIKE 'copy\\_%' ESCAPE '\\'",
-      )
-      .all();
-    for (const { name } of triggers) client.run(`DROP TRIGGER ${quoted(name)}`);
+    dropTriggers(client);
     client.run(`CREATE TABLE IF NOT EXISTS copy_changed (tbl TEXT NOT NULL, key TEXT NOT NULL, PRIMARY KEY (tbl, key)) WITHOUT ROWID;
       CREATE TABLE IF NOT EXISTS copy_shipping (tbl TEXT NOT NULL, key TEXT NOT NULL, PRIMARY KEY (tbl, key)) WITHOUT ROWID;
       CREATE TABLE IF NOT EXISTS copy_applying (one INTEGER PRIMARY KEY)`);
@@ -131,8 +134,8 @@ export class CapturedTables {
     for (const { markAll } of this.tables.values()) this.client.run(markAll);
   }
 
-  /** Takes the changed rows up: as they are now, until `shipped` or for the next time. */
-  take(): SharedRow[] {
+  /** Takes the changed rows up, or so many of them: as they are now. They stay in `copy_shipping` until they are there. */
+  take(limit = -1): SharedRow[] {
     const { client } = this;
     return client
       .transaction(() => {
@@ -143,11 +146,27 @@ export class CapturedTables {
           );
           this.numbers = numbers;
         }
-        client.run("INSERT OR IGNORE INTO copy_shipping SELECT tbl, key FROM copy_changed");
-        client.run("DELETE FROM copy_changed");
+        client.run("INSERT OR IGNORE INTO copy_shipping SELECT tbl, key FROM copy_changed LIMIT ?", [limit]);
+        client.run("DELETE FROM copy_changed WHERE (tbl, key) IN (SELECT tbl, key FROM copy_shipping)");
         return [...this.tables].flatMap(([tbl, table]) => table.changed().map((row) => ({ tbl, ...row })));
       })
       .immediate();
+  }
+
+  /** Every row, in no order. */
+  *all(): Generator<SharedRow> {
+    for (const [tbl, table] of this.tables) for (const row of table.all()) yield { tbl, ...row };
+  }
+
+  /** Ends the noting: the file is as it was before. */
+  drop(): void {
+    dropTriggers(this.client);
+    const names = this.client
+      .query<{ name: string }, []>(
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'copy\\_%' ESCAPE '\\'",
+      )
+      .all();
+    for (const { name } of names) this.client.run(`DROP TABLE ${quoted(name)}`);
   }
 
   /** The keys of rows that are not in PostgreSQL as they are here, as far as is known. */
@@ -181,6 +200,15 @@ export class CapturedTables {
       return "";
     return JSON.stringify(this.client.query(`SELECT name, seq FROM ${sequences} ORDER BY name`).values());
   }
+}
+
+function dropTriggers(client: Database): void {
+  const triggers = client
+    .query<{ name: string }, []>(
+      "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND name LIKE 'copy\\_%' ESCAPE '\\'",
+    )
+    .all();
+  for (const { name } of triggers) client.run(`DROP TRIGGER ${quoted(name)}`);
 }
 
 const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;

@@ -6,8 +6,8 @@
  * did not get there (a crash, a lost lease) is taken back from there.
  */
 
-import type { Database } from "bun:sqlite";
-import { rmSync } from "node:fs";
+import { Database } from "bun:sqlite";
+import { existsSync, rmSync } from "node:fs";
 import { AppError, OperatorNeeded } from "../lib/errors.ts";
 import { Semaphore } from "../lib/semaphore.ts";
 import { DataFromNewerVersion, type Migration, migrate } from "../lib/sqlite/migrate.ts";
@@ -98,6 +98,8 @@ export class StoreCopy {
       client = openSqlite(path, {}).$client;
     }
     try {
+      // Known as a copy before it holds anything.
+      markAsCopy(client);
       // Rows of an older schema are taken over as they are, and changed with the tables.
       migrate(client, `store of ${name}`, migrations.slice(0, there));
       const copy = StoreCopy.attach(client, store, postgres);
@@ -111,10 +113,7 @@ export class StoreCopy {
   /** @param client a copy that `prepare` has made, open for writing. */
   static attach(client: Database, store: CopiedStore, postgres: Postgres, hooks: CopyHooks = {}): StoreCopy {
     client.run("PRAGMA recursive_triggers = ON");
-    client.run(
-      "CREATE TABLE IF NOT EXISTS copy_state (one INTEGER PRIMARY KEY CHECK (one = 1), revision INTEGER NOT NULL, commit_id TEXT)",
-    );
-    client.run("INSERT OR IGNORE INTO copy_state VALUES (1, 0, NULL)");
+    markAsCopy(client);
     return new StoreCopy(client, store, postgres, hooks);
   }
 
@@ -326,7 +325,8 @@ export class StoreCopy {
   }
 }
 
-async function sendRows(
+/** Writes rows as they are now, as those of a commit. */
+export async function sendRows(
   t: Transaction,
   store: StoreName,
   revision: number,
@@ -373,7 +373,21 @@ async function schemaVersionThere(postgres: Postgres, name: StoreName): Promise<
   return row!.schema_version;
 }
 
-/** Whether an SQLite file is a copy of rows that are in PostgreSQL. */
-export function isCopy(client: Database): boolean {
-  return client.query("SELECT 1 FROM sqlite_schema WHERE name = 'copy_state'").get() !== null;
+/** A file is a copy from then on, as of a commit. */
+export function markAsCopy(client: Database, revision = 0, commitId: string | null = null): void {
+  client.run(
+    "CREATE TABLE IF NOT EXISTS copy_state (one INTEGER PRIMARY KEY CHECK (one = 1), revision INTEGER NOT NULL, commit_id TEXT)",
+  );
+  client.run("INSERT OR IGNORE INTO copy_state VALUES (1, ?, ?)", [revision, commitId]);
+}
+
+/** Whether an SQLite file is a copy of rows that are in PostgreSQL; no file is none. */
+export function isCopy(path: string): boolean {
+  if (!existsSync(path)) return false;
+  const client = new Database(path, { readonly: true });
+  try {
+    return client.query("SELECT 1 FROM sqlite_schema WHERE name = 'copy_state'").get() !== null;
+  } finally {
+    client.close();
+  }
 }

@@ -67,7 +67,7 @@ import { EnginePorts } from "./engine-ports.ts";
 import { instanceDeps } from "./instance.ts";
 import { Eraser } from "./person-eraser.ts";
 import { managementRoutes } from "./routes.ts";
-import type { SharedFront } from "./shared-front.ts";
+import { requireOwnData, type SharedFront } from "./shared-front.ts";
 
 /**
  * Entries of a journal segment: what the pipeline applies in well under a second, which is how long a live event may
@@ -133,6 +133,7 @@ export class Appliance {
   ) {
     const dataDir = prepareDirectory(config["data-dir"]);
     const place = paths(dataDir);
+    if (shared === undefined) requireOwnData(dataDir);
     this.lock = takeLock(place.lock, dataDir);
     // The names of sockets are relative: their paths may not be longer than 108 bytes.
     process.chdir(dataDir);

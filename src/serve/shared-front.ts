@@ -4,12 +4,15 @@
  * The engine has a connection of its own, for the store of persons; this is the side of the server.
  */
 
+import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
 import { hostname } from "node:os";
 import { metadataMigrations } from "../accounts/db.ts";
 import type { Metadata } from "../accounts/metadata.ts";
 import { type Config, postgresAddress } from "../config.ts";
 import { readPayloadKey, writePayloadKey } from "../flags/store/payload-cipher.ts";
 import type { SharedState } from "../http/dispatch.ts";
+import { AppError } from "../lib/errors.ts";
 import { type PostgresAddress, shownPostgres } from "../lib/postgres-address.ts";
 import { WrongSetting } from "../lib/setting-kinds.ts";
 import type { Log } from "../log.ts";
@@ -20,11 +23,52 @@ import { type Front, noteEnd, noteFront, seenEveryMs, sharedSecret } from "../po
 import { PostgresJournal, type PostgresJournalSettings } from "../postgres/journal.ts";
 import { leaseHolder } from "../postgres/lease.ts";
 import { migratePostgres } from "../postgres/schema.ts";
-import { type CopiedStore, changeChannel, StoreCopy } from "../postgres/store-copy.ts";
+import { type CopiedStore, changeChannel, isCopy, StoreCopy } from "../postgres/store-copy.ts";
+import { TakeOverRefused, takeOverUnderWay } from "../postgres/take-over.ts";
 import { version } from "../version.ts";
 
 export const metadataStore: CopiedStore = { name: "metadata", migrations: metadataMigrations };
 export const peopleStore: CopiedStore = { name: "people", migrations: peopleMigrations };
+
+/** What PostgreSQL knows the key of encrypted payloads by. */
+export const payloadKeyName = "payload key";
+
+/** A key for encrypted payloads, as it is kept there. */
+export const newPayloadKey = () => randomBytes(32).toString("base64");
+
+/** The data directory has data that are not in PostgreSQL. */
+class OwnData extends AppError {
+  readonly code = "own_data";
+  override readonly hint =
+    "Take it over with `flagkeep migrate-to --postgres-url … --events-url …`, or name an empty --data-dir.";
+}
+
+/** The data directory holds nothing but copies. */
+export class OnlyCopies extends AppError {
+  readonly code = "only_copies";
+  override readonly hint =
+    "Give --postgres-url (and --events-url), or make a directory of its own with `flagkeep migrate-from`.";
+  constructor(dataDir: string) {
+    super(`The data directory ${dataDir} is that of one of several fronts, whose data are in PostgreSQL.`);
+  }
+}
+
+/** @throws {WrongSetting} several fronts share flags, but not the events. */
+export function requireEventsUrl(config: Config): void {
+  if (config["postgres-url"] !== null && config["events-url"] === null)
+    throw new WrongSetting("--postgres-url needs --events-url: several fronts share the events, too.");
+}
+
+/** @throws {OnlyCopies} the data directory cannot be used alone. */
+export function requireOwnData(dataDir: string): void {
+  if (isCopy(paths(dataDir).metadata)) throw new OnlyCopies(dataDir);
+}
+
+function requireNoOwnData(dataDir: string): void {
+  const { metadata } = paths(dataDir);
+  if (existsSync(metadata) && !isCopy(metadata))
+    throw new OwnData(`The data directory ${dataDir} has data of its own.`);
+}
 
 const connections = 8;
 /** Also without being told, so that nothing that was told while the connection was away waits. */
@@ -65,22 +109,27 @@ export class SharedFront implements SharedState {
   static async open(config: Config, log: Log): Promise<SharedFront | undefined> {
     const address = postgresAddress(config, process.env);
     if (address === null) return undefined;
-    if (config["events-url"] === null)
-      throw new WrongSetting("--postgres-url needs --events-url: several fronts share the events, too.");
+    requireEventsUrl(config);
+    const place = paths(config["data-dir"]);
+    requireNoOwnData(config["data-dir"]);
     let front: SharedFront | undefined;
     const onState = (reason: PostgresUnreachable | null) => {
       if (front !== undefined) front.noteState(reason);
       else if (reason !== null) log.warn(reason.message);
     };
     const postgres = new Postgres(address, { connections, name: "front" }, onState);
-    const place = paths(config["data-dir"]);
     await postgres.untilDone(async () => {
       await migratePostgres(postgres);
+      if ((await takeOverUnderWay(postgres)) !== undefined)
+        throw new TakeOverRefused(
+          "A data directory is being taken over into PostgreSQL.",
+          "Let `flagkeep migrate-to` come to its end first.",
+        );
       await StoreCopy.prepare(place.metadata, metadataStore, postgres);
       await StoreCopy.prepare(place.people, peopleStore, postgres);
       const own = readPayloadKey(place.payloadKey);
       // That of the first front is everybody's.
-      const key = Buffer.from(await sharedSecret(postgres, "payload key", own.toString("base64")), "base64");
+      const key = Buffer.from(await sharedSecret(postgres, payloadKeyName, own.toString("base64")), "base64");
       if (!key.equals(own)) writePayloadKey(place.payloadKey, key);
     });
     front = new SharedFront(address, postgres, log);

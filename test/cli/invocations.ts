@@ -342,6 +342,25 @@ export const invocations: Record<string, Invocation> = {
       { args: ["--to", "mysql://here"], code: 2, says: "clickhouse://" },
     ],
   },
+  "migrate-to": {
+    // Nowhere to go.
+    args: () => [],
+    code: () => 1,
+    isAlone: true,
+    wrong: [
+      { args: ["--postgres-url", "postgres://h/d"], code: 2, says: "--events-url" },
+      { args: ["--postgres-url", "mysql://h/d"], code: 2, says: "postgres://user@host" },
+    ],
+  },
+  "migrate-from": {
+    args: () => [],
+    code: () => 1,
+    isAlone: true,
+    wrong: [
+      { args: ["--postgres-url", "postgres://h/d"], code: 2, says: "--events-url" },
+      { args: ["--postgres-url", "postgres://u:p@h:0/d"], code: 2, says: "postgres://user@host" },
+    ],
+  },
   migrate: { args: () => ["--check"], isAlone: true, wrong: [{ args: [], code: 2, says: "--check" }] },
   doctor: {
     args: () => ["--port", "0"],

@@ -131,6 +131,8 @@ export function operatorRoute<Body extends TObject>(
   spec: RouteSpec<UserCall<Static<Body>>, Body>,
 ): Route {
   return userRoute<Body>(method, `/api/instance${path}`, [], {
+    // They are about the server, and wait for its backups.
+    takesLong: true,
     ...spec,
     description: [spec.description, "Only for owners of the first organisation."].filter(Boolean).join(" "),
     needsFullAccess: true,

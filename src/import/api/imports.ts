@@ -144,6 +144,8 @@ export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
     projectRoute(method, `/imports${path}`, method === "GET" ? "event:read" : "event:write", {
       ...spec,
       description: [spec.description, "Admins and owners only."].filter(Boolean).join(" "),
+      // A part is read by it.
+      takesLong: true,
       handle: async (call) => {
         checkAdmin(deps, { user: call.user, organization: { id: call.project.organizationId } });
         try {

@@ -1,0 +1,84 @@
+import { Command } from "commander";
+import { Count, exactly } from "../../src/lib/schema.ts";
+import { takeLock } from "../../src/lock.ts";
+import { paths } from "../../src/paths.ts";
+import { areEventsOutside } from "../../src/people/outside-events.ts";
+import { requireEventsUrl } from "../../src/serve/shared-front.ts";
+import { bringBack, takeOverDirectory } from "../../src/serve/take-over.ts";
+import { analysisOf, analysisSettings, waitUntilAllIsLoaded } from "../analysis.ts";
+import { withJson } from "../json-shape.ts";
+import { print, printJson, run } from "../output.ts";
+import { configOf, withSettings } from "../settings.ts";
+import { requireInitialised, withPeople } from "../stores.ts";
+import { moveToClickHouse } from "./migrate-events.ts";
+import { EntriesProgress } from "./rebuild.ts";
+
+const Taken = exactly({
+  /** Rows of flags, keys, projects and users. */
+  metadata_rows: Count,
+  /** Rows of persons, groups and what belongs to them. */
+  people_rows: Count,
+});
+
+const sharedSettings = [...analysisSettings, "postgres-url", "postgres-password-file"] as const;
+
+export const migrateTo = withJson(withSettings(new Command("migrate-to"), sharedSettings), Taken)
+  .description("Take a data directory over into PostgreSQL and ClickHouse, for several fronts.")
+  .addHelpText(
+    "after",
+    "\nStop Flagkeep first. The events go to ClickHouse, as by `migrate-events`, then all rows to PostgreSQL; both are compared.\n" +
+      "Broken off it goes on where it was. Afterwards the directory is that of a front.\n\nExample:\n" +
+      "  flagkeep migrate-to --postgres-url postgres://flagkeep@pg1,pg2/flagkeep --events-url clickhouse://flagkeep@ch:8123/flagkeep",
+  )
+  .action(
+    run(async (options: { json?: true }) => {
+      const config = configOf(options as never);
+      const dataDir = requireInitialised(config["data-dir"]);
+      requireEventsUrl(config);
+      // Before hours are spent.
+      takeLock(paths(dataDir).lock, dataDir).release();
+      const progress = new EntriesProgress(options.json === true);
+      try {
+        if (withPeople(options, areEventsOutside)) await analysisOf(options, waitUntilAllIsLoaded);
+        else await moveToClickHouse(options, config, progress);
+        progress.step("sending rows");
+        let most = 0;
+        const taken = await takeOverDirectory(config, (left) => {
+          most = Math.max(most, left);
+          progress.show(most - left, most);
+        });
+        progress.end();
+        if (options.json) return printJson({ metadata_rows: taken.metadata, people_rows: taken.people });
+        print(
+          `${taken.metadata} rows of flags, keys and projects and ${taken.people} of persons are in PostgreSQL, the same each.`,
+        );
+        print(
+          "Start every front with --postgres-url and --events-url from now on, this directory among them.",
+        );
+      } finally {
+        progress.end();
+      }
+    }),
+  );
+
+export const migrateFrom = withSettings(new Command("migrate-from"), [
+  "data-dir",
+  "events-url",
+  "events-password-file",
+  "postgres-url",
+  "postgres-password-file",
+])
+  .description("Make a data directory of its own from what several fronts share in PostgreSQL.")
+  .addHelpText(
+    "after",
+    "\nStop all fronts first, when everything is loaded. The events stay in ClickHouse; `migrate-events --to duckdb` brings them\n" +
+      "back, too.\n\nExample:\n" +
+      "  flagkeep migrate-from --data-dir ./alone --postgres-url postgres://flagkeep@pg1,pg2/flagkeep --events-url clickhouse://flagkeep@ch:8123/flagkeep",
+  )
+  .action(
+    run(async (options: object) => {
+      const config = configOf(options as never);
+      await bringBack(config);
+      print(`${config["data-dir"]} is a data directory of its own: start it with --events-url alone.`);
+    }),
+  );
