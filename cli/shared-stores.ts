@@ -38,7 +38,8 @@ let session: Session | undefined;
 export function withSharedSettings(program: Command): void {
   for (const command of program.commands.filter((each) => sharedCommands.includes(each.name()))) {
     for (const leaf of leavesOf(command)) {
-      if (leaf.options.some(({ long }) => long === "--data-dir"))
+      const longs = leaf.options.map(({ long }) => long);
+      if (longs.includes("--data-dir") && !longs.includes("--postgres-url"))
         withSettings(leaf, ["postgres-url", "postgres-password-file"]);
     }
   }

@@ -387,6 +387,9 @@ export function isCopy(path: string): boolean {
   const client = new Database(path, { readonly: true });
   try {
     return client.query("SELECT 1 FROM sqlite_schema WHERE name = 'copy_state'").get() !== null;
+  } catch {
+    // A damaged one: whoever opens it says so.
+    return false;
   } finally {
     client.close();
   }

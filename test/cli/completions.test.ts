@@ -22,6 +22,8 @@ test("bash completes commands at every depth, and options", async () => {
     "--data-dir",
     "--json",
     "--organization",
+    "--postgres-url",
+    "--postgres-password-file",
     "--help",
   ]);
   expect(await bashOffers("status", "--data-dir", "/x", "--js")).toEqual(["--json"]);
