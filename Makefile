@@ -5,7 +5,7 @@ BUN := node_modules/.bin/bun
 SOURCES := $(shell find cli src -type f 2>/dev/null) build.ts package.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run build release check audit static format test clickhouse test-clickhouse test-crash test-random test-sdk kill-test prove mutation bench bench-flood bench-queries bench-peers pictures clean
+.PHONY: help run build release check audit static format test clickhouse test-clickhouse test-cluster test-crash test-random test-sdk kill-test prove mutation bench bench-flood bench-queries bench-peers pictures clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ test-crash: build ## Run the crash tests for longer (ROUNDS=200)
 
 test-clickhouse: build ## Run the crash tests of events in ClickHouse for longer (ROUNDS=50)
 	FLAGKEEP_TEST_CLICKHOUSE_ROUNDS=$(or $(ROUNDS),50) $(BUN) test test/crash/clickhouse.test.ts --timeout 3600000
+
+test-cluster: build ## Run the tests of several fronts that die and hang for longer (ROUNDS=50)
+	FLAGKEEP_TEST_CLUSTER_ROUNDS=$(or $(ROUNDS),50) $(BUN) test test/postgres/failover.test.ts --timeout 3600000
 
 test-random: build ## Run the tests with new random cases, and more of them (RUNS=10)
 	FLAGKEEP_TEST_SEED=random FLAGKEEP_TEST_RUNS=$(or $(RUNS),10) $(BUN) test --timeout 3600000

@@ -22,7 +22,8 @@ export type ClickHouseFault =
   | "die-after-insert"
   | "stall-before-insert"
   | "stall-after-insert"
-  | "hold-before-insert";
+  | "hold-before-insert"
+  | "hold-after-insert";
 
 export class TestClickHouse implements AsyncDisposable {
   static readonly user = "flagkeep";
@@ -51,19 +52,20 @@ export class TestClickHouse implements AsyncDisposable {
     await fetch(`http://127.0.0.1:${this.port}/.fault?kind=${kind}&times=${times}`, { method: "POST" });
   }
 
-  /** Holds the next insert of events back until `release`. @param isUnnamed inserts have no names until then */
-  async holdInsert({ isUnnamed = false } = {}): Promise<void> {
-    const unnamed = isUnnamed ? "&unnamed" : "";
-    await fetch(`http://127.0.0.1:${this.port}/.fault?kind=hold-before-insert${unnamed}`, { method: "POST" });
+  /** Holds the next insert of events, or its answer, back until `release`. @param isUnnamed inserts have no names until then */
+  async holdInsert(moment: "before" | "after", { isUnnamed = false } = {}): Promise<void> {
+    const fault = `kind=hold-${moment}-insert${isUnnamed ? "&unnamed" : ""}`;
+    await fetch(`http://127.0.0.1:${this.port}/.fault?${fault}`, { method: "POST" });
   }
 
   async release(): Promise<void> {
     await fetch(`http://127.0.0.1:${this.port}/.fault?times=0`, { method: "POST" });
   }
 
-  /** Whether an insert is held. */
-  async isHolding(): Promise<boolean> {
-    return (await (await fetch(`http://127.0.0.1:${this.port}/.held`)).json()) as boolean;
+  /** Whether an insert is held, and how many inserts of events were done. */
+  async inserts(): Promise<{ isHolding: boolean; inserted: number }> {
+    const answer = await fetch(`http://127.0.0.1:${this.port}/.held`);
+    return (await answer.json()) as { isHolding: boolean; inserted: number };
   }
 
   /** Sends a statement as a client does. @returns the answer's lines, parsed */

@@ -13,6 +13,8 @@ const people = 30;
 /** A share of the batches goes to two fronts at once; another one is sent again when it was acknowledged. */
 const shareTwice = 0.05;
 const patienceMs = 15_000;
+/** Between the batches of a sender, so that there are not more events than can be looked at. */
+const pauseMs = 40;
 
 interface LoadEvent {
   id: string;
@@ -79,6 +81,7 @@ export class FrontLoad {
         ...{ sender, historical, outcome: isAcknowledged ? "acknowledged" : "unknown" },
         events: events.map(({ id, number: its, text }) => ({ id, number: its, digest: digestOf(text) })),
       });
+      await Bun.sleep(pauseMs);
     }
   }
 

@@ -23,7 +23,8 @@ export class TestFronts implements AsyncDisposable {
   private readonly folders = new Map<number, string>();
 
   private constructor(
-    readonly postgres: TestPostgres,
+    /** The primary. */
+    public postgres: TestPostgres,
     readonly clickhouse: TestClickHouse,
     private readonly args: readonly string[],
   ) {}
@@ -48,17 +49,11 @@ export class TestFronts implements AsyncDisposable {
     return fronts;
   }
 
-  /** As `--postgres-url` names it: all servers, the primary of the start first. */
+  /** As `--postgres-url` names it: always the same servers, whichever of them is the primary. */
   get postgresUrl(): string {
-    const hosts = [this.postgres, ...(this.standby === undefined ? [] : [this.standby])].map(
-      ({ host }) => host,
-    );
+    const servers = [this.postgres, ...(this.standby === undefined ? [] : [this.standby])];
+    const hosts = servers.map(({ host }) => host).sort();
     return `postgres://postgres@${hosts.join(",")}/${database}`;
-  }
-
-  /** The server that takes writes, asked at its own address. */
-  get primary(): TestPostgres {
-    return this.postgres.isRunning || this.standby === undefined ? this.postgres : this.standby;
   }
 
   /** What every front is started with. */
@@ -96,22 +91,36 @@ export class TestFronts implements AsyncDisposable {
 
   /** Runs a statement in PostgreSQL. */
   async ask<Row = Record<string, unknown>>(statement: string): Promise<Row[]> {
-    return await this.primary.run<Row>(statement, database);
+    return await this.postgres.run<Row>(statement, database);
   }
 
-  /** Which of the fronts' engines loads events. */
+  /** Waits until one of the running fronts' engines loads events. @returns its number */
   async leader(): Promise<number> {
     return await until(async () => {
-      for (const [number, front] of this.running) {
-        const answer = await front.api("/api/instance/status/").catch(() => undefined);
-        if (answer?.status !== 200) continue;
-        const { shared } = (await answer.json()) as {
-          shared: { fronts: { is_this: boolean; loads_events: boolean }[] };
-        };
-        if (shared.fronts.some((each) => each.is_this && each.loads_events)) return number;
-      }
-      return undefined;
+      const [row] = await this.ask<{ name: string }>(
+        "SELECT name FROM flagkeep.lease JOIN flagkeep.front ON front.id = lease.front WHERE until > clock_timestamp()",
+      );
+      const isLeader = ({ url }: TestAppliance) => row?.name.endsWith(` ${url}`);
+      return [...this.running].find(([, front]) => isLeader(front))?.[0];
     }, "a front loads events");
+  }
+
+  /** Ends a front and its engine at the same moment, so that the engine cannot hand over. */
+  async killWithEngine(number: number): Promise<void> {
+    const front = this.running.get(number)!;
+    this.running.delete(number);
+    for (const pid of [...(await front.enginePids()), front.process.pid]) process.kill(pid, "SIGKILL");
+    await front.process.exited;
+  }
+
+  /** Kills the primary and promotes the standby, which gets one itself in the place of the dead one. */
+  async failOver(): Promise<void> {
+    const dead = this.postgres;
+    await dead.kill();
+    await this.standby!.promote();
+    this.postgres = this.standby!;
+    this.standby = await this.postgres.standby(dead.port);
+    await dead[Symbol.asyncDispose]();
   }
 
   /** Waits until nothing is left in the journal. */

@@ -54,8 +54,8 @@ export class TestPostgres implements AsyncDisposable {
   ) {}
 
   /** Starts a server on a folder that was made for one. */
-  static async on(folder: string): Promise<TestPostgres> {
-    const server = new TestPostgres(folder, freePort());
+  static async on(folder: string, port = freePort()): Promise<TestPostgres> {
+    const server = new TestPostgres(folder, port);
     await server.start();
     return server;
   }
@@ -117,14 +117,18 @@ export class TestPostgres implements AsyncDisposable {
     await this.start();
   }
 
-  /** Makes a standby; from now on a commit returns when the standby has it on its disk, too. */
-  async standby(): Promise<TestPostgres> {
+  /**
+   * Makes a standby; from now on a commit returns when the standby has it on its disk, too.
+   *
+   * @param port of a server that is dead, whose place it takes; left out: a free one.
+   */
+  async standby(port?: number): Promise<TestPostgres> {
     const folder = ownFolder();
     await run("pg_basebackup", [
       ...["-h", "127.0.0.1", "-p", String(this.port), "-U", "postgres", "-D", folder],
       ...["-R", "-C", "-S", "s1", "-X", "stream", "--checkpoint=fast", "--no-sync"],
     ]);
-    const standby = await TestPostgres.on(folder);
+    const standby = await TestPostgres.on(folder, port);
     await this.run("ALTER SYSTEM SET synchronous_standby_names = '*'");
     await this.run("SELECT pg_reload_conf()");
     await until(

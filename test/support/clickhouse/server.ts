@@ -5,7 +5,7 @@
  *   bun server.ts FOLDER PORT USER PASSWORD
  *
  * Says `listening PORT` on standard output. `POST /.fault?kind=…&times=…` (no authorisation) makes it fail on purpose; with
- * `&unnamed` inserts of events lose their names, too. `GET /.held` tells whether an insert is held.
+ * `&unnamed` inserts of events lose their names, too. `GET /.held` tells whether one is held, and how many were done.
  */
 
 import { rmSync, writeFileSync } from "node:fs";
@@ -28,8 +28,9 @@ const faults = [
   "die-after-insert",
   "stall-before-insert",
   "stall-after-insert",
-  // Of events, until the next fault is set: the insert of somebody who has been given up meanwhile.
+  // Of events, until the next fault is set: the insert of somebody who has been given up meanwhile, or its answer.
   "hold-before-insert",
+  "hold-after-insert",
 ];
 /** How long an insert or its answer is held back. */
 const stallMs = 1_000;
@@ -48,6 +49,8 @@ let bodies = 0;
 /** What is held goes on when it resolves. */
 let release = Promise.withResolvers<void>();
 let isHolding = false;
+/** Inserts of events that were done. */
+let inserted = 0;
 /** Inserts of events are done without their names, so that nothing tells that one was done before. */
 let areUnnamed = false;
 
@@ -146,6 +149,11 @@ function isAllowed(request: Request, url: URL): boolean {
   return name === user && word === password;
 }
 
+async function hold(): Promise<void> {
+  isHolding = true;
+  await release.promise;
+}
+
 /** An answer that never comes whole: the connection is cut. */
 function cut(): Response {
   const body = new ReadableStream({
@@ -175,7 +183,7 @@ const server = Bun.serve({
       broken = { kind, times: Number(url.searchParams.get("times") ?? "1") };
       return new Response("Ok.\n");
     }
-    if (url.pathname === "/.held") return Response.json(isHolding);
+    if (url.pathname === "/.held") return Response.json({ isHolding, inserted });
     if (!isAllowed(request, url)) {
       return failure(
         new Error(`Code: 516. DB::Exception: ${user}: Authentication failed. (AUTHENTICATION_FAILED)`),
@@ -193,10 +201,7 @@ const server = Bun.serve({
       url.searchParams.delete("insert_deduplication_token");
       url.searchParams.set("insert_deduplicate", "0");
     }
-    if (isOfEvents && fault(["hold-before-insert"])) {
-      isHolding = true;
-      await release.promise;
-    }
+    if (isOfEvents && fault(["hold-before-insert"])) await hold();
     const before = fault(
       isInsert ? ["refuse-insert", "cut-before-insert", "die-before-insert"] : ["cut-query"],
     );
@@ -207,7 +212,9 @@ const server = Bun.serve({
     if (before !== undefined) return cut();
     try {
       const answer = await inTurn(() => run(statement, query === null ? undefined : body, url));
+      if (isOfEvents) inserted += 1;
       if (isInsert && fault(["stall-after-insert"])) await Bun.sleep(stallMs);
+      if (isOfEvents && fault(["hold-after-insert"])) await hold();
       const after = isInsert ? fault(["cut-after-insert", "die-after-insert"]) : undefined;
       if (after === "die-after-insert") process.kill(process.pid, "SIGKILL");
       if (after !== undefined) return cut();
