@@ -85,6 +85,41 @@ describe.skipIf(chromiumPath === undefined)("dashboards and clean-up", () => {
     expect(troubles).toEqual([]);
   });
 
+  test("a statement is kept under a name, found on the page of statements, removed and brought back", async () => {
+    const { page, context, troubles } = await open();
+    await page.goto(`/console/sql?q=${encodeURIComponent("SELECT 40 + 2 AS answer")}`);
+    await page.getByText(/^1 row\b/).waitFor();
+    const hostile = "<b>The answer</b>";
+    const save = async (board?: string) => {
+      await page.getByRole("button", { name: "Save", exact: true }).click();
+      const dialog = page.getByRole("dialog", { name: "Save as an insight" });
+      await dialog.getByLabel("Name", { exact: true }).fill(hostile);
+      if (board !== undefined) {
+        await dialog.getByLabel("Dashboard").selectOption({ label: "New dashboard" });
+        await dialog.getByLabel("Name of the dashboard").fill(board);
+      }
+      await dialog.getByRole("button", { name: "Save" }).click();
+      await dialog.waitFor({ state: "detached" });
+    };
+    await save();
+    const kept = page.getByRole("button", { name: hostile, exact: true });
+    await kept.waitFor();
+    await page.goto("/console/sql");
+    await kept.click();
+    await page.getByRole("table", { name: "SQL" }).getByText("42", { exact: true }).waitFor();
+    expect(await axeFindings(page)).toEqual([]);
+    await page.getByRole("button", { name: `Remove ${hostile}` }).click();
+    await kept.waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Undo" }).click();
+    await kept.waitFor();
+    await save("Answers");
+    await page.goto("/console/dashboards");
+    await page.getByRole("link", { name: "Answers" }).click();
+    await page.getByRole("cell", { name: "42", exact: true }).waitFor();
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
   test("stale flags are gone through: why, what depends on them, archived", async () => {
     const everybody = { groups: [{ properties: [], rollout_percentage: 100 }] };
     const flags: { id: number }[] = [];

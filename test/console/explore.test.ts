@@ -118,7 +118,7 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
     await page.getByRole("button", { name: "Show as table" }).click();
     await page.getByRole("button", { name: "-1", exact: true }).click();
     await page
-      .getByRole("dialog", { name: /^Persons: came once - dormant/ })
+      .getByRole("dialog", { name: /^Persons: Dormant, / })
       .getByText("user-9")
       .waitFor();
     await page.keyboard.press("Escape");

@@ -28,7 +28,7 @@ const pages: readonly (readonly [path: string, heading: string, ready: string | 
     "Explore",
     "1 person came to the end, after",
   ],
-  ["explore?question=" + encodeURIComponent('{"kind":"lifecycle"}'), "Explore", "in all"],
+  ["explore?question=" + encodeURIComponent('{"kind":"lifecycle"}'), "Explore", "stayed away"],
   ["explore?question=" + encodeURIComponent('{"kind":"retention"}'), "Explore", "persons began"],
   ["persons", "Persons", "user-1"],
   ["persons?search=nobody like that", "Persons", "Nobody is like that."],

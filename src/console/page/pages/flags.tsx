@@ -1,14 +1,14 @@
 /** The list of flags: found by the server, switched at once, taken back for ten seconds. */
 
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { lazy } from "preact-iso";
 import { to, useAddress } from "../lib/address.ts";
-import { ask, Failure, wordsOf } from "../lib/api.ts";
+import { ask, wordsOf } from "../lib/api.ts";
 import { useKeys } from "../lib/keys.ts";
 import { useResource } from "../lib/resource.ts";
 import { project } from "../lib/session.ts";
-import { changeFlag, criticalTag, type Flag, type FlagPage, readFlags, whoGetsIt } from "../model/flags.ts";
-import { readUsage } from "../model/usage.ts";
+import { useFlagPages, useUsage } from "../model/flag-pages.ts";
+import { changeFlag, criticalTag, type Flag, type FlagPage, whoGetsIt } from "../model/flags.ts";
 import { Badge, Button, Switch, When } from "../parts/basics.tsx";
 import { Question } from "../parts/confirm.tsx";
 import { Checkbox, Field, Select } from "../parts/fields.tsx";
@@ -25,7 +25,6 @@ import { NewFlag } from "./new-flag.tsx";
 const CleanUp = lazy(() => import("./flags-clean-up.tsx").then(({ CleanUp }) => CleanUp));
 
 const w = words.flags;
-const pageSize = 100;
 const quietMs = 120;
 const stateValues = { all: undefined, on: "true", off: "false", stale: "STALE" } as const;
 const orderValues = {
@@ -320,94 +319,4 @@ function MadeBy({ value, onChange }: { value: string; onChange: (id: string) => 
       onChange={onChange}
     />
   );
-}
-
-/** Pages of the list, fetched as they come into view. */
-function useFlagPages(filter: Record<string, string | undefined>) {
-  const key = `flags ${project.value?.id} ${JSON.stringify(filter)}`;
-  const first = useResource<FlagPage>(key, (signal) => readFlags({ ...filter, limit: pageSize }, signal));
-  const more = useRef(new Map<number, Flag[]>());
-  const [, redraw] = useState(0);
-  const [inView, setInView] = useState<readonly number[]>([]);
-  const range = useRef({ from: 0, to: 30 });
-  useMemo(() => more.current.clear(), [key]);
-
-  const at = (index: number): Flag | undefined =>
-    index < pageSize
-      ? first.data?.results[index]
-      : more.current.get(Math.floor(index / pageSize))?.[index % pageSize];
-  const tellView = () => {
-    const ids: number[] = [];
-    for (let index = range.current.from; index <= range.current.to; index++) {
-      const id = at(index)?.id;
-      if (id !== undefined) ids.push(id);
-    }
-    setInView((now) => (now.join() === ids.join() ? now : ids));
-  };
-  useEffect(tellView, [first.data]);
-
-  const view = (from: number, last: number) => {
-    range.current = { from, to: last };
-    for (let page = Math.floor(from / pageSize); page <= Math.floor(last / pageSize); page++) {
-      if (page === 0 || more.current.has(page)) continue;
-      const pages = more.current;
-      pages.set(page, []);
-      readFlags({ ...filter, limit: pageSize, offset: page * pageSize }).then(
-        ({ results }) => {
-          pages.set(page, results);
-          tellView();
-          redraw((count) => count + 1);
-        },
-        (error) => {
-          pages.delete(page);
-          if (!(error instanceof Failure && error.status === 401)) complain(wordsOf(error));
-        },
-      );
-    }
-    tellView();
-  };
-  const put = (flag: Flag) => {
-    const swap = (flags: Flag[]) => flags.map((other) => (other.id === flag.id ? flag : other));
-    for (const [page, flags] of more.current) more.current.set(page, swap(flags));
-    if (first.data) first.replace({ ...first.data, results: swap(first.data.results) });
-    redraw((count) => count + 1);
-  };
-  const reload = () => {
-    more.current.clear();
-    first.reload();
-  };
-  return { first, count: first.data?.count, at, view, put, reload, inView };
-}
-
-const usageDays = 14;
-const usageQuietMs = 150;
-
-/** Calls per day of the flags in view, in one request. */
-function useUsage(ids: readonly number[]): ReadonlyMap<number, readonly number[]> {
-  const [known, setKnown] = useState<ReadonlyMap<number, readonly number[]>>(new Map());
-  useEffect(() => {
-    const missing = ids.filter((id) => !known.has(id));
-    if (missing.length === 0) return;
-    const controller = new AbortController();
-    const timer = setTimeout(() => {
-      readUsage(missing, usageDays, controller.signal).then(
-        ({ days, results }) => {
-          const next = new Map(known);
-          for (const { id, values } of results) {
-            next.set(
-              id,
-              days.map((_, place) => values.reduce((sum, { counts }) => sum + (counts[place] ?? 0), 0)),
-            );
-          }
-          setKnown(next);
-        },
-        () => undefined,
-      );
-    }, usageQuietMs);
-    return () => {
-      clearTimeout(timer);
-      controller.abort();
-    };
-  }, [ids]);
-  return known;
 }

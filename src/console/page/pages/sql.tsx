@@ -2,19 +2,21 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useAddress } from "../lib/address.ts";
-import { ask, Failure, isAbort, wordsOf } from "../lib/api.ts";
+import { ask, Failure, isAbort, queryText, wordsOf } from "../lib/api.ts";
 import { download, type FileForm, toCsv } from "../lib/csv.ts";
 import { decimal, valueText } from "../lib/format.ts";
 import { isApple } from "../lib/keys.ts";
 import { recall, remember } from "../lib/memory.ts";
-import { inProject } from "../lib/session.ts";
+import { useResource } from "../lib/resource.ts";
+import { inProject, project } from "../lib/session.ts";
+import { kindOfQuery, type Query } from "../model/insight.ts";
 import { usePropertyNames } from "../model/names.ts";
 import { Button } from "../parts/basics.tsx";
-import { Dialog } from "../parts/dialog.tsx";
 import { downloadRows } from "../parts/download.ts";
-import { Field, Segments } from "../parts/fields.tsx";
+import { Segments } from "../parts/fields.tsx";
 import { LineChart } from "../parts/line-chart.tsx";
 import { Page } from "../parts/page.tsx";
+import { SaveInsight } from "../parts/save-insight.tsx";
 import { SqlEditor } from "../parts/sql-editor.tsx";
 import { AwayBar, Empty } from "../parts/states.tsx";
 import { type Column, DataTable } from "../parts/table.tsx";
@@ -24,6 +26,7 @@ import { words } from "../words/index.ts";
 const w = words.sql;
 const rowsMax = 10_000;
 const historyMax = 50;
+const savedMax = 200;
 
 const views: Record<string, string[]> = {
   events: [
@@ -53,6 +56,7 @@ export function Sql() {
   const [seconds, setSeconds] = useState(0);
   const [isRunning, setRunning] = useState(false);
   const [isSaving, setSaving] = useState(false);
+  const [saved, setSaved] = useState(0);
   const [past, setPast] = useState<string[]>(() => JSON.parse(recall("statements") ?? "[]") as string[]);
   const controller = useRef<AbortController | undefined>(undefined);
   const properties = usePropertyNames("event");
@@ -139,6 +143,13 @@ export function Sql() {
               </ul>
             </details>
           )}
+          <SavedStatements
+            round={saved}
+            onChoose={(statement) => {
+              put(statement);
+              void run(statement);
+            }}
+          />
           <details>
             <summary>{w.history}</summary>
             {past.length === 0 && <p class="muted">{w.noHistory}</p>}
@@ -249,7 +260,17 @@ export function Sql() {
           )}
         </div>
       </div>
-      {isSaving && <SaveStatement statement={text} onClose={() => setSaving(false)} />}
+      {isSaving && (
+        <SaveInsight
+          query={{ kind: "DataVisualizationNode", source: { kind: "HogQLQuery", query: text } }}
+          title={w.saveTitle}
+          isFound
+          onClose={() => {
+            setSaving(false);
+            setSaved((count) => count + 1);
+          }}
+        />
+      )}
     </Page>
   );
 }
@@ -300,35 +321,50 @@ function ResultChart({ answer }: { answer: Answer }) {
   );
 }
 
-function SaveStatement({ statement, onClose }: { statement: string; onClose: () => void }) {
-  const [name, setName] = useState("");
+interface SavedInsight {
+  id: number;
+  name: string;
+  query: Query;
+}
+
+/** Statements that were given a name. */
+function SavedStatements({ round, onChoose }: { round: number; onChoose: (statement: string) => void }) {
+  const found = useResource<{ results: SavedInsight[] }>(`saved ${project.value?.id} ${round}`, (signal) =>
+    ask(inProject(`insights/${queryText({ limit: savedMax })}`), { signal }),
+  );
+  const statements = (found.data?.results ?? []).filter(({ query }) => kindOfQuery(query) === "sql");
+  const remove = ({ id, name }: SavedInsight, deleted: boolean) => {
+    ask(inProject(`insights/${id}/`), { method: "PATCH", body: { deleted } }).then(
+      () => {
+        found.reload();
+        if (deleted) tell(w.removed(name), () => remove({ id, name, query: {} }, false));
+      },
+      (error) => complain(wordsOf(error)),
+    );
+  };
+  if (statements.length === 0) return null;
   return (
-    <Dialog
-      title={w.saveTitle}
-      onClose={onClose}
-      onSubmit={() => {
-        ask(inProject("insights/"), {
-          method: "POST",
-          body: {
-            name,
-            query: { kind: "DataVisualizationNode", source: { kind: "HogQLQuery", query: statement } },
-          },
-        }).then(
-          () => {
-            tell(w.saved(name));
-            onClose();
-          },
-          (error) => complain(wordsOf(error)),
-        );
-      }}
-      actions={
-        <Button kind="main" type="submit">
-          {w.save}
-        </Button>
-      }
-    >
-      <Field label={words.settings.name} value={name} onInput={setName} isRequired autofocus />
-    </Dialog>
+    <details open>
+      <summary>{w.savedList}</summary>
+      <ul>
+        {statements.map((insight) => (
+          <li key={insight.id} class="row apart">
+            <button
+              type="button"
+              onClick={() => onChoose(String((insight.query.source as Query | undefined)?.query ?? ""))}
+            >
+              {insight.name || `#${insight.id}`}
+            </button>
+            <Button
+              kind="quiet"
+              icon="close"
+              label={w.remove(insight.name)}
+              onClick={() => remove(insight, true)}
+            />
+          </li>
+        ))}
+      </ul>
+    </details>
   );
 }
 

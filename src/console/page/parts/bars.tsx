@@ -25,17 +25,20 @@ export function StackedBars({
   summary,
   rowTitle,
   rows,
+  order,
   onPick,
 }: {
   label: string;
   summary: string;
   rowTitle: string;
   rows: readonly BarRow[];
+  /** Names of the series from the line of zero outwards; by their letters when left out. */
+  order?: readonly string[];
   /** Gets the place of the row and the name of the series. */
   onPick?: ((place: number, series: string) => void) | undefined;
 }) {
   const [isTable, setTable] = useState(false);
-  const series = [...new Set(rows.flatMap(({ values }) => Object.keys(values)))].sort();
+  const series = order ?? [...new Set(rows.flatMap(({ values }) => Object.keys(values)))].sort();
   const sumOf = ({ values }: BarRow, sign: 1 | -1) =>
     Object.values(values).reduce((sum, value) => sum + Math.max(0, sign * value), 0);
   const most = Math.max(1, ...rows.map((row) => sumOf(row, 1)));

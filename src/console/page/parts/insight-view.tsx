@@ -79,7 +79,8 @@ function Trend({
   const names = periodNames(results[0]!.days);
   const isBrokenDown = current.some(({ breakdown_value: value }) => value !== undefined);
   const isMany = new Set(current.map(({ action }) => action?.order)).size > 1;
-  const plainName = ({ label: name, breakdown_value: value, action }: TrendResult) => {
+  const plainName = ({ label: name, breakdown_value: value, action, status }: TrendResult) => {
+    if (status !== undefined) return w.lifecycle[status] ?? status;
     const own = value === otherValues ? w.otherValues : String(name);
     return isBrokenDown && isMany ? `${action?.name} · ${own}` : own;
   };
@@ -100,7 +101,14 @@ function Trend({
       ...(isBefore && sameAs >= 0 ? { sameAs } : {}),
     };
   });
-  const summary = `${w.trendSummary(total, current.length)}${previous.length > 0 ? ` ${w.before(before, total)}` : ""}`;
+  const ofStatus = (isGone: boolean) =>
+    current.reduce(
+      (sum, { status, data }) => sum + (isGone === (status === "dormant") ? (data.at(-1) ?? 0) : 0),
+      0,
+    );
+  const summary = results[0]!.status
+    ? w.lifecycleSummary(ofStatus(false), -ofStatus(true))
+    : `${w.trendSummary(total, current.length)}${previous.length > 0 ? ` ${w.before(before, total)}` : ""}`;
   const pick = (place: number, index: number) => {
     const result = [...current, ...previous][index];
     const day = result?.days[place];
@@ -119,6 +127,7 @@ function Trend({
         label={label}
         summary={summary}
         rowTitle={words.frame.period}
+        order={series.map(({ name }) => name)}
         rows={names.map((name, place) => ({
           name,
           values: Object.fromEntries(series.map((one) => [one.name, one.values[place] ?? 0])),

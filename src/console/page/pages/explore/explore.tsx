@@ -10,11 +10,11 @@ import { type Figure, statementOf } from "../../model/insight-sql.ts";
 import { Button, Tabs } from "../../parts/basics.tsx";
 import { InsightView } from "../../parts/insight-view.tsx";
 import { Page } from "../../parts/page.tsx";
+import { SaveInsight } from "../../parts/save-insight.tsx";
 import { AwayBar, Rows, Trouble } from "../../parts/states.tsx";
 import { words } from "../../words/index.ts";
 import { PersonsBehind } from "./persons-behind.tsx";
 import { QuestionFields } from "./question.tsx";
-import { SaveInsight } from "./save-insight.tsx";
 
 const w = words.explore;
 const quietMs = 250;
@@ -133,7 +133,13 @@ export function Explore() {
         )}
       </section>
       {picked && <PersonsBehind {...picked} question={asking} onClose={() => setPicked(undefined)} />}
-      {isSaving && <SaveInsight query={queryOf(asking)} onClose={() => setSaving(false)} />}
+      {isSaving && (
+        <SaveInsight
+          query={{ kind: "InsightVizNode", source: queryOf(asking) }}
+          title={w.saveTo}
+          onClose={() => setSaving(false)}
+        />
+      )}
     </Page>
   );
 }

@@ -78,10 +78,10 @@ export const explore = {
   view: "View",
   views: { line: "Line", bar: "Bars", table: "Table", number: "Number" } as Record<string, string>,
   saveTo: "Save to dashboard",
-  saveTitle: "Save to dashboard",
   name: "Name",
   dashboard: "Dashboard",
   newDashboard: "New dashboard",
+  noDashboard: "None",
   dashboardName: "Name of the dashboard",
   saved: (name: string) => `${name} is saved.`,
   persons: "Persons",
@@ -91,6 +91,14 @@ export const explore = {
   funnelSummary: (first: number, last: number) =>
     `${number(last)} of ${number(first)} came to the end${first > 0 ? `, ${percent(last / first)}` : ""}.`,
   fromBefore: (share: string) => `${share} of the step before`,
+  lifecycle: {
+    new: "New",
+    returning: "Returning",
+    resurrecting: "Resurrecting",
+    dormant: "Dormant",
+  } as Record<string, string>,
+  lifecycleSummary: (now: number, gone: number) =>
+    `${number(now)} persons in the last period, ${number(gone)} of the one before stayed away.`,
   retentionCell: (began: string, later: number) => (later === 0 ? began : `${began}, ${number(later)} later`),
   retentionSummary: (people: number) => `${number(people)} persons began.`,
   began: "Began",

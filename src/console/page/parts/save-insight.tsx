@@ -1,25 +1,39 @@
-/** Keeps a question on a dashboard, on a new one too. */
+/** Keeps a question or a statement on a dashboard, on a new one too. */
 
 import { useState } from "preact/hooks";
-import { ask, queryText, wordsOf } from "../../lib/api.ts";
-import { useResource } from "../../lib/resource.ts";
-import { inProject, project } from "../../lib/session.ts";
-import type { Query } from "../../model/insight.ts";
-import { Button } from "../../parts/basics.tsx";
-import { Dialog } from "../../parts/dialog.tsx";
-import { Field, Select } from "../../parts/fields.tsx";
-import { tell } from "../../parts/toast.tsx";
-import { words } from "../../words/index.ts";
+import { ask, queryText, wordsOf } from "../lib/api.ts";
+import { useResource } from "../lib/resource.ts";
+import { inProject, project } from "../lib/session.ts";
+import type { Query } from "../model/insight.ts";
+import { words } from "../words/index.ts";
+import { Button } from "./basics.tsx";
+import { Dialog } from "./dialog.tsx";
+import { Field, Select } from "./fields.tsx";
+import { tell } from "./toast.tsx";
 
 const w = words.explore;
 
-export function SaveInsight({ query, onClose }: { query: Query; onClose: () => void }) {
+const noBoard = "none";
+
+export function SaveInsight({
+  query,
+  title,
+  isFound,
+  onClose,
+}: {
+  /** As it is stored. */
+  query: Query;
+  title: string;
+  /** It is found without a dashboard, too. */
+  isFound?: boolean;
+  onClose: () => void;
+}) {
   const boards = useResource<{ results: { id: number; name: string }[] }>(
     `dashboards to choose ${project.value?.id}`,
     (signal) => ask(inProject(`dashboards/${queryText({ limit: 200 })}`), { signal }),
   );
   const [name, setName] = useState("");
-  const [board, setBoard] = useState("");
+  const [board, setBoard] = useState(isFound ? noBoard : "");
   const [boardName, setBoardName] = useState("");
   const [error, setError] = useState<string>();
   const save = async () => {
@@ -33,12 +47,8 @@ export function SaveInsight({ query, onClose }: { query: Query; onClose: () => v
               })
             ).id
           : Number(board);
-      const body = {
-        name,
-        query: { kind: "InsightVizNode", source: query },
-        dashboards: [target],
-        saved: true,
-      };
+      const dashboards = board === noBoard ? [] : [target];
+      const body = { name, query, dashboards, saved: true };
       await ask(inProject("insights/"), { method: "POST", body });
       tell(w.saved(name));
       onClose();
@@ -48,7 +58,7 @@ export function SaveInsight({ query, onClose }: { query: Query; onClose: () => v
   };
   return (
     <Dialog
-      title={w.saveTitle}
+      title={title}
       onClose={onClose}
       onSubmit={() => void save()}
       actions={
@@ -62,6 +72,7 @@ export function SaveInsight({ query, onClose }: { query: Query; onClose: () => v
         label={w.dashboard}
         value={board}
         choices={[
+          ...(isFound ? [[noBoard, w.noDashboard] as const] : []),
           ["", w.newDashboard],
           ...(boards.data?.results ?? []).map(
             ({ id, name: text }) => [String(id), text || `#${id}`] as const,
