@@ -1,7 +1,5 @@
-import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
 import { Command } from "commander";
 import { AppError } from "../../src/lib/errors.ts";
-import { mcpServer } from "../../src/mcp/tools.ts";
 import { run } from "../output.ts";
 import { withUnusedDataDir } from "../settings.ts";
 
@@ -29,6 +27,9 @@ export const mcp = withUnusedDataDir(new Command("mcp"))
       const base = (options.url ?? process.env.FLAGKEEP_URL ?? urlDefault).replace(/\/+$/, "");
       const apiKey = process.env.FLAGKEEP_API_KEY;
       if (!apiKey) throw new NoKey("FLAGKEEP_API_KEY is not set.");
+      // Loaded for this command alone.
+      const { StdioServerTransport } = await import("@modelcontextprotocol/sdk/server/stdio.js");
+      const { mcpServer } = await import("../../src/mcp/tools.ts");
       const server = mcpServer((method, path, body) =>
         fetch(base + path, {
           method,

@@ -1,13 +1,20 @@
 /** `/mcp`: the Model Context Protocol over HTTP, without sessions: each request stands for itself. */
 
-import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js";
 import { publicRoute, type Route } from "../http/route.ts";
 import { openObject } from "../http/shapes.ts";
-import { mcpServer } from "./tools.ts";
 
 export interface McpDeps {
   /** Answers a request to the management API. */
   handle: (request: Request) => Promise<Response>;
+}
+
+/** Loaded at the first request: most servers are never asked, and the library takes 11 MB. */
+async function protocol() {
+  const [{ mcpServer }, { WebStandardStreamableHTTPServerTransport }] = await Promise.all([
+    import("./tools.ts"),
+    import("@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js"),
+  ]);
+  return { mcpServer, Transport: WebStandardStreamableHTTPServerTransport };
 }
 
 /** The route; which tools do what for whom, the API behind them decides. */
@@ -36,6 +43,7 @@ export function mcpRoutes({ handle }: McpDeps): Route[] {
           const error = { code: -32001, message: "Send a personal key as `Authorization: Bearer`." };
           return Response.json({ jsonrpc: "2.0", id: null, error }, { status: 401 });
         }
+        const { mcpServer, Transport } = await protocol();
         const server = mcpServer((method, path, sent) =>
           handle(
             new Request(baseUrl + path, {
@@ -48,7 +56,7 @@ export function mcpRoutes({ handle }: McpDeps): Route[] {
             }),
           ),
         );
-        const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
+        const transport = new Transport({ enableJsonResponse: true });
         await server.connect(transport);
         try {
           const response = await transport.handleRequest(

@@ -1,7 +1,7 @@
 /**
  * Traces for an OpenTelemetry collector: a span for each request, each question to the engine and each load of the journal.
  *
- * Where no collector is set nothing of this is made. Neither paths nor bodies are in a span: keys stand there.
+ * Where no collector is set nothing of this is loaded. Neither paths nor bodies are in a span: keys stand there.
  */
 
 import {
@@ -32,7 +32,7 @@ import type { Log } from "../log.ts";
 import { version } from "../version.ts";
 
 export interface TraceSettings {
-  /** Of the collector, such as http://127.0.0.1:4318; empty: no traces. */
+  /** Of the collector, such as http://127.0.0.1:4318. */
   endpoint: string;
   /** Of 100 requests that come without a trace of their own. */
   samplePercent: number;
@@ -50,7 +50,7 @@ export class Traces {
   private readonly provider: BasicTracerProvider;
   private readonly tracer: Tracer;
 
-  private constructor({ endpoint, samplePercent }: TraceSettings, log: Pick<Log, "warn">) {
+  constructor({ endpoint, samplePercent }: TraceSettings, log: Pick<Log, "warn">) {
     const exporter = new OTLPTraceExporter({
       url: `${endpoint.replace(/\/+$/, "")}/v1/traces`,
       timeoutMillis: sendTimeoutMs,
@@ -68,11 +68,6 @@ export class Traces {
     this.tracer = this.provider.getTracer("flagkeep", version);
     context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
     propagation.setGlobalPropagator(new W3CTraceContextPropagator());
-  }
-
-  /** Undefined when none are wanted. */
-  static from(settings: TraceSettings, log: Pick<Log, "warn">): Traces | undefined {
-    return settings.endpoint === "" ? undefined : new Traces(settings, log);
   }
 
   /** The same way of answering, with a span around each request; it goes on with the trace that `traceparent` names. */

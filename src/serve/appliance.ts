@@ -53,7 +53,7 @@ import { Retention } from "../operate/retention.ts";
 import { roleStates } from "../operate/roles.ts";
 import { laneStatus, nextBackup, replacedKeys, storedStatus } from "../operate/status.ts";
 import type { Status } from "../operate/status-shape.ts";
-import { Traces } from "../operate/traces.ts";
+import type { Traces } from "../operate/traces.ts";
 import { UnknownKeys } from "../operate/unknown-keys.ts";
 import { paths } from "../paths.ts";
 import { openPeople, type PeopleDb } from "../people/open.ts";
@@ -98,7 +98,7 @@ export class Appliance {
   private readonly unknownKeys = new UnknownKeys();
   private certificates: Certificates | undefined;
   private https: Server<undefined> | undefined;
-  private readonly traces: Traces | undefined;
+  private traces: Traces | undefined;
   private cipher: PayloadCipher | undefined;
   private scheduleTimer: ReturnType<typeof setInterval> | undefined;
   private keyUseTimer: ReturnType<typeof setInterval> | undefined;
@@ -169,10 +169,6 @@ export class Appliance {
         onRefused,
       },
     );
-    this.traces = Traces.from(
-      { endpoint: config["traces-endpoint"], samplePercent: config["traces-sample"] },
-      log,
-    );
     this.metrics = new Metrics({
       dataDir,
       journal: () => this.journal,
@@ -228,6 +224,7 @@ export class Appliance {
     this.eventRate.start();
     this.scheduleTimer = setInterval(() => void this.makeScheduledChanges(), scheduledEveryMs);
     this.keyUseTimer = setInterval(() => void this.storeKeyUses(), keyUsesEveryMs);
+    this.traces = await tracesOf(this.config, this.log);
     this.url = this.listen(journal);
     this.shared?.named(this.url);
     this.certificates?.start();
@@ -517,4 +514,11 @@ export class Appliance {
       ...explainRoutes({ metadata, flagSets, people }),
     ];
   }
+}
+
+/** Loaded where a collector is set: elsewhere the libraries would take 7 MB for nothing. */
+async function tracesOf(config: Config, log: Log): Promise<Traces | undefined> {
+  if (config["traces-endpoint"] === "") return undefined;
+  const { Traces } = await import("../operate/traces.ts");
+  return new Traces({ endpoint: config["traces-endpoint"], samplePercent: config["traces-sample"] }, log);
 }

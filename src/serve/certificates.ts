@@ -8,7 +8,6 @@
 import { X509Certificate } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { crypto as acmeCrypto, axios, Client } from "acme-client";
 import type { Server } from "bun";
 import { firstLine } from "../lib/errors.ts";
 import type { Log } from "../log.ts";
@@ -40,6 +39,9 @@ const answerMs = 30_000;
 const requestSettings = { retryMaxAttempts: 2, retryDefaultDelay: 1 };
 /** As far ahead as a timer can be set; looked at again then. */
 const timerMsMax = 86_400_000;
+
+/** Loaded when a certificate is asked for: few servers have names, and the library takes 16 MB. */
+const acme = () => import("acme-client");
 
 export class Certificates {
   private readonly answers = new Map<string, string>();
@@ -127,6 +129,7 @@ export class Certificates {
 
   private async order(): Promise<Certificate> {
     const { domains, email, directoryUrl } = this.settings;
+    const { axios, Client, crypto: acmeCrypto } = await acme();
     axios.defaults.timeout = answerMs;
     // The library waits longer and longer; a later attempt comes anyway, and the log should tell soon.
     Object.assign((axios.defaults as { acmeSettings?: object }).acmeSettings ?? {}, requestSettings);
@@ -156,6 +159,7 @@ export class Certificates {
 
   private async accountKey(): Promise<string> {
     const path = join(this.settings.folder, "account.key");
+    const { crypto: acmeCrypto } = await acme();
     if (!existsSync(path)) write(path, (await acmeCrypto.createPrivateEcdsaKey()).toString());
     return readFileSync(path, "utf8");
   }
