@@ -7,63 +7,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Browser, chromium } from "playwright-core";
+import { checkout, shopEvents, shopFlags } from "../test/support/shop.ts";
 
 const root = join(import.meta.dir, "..");
 const executable = join(root, "dist/flagkeep");
 const target = join(root, "docs/pictures");
 const chromiumPath = process.env.FLAGKEEP_TEST_CHROMIUM ?? "/usr/bin/chromium";
-const dayMs = 86_400_000;
-const peopleCount = 400;
-const names = ["signed up", "viewed page", "added to cart", "paid"];
-
-/** The same numbers each time, so that pictures change only when the page does. */
-function randomFrom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
-    return state / 2_147_483_648;
-  };
-}
-
-const flags = [
-  { key: "old-banner", name: "Banner of the spring sale", tags: ["web"], share: 100, active: false },
-  { key: "dark-mode", name: "Dark colours in the shop", tags: ["web"], share: 100, active: true },
-  { key: "billing-v2", name: "Invoices from the new service", tags: ["payments"], share: 25, active: true },
-  { key: "search-ranking", name: "Ranking learned from clicks", tags: ["search"], share: 50, active: true },
-  { key: "support-chat", name: "Chat beside the cart", tags: ["support"], share: 10, active: true },
-].map(({ share, ...flag }) => ({
-  ...flag,
-  filters: { groups: [{ properties: [], rollout_percentage: share }] },
-}));
-
-const checkout = {
-  key: "new-checkout",
-  name: "The new checkout in three steps",
-  tags: ["payments", "critical"],
-  active: true,
-  filters: {
-    groups: [
-      {
-        properties: [
-          { key: "plan", type: "person", operator: "exact", value: ["pro", "team"] },
-          { key: "email", type: "person", operator: "icontains", value: "@acme.example" },
-        ],
-        rollout_percentage: 40,
-      },
-      {
-        properties: [{ key: "country", type: "person", operator: "exact", value: ["DE"] }],
-        rollout_percentage: 100,
-      },
-    ],
-    multivariate: {
-      variants: [
-        { key: "control", rollout_percentage: 50 },
-        { key: "test", rollout_percentage: 50 },
-      ],
-    },
-  },
-};
-
 const folder = mkdtempSync(join(tmpdir(), "flagkeep-pictures-"));
 const dataDir = join(folder, "data");
 const made = JSON.parse(
@@ -107,48 +56,9 @@ async function send(url: string, path: string, body: unknown): Promise<void> {
 
 /** Flags, people, and thirty days of events. */
 async function fill(url: string): Promise<void> {
-  for (const flag of [...flags, checkout]) {
-    await send(url, `/api/projects/${made.project.id}/feature_flags/`, flag);
-  }
-  const random = randomFrom(7);
-  const now = Date.now();
-  const people = Array.from({ length: peopleCount }, (_, number) => ({
-    event: "$identify",
-    distinct_id: `user-${number}`,
-    timestamp: new Date(now - 31 * dayMs).toISOString(),
-    properties: {
-      $set: {
-        email: `user-${number}@${number % 4 === 0 ? "mail.example" : "acme.example"}`,
-        plan: ["free", "pro", "team"][number % 3],
-        country: ["DE", "FR", "US"][number % 3],
-      },
-    },
-  }));
-  const events = Array.from({ length: 9_000 }, (_, number) => {
-    const age = random() ** 1.3 * 30 * dayMs;
-    const who = Math.floor(random() * peopleCount);
-    const isCall = number % 4 === 0;
-    return {
-      event: isCall ? "$feature_flag_called" : names[Math.floor(random() ** 1.7 * names.length)]!,
-      distinct_id: `user-${who}`,
-      timestamp: new Date(now - age).toISOString(),
-      properties: isCall
-        ? {
-            $feature_flag: [checkout, ...flags][Math.floor(random() ** 1.5 * 6)]!.key,
-            $feature_flag_response: who % 2 === 0 ? "test" : "control",
-            $lib: "posthog-node",
-          }
-        : {
-            plan: ["free", "pro", "team"][who % 3],
-            $browser: ["Chrome", "Firefox", "Safari"][who % 3],
-            $lib: "web",
-          },
-    };
-  });
-  const all = [...people, ...events];
-  for (let from = 0; from < all.length; from += 1_000) {
-    await send(url, "/batch/", { api_key: made.project.api_key, batch: all.slice(from, from + 1_000) });
-  }
+  for (const flag of shopFlags) await send(url, `/api/projects/${made.project.id}/feature_flags/`, flag);
+  for (const batch of shopEvents(Date.now()))
+    await send(url, "/batch/", { api_key: made.project.api_key, batch });
 }
 
 async function photograph(url: string): Promise<void> {

@@ -1,0 +1,225 @@
+/**
+ * How the main screens look, in both themes and widths, beside how they looked when somebody last looked at them.
+ *
+ * What is kept are pictures at a tenth of the size: words and times may change, but not what stands where in which colour.
+ * Other browsers and fonts draw otherwise: there the pictures are made, and not compared.
+ * `FLAGKEEP_UPDATE_PICTURES=1 bun test test/console/pictures.test.ts` keeps those of now.
+ */
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Browser, Page } from "playwright-core";
+import { TestAppliance, until } from "../support/appliance.ts";
+import { chromiumPath, startBrowser } from "../support/browser.ts";
+import { shopEvents, shopFlags } from "../support/shop.ts";
+import { openSignedIn, ownerCookie, themes, widths } from "./support.ts";
+
+const folder = join(import.meta.dir, "pictures");
+const madeFile = join(folder, "made.json");
+const isUpdate = process.env.FLAGKEEP_UPDATE_PICTURES === "1";
+/** Pixels that become one. */
+const scale = 10;
+/** A pixel differs when one of its colours does by more than this, of 255. */
+const colourTolerance = 40;
+const dayMs = 86_400_000;
+/** Of all pixels of a screen. */
+const shareTolerance = 0.03;
+
+const explore = (question: object) => `explore?question=${encodeURIComponent(JSON.stringify(question))}`;
+
+/** Address, and a text that is there once the page is complete. */
+const screens: readonly (readonly [name: string, path: string, ready: string])[] = [
+  ["start", "start", "Waiting for the first event…"],
+  ["flags", "flags", "new-checkout"],
+  ["flag", "flags/6", "Together"],
+  ["usage", "flags/6?tab=usage", "posthog-node"],
+  ["explore", explore({ kind: "trends", series: [{ event: "paid", math: "total" }] }), "in all"],
+  ["lifecycle", explore({ kind: "lifecycle", series: [{ event: "paid" }] }), "stayed away"],
+  [
+    "funnel",
+    explore({ kind: "funnel", series: [{ event: "signed up" }, { event: "paid" }] }),
+    "came to the end",
+  ],
+  ["sql", "sql?q=SELECT 1 AS one, 2 AS two", "1 row"],
+  ["persons", "persons", "user-399"],
+  ["dashboard", "dashboards/6", "Total Volume"],
+  ["settings", "settings", "Secret key"],
+  ["instance", "instance", "No backup yet"],
+];
+
+/** A small picture: its width, and the red, green and blue of each pixel. */
+interface Picture {
+  width: number;
+  colours: number[];
+}
+
+describe.skipIf(chromiumPath === undefined)("pictures", () => {
+  let appliance: TestAppliance;
+  let browser: Browser;
+  let cookie: string;
+  /** Where pictures are made small: the console's own pages would refuse it. */
+  let desk: Page;
+  let isSameBrowser = false;
+
+  beforeAll(async () => {
+    appliance = await TestAppliance.start();
+    cookie = await ownerCookie(appliance);
+    browser = await startBrowser();
+    desk = await (await browser.newContext()).newPage();
+    for (const flag of shopFlags) {
+      const path = `/api/projects/${appliance.made.project.id}/feature_flags/`;
+      expect((await appliance.api(path, { method: "POST", body: flag })).status).toBe(201);
+    }
+    // Up to midnight: charts by day look alike at every time of day.
+    const batches = shopEvents(Math.floor(Date.now() / dayMs) * dayMs);
+    for (const batch of batches) await appliance.batch(batch as Record<string, unknown>[]);
+    await until(
+      async () => (await appliance.query("SELECT count(*) AS n FROM events"))[0]?.n === batches.flat().length,
+      "all events are loaded",
+      60_000,
+    );
+    const made = { browser: browser.version().split(".")[0]!, text: await textWidths(desk) };
+    if (isUpdate) {
+      mkdirSync(folder, { recursive: true });
+      await Bun.write(madeFile, `${JSON.stringify(made, null, 2)}\n`);
+    }
+    isSameBrowser = Bun.deepEquals(made, await Bun.file(madeFile).json());
+    if (!isSameBrowser)
+      console.log(`SKIPPED comparing pictures: another browser or other fonts (${JSON.stringify(made)})`);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await appliance?.[Symbol.asyncDispose]();
+  });
+
+  for (const theme of themes) {
+    for (const width of widths) {
+      const file = join(folder, `${theme}-${width}.png`);
+      test(`${theme}, ${width}`, async () => {
+        const { page, context, troubles } = await openSignedIn(browser, cookie, {
+          url: appliance.url,
+          ...{ theme, width },
+        });
+        const pictures: Picture[] = [];
+        for (const [, path, ready] of screens) {
+          await page.goto(`/console/${path}`);
+          await page.getByRole("main").getByText(ready).first().waitFor();
+          pictures.push(await small(desk, await settled(page)));
+        }
+        await context.close();
+        expect(troubles).toEqual([]);
+        if (isUpdate) await Bun.write(file, await sheetOf(desk, pictures));
+        if (!isSameBrowser) return;
+        const kept = await small(desk, Buffer.from(await Bun.file(file).bytes()), 1);
+        const size = pictures[0]!.colours.length;
+        const differing = screens.flatMap(([name], place) => {
+          const before = { ...kept, colours: kept.colours.slice(place * size, (place + 1) * size) };
+          const share = difference(before, pictures[place]!);
+          return share > shareTolerance
+            ? [`${name}: ${Math.round(share * 1000) / 10} % of it looks otherwise`]
+            : [];
+        });
+        expect(differing).toEqual([]);
+      });
+    }
+  }
+
+  test("a page without its style is noticed, another time of day is not", async () => {
+    const { page, context } = await openSignedIn(browser, cookie, { url: appliance.url });
+    const look = async () => {
+      await page.goto("/console/flags");
+      await page.getByText("new-checkout").first().waitFor();
+      return await small(desk, await settled(page));
+    };
+    const before = await look();
+    expect(difference(before, await look())).toBeLessThan(shareTolerance / 3);
+    await page.clock.install({ time: Date.now() + 20 * 86_400_000 });
+    expect(difference(before, await look())).toBeLessThan(shareTolerance);
+    await page.route("**/*.css", (route) => route.abort());
+    expect(difference(before, await look())).toBeGreaterThan(shareTolerance * 2);
+    await context.close();
+  });
+});
+
+/** A picture of a page that does not change any more. */
+async function settled(page: Page): Promise<Buffer> {
+  await page.mouse.move(0, 0);
+  let last = await page.screenshot();
+  await until(async () => {
+    const next = await page.screenshot();
+    const isSame = next.equals(last);
+    last = next;
+    return isSame;
+  }, "the page does not change any more");
+  return last;
+}
+
+/** Each block of pixels as one of their average colour. */
+async function small(desk: Page, png: Buffer, by = scale): Promise<Picture> {
+  return await desk.evaluate(
+    async ([source, size]) => {
+      const image = new Image();
+      image.src = `data:image/png;base64,${source}`;
+      await image.decode();
+      const canvas = new OffscreenCanvas(image.width, image.height);
+      const context = canvas.getContext("2d")!;
+      context.drawImage(image, 0, 0);
+      const { data } = context.getImageData(0, 0, image.width, image.height);
+      const [width, height] = [Math.floor(image.width / size), Math.floor(image.height / size)];
+      const colours = Array.from({ length: width * height * 3 }, (_, index) => {
+        const [colour, block] = [index % 3, Math.floor(index / 3)];
+        const [left, top] = [(block % width) * size, Math.floor(block / width) * size];
+        let sum = 0;
+        for (let y = top; y < top + size; y++)
+          for (let x = left; x < left + size; x++) sum += data[(y * image.width + x) * 4 + colour]!;
+        return Math.round(sum / size ** 2);
+      });
+      return { width, colours };
+    },
+    [png.toString("base64"), by] as const,
+  );
+}
+
+/** Pictures of one size below each other, as PNG. */
+async function sheetOf(desk: Page, pictures: readonly Picture[]): Promise<Buffer> {
+  const whole = { width: pictures[0]!.width, colours: pictures.flatMap(({ colours }) => colours) };
+  const text = await desk.evaluate(({ width, colours }) => {
+    const height = colours.length / 3 / width;
+    const canvas = document.createElement("canvas");
+    Object.assign(canvas, { width, height });
+    const pixels = new ImageData(width, height);
+    for (let pixel = 0; pixel < width * height; pixel++)
+      pixels.data.set([...colours.slice(pixel * 3, pixel * 3 + 3), 255], pixel * 4);
+    canvas.getContext("2d")!.putImageData(pixels, 0, 0);
+    return canvas.toDataURL("image/png").split(",")[1]!;
+  }, whole);
+  return Buffer.from(text, "base64");
+}
+
+/** The share of pixels that are not of the same colour. */
+function difference(one: Picture, other: Picture): number {
+  const pixels = one.colours.length / 3;
+  if (one.width !== other.width || one.colours.length !== other.colours.length) return 1;
+  let differing = 0;
+  for (let pixel = 0; pixel < pixels; pixel++) {
+    const isOther = [0, 1, 2].some(
+      (colour) =>
+        Math.abs(one.colours[pixel * 3 + colour]! - other.colours[pixel * 3 + colour]!) > colourTolerance,
+    );
+    if (isOther) differing++;
+  }
+  return differing / pixels;
+}
+
+/** How wide this machine's fonts are. */
+async function textWidths(desk: Page): Promise<string> {
+  return await desk.evaluate(() => {
+    const context = new OffscreenCanvas(1, 1).getContext("2d")!;
+    const widths = ["system-ui", "monospace"].map((font) => {
+      context.font = `100px ${font}`;
+      return Math.round(context.measureText("Who gets it, and why: 0123456789").width);
+    });
+    return widths.join(" ");
+  });
+}
