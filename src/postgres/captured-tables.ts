@@ -169,6 +169,15 @@ export class CapturedTables {
     for (const { name } of names) this.client.run(`DROP TABLE ${quoted(name)}`);
   }
 
+  /** The keys of the numbers that were given out, which are in PostgreSQL like other rows. */
+  numberKeys(): Pick<SharedRow, "tbl" | "key">[] {
+    if (!this.tables.has(sequences)) return [];
+    const rows = this.client
+      .query<{ key: string }, []>(`SELECT json_array(name) AS key FROM ${sequences}`)
+      .all();
+    return rows.map(({ key }) => ({ tbl: sequences, key }));
+  }
+
   /** The keys of rows that are not in PostgreSQL as they are here, as far as is known. */
   unshipped(): Pick<SharedRow, "tbl" | "key">[] {
     return this.client

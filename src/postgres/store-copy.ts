@@ -248,7 +248,7 @@ export class StoreCopy {
     const mine = this.tables.unshipped();
     if (here === there && !(isBack && mine.length > 0)) return there;
     const own = isBack ? undefined : new Set(mine.map(({ tbl, key }) => `${tbl} ${key}`));
-    if (isBack) await this.takeBack(t, mine);
+    if (isBack && mine.length > 0) await this.takeBack(t, [...mine, ...this.tables.numberKeys()]);
     for (let after = { revision: here + 1, tbl: "", hash: Buffer.alloc(0) as Buffer }; ; ) {
       const rows = await t<(SharedRow & { revision: string; key_hash: Buffer })[]>`
           SELECT tbl, key, body, revision, key_hash FROM flagkeep.row

@@ -41,7 +41,12 @@ async function applyParts(store: IdentityStore, parts: readonly JournalItem[][])
 const byIds = (persons: readonly SeenPerson[]) =>
   persons.toSorted((one, other) => (one.ids.join() < other.ids.join() ? -1 : 1));
 
-export function identityStoreConformance(name: string, open: () => Promise<IdentityStoreUnderTest>): void {
+/** @param histories how many made-up histories are tried. */
+export function identityStoreConformance(
+  name: string,
+  open: () => Promise<IdentityStoreUnderTest>,
+  histories = 100,
+): void {
   describe(`${name} is an identity store`, () => {
     const opened = new Set<IdentityStoreUnderTest>();
     const start = async () => {
@@ -179,7 +184,7 @@ export function identityStoreConformance(name: string, open: () => Promise<Ident
           await one.close();
           opened.delete(one);
         }),
-        { numRuns: 100 },
+        { numRuns: histories },
       );
     }, 60_000);
   });

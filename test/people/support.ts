@@ -3,10 +3,12 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { eq } from "drizzle-orm";
 import type { JournalEvent, JournalItem, JournalNote } from "../../src/journal/entry.ts";
 import { openPeople, type PeopleDb } from "../../src/people/open.ts";
 import { displayName } from "../../src/people/person.ts";
 import { distinctIdsOf, personByDistinctId, personsPage } from "../../src/people/reader.ts";
+import { usageDay } from "../../src/people/schema.ts";
 import type { SpikeSettings, SpikeSignal } from "../../src/people/spikes/detector.ts";
 import { PeopleStore } from "../../src/people/store.ts";
 import { listWarnings } from "../../src/people/warnings.ts";
@@ -83,6 +85,26 @@ export function note(parts: Partial<JournalNote> = {}): JournalNote {
   };
 }
 
+/** All persons of a project, by the time of their making. */
+export function seenPersons(db: PeopleDb, projectId: number): SeenPerson[] {
+  const persons = personsPage(db, projectId);
+  const ids = distinctIdsOf(db, persons);
+  return persons.map(({ id, isIdentified, properties: { $creator_event_uuid: _, ...properties } }) => ({
+    ids: ids.get(id)!,
+    properties,
+    identified: isIdentified,
+  }));
+}
+
+/** How many events were counted for a project. */
+export function countedEvents(db: PeopleDb, projectId: number): number {
+  const days = db.select().from(usageDay).where(eq(usageDay.projectId, projectId)).all();
+  return days.reduce(
+    (sum, { identified, anonymous, historical }) => sum + identified + anonymous + historical,
+    0,
+  );
+}
+
 /** What is seen of a person, without the property that names the event that made it. */
 export interface SeenPerson {
   ids: string[];
@@ -142,13 +164,7 @@ export class TestPeople implements Disposable {
 
   /** All persons of project 1, by the time of their making. */
   persons(projectId = 1): SeenPerson[] {
-    const persons = personsPage(this.db, projectId);
-    const ids = distinctIdsOf(this.db, persons);
-    return persons.map(({ id, isIdentified, properties: { $creator_event_uuid: _, ...properties } }) => ({
-      ids: ids.get(id)!,
-      properties,
-      identified: isIdentified,
-    }));
+    return seenPersons(this.db, projectId);
   }
 
   name(distinctId: string): string {

@@ -1,0 +1,125 @@
+/** The journal and the store of persons in PostgreSQL keep the promises of the ones in files. */
+
+import { afterAll, beforeAll } from "bun:test";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { SharedPeople } from "../../src/engine/shared-people.ts";
+import type { JournalBatch } from "../../src/journal/reader.ts";
+import { parsePostgresUrl } from "../../src/lib/postgres-address.ts";
+import { openPeople, peopleMigrations } from "../../src/people/open.ts";
+import { PeopleStore } from "../../src/people/store.ts";
+import { Postgres } from "../../src/postgres/connection.ts";
+import { PostgresJournal } from "../../src/postgres/journal.ts";
+import { JournalReader } from "../../src/postgres/journal-reader.ts";
+import { migratePostgres } from "../../src/postgres/schema.ts";
+import { StoreCopy } from "../../src/postgres/store-copy.ts";
+import { type JournalUnderTest, journalConformance } from "../journal/journal-conformance.ts";
+import {
+  type IdentityStoreUnderTest,
+  identityStoreConformance,
+} from "../people/identity-store-conformance.ts";
+import { countedEvents, seenPersons, spikeSettings } from "../people/support.ts";
+import { temporaryFolder, until } from "../support/appliance.ts";
+import { hasPostgres, startPostgres, type TestPostgres } from "../support/postgres.ts";
+
+let server: TestPostgres;
+let databases = 0;
+
+/** Connections to a new database. */
+async function connect(): Promise<Postgres> {
+  databases += 1;
+  const postgres = reconnect(await server.create(`conformance_${databases}`));
+  await migratePostgres(postgres);
+  return postgres;
+}
+
+const reconnect = (url: string) => new Postgres(parsePostgresUrl(url)!, { connections: 4, name: "test" });
+
+async function journalOn(postgres: Postgres): Promise<JournalUnderTest> {
+  // Another front each time: it knows nothing of what came before.
+  const journal = new PostgresJournal(postgres, { front: crypto.randomUUID(), queueBytesMax: 64e6 });
+  return {
+    journal,
+    async batches(lane) {
+      const batches: JournalBatch[] = [];
+      const { lastSeq } = await lastOf(postgres, lane);
+      const reader = new JournalReader(
+        postgres,
+        { realtime: 0, historical: 0 },
+        {
+          offer: (some) => batches.push(...some.filter((batch) => batch.lane === lane)),
+          waitingBytes: () => 0,
+          onFailure: (error) => {
+            throw error;
+          },
+        },
+      );
+      reader.start();
+      await until(() => (batches.at(-1)?.last ?? 0) >= lastSeq, "all is read");
+      await reader.stop();
+      return batches;
+    },
+    async reopen() {
+      await journal.close();
+      return await journalOn(postgres);
+    },
+    async close() {
+      await journal.close();
+      await postgres.close();
+    },
+  };
+}
+
+async function lastOf(postgres: Postgres, lane: string): Promise<{ lastSeq: number }> {
+  const [row] = await postgres.run(
+    (sql) => sql`SELECT next_seq - 1 AS last FROM flagkeep.lane WHERE name = ${lane}`,
+  );
+  return { lastSeq: Number(row!.last) };
+}
+
+/** The engine of a front that has just begun, with no copy of its own yet. */
+async function peopleOn(postgres: Postgres): Promise<IdentityStoreUnderTest> {
+  const folder = temporaryFolder();
+  const path = join(folder, "people.sqlite");
+  await StoreCopy.prepare(path, { name: "people", migrations: peopleMigrations }, postgres);
+  const db = openPeople(path);
+  const ignore = () => undefined;
+  const shared = await SharedPeople.open(
+    db,
+    { postgres: postgres.address, front: crypto.randomUUID() },
+    { onAway: ignore, onTaken: ignore, onFree: ignore, onFatal: ignore },
+  );
+  const end = async () => {
+    await shared.release();
+    await shared.close();
+    db.$client.close();
+    rmSync(folder, { recursive: true });
+  };
+  return {
+    store: shared.around(new PeopleStore(db, spikeSettings)),
+    persons: async (projectId) => seenPersons(db, projectId),
+    counted: async (projectId) => countedEvents(db, projectId),
+    reopen: async () => {
+      await end();
+      return await peopleOn(postgres);
+    },
+    close: async () => {
+      await end();
+      await postgres.close();
+    },
+  };
+}
+
+if (hasPostgres) {
+  beforeAll(async () => {
+    server = await startPostgres();
+  }, 60_000);
+  afterAll(async () => await server[Symbol.asyncDispose]());
+  journalConformance("the journal in PostgreSQL", async () => await journalOn(await connect()));
+  identityStoreConformance(
+    "a store of persons that fronts share",
+    async () => await peopleOn(await connect()),
+    // Each begins some fronts anew.
+    20,
+  );
+}

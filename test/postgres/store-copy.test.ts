@@ -1,0 +1,237 @@
+/** Copies of a store: whatever is changed on whichever front, and whoever dies over it, all of them are alike. */
+
+import { Database } from "bun:sqlite";
+import { afterAll, beforeAll, expect } from "bun:test";
+import { join } from "node:path";
+import fc from "fast-check";
+import { parsePostgresUrl } from "../../src/lib/postgres-address.ts";
+import { Postgres } from "../../src/postgres/connection.ts";
+import { LeaseLost, takeLease } from "../../src/postgres/lease.ts";
+import { migratePostgres } from "../../src/postgres/schema.ts";
+import { type CopiedStore, isCopy, StoreCopy } from "../../src/postgres/store-copy.ts";
+import { temporaryFolder } from "../support/appliance.ts";
+import { hasPostgres, startPostgres, type TestPostgres, testWithPostgres } from "../support/postgres.ts";
+
+const test = testWithPostgres("copies of stores");
+const migrations: CopiedStore["migrations"] = [
+  {
+    version: 1,
+    name: "all kinds of tables",
+    sql: `
+      CREATE TABLE numbered (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, bytes BLOB, ratio REAL) STRICT;
+      CREATE TABLE part (owner INTEGER NOT NULL REFERENCES numbered (id) ON DELETE CASCADE, "odd name" TEXT NOT NULL, value INTEGER,
+        PRIMARY KEY (owner, "odd name")) STRICT, WITHOUT ROWID;
+      CREATE TABLE bare (value TEXT) STRICT;`,
+  },
+];
+const store: CopiedStore = { name: "people", migrations };
+
+let server: TestPostgres;
+let databases = 0;
+
+if (hasPostgres) {
+  beforeAll(async () => {
+    server = await startPostgres();
+  }, 60_000);
+  afterAll(async () => await server[Symbol.asyncDispose]());
+}
+
+async function connect(): Promise<Postgres> {
+  databases += 1;
+  const address = parsePostgresUrl(await server.create(`copies_${databases}`))!;
+  const postgres = new Postgres(address, { connections: 4, name: "test" });
+  await migratePostgres(postgres);
+  return postgres;
+}
+
+interface TestCopy {
+  client: Database;
+  copy: StoreCopy;
+}
+
+async function open(
+  postgres: Postgres,
+  path = join(temporaryFolder(), "copy.sqlite"),
+  of = store,
+): Promise<TestCopy> {
+  await StoreCopy.prepare(path, of, postgres);
+  const client = new Database(path, { strict: true });
+  client.run("PRAGMA foreign_keys = ON");
+  return { client, copy: StoreCopy.attach(client, of, postgres) };
+}
+
+function contentOf({ client }: TestCopy): string {
+  const tables = ["numbered", "part", "bare", "sqlite_sequence"];
+  return JSON.stringify(
+    tables.map((table) =>
+      client
+        .query(`SELECT *, ${table === "bare" ? "rowid" : "1"} FROM ${table} ORDER BY 1, 2`)
+        .values()
+        .map((row) =>
+          row.map((cell) => (cell instanceof Uint8Array ? Buffer.from(cell).toString("hex") : cell)),
+        ),
+    ),
+  );
+}
+
+const text = fc.string({ unit: "binary", maxLength: 8 });
+const change = fc.oneof(
+  fc.record({
+    kind: fc.constant("add" as const),
+    name: text,
+    bytes: fc.option(fc.uint8Array({ maxLength: 4 })),
+    ratio: fc.option(fc.double({ noNaN: true, noDefaultInfinity: true })),
+  }),
+  fc.record({ kind: fc.constant("replace" as const), name: text, with: text }),
+  fc.record({ kind: fc.constant("part" as const), name: text, value: fc.maxSafeInteger() }),
+  fc.record({ kind: fc.constant("remove" as const), nth: fc.nat(5) }),
+  fc.record({ kind: fc.constant("bare" as const), value: text }),
+);
+type Change = typeof change extends fc.Arbitrary<infer Value> ? Value : never;
+
+function make(client: Database, one: Change): void {
+  if (one.kind === "add")
+    client.run(
+      "INSERT INTO numbered (name, bytes, ratio) VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET ratio = 0.5",
+      [...[one.name, one.bytes, one.ratio]],
+    );
+  else if (one.kind === "replace")
+    client.run("UPDATE OR REPLACE numbered SET name = ? WHERE name >= ?", [one.with, one.name]);
+  else if (one.kind === "part")
+    client.run("INSERT OR REPLACE INTO part SELECT id, ?, ? FROM numbered", [one.name, one.value]);
+  else if (one.kind === "bare") client.run("INSERT INTO bare VALUES (?)", [one.value]);
+  else {
+    client.run("DELETE FROM numbered WHERE id IN (SELECT id FROM numbered LIMIT 1 OFFSET ?)", [one.nth]);
+    client.run("DELETE FROM bare WHERE rowid % 2 = ?", [one.nth % 2]);
+  }
+}
+
+test("whatever is changed on two fronts, and what one lost by its death, both and a new one are alike", async () => {
+  const postgres = await connect();
+  const step = fc.record({
+    front: fc.nat(1),
+    changes: fc.array(change, { minLength: 1, maxLength: 4 }),
+    end: fc.constantFrom("commits" as const, "commits" as const, "throws" as const, "dies" as const),
+  });
+  const paths = [0, 1].map(() => join(temporaryFolder(), "copy.sqlite"));
+  const fronts = [await open(postgres, paths[0]), await open(postgres, paths[1])];
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 8 }), async (steps) => {
+      for (const { front, changes, end } of steps) {
+        const { client, copy } = fronts[front]!;
+        const makeAll = () => {
+          for (const one of changes) make(client, one);
+        };
+        if (end === "dies") {
+          // What is written without the lock is what a death leaves.
+          makeAll();
+          client.close();
+          fronts[front] = await open(postgres, paths[front]);
+        } else if (end === "throws") {
+          const fails = copy.change(() => {
+            makeAll();
+            throw new Error("on purpose");
+          });
+          await expect(fails).rejects.toThrow("on purpose");
+        } else await copy.change(makeAll);
+      }
+      for (const { copy } of fronts) await copy.catchUp();
+      const fresh = await open(postgres);
+      const [one, other, third] = [...fronts, fresh].map(contentOf);
+      fresh.client.close();
+      expect(other).toBe(one!);
+      expect(third).toBe(one!);
+    }),
+    { numRuns: 25 },
+  );
+  await postgres.close();
+}, 60_000);
+
+test("changes of two fronts at once go one after the other, and none is lost", async () => {
+  const postgres = await connect();
+  const fronts = [await open(postgres), await open(postgres)];
+  await fronts[0]!.copy.change(() =>
+    fronts[0]!.client.run("INSERT INTO numbered (name, ratio) VALUES ('sum', 0)"),
+  );
+  await Promise.all(
+    Array.from({ length: 40 }, (_, index) => {
+      const { client, copy } = fronts[index % 2]!;
+      return copy.change(() => client.run("UPDATE numbered SET ratio = ratio + 1 WHERE name = 'sum'"));
+    }),
+  );
+  for (const { client, copy } of fronts) {
+    await copy.look();
+    expect(client.query("SELECT ratio FROM numbered").values()).toEqual([[40]]);
+  }
+  await postgres.close();
+});
+
+test("a loader that has lost the lease commits nothing, and takes back what it wrote", async () => {
+  const postgres = await connect();
+  const path = join(temporaryFolder(), "copy.sqlite");
+  const { client, copy } = await open(postgres, path);
+  const lease = (await takeLease(postgres, { front: crypto.randomUUID(), holder: crypto.randomUUID() }))!;
+  await copy.change(() => client.run("INSERT INTO bare VALUES ('held')"), lease);
+  await postgres.run((sql) => sql`UPDATE flagkeep.lease SET until = '-infinity'`);
+  expect(
+    await takeLease(postgres, { front: crypto.randomUUID(), holder: crypto.randomUUID() }),
+  ).toBeDefined();
+  client.run("INSERT INTO bare VALUES ('too late')");
+  await expect(copy.change(() => undefined, lease)).rejects.toThrow(LeaseLost);
+  client.close();
+  const again = await open(postgres, path);
+  expect(again.client.query("SELECT value FROM bare").values()).toEqual([["held"]]);
+  await postgres.close();
+});
+
+test("PostgreSQL that was set back, or is another one: the copy is made anew", async () => {
+  const postgres = await connect();
+  const path = join(temporaryFolder(), "copy.sqlite");
+  const { client, copy } = await open(postgres, path);
+  for (const value of ["one", "two"])
+    await copy.change(() => client.run("INSERT INTO bare VALUES (?)", [value]));
+  client.close();
+  await postgres.run((sql) => sql`DELETE FROM flagkeep.row WHERE revision = 2`);
+  await postgres.run((sql) => sql`DELETE FROM flagkeep.commit WHERE revision = 2`);
+  await postgres.run((sql) => sql`UPDATE flagkeep.store SET revision = 1`);
+  const again = await open(postgres, path);
+  await again.copy.catchUp();
+  expect(again.client.query("SELECT value FROM bare").values()).toEqual([["one"]]);
+  await postgres.close();
+});
+
+test("a newer version brings the tables up to date for all; an older front is told so", async () => {
+  const postgres = await connect();
+  const [one, other] = [await open(postgres), await open(postgres)];
+  await one.copy.change(() => one.client.run("INSERT INTO bare VALUES ('kept')"));
+  const path = join(temporaryFolder(), "copy.sqlite");
+  const newer: CopiedStore = {
+    name: "people",
+    migrations: [
+      ...migrations,
+      {
+        version: 2,
+        name: "more",
+        sql: "ALTER TABLE bare ADD COLUMN more TEXT; UPDATE bare SET more = value || '!'",
+      },
+    ],
+  };
+  const upgraded = await open(postgres, path, newer);
+  expect(upgraded.client.query("SELECT value, more FROM bare").values()).toEqual([["kept", "kept!"]]);
+  await expect(other.copy.change(() => other.client.run("INSERT INTO bare VALUES ('old')"))).rejects.toThrow(
+    "newer version",
+  );
+  await expect(open(postgres)).rejects.toThrow("newer");
+  const third = await open(postgres, undefined, newer);
+  expect(third.client.query("SELECT value, more FROM bare").values()).toEqual([["kept", "kept!"]]);
+  await postgres.close();
+});
+
+test("a file is known as a copy from the beginning", async () => {
+  const postgres = await connect();
+  const path = join(temporaryFolder(), "copy.sqlite");
+  expect(isCopy(path)).toBe(false);
+  (await open(postgres, path)).client.close();
+  expect(isCopy(path)).toBe(true);
+  await postgres.close();
+});
