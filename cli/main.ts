@@ -1,5 +1,6 @@
 /** The executable's entry: the engine's role or a command, each with its own part of the program in memory and no other. */
 
+import { unpackRole } from "../src/events/native-folder.ts";
 import { engineRole } from "./roles.ts";
 
 // No `await` at the top level: the executable holds compiled bytecode, which does not know it.
@@ -12,6 +13,10 @@ async function main(): Promise<void> {
     const { runEngine } = await import("../src/engine/process.ts");
     const { storeRecovery } = await import("../src/serve/engine-recovery.ts");
     return await runEngine(storeRecovery);
+  }
+  if (process.argv[2] === unpackRole) {
+    const { unpack } = await import("../src/events/native-files.ts");
+    return unpack(process.argv[3]!);
   }
   const { runProgram } = await import("./program.ts");
   await runProgram();

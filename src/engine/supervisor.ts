@@ -72,6 +72,10 @@ const besidesBytesMax = 1_000 * 1024 * 1024;
 const ownSlack = 1.35;
 /** Threads for calls into DuckDB and the file system beside one per processor: as many as can be busy with queries. */
 const queryThreads = 8;
+/** What the engine's collector of JavaScript's garbage takes for the machine's memory, where there is more: it lets the heap grow by that. */
+const heapBytesDefault = 1024 * 1024 * 1024;
+/** What the engine frees it soon needs again; given back to the system at once, its pages would be made anew each time. */
+const purgeDelayMs = 1_000;
 
 export class EngineSupervisor implements EngineAsked {
   private readonly statements = new StatementGuard();
@@ -133,11 +137,12 @@ export class EngineSupervisor implements EngineAsked {
       stdin: "pipe",
       stdout: "pipe",
       stderr: "inherit",
-      // Else a few long queries would leave no thread for loading.
       env: {
         ...process.env,
+        // Else a few long queries would leave no thread for loading.
         UV_THREADPOOL_SIZE: String(availableParallelism() + queryThreads),
-        ...(this.start.memory === null ? {} : { BUN_JSC_forceRAMSize: String(this.start.memory.heapBytes) }),
+        BUN_JSC_forceRAMSize: String(this.start.memory?.heapBytes ?? heapBytesDefault),
+        MIMALLOC_PURGE_DELAY: String(purgeDelayMs),
       },
     });
     this.child = child;

@@ -6,39 +6,27 @@
  * from there. The build resolves `@duckdb/node-bindings` to this file; a source checkout never loads it.
  */
 
-// @ts-expect-error resolved by the build to the file of the target platform
-import addonFile from "flagkeep:duckdb.addon" with { type: "file" };
-// @ts-expect-error resolved by the build to the file of the target platform
-import libraryFile from "flagkeep:libduckdb.so" with { type: "file" };
-import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { nativeFolder } from "./native-folder.ts";
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { type NativeFile, nativeFiles, nativeFolder, unpackRole } from "./native-folder.ts";
 
-// biome-ignore lint/style/useNamingConvention: the name that build.ts replaces
-declare const FLAGKEEP_DUCKDB_FILES: { addon: EmbeddedFile; library: EmbeddedFile };
-interface EmbeddedFile {
-  bytes: number;
-  xxhash: string;
-}
-
-const files = FLAGKEEP_DUCKDB_FILES;
-// The folder's name is the content, so an upgrade never overwrites a library that is in use.
-const folder = join(nativeFolder(), files.library.xxhash);
-mkdirSync(folder, { recursive: true, mode: 0o700 });
-place(libraryFile, join(folder, "libduckdb.so"), files.library);
-place(addonFile, join(folder, "duckdb.node"), files.addon);
+const files = nativeFiles(nativeFolder());
+if (!isThere(files.library) || !isThere(files.addon)) unpackElsewhere();
 
 const loaded: { exports: Record<string, unknown> } = { exports: {} };
-process.dlopen(loaded, join(folder, "duckdb.node"));
+process.dlopen(loaded, files.addon.path);
 export default loaded.exports;
 
-function place(embedded: string, path: string, expected: EmbeddedFile): void {
-  if (existsSync(path) && statSync(path).size === expected.bytes && hashOf(path) === expected.xxhash) return;
-  const temporary = `${path}.${process.pid}.tmp`;
-  writeFileSync(temporary, readFileSync(embedded), { mode: 0o700 });
-  if (hashOf(temporary) !== expected.xxhash)
-    throw new Error(`DuckDB's library could not be written to ${path}.`);
-  renameSync(temporary, path);
+/** In a process of its own: what is read of the executable stays in the memory of the one that reads it, 71 MB. */
+function unpackElsewhere(): void {
+  const { stderr } = Bun.spawnSync([process.execPath, unpackRole, nativeFolder()], { stdout: "ignore" });
+  for (const file of [files.library, files.addon]) {
+    if (!isThere(file))
+      throw new Error(`DuckDB's library could not be written to ${file.path}: ${stderr.toString().trim()}`);
+  }
+}
+
+function isThere({ path, bytes, xxhash }: NativeFile): boolean {
+  return existsSync(path) && statSync(path).size === bytes && hashOf(path) === xxhash;
 }
 
 function hashOf(path: string): string {

@@ -1,5 +1,25 @@
 /** Where the executable keeps its copy of DuckDB's native library; set once, before DuckDB is loaded. */
 
+import { join } from "node:path";
+
+/** The hidden command that copies it there. */
+export const unpackRole = "unpack-library";
+
+// biome-ignore lint/style/useNamingConvention: the name that build.ts replaces
+declare const FLAGKEEP_DUCKDB_FILES: Record<"addon" | "library", Omit<NativeFile, "path">>;
+
+export interface NativeFile {
+  path: string;
+  bytes: number;
+  xxhash: string;
+}
+
+/** The library, and what binds it to JavaScript. */
+export interface NativeFiles {
+  library: NativeFile;
+  addon: NativeFile;
+}
+
 let folder: string | undefined;
 
 export function setNativeFolder(path: string): void {
@@ -9,4 +29,15 @@ export function setNativeFolder(path: string): void {
 export function nativeFolder(): string {
   if (folder === undefined) throw new Error("setNativeFolder() must run before DuckDB is loaded.");
   return folder;
+}
+
+/** The files as they must be below such a folder, in an executable. */
+export function nativeFiles(parent: string): NativeFiles {
+  const { library, addon } = FLAGKEEP_DUCKDB_FILES;
+  // The folder's name is the content, so an upgrade never overwrites a library that is in use.
+  const place = join(parent, library.xxhash);
+  return {
+    library: { ...library, path: join(place, "libduckdb.so") },
+    addon: { ...addon, path: join(place, "duckdb.node") },
+  };
 }

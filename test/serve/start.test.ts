@@ -224,3 +224,42 @@ test("variables that are no settings are named at the start", async () => {
   const line = text.split("\n").find((one) => one.includes("do nothing"))!;
   expect(JSON.parse(line).variables).toEqual(["FLAGKEEP_PROT"]);
 });
+
+describe("DuckDB's library", () => {
+  const libraryIn = (dataDir: string) => {
+    const folder = join(dataDir, "native");
+    return join(folder, readdirSync(folder)[0]!, "libduckdb.so");
+  };
+
+  test("is unpacked at the first start, and again where the copy is damaged, cut off or gone", async () => {
+    const directory = await initialisedDirectory();
+    const start = async () => {
+      await using appliance = await TestAppliance.start({ directory });
+      expect(await appliance.query("SELECT 1 AS one")).toEqual([{ one: 1 }]);
+      expect(await appliance.stop()).toBe(0);
+      return Bun.hash(await Bun.file(libraryIn(directory.dataDir)).bytes());
+    };
+    const whole = await start();
+    const path = libraryIn(directory.dataDir);
+    truncateSync(path, 4_096);
+    expect(await start()).toBe(whole);
+    writeFileSync(path, new Uint8Array(statSync(path).size));
+    expect(await start()).toBe(whole);
+    rmSync(path);
+    expect(await start()).toBe(whole);
+    rmSync(directory.dataDir, { recursive: true, force: true });
+  }, 60_000);
+
+  test("is not part of the engine's memory twice: its place in the executable is read by another process", async () => {
+    await using appliance = await TestAppliance.start();
+    await appliance.query("SELECT 1");
+    const [pid] = await appliance.enginePids();
+    const maps = await Bun.file(`/proc/${pid}/smaps`).text();
+    const resident = maps
+      .split(/^(?=[0-9a-f]+-[0-9a-f]+ )/m)
+      .filter((part) => part.split("\n", 1)[0]!.endsWith(executable))
+      .reduce((sum, part) => sum + Number(/^Rss:\s+(\d+)/m.exec(part)![1]), 0);
+    expect(resident).toBeGreaterThan(0);
+    expect(resident).toBeLessThan(100 * 1024);
+  });
+});
