@@ -2,7 +2,8 @@
 
 import { describe, expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
-import { anyToken, startCapture } from "./support.ts";
+import { LargeBodies, type LargeBody } from "../../src/ingestion/large-bodies.ts";
+import { anyToken, noon, startCapture } from "./support.ts";
 
 const filling = "x".repeat(1_000);
 const many = (count: number, more: Record<string, unknown> = {}) =>
@@ -76,6 +77,33 @@ describe("a large body", () => {
       expect((await send("/batch", { body: many(1_000) })).status).toBe(200);
     });
   }
+
+  test("is handed over without a copy where it is alone in its memory, and copied where it is not", async () => {
+    const bodies = new LargeBodies();
+    const take = async (bytes: Uint8Array) => {
+      const body = { bytes, query: {}, contentEncoding: null } as unknown as LargeBody["body"];
+      const arrival = { receivedMicros: noon, clientIp: undefined };
+      const taken = await bodies.take(
+        {
+          body,
+          protocol: { kind: "classic", rule: "drop each" },
+          limitBytes: 1e9,
+          arrival,
+          known: undefined,
+        } as unknown as LargeBody,
+        () => ({ id: 1, anonymizeIps: false }) as never,
+      );
+      return taken.entries.length;
+    };
+    const alone = new Uint8Array(Buffer.from(many(100)));
+    const shared = Buffer.concat([Buffer.from(many(100)), Buffer.from("of others")]);
+    const all = new Uint8Array(shared.length);
+    all.set(shared);
+    expect(await take(alone)).toBe(100);
+    expect(alone.byteLength).toBe(0);
+    expect(await take(all.subarray(0, all.length - 9))).toBe(100);
+    expect(Buffer.from(all).subarray(-9).toString()).toBe("of others");
+  });
 
   test("lets others go on while it is taken apart", async () => {
     const { send } = startCapture();

@@ -185,6 +185,55 @@ describe("a disk that fails", () => {
     });
   }
 
+  test("after a failure it is left alone for a moment: refused without a call", async () => {
+    const disk = new FakeDisk();
+    const { journal } = await openJournal(newFolder(), {}, disk);
+    await journal.append("realtime", [entry("before")]);
+    disk.failing = { sync: true };
+    const refusal = { code: "journal_unavailable", reason: "write_failed" };
+    await expect(journal.append("realtime", [entry("lost")])).rejects.toMatchObject(refusal);
+    disk.failing = {};
+    const { syncCount } = disk;
+    await expect(journal.append("realtime", [entry("too early")])).rejects.toMatchObject(refusal);
+    expect(disk.syncCount).toBe(syncCount);
+    await journal.close();
+  });
+
+  // Independent of the machine's speed: so many entries for so many syncs, each of which takes so long.
+  for (const syncMs of [1, 5, 20, 200]) {
+    test(`slow, ${syncMs} ms for a sync: whoever waits together is written together, and the queue is bounded`, async () => {
+      const disk = new FakeDisk();
+      const queueBytesMax = 10_000;
+      const { journal, sealed } = await openJournal(newFolder(), { queueBytesMax }, disk);
+      await journal.append("realtime", [entry("opens the segment")]);
+      disk.syncMs = syncMs;
+      const before = disk.syncCount;
+      const writers = Array.from({ length: 100 }, async (_, writer) => {
+        for (let n = 0; n < 10; n++) await journal.append("realtime", [entry(`${writer} ${n}`)]);
+      });
+      await Promise.all(writers);
+      // 1,000 acknowledged in at most 20 syncs: 2,500 a second with 20 ms each.
+      expect(disk.syncCount - before).toBeLessThanOrEqual(20);
+      const large = entry("x".repeat(1_000));
+      const answers = await Promise.all(
+        Array.from({ length: 50 }, () =>
+          journal.append("realtime", [large]).then(
+            () => "taken",
+            ({ reason }: { reason: string }) => reason,
+          ),
+        ),
+      );
+      expect([...new Set(answers)].sort()).toEqual(["overloaded", "taken"]);
+      expect(answers.filter((answer) => answer === "taken").length).toBeLessThanOrEqual(
+        Math.ceil(queueBytesMax / 1_000) + 1,
+      );
+      await journal.close();
+      expect(await textsFrom(disk, sealed)).toHaveLength(
+        1_001 + answers.filter((answer) => answer === "taken").length,
+      );
+    });
+  }
+
   test("full: the answer is a refusal before the write when the reserve is reached, and it recovers", async () => {
     const disk = new FakeDisk();
     disk.freeBytes = 1_000;

@@ -1,5 +1,6 @@
 /**
  * Puts small faults into the rules, one at a time, and lists those that no test notices: `make mutation [MUTANTS=500 SEED=1]`.
+ * With `ONLY=src/journal/recovery.ts:40-60` all that there are in some lines of a file.
  *
  * Works on a copy of the sources. What was tried is kept in `dist/mutation.json`; a run with the same seed goes on where it was
  * stopped.
@@ -23,6 +24,8 @@ import { type Mutant, mutantsOf } from "./mutants.ts";
 const root = resolve(import.meta.dir, "../..");
 const count = Number(process.env.MUTANTS ?? 500);
 const seed = Number(process.env.SEED ?? 1);
+/** A file, and perhaps its first and last line. */
+const only = /^(.+?)(?::(\d+)-(\d+))?$/.exec(process.env.ONLY ?? "");
 const resultFile = join(root, "dist/mutation.json");
 /** A fault can make a loop that never ends. */
 const testMsMax = 60_000;
@@ -76,7 +79,11 @@ const candidates: Candidate[] = subjects.flatMap(([folder, tests]) =>
     }),
 );
 const random = randomFrom(seed);
+const isMeant = ({ file, line }: Candidate) =>
+  only === null ||
+  (file === only[1] && line >= Number(only[2] ?? 1) && line <= Number(only[3] ?? Number.POSITIVE_INFINITY));
 const chosen = candidates
+  .filter(isMeant)
   .map((candidate) => ({ candidate, order: random() }))
   .sort((one, other) => one.order - other.order)
   .slice(0, count)

@@ -56,6 +56,14 @@ const proofs: Proof[] = [
     }),
   },
   {
+    name: "bodies",
+    unit: "wrong bodies to every route of the executable that takes one",
+    ...{ wanted: 1_000_000, portion: 50_000 },
+    command: (portion, done) => ({
+      args: ["test/prove/bodies.ts", "--count", String(portion), "--seed", String(done + 1)],
+    }),
+  },
+  {
     name: "random",
     unit: "rounds of all property-based tests with new cases, ten times as many",
     ...{ wanted: 20, portion: 1 },

@@ -125,11 +125,90 @@ describe("times", () => {
     expect([bag.unsetTimes.has("n4"), bag.unsetTimes.has("n5")]).toEqual([false, true]);
   });
 
+  test("whatever the order in which they were unset; among equal times the first by name go", () => {
+    const bag = new PropertyBag();
+    const names = Array.from(
+      { length: unsetNamesMax + 3 },
+      (_, index) => `n${String(index).padStart(6, "0")}`,
+    );
+    for (const name of names.toReversed()) bag.unset(name, live(5));
+    bag.unset("late", live(7));
+    bag.unset("early", live(3));
+    bag.boundUnsetNames();
+    expect(bag.unsetTimes.size).toBe(unsetNamesMax);
+    const gone = ["early", ...names].filter((name) => !bag.unsetTimes.has(name));
+    expect(gone).toEqual(["early", ...names.slice(0, 4)]);
+  });
+
+  test("a name that is not well-formed is the one that can be stored, however it is written", () => {
+    const bag = new PropertyBag();
+    bag.set("a\ud800", 1, live(1));
+    bag.setOnce("b\udfff", 2, live(1));
+    bag.setOnce("a\ud800", 3, live(1));
+    expect({ ...bag.values }).toEqual({ "a\ufffd": 1, "b\ufffd": 2 });
+    bag.unset("a\ud800", live(2));
+    expect([Object.keys(bag.values), [...bag.unsetTimes]]).toEqual([["b\ufffd"], [["a\ufffd", 2]]]);
+  });
+
+  test("no value is nothing to write", () => {
+    const bag = new PropertyBag();
+    bag.set("a", undefined, live(1));
+    expect([Object.keys(bag.values), bag.changes]).toEqual([[], 0]);
+  });
+
   test("a row edited by hand can be read", () => {
     const bag = readBag('{"a":1,"b":2}', new Uint8Array(), null);
     bag.set("a", 3, loaded(1));
     expect({ ...bag.values }).toEqual({ a: 3, b: 2 });
     const { propertyTimes } = propertyColumns(bag);
     expect({ ...readBag('{"a":1,"b":2,"c":3}', propertyTimes, null).values }).toEqual({ a: 1, b: 2, c: 3 });
+  });
+});
+
+describe("a person that is folded in", () => {
+  const folded = (
+    ours: (bag: PropertyBag) => void,
+    theirs: (bag: PropertyBag) => void,
+    merge: ReturnType<typeof live>,
+  ) => {
+    const [target, other] = [new PropertyBag(), new PropertyBag()];
+    ours(target);
+    theirs(other);
+    target.absorb(other, merge);
+    return [{ ...target.values }, Object.fromEntries(target.unsetTimes), target.refusals];
+  };
+
+  test("brings what only history wrote here in the place of it, within the limit", () => {
+    const text = (letter: string) => letter.repeat(propertyBytesMax - 100);
+    expect(
+      folded(
+        (bag) => bag.set("a", text("x"), loaded(1)),
+        (bag) => bag.set("a", text("y"), live(2)),
+        live(3),
+      ),
+    ).toEqual([{ a: text("y") }, {}, 0]);
+  });
+
+  test("brings a value for a name that was unset here, and of two that unset it the later time", () => {
+    const unsetAt = (time: number) => (bag: PropertyBag) => bag.unset("a", live(time));
+    expect(folded(unsetAt(5), (bag) => bag.set("a", 1, live(9)), live(10))).toEqual([{ a: 1 }, {}, 0]);
+    expect(folded(unsetAt(3), unsetAt(7), live(10))).toEqual([{}, { a: 7 }, 0]);
+    expect(folded(unsetAt(7), unsetAt(3), live(10))).toEqual([{}, { a: 7 }, 0]);
+  });
+
+  test("by history: gives way only to what happened here after the merge, and later than its own", () => {
+    const unsetAt5 = (bag: PropertyBag) => bag.unset("a", live(5));
+    const setAt = (time: number) => (bag: PropertyBag) => bag.set("a", 1, live(time));
+    expect(folded(unsetAt5, setAt(4), loaded(4))[0]).toEqual({});
+    expect(folded(unsetAt5, setAt(4), loaded(5))[0]).toEqual({ a: 1 });
+    expect(folded(unsetAt5, setAt(5), loaded(4))[0]).toEqual({ a: 1 });
+  });
+
+  test("brings no more unset names than are remembered", () => {
+    const unset = (from: number) => (bag: PropertyBag) => {
+      for (let index = 0; index < unsetNamesMax; index++) bag.unset(`n${from + index}`, live(1));
+    };
+    const [, times] = folded(unset(0), unset(5), live(2));
+    expect(Object.keys(times as object)).toHaveLength(unsetNamesMax);
   });
 });
