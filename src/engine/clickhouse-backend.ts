@@ -120,7 +120,7 @@ export class ClickHouseBackend implements EventBackend {
 
   /** What another front has loaded counts from now on. */
   noteLoaded(): void {
-    this.outside.read();
+    if (this.settings.isReader === true) this.outside.read();
   }
 
   /** The copies of persons follow; where the server is away they follow later. */

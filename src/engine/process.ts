@@ -370,9 +370,7 @@ async function openOutside(start: EngineStart, address: ClickHouseAddress) {
       ? undefined
       : await SharedPeople.open(db, start.shared, {
           onAway: awayTeller("what the fronts share"),
-          onTaken: () => {
-            if (shared?.isLoader === false) outside?.noteLoaded();
-          },
+          onTaken: () => outside?.noteLoaded(),
           onFree: beginAnew,
           onFatal: (error) => (error instanceof LeaseLost ? beginAnew() : die(error)),
         });

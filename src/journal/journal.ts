@@ -33,6 +33,8 @@ export interface Admission {
   isOpen: boolean;
   /** A write failed just now. */
   isFailing: boolean;
+  /** Why the last write failed, where that is known; left out: the log has it. */
+  trouble?: string | null;
   freeBytes: number;
   /** Free bytes under which new entries are refused. */
   neededBytes: number;

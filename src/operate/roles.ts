@@ -32,8 +32,9 @@ export function roleStates(sources: RoleSources): RoleReadiness[] {
   return roleNames.map((role) => ({ role, ready: reasons[role] === null, reason: reasons[role] }));
 }
 
-function whyNoCapture({ isOpen, isFailing, freeBytes, neededBytes }: Admission): string | null {
-  if (isOpen || isFailing) return isFailing ? "The journal could not be written; see the log." : null;
+function whyNoCapture({ isOpen, isFailing, trouble, freeBytes, neededBytes }: Admission): string | null {
+  if (trouble) return trouble;
+  if (isOpen) return isFailing ? "The journal could not be written; see the log." : null;
   const mib = (bytes: number) => `${Math.floor(bytes / 1024 ** 2)} MiB`;
   return `The disk is almost full: ${mib(freeBytes)} are free, and events are refused below ${mib(neededBytes)}.`;
 }

@@ -25,7 +25,7 @@ const blockBytesMax = 8 * 1024 * 1024;
 /** Blocks of this size are compressed by another thread. */
 const ownThreadBytesMax = 64 * 1024;
 /** How long a block is tried before its requests are refused: as long as a standby takes to be promoted. */
-const triesMs = 10_000;
+const triesMs = 5_000;
 /** After that, new requests are refused at once for as long as nothing gets through. */
 const lookEveryMs = 1_000;
 const compression = { level: 1 } as const;
@@ -62,7 +62,8 @@ export class PostgresJournal implements JournalPort {
 
   admission(): Admission {
     const isFailing = lanes.some((lane) => this.writers[lane].isAway);
-    return { isOpen: !isFailing, isFailing, freeBytes: 0, neededBytes: 0, totalBytes: 0 };
+    const trouble = isFailing ? "PostgreSQL cannot be written to." : null;
+    return { isOpen: !isFailing, isFailing, trouble, freeBytes: 0, neededBytes: 0, totalBytes: 0 };
   }
 
   state() {

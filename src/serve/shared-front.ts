@@ -113,9 +113,13 @@ export class SharedFront implements SharedState {
     const place = paths(config["data-dir"]);
     requireNoOwnData(config["data-dir"]);
     let front: SharedFront | undefined;
+    let said = "";
     const onState = (reason: PostgresUnreachable | null) => {
       if (front !== undefined) front.noteState(reason);
-      else if (reason !== null) log.warn(reason.message);
+      else if (reason !== null && reason.message !== said) {
+        said = reason.message;
+        log.warn(`${said}. It is tried again by itself.`);
+      }
     };
     const postgres = new Postgres(address, { connections, name: "front" }, onState);
     await postgres.untilDone(async () => {
