@@ -260,6 +260,28 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     expect(troubles).toEqual([]);
   });
 
+  test("whoever gets a flag is kept as a cohort, which is shown as it fills; its dashboard is one step away", async () => {
+    await appliance.batch([{ event: "came", distinct_id: "kim" }]);
+    await appliance.eventsWhenStored(1);
+    const flag = await make({
+      key: "kept",
+      filters: { groups: [{ properties: [], rollout_percentage: 100 }] },
+    });
+    const { page, context, troubles } = await open();
+    await page.goto(`/console/flags/${flag.id}?tab=usage`);
+    await page.getByRole("link", { name: "Open its dashboard" }).click();
+    await page.getByRole("heading", { level: 1, name: /kept/ }).waitFor();
+    await page.goBack();
+    await page.getByRole("button", { name: "Actions" }).click();
+    await page.getByRole("button", { name: "Keep those who get it as a fixed cohort" }).click();
+    await page.getByRole("heading", { level: 1, name: /^Users with feature flag kept/ }).waitFor();
+    await page.getByRole("table", { name: "Members" }).getByText("kim").first().waitFor();
+    await page.getByText("1 person", { exact: true }).first().waitFor();
+    expect(await axeFindings(page)).toEqual([]);
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
   test("text of flags stays text", async () => {
     const { page, context, troubles } = await open();
     await page.goto(`/console/flags/${made.id}`);

@@ -112,6 +112,16 @@ function Loaded({
       complain(wordsOf(error));
     }
   };
+  const makeCohort = async () => {
+    try {
+      const path = inProject(`feature_flags/${flag.id}/create_static_cohort_for_flag/`);
+      const { cohort } = await ask<{ cohort: { id: number } }>(path, { method: "POST", body: {} });
+      tell(w.cohortMade);
+      go(`cohorts/${cohort.id}`);
+    } catch (error) {
+      complain(wordsOf(error));
+    }
+  };
   const toggle = () => {
     if (flag.tags.includes(criticalTag)) setAsking(true);
     else void flip(!flag.active);
@@ -140,6 +150,7 @@ function Loaded({
             items={[
               [w.copyTo, () => setCopying(true)],
               [w.tabs.code, () => set({ tab: "code" }, true)],
+              [w.makeCohort, () => void makeCohort(), refusal],
               [w.archive, () => setArchiving(true), refusal],
             ]}
           />

@@ -1,6 +1,6 @@
 /** How often a flag was asked for, and with which values. */
 
-import { useAddress } from "../../lib/address.ts";
+import { to, useAddress } from "../../lib/address.ts";
 import { ask } from "../../lib/api.ts";
 import { number } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
@@ -69,6 +69,12 @@ export function Usage({ flag }: { flag: Flag }) {
         )}
         {w.last}: <When at={flag.last_called_at} fallback={words.flags.neverAsked} />
         {status.data && <span class="muted"> · {status.data.reason}</span>}
+        {typeof flag.usage_dashboard === "number" && (
+          <>
+            {" "}
+            · <a href={to(`dashboards/${flag.usage_dashboard}`)}>{w.dashboard}</a>
+          </>
+        )}
       </p>
       <Content of={usage}>
         {({ days: dates, results }) => {

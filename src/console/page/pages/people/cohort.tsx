@@ -1,6 +1,6 @@
 /** One cohort: its conditions, its members; also a new one. */
 
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { useRoute } from "preact-iso";
 import { to, useAddress } from "../../lib/address.ts";
 import { ask, queryText, wordsOf } from "../../lib/api.ts";
@@ -21,6 +21,8 @@ import type { Cohort, ConditionGroup } from "./cohorts.tsx";
 import { type Person, personColumns } from "./persons.tsx";
 
 const w = words.cohorts;
+/** How often one that is being counted is looked at. */
+const countingMs = 1_000;
 const pageSize = 100;
 const flagsMax = 500;
 
@@ -30,10 +32,14 @@ export function CohortPage() {
   const { go } = useAddress();
   const [isDeleting, setDeleting] = useState(false);
   const path = inProject(`cohorts/${encodeURIComponent(id)}/`);
-  const cohort = useResource<Cohort>(isNew ? null : `cohort ${project.value?.id} ${id}`, (signal) =>
-    ask(path, { signal }),
+  const [isCounting, setCounting] = useState(false);
+  const cohort = useResource<Cohort>(
+    isNew ? null : `cohort ${project.value?.id} ${id}`,
+    (signal) => ask(path, { signal }),
+    isCounting ? countingMs : undefined,
   );
   const found = cohort.data;
+  useEffect(() => setCounting(found?.is_calculating === true), [found]);
   return (
     <Page
       title={isNew ? w.newCohort : (found?.name ?? words.frame.pages.cohorts)}

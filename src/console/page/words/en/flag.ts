@@ -18,6 +18,8 @@ export const flag = {
   version: (version: number) => `v${version}`,
   more: "Actions",
   copyTo: "Copy to another project",
+  makeCohort: "Keep those who get it as a fixed cohort",
+  cohortMade: "The cohort is made and being filled.",
   archive: "Archive",
   archiveText: (key: string) => `${key} is served no more and leaves the list. Its key can be used again.`,
   archived: (key: string) => `${key} is archived.`,
@@ -205,6 +207,7 @@ export const flag = {
     range: "Range",
     summary: (total: number, days: number) => `Asked ${number(total)} times in ${days} days.`,
     status: "Status",
+    dashboard: "Open its dashboard",
   },
   history: {
     empty: "Nothing has changed yet.",
