@@ -164,7 +164,7 @@ describe.skipIf(chromiumPath === undefined)("budgets", () => {
     const steps = ["signed up", "viewed", "paid"].map((event) => ({ event, math: "total" }));
     const pages: [what: string, path: string, ready: string | RegExp, budgetMs: number][] = [
       ["a page of stored events", "live", "user-0", 400],
-      ["a page of persons", "persons", "user-3999", 400],
+      ["a page of persons", "persons", /^user-\d+$/, 400],
       ["events by name in SQL", "sql?q=SELECT event, count(*) FROM events GROUP BY ALL", /^3 rows/, 600],
       ["90 days by a breakdown", question({ breakdown: "plan" }), "2 lines", 1_200],
       ["a funnel of 90 days", question({ kind: "funnel", series: steps }), "came to the end", 1_200],
@@ -176,7 +176,7 @@ describe.skipIf(chromiumPath === undefined)("budgets", () => {
         await measured((page) =>
           since(
             () => page.goto(`/console/${path}`),
-            () => page.getByRole("main").getByText(ready).first().waitFor(),
+            () => page.getByRole("main").getByText(ready).filter({ visible: true }).first().waitFor(),
           ),
         ),
         budgetMs,
