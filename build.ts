@@ -10,6 +10,7 @@ import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import packageJson from "./package.json";
 import { pagePlugin } from "./src/console/embed.ts";
+import { mendedClient } from "./src/postgres/mended-client.ts";
 
 const { values } = parseArgs({
   options: {
@@ -33,6 +34,7 @@ const addon = await embedded(addonPath);
 const library = await embedded(libraryPath);
 
 const page = await pagePlugin();
+const client = mendedClient();
 const duckdb = require("@duckdb/node-bindings");
 const result = await Bun.build({
   // The second is a thread of the first, which finds it by this path.
@@ -59,6 +61,7 @@ const result = await Bun.build({
   },
   plugins: [
     page.plugin,
+    client.plugin,
     {
       name: "duckdb-in-one-file",
       setup(build) {
@@ -82,4 +85,5 @@ const result = await Bun.build({
 for (const message of result.logs) console.error(message);
 if (!result.success) process.exit(1);
 page.assertEmbedded();
+client.assertMended();
 console.log(`${values.outfile}: ${Math.round((Bun.file(values.outfile).size / 1e6) * 10) / 10} MB`);

@@ -2,10 +2,14 @@
 
 import { expect } from "bun:test";
 import { parsePostgresUrl } from "../../src/lib/postgres-address.ts";
-import { Postgres } from "../../src/postgres/connection.ts";
+import { mendedClient } from "../../src/postgres/mended-client.ts";
 import { startPostgres, testWithPostgres } from "../support/postgres.ts";
 
 const test = testWithPostgres("connections to PostgreSQL");
+const client = mendedClient();
+Bun.plugin(client.plugin);
+// Read when the client is mended, as in the executable.
+const { Postgres } = await import("../../src/postgres/connection.ts");
 
 test("the primary is found behind a standby, also when it is another one", async () => {
   await using primary = await startPostgres();
@@ -29,6 +33,44 @@ test("the primary is found behind a standby, also when it is another one", async
   await primary.kill();
   await standby.promote();
   await write();
+  await postgres.close();
+}, 60_000);
+
+test("what a transaction says after its connection was lost is said to nobody", async () => {
+  client.assertMended();
+  await using server = await startPostgres();
+  await server.run("CREATE TABLE said (text text)");
+  const address = parsePostgresUrl(server.url("postgres"))!;
+  const postgres = new Postgres(address, { connections: 1, name: "test" });
+  const begun = Promise.withResolvers<void>();
+  const isNext = Promise.withResolvers<void>();
+  const late = Promise.withResolvers<string>();
+  const lost = postgres
+    .transaction(async (t) => {
+      await t`SELECT 1`;
+      begun.resolve();
+      await isNext.promise;
+      await t`INSERT INTO said VALUES ('late')`.then(
+        () => late.resolve("said"),
+        () => late.resolve("refused"),
+      );
+    })
+    .then(() => "done", String);
+  await begun.promise;
+  await server.restart();
+  expect(await lost).toContain("cannot be used");
+  await postgres.untilDone(() =>
+    postgres.transaction(async (t) => {
+      await t`INSERT INTO said VALUES ('next')`;
+      isNext.resolve();
+      expect(await late.promise).toBe("refused");
+      await Bun.sleep(50);
+      // Still in its own transaction, which nobody else has ended.
+      const [row] = await t`SELECT pg_current_xact_id_if_assigned() IS NOT NULL AS within`;
+      expect(row!.within).toBe(true);
+    }),
+  );
+  expect(await server.run("SELECT text FROM said")).toEqual([{ text: "next" }]);
   await postgres.close();
 }, 60_000);
 

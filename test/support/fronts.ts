@@ -44,9 +44,14 @@ export class TestFronts implements AsyncDisposable {
     options: { standby?: boolean; args?: readonly string[] } = {},
   ): Promise<TestFronts> {
     const fronts = await TestFronts.prepare(options);
-    await fronts.startFront(0);
-    await Promise.all(Array.from({ length: count - 1 }, (_, index) => fronts.startFront(index + 1)));
-    return fronts;
+    try {
+      await fronts.startFront(0);
+      await Promise.all(Array.from({ length: count - 1 }, (_, index) => fronts.startFront(index + 1)));
+      return fronts;
+    } catch (error) {
+      await fronts[Symbol.asyncDispose]();
+      throw error;
+    }
   }
 
   /** As `--postgres-url` names it: always the same servers, whichever of them is the primary. */
@@ -144,7 +149,8 @@ export class TestFronts implements AsyncDisposable {
   }
 
   private async makeKey(dataDir: string): Promise<void> {
-    const args = ["keys", "create", "--scope", "*", "--label", "tests", "--json", "--data-dir", dataDir];
+    const place = ["--data-dir", dataDir, "--postgres-url", this.postgresUrl];
+    const args = ["keys", "create", "--scope", "*", "--label", "tests", "--json", ...place];
     const { stdout, stderr, code } = await flagkeep(args);
     if (code !== 0) throw new Error(`flagkeep keys create failed: ${stderr}`);
     this.made.personal_api_key = (JSON.parse(stdout) as { value: string }).value;

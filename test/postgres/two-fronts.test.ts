@@ -1,0 +1,235 @@
+/** Two fronts on one PostgreSQL are one Flagkeep for SDKs, people and programs, also while PostgreSQL is away. */
+
+import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { PostHog } from "posthog-node";
+import { type TestAppliance, until } from "../support/appliance.ts";
+import { TestFronts, testWithFronts } from "../support/fronts.ts";
+
+const test = testWithFronts("two fronts");
+const flagsPath = "/api/projects/1/feature_flags/";
+
+let fronts: TestFronts;
+let one: TestAppliance;
+let other: TestAppliance;
+beforeAll(async () => {
+  fronts = await TestFronts.start(2);
+  [one, other] = fronts.fronts as [TestAppliance, TestAppliance];
+}, 60_000);
+afterAll(() => fronts?.[Symbol.asyncDispose]());
+
+const event = (name: string, more: Record<string, unknown> = {}) => ({
+  ...{ event: name, uuid: Bun.randomUUIDv7(), distinct_id: "ann", properties: {}, ...more },
+});
+
+describe("events", () => {
+  test("the same events through both at once, and again later, are stored once", async () => {
+    const batch = Array.from({ length: 200 }, () => event("twice"));
+    const answers = await Promise.all([one, other, one, other].map((front) => front.batch(batch)));
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    await fronts.everythingIsLoaded();
+    expect((await other.batch(batch)).status).toBe(200);
+    await fronts.everythingIsLoaded();
+    for (const front of [one, other])
+      expect((await front.eventsWhenStored(200, "event=twice")).length).toBe(200);
+    const stored = await fronts.clickhouse.run("SELECT count() FROM flagkeep.events WHERE event = 'twice'");
+    expect(stored).toEqual([[200]]);
+  }, 60_000);
+
+  test("history over alternating fronts stays in the order in which it was acknowledged", async () => {
+    for (let number = 0; number < 100; number++) {
+      const front = number % 2 === 0 ? one : other;
+      const item = event("history", { timestamp: "2020-01-01T00:00:00Z", properties: { number } });
+      expect((await front.batch([item], { historical_migration: true })).status).toBe(200);
+    }
+    const events = await one.eventsWhenStored(100, "order=seq&event=history");
+    expect(events.map(({ properties }) => properties.number)).toEqual(
+      Array.from({ length: 100 }, (_, index) => index),
+    );
+  }, 60_000);
+
+  test("a person known by an event of one front is the same on the other, and groups too", async () => {
+    await one.batch([
+      event("$identify", {
+        distinct_id: "kim",
+        properties: { $anon_distinct_id: "anon-kim", $set: { plan: "pro" } },
+      }),
+    ]);
+    await other.batch([event("bought", { distinct_id: "anon-kim" })]);
+    await fronts.everythingIsLoaded();
+    for (const front of [one, other]) {
+      const person = await until(async () => {
+        const answer = await front.api("/api/projects/1/persons/?distinct_id=anon-kim");
+        return ((await answer.json()) as { results: { distinct_ids: string[]; properties: object }[] })
+          .results[0];
+      }, "the person is known");
+      expect(person.distinct_ids.toSorted()).toEqual(["anon-kim", "kim"]);
+      expect(person.properties).toMatchObject({ plan: "pro" });
+    }
+  }, 60_000);
+});
+
+describe("management", () => {
+  const flagsOf = async (front: TestAppliance, distinctId = "ann") => {
+    const answer = await front.post("/flags/?v=2", { api_key: front.token, distinct_id: distinctId });
+    return ((await answer.json()) as { flags: Record<string, { enabled: boolean }> }).flags;
+  };
+
+  test("a flag that is made, changed and deleted on one front is so on the other in under a second", async () => {
+    const made = await one.api(flagsPath, {
+      ...{
+        method: "POST",
+        body: {
+          key: "shared",
+          active: true,
+          filters: { groups: [{ properties: [], rollout_percentage: 100 }] },
+        },
+      },
+    });
+    expect(made.status).toBe(201);
+    const { id } = (await made.json()) as { id: number };
+    const seenWithin = async (isSeen: () => Promise<boolean>) => {
+      const started = performance.now();
+      await until(isSeen, "the change is seen", 5_000);
+      expect(performance.now() - started).toBeLessThan(1_000);
+    };
+    await seenWithin(async () => (await flagsOf(other)).shared?.enabled === true);
+    await other.api(`${flagsPath}${id}/`, { method: "PATCH", body: { active: false } });
+    await seenWithin(async () => (await flagsOf(one)).shared?.enabled !== true);
+    // The management API itself is never behind.
+    expect(await (await one.api(`${flagsPath}${id}/`)).json()).toMatchObject({ active: false });
+    await one.api(`${flagsPath}${id}/`, { method: "PATCH", body: { deleted: true } });
+    expect(await (await other.api(`${flagsPath}${id}/`)).json()).toMatchObject({ deleted: true });
+  }, 60_000);
+
+  test("changes through both at once are all there, under numbers of their own", async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        (index % 2 === 0 ? one : other).api(flagsPath, { method: "POST", body: { key: `at-once-${index}` } }),
+      ),
+    );
+    const ids = await Promise.all(
+      answers.map(async (answer) => ((await answer.json()) as { id: number }).id),
+    );
+    expect(new Set(ids).size).toBe(20);
+    for (const front of [one, other]) {
+      const { results } = (await (await front.api(`${flagsPath}?limit=100`)).json()) as {
+        results: { key: string }[];
+      };
+      expect(results.filter(({ key }) => key.startsWith("at-once-")).length).toBe(20);
+    }
+    // Of two of the same name one is made.
+    const same = await Promise.all(
+      [one, other].map((front) => front.api(flagsPath, { method: "POST", body: { key: "only-once" } })),
+    );
+    expect(same.map(({ status }) => status).sort()).toEqual([201, 400]);
+  }, 60_000);
+
+  test("who signs in on one front is signed in on the other, and signed out there, too", async () => {
+    const link = one.logs.find((line) => line.console_url !== undefined)!.console_url as string;
+    const headers = { "X-Flagkeep-Console": "1", "Content-Type": "application/json" };
+    const setUp = await fetch(`${one.url}/api/session/setup/`, {
+      ...{ method: "POST", headers },
+      body: JSON.stringify({ token: link.split("#")[1], password: "correct horse battery staple" }),
+    });
+    expect(setUp.status).toBe(201);
+    const cookie = setUp.headers.get("set-cookie")!.split(";")[0]!;
+    const look = (front: TestAppliance) =>
+      fetch(`${front.url}${flagsPath}`, { headers: { ...headers, cookie } });
+    expect((await look(other)).status).toBe(200);
+    // The link works once, on whichever front.
+    const again = await fetch(`${other.url}/api/session/setup/`, {
+      ...{ method: "POST", headers },
+      body: JSON.stringify({ token: link.split("#")[1], password: "another horse battery staple" }),
+    });
+    expect(again.status).toBe(401);
+    expect(
+      (await fetch(`${other.url}/api/session/`, { method: "DELETE", headers: { ...headers, cookie } })).ok,
+    ).toBe(true);
+    expect((await look(one)).status).toBe(401);
+  }, 60_000);
+});
+
+test("posthog-node over both by turns captures, identifies and asks for flags", async () => {
+  let turn = 0;
+  using balancer = Bun.serve({
+    ...{ hostname: "127.0.0.1", port: 0 },
+    fetch(request) {
+      turn += 1;
+      const { pathname, search } = new URL(request.url);
+      const front = turn % 2 === 0 ? one : other;
+      return fetch(`${front.url}${pathname}${search}`, request);
+    },
+  });
+  await one.api(flagsPath, {
+    ...{
+      method: "POST",
+      body: { key: "for-node", filters: { groups: [{ properties: [], rollout_percentage: 100 }] } },
+    },
+  });
+  const posthog = new PostHog(one.token, { host: balancer.url.href, flushAt: 50, fetchRetryCount: 0 });
+  posthog.identify({ distinctId: "node-user", properties: { plan: "pro" } });
+  expect(await until(() => posthog.isFeatureEnabled("for-node", "node-user"), "the flag is on")).toBe(true);
+  for (let number = 0; number < 1_000; number++)
+    posthog.capture({ distinctId: `node-${number % 20}`, event: "by node", properties: { number } });
+  await posthog.shutdown();
+  const events = await other.eventsWhenStored(1_000, "event=by+node");
+  expect(new Set(events.map(({ properties }) => properties.number)).size).toBe(1_000);
+}, 60_000);
+
+test("while PostgreSQL is away captures are refused for now, flags go on, status says so, and all comes back", async () => {
+  await one.api(flagsPath, {
+    ...{
+      method: "POST",
+      body: { key: "steady", filters: { groups: [{ properties: [], rollout_percentage: 100 }] } },
+    },
+  });
+  const flags = async (front: TestAppliance) => {
+    const answer = await front.post("/flags/?v=2", { api_key: front.token, distinct_id: "ann" });
+    return [
+      answer.status,
+      ((await answer.json()) as { flags: Record<string, unknown> }).flags.steady !== undefined,
+    ];
+  };
+  await until(async () => (await flags(other))[1], "the flag is known");
+  await fronts.postgres.kill();
+  const expectAway = async (front: TestAppliance) => {
+    const refused = await front.batch([event("refused")]);
+    expect([refused.status, Number(refused.headers.get("retry-after"))]).toEqual([503, expect.any(Number)]);
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(await flags(front)).toEqual([200, true]);
+    const change = await front.api(flagsPath, { method: "POST", body: { key: "not-now" } });
+    expect(change.status).toBe(503);
+    const ready = async (role: string) => (await fetch(`${front.url}/_readiness?role=${role}`)).status;
+    expect([await ready("flags"), await ready("capture")]).toEqual([200, 503]);
+    const status = (await (await front.api("/api/instance/status/")).json()) as {
+      shared: { trouble: string };
+    };
+    expect(status.shared.trouble).toMatch(/^PostgreSQL at postgres:\/\/\S+ cannot be used: /);
+  };
+  await Promise.all([one, other].map(expectAway));
+  await fronts.postgres.restart();
+  for (const front of [one, other])
+    await until(async () => (await front.batch([event("back")])).status === 200, "captures are taken again");
+  await fronts.everythingIsLoaded();
+  await one.eventsWhenStored(2, "event=back");
+  const made = await other.api(flagsPath, { method: "POST", body: { key: "now" } });
+  expect(made.status).toBe(201);
+  const status = (await (await one.api("/api/instance/status/")).json()) as { shared: { trouble: null } };
+  expect(status.shared.trouble).toBeNull();
+}, 120_000);
+
+test("a front that cannot reach PostgreSQL at its start says so and goes on when it can", async () => {
+  await using late = await TestFronts.prepare();
+  await late.postgres.kill();
+  const starting = late.startFront(0);
+  expect(await Promise.race([starting, Bun.sleep(1_500)])).toBeUndefined();
+  await late.postgres.restart();
+  const front = await starting;
+  const said = front.logs.filter(({ msg }) => String(msg).startsWith("PostgreSQL at "));
+  const sentences = said.map(({ msg }) => String(msg));
+  expect(sentences[0]).toMatch(
+    /^PostgreSQL at postgres:\/\/\S+ cannot be used: .* It is tried again by itself\.$/,
+  );
+  expect(new Set(sentences).size).toBe(sentences.length);
+  expect((await front.capture({ event: "first", distinct_id: "ann" })).status).toBe(200);
+}, 60_000);
