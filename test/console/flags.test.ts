@@ -221,6 +221,22 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
       const agree = proposal.getByRole("button", { name: /^Agree/ });
       expect(await agree.getAttribute("aria-disabled")).toBe("true");
       expect((await read(flag.id)).filters.groups[0]!.rollout_percentage).toBe(10);
+
+      // A switch is proposed, too; the list tells what waits.
+      await page.goto("/console/flags?search=agreed");
+      await page.getByText("1 proposed change waits for agreement:").waitFor();
+      await page.getByRole("switch", { name: "agreed" }).click();
+      const dialog = page.getByRole("dialog", { name: "Propose a change of agreed" });
+      await dialog.getByLabel("Note (optional)").fill("Too early");
+      expect(await axeFindings(page)).toEqual([]);
+      await page.keyboard.press("Enter");
+      await page.getByText("2 proposed changes wait for agreement:").waitFor();
+      expect((await read(flag.id)).active).toBe(true);
+      await page.getByRole("main").getByRole("link", { name: "agreed" }).first().click();
+      const second = page.getByRole("region", { name: "Proposed change" }).filter({ hasText: "Too early" });
+      await second.getByText("switched off").waitFor();
+      await second.getByRole("button", { name: "Withdraw" }).click();
+      await second.waitFor({ state: "detached" });
     } finally {
       await approve("off");
     }

@@ -79,6 +79,18 @@ export function changeFlag(id: number, body: Record<string, unknown>): Promise<F
   return ask<Flag>(inProject(`feature_flags/${id}/`), { method: "PATCH", body });
 }
 
+/** Proposes a change that somebody else has to agree to. */
+export async function proposeChange(
+  id: number,
+  changes: Record<string, unknown>,
+  note: string,
+): Promise<void> {
+  await ask(inProject("change_requests/"), {
+    method: "POST",
+    body: { flag_id: id, changes, note: note.trim() },
+  });
+}
+
 /** A page of the list. */
 export function readFlags(
   filter: Record<string, string | number | undefined>,

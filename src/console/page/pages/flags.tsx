@@ -6,13 +6,14 @@ import { to, useAddress } from "../lib/address.ts";
 import { ask, wordsOf } from "../lib/api.ts";
 import { useKeys } from "../lib/keys.ts";
 import { useResource } from "../lib/resource.ts";
-import { project } from "../lib/session.ts";
+import { inProject, project } from "../lib/session.ts";
 import { useFlagPages, useUsage } from "../model/flag-pages.ts";
 import { changeFlag, criticalTag, type Flag, type FlagPage, whoGetsIt } from "../model/flags.ts";
 import { Badge, Button, Switch, When } from "../parts/basics.tsx";
 import { Question } from "../parts/confirm.tsx";
 import { Checkbox, Field, Select } from "../parts/fields.tsx";
 import { Page } from "../parts/page.tsx";
+import { needsApproval, Propose, type Refused } from "../parts/propose.tsx";
 import { Sparkline } from "../parts/sparkline.tsx";
 import { Content, Empty } from "../parts/states.tsx";
 import { type Column, DataTable } from "../parts/table.tsx";
@@ -26,6 +27,8 @@ const CleanUp = lazy(() => import("./flags-clean-up.tsx").then(({ CleanUp }) => 
 
 const w = words.flags;
 const quietMs = 120;
+/** Flags with proposals that are named; the others are behind dots. */
+const waitingShown = 10;
 const stateValues = { all: undefined, on: "true", off: "false", stale: "STALE" } as const;
 const orderValues = {
   newest: "-created_at",
@@ -39,6 +42,8 @@ export function Flags() {
   const [text, setText] = useState(query.search ?? "");
   const [chosen, setChosen] = useState<ReadonlyMap<number, Flag>>(new Map());
   const [question, setQuestion] = useState<Flag>();
+  const [refused, setRefused] = useState<Refused>();
+  const [proposed, setProposed] = useState(0);
   const filter = {
     search: query.search,
     active: stateValues[(query.state ?? "all") as keyof typeof stateValues],
@@ -67,7 +72,8 @@ export function Flags() {
       else tell(isOn ? w.switchedOn(flag.key) : w.switchedOff(flag.key), () => void flip(flag, !isOn, true));
     } catch (error) {
       list.put(flag);
-      complain(wordsOf(error));
+      if (needsApproval(error)) setRefused({ flag, changes: { active: isOn } });
+      else complain(wordsOf(error));
     }
   };
   const toggle = (flag: Flag) => {
@@ -218,6 +224,7 @@ export function Flags() {
           <Button onClick={() => set({ clean: "1" }, true)}>{w.cleanUp.begin}</Button>
         </p>
       )}
+      <Waiting round={proposed} />
       {chosen.size > 0 && (
         <ChosenBar
           chosen={chosen}
@@ -276,6 +283,13 @@ export function Flags() {
           }}
         />
       )}
+      {refused && (
+        <Propose
+          {...refused}
+          onClose={() => setRefused(undefined)}
+          onProposed={() => setProposed(proposed + 1)}
+        />
+      )}
       {question && (
         <Question
           title={w.criticalTitle(question.key)}
@@ -286,6 +300,33 @@ export function Flags() {
         />
       )}
     </Page>
+  );
+}
+
+/** Proposed changes that somebody has to agree to. */
+function Waiting({ round }: { round: number }) {
+  const found = useResource<{ results: { flag_id: number; flag_key: string }[] }>(
+    `waiting ${project.value?.id} ${round}`,
+    (signal) => ask(inProject("change_requests/?state=pending"), { signal }),
+  );
+  const all = found.data?.results ?? [];
+  if (all.length === 0) return null;
+  const keys = new Map(all.map(({ flag_id: id, flag_key: key }) => [id, key]));
+  return (
+    <p class="bar accent">
+      <span>
+        {w.waiting(all.length)}{" "}
+        {[...keys].slice(0, waitingShown).map(([id, key], place) => (
+          <>
+            {place > 0 && ", "}
+            <a key={id} href={to(`flags/${id}`)}>
+              {key}
+            </a>
+          </>
+        ))}
+        {keys.size > waitingShown && " …"}
+      </span>
+    </p>
   );
 }
 

@@ -12,6 +12,7 @@ import { Badge, Switch, Tabs } from "../../parts/basics.tsx";
 import { Question } from "../../parts/confirm.tsx";
 import { Menu } from "../../parts/menu.tsx";
 import { Page } from "../../parts/page.tsx";
+import { needsApproval, Propose, type Refused } from "../../parts/propose.tsx";
 import { Content } from "../../parts/states.tsx";
 import { complain, tell } from "../../parts/toast.tsx";
 import { words } from "../../words/index.ts";
@@ -65,6 +66,7 @@ function Loaded({
   const [isAsking, setAsking] = useState(false);
   const [isArchiving, setArchiving] = useState(false);
   const [isCopying, setCopying] = useState(false);
+  const [refused, setRefused] = useState<Refused>();
   const [proposed, setProposed] = useState(0);
   const tab = (query.tab ?? "targeting") as Tab;
   const changes = differences(draftOf(base), draft);
@@ -94,6 +96,10 @@ function Loaded({
     return () => removeEventListener("beforeunload", onLeave);
   }, [changes.length]);
 
+  const refuse = (error: unknown, changes: Record<string, unknown>) => {
+    if (needsApproval(error)) setRefused({ flag, changes });
+    else complain(wordsOf(error));
+  };
   const flip = async (isOn: boolean, isUndo = false) => {
     onChanged({ ...flag, active: isOn });
     try {
@@ -109,7 +115,7 @@ function Loaded({
         );
     } catch (error) {
       onChanged(flag);
-      complain(wordsOf(error));
+      refuse(error, { active: isOn });
     }
   };
   const makeCohort = async () => {
@@ -231,9 +237,16 @@ function Loaded({
                 tell(w.archived(flag.key));
                 go("flags");
               },
-              (error) => complain(wordsOf(error)),
+              (error) => refuse(error, { deleted: true }),
             );
           }}
+        />
+      )}
+      {refused && (
+        <Propose
+          {...refused}
+          onClose={() => setRefused(undefined)}
+          onProposed={() => setProposed(proposed + 1)}
         />
       )}
       {isCopying && <CopyFlag flag={flag} onClose={() => setCopying(false)} />}

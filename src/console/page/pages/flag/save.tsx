@@ -5,11 +5,12 @@ import { ask, Failure, wordsOf } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject } from "../../lib/session.ts";
 import { changedFields, type Draft, differences, draftOf, problemsOf } from "../../model/draft.ts";
-import { changeFlag, type Flag, userName } from "../../model/flags.ts";
+import { changeFlag, type Flag, proposeChange, userName } from "../../model/flags.ts";
 import { personsOf, type Reach, useReach } from "../../model/reach.ts";
 import { Button } from "../../parts/basics.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Field } from "../../parts/fields.tsx";
+import { needsApproval } from "../../parts/propose.tsx";
 import { tell } from "../../parts/toast.tsx";
 import { words } from "../../words/index.ts";
 
@@ -66,11 +67,10 @@ export function SaveBar({
       setBusy(false);
     }
   };
-  const needsApproval = failure?.code === "approval_required";
+  const isForApproval = needsApproval(failure);
   const propose = async () => {
     try {
-      const body = { flag_id: base.id, changes: changedFields(base, draft), note };
-      await ask(inProject("change_requests/"), { method: "POST", body });
+      await proposeChange(base.id, changedFields(base, draft), note);
       setOpen(false);
       tell(w.pending.proposed);
       onProposed();
@@ -94,7 +94,7 @@ export function SaveBar({
           actions={
             <>
               <Button onClick={() => setOpen(false)}>{words.frame.cancel}</Button>
-              {needsApproval ? (
+              {isForApproval ? (
                 <Button kind="main" onClick={() => void propose()}>
                   {w.pending.propose}
                 </Button>
@@ -116,7 +116,7 @@ export function SaveBar({
             </p>
           ))}
           <Field label={w.note} help={w.noteHelp} value={note} onInput={setNote} />
-          {needsApproval ? (
+          {isForApproval ? (
             <p role="alert">{w.pending.needed}</p>
           ) : (
             failure && (

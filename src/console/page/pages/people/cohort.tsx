@@ -17,12 +17,10 @@ import { Content, Empty } from "../../parts/states.tsx";
 import { DataTable } from "../../parts/table.tsx";
 import { complain, tell } from "../../parts/toast.tsx";
 import { words } from "../../words/index.ts";
-import type { Cohort, ConditionGroup } from "./cohorts.tsx";
+import { type Cohort, type ConditionGroup, countingMs } from "./cohorts.tsx";
 import { type Person, personColumns } from "./persons.tsx";
 
 const w = words.cohorts;
-/** How often one that is being counted is looked at. */
-const countingMs = 1_000;
 const pageSize = 100;
 const flagsMax = 500;
 

@@ -1,5 +1,6 @@
 /** The list of cohorts. */
 
+import { useEffect, useState } from "preact/hooks";
 import { to, useAddress } from "../../lib/address.ts";
 import { ask, queryText } from "../../lib/api.ts";
 import { number } from "../../lib/format.ts";
@@ -15,6 +16,8 @@ import { type Column, DataTable } from "../../parts/table.tsx";
 import { words } from "../../words/index.ts";
 
 const w = words.cohorts;
+/** How often those that are being counted are looked at. */
+export const countingMs = 1_000;
 
 export interface Cohort {
   id: number;
@@ -70,8 +73,15 @@ const columns: Column<Cohort>[] = [
 
 export function Cohorts() {
   const { query, set, go } = useAddress();
-  const list = useResource<{ results: Cohort[] }>(`cohorts ${project.value?.id} ${query.search}`, (signal) =>
-    ask(inProject(`cohorts/${queryText({ search: query.search, limit: 500 })}`), { signal }),
+  const [isCounting, setCounting] = useState(false);
+  const list = useResource<{ results: Cohort[] }>(
+    `cohorts ${project.value?.id} ${query.search}`,
+    (signal) => ask(inProject(`cohorts/${queryText({ search: query.search, limit: 500 })}`), { signal }),
+    isCounting ? countingMs : undefined,
+  );
+  useEffect(
+    () => setCounting(list.data?.results.some((cohort) => cohort.is_calculating) === true),
+    [list.data],
   );
   useKeys({ n: () => go("cohorts/new") });
   const button = (

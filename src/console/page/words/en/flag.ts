@@ -268,6 +268,8 @@ export const flag = {
     rejected: "The proposal is closed.",
     needed: "Somebody else has to agree to changes of this flag.",
     propose: "Propose",
+    proposeFor: (key: string) => `Propose a change of ${key}`,
+    archive: "archive it",
     proposed: "The change is proposed.",
   },
 };

@@ -3,6 +3,10 @@
 import { number } from "../../lib/format.ts";
 
 export const flags = {
+  waiting: (count: number) =>
+    count === 1
+      ? "1 proposed change waits for agreement:"
+      : `${number(count)} proposed changes wait for agreement:`,
   search: "Search key or name",
   newFlag: "New flag",
   found: (count: number) => (count === 1 ? "1 flag" : `${number(count)} flags`),
