@@ -3,6 +3,8 @@
 import { unpackRole } from "../src/events/native-folder.ts";
 import { engineRole } from "./roles.ts";
 
+const serveName = "serve";
+
 // No `await` at the top level: the executable holds compiled bytecode, which does not know it.
 if (import.meta.main) void main();
 
@@ -19,5 +21,10 @@ async function main(): Promise<void> {
     return unpack(process.argv[3]!);
   }
   const { runProgram } = await import("./program.ts");
-  await runProgram();
+  // The one that goes on running, without what the others need.
+  const commands =
+    process.argv[2] === serveName
+      ? [(await import("./commands/serve.ts")).serve]
+      : (await import("./commands.ts")).commands;
+  await runProgram(commands);
 }

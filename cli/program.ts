@@ -1,44 +1,16 @@
-/** The tree of commands: one file per command under `commands/`. */
+/** What all commands have in common: how they are called, what they check first, how they end. */
 
 import { Command, CommanderError } from "commander";
-import { backup } from "./commands/backup.ts";
-import { cohorts } from "./commands/cohorts.ts";
-import { completions } from "./commands/completions.ts";
-import { doctor } from "./commands/doctor.ts";
-import { exportData } from "./commands/export.ts";
-import { flags } from "./commands/flags.ts";
-import { healthcheck } from "./commands/healthcheck.ts";
-import { importEvents } from "./commands/import.ts";
-import { init } from "./commands/init.ts";
-import { keys } from "./commands/keys.ts";
-import { mcp } from "./commands/mcp.ts";
-import { members } from "./commands/members.ts";
-import { migrate } from "./commands/migrate.ts";
-import { migrateEvents } from "./commands/migrate-events.ts";
-import { migrateFrom, migrateTo } from "./commands/migrate-to.ts";
-import { organization } from "./commands/organization.ts";
-import { persons } from "./commands/persons.ts";
-import { projects } from "./commands/projects.ts";
-import { query } from "./commands/query.ts";
-import { rebuild } from "./commands/rebuild.ts";
-import { roles } from "./commands/roles.ts";
-import { scrub } from "./commands/scrub.ts";
-import { serve } from "./commands/serve.ts";
-import { status } from "./commands/status.ts";
-import { top } from "./commands/top.ts";
-import { usage } from "./commands/usage.ts";
-import { users } from "./commands/users.ts";
-import { printVersion, version } from "./commands/version.ts";
-import { warnings } from "./commands/warnings.ts";
+import { printVersion } from "./commands/version.ts";
 import { requireUsable } from "./data-dir.ts";
 import { exitDone, exitUsage, fail } from "./output.ts";
 import { beginShared, endShared, withSharedSettings } from "./shared-stores.ts";
 
-/** Runs the command that the process was called with. */
-export async function runProgram(): Promise<void> {
+/** Runs the command that the process was called with, one of these. */
+export async function runProgram(commands: readonly Command[]): Promise<void> {
   process.stdout.on("error", fail);
   try {
-    const program = createProgram();
+    const program = programOf(commands);
     refuseUnknownHelp(program, process.argv.slice(2));
     await program.parseAsync();
   } catch (error) {
@@ -47,8 +19,8 @@ export async function runProgram(): Promise<void> {
   }
 }
 
-/** The tree of commands. */
-export function createProgram(): Command {
+/** The tree of these commands. */
+export function programOf(commands: readonly Command[]): Command {
   const program = new Command("flagkeep")
     .description("Feature flags and event capture for PostHog SDKs, in one executable file.")
     .option("--version", "print the version, as `flagkeep version` does")
@@ -65,39 +37,7 @@ export function createProgram(): Command {
     })
     .hook("postAction", endShared);
 
-  for (const command of [
-    serve,
-    init,
-    flags,
-    keys,
-    projects,
-    users,
-    members,
-    roles,
-    cohorts,
-    persons,
-    organization,
-    query,
-    status,
-    top,
-    usage,
-    warnings,
-    healthcheck,
-    migrate,
-    migrateEvents,
-    migrateTo,
-    migrateFrom,
-    doctor,
-    scrub,
-    mcp,
-    completions,
-    exportData,
-    importEvents,
-    backup,
-    rebuild,
-    version,
-  ])
-    program.addCommand(command);
+  for (const command of commands) program.addCommand(command);
   withSharedSettings(program);
   prepare(program);
   return program;

@@ -135,7 +135,7 @@ async function sealedFile(plain: WrittenFile, path: string, keys: BackupKeys): P
   try {
     const sink = new HashedFile(handle, "paced");
     const bytes = Readable.toWeb(createReadStream(plain.path, { highWaterMark: 1024 * 1024 }));
-    const encrypted = await keys.encrypter().encrypt(bytes as unknown as ReadableStream<Uint8Array>);
+    const encrypted = await (await keys.encrypter()).encrypt(bytes as unknown as ReadableStream<Uint8Array>);
     for await (const chunk of encrypted as unknown as AsyncIterable<Uint8Array>) await sink.write(chunk);
     await handle.sync();
     sealed = sink.result();

@@ -6,7 +6,7 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { Readable } from "node:stream";
-import { Decrypter, Encrypter, identityToRecipient } from "age-encryption";
+import type { Decrypter, Encrypter } from "age-encryption";
 import { AppError } from "../lib/errors.ts";
 import { BackupDamaged } from "./errors.ts";
 
@@ -50,6 +50,9 @@ const keyFileBytesMax = 64 * 1024;
 /** 64 MiB and half a second; what `age` itself takes would not fit beside a small appliance. */
 const scryptWorkFactor = 16;
 
+/** Loaded where keys are given: few have any, and the library takes 6 MB. */
+const age = () => import("age-encryption");
+
 /** What backups are encrypted for and read with. */
 export class BackupKeys {
   private constructor(
@@ -66,7 +69,7 @@ export class BackupKeys {
     environment: Readonly<Record<string, string | undefined>>,
   ): Promise<BackupKeys> {
     const named = recipients.split(",").flatMap((one) => one.trim() || []);
-    for (const one of named) requireRecipient(one);
+    for (const one of named) await requireRecipient(one);
     const { identities, passphrase } =
       keyFile === ""
         ? { identities: [], passphrase: environment.FLAGKEEP_BACKUP_PASSPHRASE || undefined }
@@ -76,7 +79,7 @@ export class BackupKeys {
     }
     const own = await Promise.all(
       identities.map((identity) =>
-        identityToRecipient(identity).catch(() => {
+        recipientOf(identity).catch(() => {
           throw new BackupKeyUnusable(`${keyFile} holds a key that is none.`);
         }),
       ),
@@ -97,7 +100,8 @@ export class BackupKeys {
     return this.passphrase !== undefined;
   }
 
-  encrypter(): Encrypter {
+  async encrypter(): Promise<Encrypter> {
+    const { Encrypter } = await age();
     const encrypter = new Encrypter();
     if (this.passphrase !== undefined) {
       encrypter.setPassphrase(this.passphrase);
@@ -108,8 +112,9 @@ export class BackupKeys {
   }
 
   /** @param name of the backup, for messages. @throws {BackupEncrypted} no key was given. */
-  private decrypter(name: string): Decrypter {
+  private async decrypter(name: string): Promise<Decrypter> {
     if (!this.canDecrypt) throw new BackupEncrypted(name);
+    const { Decrypter } = await age();
     const decrypter = new Decrypter();
     if (this.passphrase !== undefined) decrypter.addPassphrase(this.passphrase);
     for (const identity of this.identities) decrypter.addIdentity(identity);
@@ -118,9 +123,8 @@ export class BackupKeys {
 
   /** Decrypts a small text or piece. @throws {BackupEncrypted} @throws {WrongBackupKey} @throws {BackupDamaged} */
   async decrypt(bytes: Uint8Array, name: string): Promise<Uint8Array> {
-    return await this.decrypter(name)
-      .decrypt(bytes)
-      .catch((error: unknown) => failure(error, name));
+    const decrypter = await this.decrypter(name);
+    return await decrypter.decrypt(bytes).catch((error: unknown) => failure(error, name));
   }
 
   /**
@@ -129,7 +133,7 @@ export class BackupKeys {
    * @throws {BackupEncrypted} @throws {WrongBackupKey} @throws {BackupDamaged}
    */
   async *decrypted(bytes: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<Uint8Array> {
-    const decrypter = this.decrypter(name);
+    const decrypter = await this.decrypter(name);
     const source = Readable.from(bytes, { objectMode: false });
     let sourceError: unknown;
     source.on("error", (error) => {
@@ -156,7 +160,13 @@ function failure(error: unknown, name: string): never {
   throw new BackupDamaged("encryption", `it cannot be decrypted (${message})`);
 }
 
-function requireRecipient(text: string): void {
+async function recipientOf(identity: string): Promise<string> {
+  const { identityToRecipient } = await age();
+  return await identityToRecipient(identity);
+}
+
+async function requireRecipient(text: string): Promise<void> {
+  const { Encrypter } = await age();
   try {
     new Encrypter().addRecipient(text);
   } catch {

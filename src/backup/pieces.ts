@@ -163,7 +163,7 @@ export async function sendPieces(
         let bytes = there.get(name);
         if (bytes === undefined) {
           const packed = zstdCompressSync(chunk);
-          const sealed = keys.encrypts ? await keys.encrypter().encrypt(packed) : packed;
+          const sealed = keys.encrypts ? await (await keys.encrypter()).encrypt(packed) : packed;
           await destination.putPiece(pieceKey(name), sealed);
           bytes = sealed.length;
           sentBytes += bytes;
@@ -186,7 +186,11 @@ export async function sendPieces(
     created_at: manifest.created_at,
     pieces,
     content: keys.encrypts
-      ? { encrypted: Buffer.from(await keys.encrypter().encrypt(JSON.stringify(open))).toString("base64") }
+      ? {
+          encrypted: Buffer.from(await (await keys.encrypter()).encrypt(JSON.stringify(open))).toString(
+            "base64",
+          ),
+        }
       : open,
   };
   return { index, sentBytes };

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { createProgram } from "../../cli/program.ts";
+import { createProgram } from "../../cli/commands.ts";
 
 /** Commands that do something, by their names. */
 export function leaves(command = createProgram(), names: readonly string[] = []): Map<string, Command> {
