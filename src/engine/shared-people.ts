@@ -8,6 +8,7 @@
 import type { Lane } from "../journal/segment.ts";
 import type { IdentityStep, IdentityStore } from "../people/batch.ts";
 import { type PeopleDb, peopleMigrations } from "../people/open.ts";
+import { changeChannel } from "../postgres/commits.ts";
 import { Postgres, PostgresUnreachable } from "../postgres/connection.ts";
 import { journalChannel } from "../postgres/journal.ts";
 import { JournalReader, type ReaderPorts } from "../postgres/journal-reader.ts";
@@ -20,7 +21,7 @@ import {
   renewLease,
   takeLease,
 } from "../postgres/lease.ts";
-import { changeChannel, StoreCopy } from "../postgres/store-copy.ts";
+import { StoreCopy } from "../postgres/store-copy.ts";
 import type { PersonCopies } from "./backend.ts";
 import type { EngineStart } from "./messages.ts";
 
@@ -29,7 +30,7 @@ const connections = 4;
 const lookEveryMs = 500;
 /** What is loaded is noted, and forgotten in the journal, so often. */
 const forgetEveryMs = 500;
-const tidyEveryMs = 600_000;
+const tidyEveryMs = 20_000;
 const releaseMs = 500;
 
 export interface SharedPeopleHooks {

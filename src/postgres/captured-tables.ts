@@ -14,6 +14,13 @@ export interface SharedRow {
   body: string | null;
 }
 
+/** Rows that have changed, at some moment. */
+export interface ChangedRows {
+  rows: SharedRow[];
+  /** The last note by then. */
+  last: number;
+}
+
 /** The numbers that SQLite has given out; a number is never given again, also not by another front. */
 const sequences = "sqlite_sequence";
 
@@ -27,7 +34,7 @@ interface Column {
 class CapturedTable {
   private readonly put: Statement;
   private readonly remove: Statement;
-  private readonly read: Statement<{ key: string; body: string | null }, []>;
+  private readonly read: Statement<{ key: string; body: string | null }, [number]>;
   private readonly readAll: Statement<{ key: string; body: string | null }, []>;
   readonly triggers: string;
   readonly markAll: string;
@@ -59,7 +66,7 @@ class CapturedTable {
     }
     this.read = client.query(
       `SELECT d.key, CASE WHEN t.${keyNames[0]} IS NULL THEN NULL ELSE json_object(${members.join(", ")}) END AS body
-       FROM copy_shipping d LEFT JOIN ${table} t ON ${isKey} WHERE d.tbl = ${literal(name)}`,
+       FROM (SELECT DISTINCT key FROM copy_changed WHERE rowid <= ? AND tbl = ${literal(name)}) d LEFT JOIN ${table} t ON ${isKey}`,
     );
     this.readAll = client.query(
       `SELECT ${keyOf("t")} AS key, json_object(${members.join(", ")}) AS body FROM ${table} t`,
@@ -71,28 +78,28 @@ class CapturedTable {
     this.remove = client.query(
       `DELETE FROM ${table} WHERE ${keyNames.map((key, place) => `${key} = json_extract(?1, '$[${place}]')`).join(" AND ")}`,
     );
-    // Not `OR IGNORE`: the statement that fires a trigger decides about conflicts in it.
-    const note = (row: string) =>
-      `INSERT INTO copy_changed SELECT ${literal(name)}, ${keyOf(row)} WHERE NOT EXISTS
-       (SELECT 1 FROM copy_changed WHERE tbl = ${literal(name)} AND key = ${keyOf(row)});`;
-    const trigger = (suffix: string, event: string, body: string) =>
+    const note = (row: string) => `INSERT INTO copy_changed VALUES (${literal(name)}, ${keyOf(row)});`;
+    const trigger = (suffix: string, event: string, body: string, condition = "") =>
       `CREATE TRIGGER ${quoted(`copy_${name}_${suffix}`)} AFTER ${event} ON ${table}
-       WHEN NOT EXISTS (SELECT 1 FROM copy_applying) BEGIN ${body} END;`;
+       WHEN ${condition}NOT EXISTS (SELECT 1 FROM copy_applying) BEGIN ${body} END;`;
+    const isOther = keyNames.map((key) => `OLD.${key} IS NOT NEW.${key}`).join(" OR ");
     this.triggers =
       name === sequences
         ? ""
         : trigger("insert", "INSERT", note("NEW")) +
-          trigger("update", "UPDATE", note("OLD") + note("NEW")) +
+          trigger("update", "UPDATE", note("NEW")) +
+          trigger("rename", "UPDATE", note("OLD"), `(${isOther}) AND `) +
           trigger("delete", "DELETE", note("OLD"));
-    this.markAll = `INSERT OR IGNORE INTO copy_changed SELECT ${literal(name)}, ${keyOf("t")} FROM ${table} t`;
+    this.markAll = `INSERT INTO copy_changed SELECT ${literal(name)}, ${keyOf("t")} FROM ${table} t`;
   }
 
   all(): IterableIterator<{ key: string; body: string | null }> {
     return this.readAll.iterate();
   }
 
-  changed(): { key: string; body: string | null }[] {
-    return this.read.all();
+  /** @param last the last note that counts. */
+  changed(last: number): { key: string; body: string | null }[] {
+    return this.read.all(last);
   }
 
   write({ key, body }: SharedRow): void {
@@ -103,13 +110,12 @@ class CapturedTable {
 
 export class CapturedTables {
   private readonly tables: ReadonlyMap<string, CapturedTable>;
-  private numbers: string;
 
   /** Reads the schema as it is now, and has changes noted from now on. */
   constructor(private readonly client: Database) {
     dropTriggers(client);
-    client.run(`CREATE TABLE IF NOT EXISTS copy_changed (tbl TEXT NOT NULL, key TEXT NOT NULL, PRIMARY KEY (tbl, key)) WITHOUT ROWID;
-      CREATE TABLE IF NOT EXISTS copy_shipping (tbl TEXT NOT NULL, key TEXT NOT NULL, PRIMARY KEY (tbl, key)) WITHOUT ROWID;
+    // Not unique: noting the same row again is cheaper than looking for it.
+    client.run(`CREATE TABLE IF NOT EXISTS copy_changed (tbl TEXT NOT NULL, key TEXT NOT NULL);
       CREATE TABLE IF NOT EXISTS copy_applying (one INTEGER PRIMARY KEY)`);
     const names = client
       .query<{ name: string }, []>(
@@ -119,14 +125,10 @@ export class CapturedTables {
       .all();
     this.tables = new Map(names.map(({ name }) => [name, new CapturedTable(client, name)]));
     for (const { triggers: sql } of this.tables.values()) if (sql !== "") client.run(sql);
-    this.numbers = this.numbersNow();
   }
 
   get hasChanges(): boolean {
-    return (
-      this.client.query("SELECT 1 FROM copy_changed UNION ALL SELECT 1 FROM copy_shipping LIMIT 1").get() !==
-      null
-    );
+    return this.client.query("SELECT 1 FROM copy_changed LIMIT 1").get() !== null;
   }
 
   /** Every row counts as changed. */
@@ -134,23 +136,28 @@ export class CapturedTables {
     for (const { markAll } of this.tables.values()) this.client.run(markAll);
   }
 
-  /** Takes the changed rows up, or so many of them: as they are now. They stay in `copy_shipping` until they are there. */
-  take(limit = -1): SharedRow[] {
+  /** The changed rows as they are now, each once: all, or those of the oldest so many notes. They count until `forget`. */
+  changed(notes = Number.MAX_SAFE_INTEGER): ChangedRows {
     const { client } = this;
     return client
       .transaction(() => {
-        const numbers = this.numbersNow();
-        if (this.tables.has(sequences) && numbers !== this.numbers) {
-          client.run(
-            `INSERT OR IGNORE INTO copy_shipping SELECT '${sequences}', json_array(name) FROM ${sequences}`,
-          );
-          this.numbers = numbers;
-        }
-        client.run("INSERT OR IGNORE INTO copy_shipping SELECT tbl, key FROM copy_changed LIMIT ?", [limit]);
-        client.run("DELETE FROM copy_changed WHERE (tbl, key) IN (SELECT tbl, key FROM copy_shipping)");
-        return [...this.tables].flatMap(([tbl, table]) => table.changed().map((row) => ({ tbl, ...row })));
+        const { last } = client
+          .query<{ last: number | null }, [number]>(
+            "SELECT max(rowid) AS last FROM (SELECT rowid FROM copy_changed ORDER BY rowid LIMIT ?)",
+          )
+          .get(notes)!;
+        if (last === null) return { rows: [], last: 0 };
+        const rows = [...this.tables].flatMap(([tbl, table]) =>
+          (tbl === sequences ? [...table.all()] : table.changed(last)).map((row) => ({ tbl, ...row })),
+        );
+        return { rows, last };
       })
       .immediate();
+  }
+
+  /** These are in PostgreSQL. What was changed since counts as changed still. */
+  forget({ last }: ChangedRows): void {
+    this.client.run("DELETE FROM copy_changed WHERE rowid <= ?", [last]);
   }
 
   /** Every row, in no order. */
@@ -181,9 +188,7 @@ export class CapturedTables {
   /** The keys of rows that are not in PostgreSQL as they are here, as far as is known. */
   unshipped(): Pick<SharedRow, "tbl" | "key">[] {
     return this.client
-      .query<{ tbl: string; key: string }, []>(
-        "SELECT tbl, key FROM copy_shipping UNION SELECT tbl, key FROM copy_changed",
-      )
+      .query<{ tbl: string; key: string }, []>("SELECT DISTINCT tbl, key FROM copy_changed")
       .all();
   }
 
@@ -191,23 +196,15 @@ export class CapturedTables {
   write(rows: readonly SharedRow[]): void {
     const { client } = this;
     client.run("INSERT INTO copy_applying VALUES (1)");
-    // Two rows may have exchanged what is unique: all go before any comes.
-    for (const row of rows) this.tables.get(row.tbl)?.write({ ...row, body: null });
+    // Where two have exchanged what is unique, the first to come takes the other one away, which comes again.
     const isSequence = ({ tbl }: SharedRow) => tbl === sequences;
-    for (const row of rows) if (row.body !== null && !isSequence(row)) this.tables.get(row.tbl)?.write(row);
+    for (const row of rows) if (!isSequence(row)) this.tables.get(row.tbl)?.write(row);
     // SQLite has written some by itself meanwhile.
     for (const row of rows.filter(isSequence)) {
       this.tables.get(sequences)?.write({ ...row, body: null });
       if (row.body !== null) this.tables.get(sequences)?.write(row);
     }
     client.run("DELETE FROM copy_applying");
-    this.numbers = this.numbersNow();
-  }
-
-  private numbersNow(): string {
-    if (this.client.query(`SELECT 1 FROM sqlite_schema WHERE name = '${sequences}'`).get() === null)
-      return "";
-    return JSON.stringify(this.client.query(`SELECT name, seq FROM ${sequences} ORDER BY name`).values());
   }
 }
 

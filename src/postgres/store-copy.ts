@@ -12,26 +12,23 @@ import { AppError, OperatorNeeded } from "../lib/errors.ts";
 import { Semaphore } from "../lib/semaphore.ts";
 import { DataFromNewerVersion, type Migration, migrate } from "../lib/sqlite/migrate.ts";
 import { openSqlite } from "../lib/sqlite/open.ts";
-import { CapturedTables, type SharedRow } from "./captured-tables.ts";
+import { CapturedTables, type ChangedRows, type SharedRow } from "./captured-tables.ts";
+import {
+  commitRows,
+  foldCommits,
+  foldedRows,
+  forgetOld,
+  rowsByKey,
+  type StoreName,
+  sendCommit,
+} from "./commits.ts";
 import type { Postgres, Transaction } from "./connection.ts";
 import { type Lease, requireLease } from "./lease.ts";
 
-export type StoreName = "metadata" | "people";
-
-/** Tells all fronts which store has changed. */
-export const changeChannel = "flagkeep_store";
-
-/** Rows that are read from PostgreSQL at once; a person may have half a megabyte. */
-const rowsAtOnce = 500;
-/** Rows, and characters of them, that are sent there in one statement. */
-const rowsPerStatement = 5_000;
-const charactersPerStatement = 8 * 1024 * 1024;
 /** How long a commit may take, its lock and all. */
 const commitMs = 60_000;
 /** A front that hangs in the middle of a commit holds the others up for no longer than this. */
 const idleMs = 4_000;
-/** For how long what is gone, and the names of commits, are told. */
-const toldFor = "1 day";
 const waitingMax = 10_000;
 
 /** The copy is of another PostgreSQL, or of one that was set back. */
@@ -168,7 +165,7 @@ export class StoreCopy {
     const leave = await this.turn.enter(0, {});
     const commitId = crypto.randomUUID();
     let outcome: { result: Result } | { error: unknown } | undefined;
-    let revision: number | undefined;
+    let sent: { revision: number; changed: ChangedRows } | undefined;
     try {
       await this.postgres.transaction(async (t) => {
         await t.unsafe(
@@ -180,17 +177,19 @@ export class StoreCopy {
         const newest = await this.takeOver(t, this.isDoubtful && lease === undefined);
         this.isDoubtful = lease === undefined;
         outcome = await settled(() => run(t));
-        const rows = this.tables.take();
-        if (rows.length === 0) return;
-        revision = newest + 1;
-        await sendRows(t, this.store.name, revision, rows);
-        await t`UPDATE flagkeep.store SET revision = ${revision} WHERE name = ${this.store.name}`;
-        await t`INSERT INTO flagkeep.commit (store, revision, id) VALUES (${this.store.name}, ${revision}, ${commitId})`;
-        await t`SELECT pg_notify(${changeChannel}, ${this.store.name})`;
+        const changed = this.tables.changed();
+        if (changed.rows.length === 0) return;
+        sent = { revision: newest + 1, changed };
+        await sendCommit(t, {
+          store: this.store.name,
+          revision: newest + 1,
+          id: commitId,
+          rows: changed.rows,
+        });
         // It may have taken longer than the lease lasts.
         if (lease !== undefined) await requireLease(t, lease);
       }, commitMs);
-      if (revision !== undefined) this.noteShipped(revision, commitId);
+      if (sent !== undefined) this.noteSent(sent, commitId);
       this.isDoubtful = false;
     } finally {
       leave();
@@ -199,18 +198,13 @@ export class StoreCopy {
     return outcome!.result;
   }
 
-  /** Forgets what has been gone for long; call it now and then, on one front. */
+  /**
+   * Brings the rows in PostgreSQL up to date with the commits, so that a new copy need not read them all; and forgets what
+   * has been gone for long. Call it now and then; of several fronts only one does it.
+   */
   async tidy(): Promise<void> {
-    const { name } = this.store;
-    await this.postgres.transaction(async (t) => {
-      const [last] = await t`SELECT max(revision) AS revision FROM flagkeep.commit
-        WHERE store = ${name} AND at < clock_timestamp() - ${toldFor}::interval`;
-      if (last?.revision === null) return;
-      await this.lockStore(t);
-      await t`UPDATE flagkeep.store SET told_from = greatest(told_from, ${last!.revision}) WHERE name = ${name}`;
-      await t`DELETE FROM flagkeep.row WHERE store = ${name} AND body IS NULL AND revision <= ${last!.revision}`;
-      await t`DELETE FROM flagkeep.commit WHERE store = ${name} AND revision < ${last!.revision}`;
-    }, commitMs);
+    await foldCommits(this.postgres, this.store.name);
+    await forgetOld(this.postgres, this.store.name);
   }
 
   /** The newest commit that is here. */
@@ -239,43 +233,34 @@ export class StoreCopy {
   private async takeOver(t: Transaction, isBack: boolean): Promise<number> {
     const { name } = this.store;
     const { revision: here, commit_id } = this.state();
-    const [row] =
-      await t`SELECT revision, told_from, (SELECT id FROM flagkeep.commit c WHERE c.store = s.name AND c.revision = s.revision) AS newest,
-      (SELECT id FROM flagkeep.commit c WHERE c.store = s.name AND c.revision = ${here}) AS known FROM flagkeep.store s WHERE name = ${name}`;
+    const [row] = await t`SELECT revision, folded, told_from,
+        (SELECT id FROM flagkeep.commit c WHERE c.store = s.name AND c.revision = s.revision) AS newest,
+        (SELECT id FROM flagkeep.commit c WHERE c.store = s.name AND c.revision = ${here}) AS known
+      FROM flagkeep.store s WHERE name = ${name}`;
     const there = Number(row!.revision);
+    const folded = Number(row!.folded);
     if (here > 0 && (here > there || row!.known !== commit_id || here < Number(row!.told_from)))
       throw new OtherHistory(`The copy of the store of ${name} has another history.`);
     const mine = this.tables.unshipped();
-    if (here === there && !(isBack && mine.length > 0)) return there;
-    const own = isBack ? undefined : new Set(mine.map(({ tbl, key }) => `${tbl} ${key}`));
-    if (isBack && mine.length > 0) await this.takeBack(t, [...mine, ...this.tables.numberKeys()]);
-    for (let after = { revision: here + 1, tbl: "", hash: Buffer.alloc(0) as Buffer }; ; ) {
-      const rows = await t<(SharedRow & { revision: string; key_hash: Buffer })[]>`
-          SELECT tbl, key, body, revision, key_hash FROM flagkeep.row
-          WHERE store = ${name} AND (revision, tbl, key_hash) > (${after.revision}, ${after.tbl}, ${after.hash})
-          ORDER BY revision, tbl, key_hash LIMIT ${rowsAtOnce}`;
-      if (rows.length === 0) break;
-      const foreign = own === undefined ? rows : rows.filter(({ tbl, key }) => !own.has(`${tbl} ${key}`));
-      this.write(foreign);
-      const last = rows.at(-1)!;
-      after = { revision: Number(last.revision), tbl: last.tbl, hash: last.key_hash };
-      if (rows.length < rowsAtOnce) break;
-    }
-    this.client.run("UPDATE copy_state SET revision = ?, commit_id = ?", [there, row!.newest]);
+    const takesBack = isBack && mine.length > 0;
+    if (here === there && !takesBack) return there;
+    const own = isBack ? undefined : new Set(mine.map(nameOf));
+    const take = (rows: readonly SharedRow[]) =>
+      this.write(own === undefined ? rows : rows.filter((one) => !own.has(nameOf(one))));
+    if (takesBack)
+      for await (const rows of rowsByKey(t, name, [...mine, ...this.tables.numberKeys()])) take(rows);
+    if (here < folded) for await (const rows of foldedRows(t, name, here)) take(rows);
+    // What is taken back may have been written by any commit that is not folded yet.
+    const from = takesBack ? folded : Math.max(here, folded);
+    for await (const rows of commitRows(t, name, from)) take(rows);
+    this.client
+      .transaction(() => {
+        if (takesBack) this.client.run("DELETE FROM copy_changed");
+        this.client.run("UPDATE copy_state SET revision = ?, commit_id = ?", [there, row!.newest]);
+      })
+      .immediate();
     this.hooks.onTaken?.();
     return there;
-  }
-
-  private async takeBack(t: Transaction, mine: readonly Pick<SharedRow, "tbl" | "key">[]): Promise<void> {
-    for (let start = 0; start < mine.length; start += rowsAtOnce) {
-      const part = mine.slice(start, start + rowsAtOnce);
-      const rows = await t<SharedRow[]>`
-        SELECT w.tbl, w.key, r.body FROM unnest(${part.map(({ tbl }) => tbl)}::text[], ${part.map(({ key }) => key)}::text[]) AS w(tbl, key)
-        LEFT JOIN flagkeep.row r ON r.store = ${this.store.name} AND r.tbl = w.tbl AND r.key_hash = sha256(convert_to(w.key, 'UTF8'))`;
-      this.write(rows);
-    }
-    this.client.run("DELETE FROM copy_shipping");
-    this.client.run("DELETE FROM copy_changed");
   }
 
   /** Rows come in the order of their commits, not in that of their references. */
@@ -288,11 +273,11 @@ export class StoreCopy {
     }
   }
 
-  private noteShipped(revision: number, commitId: string): void {
+  private noteSent(sent: { revision: number; changed: ChangedRows }, commitId: string): void {
     this.client
       .transaction(() => {
-        this.client.run("DELETE FROM copy_shipping");
-        this.client.run("UPDATE copy_state SET revision = ?, commit_id = ?", [revision, commitId]);
+        this.tables.forget(sent.changed);
+        this.client.run("UPDATE copy_state SET revision = ?, commit_id = ?", [sent.revision, commitId]);
       })
       .immediate();
   }
@@ -301,7 +286,7 @@ export class StoreCopy {
   private forgetAll(): void {
     this.tables.markAll();
     this.write(this.tables.unshipped().map((row) => ({ ...row, body: null })));
-    for (const table of ["copy_shipping", "copy_changed"]) this.client.run(`DELETE FROM ${table}`);
+    this.client.run("DELETE FROM copy_changed");
     this.client.run("UPDATE copy_state SET revision = 0, commit_id = NULL");
   }
 
@@ -325,31 +310,6 @@ export class StoreCopy {
   }
 }
 
-/** Writes rows as they are now, as those of a commit. */
-export async function sendRows(
-  t: Transaction,
-  store: StoreName,
-  revision: number,
-  rows: readonly SharedRow[],
-): Promise<void> {
-  for (let start = 0; start < rows.length; ) {
-    let end = start;
-    for (
-      let size = 0;
-      end < rows.length && end - start < rowsPerStatement && size < charactersPerStatement;
-      end++
-    )
-      size += rows[end]!.key.length + (rows[end]!.body?.length ?? 0);
-    const part = rows.slice(start, end);
-    await t`
-      INSERT INTO flagkeep.row (store, tbl, key_hash, key, body, revision)
-      SELECT ${store}, w.tbl, sha256(convert_to(w.key, 'UTF8')), w.key, w.body, ${revision}
-      FROM unnest(${part.map(({ tbl }) => tbl)}::text[], ${part.map(({ key }) => key)}::text[], ${part.map(({ body }) => body)}::text[]) AS w(tbl, key, body)
-      ON CONFLICT (store, tbl, key_hash) DO UPDATE SET body = excluded.body, revision = excluded.revision`;
-    start = end;
-  }
-}
-
 async function settled<Result>(
   run: () => Result | Promise<Result>,
 ): Promise<{ result: Result } | { error: unknown }> {
@@ -359,6 +319,8 @@ async function settled<Result>(
     return { error };
   }
 }
+
+const nameOf = ({ tbl, key }: Pick<SharedRow, "tbl" | "key">) => `${tbl} ${key}`;
 
 function schemaVersionHere(client: Database): number {
   if (client.query("SELECT 1 FROM sqlite_schema WHERE name = 'schema_migration'").get() === null) return 0;

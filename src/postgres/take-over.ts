@@ -8,9 +8,10 @@
 import type { Database } from "bun:sqlite";
 import { type Lane, lanes } from "../journal/segment.ts";
 import { AppError } from "../lib/errors.ts";
-import { CapturedTables } from "./captured-tables.ts";
+import { CapturedTables, type SharedRow } from "./captured-tables.ts";
+import { writeRows } from "./commits.ts";
 import type { Postgres } from "./connection.ts";
-import { type CopiedStore, markAsCopy, sendRows } from "./store-copy.ts";
+import { type CopiedStore, markAsCopy } from "./store-copy.ts";
 
 /** PostgreSQL holds the data of others, or a take-over that is not done. */
 export class TakeOverRefused extends AppError {
@@ -39,7 +40,7 @@ export async function beginTakeOver(postgres: Postgres, id: string): Promise<voi
   const begun = await takeOverUnderWay(postgres);
   if (begun === id) return;
   const [found] = await postgres.run(
-    (sql) => sql`SELECT count(*)::int AS rows FROM flagkeep.row WHERE body IS NOT NULL`,
+    (sql) => sql`SELECT coalesce(sum(revision), 0)::int AS rows FROM flagkeep.store`,
   );
   if (begun !== undefined || found!.rows > 0)
     throw new TakeOverRefused(
@@ -77,20 +78,25 @@ export async function sendStore(
   let revision = 0;
   let commitId: string | null = null;
   for (;;) {
-    const rows = tables.take(rowsAtOnce);
+    const changed = tables.changed(rowsAtOnce);
+    const { rows } = changed;
     commitId = crypto.randomUUID();
     const commit = commitId;
     revision = await postgres.transaction(async (t) => {
       await t`INSERT INTO flagkeep.store (name, schema_version, revision) VALUES (${name}, ${migrations.length}, 0) ON CONFLICT DO NOTHING`;
-      const [row] =
-        await t`UPDATE flagkeep.store SET revision = revision + 1, schema_version = ${migrations.length}
+      const [row] = await t`UPDATE flagkeep.store
+        SET revision = revision + 1, folded = revision + 1, schema_version = ${migrations.length}
         WHERE name = ${name} RETURNING revision`;
       const next = Number(row!.revision);
-      await sendRows(t, name, next, rows);
+      await writeRows(
+        t,
+        name,
+        rows.map((one: SharedRow) => ({ ...one, revision: next })),
+      );
       await t`INSERT INTO flagkeep.commit (store, revision, id) VALUES (${name}, ${next}, ${commit})`;
       return next;
     }, commitMs);
-    client.run("DELETE FROM copy_shipping");
+    tables.forget(changed);
     if (rows.length === 0) break;
     const left = client.query("SELECT count(*) AS count FROM copy_changed").get() as { count: number };
     onProgress(left.count);
@@ -124,7 +130,7 @@ export async function requireAtRest(postgres: Postgres): Promise<void> {
   const [row] = await postgres.run(
     (sql) => sql`SELECT (SELECT coalesce(sum(entries), 0) FROM flagkeep.journal)::int AS entries,
       (SELECT until > clock_timestamp() FROM flagkeep.lease) AS held,
-      EXISTS (SELECT 1 FROM flagkeep.row WHERE store = 'metadata') AS whole`,
+      EXISTS (SELECT 1 FROM flagkeep.store WHERE name = 'metadata' AND revision > 0) AS whole`,
   );
   if (!row!.whole)
     throw new TakeOverRefused("There is nothing in PostgreSQL yet.", "Name the right database.");

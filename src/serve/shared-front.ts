@@ -18,12 +18,13 @@ import { WrongSetting } from "../lib/setting-kinds.ts";
 import type { Log } from "../log.ts";
 import { paths } from "../paths.ts";
 import { peopleMigrations } from "../people/open.ts";
+import { changeChannel } from "../postgres/commits.ts";
 import { Postgres, type PostgresUnreachable } from "../postgres/connection.ts";
 import { type Front, noteEnd, noteFront, seenEveryMs, sharedSecret } from "../postgres/fronts.ts";
 import { PostgresJournal, type PostgresJournalSettings } from "../postgres/journal.ts";
 import { leaseHolder } from "../postgres/lease.ts";
 import { migratePostgres } from "../postgres/schema.ts";
-import { type CopiedStore, changeChannel, isCopy, StoreCopy } from "../postgres/store-copy.ts";
+import { type CopiedStore, isCopy, StoreCopy } from "../postgres/store-copy.ts";
 import { TakeOverRefused, takeOverUnderWay } from "../postgres/take-over.ts";
 import { version } from "../version.ts";
 
@@ -73,7 +74,7 @@ function requireNoOwnData(dataDir: string): void {
 const connections = 8;
 /** Also without being told, so that nothing that was told while the connection was away waits. */
 const lookEveryMs = 500;
-const tidyEveryMs = 600_000;
+const tidyEveryMs = 20_000;
 
 /** What `status` says of it. */
 export interface SharedStatus {

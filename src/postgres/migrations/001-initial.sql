@@ -7,18 +7,23 @@ CREATE TABLE flagkeep.store (
   schema_version integer NOT NULL,
   -- Counts the commits; whoever commits holds this row's lock, so that there is one order.
   revision bigint NOT NULL,
+  -- Up to which commit the rows below are brought up to date; later ones are in the commits.
+  folded bigint NOT NULL DEFAULT 0,
   -- Behind which revision every change can still be told: copies that are older are made anew.
   told_from bigint NOT NULL DEFAULT 0
 );
 
--- The name of each commit, by which a copy knows that it has seen this history and no other.
+-- The commits. Its name tells a copy that it has seen this history and no other.
 CREATE TABLE flagkeep.commit (
   store text NOT NULL,
   revision bigint NOT NULL,
   id uuid NOT NULL,
   at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  -- Its rows as lines of table, key and the JSON of the columns (nothing: gone), between tabs; zstd. NULL: folded.
+  body bytea,
   PRIMARY KEY (store, revision)
 );
+ALTER TABLE flagkeep.commit ALTER COLUMN body SET STORAGE EXTERNAL;
 
 -- The rows of both stores, each as the JSON object of its columns; binary columns in hexadecimal digits.
 CREATE TABLE flagkeep.row (

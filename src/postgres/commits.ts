@@ -1,0 +1,197 @@
+/**
+ * The commits of a store in PostgreSQL: each as one compressed value while it is new, and folded into single rows after a
+ * while, which costs little where the same rows change again and again.
+ */
+
+import type { SharedRow } from "./captured-tables.ts";
+import type { Postgres, Transaction } from "./connection.ts";
+
+export type StoreName = "metadata" | "people";
+
+/** Tells all fronts which store has changed. */
+export const changeChannel = "flagkeep_store";
+
+/** Rows that are read at once; a person may have half a megabyte. */
+const rowsAtOnce = 500;
+/** Commits that are read at once. */
+const commitsAtOnce = 16;
+/** Rows, and characters of them, that are sent in one statement. */
+const rowsPerStatement = 5_000;
+const charactersPerStatement = 8 * 1024 * 1024;
+/** Characters of the rows that are folded at once. */
+const foldedCharactersMax = 64 * 1024 * 1024;
+/** For how long what is gone, and the names of commits, are told. */
+const toldFor = "1 day";
+const tidyMs = 120_000;
+/** Smaller ones are not worth the time of another thread. */
+const ownThreadCharactersMax = 64 * 1024;
+const compression = { level: 1 } as const;
+/**
+ * The table whose rows come and go all the time, and of which nobody misses that one has gone: what is mirrored is known by
+ * the last number. A row of it that came and went between two foldings leaves nothing.
+ */
+const passing = "change";
+
+export interface Commit {
+  store: StoreName;
+  revision: number;
+  /** By chance: tells this history from any other. */
+  id: string;
+  rows: readonly SharedRow[];
+}
+
+/** Writes a commit behind the last one; the caller holds the lock of the store's row. */
+export async function sendCommit(t: Transaction, { store, revision, id, rows }: Commit): Promise<void> {
+  const text = Buffer.from(rows.map(({ tbl, key, body }) => `${tbl}\t${key}\t${body ?? ""}\n`).join(""));
+  const body =
+    text.length <= ownThreadCharactersMax
+      ? Bun.zstdCompressSync(text, compression)
+      : await Bun.zstdCompress(text, compression);
+  await t`
+    WITH counted AS (UPDATE flagkeep.store SET revision = ${revision} WHERE name = ${store})
+    INSERT INTO flagkeep.commit (store, revision, id, body) VALUES (${store}, ${revision}, ${id}, ${body as Buffer})`;
+  await t`SELECT pg_notify(${changeChannel}, ${store})`;
+}
+
+/** The rows of all commits behind a folded or taken one, in order. */
+export async function* commitRows(
+  t: Transaction,
+  store: StoreName,
+  after: number,
+): AsyncGenerator<SharedRow[]> {
+  for await (const { rows } of commitsBehind(t, store, after)) yield rows;
+}
+
+async function* commitsBehind(t: Transaction, store: StoreName, after: number) {
+  for (let last = after; ; ) {
+    const commits = await t`SELECT revision, body FROM flagkeep.commit
+      WHERE store = ${store} AND revision > ${last} AND body IS NOT NULL ORDER BY revision LIMIT ${commitsAtOnce}`;
+    for (const { revision, body } of commits) {
+      last = Number(revision);
+      yield { revision: last, rows: rowsOf(body as Uint8Array) };
+    }
+    if (commits.length < commitsAtOnce) return;
+  }
+}
+
+/** Neither a table's name nor a key nor the text of JSON has a tab or a line feed in it. */
+function rowsOf(body: Uint8Array): SharedRow[] {
+  const rows: SharedRow[] = [];
+  for (const line of Bun.zstdDecompressSync(body).toString("utf8").split("\n")) {
+    if (line === "") continue;
+    const [first, second] = [line.indexOf("\t"), line.indexOf("\t", line.indexOf("\t") + 1)];
+    const text = line.slice(second + 1);
+    rows.push({
+      tbl: line.slice(0, first),
+      key: line.slice(first + 1, second),
+      body: text === "" ? null : text,
+    });
+  }
+  return rows;
+}
+
+/** Folded rows that were written behind a commit, in the order of the commits. */
+export async function* foldedRows(
+  t: Transaction,
+  store: StoreName,
+  after: number,
+): AsyncGenerator<SharedRow[]> {
+  for (let last = { revision: after + 1, tbl: "", hash: Buffer.alloc(0) as Buffer }; ; ) {
+    const rows = await t<(SharedRow & { revision: string; key_hash: Buffer })[]>`
+      SELECT tbl, key, body, revision, key_hash FROM flagkeep.row
+      WHERE store = ${store} AND (revision, tbl, key_hash) > (${last.revision}, ${last.tbl}, ${last.hash})
+      ORDER BY revision, tbl, key_hash LIMIT ${rowsAtOnce}`;
+    yield [...rows];
+    if (rows.length < rowsAtOnce) return;
+    const { revision, tbl, key_hash: hash } = rows.at(-1)!;
+    last = { revision: Number(revision), tbl, hash };
+  }
+}
+
+/** Folded rows by their keys; those that are not there are gone. */
+export async function* rowsByKey(
+  t: Transaction,
+  store: StoreName,
+  keys: readonly Pick<SharedRow, "tbl" | "key">[],
+): AsyncGenerator<SharedRow[]> {
+  for (let start = 0; start < keys.length; start += rowsAtOnce) {
+    const part = keys.slice(start, start + rowsAtOnce);
+    yield [
+      ...(await t<SharedRow[]>`
+        SELECT w.tbl, w.key, r.body FROM unnest(${part.map(({ tbl }) => tbl)}::text[], ${part.map(({ key }) => key)}::text[]) AS w(tbl, key)
+        LEFT JOIN flagkeep.row r ON r.store = ${store} AND r.tbl = w.tbl AND r.key_hash = sha256(convert_to(w.key, 'UTF8'))`),
+    ];
+  }
+}
+
+/** Brings the single rows up to date with commits, some at a time. */
+export async function foldCommits(postgres: Postgres, store: StoreName): Promise<void> {
+  for (let isMore = true; isMore; ) {
+    isMore = await postgres.transaction(async (t) => {
+      const [lock] = await t`SELECT pg_try_advisory_xact_lock(hashtext(${`flagkeep fold ${store}`})) AS mine`;
+      if (!lock!.mine) return false;
+      const [place] = await t`SELECT folded FROM flagkeep.store WHERE name = ${store}`;
+      const newest = new Map<string, SharedRow & { revision: number }>();
+      let characters = 0;
+      let last = Number(place!.folded);
+      const before = last;
+      for await (const { revision, rows } of commitsBehind(t, store, last)) {
+        for (const row of rows) {
+          newest.set(`${row.tbl} ${row.key}`, { ...row, revision });
+          characters += row.body?.length ?? 0;
+        }
+        last = revision;
+        if (characters > foldedCharactersMax) break;
+      }
+      if (last === before) return false;
+      await writeRows(t, store, [...newest.values()]);
+      await t`UPDATE flagkeep.commit SET body = NULL WHERE store = ${store} AND revision > ${before} AND revision <= ${last}`;
+      await t`UPDATE flagkeep.store SET folded = ${last} WHERE name = ${store}`;
+      return characters > foldedCharactersMax;
+    }, tidyMs);
+  }
+}
+
+/** Writes single rows as they are after a commit. */
+export async function writeRows(
+  t: Transaction,
+  store: StoreName,
+  rows: readonly (SharedRow & { revision: number })[],
+): Promise<void> {
+  for (let start = 0; start < rows.length; ) {
+    let end = start;
+    for (
+      let size = 0;
+      end < rows.length && end - start < rowsPerStatement && size < charactersPerStatement;
+      end++
+    )
+      size += rows[end]!.key.length + (rows[end]!.body?.length ?? 0);
+    const part = rows.slice(start, end);
+    await t`
+      WITH w AS (
+        SELECT tbl, sha256(convert_to(key, 'UTF8')) AS key_hash, key, body, revision::bigint AS revision
+        FROM unnest(${part.map(({ tbl }) => tbl)}::text[], ${part.map(({ key }) => key)}::text[],
+          ${part.map(({ body }) => body)}::text[], ${part.map(({ revision }) => String(revision))}::text[]) AS u(tbl, key, body, revision)
+      ), gone AS (
+        UPDATE flagkeep.row r SET body = NULL, revision = w.revision FROM w
+        WHERE r.store = ${store} AND r.tbl = w.tbl AND r.key_hash = w.key_hash AND w.body IS NULL AND w.tbl = ${passing}
+      )
+      INSERT INTO flagkeep.row (store, tbl, key_hash, key, body, revision)
+      SELECT ${store}, tbl, key_hash, key, body, revision FROM w WHERE body IS NOT NULL OR tbl <> ${passing}
+      ON CONFLICT (store, tbl, key_hash) DO UPDATE SET body = excluded.body, revision = excluded.revision`;
+    start = end;
+  }
+}
+
+/** Forgets rows that have been gone, and the names of commits that were made, for long. */
+export async function forgetOld(postgres: Postgres, store: StoreName): Promise<void> {
+  await postgres.transaction(async (t) => {
+    const [last] = await t`SELECT max(revision) AS revision FROM flagkeep.commit
+      WHERE store = ${store} AND body IS NULL AND at < clock_timestamp() - ${toldFor}::interval`;
+    if (last?.revision === null) return;
+    await t`SELECT 1 FROM flagkeep.store WHERE name = ${store} FOR UPDATE`;
+    await t`UPDATE flagkeep.store SET told_from = greatest(told_from, ${last!.revision}) WHERE name = ${store}`;
+    await t`DELETE FROM flagkeep.row WHERE store = ${store} AND body IS NULL AND revision <= ${last!.revision}`;
+    await t`DELETE FROM flagkeep.commit WHERE store = ${store} AND revision < ${last!.revision}`;
+  }, tidyMs);
+}
