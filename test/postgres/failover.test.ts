@@ -11,7 +11,7 @@ const rounds = Number(process.env.FLAGKEEP_TEST_CLUSTER_ROUNDS ?? 5);
 const seed = Number(process.env.FLAGKEEP_TEST_SEED) || Date.now() % 1_000_000;
 const random = mulberry32(seed);
 
-/** The loader's place in one of the lanes, as PostgreSQL has it. */
+/** The loader's place in one of the lanes. */
 interface Place {
   begun: number | null;
   loaded: number;
@@ -19,12 +19,9 @@ interface Place {
 }
 
 async function places(fronts: TestFronts): Promise<Place[]> {
-  return await fronts.ask<Place>(`
-    SELECT (load.body::json->>'begun_seq')::int AS begun, (load.body::json->>'seq')::int AS loaded,
-      coalesce((place.body::json->>'seq')::int, 0) AS applied
-    FROM flagkeep.row AS load LEFT JOIN flagkeep.row AS place
-      ON place.store = 'people' AND place.tbl = 'lane_cursor' AND place.body::json->>'lane' = load.body::json->>'lane'
-    WHERE load.store = 'people' AND load.tbl = 'outside_load'`);
+  return await fronts.askPeople<Place>(`
+    SELECT load.begun_seq AS begun, load.seq AS loaded, coalesce(place.seq, 0) AS applied
+    FROM outside_load AS load LEFT JOIN lane_cursor AS place USING (lane)`);
 }
 
 async function killLeader(fronts: TestFronts): Promise<void> {

@@ -1,5 +1,6 @@
 /** Several fronts of the compiled executable on one PostgreSQL and one ClickHouse, as users run them. */
 
+import { Database } from "bun:sqlite";
 import type { test } from "bun:test";
 import { rmSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -97,6 +98,17 @@ export class TestFronts implements AsyncDisposable {
   /** Runs a statement in PostgreSQL. */
   async ask<Row = Record<string, unknown>>(statement: string): Promise<Row[]> {
     return await this.postgres.run<Row>(statement, database);
+  }
+
+  /** Asks a running front's copy of the store of persons; that of the loader is the newest. */
+  async askPeople<Row = Record<string, unknown>>(statement: string): Promise<Row[]> {
+    const front = this.running.get(await this.leader())!;
+    const people = new Database(join(front.dataDir, "people.sqlite"), { readonly: true });
+    try {
+      return people.query<Row, []>(statement).all();
+    } finally {
+      people.close();
+    }
   }
 
   /** Waits until one of the running fronts' engines loads events. @returns its number */
