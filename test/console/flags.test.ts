@@ -115,6 +115,11 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
       .getByText(/flags$/)
       .first()
       .waitFor();
+    // Everything that is typed behind the shortcut is meant for what it opens.
+    await page.keyboard.press("Control+k");
+    await page.keyboard.type("service-2", { delay: 0 });
+    expect(await page.getByRole("combobox", { name: "Search or jump" }).inputValue()).toBe("service-2");
+    await page.keyboard.press("Escape");
     await page.keyboard.press("n");
     await page.getByRole("dialog", { name: "New flag" }).waitFor();
     await page.keyboard.type("by-keys");
@@ -263,6 +268,14 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     );
 
     await page.getByRole("tab", { name: "Targeting" }).click();
+    await page.getByRole("button", { name: "Add condition", exact: true }).click();
+    const property = page.getByRole("combobox", { name: "Property", exact: true });
+    await property.focus();
+    // What is still being written is not called wrong.
+    expect(await page.getByText("The property is missing.").count()).toBe(0);
+    await page.getByRole("spinbutton", { name: "Roll out to" }).focus();
+    await page.getByText("The property is missing.").waitFor();
+    await page.getByRole("button", { name: "Remove condition" }).click();
     await page.getByRole("spinbutton", { name: "Roll out to" }).fill("100");
     await page.getByRole("tab", { name: "Try it" }).click();
     await page.getByLabel("Distinct ids").fill("somebody");

@@ -122,6 +122,11 @@ export function isAbort(error: unknown): boolean {
   return error instanceof DOMException && error.name === "AbortError";
 }
 
+/** An error as what the server refused. */
+export function asFailure(error: unknown): Failure {
+  return error instanceof Failure ? error : new Failure(-1, "error", wordsOf(error));
+}
+
 /** An error in words. */
 export function wordsOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

@@ -1,7 +1,7 @@
 /** Data that a page shows: the old stays while the new is fetched, and after a failure with its age. */
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { Failure, isAbort, wordsOf } from "./api.ts";
+import { asFailure, type Failure, isAbort } from "./api.ts";
 
 export interface Resource<Data> {
   data: Data | undefined;
@@ -82,7 +82,7 @@ export function useResource<Data>(
         if (everyMs !== undefined) again(everyMs);
       } catch (error) {
         if (controller.signal.aborted || isAbort(error)) return;
-        const failure = error instanceof Failure ? error : new Failure(-1, "error", wordsOf(error));
+        const failure = asFailure(error);
         state.current = { key, failure, isLoading: false };
         if (failure.isEngineAway || failure.status === 0) again((failure.retryAfterSeconds ?? 3) * 1000);
         else if (everyMs !== undefined) again(everyMs);

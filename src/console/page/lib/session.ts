@@ -1,7 +1,7 @@
 /** Who is signed in, and in which project that one works. */
 
 import { computed, signal } from "@preact/signals";
-import { ask, Failure, queryText, signedOut } from "./api.ts";
+import { asFailure, ask, type Failure, queryText, signedOut } from "./api.ts";
 import { recall, remember } from "./memory.ts";
 import { forgetAll } from "./resource.ts";
 
@@ -112,7 +112,7 @@ export async function loadSession(): Promise<void> {
     chosenProject.value = named === null ? undefined : Number(named);
     session.value = { state: "in", me: who, facts };
   } catch (error) {
-    const failure = error instanceof Failure ? error : new Failure(-1, "error", String(error));
+    const failure = asFailure(error);
     session.value = failure.status === 401 ? { state: "out" } : { state: "unreachable", failure };
   }
 }

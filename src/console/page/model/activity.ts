@@ -25,7 +25,10 @@ const lineLengthMax = 160;
 
 /** Each change of an entry as one line. */
 export function changeLines(entry: ActivityEntry): string[] {
-  return entry.detail.changes.flatMap(({ field, before, after }) => {
+  const { changes } = entry.detail;
+  // Every change of a flag counts its version up.
+  const told = changes.filter(({ field }) => entry.scope !== "FeatureFlag" || field !== "version");
+  return (told.length > 0 ? told : changes).flatMap(({ field, before, after }) => {
     if (entry.scope === "FeatureFlag" && field === "filters" && isObject(before) && isObject(after)) {
       return filterDifferences(before as Filters, after as Filters);
     }

@@ -1,7 +1,7 @@
 /** Makes a flag: a key, and who gets it to begin with. */
 
 import { useState } from "preact/hooks";
-import { ask, Failure, wordsOf } from "../lib/api.ts";
+import { asFailure, ask, type Failure } from "../lib/api.ts";
 import { inProject } from "../lib/session.ts";
 import type { Flag } from "../model/flags.ts";
 import { Button } from "../parts/basics.tsx";
@@ -40,7 +40,7 @@ export function NewFlag({ onClose, onMade }: { onClose: () => void; onMade: (fla
       });
       onMade(flag);
     } catch (error) {
-      setFailure(error instanceof Failure ? error : new Failure(-1, "error", wordsOf(error)));
+      setFailure(asFailure(error));
     }
   };
   return (

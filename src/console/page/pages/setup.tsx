@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { to } from "../lib/address.ts";
-import { ask, Failure, wordsOf } from "../lib/api.ts";
+import { asFailure, ask, type Failure } from "../lib/api.ts";
 import { loadSession, session } from "../lib/session.ts";
 import { Button } from "../parts/basics.tsx";
 import { Field } from "../parts/fields.tsx";
@@ -40,7 +40,7 @@ export function Setup() {
         setEmail(found.email);
         setName([found.first_name, found.last_name].join(" ").trim());
       },
-      (error) => setFailure(error instanceof Failure ? error : new Failure(-1, "error", wordsOf(error))),
+      (error) => setFailure(asFailure(error)),
     );
   }, []);
   const submit = async () => {
@@ -56,7 +56,7 @@ export function Setup() {
       await loadSession();
       route(session.value.state === "in" ? to("start") : to("flags"), true);
     } catch (error) {
-      setFailure(error instanceof Failure ? error : new Failure(-1, "error", wordsOf(error)));
+      setFailure(asFailure(error));
       setBusy(false);
     }
   };

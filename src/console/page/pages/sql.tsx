@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useAddress } from "../lib/address.ts";
-import { ask, Failure, isAbort, queryText, wordsOf } from "../lib/api.ts";
+import { asFailure, ask, type Failure, isAbort, queryText, wordsOf } from "../lib/api.ts";
 import { download, type FileForm, toCsv } from "../lib/csv.ts";
 import { decimal, valueText } from "../lib/format.ts";
 import { isApple } from "../lib/keys.ts";
@@ -89,7 +89,7 @@ export function Sql() {
       remember("statements", JSON.stringify(next));
     } catch (error) {
       if (!isAbort(error)) {
-        setFailure(error instanceof Failure ? error : new Failure(-1, "error", wordsOf(error)));
+        setFailure(asFailure(error));
       }
     } finally {
       clearInterval(timer);

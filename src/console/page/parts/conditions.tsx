@@ -1,5 +1,6 @@
 /** Conditions on properties, cohorts and flags: one line each, with names and values to choose from. */
 
+import { useState } from "preact/hooks";
 import { ask, queryText } from "../lib/api.ts";
 import { useResource } from "../lib/resource.ts";
 import { inProject, project } from "../lib/session.ts";
@@ -131,6 +132,8 @@ function ConditionLine({
   isFirst: boolean;
   isPlain: boolean;
 }) {
+  // What is still being written is not called wrong.
+  const [isLeft, setLeft] = useState(false);
   const kind = (condition.type ?? "person") as ConditionKind;
   const isProperty = kind !== "cohort" && kind !== "flag";
   const operators = isProperty && isPlain ? plainOperators : operatorsOf[isProperty ? "property" : kind]!;
@@ -147,8 +150,14 @@ function ConditionLine({
     const given = valuelessOperators.has(next) ? next : isList ? many : one;
     return { ...condition, operator: next, value: kind === "cohort" || kind === "flag" ? value : given };
   };
+  const isUnfinished = problem === w.keyMissing || problem === w.valueMissing;
   return (
-    <div class="condition">
+    <div
+      class="condition"
+      onFocusOut={(event) => {
+        if (!event.currentTarget.contains(event.relatedTarget as Node | null)) setLeft(true);
+      }}
+    >
       <span class="joint">{isFirst ? "" : words.flag.and}</span>
       {kinds.length > 1 && (
         <Select
@@ -177,7 +186,7 @@ function ConditionLine({
           choices={choices}
           onChange={onChange}
           withOperator={withOperator}
-          problem={problem}
+          problem={isUnfinished && !isLeft ? undefined : problem}
         />
       )}
       <Button kind="quiet" icon="trash" label={w.remove} onClick={onRemove} />

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { Failure, wordsOf } from "../lib/api.ts";
+import { asFailure, type Failure } from "../lib/api.ts";
 import { words } from "../words/index.ts";
 import { Button } from "./basics.tsx";
 import { tell } from "./toast.tsx";
@@ -30,7 +30,7 @@ export function Form({
       await onSend();
       tell(done);
     } catch (error) {
-      setFailure(error instanceof Failure ? error : new Failure(-1, "error", wordsOf(error)));
+      setFailure(asFailure(error));
     } finally {
       setBusy(false);
     }

@@ -1,6 +1,6 @@
 /** One place to get anywhere: pages, flags by key, persons, actions. */
 
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { to } from "../lib/address.ts";
 import { ask, queryText, serverPath } from "../lib/api.ts";
@@ -30,7 +30,8 @@ export function Palette({ onClose, onHelp }: { onClose: () => void; onHelp: () =
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
 
-  useEffect(() => {
+  // At once: what is typed next is meant for it.
+  useLayoutEffect(() => {
     const before = document.activeElement as HTMLElement | null;
     dialog.current?.showModal();
     return () => {

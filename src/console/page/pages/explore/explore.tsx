@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useAddress } from "../../lib/address.ts";
-import { ask, Failure, isAbort, wordsOf } from "../../lib/api.ts";
+import { asFailure, ask, type Failure, isAbort } from "../../lib/api.ts";
 import { decimal } from "../../lib/format.ts";
 import { inProject, project } from "../../lib/session.ts";
 import { finished, firstQuestion, type InsightKind, type Question, queryOf } from "../../model/insight.ts";
@@ -68,7 +68,7 @@ export function Explore() {
           },
           (error) => {
             if (!isAbort(error)) {
-              setFailure(error instanceof Failure ? error : new Failure(-1, "error", wordsOf(error)));
+              setFailure(asFailure(error));
             }
           },
         )

@@ -1,7 +1,7 @@
 /** Saving a draft: what changes is shown first; if somebody else was faster, both are shown side by side. */
 
 import { useState } from "preact/hooks";
-import { ask, Failure, wordsOf } from "../../lib/api.ts";
+import { asFailure, ask, type Failure } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject } from "../../lib/session.ts";
 import { changedFields, type Draft, differences, draftOf, problemsOf } from "../../model/draft.ts";
@@ -58,7 +58,7 @@ export function SaveBar({
       tell(w.saved(saved.key));
       onSaved(saved);
     } catch (error) {
-      const found = error instanceof Failure ? error : new Failure(-1, "error", wordsOf(error));
+      const found = asFailure(error);
       if (found.status === 409) {
         setOpen(false);
         setTheirs(await ask<Flag>(inProject(`feature_flags/${base.id}/`)));
@@ -75,7 +75,7 @@ export function SaveBar({
       tell(w.pending.proposed);
       onProposed();
     } catch (error) {
-      setFailure(error instanceof Failure ? error : new Failure(-1, "error", wordsOf(error)));
+      setFailure(asFailure(error));
     }
   };
   return (

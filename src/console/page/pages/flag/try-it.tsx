@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { useAddress } from "../../lib/address.ts";
-import { ask, Failure, isAbort, wordsOf } from "../../lib/api.ts";
+import { asFailure, ask, type Failure, isAbort } from "../../lib/api.ts";
 import { inProject } from "../../lib/session.ts";
 import { changedFields, type Draft } from "../../model/draft.ts";
 import { type Explanation, shownValue } from "../../model/explanation.ts";
@@ -55,7 +55,7 @@ export function TryIt({ flag, draft, isChanged }: { flag: Flag; draft: Draft; is
         },
         (error) => {
           if (isAbort(error)) return;
-          setFailure(error instanceof Failure ? error : new Failure(-1, "error", wordsOf(error)));
+          setFailure(asFailure(error));
         },
       );
     }, quietMs);
