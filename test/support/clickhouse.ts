@@ -35,8 +35,8 @@ export class TestClickHouse implements AsyncDisposable {
     private process: Process,
   ) {}
 
-  static async start(): Promise<TestClickHouse> {
-    const folder = temporaryFolder();
+  /** @param folder a copy of what another one had. */
+  static async start(folder = temporaryFolder()): Promise<TestClickHouse> {
     const { process, port } = await startProcess(folder, 0);
     return new TestClickHouse(folder, port, process);
   }

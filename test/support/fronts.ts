@@ -39,6 +39,11 @@ export class TestFronts implements AsyncDisposable {
     return fronts;
   }
 
+  /** Fronts are started on what there is already; they have to be given the key of the project that is there. */
+  static over(postgres: TestPostgres, clickhouse: TestClickHouse): TestFronts {
+    return new TestFronts(postgres, clickhouse, []);
+  }
+
   /** Starts so many fronts on new data directories, the first of them alone. */
   static async start(
     count: number,

@@ -41,7 +41,18 @@ export const testWithPostgres = (what: string): typeof test =>
 /** Starts an empty one; a database per test is made with `create`. */
 export async function startPostgres(): Promise<TestPostgres> {
   const folder = ownFolder();
-  await run("initdb", ["-D", folder, "-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-locale", "-N"]);
+  await runProgram("initdb", [
+    "-D",
+    folder,
+    "-A",
+    "trust",
+    "-U",
+    "postgres",
+    "-E",
+    "UTF8",
+    "--no-locale",
+    "-N",
+  ]);
   return await TestPostgres.on(folder);
 }
 
@@ -124,7 +135,7 @@ export class TestPostgres implements AsyncDisposable {
    */
   async standby(port?: number): Promise<TestPostgres> {
     const folder = ownFolder();
-    await run("pg_basebackup", [
+    await runProgram("pg_basebackup", [
       ...["-h", "127.0.0.1", "-p", String(this.port), "-U", "postgres", "-D", folder],
       ...["-R", "-C", "-S", "s1", "-X", "stream", "--checkpoint=fast", "--no-sync"],
     ]);
@@ -199,7 +210,8 @@ export function asServerUser(words: readonly string[], deathSignal: "QUIT" | "KI
   return ["setpriv", `--pdeathsig=${deathSignal}`, ...(asOther ?? []), ...words];
 }
 
-async function run(program: string, args: readonly string[]): Promise<void> {
+/** Runs one of the server's programs to its end. */
+export async function runProgram(program: string, args: readonly string[]): Promise<void> {
   const child = Bun.spawn(command(program, args, "KILL"), {
     cwd: tmpdir(),
     stdout: "ignore",
