@@ -206,7 +206,7 @@ describe("Kubernetes", () => {
     const database = named("Cluster", "postgres").bootstrap.initdb;
     expect(config["postgres-url"]).toMatchObject({
       ...{ hosts: [{ host: "postgres-rw", port: 5432 }], database: database.database, tls: true },
-      ...{ user: database.owner, password: "$(POSTGRES_SECRET)" },
+      user: database.owner,
     });
     const { runAsUser, runAsGroup } = named("StatefulSet", "flagkeep").template.spec.securityContext;
     expect([runAsUser, runAsGroup]).toEqual([Number(imageUser), Number(imageGroup)]);

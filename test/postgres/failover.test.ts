@@ -90,6 +90,19 @@ const faults: Record<string, (fronts: TestFronts, load: FrontLoad) => Promise<vo
     await fronts.killWithEngine(other);
     await fronts.startFront(other);
   },
+  "the leader's engine alone hangs": async (fronts, load) => {
+    const hung = fronts.running.get(await fronts.leader())!;
+    const [pid] = await hung.enginePids();
+    const [before] = await fronts.ask<{ epoch: number }>("SELECT epoch::int FROM flagkeep.lease");
+    process.kill(pid!, "SIGSTOP");
+    await until(async () => {
+      const [now] = await fronts.ask<{ epoch: number }>("SELECT epoch::int FROM flagkeep.lease");
+      return now!.epoch > before!.epoch;
+    }, "another one loads events");
+    await load.further(200);
+    // Its front may have ended it meanwhile.
+    if ((await hung.enginePids()).includes(pid!)) process.kill(pid!, "SIGCONT");
+  },
   "the leader hangs, another one takes over, and it wakes up": async (fronts, load) => {
     const number = await fronts.leader();
     const hung = fronts.running.get(number)!;
