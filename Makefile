@@ -5,7 +5,7 @@ BUN := node_modules/.bin/bun
 SOURCES := $(shell find cli src -type f 2>/dev/null) build.ts package.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run build release check audit static format test clickhouse test-clickhouse test-cluster test-crash test-random test-sdk kill-test prove mutation bench bench-flood bench-queries bench-peers pictures clean
+.PHONY: help run build release check audit static format test clickhouse test-clickhouse test-cluster test-crash test-random test-sdk kill-test prove mutation bench bench-flood bench-queries bench-peers soak pictures clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,6 +85,9 @@ bench-queries: node_modules/.installed ## Measure insights beside hand-made type
 
 bench-peers: build ## Measure events beside Redis and PostgreSQL, where they are installed
 	$(BUN) test/bench/peers.ts
+
+soak: build ## Half of what it can take for an hour, with dashboards and backups (MINUTES=60)
+	$(BUN) test/bench/soak.ts
 
 pictures: build ## Make the README's pictures of the console anew (needs Chromium)
 	$(BUN) deploy/pictures.ts

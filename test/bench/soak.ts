@@ -1,0 +1,236 @@
+/**
+ * A long time under load: `make soak [MINUTES=60]`. Sends events and flag requests at half of what this machine can take, while
+ * dashboards are looked at, the stream of live events is open and a backup is made every five minutes.
+ *
+ * Fails when memory grows by more than 1 MB a minute after the first sixth, when descriptors become more, when the journal does
+ * not go back to where it was, or when an acknowledged event is missing. Tells how long answers took while backups were made.
+ */
+
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { join } from "node:path";
+import { flagkeep, TestAppliance, temporaryFolder, until } from "../support/appliance.ts";
+import { peopleLike } from "./people-like.ts";
+
+const minutes = Number(process.env.MINUTES ?? 60);
+const backupEveryMs = Math.min(5, minutes / 4) * 60_000;
+const sampleEveryMs = Math.max(1_000, minutes * 100);
+const peakMs = 10_000;
+const batchEvents = 50;
+const slopeBytesMax = 1_000_000;
+/** A slope over a few minutes says nothing. */
+const minutesToJudge = 30;
+const descriptorsMore = 16;
+
+interface Sample {
+  minute: number;
+  memory: number;
+  /** Of files. */
+  descriptors: number;
+}
+
+await using appliance = await TestAppliance.start({ args: ["--log-level", "warn"] });
+const backups = temporaryFolder();
+const next = peopleLike(1);
+let acknowledged = 0;
+let isBackup = false;
+let isOver = false;
+/** Milliseconds of answers, apart from and during backups. */
+const waits = {
+  captures: { apart: [] as number[], during: [] as number[] },
+  flags: { apart: [] as number[], during: [] as number[] },
+};
+const problems: string[] = [];
+
+await makeThings();
+const peak = await measurePeak();
+console.log(`peak ${Math.round(peak)} events/s; ${minutes} minutes at half of it`);
+const samples: Sample[] = [];
+const begin = performance.now();
+const end = begin + minutes * 60_000;
+const stream = openStream();
+await Promise.all([
+  evenly(() => peak / 2 / batchEvents, sendBatch),
+  evenly(() => 20, askFlags),
+  evenly(() => 0.2, lookAtDashboards),
+  makeBackups(),
+  takeSamples(),
+]);
+isOver = true;
+stream.abort();
+await comesToRest();
+report();
+process.exitCode = problems.length === 0 ? 0 : 1;
+
+async function makeThings(): Promise<void> {
+  await appliance.api("/api/projects/1/feature_flags/", { method: "POST", body: { key: "soak" } });
+  for (const math of ["total", "dau"]) {
+    const query = {
+      kind: "TrendsQuery",
+      series: [{ event: "$pageview", math }],
+      breakdownFilter: { breakdown: "$browser" },
+    };
+    await appliance.api("/api/projects/1/insights/", { method: "POST", body: { name: math, query } });
+  }
+}
+
+async function sendBatch(): Promise<void> {
+  const items = Array.from({ length: batchEvents }, next);
+  const began = performance.now();
+  const { status } = await appliance.batch(items);
+  waits.captures[isBackup ? "during" : "apart"].push(performance.now() - began);
+  if (status === 200) acknowledged += items.length;
+  else if (status !== 503) problems.push(`a batch was answered with ${status}`);
+}
+
+async function askFlags(): Promise<void> {
+  const began = performance.now();
+  const { status } = await appliance.post("/flags/?v=2", { api_key: appliance.token, distinct_id: "user-1" });
+  waits.flags[isBackup ? "during" : "apart"].push(performance.now() - began);
+  if (status !== 200) problems.push(`flags were answered with ${status}`);
+}
+
+async function lookAtDashboards(): Promise<void> {
+  const refresh = Math.random() < 0.2 ? "?refresh=true" : "";
+  const { status } = await appliance.api(
+    `/api/projects/1/insights/${1 + (Math.random() < 0.5 ? 1 : 0)}/${refresh}`,
+  );
+  if (status !== 200 && status !== 503) problems.push(`an insight was answered with ${status}`);
+}
+
+/** How many events of eight clients a second are taken and can be read. */
+async function measurePeak(): Promise<number> {
+  const [start, before] = [performance.now(), acknowledged];
+  const until = start + peakMs;
+  await Promise.all(
+    Array.from({ length: 8 }, async () => {
+      while (performance.now() < until) await sendBatch();
+    }),
+  );
+  await allStored();
+  waits.captures.apart.length = 0;
+  return (acknowledged - before) / ((performance.now() - start) / 1_000);
+}
+
+/** Does something so many times a second; what is late is not made up for. */
+async function evenly(perSecond: () => number, work: () => Promise<void>): Promise<void> {
+  const running = new Set<Promise<void>>();
+  for (let due = performance.now(); due < end; ) {
+    due = Math.max(due + 1_000 / perSecond(), performance.now() - 1_000);
+    await Bun.sleep(Math.max(0, due - performance.now()));
+    if (running.size > 64) await Promise.race(running);
+    const one = work()
+      .catch((error: Error) => void problems.push(error.message))
+      .finally(() => running.delete(one));
+    running.add(one);
+  }
+  await Promise.all(running);
+}
+
+async function makeBackups(): Promise<void> {
+  for (let due = begin + backupEveryMs; due < end; due += backupEveryMs) {
+    await Bun.sleep(Math.max(0, due - performance.now()));
+    isBackup = true;
+    const { code, stderr } = await flagkeep(["backup", "create", backups, "--data-dir", appliance.dataDir]);
+    isBackup = false;
+    if (code !== 0) problems.push(`a backup failed: ${stderr}`);
+    await flagkeep(["backup", "prune", backups, "--keep-last", "1", "--data-dir", appliance.dataDir]);
+  }
+}
+
+function openStream(): AbortController {
+  const stop = new AbortController();
+  void (async () => {
+    while (!isOver) {
+      const headers = { authorization: `Bearer ${appliance.made.personal_api_key}` };
+      const answer = await fetch(`${appliance.url}/api/projects/1/events/stream/`, {
+        headers,
+        signal: stop.signal,
+      });
+      for await (const _ of answer.body!);
+    }
+  })().catch(() => undefined);
+  return stop;
+}
+
+async function takeSamples(): Promise<void> {
+  while (performance.now() < end) {
+    const pids = [appliance.process.pid, ...(await appliance.enginePids())];
+    samples.push({
+      minute: (performance.now() - begin) / 60_000,
+      memory: pids.reduce((sum, pid) => sum + memoryOf(pid), 0),
+      descriptors: pids.reduce((sum, pid) => sum + filesOf(pid), 0),
+    });
+    await Bun.sleep(Math.min(sampleEveryMs, Math.max(0, end - performance.now())));
+  }
+}
+
+/** Open files; how many connections there are is for the clients to say. */
+function filesOf(pid: number): number {
+  const place = `/proc/${pid}/fd`;
+  const isFile = (name: string) => {
+    try {
+      return readlinkSync(join(place, name)).startsWith("/");
+    } catch {
+      // Closed meanwhile.
+      return false;
+    }
+  };
+  return readdirSync(place).filter(isFile).length;
+}
+
+/** What the process has for itself, and its share of what others use too. */
+function memoryOf(pid: number): number {
+  const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, "utf8");
+  return Number(/^Pss:\s+(\d+)/m.exec(rollup)![1]) * 1024;
+}
+
+async function allStored(): Promise<void> {
+  await until(
+    async () => (await appliance.query("SELECT count(*)::DOUBLE AS n FROM events"))[0]!.n === acknowledged,
+    "every acknowledged event is stored",
+    600_000,
+  ).catch((error: Error) => problems.push(error.message));
+}
+
+async function comesToRest(): Promise<void> {
+  await allStored();
+  const waiting = () =>
+    ["realtime", "historical"].flatMap((lane) =>
+      readdirSync(join(appliance.dataDir, "journal", lane)).filter((name) => name.endsWith(".ndjson")),
+    ).length;
+  await until(() => waiting() <= 2, "the journal is empty again", 120_000).catch((error: Error) =>
+    problems.push(error.message),
+  );
+}
+
+function report(): void {
+  const late = samples.filter(({ minute }) => minute >= minutes / 6);
+  const slope = slopeOf(late);
+  const [first, last] = [late[0]!, late.at(-1)!];
+  const millions = (bytes: number) => (bytes / 1_000_000).toFixed(1);
+  console.log(
+    `${acknowledged} events; memory ${millions(first.memory)} to ${millions(last.memory)} MB, ${millions(slope)} MB a minute; ` +
+      `descriptors ${first.descriptors} to ${last.descriptors}`,
+  );
+  for (const [name, { apart, during }] of Object.entries(waits)) {
+    const [without, within] = [p99(apart), p99(during)];
+    console.log(
+      `${name}: p99 ${without.toFixed(1)} ms, while backups were made ${within.toFixed(1)} ms (${(within / without).toFixed(2)} times)`,
+    );
+  }
+  if (minutes >= minutesToJudge && slope > slopeBytesMax) problems.push("memory grows");
+  if (last.descriptors > first.descriptors + descriptorsMore) problems.push("descriptors become more");
+  for (const problem of new Set(problems)) console.log(`FAILED: ${problem}`);
+}
+
+/** Bytes a minute, by least squares. */
+function slopeOf(list: readonly Sample[]): number {
+  const mean = (of: (sample: Sample) => number) => list.reduce((sum, one) => sum + of(one), 0) / list.length;
+  const [minute, memory] = [mean((one) => one.minute), mean((one) => one.memory)];
+  const spread = list.reduce((sum, one) => sum + (one.minute - minute) ** 2, 0);
+  return list.reduce((sum, one) => sum + (one.minute - minute) * (one.memory - memory), 0) / spread;
+}
+
+function p99(list: number[]): number {
+  return list.toSorted((one, other) => one - other)[Math.floor(list.length * 0.99)] ?? Number.NaN;
+}
