@@ -101,6 +101,8 @@ describe.skipIf(chromiumPath === undefined)("pictures", () => {
           url: appliance.url,
           ...{ theme, width },
         });
+        // Many pages one after the other: a slow machine fails none by time alone.
+        page.setDefaultTimeout(60_000);
         const pictures: Picture[] = [];
         for (const [, path, ready] of screens) {
           await page.goto(`/console/${path}`);
@@ -142,9 +144,16 @@ describe.skipIf(chromiumPath === undefined)("pictures", () => {
   });
 });
 
-/** A picture of a page that does not change any more. */
+/** A picture of a page that does not change any more; how long ago things were takes the same room each time. */
 async function settled(page: Page): Promise<Buffer> {
   await page.mouse.move(0, 0);
+  await page.evaluate(() => {
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(
+      "time { display: inline-block; overflow: hidden; width: 8em; height: 1.2em; color: transparent }",
+    );
+    document.adoptedStyleSheets = [sheet];
+  });
   let last = await page.screenshot();
   await until(async () => {
     const next = await page.screenshot();
