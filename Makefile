@@ -50,7 +50,10 @@ test-crash: build ## Run the crash tests for longer (ROUNDS=200)
 test-clickhouse: build ## Run the crash tests of events in ClickHouse for longer (ROUNDS=50)
 	FLAGKEEP_TEST_CLICKHOUSE_ROUNDS=$(or $(ROUNDS),50) $(BUN) test test/crash/clickhouse.test.ts --timeout 3600000
 
-test-cluster: build ## Run the tests of several fronts that die and hang for longer (ROUNDS=50)
+SDKS_OF_FRONTS := posthog-node posthog-node-flags posthog-js posthog-python posthog-go openfeature openfeature-python
+
+test-cluster: build ## Run the SDKs over two fronts, and fronts that die and hang for longer (ROUNDS=50)
+	FLAGKEEP_TEST_FRONTS=2 $(BUN) test $(SDKS_OF_FRONTS:%=test/sdk/%.test.ts) --timeout 120000
 	FLAGKEEP_TEST_CLUSTER_ROUNDS=$(or $(ROUNDS),50) $(BUN) test test/postgres/failover.test.ts --timeout 3600000
 
 test-random: build ## Run the tests with new random cases, and more of them (RUNS=10)

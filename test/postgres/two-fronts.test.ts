@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { PostHog } from "posthog-node";
 import { type TestAppliance, until } from "../support/appliance.ts";
-import { TestFronts, testWithFronts } from "../support/fronts.ts";
+import { startBalancer, TestFronts, testWithFronts } from "../support/fronts.ts";
 
 const test = testWithFronts("two fronts");
 const flagsPath = "/api/projects/1/feature_flags/";
@@ -150,16 +150,7 @@ describe("management", () => {
 });
 
 test("posthog-node over both by turns captures, identifies and asks for flags", async () => {
-  let turn = 0;
-  using balancer = Bun.serve({
-    ...{ hostname: "127.0.0.1", port: 0 },
-    fetch(request) {
-      turn += 1;
-      const { pathname, search } = new URL(request.url);
-      const front = turn % 2 === 0 ? one : other;
-      return fetch(`${front.url}${pathname}${search}`, request);
-    },
-  });
+  using balancer = startBalancer([one, other]);
   await one.api(flagsPath, {
     ...{
       method: "POST",

@@ -85,12 +85,16 @@ describe("OpenFeature", () => {
     }
   });
 
-  test("a change is in the very next answer", async () => {
-    await changeFlag(appliance, ids.never!, {
-      filters: { groups: [{ properties: [], rollout_percentage: 100 }] },
-    });
-    expect(await client.getBooleanValue("never", false, ann)).toBe(true);
-  });
+  // Of several fronts the others have it within a second.
+  test.skipIf(process.env.FLAGKEEP_TEST_FRONTS !== undefined)(
+    "a change is in the very next answer",
+    async () => {
+      await changeFlag(appliance, ids.never!, {
+        filters: { groups: [{ properties: [], rollout_percentage: 100 }] },
+      });
+      expect(await client.getBooleanValue("never", false, ann)).toBe(true);
+    },
+  );
 });
 
 describe("changes, over a real connection", () => {

@@ -89,10 +89,13 @@ export class TestAppliance implements AsyncDisposable {
     readonly process: Subprocess<"ignore", "pipe", "inherit">,
     readonly logs: Record<string, unknown>[],
     private readonly isOwner: boolean,
+    /** Ends what is behind a balancer. */
+    private readonly end?: () => Promise<void>,
   ) {}
 
   /**
-   * Starts `flagkeep serve` and waits for the line that says it listens.
+   * Starts `flagkeep serve` and waits for the line that says it listens; with FLAGKEEP_TEST_FRONTS, where nothing is asked
+   * for in particular, so many of them behind a balancer.
    *
    * @param options.directory a directory of an earlier appliance, which stays when this one ends.
    */
@@ -104,6 +107,9 @@ export class TestAppliance implements AsyncDisposable {
       through?: readonly string[];
     } = {},
   ): Promise<TestAppliance> {
+    const fronts = process.env.FLAGKEEP_TEST_FRONTS;
+    if (fronts !== undefined && Object.keys(options).length === 0)
+      return await (await import("./fronts.ts")).startBehindBalancer(Number(fronts));
     const directory = options.directory ?? (await initialisedDirectory());
     const args = [
       "serve",
@@ -221,6 +227,11 @@ export class TestAppliance implements AsyncDisposable {
     }, "the query is answered");
   }
 
+  /** The same keys at another address. @param end ends everything behind it */
+  at(url: string, end: () => Promise<void>): TestAppliance {
+    return new TestAppliance(this.dataDir, this.made, url, this.process, this.logs, false, end);
+  }
+
   /** Process ids of the engine. */
   async enginePids(): Promise<number[]> {
     const found = Bun.spawnSync(["pgrep", "-P", String(this.process.pid)]).stdout.toString();
@@ -240,6 +251,7 @@ export class TestAppliance implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    if (this.end !== undefined) return await this.end();
     if (this.process.exitCode === null) await this.kill();
     if (this.isOwner) rmSync(this.dataDir, { recursive: true, force: true });
   }

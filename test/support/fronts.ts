@@ -4,6 +4,7 @@ import { Database } from "bun:sqlite";
 import type { test } from "bun:test";
 import { rmSync } from "node:fs";
 import { dirname, join } from "node:path";
+import type { Server } from "bun";
 import { flagkeep, type Initialised, TestAppliance, temporaryFolder, until } from "./appliance.ts";
 import { hasClickHouse, TestClickHouse } from "./clickhouse.ts";
 import { hasPostgres, startPostgres, type TestPostgres } from "./postgres.ts";
@@ -171,5 +172,35 @@ export class TestFronts implements AsyncDisposable {
     const { stdout, stderr, code } = await flagkeep(args);
     if (code !== 0) throw new Error(`flagkeep keys create failed: ${stderr}`);
     this.made.personal_api_key = (JSON.parse(stdout) as { value: string }).value;
+    const project = (await (await this.fronts[0]!.api("/api/projects/1/")).json()) as {
+      secret_api_token: string;
+    };
+    this.made.project.secret_api_key = project.secret_api_token;
   }
+}
+
+/** Gives each request to the next front, as it is, packed or not. */
+export function startBalancer(fronts: readonly TestAppliance[]): Server<undefined> {
+  let turn = 0;
+  return Bun.serve({
+    ...{ hostname: "127.0.0.1", port: 0, idleTimeout: 255 },
+    fetch(request) {
+      turn += 1;
+      const { pathname, search } = new URL(request.url);
+      const { method, headers, body } = request;
+      return fetch(`${fronts[turn % fronts.length]!.url}${pathname}${search}`, {
+        ...{ method, headers, body, redirect: "manual", decompress: false },
+      } as RequestInit);
+    },
+  });
+}
+
+/** So many fronts at one address. */
+export async function startBehindBalancer(count: number): Promise<TestAppliance> {
+  const fronts = await TestFronts.start(count);
+  const balancer = startBalancer(fronts.fronts);
+  return fronts.fronts[0]!.at(balancer.url.href.replace(/\/$/, ""), async () => {
+    balancer.stop(true);
+    await fronts[Symbol.asyncDispose]();
+  });
 }
