@@ -58,7 +58,7 @@ const linesApartMs = 10_000;
 type ProgressKind = "shown" | "quiet" | "lines";
 
 /** Says on standard error how far a command is: a bar on a terminal, plain lines elsewhere. */
-export class StepProgress {
+class StepProgress {
   private step = "";
   private shownAt = 0;
   private readonly bar = new TerminalBar();

@@ -21,7 +21,7 @@ export class BackupKeyUnusable extends AppError {
 }
 
 /** It is encrypted, and no key was given. */
-export class BackupEncrypted extends AppError {
+class BackupEncrypted extends AppError {
   readonly code = "backup_encrypted";
   override readonly hint = "Give the file with its passphrase or age key: --backup-key-file FILE.";
   constructor(name: string) {
@@ -30,7 +30,7 @@ export class BackupEncrypted extends AppError {
 }
 
 /** It is encrypted for another key. */
-export class WrongBackupKey extends AppError {
+class WrongBackupKey extends AppError {
   readonly code = "wrong_backup_key";
   override readonly hint =
     "Give the passphrase or age key that it was encrypted for: --backup-key-file FILE.";

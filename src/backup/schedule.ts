@@ -67,7 +67,7 @@ export function backupArguments(config: Config): string[] {
 
 type Child = Subprocess<"ignore", "pipe", "pipe">;
 
-export class BackupSchedule {
+class BackupSchedule {
   private readonly cron: Cron;
   private child: Child | undefined;
   private running: Promise<void> = Promise.resolve();

@@ -18,7 +18,7 @@ export class EngineUnavailable extends AppError {
 }
 
 /** The server that keeps the events does not answer; captures and flags go on meanwhile. */
-export class EventsAway extends AppError {
+class EventsAway extends AppError {
   readonly code = "events_unreachable";
   override readonly hint = "Try again in a few seconds; `flagkeep status` tells more.";
 }

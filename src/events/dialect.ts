@@ -156,7 +156,7 @@ const pointer = (name: string) => quoted(`/${name.replaceAll("~", "~0").replaceA
 const ownerOfEvent = `
   LEFT JOIN person_distinct_id o ON o.project_id = e.project_id AND o.distinct_id = e.distinct_id`;
 
-export const duckdb: Dialect = {
+const duckdb: Dialect = {
   text: quoted,
   bind: (values, value) => {
     const place = `$${values.push(typeof value === "number" ? BigInt(value) : value)}`;

@@ -38,7 +38,7 @@ export class Reply {
 }
 
 /** A body as it goes over the wire. */
-export class Written {
+class Written {
   constructor(
     readonly contentType: string,
     readonly bytes: Bytes,

@@ -51,7 +51,7 @@ export function skipSpace(text: string, at: number): number {
 }
 
 /** End of the string whose opening quote stands at `at`. */
-export function endOfString(text: string, at: number): number {
+function endOfString(text: string, at: number): number {
   let close = text.indexOf('"', at + 1);
   while (text.charCodeAt(close - 1) === backslash && isEscaped(text, close))
     close = text.indexOf('"', close + 1);
@@ -66,7 +66,7 @@ function isEscaped(text: string, quote: number): boolean {
 }
 
 /** End of the object or array that starts at `at`. */
-export function endOfContainer(text: string, at: number, tally: Tally): number {
+function endOfContainer(text: string, at: number, tally: Tally): number {
   const length = text.length;
   let depth = 0;
   let deepest = tally.deepest;

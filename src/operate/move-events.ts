@@ -32,13 +32,13 @@ import { keepInside, keepOutside, OutsideEvents } from "../people/outside-events
 import { laneCursors } from "../people/reader.ts";
 
 /** The stores do not have the same events. */
-export class MoveDiffers extends AppError {
+class MoveDiffers extends AppError {
   readonly code = "move_differs";
   override readonly hint = "Nothing was changed. Remove what was copied there, and move again.";
 }
 
 /** There is something where the events should go. */
-export class MoveRefused extends AppError {
+class MoveRefused extends AppError {
   readonly code = "move_refused";
 }
 

@@ -108,7 +108,7 @@ export function areEventsOutside(db: PeopleDb): boolean {
 }
 
 /** Events are kept elsewhere than the settings say. */
-export class EventsElsewhere extends OperatorNeeded {
+class EventsElsewhere extends OperatorNeeded {
   readonly code = "events_elsewhere";
   constructor(
     message: string,

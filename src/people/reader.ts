@@ -116,7 +116,7 @@ export function distinctIdsOf(
 }
 
 /** Persons by number; gone ones are left out. */
-export function personTextsByIds(db: PeopleDb, ids: Iterable<number>): Map<number, PersonText> {
+function personTextsByIds(db: PeopleDb, ids: Iterable<number>): Map<number, PersonText> {
   const query = db.$client.query<PersonRow, [string]>(`
     SELECT ${personColumns} FROM json_each(?) AS wanted CROSS JOIN person AS p ON p.id = wanted.value`);
   const rows = query.values(JSON.stringify([...ids])) as PersonRow[];

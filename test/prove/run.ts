@@ -88,9 +88,12 @@ const proofs: Proof[] = [
   },
   {
     name: "disk",
-    unit: "rounds of a volume that fills up and is freed",
+    unit: "rounds of volumes of 133 MB, 256 MB and 1 GB that fill up and are freed",
     ...{ wanted: 10, portion: 1 },
-    command: () => ({ args: tests("test/crash/disk-full.test.ts") }),
+    command: () => ({
+      args: tests("test/crash/disk-full.test.ts"),
+      env: { FLAGKEEP_TEST_VOLUMES: "133m,256m,1g" },
+    }),
   },
 ];
 

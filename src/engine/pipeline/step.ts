@@ -112,7 +112,7 @@ export class Step {
  *
  * Source: contract, README "Duplicates by uuid".
  */
-export function withoutDuplicates(
+function withoutDuplicates(
   entries: readonly Entry[],
   known: ReadonlySet<number>,
   countedUpTo: number,

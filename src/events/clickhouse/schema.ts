@@ -119,9 +119,6 @@ const migrations: readonly ClickHouseMigration[] = [
   },
 ];
 
-/** The newest schema this version knows. */
-export const clickhouseSchemaVersion = migrations.length;
-
 /** Statements that make all tables anew. */
 export function schemaStatements(place: Place): string[] {
   return [...ownTables(place), ...migrations.flatMap(({ statements }) => statements(place))];
@@ -138,7 +135,7 @@ function ownTables(place: Place): string[] {
 }
 
 /** The server is too old for what is asked of it. */
-export class ClickHouseTooOld extends OperatorNeeded {
+class ClickHouseTooOld extends OperatorNeeded {
   readonly code = "clickhouse_too_old";
   override readonly hint = "Install a newer ClickHouse.";
   constructor(found: string) {

@@ -9,14 +9,14 @@ import { ClickHouseConnection, EventsUnreachable } from "./connection.ts";
 import { migrateClickHouse } from "./schema.ts";
 
 /** The database holds the events of another data directory, or has lost those of this one. */
-export class ForeignEvents extends OperatorNeeded {
+class ForeignEvents extends OperatorNeeded {
   readonly code = "foreign_events";
   override readonly hint =
     "Name the right database with --events-url, or an empty one for a new data directory.";
 }
 
 /** ClickHouse has events that this data directory has not handed out yet: it would give their numbers to others. */
-export class EventsAhead extends OperatorNeeded {
+class EventsAhead extends OperatorNeeded {
   readonly code = "events_ahead";
   override readonly hint =
     "Restore the newest backup of the data directory, or bring ClickHouse back to the same time as well.";

@@ -61,7 +61,7 @@ const personColumn = "person_id";
  *
  * @param tree what `json_serialize_sql` answered, parsed.
  */
-export function mayReadPersonId(tree: unknown): boolean {
+function mayReadPersonId(tree: unknown): boolean {
   const tables = new Set<string>();
   collectTables(tree, tables);
   return find(tree, (part) => {

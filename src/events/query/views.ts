@@ -15,7 +15,7 @@ const eventColumns = `e.uuid, e.event, e.distinct_id, e.timestamp, e.received_at
   coalesce(e.elements_chain, '') AS elements_chain, e.historical, e.seq`;
 
 /** Events of a project, with the person that each distinct id belongs to now. */
-export function eventsSql(database: string, projectId: number): string {
+function eventsSql(database: string, projectId: number): string {
   return `SELECT ${eventColumns}, d.person_uuid AS person_id
     FROM "${database}".main.events e
     LEFT JOIN (SELECT * FROM "${database}".main.person_distinct_id WHERE project_id = ${projectId}) d
@@ -66,7 +66,7 @@ export async function createViews(
 }
 
 /** The catalog of the event store; named after its file. */
-export async function databaseName(connection: DuckDBConnection): Promise<string> {
+async function databaseName(connection: DuckDBConnection): Promise<string> {
   const rows = await connection.runAndReadAll("SELECT current_database()");
   return rows.getRows()[0]![0] as string;
 }
@@ -96,7 +96,7 @@ const groupTable: AppendTable<GroupCopy> = {
 const groupsAtOnce = 250;
 
 /** Groups live in the people store; a copy is made for the connection. */
-export async function createGroups(
+async function createGroups(
   connection: DuckDBConnection,
   { people }: ViewSources,
   projectId: number,

@@ -318,7 +318,7 @@ const uuidForm = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 const requiredField = "This query parameter is required.";
 
 /** The wire form of persons; their distinct ids are read at once. */
-export function personBodies(people: PeopleDb, persons: readonly Person[]): Static<typeof PersonBody>[] {
+function personBodies(people: PeopleDb, persons: readonly Person[]): Static<typeof PersonBody>[] {
   const ids = distinctIdsOf(people, persons);
   return persons.map((person) => ({
     id: person.uuid,
