@@ -50,7 +50,7 @@ const spikeTickMs = 5_000;
 const mirrorIntervalMs = 5_000;
 const progressIntervalMs = 2_000;
 const aliveIntervalMs = 1_000;
-const sharedBatchBytesMax = 16 * 1024 * 1024;
+const sharedBatchBytesMax = 8 * 1024 * 1024;
 
 const report = (message: Report) => void process.stdout.write(`${JSON.stringify(message)}\n`);
 const log = (level: LogLevel, msg: string, fields: Record<string, unknown> = {}) =>
@@ -114,7 +114,8 @@ let isOutside = false;
 let use: StoreUse = "opening";
 
 async function startEngine(start: EngineStart) {
-  putProcessBehind();
+  // Where others wait for it to be dead, it must not be the last to get a processor.
+  if (start.shared === null) putProcessBehind();
   setInterval(() => report({ type: "alive" }), aliveIntervalMs);
   dataDir = start.dataDir;
   const place = paths(start.dataDir);

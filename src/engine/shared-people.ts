@@ -10,7 +10,6 @@ import type { IdentityStep, IdentityStore } from "../people/batch.ts";
 import { type PeopleDb, peopleMigrations } from "../people/open.ts";
 import { changeChannel } from "../postgres/commits.ts";
 import { Postgres, PostgresUnreachable } from "../postgres/connection.ts";
-import { journalChannel } from "../postgres/journal.ts";
 import { JournalReader, type ReaderPorts } from "../postgres/journal-reader.ts";
 import {
   isLeaseFree,
@@ -94,7 +93,6 @@ export class SharedPeople {
         if (!(error instanceof PostgresUnreachable)) this.hooks.onFatal(error);
       },
     });
-    await this.postgres.listen(journalChannel, () => this.reader?.look());
     this.reader.start();
     this.every(renewEveryMs, () => renewLease(this.postgres, lease));
     this.every(forgetEveryMs, () => this.forget(cursor));

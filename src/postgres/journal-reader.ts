@@ -10,8 +10,8 @@ const batchBytesMax = 4 * 1024 * 1024;
 /** Bytes of a lane that are read before the pipeline has taken them. */
 const aheadBytesMax = 32 * 1024 * 1024;
 const blocksAtOnce = 500;
-/** Also without being told, so that nothing that was told while the connection was away waits. */
-const lookEveryMs = 250;
+/** Being told of each block would cost the fronts more than looking. */
+const lookEveryMs = 100;
 /** How long a read of many blocks may take. */
 const readMs = 30_000;
 const lineFeed = 0x0a;
@@ -68,7 +68,8 @@ export class JournalReader {
     for (const lane of lanes) {
       await this.postgres.run(
         (sql) =>
-          sql`DELETE FROM flagkeep.journal WHERE lane = ${lane} AND first_seq + entries - 1 <= ${loaded[lane]}`,
+          sql`DELETE FROM flagkeep.journal
+          WHERE lane = ${lane} AND first_seq <= ${loaded[lane]} AND first_seq + entries - 1 <= ${loaded[lane]}`,
         readMs,
       );
     }

@@ -30,9 +30,6 @@ const triesMs = 5_000;
 const lookEveryMs = 1_000;
 const compression = { level: 1 } as const;
 
-/** Tells whoever loads events that there are some. */
-export const journalChannel = "flagkeep_journal";
-
 interface Waiting {
   entries: readonly EntryText[];
   bytes: number;
@@ -216,7 +213,7 @@ class BlockWriter {
           INSERT INTO flagkeep.journal (lane, first_seq, entries, size, body)
           SELECT ${lane}, first_seq, ${count}, ${size}, ${body as Buffer} FROM numbered
         )
-        SELECT first_seq, pg_notify(${journalChannel}, '') FROM numbered`,
+        SELECT first_seq FROM numbered`,
     );
     this.block = block;
     if (stored !== undefined) return Number(stored.first_seq);
