@@ -1,3 +1,4 @@
+import { Type } from "@sinclair/typebox";
 import { Command } from "commander";
 import { Count, exactly } from "../../src/lib/schema.ts";
 import { takeLock } from "../../src/lock.ts";
@@ -61,13 +62,16 @@ export const migrateTo = withJson(withSettings(new Command("migrate-to"), shared
     }),
   );
 
-export const migrateFrom = withSettings(new Command("migrate-from"), [
-  "data-dir",
-  "events-url",
-  "events-password-file",
-  "postgres-url",
-  "postgres-password-file",
-])
+const Brought = exactly({
+  /** The directory that was made. */
+  data_dir: Type.String(),
+});
+
+const settingsBack = [
+  ...(["data-dir", "events-url", "events-password-file", "postgres-url", "postgres-password-file"] as const),
+];
+
+export const migrateFrom = withJson(withSettings(new Command("migrate-from"), settingsBack), Brought)
   .description("Make a data directory of its own from what several fronts share in PostgreSQL.")
   .addHelpText(
     "after",
@@ -76,9 +80,10 @@ export const migrateFrom = withSettings(new Command("migrate-from"), [
       "  flagkeep migrate-from --data-dir ./alone --postgres-url postgres://flagkeep@pg1,pg2/flagkeep --events-url clickhouse://flagkeep@ch:8123/flagkeep",
   )
   .action(
-    run(async (options: object) => {
+    run(async (options: { json?: true }) => {
       const config = configOf(options as never);
       await bringBack(config);
+      if (options.json) return printJson({ data_dir: config["data-dir"] });
       print(`${config["data-dir"]} is a data directory of its own: start it with --events-url alone.`);
     }),
   );

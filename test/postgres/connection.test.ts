@@ -2,15 +2,11 @@
 
 import { expect } from "bun:test";
 import { parsePostgresUrl } from "../../src/lib/postgres-address.ts";
-import { mendedClient } from "../../src/postgres/mended-client.ts";
+import { Postgres } from "../../src/postgres/connection.ts";
+import { assertMended } from "../support/mended-client.ts";
 import { startPostgres, testWithPostgres } from "../support/postgres.ts";
 
 const test = testWithPostgres("connections to PostgreSQL");
-const client = mendedClient();
-Bun.plugin(client.plugin);
-// Read when the client is mended, as in the executable.
-const { Postgres } = await import("../../src/postgres/connection.ts");
-
 test("the primary is found behind a standby, also when it is another one", async () => {
   await using primary = await startPostgres();
   await using standby = await primary.standby();
@@ -37,7 +33,7 @@ test("the primary is found behind a standby, also when it is another one", async
 }, 60_000);
 
 test("what a transaction says after its connection was lost is said to nobody", async () => {
-  client.assertMended();
+  assertMended();
   await using server = await startPostgres();
   await server.run("CREATE TABLE said (text text)");
   const address = parsePostgresUrl(server.url("postgres"))!;

@@ -114,12 +114,15 @@ export class TestPostgres implements AsyncDisposable {
     const { pid } = this.process!;
     // First held, so that it starts no further ones.
     process.kill(pid, "SIGSTOP");
-    for (const child of Bun.spawnSync(["pgrep", "-P", String(pid)])
+    const children = Bun.spawnSync(["pgrep", "-P", String(pid)])
       .stdout.toString()
-      .split("\n"))
-      if (child !== "") killIfThere(Number(child));
+      .split("\n")
+      .filter(Boolean);
+    for (const child of children) killIfThere(Number(child));
     this.process!.kill("SIGKILL");
     await this.process!.exited;
+    // As long as one is left, the next start refuses the folder.
+    await until(() => !children.some((child) => isRunning(Number(child))), "all its processes have ended");
   }
 
   /** Starts it again on the same port and folder, after a kill if it still runs. */
@@ -227,5 +230,15 @@ function killIfThere(pid: number): void {
     process.kill(pid, "SIGKILL");
   } catch {
     // It has ended by itself meanwhile.
+  }
+}
+
+/** Whether a process is there that is not dead already. */
+function isRunning(pid: number): boolean {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+    return stat[stat.lastIndexOf(")") + 2] !== "Z";
+  } catch {
+    return false;
   }
 }
