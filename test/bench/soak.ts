@@ -6,7 +6,7 @@
  * not go back to where it was, or when an acknowledged event is missing. Tells how long answers took while backups were made.
  */
 
-import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { flagkeep, TestAppliance, temporaryFolder, until } from "../support/appliance.ts";
 import { peopleLike } from "./people-like.ts";
@@ -58,6 +58,7 @@ await Promise.all([
 isOver = true;
 stream.abort();
 await comesToRest();
+rmSync(backups, { recursive: true, force: true });
 report();
 process.exitCode = problems.length === 0 ? 0 : 1;
 
