@@ -3,6 +3,7 @@ import { Command } from "commander";
 import { type BackupStep, createBackup } from "../../src/backup/create.ts";
 import { manifestMembers, totalEvents } from "../../src/backup/manifest.ts";
 import { Count, exactly } from "../../src/lib/schema.ts";
+import { requireBackedUpHere } from "../../src/serve/shared-front.ts";
 import { bytesText, print, printJson, run } from "../output.ts";
 import { configOf } from "../settings.ts";
 import { requireInitialised } from "../stores.ts";
@@ -61,6 +62,7 @@ export const create = backupCommand(
     run(async (dest: string | undefined, options: { json?: true; progressLines?: true }) => {
       const config = configOf(options as never);
       const dataDir = requireInitialised(config["data-dir"]);
+      requireBackedUpHere(dataDir);
       const keys = await keysOf(config);
       const backup = await withProgress(options, (progress) =>
         createBackup({

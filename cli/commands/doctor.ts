@@ -21,6 +21,7 @@ const Report = exactly({
 export const doctor = withJson(
   withSettings(new Command("doctor"), [
     ...(["data-dir", "host", "port", "journal-reserve", "events-url", "events-password-file"] as const),
+    ...(["postgres-url", "postgres-password-file"] as const),
   ]),
   Report,
   "print the findings as JSON",

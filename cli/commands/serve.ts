@@ -54,7 +54,13 @@ export const serve = withSettings(new Command("serve"), Object.keys(settings) as
         firstStart(appliance.metadata, config["data-dir"], options.projectApiKey as string | undefined),
       );
       const waiting = made === undefined ? projectWithoutEvents(appliance.metadata) : undefined;
-      const schedule = startSchedule(config, ownCommand(), log);
+      if (shared !== undefined && config["backup-schedule"] !== "")
+        log.warn("the backup schedule does nothing: back up PostgreSQL and ClickHouse, see docs/scale.md");
+      const schedule = startSchedule(
+        shared === undefined ? config : { ...config, "backup-schedule": "" },
+        ownCommand(),
+        log,
+      );
       stopOnSignals(appliance, [schedule, startScrubs(config, ownCommand(), log)]);
       const url = await appliance.start().catch((error: unknown) => {
         appliance.kill();

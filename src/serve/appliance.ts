@@ -133,8 +133,15 @@ export class Appliance {
   ) {
     const dataDir = prepareDirectory(config["data-dir"]);
     const place = paths(dataDir);
-    if (shared === undefined) requireOwnData(dataDir);
     this.lock = takeLock(place.lock, dataDir);
+    if (shared === undefined) {
+      try {
+        requireOwnData(dataDir);
+      } catch (error) {
+        this.lock.release();
+        throw error;
+      }
+    }
     // The names of sockets are relative: their paths may not be longer than 108 bytes.
     process.chdir(dataDir);
     this.control = new RpcServer(controlSocketName, (error, name) =>

@@ -65,6 +65,20 @@ export function requireOwnData(dataDir: string): void {
   if (isCopy(paths(dataDir).metadata)) throw new OnlyCopies(dataDir);
 }
 
+/** The data directory holds nothing but copies of what is backed up elsewhere. */
+class BackedUpElsewhere extends AppError {
+  readonly code = "backed_up_elsewhere";
+  override readonly hint = "Back up PostgreSQL and ClickHouse: docs/scale.md says how, and in which order.";
+  constructor(dataDir: string) {
+    super(`The data directory ${dataDir} is that of one of several fronts, and holds only copies.`);
+  }
+}
+
+/** @throws {BackedUpElsewhere} */
+export function requireBackedUpHere(dataDir: string): void {
+  if (isCopy(paths(dataDir).metadata)) throw new BackedUpElsewhere(dataDir);
+}
+
 function requireNoOwnData(dataDir: string): void {
   const { metadata } = paths(dataDir);
   if (existsSync(metadata) && !isCopy(metadata))

@@ -1,6 +1,6 @@
 /** Looks at a data directory and its machine, changes nothing, and says what is wrong and how to mend it. */
 
-import { type Config, eventsAddress } from "../../config.ts";
+import { type Config, eventsAddress, postgresAddress } from "../../config.ts";
 import type { ClickHouseAddress } from "../../lib/clickhouse-address.ts";
 import { tryLock } from "../../lock.ts";
 import { paths } from "../../paths.ts";
@@ -10,17 +10,26 @@ import { checkClickHouse, isKeptOutside } from "./clickhouse.ts";
 import { checkArchive, checkEventStore } from "./event-store.ts";
 import { type Finding, failure, ok, warning } from "./finding.ts";
 import { checkClock, checkDisk, checkPermissions, checkPort } from "./host.ts";
+import { checkPostgres } from "./postgres.ts";
 import { checkJournal, checkQuarantine, checkSqliteFiles } from "./stores.ts";
 
 /** @param config the settings that the appliance is started with. */
 export async function examine(
   config: Pick<
     Config,
-    "data-dir" | "host" | "port" | "journal-reserve" | "events-url" | "events-password-file"
+    | "data-dir"
+    | "host"
+    | "port"
+    | "journal-reserve"
+    | "events-url"
+    | "events-password-file"
+    | "postgres-url"
+    | "postgres-password-file"
   >,
 ): Promise<Finding[]> {
   const dataDir = config["data-dir"];
   const eventsAt = eventsAddress(config, process.env);
+  const sharedAt = postgresAddress(config, process.env);
   const isOutside = eventsAt !== null || isKeptOutside(dataDir);
   const running = await askControl<Status>(dataDir, "status");
   // Nobody starts the appliance while its files are looked at.
@@ -34,6 +43,7 @@ export async function examine(
       ...checkSqliteFiles(dataDir),
       ...(isInUse ? checkEngine(running) : isOutside ? [] : await checkEventStore(dataDir)),
       ...(isOutside ? await checkOutside(eventsAt, dataDir) : []),
+      ...(sharedAt === null ? [] : await checkPostgres(sharedAt)),
       ...checkJournal(dataDir, isInUse),
       ...(isOutside ? [] : await checkArchive(dataDir)),
       ...checkQuarantine(dataDir),

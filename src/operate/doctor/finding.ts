@@ -7,6 +7,7 @@ const checks = [
   "clock",
   "files",
   "events",
+  "fronts",
   "journal",
   "archive",
   "quarantine",

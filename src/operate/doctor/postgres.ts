@@ -1,0 +1,78 @@
+/** What the doctor checks about what several fronts share: the server, its standby, the fronts, what waits, its clock. */
+
+import { firstLine } from "../../lib/errors.ts";
+import { type PostgresAddress, shownPostgres } from "../../lib/postgres-address.ts";
+import { Postgres } from "../../postgres/connection.ts";
+import { type Finding, failure, ok, warning } from "./finding.ts";
+
+const clockToleranceMs = 5_000;
+const timeoutMs = 10_000;
+/** Entries that wait without a reason to look for one. */
+const usualEntries = 1_000_000;
+
+interface Server {
+  version: string;
+  standbys: number;
+  syncs: string;
+  now: Date;
+  fronts: number;
+  versions: number;
+  is_held: boolean;
+  entries: number;
+}
+
+/** Looks at the server and changes nothing there. */
+export async function checkPostgres(address: PostgresAddress): Promise<Finding[]> {
+  const postgres = new Postgres(address, { connections: 1, name: "doctor" });
+  try {
+    const [row] = await postgres.run(
+      (sql) => sql`
+        SELECT current_setting('server_version') AS version, current_setting('synchronous_commit') AS syncs,
+          (SELECT count(*)::int FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')) AS standbys,
+          clock_timestamp() AS now,
+          (SELECT count(*)::int FROM flagkeep.front WHERE seen_at > clock_timestamp() - interval '10 seconds') AS fronts,
+          (SELECT count(DISTINCT version)::int FROM flagkeep.front WHERE seen_at > clock_timestamp() - interval '10 seconds') AS versions,
+          (SELECT until > clock_timestamp() FROM flagkeep.lease) AS is_held,
+          (SELECT coalesce(sum(entries), 0)::int FROM flagkeep.journal) AS entries`,
+      timeoutMs,
+    );
+    return findingsOf(row as unknown as Server, address);
+  } catch (error) {
+    const hint = "See whether it runs, and the address, the user and the database of --postgres-url.";
+    return [failure("fronts", `${shownPostgres(address)} cannot be looked at: ${firstLine(error)}`, hint)];
+  } finally {
+    await postgres.close();
+  }
+}
+
+function findingsOf(server: Server, address: PostgresAddress): Finding[] {
+  const { version, fronts, entries } = server;
+  const findings = [
+    ok("fronts", `What the fronts share is in PostgreSQL ${version}, ${shownPostgres(address)}.`),
+  ];
+  if (server.standbys === 0) {
+    const message = "PostgreSQL has no synchronous standby: what is acknowledged is on one machine only.";
+    findings.push(warning("fronts", message, "Give it one, and set synchronous_standby_names."));
+  } else findings.push(ok("fronts", `${server.standbys} synchronous standbys have every commit.`));
+  if (server.syncs === "off" || server.syncs === "local") {
+    const message = `synchronous_commit is ${server.syncs}: an acknowledged event may be lost with a machine.`;
+    findings.push(failure("fronts", message, "Set it to on for Flagkeep's user."));
+  }
+  const apartMs = Math.abs(new Date(server.now).getTime() - Date.now());
+  if (apartMs > clockToleranceMs) {
+    const message = `PostgreSQL's clock and this machine's are ${Math.round(apartMs / 1_000)} s apart.`;
+    findings.push(warning("fronts", message, "Let both follow a time server."));
+  }
+  if (server.versions > 1) {
+    const message = "The fronts that run are of several versions.";
+    findings.push(warning("fronts", message, "Bring all of them to the newest one."));
+  }
+  if (fronts > 0 && !server.is_held) {
+    const message = "None of the fronts loads events at this moment.";
+    findings.push(warning("fronts", message, "Look again in ten seconds; then see the fronts' logs."));
+  } else if (entries > usualEntries) {
+    const message = `${entries} entries of the journal wait to be loaded.`;
+    findings.push(warning("fronts", message, "See whether ClickHouse keeps up."));
+  } else findings.push(ok("fronts", `${fronts} fronts run; ${entries} entries of the journal wait.`));
+  return findings;
+}

@@ -1,0 +1,123 @@
+/** A data directory becomes that of a front and comes back, and commands work for all fronts, as an operator does it. */
+
+import { expect } from "bun:test";
+import { join } from "node:path";
+import { flagkeep, initialisedDirectory, TestAppliance, temporaryFolder } from "../support/appliance.ts";
+import { TestFronts, testWithFronts } from "../support/fronts.ts";
+
+const test = testWithFronts("moving to several fronts");
+const flagsPath = "/api/projects/1/feature_flags/";
+
+test("a data directory is taken over, served by fronts, and made into one of its own again", async () => {
+  await using fronts = await TestFronts.prepare();
+  const directory = await initialisedDirectory();
+  const { dataDir } = directory;
+  const to = ["migrate-to", "--data-dir", dataDir, ...fronts.settings];
+  await using alone = await TestAppliance.start({ directory });
+  const made = await alone.api(flagsPath, {
+    method: "POST",
+    body: { key: "kept", active: true },
+  });
+  expect(made.status).toBe(201);
+  for (let batch = 0; batch < 3; batch++) {
+    const events = Array.from({ length: 300 }, (_, index) => ({
+      event: "moved",
+      uuid: Bun.randomUUIDv7(),
+      distinct_id: `u${batch}.${index}`,
+      properties: { $set: { text: `ü\u2028"\\ ${index}` }, number: batch * 300 + index },
+    }));
+    expect((await alone.batch(events)).status).toBe(200);
+  }
+  const whileRunning = await flagkeep(to);
+  expect([whileRunning.code, whileRunning.stderr]).toEqual([1, expect.stringContaining("in use")]);
+  await alone.stop();
+
+  const own = await flagkeep(["serve", "--port", "0", "--data-dir", dataDir, ...fronts.settings]);
+  expect([own.code, own.stderr]).toEqual([1, expect.stringContaining("migrate-to")]);
+  const taken = await flagkeep([...to, "--json"]);
+  expect(taken.stderr).not.toContain("flagkeep:");
+  expect(JSON.parse(taken.stdout)).toEqual({
+    metadata_rows: expect.any(Number),
+    people_rows: expect.any(Number),
+  });
+  const again = await flagkeep(to);
+  expect([again.code, again.stderr]).toEqual([1, expect.stringContaining("one of several fronts")]);
+  // Two directories cannot be taken over into one.
+  const another = await initialisedDirectory();
+  const second = await flagkeep(["migrate-to", "--data-dir", another.dataDir, ...fronts.settings]);
+  expect(second.code).toBe(1);
+
+  {
+    const args = fronts.settings;
+    await using front = await TestAppliance.start({ directory, args });
+    await using fresh = await TestAppliance.start({
+      directory: { dataDir: join(temporaryFolder(), "data"), made: directory.made },
+      args,
+    });
+    for (const each of [front, fresh]) {
+      const { results } = (await (await each.api(flagsPath)).json()) as { results: { key: string }[] };
+      expect(results.map(({ key }) => key)).toEqual(["kept"]);
+      expect(await each.eventsWhenStored(900, "event=moved")).toHaveLength(900);
+      const person = await each.api("/api/projects/1/persons/?distinct_id=u2.299");
+      expect(await person.json()).toMatchObject({ results: [{ properties: { text: 'ü\u2028"\\ 299' } }] });
+    }
+    expect((await fresh.capture({ event: "later", distinct_id: "u0.0" })).status).toBe(200);
+    await fronts.everythingIsLoaded();
+    const back = ["migrate-from", "--data-dir", join(temporaryFolder(), "back"), ...fronts.settings];
+    const early = await flagkeep(back);
+    expect([early.code, early.stderr]).toEqual([1, expect.stringContaining("is running")]);
+    await Promise.all([front.stop(), fresh.stop()]);
+  }
+  const back = join(temporaryFolder(), "back");
+  const brought = await flagkeep(["migrate-from", "--data-dir", back, ...fronts.settings]);
+  expect(brought).toMatchObject({ code: 0, stderr: "" });
+  const eventsUrl = fronts.settings.slice(fronts.settings.indexOf("--events-url"));
+  await using single = await TestAppliance.start({
+    directory: { dataDir: back, made: directory.made },
+    args: eventsUrl,
+  });
+  expect(await single.eventsWhenStored(901)).toHaveLength(901);
+  expect((await single.capture({ event: "last", distinct_id: "u0.0" })).status).toBe(200);
+  expect(await single.eventsWhenStored(902)).toHaveLength(902);
+}, 120_000);
+
+test("commands work for all fronts by the address of PostgreSQL, and not on a front's directory alone", async () => {
+  await using fronts = await TestFronts.start(2);
+  const [one, other] = fronts.fronts as [TestAppliance, TestAppliance];
+  const key = await flagkeep([
+    "keys",
+    "create",
+    "--label",
+    "mine",
+    "--scope",
+    "*",
+    "--json",
+    ...fronts.settings.slice(0, 2),
+  ]);
+  const { value } = JSON.parse(key.stdout) as { value: string };
+  for (const front of [one, other]) {
+    const answer = await fetch(`${front.url}${flagsPath}`, { headers: { Authorization: `Bearer ${value}` } });
+    expect(answer.status).toBe(200);
+  }
+  expect((await one.api(flagsPath, { method: "POST", body: { key: "a", active: true } })).status).toBe(201);
+  const env = { FLAGKEEP_POSTGRES_URL: fronts.postgresUrl };
+  expect((await flagkeep(["flags", "disable", "a"], env)).code).toBe(0);
+  const flags = (await (await other.api(flagsPath)).json()) as { results: { active: boolean }[] };
+  expect(flags.results[0]!.active).toBe(false);
+  const failed = await flagkeep(["flags", "disable", "nope"], env);
+  expect([failed.code, failed.stdout]).toEqual([1, ""]);
+
+  const alone = await flagkeep(["keys", "list", "--data-dir", one.dataDir]);
+  expect([alone.code, alone.stderr]).toEqual([1, expect.stringContaining("--postgres-url")]);
+  const backup = await flagkeep(["backup", "create", "--data-dir", one.dataDir]);
+  expect([backup.code, backup.stderr]).toEqual([1, expect.stringContaining("docs/scale.md")]);
+  const doctor = await flagkeep(["doctor", "--json", "--data-dir", one.dataDir, ...fronts.settings]);
+  const { findings } = JSON.parse(doctor.stdout) as {
+    findings: { check: string; level: string; message: string }[];
+  };
+  expect(findings.filter(({ check }) => check === "fronts")).toEqual([
+    expect.objectContaining({ level: "ok", message: expect.stringContaining("PostgreSQL 1") }),
+    expect.objectContaining({ level: "warning", message: expect.stringContaining("no synchronous standby") }),
+    expect.objectContaining({ level: "ok", message: expect.stringContaining("2 fronts run") }),
+  ]);
+}, 120_000);
