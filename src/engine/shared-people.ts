@@ -8,7 +8,7 @@
 import type { Lane } from "../journal/segment.ts";
 import type { IdentityStep, IdentityStore } from "../people/batch.ts";
 import { type PeopleDb, peopleMigrations } from "../people/open.ts";
-import { changeChannel } from "../postgres/commits.ts";
+import { changeChannel, noteMirrored } from "../postgres/commits.ts";
 import { Postgres, PostgresUnreachable } from "../postgres/connection.ts";
 import { JournalReader, type ReaderPorts } from "../postgres/journal-reader.ts";
 import {
@@ -127,7 +127,9 @@ export class SharedPeople {
     return {
       follow: async () => {
         await this.settle();
+        const { revision } = this.copy;
         await copies.follow();
+        await noteMirrored(this.postgres, revision);
       },
       get followed() {
         return copies.followed;

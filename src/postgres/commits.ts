@@ -27,10 +27,13 @@ const tidyMs = 120_000;
 const ownThreadCharactersMax = 64 * 1024;
 const compression = { level: 1 } as const;
 /**
- * The table whose rows come and go all the time, and of which nobody misses that one has gone: what is mirrored is known by
- * the last number. A row of it that came and went between two foldings leaves nothing.
+ * The table of changes that are to be copied to the event store. Nobody needs a row of it once that is done, and only then a
+ * commit is folded: such rows never become single rows.
  */
 const passing = "change";
+
+/** Whether a row becomes a single row in PostgreSQL. */
+export const isKept = ({ tbl }: Pick<SharedRow, "tbl">) => tbl !== passing;
 
 export interface Commit {
   store: StoreName;
@@ -124,19 +127,28 @@ export async function* rowsByKey(
   }
 }
 
+/** Every change of persons up to a commit has been copied to the event store. */
+export async function noteMirrored(postgres: Postgres, revision: number): Promise<void> {
+  await postgres.run(
+    (sql) => sql`UPDATE flagkeep.store SET mirrored = greatest(mirrored, ${revision}) WHERE name = 'people'`,
+  );
+}
+
 /** Brings the single rows up to date with commits, some at a time. */
 export async function foldCommits(postgres: Postgres, store: StoreName): Promise<void> {
   for (let isMore = true; isMore; ) {
     isMore = await postgres.transaction(async (t) => {
       const [lock] = await t`SELECT pg_try_advisory_xact_lock(hashtext(${`flagkeep fold ${store}`})) AS mine`;
       if (!lock!.mine) return false;
-      const [place] = await t`SELECT folded FROM flagkeep.store WHERE name = ${store}`;
+      const [place] = await t`SELECT folded, mirrored FROM flagkeep.store WHERE name = ${store}`;
+      const until = store === "people" ? Number(place!.mirrored) : Number.POSITIVE_INFINITY;
       const newest = new Map<string, SharedRow & { revision: number }>();
       let characters = 0;
       let last = Number(place!.folded);
       const before = last;
       for await (const { revision, rows } of commitsBehind(t, store, last)) {
-        for (const row of rows) {
+        if (revision > until) break;
+        for (const row of rows.filter(isKept)) {
           newest.set(`${row.tbl} ${row.key}`, { ...row, revision });
           characters += row.body?.length ?? 0;
         }
@@ -168,16 +180,10 @@ export async function writeRows(
       size += rows[end]!.key.length + (rows[end]!.body?.length ?? 0);
     const part = rows.slice(start, end);
     await t`
-      WITH w AS (
-        SELECT tbl, sha256(convert_to(key, 'UTF8')) AS key_hash, key, body, revision::bigint AS revision
-        FROM unnest(${part.map(({ tbl }) => tbl)}::text[], ${part.map(({ key }) => key)}::text[],
-          ${part.map(({ body }) => body)}::text[], ${part.map(({ revision }) => String(revision))}::text[]) AS u(tbl, key, body, revision)
-      ), gone AS (
-        UPDATE flagkeep.row r SET body = NULL, revision = w.revision FROM w
-        WHERE r.store = ${store} AND r.tbl = w.tbl AND r.key_hash = w.key_hash AND w.body IS NULL AND w.tbl = ${passing}
-      )
       INSERT INTO flagkeep.row (store, tbl, key_hash, key, body, revision)
-      SELECT ${store}, tbl, key_hash, key, body, revision FROM w WHERE body IS NOT NULL OR tbl <> ${passing}
+      SELECT ${store}, tbl, sha256(convert_to(key, 'UTF8')), key, body, revision::bigint
+      FROM unnest(${part.map(({ tbl }) => tbl)}::text[], ${part.map(({ key }) => key)}::text[],
+        ${part.map(({ body }) => body)}::text[], ${part.map(({ revision }) => String(revision))}::text[]) AS u(tbl, key, body, revision)
       ON CONFLICT (store, tbl, key_hash) DO UPDATE SET body = excluded.body, revision = excluded.revision`;
     start = end;
   }

@@ -31,6 +31,14 @@ export async function noteFront(postgres: Postgres, { id, name, version }: Front
   return [{ id, name, version }, ...(rows as unknown as Front[])];
 }
 
+/** Forgets the last blocks of fronts that are no more; a front is known here before it appends. */
+export async function forgetDeadFronts(postgres: Postgres): Promise<void> {
+  await postgres.transaction(async (t) => {
+    await t`DELETE FROM flagkeep.front_block b WHERE NOT EXISTS (SELECT 1 FROM flagkeep.front f WHERE f.id = b.front)`;
+    await t`DELETE FROM flagkeep.front_number n WHERE NOT EXISTS (SELECT 1 FROM flagkeep.front_block b WHERE b.front = n.front)`;
+  });
+}
+
 /** Says that a front has ended. */
 export async function noteEnd(postgres: Postgres, id: string): Promise<void> {
   await postgres.run((sql) => sql`DELETE FROM flagkeep.front WHERE id = ${id}`);

@@ -9,7 +9,7 @@ import type { Database } from "bun:sqlite";
 import { type Lane, lanes } from "../journal/segment.ts";
 import { AppError } from "../lib/errors.ts";
 import { CapturedTables, type SharedRow } from "./captured-tables.ts";
-import { writeRows } from "./commits.ts";
+import { isKept, writeRows } from "./commits.ts";
 import type { Postgres } from "./connection.ts";
 import { type CopiedStore, markAsCopy } from "./store-copy.ts";
 
@@ -91,7 +91,7 @@ export async function sendStore(
       await writeRows(
         t,
         name,
-        rows.map((one: SharedRow) => ({ ...one, revision: next })),
+        rows.filter(isKept).map((one: SharedRow) => ({ ...one, revision: next })),
       );
       await t`INSERT INTO flagkeep.commit (store, revision, id) VALUES (${name}, ${next}, ${commit})`;
       return next;
@@ -155,6 +155,7 @@ async function compare(tables: CapturedTables, name: string, postgres: Postgres)
   let rows = 0;
   let sum = 0n;
   for (const { tbl, key, body } of tables.all()) {
+    if (!isKept({ tbl })) continue;
     rows += 1;
     const hash = new Bun.CryptoHasher("sha256").update(`${tbl}${key}${body}`).digest("hex");
     sum += BigInt(`0x${hash.slice(0, 15)}`);

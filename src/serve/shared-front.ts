@@ -20,7 +20,14 @@ import { paths } from "../paths.ts";
 import { peopleMigrations } from "../people/open.ts";
 import { changeChannel } from "../postgres/commits.ts";
 import { Postgres, type PostgresUnreachable } from "../postgres/connection.ts";
-import { type Front, noteEnd, noteFront, seenEveryMs, sharedSecret } from "../postgres/fronts.ts";
+import {
+  type Front,
+  forgetDeadFronts,
+  noteEnd,
+  noteFront,
+  seenEveryMs,
+  sharedSecret,
+} from "../postgres/fronts.ts";
 import { PostgresJournal, type PostgresJournalSettings } from "../postgres/journal.ts";
 import { leaseHolder } from "../postgres/lease.ts";
 import { migratePostgres } from "../postgres/schema.ts";
@@ -175,7 +182,10 @@ export class SharedFront implements SharedState {
       if (this.copy!.hasChanges) await this.copy!.change(() => undefined);
     });
     this.every(seenEveryMs, () => this.noteLife());
-    this.every(tidyEveryMs, () => this.copy!.tidy());
+    this.every(tidyEveryMs, async () => {
+      await this.copy!.tidy();
+      await forgetDeadFronts(this.postgres);
+    });
   }
 
   journal(settings: Omit<PostgresJournalSettings, "front">): PostgresJournal {

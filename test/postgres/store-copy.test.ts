@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect } from "bun:test";
 import { join } from "node:path";
 import fc from "fast-check";
 import { parsePostgresUrl } from "../../src/lib/postgres-address.ts";
+import { noteMirrored } from "../../src/postgres/commits.ts";
 import { Postgres } from "../../src/postgres/connection.ts";
 import { LeaseLost, takeLease } from "../../src/postgres/lease.ts";
 import { migratePostgres } from "../../src/postgres/schema.ts";
@@ -134,7 +135,10 @@ test("whatever is changed on two fronts, and what one lost by its death, both an
           });
           await expect(fails).rejects.toThrow("on purpose");
         } else await copy.change(makeAll);
-        if (end === "folds") await copy.tidy();
+        if (end === "folds") {
+          await noteMirrored(postgres, copy.revision);
+          await copy.tidy();
+        }
       }
       for (const { copy } of fronts) await copy.catchUp();
       const fresh = await open(postgres);

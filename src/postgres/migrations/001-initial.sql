@@ -9,6 +9,8 @@ CREATE TABLE flagkeep.store (
   revision bigint NOT NULL,
   -- Up to which commit the rows below are brought up to date; later ones are in the commits.
   folded bigint NOT NULL DEFAULT 0,
+  -- Of persons: up to which commit their changes are copied to the event store.
+  mirrored bigint NOT NULL DEFAULT 0,
   -- Behind which revision every change can still be told: copies that are older are made anew.
   told_from bigint NOT NULL DEFAULT 0
 );
