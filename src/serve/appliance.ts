@@ -506,6 +506,7 @@ export class Appliance {
     return [
       ...managementRoutes({
         ...{ metadata, people, flagSets, payloads: this.payloads, log },
+        fronts: () => this.shared?.count ?? 1,
         personCounter: ports,
         cohortFiller: ports,
         insights: ports,

@@ -34,6 +34,8 @@ import { listGroupTypes } from "../people/groups.ts";
 /** What the routes under `/api` need; each takes of it what it names. */
 export interface ManagementDeps extends FlagWriting, EvaluationDeps, CohortDeps, InsightDeps, PeopleDeps {
   personCounter: PersonFinder & ReachCounter & FlagCallCounter;
+  /** How many servers share the users and their sessions; left out: this one has them alone. */
+  fronts?: () => number;
 }
 
 /** The routes of the management API. */

@@ -148,8 +148,14 @@ const ClaimInput = object({
   personal_api_key: optional(text({ max: 200 })),
 });
 
-export function sessionRoutes({ metadata }: { metadata: Metadata }): Route[] {
-  const signIn = new SignIn(metadata);
+export interface SessionDeps {
+  metadata: Metadata;
+  /** How many servers people sign in to; left out: this one. */
+  fronts?: () => number;
+}
+
+export function sessionRoutes({ metadata, fronts }: SessionDeps): Route[] {
+  const signIn = new SignIn(metadata, fronts);
   const started = (call: Call, made: NewSession) =>
     new Reply(
       201,

@@ -32,6 +32,9 @@ export class Attempts {
   /** Failures of a user since the last success. */
   private readonly ofUser = new Map<number, number>();
 
+  /** @param fronts among how many the attempts are spread: each counts what it sees, and takes it for its share. */
+  constructor(private readonly fronts: () => number = () => 1) {}
+
   /**
    * Begins an attempt.
    *
@@ -47,13 +50,14 @@ export class Attempts {
       window = { endsAt: now + minuteMs, count: 0 };
       put(this.windows, place, window);
     }
-    if (window.count >= perAddressMax) throw throttled(secondsUntil(window.endsAt, now));
+    if (window.count * this.fronts() >= perAddressMax) throw throttled(secondsUntil(window.endsAt, now));
     window.count += 1;
     return {
       failed: (userId) => {
         const before = this.failures.get(pair);
         const count = before !== undefined && now - before.at < forgottenMs ? before.count + 1 : 1;
-        const wait = count < freeFailures ? 0 : Math.min(waitSecondsMax, 2 ** (count - freeFailures));
+        const all = count * this.fronts();
+        const wait = all < freeFailures ? 0 : Math.min(waitSecondsMax, 2 ** (all - freeFailures));
         put(this.failures, pair, { count, at: now, waitUntil: now + wait * 1_000 });
         if (userId !== undefined) put(this.ofUser, userId, (this.ofUser.get(userId) ?? 0) + 1);
       },

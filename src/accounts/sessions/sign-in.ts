@@ -36,11 +36,17 @@ const recordEveryMs = 60_000;
 const wrongWords = "E-mail address or password is wrong.";
 
 export class SignIn {
-  private readonly attempts = new Attempts();
+  private readonly attempts: Attempts;
   /** When a failure was last recorded, by user: bounded by the number of users. */
   private readonly recordedAt = new Map<number, number>();
 
-  constructor(private readonly metadata: Metadata) {}
+  /** @param fronts how many servers people sign in to. */
+  constructor(
+    private readonly metadata: Metadata,
+    fronts?: () => number,
+  ) {
+    this.attempts = new Attempts(fronts);
+  }
 
   /**
    * Begins a session.

@@ -135,6 +135,25 @@ describe("attempts", () => {
     expect(waitOf(attempts, 60_001, "203.0.113.7", "new@example.com")).not.toBeNumber();
   });
 
+  test("on several fronts each allows its share", () => {
+    const attempts = new Attempts(() => 2);
+    const waits: unknown[] = [];
+    let now = 0;
+    for (let failure = 0; failure < 6; failure++) {
+      const attempt = waitOf(attempts, now);
+      if (typeof attempt === "number") throw new Error("It has to wait already.");
+      attempt.failed(1);
+      const wait = waitOf(attempts, now);
+      waits.push(typeof wait === "number" ? wait : 0);
+      now += 60_000 + (typeof wait === "number" ? wait * 1_000 : 0);
+    }
+    // As many as if each failure had another one on the other front.
+    expect(waits).toEqual([0, 0, 2, 8, 32, 128]);
+    for (let count = 0; count < 10; count++)
+      expect(waitOf(attempts, now, "203.0.113.9", `${count}@example.com`)).not.toBeNumber();
+    expect(waitOf(attempts, now, "203.0.113.9", "new@example.com")).toBe(60);
+  });
+
   test("take a bounded room, however many addresses try", () => {
     const attempts = new Attempts();
     for (let n = 0; n < 25_000; n++) {
