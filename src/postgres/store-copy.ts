@@ -346,7 +346,8 @@ export function markAsCopy(client: Database, revision = 0, commitId: string | nu
 /** Whether an SQLite file is a copy of rows that are in PostgreSQL; no file is none. */
 export function isCopy(path: string): boolean {
   if (!existsSync(path)) return false;
-  const client = new Database(path, { readonly: true });
+  // Not for reading only: such a connection leaves its files behind.
+  const client = new Database(path, { readwrite: true });
   try {
     return client.query("SELECT 1 FROM sqlite_schema WHERE name = 'copy_state'").get() !== null;
   } catch {
