@@ -299,6 +299,8 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     const { page, context, troubles } = await open();
     await page.goto(`/console/flags/${flag.id}?tab=usage`);
     await page.getByRole("link", { name: "Open its dashboard" }).click();
+    // The flag's own page has such a heading, too.
+    await page.waitForURL((url) => !url.pathname.includes("/flags/"));
     await page.getByRole("heading", { level: 1, name: /kept/ }).waitFor();
     await page.goBack();
     await page.getByRole("button", { name: "Actions" }).click();
