@@ -42,8 +42,18 @@ export function parsePostgresUrl(text: string): PostgresAddress | undefined {
   }
 }
 
+/** The address as `parsePostgresUrl` reads it, with the password. */
+export function postgresUrl(address: PostgresAddress): string {
+  const { user, password, database, tls } = address;
+  const login = [user, ...(password === "" ? [] : [password])].map(encodeURIComponent).join(":");
+  return `postgres://${login}@${placesOf(address)}/${encodeURIComponent(database)}${tls ? "?sslmode=require" : ""}`;
+}
+
 /** The address for people: without the password. */
-export function shownPostgres({ hosts, user, database }: PostgresAddress): string {
-  const places = hosts.map(({ host, port }) => `${host.includes(":") ? `[${host}]` : host}:${port}`);
-  return `postgres://${encodeURIComponent(user)}@${places.join(",")}/${database}`;
+export function shownPostgres(address: PostgresAddress): string {
+  return `postgres://${encodeURIComponent(address.user)}@${placesOf(address)}/${address.database}`;
+}
+
+function placesOf({ hosts }: PostgresAddress): string {
+  return hosts.map(({ host, port }) => `${host.includes(":") ? `[${host}]` : host}:${port}`).join(",");
 }

@@ -6,6 +6,7 @@ import { backupArguments, creationArguments } from "../backup/schedule.ts";
 import { withBackupLock } from "../backup/work-folder.ts";
 import { backupDestination, type Config, environmentName } from "../config.ts";
 import { clickHouseUrl } from "../lib/clickhouse-address.ts";
+import { postgresUrl } from "../lib/postgres-address.ts";
 import type { InstanceDeps } from "../operate/api/instance.ts";
 import { Jobs, jsonOf } from "../operate/jobs.ts";
 
@@ -30,6 +31,14 @@ export function instanceDeps(
           [environmentName("events-url")]: clickHouseUrl(eventsAt),
           [environmentName("events-password-file")]: config["events-password-file"],
         };
+  const sharedAt = config["postgres-url"];
+  const sharedSettings: Record<string, string> =
+    sharedAt === null
+      ? {}
+      : {
+          [environmentName("postgres-url")]: postgresUrl(sharedAt),
+          [environmentName("postgres-password-file")]: config["postgres-password-file"],
+        };
   let examination: Promise<unknown> | undefined;
   return {
     // Whoever asks while one is under way gets the same.
@@ -39,7 +48,7 @@ export function instanceDeps(
           ...[...executable, "doctor", "--json", "--data-dir", config["data-dir"]],
           ...[...address, ...reserve],
         ],
-        eventsSettings,
+        { ...eventsSettings, ...sharedSettings },
       ).finally(() => {
         examination = undefined;
       });

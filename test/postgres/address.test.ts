@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { parsePostgresUrl, shownPostgres } from "../../src/lib/postgres-address.ts";
+import { parsePostgresUrl, postgresUrl, shownPostgres } from "../../src/lib/postgres-address.ts";
 
 test("several hosts, a password with signs in it, ports and names as they are usual", () => {
   const parsed = parsePostgresUrl("postgresql://me:s3cr%2Ft@pg1,pg2:6432,[::1]:7000/flags?sslmode=require")!;
@@ -15,6 +15,7 @@ test("several hosts, a password with signs in it, ports and names as they are us
     tls: true,
   });
   expect(shownPostgres(parsed)).toBe("postgres://me@pg1:5432,pg2:6432,[::1]:7000/flags");
+  expect(parsePostgresUrl(postgresUrl(parsed))).toEqual(parsed);
   expect(parsePostgresUrl("postgres://pg/flags")).toMatchObject({
     user: "flagkeep",
     password: "",
