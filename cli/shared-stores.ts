@@ -7,15 +7,16 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Command } from "commander";
+import { metadataStore } from "../src/accounts/db.ts";
 import { postgresAddress } from "../src/config.ts";
-import { writePayloadKey } from "../src/flags/store/payload-cipher.ts";
+import { newPayloadKey, writePayloadKey } from "../src/flags/store/payload-cipher.ts";
 import { openSqlite } from "../src/lib/sqlite/open.ts";
 import { paths } from "../src/paths.ts";
 import { Postgres } from "../src/postgres/connection.ts";
 import { sharedSecret } from "../src/postgres/fronts.ts";
 import { migratePostgres } from "../src/postgres/schema.ts";
 import { StoreCopy } from "../src/postgres/store-copy.ts";
-import { metadataStore, newPayloadKey, payloadKeyName, requireOwnData } from "../src/serve/shared-front.ts";
+import { payloadKeyName, requireOwnData } from "../src/serve/shared-front.ts";
 import { configOf, dataDirOf, withSettings } from "./settings.ts";
 
 /** Those that read and change nothing but the store of metadata. */

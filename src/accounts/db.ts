@@ -24,8 +24,8 @@ export type MetadataTx = Transaction<Schema>;
 /** Statements inside or outside a transaction. */
 export type Reading = MetadataTx | Sqlite<Schema>;
 
-/** Never changed once released; shared by all fronts where rows are kept in PostgreSQL. */
-export const metadataMigrations: readonly Migration[] = [
+/** Never changed once released. */
+const metadataMigrations: readonly Migration[] = [
   { version: 1, name: "initial", sql: initialSql },
   { version: 2, name: "experiment set", sql: experimentSetSql },
   { version: 3, name: "sessions", sql: sessionsSql },
@@ -33,6 +33,9 @@ export const metadataMigrations: readonly Migration[] = [
   { version: 5, name: "project keys", sql: projectKeysSql },
   { version: 6, name: "former secret keys", sql: formerSecretKeysSql },
 ];
+
+/** What several fronts share of it, in PostgreSQL. */
+export const metadataStore = { name: "metadata", migrations: metadataMigrations } as const;
 
 /** The newest schema this version knows. */
 export const metadataSchemaVersion = metadataMigrations.length;

@@ -6,8 +6,9 @@
  */
 
 import type { Lane } from "../journal/segment.ts";
+import { Chores } from "../lib/chores.ts";
 import type { IdentityStep, IdentityStore } from "../people/batch.ts";
-import { type PeopleDb, peopleMigrations } from "../people/open.ts";
+import { type PeopleDb, peopleStore } from "../people/open.ts";
 import { changeChannel, noteMirrored } from "../postgres/commits.ts";
 import { Postgres, PostgresUnreachable } from "../postgres/connection.ts";
 import { JournalReader, type ReaderPorts } from "../postgres/journal-reader.ts";
@@ -44,7 +45,10 @@ export interface SharedPeopleHooks {
 export class SharedPeople {
   private reader: JournalReader | undefined;
   private forgotten: Record<Lane, number> = { realtime: 0, historical: 0 };
-  private readonly timers: ReturnType<typeof setInterval>[] = [];
+  private readonly chores = new Chores((error) => {
+    if (!(error instanceof PostgresUnreachable)) this.hooks.onFatal(error);
+  });
+  private mirrored = 0;
 
   private constructor(
     private readonly postgres: Postgres,
@@ -60,8 +64,7 @@ export class SharedPeople {
     hooks: SharedPeopleHooks,
   ): Promise<SharedPeople> {
     const postgres = new Postgres(address, { connections, name: "engine" }, (reason) => hooks.onAway(reason));
-    const store = { name: "people" as const, migrations: peopleMigrations };
-    const copy = StoreCopy.attach(people.$client, store, postgres, { onTaken: () => hooks.onTaken() });
+    const copy = StoreCopy.attach(people.$client, peopleStore, postgres, { onTaken: () => hooks.onTaken() });
     const holder = crypto.randomUUID();
     const lease = await postgres.untilDone(() => takeLease(postgres, { front, holder }));
     await postgres.untilDone(() => copy.catchUp());
@@ -78,10 +81,10 @@ export class SharedPeople {
     const { lease } = this;
     if (lease === undefined) {
       await this.postgres.listen(changeChannel, (name) => {
-        if (name === "people") void this.copy.look();
+        if (name === peopleStore.name) void this.copy.look();
       });
-      this.every(lookEveryMs, () => this.copy.look());
-      this.every(renewEveryMs, async () => {
+      this.chores.every(lookEveryMs, () => this.copy.look());
+      this.chores.every(renewEveryMs, async () => {
         if (await isLeaseFree(this.postgres)) this.hooks.onFree();
       });
       return;
@@ -94,9 +97,9 @@ export class SharedPeople {
       },
     });
     this.reader.start();
-    this.every(renewEveryMs, () => renewLease(this.postgres, lease));
-    this.every(forgetEveryMs, () => this.forget(cursor));
-    this.every(tidyEveryMs, () => this.copy.tidy());
+    this.chores.every(renewEveryMs, () => renewLease(this.postgres, lease));
+    this.chores.every(forgetEveryMs, () => this.forget(cursor));
+    this.chores.every(tidyEveryMs, () => this.copy.tidy());
   }
 
   /** The store of persons, each step of which is everybody's when it is committed. */
@@ -122,14 +125,22 @@ export class SharedPeople {
     };
   }
 
-  /** Copies of persons follow what is everybody's: another loader must know the numbers of the changes. */
+  /**
+   * Copies of persons follow what is everybody's: another loader must know the numbers of the changes. While PostgreSQL is
+   * away they stay as they are, so that questions are answered.
+   */
   aroundCopies(copies: PersonCopies): PersonCopies {
     return {
       follow: async () => {
-        await this.settle();
-        const { revision } = this.copy;
-        await copies.follow();
-        await noteMirrored(this.postgres, revision);
+        try {
+          if (this.copy.hasChanges) await this.change(() => undefined);
+          const { revision } = this.copy;
+          await copies.follow();
+          if (revision > this.mirrored) await noteMirrored(this.postgres, revision);
+          this.mirrored = revision;
+        } catch (error) {
+          if (!(error instanceof PostgresUnreachable)) throw error;
+        }
       },
       get followed() {
         return copies.followed;
@@ -149,7 +160,7 @@ export class SharedPeople {
 
   /** Gives the lease back; the last call but for `close`. */
   async stop(cursor: (lane: Lane) => number): Promise<void> {
-    for (const timer of this.timers) clearInterval(timer);
+    this.chores.stop();
     await this.reader?.stop();
     if (this.lease === undefined) return;
     await this.forget(cursor).catch(() => undefined);
@@ -181,22 +192,5 @@ export class SharedPeople {
     if (!isNew) return;
     await this.reader?.forget(loaded);
     this.forgotten = loaded;
-  }
-
-  /** Does something now and then, never twice at once; where PostgreSQL is away, the next time. */
-  private every(ms: number, work: () => Promise<void>): void {
-    let isBusy = false;
-    const timer = setInterval(() => {
-      if (isBusy) return;
-      isBusy = true;
-      work()
-        .catch((error) => {
-          if (!(error instanceof PostgresUnreachable)) this.hooks.onFatal(error);
-        })
-        .finally(() => {
-          isBusy = false;
-        });
-    }, ms);
-    this.timers.push(timer);
   }
 }

@@ -10,13 +10,16 @@ import * as schema from "./schema.ts";
 
 export type PeopleDb = Sqlite<typeof schema>;
 
-/** Never changed once released; shared by all fronts where rows are kept in PostgreSQL. */
-export const peopleMigrations: readonly Migration[] = [
+/** Never changed once released. */
+const peopleMigrations: readonly Migration[] = [
   { version: 1, name: "people", sql: peopleSql },
   { version: 2, name: "personless", sql: personlessSql },
   { version: 3, name: "names", sql: namesSql },
   { version: 4, name: "outside events", sql: outsideSql },
 ];
+
+/** What several fronts share of it, in PostgreSQL. */
+export const peopleStore = { name: "people", migrations: peopleMigrations } as const;
 
 /** The newest schema this version knows. */
 export const peopleSchemaVersion = peopleMigrations.length;

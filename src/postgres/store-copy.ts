@@ -75,8 +75,7 @@ export class StoreCopy {
    * Makes a file a copy of what PostgreSQL has, or brings one up to date; the tables are brought to this version's schema
    * there, where they are older.
    *
-   * @param open opens the file for writing; it has no tables yet, or is a copy.
-   * @throws {PostgresUnreachable} @throws {DataFromNewerVersion} @throws {NewerFronts}
+   * @param path a file that has no tables yet, or is a copy. @throws {PostgresUnreachable} @throws {DataFromNewerVersion} @throws {NewerFronts}
    */
   static async prepare(path: string, store: CopiedStore, postgres: Postgres): Promise<void> {
     const { name, migrations } = store;
@@ -118,17 +117,23 @@ export class StoreCopy {
   async catchUp(): Promise<void> {
     const leave = await this.turn.enter(0, {});
     try {
-      await this.postgres.transaction(async (t) => {
-        await t`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY`;
-        await this.takeOver(t, this.isDoubtful);
-        this.isDoubtful = false;
-      }, commitMs * 10);
+      await this.readNewer();
     } catch (error) {
-      if (error instanceof OtherHistory) this.forgetAll();
-      else throw error;
+      if (!(error instanceof OtherHistory)) throw error;
+      this.forgetAll();
+      // At once: an empty copy is not to be taken for everything.
+      await this.readNewer();
     } finally {
       leave();
     }
+  }
+
+  private async readNewer(): Promise<void> {
+    await this.postgres.transaction(async (t) => {
+      await t`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY`;
+      await this.takeOver(t, this.isDoubtful);
+      this.isDoubtful = false;
+    }, commitMs * 10);
   }
 
   /**
@@ -160,8 +165,23 @@ export class StoreCopy {
    * @param lease has to be held still.
    * @throws {PostgresUnreachable} nothing was changed, or it is not known; what is here is brought in line later.
    * @throws {LeaseLost} @throws what `run` throws; what it changed before is committed.
+   * @throws {OtherHistory} while a lease is held: what was read before it began was of another history.
    */
   async change<Result>(run: (t: Transaction) => Result | Promise<Result>, lease?: Lease): Promise<Result> {
+    try {
+      return await this.tryChange(run, lease);
+    } catch (error) {
+      // Nothing has run: it is found before.
+      if (!(error instanceof OtherHistory) || lease !== undefined) throw error;
+      await this.catchUp();
+      return await this.tryChange(run, lease);
+    }
+  }
+
+  private async tryChange<Result>(
+    run: (t: Transaction) => Result | Promise<Result>,
+    lease: Lease | undefined,
+  ): Promise<Result> {
     const leave = await this.turn.enter(0, {});
     const commitId = crypto.randomUUID();
     let outcome: { result: Result } | { error: unknown } | undefined;
@@ -282,7 +302,7 @@ export class StoreCopy {
       .immediate();
   }
 
-  /** Empties the copy; it is made anew by the next look. */
+  /** Empties the copy, which is to be read anew. */
   private forgetAll(): void {
     this.tables.markAll();
     this.write(this.tables.unshipped().map((row) => ({ ...row, body: null })));

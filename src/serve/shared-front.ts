@@ -4,20 +4,21 @@
  * The engine has a connection of its own, for the store of persons; this is the side of the server.
  */
 
-import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { hostname } from "node:os";
-import { metadataMigrations } from "../accounts/db.ts";
+import { metadataStore } from "../accounts/db.ts";
 import type { Metadata } from "../accounts/metadata.ts";
 import { type Config, postgresAddress } from "../config.ts";
 import { readPayloadKey, writePayloadKey } from "../flags/store/payload-cipher.ts";
 import type { SharedState } from "../http/dispatch.ts";
+import { Chores } from "../lib/chores.ts";
 import { AppError } from "../lib/errors.ts";
 import { type PostgresAddress, shownPostgres } from "../lib/postgres-address.ts";
 import { WrongSetting } from "../lib/setting-kinds.ts";
 import type { Log } from "../log.ts";
+import type { Status } from "../operate/status-shape.ts";
 import { paths } from "../paths.ts";
-import { peopleMigrations } from "../people/open.ts";
+import { peopleStore } from "../people/open.ts";
 import { changeChannel } from "../postgres/commits.ts";
 import { Postgres, type PostgresUnreachable } from "../postgres/connection.ts";
 import {
@@ -31,18 +32,12 @@ import {
 import { PostgresJournal, type PostgresJournalSettings } from "../postgres/journal.ts";
 import { leaseHolder } from "../postgres/lease.ts";
 import { migratePostgres } from "../postgres/schema.ts";
-import { type CopiedStore, isCopy, StoreCopy } from "../postgres/store-copy.ts";
+import { isCopy, StoreCopy } from "../postgres/store-copy.ts";
 import { TakeOverRefused, takeOverUnderWay } from "../postgres/take-over.ts";
 import { version } from "../version.ts";
 
-export const metadataStore: CopiedStore = { name: "metadata", migrations: metadataMigrations };
-export const peopleStore: CopiedStore = { name: "people", migrations: peopleMigrations };
-
 /** What PostgreSQL knows the key of encrypted payloads by. */
 export const payloadKeyName = "payload key";
-
-/** A key for encrypted payloads, as it is kept there. */
-export const newPayloadKey = () => randomBytes(32).toString("base64");
 
 /** The data directory has data that are not in PostgreSQL. */
 class OwnData extends AppError {
@@ -52,7 +47,7 @@ class OwnData extends AppError {
 }
 
 /** The data directory holds nothing but copies. */
-export class OnlyCopies extends AppError {
+class OnlyCopies extends AppError {
   readonly code = "only_copies";
   override readonly hint =
     "Give --postgres-url (and --events-url), or make a directory of its own with `flagkeep migrate-from`.";
@@ -97,21 +92,13 @@ const connections = 8;
 const lookEveryMs = 500;
 const tidyEveryMs = 20_000;
 
-/** What `status` says of it. */
-export interface SharedStatus {
-  postgres: string;
-  /** Why PostgreSQL cannot be used; null: it can. */
-  trouble: string | null;
-  fronts: { name: string; version: string; is_this: boolean; loads_events: boolean }[];
-}
-
 export class SharedFront implements SharedState {
   private readonly front: Front;
   private copy: StoreCopy | undefined;
   private living: Front[];
   private loader: string | null = null;
   private trouble: PostgresUnreachable | null = null;
-  private readonly timers: ReturnType<typeof setInterval>[] = [];
+  private readonly chores: Chores;
 
   private constructor(
     readonly address: PostgresAddress,
@@ -120,6 +107,9 @@ export class SharedFront implements SharedState {
   ) {
     this.front = { id: crypto.randomUUID(), name: hostname(), version };
     this.living = [this.front];
+    this.chores = new Chores((error) =>
+      log.debug({ error: String(error) }, "PostgreSQL is asked again later"),
+    );
   }
 
   /**
@@ -176,13 +166,13 @@ export class SharedFront implements SharedState {
     await this.postgres.listen(changeChannel, (name) => {
       if (name === metadataStore.name) void this.look();
     });
-    this.every(lookEveryMs, async () => {
+    this.chores.every(lookEveryMs, async () => {
       await this.look();
       // What was changed besides requests, such as when a key was last used.
       if (this.copy!.hasChanges) await this.copy!.change(() => undefined);
     });
-    this.every(seenEveryMs, () => this.noteLife());
-    this.every(tidyEveryMs, async () => {
+    this.chores.every(seenEveryMs, () => this.noteLife());
+    this.chores.every(tidyEveryMs, async () => {
       await this.copy!.tidy();
       await forgetDeadFronts(this.postgres);
     });
@@ -214,7 +204,7 @@ export class SharedFront implements SharedState {
     return this.loader === this.id;
   }
 
-  status(): SharedStatus {
+  status(): NonNullable<Status["shared"]> {
     return {
       postgres: shownPostgres(this.address),
       trouble: this.trouble?.message ?? null,
@@ -230,7 +220,7 @@ export class SharedFront implements SharedState {
   }
 
   async close(): Promise<void> {
-    for (const timer of this.timers) clearInterval(timer);
+    this.chores.stop();
     await this.settle().catch(() => undefined);
     await noteEnd(this.postgres, this.id).catch(() => undefined);
     await this.postgres.close();
@@ -245,20 +235,5 @@ export class SharedFront implements SharedState {
     if (reason !== null && this.trouble === null) this.log.warn(reason.message);
     if (reason === null && this.trouble !== null) this.log.info("PostgreSQL can be used again");
     this.trouble = reason;
-  }
-
-  /** Does something now and then, never twice at once; where PostgreSQL is away, the next time. */
-  private every(ms: number, work: () => Promise<void>): void {
-    let isBusy = false;
-    const timer = setInterval(async () => {
-      if (isBusy) return;
-      isBusy = true;
-      await work().catch((error) =>
-        this.log.debug({ error: String(error) }, "PostgreSQL is asked again later"),
-      );
-      isBusy = false;
-    }, ms);
-    timer.unref();
-    this.timers.push(timer);
   }
 }

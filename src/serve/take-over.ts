@@ -1,13 +1,14 @@
 /** A data directory becomes that of a front, whose data are in PostgreSQL, and a new one is made from there. */
 
 import { existsSync, readdirSync } from "node:fs";
+import { metadataStore } from "../accounts/db.ts";
 import { openMetadata } from "../accounts/metadata.ts";
 import { type Config, postgresAddress } from "../config.ts";
-import { readPayloadKey, writePayloadKey } from "../flags/store/payload-cipher.ts";
+import { newPayloadKey, readPayloadKey, writePayloadKey } from "../flags/store/payload-cipher.ts";
 import { openSqlite } from "../lib/sqlite/open.ts";
 import { takeLock } from "../lock.ts";
 import { paths } from "../paths.ts";
-import { openPeople } from "../people/open.ts";
+import { openPeople, peopleStore } from "../people/open.ts";
 import { areEventsOutside } from "../people/outside-events.ts";
 import { laneCursors } from "../people/reader.ts";
 import { Postgres } from "../postgres/connection.ts";
@@ -23,13 +24,7 @@ import {
   TakeOverRefused,
 } from "../postgres/take-over.ts";
 import { prepareDirectory } from "./data-directory.ts";
-import {
-  metadataStore,
-  newPayloadKey,
-  payloadKeyName,
-  peopleStore,
-  requireEventsUrl,
-} from "./shared-front.ts";
+import { payloadKeyName, requireEventsUrl } from "./shared-front.ts";
 
 const connections = 2;
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { SharedPeople } from "../../src/engine/shared-people.ts";
 import type { JournalBatch } from "../../src/journal/reader.ts";
 import { parsePostgresUrl } from "../../src/lib/postgres-address.ts";
-import { openPeople, peopleMigrations } from "../../src/people/open.ts";
+import { openPeople, peopleStore } from "../../src/people/open.ts";
 import { PeopleStore } from "../../src/people/store.ts";
 import { Postgres } from "../../src/postgres/connection.ts";
 import { PostgresJournal } from "../../src/postgres/journal.ts";
@@ -81,7 +81,7 @@ async function lastOf(postgres: Postgres, lane: string): Promise<{ lastSeq: numb
 async function peopleOn(postgres: Postgres): Promise<IdentityStoreUnderTest> {
   const folder = temporaryFolder();
   const path = join(folder, "people.sqlite");
-  await StoreCopy.prepare(path, { name: "people", migrations: peopleMigrations }, postgres);
+  await StoreCopy.prepare(path, peopleStore, postgres);
   const db = openPeople(path);
   const ignore = () => undefined;
   const shared = await SharedPeople.open(

@@ -200,8 +200,19 @@ test("PostgreSQL that was set back, or is another one: the copy is made anew", a
   await postgres.run((sql) => sql`DELETE FROM flagkeep.commit WHERE revision = 2`);
   await postgres.run((sql) => sql`UPDATE flagkeep.store SET revision = 1`);
   const again = await open(postgres, path);
-  await again.copy.catchUp();
   expect(again.client.query("SELECT value FROM bare").values()).toEqual([["one"]]);
+  await postgres.run((sql) => sql`DELETE FROM flagkeep.commit`);
+  await postgres.run((sql) => sql`DELETE FROM flagkeep.row`);
+  await postgres.run((sql) => sql`UPDATE flagkeep.store SET revision = 0, folded = 0`);
+  let runs = 0;
+  await again.copy.change(() => {
+    runs += 1;
+    again.client.run("INSERT INTO bare VALUES ('anew')");
+  });
+  expect(runs).toBe(1);
+  expect(again.client.query("SELECT value FROM bare").values()).toEqual([["anew"]]);
+  const third = await open(postgres);
+  expect(third.client.query("SELECT value FROM bare").values()).toEqual([["anew"]]);
   await postgres.close();
 });
 

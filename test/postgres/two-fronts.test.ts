@@ -190,6 +190,11 @@ test("while PostgreSQL is away captures are refused for now, flags go on, status
     expect(await flags(front)).toEqual([200, true]);
     const change = await front.api(flagsPath, { method: "POST", body: { key: "not-now" } });
     expect(change.status).toBe(503);
+    const series = [{ event: "$pageview" }];
+    const query = await front.api("/api/projects/1/query/", {
+      ...{ method: "POST", body: { query: { kind: "TrendsQuery", series } } },
+    });
+    expect(query.status).toBe(200);
     const ready = async (role: string) => (await fetch(`${front.url}/_readiness?role=${role}`)).status;
     expect([await ready("flags"), await ready("capture")]).toEqual([200, 503]);
     const status = (await (await front.api("/api/instance/status/")).json()) as {

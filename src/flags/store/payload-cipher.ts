@@ -36,6 +36,9 @@ export function readPayloadKey(path: string): Buffer {
   return key;
 }
 
+/** A new key, as it is kept beside other secrets: base64. */
+export const newPayloadKey = () => randomBytes(keyBytes).toString("base64");
+
 /** Puts a key in place of the one that is there; it is on the disk when this returns. */
 export function writePayloadKey(path: string, key: Uint8Array): void {
   const fresh = `${path}.${process.pid}.new`;
