@@ -66,7 +66,7 @@ describe.skipIf(chromiumPath === undefined)("pages", () => {
       { event: "signed up", distinct_id: "user-2" },
     ]);
     await appliance.eventsWhenStored(3);
-    await appliance.api(`/api/projects/${appliance.made.project.id}/cohorts/`, {
+    const made = await appliance.api(`/api/projects/${appliance.made.project.id}/cohorts/`, {
       method: "POST",
       body: {
         name: "Those who paid",
@@ -80,10 +80,28 @@ describe.skipIf(chromiumPath === undefined)("pages", () => {
         },
       },
     });
+    const { id } = (await made.json()) as { id: number };
+    await appliance.api(`/api/projects/${appliance.made.project.id}/feature_flags/`, {
+      method: "POST",
+      body: {
+        key: "for-payers",
+        filters: { groups: [{ properties: [{ key: "id", type: "cohort", value: id }] }] },
+      },
+    });
   });
   afterAll(async () => {
     await browser?.close();
     await appliance?.[Symbol.asyncDispose]();
+  });
+
+  test("a cohort names the flags that look at it, in the list and on its page", async () => {
+    const { page, context } = await openSignedIn(browser, cookie, { url: appliance.url });
+    for (const path of ["cohorts", "cohorts/1"]) {
+      await page.goto(`/console/${path}`);
+      await page.getByRole("main").getByRole("link", { name: "for-payers" }).click();
+      await page.getByRole("heading", { level: 1, name: "for-payers" }).waitFor();
+    }
+    await context.close();
   });
 
   for (const theme of themes) {

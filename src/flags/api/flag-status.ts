@@ -1,4 +1,4 @@
-/** Whether a flag is in use (contract: management-api 5.9), and what depends on it (5.7). */
+/** Whether a flag is in use (contract: management-api 5.9), what depends on it (5.7), and which flags a cohort serves. */
 
 import { projectRoute } from "../../accounts/api/routes.ts";
 import { readId } from "../../http/path.ts";
@@ -7,6 +7,7 @@ import {
   ApiFailure,
   bool,
   choice,
+  dictionary,
   either,
   int,
   list,
@@ -16,9 +17,11 @@ import {
   optional,
   text,
 } from "../../http/shapes.ts";
+import { flagsByCohort } from "../rules/dependents.ts";
 import { rolloutSummaryOf, statusOf } from "../rules/status.ts";
 import { findFlag } from "../store/flag.ts";
 import { dependentFlags } from "../store/flag-dependencies.ts";
+import type { FlagSets } from "../store/flag-sets.ts";
 import type { FlagWriting } from "../store/flag-writes.ts";
 import { getFlag } from "./feature-flags.ts";
 
@@ -56,8 +59,8 @@ const unknown = { status: "unknown", reason: "Flag could not be found" };
 
 const NamedFlag = object({ id: int(), key: text(), name: text({ blank: true }) });
 
-export function flagStatusRoutes(deps: FlagWriting): Route[] {
-  const { metadata } = deps;
+export function flagStatusRoutes(deps: FlagWriting & { flagSets: FlagSets }): Route[] {
+  const { metadata, flagSets } = deps;
   return [
     projectRoute("GET", "/feature_flags/:id/status", "feature_flag:read", {
       summary: "Tell whether a flag is still of use",
@@ -100,6 +103,25 @@ export function flagStatusRoutes(deps: FlagWriting): Route[] {
         },
       },
       handle: (call) => dependentFlags(metadata.db, call.project.id, getFlag(deps, call).id),
+    }),
+    projectRoute("GET", "/feature_flags/by_cohort", "feature_flag:read", {
+      summary: "List the flags that look at each cohort",
+      description: "Inactive flags too; also those that look at another cohort which is defined by this one.",
+      tag: tagName,
+      answers: {
+        200: {
+          description: "By the id of the cohort. Cohorts that no flag looks at are left out.",
+          schema: dictionary(),
+          example: { "7": [{ id: 17, key: "new-receipt", name: "" }] },
+        },
+      },
+      handle: ({ project }) => {
+        const { definitions, cohorts } = flagSets.of(project.id);
+        const uses = flagsByCohort(definitions, cohorts);
+        return Object.fromEntries(
+          [...uses].map(([id, flags]) => [id, flags.map(({ id, key, name }) => ({ id, key, name }))]),
+        );
+      },
     }),
   ];
 }

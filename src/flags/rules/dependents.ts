@@ -1,12 +1,14 @@
 /**
- * What must hold of other flags when one is switched on, switched off or deleted.
+ * What depends on what: which flags a cohort serves, and what must hold of other flags when one is switched on, switched off
+ * or deleted.
  *
  * Only transitions are checked. Source: contract, management-api 3.5 and 5.7.
  */
 
+import { isJsonObject, type Json } from "../../lib/json.ts";
 import { dependencyIds } from "./dependency-rules.ts";
 import { FlagInvalid } from "./flag-invalid.ts";
-import type { FlagFact, FlagFacts } from "./types.ts";
+import type { CohortDefinition, FlagFact, FlagFacts } from "./types.ts";
 
 const namedMax = 5;
 
@@ -16,6 +18,44 @@ export function dependentsOf<F extends FlagFact>(flagId: number, flags: Iterable
     (flag) =>
       flag.id !== flagId && flag.active && !flag.deleted && dependencyIds(flag.filters).includes(flagId),
   );
+}
+
+/**
+ * The flags, inactive ones too, that look at each cohort wherever in their filters, or at one whose definition names it;
+ * cohorts without any are left out.
+ */
+export function flagsByCohort<F extends FlagFact>(
+  flags: Iterable<F>,
+  cohorts: Iterable<CohortDefinition>,
+): Map<number, F[]> {
+  const nested = new Map([...cohorts].map(({ id, filters }) => [id, cohortIdsIn(filters)]));
+  const found = new Map<number, F[]>();
+  for (const flag of flags) {
+    const seen = new Set<number>();
+    const open = cohortIdsIn(flag.filters);
+    for (let id = open.pop(); id !== undefined; id = open.pop()) {
+      const inner = nested.get(id);
+      if (inner === undefined || seen.has(id)) continue;
+      seen.add(id);
+      open.push(...inner);
+    }
+    for (const id of seen) found.set(id, [...(found.get(id) ?? []), flag]);
+  }
+  return found;
+}
+
+function cohortIdsIn(filters: Json | undefined): number[] {
+  const ids: number[] = [];
+  const open: unknown[] = [filters];
+  while (open.length > 0) {
+    const node = open.pop();
+    if (Array.isArray(node)) open.push(...node);
+    else if (isJsonObject(node)) {
+      if (node.type === "cohort" && Number.isInteger(Number(node.value))) ids.push(Number(node.value));
+      open.push(...Object.values(node));
+    }
+  }
+  return ids;
 }
 
 /** @throws {FlagInvalid} when active flags depend on the flag to be deleted. */

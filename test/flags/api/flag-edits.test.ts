@@ -275,6 +275,23 @@ test("maps and ids that other products keep in a flag are kept", async () => {
   }
 });
 
+test("flags by the cohort they look at", async () => {
+  using it = await withFlag();
+  const conditions = {
+    type: "OR",
+    values: [{ key: "plan", type: "person", value: "pro", operator: "exact" }],
+  };
+  const made = await it.server.ask("POST", "/api/projects/1/cohorts/", {
+    body: { name: "Pro", filters: { properties: conditions } },
+  });
+  const about = { groups: [{ properties: [{ key: "id", type: "cohort", value: made.body.id }] }] };
+  await it.server.ask("POST", flagsPath, { body: { key: "pro-only", name: "P", filters: about } });
+  const byCohort = async () => (await it.server.ask("GET", `${flagsPath}by_cohort/`)).body;
+  expect(await byCohort()).toEqual({ [made.body.id]: [{ id: 2, key: "pro-only", name: "P" }] });
+  await it.server.ask("PATCH", `${flagsPath}2/`, { body: { deleted: true } });
+  expect(await byCohort()).toEqual({});
+});
+
 describe("flags that need other flags", () => {
   test("hold them in place", async () => {
     using it = await withFlag();

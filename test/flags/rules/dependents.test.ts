@@ -4,9 +4,10 @@ import {
   checkDisablable,
   checkEnablable,
   dependentsOf,
+  flagsByCohort,
 } from "../../../src/flags/rules/dependents.ts";
 import { FlagInvalid } from "../../../src/flags/rules/flag-invalid.ts";
-import { dependsOn, flag, when } from "../make.ts";
+import { cohort, dependsOn, flag, inCohort, when } from "../make.ts";
 
 function sentence(act: () => unknown): string | undefined {
   try {
@@ -30,6 +31,28 @@ const all = [base, above, asNumber, off, deleted, other];
 test("dependents are the active flags that refer to a flag directly", () => {
   expect(dependentsOf(1, all).map(({ key }) => key)).toEqual(["above", "as-number"]);
   expect(dependentsOf(6, all)).toEqual([]);
+});
+
+test("flags of a cohort look at it in any part of their filters, or through other cohorts, also in circles", () => {
+  const inner = (id: number, ...of: number[]) =>
+    cohort(id, { type: "OR", values: [{ type: "AND", values: of.map((one) => inCohort(one)) }] });
+  const cohorts = [inner(1), inner(2, 1), inner(3, 4), inner(4, 3), inner(5)];
+  const flags = [
+    flag(1, "direct", when([inCohort(1)])),
+    flag(2, "nested", when([inCohort(2)]), { active: false }),
+    flag(3, "early", { groups: [], super_groups: [{ properties: [inCohort(1)] }] }),
+    flag(4, "circle", when([inCohort(3), inCohort(3)])),
+    flag(5, "other", when([dependsOn("1"), { key: "id", type: "person", value: 5 }])),
+    flag(6, "gone", when([inCohort(99)])),
+    flag(7, "odd", { groups: "no list", deep: [[null, inCohort("2")]] }),
+  ];
+  const found = [...flagsByCohort(flags, cohorts)].map(([id, all]) => [id, all.map(({ key }) => key)]);
+  expect(found.sort(([a], [b]) => Number(a) - Number(b))).toEqual([
+    [1, ["direct", "nested", "early", "odd"]],
+    [2, ["nested", "odd"]],
+    [3, ["circle"]],
+    [4, ["circle"]],
+  ]);
 });
 
 describe("transitions", () => {

@@ -1,5 +1,6 @@
 /** The server: how it is, its stores, doctor, backups, warnings. For its operators. */
 
+import type { ComponentChildren } from "preact";
 import { ask, Failure, serverAddress } from "../../lib/api.ts";
 import { ago, decimal, duration, number, size } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
@@ -16,6 +17,8 @@ import { Imports } from "./imports.tsx";
 
 const w = words.instance;
 const readEveryMs = 5_000;
+/** From then on the volume is shown as filling up. */
+const fullShare = 0.9;
 
 export function Instance() {
   const status = useResource<InstanceStatus>(
@@ -62,7 +65,15 @@ function Parts({ status, onChanged }: { status: InstanceStatus; onChanged: () =>
             name={w.facts.disk}
             value={size(total)}
             note={w.volume(size(volume.free_bytes), size(volume.total_bytes))}
-          />
+          >
+            <meter
+              aria-label={w.volumeUsed}
+              max={volume.total_bytes}
+              value={volume.total_bytes - volume.free_bytes}
+              high={volume.total_bytes * fullShare}
+              optimum={0}
+            />
+          </Tile>
           <Tile
             name={w.facts.backup}
             value={
@@ -170,12 +181,20 @@ function Parts({ status, onChanged }: { status: InstanceStatus; onChanged: () =>
   );
 }
 
-function Tile({ name, value, note }: { name: string; value: string; note?: string }) {
+interface TileProps {
+  name: string;
+  value: string;
+  note?: string;
+  children?: ComponentChildren;
+}
+
+function Tile({ name, value, note, children }: TileProps) {
   return (
     <div class="tile">
       <dt>{name}</dt>
       <dd>
         {value}
+        {children}
         {note && <span class="sub">{note}</span>}
       </dd>
     </div>

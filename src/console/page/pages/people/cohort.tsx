@@ -6,7 +6,7 @@ import { to, useAddress } from "../../lib/address.ts";
 import { ask, queryText, wordsOf } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject, project } from "../../lib/session.ts";
-import { type Condition, readFlags } from "../../model/flags.ts";
+import type { Condition } from "../../model/flags.ts";
 import { Badge, Button } from "../../parts/basics.tsx";
 import { Conditions } from "../../parts/conditions.tsx";
 import { Question } from "../../parts/confirm.tsx";
@@ -17,12 +17,11 @@ import { Content, Empty } from "../../parts/states.tsx";
 import { DataTable } from "../../parts/table.tsx";
 import { complain, tell } from "../../parts/toast.tsx";
 import { words } from "../../words/index.ts";
-import { type Cohort, type ConditionGroup, countingMs } from "./cohorts.tsx";
+import { type Cohort, type ConditionGroup, countingMs, useFlagsByCohort } from "./cohorts.tsx";
 import { type Person, personColumns } from "./persons.tsx";
 
 const w = words.cohorts;
 const pageSize = 100;
-const flagsMax = 500;
 
 export function CohortPage() {
   const { id = "" } = useRoute().params as { id?: string };
@@ -195,16 +194,9 @@ function Editor({ cohort, onSaved }: { cohort?: Cohort; onSaved: (cohort: Cohort
   );
 }
 
-/** Flags whose conditions name the cohort. */
+/** Flags that look at the cohort. */
 function UsedBy({ id }: { id: number }) {
-  const flags = useResource(`flags about ${project.value?.id}`, (signal) =>
-    readFlags({ limit: flagsMax, order: "key" }, signal),
-  );
-  const found = (flags.data?.results ?? []).filter(({ filters }) =>
-    filters.groups?.some(({ properties }) =>
-      properties?.some(({ type, value }) => type === "cohort" && String(value) === String(id)),
-    ),
-  );
+  const found = useFlagsByCohort()?.[id] ?? [];
   if (found.length === 0) return null;
   return (
     <p>

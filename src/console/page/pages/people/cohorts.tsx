@@ -35,7 +35,12 @@ export interface ConditionGroup {
   values: (Condition | ConditionGroup)[];
 }
 
-const columns: Column<Cohort>[] = [
+/** Flags that look at each cohort, by its id. */
+export type FlagsByCohort = Record<string, { id: number; key: string }[]>;
+
+const shownFlags = 3;
+
+const columnsOf = (uses: FlagsByCohort | undefined): Column<Cohort>[] => [
   {
     id: "name",
     title: w.columns.name,
@@ -63,6 +68,26 @@ const columns: Column<Cohort>[] = [
       isCounting ? w.counting : count === null ? "–" : number(count),
   },
   {
+    id: "flags",
+    title: w.columns.flags,
+    width: "minmax(0, 2fr)",
+    isWideOnly: true,
+    cell: ({ id }) => {
+      const flags = uses?.[id] ?? [];
+      const more = flags.length - shownFlags;
+      return (
+        <>
+          {flags.slice(0, shownFlags).map((flag) => (
+            <a key={flag.id} href={to(`flags/${flag.id}`)}>
+              {flag.key}{" "}
+            </a>
+          ))}
+          {more > 0 && <span class="muted">{w.moreFlags(more)}</span>}
+        </>
+      );
+    },
+  },
+  {
     id: "computed",
     title: w.columns.computed,
     width: "9rem",
@@ -70,6 +95,12 @@ const columns: Column<Cohort>[] = [
     cell: ({ last_calculation: at }) => <When at={at} />,
   },
 ];
+
+export function useFlagsByCohort(): FlagsByCohort | undefined {
+  return useResource<FlagsByCohort>(`flags by cohort ${project.value?.id}`, (signal) =>
+    ask(inProject("feature_flags/by_cohort/"), { signal }),
+  ).data;
+}
 
 export function Cohorts() {
   const { query, set, go } = useAddress();
@@ -79,6 +110,7 @@ export function Cohorts() {
     (signal) => ask(inProject(`cohorts/${queryText({ search: query.search, limit: 500 })}`), { signal }),
     isCounting ? countingMs : undefined,
   );
+  const uses = useFlagsByCohort();
   useEffect(
     () => setCounting(list.data?.results.some((cohort) => cohort.is_calculating) === true),
     [list.data],
@@ -122,7 +154,7 @@ export function Cohorts() {
           ) : (
             <DataTable
               label={words.frame.pages.cohorts}
-              columns={columns}
+              columns={columnsOf(uses)}
               count={results.length}
               rowAt={(index) => results[index]}
               keyOf={({ id }) => id}

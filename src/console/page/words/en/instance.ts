@@ -12,6 +12,7 @@ export const instance = {
   engineDown: "down",
   rebuilding: (done: number, total: number) =>
     `The event store is made again: ${number(done)} of ${number(total)}`,
+  volumeUsed: "Of the volume in use",
   volume: (free: string, all: string) => `${free} of ${all} free`,
   stores: "Stores",
   storeNames: {
