@@ -3,13 +3,12 @@ import { Command, InvalidArgumentError, Option } from "commander";
 import {
   type ExportFormat,
   type ExportSubject,
-  ExportSummary,
   exportColumns,
   exportFormats,
   exportSubjects,
 } from "../../src/events/export/columns.ts";
 import type { ExportPosition } from "../../src/events/export/page.ts";
-import { checkPlace, intoFile, ontoOutput } from "../../src/events/export/place.ts";
+import { checkPlace, ExportSummary, intoFile, ontoOutput } from "../../src/events/export/place.ts";
 import { type RowWriter, rowWriter } from "../../src/events/export/writer.ts";
 import { flagColumns, flagRows } from "../../src/flags/exchange/export-rows.ts";
 import { parseInstant } from "../../src/ingestion/timestamp.ts";

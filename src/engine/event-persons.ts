@@ -1,6 +1,6 @@
 /** The persons of a page of events, as JSON text. */
 
-import type { StoredEvent } from "../events/list.ts";
+import type { StoredEvent } from "../events/columns.ts";
 import { isoFromMicros } from "../lib/time.ts";
 import type { PeopleDb } from "../people/open.ts";
 import { displayName, type PersonText } from "../people/person.ts";
@@ -19,7 +19,7 @@ export function personTextsOf(
   const persons = personTextsByDistinctIds(
     people,
     projectId,
-    events.map((event) => event.distinctId),
+    events.map((event) => event.distinct_id),
   );
   const distinctIds = distinctIdsOf(people, [...persons.values()]);
   const texts = new Map<number, string>();

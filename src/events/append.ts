@@ -22,10 +22,10 @@ export interface AppendTable<Row> {
   readonly name: string;
   /** `temp` for the connection's own. */
   readonly catalog?: string;
-  /** One per column of the table, in its order. */
+  /** One per column of the table, in its order when there are no `columnNames`. */
   readonly columns: readonly AppendColumn<Row>[];
-  /** The table may have further columns; they stay null. */
-  readonly mayHaveMore?: boolean;
+  /** Of a table that may have further columns, wherever: the names of `columns`. The others stay null. */
+  readonly columnNames?: readonly string[];
   /** A row that nobody reads, without long texts; see `vectors`. */
   readonly filler: (row: Row) => Row;
 }
@@ -48,7 +48,6 @@ export async function appendRows<Row>(
   table: AppendTable<Row>,
   rows: Iterable<Row>,
 ): Promise<void> {
-  const { columns } = table;
   // Loaded late: the native library is put in place only in the process that needs it.
   const [{ DuckDBDataChunk }, bindings] = await Promise.all([
     import("@duckdb/node-api"),
@@ -58,15 +57,15 @@ export async function appendRows<Row>(
   const duckdb = (bindings as unknown as { default: Bindings }).default;
   const appender = await connection.createAppender(table.name, null, table.catalog);
   try {
-    const count = table.mayHaveMore ? appender.columnCount : columns.length;
-    const types = Array.from({ length: count }, (_, index) => appender.columnType(index));
+    const filled = await columnsByPlace(connection, table);
+    const types = filled.map((_, index) => appender.columnType(index));
     for (const part of vectors(table, rows)) {
       const chunk = DuckDBDataChunk.create(types, part.length);
-      for (let index = 0; index < columns.length; index++) {
-        fill(duckdb, duckdb.data_chunk_get_vector(chunk.chunk, index), columns[index]!, part);
-      }
-      for (let index = columns.length; index < types.length; index++) {
-        Validity.none(part.length).writeTo(duckdb, duckdb.data_chunk_get_vector(chunk.chunk, index));
+      for (let index = 0; index < types.length; index++) {
+        const vector = duckdb.data_chunk_get_vector(chunk.chunk, index);
+        const column = filled[index];
+        if (column === undefined) Validity.none(part.length).writeTo(duckdb, vector);
+        else fill(duckdb, vector, column, part);
       }
       appender.appendDataChunk(chunk);
       // In small steps, because this is done on the thread that answers queries.
@@ -80,6 +79,16 @@ export async function appendRows<Row>(
   } finally {
     appender.closeSync();
   }
+}
+
+/** For each column of the table what fills it, if anything. */
+async function columnsByPlace<Row>(
+  connection: DuckDBConnection,
+  { name, columns, columnNames }: AppendTable<Row>,
+): Promise<readonly (AppendColumn<Row> | undefined)[]> {
+  if (columnNames === undefined) return columns;
+  const inTable = (await connection.run(`SELECT * FROM ${name} LIMIT 0`)).columnNames();
+  return inTable.map((each) => columns[columnNames.indexOf(each)]);
 }
 
 /**

@@ -4,6 +4,7 @@
  */
 
 import type { DuckDBConnection, DuckDBValue } from "@duckdb/node-api";
+import { type EventColumnName, eventColumns } from "./columns.ts";
 import { inTransaction } from "./database.ts";
 import { type FunnelTimes, type OrderedSteps, walkOrdered } from "./ordered-funnel.ts";
 import { quoted } from "./sql-text.ts";
@@ -45,6 +46,17 @@ export function textAt(dialect: Dialect, place: PropertyPlace, name: string): st
 /** The JSON that properties are in. */
 export const jsonOf = (place: PropertyPlace): string => (typeof place === "string" ? place : place.json);
 
+/** Columns of events `e`, exactly as they are read; null as readers see it. */
+export function shownColumns(dialect: Dialect, names: readonly EventColumnName[]): string {
+  return names.map((name) => shownColumn(name, dialect.exact("e", name))).join(", ");
+}
+
+/** @param value SQL of the column */
+export function shownColumn(name: EventColumnName, value: string): string {
+  const { forNull } = eventColumns[name];
+  return forNull === undefined ? value : `coalesce(${value}, ${quoted(forNull)})`;
+}
+
 /** Pieces of SQL; every argument but values is SQL itself. */
 export interface Dialect {
   /** A string literal. */
@@ -68,8 +80,8 @@ export interface Dialect {
   moment(micros: number | string): string;
   /** Such a time as epoch microseconds. */
   micros(time: string): string;
-  /** The exact text of an event's properties. */
-  exactProperties(event: string): string;
+  /** What a column of events holds, as `EventColumnKind` says it is read. */
+  exact(event: string, column: EventColumnName): string;
   /** Wall time of an event in a zone. */
   wallTime(event: string, timezone: string): string;
   /** The same where the clock is so many microseconds ahead of UTC. */
@@ -101,8 +113,6 @@ export interface Dialect {
   uuid(text: string): string;
   /** What is behind `IN`. */
   uuids(values: readonly string[]): string;
-  /** When an event was received, as epoch microseconds. */
-  receivedMicros(event: string): string;
   /** Joins the person `p` and the owner `o` of the distinct id of an event `e` of a project, if any. */
   personOfEvent(projectId: number): string;
   /** The same without the person `p`. */
@@ -172,7 +182,12 @@ const duckdb: Dialect = {
   time: (event) => `${event}.timestamp`,
   moment: (micros) => `make_timestamp(${micros})`,
   micros: (time) => `epoch_us(${time})`,
-  exactProperties: (event) => `${event}.properties::VARCHAR`,
+  exact(event, column) {
+    const { kind } = eventColumns[column];
+    const value = `${event}.${column}`;
+    if (kind === "instant") return `epoch_us(${value})`;
+    return kind === "uuid" || kind === "json" ? `${value}::VARCHAR` : value;
+  },
   wallTime: (event, timezone) => `timezone(${quoted(timezone)}, timezone('UTC', ${event}.timestamp))`,
   wallTimeAhead: (event, micros) => `make_timestamp(epoch_us(${event}.timestamp) + ${micros})`,
   wallMoment: (text) => `TIMESTAMP ${quoted(text)}`,
@@ -189,7 +204,6 @@ const duckdb: Dialect = {
   ofTriple: (triple, place) => `${triple}.${"abc"[place - 1]}`,
   uuid: (text) => `${text}::UUID`,
   uuids: (values) => `(SELECT unnest([${values.map(quoted).join(", ")}]::UUID[]))`,
-  receivedMicros: (event) => `epoch_us(${event}.received_at)`,
   ownerOfEvent: () => ownerOfEvent,
   // Sixteen bytes are compared quicker than texts: a hash stands for ids of nobody.
   who: "coalesce(o.person_uuid, md5(e.distinct_id)::UUID)",

@@ -3,7 +3,8 @@
 import type { DuckDBValue } from "@duckdb/node-api";
 import type { JsonObject } from "../lib/json.ts";
 import { Portion } from "../lib/portion.ts";
-import type { Dialect, EventSql } from "./dialect.ts";
+import { eventColumns, listedColumns, type StoredEvent } from "./columns.ts";
+import { type Dialect, type EventSql, shownColumns } from "./dialect.ts";
 import { eventFilterSql, isAboutPerson } from "./event-filters.ts";
 
 export const eventOrders = ["-timestamp", "timestamp", "-seq", "seq"] as const;
@@ -39,18 +40,6 @@ export interface EventPosition {
   seq: number;
 }
 
-export interface StoredEvent {
-  uuid: string;
-  event: string;
-  distinctId: string;
-  timestampMicros: number;
-  /** JSON text of an object, as it was sent. */
-  properties: string;
-  elementsChain: string;
-  seq: number;
-  historical: boolean;
-}
-
 /** A page ends early when its texts are longer than this together; it has one event at least. */
 const pageLengthMax = 32 * 1024 * 1024;
 /** Events that are read at once; where some are long, fewer. */
@@ -70,7 +59,7 @@ export async function listEvents(
   const { from, values } = pageSql(store, filter);
   // One event more than asked for tells that there is a next page.
   if (limit <= rowsAtOnce && !(await store.hasLongEvents(projectId))) {
-    const found = await store.rows(`SELECT ${columnsOf(store.dialect)} ${from}`, values);
+    const found = await store.rows(`SELECT ${shownColumns(store.dialect, listedColumns)} ${from}`, values);
     return cutTo(limit, found.map(storedEvent));
   }
   return await store.atOneTime(async () => {
@@ -94,7 +83,7 @@ async function readInPortions(
       return seqs.length === 0 ? "false" : `(e.historical = ${lane} AND e.seq IN (${seqs.join(", ")}))`;
     });
     const found = await store.rows(
-      `SELECT ${columnsOf(store.dialect)} FROM events e WHERE e.project_id = ${projectId} AND (${lanes.join(" OR ")})`,
+      `SELECT ${shownColumns(store.dialect, listedColumns)} FROM events e WHERE e.project_id = ${projectId} AND (${lanes.join(" OR ")})`,
     );
     const read: StoredEvent[] = new Array(wanted.length);
     for (const event of found.map(storedEvent)) {
@@ -121,30 +110,26 @@ function cutTo(limit: number, events: StoredEvent[]) {
   return { events: page, next: count === events.length || last === undefined ? undefined : positionOf(last) };
 }
 
-export function positionOf({ timestampMicros, historical, seq }: StoredEvent): EventPosition {
-  return { timestampMicros, historical, seq };
+export function positionOf({ timestamp, historical, seq }: StoredEvent): EventPosition {
+  return { timestampMicros: timestamp, historical, seq };
 }
 
-function lengthOf({ event, distinctId, properties, elementsChain }: StoredEvent): number {
-  return event.length + distinctId.length + properties.length + elementsChain.length;
-}
+const textColumns = listedColumns.filter((name) => ["text", "json"].includes(eventColumns[name].kind));
 
-const columnsOf = (dialect: Dialect) =>
-  `e.uuid::VARCHAR, e.event, e.distinct_id, ${dialect.micros(dialect.time("e"))}, ${dialect.exactProperties("e")},
-  e.elements_chain, e.seq, e.historical`;
+function lengthOf(event: StoredEvent): number {
+  let length = 0;
+  for (const name of textColumns) length += (event[name] as string | null)?.length ?? 0;
+  return length;
+}
 
 function storedEvent(row: readonly unknown[]): StoredEvent {
-  return {
-    uuid: row[0] as string,
-    event: row[1] as string,
-    distinctId: row[2] as string,
-    timestampMicros: Number(row[3]),
-    properties: row[4] as string,
-    elementsChain: (row[5] as string | null) ?? "",
-    seq: Number(row[6]),
-    historical: row[7] as boolean,
-  };
+  const event: Record<string, unknown> = {};
+  for (let index = 0; index < row.length; index++) event[listedColumns[index]!] = plain(row[index]);
+  return event as StoredEvent;
 }
+
+/** Whole numbers come as bigint from some engines. */
+const plain = (value: unknown) => (typeof value === "bigint" ? Number(value) : value);
 
 /** Everything of the page's statement behind its columns. */
 function pageSql(store: EventSql, filter: EventFilter): { from: string; values: DuckDBValue[] } {

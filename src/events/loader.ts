@@ -3,8 +3,8 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
 import type { StorableEvent } from "../journal/entry.ts";
 import type { Lane } from "../journal/segment.ts";
-import { type AppendTable, appendRows } from "./append.ts";
-import { eventTable, uuidTime } from "./columns.ts";
+import { type AppendColumn, type AppendTable, appendRows } from "./append.ts";
+import { type EventColumnKind, eventColumnNames, eventColumns, uuidTime, valueFor } from "./columns.ts";
 import { type EventDatabase, inTransaction } from "./database.ts";
 import { PropertyColumns } from "./property-columns.ts";
 import type { EventIdentity, EventStore } from "./store.ts";
@@ -13,6 +13,31 @@ import type { EventIdentity, EventStore } from "./store.ts";
 export interface LoadingRoom {
   loadInRoom<Result>(work: () => Promise<Result>): Promise<Result>;
 }
+
+const appendKinds = {
+  ...({ integer: "integer", bigint: "bigint", boolean: "boolean", uuid: "uuid" } as const),
+  ...({ text: "text", instant: "bigint", json: "text" } as const),
+} satisfies Record<EventColumnKind, AppendColumn<StorableEvent>["kind"]>;
+
+/** What a filler has instead of an event's texts, which may be long. */
+const noTexts: Partial<StorableEvent> = Object.fromEntries(
+  Object.values(eventColumns).flatMap(({ kind, member, isNullable }) => {
+    if (member === undefined || appendKinds[kind] !== "text") return [];
+    return [[member, kind === "json" ? Buffer.from("{}") : isNullable ? null : ""]];
+  }),
+);
+
+/** Fillers belong to no project: their number is negative. What the file is sorted by stays. */
+const eventTable: AppendTable<StorableEvent> = {
+  name: "events",
+  columns: eventColumnNames.map((name) => {
+    const column = eventColumns[name];
+    return { kind: appendKinds[column.kind], of: valueFor<never>(column) };
+  }),
+  // Properties with a column of their own lie beside them; see `property-columns.ts`.
+  columnNames: eventColumnNames,
+  filler: (event) => ({ ...event, ...noTexts, projectId: -event.projectId }),
+};
 
 const incomingTable: AppendTable<EventIdentity> = {
   name: "incoming",

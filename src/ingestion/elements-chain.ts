@@ -3,8 +3,27 @@
  * form that newer ones send themselves: `a.button:attr__href="/x"text="Go"nth-child="1"nth-of-type="2";div:…`.
  */
 
+import { storableText } from "../lib/unicode.ts";
+
 const textLengthMax = 400;
 const hrefLengthMax = 2048;
+
+type Sent = Readonly<Record<string, unknown>>;
+
+/** The clicked elements of an event: newer libraries send the chain itself, older ones a list. */
+export function sentChain(sent: Sent): string | null {
+  if (typeof sent.$elements_chain === "string" && sent.$elements_chain !== "") {
+    return storableText(sent.$elements_chain);
+  }
+  const chain = Array.isArray(sent.$elements) ? storableText(elementsChain(sent.$elements)) : "";
+  return chain === "" ? null : chain;
+}
+
+/** Adds the names of the properties that are stored as the chain instead. */
+export function addNamesOfElements(sent: Sent, names: string[]): void {
+  if (Array.isArray(sent.$elements)) names.push("$elements");
+  if (typeof sent.$elements_chain === "string") names.push("$elements_chain");
+}
 
 /** The chain of a parsed `$elements` array, innermost element first; entries that are not objects are left out. */
 export function elementsChain(elements: readonly unknown[]): string {

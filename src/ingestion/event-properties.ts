@@ -6,6 +6,7 @@
  */
 
 import type { PersonMode } from "../journal/entry.ts";
+import { addNamesOfElements } from "./elements-chain.ts";
 import { canonicalUuid } from "./event-uuid.ts";
 import type { RawItem } from "./item-table.ts";
 import { rawMember } from "./json-spans.ts";
@@ -57,8 +58,7 @@ export function propertiesText(item: RawItem, added: AddedMembers, decisions: Pr
     if (ip !== "") add(ip);
   }
   if (added.sentAt !== "" && !decisions.ignoresSentAt && sent.$sent_at === undefined) add(added.sentAt);
-  if (Array.isArray(sent.$elements)) cut.push("$elements");
-  if (typeof sent.$elements_chain === "string") cut.push("$elements_chain");
+  addNamesOfElements(sent, cut);
   if (typeof sent.$session_id === "string") {
     const lower = sent.$session_id.toLowerCase();
     if (lower !== sent.$session_id && canonicalUuid(lower) !== undefined) {

@@ -6,11 +6,10 @@
  * Source: contract, ingestion 5.3, 7, 10, 11, 14.3, 15; decisions 1 to 9 and 21.
  */
 
-import type { PersonMode } from "../journal/entry.ts";
-import type { CanonicalEvent } from "../journal/entry-writer.ts";
+import type { CanonicalEvent, PersonMode } from "../journal/entry.ts";
 import { isoFromMicros } from "../lib/time.ts";
-import { storableJson, storableText } from "../lib/unicode.ts";
-import { elementsChain } from "./elements-chain.ts";
+import { storableJson } from "../lib/unicode.ts";
+import { sentChain } from "./elements-chain.ts";
 import { distinctId, eventName } from "./event-identity.ts";
 import { type AddedMembers, propertiesText } from "./event-properties.ts";
 import { type EventTime, eventTime, historicalEventTime } from "./event-time.ts";
@@ -110,7 +109,7 @@ export function normalize(item: RawItem, facts: RequestFacts, options: ItemOptio
     distinctId: id,
     time: time.micros,
     mode,
-    elementsChain: elementsOf(sent),
+    elementsChain: sentChain(sent),
     properties: propertiesText(item, facts.added, {
       mode,
       isModeGivenOutside: options.processPersonProfile !== undefined,
@@ -183,13 +182,4 @@ function clientWarning(item: RawItem, sent: Sent, id: string | undefined): Warni
     ...aboutOf(item, clientWarningName, id),
     message: typeof message === "string" ? message : JSON.stringify(message),
   });
-}
-
-/** The clicked elements: newer libraries send the chain itself, older ones a list. */
-function elementsOf(sent: Sent): string | null {
-  if (typeof sent.$elements_chain === "string" && sent.$elements_chain !== "") {
-    return storableText(sent.$elements_chain);
-  }
-  const chain = Array.isArray(sent.$elements) ? storableText(elementsChain(sent.$elements)) : "";
-  return chain === "" ? null : chain;
 }

@@ -1,6 +1,6 @@
 /** What becomes of one event of a request. */
 
-import type { CanonicalEvent } from "../journal/entry-writer.ts";
+import type { CanonicalEvent } from "../journal/entry.ts";
 
 /**
  * Stable names of warnings. The first group is PostHog's (contract: ingestion 17), the second is ours.

@@ -6,8 +6,7 @@
 
 import type { CaptureFields } from "../http/decode/form.ts";
 import { unwrap, type WrappedBody } from "../http/decode/unwrap.ts";
-import type { EntryText } from "../journal/entry.ts";
-import { EntryWriter } from "../journal/entry-writer.ts";
+import { type EntryText, EntryWriter } from "../journal/entry.ts";
 import type { Lane } from "../journal/segment.ts";
 import { AnalyticsResults } from "./analytics-items.ts";
 import { sendTime } from "./event-time.ts";

@@ -13,15 +13,8 @@ import { ClickHouseStore } from "../events/clickhouse/store.ts";
 import { type EventDatabaseSettings, openEventDatabase } from "../events/database.ts";
 import { duckdbSql, type EventSql } from "../events/dialect.ts";
 import { EventLoader } from "../events/loader.ts";
-import {
-  type EventSum,
-  eventSums,
-  type MovedEvent,
-  type MovePage,
-  type MoveRequest,
-} from "../events/move.ts";
+import { type EventSum, eventSums, type MovePage, type MoveRequest, storableOf } from "../events/move.ts";
 import type { EventStore } from "../events/store.ts";
-import type { StorableEvent } from "../journal/entry.ts";
 import { type Lane, lanes } from "../journal/segment.ts";
 import type { ClickHouseAddress } from "../lib/clickhouse-address.ts";
 import { AppError } from "../lib/errors.ts";
@@ -109,29 +102,6 @@ function difference(here: readonly EventSum[], there: readonly EventSum[]): stri
     return `Project ${each.projectId} has ${each.count} ${each.lane} events, and ${what} where they went.`;
   }
   return "There are events of projects that have none here.";
-}
-
-function storableOf(row: MovedEvent, lane: Lane): StorableEvent {
-  const [
-    projectId,
-    seq,
-    uuid,
-    event,
-    distinctId,
-    timeMicros,
-    receivedMicros,
-    mode,
-    elementsChain,
-    properties,
-  ] = row;
-  return {
-    ...{ projectId, seq, uuid, event, distinctId, timeMicros, receivedMicros, elementsChain },
-    mode: mode as StorableEvent["mode"],
-    historical: lane === "historical",
-    // Nobody looks for copies of it.
-    hasMadeUuid: true,
-    propertiesText: Buffer.from(properties),
-  };
 }
 
 /** @throws {OperatorNeeded} the database belongs to others. @throws {EventsUnreachable} */

@@ -8,8 +8,7 @@
 import type { Database } from "bun:sqlite";
 import { type Static, Type } from "@sinclair/typebox";
 import type { Author } from "../accounts/activity.ts";
-import type { JournalNote } from "../journal/entry.ts";
-import { EntryWriter } from "../journal/entry-writer.ts";
+import { EntryWriter, type JournalNote } from "../journal/entry.ts";
 import { exactly, orNull } from "../lib/schema.ts";
 import { forgetPersonless } from "./personless-ids.ts";
 

@@ -75,6 +75,31 @@ test("whatever is appended is read back, in its order", async () => {
   );
 }, 30_000);
 
+test("a table may have further columns between those that are appended, which stay null", async () => {
+  await connection.run("CREATE TABLE wider (x VARCHAR, e VARCHAR, y INTEGER, a INTEGER, z VARCHAR)");
+  await appendRows<{ a: number; e: string }>(
+    connection,
+    {
+      name: "wider",
+      columnNames: ["a", "e"],
+      columns: [
+        { kind: "integer", of: ({ a }) => a },
+        { kind: "text", of: ({ e }) => e },
+      ],
+      filler: (one) => one,
+    },
+    [
+      { a: 1, e: "first" },
+      { a: 2, e: "second" },
+    ],
+  );
+  const found = await connection.runAndReadAll("SELECT * FROM wider ORDER BY a");
+  expect(found.getRows()).toEqual([
+    [null, "first", null, 1, null],
+    [null, "second", null, 2, null],
+  ]);
+});
+
 const plain: Row = {
   a: 7,
   b: true,

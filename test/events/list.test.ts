@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { listedMembers } from "../../src/events/columns.ts";
 import { UnknownQuery } from "../../src/events/event-filters.ts";
 import { listEvents } from "../../src/events/list.ts";
+import { eventsText } from "../../src/events/page.ts";
 import type { JsonObject } from "../../src/lib/json.ts";
 import { TestStores } from "../support/event-store.ts";
 
@@ -33,6 +35,12 @@ test("events can be skipped, and the next page begins behind those that were sho
   const page = await stores.ask((store) => listEvents(store, { ...filter, offset: 1 }));
   const rest = await stores.ask((store) => listEvents(store, { ...filter, limit: 10, from: page.next }));
   expect([...page.events, ...rest.events].map(({ event }) => event)).toEqual(["second", "third", "nobody"]);
+});
+
+test("an answer has the members that are documented, in their order", async () => {
+  const page = await stores.ask((store) => listEvents(store, { projectId: 1, order: "seq", limit: 1 }));
+  const { text } = eventsText(page.events, { personTexts: new Map(), groupTypeIndexes: new Map() });
+  expect(Object.keys(JSON.parse(text)[0])).toEqual(listedMembers);
 });
 
 describe("events by property", () => {

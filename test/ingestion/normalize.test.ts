@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { normalize } from "../../src/ingestion/normalize.ts";
-import type { CanonicalEvent } from "../../src/journal/entry-writer.ts";
+import type { CanonicalEvent } from "../../src/journal/entry.ts";
 import { facts, item, madeUuid, noon, normalizedText, stored, warningTypes } from "./support.ts";
 
 const uuidForm = "01a1fb87-8ea9-71da-a728-780e77655af4";

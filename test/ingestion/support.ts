@@ -9,8 +9,7 @@ import type { Outcome } from "../../src/ingestion/outcome.ts";
 import { parsePayload } from "../../src/ingestion/payload.ts";
 import type { CaptureDependencies, JournalSink, ProjectDirectory } from "../../src/ingestion/ports.ts";
 import { captureRoutes } from "../../src/ingestion/routes.ts";
-import type { EntryText } from "../../src/journal/entry.ts";
-import type { CanonicalEvent } from "../../src/journal/entry-writer.ts";
+import type { CanonicalEvent, EntryText } from "../../src/journal/entry.ts";
 import type { Lane } from "../../src/journal/segment.ts";
 
 export const anyToken = "phc_test";

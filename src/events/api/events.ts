@@ -1,5 +1,6 @@
 /** Reading events back (contract: sdk-compat 4.10; the filters `order` and `historical` and the cursor are ours). */
 
+import type { TSchema } from "@sinclair/typebox";
 import { projectRoute } from "../../accounts/api/routes.ts";
 import { unavailable } from "../../http/answers.ts";
 import { notFound } from "../../http/failure.ts";
@@ -22,6 +23,14 @@ import {
 } from "../../http/shapes.ts";
 import { parseInstant } from "../../ingestion/timestamp.ts";
 import { InvalidField } from "../../lib/errors.ts";
+import {
+  type ComputedMember,
+  computedMembers,
+  type EventColumnKind,
+  type EventColumnName,
+  eventColumns,
+  listedMembers,
+} from "../columns.ts";
 import { type EventFilter, type EventOrder, type EventPosition, eventOrders } from "../list.ts";
 import { type EventQueries, QueryRefused } from "../port.ts";
 
@@ -29,41 +38,55 @@ const limitDefault = 100;
 const limitMax = 10_000;
 const offsetMax = 100_000;
 
-const Event = named(
-  "Event",
-  object({
-    id: uuid({ description: "Same as `uuid`." }),
-    uuid: uuid(),
-    event: text(),
-    distinct_id: text(),
-    timestamp: instant({ description: "When it happened." }),
-    properties: dictionary({ description: "As they were sent, with what ingestion adds." }),
-    person: nullable(dictionary(), { description: "The person the distinct id belongs to now." }),
-    elements: list(dictionary(), { description: "`elements_chain` taken apart." }),
-    elements_chain: text({ blank: true }),
-    seq: int({ description: "Order of arrival within the project and lane." }),
-    historical: bool({ description: "Whether it was sent with `historical_migration`." }),
-  }),
+const computed: Record<ComputedMember, { schema: TSchema; example: unknown }> = {
+  id: { schema: uuid({ description: computedMembers.id }), example: eventColumns.uuid.example },
+  person: { schema: nullable(dictionary(), { description: computedMembers.person }), example: null },
+  elements: { schema: list(dictionary(), { description: computedMembers.elements }), example: [] },
+};
+
+const members = listedMembers.map((name) =>
+  name in computed
+    ? { name, ...computed[name as ComputedMember] }
+    : {
+        name,
+        schema: schemaOf(name as EventColumnName),
+        example: eventColumns[name as EventColumnName].example,
+      },
 );
+
+function schemaOf(name: EventColumnName): TSchema {
+  const { kind, about, isNullable, forNull } = eventColumns[name];
+  const words = about === undefined ? {} : { description: about };
+  if (isNullable && forNull === undefined) return nullable(schemaOfKind(kind, {}), words);
+  return kind === "text" ? text({ ...words, blank: forNull === "" }) : schemaOfKind(kind, words);
+}
+
+function schemaOfKind(kind: EventColumnKind, words: { description?: string }): TSchema {
+  switch (kind) {
+    case "integer":
+    case "bigint":
+      return int(words);
+    case "boolean":
+      return bool(words);
+    case "uuid":
+      return uuid(words);
+    case "instant":
+      return instant(words);
+    case "json":
+      return dictionary(words);
+    case "text":
+      return text(words);
+  }
+}
+
+const Event = named("Event", object(Object.fromEntries(members.map(({ name, schema }) => [name, schema]))));
 
 const EventPage = named(
   "EventPage",
   object({ next: nullable(text(), { description: "Address of the next page." }), results: list(Event) }),
 );
 
-const exampleEvent = {
-  id: "0193d1a2-7b1c-7c3e-9f60-be2f3a4b5c6d",
-  uuid: "0193d1a2-7b1c-7c3e-9f60-be2f3a4b5c6d",
-  event: "order paid",
-  distinct_id: "kim",
-  timestamp: "2026-03-04T16:00:01.007000Z",
-  properties: { amount: 12.5, $groups: { company: "acme" }, $group_0: "acme" },
-  person: null,
-  elements: [],
-  elements_chain: "",
-  seq: 1,
-  historical: false,
-};
+const exampleEvent = Object.fromEntries(members.map(({ name, example }) => [name, example]));
 
 const Query = object({
   event: optional(text({ description: "Only events with this name." })),

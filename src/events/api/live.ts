@@ -10,9 +10,10 @@ import { EventStreams } from "../../http/event-streams.ts";
 import type { Route } from "../../http/route.ts";
 import { object, optional, text } from "../../http/shapes.ts";
 import type { JournalSink } from "../../ingestion/ports.ts";
-import type { EntryText } from "../../journal/entry.ts";
+import { decodeEntries, type EntryText, type EventEntry, lineOf } from "../../journal/entry.ts";
 import type { Lane } from "../../journal/segment.ts";
 import { isoFromMicros } from "../../lib/time.ts";
+import { eventColumns, listedColumns } from "../columns.ts";
 
 /** Open streams of all projects together. */
 const readersMax = 200;
@@ -138,7 +139,7 @@ export function liveRoutes({ live }: { live: LiveEvents }): Route[] {
   ];
 }
 
-/** What an event's entry begins with: see `journal/entry-writer.ts`. */
+/** What an event's entry begins with: see `EntryWriter`. */
 const beginning =
   /^"project_id":(\d+),"uuid":"([^"]+)","event":("(?:[^"\\]|\\.)*"),"distinct_id":("(?:[^"\\]|\\.)*"),"time":(-?\d+),"received":(\d+),"historical":(true|false),/;
 
@@ -147,18 +148,32 @@ function isWanted({ event, distinctId }: LiveReader, facts: RegExpExecArray): bo
   return distinctId === undefined || JSON.parse(facts[4]!) === distinctId;
 }
 
+/** As lists show events, and when they came. */
+const columns = listedColumns.flatMap((name) =>
+  name === "timestamp" ? [name, "received_at" as const] : [name],
+);
+
 function rowOf(entry: string, facts: RegExpExecArray, seq: number, lane: Lane): string {
-  const [, , uuid, event, distinctId, time, received] = facts;
   const isCut = entry.length > rowLengthMax;
-  const whole = isCut
-    ? {}
-    : (JSON.parse(`{${entry}`) as { properties?: unknown; elements_chain?: string | null });
-  return JSON.stringify({
-    ...{ id: uuid, uuid, event: JSON.parse(event!), distinct_id: JSON.parse(distinctId!) },
-    timestamp: isoFromMicros(Number(time)),
-    received_at: isoFromMicros(Number(received)),
-    properties: whole.properties ?? {},
-    elements_chain: whole.elements_chain ?? "",
-    ...{ seq, historical: lane === "historical", is_cut: isCut },
-  });
+  const event = isCut ? beginningOf(facts, seq, lane) : wholeEvent(seq, entry);
+  const row: Record<string, unknown> = { id: event.uuid };
+  for (const name of columns) {
+    const { kind, member, forNull = null } = eventColumns[name];
+    const value = kind === "json" ? event.properties : event[member!];
+    row[name] = kind === "instant" ? isoFromMicros(value as number) : (value ?? forNull);
+  }
+  return JSON.stringify({ ...row, is_cut: isCut });
+}
+
+function wholeEvent(seq: number, entry: string): EventEntry {
+  return decodeEntries(Buffer.from(lineOf(seq, entry)), 0).entries[0] as EventEntry;
+}
+
+function beginningOf(facts: RegExpExecArray, seq: number, lane: Lane): Partial<EventEntry> {
+  const [, , uuid, event, distinctId, time, received] = facts;
+  return {
+    ...{ seq, historical: lane === "historical", properties: {} },
+    ...{ uuid, event: JSON.parse(event!), distinctId: JSON.parse(distinctId!) },
+    ...{ timeMicros: Number(time), receivedMicros: Number(received) },
+  };
 }

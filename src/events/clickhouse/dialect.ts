@@ -1,5 +1,6 @@
 /** The event store's questions in ClickHouse's SQL. */
 
+import { eventColumns } from "../columns.ts";
 import type { Dialect, EventSql, PropertyPlace } from "../dialect.ts";
 import type { Asking, ClickHouseConnection } from "./connection.ts";
 
@@ -37,7 +38,10 @@ export const clickhouse: Dialect = {
   time: (event) => `${event}.time`,
   moment: String,
   micros: (time) => time,
-  exactProperties: (event) => `${event}.properties_text`,
+  exact(event, column) {
+    const { kind, clickhouse: stored = column } = eventColumns[column];
+    return `${event}.${stored}${kind === "uuid" ? "::VARCHAR" : ""}`;
+  },
   wallTime(event, timezone) {
     const time = `${event}.time`;
     if (timezone === "UTC") return instant(time);
@@ -61,7 +65,6 @@ export const clickhouse: Dialect = {
   ofTriple: (triple, place) => `tupleElement(${triple}, ${place})`,
   uuid: (value) => `toUUID(${value})`,
   uuids: (values) => `(${values.map(text).join(", ")})`,
-  receivedMicros: (event) => `${event}.received`,
   ownerOfEvent,
   who: "coalesce(toString(o.person_uuid), e.distinct_id)",
   personOfEvent: (projectId) => `${ownerOfEvent(projectId)}

@@ -10,7 +10,7 @@ import type { ClickHouseSettings } from "@clickhouse/client";
 import type { StorableEvent } from "../../journal/entry.ts";
 import type { Lane } from "../../journal/segment.ts";
 import type { BegunLoad } from "../../people/outside-events.ts";
-import { uuidTime } from "../columns.ts";
+import { type EventColumn, eventColumnNames, eventColumns, uuidTime, valueFor } from "../columns.ts";
 import { type EventIdentity, type EventStore, LoadGivenUp } from "../store.ts";
 import { ClickHouseError, EventsUnreachable } from "./connection.ts";
 import { readableJson } from "./readable-json.ts";
@@ -34,10 +34,41 @@ const oneBlock: ClickHouseSettings = {
 };
 const quorumTimeoutMs = 60_000;
 
-const columns = [
-  ...["project_id", "historical", "seq", "uuid", "uuid_time", "event", "distinct_id", "time", "received"],
-  ...["mode", "elements_chain", "properties_text", "properties_read"],
+/** Puts a value into a row, as the column's type wants it. */
+type Write = (rows: RowBinary, event: StorableEvent) => void;
+
+const columns: readonly (readonly [name: string, write: Write])[] = [
+  ...eventColumnNames.map((name) => {
+    const column = eventColumns[name];
+    return [column.clickhouse ?? name, writerOf(column)] as const;
+  }),
+  ["properties_read", (rows, event) => rows.text(readableJson(event.propertiesText) ?? "")],
 ];
+
+const columnNames = columns.map(([name]) => name);
+const writes = columns.map(([, write]) => write);
+
+function writerOf(column: EventColumn): Write {
+  const value = valueFor<never>(column);
+  switch (column.kind) {
+    case "integer":
+      return (rows, event) => rows.int32(value(event));
+    case "boolean":
+      return (rows, event) => rows.boolean(value(event));
+    case "uuid":
+      return (rows, event) => rows.uuid(value(event));
+    case "bigint":
+    case "instant":
+      return column.isNullable
+        ? (rows, event) => rows.int64OrNull(value(event))
+        : (rows, event) => rows.int64(value(event));
+    case "text":
+    case "json":
+      return column.isNullable
+        ? (rows, event) => rows.textOrNull(value(event))
+        : (rows, event) => rows.text(value(event));
+  }
+}
 
 export class ClickHouseLoader implements EventStore {
   private isGivenUp = false;
@@ -115,7 +146,7 @@ export class ClickHouseLoader implements EventStore {
 
   private async insert(events: readonly StorableEvent[], token: string): Promise<void> {
     const rows = new RowBinary();
-    for (const event of events) writeRow(rows, event);
+    for (const event of events) for (const write of writes) write(rows, event);
     const { quorum } = this.store.address;
     const settings: ClickHouseSettings = {
       ...oneBlock,
@@ -129,7 +160,7 @@ export class ClickHouseLoader implements EventStore {
     }
     // On a cluster the rows are on their shards before the answer.
     if (this.store.address.cluster !== null) settings.distributed_foreground_insert = 1;
-    await this.store.connection.insert("events", columns, rows.bytes, settings);
+    await this.store.connection.insert("events", columnNames, rows.bytes, settings);
   }
 
   /** Which events are not stored, of a batch that may be. */
@@ -211,22 +242,6 @@ function piecesOf(events: readonly StorableEvent[]): StorableEvent[][] {
     bytes += event.propertiesText.length;
   }
   return pieces;
-}
-
-function writeRow(rows: RowBinary, event: StorableEvent): void {
-  rows.int32(event.projectId);
-  rows.boolean(event.historical);
-  rows.int64(event.seq);
-  rows.uuid(event.uuid);
-  rows.int64OrNull(uuidTime(event.uuid));
-  rows.text(event.event);
-  rows.text(event.distinctId);
-  rows.int64(event.timeMicros);
-  rows.int64(event.receivedMicros);
-  rows.text(event.mode);
-  rows.textOrNull(event.elementsChain);
-  rows.text(event.propertiesText);
-  rows.text(readableJson(event.propertiesText) ?? "");
 }
 
 /** Most uuids carry their time, and a copy carries the same: only the parts of the table of that time are read. */

@@ -1,14 +1,6 @@
 /** What an export holds: the columns of each subject, and how a value is written in a line of JSON. */
 
-import { type Static, Type } from "@sinclair/typebox";
-import { Count, exactly } from "../../lib/schema.ts";
-
-/** What `export … --json` prints. */
-export const ExportSummary = exactly({
-  rows: Count,
-  file: Type.String({ description: "Absolute path." }),
-});
-export type ExportSummary = Static<typeof ExportSummary>;
+import { type EventColumnName, eventColumns, exportedColumns } from "../columns.ts";
 
 export const exportSubjects = ["events", "persons", "groups"] as const;
 export type ExportSubject = (typeof exportSubjects)[number];
@@ -28,19 +20,13 @@ export interface ExportColumn {
 
 const column = (name: string, kind: ExportColumn["kind"]): ExportColumn => ({ name, kind });
 
+function kindOf(name: EventColumnName): ExportColumn["kind"] {
+  const { kind } = eventColumns[name];
+  return kind === "bigint" ? "integer" : kind;
+}
+
 export const exportColumns: Record<ExportSubject, readonly ExportColumn[]> = {
-  events: [
-    column("uuid", "uuid"),
-    column("event", "text"),
-    column("distinct_id", "text"),
-    column("timestamp", "instant"),
-    column("received_at", "instant"),
-    column("properties", "json"),
-    column("elements_chain", "text"),
-    column("historical", "boolean"),
-    column("seq", "integer"),
-    column("person_id", "uuid"),
-  ],
+  events: [...exportedColumns.map((name) => column(name, kindOf(name))), column("person_id", "uuid")],
   persons: [
     column("id", "uuid"),
     column("created_at", "instant"),

@@ -8,8 +8,9 @@ import { Portion } from "../../lib/portion.ts";
 import { isoFromMicros } from "../../lib/time.ts";
 import type { PeopleDb } from "../../people/open.ts";
 import { distinctIdsOf, personsPage } from "../../people/reader.ts";
-import type { Dialect, EventSql } from "../dialect.ts";
-import type { ExportRow, ExportSubject } from "./columns.ts";
+import { exportedColumns } from "../columns.ts";
+import { type Dialect, type EventSql, shownColumns } from "../dialect.ts";
+import { type ExportRow, type ExportSubject, exportColumns } from "./columns.ts";
 
 export interface ExportRequest {
   projectId: number;
@@ -45,8 +46,8 @@ export interface ExportSources {
 /** What a page should weigh, in characters; how many events that are is seen from the page before. */
 const pageLength = 8 * 1024 * 1024;
 const eventRowsMax = 8_192;
-/** Places of columns that are written otherwise than they are read. */
-const [timeColumn, receivedColumn, seqColumn] = [3, 4, 8];
+const isInstant = exportColumns.events.map(({ kind }) => kind === "instant");
+const propertiesPlace = exportedColumns.indexOf("properties");
 /** Numbers looked through at once for events of the project. */
 const windowSeqs = 4_000_000;
 const peopleRowsMax = 250;
@@ -113,8 +114,7 @@ async function eventRows(
 ): Promise<ExportRow[]> {
   const { dialect } = store;
   const rows = await store.rows(
-    `SELECT e.uuid::VARCHAR, e.event, e.distinct_id, ${dialect.micros(dialect.time("e"))}, ${dialect.receivedMicros("e")},
-       ${dialect.exactProperties("e")}, coalesce(e.elements_chain, ''), e.historical, e.seq, o.person_uuid::VARCHAR
+    `SELECT ${shownColumns(dialect, exportedColumns)}, o.person_uuid::VARCHAR
      FROM events e LEFT JOIN ${dialect.owners(request.projectId)} o ON o.distinct_id = e.distinct_id
      WHERE e.project_id = ${request.projectId} AND e.historical = ${lane === "historical"}
        AND e.seq > ${after} AND e.seq <= ${last} AND ${between(dialect, request)}
@@ -122,8 +122,8 @@ async function eventRows(
   );
   return rows.map((row) =>
     row.map((value, index) => {
-      if (index === timeColumn || index === receivedColumn) return isoFromMicros(Number(value));
-      return index === seqColumn ? Number(value) : value;
+      if (isInstant[index]) return value === null ? null : isoFromMicros(Number(value));
+      return typeof value === "bigint" ? Number(value) : value;
     }),
   ) as ExportRow[];
 }
@@ -139,7 +139,7 @@ function between(dialect: Dialect, { fromMicros, toMicros }: ExportRequest): str
 function rowsFor(rows: readonly ExportRow[], asked: number): number {
   const portion = new Portion(pageLength, eventRowsMax, asked);
   portion.follow(
-    rows.reduce((sum, row) => sum + (row[5] as string).length, 0),
+    rows.reduce((sum, row) => sum + (row[propertiesPlace] as string).length, 0),
     rows.length,
   );
   return portion.rows;

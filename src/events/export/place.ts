@@ -3,9 +3,18 @@
 import { statSync } from "node:fs";
 import { open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
+import { type Static, Type } from "@sinclair/typebox";
 import { syncFolder } from "../../journal/disk.ts";
 import { AppError } from "../../lib/errors.ts";
+import { Count, exactly } from "../../lib/schema.ts";
 import type { Sink } from "./writer.ts";
+
+/** What `export … --json` prints. */
+export const ExportSummary = exactly({
+  rows: Count,
+  file: Type.String({ description: "Absolute path." }),
+});
+export type ExportSummary = Static<typeof ExportSummary>;
 
 /** A file cannot be made there. */
 class OutUnusable extends AppError {

@@ -4,6 +4,8 @@ import type { DuckDBConnection } from "@duckdb/node-api";
 import { storableJson } from "../../lib/unicode.ts";
 import type { PeopleDb } from "../../people/open.ts";
 import { type AppendTable, appendRows } from "../append.ts";
+import { exportedColumns } from "../columns.ts";
+import { shownColumn } from "../dialect.ts";
 import { tableOf, type ViewName } from "./statement.ts";
 
 /** Where the rows of the views come from. */
@@ -11,12 +13,11 @@ export interface ViewSources {
   people: PeopleDb;
 }
 
-const eventColumns = `e.uuid, e.event, e.distinct_id, e.timestamp, e.received_at, e.properties,
-  coalesce(e.elements_chain, '') AS elements_chain, e.historical, e.seq`;
+const columns = exportedColumns.map((name) => `${shownColumn(name, `e.${name}`)} AS ${name}`).join(", ");
 
 /** Events of a project, with the person that each distinct id belongs to now. */
 function eventsSql(database: string, projectId: number): string {
-  return `SELECT ${eventColumns}, d.person_uuid AS person_id
+  return `SELECT ${columns}, d.person_uuid AS person_id
     FROM "${database}".main.events e
     LEFT JOIN (SELECT * FROM "${database}".main.person_distinct_id WHERE project_id = ${projectId}) d
       ON d.distinct_id = e.distinct_id
@@ -25,7 +26,7 @@ function eventsSql(database: string, projectId: number): string {
 
 /** The same without the persons, for statements that do not read them: no join is to be paid for. */
 function eventsAloneSql(database: string, projectId: number): string {
-  return `SELECT ${eventColumns} FROM "${database}".main.events e WHERE e.project_id = ${projectId}`;
+  return `SELECT ${columns} FROM "${database}".main.events e WHERE e.project_id = ${projectId}`;
 }
 
 function personsSql(database: string, projectId: number): string {

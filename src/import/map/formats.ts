@@ -5,7 +5,7 @@ import { fromAmplitude } from "./amplitude.ts";
 import { objectOf } from "./loose-json.ts";
 import type { MappedEvent } from "./mapped.ts";
 import { fromMixpanel, fromMixpanelPeople } from "./mixpanel.ts";
-import { fromGroup, fromOwn, fromPerson, fromPostHog, isOwnExport } from "./own.ts";
+import { fromGroup, fromOwn, fromPerson, fromPostHog, isOwnExport, posthogMarks } from "./own.ts";
 import { fromSegment, isWarehouseRow } from "./segment.ts";
 import { fromGa4, fromMatomo, fromPlausible, fromUmami } from "./web-analytics.ts";
 
@@ -95,11 +95,7 @@ const formats = {
   posthog: {
     title: "PostHog's export of events",
     map: fromPostHog,
-    isOne: (has) =>
-      has("event", "distinct_id") &&
-      ["person_id", "team_id", "elements_chain", "person_properties", "person", "inserted_at"].some((name) =>
-        has(name),
-      ),
+    isOne: (has) => has("event", "distinct_id") && posthogMarks.some((name) => has(name)),
   },
   events: { title: "events", map: fromOwn, isOne: (has) => has("event") || has("distinct_id") },
 } satisfies Record<string, Format>;

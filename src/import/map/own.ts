@@ -34,6 +34,10 @@ const posthogColumns = new Set([
   ],
   ...["_timestamp", "_offset", "_partition", "group_0", "group_1", "group_2", "group_3", "group_4"],
 ]);
+/** An event with one of these is PostHog's. */
+export const posthogMarks = ["person_id", "team_id", "elements_chain"].concat([
+  ...["person_properties", "person", "inserted_at"],
+]);
 const none: ReadonlySet<string> = new Set();
 /** How tables name single properties. */
 const propertyColumn = "properties.";

@@ -3,7 +3,7 @@
 import { expect, test } from "bun:test";
 import { revokeKey } from "../../../src/accounts/personal-keys.ts";
 import { LiveEvents, liveRoutes } from "../../../src/events/api/live.ts";
-import { EntryWriter } from "../../../src/journal/entry-writer.ts";
+import { EntryWriter } from "../../../src/journal/entry.ts";
 import { TestAppliance, until } from "../../support/appliance.ts";
 import { TestServer } from "../../support/management-server.ts";
 

@@ -5,7 +5,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "nod
 import { join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { Value } from "@sinclair/typebox/value";
-import { ExportSummary } from "../../../src/events/export/columns.ts";
+import { ExportSummary } from "../../../src/events/export/place.ts";
 import { flagkeep, TestAppliance, temporaryFolder } from "../../support/appliance.ts";
 
 const folder = temporaryFolder();

@@ -1,6 +1,7 @@
 /** SQL over the project's views: run, cancelled, shown as a table or a chart, taken along as CSV. */
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { exportColumns } from "../../../events/export/columns.ts";
 import { useAddress } from "../lib/address.ts";
 import { asFailure, ask, type Failure, isAbort, queryText, wordsOf } from "../lib/api.ts";
 import { download, type FileForm, toCsv } from "../lib/csv.ts";
@@ -28,14 +29,9 @@ const rowsMax = 10_000;
 const historyMax = 50;
 const savedMax = 200;
 
-const views: Record<string, string[]> = {
-  events: [
-    ...["uuid", "event", "distinct_id", "timestamp", "received_at", "properties", "elements_chain"],
-    ...["historical", "seq", "person_id"],
-  ],
-  persons: ["id", "created_at", "properties", "distinct_ids"],
-  groups: ["type", "type_index", "key", "created_at", "properties"],
-};
+const views = Object.fromEntries(
+  Object.entries(exportColumns).map(([view, columns]) => [view, columns.map(({ name }) => name)]),
+);
 
 interface Answer {
   columns: string[];
