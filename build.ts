@@ -10,6 +10,7 @@ import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import packageJson from "./package.json";
 import { pagePlugin } from "./src/console/embed.ts";
+import { scannerPlugin } from "./src/ingestion/scan/embed.ts";
 import { mendedClient } from "./src/postgres/mended-client.ts";
 
 const { values } = parseArgs({
@@ -35,6 +36,7 @@ const library = await embedded(libraryPath);
 
 const page = await pagePlugin();
 const client = mendedClient();
+const scanner = scannerPlugin();
 const duckdb = require("@duckdb/node-bindings");
 const result = await Bun.build({
   // The second is a thread of the first, which finds it by this path.
@@ -62,6 +64,7 @@ const result = await Bun.build({
   plugins: [
     page.plugin,
     client.plugin,
+    scanner.plugin,
     {
       name: "duckdb-in-one-file",
       setup(build) {
@@ -86,4 +89,5 @@ for (const message of result.logs) console.error(message);
 if (!result.success) process.exit(1);
 page.assertEmbedded();
 client.assertMended();
+scanner.assertEmbedded();
 console.log(`${values.outfile}: ${Math.round((Bun.file(values.outfile).size / 1e6) * 10) / 10} MB`);

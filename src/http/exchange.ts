@@ -2,7 +2,7 @@
 
 import type { Bodies } from "./body.ts";
 import { queryFields } from "./decode/form.ts";
-import { decompressed, unwrap, type WrappedBody } from "./decode/unwrap.ts";
+import { decompressed, textOf, unwrap, type WrappedBody } from "./decode/unwrap.ts";
 import { parseBody } from "./parse-body.ts";
 import { Query } from "./query.ts";
 
@@ -127,7 +127,7 @@ export class Exchange {
 
   async text(): Promise<string> {
     const { limitBytes, ...body } = await this.wrapped("api");
-    return (await unwrap(body, limitBytes)).text;
+    return textOf(await unwrap(body, limitBytes));
   }
 
   /**

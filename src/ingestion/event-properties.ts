@@ -83,7 +83,7 @@ export function propertiesText(item: RawItem, added: AddedMembers, decisions: Pr
   for (const [name, value] of decisions.defaults) {
     if (sent[name] === undefined) add(`${JSON.stringify(name)}:${value}`);
   }
-  return editedObject(json, cut, more, item.hasUnicodeEscape);
+  return editedObject(json, cut, more);
 }
 
 /** The client's text on one line, each name once. */

@@ -21,8 +21,7 @@ import {
   type Protocol,
   payloadLines,
   type RequestLines,
-  requestLines,
-  tokenOf,
+  readRequest,
 } from "./request-lines.ts";
 import { unknownToken } from "./token.ts";
 
@@ -75,15 +74,16 @@ export class Intake {
     const projectOf = (token: string) => this.projectOf(token);
     const smallMax = startsLikeJson(body.bytes) ? smallBytesMax : smallPackedBytesMax;
     if (body.bytes.length > smallMax) await this.turns.next(sender);
-    const opened = await this.openHere(body, protocol, limitBytes);
+    const opened = await this.openHere(body, limitBytes);
     if (opened === undefined) {
       const lines = await this.large.take({ body, protocol, limitBytes, arrival, known }, projectOf);
       await this.appendInParts(lines);
       return lines;
     }
-    const project = known ?? projectOf(tokenOf(opened));
+    const request = readRequest(opened, protocol);
+    const project = known ?? projectOf(request.token());
     const pause = () => this.turns.next(sender);
-    const lines = await requestLines(opened, protocol, project, arrival, this.makeUuid, pause);
+    const lines = await request.lines(project, arrival, this.makeUuid, pause);
     await this.deps.journal.append(lines.lane, lines.entries);
     return lines;
   }
@@ -105,15 +105,11 @@ export class Intake {
   }
 
   /** The body, taken apart; undefined when it is too large to be taken apart here. */
-  private async openHere(
-    body: WrappedBody,
-    protocol: Protocol,
-    limitBytes: number,
-  ): Promise<OpenedBody | undefined> {
+  private async openHere(body: WrappedBody, limitBytes: number): Promise<OpenedBody | undefined> {
     if (body.bytes.length > ownThreadBytesMax) return undefined;
     const hereMax = Math.min(limitBytes, ownThreadBytesMax);
     try {
-      return await openBody(body, protocol, hereMax);
+      return await openBody(body, hereMax);
     } catch (error) {
       if (error instanceof PayloadTooLarge && hereMax < limitBytes) return undefined;
       throw error;

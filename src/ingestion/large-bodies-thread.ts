@@ -1,8 +1,9 @@
 /** The thread of `large-bodies.ts`. */
 
+import type { EntryText } from "../journal/entry.ts";
 import { putThreadBehind } from "../lib/priority.ts";
 import { type FromThread, type LargeBody, refusalOf, type ToThread } from "./large-bodies.ts";
-import { openBody, requestLines, tokenOf } from "./request-lines.ts";
+import { openBody, readRequest } from "./request-lines.ts";
 
 declare const self: Worker;
 
@@ -23,9 +24,9 @@ self.onmessage = async ({ data }: MessageEvent<ToThread>) => {
 
 async function take({ body, protocol, limitBytes, arrival, known }: LargeBody): Promise<void> {
   try {
-    const opened = await openBody(body, protocol, limitBytes);
-    const project = known ?? (await askProject(tokenOf(opened)));
-    const lines = await requestLines(opened, protocol, project, arrival, () => Bun.randomUUIDv7());
+    const request = readRequest(await openBody(body, limitBytes), protocol);
+    const project = known ?? (await askProject(request.token()));
+    const lines = await request.lines(project, arrival, () => Bun.randomUUIDv7());
     sayEntries(lines.entries);
     say({ done: { lane: lines.lane, results: lines.results } });
   } catch (error) {
@@ -44,7 +45,7 @@ function askProject(token: string) {
 }
 
 /** Hands entries over as bytes, which change their owner without a copy. */
-function sayEntries(entries: readonly string[]): void {
+function sayEntries(entries: readonly EntryText[]): void {
   for (let start = 0; start < entries.length; ) {
     let size = 0;
     let end = start;
@@ -55,12 +56,16 @@ function sayEntries(entries: readonly string[]): void {
   }
 }
 
-function sayPiece(entries: readonly string[], size: number): void {
+function sayPiece(entries: readonly EntryText[], size: number): void {
   const bytes = Buffer.allocUnsafeSlow(size);
   const ends = new Uint32Array(entries.length);
   let end = 0;
   for (const [index, entry] of entries.entries()) {
-    end += bytes.write(entry, end);
+    if (typeof entry === "string") end += bytes.write(entry, end);
+    else {
+      bytes.set(entry, end);
+      end += entry.length;
+    }
     ends[index] = end;
   }
   const message: FromThread = { piece: { bytes, ends } };

@@ -8,7 +8,7 @@
 
 import { InvalidItem, InvalidPayload, PayloadTooDense } from "../http/decode/failures.ts";
 import { NestedTooDeep, parseJson, TooManyContainers } from "../http/json.ts";
-import { ItemTable } from "./item-table.ts";
+import { ItemTable, type RawItem } from "./item-table.ts";
 import {
   endOfValue,
   memberIsCalled,
@@ -76,6 +76,13 @@ export function parsePayload(text: string, canBeNameless: boolean): Payload {
   readItem(items, start);
   checkItems(items);
   return { items, batchToken: undefined, sentAt: root.sent_at, isHistorical: false };
+}
+
+/** An event by itself, whose text is known to be fit for one. */
+export function parseEvent(text: string): RawItem {
+  const items = new ItemTable(text, [JSON.parse(text)]);
+  readItem(items, 0);
+  return items.at(0);
 }
 
 /** The key in an object: `token` and `api_key` have equal standing, an empty one gives way to the other. */

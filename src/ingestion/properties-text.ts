@@ -14,10 +14,7 @@ import {
   type Tally,
 } from "./json-spans.ts";
 
-const space = 32;
 const comma = 44;
-const colonByte = 58;
-const openBrace = 123;
 
 /** How raw text has to be repaired before it can stand in a journal line. */
 export interface Repairs {
@@ -58,70 +55,31 @@ export function countWrittenMembers(json: string): number {
 /**
  * The object text without some of its members and with others at its end.
  *
- * @param cut  names that are in the object; plain ASCII that needs no escapes in JSON.
- * @param more further members, written as `"name":value` with commas between them, or empty.
- * @param hasUnicodeEscape whether the text can have one: then names can be written with it.
- */
-export function editedObject(
-  json: string,
-  cut: readonly string[],
-  more: string,
-  hasUnicodeEscape: boolean,
-): string {
-  let left = json;
-  // The last cut and the addition are one step, so that the text of most events is put together once.
-  for (let index = 0; index < cut.length; index++) {
-    const name = cut[index]!;
-    const place = hasUnicodeEscape && escapedAscii.test(left) ? undefined : placeOfOnly(left, name);
-    if (place === undefined) {
-      const kept = keptMembers(json, (member) => !cut.includes(member));
-      return `{${kept.join(",")}${kept.length > 0 && more !== "" ? "," : ""}${more}}`;
-    }
-    if (index === cut.length - 1) return spliced(left, place, more);
-    left = spliced(left, place, "");
-  }
-  return more === "" ? json : spliced(json, { start: 1, end: 1 }, more);
-}
-
-/** Names that are cut are ASCII; only an escape of ASCII can hide one of them, or make another look like it. */
-const escapedAscii = /\\u00[2-7]/;
-
-interface Place {
-  readonly start: number;
-  readonly end: number;
-}
-
-/** The object text without what stands in a place, and with further members at its end. */
-function spliced(json: string, { start, end }: Place, more: string): string {
-  if (more === "") return json.slice(0, start) + json.slice(end);
-  const isEmpty = skipSpace(json, 1) >= start && skipSpace(json, end) === json.length - 1;
-  if (isEmpty) return `{${more}}`;
-  return start === end
-    ? `${json.slice(0, -1)},${more}}`
-    : `${json.slice(0, start)}${json.slice(end, -1)},${more}}`;
-}
-
-/**
- * The place of a member and of one comma beside it, found without looking at the other members: many events have one
- * to cut, and walking through all members would cost more than everything else that is done to them.
+ * A member goes with the comma before it, or the one behind it where nothing is kept before it.
  *
- * @returns undefined when the text does not show beyond doubt which member is meant.
+ * @param cut  names of members; each is in the object once at the most.
+ * @param more further members, written as `"name":value` with commas between them, or empty.
  */
-function placeOfOnly(json: string, name: string): Place | undefined {
-  const quoted = `"${name}"`;
-  const start = json.indexOf(quoted);
-  // A second one could be a member of a nested object.
-  if (start === -1 || json.indexOf(quoted, start + 1) !== -1) return undefined;
-  let before = start - 1;
-  while (json.charCodeAt(before) <= space) before--;
-  const colon = skipSpace(json, start + quoted.length);
-  // Only the name of a member has a `{` or `,` before its quote and a colon after it.
-  const opening = json.charCodeAt(before);
-  if (json.charCodeAt(colon) !== colonByte || (opening !== openBrace && opening !== comma)) return undefined;
-  const end = endOfValue(json, skipSpace(json, colon + 1), { members: 0, deepest: 0 });
-  if (opening === comma) return { start: before, end };
-  const next = skipSpace(json, end);
-  return { start, end: json.charCodeAt(next) === comma ? next + 1 : end };
+export function editedObject(json: string, cut: readonly string[], more: string): string {
+  const span = memberSpan();
+  const tally: Tally = { members: 0, deepest: 0 };
+  let [left, from, at, members, gone] = ["", 0, 1, 0, 0];
+  while (cut.length > 0 && nextMember(json, at, span)) {
+    const before = skipSpace(json, at);
+    at = endOfValue(json, span.valueStart, tally);
+    if (cut.includes(memberName(json, span))) {
+      const behind = skipSpace(json, at);
+      const isFirst = members === gone;
+      left += json.slice(from, isFirst ? span.nameStart - 1 : before);
+      from = isFirst && json.charCodeAt(behind) === comma ? behind + 1 : at;
+      gone++;
+    }
+    members++;
+  }
+  left += json.slice(from, -1);
+  if (more === "") return `${left}}`;
+  const isEmpty = cut.length > 0 ? members === gone : skipSpace(json, 1) === json.length - 1;
+  return isEmpty ? `{${more}}` : `${left},${more}}`;
 }
 
 /** The members of both objects; where both have a name, the second one's. */

@@ -5,16 +5,18 @@
  */
 
 import type { CaptureFields } from "../http/decode/form.ts";
-import { unwrap, type WrappedBody } from "../http/decode/unwrap.ts";
+import { textOf, type UnwrappedBody, unwrap, type WrappedBody } from "../http/decode/unwrap.ts";
 import { type EntryText, EntryWriter } from "../journal/entry.ts";
 import type { Lane } from "../journal/segment.ts";
 import { AnalyticsResults } from "./analytics-items.ts";
+import { EntryList } from "./entry-list.ts";
 import { sendTime } from "./event-time.ts";
 import { normalize, type RequestFacts, requestFacts } from "./normalize.ts";
-import type { Warning, WarningType } from "./outcome.ts";
 import { type Payload, parsePayload } from "./payload.ts";
 import type { CaptureProject } from "./ports.ts";
-import { findToken } from "./token.ts";
+import { scan, scannedLines } from "./scan/scanned-lines.ts";
+import type { ScannedBody } from "./scan/scanner.ts";
+import { chosenToken, findToken } from "./token.ts";
 
 /** How a route takes events without a name. */
 export type NamelessRule = "drop each" | "refuse a lone one" | "name them $identify";
@@ -31,17 +33,15 @@ export interface Arrival {
   readonly clientIp: string | undefined;
 }
 
-/** A body taken apart. */
-export interface OpenedBody {
-  readonly payload: Payload;
+/** A body with its wrappings taken off. */
+export interface OpenedBody extends UnwrappedBody {
   readonly query: CaptureFields;
-  readonly form: CaptureFields | undefined;
 }
 
 /** What the journal gets. */
-export interface RequestLines<Entry extends EntryText = EntryText> {
+export interface RequestLines {
   readonly lane: Lane;
-  readonly entries: readonly Entry[];
+  readonly entries: readonly EntryText[];
   /** Body of the answer, where the protocol tells what became of each event. */
   readonly results: string | undefined;
 }
@@ -51,57 +51,114 @@ type Pause = () => Promise<void>;
 
 /** After this many events, about a millisecond of work, others get their turn. */
 const eventsPerTurn = 200;
-/** Two bytes of a body can be an event that is dropped; its note would be 50 times as long. */
-const notesInFullMax = 10_000;
 
-/**
- * Unwraps and parses a body.
- *
- * @throws {InvalidPayload} @throws {PayloadTooLarge}
- */
-export async function openBody(
-  body: WrappedBody,
-  protocol: Protocol,
-  limitBytes: number,
-): Promise<OpenedBody> {
-  const { text, form } = await unwrap(body, limitBytes);
-  const canBeNameless = protocol.kind === "classic" && protocol.rule !== "refuse a lone one";
-  return { payload: parsePayload(text, canBeNameless), query: body.query, form };
+/** Takes the wrappings off a body. @throws {InvalidPayload} @throws {PayloadTooLarge} */
+export async function openBody(body: WrappedBody, limitBytes: number): Promise<OpenedBody> {
+  const unwrapped = await unwrap(body, limitBytes);
+  return { ...unwrapped, query: body.query };
 }
 
-/** The project key in a body. @throws {KeyRefused} */
-export function tokenOf({ payload, query, form }: OpenedBody): string {
-  return findToken(payload, [form?.token, query.token]);
+/** A request whose project is still to be found. */
+export interface ReadRequest {
+  /** The project's key. @throws {KeyRefused} */
+  token(): string;
+  /**
+   * Writes the lines of all events, and notes about them.
+   *
+   * @param makeUuid for events without one.
+   * @param pause    gives others their turn; absent where there are none.
+   */
+  lines(
+    project: CaptureProject,
+    arrival: Arrival,
+    makeUuid: () => string,
+    pause?: Pause,
+  ): RequestLines | Promise<RequestLines>;
 }
 
 /**
- * Normalises all events of a request and writes what is left of them, with the notes about them.
+ * Reads what is in a body.
  *
- * @param makeUuid for events without one.
- * @param pause    gives others their turn; absent where there are none.
+ * @returns to be used at once: another request may be read later.
+ * @throws {InvalidPayload} @throws {PayloadTooDense}
  */
-export async function requestLines(
-  opened: OpenedBody,
+export function readRequest(opened: OpenedBody, protocol: Protocol): ReadRequest {
+  const { content } = opened;
+  const isClassic = protocol.kind === "classic";
+  const scanned = isClassic && typeof content !== "string" ? scan(content) : undefined;
+  return scanned === undefined
+    ? new ParsedRequest(opened, protocol)
+    : new ScannedRequest(opened, protocol, scanned);
+}
+
+/** A usual request: its bytes are copied into the lines. */
+class ScannedRequest implements ReadRequest {
+  constructor(
+    private readonly opened: OpenedBody,
+    private readonly protocol: Protocol,
+    private readonly scanned: ScannedBody,
+  ) {}
+
+  token(): string {
+    const { query, form } = this.opened;
+    return chosenToken(this.scanned.token, [form?.token, query.token]);
+  }
+
+  lines(project: CaptureProject, arrival: Arrival, makeUuid: () => string, pause?: Pause) {
+    const { opened, protocol, scanned } = this;
+    const facts = factsOf(opened, protocol, scanned, project, arrival, makeUuid);
+    const entries = scannedLines(scanned, project.id, facts);
+    if (entries === undefined)
+      return new ParsedRequest(opened, protocol).lines(project, arrival, makeUuid, pause);
+    return { lane: laneOf(scanned), entries, results: undefined };
+  }
+}
+
+/** Any request: its events are parsed. */
+export class ParsedRequest implements ReadRequest {
+  private readonly payload: Payload;
+
+  constructor(
+    private readonly opened: OpenedBody,
+    private readonly protocol: Protocol,
+  ) {
+    const canBeNameless = protocol.kind === "classic" && protocol.rule !== "refuse a lone one";
+    this.payload = parsePayload(textOf(opened), canBeNameless);
+  }
+
+  token(): string {
+    const { query, form } = this.opened;
+    return findToken(this.payload, [form?.token, query.token]);
+  }
+
+  async lines(project: CaptureProject, arrival: Arrival, makeUuid: () => string, pause?: Pause) {
+    const { opened, protocol, payload } = this;
+    const facts = factsOf(opened, protocol, payload, project, arrival, makeUuid);
+    const results = protocol.kind === "analytics" ? new AnalyticsResults(protocol.sdkInfo) : undefined;
+    const entries = await payloadLines(payload, project, facts, results, pause);
+    return { lane: laneOf(payload), entries, results: results?.text() };
+  }
+}
+
+const laneOf = ({ isHistorical }: { isHistorical: boolean }): Lane =>
+  isHistorical ? "historical" : "realtime";
+
+function factsOf(
+  { query, form }: OpenedBody,
   protocol: Protocol,
-  project: CaptureProject,
+  { sentAt, isHistorical }: Pick<Payload, "sentAt" | "isHistorical">,
+  { anonymizeIps }: CaptureProject,
   arrival: Arrival,
   makeUuid: () => string,
-  pause?: Pause,
-): Promise<RequestLines<string>> {
-  const { payload, query, form } = opened;
+): RequestFacts {
   const isClassic = protocol.kind === "classic";
-  const sent = isClassic ? [payload.sentAt, query.sentAt, form?.sentAt] : [protocol.sentAt];
-  const facts = requestFacts({
+  const sent = isClassic ? [sentAt, query.sentAt, form?.sentAt] : [protocol.sentAt];
+  const nameOfNameless = isClassic && protocol.rule === "name them $identify" ? "$identify" : undefined;
+  return requestFacts({
     ...arrival,
     sentAtMicros: sendTime(sent),
-    isHistorical: payload.isHistorical,
-    anonymizeIps: project.anonymizeIps,
-    nameOfNameless: isClassic && protocol.rule === "name them $identify" ? "$identify" : undefined,
-    makeUuid,
+    ...{ isHistorical, anonymizeIps, nameOfNameless, makeUuid },
   });
-  const results = isClassic ? undefined : new AnalyticsResults(protocol.sdkInfo);
-  const entries = await payloadLines(payload, project, facts, results, pause);
-  return { lane: payload.isHistorical ? "historical" : "realtime", entries, results: results?.text() };
 }
 
 /** The lines of all items. */
@@ -111,56 +168,14 @@ export async function payloadLines(
   facts: RequestFacts,
   results?: AnalyticsResults,
   pause?: Pause,
-): Promise<string[]> {
-  const writer = new EntryWriter(project.id, facts.receivedMicros, isHistorical);
-  const entries: string[] = [];
-  const notes = new Notes(writer, entries);
+): Promise<EntryText[]> {
+  const list = new EntryList(new EntryWriter(project.id, facts.receivedMicros, isHistorical));
   for (let index = 0; index < items.length; index++) {
     if (pause !== undefined && index > 0 && index % eventsPerTurn === 0) await pause();
     const item = items.at(index);
     const outcome = normalize(item, facts, results?.optionsOf(item));
     results?.add(item, outcome);
-    if (outcome.kind === "event") {
-      entries.push(writer.event(outcome.event));
-      for (const warning of outcome.warnings) notes.add("warning", warning);
-    } else if (outcome.kind === "dropped") {
-      notes.add("drop", outcome.reason);
-    } else {
-      notes.add("warning", outcome.warning);
-    }
+    list.add(outcome);
   }
-  notes.end();
-  return entries;
-}
-
-/** Puts notes among the lines of a request: the first ones in full, of a flood of further ones only how many. */
-class Notes {
-  private written = 0;
-  private readonly further = new Map<
-    string,
-    { kind: "warning" | "drop"; type: WarningType; count: number }
-  >();
-
-  constructor(
-    private readonly writer: EntryWriter,
-    private readonly entries: string[],
-  ) {}
-
-  add(kind: "warning" | "drop", warning: Warning): void {
-    if (this.written < notesInFullMax) {
-      this.written++;
-      this.entries.push(this.writer.note(kind, warning));
-      return;
-    }
-    const key = `${kind} ${warning.type}`;
-    const seen = this.further.get(key);
-    if (seen !== undefined) seen.count++;
-    else this.further.set(key, { kind, type: warning.type, count: 1 });
-  }
-
-  end(): void {
-    for (const { kind, type, count } of this.further.values()) {
-      this.entries.push(this.writer.note(kind, { type, details: { count } }));
-    }
-  }
+  return list.end();
 }

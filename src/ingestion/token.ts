@@ -25,9 +25,18 @@ export function findToken(payload: Payload, lastResort: readonly (string | undef
       throw new KeyRefused("invalid_api_key", "batch submitted with inconsistent api_key values");
     }
   }
-  found ??= lastResort.find((token) => token !== undefined && token !== "");
-  if (found === undefined) throw new KeyRefused("missing_api_key", "event submitted without an api_key");
-  return checkedToken(found);
+  return chosenToken(found, lastResort);
+}
+
+/**
+ * The key that was found in a body, checked; without one, that from the form or the query.
+ *
+ * @throws {KeyRefused} there is none, or its shape is not that of a project key.
+ */
+export function chosenToken(found: unknown, lastResort: readonly (string | undefined)[]): string {
+  const token = found ?? lastResort.find((token) => token !== undefined && token !== "");
+  if (token === undefined) throw new KeyRefused("missing_api_key", "event submitted without an api_key");
+  return checkedToken(token);
 }
 
 function itemToken(value: Readonly<Record<string, unknown>>): unknown {

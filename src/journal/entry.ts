@@ -98,40 +98,53 @@ export interface CanonicalEvent {
   readonly properties: string;
 }
 
+/** What stands between the parts of an event's entry. */
+export const eventFrame = {
+  beforeName: '","event":',
+  beforeId: ',"distinct_id":',
+  beforeTime: ',"time":',
+  /** Behind the name of the mode. */
+  made: '","made_uuid":true,"elements_chain":',
+  sent: '","made_uuid":false,"elements_chain":',
+  noChain: "null",
+  beforeProperties: ',"properties":',
+} as const;
+
 /** Writes the entries of one request: the text of a line without its opening `{` and its sequence number, which `lineOf` adds. */
 export class EntryWriter {
   private readonly head: string;
   private readonly request: string;
-  private readonly beforeUuid: string;
-  private readonly afterTime: Readonly<Record<PersonMode, { made: string; sent: string }>>;
+  /** What the line of every event begins with. */
+  readonly beforeUuid: string;
+  /** What stands in it between time and mode. */
+  readonly beforeMode: string;
 
   /** @param receivedMicros when the request arrived, epoch microseconds. */
   constructor(projectId: number, receivedMicros: number, isHistorical: boolean) {
     this.head = `"project_id":${projectId},`;
     this.request = `"received":${receivedMicros},"historical":${isHistorical},`;
     this.beforeUuid = `${this.head}"uuid":"`;
-    const afterTime = (mode: PersonMode) => ({
-      made: `,${this.request}"mode":"${mode}","made_uuid":true,"elements_chain":`,
-      sent: `,${this.request}"mode":"${mode}","made_uuid":false,"elements_chain":`,
-    });
-    this.afterTime = { full: afterTime("full"), propertyless: afterTime("propertyless") };
+    this.beforeMode = `,${this.request}"mode":"`;
   }
 
   /** The entry of an event. */
   event(event: CanonicalEvent): string {
     const { uuid, name, distinctId, time, elementsChain, properties } = event;
+    const { beforeName, beforeId, beforeTime, made, sent, noChain, beforeProperties } = eventFrame;
     // The journal copies the text once more, and the number of pieces is what that costs: so they are few.
     return this.beforeUuid.concat(
       uuid,
-      `","event":`,
+      beforeName,
       quoted(name),
-      `,"distinct_id":`,
+      beforeId,
       quoted(distinctId),
-      `,"time":`,
+      beforeTime,
       String(time),
-      this.afterTime[event.mode][event.isUuidMade ? "made" : "sent"],
-      elementsChain === null ? "null" : JSON.stringify(elementsChain),
-      `,"properties":`,
+      this.beforeMode,
+      event.mode,
+      event.isUuidMade ? made : sent,
+      elementsChain === null ? noChain : JSON.stringify(elementsChain),
+      beforeProperties,
       properties,
       "}",
     );
@@ -201,7 +214,8 @@ export const lineOf = (seq: number, entry: string): string => `${entryStart}${se
 
 /** The lines of entries of which some are UTF-8 already, numbered from `first`. */
 export function linesOf(first: number, entries: readonly EntryText[]): Buffer {
-  const sizeMax = entries.reduce((sum, entry) => sum + Buffer.byteLength(entry) + lineFrameBytesMax, 0);
+  const bytesOf = (entry: EntryText) => (typeof entry === "string" ? Buffer.byteLength(entry) : entry.length);
+  const sizeMax = entries.reduce((sum, entry) => sum + bytesOf(entry) + lineFrameBytesMax, 0);
   const lines = Buffer.allocUnsafeSlow(sizeMax);
   let end = 0;
   for (const [index, entry] of entries.entries()) {

@@ -3,7 +3,7 @@ import * as zlib from "node:zlib";
 import LZString from "lz-string";
 import { InvalidPayload, PayloadTooLarge } from "../../src/http/decode/failures.ts";
 import { queryFields } from "../../src/http/decode/form.ts";
-import { unwrap } from "../../src/http/decode/unwrap.ts";
+import { textOf, unwrap } from "../../src/http/decode/unwrap.ts";
 
 const mib = 1024 * 1024;
 const limitBytes = 20 * mib;
@@ -28,7 +28,7 @@ async function unwrapped(
   { body = "", url = "/e/", encoding }: Wrapping,
   limit = limitBytes,
 ): Promise<string> {
-  const { text } = await unwrap(
+  const unwrapped = await unwrap(
     {
       bytes: Buffer.from(body as string),
       query: queryFields(url),
@@ -36,7 +36,7 @@ async function unwrapped(
     },
     limit,
   );
-  return text;
+  return textOf(unwrapped);
 }
 
 const form = (data: string) => `data=${encodeURIComponent(data)}`;

@@ -20,9 +20,10 @@ export interface WrappedBody {
   readonly contentEncoding: string | null;
 }
 
-/** The JSON text, not parsed yet, and the fields of the form that it came in. */
+/** What is in a body, and the fields of the form that it came in. */
 export interface UnwrappedBody {
-  readonly text: string;
+  /** The bytes of a text, or the text itself where it was not wrapped as bytes. */
+  readonly content: Uint8Array | string;
   readonly form: CaptureFields | undefined;
 }
 
@@ -50,8 +51,7 @@ const utf8 = new TextDecoder("utf-8", { fatal: true });
  * Unwraps a body.
  *
  * @param limitBytes most bytes that any layer may have.
- * @throws {InvalidPayload} nothing was sent, a layer is damaged, or the innermost does not begin like JSON or is not
- *                          UTF-8.
+ * @throws {InvalidPayload} nothing was sent, or a layer is damaged.
  * @throws {PayloadTooLarge} a layer is larger than the limit.
  */
 export async function unwrap(body: WrappedBody, limitBytes: number): Promise<UnwrappedBody> {
@@ -71,7 +71,7 @@ export async function unwrap(body: WrappedBody, limitBytes: number): Promise<Unw
       bytes = (await inflateIfItIs(bytes, coding, limitBytes)) ?? bytes;
       coding = undefined;
     } else if (startsLikeJson(bytes)) {
-      return { text: textOf(bytes), form };
+      return { content: bytes, form };
     } else if (form === undefined && looksLikeForm(bytes)) {
       form = readFields(bytes);
       hint ??= form.compression;
@@ -80,7 +80,7 @@ export async function unwrap(body: WrappedBody, limitBytes: number): Promise<Unw
     } else {
       const hinted = hint?.toLowerCase() ?? body.contentEncoding?.toLowerCase() ?? "";
       const text = lzHints.has(hinted) ? lz64IfItIs(bytes, limitBytes) : undefined;
-      if (text !== undefined) return { text, form };
+      if (text !== undefined) return { content: text, form };
       const isLengthFree = form !== undefined || base64Hints.has(hinted);
       if (!isBase64(bytes, isLengthFree)) break;
       unguessed ??= bytes;
@@ -88,7 +88,7 @@ export async function unwrap(body: WrappedBody, limitBytes: number): Promise<Unw
     }
   }
   // What this is will show when it is parsed; here it only has to be text.
-  return { text: textOf(unguessed ?? bytes), form };
+  return { content: unguessed ?? bytes, form };
 }
 
 /**
@@ -153,7 +153,10 @@ function latin1(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1");
 }
 
-function textOf(bytes: Uint8Array): string {
+/** The text in a body. @throws {InvalidPayload} its bytes are not UTF-8. */
+export function textOf({ content }: UnwrappedBody): string {
+  if (typeof content === "string") return content;
+  const bytes = content;
   try {
     return utf8.decode(bytes);
   } catch {

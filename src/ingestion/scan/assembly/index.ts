@@ -1,0 +1,4 @@
+/** What `scanner.ts` calls. */
+
+export { read } from "./events";
+export { write } from "./lines";

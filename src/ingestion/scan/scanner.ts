@@ -1,0 +1,206 @@
+/**
+ * The quick way from the bytes of a usual request to the lines of its events: a program (`assembly/`) reads them once and
+ * copies what is stored, so that no text and no value of an event is ever made.
+ *
+ * What is not usual it refuses, and the request goes the slow road, which answers the same for all that both can take.
+ */
+
+import { isUtf8 } from "node:buffer";
+import { eventFrame } from "../../journal/entry.ts";
+import { parseInstant } from "../timestamp.ts";
+import { program } from "./program.ts";
+
+interface Program {
+  readonly memory: WebAssembly.Memory;
+  read(text: number, length: number, table: number, itemsMax: number): number;
+  write(
+    table: number,
+    from: number,
+    count: number,
+    room: number,
+    roomEnd: number,
+    ends: number,
+    received: number,
+    skew: number,
+    isHistorical: boolean,
+    isAnonymous: boolean,
+  ): number;
+}
+
+/** Places in the program's memory: as in `assembly/`. Numbers of four bytes are counted in these. */
+const bodyAt = 64 / 4;
+const outEndAt = 96 / 4;
+const piecesAt = 128 / 4;
+const pieceTextsAt = 20 * 1024;
+const textAt = 80 * 1024;
+const itemBytes = 256;
+const tailBytes = 64;
+const pageBytes = 64 * 1024;
+
+/** Smaller events than of this size, if there are many, go the slow road. */
+const usualItemBytes = 64;
+const fewItems = 8;
+/** Lines are taken out of the program's memory in pieces of this size at the most. */
+const roomBytes = 1024 * 1024;
+
+/** Those of each request come first: see `begin`. */
+const variablePieces = 4;
+const { beforeName, beforeId, beforeTime, made, sent, noChain, beforeProperties } = eventFrame;
+const constantPieces = [
+  ...[beforeName, beforeId, beforeTime],
+  ...["full", "propertyless"].flatMap((mode) => [mode + made, mode + sent]),
+  ...[noChain, beforeProperties],
+];
+
+/** What a request adds to the lines of all its events. */
+export interface LineFacts {
+  readonly beforeUuid: string;
+  readonly beforeMode: string;
+  /** Members of the properties, or empty. */
+  readonly ip: string;
+  readonly sentAt: string;
+  readonly anonymizeIps: boolean;
+  readonly receivedMicros: number;
+  readonly sentAtMicros: number | undefined;
+  readonly makeUuid: () => string;
+}
+
+/** A request that was read, and where in the program's memory. */
+export interface ScannedBody {
+  readonly events: number;
+  readonly isHistorical: boolean;
+  /** The project's key; undefined when there is none. */
+  readonly token: string | undefined;
+  readonly sentAt: string | undefined;
+  readonly table: number;
+  readonly ends: number;
+  readonly room: number;
+}
+
+/** Some lines. */
+export interface ScannedLines {
+  /** Number of the first event that has none: there was no room for more, or it is not usual. */
+  readonly next: number;
+  readonly bytes: Uint8Array;
+  /** Where each line ends. */
+  readonly ends: Uint32Array;
+}
+
+export class Scanner {
+  private readonly program: Program;
+  private bytes!: Uint8Array<ArrayBuffer>;
+  private buffer!: Buffer;
+  private numbers!: Uint32Array;
+  private makeUuid: () => string = () => "";
+  private last: ScannedBody | undefined;
+
+  constructor() {
+    const imports = {
+      timeOf: (at: number, length: number) =>
+        parseInstant(this.buffer.toString("utf8", at, at + length)) ?? Number.NaN,
+      makeUuid: (at: number) => void this.buffer.write(this.makeUuid(), at, "latin1"),
+    };
+    const { exports } = new WebAssembly.Instance(new WebAssembly.Module(program()), { lines: imports });
+    this.program = exports as unknown as Program;
+    this.look();
+    let end = pieceTextsAt;
+    for (const [index, text] of constantPieces.entries()) end = this.piece(variablePieces + index, text, end);
+    this.variableTextsAt = end;
+  }
+
+  private readonly variableTextsAt: number;
+
+  /**
+   * Reads a request.
+   *
+   * @returns undefined when it is not usual. It can be used until the next one is read.
+   */
+  read(sent: Uint8Array): ScannedBody | undefined {
+    if (!isUtf8(sent)) return undefined;
+    const { length } = sent;
+    const itemsMax = Math.floor(length / usualItemBytes) + fewItems;
+    const table = aligned(textAt + length + tailBytes);
+    const ends = table + itemsMax * itemBytes;
+    const room = aligned(ends + itemsMax * 4);
+    this.reserve(room + roomBytes);
+    this.bytes.set(sent, textAt);
+    this.bytes.fill(0, textAt + length, textAt + length + tailBytes);
+    const events = this.program.read(textAt, length, table, itemsMax);
+    if (events === 0) return undefined;
+    this.last = {
+      events,
+      isHistorical: this.numbers[bodyAt + 5] !== 0,
+      token: this.textAt(bodyAt + 1),
+      sentAt: this.textAt(bodyAt + 3),
+      ...{ table, ends, room },
+    };
+    return this.last;
+  }
+
+  /** Makes ready for writing lines. @throws the request is not the last one that was read. */
+  begin(body: ScannedBody, facts: LineFacts): void {
+    if (body !== this.last) throw new Error("Another request was read meanwhile.");
+    this.makeUuid = facts.makeUuid;
+    let end = this.variableTextsAt;
+    end = this.piece(0, facts.beforeUuid, end);
+    end = this.piece(1, facts.beforeMode, end);
+    end = this.piece(2, facts.ip, end);
+    this.piece(3, facts.sentAt, end);
+  }
+
+  /** Writes the lines of the events from one on. */
+  write(
+    { events, isHistorical, table, ends, room }: ScannedBody,
+    from: number,
+    { receivedMicros, sentAtMicros = receivedMicros, anonymizeIps }: LineFacts,
+  ): ScannedLines {
+    const roomEnd = room + roomBytes - tailBytes;
+    const skew = sentAtMicros - receivedMicros;
+    const next = this.program.write(
+      ...([table, from, events, room, roomEnd, ends] as const),
+      ...([receivedMicros, skew, isHistorical, anonymizeIps] as const),
+    );
+    return {
+      next,
+      bytes: this.bytes.slice(room, this.numbers[outEndAt]!),
+      ends: this.numbers.subarray(ends / 4, ends / 4 + next - from).map((end) => end - room),
+    };
+  }
+
+  /** The text of an event, as it was sent. */
+  eventText({ table }: ScannedBody, event: number): string {
+    return this.textAt((table + event * itemBytes) / 4)!;
+  }
+
+  /** The text whose place the program has noted; undefined when there is none. */
+  private textAt(place: number): string | undefined {
+    const start = this.numbers[place]!;
+    return start === 0 ? undefined : this.buffer.toString("utf8", start, this.numbers[place + 1]!);
+  }
+
+  private piece(index: number, text: string, at: number): number {
+    const length = this.buffer.write(text, at);
+    this.numbers[piecesAt + 2 * index] = at;
+    this.numbers[piecesAt + 2 * index + 1] = length;
+    return at + length;
+  }
+
+  private reserve(bytes: number): void {
+    const missing = bytes - this.bytes.length;
+    if (missing <= 0) return;
+    this.program.memory.grow(Math.ceil(missing / pageBytes));
+    this.look();
+  }
+
+  private look(): void {
+    const { buffer } = this.program.memory;
+    this.bytes = new Uint8Array(buffer);
+    this.buffer = Buffer.from(buffer);
+    this.numbers = new Uint32Array(buffer);
+  }
+}
+
+/** The next place that is good for 16 bytes. */
+function aligned(at: number): number {
+  return Math.ceil(at / 16) * 16;
+}
