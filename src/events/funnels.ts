@@ -137,9 +137,10 @@ async function computeSteps(
 type StepRow = [value: string | null, step: number, people: number, average: number, median: number];
 
 async function stepRows(store: EventSql, funnel: Funnel, found: string): Promise<StepRow[]> {
-  const { dialect, steps, order, windowMicros } = funnel;
+  const { dialect, steps, order, windowMicros, breakdown } = funnel;
   if (order === "ordered" && store.walkOrdered !== undefined) {
-    const times = await store.walkOrdered(found, { count: steps.length, windowMicros });
+    const hasValues = breakdown !== undefined;
+    const times = await store.walkOrdered(found, { count: steps.length, windowMicros, hasValues });
     return [...withOthers(times, breakdownValuesMax, otherValues)].flatMap(([value, own]) =>
       own.flatMap((took, step): StepRow[] =>
         took.length === 0 ? [] : [[value, step, took.length, averageOf(took) / 1e6, medianOf(took) / 1e6]],

@@ -71,6 +71,25 @@ describe("a funnel", () => {
     expect(counts(shorter)).toEqual([4, 1, 0]);
   });
 
+  test("keeps people apart whose uuids have the same hash", async () => {
+    // The halves of the one are those of the other, the other way round.
+    const people = ["92345678-9abc-def0-0fed-cba987654321", "8fedcba9-8765-4321-1234-56789abcdef0"];
+    const rows = people.flatMap((who, place) =>
+      [0, 1, 2].map((step) => `('${who}'::UUID, ${10 * step + place}, ${step})`),
+    );
+    const found = `SELECT who, moment, false AS lane, moment AS seq, NULL::VARCHAR AS value, step = 0 AS is_0, step = 1 AS is_1
+      FROM (VALUES ${rows.join(", ")}) t(who, moment, step)`;
+    await stores.ask(async (store) => {
+      const same = await store.rows(`SELECT count(DISTINCT hash(who)) FROM (${found})`);
+      expect(Number(same[0]![0])).toBe(1);
+      const times = await store.walkOrdered!(found, { count: 2, windowMicros: 100, hasValues: false });
+      expect(times.get(null)).toEqual([
+        [0, 0],
+        [10, 10],
+      ]);
+    });
+  });
+
   test("is told apart by a property of the first step", async () => {
     const results = await compute(funnel({ breakdownFilter: { breakdown: "source" } }));
     expect(results.map((one) => [one[0].breakdown_value[0], counts(one)])).toEqual([
