@@ -13,6 +13,7 @@ import { Count, exactly, orNull } from "../lib/schema.ts";
 import { lapse } from "../lib/time.ts";
 import type { Log } from "../log.ts";
 import type { EngineState as EngineAsked } from "./client.ts";
+import { EngineEnds } from "./engine-ends.ts";
 import { type Command, type EngineStart, engineSocketName, type Report, readMessages } from "./messages.ts";
 import type { Pause } from "./pipeline/pipeline.ts";
 import type { StopReason } from "./running-queries.ts";
@@ -50,14 +51,6 @@ export class EngineRefused extends AppError {
 
 type Child = Subprocess<"pipe", "pipe", "inherit">;
 
-const firstBackOffMs = 100;
-const backOffMsMax = 5_000;
-/** An engine that lived this long gets its restarts without delay again. */
-const healthyAfterMs = 10_000;
-/** After so many ends that the event store's file may be the reason of, it is made again. */
-const doubtfulEndsMax = 5;
-/** What ends a process that works on broken data, or by a fault of its own. */
-const crashSignals: readonly string[] = ["SIGSEGV", "SIGBUS", "SIGABRT", "SIGILL", "SIGFPE", "SIGTRAP"];
 const watchMs = 250;
 const recentMs = 2_000;
 /** An engine that says nothing for so long hangs. */
@@ -88,23 +81,14 @@ export class EngineSupervisor implements EngineAsked {
   private rebuilding: EngineState["rebuilding"] = null;
   private properties: EngineState["properties"] = [];
   private trouble: EngineState["trouble"] = null;
-  /** Why the engine ended; forgotten when the next one has lived for a while. */
-  private failure: EngineState["trouble"] = null;
-  /** Ends one after another that the event store's file may be the reason of. */
-  private doubtfulEnds = 0;
-  /** The engine that runs has said that it ends because of what may be the file. */
-  private isDoubtful = false;
+  private readonly ends = new EngineEnds();
   /** The server that keeps the events cannot be used. */
   private away: EngineState["trouble"] = null;
   /** Loading waits for room on the disk. */
   private pause: Pause | null = null;
-  /** The file was made again because of them; it is not done twice. */
-  private hasDoubted = false;
-  private readyAt = Number.POSITIVE_INFINITY;
   /** Until a person has done something there is no use in starting the engine. */
   private isBlocked = false;
   private stopping = false;
-  private backOffMs = firstBackOffMs;
   private restarts = 0;
   private exited: Promise<void> = Promise.resolve();
   private whenReady = Promise.withResolvers<void>();
@@ -130,7 +114,7 @@ export class EngineSupervisor implements EngineAsked {
   run(): void {
     if (this.stopping) return;
     this.restartTimer = undefined;
-    const startedAt = performance.now();
+    this.ends.started();
     removeIfThere(join(this.start.dataDir, engineSocketName));
     const child = Bun.spawn([...this.command], {
       cwd: this.start.dataDir,
@@ -148,13 +132,11 @@ export class EngineSupervisor implements EngineAsked {
     this.child = child;
     this.heardAt = performance.now();
     this.trouble = null;
-    this.readyAt = Number.POSITIVE_INFINITY;
-    this.isDoubtful = false;
     this.send({
       type: "start",
-      start: { ...this.start, suspects: this.statements.suspects(), doubt: this.takeDoubt() },
+      start: { ...this.start, suspects: this.statements.suspects(), doubt: this.ends.takeDoubt() },
     });
-    this.exited = this.follow(child, startedAt);
+    this.exited = this.follow(child);
   }
 
   /** Whether queries can be answered now. */
@@ -168,7 +150,7 @@ export class EngineSupervisor implements EngineAsked {
 
   get state(): EngineState {
     const { isReady: up, restarts, rebuilding, properties } = this;
-    const trouble = this.trouble ?? this.failure ?? this.away ?? troubleOf(this.pause);
+    const trouble = this.trouble ?? this.ends.failure ?? this.away ?? troubleOf(this.pause);
     return { up, restarts, rebuilding, trouble, properties };
   }
 
@@ -247,7 +229,7 @@ export class EngineSupervisor implements EngineAsked {
     this.lookedAt = now;
     if (hasSlept) this.heardAt = now;
     if (this.child === undefined || this.stopping) return;
-    if (now - this.readyAt > healthyAfterMs) this.noteHealthy();
+    this.ends.look();
     const silence = now - this.heardAt;
     if (silence > (this.isReady ? silenceMs : startSilenceMs)) {
       this.replace("it says nothing any more", { silentMs: Math.round(silence) });
@@ -260,37 +242,11 @@ export class EngineSupervisor implements EngineAsked {
     }
   }
 
-  private noteHealthy(): void {
-    this.readyAt = Number.POSITIVE_INFINITY;
-    this.failure = null;
-    this.doubtfulEnds = 0;
-  }
-
-  /** @returns why the event store should be made again, when that was not tried yet. */
-  private takeDoubt(): string {
-    if (this.doubtfulEnds < doubtfulEndsMax || this.hasDoubted) return "";
-    this.hasDoubted = true;
-    return `the engine ended ${this.doubtfulEnds} times soon after it was started`;
-  }
-
-  private noteEnd(child: Child): void {
-    const isCrash = child.signalCode !== null && crashSignals.includes(String(child.signalCode));
-    // A statement of a user may be the reason.
-    if ((isCrash || this.isDoubtful) && !this.statements.isBusy) this.doubtfulEnds += 1;
-    const end = child.signalCode ?? `exit status ${child.exitCode}`;
-    if (isCrash) {
-      this.failure = {
-        message: `The process that holds the event store ended (${end}).`,
-        hint: "It is started again by itself; when this stays, see the log and `flagkeep doctor`.",
-      };
-    }
-  }
-
   private replace(reason: string, facts: Record<string, number>): void {
     this.log.error({ reason, ...facts }, "the engine is replaced");
     this.isReady = false;
     if (this.statements.isBusy) this.stuck = { reason: "memory", at: performance.now() };
-    this.backOffMs = firstBackOffMs;
+    this.ends.restartsSoon();
     this.child?.kill("SIGKILL");
   }
 
@@ -306,13 +262,14 @@ export class EngineSupervisor implements EngineAsked {
     }
   }
 
-  private async follow(child: Child, startedAt: number): Promise<void> {
+  private async follow(child: Child): Promise<void> {
     await readMessages<Report>(child.stdout, (report) => this.onReport(report)).catch((error) => {
       this.log.error({ error: String(error) }, "the engine's reports cannot be read");
       child.kill("SIGKILL");
     });
     const code = await child.exited;
-    this.noteEnd(child);
+    // A statement of a user may be the reason.
+    this.ends.ended(child, this.statements.isBusy);
     this.statements.engineEnded();
     this.isReady = false;
     this.pause = null;
@@ -321,17 +278,12 @@ export class EngineSupervisor implements EngineAsked {
     this.child = undefined;
     this.rebuilding = null;
     if (this.stopping || this.isBlocked) return;
-    const takesOver = this.backOffMs === 0;
-    if (!takesOver && performance.now() - startedAt > healthyAfterMs) this.backOffMs = firstBackOffMs;
-    if (takesOver) this.log.info("the engine begins anew, to load events");
+    const restartInMs = this.ends.nextStartInMs();
+    if (restartInMs === 0) this.log.info("the engine begins anew, to load events");
     else
-      this.log.warn(
-        { code, signal: child.signalCode, restartInMs: this.backOffMs },
-        "the engine ended; it is started again",
-      );
+      this.log.warn({ code, signal: child.signalCode, restartInMs }, "the engine ended; it is started again");
     this.restarts += 1;
-    this.restartTimer = setTimeout(() => this.run(), this.backOffMs);
-    this.backOffMs = Math.min(Math.max(firstBackOffMs, this.backOffMs * 2), backOffMsMax);
+    this.restartTimer = setTimeout(() => this.run(), restartInMs);
   }
 
   private onReport(report: Report): void {
@@ -339,16 +291,14 @@ export class EngineSupervisor implements EngineAsked {
     if (report.type === "stuck") {
       this.log.warn({ reason: report.reason }, "a query did not stop; the engine is replaced");
       this.stuck = { reason: report.reason, at: this.heardAt };
-      this.backOffMs = firstBackOffMs;
+      this.ends.restartsSoon();
     } else if (report.type === "takes_over") {
-      this.backOffMs = 0;
+      this.ends.restartsAtOnce();
     } else if (report.type === "statement") {
       this.statements.note(report.projectId, report.change);
     } else if (report.type === "ready") {
       this.isReady = true;
-      this.readyAt = this.heardAt;
-      // It was made again: what it ended for is mended.
-      if (this.rebuilding !== null) this.failure = null;
+      this.ends.ready(this.rebuilding !== null);
       this.rebuilding = null;
       this.loaded = report.cursors;
       if (this.pending.length > 0) this.send({ type: "segments", segments: this.pending });
@@ -364,8 +314,7 @@ export class EngineSupervisor implements EngineAsked {
       this.isBlocked = isStopped;
       this.log.error({ hint }, message);
     } else if (report.type === "failed") {
-      this.failure = { message: report.message, hint: report.hint };
-      this.isDoubtful = report.isDoubtful;
+      this.ends.announced(report);
     } else if (report.type === "paused") {
       this.pause = report.pause;
     } else if (report.type === "properties") {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { localCopies } from "../backup/recovery/backup-copies.ts";
 import { markDamaged, readDamagedMark } from "../backup/recovery/put-aside.ts";
 import { EventsWouldBeLost, type Recovery, recoverEventStore } from "../backup/recovery/recover.ts";
-import type { StoreRecovery } from "../engine/process.ts";
+import type { StoreRecovery } from "../engine/stores.ts";
 import { paths } from "../paths.ts";
 
 export const storeRecovery: StoreRecovery = {

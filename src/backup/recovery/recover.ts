@@ -7,7 +7,7 @@
 
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import type { RecoveryHooks } from "../../engine/process.ts";
+import type { RecoveryHooks } from "../../engine/stores.ts";
 import { type EventDatabase, type EventDatabaseSettings, openEventDatabase } from "../../events/database.ts";
 import { EventLoader } from "../../events/loader.ts";
 import { newerFormatOf, openFailureOf } from "../../events/open-failure.ts";
