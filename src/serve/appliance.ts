@@ -4,51 +4,28 @@
  * This is the only place that wires the rooms together.
  */
 
-import type { Server } from "bun";
-import { guardOf } from "../accounts/api/guard.ts";
 import { type Metadata, openMetadata } from "../accounts/metadata.ts";
 import { knownVersions } from "../backup/schema-versions.ts";
 import { endInterruptedCalculations } from "../cohorts/cohorts.ts";
 import { type Config, eventsAddress } from "../config.ts";
-import { consolePath, consoleRoutes } from "../console/routes.ts";
 import { EngineClient } from "../engine/client.ts";
 import type { Report } from "../engine/messages.ts";
 import { type EngineRefused, EngineSupervisor } from "../engine/supervisor.ts";
-import { eventRoutes } from "../events/api/events.ts";
-import { LiveEvents, liveRoutes } from "../events/api/live.ts";
-import { queryRoutes } from "../events/query/query-route.ts";
-import { explainRoutes } from "../flags/api/explain-route.ts";
 import { hasDueChanges, runScheduledChanges } from "../flags/api/later-changes.ts";
-import { evaluationRoutes } from "../flags/api/routes.ts";
-import { FlagSets, groupTypesFrom } from "../flags/store/flag-sets.ts";
 import type { PayloadCipher } from "../flags/store/flag-writes.ts";
 import { payloadCipher, readPayloadKey } from "../flags/store/payload-cipher.ts";
-import { CanNotListen } from "../http/address.ts";
-import { type App, createApp } from "../http/app.ts";
-import { TrustedPlaces } from "../http/places.ts";
+import type { App } from "../http/app.ts";
 import type { RoleReadiness } from "../http/probes.ts";
-import { defaultRateLimits, RateLimiter } from "../http/rate-limit.ts";
-import type { Route } from "../http/route.ts";
-import { listen } from "../http/server.ts";
-import { importUploadRoutes } from "../import/api/imports.ts";
 import { importRoutes } from "../import/control-route.ts";
 import { ImportUploads } from "../import/uploads.ts";
-import { captureRoutes } from "../ingestion/routes.ts";
-import { seenSeqs } from "../journal/archive.ts";
-import { Journal, type JournalPort } from "../journal/journal.ts";
-import type { JournalUnavailable } from "../journal/lane-writer.ts";
-import type { Lane } from "../journal/segment.ts";
+import type { JournalPort } from "../journal/journal.ts";
 import { shownAddress } from "../lib/clickhouse-address.ts";
 import { engineMemory, memoryBudget } from "../lib/memory-budget.ts";
-import { lapse } from "../lib/time.ts";
 import { type Lock, takeLock } from "../lock.ts";
 import type { Log } from "../log.ts";
-import { mcpRoutes } from "../mcp/route.ts";
-import { instanceRoutes } from "../operate/api/instance.ts";
 import { EventRate } from "../operate/event-rate.ts";
 import { Metrics } from "../operate/metrics.ts";
 import { Reports } from "../operate/reports.ts";
-import { Requests } from "../operate/requests.ts";
 import { Retention } from "../operate/retention.ts";
 import { roleStates } from "../operate/roles.ts";
 import { laneStatus, nextBackup, replacedKeys, storedStatus } from "../operate/status.ts";
@@ -61,29 +38,19 @@ import { laneCursors } from "../people/reader.ts";
 import { controlSocketName } from "../rpc/control.ts";
 import { RpcServer } from "../rpc/server.ts";
 import { version } from "../version.ts";
-import { Certificates } from "./certificates.ts";
 import { prepareDirectory } from "./data-directory.ts";
-import { EnginePorts } from "./engine-ports.ts";
+import { frontApp } from "./front-app.ts";
 import { instanceDeps } from "./instance.ts";
+import { Listeners } from "./listeners.ts";
+import { openJournal } from "./open-journal.ts";
 import { Eraser } from "./person-eraser.ts";
-import { managementRoutes } from "./routes.ts";
 import { requireOwnData, type SharedFront } from "./shared-front.ts";
 
-/**
- * Entries of a journal segment: what the pipeline applies in well under a second, which is how long a live event may
- * have to wait behind a historical segment.
- */
-const segmentEntriesMax = 20_000;
-
-const refusalLogMs = 10_000;
 /** How late a scheduled change may be. */
 const scheduledEveryMs = 2_000;
 
 /** How much of the counted use of a replaced key a crash may lose. */
 const keyUsesEveryMs = 10_000;
-
-/** How long a stop waits for requests that are in flight. */
-const inFlightMs = 2_000;
 
 export class Appliance {
   private readonly lock: Lock;
@@ -96,21 +63,16 @@ export class Appliance {
   private readonly instance: ReturnType<typeof instanceDeps>;
   private readonly uploads: ImportUploads;
   private readonly unknownKeys = new UnknownKeys();
-  private certificates: Certificates | undefined;
-  private https: Server<undefined> | undefined;
   private traces: Traces | undefined;
   private cipher: PayloadCipher | undefined;
   private scheduleTimer: ReturnType<typeof setInterval> | undefined;
   private keyUseTimer: ReturnType<typeof setInterval> | undefined;
   private journal: JournalPort | undefined;
-  private server: Server<undefined> | undefined;
+  private listeners: Listeners | undefined;
   private state: "starting" | "ready" | "stopping" = "starting";
   private url: string | undefined;
   private readonly stopping = new AbortController();
   private readonly startedAt = new Date();
-  /** Requests that were refused since that was last logged. */
-  private refused = 0;
-  private refusalLoggedAt = Number.NEGATIVE_INFINITY;
   private readonly control: RpcServer;
   private readonly eventRate = new EventRate(() =>
     (this.journal?.state() ?? []).reduce((sum, { durable }) => sum + durable, 0),
@@ -225,56 +187,36 @@ export class Appliance {
     // Those of another front may go on.
     if ((this.shared?.count ?? 1) === 1) await this.together(() => endInterruptedCalculations(this.metadata));
     this.supervisor.run();
-    const journal =
-      this.shared === undefined ? await this.openJournal() : this.openSharedJournal(this.shared);
+    const journal = await this.openJournal();
     this.journal = journal;
     this.eventRate.start();
     this.scheduleTimer = setInterval(() => void this.makeScheduledChanges(), scheduledEveryMs);
     this.keyUseTimer = setInterval(() => void this.storeKeyUses(), keyUsesEveryMs);
     this.traces = await tracesOf(this.config, this.log);
-    this.url = this.listen(journal);
+    this.listeners = new Listeners(this.config, this.log, this.app(journal));
+    this.url = this.listeners.url;
     this.shared?.named(this.url);
-    this.certificates?.start();
     this.retention.start();
     this.state = "ready";
     return this.url;
   }
 
-  private openSharedJournal(shared: SharedFront): JournalPort {
-    const { config, log } = this;
-    return shared.journal({
-      queueBytesMax: config["journal-queue"],
-      onRefused: (reason, lane) => this.noteRefused(reason, lane),
-      onFailure: (error, lane) =>
-        log.error({ lane, error: String(error) }, "the journal could not be written"),
-    });
+  private async openJournal(): Promise<JournalPort> {
+    const { config, log, people, supervisor: loader } = this;
+    const onRefused = (reason: string) => this.metrics.countRefused("capture", reason);
+    return await openJournal({ config, log, people, loader, onRefused }, this.shared);
   }
 
-  private async openJournal(): Promise<JournalPort> {
-    const { config, log } = this;
-    const { journal, segments, quarantined } = await Journal.open(
-      paths(config["data-dir"]).journal,
-      seenSeqs(paths(config["data-dir"]).archive, laneCursors(this.people)),
-      {
-        segmentBytesMax: config["journal-segment-size"],
-        segmentEntriesMax,
-        sealIntervalMs: config["journal-seal-interval"],
-        flushIntervalMs: config["journal-flush-interval"],
-        queueBytesMax: config["journal-queue"],
-        reserveBytes: config["journal-reserve"],
-      },
-      {
-        onSealed: (segment) => this.supervisor.offer([segment]),
-        debt: () => this.supervisor.debt(),
-        onRefused: (reason, lane) => this.noteRefused(reason, lane),
-        onFailure: (error, lane) =>
-          log.error({ lane, error: String(error) }, "the journal could not be written"),
-      },
-    );
-    for (const torn of quarantined)
-      log.warn({ ...torn }, "a torn write at the end of the journal was put aside");
-    this.supervisor.offer(segments);
-    return journal;
+  private app(journal: JournalPort): App {
+    const { config, log, metadata, people, supervisor, metrics, traces } = this;
+    const { unknownKeys, payloads, uploads, eraser, instance, shared } = this;
+    return frontApp({
+      ...{ config, log, metadata, people, supervisor, metrics, traces, journal },
+      ...{ unknownKeys, payloads, uploads, eraser, instance, shared },
+      status: () => this.status(),
+      roles: () => this.roles(),
+      stopping: this.stopping.signal,
+    });
   }
 
   private takeReport(report: Report): void {
@@ -284,11 +226,6 @@ export class Appliance {
       this.shared
         .change(() => this.reports.take(report))
         .catch((error) => this.log.warn({ error: String(error) }, "the use of flags could not be recorded"));
-  }
-
-  private noteRefused(reason: JournalUnavailable["reason"], lane: Lane): void {
-    this.metrics.countRefused("capture", reason);
-    this.logRefusal(reason, lane);
   }
 
   /** Changes the metadata, for all fronts where there are several. @throws {PostgresUnreachable} */
@@ -302,11 +239,7 @@ export class Appliance {
     this.stopping.abort();
     this.retention.stop();
     const end = performance.now() + this.config["shutdown-timeout"];
-    await this.certificates?.stop();
-    await Promise.race([Promise.all([this.server?.stop(), this.https?.stop()]), lapse(inFlightMs)]);
-    await this.https?.stop(true);
-    // Whoever is still sending has no answer yet, and sends again.
-    await this.server?.stop(true);
+    await this.listeners?.stop();
     await Promise.all([this.instance.jobs.stop(), this.uploads.stop()]);
     await this.journal?.close();
     await this.supervisor.stop(Math.max(0, end - performance.now()));
@@ -362,120 +295,6 @@ export class Appliance {
     });
   }
 
-  /** One line in ten seconds: whoever is refused sends again. */
-  private logRefusal(reason: string, lane: string): void {
-    this.refused += 1;
-    const now = performance.now();
-    if (now < this.refusalLoggedAt + refusalLogMs) return;
-    this.refusalLoggedAt = now;
-    this.log.warn({ reason, lane, requests: this.refused }, "events are refused");
-    this.refused = 0;
-  }
-
-  private listen(journal: JournalPort): string {
-    const { config, log, metadata, people } = this;
-    const { traces } = this;
-    const engine = new EngineClient(
-      this.supervisor,
-      (reason) => this.metrics.countRefused("query", reason),
-      traces && ((name, ask) => traces.asking(name, ask)),
-    );
-    const flagSets = new FlagSets(metadata, groupTypesFrom(people));
-    const live = new LiveEvents(this.stopping.signal);
-    const requests = new Requests(this.metrics.registry, log);
-    const app: App = createApp({
-      guard: guardOf(metadata),
-      log,
-      publicUrl: config["public-url"] || undefined,
-      places: new TrustedPlaces(config["trusted-proxies"], config["public-url"] || undefined),
-      limits: {
-        bytesMax: config["body-limit"],
-        apiBytesMax: config["api-body-limit"],
-        inFlightBytesMax: config["bodies-in-flight"],
-      },
-      onSeen: (seen) => {
-        requests.see(seen);
-        traces?.seen(seen);
-      },
-      homePage: config.console === "on" ? consolePath : undefined,
-      roles: () => this.roles(),
-      routes: [
-        ...this.metrics.routes({ whom: config.metrics, token: config["metrics-token"] }),
-        ...captureRoutes({
-          journal: live.watching(journal),
-          projects: this.unknownKeys.watching(metadata.projects),
-        }),
-        ...evaluationRoutes({
-          projects: this.unknownKeys.watching(metadata.projects),
-          flagSets,
-          people,
-          storeOverrides: ({ projectId, distinctIds, flagKeys, hashKey }) =>
-            engine.ask("addHashKeyOverrides", {
-              ...{ projectId, hashKey },
-              distinctIds: [...distinctIds],
-              flagKeys: [...flagKeys],
-            }),
-          positions: () => ({
-            accepted: journal.state().find(({ lane }) => lane === "realtime")!.lastSeq,
-            applied: laneCursors(people).realtime,
-          }),
-          publicUrl: config["public-url"] || undefined,
-          stopping: this.stopping.signal,
-          onTrouble: (error: unknown) =>
-            log.error({ error: String(error) }, "flags could not be computed fully"),
-        }),
-        ...this.routes(engine, flagSets, requests),
-        ...liveRoutes({ live }),
-        ...(config.console === "on" ? consoleRoutes() : []),
-        ...(config.mcp === "on" ? mcpRoutes({ handle: (request) => app.handle(request) }) : []),
-      ],
-      rateLimiter:
-        config["rate-limits"] === "on"
-          ? new RateLimiter(defaultRateLimits, () => this.shared?.count ?? 1)
-          : undefined,
-      shared: this.shared,
-    });
-    try {
-      const traced = traces === undefined ? app : { ...app, handle: traces.around(app.handle) };
-      this.startHttps(traced);
-      this.server = listen(traced, {
-        hostname: config.host,
-        port: config.port,
-        bodyBytesMax: config["body-limit"],
-      });
-    } catch (error) {
-      throw new CanNotListen(config.host, config.port, (error as Error).message);
-    }
-    const host = config.host.includes(":") ? `[${config.host}]` : config.host;
-    return `http://${host}:${this.server.port}`;
-  }
-
-  /** Serves https too, as soon as there is a certificate, where names are set for one. */
-  private startHttps(app: App): void {
-    const { config, log } = this;
-    const [host, port] = [config["https-host"], config["https-port"]];
-    if (config["acme-domain"].length === 0) return;
-    this.certificates = new Certificates(
-      {
-        ...{ domains: config["acme-domain"], email: config["acme-email"], host, httpsPort: port },
-        directoryUrl: config["acme-directory"],
-        httpPort: config["acme-http-port"],
-        folder: paths(config["data-dir"]).certificates,
-      },
-      log,
-      (tls) => {
-        // Whoever is connected goes on with the one of before.
-        void this.https?.stop();
-        try {
-          this.https = listen(app, { hostname: host, port, bodyBytesMax: config["body-limit"], tls });
-          log.info({ domains: config["acme-domain"], port }, "https is served");
-        } catch (error) {
-          log.warn({ port, error: (error as Error).message }, "https cannot be served; going on without");
-        }
-      },
-    );
-  }
-
   private get payloads(): PayloadCipher {
     this.cipher ??= payloadCipher(readPayloadKey(paths(this.config["data-dir"]).payloadKey));
     return this.cipher;
@@ -498,29 +317,6 @@ export class Appliance {
     } catch (error) {
       this.log.warn({ error: String(error) }, "how much replaced project keys are used could not be stored");
     }
-  }
-
-  private routes(engine: EngineClient, flagSets: FlagSets, requests: Requests): Route[] {
-    const { metadata, people, log } = this;
-    const ports = new EnginePorts({ engine, metadata, flagSets, people });
-    return [
-      ...managementRoutes({
-        ...{ metadata, people, flagSets, payloads: this.payloads, log },
-        fronts: () => this.shared?.count ?? 1,
-        personCounter: ports,
-        cohortFiller: ports,
-        insights: ports,
-        eraser: this.eraser,
-      }),
-      ...instanceRoutes({
-        ...{ metadata, requests, uploads: this.uploads, status: () => this.status() },
-        ...this.instance,
-      }),
-      ...importUploadRoutes({ metadata, uploads: this.uploads }),
-      ...eventRoutes({ engine }),
-      ...queryRoutes({ engine }),
-      ...explainRoutes({ metadata, flagSets, people }),
-    ];
   }
 }
 
