@@ -38,6 +38,7 @@ const expectedScopes: Record<string, string> = {
   [`GET ${F}/:id/status`]: "feature_flag:read",
   [`GET ${F}/:id/dependent_flags`]: "feature_flag:read",
   [`GET ${F}/evaluation_reasons`]: "feature_flag:read",
+  [`GET ${F}/by_cohort`]: "feature_flag:read",
   [`GET ${F}/my_flags`]: "feature_flag:read",
   [`GET ${F}/local_evaluation`]: "feature_flag:read secret",
   [`GET ${F}/:id/remote_config`]: "feature_flag:read secret",
