@@ -30,6 +30,8 @@ const recordsOfDoubt = 1_000;
 /** Names of fields that a message shows. */
 const keysShown = 12;
 const batchLengthMax = 4 * 1024 * 1024;
+/** Batches that are on their way, from the question what of them is new until they are on the disk. */
+const batchesUnderWay = 4;
 
 export interface ImportJob {
   content: Content;
@@ -98,6 +100,16 @@ interface Known {
   made: number;
 }
 
+/** What is told of a batch that was sent. */
+interface SentBatch {
+  /** Its last record's. */
+  line: number;
+  fingerprint: string;
+  /** Records in it. */
+  read: number;
+  rejects: Reject[];
+}
+
 /** Such an event would be dated with the time of the import. */
 const withoutTime = new Set(["ignored_invalid_timestamp", "historical_event_without_timestamp"]);
 /** Records that are looked at to tell what they are. */
@@ -111,9 +123,9 @@ class Importer {
   private length = 0;
   /** All records of the batch. */
   private taken: ReadRecord[] = [];
+  /** What sends the batches one after the other, the last one's last; it fails for good with the first that fails. */
   private sending: Promise<void> = Promise.resolve();
-  /** Makes the last batch sent part of what is done. */
-  private commit: () => void = () => {};
+  private readonly underWay = new Set<Promise<void>>();
   private stopped: ImportStopped | undefined;
   private format: RecordFormat = "events";
   /** What the first records look like. */
@@ -227,7 +239,10 @@ class Importer {
     }
   }
 
-  /** Sends what is collected while the next batch is read. */
+  /**
+   * Has what is collected sent while the next batches are read: the store is asked at once what of it is new, and it goes on its
+   * way when all batches before it have arrived.
+   */
   private async flush(): Promise<void> {
     const { job } = this;
     let taken = this.taken;
@@ -257,35 +272,59 @@ class Importer {
     this.doubt(good, rejects);
     job.rejectsLeft.count -= rejects.length;
 
-    const known = await this.countNew(last.line, good);
+    const known = this.countNew(last.line, good);
     job.recent.add(good.map(({ uuid }) => uuid));
-    await this.sent();
-    const batch = { ...known, line: last.line };
-    if (!job.isDryRun) {
-      job.progress.write(job.content.name, { ...this.done, sending: batch });
-      // Of what is stored already nothing has to be sent.
-      const isNothingNew = known.accepted === 0 && known.made === 0;
-      this.sending = isNothingNew ? Promise.resolve() : job.target.send(good.map(({ text }) => text));
-      // A failure is seen where the result is awaited.
-      this.sending.catch(() => undefined);
+    const batch = { line: last.line, fingerprint: fingerprint(last), read: taken.length, rejects };
+    const texts = good.map(({ text }) => text);
+    const before = this.sending;
+    this.sending = (async () => {
+      const [counts] = await Promise.all([known, before]);
+      await this.send(batch, counts, texts);
+    })();
+    this.noteUnderWay(this.sending);
+    if (job.recent.isFull) {
+      await this.sent();
+      await job.recent.tidy();
     }
-    this.commit = () => {
-      for (const reject of rejects) job.onReject(reject);
-      if (!job.isDryRun) this.rejectFile.append(rejects);
-      const { counts } = this.done;
-      this.done = {
-        isDone: false,
-        line: batch.line,
-        fingerprint: fingerprint(last),
-        counts: {
-          read: counts.read + taken.length,
-          accepted: counts.accepted + known.accepted,
-          duplicate: counts.duplicate + known.duplicate,
-          rejected: counts.rejected + rejects.length,
-          made: counts.made + known.made,
-        },
-        rejectBytes: this.rejectFile.length,
-      };
+    while (this.underWay.size >= batchesUnderWay) await Promise.race(this.underWay);
+  }
+
+  private noteUnderWay(sending: Promise<void>): void {
+    this.underWay.add(sending);
+    // A failure is seen where the result is awaited.
+    sending.then(
+      () => this.underWay.delete(sending),
+      () => undefined,
+    );
+  }
+
+  /** Sends a batch, behind all before it, and makes it part of what is done. */
+  private async send(
+    { line, fingerprint, read, rejects }: SentBatch,
+    known: Known,
+    texts: string[],
+  ): Promise<void> {
+    const { job } = this;
+    if (!job.isDryRun) {
+      job.progress.write(job.content.name, { ...this.done, sending: { ...known, line } });
+      // Of what is stored already nothing has to be sent.
+      if (known.accepted > 0 || known.made > 0) await job.target.send(texts);
+    }
+    for (const reject of rejects) job.onReject(reject);
+    if (!job.isDryRun) this.rejectFile.append(rejects);
+    const { counts } = this.done;
+    this.done = {
+      isDone: false,
+      line,
+      fingerprint,
+      counts: {
+        read: counts.read + read,
+        accepted: counts.accepted + known.accepted,
+        duplicate: counts.duplicate + known.duplicate,
+        rejected: counts.rejected + rejects.length,
+        made: counts.made + known.made,
+      },
+      rejectBytes: this.rejectFile.length,
     };
   }
 
@@ -316,28 +355,34 @@ class Importer {
     return `It looks like ${titleOf(seems)} (--format ${seems}). `;
   }
 
-  /** Waits for the batch that is on its way. */
+  /** Waits for the batches that are on their way. */
   private async sent(): Promise<void> {
     await this.sending;
-    this.commit();
-    this.commit = () => {};
-    await this.job.recent.tidy();
   }
 
-  /** How many of a batch's events are new; of a batch that an earlier run was sending, what was new then. */
+  /**
+   * How many of a batch's events are new; of a batch that an earlier run was sending, what was new then. Whose uuids were sent
+   * before is found out before it returns.
+   */
   private async countNew(line: number, good: readonly Item[]): Promise<Known> {
     const { sending } = this.done;
     if (sending?.line === line) return { ...sending };
     const own = good.filter(({ isMade }) => !isMade);
-    const accepted = await this.unknown(own);
-    const made = await this.unknown(good.filter(({ isMade }) => isMade));
+    const unsentOwn = this.unsent(own);
+    const unsentMade = this.unsent(good.filter(({ isMade }) => isMade));
+    const accepted = await this.unknown(unsentOwn);
+    const made = await this.unknown(unsentMade);
     return { accepted, duplicate: own.length - accepted, made };
   }
 
-  /** How many different events were never sent nor stored. */
-  private async unknown(items: readonly Item[]): Promise<number> {
-    const unsent = new Set(items.map(({ uuid }) => uuid).filter((uuid) => !this.job.recent.has(uuid)));
-    return unsent.size === 0 ? 0 : unsent.size - (await this.job.target.countKnown([...unsent]));
+  /** The different uuids among these that were never sent. */
+  private unsent(items: readonly Item[]): string[] {
+    return [...new Set(items.map(({ uuid }) => uuid).filter((uuid) => !this.job.recent.has(uuid)))];
+  }
+
+  /** How many of them are not stored. */
+  private async unknown(uuids: string[]): Promise<number> {
+    return uuids.length === 0 ? 0 : uuids.length - (await this.job.target.countKnown(uuids));
   }
 
   /** Not part of what is done, so that a mended file can be resumed. */

@@ -22,9 +22,13 @@ export class RecentUuids {
     for (const uuid of uuids) this.newer.add(uuid);
   }
 
-  /** Call it when everything that was added is acknowledged. */
+  /** There are so many that older ones should be forgotten. */
+  get isFull(): boolean {
+    return this.newer.size >= uuidsMax;
+  }
+
+  /** Forgets the older ones, once they are in the store. Call it when everything that was added is acknowledged. */
   async tidy(): Promise<void> {
-    if (this.newer.size < uuidsMax) return;
     await this.target?.waitUntilLoaded(this.olderSeq);
     this.older = this.newer;
     this.newer = new Set();

@@ -1,0 +1,92 @@
+/** Batches of an import on their way: some at the same time, in order, none behind one that failed. */
+
+import { expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { importAll } from "../../src/import/import-all.ts";
+import type { ImportTarget } from "../../src/import/target.ts";
+import { temporaryFolder, until } from "../support/appliance.ts";
+
+/** The first batch has a thousand records, the others five thousand. */
+const records = 1_000 + 7 * 5_000;
+
+const uuidOf = (n: number) => `01900000-0000-7000-8000-${String(n).padStart(12, "0")}`;
+
+function fileOf(folder: string): string {
+  const path = join(folder, "events.ndjson");
+  const lines = Array.from({ length: records }, (_, n) =>
+    JSON.stringify({
+      ...{ uuid: uuidOf(n), event: "seen", distinct_id: "a", timestamp: "2026-01-01T00:00:00Z" },
+      properties: { n },
+    }),
+  );
+  writeFileSync(path, lines.join("\n"));
+  return path;
+}
+
+function run(target: ImportTarget) {
+  const folder = temporaryFolder();
+  const nothing = () => undefined;
+  return importAll({
+    ...{ source: fileOf(folder), projectId: 1, dataDir: folder, stateFolder: join(folder, "state") },
+    ...{ format: "auto", fields: [], isLinking: false, isDryRun: false, isResumed: false, maxRejects: 10 },
+    ...{ onBytes: nothing, onRecords: nothing, onReject: nothing, onFormat: nothing },
+    target,
+  });
+}
+
+/** A store that knows nothing and keeps what is sent; what it does takes until it is let. */
+class SlowTarget implements ImportTarget {
+  readonly sent: number[] = [];
+  asked = 0;
+  sending = 0;
+  arrived = 0;
+  mostUnderWay = 0;
+  private readonly opened = Promise.withResolvers<void>();
+
+  constructor(private readonly failing?: number) {}
+
+  open(): void {
+    this.opened.resolve();
+  }
+
+  async countKnown(uuids: string[]): Promise<number> {
+    this.asked += 1;
+    this.mostUnderWay = Math.max(this.mostUnderWay, this.asked - this.arrived);
+    // The later ones are answered first.
+    await Bun.sleep(30 - 10 * (this.asked % 3));
+    expect(new Set(uuids).size).toBe(uuids.length);
+    return 0;
+  }
+
+  async send(texts: string[]): Promise<void> {
+    this.sending += 1;
+    expect(this.sending).toBe(1);
+    await this.opened.promise;
+    if (this.sent.length >= (this.failing ?? records)) throw new Error("no");
+    for (const text of texts) this.sent.push(JSON.parse(text).properties.n);
+    this.sending -= 1;
+    this.arrived += 1;
+  }
+
+  lastSeq = async () => this.sent.length;
+  waitUntilLoaded = async () => undefined;
+}
+
+test("four batches at most, sent one after the other in order", async () => {
+  const target = new SlowTarget();
+  const done = run(target);
+  await until(() => target.asked === 4 && target.sending === 1, "four batches are under way");
+  target.open();
+  const { counts, isComplete } = await done;
+  expect({ ...counts, isComplete }).toMatchObject({ accepted: records, duplicate: 0, isComplete: true });
+  expect(target.sent).toEqual(Array.from({ length: records }, (_, n) => n));
+  expect(target.mostUnderWay).toBe(4);
+});
+
+test("when one fails, none behind it is sent, and the import ends with its error", async () => {
+  const target = new SlowTarget(11_000);
+  target.open();
+  await expect(run(target)).rejects.toThrow("no");
+  expect(target.sent).toEqual(Array.from({ length: 11_000 }, (_, n) => n));
+});
