@@ -131,24 +131,36 @@ function fixedValues<Row>(
   column: Exclude<AppendColumn<Row>, { kind: "text" }>,
   rows: readonly Row[],
 ): Uint8Array | Int32Array | Uint32Array {
+  const { length } = rows;
   switch (column.kind) {
-    case "boolean":
-      return Uint8Array.from(rows, (row) => (column.of(row) ? 1 : 0));
-    case "integer":
-      return Int32Array.from(rows, column.of);
+    case "boolean": {
+      const bytes = new Uint8Array(length);
+      for (let index = 0; index < length; index++) bytes[index] = column.of(rows[index]!) ? 1 : 0;
+      return bytes;
+    }
+    case "integer": {
+      const numbers = new Int32Array(length);
+      for (let index = 0; index < length; index++) numbers[index] = column.of(rows[index]!);
+      return numbers;
+    }
     case "bigint":
-      return wholeNumbers(duckdb, vector, rows.map(column.of));
+      return wholeNumbers(duckdb, vector, column.of, rows);
     case "uuid":
-      return uuidWords(rows.map(column.of));
+      return uuidWords(column.of, rows);
   }
 }
 
 /** 64 bits each, the lower half first. */
-function wholeNumbers(duckdb: Bindings, vector: Vector, values: readonly (number | null)[]): Uint32Array {
-  const words = new Uint32Array(2 * values.length);
-  const valid = new Validity(values.length);
-  for (let index = 0; index < values.length; index++) {
-    const value = values[index]!;
+function wholeNumbers<Row>(
+  duckdb: Bindings,
+  vector: Vector,
+  of: (row: Row) => number | null,
+  rows: readonly Row[],
+): Uint32Array {
+  const words = new Uint32Array(2 * rows.length);
+  const valid = new Validity(rows.length);
+  for (let index = 0; index < rows.length; index++) {
+    const value = of(rows[index]!);
     if (value === null) {
       valid.setNull(index);
       continue;
@@ -162,10 +174,10 @@ function wholeNumbers(duckdb: Bindings, vector: Vector, values: readonly (number
 }
 
 /** DuckDB keeps a uuid as a number of 128 bits whose highest bit is turned over, so that its order is that of the text. */
-function uuidWords(uuids: readonly string[]): Uint32Array {
-  const words = new Uint32Array(4 * uuids.length);
-  for (let index = 0; index < uuids.length; index++) {
-    const uuid = uuids[index]!;
+function uuidWords<Row>(of: (row: Row) => string, rows: readonly Row[]): Uint32Array {
+  const words = new Uint32Array(4 * rows.length);
+  for (let index = 0; index < rows.length; index++) {
+    const uuid = of(rows[index]!);
     const at = 4 * index;
     words[at + 3] = ((fourDigits(uuid, 0) << 16) | fourDigits(uuid, 4)) ^ 0x8000_0000;
     words[at + 2] = (fourDigits(uuid, 9) << 16) | fourDigits(uuid, 14);

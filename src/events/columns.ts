@@ -119,5 +119,16 @@ export type StoredEvent = { [Name in ListedColumn]: ColumnValues[Table[Name]["ki
  */
 export function uuidTime(uuid: string): number | null {
   if (uuid[14] !== "7") return null;
-  return Number.parseInt(uuid.slice(0, 8) + uuid.slice(9, 13), 16);
+  let time = 0;
+  for (let at = 0; at <= 12; at++) {
+    if (at === 8) continue;
+    const code = uuid.charCodeAt(at);
+    time = time * 16 + (code <= digitNine ? code - digitZero : code - beforeLetterA);
+  }
+  return time;
 }
+
+const digitZero = 0x30;
+const digitNine = 0x39;
+/** Ten less than the code of `a`. */
+const beforeLetterA = 0x57;

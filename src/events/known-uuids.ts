@@ -9,10 +9,17 @@ export async function countKnown(
   projectId: number,
   uuids: readonly string[],
 ): Promise<number> {
-  const timed = uuids.filter((uuid) => uuidTime(uuid) !== null);
-  const others = uuids.filter((uuid) => uuidTime(uuid) === null);
-  const times = timed.map((uuid) => uuidTime(uuid)!).sort((one, other) => one - other);
-  const span = `uuid_time BETWEEN ${times[0]} AND ${times.at(-1)}`;
+  const timed: string[] = [];
+  const others: string[] = [];
+  let [first, last] = [Number.POSITIVE_INFINITY, 0];
+  for (const uuid of uuids) {
+    const time = uuidTime(uuid);
+    (time === null ? others : timed).push(uuid);
+    if (time === null) continue;
+    first = Math.min(first, time);
+    last = Math.max(last, time);
+  }
+  const span = `uuid_time BETWEEN ${first} AND ${last}`;
   const known = await count(store, projectId, timed, span);
   return known + (await count(store, projectId, others, "uuid_time IS NULL"));
 }

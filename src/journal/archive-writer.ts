@@ -49,6 +49,8 @@ const joinBytesMax = 512 * 1024;
 
 const compress = promisify(zstdCompress);
 const compression = {
+  // The compressed text comes in few pieces: each is a way to another thread and back.
+  chunkSize: 1024 * 1024,
   params: { [constants.ZSTD_c_compressionLevel]: 1, [constants.ZSTD_c_checksumFlag]: 1 },
 };
 

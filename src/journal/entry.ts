@@ -1,5 +1,5 @@
 /**
- * What a line of the journal says, how it is written and how it is read back.
+ * What a line of the journal says, and how it is written; `entry-reader.ts` reads it back.
  *
  *   {"seq":7,"project_id":1,"uuid":"…","event":"…","distinct_id":"…","time":…,"received":…,"historical":false,
  *    "mode":"full","made_uuid":false,"elements_chain":null,"properties":{…}}
@@ -9,8 +9,6 @@
  * The order of the members is part of the format. `properties` is the last one, so that its text can be stored without
  * being written anew.
  */
-
-import { hasSuspectEscape, storableJson } from "../lib/unicode.ts";
 
 /** `propertyless`: the event leaves persons and groups alone. */
 export type PersonMode = "full" | "propertyless";
@@ -34,8 +32,8 @@ export interface JournalEvent {
   readonly properties: Record<string, unknown>;
 }
 
-/** One event, as a line has it. */
-export interface EventEntry extends JournalEvent {
+/** One event, as a line has it: its properties are text, which costs a fraction of the values' room and time. */
+export interface EventEntry extends Omit<JournalEvent, "properties"> {
   /** The uuid was made at ingestion, so no second copy of the event can have it. */
   readonly hasMadeUuid: boolean;
   readonly elementsChain: string | null;
@@ -44,17 +42,7 @@ export interface EventEntry extends JournalEvent {
 }
 
 /** One event, as the event store needs it. */
-export type StorableEvent = Omit<EventEntry, "properties" | "kind">;
-
-/** An event without its properties as values: those of a whole step would take many times the room of their text. */
-export function storable(event: EventEntry): StorableEvent {
-  const { seq, projectId, uuid, event: name, distinctId, timeMicros, receivedMicros, historical } = event;
-  const { mode, hasMadeUuid, elementsChain, propertiesText } = event;
-  return {
-    ...{ seq, projectId, uuid, event: name, distinctId, timeMicros, receivedMicros, historical },
-    ...{ mode, hasMadeUuid, elementsChain, propertiesText },
-  };
-}
+export type StorableEvent = Omit<EventEntry, "kind">;
 
 /**
  * Something that is remembered besides events: what ingestion says of an event it changed (`warning`) or refused
@@ -168,43 +156,6 @@ const newline = 0x0a;
 export const entryStart = '{"seq":';
 /** What a line has besides the entry: its start, the digits of the largest number, a comma and the line's end. */
 const lineFrameBytesMax = entryStart.length + 16 + 2;
-const propertiesMark = Buffer.from(',"properties":');
-const uuidPattern = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-
-export interface DecodedEntries {
-  /** In the order of the lines. */
-  entries: Entry[];
-  /** Lines that are no entries; the journal's hashes make that impossible short of a defect. */
-  refused: string[];
-}
-
-/**
- * Reads the lines of a segment behind a sequence number; its header and its block lines are passed over.
- *
- * @param bytes a whole segment, or whole lines of one; the entries refer to them.
- */
-export function decodeEntries(bytes: Buffer, afterSeq: number): DecodedEntries {
-  const decoded: DecodedEntries = { entries: [], refused: [] };
-  // Once for all lines: a text of its own for each would cost a third of what parsing it does.
-  const text = bytes.toString("utf8");
-  const isSuspect = text.includes("\\u");
-  for (let start = 0, textStart = 0; start < bytes.length; ) {
-    const found = bytes.indexOf(newline, start);
-    const end = found === -1 ? bytes.length : found;
-    const foundInText = text.indexOf("\n", textStart);
-    const textEnd = foundInText === -1 ? text.length : foundInText;
-    const line = bytes.subarray(start, end);
-    const isWanted = text.startsWith(entryStart, textStart) && seqOf(line) > afterSeq;
-    const written = isWanted ? text.slice(textStart, textEnd) : "";
-    start = end + 1;
-    textStart = textEnd + 1;
-    if (!isWanted) continue;
-    const entry = decodeEntry(line, written, isSuspect);
-    if (entry === undefined) decoded.refused.push(written);
-    else decoded.entries.push(entry);
-  }
-  return decoded;
-}
 
 /** An entry as `EntryWriter` wrote it, or its UTF-8. */
 export type EntryText = string | Uint8Array;
@@ -240,61 +191,4 @@ export function seqOf(line: Uint8Array): number {
     seq = seq * 10 + digit;
   }
   return seq;
-}
-
-interface RawEntry {
-  seq: number;
-  project_id: number;
-  uuid: string;
-  event: string;
-  distinct_id: string;
-  time: number;
-  received: number;
-  historical: boolean;
-  mode: PersonMode;
-  made_uuid: boolean;
-  elements_chain?: string | null;
-  properties: Record<string, unknown>;
-  note?: NoteKind;
-  type: string;
-  details: Record<string, unknown>;
-}
-
-/** @param isSuspect whether the text can hold an escape as it was allowed once. */
-function decodeEntry(line: Buffer, written: string, isSuspect: boolean): Entry | undefined {
-  // Journals of versions before 0.2 may hold what the event store's reader of JSON refuses.
-  const text = isSuspect && hasSuspectEscape(written) ? storableJson(written) : written;
-  const raw = parsed(text);
-  if (raw === undefined) return undefined;
-  const common = {
-    seq: raw.seq,
-    projectId: raw.project_id,
-    receivedMicros: raw.received,
-    historical: raw.historical,
-  };
-  if (raw.note !== undefined) return { ...common, kind: raw.note, type: raw.type, details: raw.details };
-  const bytes = text === written ? line : Buffer.from(text);
-  const mark = bytes.indexOf(propertiesMark);
-  if (mark === -1 || !uuidPattern.test(raw.uuid)) return undefined;
-  return {
-    ...common,
-    kind: "event",
-    uuid: raw.uuid,
-    event: raw.event,
-    distinctId: raw.distinct_id,
-    timeMicros: raw.time,
-    mode: raw.mode,
-    hasMadeUuid: raw.made_uuid,
-    elementsChain: raw.elements_chain ?? null,
-    properties: raw.properties,
-    propertiesText: bytes.subarray(mark + propertiesMark.length, bytes.length - 1),
-  };
-}
-
-function parsed(text: string): RawEntry | undefined {
-  try {
-    return JSON.parse(text) as RawEntry;
-  } catch {
-    return undefined;
-  }
 }

@@ -28,7 +28,11 @@ const propertyNamesMax = 10_000;
 /** Values of one property; the first ones. */
 const valuesMax = 50;
 const valueLengthMax = 100;
+/** Longer ones are not kept to be recognised. */
+const latestLengthMax = 500;
 const nameLengthMax = 200;
+/** Places of properties that are remembered; those behind are looked up by name. */
+const placesMax = 100;
 /** Owners of properties of one project: events, persons, and group types. */
 const ownersMax = 32;
 const microsPerDay = 86_400_000_000;
@@ -38,11 +42,27 @@ interface KnownProperty {
   type: PropertyType | null;
   day: number;
   values: Set<unknown>;
+  /** The last one that told nothing new: most events repeat it. */
+  latest?: unknown;
+}
+/** The properties of one owner. */
+class KnownProperties {
+  readonly byName = new Map<string, KnownProperty>();
+  /** By their place in the last object: most objects have the same names in the same order. */
+  private readonly places: { name: string; found: KnownProperty }[] = [];
+
+  get(name: string, place: number): KnownProperty | undefined {
+    const expected = this.places[place];
+    if (expected?.name === name) return expected.found;
+    const found = this.byName.get(name);
+    if (found !== undefined && place < placesMax) this.places[place] = { name, found };
+    return found;
+  }
 }
 interface KnownNames {
   /** The day each was last seen. */
   events: Map<string, number>;
-  owners: Map<string, Map<string, KnownProperty>>;
+  owners: Map<string, KnownProperties>;
 }
 
 /** Takes names out of events as they are loaded. */
@@ -118,18 +138,21 @@ export class NameRegister {
     let names = known.owners.get(owner);
     if (names === undefined) {
       if (known.owners.size >= ownersMax) return;
-      names = new Map();
+      names = new KnownProperties();
       known.owners.set(owner, names);
     }
     const day = Math.floor(at / microsPerDay);
+    let place = -1;
     for (const name in properties) {
       const value: unknown = properties[name as keyof typeof properties];
-      let found = names.get(name);
+      place += 1;
+      let found = names.get(name, place);
+      if (found !== undefined && found.day >= day && tellsNothingNew(found, value)) continue;
       const isNew = found === undefined;
       if (found === undefined) {
-        if (names.size >= propertyNamesMax || name.length > nameLengthMax) continue;
+        if (names.byName.size >= propertyNamesMax || name.length > nameLengthMax) continue;
         found = { type: null, day, values: new Set() };
-        names.set(name, found);
+        names.byName.set(name, found);
       }
       const type = found.type === "String" ? found.type : widened(found.type, typeOf(value));
       if (isNew || type !== found.type || day > found.day) {
@@ -144,9 +167,16 @@ export class NameRegister {
             .run(projectId, owner, name, type, at),
         );
       }
-      if (found.values.size >= valuesMax || found.values.has(value)) continue;
+      if (found.values.size >= valuesMax) continue;
+      if (found.values.has(value)) {
+        found.latest = value;
+        continue;
+      }
       const text = valueText(value);
-      if (text === undefined) continue;
+      if (text === undefined) {
+        if (typeof value === "string" && value.length <= latestLengthMax) found.latest = value;
+        continue;
+      }
       found.values.add(value);
       this.writes.push(() =>
         this.db.$client
@@ -170,14 +200,14 @@ export class NameRegister {
     for (const [owner, name, type, last] of client
       .query("SELECT owner, name, type, last_seen FROM property_name WHERE project_id = ?")
       .values(projectId) as [string, string, PropertyType | null, number][]) {
-      const names = read.owners.get(owner) ?? new Map<string, KnownProperty>();
+      const names = read.owners.get(owner) ?? new KnownProperties();
       read.owners.set(owner, names);
-      names.set(name, { type, day: Math.floor(last / microsPerDay), values: new Set() });
+      names.byName.set(name, { type, day: Math.floor(last / microsPerDay), values: new Set() });
     }
     for (const [owner, name, value] of client
       .query("SELECT owner, name, value FROM property_value WHERE project_id = ?")
       .values(projectId) as [string, string, string][]) {
-      read.owners.get(owner)?.get(name)?.values.add(JSON.parse(value));
+      read.owners.get(owner)?.byName.get(name)?.values.add(JSON.parse(value));
     }
     return read;
   }
@@ -233,6 +263,13 @@ export function listPropertyValues(
 
 function countOf(db: PeopleDb, from: string, parameters: (string | number)[]): number {
   return ((db.$client.query(`SELECT count(*) ${from}`).values(...parameters) as [[number]])[0] ?? [0])[0];
+}
+
+/** Whether a value has been met before, or there is nothing left to learn of such values. */
+function tellsNothingNew({ type, values, latest }: KnownProperty, value: unknown): boolean {
+  if (value === latest) return true;
+  if (values.size < valuesMax) return false;
+  return type === "String" || (type === "Numeric" && typeof value === "number");
 }
 
 function typeOf(value: unknown): PropertyType | null {

@@ -29,19 +29,30 @@ export interface UsageOfDay extends UsageTotals {
 
 const microsPerDay = 86_400_000_000;
 
+type DayCounts = UsageCounts & { projectId: number; day: number };
+
 /** Counts the events of one batch, to be written at its end. */
 export class UsageTally {
-  private readonly days = new Map<string, UsageCounts & { projectId: number; day: number }>();
+  private readonly days = new Map<string, DayCounts>();
+  private latest: DayCounts | undefined;
 
   add(projectId: number, receivedMicros: number, kind: keyof UsageCounts, count = 1): void {
     const day = Math.floor(receivedMicros / microsPerDay);
+    const { latest } = this;
+    // Most events are of the same project and day as the one before.
+    const counts = latest?.projectId === projectId && latest.day === day ? latest : this.of(projectId, day);
+    counts[kind] += count;
+    this.latest = counts;
+  }
+
+  private of(projectId: number, day: number): DayCounts {
     const key = `${projectId}:${day}`;
     let counts = this.days.get(key);
     if (counts === undefined) {
       counts = { projectId, day, identified: 0, anonymous: 0, historical: 0, duplicates: 0, dropped: 0 };
       this.days.set(key, counts);
     }
-    counts[kind] += count;
+    return counts;
   }
 
   /** Adds the counts to the store, inside the caller's transaction. */

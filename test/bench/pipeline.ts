@@ -8,7 +8,8 @@
 import { rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { decodeEntries, type EventEntry } from "../../src/journal/entry.ts";
+import type { EventEntry, JournalEvent } from "../../src/journal/entry.ts";
+import { decodeEntries, withProperties } from "../../src/journal/entry-reader.ts";
 import type { SegmentBatch } from "../../src/journal/reader.ts";
 import { NameRegister } from "../../src/people/names.ts";
 import { TestStores } from "../support/event-store.ts";
@@ -75,6 +76,14 @@ await measured("decode", async () => {
     decoded.push(decodeEntries((await segment.text()).bytes, 0).entries as EventEntry[]);
 });
 const { loader, store } = stores;
+/** As the pipeline reads properties. */
+function* parts(entries: readonly EventEntry[]): Generator<JournalEvent[]> {
+  for (let start = 0; start < entries.length; start += 500)
+    yield entries.slice(start, start + 500).map((entry) => withProperties(entry)!);
+}
+await measured("properties as values", () => {
+  for (const entries of decoded) for (const _ of parts(entries));
+});
 await measured("duplicates", async () => {
   for (const entries of decoded) await loader.known(entries);
 });
@@ -82,13 +91,13 @@ await measured("identity", () => {
   for (let start = 0; start < decoded.length; start += perStep) {
     const step = store.begin("realtime");
     const segments = decoded.slice(start, start + perStep);
-    for (const items of segments) step.add({ items, duplicates: [] });
+    for (const entries of segments) for (const items of parts(entries)) step.add({ items, duplicates: [] });
     step.commit(segments.at(-1)!.at(-1)!.seq);
   }
 });
 await measured("names", () => {
   const names = new NameRegister(store.db);
-  for (const items of decoded) names.look(items);
+  for (const entries of decoded) for (const items of parts(entries)) names.look(items);
   names.store();
 });
 await measured("load", async () => {

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
 import fc from "fast-check";
 import { type AppendTable, appendRows } from "../../src/events/append.ts";
+import { uuidTime } from "../../src/events/columns.ts";
 
 let instance: DuckDBInstance;
 let connection: DuckDBConnection;
@@ -136,4 +137,10 @@ test("what fails is rolled back with its transaction, and appends nothing later"
   expect(await stored()).toEqual([]);
   await appendRows(connection, mixed, [plain]);
   expect(await stored()).toEqual([plain]);
+});
+
+test("the time inside a version 7 uuid, and none in others", () => {
+  for (const time of [0, 1, 0x9abcdef, Date.UTC(2026, 0, 1), 2 ** 48 - 1])
+    expect(uuidTime(Bun.randomUUIDv7("hex", time))).toBe(time);
+  expect(uuidTime(crypto.randomUUID())).toBeNull();
 });

@@ -33,7 +33,10 @@ setDefaultTimeout(30_000);
 
 let lastSeq = 0;
 
-function entry(parts: Partial<EventEntry> = {}): EventEntry {
+/** An event and its properties as values. */
+type TestEntry = EventEntry & { properties: Record<string, unknown> };
+
+function entry(parts: Partial<TestEntry> = {}): TestEntry {
   lastSeq += 1;
   const timeMicros = Date.UTC(2026, 0, 1) * 1_000 + lastSeq;
   const properties = parts.properties ?? { n: lastSeq };
@@ -60,7 +63,7 @@ const columns = [
   ...(["projectId", "seq", "uuid", "event", "distinctId", "timeMicros", "receivedMicros"] as const),
   ...(["historical", "elementsChain", "properties"] as const),
 ];
-const shown = (stored: EventEntry) =>
+const shown = (stored: TestEntry) =>
   Object.fromEntries(columns.map((name) => [name, stored[name]])) as unknown as StoredRow;
 
 const inOrder = (rows: StoredRow[]): StoredRow[] =>
@@ -158,7 +161,7 @@ export function eventStoreConformance(name: string, open: () => Promise<EventSto
             const lane: Lane = historical ? "historical" : "realtime";
             const entries = picks.map((pick) => entry({ ...pick, historical }));
             const known = await one.store.known(entries);
-            const fresh: EventEntry[] = [];
+            const fresh: TestEntry[] = [];
             for (const event of entries) {
               const key = `${event.projectId} ${event.uuid}`;
               expect([event.seq, known.has(event.seq)]).toEqual([

@@ -2,7 +2,8 @@
 
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { decodeEntries, type JournalItem } from "../../src/journal/entry.ts";
+import type { JournalItem } from "../../src/journal/entry.ts";
+import { decodeEntries } from "../../src/journal/entry-reader.ts";
 import { changesAfter } from "../../src/people/changes.ts";
 import { addCohortMembers, countCohortMembers } from "../../src/people/cohort-members.ts";
 import { deletionLine } from "../../src/people/deletion.ts";

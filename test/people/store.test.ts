@@ -209,3 +209,16 @@ describe("the file", () => {
     reader.$client.close();
   });
 });
+
+test("changes are read in portions of so many, or of so many characters of distinct ids", () => {
+  using people = new TestPeople();
+  people.apply(
+    ...Array.from({ length: 10_020 }, (_, index) => event({ distinctId: `${index}-${"x".repeat(90)}` })),
+  );
+  const all = changesAfter(people.db, 0);
+  expect(all).toHaveLength(10_020);
+  expect(all.map(({ changeId }) => changeId)).toEqual(all.map((_, index) => all[0]!.changeId + index));
+  expect(changesAfter(people.db, all[4]!.changeId, 7)).toEqual(all.slice(5, 12));
+  expect(changesAfter(people.db, 0, 10_010)).toEqual(all.slice(0, 10_010));
+  expect(changesAfter(people.db, 0, 20_000, 1_000)).toEqual(all.slice(0, 10_000));
+});

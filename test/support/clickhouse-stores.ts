@@ -8,7 +8,7 @@ import { ClickHouseMirror } from "../../src/events/clickhouse/person-mirror.ts";
 import { ClickHousePropertyColumns } from "../../src/events/clickhouse/property-columns.ts";
 import { ClickHouseStore } from "../../src/events/clickhouse/store.ts";
 import type { EventSql } from "../../src/events/dialect.ts";
-import { decodeEntries } from "../../src/journal/entry.ts";
+import { decodeEntries } from "../../src/journal/entry-reader.ts";
 import { parseClickHouseUrl } from "../../src/lib/clickhouse-address.ts";
 import { openPeople, type PeopleDb } from "../../src/people/open.ts";
 import { OutsideEvents } from "../../src/people/outside-events.ts";

@@ -10,35 +10,41 @@ export interface ProjectUsage {
   views: string[];
 }
 
-/** Keys of flags that one batch may report per project: bounds what hostile events can take. */
+/** Keys of flags that one step may report per project: bounds what hostile events can take. */
 const keysMax = 10_000;
 
 /**
- * Collects the use of flags in a batch, one entry per project that had events.
+ * Collects the use of flags, one entry per project that had events.
  *
  * Source: contract, management-api 3.8 and 5.13.
  */
-export function flagUsageOf(items: readonly JournalItem[]): ProjectUsage[] {
-  const projects = new Map<number, { calls: Map<string, number>; views: Set<string> }>();
-  for (const item of items) {
-    if (item.kind !== "event") continue;
-    const usage = projects.get(item.projectId) ?? {
-      calls: new Map<string, number>(),
-      views: new Set<string>(),
-    };
-    projects.set(item.projectId, usage);
-    if (item.event === "$feature_flag_called") {
-      const key = item.properties.$feature_flag;
-      if (typeof key !== "string" || usage.calls.size >= keysMax) continue;
-      usage.calls.set(key, Math.max(usage.calls.get(key) ?? 0, item.timeMicros));
-    } else if (item.event === "$feature_view" || item.event === "$feature_interaction") {
-      const key = item.properties.feature_flag;
-      if (typeof key === "string" && usage.views.size < keysMax) usage.views.add(key);
+export class FlagUsageTally {
+  private readonly projects = new Map<number, { calls: Map<string, number>; views: Set<string> }>();
+
+  add(items: readonly JournalItem[]): void {
+    for (const item of items) {
+      if (item.kind !== "event") continue;
+      let usage = this.projects.get(item.projectId);
+      if (usage === undefined) {
+        usage = { calls: new Map(), views: new Set() };
+        this.projects.set(item.projectId, usage);
+      }
+      if (item.event === "$feature_flag_called") {
+        const key = item.properties.$feature_flag;
+        if (typeof key !== "string" || usage.calls.size >= keysMax) continue;
+        usage.calls.set(key, Math.max(usage.calls.get(key) ?? 0, item.timeMicros));
+      } else if (item.event === "$feature_view" || item.event === "$feature_interaction") {
+        const key = item.properties.feature_flag;
+        if (typeof key === "string" && usage.views.size < keysMax) usage.views.add(key);
+      }
     }
   }
-  return [...projects].map(([projectId, { calls, views }]) => ({
-    projectId,
-    calls: [...calls].map(([key, atMicros]) => ({ key, atMicros })),
-    views: [...views],
-  }));
+
+  get usage(): ProjectUsage[] {
+    return [...this.projects].map(([projectId, { calls, views }]) => ({
+      projectId,
+      calls: [...calls].map(([key, atMicros]) => ({ key, atMicros })),
+      views: [...views],
+    }));
+  }
 }

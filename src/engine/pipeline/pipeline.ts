@@ -10,7 +10,8 @@ import { appendFile, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { type EventStore, LoadGivenUp } from "../../events/store.ts";
 import { loadableBytes, roomToCheckpoint, roomToLoad } from "../../journal/disk.ts";
-import { decodeEntries, type Entry, type JournalItem } from "../../journal/entry.ts";
+import type { Entry, JournalItem } from "../../journal/entry.ts";
+import { decodeEntries, writtenLine } from "../../journal/entry-reader.ts";
 import type { JournalBatch } from "../../journal/reader.ts";
 import type { Lane } from "../../journal/segment.ts";
 import type { IdentityStore } from "../../people/batch.ts";
@@ -273,17 +274,24 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     const unfinished = this.events.unfinished();
     if (unfinished !== undefined) {
       const { last } = unfinished;
-      await step.take(
-        all.filter(({ seq }) => seq <= last),
-        Math.min(end, last),
-      );
+      const begun = all.filter(({ seq }) => seq <= last);
+      await this.handOver(step, begun, Math.min(end, last));
       return end <= last;
     }
     const bytes = bytesOf(batches);
     const entries = bytes <= bytesMax ? all : firstPart(all, bytes, bytesMax);
     const isWhole = entries.length === all.length;
-    await step.take(entries, isWhole ? end : entries.at(-1)!.seq);
+    await this.handOver(step, entries, isWhole ? end : entries.at(-1)!.seq);
     return isWhole;
+  }
+
+  private async handOver(step: Step, entries: readonly Entry[], last: number): Promise<void> {
+    const refused = await step.take(entries, last);
+    if (refused.length > 0)
+      await this.keepRefusedLines(
+        refused.map(writtenLine),
+        refused[0]!.historical ? "historical" : "realtime",
+      );
   }
 
   /** The entries that at least one of the stores lacks. */

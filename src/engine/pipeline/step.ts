@@ -12,12 +12,15 @@ import {
   type JournalItem,
   noteCount,
   type StorableEvent,
-  storable,
 } from "../../journal/entry.ts";
+import { withProperties } from "../../journal/entry-reader.ts";
 import type { Lane } from "../../journal/segment.ts";
 import type { DuplicateCount, IdentityStep, IdentityStore } from "../../people/batch.ts";
 import type { SpikeSignal } from "../../people/spikes/detector.ts";
-import { flagUsageOf, type ProjectUsage } from "./flag-usage.ts";
+import { FlagUsageTally, type ProjectUsage } from "./flag-usage.ts";
+
+/** Events whose properties are values at the same time: those that last keep the garbage collector busy. */
+const eventsAtOnce = 500;
 
 /** What became of the entries of a step. */
 export interface StoredStep {
@@ -34,9 +37,9 @@ export class Step {
   last: number;
   private readonly loaded: number;
   private readonly applied: number;
-  private readonly seen = new Set<string>();
+  private readonly seen = new SeenUuids();
   private readonly storable: StorableEvent[] = [];
-  private readonly flagUsage: ProjectUsage[] = [];
+  private readonly flagUsage = new FlagUsageTally();
   private duplicates = 0;
   private dropped = 0;
 
@@ -71,22 +74,32 @@ export class Step {
    * Takes the next entries, in order; what one of the stores has already has no effect on it again.
    *
    * @param last the last sequence number that is done with them.
+   * @returns    events that cannot be taken, because their properties cannot be read.
    */
-  async take(entries: readonly Entry[], last: number): Promise<void> {
+  async take(entries: readonly Entry[], last: number): Promise<EventEntry[]> {
     const unloaded = entries.filter(
       (entry): entry is EventEntry => entry.kind === "event" && entry.seq > this.loaded,
     );
     const known = await this.events.known(unloaded.filter((event) => !event.hasMadeUuid));
-    const { items, duplicates, duplicateSeqs } = withoutDuplicates(entries, known, this.applied, this.seen);
-    await this.persons.add({ items, duplicates });
-    for (const event of unloaded) {
-      if (!duplicateSeqs.has(event.seq)) this.storable.push(storable(event));
+    const { fresh, duplicates, duplicateCount } = withoutDuplicates(entries, known, this.applied, this.seen);
+    const refused: EventEntry[] = [];
+    await this.persons.add({ items: [], duplicates });
+    for (let start = 0; start < fresh.length; start += eventsAtOnce) {
+      const items: JournalItem[] = [];
+      for (const entry of fresh.slice(start, start + eventsAtOnce)) {
+        const item = entry.kind === "event" ? withProperties(entry) : entry;
+        if (item !== undefined) items.push(item);
+        else refused.push(entry as EventEntry);
+        if (item?.kind === "event" && item.seq > this.loaded) this.storable.push(entry as EventEntry);
+      }
+      await this.persons.add({ items, duplicates: [] });
+      this.flagUsage.add(items);
+      this.onItems?.(items);
+      this.dropped += droppedIn(items);
     }
-    this.flagUsage.push(...flagUsageOf(items));
-    this.onItems?.(items);
-    this.duplicates += duplicateSeqs.size;
-    this.dropped += droppedIn(items);
+    this.duplicates += duplicateCount;
     this.last = last;
+    return refused;
   }
 
   /** Stores everything: the persons, then the events. */
@@ -94,13 +107,29 @@ export class Step {
     this.events.begin({ lane: this.lane, last: this.last });
     const spikes = await this.persons.commit(this.last);
     await this.events.load(this.lane, this.last, this.storable);
-    const { flagUsage, duplicates, dropped } = this;
-    return { spikes, flagUsage, events: this.storable.length, duplicates, dropped };
+    const { duplicates, dropped } = this;
+    return { spikes, flagUsage: this.flagUsage.usage, events: this.storable.length, duplicates, dropped };
   }
 
   /** Forgets everything, when something has failed. */
   abandon(): void {
     this.persons.abandon();
+  }
+}
+
+/** The uuids of the events of a step, which the store does not know yet. */
+class SeenUuids {
+  private readonly projects = new Map<number, Set<string>>();
+
+  /** @returns false when it was there already. */
+  add(projectId: number, uuid: string): boolean {
+    let seen = this.projects.get(projectId);
+    if (seen === undefined) {
+      seen = new Set();
+      this.projects.set(projectId, seen);
+    }
+    const { size } = seen;
+    return seen.add(uuid).size > size;
   }
 }
 
@@ -116,27 +145,25 @@ function withoutDuplicates(
   entries: readonly Entry[],
   known: ReadonlySet<number>,
   countedUpTo: number,
-  seen = new Set<string>(),
+  seen: SeenUuids,
 ) {
-  const items: Entry[] = [];
-  const duplicateSeqs = new Set<number>();
+  const fresh: Entry[] = [];
+  let duplicateCount = 0;
   const counts = new Map<string, DuplicateCount>();
   for (const entry of entries) {
     if (entry.kind === "event" && !entry.hasMadeUuid) {
-      const key = `${entry.projectId}:${entry.uuid}`;
-      if (known.has(entry.seq) || seen.has(key)) {
-        duplicateSeqs.add(entry.seq);
+      if (known.has(entry.seq) || !seen.add(entry.projectId, entry.uuid)) {
+        duplicateCount += 1;
         if (entry.seq > countedUpTo) countDuplicate(counts, entry);
         continue;
       }
-      seen.add(key);
     }
-    items.push(entry);
+    fresh.push(entry);
   }
-  return { items, duplicateSeqs, duplicates: [...counts.values()] };
+  return { fresh, duplicateCount, duplicates: [...counts.values()] };
 }
 
-function droppedIn(items: readonly Entry[]): number {
+function droppedIn(items: readonly JournalItem[]): number {
   return items.reduce((sum, item) => (item.kind === "drop" ? sum + noteCount(item) : sum), 0);
 }
 

@@ -10,7 +10,8 @@ import { EventStreams } from "../../http/event-streams.ts";
 import type { Route } from "../../http/route.ts";
 import { object, optional, text } from "../../http/shapes.ts";
 import type { JournalSink } from "../../ingestion/ports.ts";
-import { decodeEntries, type EntryText, type EventEntry, lineOf } from "../../journal/entry.ts";
+import { type EntryText, type EventEntry, type JournalEvent, lineOf } from "../../journal/entry.ts";
+import { decodeEntries, withProperties } from "../../journal/entry-reader.ts";
 import type { Lane } from "../../journal/segment.ts";
 import { isoFromMicros } from "../../lib/time.ts";
 import { eventColumns, listedColumns } from "../columns.ts";
@@ -165,11 +166,14 @@ function rowOf(entry: string, facts: RegExpExecArray, seq: number, lane: Lane): 
   return JSON.stringify({ ...row, is_cut: isCut });
 }
 
-function wholeEvent(seq: number, entry: string): EventEntry {
-  return decodeEntries(Buffer.from(lineOf(seq, entry)), 0).entries[0] as EventEntry;
+type LiveEvent = EventEntry & JournalEvent;
+
+function wholeEvent(seq: number, entry: string): LiveEvent {
+  const read = decodeEntries(Buffer.from(lineOf(seq, entry)), 0).entries[0] as EventEntry;
+  return { ...read, ...withProperties(read)! };
 }
 
-function beginningOf(facts: RegExpExecArray, seq: number, lane: Lane): Partial<EventEntry> {
+function beginningOf(facts: RegExpExecArray, seq: number, lane: Lane): Partial<LiveEvent> {
   const [, , uuid, event, distinctId, time, received] = facts;
   return {
     ...{ seq, historical: lane === "historical", properties: {} },

@@ -45,19 +45,28 @@ export function automaticProperties(
 ): { set: PropertyWrites; setOnce: PropertyWrites } | undefined {
   const isServer = serverLibraries.has(properties.$lib);
   let found: { set: PropertyWrites; setOnce: PropertyWrites } | undefined;
-  const copy = (name: string, initialName: string, value: unknown) => {
-    found ??= { set: {}, setOnce: {} };
-    if (set === undefined || !Object.hasOwn(set, name)) found.set[name] = value;
-    if (setOnce === undefined || !Object.hasOwn(setOnce, initialName)) found.setOnce[initialName] = value;
-  };
   for (const name in properties) {
     const initialName = initialNameOf.get(name);
     if (initialName === undefined || (isServer && isOperatingSystemName.has(name))) continue;
+    found ??= { set: {}, setOnce: {} };
     const value = properties[name];
-    copy(name, initialName, value);
-    if (name === "$os_name" && !Object.hasOwn(properties, "$os")) copy("$os", "$initial_os", value);
+    copy(found, name, initialName, value, set, setOnce);
+    if (name === "$os_name" && !Object.hasOwn(properties, "$os"))
+      copy(found, "$os", "$initial_os", value, set, setOnce);
   }
   return found;
+}
+
+function copy(
+  found: { set: PropertyWrites; setOnce: PropertyWrites },
+  name: string,
+  initialName: string,
+  value: unknown,
+  set: PropertyWrites | undefined,
+  setOnce: PropertyWrites | undefined,
+): void {
+  if (set === undefined || !Object.hasOwn(set, name)) found.set[name] = value;
+  if (setOnce === undefined || !Object.hasOwn(setOnce, initialName)) found.setOnce[initialName] = value;
 }
 
 /** When a person last saw a survey; `undefined` for other events and when the event says it itself. */

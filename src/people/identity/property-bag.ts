@@ -182,8 +182,14 @@ export class PropertyBag {
       }
       this.heldValues[name] = value;
       this.changes += 1;
-    } else if (this.timeOf(name) === timeMicros) return;
-    this.setTime(name, timeMicros);
+      this.setTime(name, timeMicros);
+      this.touches += 1;
+      return;
+    }
+    // Most writes repeat a value: only its time is another one.
+    const time = this.times[name];
+    if ((time ?? this.baseTime) === timeMicros) return;
+    this.times[name] = timeMicros;
     this.touches += 1;
   }
 

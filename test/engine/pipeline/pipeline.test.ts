@@ -145,17 +145,19 @@ test("a line that is no entry is kept in a file and said; the others are stored"
   await using stores = await TestStores.open();
   const segment = await stores.segment(
     "realtime",
-    [{ event: "before" }, { event: "broken" }, { uuid: "no-uuid" }, { event: "after" }],
-    (lines) => lines.replace('"broken","', '"broken",'),
+    [{ event: "before" }, { event: "broken" }, { uuid: "no-uuid" }, { event: "spoilt" }, { event: "after" }],
+    (lines) =>
+      lines.replace('"broken","', '"broken",').replace(/("spoilt".*"properties":){.*}}/, '$1{"a":x}}'),
   );
   const pipeline = stores.pipeline();
   pipeline.offer([segment]);
   await pipeline.drain(10_000);
   expect(uuids(await stores.rows("SELECT event FROM events ORDER BY seq"))).toEqual(["before", "after"]);
-  expect(stores.damage).toHaveLength(1);
+  expect(stores.damage).toHaveLength(2);
   const refused = readFileSync(join(stores.folder, "quarantine", "refused-realtime.ndjson"), "utf8");
-  expect(refused.trim().split("\n")).toHaveLength(2);
+  expect(refused.trim().split("\n")).toHaveLength(3);
   expect(refused).toContain("no-uuid");
+  expect(refused).toContain('"properties":{"a":x}}\n');
 });
 
 test("texts of older versions that DuckDB does not read are mended", async () => {

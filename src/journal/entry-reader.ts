@@ -1,0 +1,290 @@
+/**
+ * Reads lines of the journal back.
+ *
+ * An event's line is read as bytes up to its properties, which stay text until somebody asks for them: as values they take
+ * many times the room, so nobody should hold those of many events at once. A line that `EntryWriter` would not have written
+ * just so is parsed as a whole.
+ */
+
+import { hasSuspectEscape, storableJson } from "../lib/unicode.ts";
+import {
+  type Entry,
+  EntryWriter,
+  type EventEntry,
+  entryStart,
+  eventFrame,
+  type JournalEvent,
+  type JournalNote,
+  lineOf,
+  type NoteKind,
+  type PersonMode,
+  seqOf,
+} from "./entry.ts";
+
+export interface DecodedEntries {
+  /** In the order of the lines. */
+  entries: Entry[];
+  /** Lines that are no entries; the journal's hashes make that impossible short of a defect. */
+  refused: string[];
+}
+
+const newline = 0x0a;
+const quote = 0x22;
+const backslash = 0x5c;
+const openBrace = 0x7b;
+const closeBrace = 0x7d;
+const firstPrintable = 0x20;
+const uuidLength = 36;
+/** Numbers of more digits are larger than JavaScript's exact ones. */
+const digitsMax = 16;
+const uuidPattern = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const propertiesMark = Buffer.from(eventFrame.beforeProperties);
+const escapeMark = Buffer.from("\\u");
+
+/**
+ * Reads the lines of a segment behind a sequence number; its header and its block lines are passed over.
+ *
+ * @param bytes a whole segment, or whole lines of one; the entries refer to them.
+ */
+export function decodeEntries(bytes: Buffer, afterSeq: number): DecodedEntries {
+  const decoded: DecodedEntries = { entries: [], refused: [] };
+  // Journals of versions before 0.2 may hold escapes that the event store's reader of JSON refuses.
+  const isSuspect = bytes.includes(escapeMark);
+  const reader = new EventReader(bytes);
+  for (let start = 0; start < bytes.length; ) {
+    const found = bytes.indexOf(newline, start);
+    const end = found === -1 ? bytes.length : found;
+    const lineStart = start;
+    start = end + 1;
+    if (!isEntry(bytes, lineStart)) continue;
+    const line = bytes.subarray(lineStart, end);
+    if (seqOf(line) <= afterSeq) continue;
+    const isPlain = !isSuspect || !line.includes(escapeMark);
+    const entry = (isPlain ? reader.read(lineStart, end) : undefined) ?? decodeLine(line);
+    if (entry === undefined) decoded.refused.push(line.toString("utf8"));
+    else decoded.entries.push(entry);
+  }
+  return decoded;
+}
+
+/** An event with its properties as values; undefined when their text is no JSON object. */
+export function withProperties(entry: EventEntry): JournalEvent | undefined {
+  const properties = parsed(textOf(entry.propertiesText));
+  if (typeof properties !== "object" || properties === null) return undefined;
+  return {
+    kind: "event",
+    seq: entry.seq,
+    projectId: entry.projectId,
+    uuid: entry.uuid,
+    event: entry.event,
+    distinctId: entry.distinctId,
+    timeMicros: entry.timeMicros,
+    receivedMicros: entry.receivedMicros,
+    historical: entry.historical,
+    mode: entry.mode,
+    properties: properties as Record<string, unknown>,
+  };
+}
+
+/** The line that an event was read from. */
+export function writtenLine(entry: EventEntry): string {
+  const { seq, projectId, receivedMicros, historical, event: name, timeMicros: time, hasMadeUuid } = entry;
+  const { uuid, distinctId, mode, elementsChain, propertiesText } = entry;
+  const properties = textOf(propertiesText);
+  const written = { uuid, name, distinctId, time, mode, elementsChain, properties, isUuidMade: hasMadeUuid };
+  return lineOf(seq, new EntryWriter(projectId, receivedMicros, historical).event(written)).trimEnd();
+}
+
+function textOf(bytes: Uint8Array): string {
+  const buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  return buffer.toString("utf8");
+}
+
+function isEntry(bytes: Buffer, start: number): boolean {
+  for (let index = 0; index < entryStart.length; index++) {
+    if (bytes[start + index] !== entryStart.charCodeAt(index)) return false;
+  }
+  return true;
+}
+
+const utf8 = (text: string): Uint8Array => new Uint8Array(Buffer.from(text));
+const afterStart = utf8(entryStart);
+const projectMember = utf8(',"project_id":');
+const uuidMember = utf8(',"uuid":"');
+const eventMember = utf8(eventFrame.beforeName);
+const distinctIdMember = utf8(eventFrame.beforeId);
+const timeMember = utf8(eventFrame.beforeTime);
+const receivedMember = utf8(',"received":');
+const historicalMember = utf8(',"historical":');
+const modeMember = utf8(',"mode":"');
+const madeUuidMember = utf8('","made_uuid":');
+const chainMember = utf8(',"elements_chain":');
+const propertiesMember = utf8(eventFrame.beforeProperties);
+const [trueText, falseText, nullText] = [utf8("true"), utf8("false"), utf8(eventFrame.noChain)];
+const [full, propertyless] = [utf8("full"), utf8("propertyless")];
+
+/** Reads the lines of events of some bytes, as long as they are just as the writer writes them. */
+class EventReader {
+  private readonly octets: Uint8Array;
+  private at = 0;
+
+  constructor(private readonly bytes: Buffer) {
+    this.octets = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length);
+  }
+
+  /** @param end where the line's break is. @returns undefined for other lines. */
+  read(start: number, end: number): EventEntry | undefined {
+    this.at = start;
+    if (!this.passed(afterStart)) return undefined;
+    const seq = this.number();
+    if (!this.passed(projectMember)) return undefined;
+    const projectId = this.number();
+    if (!this.passed(uuidMember)) return undefined;
+    const uuid = this.bytes.toString("latin1", this.at, this.at + uuidLength);
+    this.at += uuidLength;
+    if (!uuidPattern.test(uuid) || !this.passed(eventMember)) return undefined;
+    const event = this.text(end);
+    if (event === undefined || !this.passed(distinctIdMember)) return undefined;
+    const distinctId = this.text(end);
+    if (distinctId === undefined || !this.passed(timeMember)) return undefined;
+    const timeMicros = this.number();
+    if (!this.passed(receivedMember)) return undefined;
+    const receivedMicros = this.number();
+    if (!this.passed(historicalMember)) return undefined;
+    const historical = this.boolean();
+    if (historical === undefined || !this.passed(modeMember)) return undefined;
+    const mode = this.passed(full) ? "full" : this.passed(propertyless) ? "propertyless" : undefined;
+    if (mode === undefined || !this.passed(madeUuidMember)) return undefined;
+    const hasMadeUuid = this.boolean();
+    if (hasMadeUuid === undefined || !this.passed(chainMember)) return undefined;
+    const elementsChain = this.passed(nullText) ? null : this.text(end);
+    if (elementsChain === undefined || !this.passed(propertiesMember)) return undefined;
+    const { octets, at } = this;
+    if (octets[at] !== openBrace || octets[end - 1] !== closeBrace || octets[end - 2] !== closeBrace)
+      return undefined;
+    if (Number.isNaN(seq + projectId + timeMicros + receivedMicros)) return undefined;
+    const propertiesText = this.bytes.subarray(at, end - 1);
+    // Written out: this is done for every event.
+    return {
+      kind: "event",
+      seq,
+      projectId,
+      uuid,
+      event,
+      distinctId,
+      timeMicros,
+      receivedMicros,
+      historical,
+      mode,
+      hasMadeUuid,
+      elementsChain,
+      propertiesText,
+    };
+  }
+
+  /** Goes on behind a text, if it stands here. */
+  private passed(expected: Uint8Array): boolean {
+    const { octets, at } = this;
+    for (let index = 0; index < expected.length; index++) {
+      if (octets[at + index] !== expected[index]) return false;
+    }
+    this.at = at + expected.length;
+    return true;
+  }
+
+  /** A whole number; NaN when there is none, or a very large one. */
+  private number(): number {
+    const { octets } = this;
+    const sign = octets[this.at] === 0x2d ? -1 : 1;
+    const first = sign === 1 ? this.at : this.at + 1;
+    let value = 0;
+    let at = first;
+    for (; at - first < digitsMax; at++) {
+      const digit = octets[at]! - 0x30;
+      if (!(digit >= 0 && digit <= 9)) break;
+      value = value * 10 + digit;
+    }
+    this.at = at;
+    return at > first && Number.isSafeInteger(value) ? sign * value : Number.NaN;
+  }
+
+  private boolean(): boolean | undefined {
+    if (this.passed(falseText)) return false;
+    return this.passed(trueText) ? true : undefined;
+  }
+
+  /** A string; undefined when there is none. */
+  private text(end: number): string | undefined {
+    const { octets, bytes } = this;
+    const start = this.at;
+    if (octets[start] !== quote) return undefined;
+    let hasEscape = false;
+    let at = start + 1;
+    for (; at < end && octets[at] !== quote; at++) {
+      if (octets[at]! < firstPrintable) return undefined;
+      if (octets[at] !== backslash) continue;
+      hasEscape = true;
+      at += 1;
+    }
+    if (at >= end) return undefined;
+    this.at = at + 1;
+    if (!hasEscape) return bytes.toString("utf8", start + 1, at);
+    return parsed(bytes.toString("utf8", start, at + 1)) as string | undefined;
+  }
+}
+
+interface RawEntry {
+  seq: number;
+  project_id: number;
+  uuid: string;
+  event: string;
+  distinct_id: string;
+  time: number;
+  received: number;
+  historical: boolean;
+  mode: PersonMode;
+  made_uuid: boolean;
+  elements_chain?: string | null;
+  note?: NoteKind;
+  type: string;
+  details: Record<string, unknown>;
+}
+
+/** Reads any line of an entry. */
+function decodeLine(line: Buffer): Entry | undefined {
+  const written = line.toString("utf8");
+  const text = hasSuspectEscape(written) ? storableJson(written) : written;
+  const raw = parsed(text) as RawEntry | undefined;
+  if (raw === undefined) return undefined;
+  const common = {
+    seq: raw.seq,
+    projectId: raw.project_id,
+    receivedMicros: raw.received,
+    historical: raw.historical,
+  };
+  if (raw.note !== undefined)
+    return { ...common, kind: raw.note, type: raw.type, details: raw.details } satisfies JournalNote;
+  const bytes = text === written ? line : Buffer.from(text);
+  const mark = bytes.indexOf(propertiesMark);
+  if (mark === -1 || !uuidPattern.test(raw.uuid)) return undefined;
+  return {
+    ...common,
+    kind: "event",
+    uuid: raw.uuid,
+    event: raw.event,
+    distinctId: raw.distinct_id,
+    timeMicros: raw.time,
+    mode: raw.mode,
+    hasMadeUuid: raw.made_uuid,
+    elementsChain: raw.elements_chain ?? null,
+    propertiesText: bytes.subarray(mark + propertiesMark.length, bytes.length - 1),
+  };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
