@@ -10,7 +10,7 @@ import { pageAnswer, readPage } from "../http/pagination.ts";
 import { readId } from "../http/path.ts";
 import { readBoolean } from "../http/query.ts";
 import { Reply, type Route } from "../http/route.ts";
-import { ApiFailure, bool, int, object, optional, pageOf, text, withPage } from "../http/shapes.ts";
+import { ApiFailure, bool, int, object, onePage, optional, pageOf, text, withPage } from "../http/shapes.ts";
 import { InvalidField } from "../lib/errors.ts";
 import { foundPersons } from "../people/api/people.ts";
 import { PersonPage } from "../people/api/people-shapes.ts";
@@ -51,11 +51,7 @@ export function cohortRoutes(deps: CohortDeps): Route[] {
         }),
       ),
       answers: {
-        200: {
-          description: "One page of cohorts.",
-          schema: pageOf("CohortPage", CohortBody),
-          example: { count: 1, next: null, previous: null, results: [exampleCohort] },
-        },
+        200: onePage("One page of cohorts.", pageOf("CohortPage", CohortBody), exampleCohort),
       },
       handle: (call) => {
         const page = readPage(call.query);

@@ -19,6 +19,7 @@ import {
   named,
   nullable,
   object,
+  onePage,
   optional,
   PageQuery,
   pageOf,
@@ -139,11 +140,7 @@ export function dashboardRoutes(deps: InsightDeps): Route[] {
       tag: tagName,
       query: PageQuery,
       answers: {
-        200: {
-          description: "One page of dashboards.",
-          schema: pageOf("DashboardPage", DashboardBody),
-          example: { count: 1, next: null, previous: null, results: [exampleAnswer] },
-        },
+        200: onePage("One page of dashboards.", pageOf("DashboardPage", DashboardBody), exampleAnswer),
       },
       handle: (call) => {
         const page = readPage(call.query);

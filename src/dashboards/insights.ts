@@ -14,7 +14,7 @@ import { unavailable } from "../http/answers.ts";
 import { notFound } from "../http/failure.ts";
 import { pageAnswer, readPage } from "../http/pagination.ts";
 import { Reply, type Route } from "../http/route.ts";
-import { choice, object, optional, pageOf, text, withPage } from "../http/shapes.ts";
+import { choice, object, onePage, optional, pageOf, text, withPage } from "../http/shapes.ts";
 import { InvalidField } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { type Computed, exampleInsight, InsightBody, InsightInput, insightBody } from "./insight-shapes.ts";
@@ -82,11 +82,7 @@ export function insightRoutes(deps: InsightDeps): Route[] {
         }),
       ),
       answers: {
-        200: {
-          description: "One page of insights.",
-          schema: InsightPage,
-          example: { count: 1, next: null, previous: null, results: [withoutResult] },
-        },
+        200: onePage("One page of insights.", InsightPage, withoutResult),
       },
       handle: (call) => {
         const page = readPage(call.query);

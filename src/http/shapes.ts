@@ -100,6 +100,12 @@ export const pageOf = <Schema extends TSchema>(name: string, schema: Schema) =>
     }),
   );
 
+/** How a list answers. @param example of a result */
+export const onePage = (description: string, schema: TSchema, example: unknown) => ({
+  ...{ description, schema },
+  example: { count: 1, next: null, previous: null, results: [example] },
+});
+
 /** The query of every list. */
 export const PageQuery = object({
   limit: optional(int({ description: "Page size, 100 when absent.", default: 100 })),

@@ -1,6 +1,6 @@
 /** Reads group types and groups. */
 
-import { and, asc, count, desc, eq, lt, or } from "drizzle-orm";
+import { and, asc, desc, eq, lt, or } from "drizzle-orm";
 import type { PeopleDb } from "./open.ts";
 import { groupType, projectGroup } from "./schema.ts";
 
@@ -66,14 +66,6 @@ export function listGroups(
   const groups = found.slice(0, limit);
   const last = found.length > limit ? groups.at(-1) : undefined;
   return { groups, next: last && { createdMicros: last.createdMicros, id: last.id } };
-}
-
-export function countGroups(db: PeopleDb, projectId: number, typeIndex: number): number {
-  return db
-    .select({ groups: count() })
-    .from(projectGroup)
-    .where(and(eq(projectGroup.projectId, projectId), eq(projectGroup.typeIndex, typeIndex)))
-    .get()!.groups;
 }
 
 export function findGroup(

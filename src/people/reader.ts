@@ -1,6 +1,6 @@
 /** Reads persons; every function works on a read-only connection and takes part in no transaction. */
 
-import { and, asc, count, eq, gt } from "drizzle-orm";
+import { and, asc, eq, gt } from "drizzle-orm";
 import type { Lane } from "../journal/segment.ts";
 import type { PeopleDb } from "./open.ts";
 import type { Person, PersonText } from "./person.ts";
@@ -93,10 +93,6 @@ export function personsPage(
     .orderBy(asc(person.id))
     .limit(limit)
     .all();
-}
-
-export function countPersons(db: PeopleDb, projectId: number): number {
-  return db.select({ persons: count() }).from(person).where(eq(person.projectId, projectId)).get()!.persons;
 }
 
 /** The distinct ids of persons, each person's main id first, then by time of joining. */

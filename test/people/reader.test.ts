@@ -1,6 +1,5 @@
 import { describe, expect, test } from "bun:test";
 import {
-  countPersons,
   personByDistinctId,
   personByUuid,
   personsPage,
@@ -39,7 +38,7 @@ describe("finding persons", () => {
     expect(personTextsByDistinctIds(people.db, 1, [])).toEqual(new Map());
   });
 
-  test("all of them in pages, and counted", () => {
+  test("all of them in pages", () => {
     using people = new TestPeople();
     people.apply(...Array.from({ length: 5 }, (_, index) => event({ distinctId: `id-${index}` })));
     people.apply(event({ projectId: 2 }));
@@ -49,7 +48,6 @@ describe("finding persons", () => {
       page = personsPage(people.db, 1, { afterId: page.at(-1)!.id, limit: 2 });
     }
     expect(seen).toEqual(["id-0", "id-1", "id-2", "id-3", "id-4"]);
-    expect(countPersons(people.db, 1)).toBe(5);
   });
 });
 

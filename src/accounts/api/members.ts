@@ -12,6 +12,7 @@ import {
   named,
   nullable,
   object,
+  onePage,
   optional,
   PageQuery,
   pageOf,
@@ -95,11 +96,7 @@ export function memberRoutes({ metadata }: { metadata: Metadata }): Route[] {
       tag: tagName,
       query: PageQuery,
       answers: {
-        200: {
-          description: "One page of members.",
-          schema: pageOf("OrganizationMemberPage", MemberBody),
-          example: { count: 1, next: null, previous: null, results: [exampleMember] },
-        },
+        200: onePage("One page of members.", pageOf("OrganizationMemberPage", MemberBody), exampleMember),
       },
       handle: (call) => {
         const page = readPage(call.query);

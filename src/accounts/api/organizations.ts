@@ -8,6 +8,7 @@ import {
   intChoice,
   named,
   object,
+  onePage,
   optional,
   PageQuery,
   pageOf,
@@ -62,11 +63,11 @@ export function organizationRoutes(deps: { metadata: Metadata }): Route[] {
       tag: tagName,
       query: PageQuery,
       answers: {
-        200: {
-          description: "One page of organisations.",
-          schema: pageOf("OrganizationPage", OrganizationBody),
-          example: { count: 1, next: null, previous: null, results: [exampleOrganization] },
-        },
+        200: onePage(
+          "One page of organisations.",
+          pageOf("OrganizationPage", OrganizationBody),
+          exampleOrganization,
+        ),
       },
       handle: (call) => {
         const page = readPage(call.query);

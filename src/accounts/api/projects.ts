@@ -12,6 +12,7 @@ import {
   int,
   nullable,
   object,
+  onePage,
   optional,
   pageOf,
   text,
@@ -141,11 +142,11 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
         }),
       ),
       answers: {
-        200: {
-          description: "One page of projects.",
-          schema: pageOf("ProjectPage", either(ProjectBody, ShortProjectBody)),
-          example: { count: 1, next: null, previous: null, results: [exampleProject] },
-        },
+        200: onePage(
+          "One page of projects.",
+          pageOf("ProjectPage", either(ProjectBody, ShortProjectBody)),
+          exampleProject,
+        ),
       },
       handle: (call) => {
         const page = readPage(call.query);

@@ -3,7 +3,7 @@
 import { notFound } from "../../http/failure.ts";
 import { pageAnswer, readPage } from "../../http/pagination.ts";
 import { Reply, type Route } from "../../http/route.ts";
-import { intChoice, object, optional, PageQuery, text, uuid } from "../../http/shapes.ts";
+import { intChoice, object, onePage, optional, PageQuery, text, uuid } from "../../http/shapes.ts";
 import { NotPermitted } from "../../lib/errors.ts";
 import type { Metadata } from "../metadata.ts";
 import {
@@ -53,11 +53,7 @@ export function roleRoutes(deps: { metadata: Metadata }): Route[] {
       tag: tagName,
       query: PageQuery,
       answers: {
-        200: {
-          description: "One page of roles.",
-          schema: RolePage,
-          example: { count: 1, next: null, previous: null, results: [exampleAnswer] },
-        },
+        200: onePage("One page of roles.", RolePage, exampleAnswer),
       },
       handle: (call) => {
         const page = readPage(call.query);
@@ -118,11 +114,7 @@ export function roleRoutes(deps: { metadata: Metadata }): Route[] {
       tag: tagName,
       query: PageQuery,
       answers: {
-        200: {
-          description: "One page of memberships.",
-          schema: RoleMembershipPage,
-          example: { count: 1, next: null, previous: null, results: [exampleRoleMembership] },
-        },
+        200: onePage("One page of memberships.", RoleMembershipPage, exampleRoleMembership),
       },
       handle: (call) => {
         const page = readPage(call.query);

@@ -8,7 +8,7 @@ import { parseFields } from "../../http/fields.ts";
 import { pageAnswer, readPage } from "../../http/pagination.ts";
 import { readId } from "../../http/path.ts";
 import { Reply, type Route } from "../../http/route.ts";
-import { ApiFailure, withPage } from "../../http/shapes.ts";
+import { ApiFailure, onePage, withPage } from "../../http/shapes.ts";
 import { NotPermitted } from "../../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
 import { exampleFlag, type Flag, flagFields } from "../fields.ts";
@@ -36,11 +36,7 @@ export function featureFlagRoutes(deps: FlagWriting): Route[] {
       tag: tagName,
       query: withPage(FlagQuery),
       answers: {
-        200: {
-          description: "One page of flags.",
-          schema: FlagPage,
-          example: { count: 1, next: null, previous: null, results: [exampleFlag] },
-        },
+        200: onePage("One page of flags.", FlagPage, exampleFlag),
       },
       handle: (call) => {
         const page = readPage(call.query);

@@ -8,7 +8,7 @@ import { notFound } from "../../http/failure.ts";
 import { pageAnswer, readPage } from "../../http/pagination.ts";
 import { readId } from "../../http/path.ts";
 import { Reply, type Route } from "../../http/route.ts";
-import { instant, int, named, object, PageQuery, pageOf, uuid } from "../../http/shapes.ts";
+import { instant, int, named, object, onePage, PageQuery, pageOf, uuid } from "../../http/shapes.ts";
 import { NotPermitted } from "../../lib/errors.ts";
 import { toWire } from "../../lib/wire-time.ts";
 import { exampleFlag, type Flag } from "../fields.ts";
@@ -59,11 +59,11 @@ export function roleAccessRoutes(deps: FlagWriting): Route[] {
       tag: tagName,
       query: PageQuery,
       answers: {
-        200: {
-          description: "One page of records.",
-          schema: pageOf("FeatureFlagRoleAccessPage", RoleAccessBody),
-          example: { count: 1, next: null, previous: null, results: [exampleAnswer] },
-        },
+        200: onePage(
+          "One page of records.",
+          pageOf("FeatureFlagRoleAccessPage", RoleAccessBody),
+          exampleAnswer,
+        ),
       },
       handle: (call) => {
         const flag = parentFlag(deps, call);

@@ -14,6 +14,7 @@ import {
   named,
   nullable,
   object,
+  onePage,
   optional,
   pageOf,
   text,
@@ -73,19 +74,10 @@ export function nameRoutes({ people }: { people: PeopleDb }): Route[] {
       tag: tagName,
       query: withPage(object(searchQuery)),
       answers: {
-        200: {
-          description: "One page of names, by name.",
-          schema: pageOf("EventDefinitionPage", EventDefinition),
-          example: {
-            ...{ count: 1, next: null, previous: null },
-            results: [
-              {
-                ...{ id: "order paid", name: "order paid" },
-                ...{ created_at: "2026-03-01T12:00:00.000000Z", last_seen_at: "2026-03-04T16:00:01.007000Z" },
-              },
-            ],
-          },
-        },
+        200: onePage("One page of names, by name.", pageOf("EventDefinitionPage", EventDefinition), {
+          ...{ id: "order paid", name: "order paid" },
+          ...{ created_at: "2026-03-01T12:00:00.000000Z", last_seen_at: "2026-03-04T16:00:01.007000Z" },
+        }),
       },
       handle: ({ project, query, url }) => {
         const page = readPage(query);
@@ -112,19 +104,10 @@ export function nameRoutes({ people }: { people: PeopleDb }): Route[] {
         }),
       ),
       answers: {
-        200: {
-          description: "One page of names, by name.",
-          schema: pageOf("PropertyDefinitionPage", PropertyDefinition),
-          example: {
-            ...{ count: 1, next: null, previous: null },
-            results: [
-              {
-                ...{ id: "plan", name: "plan", property_type: "String", is_numerical: false },
-                last_seen_at: "2026-03-04T16:00:01.007000Z",
-              },
-            ],
-          },
-        },
+        200: onePage("One page of names, by name.", pageOf("PropertyDefinitionPage", PropertyDefinition), {
+          ...{ id: "plan", name: "plan", property_type: "String", is_numerical: false },
+          last_seen_at: "2026-03-04T16:00:01.007000Z",
+        }),
       },
       handle: ({ project, query, url }) => {
         const page = readPage(query);

@@ -1,6 +1,6 @@
 /** Changes as the log keeps them, in words. */
 
-import { dateTime, valueText } from "../lib/format.ts";
+import { valueText } from "../lib/format.ts";
 import { words } from "../words/index.ts";
 import { filterDifferences } from "./draft.ts";
 import type { Filters } from "./flags.ts";
@@ -42,9 +42,6 @@ export function whoOf({ user }: ActivityEntry): string {
   if (user.is_system) return user.first_name ? w.commandLine(user.first_name) : w.server;
   return user.first_name || user.email || w.server;
 }
-
-/** When, for a title. */
-export const whenOf = (entry: ActivityEntry) => dateTime(entry.created_at);
 
 function short(value: unknown): string {
   const text = value === null || value === undefined || value === "" ? words.frame.none : valueText(value);

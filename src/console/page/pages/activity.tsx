@@ -9,7 +9,7 @@ import { inProject, isAdmin, project } from "../lib/session.ts";
 import { type ActivityEntry, changeLines, whoOf } from "../model/activity.ts";
 import { Button } from "../parts/basics.tsx";
 import { ChangeList } from "../parts/change-list.tsx";
-import { Field, Segments, Select } from "../parts/fields.tsx";
+import { SearchField, Segments, Select } from "../parts/fields.tsx";
 import { Page } from "../parts/page.tsx";
 import { Content, Empty } from "../parts/states.tsx";
 import { words } from "../words/index.ts";
@@ -110,12 +110,8 @@ export function Activity() {
           choices={Object.entries(w.times).sort(([one], [other]) => Number(one) - Number(other))}
           onChange={(since) => set({ since: since || undefined })}
         />
-        <Field
+        <SearchField
           label={w.person}
-          isLabelHidden
-          placeholder={w.person}
-          type="search"
-          class="search"
           value={query.who ?? ""}
           onInput={(who) => set({ who: who || undefined })}
         />

@@ -11,7 +11,7 @@ import { useFlagPages, useUsage } from "../model/flag-pages.ts";
 import { changeFlag, criticalTag, type Flag, type FlagPage, whoGetsIt } from "../model/flags.ts";
 import { Badge, Button, Switch, When } from "../parts/basics.tsx";
 import { Question } from "../parts/confirm.tsx";
-import { Checkbox, Field, Select } from "../parts/fields.tsx";
+import { Checkbox, SearchField, Select } from "../parts/fields.tsx";
 import { Page } from "../parts/page.tsx";
 import { needsApproval, Propose, type Refused } from "../parts/propose.tsx";
 import { Sparkline } from "../parts/sparkline.tsx";
@@ -171,15 +171,7 @@ export function Flags() {
       }
     >
       <div class="filters">
-        <Field
-          label={w.search}
-          isLabelHidden
-          placeholder={w.search}
-          type="search"
-          class="search"
-          value={text}
-          onInput={setText}
-        />
+        <SearchField label={w.search} value={text} onInput={setText} />
         <Select
           label={w.state}
           isLabelHidden

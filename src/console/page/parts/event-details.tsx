@@ -10,7 +10,7 @@ import { asCurl, asSql, type StoredEvent } from "../model/events.ts";
 import { words } from "../words/index.ts";
 import { Badge, Button, CopyButton } from "./basics.tsx";
 import { Dialog } from "./dialog.tsx";
-import { Field } from "./fields.tsx";
+import { SearchField } from "./fields.tsx";
 
 const w = words.live;
 
@@ -67,14 +67,7 @@ export function EventDetails({ event, onClose }: { event: StoredEvent; onClose: 
         <Button href={to("live", { id: event.distinct_id })}>{w.sameId}</Button>
       </div>
       {event.is_cut && <p class="muted">{w.cut}</p>}
-      <Field
-        label={w.searchProperties}
-        isLabelHidden
-        placeholder={w.searchProperties}
-        type="search"
-        value={search}
-        onInput={setSearch}
-      />
+      <SearchField label={w.searchProperties} value={search} onInput={setSearch} />
       <Properties entries={entries} />
     </Dialog>
   );

@@ -84,6 +84,11 @@ export function Field(props: FieldProps) {
   );
 }
 
+/** Looks for something: its label stands in it. */
+export function SearchField({ label, ...props }: Pick<FieldProps, "label" | "value" | "onInput">) {
+  return <Field label={label} placeholder={label} isLabelHidden type="search" class="search" {...props} />;
+}
+
 /** A file of this computer. */
 export function FileField({
   label,

@@ -39,7 +39,7 @@ const narrowScreen = matchMedia("(max-width: 720px)");
 const spareRows = 8;
 
 /** Whether the screen is narrow. */
-export function useNarrow(): boolean {
+function useNarrow(): boolean {
   const [isNarrow, setNarrow] = useState(narrowScreen.matches);
   useEffect(() => {
     const onChange = () => setNarrow(narrowScreen.matches);

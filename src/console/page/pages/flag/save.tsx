@@ -148,7 +148,7 @@ export function SaveBar({
 }
 
 /** Their form with everything that the draft changed put on top. */
-export function onTop(base: Flag, theirs: Flag, draft: Draft): Draft {
+function onTop(base: Flag, theirs: Flag, draft: Draft): Draft {
   const before = draftOf(base);
   const next = draftOf(theirs);
   const keep = <Name extends keyof Draft>(name: Name) => {

@@ -9,7 +9,7 @@ import { useResource } from "../../lib/resource.ts";
 import { inProject, project } from "../../lib/session.ts";
 import type { Condition } from "../../model/flags.ts";
 import { Badge, Button, When } from "../../parts/basics.tsx";
-import { Field } from "../../parts/fields.tsx";
+import { SearchField } from "../../parts/fields.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Content, Empty } from "../../parts/states.tsx";
 import { type Column, DataTable } from "../../parts/table.tsx";
@@ -124,12 +124,8 @@ export function Cohorts() {
   return (
     <Page title={words.frame.pages.cohorts} action={button}>
       <div class="filters">
-        <Field
+        <SearchField
           label={w.search}
-          isLabelHidden
-          placeholder={w.search}
-          type="search"
-          class="search"
           value={query.search ?? ""}
           onInput={(search) => set({ search: search || undefined })}
         />

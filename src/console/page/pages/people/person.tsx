@@ -10,7 +10,7 @@ import { inProject, project } from "../../lib/session.ts";
 import { type StoredEvent, shortProperties } from "../../model/events.ts";
 import { Badge, CopyButton, Tabs, When } from "../../parts/basics.tsx";
 import { EventDetails, Properties } from "../../parts/event-details.tsx";
-import { Field } from "../../parts/fields.tsx";
+import { SearchField } from "../../parts/fields.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Content, Empty } from "../../parts/states.tsx";
 import { type Column, DataTable } from "../../parts/table.tsx";
@@ -118,14 +118,7 @@ function PropertiesTab({ person }: { person: Person }) {
   );
   return (
     <section class="card stack">
-      <Field
-        label={w.searchProperties}
-        isLabelHidden
-        placeholder={w.searchProperties}
-        type="search"
-        value={search}
-        onInput={setSearch}
-      />
+      <SearchField label={w.searchProperties} value={search} onInput={setSearch} />
       {entries.length === 0 ? <p class="muted">{w.noProperties}</p> : <Properties entries={entries} />}
       {(cohorts.data?.length ?? 0) > 0 && (
         <>

@@ -12,7 +12,7 @@ import { Badge, Button, Tabs, When } from "../../parts/basics.tsx";
 import { useGroupTypes } from "../../parts/conditions.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Properties } from "../../parts/event-details.tsx";
-import { Field } from "../../parts/fields.tsx";
+import { SearchField } from "../../parts/fields.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Content, Empty } from "../../parts/states.tsx";
 import { type Column, DataTable } from "../../parts/table.tsx";
@@ -147,15 +147,7 @@ export function Persons() {
       {kind === "" ? (
         <>
           <div class="filters">
-            <Field
-              label={w.search}
-              isLabelHidden
-              placeholder={w.search}
-              type="search"
-              class="search"
-              value={text}
-              onInput={setText}
-            />
+            <SearchField label={w.search} value={text} onInput={setText} />
             <TokenField
               label={w.choose}
               addLabel={w.choose}
