@@ -3,7 +3,7 @@
 import type { Metadata } from "../accounts/metadata.ts";
 import type { CohortFiller } from "../cohorts/cohort-filling.ts";
 import { findCohort, membership } from "../cohorts/cohorts.ts";
-import type { InsightQueries, InsightRun } from "../dashboards/insights.ts";
+import type { InsightQueries, InsightRun } from "../dashboards/api/insights.ts";
 import type { EngineClient } from "../engine/client.ts";
 import type { ConditionRequest } from "../engine/query-types.ts";
 import type { FlagCalls, FlagCallsRequest } from "../events/flag-calls.ts";

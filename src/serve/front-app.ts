@@ -8,7 +8,7 @@ import { EngineClient } from "../engine/client.ts";
 import type { EngineSupervisor } from "../engine/supervisor.ts";
 import { eventRoutes } from "../events/api/events.ts";
 import { LiveEvents, liveRoutes } from "../events/api/live.ts";
-import { queryRoutes } from "../events/query/query-route.ts";
+import { queryRoutes } from "../events/api/query.ts";
 import { explainRoutes } from "../flags/api/explain-route.ts";
 import { evaluationRoutes } from "../flags/api/routes.ts";
 import { FlagSets, groupTypesFrom } from "../flags/store/flag-sets.ts";

@@ -11,7 +11,7 @@ import { membership } from "../../src/accounts/schema.ts";
 import { createUser, setUserActive } from "../../src/accounts/users.ts";
 import { eventRoutes } from "../../src/events/api/events.ts";
 import { LiveEvents, liveRoutes } from "../../src/events/api/live.ts";
-import { queryRoutes } from "../../src/events/query/query-route.ts";
+import { queryRoutes } from "../../src/events/api/query.ts";
 import type { Route } from "../../src/http/route.ts";
 import { importUploadRoutes } from "../../src/import/api/imports.ts";
 import { ImportUploads } from "../../src/import/uploads.ts";

@@ -2,8 +2,8 @@
 
 import { projectRoute } from "../../accounts/api/routes.ts";
 import { findUser } from "../../accounts/users.ts";
+import { CohortBody, cohortBody, exampleCohort } from "../../cohorts/api/cohort-shapes.ts";
 import { type FillingDeps, fillInBackground } from "../../cohorts/cohort-filling.ts";
-import { CohortBody, cohortBody, exampleCohort } from "../../cohorts/cohort-shapes.ts";
 import { createCohort, findCohort } from "../../cohorts/cohorts.ts";
 import { unavailable } from "../../http/answers.ts";
 import { Reply, type Route } from "../../http/route.ts";

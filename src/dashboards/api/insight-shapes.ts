@@ -1,8 +1,8 @@
 /** Insights in answers. */
 
 import type { Static } from "@sinclair/typebox";
-import { exampleUser, UserBody, userBody } from "../accounts/api/user-shapes.ts";
-import type { User } from "../accounts/users.ts";
+import { exampleUser, UserBody, userBody } from "../../accounts/api/user-shapes.ts";
+import type { User } from "../../accounts/users.ts";
 import {
   anyJson,
   bool,
@@ -17,10 +17,10 @@ import {
   prose,
   tag,
   text,
-} from "../http/shapes.ts";
-import type { Json } from "../lib/json.ts";
-import { toWire, toWireOrNull } from "../lib/wire-time.ts";
-import type { Insight } from "./store.ts";
+} from "../../http/shapes.ts";
+import type { Json } from "../../lib/json.ts";
+import { toWire, toWireOrNull } from "../../lib/wire-time.ts";
+import type { Insight } from "../store.ts";
 
 export const InsightBody = named(
   "Insight",

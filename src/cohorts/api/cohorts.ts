@@ -1,23 +1,32 @@
 /** Cohorts: groups of persons by a rule, or by a list (contract: management-api 6.2). */
 
 import type { Static } from "@sinclair/typebox";
-import { type ProjectCall, projectRoute } from "../accounts/api/routes.ts";
-import { findUser, userFinder } from "../accounts/users.ts";
-import { unavailable } from "../http/answers.ts";
-import { methodNotAllowed, notFound } from "../http/failure.ts";
-import { parseFields } from "../http/fields.ts";
-import { pageAnswer, readPage } from "../http/pagination.ts";
-import { readId } from "../http/path.ts";
-import { readBoolean } from "../http/query.ts";
-import { Reply, type Route } from "../http/route.ts";
-import { ApiFailure, bool, int, object, onePage, optional, pageOf, text, withPage } from "../http/shapes.ts";
-import { InvalidField } from "../lib/errors.ts";
-import { foundPersons } from "../people/api/people.ts";
-import { PersonPage } from "../people/api/people-shapes.ts";
-import type { PeopleDb } from "../people/open.ts";
-import { distinctIdsOfCsv, type FillingDeps, fillInBackground } from "./cohort-filling.ts";
-import { filtersOfGroups } from "./cohort-filters.ts";
-import { CohortBody, CohortInput, cohortBody, exampleCohort } from "./cohort-shapes.ts";
+import { type ProjectCall, projectRoute } from "../../accounts/api/routes.ts";
+import { findUser, userFinder } from "../../accounts/users.ts";
+import { unavailable } from "../../http/answers.ts";
+import { methodNotAllowed, notFound } from "../../http/failure.ts";
+import { parseFields } from "../../http/fields.ts";
+import { pageAnswer, readPage } from "../../http/pagination.ts";
+import { readId } from "../../http/path.ts";
+import { readBoolean } from "../../http/query.ts";
+import { Reply, type Route } from "../../http/route.ts";
+import {
+  ApiFailure,
+  bool,
+  int,
+  object,
+  onePage,
+  optional,
+  pageOf,
+  text,
+  withPage,
+} from "../../http/shapes.ts";
+import { InvalidField } from "../../lib/errors.ts";
+import { foundPersons } from "../../people/api/people.ts";
+import { PersonPage } from "../../people/api/people-shapes.ts";
+import type { PeopleDb } from "../../people/open.ts";
+import { distinctIdsOfCsv, type FillingDeps, fillInBackground } from "../cohort-filling.ts";
+import { filtersOfGroups } from "../cohort-filters.ts";
 import {
   type Cohort,
   type CohortFields,
@@ -25,7 +34,8 @@ import {
   findCohort,
   listCohorts,
   updateCohort,
-} from "./cohorts.ts";
+} from "../cohorts.ts";
+import { CohortBody, CohortInput, cohortBody, exampleCohort } from "./cohort-shapes.ts";
 
 const tagName = "Cohorts";
 const oneAnswer = { 200: { description: "The cohort.", schema: CohortBody, example: exampleCohort } };

@@ -1,23 +1,22 @@
 /** Insights: stored queries over events, and their results. */
 
-import { type ProjectCall, projectRoute } from "../accounts/api/routes.ts";
-import type { Metadata } from "../accounts/metadata.ts";
-import { findUser } from "../accounts/users.ts";
+import { type ProjectCall, projectRoute } from "../../accounts/api/routes.ts";
+import type { Metadata } from "../../accounts/metadata.ts";
+import { findUser } from "../../accounts/users.ts";
 import {
   type ComputedInsight,
   type Refresh,
   refreshNames,
   refreshOf,
   refreshWords,
-} from "../events/insight-cache.ts";
-import { unavailable } from "../http/answers.ts";
-import { notFound } from "../http/failure.ts";
-import { pageAnswer, readPage } from "../http/pagination.ts";
-import { Reply, type Route } from "../http/route.ts";
-import { choice, object, onePage, optional, pageOf, text, withPage } from "../http/shapes.ts";
-import { InvalidField } from "../lib/errors.ts";
-import type { JsonObject } from "../lib/json.ts";
-import { type Computed, exampleInsight, InsightBody, InsightInput, insightBody } from "./insight-shapes.ts";
+} from "../../events/insight-cache.ts";
+import { unavailable } from "../../http/answers.ts";
+import { notFound } from "../../http/failure.ts";
+import { pageAnswer, readPage } from "../../http/pagination.ts";
+import { Reply, type Route } from "../../http/route.ts";
+import { choice, object, onePage, optional, pageOf, text, withPage } from "../../http/shapes.ts";
+import { InvalidField } from "../../lib/errors.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import {
   createInsight,
   dashboardsOf,
@@ -26,7 +25,8 @@ import {
   listInsights,
   tagsOfInsight,
   updateInsight,
-} from "./store.ts";
+} from "../store.ts";
+import { type Computed, exampleInsight, InsightBody, InsightInput, insightBody } from "./insight-shapes.ts";
 
 const tagName = "Insights";
 const withoutResult = { ...exampleInsight, last_refresh: null, result: null };

@@ -1,14 +1,14 @@
 /** Dashboards (contract: management-api 6.3). */
 
 import type { Static } from "@sinclair/typebox";
-import { type ProjectCall, projectRoute } from "../accounts/api/routes.ts";
-import { exampleUser, UserBody, userBody } from "../accounts/api/user-shapes.ts";
-import { type UserFinder, userFinder } from "../accounts/users.ts";
-import { refreshOf } from "../events/insight-cache.ts";
-import { notFound } from "../http/failure.ts";
-import { pageAnswer, readPage } from "../http/pagination.ts";
-import { readId } from "../http/path.ts";
-import { Reply, type Route } from "../http/route.ts";
+import { type ProjectCall, projectRoute } from "../../accounts/api/routes.ts";
+import { exampleUser, UserBody, userBody } from "../../accounts/api/user-shapes.ts";
+import { type UserFinder, userFinder } from "../../accounts/users.ts";
+import { refreshOf } from "../../events/insight-cache.ts";
+import { notFound } from "../../http/failure.ts";
+import { pageAnswer, readPage } from "../../http/pagination.ts";
+import { readId } from "../../http/path.ts";
+import { Reply, type Route } from "../../http/route.ts";
 import {
   bool,
   dictionary,
@@ -26,10 +26,8 @@ import {
   prose,
   tag,
   text,
-} from "../http/shapes.ts";
-import { toWire, toWireOrNull } from "../lib/wire-time.ts";
-import { exampleInsight, InsightBody, insightBody } from "./insight-shapes.ts";
-import { compute, type InsightDeps, RefreshQuery } from "./insights.ts";
+} from "../../http/shapes.ts";
+import { toWire, toWireOrNull } from "../../lib/wire-time.ts";
 import {
   createDashboard,
   type Dashboard,
@@ -40,7 +38,9 @@ import {
   tagsOfInsight,
   tilesOf,
   updateDashboard,
-} from "./store.ts";
+} from "../store.ts";
+import { exampleInsight, InsightBody, insightBody } from "./insight-shapes.ts";
+import { compute, type InsightDeps, RefreshQuery } from "./insights.ts";
 
 const tagName = "Dashboards";
 

@@ -1,8 +1,8 @@
 /** Cohorts in requests and answers (contract: management-api 5.11, 6.2). */
 
 import type { Static } from "@sinclair/typebox";
-import { exampleUser, UserBody, userBody } from "../accounts/api/user-shapes.ts";
-import type { User } from "../accounts/users.ts";
+import { exampleUser, UserBody, userBody } from "../../accounts/api/user-shapes.ts";
+import type { User } from "../../accounts/users.ts";
 import {
   anyJson,
   bool,
@@ -15,9 +15,9 @@ import {
   object,
   optional,
   text,
-} from "../http/shapes.ts";
-import { toWire, toWireOrNull } from "../lib/wire-time.ts";
-import type { Cohort } from "./cohorts.ts";
+} from "../../http/shapes.ts";
+import { toWire, toWireOrNull } from "../../lib/wire-time.ts";
+import type { Cohort } from "../cohorts.ts";
 
 export const CohortBody = named(
   "Cohort",

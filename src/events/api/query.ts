@@ -29,7 +29,7 @@ import { toWireOrNull } from "../../lib/wire-time.ts";
 import { columnsInWords } from "../export/columns.ts";
 import { type Refresh, refreshOf, refreshWords } from "../insight-cache.ts";
 import { type EventQueries, QueryRefused, StatementsBarred } from "../port.ts";
-import { rowsDefault, rowsMax } from "./run-query.ts";
+import { rowsDefault, rowsMax } from "../query/run-query.ts";
 
 const QueryAnswer = named(
   "QueryAnswer",
