@@ -1,9 +1,9 @@
 /** What the engine answers: each question by its subject, few at a time, and none project before all others. */
 
 import { isAboutPerson } from "../events/event-filters.ts";
-import { countFlagCalls } from "../events/flag-calls.ts";
-import { InsightCache } from "../events/insight-cache.ts";
-import { computeInsight } from "../events/insights.ts";
+import { countFlagCalls } from "../events/insights/flag-calls.ts";
+import { InsightCache } from "../events/insights/insight-cache.ts";
+import { computeInsight } from "../events/insights/insights.ts";
 import { type EventFilter, listEvents, positionOf } from "../events/list.ts";
 import { eventsText } from "../events/page.ts";
 import type { QueryRequest } from "../events/query/run-query.ts";

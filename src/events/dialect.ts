@@ -6,10 +6,10 @@
 import type { DuckDBConnection, DuckDBValue } from "@duckdb/node-api";
 import { type EventColumnName, eventColumns } from "./columns.ts";
 import { inTransaction } from "./database.ts";
-import { type FunnelTimes, type OrderedSteps, walkOrdered } from "./ordered-funnel.ts";
+import { type FunnelTimes, type OrderedSteps, walkOrdered } from "./insights/ordered-funnel.ts";
+import type { Interval } from "./insights/trend-range.ts";
 import { quoted } from "./sql-text.ts";
 import { streamedRows } from "./streamed-rows.ts";
-import type { Interval } from "./trend-range.ts";
 
 /** Asks the event store, whichever engine keeps it. */
 export interface EventSql {

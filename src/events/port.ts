@@ -1,11 +1,11 @@
 /** How the front asks the event store, which another process owns. */
 
 import { AppError } from "../lib/errors.ts";
-import type { ComputedInsight, Refresh } from "./insight-cache.ts";
+import type { ComputedInsight, Refresh } from "./insights/insight-cache.ts";
+import type { TrendsRequest } from "./insights/trends.ts";
 import type { EventFilter, EventPosition } from "./list.ts";
 import type { DownloadRequest } from "./query/download.ts";
 import type { QueryRequest } from "./query/run-query.ts";
-import type { TrendsRequest } from "./trends.ts";
 
 /** JSON as a stream, which goes out as it is. Each rejects with `QueryRefused` and the like. */
 export interface EventQueries {

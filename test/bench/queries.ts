@@ -13,7 +13,7 @@ import { resolve } from "node:path";
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { type EventDatabase, openEventDatabase } from "../../src/events/database.ts";
 import { duckdbSql } from "../../src/events/dialect.ts";
-import { computeInsight } from "../../src/events/insights.ts";
+import { computeInsight } from "../../src/events/insights/insights.ts";
 import { PropertyColumns } from "../../src/events/property-columns.ts";
 import type { JsonObject } from "../../src/lib/json.ts";
 

@@ -3,7 +3,7 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import type { PropertyPlace } from "../../src/events/dialect.ts";
-import { computeInsight } from "../../src/events/insights.ts";
+import { computeInsight } from "../../src/events/insights/insights.ts";
 import { listEvents } from "../../src/events/list.ts";
 import type { JsonObject } from "../../src/lib/json.ts";
 import { temporaryFolder } from "../support/appliance.ts";

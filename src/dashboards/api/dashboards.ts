@@ -4,7 +4,7 @@ import type { Static } from "@sinclair/typebox";
 import { type ProjectCall, projectRoute } from "../../accounts/api/routes.ts";
 import { exampleUser, UserBody, userBody } from "../../accounts/api/user-shapes.ts";
 import { type UserFinder, userFinder } from "../../accounts/users.ts";
-import { refreshOf } from "../../events/insight-cache.ts";
+import { refreshOf } from "../../events/insights/insight-cache.ts";
 import { notFound } from "../../http/failure.ts";
 import { pageAnswer, readPage } from "../../http/pagination.ts";
 import { readId } from "../../http/path.ts";

@@ -9,7 +9,7 @@ import {
   refreshNames,
   refreshOf,
   refreshWords,
-} from "../../events/insight-cache.ts";
+} from "../../events/insights/insight-cache.ts";
 import { unavailable } from "../../http/answers.ts";
 import { notFound } from "../../http/failure.ts";
 import { pageAnswer, readPage } from "../../http/pagination.ts";

@@ -27,7 +27,7 @@ import { InvalidField } from "../../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
 import { toWireOrNull } from "../../lib/wire-time.ts";
 import { columnsInWords } from "../export/columns.ts";
-import { type Refresh, refreshOf, refreshWords } from "../insight-cache.ts";
+import { type Refresh, refreshOf, refreshWords } from "../insights/insight-cache.ts";
 import { type EventQueries, QueryRefused, StatementsBarred } from "../port.ts";
 import { rowsDefault, rowsMax } from "../query/run-query.ts";
 

@@ -5,7 +5,7 @@ import { and, eq, inArray } from "drizzle-orm";
 import { projectRoute } from "../../accounts/api/routes.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
 import { flag } from "../../accounts/schema.ts";
-import type { FlagCalls, FlagCallsRequest } from "../../events/flag-calls.ts";
+import type { FlagCalls, FlagCallsRequest } from "../../events/insights/flag-calls.ts";
 import { unavailable } from "../../http/answers.ts";
 import type { Route } from "../../http/route.ts";
 import { instant, int, list, named, nullable, object, optional, text } from "../../http/shapes.ts";

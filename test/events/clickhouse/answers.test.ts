@@ -6,8 +6,8 @@ import { behaviourLists, withBehaviourLists } from "../../../src/engine/behaviou
 import { computeReach } from "../../../src/engine/reach.ts";
 import type { EventSql } from "../../../src/events/dialect.ts";
 import { type ExportPosition, exportPage } from "../../../src/events/export/page.ts";
-import { countFlagCalls } from "../../../src/events/flag-calls.ts";
-import { computeInsight } from "../../../src/events/insights.ts";
+import { countFlagCalls } from "../../../src/events/insights/flag-calls.ts";
+import { computeInsight } from "../../../src/events/insights/insights.ts";
 import { countKnown } from "../../../src/events/known-uuids.ts";
 import { type EventFilter, eventOrders, listEvents } from "../../../src/events/list.ts";
 import type { Json, JsonObject } from "../../../src/lib/json.ts";

@@ -1,7 +1,7 @@
 /** The range of a trend and its buckets, on the wall clock of the project. */
 
-import type { JsonObject } from "../lib/json.ts";
-import { wallTimeAt } from "../lib/time-zone.ts";
+import type { JsonObject } from "../../lib/json.ts";
+import { wallTimeAt } from "../../lib/time-zone.ts";
 
 export const intervals = ["hour", "day", "week", "month"] as const;
 export type Interval = (typeof intervals)[number];

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { UnknownQuery } from "../../src/events/event-filters.ts";
-import { computeInsight } from "../../src/events/insights.ts";
-import { bucketsOf, rangeOf } from "../../src/events/trend-range.ts";
-import type { JsonObject } from "../../src/lib/json.ts";
-import { TestStores } from "../support/event-store.ts";
+import { UnknownQuery } from "../../../src/events/event-filters.ts";
+import { computeInsight } from "../../../src/events/insights/insights.ts";
+import { bucketsOf, rangeOf } from "../../../src/events/insights/trend-range.ts";
+import type { JsonObject } from "../../../src/lib/json.ts";
+import { TestStores } from "../../support/event-store.ts";
 
 const now = Date.UTC(2026, 10, 21, 12, 30);
 const hour = 3_600_000;

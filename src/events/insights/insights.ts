@@ -1,8 +1,8 @@
 /** What insights compute: each kind of query by its own file. */
 
-import { isJsonObject, type JsonObject } from "../lib/json.ts";
-import type { EventSql } from "./dialect.ts";
-import { UnknownQuery } from "./event-filters.ts";
+import { isJsonObject, type JsonObject } from "../../lib/json.ts";
+import type { EventSql } from "../dialect.ts";
+import { UnknownQuery } from "../event-filters.ts";
 import { computeFunnel } from "./funnels.ts";
 import { computeLifecycle, computeRetention } from "./retention.ts";
 import { computeTrends, type InsightResults, type TrendsRequest } from "./trends.ts";

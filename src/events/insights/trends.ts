@@ -5,10 +5,10 @@
  * zone. Source of the queries: contract, management-api 5.12.
  */
 
-import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
-import { offsetsBetween, wallTimeAt } from "../lib/time-zone.ts";
-import { type Dialect, type EventSql, textAt } from "./dialect.ts";
-import { eventFilterSql, isAboutPerson, propertyColumn, UnknownQuery } from "./event-filters.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { offsetsBetween, wallTimeAt } from "../../lib/time-zone.ts";
+import { type Dialect, type EventSql, textAt } from "../dialect.ts";
+import { eventFilterSql, isAboutPerson, propertyColumn, UnknownQuery } from "../event-filters.ts";
 import { bucketsOf, type Interval, intervals, type Range, rangeBefore, rangeOf } from "./trend-range.ts";
 
 /** A list per kind of query; of a funnel's times one object. */

@@ -6,8 +6,8 @@
  * how long it took, each start counts for itself, and goes on with the first event of the next step.
  */
 
-import type { JsonObject } from "../lib/json.ts";
-import type { Dialect } from "./dialect.ts";
+import type { JsonObject } from "../../lib/json.ts";
+import type { Dialect } from "../dialect.ts";
 import type { Interval, Range } from "./trend-range.ts";
 import { breakdownValuesMax, foundEvents, otherValues, type TrendsRequest } from "./trends.ts";
 

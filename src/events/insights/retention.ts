@@ -5,9 +5,9 @@
  * Source of the queries and answers: PostHog's `RetentionQuery` and `LifecycleQuery`.
  */
 
-import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
-import type { EventSql } from "./dialect.ts";
-import { UnknownQuery } from "./event-filters.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import type { EventSql } from "../dialect.ts";
+import { UnknownQuery } from "../event-filters.ts";
 import { bucketsOf, type Interval, intervals, rangeOf } from "./trend-range.ts";
 import {
   conditionsOf,

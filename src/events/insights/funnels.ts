@@ -5,9 +5,9 @@
  * Source of the queries and answers: PostHog's `FunnelsQuery`.
  */
 
-import { isJsonObject, type JsonObject } from "../lib/json.ts";
-import type { EventSql } from "./dialect.ts";
-import { UnknownQuery } from "./event-filters.ts";
+import { isJsonObject, type JsonObject } from "../../lib/json.ts";
+import type { EventSql } from "../dialect.ts";
+import { UnknownQuery } from "../event-filters.ts";
 import {
   type Funnel,
   foundSteps,

@@ -1,8 +1,8 @@
 /** What is kept of computed queries, and when it counts. */
 
 import { expect, test } from "bun:test";
-import { InsightCache } from "../../src/events/insight-cache.ts";
-import type { JsonObject } from "../../src/lib/json.ts";
+import { InsightCache } from "../../../src/events/insights/insight-cache.ts";
+import type { JsonObject } from "../../../src/lib/json.ts";
 
 const hour = 3_600_000;
 const request = (query: JsonObject = { kind: "TrendsQuery" }, now = 10 * hour, timezone = "UTC") => ({

@@ -3,8 +3,8 @@
  * come to another hour, in whichever zone: ranges begin and end at hours.
  */
 
-import { InvalidField } from "../lib/errors.ts";
-import { Recent } from "../lib/recent.ts";
+import { InvalidField } from "../../lib/errors.ts";
+import { Recent } from "../../lib/recent.ts";
 import type { InsightResults, TrendsRequest } from "./trends.ts";
 
 /**

@@ -1,6 +1,6 @@
 /** How often flags were asked for, by value and day: from the events that SDKs send when code asks for a flag. */
 
-import { type EventSql, textAt } from "./dialect.ts";
+import { type EventSql, textAt } from "../dialect.ts";
 import { bucketsOf, rangeOf } from "./trend-range.ts";
 
 export interface FlagCallsRequest {
