@@ -4,7 +4,7 @@ import { Elysia } from "elysia";
 import { version } from "../version.ts";
 import { Bodies, type BodyLimits } from "./body.ts";
 import { managementDialect, ownFilesDialect } from "./dialect.ts";
-import { type DispatchDeps, serve, serveRoutes } from "./dispatch.ts";
+import { type DispatchDeps, exactPaths, noParams, pathsOf, serve, servePaths } from "./dispatch.ts";
 import { docsPage } from "./docs-page.ts";
 import type { ErrorLog } from "./errors.ts";
 import type { Connection, Places } from "./exchange.ts";
@@ -72,17 +72,21 @@ export function createApp(deps: AppDeps): App {
   };
   const served = [...deps.routes, rootRoute(deps.homePage), ...probeRoutes(deps.roles ?? (() => []))];
   const routes = [...served, ...documentationRoutes(served, deps.publicUrl)];
+  const paths = pathsOf(routes);
+  const exact = exactPaths(paths);
   const nowhere = { path: "other", dialect: managementDialect, methods: new Map() };
   // By itself Elysia looks for the path behind a host of usual length, and finds none behind `api` or `::1`.
   // Told not to, it looks behind `http://`; behind `https://` it would take the second slash for the path.
   const routerFor = (standardHostname: boolean) =>
     new Elysia({ name: "flagkeep", handler: { standardHostname } })
-      .use(serveRoutes(routes, dispatch))
+      .use(servePaths(paths, dispatch))
       .all("*", ({ request }) => serve(nowhere, request, {}, dispatch), { parse: "none" });
   const router = routerFor(false);
   let secureRouter: ReturnType<typeof routerFor> | undefined;
   return {
     async handle(request) {
+      const served = exact.get(pathnameOf(request.url));
+      if (served !== undefined) return await serve(served, request, noParams, dispatch);
       if (!request.url.startsWith("https:")) return await router.fetch(request);
       secureRouter ??= routerFor(true);
       return await secureRouter.fetch(request);
@@ -91,6 +95,13 @@ export function createApp(deps: AppDeps): App {
       connectionOf = known;
     },
   };
+}
+
+/** The path of an absolute address, as it is written there. */
+function pathnameOf(url: string): string {
+  const start = url.indexOf("/", url.indexOf("//") + 2);
+  const end = url.indexOf("?", start);
+  return end === -1 ? url.slice(start) : url.slice(start, end);
 }
 
 /** What somebody meets who knows nothing but the address. */

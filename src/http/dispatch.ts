@@ -56,15 +56,15 @@ export interface SeenRequest {
 }
 
 /** A path with what it answers; all its methods speak one dialect. */
-interface ServedPath {
+export interface ServedPath {
   /** As the route record has it. */
   readonly path: string;
   readonly dialect: Dialect;
   readonly methods: ReadonlyMap<Method, Route>;
 }
 
-/** An Elysia plugin that serves the routes, with and without a slash at the end. */
-export function serveRoutes(routes: readonly Route[], deps: DispatchDeps): Elysia {
+/** The paths of routes, as they are written down. */
+export function pathsOf(routes: readonly Route[]): ReadonlyMap<string, ServedPath> {
   const byPath = new Map<string, { path: string; dialect: Dialect; methods: Map<Method, Route> }>();
   for (const route of routes) {
     for (const path of [route.path, ...route.aliases]) {
@@ -79,11 +79,27 @@ export function serveRoutes(routes: readonly Route[], deps: DispatchDeps): Elysi
       byPath.set(path, served);
     }
   }
+  return byPath;
+}
+
+/** A path with and without a slash at the end. */
+const spellingsOf = (path: string) => (/[/*]$/.test(path) ? [path] : [path, `${path}/`]);
+const places = /:(\w+)|\*$/g;
+
+/** The paths that have no places for names or ids, in every spelling: they are found without a router. */
+export function exactPaths(paths: ReadonlyMap<string, ServedPath>): ReadonlyMap<string, ServedPath> {
+  const exact = [...paths].filter(([path]) => path.search(places) === -1);
+  return new Map(
+    exact.flatMap(([path, served]) => spellingsOf(path).map((spelling) => [spelling, served] as const)),
+  );
+}
+
+/** An Elysia plugin that serves paths, with and without a slash at the end. */
+export function servePaths(paths: ReadonlyMap<string, ServedPath>, deps: DispatchDeps): Elysia {
   const plugin = new Elysia({ name: "routes" });
-  for (const [path, served] of byPath) {
-    const names = [...path.matchAll(/:(\w+)|\*$/g)].map(([all, name]) => name ?? all);
-    const spellings = /[/*]$/.test(path) ? [path] : [path, `${path}/`];
-    for (const spelling of spellings) {
+  for (const [path, served] of paths) {
+    const names = [...path.matchAll(places)].map(([all, name]) => name ?? all);
+    for (const spelling of spellingsOf(path)) {
       plugin.all(
         numbered(spelling),
         ({ request, params }) => serve(served, request, renamed(params, names), deps),
@@ -100,7 +116,8 @@ function numbered(path: string): string {
   return path.replace(/:\w+/g, () => `:p${place++}`);
 }
 
-const noParams: Record<string, string> = {};
+/** Of a path without places. */
+export const noParams: Record<string, string> = {};
 
 function renamed(params: Record<string, string> | undefined, names: readonly string[]) {
   if (names.length === 0 || params === undefined) return noParams;
@@ -119,7 +136,8 @@ export async function serve(
   let result: unknown;
   let reason: string | undefined;
   try {
-    result = await answer(dialect, methods, exchange, deps);
+    result = answer(dialect, methods, exchange, deps);
+    if (result instanceof Promise) result = await result;
   } catch (error) {
     const failure = failureOf(error);
     const { requestId } = exchange;
@@ -128,22 +146,27 @@ export async function serve(
     result = dialect.refuse(failure, error, exchange);
   }
   exchange.end();
-  const response = await finished(result, dialect, exchange);
-  const { requestId } = exchange;
-  const { isCapture = false } = dialect;
-  const address = () => exchange.address;
+  const finishing = finished(result, dialect, exchange);
+  const response = finishing instanceof Promise ? await finishing : finishing;
   deps.onSeen?.({
-    ...{ request, requestId, route: path, isCapture, status: response.status, reason, startedAt, address },
+    request,
+    requestId: exchange.requestId,
+    route: path,
+    isCapture: dialect.isCapture ?? false,
+    status: response.status,
+    reason,
+    startedAt,
+    address: () => exchange.address,
   });
   return response;
 }
 
-/** Adds what every answer carries. */
-async function finished(
+/** Adds what every answer carries; at once, unless it is to be compressed. */
+function finished(
   result: unknown,
   dialect: Dialect,
   { request, requestId }: Exchange,
-): Promise<Response> {
+): Response | Promise<Response> {
   const common: Record<string, string> = {
     "X-Request-Id": requestId,
     "X-Content-Type-Options": "nosniff",
@@ -151,23 +174,24 @@ async function finished(
   if (dialect.cors !== undefined) addCors(common, request, dialect.cors);
   const isHead = request.method === "HEAD";
   if (result instanceof Response) {
-    const response = isHead ? new Response(null, result) : await packedResponse(result, request);
-    return withHeaders(response, common);
+    if (isHead) return withHeaders(new Response(null, result), common);
+    return packedResponse(result, request).then((response) => withHeaders(response, common));
   }
   const reply = result instanceof Reply ? result : new Reply(200, result);
   const written = reply.written();
   if (written !== undefined) common["Content-Type"] = written.contentType;
   if (isHead && written !== undefined) common["Content-Length"] = String(Buffer.byteLength(written.bytes));
   const headers = Object.assign(common, reply.headers);
-  let bytes = isHead ? null : (written?.bytes ?? null);
+  const bytes = isHead ? null : (written?.bytes ?? null);
+  const { status } = reply;
   if (bytes !== null && isCompressible(written!.contentType, bytes, headers)) {
     headers.Vary = headers.Vary === undefined ? "Accept-Encoding" : `${headers.Vary}, Accept-Encoding`;
     if (takesGzip(request)) {
       headers["Content-Encoding"] = "gzip";
-      bytes = await gzipped(bytes);
+      return gzipped(bytes).then((packed) => new Response(packed, { status, headers }));
     }
   }
-  return new Response(bytes, { status: reply.status, headers });
+  return new Response(bytes, { status, headers });
 }
 
 function withHeaders(response: Response, headers: Readonly<Record<string, string>>): Response {

@@ -29,13 +29,8 @@ export class EntryList {
   }
 
   /** Lines of events that are written already, as UTF-8. */
-  addLines({ bytes, ends }: { readonly bytes: Uint8Array; readonly ends: Uint32Array }): void {
-    let start = 0;
-    for (let index = 0; index < ends.length; index++) {
-      const end = ends[index]!;
-      this.entries.push(bytes.subarray(start, end));
-      start = end;
-    }
+  addLines(lines: readonly Uint8Array[]): void {
+    for (const line of lines) this.entries.push(line);
   }
 
   /** All entries: the first notes in full, of a flood of further ones only how many. */

@@ -18,6 +18,7 @@ import type { CaptureDependencies, CaptureProject } from "./ports.ts";
 import {
   type OpenedBody,
   openBody,
+  openPlainBody,
   type Protocol,
   payloadLines,
   type RequestLines,
@@ -74,7 +75,7 @@ export class Intake {
     const projectOf = (token: string) => this.projectOf(token);
     const smallMax = startsLikeJson(body.bytes) ? smallBytesMax : smallPackedBytesMax;
     if (body.bytes.length > smallMax) await this.turns.next(sender);
-    const opened = await this.openHere(body, limitBytes);
+    const opened = openPlainBody(body, ownThreadBytesMax) ?? (await this.openHere(body, limitBytes));
     if (opened === undefined) {
       const lines = await this.large.take({ body, protocol, limitBytes, arrival, known }, projectOf);
       await this.appendInParts(lines);
@@ -83,7 +84,8 @@ export class Intake {
     const request = readRequest(opened, protocol);
     const project = known ?? projectOf(request.token());
     const pause = () => this.turns.next(sender);
-    const lines = await request.lines(project, arrival, this.makeUuid, pause);
+    const written = request.lines(project, arrival, this.makeUuid, pause);
+    const lines = written instanceof Promise ? await written : written;
     await this.deps.journal.append(lines.lane, lines.entries);
     return lines;
   }

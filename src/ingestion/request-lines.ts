@@ -5,7 +5,7 @@
  */
 
 import type { CaptureFields } from "../http/decode/form.ts";
-import { textOf, type UnwrappedBody, unwrap, type WrappedBody } from "../http/decode/unwrap.ts";
+import { textOf, type UnwrappedBody, unwrap, unwrapped, type WrappedBody } from "../http/decode/unwrap.ts";
 import { type EntryText, EntryWriter } from "../journal/entry.ts";
 import type { Lane } from "../journal/segment.ts";
 import { AnalyticsResults } from "./analytics-items.ts";
@@ -52,10 +52,16 @@ type Pause = () => Promise<void>;
 /** After this many events, about a millisecond of work, others get their turn. */
 const eventsPerTurn = 200;
 
+/** A body of some bytes at the most that nothing is wrapped around; undefined for any other. */
+export function openPlainBody(body: WrappedBody, bytesMax: number): OpenedBody | undefined {
+  const plain = body.bytes.length > bytesMax ? undefined : unwrapped(body);
+  return plain && { content: plain.content, form: plain.form, query: body.query };
+}
+
 /** Takes the wrappings off a body. @throws {InvalidPayload} @throws {PayloadTooLarge} */
 export async function openBody(body: WrappedBody, limitBytes: number): Promise<OpenedBody> {
-  const unwrapped = await unwrap(body, limitBytes);
-  return { ...unwrapped, query: body.query };
+  const { content, form } = await unwrap(body, limitBytes);
+  return { content, form, query: body.query };
 }
 
 /** A request whose project is still to be found. */

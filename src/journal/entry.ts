@@ -154,8 +154,8 @@ function quoted(text: string): string {
 const newline = 0x0a;
 /** How every line of an entry begins, and none other. */
 export const entryStart = '{"seq":';
-/** What a line has besides the entry: its start, the digits of the largest number, a comma and the line's end. */
-const lineFrameBytesMax = entryStart.length + 16 + 2;
+/** What a line has besides the entry and its number: its start, a comma and the line's end. */
+const lineFrameBytes = entryStart.length + 2;
 
 /** An entry as `EntryWriter` wrote it, or its UTF-8. */
 export type EntryText = string | Uint8Array;
@@ -165,9 +165,12 @@ export const lineOf = (seq: number, entry: string): string => `${entryStart}${se
 
 /** The lines of entries of which some are UTF-8 already, numbered from `first`. */
 export function linesOf(first: number, entries: readonly EntryText[]): Buffer {
-  const bytesOf = (entry: EntryText) => (typeof entry === "string" ? Buffer.byteLength(entry) : entry.length);
-  const sizeMax = entries.reduce((sum, entry) => sum + bytesOf(entry) + lineFrameBytesMax, 0);
-  const lines = Buffer.allocUnsafeSlow(sizeMax);
+  let size = 0;
+  for (const [index, entry] of entries.entries()) {
+    const digits = String(first + index).length;
+    size += lineFrameBytes + digits + (typeof entry === "string" ? Buffer.byteLength(entry) : entry.length);
+  }
+  const lines = Buffer.allocUnsafeSlow(size);
   let end = 0;
   for (const [index, entry] of entries.entries()) {
     end += lines.write(`${entryStart}${first + index},`, end, "latin1");
@@ -179,7 +182,7 @@ export function linesOf(first: number, entries: readonly EntryText[]): Buffer {
     lines[end] = newline;
     end += 1;
   }
-  return lines.subarray(0, end);
+  return lines;
 }
 
 /** The sequence number of the entry that begins here. */

@@ -60,10 +60,13 @@ export class LiveEvents {
   /** The journal, with readers told of what it has acknowledged. */
   watching(journal: JournalSink): JournalSink {
     return {
-      append: async (lane, entries) => {
-        const first = await journal.append(lane, entries);
-        if (this.streams.size > 0) this.tell(lane, first, entries);
-        return first;
+      append: (lane, entries) => {
+        const appended = journal.append(lane, entries);
+        if (this.streams.size === 0) return appended;
+        return appended.then((first) => {
+          this.tell(lane, first, entries);
+          return first;
+        });
       },
     };
   }

@@ -29,6 +29,8 @@ export interface UnwrappedBody {
 
 /** More layers than any client makes; a body that has more is made to be expensive. */
 const layersMax = 6;
+const openBrace = 0x7b;
+const openBracket = 0x5b;
 const sniffedBytes = 128;
 const shownBytes = 20;
 const base64Start = /^[A-Za-z0-9+/_-]+={0,2}\s*$/;
@@ -46,6 +48,15 @@ const base64Hints = new Set(["base64", "b64"]);
 const nothingSent = "request missing data payload: send the JSON of an event, or of a batch of events";
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
+
+/** A body that nothing is wrapped around: most are; undefined for any other, which `unwrap` is for. */
+export function unwrapped({ bytes, query, contentEncoding }: WrappedBody): UnwrappedBody | undefined {
+  const isPlain =
+    query.data === undefined &&
+    (contentEncoding === null || codingOf(contentEncoding) === undefined) &&
+    (bytes[0] === openBrace || bytes[0] === openBracket);
+  return isPlain ? { content: bytes, form: undefined } : undefined;
+}
 
 /**
  * Unwraps a body.
@@ -139,7 +150,11 @@ function lz64IfItIs(bytes: Uint8Array, limitBytes: number): string | undefined {
 /** Whether the bytes can be JSON that nothing is wrapped around. */
 export function startsLikeJson(bytes: Uint8Array): boolean {
   // The first byte decides for nearly every body.
-  return bytes[0] === 0x7b || bytes[0] === 0x5b || jsonStart.test(latin1(bytes.subarray(0, sniffedBytes)));
+  return (
+    bytes[0] === openBrace ||
+    bytes[0] === openBracket ||
+    jsonStart.test(latin1(bytes.subarray(0, sniffedBytes)))
+  );
 }
 
 function isBase64(bytes: Uint8Array, isLengthFree: boolean): boolean {

@@ -34,15 +34,21 @@ export function scannedLines(
   if (Math.abs((sentAtMicros ?? 0) - receivedMicros) > microsMax) return undefined;
   const writer = new EntryWriter(projectId, receivedMicros, body.isHistorical);
   const lines: LineFacts = {
-    ...{ beforeUuid: writer.beforeUuid, beforeMode: writer.beforeMode },
-    ...{ ...added, receivedMicros, sentAtMicros, makeUuid },
+    beforeUuid: writer.beforeUuid,
+    beforeMode: writer.beforeMode,
+    ip: added.ip,
+    sentAt: added.sentAt,
+    anonymizeIps: added.anonymizeIps,
+    receivedMicros,
+    sentAtMicros,
+    makeUuid,
   };
   const list = new EntryList(writer);
   let unusual = 0;
   scanner!.begin(body, lines);
   for (let next = 0; next < body.events; ) {
     const written = scanner!.write(body, next, lines);
-    list.addLines(written);
+    list.addLines(written.lines);
     if (written.next === body.events) break;
     // Without progress it is not for lack of room.
     if (written.next === next) {

@@ -81,9 +81,7 @@ export interface ScannedBody {
 export interface ScannedLines {
   /** Number of the first event that has none: there was no room for more, or it is not usual. */
   readonly next: number;
-  readonly bytes: Uint8Array;
-  /** Where each line ends. */
-  readonly ends: Uint32Array;
+  readonly lines: readonly Uint8Array[];
 }
 
 export class Scanner {
@@ -104,11 +102,16 @@ export class Scanner {
     this.program = exports as unknown as Program;
     this.look();
     let end = pieceTextsAt;
-    for (const [index, text] of constantPieces.entries()) end = this.piece(variablePieces + index, text, end);
+    for (const [index, text] of constantPieces.entries()) {
+      this.buffer.write(text, end, "latin1");
+      end = this.place(variablePieces + index, end, text.length);
+    }
     this.variableTextsAt = end;
   }
 
   private readonly variableTextsAt: number;
+  private variableTexts = "";
+  private lastToken = "";
 
   /**
    * Reads a request.
@@ -130,7 +133,7 @@ export class Scanner {
     this.last = {
       events,
       isHistorical: this.numbers[bodyAt + 5] !== 0,
-      token: this.textAt(bodyAt + 1),
+      token: this.token(),
       sentAt: this.textAt(bodyAt + 3),
       ...{ table, ends, room },
     };
@@ -141,11 +144,18 @@ export class Scanner {
   begin(body: ScannedBody, facts: LineFacts): void {
     if (body !== this.last) throw new Error("Another request was read meanwhile.");
     this.makeUuid = facts.makeUuid;
-    let end = this.variableTextsAt;
-    end = this.piece(0, facts.beforeUuid, end);
-    end = this.piece(1, facts.beforeMode, end);
-    end = this.piece(2, facts.ip, end);
-    this.piece(3, facts.sentAt, end);
+    const { beforeUuid, beforeMode, ip, sentAt } = facts;
+    const texts = `${beforeUuid}${beforeMode}${ip}${sentAt}`;
+    // Requests of the same millisecond and sender have the same.
+    if (texts === this.variableTexts) return;
+    this.variableTexts = texts;
+    // Numbers, names of ours and addresses: nothing but ASCII.
+    this.buffer.write(texts, this.variableTextsAt, "latin1");
+    let at = this.variableTextsAt;
+    at = this.place(0, at, beforeUuid.length);
+    at = this.place(1, at, beforeMode.length);
+    at = this.place(2, at, ip.length);
+    this.place(3, at, sentAt.length);
   }
 
   /** Writes the lines of the events from one on. */
@@ -160,16 +170,32 @@ export class Scanner {
       ...([table, from, events, room, roomEnd, ends] as const),
       ...([receivedMicros, skew, isHistorical, anonymizeIps] as const),
     );
-    return {
-      next,
-      bytes: this.bytes.slice(room, this.numbers[outEndAt]!),
-      ends: this.numbers.subarray(ends / 4, ends / 4 + next - from).map((end) => end - room),
-    };
+    const bytes = this.bytes.slice(room, this.numbers[outEndAt]!);
+    const lines: Uint8Array[] = [];
+    let start = 0;
+    for (let place = ends / 4; lines.length < next - from; place++) {
+      const end = this.numbers[place]! - room;
+      lines.push(end - start === bytes.length ? bytes : bytes.subarray(start, end));
+      start = end;
+    }
+    return { next, lines };
   }
 
   /** The text of an event, as it was sent. */
   eventText({ table }: ScannedBody, event: number): string {
     return this.textAt((table + event * itemBytes) / 4)!;
+  }
+
+  /** The project's key, made anew only when it is another one. */
+  private token(): string | undefined {
+    const { lastToken, bytes } = this;
+    const start = this.numbers[bodyAt + 1]!;
+    let same = this.numbers[bodyAt + 2]! - start === lastToken.length ? 0 : -1;
+    while (same !== -1 && same < lastToken.length)
+      same = bytes[start + same] === lastToken.charCodeAt(same) ? same + 1 : -1;
+    if (start === 0 || same !== -1) return start === 0 ? undefined : lastToken;
+    this.lastToken = this.textAt(bodyAt + 1)!;
+    return this.lastToken;
   }
 
   /** The text whose place the program has noted; undefined when there is none. */
@@ -178,8 +204,8 @@ export class Scanner {
     return start === 0 ? undefined : this.buffer.toString("utf8", start, this.numbers[place + 1]!);
   }
 
-  private piece(index: number, text: string, at: number): number {
-    const length = this.buffer.write(text, at);
+  /** Notes where a piece stands. @returns the place behind it. */
+  private place(index: number, at: number, length: number): number {
     this.numbers[piecesAt + 2 * index] = at;
     this.numbers[piecesAt + 2 * index + 1] = length;
     return at + length;
