@@ -53,7 +53,7 @@ const shortHost = /^https:\/\/[^/]{0,2}(\/|$)/;
 const overTls = new WeakMap<Request, Server<undefined>>();
 
 /** Nearly every host is of this form, which costs less to see than to parse. */
-const usualAddress = /^https?:\/\/[a-z0-9.-]+(?::\d{1,4})?\//i;
+const usualAddress = /^https?:\/\/[a-z0-9.-]+(?::(?:\d{1,4}|[1-5]\d{4}|6[0-4]\d{3}))?\//i;
 
 /** With a damaged Host header, or none, the address is none. */
 function isAddress(url: string): boolean {

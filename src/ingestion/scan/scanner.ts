@@ -166,9 +166,19 @@ export class Scanner {
   ): ScannedLines {
     const roomEnd = room + roomBytes - tailBytes;
     const skew = sentAtMicros - receivedMicros;
-    const next = this.program.write(
-      ...([table, from, events, room, roomEnd, ends] as const),
-      ...([receivedMicros, skew, isHistorical, anonymizeIps] as const),
+    // Spread, the arguments would cost more than the call.
+    const { program } = this;
+    const next = program.write(
+      table,
+      from,
+      events,
+      room,
+      roomEnd,
+      ends,
+      receivedMicros,
+      skew,
+      isHistorical,
+      anonymizeIps,
     );
     const bytes = this.bytes.slice(room, this.numbers[outEndAt]!);
     const lines: Uint8Array[] = [];
