@@ -180,12 +180,15 @@ export class Scanner {
       isHistorical,
       anonymizeIps,
     );
-    const bytes = this.bytes.slice(room, this.numbers[outEndAt]!);
+    const roomUsed = this.numbers[outEndAt]! - room;
+    // A slice would be filled with zeros before.
+    const bytes = Buffer.allocUnsafeSlow(roomUsed);
+    this.buffer.copy(bytes, 0, room, room + roomUsed);
     const lines: Uint8Array[] = [];
     let start = 0;
     for (let place = ends / 4; lines.length < next - from; place++) {
       const end = this.numbers[place]! - room;
-      lines.push(end - start === bytes.length ? bytes : bytes.subarray(start, end));
+      lines.push(end - start === roomUsed ? bytes : bytes.subarray(start, end));
       start = end;
     }
     return { next, lines };
