@@ -10,7 +10,7 @@ import { eventRoutes } from "../events/api/events.ts";
 import { LiveEvents, liveRoutes } from "../events/api/live.ts";
 import { queryRoutes } from "../events/api/query.ts";
 import { explainRoutes } from "../flags/api/explain-route.ts";
-import { evaluationRoutes } from "../flags/api/routes.ts";
+import { evaluationRoutes } from "../flags/api/public/routes.ts";
 import { FlagSets, groupTypesFrom } from "../flags/store/flag-sets.ts";
 import type { PayloadCipher } from "../flags/store/flag-writes.ts";
 import { type App, createApp } from "../http/app.ts";

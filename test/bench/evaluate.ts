@@ -5,7 +5,7 @@
  */
 
 import { cpus } from "node:os";
-import { renderFlags } from "../../src/flags/api/flags-reply.ts";
+import { renderFlags } from "../../src/flags/api/public/flags-reply.ts";
 import { localEvaluationBody, localEvaluationReply } from "../../src/flags/definitions/local-evaluation.ts";
 import { evaluate } from "../../src/flags/evaluate/evaluate.ts";
 import { compileFlagSet } from "../../src/flags/evaluate/flag-set.ts";

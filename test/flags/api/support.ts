@@ -7,7 +7,7 @@ import { guardOf } from "../../../src/accounts/api/guard.ts";
 import { type Initialised, initialise } from "../../../src/accounts/initialise.ts";
 import { type Metadata, openMetadata } from "../../../src/accounts/metadata.ts";
 import { type CohortFields, createCohort } from "../../../src/cohorts/cohorts.ts";
-import { evaluationRoutes } from "../../../src/flags/api/routes.ts";
+import { evaluationRoutes } from "../../../src/flags/api/public/routes.ts";
 import type { Flag, FlagFields } from "../../../src/flags/fields.ts";
 import { FlagSets, groupTypesFrom } from "../../../src/flags/store/flag-sets.ts";
 import { createFlag, updateFlag } from "../../../src/flags/store/flag-writes.ts";

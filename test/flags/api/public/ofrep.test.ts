@@ -2,12 +2,12 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
-import { FlagEvents } from "../../../src/flags/api/ofrep-events.ts";
-import { createApp } from "../../../src/http/app.ts";
-import { TrustedPlaces } from "../../../src/http/places.ts";
-import { set } from "../../people/support.ts";
-import { inCohort, person, when } from "../make.ts";
-import { TestEvaluation } from "./support.ts";
+import { FlagEvents } from "../../../../src/flags/api/public/ofrep-events.ts";
+import { createApp } from "../../../../src/http/app.ts";
+import { TrustedPlaces } from "../../../../src/http/places.ts";
+import { set } from "../../../people/support.ts";
+import { inCohort, person, when } from "../../make.ts";
+import { TestEvaluation } from "../support.ts";
 
 let server: TestEvaluation;
 beforeAll(() => {

@@ -4,13 +4,13 @@
  * With and without the slash at the end, never redirecting. Source: contract, flag-evaluation 1 to 5; sdk-compat 4.3.
  */
 
-import { type Call, clientRoutes, Reply, type Route } from "../../http/route.ts";
-import { dictionary, object, optional, text } from "../../http/shapes.ts";
-import { Evaluation } from "../evaluate/evaluate.ts";
-import { compileFlagSet } from "../evaluate/flag-set.ts";
-import type { FlagSet } from "../evaluate/model.ts";
-import { detectRuntime } from "../evaluate/selection.ts";
-import type { Computation } from "../subject/computation.ts";
+import { type Call, clientRoutes, Reply, type Route } from "../../../http/route.ts";
+import { dictionary, object, optional, text } from "../../../http/shapes.ts";
+import { Evaluation } from "../../evaluate/evaluate.ts";
+import { compileFlagSet } from "../../evaluate/flag-set.ts";
+import type { FlagSet } from "../../evaluate/model.ts";
+import { detectRuntime } from "../../evaluate/selection.ts";
+import type { Computation } from "../../subject/computation.ts";
 import { type ClientConfigTexts, clientConfig } from "./client-config.ts";
 import { flagsDialect, NoDistinctId, TokenRefused } from "./dialects.ts";
 import {

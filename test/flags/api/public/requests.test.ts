@@ -2,8 +2,8 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
-import { when } from "../make.ts";
-import { TestEvaluation } from "./support.ts";
+import { when } from "../../make.ts";
+import { TestEvaluation } from "../support.ts";
 
 let server: TestEvaluation;
 beforeAll(() => {

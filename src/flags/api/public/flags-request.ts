@@ -5,8 +5,8 @@
  * absent, and unknown fields are ignored. Source: contract, flag-evaluation 2.2; sdk-compat 2.2.
  */
 
-import { rawMember, skipSpace } from "../../ingestion/json-spans.ts";
-import { isJsonObject, type JsonObject, ownMember } from "../../lib/json.ts";
+import { rawMember, skipSpace } from "../../../ingestion/json-spans.ts";
+import { isJsonObject, type JsonObject, ownMember } from "../../../lib/json.ts";
 import { Undecodable } from "./dialects.ts";
 import { parseTolerantJson } from "./tolerant-json.ts";
 

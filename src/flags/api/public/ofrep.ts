@@ -6,10 +6,10 @@
  * Source: OpenFeature Remote Evaluation Protocol 0.2; OpenFeature specification, types.
  */
 
-import { HttpFailure } from "../../http/failure.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
-import { clientValue } from "../evaluate/evaluate.ts";
-import type { CompiledFlag, FlagResult } from "../evaluate/model.ts";
+import { HttpFailure } from "../../../http/failure.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../../lib/json.ts";
+import { clientValue } from "../../evaluate/evaluate.ts";
+import type { CompiledFlag, FlagResult } from "../../evaluate/model.ts";
 
 export type OfrepErrorCode =
   | "PARSE_ERROR"

@@ -2,9 +2,9 @@
  * Bodies of `/flags` and `/decide`, by route and version. Source: contract, flag-evaluation 3; sdk-compat 4.3.
  */
 
-import type { JsonObject } from "../../lib/json.ts";
-import { clientValue, type Evaluation } from "../evaluate/evaluate.ts";
-import type { FlagResult } from "../evaluate/model.ts";
+import type { JsonObject } from "../../../lib/json.ts";
+import { clientValue, type Evaluation } from "../../evaluate/evaluate.ts";
+import type { FlagResult } from "../../evaluate/model.ts";
 
 /** `details`: v2 with reasons. `values`: all flags and payloads. `on`: the enabled ones. `keys`: a list of those. */
 export type ReplyShape = "details" | "values" | "on" | "keys";

@@ -5,8 +5,8 @@
  * flags an answer is a hundred ready parts. Says exactly what `renderFlags` says.
  */
 
-import type { Evaluation } from "../evaluate/evaluate.ts";
-import type { FlagResult } from "../evaluate/model.ts";
+import type { Evaluation } from "../../evaluate/evaluate.ts";
+import type { FlagResult } from "../../evaluate/model.ts";
 import { type ReplyShape, type ReplyStamp, renderFlag, renderFlags } from "./flags-reply.ts";
 
 /** `"key":{…}` of results met so far; the same outcome of a flag is the same object until the flag changes. */

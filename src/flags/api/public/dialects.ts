@@ -1,10 +1,10 @@
 /** How requests for flags are refused, in the words that clients know. Source: contract, flag-evaluation 4. */
 
-import { publicCors } from "../../http/cors.ts";
-import { InvalidPayload } from "../../http/decode/failures.ts";
-import { type Dialect, envelope } from "../../http/dialect.ts";
-import { HttpFailure } from "../../http/failure.ts";
-import { Reply } from "../../http/reply.ts";
+import { publicCors } from "../../../http/cors.ts";
+import { InvalidPayload } from "../../../http/decode/failures.ts";
+import { type Dialect, envelope } from "../../../http/dialect.ts";
+import { HttpFailure } from "../../../http/failure.ts";
+import { Reply } from "../../../http/reply.ts";
 import { type OfrepErrorCode, OfrepRefusal } from "./ofrep.ts";
 
 /** The body cannot be read. */

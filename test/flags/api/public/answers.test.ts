@@ -1,8 +1,8 @@
 /** What the answers of `/flags` and `/decide` hold, by version. */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { dependsOn, inCohort, person, when } from "../make.ts";
-import { clientConfig, fixedNow, TestEvaluation } from "./support.ts";
+import { dependsOn, inCohort, person, when } from "../../make.ts";
+import { clientConfig, fixedNow, TestEvaluation } from "../support.ts";
 
 let server: TestEvaluation;
 beforeAll(() => {

@@ -2,12 +2,12 @@
 
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { type ReplyShape, renderFlags } from "../../../src/flags/api/flags-reply.ts";
-import { replyBody } from "../../../src/flags/api/reply-body.ts";
-import { evaluate } from "../../../src/flags/evaluate/evaluate.ts";
-import { compileFlagSet } from "../../../src/flags/evaluate/flag-set.ts";
-import { flag, person, requestFor, when } from "../make.ts";
-import { anyProject } from "../random-flags.ts";
+import { type ReplyShape, renderFlags } from "../../../../src/flags/api/public/flags-reply.ts";
+import { replyBody } from "../../../../src/flags/api/public/reply-body.ts";
+import { evaluate } from "../../../../src/flags/evaluate/evaluate.ts";
+import { compileFlagSet } from "../../../../src/flags/evaluate/flag-set.ts";
+import { flag, person, requestFor, when } from "../../make.ts";
+import { anyProject } from "../../random-flags.ts";
 
 const replyText = (...args: Parameters<typeof replyBody>) => new TextDecoder().decode(replyBody(...args));
 const stamp = { requestId: "0192d6a1-7b1e-7c3a-9d4f-aabbccddeeff", evaluatedAt: new Date(1_795_000_000_000) };

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 import packageJson from "posthog-js/package.json";
-import { clientConfig, TestEvaluation } from "./support.ts";
+import { clientConfig, TestEvaluation } from "../support.ts";
 
 let server: TestEvaluation;
 beforeAll(() => {

@@ -1,6 +1,6 @@
 /** What the documentation tells about the bodies and answers of flag values; the routes are laxer than any schema. */
 
-import type { Answer } from "../../http/route.ts";
+import type { Answer } from "../../../http/route.ts";
 import {
   ApiFailure,
   anyJson,
@@ -12,7 +12,7 @@ import {
   object,
   optional,
   text,
-} from "../../http/shapes.ts";
+} from "../../../http/shapes.ts";
 
 export const flagValuesTag = "Flag values";
 export const openFeatureTag = "OpenFeature";

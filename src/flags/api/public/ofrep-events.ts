@@ -5,11 +5,11 @@
  * is told at once. Source: OpenFeature Remote Evaluation Protocol, ADR 8 (SSE for bulk evaluation changes).
  */
 
-import { EventStreams } from "../../http/event-streams.ts";
-import { HttpFailure } from "../../http/failure.ts";
-import { type Call, clientRoutes, type Route } from "../../http/route.ts";
-import { object, text } from "../../http/shapes.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import { EventStreams } from "../../../http/event-streams.ts";
+import { HttpFailure } from "../../../http/failure.ts";
+import { type Call, clientRoutes, type Route } from "../../../http/route.ts";
+import { object, text } from "../../../http/shapes.ts";
+import type { JsonObject } from "../../../lib/json.ts";
 import { ofrepDialect } from "./dialects.ts";
 import { ofrepRefusals, openFeatureTag } from "./documentation.ts";
 import type { EvaluatedProject } from "./ports.ts";

@@ -4,7 +4,7 @@
  * Source: contract, flag-evaluation 2.1.
  */
 
-import { checkJson } from "../../http/json.ts";
+import { checkJson } from "../../../http/json.ts";
 
 const quoteByte = 34;
 const backslash = 92;

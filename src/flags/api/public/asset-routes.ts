@@ -3,10 +3,10 @@
  * features that are not offered here. Source: contract, sdk-compat 2.4, 4.6 to 4.8; flag-evaluation 15.
  */
 
-import { filesDialect } from "../../http/dialect.ts";
-import { notFound } from "../../http/failure.ts";
-import { type Answer, type Call, clientRoutes, Reply, type Route } from "../../http/route.ts";
-import { anyJson, bool, dictionary, nullable, object, text } from "../../http/shapes.ts";
+import { filesDialect } from "../../../http/dialect.ts";
+import { notFound } from "../../../http/failure.ts";
+import { type Answer, type Call, clientRoutes, Reply, type Route } from "../../../http/route.ts";
+import { anyJson, bool, dictionary, nullable, object, text } from "../../../http/shapes.ts";
 import { browserFiles, browserLibraryVersion } from "./browser-files.ts";
 import { clientConfig } from "./client-config.ts";
 import { flagValuesTag } from "./documentation.ts";

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
-import { renderFlags, replyFormOf } from "../../../src/flags/api/flags-reply.ts";
-import { renderEvaluationReasons, renderMyFlags } from "../../../src/flags/api/management-views.ts";
-import { evaluate } from "../../../src/flags/evaluate/evaluate.ts";
-import { compileFlagSet } from "../../../src/flags/evaluate/flag-set.ts";
-import { flag, inCohort, requestFor, when } from "../make.ts";
+import { renderEvaluationReasons, renderMyFlags } from "../../../../src/flags/api/management-views.ts";
+import { renderFlags, replyFormOf } from "../../../../src/flags/api/public/flags-reply.ts";
+import { evaluate } from "../../../../src/flags/evaluate/evaluate.ts";
+import { compileFlagSet } from "../../../../src/flags/evaluate/flag-set.ts";
+import { flag, inCohort, requestFor, when } from "../../make.ts";
 
 const variants = { multivariate: { variants: [{ key: "control", rollout_percentage: 100 }] } };
 const flags = [

@@ -1,8 +1,8 @@
 /** What flag evaluation over HTTP needs from the rest of the appliance. */
 
-import type { PeopleDb } from "../../people/open.ts";
-import type { FlagSet } from "../evaluate/model.ts";
-import type { OverridesToStore, Positions } from "../subject/override-writer.ts";
+import type { PeopleDb } from "../../../people/open.ts";
+import type { FlagSet } from "../../evaluate/model.ts";
+import type { OverridesToStore, Positions } from "../../subject/override-writer.ts";
 
 /** What evaluation must know about a project. */
 export interface EvaluatedProject {

@@ -1,9 +1,9 @@
 /** All public routes of flag evaluation. */
 
-import type { Route } from "../../http/route.ts";
-import { Computation } from "../subject/computation.ts";
-import { OverrideWriter } from "../subject/override-writer.ts";
-import { SubjectReader } from "../subject/stored-subject.ts";
+import type { Route } from "../../../http/route.ts";
+import { Computation } from "../../subject/computation.ts";
+import { OverrideWriter } from "../../subject/override-writer.ts";
+import { SubjectReader } from "../../subject/stored-subject.ts";
 import { assetRoutes } from "./asset-routes.ts";
 import { ClientConfigTexts } from "./client-config.ts";
 import { flagRoutes } from "./flag-routes.ts";

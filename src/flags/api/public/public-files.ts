@@ -3,9 +3,9 @@
  */
 
 import { gzipSync } from "node:zlib";
-import { takesGzip } from "../../http/compress.ts";
-import { Reply } from "../../http/reply.ts";
-import { isNotModified } from "../definitions/local-evaluation.ts";
+import { takesGzip } from "../../../http/compress.ts";
+import { Reply } from "../../../http/reply.ts";
+import { isNotModified } from "../../definitions/local-evaluation.ts";
 
 /** A text ready to be sent. */
 export interface PublicFile {

@@ -5,7 +5,7 @@
  * with false, mobile libraries forget their flags. Source: contract, sdk-compat 4.6, flag-evaluation 15.
  */
 
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../../lib/json.ts";
 
 /** The configuration of one project's clients. */
 export function clientConfig(token: string): JsonObject {
