@@ -2,12 +2,9 @@
 
 import type { ProjectDirectory } from "../accounts/project-directory.ts";
 import { Intake } from "../ingestion/intake.ts";
-import { requestFacts } from "../ingestion/normalize.ts";
-import { parsePayload } from "../ingestion/payload.ts";
 import type { JournalPort } from "../journal/journal.ts";
 import { JournalUnavailable } from "../journal/lane-writer.ts";
 import type { Lane } from "../journal/segment.ts";
-import { nowMicros } from "../lib/time.ts";
 import type { RpcHandlers } from "../rpc/server.ts";
 
 export interface ImportBatch {
@@ -34,21 +31,11 @@ export function importRoutes(
     journal: { append: (lane, entries) => opened().append(lane, entries) },
   });
   return {
-    /** Appends to the historical lane, as `/batch/` does, but with no client whose address would be an event's `$ip`. */
     async import_batch({ project_id, events }: ImportBatch) {
       const project = projects.find(project_id);
       if (project === undefined || project.archivedAt !== null)
         throw new Error(`There is no project ${project_id}.`);
-      const payload = parsePayload(`{"historical_migration":true,"batch":[${events.join(",")}]}`, true);
-      const facts = requestFacts({
-        receivedMicros: nowMicros(),
-        sentAtMicros: undefined,
-        isHistorical: true,
-        clientIp: undefined,
-        anonymizeIps: project.anonymizeIps,
-        makeUuid: () => Bun.randomUUIDv7(),
-      });
-      await intake.append(project, payload, facts);
+      await intake.appendImported(project, events);
     },
     last_seqs(): LastSeqs {
       const seqs: LastSeqs = { realtime: 0, historical: 0 };

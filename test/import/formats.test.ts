@@ -298,3 +298,32 @@ test("what is no record of any of them, and totals", () => {
   expect(recognise({ kind: "metric", value: 1 })).toBeUndefined();
   expect(recognise({ date: "2024-01-02", visitors: "3", pageviews: "4" })).toBe("totals");
 });
+
+describe("numbers of more digits than JavaScript holds are kept as they are written", () => {
+  const numbers = [
+    "12345678901234567",
+    "-98765432109876543210",
+    "1.1234567890123456789",
+    "0.1234567890123456",
+    "1e400",
+  ];
+  const exponents = ["-1.5E+400", "1234567890123456789.5e-20", "0.00000000000000000000012345678901234567"];
+  test.each([...numbers, ...exponents])("%s", (number) => {
+    for (const text of [
+      number,
+      `{"a":${number}}`,
+      `{"id":"0193d1a2-7b1c-8e71-9f60-be2f3a4b5c6d","a":${number}}`,
+      `[1,${number}]`,
+      `[[${number}],{"b":[${number}]}]`,
+    ])
+      expect(JSON.stringify(parseJsonText(text))).toBe(text);
+    expect(JSON.stringify(parseJsonText(` {"a" :\n\t ${number} , "b": [ ${number}\r] }`))).toBe(
+      `{"a":${number},"b":[${number}]}`,
+    );
+  });
+
+  test("those in strings are text", () => {
+    const text = '{"a":"12345678901234567","b":["x,1e400"],"c":"8e71"}';
+    expect(JSON.stringify(parseJsonText(text))).toBe(text);
+  });
+});

@@ -13,8 +13,11 @@ const { rawJSON, isRawJSON } = JSON as unknown as {
 /** What recurses over a record later must not run out of stack. */
 export class NestedTooDeep extends Error {}
 
-/** A text that holds a number which a JavaScript number may not hold has one of these. */
-const longNumber = /\d{16}|\d[eE][+-]?\d{2}|\.\d{15}/;
+/**
+ * A text that holds a number which a JavaScript number may not hold has one of these where a value begins. Looking at values
+ * keeps uuids out, of which most have something like `8e71`: parsing exactly takes about twice as long.
+ */
+const longNumber = /(?:^|[:[,])\s*-?[\d.]*?(?:\d{16}|\d[eE][+-]?\d{2}|\.\d{15})/;
 
 /**
  * Parses a JSON text. Numbers of more digits than a JavaScript number has are kept as they are written:
