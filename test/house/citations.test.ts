@@ -5,7 +5,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
-import { dirname, join, relative } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
 import { Glob } from "bun";
 import { isKnownOperator } from "../../src/flags/operators/value-tests.ts";
 
@@ -108,6 +108,15 @@ describe("citations", () => {
     const isHeading = (name: string) =>
       requirement.includes(`\n## ${name}\n`) || (name.endsWith(" endpoints") && requirement.includes(name));
     expect(wrong(cited, isHeading)).toEqual([]);
+  });
+
+  test("of files lead to files of that name", () => {
+    const found = new Glob("{src,cli,test,deploy,docs,examples}/**/*.{ts,tsx,sql,md}").scanSync(root);
+    const names = new Set([...found].map((file) => basename(file)));
+    const cited = (text: string) =>
+      [...text.matchAll(/`(?:[\w.-]+\/)*([\w.-]+\.(?:ts|tsx|sql|md))`/g)].map(([, name]) => name!);
+    expect(comments.flatMap(({ text }) => cited(text)).length).toBeGreaterThan(40);
+    expect(wrong(cited, (name) => names.has(name))).toEqual([]);
   });
 
   test("are found in the forms in which they are written", () => {

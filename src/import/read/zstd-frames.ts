@@ -2,7 +2,7 @@
  * Follows the frames of a Zstandard file without unpacking them, to notice where one is cut off or none begins.
  *
  * The runtime's decompressor takes a file that is cut off for a whole one, and does not come back from bytes behind
- * the last frame; `input.test.ts` shows when it does, and this can go. Source: RFC 8878, 3.1.
+ * the last frame; `read-records.test.ts` shows when it does, and this can go. Source: RFC 8878, 3.1.
  */
 export class ZstdFrames {
   private readonly steps = frameSteps();
