@@ -42,9 +42,9 @@ const root = join(import.meta.dir, "../..");
 /** What each source file imports from the sources, by path from the root. */
 async function readImports(): Promise<Map<string, string[]>> {
   const imports = new Map<string, string[]>();
-  for (const file of new Glob("{src,cli}/**/*.ts").scanSync(root)) {
+  for (const file of new Glob("{src,cli}/**/*.{ts,tsx}").scanSync(root)) {
     const text = await Bun.file(join(root, file)).text();
-    const named = [...text.matchAll(/\b(?:from|import)\s*\(?\s*"(\.[^"]+\.ts)"/g)];
+    const named = [...text.matchAll(/\b(?:from|import)\s*\(?\s*"(\.[^"]+\.tsx?)"/g)];
     imports.set(
       file,
       named.map(([, target]) => join(dirname(file), target!)),

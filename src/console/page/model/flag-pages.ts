@@ -4,14 +4,13 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Failure, wordsOf } from "../lib/api.ts";
 import { useResource } from "../lib/resource.ts";
 import { project } from "../lib/session.ts";
-import { complain } from "../parts/toast.tsx";
 import { type Flag, type FlagPage, readFlags } from "./flags.ts";
 import { readUsage } from "./usage.ts";
 
 const pageSize = 100;
 
-/** Pages of the list, fetched as they come into view. */
-export function useFlagPages(filter: Record<string, string | undefined>) {
+/** Pages of the list, fetched as they come into view. @param complain tells the person why a later page is missing */
+export function useFlagPages(filter: Record<string, string | undefined>, complain: (text: string) => void) {
   const key = `flags ${project.value?.id} ${JSON.stringify(filter)}`;
   const first = useResource<FlagPage>(key, (signal) => readFlags({ ...filter, limit: pageSize }, signal));
   const more = useRef(new Map<number, Flag[]>());

@@ -52,7 +52,7 @@ export function Flags() {
     created_by_id: query.by,
     order: orderValues[(query.order ?? "newest") as keyof typeof orderValues],
   };
-  const list = useFlagPages(filter);
+  const list = useFlagPages(filter, complain);
   const usage = useUsage(list.inView);
   const isFiltered = ["search", "state", "type", "tag", "by"].some((name) => query[name]);
 
