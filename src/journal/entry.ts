@@ -163,26 +163,48 @@ export type EntryText = string | Uint8Array;
 /** The line of an entry. */
 export const lineOf = (seq: number, entry: string): string => `${entryStart}${seq},${entry}\n`;
 
-/** The lines of entries of which some are UTF-8 already, numbered from `first`. */
-export function linesOf(first: number, entries: readonly EntryText[]): Buffer {
-  let size = 0;
-  for (const [index, entry] of entries.entries()) {
-    const digits = String(first + index).length;
-    size += lineFrameBytes + digits + (typeof entry === "string" ? Buffer.byteLength(entry) : entry.length);
-  }
-  const lines = Buffer.allocUnsafeSlow(size);
-  let end = 0;
-  for (const [index, entry] of entries.entries()) {
-    end += lines.write(`${entryStart}${first + index},`, end, "latin1");
-    if (typeof entry === "string") end += lines.write(entry, end);
-    else {
-      lines.set(entry, end);
-      end += entry.length;
+/** The lines of entries of which some are UTF-8 already, numbered from `first`; not written yet. */
+export class Lines {
+  /** In bytes. */
+  readonly length: number;
+
+  constructor(
+    private readonly first: number,
+    private readonly entries: readonly EntryText[],
+  ) {
+    let length = 0;
+    for (let index = 0; index < entries.length; index++) {
+      const entry = entries[index]!;
+      length += lineFrameBytes + String(first + index).length;
+      length += typeof entry === "string" ? Buffer.byteLength(entry) : entry.length;
     }
-    lines[end] = newline;
-    end += 1;
+    this.length = length;
   }
-  return lines;
+
+  /** Writes them to a place of a buffer. @returns where they end. */
+  write(buffer: Buffer, at: number): number {
+    const { first, entries } = this;
+    for (let index = 0; index < entries.length; index++) {
+      const entry = entries[index]!;
+      at += buffer.write(`${entryStart}${first + index},`, at, "latin1");
+      if (typeof entry === "string") at += buffer.write(entry, at);
+      else {
+        buffer.set(entry, at);
+        at += entry.length;
+      }
+      buffer[at] = newline;
+      at += 1;
+    }
+    return at;
+  }
+}
+
+/** The same, written. */
+export function linesOf(first: number, entries: readonly EntryText[]): Buffer {
+  const lines = new Lines(first, entries);
+  const buffer = Buffer.allocUnsafeSlow(lines.length);
+  lines.write(buffer, 0);
+  return buffer;
 }
 
 /** The sequence number of the entry that begins here. */

@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { AppError } from "../lib/errors.ts";
 import type { Disk, JournalFile } from "./disk.ts";
-import { type EntryText, lineOf, linesOf } from "./entry.ts";
+import { type EntryText, Lines, lineOf } from "./entry.ts";
 import {
   blockLine,
   hashBlock,
@@ -53,7 +53,7 @@ interface Request {
 
 /** A run of entries of one request; they are made durable together. */
 interface Part {
-  lines: string | Buffer;
+  lines: string | Lines;
   first: number;
   count: number;
   isLast: boolean;
@@ -144,7 +144,7 @@ export class LaneWriter {
       const countMax = this.settings.segmentEntriesMax;
       for (let start = 0; start < entries.length; start += countMax) {
         const count = Math.min(countMax, entries.length - start);
-        const lines = textOrBytes(first + start, entries.slice(start, start + count));
+        const lines = textOrLines(first + start, entries.slice(start, start + count));
         this.queue.push({
           lines,
           first: first + start,
@@ -260,7 +260,7 @@ export class LaneWriter {
     let end = start;
     for (const { lines } of group) {
       if (typeof lines === "string") end += buffer.write(lines, end);
-      else end += lines.copy(buffer, end);
+      else end = lines.write(buffer, end);
     }
     const hash = hashBlock(buffer.subarray(start, end), last, segment.hash);
     end += buffer.write(blockLine(last, end - start, hash), end, "latin1");
@@ -274,7 +274,9 @@ export class LaneWriter {
       frames,
     );
     if (bytesMax > scratchBytes) {
-      return Buffer.allocUnsafeSlow(group.reduce((sum, { lines }) => sum + Buffer.byteLength(lines), frames));
+      const bytesOf = (lines: string | Lines) =>
+        typeof lines === "string" ? Buffer.byteLength(lines) : lines.length;
+      return Buffer.allocUnsafeSlow(group.reduce((sum, { lines }) => sum + bytesOf(lines), frames));
     }
     this.scratch ??= Buffer.allocUnsafeSlow(scratchBytes);
     return this.scratch;
@@ -342,11 +344,11 @@ export class LaneWriter {
 }
 
 /** Text where that will do: it is put together without a copy. */
-function textOrBytes(first: number, entries: readonly EntryText[]): string | Buffer {
+function textOrLines(first: number, entries: readonly EntryText[]): string | Lines {
   let text = "";
   for (let index = 0; index < entries.length; index++) {
     const entry = entries[index]!;
-    if (typeof entry !== "string") return linesOf(first, entries);
+    if (typeof entry !== "string") return new Lines(first, entries);
     text += lineOf(first + index, entry);
   }
   return text;
