@@ -19,7 +19,7 @@ export interface EventDatabase {
   readonly instance: DuckDBInstance;
   /** A connection of one's own: a second statement on a busy connection interrupts the first. */
   connect(): Promise<DuckDBConnection>;
-  /** What DuckDB counts against its limit at this moment. */
+  /** What DuckDB has taken of its limit and cannot give up at once, as it can the parts of the file that it keeps. */
   usedMemoryBytes(): Promise<number>;
   close(): void;
 }
@@ -86,7 +86,9 @@ export async function openEventDatabase(
       return connection;
     },
     async usedMemoryBytes() {
-      const rows = await own.runAndReadAll("SELECT sum(memory_usage_bytes)::DOUBLE FROM duckdb_memory()");
+      const rows = await own.runAndReadAll(
+        "SELECT coalesce(sum(memory_usage_bytes), 0)::DOUBLE FROM duckdb_memory() WHERE tag NOT IN ('BASE_TABLE', 'METADATA')",
+      );
       return rows.getRows()[0]![0] as number;
     },
     close() {

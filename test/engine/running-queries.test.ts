@@ -1,0 +1,60 @@
+/** Queries of people make room for the loading of events, but only those that have taken it. */
+
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { join } from "node:path";
+import { QueryTookMemory, RunningQueries } from "../../src/engine/running-queries.ts";
+import { type EventDatabase, openEventDatabase } from "../../src/events/database.ts";
+import { temporaryFolder } from "../support/appliance.ts";
+
+const memoryLimitBytes = 64 * 1024 * 1024;
+
+let database: EventDatabase;
+let queries: RunningQueries;
+beforeAll(async () => {
+  const folder = temporaryFolder();
+  const settings = { memoryLimitBytes, threads: 1, temporaryFolder: join(folder, "tmp") };
+  database = await openEventDatabase(join(folder, "events.duckdb"), settings);
+  queries = new RunningQueries(database, {
+    memoryLimitBytes,
+    onStuck: (why) => {
+      throw new Error(why);
+    },
+  });
+  // Texts that cannot be packed, of twice the memory.
+  const own = await database.connect();
+  await own.run(
+    "CREATE TABLE wide AS SELECT md5(i::VARCHAR) || md5((i + 1)::VARCHAR) AS v FROM range(2000000) t(i)",
+  );
+  await own.run("CHECKPOINT");
+  own.closeSync();
+});
+afterAll(() => database.close());
+
+/** Asks while something is loaded until the answer is there. */
+async function whileLoading(sql: string): Promise<unknown> {
+  const asked = Promise.withResolvers<void>();
+  const loading = queries.loadInRoom(() => asked.promise);
+  try {
+    return await queries.run(
+      async (connection) => {
+        const reader = await connection.runAndReadAll(sql);
+        return reader.getRows()[0]![0];
+      },
+      { isForeign: true },
+    );
+  } finally {
+    asked.resolve();
+    await loading;
+  }
+}
+
+test("a query is not stopped for the parts of the file that stand in the memory", async () => {
+  for (let round = 0; round < 3; round++)
+    expect(await whileLoading("SELECT sum(length(v)) FROM wide")).toBe(128_000_000n);
+});
+
+test("a query that has taken most of the memory is stopped", async () => {
+  await expect(
+    whileLoading("SELECT max(c) FROM (SELECT v, count(*) AS c FROM wide GROUP BY v)"),
+  ).rejects.toBeInstanceOf(QueryTookMemory);
+});
