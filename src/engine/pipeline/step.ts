@@ -19,8 +19,11 @@ import type { DuplicateCount, IdentityStep, IdentityStore } from "../../people/b
 import type { SpikeSignal } from "../../people/spikes/detector.ts";
 import { FlagUsageTally, type ProjectUsage } from "./flag-usage.ts";
 
-/** Events whose properties are values at the same time: those that last keep the garbage collector busy. */
-const eventsAtOnce = 500;
+/**
+ * Events whose properties are values at the same time: those that last keep the garbage collector busy, and persons are
+ * asked for once for all of them.
+ */
+const eventsAtOnce = 2_000;
 
 /** What became of the entries of a step. */
 export interface StoredStep {
