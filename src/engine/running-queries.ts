@@ -68,7 +68,7 @@ const softMaxBytes = 640 * MiB;
 /** While events are loaded, queries may not take more of DuckDB's memory. */
 const loadingShare = 0.75;
 const loadAttempts = 3;
-/** So long a query waits for the memory of the one before it to go back to the system, which takes about a second. */
+/** So long after a query its memory goes back to the system, and the next one waits for it. */
 const settleMs = 2_000;
 
 interface Running {
@@ -83,6 +83,10 @@ export class RunningQueries {
   private softBytes = 0;
   private loading = 0;
   private isMeasuring = false;
+  /** When a foreign query was the last to end. */
+  private lastEnd = Number.NEGATIVE_INFINITY;
+  /** What the process had when a foreign query began last, alone. */
+  private residentBefore = 0;
 
   constructor(
     private readonly database: EventDatabase,
@@ -115,6 +119,7 @@ export class RunningQueries {
     } finally {
       this.running.delete(running);
       running.connection.closeSync();
+      if (options.isForeign) this.lastEnd = performance.now();
     }
   }
 
@@ -151,10 +156,14 @@ export class RunningQueries {
     this.timer ??= setInterval(() => this.tick(), tickMs);
   }
 
-  /** Without this the query would be stopped for what another one has taken and already given back. */
+  /**
+   * Without this the query would be stopped for what another one has taken and already given back. What the process has
+   * without any query, such as the store's cache and what loads events, is not waited for.
+   */
   private async settled(): Promise<void> {
-    const until = performance.now() + settleMs;
-    const highest = this.settings.memoryLimitBytes + softMaxBytes - growthBytes;
+    const until = this.lastEnd + settleMs;
+    const roomy = this.settings.memoryLimitBytes + softMaxBytes - growthBytes;
+    const highest = Math.max(roomy, this.residentBefore);
     while (this.residentBytes() > highest && performance.now() < until) await Bun.sleep(tickMs);
   }
 
@@ -167,6 +176,7 @@ export class RunningQueries {
       Bun.gc(true);
       resident = this.residentBytes();
     }
+    this.residentBefore = resident;
     const allowed = Math.max(usual, resident + growthBytes);
     this.softBytes = Math.min(allowed, memoryLimitBytes + softMaxBytes, residentBytesMax);
   }

@@ -53,6 +53,30 @@ test("a query is not stopped for the parts of the file that stand in the memory"
     expect(await whileLoading("SELECT sum(length(v)) FROM wide")).toBe(128_000_000n);
 });
 
+test("a query waits for the memory of the one before it, but not for what the process always has", async () => {
+  const always = memoryLimitBytes + 500 * 1024 * 1024;
+  /** How many looks find what a query has taken. */
+  let taken = 0;
+  let looks = 0;
+  const residentBytes = () => {
+    looks += 1;
+    return taken-- > 0 ? always + 100 * 1024 * 1024 : always;
+  };
+  const onStuck = (why: string) => {
+    throw new Error(why);
+  };
+  const full = new RunningQueries(database, { memoryLimitBytes, onStuck, residentBytes });
+  const ask = async () => {
+    looks = 0;
+    await full.run((connection) => connection.runAndReadAll("SELECT 1"), { isForeign: true });
+    return looks;
+  };
+  for (let round = 0; round < 3; round++) expect(await ask()).toBeLessThan(10);
+  taken = 20;
+  expect(await ask()).toBeGreaterThan(20);
+  expect(await ask()).toBeLessThan(10);
+});
+
 test("a query that has taken most of the memory is stopped", async () => {
   await expect(
     whileLoading("SELECT max(c) FROM (SELECT v, count(*) AS c FROM wide GROUP BY v)"),
