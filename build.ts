@@ -69,7 +69,7 @@ const result = await Bun.build({
       name: "duckdb-in-one-file",
       setup(build) {
         build.onResolve({ filter: /^@duckdb\/node-bindings$/ }, () => ({
-          path: join(import.meta.dir, "src/events/duckdb-native.ts"),
+          path: join(import.meta.dir, "src/events/duckdb/duckdb-native.ts"),
         }));
         // Under its own name the bundler would load the addon by itself, without the library beside it.
         build.onResolve({ filter: /^flagkeep:duckdb\.addon$/ }, () => ({

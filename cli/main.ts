@@ -1,6 +1,6 @@
 /** The executable's entry: the engine's role or a command, each with its own part of the program in memory and no other. */
 
-import { unpackRole } from "../src/events/native-folder.ts";
+import { unpackRole } from "../src/events/duckdb/native-folder.ts";
 import { engineRole } from "./roles.ts";
 
 const serveName = "serve";
@@ -17,7 +17,7 @@ async function main(): Promise<void> {
     return await runEngine(storeRecovery);
   }
   if (process.argv[2] === unpackRole) {
-    const { unpack } = await import("../src/events/native-files.ts");
+    const { unpack } = await import("../src/events/duckdb/native-files.ts");
     return unpack(process.argv[3]!);
   }
   const { runProgram } = await import("./program.ts");

@@ -8,7 +8,7 @@ import { manifestMembers, totalEvents } from "../../src/backup/manifest.ts";
 import { openSource } from "../../src/backup/source.ts";
 import { verifyBackup } from "../../src/backup/verify.ts";
 import { withWorkFolder } from "../../src/backup/work-folder.ts";
-import { setNativeFolder } from "../../src/events/native-folder.ts";
+import { setNativeFolder } from "../../src/events/duckdb/native-folder.ts";
 import { Count, exactly } from "../../src/lib/schema.ts";
 import { paths } from "../../src/paths.ts";
 import { print, printJson, run } from "../output.ts";

@@ -1,6 +1,6 @@
 import { basename, join, resolve } from "node:path";
 import { Command, InvalidArgumentError, Option } from "commander";
-import { setNativeFolder } from "../../src/events/native-folder.ts";
+import { setNativeFolder } from "../../src/events/duckdb/native-folder.ts";
 import { importFiles } from "../../src/import/files.ts";
 import { type Imported, importAll } from "../../src/import/import-all.ts";
 import { type FieldRule, fieldRule } from "../../src/import/map/fields.ts";

@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Command } from "commander";
 import { eventsAddress } from "../../src/config.ts";
-import { setNativeFolder } from "../../src/events/native-folder.ts";
+import { setNativeFolder } from "../../src/events/duckdb/native-folder.ts";
 import { lanes } from "../../src/journal/segment.ts";
 import { parseClickHouseUrl } from "../../src/lib/clickhouse-address.ts";
 import { InvalidField } from "../../src/lib/errors.ts";

@@ -10,7 +10,7 @@ import { createReadStream, existsSync, mkdirSync, readdirSync, statSync } from "
 import { mkdir, open, rename, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { Readable } from "node:stream";
-import { setNativeFolder } from "../events/native-folder.ts";
+import { setNativeFolder } from "../events/duckdb/native-folder.ts";
 import { releaseArchive } from "../journal/archive.ts";
 import { syncFolder } from "../journal/disk.ts";
 import { lanes } from "../journal/segment.ts";

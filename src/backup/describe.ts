@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { readEventsVersion, withEventFile } from "../events/database.ts";
+import { readEventsVersion, withEventFile } from "../events/duckdb/database.ts";
 import { firstOfFileName, type Lane, lanes, scanSegment } from "../journal/segment.ts";
 import { paths } from "../paths.ts";
 import { openPeople } from "../people/open.ts";

@@ -4,7 +4,7 @@ import type { Database } from "bun:sqlite";
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { openMetadata } from "../accounts/metadata.ts";
-import { openEventDatabase } from "../events/database.ts";
+import { openEventDatabase } from "../events/duckdb/database.ts";
 import { type Lane, scanSegment } from "../journal/segment.ts";
 import { paths } from "../paths.ts";
 import { openPeople } from "../people/open.ts";

@@ -3,7 +3,7 @@
 import { existsSync, realpathSync, rmSync } from "node:fs";
 import { chmod, mkdir, rm } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
-import { setNativeFolder } from "../events/native-folder.ts";
+import { setNativeFolder } from "../events/duckdb/native-folder.ts";
 import { type Lock, takeFolderLock, takeLock } from "../lock.ts";
 import { paths } from "../paths.ts";
 import { TargetNotEmpty } from "./errors.ts";

@@ -1,7 +1,7 @@
 /** The questions of operators: SQL over views, exports, and which uuids are stored. For the engine and for commands. */
 
+import { countKnown } from "../events/duckdb/known-uuids.ts";
 import { exportPage } from "../events/export/page.ts";
-import { countKnown } from "../events/known-uuids.ts";
 import { eventSums, movePage } from "../events/move.ts";
 import type { QueryRequest } from "../events/query/run-query.ts";
 import type { PeopleDb } from "../people/open.ts";

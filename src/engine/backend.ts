@@ -1,11 +1,11 @@
 /** What keeps events and answers about them, behind the engine's questions: DuckDB, or a ClickHouse server. */
 
 import { duckdbSql, type EventSql, type PropertyPlace } from "../events/dialect.ts";
-import { readAllRows } from "../events/every-block.ts";
+import { readAllRows } from "../events/duckdb/every-block.ts";
+import type { EventLoader } from "../events/duckdb/loader.ts";
+import { type RetentionCutoff, removeOldEvents } from "../events/duckdb/old-events.ts";
+import type { PersonMirror } from "../events/duckdb/person-mirror.ts";
 import type { Sink } from "../events/export/writer.ts";
-import type { EventLoader } from "../events/loader.ts";
-import { type RetentionCutoff, removeOldEvents } from "../events/old-events.ts";
-import type { PersonMirror } from "../events/person-mirror.ts";
 import { type DownloadRequest, downloadQuery } from "../events/query/download.ts";
 import { type QueryRequest, runQuery } from "../events/query/run-query.ts";
 import type { EventStore } from "../events/store.ts";

@@ -1,6 +1,6 @@
 /** What becomes of a fault that the engine meets: most end it, and the front starts another one. */
 
-import { isDoubtful, openFailureOf, type StoreUse } from "../events/open-failure.ts";
+import { isDoubtful, openFailureOf, type StoreUse } from "../events/duckdb/open-failure.ts";
 import { firstLine, OperatorNeeded } from "../lib/errors.ts";
 import { DataFromNewerVersion } from "../lib/sqlite/migrate.ts";
 import type { EngineStart } from "./messages.ts";

@@ -6,7 +6,7 @@
  * engine goes too.
  */
 
-import type { PromotedProperty } from "../events/property-columns.ts";
+import type { PromotedProperty } from "../events/duckdb/property-columns.ts";
 import type { Lane, SealedSegment } from "../journal/segment.ts";
 import type { ClickHouseAddress } from "../lib/clickhouse-address.ts";
 import type { EngineMemory } from "../lib/memory-budget.ts";

@@ -7,8 +7,8 @@
 
 import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { setNativeFolder } from "../events/native-folder.ts";
-import { isInvalidated } from "../events/open-failure.ts";
+import { setNativeFolder } from "../events/duckdb/native-folder.ts";
+import { isInvalidated } from "../events/duckdb/open-failure.ts";
 import { SegmentArchive } from "../journal/archive-writer.ts";
 import { loadableBytes, realDisk } from "../journal/disk.ts";
 import { batchOf, type JournalBatch, type SegmentBatch } from "../journal/reader.ts";

@@ -1,9 +1,9 @@
 /** Gives the properties that are asked for their columns, in the pauses of loading and answering. */
 
-import type { EventDatabase } from "../events/database.ts";
-import type { EventLoader } from "../events/loader.ts";
+import type { EventDatabase } from "../events/duckdb/database.ts";
+import type { EventLoader } from "../events/duckdb/loader.ts";
+import type { PromotedProperty } from "../events/duckdb/property-columns.ts";
 import { Promotion, promotionRules } from "../events/promotion.ts";
-import type { PromotedProperty } from "../events/property-columns.ts";
 
 export interface PropertyWorkerSettings {
   /** Columns at most; 0 drops all there are. */

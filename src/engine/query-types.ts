@@ -1,13 +1,13 @@
 /** The queries that the front may ask the engine: name, request, answer. */
 
 import { type Static, Type } from "@sinclair/typebox";
+import type { RetentionCutoff } from "../events/duckdb/old-events.ts";
 import type { ExportPage, ExportRequest } from "../events/export/page.ts";
 import type { FlagCalls, FlagCallsRequest } from "../events/insights/flag-calls.ts";
 import type { ComputedInsight, Refresh } from "../events/insights/insight-cache.ts";
 import type { TrendsRequest } from "../events/insights/trends.ts";
 import type { EventFilter, EventPosition } from "../events/list.ts";
 import type { EventSum, MovePage, MoveRequest } from "../events/move.ts";
-import type { RetentionCutoff } from "../events/old-events.ts";
 import type { DownloadRequest } from "../events/query/download.ts";
 import type { QueryRequest, QueryResult } from "../events/query/run-query.ts";
 import type { Reach, ReachQuestion } from "../flags/rules/blast-radius.ts";

@@ -8,7 +8,7 @@
 
 import { readFileSync } from "node:fs";
 import type { DuckDBConnection } from "@duckdb/node-api";
-import type { EventDatabase } from "../events/database.ts";
+import type { EventDatabase } from "../events/duckdb/database.ts";
 import { AppError } from "../lib/errors.ts";
 
 /** The query was stopped at the limit of the setting `query-timeout`. */

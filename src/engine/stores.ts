@@ -1,9 +1,9 @@
 /** Opens the stores of the engine: persons, and events in DuckDB or in a server. */
 
 import { existsSync } from "node:fs";
-import type { EventDatabase } from "../events/database.ts";
-import type { EventLoader } from "../events/loader.ts";
-import { PersonMirror } from "../events/person-mirror.ts";
+import type { EventDatabase } from "../events/duckdb/database.ts";
+import type { EventLoader } from "../events/duckdb/loader.ts";
+import { PersonMirror } from "../events/duckdb/person-mirror.ts";
 import type { ClickHouseAddress } from "../lib/clickhouse-address.ts";
 import type { OperatorNeeded } from "../lib/errors.ts";
 import { paths } from "../paths.ts";

@@ -5,11 +5,11 @@
 
 import type { DuckDBConnection, DuckDBValue } from "@duckdb/node-api";
 import { type EventColumnName, eventColumns } from "./columns.ts";
-import { inTransaction } from "./database.ts";
+import { inTransaction } from "./duckdb/database.ts";
 import { type FunnelTimes, type OrderedSteps, walkOrdered } from "./insights/ordered-funnel.ts";
 import type { Interval } from "./insights/trend-range.ts";
+import { streamedRows } from "./query/streamed-rows.ts";
 import { quoted } from "./sql-text.ts";
-import { streamedRows } from "./streamed-rows.ts";
 
 /** Asks the event store, whichever engine keeps it. */
 export interface EventSql {

@@ -7,7 +7,7 @@
  */
 
 import { type Static, Type } from "@sinclair/typebox";
-import type { RetentionCutoff } from "../events/old-events.ts";
+import type { RetentionCutoff } from "../events/duckdb/old-events.ts";
 import { Count, exactly, Instant, orNull } from "../lib/schema.ts";
 import type { EventsRetention } from "../lib/setting-kinds.ts";
 import type { Log } from "../log.ts";

@@ -11,10 +11,10 @@ import { existsSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs
 import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
 import type { DuckDBConnection } from "@duckdb/node-api";
-import { type EventDatabase, openEventDatabase } from "../../src/events/database.ts";
 import { duckdbSql } from "../../src/events/dialect.ts";
+import { type EventDatabase, openEventDatabase } from "../../src/events/duckdb/database.ts";
+import { PropertyColumns } from "../../src/events/duckdb/property-columns.ts";
 import { computeInsight } from "../../src/events/insights/insights.ts";
-import { PropertyColumns } from "../../src/events/property-columns.ts";
 import type { JsonObject } from "../../src/lib/json.ts";
 
 const events = Number(process.env.EVENTS ?? 3_000_000);

@@ -3,7 +3,7 @@
 import { afterAll, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { openEventDatabase } from "../../src/events/database.ts";
+import { openEventDatabase } from "../../src/events/duckdb/database.ts";
 import type { Status } from "../../src/operate/status-shape.ts";
 import { flagkeep, initialisedDirectory, TestAppliance, until } from "../support/appliance.ts";
 

@@ -7,7 +7,7 @@
 import { Database } from "bun:sqlite";
 import { DuckDBConnection } from "@duckdb/node-api";
 import { openMetadata } from "../../src/accounts/metadata.ts";
-import { openEventDatabase } from "../../src/events/database.ts";
+import { openEventDatabase } from "../../src/events/duckdb/database.ts";
 import { openPeople } from "../../src/people/open.ts";
 
 /** Opens a store in a process that dies at a statement. */

@@ -5,7 +5,7 @@ import { afterAll, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { openMetadata } from "../../src/accounts/metadata.ts";
-import { openEventDatabase } from "../../src/events/database.ts";
+import { openEventDatabase } from "../../src/events/duckdb/database.ts";
 import { openPeople } from "../../src/people/open.ts";
 import { temporaryFolder } from "../support/appliance.ts";
 import { openAndDie } from "./migrate-and-die.ts";

@@ -9,10 +9,10 @@ import {
   type PipelineHooks,
   type PipelineSettings,
 } from "../../src/engine/pipeline/pipeline.ts";
-import { type EventDatabase, openEventDatabase } from "../../src/events/database.ts";
 import { duckdbSql, type EventSql, type PropertyPlace } from "../../src/events/dialect.ts";
-import { EventLoader } from "../../src/events/loader.ts";
-import { PersonMirror } from "../../src/events/person-mirror.ts";
+import { type EventDatabase, openEventDatabase } from "../../src/events/duckdb/database.ts";
+import { EventLoader } from "../../src/events/duckdb/loader.ts";
+import { PersonMirror } from "../../src/events/duckdb/person-mirror.ts";
 import { SegmentArchive } from "../../src/journal/archive-writer.ts";
 import { batchOf, type SegmentBatch } from "../../src/journal/reader.ts";
 import { blockLine, hashBlock, type Lane, seedOf, segmentHeader } from "../../src/journal/segment.ts";

@@ -2,8 +2,8 @@
 
 import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { type EventDatabaseSettings, openEventDatabase } from "../../events/database.ts";
-import { EventLoader } from "../../events/loader.ts";
+import { type EventDatabaseSettings, openEventDatabase } from "../../events/duckdb/database.ts";
+import { EventLoader } from "../../events/duckdb/loader.ts";
 import type { ArchivedSegment } from "../../journal/archive.ts";
 import { firstLine } from "../../lib/errors.ts";
 import { paths } from "../../paths.ts";

@@ -3,9 +3,9 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { type Static, Type } from "@sinclair/typebox";
-import type { EventDatabaseSettings } from "../../events/database.ts";
-import { setNativeFolder } from "../../events/native-folder.ts";
-import { PersonMirror } from "../../events/person-mirror.ts";
+import type { EventDatabaseSettings } from "../../events/duckdb/database.ts";
+import { setNativeFolder } from "../../events/duckdb/native-folder.ts";
+import { PersonMirror } from "../../events/duckdb/person-mirror.ts";
 import { Count, exactly, orNull } from "../../lib/schema.ts";
 import { takeLock } from "../../lock.ts";
 import { paths } from "../../paths.ts";

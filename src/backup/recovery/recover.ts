@@ -8,9 +8,13 @@
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { RecoveryHooks } from "../../engine/stores.ts";
-import { type EventDatabase, type EventDatabaseSettings, openEventDatabase } from "../../events/database.ts";
-import { EventLoader } from "../../events/loader.ts";
-import { newerFormatOf, openFailureOf } from "../../events/open-failure.ts";
+import {
+  type EventDatabase,
+  type EventDatabaseSettings,
+  openEventDatabase,
+} from "../../events/duckdb/database.ts";
+import { EventLoader } from "../../events/duckdb/loader.ts";
+import { newerFormatOf, openFailureOf } from "../../events/duckdb/open-failure.ts";
 import { type ArchivedSegment, lastArchived } from "../../journal/archive.ts";
 import { type Lane, lanes } from "../../journal/segment.ts";
 import { AppError, firstLine, OperatorNeeded } from "../../lib/errors.ts";

@@ -3,7 +3,7 @@
 import { mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Pipeline } from "../../engine/pipeline/pipeline.ts";
-import type { EventLoader } from "../../events/loader.ts";
+import type { EventLoader } from "../../events/duckdb/loader.ts";
 import { type ArchivedSegment, type ArchivedText, readArchived } from "../../journal/archive.ts";
 import { batchOf, readSegment, type SegmentBatch, type SegmentDamaged } from "../../journal/reader.ts";
 import { lanes, type SealedSegment, segmentFileName, segmentHeader } from "../../journal/segment.ts";

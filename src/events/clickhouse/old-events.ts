@@ -1,6 +1,6 @@
 /** Removes events by age alone, in ClickHouse. */
 
-import type { RetentionCutoff } from "../old-events.ts";
+import type { RetentionCutoff } from "../duckdb/old-events.ts";
 import { eventRows } from "./schema.ts";
 import type { ClickHouseStore } from "./store.ts";
 

@@ -4,10 +4,10 @@ import type { DuckDBConnection, DuckDBType, DuckDBValue } from "@duckdb/node-api
 import { AppError } from "../../lib/errors.ts";
 import type { ExportColumn, ExportValue } from "../export/columns.ts";
 import { rowWriter, type Sink } from "../export/writer.ts";
-import { streamedRows } from "../streamed-rows.ts";
 import { statementFailure } from "./failures.ts";
 import { parseStatement } from "./parse.ts";
 import type { QueryRequest } from "./run-query.ts";
+import { streamedRows } from "./streamed-rows.ts";
 import { jsonText } from "./values.ts";
 import { createViews, type ViewSources } from "./views.ts";
 

@@ -5,9 +5,9 @@ import { type Static, Type } from "@sinclair/typebox";
 import { AppError } from "../../lib/errors.ts";
 import type { Json } from "../../lib/json.ts";
 import { exactly } from "../../lib/schema.ts";
-import { streamedRows } from "../streamed-rows.ts";
 import { ResultTooLarge, statementFailure } from "./failures.ts";
 import { parseStatement } from "./parse.ts";
+import { streamedRows } from "./streamed-rows.ts";
 import { jsonText } from "./values.ts";
 import { createViews, type ViewSources } from "./views.ts";
 

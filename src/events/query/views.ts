@@ -3,9 +3,9 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { storableJson } from "../../lib/unicode.ts";
 import type { PeopleDb } from "../../people/open.ts";
-import { type AppendTable, appendRows } from "../append.ts";
 import { exportedColumns } from "../columns.ts";
 import { shownColumn } from "../dialect.ts";
+import { type AppendTable, appendRows } from "../duckdb/append.ts";
 import { tableOf, type ViewName } from "./statement.ts";
 
 /** Where the rows of the views come from. */

@@ -1,8 +1,8 @@
 /** Reads Parquet files, by DuckDB in memory; the caller has said where its library is. */
 
 import { statSync } from "node:fs";
+import { streamedRows } from "../../events/query/streamed-rows.ts";
 import { quoted } from "../../events/sql-text.ts";
-import { streamedRows } from "../../events/streamed-rows.ts";
 import { type Content, type ContentOptions, spooled } from "./contents.ts";
 import { FileUnreadable, InputDamaged } from "./input.ts";
 import { parsedLine, type ReadRecord } from "./record.ts";

@@ -5,10 +5,10 @@ import fc from "fast-check";
 import { behaviourLists, withBehaviourLists } from "../../../src/engine/behaviour.ts";
 import { computeReach } from "../../../src/engine/reach.ts";
 import type { EventSql } from "../../../src/events/dialect.ts";
+import { countKnown } from "../../../src/events/duckdb/known-uuids.ts";
 import { type ExportPosition, exportPage } from "../../../src/events/export/page.ts";
 import { countFlagCalls } from "../../../src/events/insights/flag-calls.ts";
 import { computeInsight } from "../../../src/events/insights/insights.ts";
-import { countKnown } from "../../../src/events/known-uuids.ts";
 import { type EventFilter, eventOrders, listEvents } from "../../../src/events/list.ts";
 import type { Json, JsonObject } from "../../../src/lib/json.ts";
 import {

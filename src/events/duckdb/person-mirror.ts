@@ -6,7 +6,7 @@
  */
 
 import type { DuckDBConnection } from "@duckdb/node-api";
-import { changeRange, changesAfter, forgetChanges, type PeopleChange } from "../people/changes.ts";
+import { changeRange, changesAfter, forgetChanges, type PeopleChange } from "../../people/changes.ts";
 import {
   allOwnerCopies,
   allPersonCopies,
@@ -17,8 +17,8 @@ import {
   type PersonCopy,
   type PersonName,
   personCopies,
-} from "../people/mirror-rows.ts";
-import type { PeopleDb } from "../people/open.ts";
+} from "../../people/mirror-rows.ts";
+import type { PeopleDb } from "../../people/open.ts";
 import { type AppendTable, appendRows } from "./append.ts";
 import { type EventDatabase, inTransaction } from "./database.ts";
 

@@ -1,13 +1,13 @@
 /** Loads journal entries into the event store: one transaction a batch, with the lane's cursor. */
 
 import type { DuckDBConnection } from "@duckdb/node-api";
-import type { StorableEvent } from "../journal/entry.ts";
-import type { Lane } from "../journal/segment.ts";
+import type { StorableEvent } from "../../journal/entry.ts";
+import type { Lane } from "../../journal/segment.ts";
+import { type EventColumnKind, eventColumnNames, eventColumns, uuidTime, valueFor } from "../columns.ts";
+import type { EventIdentity, EventStore } from "../store.ts";
 import { type AppendColumn, type AppendTable, appendRows } from "./append.ts";
-import { type EventColumnKind, eventColumnNames, eventColumns, uuidTime, valueFor } from "./columns.ts";
 import { type EventDatabase, inTransaction } from "./database.ts";
 import { PropertyColumns } from "./property-columns.ts";
-import type { EventIdentity, EventStore } from "./store.ts";
 
 /** Makes room when there is no memory to load. */
 export interface LoadingRoom {

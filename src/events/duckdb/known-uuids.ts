@@ -1,7 +1,7 @@
 /** Counts which uuids are stored. */
 
-import { uuidTime } from "./columns.ts";
-import type { EventSql } from "./dialect.ts";
+import { uuidTime } from "../columns.ts";
+import type { EventSql } from "../dialect.ts";
 
 /** How many of these uuids a project's events have. Most carry their time: only row groups of that time are read. */
 export async function countKnown(

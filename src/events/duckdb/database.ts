@@ -2,7 +2,7 @@
 
 import { mkdirSync } from "node:fs";
 import type { DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
-import { DataFromNewerVersion, type Migration } from "../lib/sqlite/migrate.ts";
+import { DataFromNewerVersion, type Migration } from "../../lib/sqlite/migrate.ts";
 import initial from "./migrations/001-events.sql" with { type: "text" };
 import persons from "./migrations/002-persons.sql" with { type: "text" };
 import mainIds from "./migrations/003-main-ids.sql" with { type: "text" };

@@ -2,12 +2,12 @@
 
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import type { PropertyPlace } from "../../src/events/dialect.ts";
-import { computeInsight } from "../../src/events/insights/insights.ts";
-import { listEvents } from "../../src/events/list.ts";
-import type { JsonObject } from "../../src/lib/json.ts";
-import { temporaryFolder } from "../support/appliance.ts";
-import { TestStores } from "../support/event-store.ts";
+import type { PropertyPlace } from "../../../src/events/dialect.ts";
+import { computeInsight } from "../../../src/events/insights/insights.ts";
+import { listEvents } from "../../../src/events/list.ts";
+import type { JsonObject } from "../../../src/lib/json.ts";
+import { temporaryFolder } from "../../support/appliance.ts";
+import { TestStores } from "../../support/event-store.ts";
 
 const name = 'it\'s/a~"name" ü';
 const day = 86_400_000;

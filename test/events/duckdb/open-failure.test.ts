@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { openFailureOf } from "../../src/events/open-failure.ts";
-import { StatementFailed } from "../../src/events/query/failures.ts";
+import { openFailureOf } from "../../../src/events/duckdb/open-failure.ts";
+import { StatementFailed } from "../../../src/events/query/failures.ts";
 
 const cases: [text: string, failure: ReturnType<typeof openFailureOf>][] = [
   ['IO Error: The file "e.duckdb" exists, but it is not a valid DuckDB database file!', "file_broken"],

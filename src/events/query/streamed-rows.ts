@@ -1,7 +1,7 @@
 /** Rows of a statement while they are computed. */
 
 import type { DuckDBConnection, DuckDBDataChunk, DuckDBType } from "@duckdb/node-api";
-import { StatementFailed, statementFailure } from "./query/failures.ts";
+import { StatementFailed, statementFailure } from "./failures.ts";
 
 export interface StreamedRows {
   columns: readonly string[];

@@ -3,8 +3,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
 import fc from "fast-check";
-import { type AppendTable, appendRows } from "../../src/events/append.ts";
-import { uuidTime } from "../../src/events/columns.ts";
+import { uuidTime } from "../../../src/events/columns.ts";
+import { type AppendTable, appendRows } from "../../../src/events/duckdb/append.ts";
 
 let instance: DuckDBInstance;
 let connection: DuckDBConnection;

@@ -7,8 +7,8 @@
  */
 
 import type { DuckDBConnection } from "@duckdb/node-api";
+import { type PropertyPlace, textsAt } from "../dialect.ts";
 import { inTransaction } from "./database.ts";
-import { type PropertyPlace, textsAt } from "./dialect.ts";
 
 interface Column {
   readonly name: string;
