@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
 import { QueryTookMemory, RunningQueries } from "../../src/engine/running-queries.ts";
-import { type EventDatabase, openEventDatabase } from "../../src/events/database.ts";
+import { type EventDatabase, openEventDatabase } from "../../src/events/duckdb/database.ts";
 import { temporaryFolder } from "../support/appliance.ts";
 
 const memoryLimitBytes = 64 * 1024 * 1024;
