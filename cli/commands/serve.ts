@@ -39,7 +39,7 @@ export const serve = withSettings(new Command("serve"), Object.keys(settings) as
       if (unknown.length > 0)
         log.warn({ variables: unknown }, "these variables are no settings and do nothing");
       // Before the data directory is made: a start that fails leaves nothing.
-      if (config.port !== 0) await requireFreeAddress(config.host, config.port);
+      await requireFreeAddress(config.host, config.port);
       prepareDirectory(config["data-dir"]);
       const shared = await SharedFront.open(config, log);
       const appliance = new Appliance(

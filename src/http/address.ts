@@ -1,5 +1,6 @@
 /** Whether an address can be listened on, known before anything else is done. */
 
+import { lookup } from "node:dns/promises";
 import { AppError } from "../lib/errors.ts";
 
 /** The address cannot be listened on. */
@@ -20,6 +21,8 @@ export class CanNotListen extends AppError {
 /** Tries to listen for a moment. @returns what hinders it */
 export async function whyNotListen(host: string, port: number): Promise<string | undefined> {
   try {
+    // A name that nobody knows the runtime refuses with whichever error was the last one.
+    await lookup(host);
     await Bun.serve({ hostname: host, port, reusePort: false, fetch: () => new Response() }).stop(true);
     return undefined;
   } catch (error) {
