@@ -57,6 +57,9 @@ const exampleAnswer = {
 };
 const unknown = { status: "unknown", reason: "Flag could not be found" };
 
+/** Flags that are named for each cohort. */
+const namedPerCohort = 100;
+
 const NamedFlag = object({ id: int(), key: text(), name: text({ blank: true }) });
 
 export function flagStatusRoutes(deps: FlagWriting & { flagSets: FlagSets }): Route[] {
@@ -106,20 +109,26 @@ export function flagStatusRoutes(deps: FlagWriting & { flagSets: FlagSets }): Ro
     }),
     projectRoute("GET", "/feature_flags/by_cohort", "feature_flag:read", {
       summary: "List the flags that look at each cohort",
-      description: "Inactive flags too; also those that look at another cohort which is defined by this one.",
+      description: `Inactive flags too; also those that look at another cohort which is defined by this one. At most ${namedPerCohort} for each cohort.`,
       tag: tagName,
       answers: {
         200: {
           description: "By the id of the cohort. Cohorts that no flag looks at are left out.",
           schema: dictionary(),
-          example: { "7": [{ id: 17, key: "new-receipt", name: "" }] },
+          example: { "7": { count: 1, flags: [{ id: 17, key: "new-receipt", name: "" }] } },
         },
       },
       handle: ({ project }) => {
         const { definitions, cohorts } = flagSets.of(project.id);
         const uses = flagsByCohort(definitions, cohorts);
         return Object.fromEntries(
-          [...uses].map(([id, flags]) => [id, flags.map(({ id, key, name }) => ({ id, key, name }))]),
+          [...uses].map(([id, flags]) => [
+            id,
+            {
+              count: flags.length,
+              flags: flags.slice(0, namedPerCohort).map(({ id, key, name }) => ({ id, key, name })),
+            },
+          ]),
         );
       },
     }),

@@ -39,7 +39,11 @@ export function flagsByCohort<F extends FlagFact>(
       seen.add(id);
       open.push(...inner);
     }
-    for (const id of seen) found.set(id, [...(found.get(id) ?? []), flag]);
+    for (const id of seen) {
+      const users = found.get(id);
+      if (users === undefined) found.set(id, [flag]);
+      else users.push(flag);
+    }
   }
   return found;
 }

@@ -287,7 +287,16 @@ test("flags by the cohort they look at", async () => {
   const about = { groups: [{ properties: [{ key: "id", type: "cohort", value: made.body.id }] }] };
   await it.server.ask("POST", flagsPath, { body: { key: "pro-only", name: "P", filters: about } });
   const byCohort = async () => (await it.server.ask("GET", `${flagsPath}by_cohort/`)).body;
-  expect(await byCohort()).toEqual({ [made.body.id]: [{ id: 2, key: "pro-only", name: "P" }] });
+  expect(await byCohort()).toEqual({
+    [made.body.id]: { count: 1, flags: [{ id: 2, key: "pro-only", name: "P" }] },
+  });
+  for (let number = 0; number < 101; number++) {
+    await it.server.ask("POST", flagsPath, { body: { key: `pro-${number}`, filters: about } });
+  }
+  const { count, flags } = (await byCohort())[made.body.id];
+  expect([count, flags.length]).toEqual([102, 100]);
+  for (let id = 3; id < 104; id++)
+    await it.server.ask("PATCH", `${flagsPath}${id}/`, { body: { deleted: true } });
   await it.server.ask("PATCH", `${flagsPath}2/`, { body: { deleted: true } });
   expect(await byCohort()).toEqual({});
 });

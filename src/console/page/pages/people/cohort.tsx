@@ -196,16 +196,17 @@ function Editor({ cohort, onSaved }: { cohort?: Cohort; onSaved: (cohort: Cohort
 
 /** Flags that look at the cohort. */
 function UsedBy({ id }: { id: number }) {
-  const found = useFlagsByCohort()?.[id] ?? [];
-  if (found.length === 0) return null;
+  const { count, flags } = useFlagsByCohort()?.[id] ?? { count: 0, flags: [] };
+  if (count === 0) return null;
   return (
     <p>
       {w.usedBy}{" "}
-      {found.map((flag) => (
+      {flags.map((flag) => (
         <a key={flag.id} href={to(`flags/${flag.id}`)}>
           {flag.key}{" "}
         </a>
       ))}
+      {count > flags.length && w.moreFlags(count - flags.length)}
     </p>
   );
 }

@@ -36,7 +36,7 @@ export interface ConditionGroup {
 }
 
 /** Flags that look at each cohort, by its id. */
-export type FlagsByCohort = Record<string, { id: number; key: string }[]>;
+type FlagsByCohort = Record<string, { count: number; flags: { id: number; key: string }[] }>;
 
 const shownFlags = 3;
 
@@ -73,8 +73,8 @@ const columnsOf = (uses: FlagsByCohort | undefined): Column<Cohort>[] => [
     width: "minmax(0, 2fr)",
     isWideOnly: true,
     cell: ({ id }) => {
-      const flags = uses?.[id] ?? [];
-      const more = flags.length - shownFlags;
+      const { count = 0, flags = [] } = uses?.[id] ?? {};
+      const more = count - shownFlags;
       return (
         <>
           {flags.slice(0, shownFlags).map((flag) => (
