@@ -8,6 +8,7 @@
 import { brotliCompressSync, constants } from "node:zlib";
 import { ownFilesDialect } from "../http/dialect.ts";
 import { type Call, clientRoutes, Reply, type Route } from "../http/route.ts";
+import { once } from "../lib/once.ts";
 import { pageFiles } from "./files.ts";
 
 /** What the page may do: its own scripts and styles, its own server, nothing else. */
@@ -156,12 +157,4 @@ function redirect(to: string): Reply {
 
 function plain(status: number, text: string): Reply {
   return Reply.text(text, status, { ...pageHeaders, "Cache-Control": "no-store" });
-}
-
-function once<Result>(make: () => Promise<Result>): () => Promise<Result> {
-  let made: Promise<Result> | undefined;
-  return () => {
-    made ??= make();
-    return made;
-  };
 }

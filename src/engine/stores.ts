@@ -6,6 +6,7 @@ import type { EventLoader } from "../events/duckdb/loader.ts";
 import { PersonMirror } from "../events/duckdb/person-mirror.ts";
 import type { ClickHouseAddress } from "../lib/clickhouse-address.ts";
 import type { OperatorNeeded } from "../lib/errors.ts";
+import { once } from "../lib/once.ts";
 import { paths } from "../paths.ts";
 import { openPeople, type PeopleDb } from "../people/open.ts";
 import { requireEventsInside, requireEventsOutside } from "../people/outside-events.ts";
@@ -128,12 +129,4 @@ export async function openOutside(start: EngineStart, address: ClickHouseAddress
 function beginAnew(): never {
   reportLast({ type: "takes_over" });
   process.exit(0);
-}
-
-function once<Value>(make: () => Value): () => Value {
-  let made: { value: Value } | undefined;
-  return () => {
-    made ??= { value: make() };
-    return made.value;
-  };
 }

@@ -1,10 +1,11 @@
 /** Puts the HTTP side of the appliance together: plugins, management routes, probes, documentation. */
 
 import { Elysia } from "elysia";
+import { once } from "../lib/once.ts";
 import { version } from "../version.ts";
 import { Bodies, type BodyLimits } from "./body.ts";
 import { managementDialect, ownFilesDialect } from "./dialect.ts";
-import { type DispatchDeps, exactPaths, noParams, pathsOf, serve, servePaths } from "./dispatch.ts";
+import { type DispatchDeps, noParams, pathsOf, serve, servePaths } from "./dispatch.ts";
 import { docsPage } from "./docs-page.ts";
 import type { ErrorLog } from "./errors.ts";
 import type { Connection, Places } from "./exchange.ts";
@@ -72,14 +73,13 @@ export function createApp(deps: AppDeps): App {
   };
   const served = [...deps.routes, rootRoute(deps.homePage), ...probeRoutes(deps.roles ?? (() => []))];
   const routes = [...served, ...documentationRoutes(served, deps.publicUrl)];
-  const paths = pathsOf(routes);
-  const exact = exactPaths(paths);
+  const { exact, others } = pathsOf(routes);
   const nowhere = { path: "other", dialect: managementDialect, methods: new Map() };
   // By itself Elysia looks for the path behind a host of usual length, and finds none behind `api` or `::1`.
   // Told not to, it looks behind `http://`; behind `https://` it would take the second slash for the path.
   const routerFor = (standardHostname: boolean) =>
     new Elysia({ name: "flagkeep", handler: { standardHostname } })
-      .use(servePaths(paths, dispatch))
+      .use(servePaths(others, dispatch))
       .all("*", ({ request }) => serve(nowhere, request, {}, dispatch), { parse: "none" });
   const router = routerFor(false);
   let secureRouter: ReturnType<typeof routerFor> | undefined;
@@ -152,12 +152,4 @@ function documentationRoutes(described: readonly Route[], publicUrl: string | un
     }),
   );
   return routes;
-}
-
-function once<Result>(make: () => Result): () => Result {
-  let made: { result: Result } | undefined;
-  return () => {
-    made ??= { result: make() };
-    return made.result;
-  };
 }

@@ -63,8 +63,15 @@ export interface ServedPath {
   readonly methods: ReadonlyMap<Method, Route>;
 }
 
-/** The paths of routes, as they are written down. */
-export function pathsOf(routes: readonly Route[]): ReadonlyMap<string, ServedPath> {
+/** The paths of routes. */
+export interface ServedPaths {
+  /** Those without places for names or ids, in every spelling: they are found without a router. */
+  readonly exact: ReadonlyMap<string, ServedPath>;
+  /** As they are written down. */
+  readonly others: readonly (readonly [path: string, served: ServedPath])[];
+}
+
+export function pathsOf(routes: readonly Route[]): ServedPaths {
   const byPath = new Map<string, { path: string; dialect: Dialect; methods: Map<Method, Route> }>();
   for (const route of routes) {
     for (const path of [route.path, ...route.aliases]) {
@@ -79,23 +86,20 @@ export function pathsOf(routes: readonly Route[]): ReadonlyMap<string, ServedPat
       byPath.set(path, served);
     }
   }
-  return byPath;
+  const all = [...byPath];
+  const isExact = ([path]: readonly [string, ServedPath]) => path.search(places) === -1;
+  const exact = all
+    .filter(isExact)
+    .flatMap(([path, served]) => spellingsOf(path).map((spelling) => [spelling, served] as const));
+  return { exact: new Map(exact), others: all.filter((one) => !isExact(one)) };
 }
 
 /** A path with and without a slash at the end. */
 const spellingsOf = (path: string) => (/[/*]$/.test(path) ? [path] : [path, `${path}/`]);
 const places = /:(\w+)|\*$/g;
 
-/** The paths that have no places for names or ids, in every spelling: they are found without a router. */
-export function exactPaths(paths: ReadonlyMap<string, ServedPath>): ReadonlyMap<string, ServedPath> {
-  const exact = [...paths].filter(([path]) => path.search(places) === -1);
-  return new Map(
-    exact.flatMap(([path, served]) => spellingsOf(path).map((spelling) => [spelling, served] as const)),
-  );
-}
-
-/** An Elysia plugin that serves paths, with and without a slash at the end. */
-export function servePaths(paths: ReadonlyMap<string, ServedPath>, deps: DispatchDeps): Elysia {
+/** An Elysia plugin that serves paths that have places, with and without a slash at the end. */
+export function servePaths(paths: ServedPaths["others"], deps: DispatchDeps): Elysia {
   const plugin = new Elysia({ name: "routes" });
   for (const [path, served] of paths) {
     const names = [...path.matchAll(places)].map(([all, name]) => name ?? all);

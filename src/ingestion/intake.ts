@@ -144,6 +144,7 @@ export class Intake {
       await pause();
       const content = Buffer.from(`{"historical_migration":true,"batch":[${part.join(",")}]}`);
       const opened: OpenedBody = { content, form: undefined, query: {} };
+      // Parsing gives others their turn between events; copying does not.
       const isLarge = content.length > ownThreadBytesMax;
       const request = isLarge
         ? new ParsedRequest(opened, importProtocol)
