@@ -5,7 +5,7 @@ BUN := node_modules/.bin/bun
 SOURCES := $(shell find cli src -type f 2>/dev/null) build.ts package.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run build release check audit static format test clickhouse test-clickhouse test-cluster test-crash test-random test-sdk kill-test prove mutation bench bench-flood bench-queries bench-peers soak pictures clean
+.PHONY: help run build release check audit static format test clickhouse test-clickhouse test-cluster test-budgets test-crash test-random test-sdk kill-test prove mutation bench bench-flood bench-queries bench-peers bench-flag-peers soak pictures clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ test-cluster: build ## Run the SDKs over two fronts, and fronts that die and han
 	FLAGKEEP_TEST_FRONTS=2 $(BUN) test $(SDKS_OF_FRONTS:%=test/sdk/%.test.ts) --timeout 120000
 	FLAGKEEP_TEST_CLUSTER_ROUNDS=$(or $(ROUNDS),50) $(BUN) test test/postgres/failover.test.ts --timeout 3600000
 
+test-budgets: build ## Judge how quick the console is; alone, and needs Chromium (EVENTS=1000000)
+	FLAGKEEP_TEST_BUDGETS=1 FLAGKEEP_TEST_BUDGET_EVENTS=$(or $(EVENTS),100000) $(BUN) test --timeout 600000 test/console/budgets.test.ts
+
 test-random: build ## Run the tests with new random cases, and more of them (RUNS=10)
 	FLAGKEEP_TEST_SEED=random FLAGKEEP_TEST_RUNS=$(or $(RUNS),10) $(BUN) test --timeout 3600000
 
@@ -88,6 +91,9 @@ bench-queries: node_modules/.installed ## Measure insights beside hand-made type
 
 bench-peers: build ## Measure events beside Redis and PostgreSQL, where they are installed
 	$(BUN) test/bench/peers.ts
+
+bench-flag-peers: build ## Measure flags beside GO Feature Flag's relay proxy, where it is installed
+	$(BUN) test/bench/flag-peers.ts
 
 soak: build ## Half of what it can take for an hour, with dashboards and backups (MINUTES=60)
 	$(BUN) test/bench/soak.ts

@@ -10,8 +10,9 @@ import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import packageJson from "./package.json";
 import { pagePlugin } from "./src/console/embed.ts";
-import { scannerPlugin } from "./src/ingestion/scan/embed.ts";
+import { hashOfFile } from "./src/events/duckdb/native-folder.ts";
 import { mendedClient } from "./src/postgres/mended-client.ts";
+import { scannerPlugin } from "./src/scan/embed.ts";
 
 const { values } = parseArgs({
   options: {
@@ -29,7 +30,7 @@ const libraryPath = join(bindings, "libduckdb.so");
 
 async function embedded(path: string) {
   const bytes = await Bun.file(path).bytes();
-  return { bytes, size: bytes.length, xxhash: Bun.hash.xxHash64(bytes).toString(16) };
+  return { bytes, size: bytes.length, xxhash: hashOfFile(path) };
 }
 const addon = await embedded(addonPath);
 const library = await embedded(libraryPath);
@@ -49,6 +50,9 @@ const result = await Bun.build({
     autoloadDotenv: false,
     autoloadBunfig: false,
   },
+  // A process reads and keeps the parts of the program that it imports, and no others.
+  format: "esm",
+  splitting: true,
   // Starts in half the time: nothing has to be parsed.
   bytecode: true,
   // Names stay readable: they are the span and function names in traces and stack traces.

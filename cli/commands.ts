@@ -1,70 +1,50 @@
-/** The tree of commands: one file per command under `commands/`. */
+/** The tree of commands: one file per command under `commands/`, read when it is needed. */
 
 import type { Command } from "commander";
-import { backup } from "./commands/backup.ts";
-import { cohorts } from "./commands/cohorts.ts";
-import { completions } from "./commands/completions.ts";
-import { doctor } from "./commands/doctor.ts";
-import { exportData } from "./commands/export.ts";
-import { flags } from "./commands/flags.ts";
-import { healthcheck } from "./commands/healthcheck.ts";
-import { importEvents } from "./commands/import.ts";
-import { init } from "./commands/init.ts";
-import { keys } from "./commands/keys.ts";
-import { mcp } from "./commands/mcp.ts";
-import { members } from "./commands/members.ts";
-import { migrate } from "./commands/migrate.ts";
-import { migrateEvents } from "./commands/migrate-events.ts";
-import { migrateFrom, migrateTo } from "./commands/migrate-to.ts";
-import { organization } from "./commands/organization.ts";
-import { persons } from "./commands/persons.ts";
-import { projects } from "./commands/projects.ts";
-import { query } from "./commands/query.ts";
-import { rebuild } from "./commands/rebuild.ts";
-import { roles } from "./commands/roles.ts";
-import { scrub } from "./commands/scrub.ts";
-import { serve } from "./commands/serve.ts";
-import { status } from "./commands/status.ts";
-import { top } from "./commands/top.ts";
-import { usage } from "./commands/usage.ts";
-import { users } from "./commands/users.ts";
-import { version } from "./commands/version.ts";
-import { warnings } from "./commands/warnings.ts";
 import { programOf } from "./program.ts";
 
 /** In the order in which help lists them. */
-export const commands: readonly Command[] = [
-  serve,
-  init,
-  flags,
-  keys,
-  projects,
-  users,
-  members,
-  roles,
-  cohorts,
-  persons,
-  organization,
-  query,
-  status,
-  top,
-  usage,
-  warnings,
-  healthcheck,
-  migrate,
-  migrateEvents,
-  migrateTo,
-  migrateFrom,
-  doctor,
-  scrub,
-  mcp,
-  completions,
-  exportData,
-  importEvents,
-  backup,
-  rebuild,
-  version,
-];
+const loaders: Record<string, () => Promise<Command>> = {
+  serve: async () => (await import("./commands/serve.ts")).serve,
+  init: async () => (await import("./commands/init.ts")).init,
+  flags: async () => (await import("./commands/flags.ts")).flags,
+  keys: async () => (await import("./commands/keys.ts")).keys,
+  projects: async () => (await import("./commands/projects.ts")).projects,
+  users: async () => (await import("./commands/users.ts")).users,
+  members: async () => (await import("./commands/members.ts")).members,
+  roles: async () => (await import("./commands/roles.ts")).roles,
+  cohorts: async () => (await import("./commands/cohorts.ts")).cohorts,
+  persons: async () => (await import("./commands/persons.ts")).persons,
+  organization: async () => (await import("./commands/organization.ts")).organization,
+  query: async () => (await import("./commands/query.ts")).query,
+  status: async () => (await import("./commands/status.ts")).status,
+  top: async () => (await import("./commands/top.ts")).top,
+  usage: async () => (await import("./commands/usage.ts")).usage,
+  warnings: async () => (await import("./commands/warnings.ts")).warnings,
+  healthcheck: async () => (await import("./commands/healthcheck.ts")).healthcheck,
+  migrate: async () => (await import("./commands/migrate.ts")).migrate,
+  "migrate-events": async () => (await import("./commands/migrate-events.ts")).migrateEvents,
+  "migrate-to": async () => (await import("./commands/migrate-to.ts")).migrateTo,
+  "migrate-from": async () => (await import("./commands/migrate-to.ts")).migrateFrom,
+  doctor: async () => (await import("./commands/doctor.ts")).doctor,
+  scrub: async () => (await import("./commands/scrub.ts")).scrub,
+  mcp: async () => (await import("./commands/mcp.ts")).mcp,
+  completions: async () => (await import("./commands/completions.ts")).completions,
+  export: async () => (await import("./commands/export.ts")).exportData,
+  import: async () => (await import("./commands/import.ts")).importEvents,
+  backup: async () => (await import("./commands/backup.ts")).backup,
+  rebuild: async () => (await import("./commands/rebuild.ts")).rebuild,
+  version: async () => (await import("./commands/version.ts")).version,
+};
+
+/** It prints a script that knows all the others. */
+const describer = "completions";
+
+/** What the program needs of the tree when its first argument is this: that command alone, or where it is none, all of them. */
+export async function commandsFor(name: string | undefined): Promise<Command[]> {
+  const isOne = name !== undefined && name !== describer && Object.hasOwn(loaders, name);
+  return await Promise.all(isOne ? [loaders[name]!()] : Object.values(loaders).map((load) => load()));
+}
 
 /** The tree of all commands. */
-export const createProgram = () => programOf(commands);
+export const createProgram = async () => programOf(await commandsFor(undefined));

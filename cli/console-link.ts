@@ -2,7 +2,7 @@
 
 import type { Metadata } from "../src/accounts/metadata.ts";
 import { insertSetupLink, ownerToSetUp, setupAddress } from "../src/accounts/sessions/setup-links.ts";
-import type { Config, SettingName } from "../src/config.ts";
+import type { Config, SettingName } from "../src/config/settings.ts";
 
 /** The settings that say where the console is. */
 export const consoleSettings: SettingName[] = ["host", "port", "public-url"];

@@ -1,9 +1,8 @@
 /** The executable's entry: the engine's role or a command, each with its own part of the program in memory and no other. */
 
 import { unpackRole } from "../src/events/duckdb/native-folder.ts";
+import { putProcessBehind } from "../src/lib/priority.ts";
 import { engineRole } from "./roles.ts";
-
-const serveName = "serve";
 
 // No `await` at the top level: the executable holds compiled bytecode, which does not know it.
 if (import.meta.main) void main();
@@ -20,11 +19,9 @@ async function main(): Promise<void> {
     const { unpack } = await import("../src/events/duckdb/native-files.ts");
     return unpack(process.argv[3]!);
   }
+  // Loading the program takes a tenth of a second of a processor: already that yields to a running appliance.
+  if (process.argv[2] === "backup" && process.argv[3] === "create") putProcessBehind();
   const { runProgram } = await import("./program.ts");
-  // The one that goes on running, without what the others need.
-  const commands =
-    process.argv[2] === serveName
-      ? [(await import("./commands/serve.ts")).serve]
-      : (await import("./commands.ts")).commands;
-  await runProgram(commands);
+  const { commandsFor } = await import("./commands.ts");
+  await runProgram(await commandsFor(process.argv[2]));
 }

@@ -5,7 +5,7 @@
  * Either way what is only in the journal yet, as after a crash, gets into the stores by the same road.
  */
 
-import type { Config } from "../src/config.ts";
+import type { Config } from "../src/config/settings.ts";
 import type { Analysis, AnalysisName } from "../src/engine/analysis.ts";
 import { EngineClient, EngineUnavailable } from "../src/engine/client.ts";
 import type { DownloadRequest } from "../src/events/query/download.ts";

@@ -2,14 +2,8 @@
 
 import { resolve } from "node:path";
 import { type Command, Option } from "commander";
-import {
-  type Config,
-  environmentName,
-  readConfig,
-  readSetting,
-  type SettingName,
-  settings,
-} from "../src/config.ts";
+import { readConfig, readSetting } from "../src/config/read.ts";
+import { type Config, environmentName, type SettingName, settings } from "../src/config/settings.ts";
 
 /** Adds options for settings; their defaults and environment variables show in `--help`. */
 export function withSettings(command: Command, names: readonly SettingName[]): Command {

@@ -3,37 +3,18 @@
  * a data directory, while no front changes anything; what it has changed is everybody's when it ends.
  */
 
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { Command } from "commander";
-import { metadataStore } from "../src/accounts/db.ts";
-import { postgresAddress } from "../src/config.ts";
-import { newPayloadKey, writePayloadKey } from "../src/flags/store/payload-cipher.ts";
-import { openSqlite } from "../src/lib/sqlite/open.ts";
-import { paths } from "../src/paths.ts";
-import { Postgres } from "../src/postgres/connection.ts";
-import { sharedSecret } from "../src/postgres/fronts.ts";
-import { migratePostgres } from "../src/postgres/schema.ts";
-import { StoreCopy } from "../src/postgres/store-copy.ts";
-import { payloadKeyName, requireOwnData } from "../src/serve/shared-front.ts";
+import { postgresAddress } from "../src/config/store-addresses.ts";
+import { requireOwnData } from "../src/serve/own-data.ts";
 import { configOf, dataDirOf, withSettings } from "./settings.ts";
+import type { SharedSession } from "./shared-session.ts";
 
 /** Those that read and change nothing but the store of metadata. */
 const sharedCommands = [
   ...["init", "flags", "keys", "projects", "users", "members", "roles", "cohorts", "organization"],
 ];
-const connections = 2;
 
-interface Session {
-  folder: string;
-  postgres: Postgres;
-  /** Ends the change: it is committed then. */
-  finish: () => void;
-  changing: Promise<void>;
-}
-
-let session: Session | undefined;
+let session: SharedSession | undefined;
 
 /** Lets the commands that can work for all fronts be told where these have their data. */
 export function withSharedSettings(program: Command): void {
@@ -60,34 +41,15 @@ export async function beginShared(command: Command): Promise<boolean> {
     requireOwnData(dataDirOf(options));
     return false;
   }
-  const folder = mkdtempSync(join(tmpdir(), "flagkeep-command-"));
-  process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
-  const postgres = new Postgres(address, { connections, name: "command" });
-  await migratePostgres(postgres);
-  const place = paths(folder);
-  await StoreCopy.prepare(place.metadata, metadataStore, postgres);
-  const key = await sharedSecret(postgres, payloadKeyName, newPayloadKey());
-  writePayloadKey(place.payloadKey, Buffer.from(key, "base64"));
-  const copy = StoreCopy.attach(openSqlite(place.metadata, {}).$client, metadataStore, postgres);
-  const begun = Promise.withResolvers<void>();
-  const done = Promise.withResolvers<void>();
-  const changing = copy.change(() => {
-    begun.resolve();
-    return done.promise;
-  });
-  await Promise.race([begun.promise, changing]);
-  session = { folder, postgres, finish: done.resolve, changing };
-  command.setOptionValue("dataDir", folder);
+  const { SharedSession } = await import("./shared-session.ts");
+  session = await SharedSession.begin(address);
+  command.setOptionValue("dataDir", session.folder);
   return true;
 }
 
 /** What the command has changed is everybody's when this resolves. @throws {PostgresUnreachable} it may not be. */
 export async function endShared(): Promise<void> {
-  if (session === undefined) return;
-  const { postgres, finish, changing } = session;
-  finish();
-  await changing;
-  await postgres.close();
+  await session?.end();
 }
 
 function isShared(command: Command): boolean {

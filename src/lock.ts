@@ -7,10 +7,10 @@
  * stale lock.
  */
 
-import { dlopen } from "bun:ffi";
 import { Database } from "bun:sqlite";
-import { closeSync, openSync, readFileSync, writeFileSync } from "node:fs";
+import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { cLibrary } from "./lib/c-library.ts";
 import { AppError } from "./lib/errors.ts";
 
 /** Another process uses the data directory. */
@@ -58,6 +58,33 @@ export function takeLock(path: string, folder: string): Lock {
   };
 }
 
+/** An engine notices within seconds that its front has been killed, and ends. */
+export const formerEngineMs = 30_000;
+
+/**
+ * Takes the lock of a data directory for who opens its stores: the engine of a front that was killed may have them open for a
+ * moment, and is waited for.
+ *
+ * @throws {DirectoryInUse}
+ */
+export async function takeStoresLock(place: { lock: string; engine: string }, folder: string): Promise<Lock> {
+  const lock = takeLock(place.lock, folder);
+  try {
+    const engine = existsSync(place.engine)
+      ? await takeFolderLockWithin(formerEngineMs, place.engine, folder)
+      : undefined;
+    return {
+      release() {
+        engine?.release();
+        lock.release();
+      },
+    };
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
 /** Takes the lock of a data directory that nobody uses; undefined when somebody does. */
 export function tryLock(path: string, folder: string): Lock | undefined {
   try {
@@ -77,6 +104,32 @@ export function tryLock(path: string, folder: string): Lock | undefined {
 export function takeFolderLock(path: string, folder = path, file = join(path, "lock")): Lock | undefined {
   const held = lockFolder(path);
   if (held === "in use") throw new DirectoryInUse(folder, readHolder(file));
+  return held;
+}
+
+const waitMs = 50;
+
+/**
+ * Takes the lock on a folder alone as soon as whoever has it has ended. Nothing is written: a full disk is no hindrance.
+ *
+ * @param ms     how long to wait.
+ * @param folder what the error names.
+ * @param onWait called once, when somebody has it.
+ * @returns undefined where folders cannot be locked.
+ * @throws {DirectoryInUse}
+ */
+export async function takeFolderLockWithin(
+  ms: number,
+  path: string,
+  folder: string,
+  onWait?: () => void,
+): Promise<Lock | undefined> {
+  let held = lockFolder(path);
+  if (held === "in use") onWait?.();
+  for (const end = performance.now() + ms; held === "in use"; held = lockFolder(path)) {
+    if (performance.now() > end) throw new DirectoryInUse(folder, "");
+    await Bun.sleep(waitMs);
+  }
   return held;
 }
 
@@ -101,16 +154,9 @@ function lockFolder(folder: string): Lock | "in use" | undefined {
   return isHeld ? "in use" : undefined;
 }
 
+/** Null with another C library: the file alone has to do there. */
 function loadFlock(): Flock | null {
-  const names = process.platform === "darwin" ? ["libSystem.B.dylib"] : ["libc.so.6", "libc.so"];
-  for (const name of names) {
-    try {
-      return dlopen(name, { flock: { args: ["i32", "i32"], returns: "i32" } }).symbols.flock as Flock;
-    } catch {
-      // Another C library; the file alone has to do where there is none of these names.
-    }
-  }
-  return null;
+  return (cLibrary({ flock: { args: ["i32", "i32"], returns: "i32" } })?.flock as Flock) ?? null;
 }
 
 function holderPath(path: string): string {

@@ -32,6 +32,8 @@ export function paths(dataDir: string) {
     lastScrub: join(dataDir, "last-scrub.json"),
     /** When backups were restored, as JSON. */
     restores: join(dataDir, "restores.json"),
+    /** An empty folder: the engine that uses the stores has it locked. */
+    engine: join(dataDir, "engine"),
     /** Held while a process uses the directory. */
     lock: join(dataDir, "lock"),
     /** Certificates for https, and the key of the account with their authority; for the owner alone. */

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { environmentName, readConfig, readSetting, type SettingName, settings } from "../src/config.ts";
+import { readConfig, readSetting } from "../src/config/read.ts";
+import { environmentName, type SettingName, settings } from "../src/config/settings.ts";
 import { WrongSetting } from "../src/lib/setting-kinds.ts";
 
 describe("settings", () => {

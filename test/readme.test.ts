@@ -2,7 +2,7 @@
 
 import { expect, test } from "bun:test";
 import { join } from "node:path";
-import { environmentName, settings } from "../src/config.ts";
+import { environmentName, settings } from "../src/config/settings.ts";
 import { paths } from "../src/paths.ts";
 
 const path = join(import.meta.dir, "../README.md");

@@ -6,7 +6,8 @@ import { type Destination, destinationOf } from "../../src/backup/destination.ts
 import { BackupKeys } from "../../src/backup/keys.ts";
 import type { Manifest } from "../../src/backup/manifest.ts";
 import type { S3Settings } from "../../src/backup/s3-access.ts";
-import { backupDestination, type Config, type SettingName } from "../../src/config.ts";
+import { backupDestination } from "../../src/config/read.ts";
+import type { Config, SettingName } from "../../src/config/settings.ts";
 import { withJson } from "../json-shape.ts";
 import { bytesText, printTable } from "../output.ts";
 import { configOf, withSettings } from "../settings.ts";

@@ -3,7 +3,7 @@ import { Command } from "commander";
 import { type BackupStep, createBackup } from "../../src/backup/create.ts";
 import { manifestMembers, totalEvents } from "../../src/backup/manifest.ts";
 import { Count, exactly } from "../../src/lib/schema.ts";
-import { requireBackedUpHere } from "../../src/serve/shared-front.ts";
+import { requireBackedUpHere } from "../../src/serve/own-data.ts";
 import { bytesText, print, printJson, run } from "../output.ts";
 import { configOf } from "../settings.ts";
 import { requireInitialised } from "../stores.ts";

@@ -10,7 +10,7 @@ import { openSource } from "../../src/backup/source.ts";
 import { entriesOf } from "../../src/backup/swap.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import { Count, exactly, orNull } from "../../src/lib/schema.ts";
-import { takeLock } from "../../src/lock.ts";
+import { takeStoresLock } from "../../src/lock.ts";
 import { paths } from "../../src/paths.ts";
 import { print, printJson, run } from "../output.ts";
 import { configOf } from "../settings.ts";
@@ -132,7 +132,7 @@ async function withLockOf<Result>(
 ): Promise<Result> {
   // The restore itself holds the lock of the directory that it replaces.
   const isReplaced = realpathSync(old) === (existsSync(dataDir) ? realpathSync(dataDir) : dataDir);
-  const lock = isReplaced ? undefined : takeLock(paths(old).lock, old);
+  const lock = isReplaced ? undefined : await takeStoresLock(paths(old), old);
   try {
     return await work();
   } finally {

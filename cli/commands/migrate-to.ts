@@ -4,7 +4,7 @@ import { Count, exactly } from "../../src/lib/schema.ts";
 import { takeLock } from "../../src/lock.ts";
 import { paths } from "../../src/paths.ts";
 import { areEventsOutside } from "../../src/people/outside-events.ts";
-import { requireEventsUrl } from "../../src/serve/shared-front.ts";
+import { requireEventsUrl } from "../../src/serve/own-data.ts";
 import { bringBack, takeOverDirectory } from "../../src/serve/take-over.ts";
 import { analysisOf, analysisSettings, waitUntilAllIsLoaded } from "../analysis.ts";
 import { withJson } from "../json-shape.ts";

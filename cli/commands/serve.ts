@@ -4,13 +4,14 @@ import type { Metadata } from "../../src/accounts/metadata.ts";
 import { listKeys, revokeKey } from "../../src/accounts/personal-keys.ts";
 import type { Project } from "../../src/accounts/project-directory.ts";
 import { startSchedule } from "../../src/backup/schedule.ts";
-import { type Config, type SettingName, settings, unknownVariables } from "../../src/config.ts";
+import { unknownVariables } from "../../src/config/read.ts";
+import { type Config, type SettingName, settings } from "../../src/config/settings.ts";
 import { requireFreeAddress } from "../../src/http/address.ts";
-import { createLog } from "../../src/log.ts";
+import { createLog, type Log } from "../../src/log.ts";
 import { startScrubs } from "../../src/operate/scrub/schedule.ts";
 import { Appliance } from "../../src/serve/appliance.ts";
 import { prepareDirectory, requireNoEvents } from "../../src/serve/data-directory.ts";
-import { SharedFront } from "../../src/serve/shared-front.ts";
+import type { SharedFront } from "../../src/serve/shared-front.ts";
 import { consoleBase, ownerLink } from "../console-link.ts";
 import { fail, failServing, isOutputGone, print, printJson, run } from "../output.ts";
 import { engineCommand, ownCommand } from "../roles.ts";
@@ -41,7 +42,7 @@ export const serve = withSettings(new Command("serve"), Object.keys(settings) as
       // Before the data directory is made: a start that fails leaves nothing.
       await requireFreeAddress(config.host, config.port);
       prepareDirectory(config["data-dir"]);
-      const shared = await SharedFront.open(config, log);
+      const shared = await sharedFrontOf(config, log);
       const appliance = new Appliance(
         config,
         log,
@@ -70,6 +71,13 @@ export const serve = withSettings(new Command("serve"), Object.keys(settings) as
       announce({ made, waiting, link }, url, config);
     }),
   );
+
+/** Loaded where there are several: elsewhere PostgreSQL's client would be in memory for nothing. */
+async function sharedFrontOf(config: Config, log: Log): Promise<SharedFront | undefined> {
+  if (config["postgres-url"] === null) return undefined;
+  const { SharedFront } = await import("../../src/serve/shared-front.ts");
+  return await SharedFront.open(config, log);
+}
 
 /** Makes the first organisation of an empty data directory. @throws {MetadataMissing} */
 function firstStart(metadata: Metadata, dataDir: string, projectApiKey?: string): Initialised | undefined {

@@ -3,7 +3,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { BackupDamaged, BackupFromNewerVersion } from "./errors.ts";
-import { knownVersions } from "./schema-versions.ts";
 
 /** The newest format of backups that this version reads; it reads all older ones. */
 export const backupFormat = 1;
@@ -81,18 +80,6 @@ export function parseManifest(text: string): Manifest {
     throw new BackupDamaged(manifestName, `${first?.path ?? "it"} is not as it should be`);
   }
   return value;
-}
-
-/** @throws {BackupFromNewerVersion} a store in it has a schema that this version does not know. */
-export function requireKnownSchemas({ schemas, versions }: Manifest): void {
-  const known = knownVersions();
-  const names = { metadata: "metadata store", people: "store of persons", events: "event store" } as const;
-  for (const store of ["metadata", "people", "events"] as const) {
-    const found = schemas[store] ?? 0;
-    if (found > known[store]) {
-      throw new BackupFromNewerVersion(names[store], found, known[store], versions.flagkeep);
-    }
-  }
 }
 
 /** Bytes of all parts, unpacked. */

@@ -4,16 +4,17 @@ import { existsSync, realpathSync, rmSync } from "node:fs";
 import { chmod, mkdir, rm } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { setNativeFolder } from "../events/duckdb/native-folder.ts";
-import { type Lock, takeFolderLock, takeLock } from "../lock.ts";
+import { type Lock, takeFolderLock, takeLock, takeStoresLock } from "../lock.ts";
 import { paths } from "../paths.ts";
 import { TargetNotEmpty } from "./errors.ts";
 import { onInterrupt } from "./interrupt.ts";
 import { BackupKeys } from "./keys.ts";
 import { noteBackup } from "./last-backup.ts";
-import { type Manifest, requireKnownSchemas, unpackedBytes } from "./manifest.ts";
+import { type Manifest, unpackedBytes } from "./manifest.ts";
 import { openRestored } from "./open-restored.ts";
 import { unpackFrom } from "./read-file.ts";
 import { noteRestore } from "./restore-note.ts";
+import { requireKnownSchemas } from "./schema-versions.ts";
 import { type BackupSource, openSource } from "./source.ts";
 import { requireSpace, type SpaceOf } from "./space.ts";
 import { entriesOf, planSwap, removeLeftovers, type SwapPlan, swap } from "./swap.ts";
@@ -50,7 +51,7 @@ export async function restoreBackup(
 ): Promise<Restored> {
   const target = existsSync(dataDir) ? realpathSync(dataDir) : resolve(dataDir);
   const source = typeof file === "string" ? await openSource(file) : file;
-  const held = lockOf(target);
+  const held = await lockOf(target);
   try {
     requireEmpty(target, options);
     const plan = planSwap(target, new Date());
@@ -106,7 +107,7 @@ async function restoreWith(
     });
     await chmod(staging, 0o700);
     // Somebody may have begun something there in the meantime.
-    if (!isLocked) lockOf(target)?.release();
+    if (!isLocked) (await lockOf(target))?.release();
     requireEmpty(target, options);
     stop();
     const previous = await swap(plan, ["backups", "backups-unsent"]);
@@ -121,9 +122,9 @@ async function restoreWith(
 }
 
 /** Takes the lock of the directory, when there is something in it. @throws {DirectoryInUse} */
-function lockOf(target: string): Lock | undefined {
-  const path = paths(target).lock;
-  if (existsSync(path)) return takeLock(path, target);
+async function lockOf(target: string): Promise<Lock | undefined> {
+  const place = paths(target);
+  if (existsSync(place.lock)) return await takeStoresLock(place, target);
   return existsSync(target) ? takeFolderLock(target) : undefined;
 }
 

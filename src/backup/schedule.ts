@@ -2,7 +2,8 @@
 
 import type { Subprocess } from "bun";
 import { Cron } from "croner";
-import { backupDestination, type Config, type SettingName } from "../config.ts";
+import { backupDestination } from "../config/read.ts";
+import type { Config, SettingName } from "../config/settings.ts";
 import type { Log } from "../log.ts";
 
 export interface ScheduleSettings {

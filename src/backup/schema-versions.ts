@@ -10,6 +10,8 @@ import { Count, exactly, orNull } from "../lib/schema.ts";
 import { paths } from "../paths.ts";
 import { peopleSchemaVersion } from "../people/open.ts";
 import { askControl } from "../rpc/control.ts";
+import { BackupFromNewerVersion } from "./errors.ts";
+import type { Manifest } from "./manifest.ts";
 
 const stores = ["metadata", "people", "events"] as const;
 export type StoreName = (typeof stores)[number];
@@ -28,6 +30,18 @@ export type SchemaVersion = Static<typeof SchemaVersion>;
 /** The schema versions that this executable makes. */
 export function knownVersions(): Record<StoreName, number> {
   return { metadata: metadataSchemaVersion, people: peopleSchemaVersion, events: eventsSchemaVersion };
+}
+
+/** @throws {BackupFromNewerVersion} a store in the backup has a schema that this version does not know. */
+export function requireKnownSchemas({ schemas, versions }: Manifest): void {
+  const known = knownVersions();
+  const names = { metadata: "metadata store", people: "store of persons", events: "event store" } as const;
+  for (const store of ["metadata", "people", "events"] as const) {
+    const found = schemas[store] ?? 0;
+    if (found > known[store]) {
+      throw new BackupFromNewerVersion(names[store], found, known[store], versions.flagkeep);
+    }
+  }
 }
 
 /** Reads the versions without changing anything; a running appliance tells what its event store has. */

@@ -2,7 +2,7 @@
 
 import { existsSync } from "node:fs";
 import { EngineClient, EngineUnavailable } from "../engine/client.ts";
-import { DirectoryInUse, type Lock, takeLock } from "../lock.ts";
+import { DirectoryInUse, type Lock, takeStoresLock } from "../lock.ts";
 import { paths } from "../paths.ts";
 import { controlSocketName } from "../rpc/control.ts";
 import type { CheckpointHolder } from "./snapshot.ts";
@@ -23,7 +23,7 @@ export async function withStoppedOrHeld<Result>(
   process.chdir(dataDir);
   let lock: Lock;
   try {
-    lock = takeLock(paths(dataDir).lock, dataDir);
+    lock = await takeStoresLock(paths(dataDir), dataDir);
   } catch (error) {
     if (!(error instanceof DirectoryInUse)) throw error;
     return await work(engineHolder(error));
@@ -39,16 +39,11 @@ function engineHolder(inUse: DirectoryInUse): CheckpointHolder {
   const engine = new EngineClient();
   return {
     async begin(ms) {
-      const end = performance.now() + engineStartMs;
-      for (;;) {
-        try {
-          await engine.ask("holdCheckpoints", { ms, checkpointFirst: true });
-          return;
-        } catch (error) {
-          if (!(error instanceof EngineUnavailable)) throw error;
-          if (performance.now() > end) throw existsSync(controlSocketName) ? error : inUse;
-          await Bun.sleep(100);
-        }
+      try {
+        await engine.askPatiently("holdCheckpoints", { ms, checkpointFirst: true }, engineStartMs);
+      } catch (error) {
+        const isOther = error instanceof EngineUnavailable && !existsSync(controlSocketName);
+        throw isOther ? inUse : error;
       }
     },
     hold: (ms) => engine.ask("holdCheckpoints", { ms }).then(nothing, unlessGone),

@@ -3,9 +3,10 @@
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { BackupKeys } from "./keys.ts";
-import { type Manifest, requireKnownSchemas, unpackedBytes } from "./manifest.ts";
+import { type Manifest, unpackedBytes } from "./manifest.ts";
 import { openRestored } from "./open-restored.ts";
 import { unpackFrom } from "./read-file.ts";
+import { requireKnownSchemas } from "./schema-versions.ts";
 import type { BackupSource } from "./source.ts";
 import { requireSpace, type SpaceOf } from "./space.ts";
 

@@ -37,6 +37,8 @@ export interface EngineState {
   requireStatements(projectId: number): void;
 }
 
+/** How often an engine that does not answer is asked again. */
+const askAgainMs = 100;
 /** How long a question waits for an engine that is starting. */
 const startWaitMs = 10_000;
 
@@ -79,7 +81,27 @@ export class EngineClient {
     return (await this.send(rpcAsk, name, request)) as Queries[Name]["answer"];
   }
 
-  /** The same for answers of many bytes: their JSON, or a file, as a stream, which goes out as it is. */
+  /**
+   * As `ask`, for commands: an engine that does not answer, because it starts or is replaced, is asked again for so long.
+   *
+   * @throws {EngineUnavailable} it has not answered until then.
+   */
+  async askPatiently<Name extends keyof Queries>(
+    name: Name,
+    request: Queries[Name]["request"],
+    ms: number,
+  ): Promise<Queries[Name]["answer"]> {
+    for (const end = performance.now() + ms; ; ) {
+      try {
+        return await this.ask(name, request);
+      } catch (error) {
+        if (!(error instanceof EngineUnavailable) || performance.now() > end) throw error;
+        await Bun.sleep(askAgainMs);
+      }
+    }
+  }
+
+  /** As `ask`, for answers of many bytes: their JSON, or a file, as a stream, which goes out as it is. */
   async stream<Name extends "events" | "query" | "download">(
     name: Name,
     request: Queries[Name]["request"],

@@ -3,7 +3,8 @@
 import type { StoredEvent } from "../events/columns.ts";
 import { isoFromMicros } from "../lib/time.ts";
 import type { PeopleDb } from "../people/open.ts";
-import { displayName, type PersonText } from "../people/person.ts";
+import { nameAmong, nameProperties, type PersonText } from "../people/person.ts";
+import { propertiesWith } from "../people/property-lists.ts";
 import { distinctIdsOf, personTextsByDistinctIds } from "../people/reader.ts";
 
 /**
@@ -24,19 +25,19 @@ export function personTextsOf(
   const distinctIds = distinctIdsOf(people, [...persons.values()]);
   const texts = new Map<number, string>();
   const textOf = (person: PersonText) => {
-    const text = texts.get(person.id) ?? personText(person, distinctIds.get(person.id) ?? []);
+    const text = texts.get(person.id) ?? personText(people, person, distinctIds.get(person.id) ?? []);
     texts.set(person.id, text);
     return text;
   };
   return new Map([...persons].map(([distinctId, person]) => [distinctId, textOf(person)]));
 }
 
-function personText(person: PersonText, distinctIds: string[]): string {
-  const properties = JSON.parse(person.propertiesText) as Record<string, unknown>;
-  const name = displayName({ properties, mainDistinctId: person.mainDistinctId });
+function personText(people: PeopleDb, person: PersonText, distinctIds: string[]): string {
+  const { json, values } = propertiesWith(people.$client, person.storedProperties, nameProperties);
+  const name = nameAmong(values) ?? person.mainDistinctId;
   return (
     `{"id":"${person.uuid}","uuid":"${person.uuid}","name":${JSON.stringify(name)},` +
-    `"distinct_ids":${JSON.stringify(distinctIds)},"properties":${person.propertiesText},` +
+    `"distinct_ids":${JSON.stringify(distinctIds)},"properties":${json},` +
     `"created_at":"${isoFromMicros(person.createdMicros)}","is_identified":${person.isIdentified}}`
   );
 }

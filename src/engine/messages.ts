@@ -21,6 +21,8 @@ export const engineSocketName = "engine.sock";
 
 export interface EngineStart {
   dataDir: string;
+  /** Another one at every start of the front. */
+  front: string;
   /** Where events are kept outside of it; null: they are in DuckDB. */
   eventsAt: ClickHouseAddress | null;
   /** What several fronts share, and which of them this one's is; null: nothing. */
@@ -76,7 +78,20 @@ export type Report =
   | { type: "stuck"; reason: StopReason }
   /** Sent every second: the engine does not hang. */
   | { type: "alive" }
+  /** Sent every ten seconds. */
+  | { type: "memory"; memory: MemoryUse }
   | { type: "log"; level: LogLevel; msg: string; fields: Record<string, unknown> };
+
+/** What the engine has in memory, in bytes. */
+export interface MemoryUse {
+  /** All that is the process's own; what it has of files, the system takes back when it is short. */
+  own: number;
+  /** Objects of JavaScript and what hangs on them. */
+  heap: number;
+  /** What DuckDB keeps of the event store's file, and what it needs besides; 0 where events are kept elsewhere. */
+  store_cache: number;
+  store_work: number;
+}
 
 /** Calls back with every whole line of a stream, parsed. */
 export async function readMessages<Message>(

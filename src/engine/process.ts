@@ -7,15 +7,20 @@
 
 import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import type { StoreMemory } from "../events/duckdb/database.ts";
+import { giveBackLinkerTables } from "../events/duckdb/linker-tables.ts";
 import { setNativeFolder } from "../events/duckdb/native-folder.ts";
 import { isInvalidated } from "../events/duckdb/open-failure.ts";
 import { SegmentArchive } from "../journal/archive-writer.ts";
 import { loadableBytes, realDisk } from "../journal/disk.ts";
 import { batchOf, type JournalBatch, type SegmentBatch } from "../journal/reader.ts";
+import { Chores } from "../lib/chores.ts";
+import type { ClickHouseAddress } from "../lib/clickhouse-address.ts";
 import { firstLine } from "../lib/errors.ts";
-import { ownBytes } from "../lib/memory-budget.ts";
+import { heldBatchBytes, ownBytes, stagedBatchBytes } from "../lib/memory-budget.ts";
 import { putProcessBehind } from "../lib/priority.ts";
 import { nowMicros } from "../lib/time.ts";
+import { formerEngineMs, takeFolderLockWithin } from "../lock.ts";
 import { paths } from "../paths.ts";
 import { NameRegister } from "../people/names.ts";
 import { RpcServer } from "../rpc/server.ts";
@@ -29,12 +34,15 @@ import { queryHandlers } from "./queries.ts";
 import { log, report, reportLast } from "./report.ts";
 import { RunningQueries, type StopReason } from "./running-queries.ts";
 import { SlowQueries } from "./slow-queries.ts";
-import { openOutside, openStores, type StoreRecovery } from "./stores.ts";
+import { openStores, type StoreRecovery } from "./stores.ts";
 
 const spikeTickMs = 5_000;
 /** The copies of persons follow at this pace by themselves; a query that needs them does not wait for it. */
 const mirrorIntervalMs = 5_000;
 const aliveIntervalMs = 1_000;
+const memoryIntervalMs = 10_000;
+/** So long after the event store was opened, what starts call has been called. */
+const settledMs = 2_000;
 const sharedBatchBytesMax = 8 * 1024 * 1024;
 
 /** Runs the engine until its front goes or tells it to stop; ends the process. */
@@ -46,8 +54,10 @@ export async function runEngine(recovery: StoreRecovery): Promise<never> {
   // The front's signals reach the whole process group; the front decides when the engine ends.
   process.on("SIGINT", () => undefined);
   process.on("SIGTERM", () => undefined);
+  let isShared = false;
   await readMessages<Command>(Bun.stdin.stream(), (command) => {
     if (command.type === "start") {
+      isShared = command.start.shared !== null;
       const faults = new Faults(command.start, recovery.markDamaged);
       die = faults.die;
       engine = startEngine(command.start, recovery, faults).catch(die);
@@ -56,7 +66,8 @@ export async function runEngine(recovery: StoreRecovery): Promise<never> {
       void engine?.then(({ pipeline }) => pipeline.offer(command.segments.map(batchOf)));
     if (command.type === "stop") void engine?.then((started) => stop(started, command.timeoutMs)).catch(die);
   });
-  await (await engine)?.shared?.release();
+  // One that is only starting goes as well, before it does anything to the stores.
+  if (isShared) await (await engine)?.shared?.release();
   process.exit(0);
 }
 
@@ -67,6 +78,11 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
   if (start.shared === null) putProcessBehind();
   setInterval(() => report({ type: "alive" }), aliveIntervalMs);
   const place = paths(start.dataDir);
+  // The engine of a front that was killed is not always gone yet: what follows would move files that it has open.
+  if (!existsSync(place.engine)) mkdirSync(place.engine, { recursive: true, mode: 0o700 });
+  await takeFolderLockWithin(formerEngineMs, place.engine, start.dataDir, () =>
+    log("info", "waiting for the engine before this one to end"),
+  );
   setNativeFolder(place.native);
   // Emptied, not made anew: a full disk may have no room for a folder.
   if (!existsSync(place.work)) mkdirSync(place.work, { recursive: true, mode: 0o700 });
@@ -115,7 +131,7 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
     shared === undefined ? keptIn(archive) : keptElsewhere,
     {
       batchBytesMax: Math.min(
-        start.memory?.batchBytes ?? 64 * 1024 * 1024,
+        start.memory?.batchBytes ?? ("stage" in events ? stagedBatchBytes : heldBatchBytes),
         // Short steps, so that the lease is renewed meanwhile.
         shared === undefined ? Number.POSITIVE_INFINITY : sharedBatchBytesMax,
       ),
@@ -145,18 +161,21 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
     },
   );
   const hasRoom = async () => loadableBytes((await space()).freeBytes) > 0;
-  setInterval(() => {
+  const chores = new Chores(faults.die);
+  chores.every(spikeTickMs, async () => {
     if (!isLoader) return;
     // With a backlog the newest events are not known yet, and a spike would be closed too early.
     if (pipeline.lag().realtime.segments > 0 || pause !== null) return;
     const spikes = people.tick(nowMicros());
     if (spikes.length > 0) report({ type: "spikes", spikes });
-  }, spikeTickMs);
-  setInterval(() => {
+  });
+  chores.every(mirrorIntervalMs, async () => {
     if (!isLoader) return;
     if (shared === undefined) void archive.tidy();
-    if (pipeline.lag().realtime.segments === 0) follow().then(() => pipeline.tidy(), faults.die);
-  }, mirrorIntervalMs);
+    if (pipeline.lag().realtime.segments > 0) return;
+    await follow();
+    pipeline.tidy();
+  });
   const kept =
     "outside" in opened
       ? runOutside(opened.outside, faults)
@@ -174,6 +193,16 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
     onStatement: (projectId, change) => report({ type: "statement", projectId, change }),
   });
   server.listen(new SlowQueries().timed(handlers));
+  const tellMemory = async () => {
+    const { cached: store_cache, used: store_work } = await kept.memory();
+    // Memory outside of the heap that objects of the heap hold is counted in it.
+    const { heapUsed } = process.memoryUsage();
+    report({
+      type: "memory",
+      memory: { own: ownBytes(), heap: heapUsed, store_cache, store_work },
+    });
+  };
+  chores.every(memoryIntervalMs, () => tellMemory().catch(() => undefined));
   report({
     type: "ready",
     cursors: { realtime: pipeline.cursor("realtime"), historical: pipeline.cursor("historical") },
@@ -185,7 +214,13 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
     },
     (lane) => pipeline.cursor(lane),
   );
-  return { pipeline, people, server, kept, shared };
+  return { pipeline, people, server, kept, shared, chores };
+}
+
+/** Loaded where events are in a server: elsewhere the clients of ClickHouse and PostgreSQL would be in memory for nothing. */
+async function openOutside(start: EngineStart, address: ClickHouseAddress, faults: Faults) {
+  const outside = await import("./outside-stores.ts");
+  return await outside.openOutside(start, address, faults);
 }
 
 /** The journal is in segments, and every batch is one. */
@@ -200,6 +235,8 @@ const keptElsewhere: BatchKeeper<JournalBatch> = { keep: () => undefined, idle: 
 /** What keeps the events, at work. */
 interface KeptEvents {
   backend: EventBackend;
+  /** What keeping the events takes of this process's memory. */
+  memory(): Promise<StoreMemory>;
   /** Ends what goes on by itself. */
   rest(): Promise<void>;
   /** The last call. */
@@ -226,6 +263,7 @@ function runDuckdb(
     },
   });
   loader.room = queries;
+  setTimeout(giveBackLinkerTables, settledMs).unref();
   const properties = new PropertyWorker(
     database,
     loader,
@@ -249,13 +287,23 @@ function runDuckdb(
     resultBytesMax: start.resultBytesMax,
     onProperties: (names) => properties.note(names),
   });
-  return { backend, rest: () => properties.stop(), close: async () => database.close() };
+  return {
+    backend,
+    memory: () => database.memory(),
+    rest: () => properties.stop(),
+    close: async () => database.close(),
+  };
 }
 
 /** Where the server is away the engine works all the same: events wait in the journal. */
 function runOutside(outside: ClickHouseBackend, faults: Faults): KeptEvents {
   outside.open().catch(faults.die);
-  return { backend: outside, rest: async () => undefined, close: () => outside.close() };
+  return {
+    backend: outside,
+    memory: async () => ({ cached: 0, used: 0 }),
+    rest: async () => undefined,
+    close: () => outside.close(),
+  };
 }
 
 /** Ends this process for another one: what was acknowledged is in the journal, what was committed in the stores. */
@@ -269,11 +317,12 @@ function replaceEngine(reason: StopReason): never {
 }
 
 async function stop(engine: Engine, timeoutMs: number): Promise<void> {
-  const { pipeline, people, server, kept, shared } = engine;
+  const { pipeline, people, server, kept, shared, chores } = engine;
   await kept.rest();
   if (shared === undefined || shared.isLoader) await pipeline.drain(timeoutMs);
   await shared?.stop((lane) => pipeline.cursor(lane));
   await server.stop();
+  chores.stop();
   people.db.$client.close();
   await shared?.close();
   await kept.close();

@@ -215,7 +215,7 @@ export class RunningQueries {
   private async measureWhileLoading(): Promise<void> {
     this.isMeasuring = true;
     try {
-      const used = await this.database.usedMemoryBytes();
+      const { used } = await this.database.memory();
       if (used <= loadingShare * this.settings.memoryLimitBytes) return;
       const now = performance.now();
       for (const running of this.running) if (running.options.isForeign) this.stop(running, "memory", now);

@@ -1,22 +1,18 @@
-/** Opens the stores of the engine: persons, and events in DuckDB or in a server. */
+/** Opens the stores of the engine: persons, and events in DuckDB. */
 
 import { existsSync } from "node:fs";
 import type { EventDatabase } from "../events/duckdb/database.ts";
 import type { EventLoader } from "../events/duckdb/loader.ts";
 import { PersonMirror } from "../events/duckdb/person-mirror.ts";
-import type { ClickHouseAddress } from "../lib/clickhouse-address.ts";
 import type { OperatorNeeded } from "../lib/errors.ts";
 import { once } from "../lib/once.ts";
 import { paths } from "../paths.ts";
 import { openPeople, type PeopleDb } from "../people/open.ts";
-import { requireEventsInside, requireEventsOutside } from "../people/outside-events.ts";
+import { requireEventsInside } from "../people/outside-events.ts";
 import { PeopleStore } from "../people/store.ts";
-import { LeaseLost } from "../postgres/lease.ts";
-import { ClickHouseBackend } from "./clickhouse-backend.ts";
 import type { Faults } from "./faults.ts";
 import type { EngineStart } from "./messages.ts";
-import { awayTeller, log, report, reportLast } from "./report.ts";
-import { SharedPeople } from "./shared-people.ts";
+import { log, report } from "./report.ts";
 
 const progressIntervalMs = 2_000;
 
@@ -51,7 +47,7 @@ export async function openStores(start: EngineStart, recovery: StoreRecovery, fa
   const place = paths(start.dataDir);
   let reportedAt = Number.NEGATIVE_INFINITY;
   withPeople(place.people, requireEventsInside);
-  const openPeopleOnce = once(() => peopleStoreOf(start, openPeople(place.people)));
+  const openPeopleOnce = once(() => peopleStoreOf(start, openPeople(place.people, cacheOf(start))));
   const { database, people, loader } = await recovery.open(start, openPeopleOnce, {
     onStep: (message, fields) => log("warn", message, fields),
     onDamage: (error) => log("error", error.message),
@@ -84,49 +80,10 @@ function withPeople(path: string, look: (people: PeopleDb) => void): void {
   }
 }
 
-function peopleStoreOf({ spikes }: EngineStart, db: PeopleDb): PeopleStore {
+export const cacheOf = ({ memory }: EngineStart) => ({ cacheBytes: memory?.peopleCacheBytes });
+
+export function peopleStoreOf({ spikes }: EngineStart, db: PeopleDb): PeopleStore {
   return new PeopleStore(db, {
     ...{ ...spikes, historyMinutes: 60, historyMinutesMin: 2 },
   });
-}
-
-/** Opens the store of persons, and what loads events into a server and asks it there. @throws {EventsElsewhere} */
-export async function openOutside(start: EngineStart, address: ClickHouseAddress, faults: Faults) {
-  let outside: ClickHouseBackend | undefined;
-  const db = openPeople(paths(start.dataDir).people);
-  const shared: SharedPeople | undefined =
-    start.shared === null
-      ? undefined
-      : await SharedPeople.open(db, start.shared, {
-          onAway: awayTeller("what the fronts share"),
-          onTaken: () => outside?.noteLoaded(),
-          onFree: beginAnew,
-          onFatal: (error) => (error instanceof LeaseLost ? beginAnew() : faults.die(error)),
-        });
-  const people = peopleStoreOf(start, db);
-  if (shared === undefined)
-    requireEventsOutside(people.db, people.cursor("realtime") + people.cursor("historical") > 0);
-  outside = new ClickHouseBackend(
-    address,
-    people.db,
-    {
-      queryTimeoutMs: start.queryTimeoutMs,
-      columnsMax: start.propertyColumnsMax,
-      isReader: shared?.isLoader === false,
-    },
-    {
-      onAway: awayTeller("the events"),
-      onPromoted: (promoted) => report({ type: "properties", promoted }),
-      around: shared && ((copies) => shared.aroundCopies(copies)),
-    },
-  );
-  const { events } = outside;
-  const follow = () => outside.follow();
-  return { people, events, outside, shared, follow };
-}
-
-/** Which of the fronts loads events has changed: the next process is made for what this one is now. */
-function beginAnew(): never {
-  reportLast({ type: "takes_over" });
-  process.exit(0);
 }

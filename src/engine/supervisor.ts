@@ -14,7 +14,14 @@ import { lapse } from "../lib/time.ts";
 import type { Log } from "../log.ts";
 import type { EngineState as EngineAsked } from "./client.ts";
 import { EngineEnds } from "./engine-ends.ts";
-import { type Command, type EngineStart, engineSocketName, type Report, readMessages } from "./messages.ts";
+import {
+  type Command,
+  type EngineStart,
+  engineSocketName,
+  type MemoryUse,
+  type Report,
+  readMessages,
+} from "./messages.ts";
 import type { Pause } from "./pipeline/pipeline.ts";
 import type { StopReason } from "./running-queries.ts";
 import { StatementGuard } from "./statement-guard.ts";
@@ -86,6 +93,7 @@ export class EngineSupervisor implements EngineAsked {
   private away: EngineState["trouble"] = null;
   /** Loading waits for room on the disk. */
   private pause: Pause | null = null;
+  private memory: MemoryUse | null = null;
   /** Until a person has done something there is no use in starting the engine. */
   private isBlocked = false;
   private stopping = false;
@@ -152,6 +160,11 @@ export class EngineSupervisor implements EngineAsked {
     const { isReady: up, restarts, rebuilding, properties } = this;
     const trouble = this.trouble ?? this.ends.failure ?? this.away ?? troubleOf(this.pause);
     return { up, restarts, rebuilding, trouble, properties };
+  }
+
+  /** What the running engine had in memory a few seconds ago; null: it has just started. */
+  get memoryUse(): MemoryUse | null {
+    return this.memory;
   }
 
   /** Bytes of sealed segments that are not loaded, and of those that are but are still in the event store's log. */
@@ -273,6 +286,7 @@ export class EngineSupervisor implements EngineAsked {
     this.statements.engineEnded();
     this.isReady = false;
     this.pause = null;
+    this.memory = null;
     this.away = null;
     this.whenReady = Promise.withResolvers<void>();
     this.child = undefined;
@@ -317,6 +331,8 @@ export class EngineSupervisor implements EngineAsked {
       this.ends.announced(report);
     } else if (report.type === "paused") {
       this.pause = report.pause;
+    } else if (report.type === "memory") {
+      this.memory = report.memory;
     } else if (report.type === "properties") {
       this.properties = report.promoted;
     } else if (report.type === "away") {

@@ -118,17 +118,24 @@ export type StoredEvent = { [Name in ListedColumn]: ColumnValues[Table[Name]["ki
  * The search for duplicates reads only row groups of that time.
  */
 export function uuidTime(uuid: string): number | null {
-  if (uuid[14] !== "7") return null;
-  let time = 0;
-  for (let at = 0; at <= 12; at++) {
-    if (at === 8) continue;
-    const code = uuid.charCodeAt(at);
-    time = time * 16 + (code <= digitNine ? code - digitZero : code - beforeLetterA);
-  }
-  return time;
+  if (uuid.charCodeAt(14) !== digitSeven) return null;
+  return (fourDigits(uuid, 0) * two16 + fourDigits(uuid, 4)) * two16 + fourDigits(uuid, 9);
 }
 
-const digitZero = 0x30;
-const digitNine = 0x39;
-/** Ten less than the code of `a`. */
-const beforeLetterA = 0x57;
+const two16 = 2 ** 16;
+const digitSeven = 0x37;
+/** Values of hexadecimal digits, by their character codes. */
+const digitValues = Uint8Array.from({ length: 128 }, (_, code) => {
+  const value = Number.parseInt(String.fromCharCode(code), 16);
+  return Number.isNaN(value) ? 0 : value;
+});
+
+/** The number that four hexadecimal digits of a text are. Much faster than parsing a text of its own. */
+export function fourDigits(text: string, at: number): number {
+  return (
+    (digitValues[text.charCodeAt(at)]! << 12) |
+    (digitValues[text.charCodeAt(at + 1)]! << 8) |
+    (digitValues[text.charCodeAt(at + 2)]! << 4) |
+    digitValues[text.charCodeAt(at + 3)]!
+  );
+}

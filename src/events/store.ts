@@ -12,6 +12,15 @@ export class LoadGivenUp extends AppError {
   }
 }
 
+/** Events that were staged are not stored, and have to be loaded in the old way. */
+export class StagingFailed extends AppError {
+  readonly code = "staging_failed";
+  constructor(cause: unknown) {
+    super(`Events could not be stored in advance: ${cause instanceof Error ? cause.message : cause}`);
+    this.cause = cause;
+  }
+}
+
 /** What of an event tells whether it is stored already. */
 export type EventIdentity = Pick<StorableEvent, "seq" | "uuid" | "projectId">;
 
@@ -33,9 +42,11 @@ export interface EventStore {
   /** Fixes the border of the next batch, before anything else is done with it; the same border again changes nothing. */
   begin(load: { lane: Lane; last: number }): void;
 
+  /** So many events are best loaded together, and no more; undefined: as many as there are. */
+  readonly eventsPerLoad?: number;
+
   /**
    * Tells which events are stored already. Those of the batch that was begun do not count.
-   *
    *
    * @param events of one lane.
    * @returns      the sequence numbers of those whose uuid is stored in the same project, whichever lane it came by.
@@ -43,11 +54,24 @@ export interface EventStore {
   known(events: readonly EventIdentity[]): Promise<Set<number>>;
 
   /**
+   * Takes some events of the next `load`, which makes them readable, so that nobody need hold them until then. Does not look
+   * at them once it has returned. Nothing but `known` may come in between.
+   *
+   * Absent where events cannot be stored in advance.
+   *
+   * @throws {StagingFailed} here and in that `load`: nothing is stored of what was staged, which ends it.
+   */
+  stage?(events: readonly StorableEvent[]): Promise<void>;
+
+  /** Forgets what was staged, in place of `load`. */
+  unstage?(): Promise<void>;
+
+  /**
    * Makes events readable and moves the lane's cursor, both or neither. After a failure it may be called again with the same
    * events, which are stored once all the same.
    *
    * @param last   the cursor afterwards.
-   * @param events none of them known.
+   * @param events none of them known. Those that were staged come before them.
    */
   load(lane: Lane, last: number, events: readonly StorableEvent[]): Promise<void>;
 

@@ -1,11 +1,10 @@
 /** Puts the HTTP side of the appliance together: plugins, management routes, probes, documentation. */
 
-import { Elysia } from "elysia";
 import { once } from "../lib/once.ts";
 import { version } from "../version.ts";
 import { Bodies, type BodyLimits } from "./body.ts";
 import { managementDialect, ownFilesDialect } from "./dialect.ts";
-import { type DispatchDeps, noParams, pathsOf, serve, servePaths } from "./dispatch.ts";
+import { type DispatchDeps, noParams, pathsOf, serve } from "./dispatch.ts";
 import { docsPage } from "./docs-page.ts";
 import type { ErrorLog } from "./errors.ts";
 import type { Connection, Places } from "./exchange.ts";
@@ -75,21 +74,17 @@ export function createApp(deps: AppDeps): App {
   const routes = [...served, ...documentationRoutes(served, deps.publicUrl)];
   const { exact, others } = pathsOf(routes);
   const nowhere = { path: "other", dialect: managementDialect, methods: new Map() };
-  // By itself Elysia looks for the path behind a host of usual length, and finds none behind `api` or `::1`.
-  // Told not to, it looks behind `http://`; behind `https://` it would take the second slash for the path.
-  const routerFor = (standardHostname: boolean) =>
-    new Elysia({ name: "flagkeep", handler: { standardHostname } })
-      .use(servePaths(others, dispatch))
-      .all("*", ({ request }) => serve(nowhere, request, {}, dispatch), { parse: "none" });
-  const router = routerFor(false);
-  let secureRouter: ReturnType<typeof routerFor> | undefined;
+  // Loaded with the first path that has a place for an id: what SDKs send and ask for most has none.
+  const routerFor = async (isSecure: boolean) =>
+    (await import("./router.ts")).routerOf(others, nowhere, isSecure, dispatch);
+  const router = once(() => routerFor(false));
+  const secureRouter = once(() => routerFor(true));
   return {
     async handle(request) {
       const served = exact.get(pathnameOf(request.url));
       if (served !== undefined) return await serve(served, request, noParams, dispatch);
-      if (!request.url.startsWith("https:")) return await router.fetch(request);
-      secureRouter ??= routerFor(true);
-      return await secureRouter.fetch(request);
+      const found = await (request.url.startsWith("https:") ? secureRouter() : router());
+      return await found.fetch(request);
     },
     connect(known) {
       connectionOf = known;

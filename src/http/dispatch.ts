@@ -1,9 +1,5 @@
-/**
- * Serves route records through Elysia: one Elysia route per path, so that the most exact path is chosen
- * before the method, and a path that exists answers 405 and never the route of a sibling.
- */
+/** Serves route records: a path that exists answers 405 to other methods, and never the route of a sibling. */
 
-import { Elysia } from "elysia";
 import { forCaller } from "../lib/caller.ts";
 import { gzipped, isCompressible, packedResponse, takesGzip } from "./compress.ts";
 import { addCors, isPreflight, preflightHeaders } from "./cors.ts";
@@ -95,38 +91,11 @@ export function pathsOf(routes: readonly Route[]): ServedPaths {
 }
 
 /** A path with and without a slash at the end. */
-const spellingsOf = (path: string) => (/[/*]$/.test(path) ? [path] : [path, `${path}/`]);
-const places = /:(\w+)|\*$/g;
-
-/** An Elysia plugin that serves paths that have places, with and without a slash at the end. */
-export function servePaths(paths: ServedPaths["others"], deps: DispatchDeps): Elysia {
-  const plugin = new Elysia({ name: "routes" });
-  for (const [path, served] of paths) {
-    const names = [...path.matchAll(places)].map(([all, name]) => name ?? all);
-    for (const spelling of spellingsOf(path)) {
-      plugin.all(
-        numbered(spelling),
-        ({ request, params }) => serve(served, request, renamed(params, names), deps),
-        { parse: "none", detail: { hide: true } },
-      );
-    }
-  }
-  return plugin as unknown as Elysia;
-}
-
-/** The router wants one name per place, while routes call the same place `id` and `feature_flag_id`. */
-function numbered(path: string): string {
-  let place = 0;
-  return path.replace(/:\w+/g, () => `:p${place++}`);
-}
+export const spellingsOf = (path: string) => (/[/*]$/.test(path) ? [path] : [path, `${path}/`]);
+export const places = /:(\w+)|\*$/g;
 
 /** Of a path without places. */
 export const noParams: Record<string, string> = {};
-
-function renamed(params: Record<string, string> | undefined, names: readonly string[]) {
-  if (names.length === 0 || params === undefined) return noParams;
-  return Object.fromEntries(names.map((name, place) => [name, params[name === "*" ? "*" : `p${place}`]!]));
-}
 
 /** Serves a request; never throws. */
 export async function serve(

@@ -5,12 +5,11 @@ import { Intake } from "../ingestion/intake.ts";
 import type { JournalPort } from "../journal/journal.ts";
 import { JournalUnavailable } from "../journal/lane-writer.ts";
 import type { Lane } from "../journal/segment.ts";
-import type { RpcHandlers } from "../rpc/server.ts";
+import type { RpcHandlers, RpcUpload } from "../rpc/server.ts";
 
+/** What goes with the requests of a batch. */
 export interface ImportBatch {
   project_id: number;
-  /** JSON texts of events as `/batch/` takes them. */
-  events: string[];
 }
 
 /** Per lane, the last sequence number that was given out. */
@@ -31,11 +30,12 @@ export function importRoutes(
     journal: { append: (lane, entries) => opened().append(lane, entries) },
   });
   return {
-    async import_batch({ project_id, events }: ImportBatch) {
+    async import_requests({ meta, bytes }: RpcUpload) {
+      const { project_id } = meta as ImportBatch;
       const project = projects.find(project_id);
       if (project === undefined || project.archivedAt !== null)
         throw new Error(`There is no project ${project_id}.`);
-      await intake.appendImported(project, events);
+      await intake.appendImported(project, bytes);
     },
     last_seqs(): LastSeqs {
       const seqs: LastSeqs = { realtime: 0, historical: 0 };

@@ -2,12 +2,13 @@
 
 import type { AppError } from "../lib/errors.ts";
 import { importFiles, rejectPathOf } from "./files.ts";
-import { type ImportJob, ImportStopped, importFile } from "./import-file.ts";
+import { type ImportJob, importFile } from "./import-file.ts";
 import { ImportProgress } from "./progress-file.ts";
 import { contentsOf } from "./read/contents.ts";
 import { FileUnreadable, InputDamaged } from "./read/input.ts";
 import { RecentTexts } from "./recent-texts.ts";
 import { RecentUuids } from "./recent-uuids.ts";
+import { ImportStopped } from "./stopped.ts";
 import { addCounts, type ImportCounts, noCounts } from "./summary.ts";
 
 export interface ImportOrder

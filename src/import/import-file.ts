@@ -1,12 +1,19 @@
 /** Loads a file of events into a project: in order, in batches, through the historical lane. */
 
-import { AppError } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { nowMicros } from "../lib/time.ts";
 import { refusalsOf } from "./check.ts";
 import { type FieldRule, withFields } from "./map/fields.ts";
 import { type FinishedEvent, finish } from "./map/finish.ts";
-import { type ImportFormat, mapRecord, type RecordFormat, recognise, titleOf } from "./map/formats.ts";
+import {
+  type ImportFormat,
+  mapRecord,
+  membersOf,
+  type RecordFormat,
+  recognise,
+  titleOf,
+} from "./map/formats.ts";
+import { usualTimes } from "./map/time.ts";
 import {
   digest,
   type FileProgress,
@@ -17,18 +24,16 @@ import {
 import type { Content } from "./read/contents.ts";
 import { FileUnreadable, InputDamaged } from "./read/input.ts";
 import { recordSource } from "./read/read-records.ts";
-import type { ReadRecord } from "./read/record.ts";
+import { type CopiedEvent, parsedLine, type ReadRecord } from "./read/record.ts";
+import { RecordCopier } from "./read/record-copier.ts";
 import type { RecentTexts } from "./recent-texts.ts";
 import type { RecentUuids } from "./recent-uuids.ts";
 import { type Reject, RejectFile } from "./reject-file.ts";
+import { Doubts, type ImportStopped, recordsOfDoubt, tooManyRejects } from "./stopped.ts";
 import type { ImportCounts } from "./summary.ts";
-import type { ImportTarget } from "./target.ts";
+import { type ImportTarget, RequestWriter } from "./target.ts";
 
 const recordsPerBatch = 5_000;
-/** When so many records at the beginning of a file are no events, none of it will be. */
-const recordsOfDoubt = 1_000;
-/** Names of fields that a message shows. */
-const keysShown = 12;
 const batchLengthMax = 4 * 1024 * 1024;
 /** Batches that are on their way, from the question what of them is new until they are on the disk. */
 const batchesUnderWay = 4;
@@ -72,25 +77,20 @@ export interface ImportedFile {
   stopped: ImportStopped | undefined;
 }
 
-/** The import ends before the end of its files: going on would be of no use. */
-export class ImportStopped extends AppError {
-  readonly code = "import_stopped";
-  constructor(
-    message: string,
-    override readonly hint: string,
-  ) {
-    super(message);
-  }
-}
-
 /** @throws {FileUnreadable} @throws {ImportChanged} and what the target throws. */
 export async function importFile(job: ImportJob): Promise<ImportedFile> {
   return await new Importer(job).run();
 }
 
-interface Item extends FinishedEvent {
+/** An event to be sent: made of a record, or copied from it. */
+type Item = MadeItem | CopiedItem;
+interface MadeItem extends FinishedEvent {
   line: number;
   record: JsonObject;
+}
+interface CopiedItem extends Pick<FinishedEvent, "uuid" | "isMade"> {
+  line: number;
+  text: CopiedEvent;
 }
 
 /** What of a batch is new. */
@@ -112,6 +112,7 @@ interface SentBatch {
 
 /** Such an event would be dated with the time of the import. */
 const withoutTime = new Set(["ignored_invalid_timestamp", "historical_event_without_timestamp"]);
+const noRequests = new Uint8Array();
 /** Records that are looked at to tell what they are. */
 const samplesMax = 20;
 
@@ -130,9 +131,10 @@ class Importer {
   private format: RecordFormat = "events";
   /** What the first records look like. */
   private seems: ReturnType<typeof recognise>;
+  private copier: RecordCopier | undefined;
+  private readonly requests = new RequestWriter();
   private readonly nowMicros = nowMicros();
-  /** Of this run: reasons, while nothing else was met. */
-  private doubts: Map<string, number> | undefined = new Map();
+  private readonly doubts = new Doubts();
 
   constructor(private readonly job: ImportJob) {
     this.done = job.isResumed && !job.isDryRun ? job.progress.read(job.content.name) : noProgress();
@@ -143,7 +145,7 @@ class Importer {
     const { job } = this;
     const { read: resumed, rejected } = this.done.counts;
     job.rejectsLeft.count -= rejected;
-    if (resumed > rejected) this.doubts = undefined;
+    if (resumed > rejected) this.doubts.end();
     if (this.done.isDone) {
       job.onRecords(resumed, true);
       return { counts: this.done.counts, resumed, damage: undefined, stopped: undefined };
@@ -151,7 +153,7 @@ class Importer {
     if (!job.isDryRun) this.rejectFile.begin(this.done.rejectBytes);
     const damage = await this.readAll();
     await this.flush();
-    await this.sent();
+    await this.sending;
     const isDone = damage === undefined && this.stopped === undefined;
     if (!job.isDryRun) job.progress.write(job.content.name, { ...this.done, isDone });
     if (damage !== undefined) this.noteDamage(damage);
@@ -165,19 +167,23 @@ class Importer {
     const repeatTo = this.done.sending?.line ?? 0;
     let found = skipTo === 0;
     try {
-      for await (const read of this.recognised()) {
-        if (read.line <= skipTo) {
-          if (read.line === skipTo) found = fingerprint(read) === this.done.fingerprint;
-          job.onRecords(1, true);
-          continue;
+      for await (const records of this.recognised()) {
+        const earlier = skipTo === 0 ? 0 : records.filter(({ line }) => line <= skipTo).length;
+        if (earlier > 0) job.onRecords(earlier, true);
+        if (earlier < records.length) job.onRecords(records.length - earlier, false);
+        for (const read of records) {
+          if (read.line <= skipTo) {
+            if (read.line === skipTo) found = fingerprint(read) === this.done.fingerprint;
+            continue;
+          }
+          if (!found) throw changed(job.content.name);
+          this.take(read);
+          const isFull = this.items.length + this.rejects.length >= this.batchMax();
+          // A batch that was being sent is made up again as it was.
+          if (read.line < repeatTo) continue;
+          if (read.line === repeatTo || isFull || this.length >= batchLengthMax) await this.flush();
+          if (this.stopped !== undefined) return undefined;
         }
-        if (!found) throw changed(job.content.name);
-        this.take(read);
-        const isFull = this.items.length + this.rejects.length >= this.batchMax();
-        // A batch that was being sent is made up again as it was.
-        if (read.line < repeatTo) continue;
-        if (read.line === repeatTo || isFull || this.length >= batchLengthMax) await this.flush();
-        if (this.stopped !== undefined) return undefined;
       }
     } catch (error) {
       if (error instanceof InputDamaged) return error;
@@ -189,13 +195,17 @@ class Importer {
 
   /** The first batch is small, so that a file of another kind is noticed early. */
   private batchMax(): number {
-    return this.doubts === undefined ? recordsPerBatch : recordsOfDoubt;
+    return this.doubts.areOver ? recordsPerBatch : recordsOfDoubt;
   }
 
   private take(read: ReadRecord): void {
-    const { line, record, problem, text: raw } = read;
+    const { line, record, problem, text: raw, copied } = read;
     this.taken.push(read);
-    this.job.onRecords(1, false);
+    if (copied !== undefined) {
+      this.items.push({ uuid: copied.uuid, text: copied, isMade: false, line });
+      this.length += copied.length;
+      return;
+    }
     if (record === undefined) {
       this.rejects.push({ line, reason: problem ?? "not_an_object", record: raw ?? null });
       return;
@@ -212,18 +222,19 @@ class Importer {
   }
 
   /** The records, once it is known what they are. @throws {FileUnreadable} they can never be events. */
-  private async *recognised(): AsyncGenerator<ReadRecord> {
+  private async *recognised(): AsyncGenerator<readonly ReadRecord[]> {
     const { content, format, fields, onFormat } = this.job;
     const forced = format === "csv" || format === "parquet" ? format : undefined;
-    const { shape, records } = recordSource(content, forced, this.job);
+    const { shape, records, copyWith } = recordSource(content, forced, this.job);
     const samples: ReadRecord[] = [];
     let found: ReturnType<typeof recognise>;
     try {
       while (samples.length < samplesMax && found === undefined) {
         const { value, done } = await records.next();
         if (done) break;
-        samples.push(value);
-        if (value.record !== undefined) found = recognise(withFields(value.record, fields));
+        samples.push(...value);
+        const { record } = samples.at(-1)!;
+        if (record !== undefined) found = recognise(withFields(record, fields));
       }
       this.seems = found;
       if (isShape(format) || format === "auto") {
@@ -232,7 +243,10 @@ class Importer {
         this.format = format === "auto" && found !== undefined && found !== "totals" ? found : "events";
       } else this.format = format;
       onFormat([titleOf(this.format), shape, ...content.packing, content.archive ?? []].flat().join(", "));
-      yield* samples;
+      const members = fields.length === 0 ? membersOf(this.format) : undefined;
+      this.copier = members && new RecordCopier(members, usualTimes(this.nowMicros));
+      if (this.copier !== undefined) copyWith(this.copier);
+      yield samples;
       yield* records;
     } finally {
       await records.return(undefined);
@@ -246,17 +260,18 @@ class Importer {
   private async flush(): Promise<void> {
     const { job } = this;
     let taken = this.taken;
-    const refusals = refusalsOf(this.items.map(({ text }) => text));
+    const made = this.items.filter((item): item is MadeItem => typeof item.text === "string");
+    const refusals = refusalsOf(made.map(({ text }) => text));
     /** A record is taken whole or not at all. */
     const refused = new Map<number, string>();
-    this.items.forEach(({ line, record, timeProblem }, index) => {
+    made.forEach(({ line, record, timeProblem }, index) => {
       const refusal = refusals[index];
       const reason = refusal === undefined || withoutTime.has(refusal) ? (timeProblem ?? refusal) : refusal;
       if (reason === undefined || refused.has(line)) return;
       refused.set(line, reason);
       this.rejects.push({ line, reason, record });
     });
-    let good = this.items.filter(({ line }) => !refused.has(line));
+    let good = refused.size === 0 ? this.items : this.items.filter(({ line }) => !refused.has(line));
     let rejects = this.rejects.sort((one, other) => one.line - other.line);
     [this.items, this.rejects, this.length, this.taken] = [[], [], 0, []];
     const tooMany = rejects[job.rejectsLeft.count];
@@ -265,25 +280,29 @@ class Importer {
       taken = taken.filter(({ line }) => line < tooMany.line);
       good = good.filter(({ line }) => line < tooMany.line);
       rejects = rejects.slice(0, job.rejectsLeft.count);
-      this.stopped = tooManyRejects(job, tooMany);
+      this.stopped = tooManyRejects(job.content.name, job.rejectPath, tooMany);
     }
     const last = taken.at(-1);
     if (last === undefined) return;
-    this.doubt(good, rejects);
+    if (good.length > 0) this.doubts.end();
+    else this.stopped ??= this.doubts.add(rejects, job.content.name, this.guess());
     job.rejectsLeft.count -= rejects.length;
 
     const known = this.countNew(last.line, good);
-    job.recent.add(good.map(({ uuid }) => uuid));
     const batch = { line: last.line, fingerprint: fingerprint(last), read: taken.length, rejects };
     const texts = good.map(({ text }) => text);
+    const requests = job.isDryRun ? noRequests : this.requests.write(texts);
+    const copied = texts.findLast((text) => typeof text !== "string");
+    if (copied !== undefined) this.copier?.release(copied);
     const before = this.sending;
     this.sending = (async () => {
       const [counts] = await Promise.all([known, before]);
-      await this.send(batch, counts, texts);
+      await this.send(batch, counts, requests);
+      this.requests.release(requests);
     })();
     this.noteUnderWay(this.sending);
     if (job.recent.isFull) {
-      await this.sent();
+      await this.sending;
       await job.recent.tidy();
     }
     while (this.underWay.size >= batchesUnderWay) await Promise.race(this.underWay);
@@ -292,23 +311,20 @@ class Importer {
   private noteUnderWay(sending: Promise<void>): void {
     this.underWay.add(sending);
     // A failure is seen where the result is awaited.
-    sending.then(
-      () => this.underWay.delete(sending),
-      () => undefined,
-    );
+    sending.then(() => this.underWay.delete(sending)).catch(() => undefined);
   }
 
   /** Sends a batch, behind all before it, and makes it part of what is done. */
   private async send(
     { line, fingerprint, read, rejects }: SentBatch,
     known: Known,
-    texts: string[],
+    requests: Uint8Array,
   ): Promise<void> {
     const { job } = this;
     if (!job.isDryRun) {
       job.progress.write(job.content.name, { ...this.done, sending: { ...known, line } });
       // Of what is stored already nothing has to be sent.
-      if (known.accepted > 0 || known.made > 0) await job.target.send(texts);
+      if (known.accepted > 0 || known.made > 0) await job.target.send(requests);
     }
     for (const reject of rejects) job.onReject(reject);
     if (!job.isDryRun) this.rejectFile.append(rejects);
@@ -328,36 +344,10 @@ class Importer {
     };
   }
 
-  /** Stops where everything from the beginning was rejected: the file is of another kind than was said. */
-  private doubt(good: readonly Item[], rejects: readonly Reject[]): void {
-    if (this.doubts === undefined) return;
-    if (good.length > 0) {
-      this.doubts = undefined;
-      return;
-    }
-    for (const { reason } of rejects) this.doubts.set(reason, (this.doubts.get(reason) ?? 0) + 1);
-    const count = [...this.doubts.values()].reduce((sum, each) => sum + each, 0);
-    if (count < recordsOfDoubt) return;
-    const reasons = [...this.doubts].sort(([, one], [, other]) => other - one).map(([reason]) => reason);
-    const sample = rejects.find(({ record }) => record !== null && typeof record === "object")?.record;
-    const keys = sample === undefined ? [] : Object.keys(sample as JsonObject).slice(0, keysShown);
-    const shape = keys.length === 0 ? "" : ` Its records have ${keys.join(", ")}.`;
-    this.stopped ??= new ImportStopped(
-      `The first ${count} records of ${this.job.content.name} were all rejected (${reasons.join(", ")}).${shape}`,
-      `${this.guess()}Say what the file is with --format, or where the fields of an event are with --map.`,
-    );
-  }
-
   /** What it looks like, when it was taken for something else. */
-  private guess(): string {
+  private guess(): RecordFormat | undefined {
     const { seems } = this;
-    if (seems === undefined || seems === "totals" || seems === this.format) return "";
-    return `It looks like ${titleOf(seems)} (--format ${seems}). `;
-  }
-
-  /** Waits for the batches that are on their way. */
-  private async sent(): Promise<void> {
-    await this.sending;
+    return seems === "totals" || seems === this.format ? undefined : seems;
   }
 
   /**
@@ -366,18 +356,15 @@ class Importer {
    */
   private async countNew(line: number, good: readonly Item[]): Promise<Known> {
     const { sending } = this.done;
+    const [own, made]: [string[], string[]] = [[], []];
+    let ownCount = 0;
+    for (const { uuid, isMade } of good) {
+      if (!isMade) ownCount += 1;
+      if (this.job.recent.add(uuid)) (isMade ? made : own).push(uuid);
+    }
     if (sending?.line === line) return { ...sending };
-    const own = good.filter(({ isMade }) => !isMade);
-    const unsentOwn = this.unsent(own);
-    const unsentMade = this.unsent(good.filter(({ isMade }) => isMade));
-    const accepted = await this.unknown(unsentOwn);
-    const made = await this.unknown(unsentMade);
-    return { accepted, duplicate: own.length - accepted, made };
-  }
-
-  /** The different uuids among these that were never sent. */
-  private unsent(items: readonly Item[]): string[] {
-    return [...new Set(items.map(({ uuid }) => uuid).filter((uuid) => !this.job.recent.has(uuid)))];
+    const accepted = await this.unknown(own);
+    return { accepted, duplicate: ownCount - accepted, made: await this.unknown(made) };
   }
 
   /** How many of them are not stored. */
@@ -395,19 +382,13 @@ class Importer {
   }
 }
 
-function fingerprint({ record, problem, text }: ReadRecord): string {
+function fingerprint(read: ReadRecord): string {
+  const { record, problem, text } = read.copied === undefined ? read : parsedLine(read.copied.record, 0);
   return digest(record === undefined ? `${problem}:${text}` : JSON.stringify(record));
 }
 
 function changed(path: string): ImportChanged {
   return new ImportChanged(`${path} is not what the interrupted import has read.`);
-}
-
-function tooManyRejects({ content, rejectPath }: ImportJob, { line, reason }: Reject): ImportStopped {
-  return new ImportStopped(
-    `Too many records are rejected: ${content.name}, line ${line} (${reason}).`,
-    `See ${rejectPath}; --max-rejects with --resume goes on from here.`,
-  );
 }
 
 function isShape(format: ImportFormat): format is "ndjson" | "csv" | "parquet" {

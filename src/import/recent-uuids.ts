@@ -14,12 +14,11 @@ export class RecentUuids {
   /** @param target undefined when nothing is sent; uuids are forgotten after a while then. */
   constructor(private readonly target: ImportTarget | undefined) {}
 
-  has(uuid: string): boolean {
-    return this.newer.has(uuid) || this.older.has(uuid);
-  }
-
-  add(uuids: Iterable<string>): void {
-    for (const uuid of uuids) this.newer.add(uuid);
+  /** @returns whether it was not there. */
+  add(uuid: string): boolean {
+    if (this.newer.has(uuid)) return false;
+    this.newer.add(uuid);
+    return !this.older.has(uuid);
   }
 
   /** There are so many that older ones should be forgotten. */

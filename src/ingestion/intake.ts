@@ -6,7 +6,7 @@
  * and nobody else.
  */
 
-import { PayloadTooLarge } from "../http/decode/failures.ts";
+import { InvalidPayload, PayloadTooLarge } from "../http/decode/failures.ts";
 import { startsLikeJson, type WrappedBody } from "../http/decode/unwrap.ts";
 import type { EntryText } from "../journal/entry.ts";
 import { Semaphore } from "../lib/semaphore.ts";
@@ -40,9 +40,7 @@ const ownThreadBytesMax = 512 * 1024;
 
 /** Who imports wait as, among the addresses of clients. */
 const importing = "import";
-/** Events of an import that are taken apart at once, about half a millisecond of work; fewer when they are long. */
-const importedAtOnce = 100;
-const importedCharactersMax = 128 * 1024;
+const newline = 0x0a;
 /** As clients send old events. */
 const importProtocol: Protocol = { kind: "classic", rule: "drop each" };
 
@@ -133,39 +131,34 @@ export class Intake {
    * Appends the events of an import to the historical lane, all or none, as `/batch/` does, but with no client whose address
    * would be an event's `$ip`.
    *
-   * @param texts JSON texts of events as `/batch/` takes them.
-   * @throws what the journal throws; nothing was stored then.
+   * @param requests lines, each the body of a request as `/batch/` takes it, taken apart in a turn of its own.
+   * @throws what the journal throws, or that a request is none; nothing was stored then.
    */
-  async appendImported(project: CaptureProject, texts: readonly string[]): Promise<void> {
+  async appendImported(project: CaptureProject, requests: Uint8Array): Promise<void> {
     const arrival = { receivedMicros: this.nowMicros(), clientIp: undefined };
     const pause = () => this.turns.next(importing);
     const entries: EntryText[] = [];
-    for (const part of partsOf(texts)) {
+    for (const content of linesOf(requests)) {
       await pause();
-      const content = Buffer.from(`{"historical_migration":true,"batch":[${part.join(",")}]}`);
       const opened: OpenedBody = { content, form: undefined, query: {} };
       // Parsing gives others their turn between events; copying does not.
       const isLarge = content.length > ownThreadBytesMax;
       const request = isLarge
         ? new ParsedRequest(opened, importProtocol)
         : readRequest(opened, importProtocol);
-      for (const entry of (await request.lines(project, arrival, this.makeUuid, pause)).entries)
-        entries.push(entry);
+      const lines = await request.lines(project, arrival, this.makeUuid, pause);
+      if (lines.lane !== "historical") throw new InvalidPayload("an import brings old events");
+      for (const entry of lines.entries) entries.push(entry);
     }
     await this.deps.journal.append("historical", entries);
   }
 }
 
-function* partsOf(texts: readonly string[]): Generator<readonly string[]> {
-  for (let start = 0; start < texts.length; ) {
-    let end = start;
-    for (
-      let length = 0;
-      end < texts.length && end - start < importedAtOnce && length < importedCharactersMax;
-      end++
-    )
-      length += texts[end]!.length;
-    yield texts.slice(start, end);
-    start = end;
+function* linesOf(bytes: Uint8Array): Generator<Uint8Array> {
+  for (let start = 0; start < bytes.length; ) {
+    const found = bytes.indexOf(newline, start);
+    const end = found === -1 ? bytes.length : found;
+    yield bytes.subarray(start, end);
+    start = end + 1;
   }
 }

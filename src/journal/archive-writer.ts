@@ -8,8 +8,8 @@
 import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { mkdir, open, readFile, rename, rm, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { promisify } from "node:util";
-import { constants, zstdCompress } from "node:zlib";
+import { ReusedBuffers } from "../lib/reused-buffers.ts";
+import { zstdCompressed } from "../lib/zstd.ts";
 import {
   type ArchivedSegment,
   archivedFileName,
@@ -47,19 +47,14 @@ const frameBytesMax = 16 * 1024 * 1024;
 /** A file smaller than this is written again with what follows it: few files, and little written twice. */
 const joinBytesMax = 512 * 1024;
 
-const compress = promisify(zstdCompress);
-const compression = {
-  // The compressed text comes in few pieces: each is a way to another thread and back.
-  chunkSize: 1024 * 1024,
-  params: { [constants.ZSTD_c_compressionLevel]: 1, [constants.ZSTD_c_checksumFlag]: 1 },
-};
-
 export class SegmentArchive {
   private queue: SealedSegment[] = [];
   private running: Promise<void> | undefined;
   /** Never less than there is: another process may release files. */
   private bytes = 0;
   private warned: Partial<Record<Lane, true>> = {};
+  /** The texts of a frame, once as they were read and once together. */
+  private readonly buffers = new ReusedBuffers(2 * frameBytesMax + joinBytesMax);
 
   constructor(
     private readonly settings: ArchiveSettings,
@@ -98,6 +93,7 @@ export class SegmentArchive {
     } catch (error) {
       this.hooks.onTrouble(error);
     }
+    this.buffers.release();
     this.running = undefined;
   }
 
@@ -139,6 +135,7 @@ export class SegmentArchive {
   }
 
   private async archive(lane: Lane, group: readonly SealedSegment[]): Promise<void> {
+    this.buffers.reuse();
     const newest = listArchive(this.settings.folder, lane).at(-1);
     // Archived before a crash that kept the segments' files.
     const fresh = group.filter(({ last }) => last > (newest?.last ?? 0));
@@ -157,10 +154,7 @@ export class SegmentArchive {
     }
     if (first === undefined) return;
     const last = fresh.at(-1)!.last;
-    const frame = (await compress(
-      Buffer.concat([...texts, Buffer.from(frameEnd(last))]),
-      compression,
-    )) as Buffer;
+    const frame = await zstdCompressed(this.together([...texts, Buffer.from(frameEnd(last))]));
     const joins = newest !== undefined && newest.last + 1 === first && newest.bytes < joinBytesMax;
     const before = joins ? await readFile(newest.path).catch(ignoreAbsent) : undefined;
     const name = archivedFileName(before === undefined ? first : newest!.first, last);
@@ -169,10 +163,17 @@ export class SegmentArchive {
     if (before !== undefined) await unlink(newest!.path).catch(ignoreAbsent);
   }
 
+  private together(parts: readonly Buffer[]): Buffer {
+    const whole = this.buffers.take(parts.reduce((sum, { length }) => sum + length, 0));
+    let at = 0;
+    for (const part of parts) at += part.copy(whole, at);
+    return whole;
+  }
+
   /** The text of a segment as far as it can be read; a damaged one is kept in the quarantine, too. */
   private async readable(segment: SealedSegment): Promise<Buffer | undefined> {
     const { lane, last, path } = segment;
-    const bytes = await readFile(path).catch(ignoreAbsent);
+    const bytes = await this.buffers.readFile(path).catch(ignoreAbsent);
     if (bytes === undefined) return undefined;
     const scan = scanSegment(bytes);
     if (scan !== undefined && (!scan.torn || scan.last >= last)) return bytes.subarray(0, scan.goodBytes);

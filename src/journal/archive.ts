@@ -9,8 +9,7 @@
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { promisify } from "node:util";
-import { zstdDecompress } from "node:zlib";
+import { zstdDecompressed } from "../lib/zstd.ts";
 import { SegmentDamaged } from "./reader.ts";
 import { type Lane, lanes, scanSegment } from "./segment.ts";
 
@@ -46,7 +45,6 @@ export interface GivenUp {
 
 const looksMax = 5;
 const givenUpName = "given-up.json";
-const decompress = promisify(zstdDecompress);
 
 /** The archive's files of a lane, in order. */
 export function listArchive(folder: string, lane: Lane): ArchivedSegment[] {
@@ -118,7 +116,7 @@ export async function readArchived(
   const segments: ArchivedText[] = [];
   const damagedBehind = (good: number) => ({ segments, damage: new SegmentDamaged(path, good, last) });
   const text = await readFile(path)
-    .then((bytes) => decompress(bytes) as Promise<Buffer>)
+    .then(zstdDecompressed)
     .catch(() => undefined);
   if (text === undefined) return damagedBehind(first - 1);
   let reached = first - 1;

@@ -13,7 +13,6 @@ import {
   type EventEntry,
   entryStart,
   eventFrame,
-  type JournalEvent,
   type JournalNote,
   lineOf,
   type NoteKind,
@@ -57,33 +56,21 @@ export function decodeEntries(bytes: Buffer, afterSeq: number): DecodedEntries {
     const lineStart = start;
     start = end + 1;
     if (!isEntry(bytes, lineStart)) continue;
-    const line = bytes.subarray(lineStart, end);
-    if (seqOf(line) <= afterSeq) continue;
-    const isPlain = !isSuspect || !line.includes(escapeMark);
-    const entry = (isPlain ? reader.read(lineStart, end) : undefined) ?? decodeLine(line);
-    if (entry === undefined) decoded.refused.push(line.toString("utf8"));
+    if (seqOf(bytes, lineStart) <= afterSeq) continue;
+    const isPlain = !isSuspect || !bytes.subarray(lineStart, end).includes(escapeMark);
+    const entry =
+      (isPlain ? reader.read(lineStart, end) : undefined) ?? decodeLine(bytes.subarray(lineStart, end));
+    if (entry === undefined) decoded.refused.push(bytes.toString("utf8", lineStart, end));
     else decoded.entries.push(entry);
   }
   return decoded;
 }
 
-/** An event with its properties as values; undefined when their text is no JSON object. */
-export function withProperties(entry: EventEntry): JournalEvent | undefined {
+/** The properties of an event as values; undefined when their text is no JSON object. */
+export function propertiesOf(entry: EventEntry): Record<string, unknown> | undefined {
   const properties = parsed(textOf(entry.propertiesText));
   if (typeof properties !== "object" || properties === null) return undefined;
-  return {
-    kind: "event",
-    seq: entry.seq,
-    projectId: entry.projectId,
-    uuid: entry.uuid,
-    event: entry.event,
-    distinctId: entry.distinctId,
-    timeMicros: entry.timeMicros,
-    receivedMicros: entry.receivedMicros,
-    historical: entry.historical,
-    mode: entry.mode,
-    properties: properties as Record<string, unknown>,
-  };
+  return properties as Record<string, unknown>;
 }
 
 /** The line that an event was read from. */
@@ -205,6 +192,8 @@ class EventReader {
       value = value * 10 + digit;
     }
     this.at = at;
+    // JSON has no numbers with zeros in front.
+    if (octets[first] === 0x30 && at - first > 1) return Number.NaN;
     return at > first && Number.isSafeInteger(value) ? sign * value : Number.NaN;
   }
 

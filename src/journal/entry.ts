@@ -10,6 +10,8 @@
  * being written anew.
  */
 
+import type { Members } from "../scan/members.ts";
+
 /** `propertyless`: the event leaves persons and groups alone. */
 export type PersonMode = "full" | "propertyless";
 
@@ -29,7 +31,8 @@ export interface JournalEvent {
   readonly receivedMicros: number;
   readonly historical: boolean;
   readonly mode: PersonMode;
-  readonly properties: Record<string, unknown>;
+  /** Of the JSON object that the client sent; see `entry-properties.ts` for how long they last. */
+  readonly properties: Members;
 }
 
 /** One event, as a line has it: its properties are text, which costs a fraction of the values' room and time. */
@@ -207,11 +210,11 @@ export function linesOf(first: number, entries: readonly EntryText[]): Buffer {
   return buffer;
 }
 
-/** The sequence number of the entry that begins here. */
-export function seqOf(line: Uint8Array): number {
+/** The sequence number of the entry that begins at a place. */
+export function seqOf(bytes: Uint8Array, start = 0): number {
   let seq = 0;
-  for (let index = entryStart.length; index < line.length; index++) {
-    const digit = line[index]! - 0x30;
+  for (let index = start + entryStart.length; index < bytes.length; index++) {
+    const digit = bytes[index]! - 0x30;
     if (digit < 0 || digit > 9) break;
     seq = seq * 10 + digit;
   }

@@ -1,7 +1,7 @@
 /** Reads a sealed segment back. */
 
-import { readFile } from "node:fs/promises";
 import { AppError } from "../lib/errors.ts";
+import { ReusedBuffers } from "../lib/reused-buffers.ts";
 import { type Lane, mendSegment, type SealedSegment, scanSegment } from "./segment.ts";
 
 /** A segment that was acknowledged can no longer be read in full. */
@@ -34,8 +34,8 @@ export interface JournalBatch {
   readonly last: number;
   /** About as many as `text` has. */
   readonly bytes: number;
-  /** Reads it; again and again, if asked. */
-  text(): Promise<SegmentText>;
+  /** Reads it; again and again, if asked. @param buffers where its text may be kept for as long as they are not used again. */
+  text(buffers?: ReusedBuffers): Promise<SegmentText>;
 }
 
 /** A sealed segment as a batch. */
@@ -43,7 +43,7 @@ export type SegmentBatch = JournalBatch & SealedSegment;
 
 export const batchOf = (segment: SealedSegment): SegmentBatch => ({
   ...segment,
-  text: () => readSegment(segment),
+  text: (buffers = new ReusedBuffers(0)) => readInto(buffers, segment),
 });
 
 export interface SegmentText {
@@ -59,7 +59,11 @@ export interface SegmentText {
  * Damaged blocks are left out; `damage` says which entries are missing for that.
  */
 export async function readSegment(segment: SealedSegment): Promise<SegmentText> {
-  const bytes = await readFile(segment.path);
+  return await readInto(new ReusedBuffers(0), segment);
+}
+
+async function readInto(buffers: ReusedBuffers, segment: SealedSegment): Promise<SegmentText> {
+  const bytes = await buffers.readFile(segment.path);
   const scan = scanSegment(bytes);
   if (scan === undefined || (scan.torn && scan.goodBytes < segment.bytes)) {
     const mended = mendSegment(bytes, segment);

@@ -11,6 +11,12 @@ const MiB = 1024 * 1024;
 /** With so much or more the defaults of the settings fit. */
 const roomyBytes = 2048 * MiB;
 
+/**
+ * Pages of the store of persons that a connection keeps in memory where there is no budget: for whoever writes it the
+ * indexes of about a million persons.
+ */
+export const peopleCacheBytesMax = { writer: 128 * MiB, reader: 32 * MiB };
+
 /** The settings that a budget decides where nobody has. */
 export interface MemoryShares {
   "duckdb-memory-limit": number;
@@ -36,7 +42,14 @@ export interface EngineMemory {
   ownBytesMax: number;
   /** What the collector of JavaScript's garbage takes for the machine's memory. */
   heapBytes: number;
+  /** Pages of the store of persons that it keeps. */
+  peopleCacheBytes: number;
 }
+
+/** Segments that are taken together where there is no budget, when all of them are held until they are loaded. */
+export const heldBatchBytes = 64 * MiB;
+/** The same when the event store takes them in advance: of usual events as many as it best loads at once. */
+export const stagedBatchBytes = 160 * MiB;
 
 export function engineMemory(bytes: number): EngineMemory {
   return {
@@ -44,7 +57,13 @@ export function engineMemory(bytes: number): EngineMemory {
     portionBytes: Math.min(8 * MiB, atLeast(MiB, bytes / 256)),
     ownBytesMax: Math.floor(bytes * 0.65),
     heapBytes: Math.floor(bytes / 4),
+    peopleCacheBytes: Math.min(peopleCacheBytesMax.writer, atLeast(8 * MiB, bytes / 16)),
   };
+}
+
+/** Pages of the store of persons that the front keeps to read it, in bytes. */
+export function frontPeopleCacheBytes(bytes: number): number {
+  return Math.min(peopleCacheBytesMax.reader, atLeast(4 * MiB, bytes / 64));
 }
 
 /**

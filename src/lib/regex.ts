@@ -6,7 +6,7 @@
  * Source: contract, flag-evaluation 12 and 18, README (deviations).
  */
 
-import { RE2JS } from "re2js";
+import { once } from "./once.ts";
 
 /** Searches a text; texts beyond the engine's work limit count as not found. */
 type Search = (text: string) => boolean | "error";
@@ -15,6 +15,9 @@ export type CompiledPattern =
   | { search: Search }
   /** `unsupported`: valid elsewhere, but not in linear time. `invalid`: no engine would take it. */
   | { problem: "unsupported" | "invalid"; reason: string };
+
+/** Loaded with the first pattern: its tables of characters are half a megabyte that most servers never look at. */
+const engines = once(() => (require("re2js") as typeof import("re2js")).RE2JS);
 
 const patternLengthMax = 50_000;
 const textLengthMax = 50_000;
@@ -48,7 +51,7 @@ function compile(pattern: string): CompiledPattern {
   const translated = translate(pattern);
   if ("problem" in translated) return translated;
   try {
-    const engine = RE2JS.compile(translated.pattern);
+    const engine = engines().compile(translated.pattern);
     const lengthMax = countedRepetition.test(pattern)
       ? Math.min(textLengthMax, countedWorkMax / engine.programSize())
       : textLengthMax;

@@ -2,7 +2,10 @@
 
 import { timingSafeEqual } from "node:crypto";
 import ipaddr from "ipaddr.js";
-import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
+import Counter from "prom-client/lib/counter.js";
+import collectDefaultMetrics from "prom-client/lib/defaultMetrics.js";
+import Gauge from "prom-client/lib/gauge.js";
+import Registry from "prom-client/lib/registry.js";
 import { readLastBackup } from "../backup/last-backup.ts";
 import type { AppliedBatch } from "../engine/pipeline/pipeline.ts";
 import type { EngineSupervisor } from "../engine/supervisor.ts";
@@ -137,6 +140,14 @@ export class Metrics {
       "Starts of the engine after it died.",
       (set) => set({}, supervisor.restartCount),
       [],
+    );
+    this.gauge(
+      "flagkeep_engine_memory_bytes",
+      "What the engine has in memory of its own, and of that: JavaScript's objects, what the event store keeps of its file until it needs the memory, what it needs.",
+      (set) => {
+        for (const [part, bytes] of Object.entries(supervisor.memoryUse ?? {})) set({ part }, bytes);
+      },
+      ["part"],
     );
     this.gauge(
       "flagkeep_backup_last_success_timestamp_seconds",

@@ -18,7 +18,7 @@ import type { EventStore } from "../events/store.ts";
 import { type Lane, lanes } from "../journal/segment.ts";
 import type { ClickHouseAddress } from "../lib/clickhouse-address.ts";
 import { AppError } from "../lib/errors.ts";
-import { takeLock } from "../lock.ts";
+import { takeStoresLock } from "../lock.ts";
 import { paths } from "../paths.ts";
 import { openPeople } from "../people/open.ts";
 import { keepInside, keepOutside, OutsideEvents } from "../people/outside-events.ts";
@@ -174,7 +174,7 @@ export async function duckdbTarget(
 /** @throws {DirectoryInUse} @throws {MoveRefused} events came in meanwhile. */
 async function whenAlone(dataDir: string, events: EventStore, work: () => void): Promise<void> {
   const place = paths(dataDir);
-  const lock = takeLock(place.lock, dataDir);
+  const lock = await takeStoresLock(place, dataDir);
   try {
     const people = openPeople(place.people, { readonly: true });
     const applied = laneCursors(people);

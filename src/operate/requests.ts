@@ -1,6 +1,7 @@
 /** What an operator sees of requests: figures per route, a line per refused event request, a line per request on demand. */
 
-import { Counter, type Metric, type Registry } from "prom-client";
+import type { Metric, Registry } from "prom-client";
+import Counter from "prom-client/lib/counter.js";
 import type { SeenRequest } from "../http/dispatch.ts";
 import { pathOf } from "../http/errors.ts";
 import type { Log } from "../log.ts";

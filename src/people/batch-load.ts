@@ -56,16 +56,22 @@ const groupsOfKeys = `
   CROSS JOIN project_group AS g
     ON g.project_id = ?1 AND g.type_index = wanted.value ->> 0 AND g.group_key = wanted.value ->> 1`;
 
-/** The persons, group types and groups that the events of a step name, as they become. */
+/** Beyond so many persons, or characters of their properties, all are read again in the next step. */
+export const keptPersonsMax = 30_000;
+export const keptCharactersMax = 24 * 1024 * 1024;
+export const keptIdsMax = 2 * keptPersonsMax;
+
+/** The persons, group types and groups that the events of a step name, as they become; and persons of the steps before. */
 export class StepState {
   readonly people: PeopleState;
-  readonly groups = new GroupState();
+  groups = new GroupState();
   readonly personlessIds: PersonlessIds;
-  /** Search texts as stored, by person number; for those that have one and whose properties were read. */
-  readonly searchTexts = new Map<number, string>();
-  /** Characters of the properties that were read. */
+  /** Characters of the properties that were read in this step. */
   loadedCharacters = 0;
-  private readonly loadedPersons = new Map<number, Person>();
+  /** Those that are here, by number. */
+  private readonly persons = new Map<number, Person>();
+  /** Characters of their properties. */
+  private heldCharacters = 0;
   /** Ids of persons and keys of groups that were looked for, per project. */
   private readonly soughtIds = new Map<number, Set<string>>();
   private readonly soughtGroups = new Map<number, Set<string>>();
@@ -83,33 +89,75 @@ export class StepState {
     this.loadGroups(planned);
   }
 
+  /**
+   * What was written is stored, and the next step begins with it.
+   *
+   * @returns false when it holds so much that the next step should begin without.
+   */
+  settle(): boolean {
+    for (const person of this.people.touched) {
+      if (person.isFolded) {
+        this.persons.delete(person.rowId);
+        this.heldCharacters -= person.stored.characters;
+      } else this.persons.set(person.rowId, person);
+    }
+    this.people.settle();
+    this.personlessIds.settle();
+    this.groups = new GroupState();
+    this.soughtIds.clear();
+    this.soughtGroups.clear();
+    this.loadedCharacters = 0;
+    const { people, persons, heldCharacters } = this;
+    return (
+      persons.size <= keptPersonsMax && people.idCount <= keptIdsMax && heldCharacters <= keptCharactersMax
+    );
+  }
+
+  /** Notes what a person's row has now. */
+  noteWritten(person: Person, searchText: string | null, characters: number): void {
+    const { isMainAlias, createdMicros } = person;
+    this.heldCharacters += characters - person.stored.characters;
+    person.stored = { isMainAlias, createdMicros, searchText, characters };
+  }
+
   private loadPeople(planned: readonly PlannedEvent[]): void {
     const query = this.client.query<PersonRow, [number, string, number]>(personsOfIds);
-    for (const [projectId, { changing, others }] of idsByProject(planned)) {
+    for (const [projectId, { changing, others }] of this.unsoughtIds(planned)) {
       // The ids whose events change something go first: their persons come with properties.
       for (const ids of [changing, others]) {
-        const wanted = this.unsought(projectId, ids);
-        if (wanted.length === 0) continue;
-        const list = JSON.stringify(wanted);
+        if (ids.size === 0) continue;
+        const list = JSON.stringify([...ids]);
         for (const row of query.values(projectId, list, ids === changing ? 1 : 0) as PersonRow[]) {
-          const person = this.loadedPersons.get(row[2]) ?? this.addPerson(projectId, row);
+          const person = this.persons.get(row[2]) ?? this.addPerson(projectId, row);
           this.people.addStoredId(person, { distinctId: row[0], joined: row[1] });
         }
       }
     }
   }
 
-  /** Notes that ids are looked for. @returns those that were not before; what the step itself has added is known. */
-  private unsought(projectId: number, ids: Iterable<string>): string[] {
-    const sought = this.soughtIds.get(projectId) ?? new Set();
-    this.soughtIds.set(projectId, sought);
-    const wanted: string[] = [];
-    for (const id of ids) {
-      if (sought.has(id) || this.people.find(projectId, id) !== undefined) continue;
-      sought.add(id);
-      wanted.push(id);
+  /** Gives events the ids that are in memory. @returns the other ids that they name, but those that were looked for before */
+  private unsoughtIds(planned: readonly PlannedEvent[]): Map<number, WantedIds> {
+    const byProject = new Map<number, WantedIds>();
+    const want = (projectId: number, id: string, isChanging: boolean) => {
+      const sought = this.soughtIds.get(projectId) ?? new Set();
+      this.soughtIds.set(projectId, sought);
+      const wanted = byProject.get(projectId) ?? { changing: new Set(), others: new Set() };
+      byProject.set(projectId, wanted);
+      if (!sought.has(id)) {
+        sought.add(id);
+        (isChanging ? wanted.changing : wanted.others).add(id);
+      } else if (isChanging && wanted.others.delete(id)) wanted.changing.add(id);
+    };
+    for (const one of planned) {
+      const { operations } = one;
+      const { projectId } = one.event;
+      one.own = this.people.id(projectId, operations.distinctId);
+      if (one.own === undefined) want(projectId, operations.distinctId, changesPersons(operations));
+      if (operations.merge === undefined) continue;
+      const { otherId } = operations.merge;
+      if (this.people.id(projectId, otherId) === undefined) want(projectId, otherId, true);
     }
-    return wanted;
+    return byProject;
   }
 
   private addPerson(projectId: number, row: PersonRow): Person {
@@ -127,19 +175,20 @@ export class StepState {
       version,
     };
     const columns = row.slice(10) as NullablePropertyRow;
-    const person = new Person(stored, false, () => this.bagOf(rowId, columns));
-    this.loadedPersons.set(rowId, person);
-    this.people.addStored(person);
+    const person = new Person(stored, false, (self) => this.bagOf(self, columns));
+    this.persons.set(rowId, person);
     return person;
   }
 
   /** @param columns as read with the person; null where they are wanted only now. */
-  private bagOf(rowId: number, columns: NullablePropertyRow): PropertyBag {
+  private bagOf(person: Person, columns: NullablePropertyRow): PropertyBag {
     const [properties, propertyTimes, unsetTimes, searchText] =
-      columns[0] === null ? this.propertiesOf(rowId) : (columns as PropertyRow);
-    this.loadedCharacters += properties.length;
-    if (searchText !== null) this.searchTexts.set(rowId, searchText);
-    return readBag(properties, propertyTimes, unsetTimes);
+      columns[0] === null ? this.propertiesOf(person.rowId) : (columns as PropertyRow);
+    const { length: characters } = properties;
+    this.loadedCharacters += characters;
+    this.heldCharacters += characters;
+    person.stored = { ...person.stored, searchText, characters };
+    return readBag(this.client, properties, propertyTimes, unsetTimes);
   }
 
   private propertiesOf(rowId: number): PropertyRow {
@@ -181,7 +230,7 @@ export class StepState {
     const query = this.client.query<GroupRow, [number, string]>(groupsOfKeys);
     for (const row of query.values(projectId, JSON.stringify(keys)) as GroupRow[]) {
       const [typeIndex, key, createdMicros, version, properties, times] = row;
-      const bag = readBag(properties, times, null);
+      const bag = readBag(this.client, properties, times, null);
       this.groups.add({
         projectId,
         typeIndex,
@@ -201,23 +250,6 @@ interface WantedIds {
   changing: Set<string>;
   /** Ids of events that only make a person when there is none. */
   others: Set<string>;
-}
-
-function idsByProject(planned: readonly PlannedEvent[]): Map<number, WantedIds> {
-  const byProject = new Map<number, WantedIds>();
-  for (const { event, operations } of planned) {
-    let wanted = byProject.get(event.projectId);
-    if (wanted === undefined) {
-      wanted = { changing: new Set(), others: new Set() };
-      byProject.set(event.projectId, wanted);
-    }
-    (changesPersons(operations) ? wanted.changing : wanted.others).add(operations.distinctId);
-    if (operations.merge !== undefined) wanted.changing.add(operations.merge.otherId);
-  }
-  for (const { changing, others } of byProject.values()) {
-    for (const id of changing) others.delete(id);
-  }
-  return byProject;
 }
 
 function storedIdsOf(client: Database): (person: Person) => StoredDistinctId[] {

@@ -6,17 +6,16 @@ import type { GroupState } from "./identity/group-rules.ts";
 import type { PeopleState } from "./identity/people-state.ts";
 import type { PropertyBag } from "./identity/property-bag.ts";
 import { nameProperties } from "./person.ts";
-import { propertyColumns, timeColumns } from "./property-columns.ts";
+import { timeColumns } from "./property-columns.ts";
+import { objectText, PropertyListWriter } from "./property-lists.ts";
 
 /** Longer search texts are cut: what nobody types need not be found. */
 const searchTextLengthMax = 500;
 
 /** Writes the state of a step; inside the step's transaction. */
-export function writeState(
-  client: Database,
-  { people, searchTexts, groups, personlessIds }: StepState,
-): void {
-  writePersons(client, people, searchTexts);
+export function writeState(client: Database, state: StepState): void {
+  const { people, groups, personlessIds } = state;
+  writePersons(client, state);
   writeDistinctIds(client, people);
   moveFolded(client, people);
   writeGroups(client, groups);
@@ -24,11 +23,7 @@ export function writeState(
   writeChanges(client, people);
 }
 
-function writePersons(
-  client: Database,
-  { persons }: PeopleState,
-  searchTexts: ReadonlyMap<number, string>,
-): void {
+function writePersons(client: Database, state: StepState): void {
   const insert = client.query(`
     INSERT INTO person (main_distinct_id, is_main_alias, joined_count, is_identified, version,
                         properties, property_times, unset_times, created_at, search_text, id, project_id, uuid)
@@ -39,37 +34,40 @@ function writePersons(
     WHERE id = ?`);
   // Apart: naming an indexed column makes SQLite write its index again, even when the value is the same.
   const updateIndexed = client.query("UPDATE person SET created_at = ?, search_text = ? WHERE id = ?");
+  const lists = new PropertyListWriter(client);
   const updateTimes = client.query("UPDATE person SET property_times = ?, unset_times = ? WHERE id = ?");
-  for (const person of persons) {
+  for (const person of state.people.touched) {
     if (!person.isDirty || person.isFolded) continue;
-    const { rowId, bag, createdMicros, stored } = person;
+    // Reading its properties tells more of what is stored.
+    const { bag } = person;
+    const { rowId, createdMicros, stored } = person;
     if (!person.isVisiblyChanged && bag.changes === 0 && person.isMainAlias === stored.isMainAlias) {
       const { propertyTimes, unsetTimes } = timeColumns(bag);
       updateTimes.run(propertyTimes, unsetTimes, rowId);
       continue;
     }
-    const { properties, propertyTimes, unsetTimes } = propertyColumns(bag);
+    const properties = lists.textOf(bag.content);
+    const { propertyTimes, unsetTimes } = timeColumns(bag);
     const { mainDistinctId, isMainAlias, joinedCount, isIdentified, version } = person;
     const identity = [mainDistinctId, isMainAlias ? 1 : 0, joinedCount, isIdentified ? 1 : 0, version];
     const searchText = searchTextOf(bag);
     if (person.isNew) {
       const fixed = [createdMicros, searchText, rowId, person.projectId, person.uuid];
       insert.run(...identity, properties, propertyTimes, unsetTimes, ...fixed);
-      continue;
+    } else {
+      update.run(...identity, properties, propertyTimes, unsetTimes, rowId);
+      if (createdMicros !== stored.createdMicros || searchText !== stored.searchText)
+        updateIndexed.run(createdMicros, searchText, rowId);
     }
-    update.run(...identity, properties, propertyTimes, unsetTimes, rowId);
-    if (createdMicros !== stored.createdMicros || searchText !== (searchTexts.get(rowId) ?? null)) {
-      updateIndexed.run(createdMicros, searchText, rowId);
-    }
+    state.noteWritten(person, searchText, properties.length);
   }
 }
 
 /** What a search for persons looks at besides distinct ids; null when there is nothing. */
 function searchTextOf(bag: PropertyBag): string | null {
   let text = "";
-  for (const name of nameProperties) {
-    const value = bag.values[name];
-    if (typeof value === "string" && value !== "") text += `${value}\n`;
+  for (const json of bag.textsOf(nameProperties)) {
+    if (json.startsWith('"') && json !== '""') text += `${JSON.parse(json)}\n`;
   }
   return text === "" ? null : text.slice(0, searchTextLengthMax).toLowerCase();
 }
@@ -114,7 +112,8 @@ function writeGroups(client: Database, { newTypes, groups }: GroupState): void {
       properties = excluded.properties, property_times = excluded.property_times`);
   for (const group of groups) {
     if (!group.isDirty) continue;
-    const { properties, propertyTimes } = propertyColumns(group.bag);
+    const properties = objectText(group.bag.content);
+    const { propertyTimes } = timeColumns(group.bag);
     upsert.run(
       ...[group.projectId, group.typeIndex, group.key, group.createdMicros],
       ...[group.version, properties, propertyTimes],
@@ -127,7 +126,7 @@ function writeChanges(client: Database, people: PeopleState): void {
   const insert = client.query(
     "INSERT INTO change (project_id, person_uuid, distinct_id, is_deleted) VALUES (?, ?, ?, ?)",
   );
-  for (const person of people.persons) {
+  for (const person of people.touched) {
     const { projectId, uuid } = person;
     if (person.isFolded) {
       if (!person.isNew) insert.run(projectId, uuid, null, 1);

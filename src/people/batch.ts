@@ -3,6 +3,7 @@
 import type { JournalEvent, JournalItem } from "../journal/entry.ts";
 import type { Lane } from "../journal/segment.ts";
 import type { Operations } from "./identity/operations.ts";
+import type { DistinctId } from "./identity/people-state.ts";
 import type { SpikeSignal } from "./spikes/detector.ts";
 
 /** Events that were left out because their uuid was known; counted per project, lane and UTC day. */
@@ -22,7 +23,7 @@ export interface PeopleBatch {
 
 /** What a lane brings, batch after batch, to be committed together. */
 export interface IdentityStep {
-  /** Keeps nothing of the items once it has returned: their properties may go. */
+  /** Keeps nothing of the items once it has returned: their properties go. */
   add(batch: PeopleBatch): void | Promise<void>;
 
   /** So much is held in memory that it should be committed. */
@@ -58,4 +59,6 @@ export interface IdentityStore {
 export interface PlannedEvent {
   event: JournalEvent;
   operations: Operations;
+  /** The event's own id, if it was in memory when the event was looked at. */
+  own?: DistinctId;
 }

@@ -3,7 +3,7 @@
 import { and, asc, count, eq, gt } from "drizzle-orm";
 import type { PeopleDb } from "./open.ts";
 import type { Person } from "./person.ts";
-import { personFields } from "./reader.ts";
+import { personFields, readPerson } from "./reader.ts";
 import { cohortMember, person } from "./schema.ts";
 
 /** Persons of a project, named by distinct ids or by uuids. */
@@ -44,7 +44,8 @@ export function cohortMembersPage(
     .where(and(eq(cohortMember.cohortId, cohortId), gt(cohortMember.personId, afterId)))
     .orderBy(asc(cohortMember.personId))
     .limit(limit)
-    .all();
+    .all()
+    .map((row) => readPerson(db, row));
 }
 
 /** The static cohorts that a person belongs to. */

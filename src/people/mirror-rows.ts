@@ -3,6 +3,7 @@
 import { storableJson } from "../lib/unicode.ts";
 import type { PeopleChange } from "./changes.ts";
 import type { PeopleDb } from "./open.ts";
+import { isListed, propertiesJson } from "./property-lists.ts";
 
 /** Persons that are in memory at once; each may have half a megabyte of properties. */
 const personsAtOnce = 250;
@@ -58,19 +59,29 @@ export function* personCopies(db: PeopleDb, persons: readonly PersonName[]): Gen
 
 function someCopies(db: PeopleDb, persons: readonly PersonName[]): PersonCopy[] {
   const query = db.$client.query(`
-    SELECT ${personColumns} FROM json_each(?) AS wanted
-    CROSS JOIN person AS p ON p.project_id = wanted.value ->> 'projectId' AND p.uuid = wanted.value ->> 'uuid'`);
-  return (query.all(JSON.stringify(persons)) as PersonCopy[]).map(storable);
+    SELECT ${personColumns} FROM json_each(?2) AS wanted
+    CROSS JOIN person AS p ON p.project_id = ?1 AND p.uuid = wanted.value`);
+  // SQLite would parse an object once for each of its members.
+  return byProject(persons).flatMap(([projectId, named]) => {
+    const uuids = JSON.stringify(named.map(({ uuid }) => uuid));
+    return (query.all(projectId, uuids) as PersonCopy[]).map((row) => copyOf(db, row));
+  });
 }
+
+const byProject = <Named extends { projectId: number }>(names: readonly Named[]) => [
+  ...Map.groupBy(names, ({ projectId }) => projectId),
+];
 
 /** Ids that nobody has are left out. */
 export function ownerCopies(db: PeopleDb, ids: readonly OwnerName[]): OwnerCopy[] {
   const query = db.$client.query(`
-    SELECT ${ownerColumns} FROM json_each(?) AS wanted
-    CROSS JOIN distinct_id AS d
-      ON d.project_id = wanted.value ->> 'projectId' AND d.distinct_id = wanted.value ->> 'distinctId'
+    SELECT ${ownerColumns} FROM json_each(?2) AS wanted
+    CROSS JOIN distinct_id AS d ON d.project_id = ?1 AND d.distinct_id = wanted.value
     CROSS JOIN person AS p ON p.id = d.person_id`);
-  return query.all(JSON.stringify(ids)) as OwnerCopy[];
+  return byProject(ids).flatMap(
+    ([projectId, named]) =>
+      query.all(projectId, JSON.stringify(named.map(({ distinctId }) => distinctId))) as OwnerCopy[],
+  );
 }
 
 /** Persons of all projects, by number. */
@@ -79,7 +90,7 @@ export function* allPersonCopies(db: PeopleDb): Generator<PersonCopy[]> {
     `SELECT ${personColumns} FROM person AS p WHERE p.id > ? ORDER BY p.id LIMIT ?`,
   );
   for (let afterId = 0; ; ) {
-    const page = (query.all(afterId, personsAtOnce) as PersonCopy[]).map(storable);
+    const page = (query.all(afterId, personsAtOnce) as PersonCopy[]).map((row) => copyOf(db, row));
     if (page.length === 0) return;
     yield page;
     afterId = page.at(-1)!.id;
@@ -108,7 +119,9 @@ const personColumns = `p.id, p.project_id AS projectId, p.uuid, p.created_at AS 
 /** Of tables called `d` and `p`. */
 const ownerColumns = "d.project_id AS projectId, d.distinct_id AS distinctId, p.uuid AS personUuid, d.joined";
 
-/** Stores of versions before 0.2 may hold what DuckDB does not read as JSON. */
-function storable(person: PersonCopy): PersonCopy {
-  return { ...person, properties: storableJson(person.properties) };
+/** Properties as stored become JSON; stores of versions before 0.2 may hold what DuckDB does not read as such. */
+function copyOf(db: PeopleDb, person: PersonCopy): PersonCopy {
+  const { properties } = person;
+  const json = isListed(properties) ? propertiesJson(db.$client, properties) : storableJson(properties);
+  return { ...person, properties: json };
 }

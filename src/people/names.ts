@@ -5,6 +5,7 @@
  */
 
 import type { JournalItem } from "../journal/entry.ts";
+import { type Members, ParsedMembers, type ValueNumbers, valueNumbersMax } from "../scan/members.ts";
 import type { PeopleDb } from "./open.ts";
 
 export type PropertyType = "String" | "Numeric" | "Boolean" | "DateTime";
@@ -28,8 +29,6 @@ const propertyNamesMax = 10_000;
 /** Values of one property; the first ones. */
 const valuesMax = 50;
 const valueLengthMax = 100;
-/** Longer ones are not kept to be recognised. */
-const latestLengthMax = 500;
 const nameLengthMax = 200;
 /** Places of properties that are remembered; those behind are looked up by name. */
 const placesMax = 100;
@@ -41,15 +40,15 @@ const dateTime = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\
 interface KnownProperty {
   type: PropertyType | null;
   day: number;
-  values: Set<unknown>;
-  /** The last one that told nothing new: most events repeat it. */
-  latest?: unknown;
+  /** As JSON. */
+  values: Set<string>;
 }
 /** The properties of one owner. */
 class KnownProperties {
   readonly byName = new Map<string, KnownProperty>();
   /** By their place in the last object: most objects have the same names in the same order. */
   private readonly places: { name: string; found: KnownProperty }[] = [];
+  private learned: LearnedValues | undefined;
 
   get(name: string, place: number): KnownProperty | undefined {
     const expected = this.places[place];
@@ -57,6 +56,33 @@ class KnownProperties {
     const found = this.byName.get(name);
     if (found !== undefined && place < placesMax) this.places[place] = { name, found };
     return found;
+  }
+
+  /** The values that tell nothing new on a day, most of which come again and again; undefined where none has a number. */
+  learnedOn(day: number, { numbers }: Members): LearnedValues | undefined {
+    if (numbers === undefined) return undefined;
+    const { learned } = this;
+    if (learned !== undefined && learned.numbers === numbers && learned.day >= day) return learned;
+    this.learned = new LearnedValues(day, numbers);
+    return this.learned;
+  }
+}
+/** A bit for each number of a value. */
+class LearnedValues {
+  private readonly bits = new Uint8Array((valueNumbersMax >>> 3) + 1);
+
+  constructor(
+    readonly day: number,
+    readonly numbers: ValueNumbers,
+  ) {}
+
+  has(number: number): boolean {
+    return (this.bits[number >>> 3]! & (1 << (number & 7))) !== 0;
+  }
+
+  /** What came on an earlier day has to be looked at again. */
+  add(number: number, day: number): void {
+    if (number !== 0 && day === this.day) this.bits[number >>> 3]! |= 1 << (number & 7);
   }
 }
 interface KnownNames {
@@ -86,13 +112,14 @@ export class NameRegister {
       const { projectId, properties, receivedMicros: at } = item;
       this.takeProperties(known, { projectId, owner: "event", at }, properties);
       for (const name of ["$set", "$set_once"]) {
-        this.takeProperties(known, { projectId, owner: "person", at }, properties[name]);
+        const set = membersOf(properties.valueOf(name));
+        if (set !== undefined) this.takeProperties(known, { projectId, owner: "person", at }, set);
       }
-      const type = properties.$group_type;
-      if (item.event === "$groupidentify" && typeof type === "string") {
-        const owner = `group:${type.slice(0, nameLengthMax)}`;
-        this.takeProperties(known, { projectId, owner, at }, properties.$group_set);
-      }
+      if (item.event !== "$groupidentify") continue;
+      const type = properties.valueOf("$group_type");
+      const set = membersOf(properties.valueOf("$group_set"));
+      if (typeof type !== "string" || set === undefined) continue;
+      this.takeProperties(known, { projectId, owner: `group:${type.slice(0, nameLengthMax)}`, at }, set);
     }
   }
 
@@ -132,9 +159,8 @@ export class NameRegister {
   private takeProperties(
     known: KnownNames,
     { projectId, owner, at }: { projectId: number; owner: string; at: number },
-    properties: unknown,
+    properties: Members,
   ): void {
-    if (typeof properties !== "object" || properties === null || Array.isArray(properties)) return;
     let names = known.owners.get(owner);
     if (names === undefined) {
       if (known.owners.size >= ownersMax) return;
@@ -142,48 +168,53 @@ export class NameRegister {
       known.owners.set(owner, names);
     }
     const day = Math.floor(at / microsPerDay);
-    let place = -1;
-    for (const name in properties) {
-      const value: unknown = properties[name as keyof typeof properties];
-      place += 1;
-      let found = names.get(name, place);
-      if (found !== undefined && found.day >= day && tellsNothingNew(found, value)) continue;
-      const isNew = found === undefined;
-      if (found === undefined) {
-        if (names.byName.size >= propertyNamesMax || name.length > nameLengthMax) continue;
-        found = { type: null, day, values: new Set() };
-        names.byName.set(name, found);
-      }
-      const type = found.type === "String" ? found.type : widened(found.type, typeOf(value));
-      if (isNew || type !== found.type || day > found.day) {
-        found.type = type;
-        found.day = Math.max(found.day, day);
-        this.writes.push(() =>
-          this.db.$client
-            .query(
-              `INSERT INTO property_name VALUES (?, ?, ?, ?, ?)
-               ON CONFLICT DO UPDATE SET type = excluded.type, last_seen = max(last_seen, excluded.last_seen)`,
-            )
-            .run(projectId, owner, name, type, at),
-        );
-      }
-      if (found.values.size >= valuesMax) continue;
-      if (found.values.has(value)) {
-        found.latest = value;
-        continue;
-      }
-      const text = valueText(value);
-      if (text === undefined) {
-        if (typeof value === "string" && value.length <= latestLengthMax) found.latest = value;
-        continue;
-      }
-      found.values.add(value);
+    const learned = names.learnedOn(day, properties);
+    for (let place = 0; place < properties.names.length; place++) {
+      const number = properties.number(place);
+      if (learned?.has(number)) continue;
+      this.takeProperty(names, { projectId, owner, at, day }, properties, place);
+      learned?.add(number, day);
+    }
+  }
+
+  private takeProperty(
+    names: KnownProperties,
+    { projectId, owner, at, day }: { projectId: number; owner: string; at: number; day: number },
+    properties: Members,
+    place: number,
+  ): void {
+    const name = properties.names[place]!;
+    let found = names.get(name, place);
+    if (found !== undefined && found.day >= day && tellsNothingNew(found, properties, place)) return;
+    const isNew = found === undefined;
+    const text = properties.text(place);
+    if (found !== undefined && found.day >= day && found.values.has(text)) return;
+    const value = properties.value(place);
+    if (found === undefined) {
+      if (names.byName.size >= propertyNamesMax || name.length > nameLengthMax) return;
+      found = { type: null, day, values: new Set() };
+      names.byName.set(name, found);
+    }
+    const type = found.type === "String" ? found.type : widened(found.type, typeOf(value));
+    if (isNew || type !== found.type || day > found.day) {
+      found.type = type;
+      found.day = Math.max(found.day, day);
       this.writes.push(() =>
         this.db.$client
-          .query("INSERT OR IGNORE INTO property_value VALUES (?, ?, ?, ?)")
-          .run(projectId, owner, name, text),
+          .query(
+            `INSERT INTO property_name VALUES (?, ?, ?, ?, ?)
+             ON CONFLICT DO UPDATE SET type = excluded.type, last_seen = max(last_seen, excluded.last_seen)`,
+          )
+          .run(projectId, owner, name, type, at),
       );
     }
+    if (found.values.size >= valuesMax || !isKept(value, text)) return;
+    found.values.add(text);
+    this.writes.push(() =>
+      this.db.$client
+        .query("INSERT OR IGNORE INTO property_value VALUES (?, ?, ?, ?)")
+        .run(projectId, owner, name, text),
+    );
   }
 
   private knownOf(projectId: number): KnownNames {
@@ -202,12 +233,16 @@ export class NameRegister {
       .values(projectId) as [string, string, PropertyType | null, number][]) {
       const names = read.owners.get(owner) ?? new KnownProperties();
       read.owners.set(owner, names);
-      names.byName.set(name, { type, day: Math.floor(last / microsPerDay), values: new Set() });
+      names.byName.set(name, {
+        type,
+        day: Math.floor(last / microsPerDay),
+        values: new Set(),
+      });
     }
     for (const [owner, name, value] of client
       .query("SELECT owner, name, value FROM property_value WHERE project_id = ?")
       .values(projectId) as [string, string, string][]) {
-      read.owners.get(owner)?.byName.get(name)?.values.add(JSON.parse(value));
+      read.owners.get(owner)?.byName.get(name)?.values.add(value);
     }
     return read;
   }
@@ -265,11 +300,19 @@ function countOf(db: PeopleDb, from: string, parameters: (string | number)[]): n
   return ((db.$client.query(`SELECT count(*) ${from}`).values(...parameters) as [[number]])[0] ?? [0])[0];
 }
 
-/** Whether a value has been met before, or there is nothing left to learn of such values. */
-function tellsNothingNew({ type, values, latest }: KnownProperty, value: unknown): boolean {
-  if (value === latest) return true;
-  if (values.size < valuesMax) return false;
-  return type === "String" || (type === "Numeric" && typeof value === "number");
+/** Whether there is nothing left to learn of such values. */
+function tellsNothingNew({ type, values }: KnownProperty, of: Members, place: number): boolean {
+  const isFull = values.size >= valuesMax;
+  if (isFull && type === "String") return true;
+  const kind = of.kind(place);
+  if (kind === "null" || kind === "object") return true;
+  return isFull && type === "Numeric" && kind === "number";
+}
+
+/** The members of a value that is an object. */
+function membersOf(value: unknown): Members | undefined {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
+  return new ParsedMembers(value as Record<string, unknown>);
 }
 
 function typeOf(value: unknown): PropertyType | null {
@@ -285,8 +328,8 @@ function widened(known: PropertyType | null, seen: PropertyType | null): Propert
   return known === seen ? known : "String";
 }
 
-function valueText(value: unknown): string | undefined {
-  if (typeof value === "string")
-    return value.length > valueLengthMax || value === "" ? undefined : JSON.stringify(value);
-  return typeof value === "number" || typeof value === "boolean" ? JSON.stringify(value) : undefined;
+/** Whether people may choose from a value. */
+function isKept(value: unknown, text: string): boolean {
+  if (typeof value === "string") return value !== "" && value.length <= valueLengthMax;
+  return (typeof value === "number" || typeof value === "boolean") && text !== "null";
 }

@@ -14,8 +14,13 @@ export interface Person {
   properties: Record<string, unknown>;
 }
 
-/** A person whose properties are still JSON text: for passing on many without taking them apart. */
-export type PersonText = Omit<Person, "properties"> & { propertiesText: string };
+/** A person whose properties are still text: for passing on many without taking them apart. */
+export interface PersonText extends Omit<Person, "properties"> {
+  /** JSON; put together when it is asked for. */
+  readonly propertiesText: string;
+  /** As the row has them, for `property-lists.ts`: equal for equal properties of a person. */
+  readonly storedProperties: string;
+}
 
 /** Properties that tell a person's name, best first; the ones a search looks at. */
 export const nameProperties = [
@@ -28,9 +33,13 @@ export function displayName({
   properties,
   mainDistinctId,
 }: Pick<Person, "properties" | "mainDistinctId">): string {
-  for (const name of nameProperties) {
-    const value = Object.hasOwn(properties, name) ? properties[name] : undefined;
-    if (typeof value === "string" && value !== "") return value;
-  }
-  return mainDistinctId;
+  const values = nameProperties.map((name) =>
+    Object.hasOwn(properties, name) ? properties[name] : undefined,
+  );
+  return nameAmong(values) ?? mainDistinctId;
+}
+
+/** @param values of `nameProperties`. @returns undefined when none of them tells a name */
+export function nameAmong(values: readonly unknown[]): string | undefined {
+  return values.find((value): value is string => typeof value === "string" && value !== "");
 }

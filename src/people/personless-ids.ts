@@ -43,6 +43,12 @@ export class PersonlessIds {
     );
     for (const [projectId, hashes] of this.added) insert.run(projectId, jsonOf(hashes));
   }
+
+  /** What was added is stored, and is read from there. */
+  settle(): void {
+    this.known.clear();
+    this.added.clear();
+  }
 }
 
 /** Removes what is known of ids; inside a transaction. */

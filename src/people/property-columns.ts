@@ -1,58 +1,52 @@
 /** How properties with their write times lie in the columns of a row. */
 
-import { PropertyBag } from "./identity/property-bag.ts";
+import type { Database } from "bun:sqlite";
+import { canonicalJson } from "../lib/canonical-json.ts";
+import { sharedText } from "../lib/shared-texts.ts";
+import { storableJson } from "../lib/unicode.ts";
+import { type BagContent, PropertyBag } from "./identity/property-bag.ts";
+import { PropertyNames } from "./identity/property-names.ts";
+import { isListed, readProperties } from "./property-lists.ts";
 
-/** The three columns that hold the properties of a person; groups have no `unsetTimes`. */
-export interface PropertyColumns {
-  /** A JSON object. */
-  properties: string;
+/** The columns that hold the properties of a person or a group besides the properties themselves; groups have no `unsetTimes`. */
+export interface TimeColumns {
   /** See `packTimes`. */
   propertyTimes: Uint8Array;
   /** A JSON array of [name, time], or null. */
   unsetTimes: string | null;
 }
 
-/** A UTF-16 unit takes at most this many bytes in UTF-8. */
-const bytesPerUnitMax = 3;
-
+/** @param stored as `readProperties` reads it, or a JSON object. */
 export function readBag(
-  properties: string,
+  client: Database,
+  stored: string,
   propertyTimes: Uint8Array,
   unsetTimes: string | null,
 ): PropertyBag {
-  const values = withoutPrototype<unknown>(properties);
-  const { baseTime, times } = unpackTimes(propertyTimes, values);
-  const bytesMax = properties.length * bytesPerUnitMax;
-  return new PropertyBag({ values, baseTime, times, unsetTimes: readUnsetTimes(unsetTimes), bytesMax });
+  const { names, texts } = isListed(stored) ? readProperties(client, stored) : readObject(stored);
+  const times = unpackTimes(propertyTimes, names.count);
+  // Many persons are in memory at a time, and most values are those of others, too.
+  const shared = texts.map(sharedText);
+  return new PropertyBag({ names, texts: shared, times, unsetTimes: readUnsetTimes(unsetTimes) });
 }
 
-export function propertyColumns(bag: PropertyBag): PropertyColumns {
-  return { properties: jsonText(bag.values), ...timeColumns(bag) };
+function readObject(json: string): Pick<BagContent, "names" | "texts"> {
+  // Versions before 0.2 stored what DuckDB does not read as JSON.
+  const values = JSON.parse(storableJson(json)) as Record<string, unknown>;
+  const names = Object.keys(values);
+  return { names: PropertyNames.of(names), texts: names.map((name) => canonicalJson(values[name])) };
 }
 
-/** The columns that change when the values stay the same. */
-export function timeColumns(bag: PropertyBag): Omit<PropertyColumns, "properties"> {
+export function timeColumns(bag: PropertyBag): TimeColumns {
   const unset = bag.unsetTimes;
   return {
-    propertyTimes: packTimes(bag),
+    propertyTimes: packTimes(bag.content),
     unsetTimes: unset.size === 0 ? null : JSON.stringify([...unset]),
   };
 }
 
-/** JSON text without escaped halves of surrogate pairs, which other JSON readers refuse. */
-export function jsonText(value: unknown): string {
-  const text = JSON.stringify(value);
-  if (!text.includes("\\ud")) return text;
-  return text.replace(/(?<!\\)((?:\\\\)*)\\ud[89a-f][0-9a-f]{2}/g, "$1\ufffd");
-}
-
-/** An object from JSON in which a property named `__proto__` is one like any other. */
-function withoutPrototype<Value>(json: string): Record<string, Value> {
-  return Object.setPrototypeOf(JSON.parse(json), null) as Record<string, Value>;
-}
-
 function readUnsetTimes(json: string | null): Map<string, number> {
-  return new Map(json === null ? [] : (JSON.parse(json) as [string, number][]));
+  return json === null ? new Map() : new Map(JSON.parse(json) as [string, number][]);
 }
 
 const timeBytes = Float64Array.BYTES_PER_ELEMENT;
@@ -67,14 +61,15 @@ const indexedTimesMax = 255;
  * as 64-bit floats, little-endian, then one index byte per property (left out when there is one time only). A first
  * byte of 0 says that every property has its own eight bytes.
  */
-function packTimes(bag: PropertyBag): Uint8Array {
+function packTimes({ times }: Pick<BagContent, "times">): Uint8Array {
   const distinct: number[] = [];
   const indexes: number[] = [];
-  for (const name in bag.values) {
-    const time = bag.timeOf(name);
-    let index = distinct.indexOf(time);
+  let index = 0;
+  for (const time of times) {
+    // Most have the time of the one before.
+    if (distinct[index] !== time) index = distinct.indexOf(time);
     if (index === -1) index = distinct.push(time) - 1;
-    if (index >= indexedTimesMax) return packAllTimes(bag);
+    if (index >= indexedTimesMax) return packAllTimes(times);
     indexes.push(index);
   }
   if (distinct.length === 1) indexes.length = 0;
@@ -89,34 +84,26 @@ function packTimes(bag: PropertyBag): Uint8Array {
   return bytes;
 }
 
-function packAllTimes(bag: PropertyBag): Uint8Array {
-  const names = Object.keys(bag.values);
-  const bytes = Buffer.alloc(1 + names.length * timeBytes);
+function packAllTimes(times: readonly number[]): Uint8Array {
+  const bytes = Buffer.alloc(1 + times.length * timeBytes);
   let end = 1;
-  for (const name of names) end = bytes.writeDoubleLE(bag.timeOf(name), end);
+  for (const time of times) end = bytes.writeDoubleLE(time, end);
   return bytes;
 }
 
 /** Values without a time, where a row was edited by hand, count as written in realtime at the epoch. */
-function unpackTimes(
-  bytes: Uint8Array,
-  values: Record<string, unknown>,
-): { baseTime: number; times: Record<string, number> } {
+function unpackTimes(bytes: Uint8Array, values: number): number[] {
   const count = bytes[0] ?? 0;
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const timeAt = (index: number) => {
-    const start = 1 + index * timeBytes;
-    return start + timeBytes <= bytes.length ? view.getFloat64(start, true) : 0;
-  };
-  const baseTime = timeAt(0);
-  const times: Record<string, number> = Object.create(null);
-  if (count === 1) return { baseTime, times };
+  const whole = Math.floor(Math.max(0, bytes.length - 1) / timeBytes);
+  const packed = Array.from({ length: count === 0 ? whole : Math.min(count, whole) }, (_, index) =>
+    view.getFloat64(1 + index * timeBytes, true),
+  );
   const indexesStart = 1 + count * timeBytes;
-  let position = 0;
-  for (const name in values) {
-    const index = count === 0 ? position : bytes[indexesStart + position];
-    if (index !== 0) times[name] = index === undefined ? 0 : timeAt(index);
-    position += 1;
+  const times: number[] = [];
+  for (let position = 0; position < values; position++) {
+    const index = count === 0 ? position : count === 1 ? 0 : (bytes[indexesStart + position] ?? -1);
+    times.push(packed[index] ?? 0);
   }
-  return { baseTime, times };
+  return times;
 }

@@ -4,9 +4,10 @@ import { and, asc, eq, gt } from "drizzle-orm";
 import type { Lane } from "../journal/segment.ts";
 import type { PeopleDb } from "./open.ts";
 import type { Person, PersonText } from "./person.ts";
+import { propertiesJson } from "./property-lists.ts";
 import { laneCursor, person } from "./schema.ts";
 
-/** The columns of `Person`, in this order in the raw queries. */
+/** The columns of a person, in this order in the raw queries; see `readPerson`. */
 export const personFields = {
   id: person.id,
   projectId: person.projectId,
@@ -17,6 +18,9 @@ export const personFields = {
   version: person.version,
   properties: person.properties,
 };
+
+/** A row of these. */
+export type StoredPerson = Omit<Person, "properties"> & { properties: string };
 
 type PersonRow = [number, number, string, string, number, number, number, string];
 
@@ -38,7 +42,9 @@ export function laneCursors(db: PeopleDb): Record<Lane, number> {
 /** The person who has a distinct id. */
 export function personByDistinctId(db: PeopleDb, projectId: number, distinctId: string): Person | undefined {
   const found = personTextByDistinctId(db, projectId, distinctId);
-  return found === undefined ? undefined : parsed(found);
+  if (found === undefined) return undefined;
+  const { propertiesText, storedProperties: _, ...rest } = found;
+  return { ...rest, properties: JSON.parse(propertiesText) as Record<string, unknown> };
 }
 
 /** As `personByDistinctId`, the properties still text. */
@@ -50,7 +56,7 @@ export function personTextByDistinctId(
   // Raw, because every answer about flags may ask this.
   const query = db.$client.query<PersonRow, [number, string]>(personByDistinctIdSql);
   const [row] = query.values(projectId, distinctId) as PersonRow[];
-  return row === undefined ? undefined : personText(row);
+  return row === undefined ? undefined : personText(db, row);
 }
 
 /**
@@ -73,11 +79,12 @@ export function personTextsByDistinctIds(
 }
 
 export function personByUuid(db: PeopleDb, projectId: number, uuid: string): Person | undefined {
-  return db
+  const found = db
     .select(personFields)
     .from(person)
     .where(and(eq(person.projectId, projectId), eq(person.uuid, uuid)))
     .get();
+  return found && readPerson(db, found);
 }
 
 /** All persons of a project in pages, by number: go on after the last one's `id`. */
@@ -92,7 +99,8 @@ export function personsPage(
     .where(and(eq(person.projectId, projectId), gt(person.id, afterId)))
     .orderBy(asc(person.id))
     .limit(limit)
-    .all();
+    .all()
+    .map((row) => readPerson(db, row));
 }
 
 /** The distinct ids of persons, each person's main id first, then by time of joining. */
@@ -116,11 +124,16 @@ function personTextsByIds(db: PeopleDb, ids: Iterable<number>): Map<number, Pers
   const query = db.$client.query<PersonRow, [string]>(`
     SELECT ${personColumns} FROM json_each(?) AS wanted CROSS JOIN person AS p ON p.id = wanted.value`);
   const rows = query.values(JSON.stringify([...ids])) as PersonRow[];
-  return new Map(rows.map((row) => [row[0], personText(row)]));
+  return new Map(rows.map((row) => [row[0], personText(db, row)]));
 }
 
-function personText(row: PersonRow): PersonText {
-  const [id, projectId, uuid, mainDistinctId, isIdentified, createdMicros, version, propertiesText] = row;
+/** A person whose columns were selected. */
+export function readPerson(db: PeopleDb, { properties, ...rest }: StoredPerson): Person {
+  return { ...rest, properties: JSON.parse(propertiesJson(db.$client, properties)) };
+}
+
+function personText(db: PeopleDb, row: PersonRow): PersonText {
+  const [id, projectId, uuid, mainDistinctId, isIdentified, createdMicros, version, storedProperties] = row;
   return {
     id,
     projectId,
@@ -129,10 +142,9 @@ function personText(row: PersonRow): PersonText {
     isIdentified: isIdentified === 1,
     createdMicros,
     version,
-    propertiesText,
+    storedProperties,
+    get propertiesText() {
+      return propertiesJson(db.$client, storedProperties);
+    },
   };
-}
-
-function parsed({ propertiesText, ...rest }: PersonText): Person {
-  return { ...rest, properties: JSON.parse(propertiesText) as Record<string, unknown> };
 }

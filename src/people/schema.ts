@@ -13,7 +13,8 @@ export const person = sqliteTable("person", {
   createdMicros: integer("created_at").notNull(),
   version: integer("version").notNull(),
   searchText: text("search_text"),
-  properties: text("properties", { mode: "json" }).$type<Record<string, unknown>>().notNull(),
+  /** See `property-lists.ts`. */
+  properties: text("properties").notNull(),
   propertyTimes: blob("property_times", { mode: "buffer" }).notNull(),
   unsetTimes: text("unset_times"),
 });

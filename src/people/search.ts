@@ -3,7 +3,7 @@
 import { desc, eq } from "drizzle-orm";
 import type { PeopleDb } from "./open.ts";
 import type { Person } from "./person.ts";
-import { personFields } from "./reader.ts";
+import { personFields, readPerson } from "./reader.ts";
 import { person } from "./schema.ts";
 
 /** A search looks no further when it has found this many persons. */
@@ -45,7 +45,8 @@ export function listPersons(
     .orderBy(desc(person.createdMicros), desc(person.id))
     .limit(limit + 1)
     .offset(offset)
-    .all();
+    .all()
+    .map((row) => readPerson(db, row));
   return { persons: persons.slice(0, limit), hasMore: persons.length > limit };
 }
 
@@ -133,7 +134,7 @@ function newestOf(
   const page = newest.all(JSON.stringify([...ids]), limit + 1, offset);
   const persons = page.slice(0, limit).flatMap(({ id }) => {
     const row = db.select(personFields).from(person).where(eq(person.id, id)).get();
-    return row === undefined ? [] : [row];
+    return row === undefined ? [] : [readPerson(db, row)];
   });
   return { persons, hasMore: page.length > limit };
 }

@@ -23,6 +23,7 @@ import { laneCursors } from "./reader.ts";
 import { laneCursor } from "./schema.ts";
 import type { SpikeDetector, SpikeSettings, SpikeSignal } from "./spikes/detector.ts";
 import { forgetSpikes, restoreDetector, saveDetector, spikeRetentionDays } from "./spikes/spike-store.ts";
+import { UnusedLists } from "./unused-lists.ts";
 import { UsageTally } from "./usage.ts";
 import { forgetWarnings, recordWarnings, warningRetentionDays } from "./warnings.ts";
 
@@ -49,13 +50,17 @@ export class PeopleStore implements IdentityStore {
   private readonly cursors: Record<Lane, number>;
   private detector: SpikeDetector | undefined;
   private housekeptMicros = 0;
+  private readonly unusedLists: UnusedLists;
   private isStepOpen = false;
+  /** What the last step had in memory; nobody else writes persons. */
+  private kept: KeptState | undefined;
 
   constructor(
     readonly db: PeopleDb,
     private readonly spikeSettings: SpikeSettings,
   ) {
     this.cursors = laneCursors(db);
+    this.unusedLists = new UnusedLists(db.$client);
   }
 
   cursor(lane: Lane): number {
@@ -64,7 +69,10 @@ export class PeopleStore implements IdentityStore {
 
   begin(lane: Lane): PeopleStep {
     this.isStepOpen = true;
-    return new PeopleStep(this.db, this.cursors[lane], {
+    // Before anything is read: what another process writes from now on is seen by the next step.
+    const version = this.version();
+    const state = this.takeKept(version) ?? new StepState(this.db.$client);
+    return new PeopleStep(this.db, this.cursors[lane], state, {
       feed: (event) => {
         if (lane !== "realtime") return;
         const { projectId, receivedMicros, event: name, distinctId } = event;
@@ -84,6 +92,9 @@ export class PeopleStore implements IdentityStore {
         this.isStepOpen = false;
         return spikes;
       },
+      keep: () => {
+        if (state.settle()) this.kept = { state, version, isIdle: false };
+      },
       abandon: () => {
         this.forgetCounts();
         this.isStepOpen = false;
@@ -91,14 +102,30 @@ export class PeopleStore implements IdentityStore {
     });
   }
 
+  private takeKept(version: number): StepState | undefined {
+    const { kept } = this;
+    this.kept = undefined;
+    // An operator may have changed the file by hand.
+    return kept?.version === version ? kept.state : undefined;
+  }
+
+  /** Another number whenever another connection has changed the file. */
+  private version(): number {
+    const query = this.db.$client.query<{ data_version: number }, []>("PRAGMA data_version");
+    return query.get()!.data_version;
+  }
+
   /**
-   * Closes spikes that are over and forgets old warnings.
+   * Closes spikes that are over, forgets old warnings, and lists of properties' names that nobody has any more.
    *
    * Call it every few seconds while the realtime lane has no backlog: a spike ends when no more events are known.
    */
   tick(nowMicros: number): SpikeSignal[] {
     // What the detector has counted of an open step must not be stored without it.
     if (this.isStepOpen) return [];
+    if (this.kept?.isIdle) this.kept = undefined;
+    else if (this.kept !== undefined) this.kept.isIdle = true;
+    this.unusedLists.turn(nowMicros);
     const detector = this.knownDetector();
     detector.tick(nowMicros);
     const isHousekeepingDue = nowMicros - this.housekeptMicros >= housekeepingMicros;
@@ -135,17 +162,26 @@ export class PeopleStore implements IdentityStore {
   }
 }
 
+interface KeptState {
+  state: StepState;
+  /** Of the file, when the step began. */
+  version: number;
+  /** Since some seconds there was no step. */
+  isIdle: boolean;
+}
+
 /** What a step needs of its store. */
 interface StepOwner {
   /** Counts an event for spikes. */
   feed(event: JournalEvent): void;
   /** Runs `write` and moves the cursor, in one transaction. */
   commit(lastSeq: number, write: () => void): SpikeSignal[];
+  /** The next step may begin with the state of this one. */
+  keep(): void;
   abandon(): void;
 }
 
 class PeopleStep implements IdentityStep {
-  private readonly state: StepState;
   /** From the first deletion on, everything waits for the transaction: what it deletes must have been written. */
   private readonly deferred: { deletion: JournalNote; part: Part }[] = [];
   private readonly warnings: Warning[] = [];
@@ -154,10 +190,9 @@ class PeopleStep implements IdentityStep {
   constructor(
     private readonly db: PeopleDb,
     private readonly cursor: number,
+    private readonly state: StepState,
     private readonly owner: StepOwner,
-  ) {
-    this.state = new StepState(db.$client);
-  }
+  ) {}
 
   add({ items, duplicates }: PeopleBatch): void {
     const gathered = this.gather(items);
@@ -174,11 +209,11 @@ class PeopleStep implements IdentityStep {
 
   get isFull(): boolean {
     const { people } = this.state;
-    return people.persons.length >= stepPersonsMax || this.state.loadedCharacters >= stepCharactersMax;
+    return people.touched.size >= stepPersonsMax || this.state.loadedCharacters >= stepCharactersMax;
   }
 
   commit(lastSeq: number): SpikeSignal[] {
-    return this.owner.commit(lastSeq, () => {
+    const spikes = this.owner.commit(lastSeq, () => {
       writeState(this.db.$client, this.state);
       for (const { deletion, part } of this.deferred) {
         applyDeletion(this.db.$client, deletion);
@@ -189,6 +224,9 @@ class PeopleStep implements IdentityStep {
       recordWarnings(this.db, this.warnings);
       this.usage.write(this.db);
     });
+    // What is deleted is not known here.
+    if (this.deferred.length === 0) this.owner.keep();
+    return spikes;
   }
 
   abandon(): void {
@@ -201,7 +239,10 @@ class PeopleStep implements IdentityStep {
       this.applyTo(this.state, part);
       return;
     }
-    for (const planned of part.planned) last.part.planned.push(planned);
+    for (const { event } of part.planned) {
+      const kept = { ...event, properties: event.properties.kept() };
+      last.part.planned.push({ event: kept, operations: operationsOf(kept)! });
+    }
     for (const event of part.personless) last.part.personless.push(event);
   }
 
@@ -209,11 +250,11 @@ class PeopleStep implements IdentityStep {
   private applyTo(state: StepState, { planned, personless }: Part): void {
     state.load(planned);
     let noted = 0;
-    for (const { event, operations } of planned) {
+    for (const { event, operations, own } of planned) {
       for (; noted < personless.length && personless[noted]!.seq < event.seq; noted += 1)
         notePersonless(state, personless[noted]!);
       for (const warning of operations.warnings) this.warnings.push(warning);
-      for (const warning of applyToPersons(state.people, event, operations)) this.warnings.push(warning);
+      for (const warning of applyToPersons(state.people, event, operations, own)) this.warnings.push(warning);
       for (const warning of applyToGroups(state.groups, event, operations)) this.warnings.push(warning);
     }
     for (; noted < personless.length; noted += 1) notePersonless(state, personless[noted]!);

@@ -1,9 +1,9 @@
 /** Ingestion warnings: counted exactly, told apart per type and subject, with the details of the first per hour. */
 
 import { and, desc, eq, getTableColumns, inArray, lt } from "drizzle-orm";
+import { jsonText } from "../lib/canonical-json.ts";
 import type { Warning } from "./identity/warning.ts";
 import type { PeopleDb } from "./open.ts";
-import { jsonText } from "./property-columns.ts";
 import { ingestionWarning } from "./schema.ts";
 
 /** Subjects that are told apart per project, type and hour; all others are counted in one row without a subject. */

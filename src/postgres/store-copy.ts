@@ -6,8 +6,8 @@
  * did not get there (a crash, a lost lease) is taken back from there.
  */
 
-import { Database } from "bun:sqlite";
-import { existsSync, rmSync } from "node:fs";
+import type { Database } from "bun:sqlite";
+import { rmSync } from "node:fs";
 import { AppError, OperatorNeeded } from "../lib/errors.ts";
 import { Semaphore } from "../lib/semaphore.ts";
 import { DataFromNewerVersion, type Migration, migrate } from "../lib/sqlite/migrate.ts";
@@ -23,6 +23,7 @@ import {
   sendCommit,
 } from "./commits.ts";
 import type { Postgres, Transaction } from "./connection.ts";
+import { markAsCopy } from "./copy-mark.ts";
 import { type Lease, requireLease } from "./lease.ts";
 
 /** How long a commit may take, its lock and all. */
@@ -353,27 +354,4 @@ async function schemaVersionThere(postgres: Postgres, name: StoreName): Promise<
     (sql) => sql`SELECT schema_version FROM flagkeep.store WHERE name = ${name}`,
   );
   return row!.schema_version;
-}
-
-/** A file is a copy from then on, as of a commit. */
-export function markAsCopy(client: Database, revision = 0, commitId: string | null = null): void {
-  client.run(
-    "CREATE TABLE IF NOT EXISTS copy_state (one INTEGER PRIMARY KEY CHECK (one = 1), revision INTEGER NOT NULL, commit_id TEXT)",
-  );
-  client.run("INSERT OR IGNORE INTO copy_state VALUES (1, ?, ?)", [revision, commitId]);
-}
-
-/** Whether an SQLite file is a copy of rows that are in PostgreSQL; no file is none. */
-export function isCopy(path: string): boolean {
-  if (!existsSync(path)) return false;
-  // Not for reading only: such a connection leaves its files behind.
-  const client = new Database(path, { readwrite: true });
-  try {
-    return client.query("SELECT 1 FROM sqlite_schema WHERE name = 'copy_state'").get() !== null;
-  } catch {
-    // A damaged one: whoever opens it says so.
-    return false;
-  } finally {
-    client.close();
-  }
 }

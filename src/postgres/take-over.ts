@@ -11,7 +11,8 @@ import { AppError } from "../lib/errors.ts";
 import { CapturedTables, type SharedRow } from "./captured-tables.ts";
 import { isKept, writeRows } from "./commits.ts";
 import type { Postgres } from "./connection.ts";
-import { type CopiedStore, markAsCopy } from "./store-copy.ts";
+import { markAsCopy } from "./copy-mark.ts";
+import type { CopiedStore } from "./store-copy.ts";
 
 /** PostgreSQL holds the data of others, or a take-over that is not done. */
 export class TakeOverRefused extends AppError {

@@ -1,7 +1,7 @@
 /** Asks an `RpcServer` in the working directory. */
 
 import { AppError } from "../lib/errors.ts";
-import { failedStatus, metaHeader } from "./server.ts";
+import { bytesType, failedStatus, metaHeader, RpcUpload } from "./server.ts";
 
 /** The other side was asked and could not do it. */
 export class RpcFailed extends AppError {
@@ -55,6 +55,19 @@ export async function rpcStream(
   return { body: response.body!, meta: meta === null ? null : JSON.parse(decodeURIComponent(meta)) };
 }
 
+function contentOf(request: unknown): {
+  body?: string | Uint8Array<ArrayBuffer>;
+  headers?: Record<string, string>;
+} {
+  if (request === undefined) return {};
+  if (!(request instanceof RpcUpload)) return { body: JSON.stringify(request) };
+  const { meta, bytes } = request;
+  return {
+    body: bytes as Uint8Array<ArrayBuffer>,
+    headers: { "Content-Type": bytesType, [metaHeader]: encodeURIComponent(JSON.stringify(meta)) },
+  };
+}
+
 async function post(
   socketName: string,
   name: string,
@@ -66,7 +79,7 @@ async function post(
     response = await fetch(`http://appliance/${name}`, {
       unix: socketName,
       method: "POST",
-      body: request === undefined ? undefined : JSON.stringify(request),
+      ...contentOf(request),
       signal,
       // The other side has limits of its own.
       timeout: false,

@@ -10,9 +10,18 @@ import type { Server } from "bun";
 import { forCaller } from "../lib/caller.ts";
 import { AppError } from "../lib/errors.ts";
 
+/** A request of any bytes. */
+export class RpcUpload {
+  constructor(
+    /** JSON that goes with them, in a header: short. */
+    readonly meta: unknown,
+    readonly bytes: Uint8Array,
+  ) {}
+}
+
 /**
- * By name, which is the path of the request. Takes the JSON of the request's body, null when there is none; works for the
- * caller (`forCaller`), who may go away.
+ * By name, which is the path of the request. Takes the JSON of the request's body, null when there is none, or an `RpcUpload`
+ * where that was sent; works for the caller (`forCaller`), who may go away.
  */
 export type RpcHandlers = Record<string, (request: never) => unknown>;
 
@@ -43,6 +52,8 @@ export class RpcBytes {
 /** Status of an answer that says what went wrong: `{code, message, hint}`. */
 export const failedStatus = 422;
 export const metaHeader = "x-meta";
+/** Content type of an `RpcUpload`. */
+export const bytesType = "application/octet-stream";
 
 /** Whoever reads nothing for so long is given up. */
 const stallMs = 30_000;
@@ -90,9 +101,8 @@ export class RpcServer {
     const handler = Object.hasOwn(handlers, name) ? handlers[name] : undefined;
     if (handler === undefined) return new Response(null, { status: 404 });
     try {
-      const body = await request.text();
-      const parsed = (body === "" ? null : JSON.parse(body)) as never;
-      const answer = await forCaller(request.signal, () => handler(parsed));
+      const sent = (await contentOf(request)) as never;
+      const answer = await forCaller(request.signal, () => handler(sent));
       if (answer instanceof RpcBytes) return bytesResponse(answer);
       return answer instanceof RpcText ? textResponse(answer) : Response.json(answer ?? null);
     } catch (error) {
@@ -103,6 +113,15 @@ export class RpcServer {
       return Response.json({ code, message, hint }, { status: failedStatus });
     }
   }
+}
+
+async function contentOf(request: Request): Promise<unknown> {
+  if (request.headers.get("Content-Type") === bytesType) {
+    const meta = decodeURIComponent(request.headers.get(metaHeader) ?? "null");
+    return new RpcUpload(JSON.parse(meta), await request.bytes());
+  }
+  const body = await request.text();
+  return body === "" ? null : JSON.parse(body);
 }
 
 function textResponse({ chunks, meta, onSent }: RpcText): Response {
@@ -118,7 +137,7 @@ function bytesResponse({ chunks }: RpcBytes): Response {
     async () => (await chunks.next()).value ?? undefined,
     () => void chunks.return(),
   );
-  return new Response(body, { headers: { "Content-Type": "application/octet-stream" } });
+  return new Response(body, { headers: { "Content-Type": bytesType } });
 }
 
 /** What `next` gives, until it gives nothing. @param onOver called once: it was read to its end, or is given up. */

@@ -7,7 +7,8 @@
 import { type Metadata, openMetadata } from "../accounts/metadata.ts";
 import { knownVersions } from "../backup/schema-versions.ts";
 import { endInterruptedCalculations } from "../cohorts/cohorts.ts";
-import { type Config, eventsAddress } from "../config.ts";
+import type { Config } from "../config/settings.ts";
+import { eventsAddress } from "../config/store-addresses.ts";
 import { EngineClient } from "../engine/client.ts";
 import type { Report } from "../engine/messages.ts";
 import { type EngineRefused, EngineSupervisor } from "../engine/supervisor.ts";
@@ -20,7 +21,7 @@ import { importRoutes } from "../import/control-route.ts";
 import { ImportUploads } from "../import/uploads.ts";
 import type { JournalPort } from "../journal/journal.ts";
 import { shownAddress } from "../lib/clickhouse-address.ts";
-import { engineMemory, memoryBudget } from "../lib/memory-budget.ts";
+import { engineMemory, frontPeopleCacheBytes, memoryBudget } from "../lib/memory-budget.ts";
 import { type Lock, takeLock } from "../lock.ts";
 import type { Log } from "../log.ts";
 import { EventRate } from "../operate/event-rate.ts";
@@ -43,8 +44,9 @@ import { frontApp } from "./front-app.ts";
 import { instanceDeps } from "./instance.ts";
 import { Listeners } from "./listeners.ts";
 import { openJournal } from "./open-journal.ts";
+import { requireOwnData } from "./own-data.ts";
 import { Eraser } from "./person-eraser.ts";
-import { requireOwnData, type SharedFront } from "./shared-front.ts";
+import type { SharedFront } from "./shared-front.ts";
 
 /** How late a scheduled change may be. */
 const scheduledEveryMs = 2_000;
@@ -112,12 +114,16 @@ export class Appliance {
     this.metadata = openMetadata(place.metadata);
     // Opened for writing once, so that the schema is up to date before anybody reads.
     openPeople(place.people).$client.close();
-    this.people = openPeople(place.people, { readonly: true });
     const budget = memoryBudget(config.memory);
+    this.people = openPeople(place.people, {
+      readonly: true,
+      cacheBytes: budget === null ? undefined : frontPeopleCacheBytes(budget),
+    });
     this.supervisor = new EngineSupervisor(
       commands.engine,
       {
         dataDir,
+        front: crypto.randomUUID(),
         eventsAt: eventsAddress(config, process.env),
         shared: shared === undefined ? null : { postgres: shared.address, front: shared.id },
         memoryLimitBytes: config["duckdb-memory-limit"],

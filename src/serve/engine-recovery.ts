@@ -1,7 +1,6 @@
 /** How the engine opens an event store that may be damaged: with backups and the archive. */
 
 import { join } from "node:path";
-import { localCopies } from "../backup/recovery/backup-copies.ts";
 import { markDamaged, readDamagedMark } from "../backup/recovery/put-aside.ts";
 import { EventsWouldBeLost, type Recovery, recoverEventStore } from "../backup/recovery/recover.ts";
 import type { StoreRecovery } from "../engine/stores.ts";
@@ -9,13 +8,14 @@ import { paths } from "../paths.ts";
 
 export const storeRecovery: StoreRecovery = {
   markDamaged,
-  async open({ dataDir, memoryLimitBytes, threads }, people, hooks) {
+  async open({ dataDir, front, memoryLimitBytes, threads }, people, hooks) {
     const temporaryFolder = join(paths(dataDir).work, "duckdb");
     const recovery: Recovery = {
-      dataDir,
+      ...{ dataDir, opener: front },
       settings: { memoryLimitBytes, threads, temporaryFolder },
       people,
-      copies: () => localCopies(dataDir),
+      // Loaded where the store has to be made again: elsewhere what reads backups would be in memory for nothing.
+      copies: async () => (await import("../backup/recovery/backup-copies.ts")).localCopies(dataDir),
       hooks,
     };
     try {

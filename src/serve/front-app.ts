@@ -2,7 +2,7 @@
 
 import { guardOf } from "../accounts/api/guard.ts";
 import type { Metadata } from "../accounts/metadata.ts";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/settings.ts";
 import { consolePath, consoleRoutes } from "../console/routes.ts";
 import { EngineClient } from "../engine/client.ts";
 import type { EngineSupervisor } from "../engine/supervisor.ts";

@@ -1,7 +1,7 @@
 /** Where the front listens: http, and https as soon as there is a certificate. */
 
 import type { Server } from "bun";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/settings.ts";
 import { CanNotListen } from "../http/address.ts";
 import type { App } from "../http/app.ts";
 import { listen } from "../http/server.ts";

@@ -1,6 +1,6 @@
 /** Opens the journal of the front: its own in the data directory, or the one that several fronts share. */
 
-import type { Config } from "../config.ts";
+import type { Config } from "../config/settings.ts";
 import { seenSeqs } from "../journal/archive.ts";
 import type { Debt } from "../journal/disk.ts";
 import { Journal, type JournalPort } from "../journal/journal.ts";

@@ -4,17 +4,15 @@
  * The engine has a connection of its own, for the store of persons; this is the side of the server.
  */
 
-import { existsSync } from "node:fs";
 import { hostname } from "node:os";
 import { metadataStore } from "../accounts/db.ts";
 import type { Metadata } from "../accounts/metadata.ts";
-import { type Config, postgresAddress } from "../config.ts";
+import type { Config } from "../config/settings.ts";
+import { postgresAddress } from "../config/store-addresses.ts";
 import { readPayloadKey, writePayloadKey } from "../flags/store/payload-cipher.ts";
 import type { SharedState } from "../http/dispatch.ts";
 import { Chores } from "../lib/chores.ts";
-import { AppError } from "../lib/errors.ts";
 import { type PostgresAddress, shownPostgres } from "../lib/postgres-address.ts";
-import { WrongSetting } from "../lib/setting-kinds.ts";
 import type { Log } from "../log.ts";
 import type { Status } from "../operate/status-shape.ts";
 import { paths } from "../paths.ts";
@@ -32,60 +30,10 @@ import {
 import { PostgresJournal, type PostgresJournalSettings } from "../postgres/journal.ts";
 import { leaseHolder } from "../postgres/lease.ts";
 import { migratePostgres } from "../postgres/schema.ts";
-import { isCopy, StoreCopy } from "../postgres/store-copy.ts";
+import { StoreCopy } from "../postgres/store-copy.ts";
 import { TakeOverRefused, takeOverUnderWay } from "../postgres/take-over.ts";
 import { version } from "../version.ts";
-
-/** What PostgreSQL knows the key of encrypted payloads by. */
-export const payloadKeyName = "payload key";
-
-/** The data directory has data that are not in PostgreSQL. */
-class OwnData extends AppError {
-  readonly code = "own_data";
-  override readonly hint =
-    "Take it over with `flagkeep migrate-to --postgres-url … --events-url …`, or name an empty --data-dir.";
-}
-
-/** The data directory holds nothing but copies. */
-class OnlyCopies extends AppError {
-  readonly code = "only_copies";
-  override readonly hint =
-    "Give --postgres-url (and --events-url), or make a directory of its own with `flagkeep migrate-from`.";
-  constructor(dataDir: string) {
-    super(`The data directory ${dataDir} is that of one of several fronts, whose data are in PostgreSQL.`);
-  }
-}
-
-/** @throws {WrongSetting} several fronts share flags, but not the events. */
-export function requireEventsUrl(config: Config): void {
-  if (config["postgres-url"] !== null && config["events-url"] === null)
-    throw new WrongSetting("--postgres-url needs --events-url: several fronts share the events, too.");
-}
-
-/** @throws {OnlyCopies} the data directory cannot be used alone. */
-export function requireOwnData(dataDir: string): void {
-  if (isCopy(paths(dataDir).metadata)) throw new OnlyCopies(dataDir);
-}
-
-/** The data directory holds nothing but copies of what is backed up elsewhere. */
-class BackedUpElsewhere extends AppError {
-  readonly code = "backed_up_elsewhere";
-  override readonly hint = "Back up PostgreSQL and ClickHouse: docs/scale.md says how, and in which order.";
-  constructor(dataDir: string) {
-    super(`The data directory ${dataDir} is that of one of several fronts, and holds only copies.`);
-  }
-}
-
-/** @throws {BackedUpElsewhere} */
-export function requireBackedUpHere(dataDir: string): void {
-  if (isCopy(paths(dataDir).metadata)) throw new BackedUpElsewhere(dataDir);
-}
-
-function requireNoOwnData(dataDir: string): void {
-  const { metadata } = paths(dataDir);
-  if (existsSync(metadata) && !isCopy(metadata))
-    throw new OwnData(`The data directory ${dataDir} has data of its own.`);
-}
+import { payloadKeyName, requireEventsUrl, requireNoOwnData } from "./own-data.ts";
 
 const connections = 8;
 /** Also without being told, so that nothing that was told while the connection was away waits. */

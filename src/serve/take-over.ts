@@ -3,18 +3,20 @@
 import { existsSync, readdirSync } from "node:fs";
 import { metadataStore } from "../accounts/db.ts";
 import { openMetadata } from "../accounts/metadata.ts";
-import { type Config, postgresAddress } from "../config.ts";
+import type { Config } from "../config/settings.ts";
+import { postgresAddress } from "../config/store-addresses.ts";
 import { newPayloadKey, readPayloadKey, writePayloadKey } from "../flags/store/payload-cipher.ts";
 import { openSqlite } from "../lib/sqlite/open.ts";
-import { takeLock } from "../lock.ts";
+import { takeLock, takeStoresLock } from "../lock.ts";
 import { paths } from "../paths.ts";
 import { openPeople, peopleStore } from "../people/open.ts";
 import { areEventsOutside } from "../people/outside-events.ts";
 import { laneCursors } from "../people/reader.ts";
 import { Postgres } from "../postgres/connection.ts";
+import { isCopy } from "../postgres/copy-mark.ts";
 import { sharedSecret } from "../postgres/fronts.ts";
 import { migratePostgres } from "../postgres/schema.ts";
-import { isCopy, StoreCopy } from "../postgres/store-copy.ts";
+import { StoreCopy } from "../postgres/store-copy.ts";
 import {
   beginTakeOver,
   endCopy,
@@ -24,7 +26,7 @@ import {
   TakeOverRefused,
 } from "../postgres/take-over.ts";
 import { prepareDirectory } from "./data-directory.ts";
-import { payloadKeyName, requireEventsUrl } from "./shared-front.ts";
+import { payloadKeyName, requireEventsUrl } from "./own-data.ts";
 
 const connections = 2;
 
@@ -46,7 +48,7 @@ export async function takeOverDirectory(
   onProgress: (left: number) => void,
 ): Promise<TakenOver> {
   const place = paths(config["data-dir"]);
-  const lock = takeLock(place.lock, config["data-dir"]);
+  const lock = await takeStoresLock(place, config["data-dir"]);
   const postgres = connect(config);
   try {
     if (isCopy(place.metadata))

@@ -11,7 +11,7 @@ import { peopleLike } from "./people-like.ts";
 
 export interface ClientPlan {
   url: string;
-  kind: "single" | "batch" | "flags" | "request";
+  kind: "single" | "batch" | "flags" | "ofrep" | "request";
   /** Project key. */
   token: string;
   connections: number;
@@ -22,7 +22,7 @@ export interface ClientPlan {
   rate?: number;
   /** So that two clients do not make the same events. */
   seed: number;
-  /** `batch`: events in a body. `flags`: how many different people ask. */
+  /** `batch`: events in a body. `flags` and `ofrep`: how many different people ask. */
   size?: number;
   path?: string;
   headers?: Record<string, string>;
@@ -99,6 +99,11 @@ function requestsOf({
         const id = `user-${seed}-${(number * 7_919) % size}@shop.example`;
         const asked = { token, distinct_id: id, groups: {}, person_properties: { distinct_id: id } };
         return postBytes(url, path ?? "/flags/?v=2", json(asked), headers);
+      });
+    case "ofrep":
+      return Array.from({ length: requests }, (_, number) => {
+        const context = { targetingKey: `user-${(number * 7_919) % size}@shop.example`, plan: "free" };
+        return postBytes(url, path!, json({ context }), headers);
       });
     case "request": {
       const one =

@@ -5,9 +5,9 @@
  * steady, low rate; both are measured alone and beside the flood. All run on one machine, so the clients take part of it.
  */
 
-import { readFileSync } from "node:fs";
 import { TestAppliance } from "../support/appliance.ts";
 import { type ClientPlan, startClient } from "./client.ts";
+import { cpuSeconds } from "./processes.ts";
 
 const rounds = Number(process.env.ROUNDS ?? 3);
 const seconds = Number(process.env.SECONDS ?? 5);
@@ -61,11 +61,4 @@ for (let round = 1; round <= rounds; round++) {
 function shown({ p50, p99, max, failures }: { p50: number; p99: number; max: number; failures: number }) {
   const ms = (value: number) => value.toFixed(1).padStart(6);
   return `p50 ${ms(p50)}  p99 ${ms(p99)}  max ${ms(max)} ms${failures > 0 ? `  ${failures} failed` : ""}`;
-}
-
-/** Processor time that a process has taken. */
-function cpuSeconds(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]!.split(" ");
-  const ticksPerSecond = 100;
-  return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
 }

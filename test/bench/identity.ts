@@ -8,7 +8,8 @@ import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import type { JournalEvent } from "../../src/journal/entry.ts";
+import type { EventEntry } from "../../src/journal/entry.ts";
+import { PropertyReader } from "../../src/journal/entry-properties.ts";
 import { openPeople } from "../../src/people/open.ts";
 import { PeopleStore } from "../../src/people/store.ts";
 
@@ -27,13 +28,14 @@ const folder = mkdtempSync(join(tmpdir(), "flagkeep-bench-"));
 const path = join(folder, "people.sqlite");
 const spikes = { factor: 10, minimumPerMinute: 1_000, historyMinutes: 60, historyMinutesMin: 2 };
 const store = new PeopleStore(openPeople(path), spikes);
+const properties = new PropertyReader();
 let seq = 0;
 let clockMicros = Date.UTC(2026, 0, 1) * 1000;
 
 type Kind = "web page view" | "server event" | "identify";
 
 /** A page view as the web library sends it: a dozen automatic properties, one of them another at every view. */
-function eventOf(kind: Kind, distinctId: string): JournalEvent {
+function eventOf(kind: Kind, distinctId: string): EventEntry {
   seq += 1;
   clockMicros += 200;
   const common = { kind: "event" as const, seq, projectId: 1, uuid: Bun.randomUUIDv7(), distinctId };
@@ -42,9 +44,13 @@ function eventOf(kind: Kind, distinctId: string): JournalEvent {
     receivedMicros: clockMicros,
     historical: false,
     mode: "full" as const,
+    hasMadeUuid: false,
+    elementsChain: null,
   };
+  const propertiesText = (properties: object) => Buffer.from(JSON.stringify(properties));
   if (kind === "server event") {
-    return { ...common, ...times, event: "order placed", properties: { $lib: "posthog-node", total: seq } };
+    const sent = { $lib: "posthog-node", total: seq };
+    return { ...common, ...times, event: "order placed", propertiesText: propertiesText(sent) };
   }
   const web = {
     $lib: "web",
@@ -65,22 +71,29 @@ function eventOf(kind: Kind, distinctId: string): JournalEvent {
       "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/125",
     $session_id: "0190f0e2-7a11-7b5e-8d4a-5f0c1ab2c3d4",
   };
-  if (kind === "web page view") return { ...common, ...times, event: "$pageview", properties: web };
+  if (kind === "web page view")
+    return { ...common, ...times, event: "$pageview", propertiesText: propertiesText(web) };
   const set = { email: `${distinctId}@mail.example`, name: `Person ${distinctId}`, plan: "pro" };
-  const properties = { ...web, $anon_distinct_id: `anon-${distinctId}`, $set: set };
-  return { ...common, ...times, event: "$identify", properties };
+  const sent = { ...web, $anon_distinct_id: `anon-${distinctId}`, $set: set };
+  return { ...common, ...times, event: "$identify", propertiesText: propertiesText(sent) };
+}
+
+/** Reads properties and applies events, in one step. */
+function apply(entries: readonly EventEntry[]): void {
+  const step = store.begin("realtime");
+  for (const { items } of properties.read(entries))
+    step.add({ items: items.filter((item) => item !== undefined), duplicates: [] });
+  step.commit(seq);
 }
 
 function run(name: string, kind: Kind, idOf: (index: number) => string): void {
   let spent = 0;
   let cpuMicros = 0;
   for (let batch = 0; batch < batches; batch += 1) {
-    const items = Array.from({ length: size }, (_, index) => eventOf(kind, idOf(batch * size + index)));
+    const entries = Array.from({ length: size }, (_, index) => eventOf(kind, idOf(batch * size + index)));
     const started = performance.now();
     const cpuBefore = process.cpuUsage();
-    const step = store.begin("realtime");
-    step.add({ items, duplicates: [] });
-    step.commit(seq);
+    apply(entries);
     spent += performance.now() - started;
     const { user, system } = process.cpuUsage(cpuBefore);
     cpuMicros += user + system;
@@ -102,12 +115,7 @@ console.log(
   `${cpus().length} cores, ${batches} batches of ${size}, ${persons.toLocaleString("en")} persons at first`,
 );
 for (let made = 0; made < persons; made += size) {
-  const items = Array.from({ length: size }, (_, index) =>
-    eventOf("web page view", `person-${made + index}`),
-  );
-  const step = store.begin("realtime");
-  step.add({ items, duplicates: [] });
-  step.commit(seq);
+  apply(Array.from({ length: size }, (_, index) => eventOf("web page view", `person-${made + index}`)));
 }
 let fresh = 0;
 const mostlyKnown = (perPerson: number) => {

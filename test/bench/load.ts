@@ -70,6 +70,17 @@ export async function runLoad(load: Load): Promise<LoadResult> {
   };
 }
 
+const lastChunk = "\r\n0\r\n\r\n";
+
+/** Where an answer ends, if that is known. */
+function endOfAnswer(bytes: Buffer, head: string): number | undefined {
+  if (!/transfer-encoding: chunked/i.test(head))
+    return head.length + 4 + Number(/content-length: (\d+)/i.exec(head)?.[1] ?? 0);
+  // From the end of the head's last line on: there may be no other chunk.
+  const at = bytes.indexOf(lastChunk, head.length + 2);
+  return at === -1 ? undefined : at + lastChunk.length;
+}
+
 async function connection(
   load: Load,
   firstAt: number,
@@ -118,9 +129,9 @@ async function connection(
         const headEnd = rest.indexOf("\r\n\r\n");
         if (headEnd === -1) return;
         const head = rest.toString("latin1", 0, headEnd);
-        const length = Number(/content-length: (\d+)/i.exec(head)?.[1] ?? 0);
-        if (rest.length < headEnd + 4 + length) return;
-        rest = rest.subarray(headEnd + 4 + length);
+        const end = endOfAnswer(rest, head);
+        if (end === undefined || rest.length < end) return;
+        rest = rest.subarray(end);
         onAnswer(performance.now() - sentAt, isGood(head));
         schedule(socket);
       },

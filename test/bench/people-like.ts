@@ -3,6 +3,8 @@
  * mostly one character that is not ASCII. No two are the same.
  */
 
+import { randomFrom } from "../support/seeded-random.ts";
+
 const users = 20_000;
 const paths = [
   "/",
@@ -14,17 +16,6 @@ const paths = [
 ];
 const cities = ["Köln", "São Paulo", "Kraków", "Zürich", "Reykjavík", "Málaga", "Boston", "Lyon"];
 const names = ["button clicked", "$pageview", "$autocapture", "search used", "$pageleave", "item added"];
-
-/** A small, fast generator of random numbers; the same numbers for the same seed. */
-export function randomFrom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 export interface PeopleLikeEvent {
   uuid: string;

@@ -5,13 +5,14 @@
  * everything to `dist/bench.json`. `ROUNDS=3 SECONDS=5 ONLY=batch make bench`.
  */
 
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { availableParallelism, cpus } from "node:os";
 import { executable, flagkeep, TestAppliance, temporaryFolder } from "../support/appliance.ts";
 import { type CeilingRole, duckdbInserts, startCeiling } from "./ceilings.ts";
 import { type ClientPlan, type ClientResult, startClient } from "./client.ts";
 import { createFlags, createPersons, personCount } from "./flags-data.ts";
 import { peopleLike } from "./people-like.ts";
+import { cpuSeconds, memoryBytes } from "./processes.ts";
 
 const rounds = Number(process.env.ROUNDS ?? 3);
 const seconds = Number(process.env.SECONDS ?? 5);
@@ -171,7 +172,11 @@ const scenarios: Scenario[] = [
         ...{ seconds: seconds + 1, seed: 5 },
       }).then((client) => client.run());
       await Bun.sleep(500);
+      const engineSeconds = async () =>
+        (await appliance.enginePids()).reduce((sum, pid) => sum + cpuSeconds(pid), 0);
+      const engineBefore = await engineSeconds();
       const beside = await load({ ...asked, size: personCount, seed: 0, rate: 2_000 });
+      const engineBusy = ((await engineSeconds()) - engineBefore) / beside.seconds;
       await ingestion;
       return {
         "known ids per s": perSecond(known),
@@ -186,6 +191,7 @@ const scenarios: Scenario[] = [
         "p99 ms at 2,000/s": quiet.p99,
         "p99 ms beside 10,000 events/s": beside.p99,
         "p99 ratio": beside.p99 / quiet.p99,
+        "engine µs per event": (engineBusy * 1e6) / 10_000,
         failures: known.failures + unknown.failures + ofrep.failures + unchanged.failures + beside.failures,
       };
     },
@@ -258,15 +264,8 @@ async function untilReadable(appliance: TestAppliance): Promise<void> {
   while ((await appliance.events(`uuid=${uuid}`)).length === 0) await Bun.sleep(50);
 }
 
-/** Megabytes, resident or (`Pss`) with shared pages divided among those who share them. */
-function memoryOf(
-  front: number,
-  engines: number[],
-  kind: "Rss" | "Pss" = "Rss",
-): { front: number; engine: number } {
-  const of = (pid: number) => {
-    const text = readFileSync(`/proc/${pid}/smaps_rollup`, "utf8");
-    return (Number(new RegExp(`^${kind}:\\s+(\\d+)`, "m").exec(text)?.[1] ?? 0) * 1_024) / mib;
-  };
+/** In megabytes. */
+function memoryOf(front: number, engines: readonly number[], kind: "Rss" | "Pss" = "Rss") {
+  const of = (pid: number) => memoryBytes(pid, kind) / mib;
   return { front: of(front), engine: engines.reduce((sum, pid) => sum + of(pid), 0) };
 }

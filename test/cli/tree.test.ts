@@ -3,6 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import type { Command } from "commander";
+import { commandsFor } from "../../cli/commands.ts";
 import { jsonShapeOf } from "../../cli/json-shape.ts";
 import { invocations, triedElsewhere } from "./invocations.ts";
 import { groups, leaves } from "./tree.ts";
@@ -81,4 +82,12 @@ test("a command with --json says what it prints; one without is not for scripts"
   ).toEqual([]);
   const without = [...found.keys()].filter((name) => !withOption.some(([one]) => one === name));
   expect(without).toEqual(["serve", "mcp", "completions"]);
+});
+
+test("a call reads the program of the command that it names, and of all where it names none", async () => {
+  const named = async (name: string | undefined) =>
+    (await commandsFor(name)).map((command) => command.name());
+  const all = await named(undefined);
+  for (const name of all.filter((name) => name !== "completions")) expect(await named(name)).toEqual([name]);
+  for (const name of ["completions", "help", "--help", "toString"]) expect(await named(name)).toEqual(all);
 });

@@ -1,6 +1,6 @@
 /**
- * How quick the page is with 10,000 flags and 100,000 events (`FLAGKEEP_TEST_BUDGET_EVENTS=1000000` for more). Times depend
- * on the machine: they are printed, and only what is missed five times over fails.
+ * How quick the page is with 10,000 flags and 100,000 events. Times depend on the machine and on what runs beside: they are
+ * printed, and only `make test-budgets`, which runs alone, fails when one is missed five times over.
  */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
@@ -14,6 +14,7 @@ const eventsCount = Number(process.env.FLAGKEEP_TEST_BUDGET_EVENTS ?? 100_000);
 const batchSize = 5_000;
 const rounds = 3;
 const missedBy = 5;
+const isJudging = process.env.FLAGKEEP_TEST_BUDGETS !== undefined;
 const dayMs = 86_400_000;
 
 describe.skipIf(chromiumPath === undefined)("budgets", () => {
@@ -50,16 +51,16 @@ describe.skipIf(chromiumPath === undefined)("budgets", () => {
       "all events are loaded",
       120_000 + eventsCount,
     );
-  });
+  }, 240_000 + eventsCount);
   afterAll(async () => {
     await browser?.close();
     await appliance?.[Symbol.asyncDispose]();
   });
 
-  /** Says a time, and fails when it is a gross miss. */
+  /** Says a time; fails when it is a gross miss, where times are judged. */
   const judge = (what: string, ms: number, budgetMs: number) => {
     console.log(`console: ${what} ${Math.round(ms)} ms (budget ${budgetMs})`);
-    expect(ms).toBeLessThanOrEqual(budgetMs * missedBy);
+    if (isJudging) expect(ms).toBeLessThanOrEqual(budgetMs * missedBy);
   };
   const median = (values: number[]) => values.sort((one, other) => one - other)[values.length >> 1]!;
   /** Each round in a profile of its own: nothing is cached. */

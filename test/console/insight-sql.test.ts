@@ -10,15 +10,7 @@ import {
 } from "../../src/console/page/model/insight.ts";
 import { type Figure, personsStatement, statementOf } from "../../src/console/page/model/insight-sql.ts";
 import { TestAppliance } from "../support/appliance.ts";
-
-/** The same numbers in every run. */
-function randomFrom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
-    return state / 2_147_483_648;
-  };
-}
+import { randomFrom } from "../support/seeded-random.ts";
 
 const hostile = `it's "so"; --`;
 const events = ["signed up", "paid", hostile];

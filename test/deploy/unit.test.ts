@@ -4,7 +4,8 @@ import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { validate } from "dockerfile-utils";
-import { environmentName, readConfig, type SettingName, settings } from "../../src/config.ts";
+import { readConfig } from "../../src/config/read.ts";
+import { environmentName, type SettingName, settings } from "../../src/config/settings.ts";
 import { executable, flagkeep, temporaryFolder } from "../support/appliance.ts";
 import { testWhen } from "../support/skipped.ts";
 

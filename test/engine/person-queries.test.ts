@@ -11,6 +11,7 @@ import { compileSubjectFilter } from "../../src/flags/evaluate/person-filter.ts"
 import type { CohortDefinition } from "../../src/flags/rules/types.ts";
 import type { Json, JsonObject } from "../../src/lib/json.ts";
 import { addCohortMembers, countCohortMembers } from "../../src/people/cohort-members.ts";
+import { personsPage } from "../../src/people/reader.ts";
 import { TestStores } from "../support/event-store.ts";
 
 const now = Date.UTC(2026, 10, 21);
@@ -62,10 +63,7 @@ beforeAll(async () => {
     { event: "$set", distinctId: "free-1", properties: { $set: { plan: "free" } } },
     { event: "$set", distinctId: "free-2", properties: { $set: { plan: "Free" } } },
   ]);
-  const rows = stores.people.$client.query("SELECT properties FROM person ORDER BY id").values() as [
-    string,
-  ][];
-  persons.push(...rows.map(([text]) => JSON.parse(text) as JsonObject));
+  persons.push(...personsPage(stores.people, 1).map(({ properties }) => properties as JsonObject));
 });
 afterAll(() => stores[Symbol.asyncDispose]());
 

@@ -7,6 +7,9 @@ import { type EventDatabase, openEventDatabase } from "../../src/events/duckdb/d
 import { temporaryFolder } from "../support/appliance.ts";
 
 const memoryLimitBytes = 64 * 1024 * 1024;
+const onStuck = (why: string) => {
+  throw new Error(why);
+};
 
 let database: EventDatabase;
 let queries: RunningQueries;
@@ -14,11 +17,11 @@ beforeAll(async () => {
   const folder = temporaryFolder();
   const settings = { memoryLimitBytes, threads: 1, temporaryFolder: join(folder, "tmp") };
   database = await openEventDatabase(join(folder, "events.duckdb"), settings);
+  // What else the tests' process has is of no account here: many files run in it.
   queries = new RunningQueries(database, {
     memoryLimitBytes,
-    onStuck: (why) => {
-      throw new Error(why);
-    },
+    onStuck,
+    residentBytes: () => memoryLimitBytes,
   });
   // Texts that cannot be packed, of twice the memory.
   const own = await database.connect();
@@ -61,9 +64,6 @@ test("a query waits for the memory of the one before it, but not for what the pr
   const residentBytes = () => {
     looks += 1;
     return taken-- > 0 ? always + 100 * 1024 * 1024 : always;
-  };
-  const onStuck = (why: string) => {
-    throw new Error(why);
   };
   const full = new RunningQueries(database, { memoryLimitBytes, onStuck, residentBytes });
   const ask = async () => {

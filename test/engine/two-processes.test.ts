@@ -2,7 +2,10 @@
 
 import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { initialisedDirectory, TestAppliance, until } from "../support/appliance.ts";
+import { join } from "node:path";
+import { executable, flagkeep, initialisedDirectory, TestAppliance, until } from "../support/appliance.ts";
+
+type Directory = Awaited<ReturnType<typeof initialisedDirectory>>;
 
 test.if(process.platform === "linux")("every thread of the engine yields to the front", async () => {
   await using appliance = await TestAppliance.start();
@@ -80,6 +83,54 @@ test("the front dies: the engine goes too", async () => {
   await appliance.kill();
   await until(() => !existsSync(`/proc/${pid}`), "the engine is gone");
 });
+
+/** Loads an event and kills the front, whose engine sleeps on. @returns the engine's process id, and a backup's path */
+async function sleepingEngine(directory: Directory): Promise<{ pid: number; backup: string }> {
+  const first = await TestAppliance.start({ directory });
+  await first.capture({ event: "before", distinct_id: "a" });
+  await first.eventsWhenStored(1);
+  const { stdout } = await flagkeep(["backup", "create", "--data-dir", directory.dataDir, "--json"]);
+  const [pid] = await first.enginePids();
+  process.kill(pid!, "SIGSTOP");
+  await first.kill();
+  return { pid: pid!, backup: (JSON.parse(stdout) as { file: string }).file };
+}
+
+test("an engine that outlives its front is waited for: no other one touches the stores before it is gone", async () => {
+  const directory = await initialisedDirectory();
+  const { dataDir } = directory;
+  const { pid } = await sleepingEngine(directory);
+  const quarantine = join(dataDir, "journal", "quarantine");
+  await using second = await TestAppliance.start({ directory });
+  await until(
+    () => second.logs.some(({ msg }) => String(msg).startsWith("waiting for the engine")),
+    "it waits",
+  );
+  expect((await second.capture({ event: "meanwhile", distinct_id: "a" })).status).toBe(200);
+  expect(existsSync(quarantine) ? readdirSync(quarantine) : []).toEqual([]);
+  expect(existsSync(join(dataDir, "events.duckdb.opening"))).toBeFalse();
+  process.kill(pid, "SIGCONT");
+  const events = await second.eventsWhenStored(2);
+  expect(events.map(({ event }) => event)).toEqual(["before", "meanwhile"]);
+}, 60_000);
+
+for (const command of ["rebuild", "backup create", "backup restore"])
+  test(`an engine that outlives its front is waited for by \`${command}\``, async () => {
+    const directory = await initialisedDirectory();
+    const { pid, backup } = await sleepingEngine(directory);
+    const more = command === "backup restore" ? [backup, "--force"] : [];
+    const child = Bun.spawn([executable, ...command.split(" "), ...more, "--data-dir", directory.dataDir], {
+      stdout: "ignore",
+      stderr: "pipe",
+      env: {},
+    });
+    const holder = join(directory.dataDir, "lock.pid");
+    await until(() => readFileSync(holder, "utf8") === String(child.pid), "it has the directory's lock");
+    process.kill(pid, "SIGCONT");
+    expect([await new Response(child.stderr).text(), await child.exited]).toEqual([expect.any(String), 0]);
+    await using second = await TestAppliance.start({ directory });
+    expect(await second.eventsWhenStored(1)).toHaveLength(1);
+  }, 60_000);
 
 describe("a stop in order", () => {
   test("exits 0 with everything loaded and the journal empty", async () => {

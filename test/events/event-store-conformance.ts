@@ -2,7 +2,7 @@
 
 import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
-import type { EventStore } from "../../src/events/store.ts";
+import { type EventStore, StagingFailed } from "../../src/events/store.ts";
 import type { EventEntry } from "../../src/journal/entry.ts";
 import type { Lane } from "../../src/journal/segment.ts";
 
@@ -116,6 +116,39 @@ export function eventStoreConformance(name: string, open: () => Promise<EventSto
       const whole = (row: StoredRow) => row.seq !== exact;
       expect(rows.filter(whole)).toEqual(expected.filter(whole));
       expect(rows.length).toBe(events.length);
+    });
+
+    test("what is staged is loaded with the rest or forgotten with it, and is not known before", async () => {
+      const one = await start();
+      const { store } = one;
+      if (store.stage === undefined) return;
+      const events = [3, 1, 2].map((n) => entry({ timeMicros: n }));
+      const forgotten = entry();
+      await store.stage([forgotten]);
+      await store.unstage!();
+      await store.stage(events.slice(0, 2));
+      await store.stage([]);
+      expect(await store.known(events)).toEqual(new Set());
+      expect(await one.rows()).toEqual([]);
+      await store.load("realtime", lastSeq, events.slice(2));
+      expect(await store.known([forgotten, ...events])).toEqual(new Set(events.map(({ seq }) => seq)));
+      expect(await store.checkpoint()).toBe(true);
+      expect(await (await again(one)).rows()).toEqual(inOrder(events.map(shown)));
+    });
+
+    test("a failure while events are staged forgets them; they can be loaded then", async () => {
+      const one = await start();
+      const { store } = one;
+      if (store.stage === undefined) return;
+      const events = [entry(), entry()];
+      const unreadable = null as never;
+      await store.stage(events);
+      await expect(store.stage([unreadable])).rejects.toBeInstanceOf(StagingFailed);
+      await store.stage(events);
+      await expect(store.load("realtime", lastSeq, [unreadable])).rejects.toBeInstanceOf(StagingFailed);
+      expect(store.cursor("realtime")).toBe(0);
+      await store.load("realtime", lastSeq, events);
+      expect(await (await again(one)).rows()).toEqual(inOrder(events.map(shown)));
     });
 
     test("known: by uuid within the project, whichever lane it came by, of every version and age", async () => {

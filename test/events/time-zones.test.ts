@@ -3,8 +3,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { computeInsight } from "../../src/events/insights/insights.ts";
 import { wallTimeAt } from "../../src/lib/time-zone.ts";
-import { randomFrom } from "../bench/people-like.ts";
 import { TestStores } from "../support/event-store.ts";
+import { randomFrom } from "../support/seeded-random.ts";
 
 const hour = 3_600_000;
 const day = 24 * hour;

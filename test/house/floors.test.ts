@@ -33,6 +33,7 @@ const floors = [
   "lock",
   "log",
   "version",
+  "scan",
   "paths",
   "lib",
 ];

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { connect } from "node:net";
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { TestAppliance } from "../support/appliance.ts";
+import { expectWithin } from "../support/times.ts";
 
 let appliance: TestAppliance;
 beforeAll(async () => {
@@ -217,10 +218,10 @@ test("JSON that is nested a million times is refused before it is parsed", async
   for (const kind of Object.values(kinds)) {
     for (const part of ["[", '{"a":', '[{"a":', '"\\"[",[']) {
       const body = `{"x":${part.repeat(Math.floor(60_000 / part.length))}`;
-      const started = performance.now();
-      const answer = await send(kind, body);
-      expect([kind.path, answer.status]).toEqual([kind.path, 400]);
-      expect(performance.now() - started).toBeLessThan(1_000);
+      await expectWithin(1_000, async () => {
+        const answer = await send(kind, body);
+        expect([kind.path, answer.status]).toEqual([kind.path, 400]);
+      });
     }
   }
 });

@@ -6,8 +6,9 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import type { Subprocess } from "bun";
 import { parse } from "yaml";
-import { freePort, TestAppliance, temporaryFolder, until } from "../support/appliance.ts";
+import { TestAppliance, temporaryFolder, until } from "../support/appliance.ts";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
+import { freePort } from "../support/ports.ts";
 import { testWhen } from "../support/skipped.ts";
 
 const readme = await Bun.file(join(import.meta.dir, "../../README.md")).text();
@@ -110,7 +111,7 @@ for (const [name, settingsOf] of Object.entries(proxies)) {
   describe.skipIf(!isThere)(`${name} as the README sets it up`, () => {
     let base: string;
     beforeAll(async () => {
-      const port = await freePort();
+      const port = freePort();
       const { command, env } = await settingsOf(port);
       base = `https://localhost:${port}/flags`;
       await start(command, { PATH: `${process.env.PATH}:/usr/sbin`, ...env }, base);

@@ -29,9 +29,8 @@ async function read(
   try {
     const options = { onBytes: () => {}, workFolder: folder };
     for await (const content of contentsOf(path, options)) {
-      for await (const record of recordSource(content, format === "ndjson" ? undefined : format, options)
-        .records)
-        records.push(record);
+      const source = recordSource(content, format === "ndjson" ? undefined : format, options);
+      for await (const some of source.records) records.push(...some);
     }
     return { records };
   } catch (error) {

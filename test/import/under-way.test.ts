@@ -59,12 +59,13 @@ class SlowTarget implements ImportTarget {
     return 0;
   }
 
-  async send(texts: string[]): Promise<void> {
+  async send(requests: Uint8Array): Promise<void> {
     this.sending += 1;
     expect(this.sending).toBe(1);
     await this.opened.promise;
     if (this.sent.length >= (this.failing ?? records)) throw new Error("no");
-    for (const text of texts) this.sent.push(JSON.parse(text).properties.n);
+    for (const request of Buffer.from(requests).toString().trimEnd().split("\n"))
+      for (const { properties } of JSON.parse(request).batch) this.sent.push(properties.n);
     this.sending -= 1;
     this.arrived += 1;
   }

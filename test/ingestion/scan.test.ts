@@ -10,7 +10,7 @@ import {
 } from "../../src/ingestion/request-lines.ts";
 import { scan } from "../../src/ingestion/scan/scanned-lines.ts";
 import { anyToken, madeUuid, noon } from "./support.ts";
-import { Wild } from "./wild-bodies.ts";
+import { WildBodies } from "./wild-bodies.ts";
 
 interface Circumstances {
   receivedMicros?: number;
@@ -127,8 +127,14 @@ describe("usual events are copied", () => {
   test("every time of a day, and every day of four hundred years", async () => {
     const times: string[] = [];
     const dayMs = 86_400_000;
-    for (let day = 0; day < 400 * 366; day += 7)
-      times.push(new Date(day * dayMs + ((day * 7_919_000) % dayMs)).toISOString());
+    const endings = ["Z", "", "+00:00", "-05:30", "456Z", "4567+14:00"];
+    for (let day = 0; day < 400 * 366; day += 7) {
+      const time = new Date(day * dayMs + ((day * 7_919_000) % dayMs)).toISOString();
+      times.push(
+        time,
+        time.replace("Z", endings[day % endings.length]!).replace("T", day % 2 === 0 ? "T" : " "),
+      );
+    }
     const late = { ...usual, receivedMicros: Date.UTC(2250, 0) * 1_000 };
     for (let start = 0; start < times.length; start += 500) {
       const events = times
@@ -165,7 +171,7 @@ test("wild bodies", async () => {
       fc.constantFrom(0, 0, 0.02, 0.1, 0.4),
       circumstances,
       async (seed, strangeness, how) => {
-        const body = new Wild(seed, strangeness).body();
+        const body = new WildBodies(seed, strangeness).body();
         const both = await bothRoads(body, how).catch((error) => {
           throw new Error(`${JSON.stringify(body.toString("latin1"))}\n${error.message}`);
         });

@@ -1,5 +1,6 @@
 /** What the tests of ingestion share: a journal and a directory of projects in memory, and ways to build items. */
 
+import { expect } from "bun:test";
 import { createApp } from "../../src/http/app.ts";
 import type { BodyLimits } from "../../src/http/body.ts";
 import { TrustedPlaces } from "../../src/http/places.ts";
@@ -20,6 +21,19 @@ export const recordedToken = "phc_recordingprojecttoken";
 /** 2026-11-21T12:00:00Z */
 export const noon = Date.UTC(2026, 10, 21, 12) * 1_000;
 export const madeUuid = "00000000-0000-7000-8000-000000000000";
+
+export const anyEvent = { event: "e", distinct_id: "d" };
+/** A request with one event. */
+export const one = (more: Record<string, unknown> = {}) =>
+  JSON.stringify({ api_key: anyToken, ...anyEvent, ...more });
+export const batch = (items: unknown, more: Record<string, unknown> = {}) =>
+  JSON.stringify({ api_key: anyToken, batch: items, ...more });
+
+/** What a refusal says. */
+export async function envelope(response: Response) {
+  expect(response.headers.get("content-type")).toStartWith("application/json");
+  return (await response.json()) as { type: string; code: string; detail: string; attr: null };
+}
 
 /** Keeps what it is given, or refuses as a journal does that cannot write. */
 export class FakeJournal implements JournalSink {

@@ -109,6 +109,17 @@ describe("every applied segment is kept until it is released", () => {
     expect(ranges("realtime")).toEqual([[1, 200]]);
   });
 
+  test("a segment whose last numbers were given to refused entries is whole, and not put aside", async () => {
+    const { archive, seen } = openArchive();
+    const [segment] = segments("realtime", 1, 1);
+    const before = readFileSync(segment!.path, "utf8");
+    await keep(archive, [{ ...segment!, last: 12 }]);
+    expect(await archivedText("realtime")).toBe(before);
+    expect(ranges("realtime")).toEqual([[1, 12]]);
+    expect(existsSync(join(folder, "quarantine"))).toBeFalse();
+    expect(seen.trouble).toEqual([]);
+  });
+
   test("a large file is not written again", async () => {
     const { archive } = openArchive();
     await keep(archive, segments("realtime", 1, 1, 100, 8_000));

@@ -3,7 +3,8 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { EntryWriter, type EventEntry, lineOf } from "../../src/journal/entry.ts";
-import { decodeEntries, withProperties, writtenLine } from "../../src/journal/entry-reader.ts";
+import { decodeEntries, propertiesOf, writtenLine } from "../../src/journal/entry-reader.ts";
+import { blockLine, segmentHeader } from "../../src/journal/segment.ts";
 
 /** Also halves of surrogate pairs' neighbours, quotes, back slashes and control characters. */
 const text = fc
@@ -12,6 +13,8 @@ const text = fc
     fc.constantFrom("$pageview", 'a"b', "a\\b", "\\", '\\"', "Köln 🧭", "\u0001\n", '","distinct_id":"'),
   )
   .map((written) => written.toWellFormed().replaceAll("\0", "0"));
+
+const utf8 = (text: string) => Buffer.from(text);
 
 const event = fc.record({
   uuid: fc.uuid(),
@@ -36,6 +39,11 @@ const written = (
     }),
   );
 
+const usualParts = {
+  ...{ uuid: "0190f0e2-7a11-7b5e-8d4a-5f0c1ab2c3d4", isUuidMade: false, name: "seen", distinctId: "a" },
+  ...{ time: 1, mode: "full" as const, elementsChain: null, properties: {} },
+};
+
 test("any event is read as it was written", () => {
   fc.assert(
     fc.property(fc.array(event, { minLength: 1, maxLength: 4 }), (events) => {
@@ -47,7 +55,7 @@ test("any event is read as it was written", () => {
         const { name, distinctId, time, mode, elementsChain, uuid, isUuidMade } = events[index]!;
         expect(entry).toMatchObject({ seq: index + 1, projectId: 7, event: name, distinctId, mode, uuid });
         expect(entry).toMatchObject({ timeMicros: time, elementsChain, hasMadeUuid: isUuidMade });
-        expect(withProperties(entry as EventEntry)!.properties).toEqual(
+        expect(propertiesOf(entry as EventEntry)).toEqual(
           JSON.parse(JSON.stringify(events[index]!.properties)),
         );
       }
@@ -74,6 +82,44 @@ test("a line with other spacing or another order is read the same, and one behin
   expect(first).toMatchObject({ seq: 5, projectId: 1, event: "seen", historical: true });
   for (const entry of others) expect(entry).toEqual(first!);
   expect(decodeEntries(Buffer.from(`${usual}\n`), 5).entries).toEqual([]);
+  // Without a break behind the last one.
+  expect(decodeEntries(Buffer.from(`${usual}\n${other}`), 0).entries).toEqual([first!, first!]);
+});
+
+test("of a segment the entries are read, notes among them, and what else it has is passed over", () => {
+  const writer = new EntryWriter(7, 1_767_225_600_000_000, true);
+  const notes = (["warning", "drop", "person_deleted"] as const).map((kind, index) =>
+    lineOf(index + 2, writer.note(kind, { type: "some", details: { of: kind } })),
+  );
+  const lines = [segmentHeader("historical", 1), written(1, usualParts), ...notes, blockLine(4, 400, 5n)];
+  const { entries, refused } = decodeEntries(Buffer.from(lines.join("")), 0);
+  expect(refused).toEqual([]);
+  expect(entries).toMatchObject([
+    { kind: "event", seq: 1 },
+    ...["warning", "drop", "person_deleted"].map((kind, index) => ({
+      ...{ kind, seq: index + 2, projectId: 7, type: "some", details: { of: kind } },
+      ...{ receivedMicros: 1_767_225_600_000_000, historical: true },
+    })),
+  ]);
+  expect(entries).toHaveLength(4);
+});
+
+test("escapes that cannot be stored become what can, of whichever line of many, in names and properties", () => {
+  const line = (seq: number, distinctId: string, properties: string) =>
+    written(seq, { ...usualParts, distinctId: "?", properties: {} })
+      .replace('"?"', `"${distinctId}"`)
+      .replace("{}}", `${properties}}`);
+  const lines = [
+    line(1, "before", '{"a":1}'),
+    line(2, "a\\ud800b", '{"a":"\\u0000","b":"\\udc00"}'),
+    line(3, "\\ud83e\\udded", '{"a":"\\u00e9"}'),
+    line(4, "behind", '{"a":2}'),
+  ];
+  const { entries, refused } = decodeEntries(Buffer.from(lines.join("")), 0);
+  expect(refused).toEqual([]);
+  const events = entries as EventEntry[];
+  expect(events.map(({ distinctId }) => distinctId)).toEqual(["before", "a\ufffdb", "🧭", "behind"]);
+  expect(events.map(propertiesOf)).toEqual([{ a: 1 }, { a: "\ufffd", b: "\ufffd" }, { a: "é" }, { a: 2 }]);
 });
 
 test.each([
@@ -81,6 +127,9 @@ test.each([
   ["a cut line", (line: string) => line.slice(0, -9)],
   ["a control character", (line: string) => line.replace("seen", "se\u0001en")],
   ["a number that is none", (line: string) => line.replace('"time":1', '"time":1x')],
+  ["a number that is not there", (line: string) => line.replace('"time":1', '"time":')],
+  ["a sign alone", (line: string) => line.replace('"time":1', '"time":-')],
+  ["a number with zeros in front", (line: string) => line.replace('"time":1', '"time":01')],
 ])("refused: %s", (_, spoil) => {
   const uuid = "0190f0e2-7a11-7b5e-8d4a-5f0c1ab2c3d4";
   const line = new EntryWriter(1, 2, false).event({
@@ -89,4 +138,35 @@ test.each([
   });
   const spoilt = `{"seq":1,${spoil(line)}`;
   expect(decodeEntries(Buffer.from(`${spoilt}\n`), 0)).toEqual({ entries: [], refused: [spoilt] });
+});
+
+test("what is damaged before its properties is read as by those who parse all of it, or refused by both", () => {
+  const damage = fc.record({
+    place: fc.nat({ max: 999_999 }),
+    bytes: fc.oneof(
+      fc.uint8Array({ maxLength: 2 }),
+      fc.constantFrom(...["0", "0", "-", "1", '"', "\\", ",", "true", "false", "null", "}", " "].map(utf8)),
+    ),
+    removed: fc.constantFrom(0, 0, 0, 1, 2, 5),
+  });
+  fc.assert(
+    fc.property(event, fc.array(damage, { minLength: 1, maxLength: 2 }), (one, damages) => {
+      let line = Buffer.from(written(1, one)).subarray(0, -1);
+      const properties = line.subarray(line.indexOf(',"properties":'));
+      let envelope = line.subarray('{"seq":1,'.length, line.length - properties.length);
+      for (const { place, bytes, removed } of damages) {
+        const at = place % envelope.length;
+        envelope = Buffer.concat([envelope.subarray(0, at), bytes, envelope.subarray(at + removed)]);
+      }
+      if (envelope.length === 0 || envelope.includes("\n")) return;
+      line = Buffer.concat([utf8('{"seq":1,'), envelope, properties]);
+      // The space is none of the writer's.
+      const slow = Buffer.concat([utf8('{"seq":1 ,'), envelope, properties]);
+      const { entries, refused } = decodeEntries(Buffer.concat([line, utf8("\n")]), 0);
+      const parsed = decodeEntries(Buffer.concat([slow, utf8("\n")]), 0);
+      expect(entries).toEqual(parsed.entries);
+      expect(refused).toHaveLength(parsed.refused.length);
+    }),
+    { numRuns: 4_000 },
+  );
 });

@@ -10,7 +10,7 @@ import { appendFileSync, mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { randomFrom } from "../bench/people-like.ts";
+import { randomFrom } from "../support/seeded-random.ts";
 import { type Adapter, digestOf, type RunningServer, type SentEvent } from "./adapter.ts";
 import { described, isClean, judgeFiles, type Sent } from "./checker.ts";
 

@@ -1,6 +1,12 @@
 import { describe, expect, test } from "bun:test";
-import { readConfig } from "../../src/config.ts";
-import { engineMemory, memoryBudget, memoryShares, ownBytes } from "../../src/lib/memory-budget.ts";
+import { readConfig } from "../../src/config/read.ts";
+import {
+  engineMemory,
+  frontPeopleCacheBytes,
+  memoryBudget,
+  memoryShares,
+  ownBytes,
+} from "../../src/lib/memory-budget.ts";
 
 const MiB = 1024 * 1024;
 
@@ -9,9 +15,20 @@ describe("a memory budget", () => {
     const shares = memoryShares(size * MiB);
     const sum = Object.values(shares).reduce((all, share) => all + share, 0);
     expect(sum).toBeLessThanOrEqual((size * MiB) / 2);
-    const { batchBytes, ownBytesMax } = engineMemory(size * MiB);
-    expect(ownBytesMax).toBeGreaterThan(shares["duckdb-memory-limit"] + batchBytes);
+    const { batchBytes, ownBytesMax, peopleCacheBytes } = engineMemory(size * MiB);
+    expect(ownBytesMax).toBeGreaterThan(shares["duckdb-memory-limit"] + batchBytes + peopleCacheBytes);
     expect(ownBytesMax).toBeLessThan(size * MiB);
+  });
+
+  test("bounds the pages of persons that are kept, which have their usual size from 2 GiB on", () => {
+    const caches = (size: number) => [
+      engineMemory(size * MiB).peopleCacheBytes / MiB,
+      frontPeopleCacheBytes(size * MiB) / MiB,
+    ];
+    expect(caches(256)).toEqual([16, 4]);
+    expect(caches(512)).toEqual([32, 8]);
+    expect(caches(2048)).toEqual([128, 32]);
+    expect(caches(8192)).toEqual([128, 32]);
   });
 
   test("is what was asked for, else what a small machine or container has", () => {

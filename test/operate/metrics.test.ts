@@ -4,7 +4,7 @@ import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { flagkeep, TestAppliance } from "../support/appliance.ts";
+import { flagkeep, TestAppliance, until } from "../support/appliance.ts";
 
 async function figures(appliance: TestAppliance): Promise<Map<string, number>> {
   const response = await fetch(`${appliance.url}/metrics`);
@@ -33,6 +33,16 @@ test("events, the engine and backups can be watched", async () => {
   expect(before.get("flagkeep_backup_last_success_timestamp_seconds")).toBe(0);
   expect(before.get("flagkeep_backup_last_attempt_failed")).toBe(0);
   expect(before.has("nodejs_eventloop_lag_p99_seconds")).toBeTrue();
+
+  const parts = ["own", "heap", "store_cache", "store_work"];
+  const memory = await until(async () => {
+    const now = await figures(appliance);
+    const bytes = parts.map((part) => now.get(`flagkeep_engine_memory_bytes{part="${part}"}`));
+    return bytes.every((value) => value !== undefined) && (bytes as number[]);
+  }, "the engine has told what it has in memory");
+  // Each but the store's cache, which may have been given up.
+  for (const bytes of [memory[0]!, memory[1]!, memory[3]!]) expect(bytes).toBeGreaterThan(0);
+  expect(memory[0]!).toBeGreaterThan(memory[1]!);
 
   const folder = mkdtempSync(join(tmpdir(), "flagkeep-metrics-"));
   const from = Date.now() / 1_000;

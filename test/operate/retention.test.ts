@@ -2,7 +2,7 @@
 
 import { afterAll, describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
-import { settings } from "../../src/config.ts";
+import { settings } from "../../src/config/settings.ts";
 import { Retention } from "../../src/operate/retention.ts";
 import { flagkeep, initialisedDirectory, TestAppliance, until } from "../support/appliance.ts";
 

@@ -96,6 +96,16 @@ test("by schedule, and in the metrics", async () => {
   await appliance.stop();
 });
 
+test("an engine that does not answer at this moment is no damage, and is waited for", async () => {
+  await using appliance = await TestAppliance.start();
+  await appliance.capture({ event: "before", distinct_id: "a" });
+  await appliance.eventsWhenStored(1);
+  const [pid] = await appliance.enginePids();
+  process.kill(pid!, "SIGKILL");
+  const { code, found } = await scrub(appliance.dataDir);
+  expect([code, found.ok, damaged(found)]).toEqual([0, true, []]);
+});
+
 test("a schedule that is none, and a folder without data", async () => {
   const wrong = await flagkeep(["serve", "--scrub-schedule", "on sundays", "--port", "0"]);
   expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining("cron expression")]);

@@ -58,7 +58,9 @@ export class Model {
   }
 
   apply(event: JournalEvent): void {
-    const { properties } = event;
+    const properties = Object.fromEntries(
+      event.properties.names.map((name, place) => [name, event.properties.value(place)]),
+    );
     if (event.mode === "propertyless") {
       this.personless.add(event.distinctId);
       return;

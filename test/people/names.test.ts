@@ -1,6 +1,6 @@
 /** Names and values to choose from: kept while events are loaded, bounded, and gone with a deleted person. */
 
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,21 +12,32 @@ import {
   NameRegister,
 } from "../../src/people/names.ts";
 import { openPeople } from "../../src/people/open.ts";
+import { MemberScanner, ParsedMembers } from "../../src/scan/members.ts";
 import { TestAppliance, until } from "../support/appliance.ts";
 
 const page = { limit: 20_000, offset: 0 };
 
-function prepared() {
+/** Properties come parsed, or as a scanner finds them. */
+type Road = "parsed" | "scanned";
+
+function prepared(road: Road) {
   const folder = mkdtempSync(join(tmpdir(), "flagkeep-names-"));
   const path = join(folder, "people.sqlite");
   const db = openPeople(path);
+  const scanner = new MemberScanner();
+  const clock = { micros: 1_700_000_000_000_000 };
   const take = (
     register: NameRegister,
     ...events: [event: string, properties?: object, project?: number][]
   ) => {
+    const members =
+      road === "parsed"
+        ? events.map(([, properties = {}]) => new ParsedMembers(properties as Record<string, unknown>))
+        : scanner.read(events.map(([, properties = {}]) => Buffer.from(JSON.stringify(properties))));
     register.look(
-      events.map(([event, properties = {}, projectId = 1]) => ({
-        ...{ kind: "event", projectId, event, properties, receivedMicros: 1_700_000_000_000_000 },
+      events.map(([event, , projectId = 1], index) => ({
+        ...{ kind: "event", projectId, event, receivedMicros: clock.micros },
+        properties: members[index],
       })) as unknown as JournalItem[],
     );
     register.store();
@@ -39,7 +50,7 @@ function prepared() {
       type,
     ]);
   return {
-    ...{ db, take, values, types },
+    ...{ db, take, values, types, clock },
     [Symbol.dispose]: () => {
       db.$client.close();
       rmSync(folder, { recursive: true });
@@ -47,87 +58,113 @@ function prepared() {
   };
 }
 
-test("types are found out, values collected, and both outlive a restart", () => {
-  using it = prepared();
-  it.take(new NameRegister(it.db), [
-    "order paid",
-    {
-      amount: 12.5,
-      plan: "pro",
-      is_new: true,
-      at: "2026-03-04T16:00:01Z",
-      tags: ["a"],
-      both: 1,
-      $set: { mail: "a@b.c" },
-    },
-  ]);
-  const again = new NameRegister(it.db);
-  it.take(again, ["order paid", { plan: "free", both: "x", $set_once: { first: 1 } }], ["other", {}, 2]);
-  it.take(again, ["$groupidentify", { $group_type: "company", $group_key: "acme", $group_set: { size: 7 } }]);
-  expect(listEventNames(it.db, 1, "ORDER", page)).toMatchObject({
-    count: 1,
-    names: [{ name: "order paid" }],
+describe.each<Road>(["parsed", "scanned"])("%s properties", (road) => {
+  test("types are found out, values collected, and both outlive a restart", () => {
+    using it = prepared(road);
+    it.take(new NameRegister(it.db), [
+      "order paid",
+      {
+        amount: 12.5,
+        plan: "pro",
+        is_new: true,
+        at: "2026-03-04T16:00:01Z",
+        tags: ["a"],
+        both: 1,
+        $set: { mail: "a@b.c" },
+      },
+    ]);
+    const again = new NameRegister(it.db);
+    it.take(again, ["order paid", { plan: "free", both: "x", $set_once: { first: 1 } }], ["other", {}, 2]);
+    it.take(again, [
+      "$groupidentify",
+      { $group_type: "company", $group_key: "acme", $group_set: { size: 7 } },
+    ]);
+    expect(listEventNames(it.db, 1, "ORDER", page)).toMatchObject({
+      count: 1,
+      names: [{ name: "order paid" }],
+    });
+    expect(listEventNames(it.db, 2, "", page).names.map(({ name }) => name)).toEqual(["other"]);
+    const plain = it.types("event").filter(([name]) => !String(name).startsWith("$"));
+    expect(plain).toEqual([
+      ["amount", "Numeric"],
+      ["at", "DateTime"],
+      ["both", "String"],
+      ["is_new", "Boolean"],
+      ["plan", "String"],
+      ["tags", null],
+    ]);
+    expect(it.types("person")).toEqual([
+      ["first", "Numeric"],
+      ["mail", "String"],
+    ]);
+    expect(it.types("group:company")).toEqual([["size", "Numeric"]]);
+    expect(it.values("plan")).toEqual(["free", "pro"]);
+    expect(it.values("is_new")).toEqual([true]);
+    expect(it.values("tags")).toEqual([]);
   });
-  expect(listEventNames(it.db, 2, "", page).names.map(({ name }) => name)).toEqual(["other"]);
-  const plain = it.types("event").filter(([name]) => !String(name).startsWith("$"));
-  expect(plain).toEqual([
-    ["amount", "Numeric"],
-    ["at", "DateTime"],
-    ["both", "String"],
-    ["is_new", "Boolean"],
-    ["plan", "String"],
-    ["tags", null],
-  ]);
-  expect(it.types("person")).toEqual([
-    ["first", "Numeric"],
-    ["mail", "String"],
-  ]);
-  expect(it.types("group:company")).toEqual([["size", "Numeric"]]);
-  expect(it.values("plan")).toEqual(["free", "pro"]);
-  expect(it.values("is_new")).toEqual([true]);
-  expect(it.values("tags")).toEqual([]);
-});
 
-test("invented names and values are bounded", () => {
-  using it = prepared();
-  const register = new NameRegister(it.db);
-  for (let start = 0; start < 6_000; start += 500) {
-    const numbers = Array.from({ length: 500 }, (_, index) => start + index);
-    it.take(
-      register,
-      ...numbers.map((n): [string, Record<string, unknown>] => [
-        `event-${n}`,
-        { [`property-${2 * n}`]: n, [`property-${2 * n + 1}`]: n, same: n },
-      ]),
-    );
-  }
-  it.take(register, ["x".repeat(201), { ["y".repeat(201)]: 1, long: "z".repeat(101) }]);
-  for (let n = 0; n < 100; n++)
-    it.take(register, ["$groupidentify", { $group_type: `type-${n}`, $group_set: { a: 1 } }]);
-  expect(listEventNames(it.db, 1, "", page).count).toBe(5_000);
-  expect(listPropertyNames(it.db, { projectId: 1, owner: "event", search: "" }, page).count).toBe(10_000);
-  expect(it.values("same")).toHaveLength(50);
-  expect(it.values("long")).toEqual([]);
-  const owners = it.db.$client.query("SELECT count(DISTINCT owner) AS n FROM property_name").get() as {
-    n: number;
-  };
-  expect(owners.n).toBe(32);
-  // Also for a register that has not seen them grow.
-  const again = new NameRegister(it.db);
-  it.take(again, ["one more", { "one-more": 1, same: "other" }]);
-  expect(listEventNames(it.db, 1, "one more", page).count).toBe(0);
-  expect(it.values("same")).toHaveLength(50);
-});
+  test("invented names and values are bounded", () => {
+    using it = prepared(road);
+    const register = new NameRegister(it.db);
+    for (let start = 0; start < 6_000; start += 500) {
+      const numbers = Array.from({ length: 500 }, (_, index) => start + index);
+      it.take(
+        register,
+        ...numbers.map((n): [string, Record<string, unknown>] => [
+          `event-${n}`,
+          { [`property-${2 * n}`]: n, [`property-${2 * n + 1}`]: n, same: n },
+        ]),
+      );
+    }
+    it.take(register, ["x".repeat(201), { ["y".repeat(201)]: 1, long: "z".repeat(101) }]);
+    for (let n = 0; n < 100; n++)
+      it.take(register, ["$groupidentify", { $group_type: `type-${n}`, $group_set: { a: 1 } }]);
+    expect(listEventNames(it.db, 1, "", page).count).toBe(5_000);
+    expect(listPropertyNames(it.db, { projectId: 1, owner: "event", search: "" }, page).count).toBe(10_000);
+    expect(it.values("same")).toHaveLength(50);
+    expect(it.values("long")).toEqual([]);
+    const owners = it.db.$client.query("SELECT count(DISTINCT owner) AS n FROM property_name").get() as {
+      n: number;
+    };
+    expect(owners.n).toBe(32);
+    // Also for a register that has not seen them grow.
+    const again = new NameRegister(it.db);
+    it.take(again, ["one more", { "one-more": 1, same: "other" }]);
+    expect(listEventNames(it.db, 1, "one more", page).count).toBe(0);
+    expect(it.values("same")).toHaveLength(50);
+  });
 
-test("values go with a deleted person, names stay", () => {
-  using it = prepared();
-  const register = new NameRegister(it.db);
-  it.take(register, ["seen", { plan: "pro", $set: { mail: "ann@example.com" } }]);
-  register.look([{ kind: "person_deleted", projectId: 1, details: {} } as unknown as JournalItem]);
-  expect([it.values("mail", "person"), it.values("plan")]).toEqual([[], []]);
-  expect(it.types("person")).toEqual([["mail", "String"]]);
-  it.take(register, ["seen", { $set: { mail: "bob@example.com" } }]);
-  expect(it.values("mail", "person")).toEqual(["bob@example.com"]);
+  test("values go with a deleted person, names stay", () => {
+    using it = prepared(road);
+    const register = new NameRegister(it.db);
+    it.take(register, ["seen", { plan: "pro", $set: { mail: "ann@example.com" } }]);
+    register.look([{ kind: "person_deleted", projectId: 1, details: {} } as unknown as JournalItem]);
+    expect([it.values("mail", "person"), it.values("plan")]).toEqual([[], []]);
+    expect(it.types("person")).toEqual([["mail", "String"]]);
+    it.take(register, ["seen", { plan: "pro", $set: { mail: "bob@example.com" } }]);
+    expect([it.values("mail", "person"), it.values("plan")]).toEqual([["bob@example.com"], ["pro"]]);
+  });
+
+  test("the day on which a property was last seen is told, whatever its values", () => {
+    using it = prepared(road);
+    const register = new NameRegister(it.db);
+    const lastSeen = () =>
+      listPropertyNames(it.db, { projectId: 1, owner: "event", search: "plan" }, page).names[0]!
+        .lastSeenMicros;
+    const first = it.clock.micros;
+    it.take(register, ["seen", { plan: "pro" }]);
+    it.clock.micros += 2 * 86_400_000_000;
+    const second = it.clock.micros;
+    it.take(register, ["seen", { plan: "pro", other: 1 }]);
+    expect(lastSeen()).toBe(second);
+    // What comes late from the day before does not hide what comes on the day itself.
+    it.clock.micros = first;
+    it.take(register, ["seen", { late: "yes" }]);
+    it.clock.micros = second;
+    it.take(register, ["seen", { late: "yes" }]);
+    const late = listPropertyNames(it.db, { projectId: 1, owner: "event", search: "late" }, page).names;
+    expect(late).toMatchObject([{ lastSeenMicros: second }]);
+  });
 });
 
 test("the started executable keeps and tells them", async () => {

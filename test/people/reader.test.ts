@@ -1,4 +1,7 @@
 import { describe, expect, test } from "bun:test";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { openPeople } from "../../src/people/open.ts";
 import {
   personByDistinctId,
   personByUuid,
@@ -6,7 +9,25 @@ import {
   personTextsByDistinctIds,
 } from "../../src/people/reader.ts";
 import { listPersons, searchMatchesMax, searchPersons } from "../../src/people/search.ts";
+import { temporaryFolder } from "../support/appliance.ts";
 import { event, identify, newYearMicros, set, TestPeople } from "./support.ts";
+
+test("a connection keeps no more pages of the file than it may", () => {
+  const folder = temporaryFolder();
+  const path = join(folder, "people.sqlite");
+  const keptKib = (options: Parameters<typeof openPeople>[1]) => {
+    const people = openPeople(path, options);
+    const [[size]] = people.$client.query("PRAGMA cache_size").values() as [[number]];
+    people.$client.close();
+    return -size;
+  };
+  const MiB = 1024 * 1024;
+  expect(keptKib({ cacheBytes: 16 * MiB })).toBe(16 * 1024);
+  expect(keptKib({ readonly: true, cacheBytes: 4 * MiB })).toBe(4 * 1024);
+  expect(keptKib({})).toBe(128 * 1024);
+  expect(keptKib({ readonly: true })).toBe(32 * 1024);
+  rmSync(folder, { recursive: true });
+});
 
 describe("finding persons", () => {
   test("by distinct id and uuid, in their project only", () => {
@@ -30,7 +51,7 @@ describe("finding persons", () => {
     const found = personTextsByDistinctIds(people.db, 1, ["a", "b", "b", 'quote"', "nobody"]);
     expect([...found.keys()].sort()).toEqual(["a", "b", 'quote"']);
     expect(found.get("a")).toBe(found.get("b")!);
-    const { propertiesText, ...rest } = found.get("b")!;
+    const { propertiesText, storedProperties: _, ...rest } = found.get("b")!;
     expect(personByDistinctId(people.db, 1, "b")).toEqual({
       ...rest,
       properties: JSON.parse(propertiesText),

@@ -12,6 +12,7 @@ import { usageDay } from "../../src/people/schema.ts";
 import type { SpikeSettings, SpikeSignal } from "../../src/people/spikes/detector.ts";
 import { PeopleStore } from "../../src/people/store.ts";
 import { listWarnings } from "../../src/people/warnings.ts";
+import { ParsedMembers } from "../../src/scan/members.ts";
 
 export const spikeSettings: SpikeSettings = {
   factor: 10,
@@ -24,12 +25,14 @@ export const spikeSettings: SpikeSettings = {
 export const newYearMicros = Date.UTC(2026, 0, 1) * 1000;
 export const secondMicros = 1_000_000;
 
-export type EventParts = Partial<Omit<JournalEvent, "kind">>;
+export type EventParts = Partial<Omit<JournalEvent, "kind" | "properties">> & {
+  properties?: Record<string, unknown>;
+};
 
 let lastSeq = 0;
 
 /** An event of project 1; event time and receipt are a second later with each one made. */
-export function event(parts: EventParts = {}): JournalEvent {
+export function event({ properties = {}, ...parts }: EventParts = {}): JournalEvent {
   lastSeq += 1;
   const timeMicros = newYearMicros + lastSeq * secondMicros;
   return {
@@ -43,7 +46,7 @@ export function event(parts: EventParts = {}): JournalEvent {
     receivedMicros: timeMicros,
     historical: false,
     mode: "full",
-    properties: {},
+    properties: new ParsedMembers(properties),
     ...parts,
   };
 }

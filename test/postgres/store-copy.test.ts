@@ -7,9 +7,10 @@ import fc from "fast-check";
 import { parsePostgresUrl } from "../../src/lib/postgres-address.ts";
 import { noteMirrored } from "../../src/postgres/commits.ts";
 import { Postgres } from "../../src/postgres/connection.ts";
+import { isCopy } from "../../src/postgres/copy-mark.ts";
 import { LeaseLost, takeLease } from "../../src/postgres/lease.ts";
 import { migratePostgres } from "../../src/postgres/schema.ts";
-import { type CopiedStore, isCopy, StoreCopy } from "../../src/postgres/store-copy.ts";
+import { type CopiedStore, StoreCopy } from "../../src/postgres/store-copy.ts";
 import { temporaryFolder } from "../support/appliance.ts";
 import { hasPostgres, startPostgres, type TestPostgres, testWithPostgres } from "../support/postgres.ts";
 

@@ -9,8 +9,8 @@ import { Database } from "bun:sqlite";
 import { cpSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { randomFrom } from "../bench/people-like.ts";
 import { flagkeep, TestAppliance, temporaryFolder } from "../support/appliance.ts";
+import { randomFrom } from "../support/seeded-random.ts";
 
 const { values } = parseArgs({
   options: { count: { type: "string", default: "100" }, from: { type: "string", default: "1" } },

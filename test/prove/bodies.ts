@@ -7,8 +7,8 @@
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import * as zlib from "node:zlib";
-import { randomFrom } from "../bench/people-like.ts";
 import { TestAppliance } from "../support/appliance.ts";
+import { randomFrom } from "../support/seeded-random.ts";
 
 const { values } = parseArgs({
   options: { count: { type: "string", default: "50000" }, seed: { type: "string", default: "1" } },

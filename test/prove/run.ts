@@ -51,7 +51,7 @@ const proofs: Proof[] = [
     unit: "power losses on a disk in memory, writes torn and out of order",
     ...{ wanted: 10_000, portion: 1_000 },
     command: (portion, done) => ({
-      args: tests("test/journal/journal.test.ts", "-t", "power loss"),
+      args: tests("test/journal/failing-disk.test.ts", "-t", "power loss"),
       env: { FLAGKEEP_TEST_POWER_LOSSES: String(portion), FLAGKEEP_TEST_POWER_FROM: String(done + 1) },
     }),
   },

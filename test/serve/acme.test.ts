@@ -5,13 +5,8 @@ import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:
 import { join } from "node:path";
 import { connect } from "node:tls";
 import type { Subprocess } from "bun";
-import {
-  freePort,
-  initialisedDirectory,
-  TestAppliance,
-  temporaryFolder,
-  until,
-} from "../support/appliance.ts";
+import { initialisedDirectory, TestAppliance, temporaryFolder, until } from "../support/appliance.ts";
+import { freePort } from "../support/ports.ts";
 import { preparedFolder } from "../support/toolchains.ts";
 
 const version = "v2.7.0";
@@ -76,7 +71,7 @@ describe.skipIf(programs === undefined)("a certificate by ACME", () => {
     ...["--acme-email", "ops@example.com"],
   ];
   beforeAll(async () => {
-    for (const name of ["acme", "manage", "http", "https", "dns"] as const) ports[name] = await freePort();
+    for (const name of ["acme", "manage", "http", "https", "dns"] as const) ports[name] = freePort();
     const key = join(folder, "key.pem");
     Bun.spawnSync(
       [

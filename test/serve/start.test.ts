@@ -250,6 +250,23 @@ describe("DuckDB's library", () => {
     rmSync(directory.dataDir, { recursive: true, force: true });
   }, 60_000);
 
+  test.if(process.platform === "linux")("leaves no tables in memory that only the linker needs", async () => {
+    await using appliance = await TestAppliance.start();
+    await appliance.query("SELECT 1");
+    const [pid] = await appliance.enginePids();
+    await until(async () => {
+      const maps = await Bun.file(`/proc/${pid}/smaps`).text();
+      const first = maps
+        .split(/^(?=[0-9a-f]+-[0-9a-f]+ )/m)
+        .find((part) => /^\S+ r--p 0+ .*libduckdb/.test(part))!;
+      const [size, resident] = ["Size", "Rss"].map((name) =>
+        Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(first)![1]),
+      );
+      return resident! < (size! * 2) / 3;
+    }, "the tables are given back");
+    expect(await appliance.query("SELECT 1 AS one")).toEqual([{ one: 1 }]);
+  });
+
   test("is not part of the engine's memory twice: its place in the executable is read by another process", async () => {
     await using appliance = await TestAppliance.start();
     await appliance.query("SELECT 1");

@@ -1,8 +1,6 @@
 /** Starts the compiled executable on a temporary data directory and a free port, as a user would. */
 
-import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Subprocess } from "bun";
@@ -41,15 +39,6 @@ export async function flagkeep(args: readonly string[], env: Record<string, stri
     child.exited,
   ]);
   return { stdout, stderr, code };
-}
-
-/** A port that nobody listens on; for servers that cannot choose one themselves. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 export function temporaryFolder(): string {

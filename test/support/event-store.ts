@@ -50,11 +50,12 @@ export class TestStores implements AsyncDisposable {
   static async open({
     folder = temporaryFolder(),
     memoryLimitBytes = 512 * 1024 * 1024,
+    threads = 2,
   } = {}): Promise<TestStores> {
     for (const name of ["work", "quarantine"]) mkdirSync(join(folder, name), { recursive: true });
     const database = await openEventDatabase(join(folder, "events.duckdb"), {
       memoryLimitBytes,
-      threads: 2,
+      threads,
       temporaryFolder: join(folder, "work", "duckdb"),
     });
     const people = openPeople(join(folder, "people.sqlite"));

@@ -145,8 +145,15 @@ export async function expectAllOnce(fronts: TestFronts, log: readonly Sent[]): P
   });
   expect(verdict.acknowledged).toBeGreaterThan(100);
   const [all] = await fronts.clickhouse.run("SELECT count() FROM flagkeep.events");
-  const [counted] = await fronts.askPeople<{ events: number }>(
-    "SELECT sum(identified + anonymous + historical) AS events FROM usage_day",
-  );
-  expect(counted!.events).toBe(Number(all![0]));
+  const count = "SELECT sum(identified + anonymous + historical) AS events FROM usage_day";
+  const [counted] = await fronts.askPeople<{ events: number }>(count);
+  // What all fronts know tells where it went wrong.
+  const copies = fronts.fronts.map((front) => [
+    ...fronts.askPeopleOf(front, count),
+    ...fronts.askPeopleOf(front, "SELECT lane, seq FROM lane_cursor"),
+    ...fronts.askPeopleOf(front, "SELECT revision, commit_id FROM copy_state"),
+  ]);
+  expect({ counted: counted!.events, copies }).toEqual({
+    ...{ counted: Number(all![0]), copies: expect.anything() },
+  });
 }

@@ -108,7 +108,11 @@ export class TestFronts implements AsyncDisposable {
 
   /** Asks a running front's copy of the store of persons; that of the loader is the newest. */
   async askPeople<Row = Record<string, unknown>>(statement: string): Promise<Row[]> {
-    const front = this.running.get(await this.leader())!;
+    return this.askPeopleOf(this.running.get(await this.leader())!, statement);
+  }
+
+  /** The same of a certain front. */
+  askPeopleOf<Row = Record<string, unknown>>(front: TestAppliance, statement: string): Row[] {
     const people = new Database(join(front.dataDir, "people.sqlite"), { readonly: true });
     try {
       return people.query<Row, []>(statement).all();

@@ -53,3 +53,11 @@ export function addGroup(
     [typeIndex, key, created, JSON.stringify(properties)],
   );
 }
+
+/** A condition of a flag or cohort. */
+export const emailContains = (part: string) => ({
+  key: "email",
+  type: "person",
+  operator: "icontains",
+  value: part,
+});

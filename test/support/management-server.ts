@@ -157,6 +157,30 @@ export class TestServer implements Disposable {
 }
 
 export const flagsPath = "/api/projects/1/feature_flags/";
+/** Where the first flag of a project is. */
+export const firstFlagPath = `${flagsPath}1/`;
+
+/** A server with one flag, `pay`. */
+export async function withFlag(body: object = {}) {
+  const server = new TestServer();
+  const { status, body: flag } = await server.ask("POST", flagsPath, {
+    body: { key: "pay", name: "a", ...body },
+  });
+  if (status !== 201) throw new Error(`The flag was refused: ${JSON.stringify(flag)}`);
+  const patch = (change: object, key?: string) => server.ask("PATCH", firstFlagPath, { body: change, key });
+  return { server, flag, patch, [Symbol.dispose]: () => server[Symbol.dispose]() };
+}
+
+/** A server with some flags, made a second apart. */
+export async function withFlags(...bodies: object[]) {
+  const server = new TestServer();
+  for (const body of bodies) {
+    server.now = new Date(server.now.getTime() + 1_000);
+    const made = await server.ask("POST", flagsPath, { body });
+    if (made.status !== 201) throw new Error(`The flag was refused: ${JSON.stringify(made.body)}`);
+  }
+  return server;
+}
 
 function patternOf(path: string): RegExp {
   return new RegExp(`^${path.replace(/:\w+/g, "[^/]+")}$`);

@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { SQL } from "bun";
 import { until } from "./appliance.ts";
+import { freePort } from "./ports.ts";
 import { testWhen } from "./skipped.ts";
 
 const debianFolder = "/usr/lib/postgresql";
@@ -177,14 +178,6 @@ export class TestPostgres implements AsyncDisposable {
       return isReady(this.folder, child.pid);
     }, "PostgreSQL has started");
   }
-}
-
-/** A port that is free at this moment. */
-export function freePort(): number {
-  const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
-  const { port } = listener;
-  listener.stop(true);
-  return port;
 }
 
 /** A new folder that the server's user may fill, in one that is its too. */

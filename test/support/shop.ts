@@ -4,7 +4,7 @@ const dayMs = 86_400_000;
 const peopleCount = 400;
 const names = ["signed up", "viewed page", "added to cart", "paid"];
 
-/** The same numbers each time, so that pictures change only when the page does. */
+/** The same numbers each time, and those of the pictures that were kept. */
 function randomFrom(seed: number): () => number {
   let state = seed;
   return () => {

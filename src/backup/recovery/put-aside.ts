@@ -36,13 +36,15 @@ export function markDamaged(dataDir: string, error: unknown): void {
 /**
  * Remembers that the file is being opened, in case that ends the process.
  *
- * @returns how many openings before this one did.
+ * @param opener who starts the process again, such as one run of the front. When that ended as well, whoever killed both is
+ *               the reason and not the file.
+ * @returns how many openings before this one ended their process and left the opener alive.
  */
-export function noteOpening(dataDir: string): number {
+export function noteOpening(dataDir: string, opener: string): number {
   const path = openingPath(dataDir);
-  const before = readNumber(path);
+  const before = openingsOf(path, opener);
   try {
-    writeFileSync(path, String(before + 1), { mode: 0o600 });
+    writeFileSync(path, `${opener} ${before + 1}`, { mode: 0o600 });
   } catch {
     // A full disk; what is counted is no need of opening.
   }
@@ -62,9 +64,10 @@ export function putAsideSince(dataDir: string, sinceMs: number): number {
   return names.filter((name) => Number(pattern.exec(name)?.[1] ?? 0) > sinceMs).length;
 }
 
-function readNumber(path: string): number {
+function openingsOf(path: string, opener: string): number {
   try {
-    return Number(readFileSync(path, "utf8")) || 0;
+    const [by, count] = readFileSync(path, "utf8").split(" ");
+    return by === opener ? Number(count) || 0 : 0;
   } catch {
     return 0;
   }

@@ -7,7 +7,7 @@ import type { EventDatabaseSettings } from "../../events/duckdb/database.ts";
 import { setNativeFolder } from "../../events/duckdb/native-folder.ts";
 import { PersonMirror } from "../../events/duckdb/person-mirror.ts";
 import { Count, exactly, orNull } from "../../lib/schema.ts";
-import { takeLock } from "../../lock.ts";
+import { takeStoresLock } from "../../lock.ts";
 import { paths } from "../../paths.ts";
 import { openPeople } from "../../people/open.ts";
 import { requireEventsInside } from "../../people/outside-events.ts";
@@ -59,7 +59,7 @@ export interface RebuildOptions {
 export async function rebuildEventStore(options: RebuildOptions): Promise<Rebuilt> {
   const { dataDir, from, keys } = options;
   const place = paths(dataDir);
-  const lock = takeLock(place.lock, dataDir);
+  const lock = await takeStoresLock(place, dataDir);
   try {
     setNativeFolder(place.native);
     rmSync(place.work, { recursive: true, force: true });
@@ -68,7 +68,13 @@ export async function rebuildEventStore(options: RebuildOptions): Promise<Rebuil
     try {
       requireEventsInside(people);
       const recovered = await recoverEventStore({
-        ...{ dataDir, always: true, mustBeCopy: from !== undefined, acceptLoss: options.acceptLoss },
+        ...{
+          dataDir,
+          opener: "rebuild",
+          always: true,
+          mustBeCopy: from !== undefined,
+          acceptLoss: options.acceptLoss,
+        },
         settings: { ...options.settings, temporaryFolder: join(place.work, "duckdb") },
         // No events are counted here, so no spike can begin.
         people: () =>

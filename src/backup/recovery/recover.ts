@@ -87,6 +87,8 @@ const madeAgainMax = 3;
 
 export interface Recovery {
   dataDir: string;
+  /** Who has it opened, again and again; see `noteOpening`. */
+  opener: string;
   settings: EventDatabaseSettings;
   /** Opens the store of persons. Called when DuckDB has said that nobody else uses the data. */
   people: () => PeopleStore;
@@ -216,10 +218,11 @@ interface Opened {
 }
 
 /** @returns a reason to make the file again when there is one; without a database it cannot be opened. */
-async function openOrReason({ dataDir, settings, always, ignoresMark, hooks }: Recovery): Promise<Opened> {
+async function openOrReason(recovery: Recovery): Promise<Opened> {
+  const { dataDir, opener, settings, always, ignoresMark, hooks } = recovery;
   const place = paths(dataDir);
   const mark = ignoresMark ? undefined : readDamagedMark(dataDir);
-  const crashes = noteOpening(dataDir);
+  const crashes = noteOpening(dataDir, opener);
   if (crashes >= crashedOpeningsMax) {
     doneOpening(dataDir);
     return { reason: `The event store's file is damaged (opening it ended the process ${crashes} times).` };

@@ -8,25 +8,36 @@ import { loadSession, session } from "./lib/session.ts";
 import { Flags } from "./pages/flags.tsx";
 import { Setup } from "./pages/setup.tsx";
 import { SignIn } from "./pages/sign-in.tsx";
-import { Frame } from "./parts/frame.tsx";
+import { Frame, Opening } from "./parts/frame.tsx";
 import { Page } from "./parts/page.tsx";
 import { AwayBar, Empty, Rows, Trouble } from "./parts/states.tsx";
 import { words } from "./words/index.ts";
 
-const FlagPage = lazy(() => import("./pages/flag/flag.tsx").then(({ FlagPage }) => FlagPage));
-const Start = lazy(() => import("./pages/start.tsx").then(({ Start }) => Start));
-const LivePage = lazy(() => import("./pages/live.tsx").then(({ LivePage }) => LivePage));
-const Sql = lazy(() => import("./pages/sql.tsx").then(({ Sql }) => Sql));
-const Explore = lazy(() => import("./pages/explore/explore.tsx").then(({ Explore }) => Explore));
-const Persons = lazy(() => import("./pages/people/persons.tsx").then(({ Persons }) => Persons));
-const PersonPage = lazy(() => import("./pages/people/person.tsx").then(({ PersonPage }) => PersonPage));
-const Cohorts = lazy(() => import("./pages/people/cohorts.tsx").then(({ Cohorts }) => Cohorts));
-const CohortPage = lazy(() => import("./pages/people/cohort.tsx").then(({ CohortPage }) => CohortPage));
-const Dashboards = lazy(() => import("./pages/dashboards.tsx").then(({ Dashboards }) => Dashboards));
-const Dashboard = lazy(() => import("./pages/dashboard.tsx").then(({ Dashboard }) => Dashboard));
-const Activity = lazy(() => import("./pages/activity.tsx").then(({ Activity }) => Activity));
-const Settings = lazy(() => import("./pages/settings/settings.tsx").then(({ Settings }) => Settings));
-const Instance = lazy(() => import("./pages/instance/instance.tsx").then(({ Instance }) => Instance));
+/** By their addresses below the console's. Their files are got when somebody goes there. */
+const laterPages = {
+  "flags/:id": lazy(() => import("./pages/flag/flag.tsx").then(({ FlagPage }) => FlagPage)),
+  start: lazy(() => import("./pages/start.tsx").then(({ Start }) => Start)),
+  live: lazy(() => import("./pages/live.tsx").then(({ LivePage }) => LivePage)),
+  sql: lazy(() => import("./pages/sql.tsx").then(({ Sql }) => Sql)),
+  explore: lazy(() => import("./pages/explore/explore.tsx").then(({ Explore }) => Explore)),
+  persons: lazy(() => import("./pages/people/persons.tsx").then(({ Persons }) => Persons)),
+  "persons/:id": lazy(() => import("./pages/people/person.tsx").then(({ PersonPage }) => PersonPage)),
+  cohorts: lazy(() => import("./pages/people/cohorts.tsx").then(({ Cohorts }) => Cohorts)),
+  "cohorts/:id": lazy(() => import("./pages/people/cohort.tsx").then(({ CohortPage }) => CohortPage)),
+  dashboards: lazy(() => import("./pages/dashboards.tsx").then(({ Dashboards }) => Dashboards)),
+  "dashboards/:id": lazy(() => import("./pages/dashboard.tsx").then(({ Dashboard }) => Dashboard)),
+  activity: lazy(() => import("./pages/activity.tsx").then(({ Activity }) => Activity)),
+  settings: lazy(() => import("./pages/settings/settings.tsx").then(({ Settings }) => Settings)),
+  instance: lazy(() => import("./pages/instance/instance.tsx").then(({ Instance }) => Instance)),
+};
+
+/** Gets the files of a page before it is shown, while it is found out who is there. */
+function preloadPage(path: string): void {
+  const [name, id] = path.slice(rootPath.length + 1).split("/");
+  const page = Object.entries(laterPages).find(([address]) => address === (id ? `${name}/:id` : name));
+  // Whoever shows it meets the error.
+  page?.[1].preload().catch(() => undefined);
+}
 
 function Home() {
   const { route } = useLocation();
@@ -46,7 +57,9 @@ export function App() {
   const { path } = useLocation();
   const isSetup = path === `${rootPath}/setup`;
   useEffect(() => {
-    if (!isSetup && session.value.state === "unknown") void loadSession();
+    if (isSetup || session.value.state !== "unknown") return;
+    preloadPage(path);
+    void loadSession();
   }, [isSetup]);
   if (isSetup) return <Setup />;
   const current = session.value;
@@ -60,32 +73,15 @@ export function App() {
       </main>
     );
   }
-  if (current.state === "unknown") {
-    return (
-      <main class="alone">
-        <Rows />
-      </main>
-    );
-  }
+  if (current.state === "unknown") return <Opening />;
   return (
     <Frame>
       <Router>
         <Route path={`${rootPath}/`} component={Home} />
         <Route path={`${rootPath}/flags`} component={Flags} />
-        <Route path={`${rootPath}/flags/:id`} component={FlagPage} />
-        <Route path={`${rootPath}/start`} component={Start} />
-        <Route path={`${rootPath}/live`} component={LivePage} />
-        <Route path={`${rootPath}/sql`} component={Sql} />
-        <Route path={`${rootPath}/explore`} component={Explore} />
-        <Route path={`${rootPath}/persons`} component={Persons} />
-        <Route path={`${rootPath}/persons/:id`} component={PersonPage} />
-        <Route path={`${rootPath}/cohorts`} component={Cohorts} />
-        <Route path={`${rootPath}/cohorts/:id`} component={CohortPage} />
-        <Route path={`${rootPath}/dashboards`} component={Dashboards} />
-        <Route path={`${rootPath}/dashboards/:id`} component={Dashboard} />
-        <Route path={`${rootPath}/activity`} component={Activity} />
-        <Route path={`${rootPath}/settings`} component={Settings} />
-        <Route path={`${rootPath}/instance`} component={Instance} />
+        {Object.entries(laterPages).map(([address, page]) => (
+          <Route key={address} path={`${rootPath}/${address}`} component={page} />
+        ))}
         <Route default component={Unknown} />
       </Router>
     </Frame>

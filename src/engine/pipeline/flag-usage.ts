@@ -30,11 +30,11 @@ export class FlagUsageTally {
         this.projects.set(item.projectId, usage);
       }
       if (item.event === "$feature_flag_called") {
-        const key = item.properties.$feature_flag;
+        const key = item.properties.valueOf("$feature_flag");
         if (typeof key !== "string" || usage.calls.size >= keysMax) continue;
         usage.calls.set(key, Math.max(usage.calls.get(key) ?? 0, item.timeMicros));
       } else if (item.event === "$feature_view" || item.event === "$feature_interaction") {
-        const key = item.properties.feature_flag;
+        const key = item.properties.valueOf("feature_flag");
         if (typeof key === "string" && usage.views.size < keysMax) usage.views.add(key);
       }
     }

@@ -8,16 +8,19 @@
 
 import { appendFile, mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { type EventStore, LoadGivenUp } from "../../events/store.ts";
+import { type EventStore, LoadGivenUp, StagingFailed } from "../../events/store.ts";
 import { loadableBytes, roomToCheckpoint, roomToLoad } from "../../journal/disk.ts";
-import type { Entry, JournalItem } from "../../journal/entry.ts";
+import { type Entry, type JournalItem, seqOf } from "../../journal/entry.ts";
+import { PropertyReader } from "../../journal/entry-properties.ts";
 import { decodeEntries, writtenLine } from "../../journal/entry-reader.ts";
 import type { JournalBatch } from "../../journal/reader.ts";
 import type { Lane } from "../../journal/segment.ts";
+import { ReusedBuffers } from "../../lib/reused-buffers.ts";
 import type { IdentityStore } from "../../people/batch.ts";
 import type { SpikeSignal } from "../../people/spikes/detector.ts";
 import type { ProjectUsage } from "./flag-usage.ts";
 import { Step, type StoredStep } from "./step.ts";
+import { bytesOf, type LaneLag, portionAt, WaitingBatches } from "./waiting-batches.ts";
 
 /** Takes batches that both stores have for good; from then on it alone deals with their place in the journal. */
 export interface BatchKeeper<Batch extends JournalBatch> {
@@ -73,7 +76,7 @@ export interface AppliedBatch {
   ms: number;
 }
 
-/** Without the last one the next start has more to read; nothing is lost. */
+/** Without the last one the next start has more to read. */
 const lastCheckpointAttempts = 20;
 /** How often a pause looks for room. */
 const pauseMs = 1_000;
@@ -83,14 +86,19 @@ const partBytesMin = 256 * 1024;
 const logShare = 1 / 64;
 
 export class Pipeline<Batch extends JournalBatch = JournalBatch> {
-  private readonly waiting: Record<Lane, Batch[]> = { realtime: [], historical: [] };
+  private readonly waiting = new WaitingBatches<Batch>();
   private readonly applied: Batch[] = [];
   private running: Promise<void> | undefined;
   private bytesSinceCheckpoint = 0;
   private lastCheckpointAt = performance.now();
   private stopped = false;
   private logBytesMax: number;
+  private readonly properties = new PropertyReader();
   private pause: ReturnType<typeof setTimeout> | undefined;
+  /** Off for the step after one that failed for it. */
+  private isStaging = true;
+  /** What is read for a step; entries refer to it. */
+  private readonly buffers: ReusedBuffers;
 
   constructor(
     private readonly identity: IdentityStore,
@@ -100,13 +108,14 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     private readonly hooks: PipelineHooks,
   ) {
     this.logBytesMax = settings.checkpointBytes;
+    this.buffers = new ReusedBuffers(settings.batchBytesMax);
   }
 
   /** Hands over batches of one or both lanes, oldest first. */
   offer(batches: readonly Batch[]): void {
     for (const batch of batches) {
       if (batch.last <= this.cursor(batch.lane)) this.noteApplied(batch);
-      else this.waiting[batch.lane].push(batch);
+      else this.waiting.add(batch);
     }
     if (this.stopped || this.running !== undefined || this.pause !== undefined) return;
     // Started in a later turn: `run` ends by clearing `running`, and must not do so before it is set.
@@ -119,13 +128,8 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
   }
 
   /** Batches and bytes that wait, per lane. */
-  lag(): Record<Lane, { segments: number; bytes: number; entries: number }> {
-    const of = (lane: Lane) => ({
-      segments: this.waiting[lane].length,
-      bytes: this.waiting[lane].reduce((sum, batch) => sum + batch.bytes, 0),
-      entries: this.waiting[lane].reduce((sum, batch) => sum + batch.last - batch.first + 1, 0),
-    });
-    return { realtime: of("realtime"), historical: of("historical") };
+  lag(): Record<Lane, LaneLag> {
+    return this.waiting.lag();
   }
 
   /** Resolves when all that was offered is applied. */
@@ -144,9 +148,8 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     clearTimeout(this.pause);
     this.stopped = true;
     if (!(await this.hasRoomToCheckpoint())) return;
-    for (let attempt = 0; attempt < lastCheckpointAttempts && !(await this.checkpoint()); attempt++) {
+    for (let attempt = 0; attempt < lastCheckpointAttempts && !(await this.checkpoint()); attempt++)
       await Bun.sleep(50);
-    }
     await this.keeper.idle();
   }
 
@@ -170,7 +173,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
       let isShort = false;
       while (!this.stopped) {
         const bytesMax = await this.loadableBytes();
-        isShort = bytesMax < partBytesMin && this.isWaiting;
+        isShort = bytesMax < partBytesMin && !this.waiting.isEmpty;
         if (isShort) break;
         const next = this.take(bytesMax);
         if (next === undefined) break;
@@ -179,6 +182,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
       }
       if (isShort) await this.rest();
       else this.hooks.onPaused?.(null);
+      this.buffers.release();
       this.running = undefined;
     } catch (error) {
       const wasStopped = this.stopped;
@@ -186,10 +190,6 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
       this.running = undefined;
       if (!(wasStopped && error instanceof LoadGivenUp)) this.hooks.onFatal(error);
     }
-  }
-
-  private get isWaiting(): boolean {
-    return this.waiting.realtime.length + this.waiting.historical.length > 0;
   }
 
   /**
@@ -218,13 +218,11 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     }, pauseMs);
   }
 
-  /** @param bytesMax of batches together; one is always taken. */
+  /** @param bytesMax of batches together. */
   private take(bytesMax: number): Batch[] | undefined {
-    const { realtime, historical } = this.waiting;
     const unfinished = this.events.unfinished();
-    if (unfinished !== undefined) return upTo(this.waiting[unfinished.lane], unfinished.last);
-    const next = realtime.length > 0 ? realtime : historical;
-    return next.length > 0 ? firstOf(next, Math.min(bytesMax, this.settings.batchBytesMax)) : undefined;
+    if (unfinished !== undefined) return this.waiting.takeUpTo(unfinished.lane, unfinished.last);
+    return this.waiting.takeNext(Math.min(bytesMax, this.settings.batchBytesMax));
   }
 
   /**
@@ -235,26 +233,36 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
   private async apply(batches: Batch[], bytesMax: number): Promise<void> {
     const started = performance.now();
     const lane = batches[0]!.lane;
-    const step = await Step.begin(this.identity, this.events, lane, this.hooks.onItems);
+    const { isStaging, properties, identity, events } = this;
+    const { onItems } = this.hooks;
+    const step = await Step.begin(identity, events, lane, { isStaging, properties, onItems });
+    this.isStaging = true;
     let stored: StoredStep;
-    let whole = 0;
     try {
       const isUnfinished = this.events.unfinished() !== undefined;
-      const isEnough = () => !isUnfinished && (step.isFull || (whole > 0 && this.isOvertaken(lane)));
-      while (whole < batches.length && !isEnough()) {
-        const portion = portionAt(batches, whole, this.settings.portionBytes);
+      let taken = 0;
+      const isEnough = () => !isUnfinished && (step.isFull || (taken > 0 && this.isCutShort(lane)));
+      while (taken < batches.length && !isEnough()) {
+        const portion = portionAt(batches, taken, this.settings.portionBytes);
+        taken += portion.length;
         const isWhole = await this.addTo(step, portion, bytesMax);
+        if (step.holdsNothing) this.buffers.reuse();
         if (!isWhole) break;
-        whole += portion.length;
       }
       stored = await step.store();
     } catch (error) {
-      step.abandon();
-      throw error;
+      await step.abandon();
+      if (!(error instanceof StagingFailed)) throw error;
+      // Once more, held here until all is loaded: that can be tried again when there is no memory.
+      this.isStaging = false;
+      this.waiting.putBack(lane, batches);
+      return;
     }
-    for (const batch of batches.slice(0, whole)) this.noteApplied(batch);
-    this.waiting[lane].unshift(...batches.slice(whole));
-    if (whole === 0) this.bytesSinceCheckpoint += bytesMax;
+    const whole = batches.filter(({ last }) => last <= step.last);
+    for (const batch of whole) this.noteApplied(batch);
+    this.waiting.putBack(lane, batches.slice(whole.length));
+    if (whole.length === 0) this.bytesSinceCheckpoint += Math.min(bytesMax, batches[0]!.bytes);
+    this.buffers.reuse();
     const { spikes, flagUsage, ...counts } = stored;
     if (spikes.length > 0) this.hooks.onSpikes(spikes);
     this.hooks.onFlagUsage(flagUsage);
@@ -262,50 +270,46 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     this.hooks.onApplied({ lane, lastSeq: step.last, ...counts, ms });
   }
 
-  /** History lets live events go first, between two portions. */
-  private isOvertaken(lane: Lane): boolean {
-    return lane === "historical" && this.waiting.realtime.length > 0;
+  /** Between two portions: the time for loading is over, or history lets live events go first. */
+  private isCutShort(lane: Lane): boolean {
+    return this.stopped || (lane === "historical" && this.waiting.has("realtime"));
   }
 
-  /** Hands the entries of batches over to a step. @returns false when they were too many, and only the first were taken */
+  /** Hands the entries of batches over to a step, as many as it or the disk has room for. @returns whether it has all of them */
   private async addTo(step: Step, batches: readonly Batch[], bytesMax: number): Promise<boolean> {
-    const all = await this.read(batches);
+    const { entries: all, refused, damages } = await this.read(batches);
     const end = batches.at(-1)!.last;
     const unfinished = this.events.unfinished();
     if (unfinished !== undefined) {
-      const { last } = unfinished;
-      const begun = all.filter(({ seq }) => seq <= last);
-      await this.handOver(step, begun, Math.min(end, last));
-      return end <= last;
+      const begun = all.filter(({ seq }) => seq <= unfinished.last);
+      await this.handOver(step, begun, Math.min(end, unfinished.last));
+    } else {
+      const bytes = bytesOf(batches);
+      const entries = bytes <= bytesMax ? all : firstPart(all, bytes, bytesMax);
+      await this.handOver(step, entries, entries.length === all.length ? end : entries.at(-1)!.seq);
     }
-    const bytes = bytesOf(batches);
-    const entries = bytes <= bytesMax ? all : firstPart(all, bytes, bytesMax);
-    const isWhole = entries.length === all.length;
-    await this.handOver(step, entries, isWhole ? end : entries.at(-1)!.seq);
-    return isWhole;
+    // What lies behind is read once more, and is said then.
+    const isPassed = (line: string) => seqOf(Buffer.from(line)) <= step.last;
+    await this.keepRefusedLines(refused.filter(isPassed), step.lane);
+    if (step.last !== end) return false;
+    for (const damage of damages) this.hooks.onDamage(damage);
+    return true;
   }
 
   private async handOver(step: Step, entries: readonly Entry[], last: number): Promise<void> {
-    const refused = await step.take(entries, last);
-    if (refused.length > 0)
-      await this.keepRefusedLines(
-        refused.map(writtenLine),
-        refused[0]!.historical ? "historical" : "realtime",
-      );
+    await this.keepRefusedLines((await step.take(entries, last)).map(writtenLine), step.lane);
   }
 
-  /** The entries that at least one of the stores lacks. */
-  private async read(batches: readonly Batch[]): Promise<Entry[]> {
-    const lane = batches[0]!.lane;
-    const after = this.cursor(lane);
-    const entries: Entry[] = [];
-    for (const text of await Promise.all(batches.map((batch) => batch.text()))) {
-      if (text.damage !== undefined) this.hooks.onDamage(text.damage);
-      const decoded = decodeEntries(text.bytes, after);
-      for (const entry of decoded.entries) entries.push(entry);
-      if (decoded.refused.length > 0) await this.keepRefusedLines(decoded.refused, lane);
-    }
-    return entries;
+  /** The entries that at least one of the stores lacks; lines that are none; and what cannot be read. */
+  private async read(batches: readonly Batch[]) {
+    const after = this.cursor(batches[0]!.lane);
+    const texts = await Promise.all(batches.map((batch) => batch.text(this.buffers)));
+    const decoded = texts.map(({ bytes }) => decodeEntries(bytes, after));
+    return {
+      entries: decoded.flatMap(({ entries }) => entries),
+      refused: decoded.flatMap(({ refused }) => refused),
+      damages: texts.flatMap(({ damage }) => damage ?? []),
+    };
   }
 
   /** Both stores have a batch; its place in the journal is free after the next checkpoint. */
@@ -316,6 +320,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
 
   /** A line that is no entry is kept in a file, and said, instead of holding up all events behind it. */
   private async keepRefusedLines(lines: readonly string[], lane: Lane): Promise<void> {
+    if (lines.length === 0) return;
     const { workFolder } = this.settings;
     const path = join(workFolder, `refused-${lane}.ndjson`);
     await mkdir(workFolder, { recursive: true, mode: 0o700 });
@@ -354,36 +359,4 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
 /** The first entries of those that take so many bytes together, about as many as take `bytesMax`; at least one. */
 function firstPart(entries: readonly Entry[], bytes: number, bytesMax: number): readonly Entry[] {
   return entries.slice(0, Math.max(1, Math.floor((entries.length * bytesMax) / bytes)));
-}
-
-/** Takes the batches out that have everything up to a number, if they are all there. */
-function upTo<Batch extends JournalBatch>(waiting: Batch[], last: number): Batch[] | undefined {
-  const count = waiting.findIndex((batch) => batch.last >= last) + 1;
-  return count === 0 ? undefined : waiting.splice(0, count);
-}
-
-/** Takes the first ones out, as many as fit. */
-function firstOf<Batch extends JournalBatch>(waiting: Batch[], bytesMax: number): Batch[] {
-  let count = 1;
-  let bytes = waiting[0]!.bytes;
-  while (count < waiting.length && bytes + waiting[count]!.bytes <= bytesMax) {
-    bytes += waiting[count]!.bytes;
-    count += 1;
-  }
-  return waiting.splice(0, count);
-}
-
-/** The batches that are read together: as many as fit, or one. */
-function portionAt<Batch extends JournalBatch>(
-  batches: readonly Batch[],
-  start: number,
-  bytesMax: number,
-): readonly Batch[] {
-  let end = start + 1;
-  while (end < batches.length && bytesOf(batches.slice(start, end + 1)) <= bytesMax) end += 1;
-  return batches.slice(start, end);
-}
-
-function bytesOf(batches: readonly JournalBatch[]): number {
-  return batches.reduce((sum, batch) => sum + batch.bytes, 0);
 }

@@ -2,7 +2,7 @@
  * One step of the pipeline: entries of a lane, taken portion after portion and stored together.
  *
  * Large steps cost less an event: persons are read and written once, each store commits once. What is held of an event until
- * then is its row; its properties are only text.
+ * then is its row, with its properties as text; nothing where the event store takes events in advance.
  */
 
 import type { EventStore } from "../../events/store.ts";
@@ -13,17 +13,11 @@ import {
   noteCount,
   type StorableEvent,
 } from "../../journal/entry.ts";
-import { withProperties } from "../../journal/entry-reader.ts";
+import type { PropertyReader } from "../../journal/entry-properties.ts";
 import type { Lane } from "../../journal/segment.ts";
 import type { DuplicateCount, IdentityStep, IdentityStore } from "../../people/batch.ts";
 import type { SpikeSignal } from "../../people/spikes/detector.ts";
 import { FlagUsageTally, type ProjectUsage } from "./flag-usage.ts";
-
-/**
- * Events whose properties are values at the same time: those that last keep the garbage collector busy, and persons are
- * asked for once for all of them.
- */
-const eventsAtOnce = 2_000;
 
 /** What became of the entries of a step. */
 export interface StoredStep {
@@ -35,13 +29,23 @@ export interface StoredStep {
   dropped: number;
 }
 
+export interface StepSettings {
+  /** One reader for all steps, of which there is one at a time. */
+  readonly properties: PropertyReader;
+  /** Events may be stored in advance. */
+  readonly isStaging: boolean;
+  /** Is told of the items of each portion, once more after a crash. */
+  readonly onItems?: (items: readonly JournalItem[]) => void;
+}
+
 export class Step {
   /** The lane's cursor afterwards. */
   last: number;
   private readonly loaded: number;
   private readonly applied: number;
   private readonly seen = new SeenUuids();
-  private readonly storable: StorableEvent[] = [];
+  private storable: StorableEvent[] = [];
+  private staged = 0;
   private readonly flagUsage = new FlagUsageTally();
   private duplicates = 0;
   private dropped = 0;
@@ -50,36 +54,58 @@ export class Step {
     identity: IdentityStore,
     private readonly persons: IdentityStep,
     private readonly events: EventStore,
-    private readonly lane: Lane,
-    private readonly onItems: ((items: readonly JournalItem[]) => void) | undefined,
+    readonly lane: Lane,
+    private readonly settings: StepSettings,
   ) {
     this.applied = identity.cursor(lane);
     this.loaded = events.cursor(lane);
     this.last = Math.min(this.applied, this.loaded);
   }
 
-  /** @param onItems is told of the items of each portion, once more after a crash. */
   static async begin(
     identity: IdentityStore,
     events: EventStore,
     lane: Lane,
-    onItems?: (items: readonly JournalItem[]) => void,
+    settings: StepSettings,
   ): Promise<Step> {
-    return new Step(identity, await identity.begin(lane), events, lane, onItems);
+    return new Step(identity, await identity.begin(lane), events, lane, settings);
   }
 
-  /** So much is held in memory that it should be stored. */
+  /** Nothing refers to entries that were taken. */
+  get holdsNothing(): boolean {
+    return this.storable.length === 0;
+  }
+
+  /** So much is held in memory, or to be loaded, that it should be stored. */
   get isFull(): boolean {
-    return this.persons.isFull;
+    return this.persons.isFull || this.roomEvents === 0;
+  }
+
+  private get roomEvents(): number {
+    return (this.events.eventsPerLoad ?? Number.POSITIVE_INFINITY) - this.staged - this.storable.length;
   }
 
   /**
-   * Takes the next entries, in order; what one of the stores has already has no effect on it again.
+   * Takes the next entries, in order, until it is full; what one of the stores has already has no effect on it again.
    *
-   * @param last the last sequence number that is done with them.
+   * @param last the last sequence number that is done with all of them.
    * @returns    events that cannot be taken, because their properties cannot be read.
    */
   async take(entries: readonly Entry[], last: number): Promise<EventEntry[]> {
+    const refused: EventEntry[] = [];
+    let start = 0;
+    // At least as many are taken as there is room for; of duplicates, others may take the place.
+    do {
+      const end = start + Math.min(entries.length - start, this.roomEvents);
+      const part = entries.slice(start, end);
+      refused.push(...(await this.takeAll(part, end === entries.length ? last : part.at(-1)!.seq)));
+      start = end;
+    } while (start < entries.length && this.roomEvents > 0);
+    return refused;
+  }
+
+  /** @param last the last sequence number that is done with these. */
+  private async takeAll(entries: readonly Entry[], last: number): Promise<EventEntry[]> {
     const unloaded = entries.filter(
       (entry): entry is EventEntry => entry.kind === "event" && entry.seq > this.loaded,
     );
@@ -87,22 +113,30 @@ export class Step {
     const { fresh, duplicates, duplicateCount } = withoutDuplicates(entries, known, this.applied, this.seen);
     const refused: EventEntry[] = [];
     await this.persons.add({ items: [], duplicates });
-    for (let start = 0; start < fresh.length; start += eventsAtOnce) {
+    for (const { entries: read, items: found } of this.settings.properties.read(fresh)) {
       const items: JournalItem[] = [];
-      for (const entry of fresh.slice(start, start + eventsAtOnce)) {
-        const item = entry.kind === "event" ? withProperties(entry) : entry;
+      for (const [index, entry] of read.entries()) {
+        const item = found[index];
         if (item !== undefined) items.push(item);
         else refused.push(entry as EventEntry);
         if (item?.kind === "event" && item.seq > this.loaded) this.storable.push(entry as EventEntry);
       }
       await this.persons.add({ items, duplicates: [] });
       this.flagUsage.add(items);
-      this.onItems?.(items);
+      this.settings.onItems?.(items);
       this.dropped += droppedIn(items);
     }
+    await this.stage();
     this.duplicates += duplicateCount;
     this.last = last;
     return refused;
+  }
+
+  private async stage(): Promise<void> {
+    if (!this.settings.isStaging || this.events.stage === undefined || this.storable.length === 0) return;
+    await this.events.stage(this.storable);
+    this.staged += this.storable.length;
+    this.storable = [];
   }
 
   /** Stores everything: the persons, then the events. */
@@ -111,12 +145,14 @@ export class Step {
     const spikes = await this.persons.commit(this.last);
     await this.events.load(this.lane, this.last, this.storable);
     const { duplicates, dropped } = this;
-    return { spikes, flagUsage: this.flagUsage.usage, events: this.storable.length, duplicates, dropped };
+    const events = this.staged + this.storable.length;
+    return { spikes, flagUsage: this.flagUsage.usage, events, duplicates, dropped };
   }
 
   /** Forgets everything, when something has failed. */
-  abandon(): void {
+  async abandon(): Promise<void> {
     this.persons.abandon();
+    await this.events.unstage?.();
   }
 }
 

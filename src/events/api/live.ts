@@ -10,8 +10,8 @@ import { EventStreams } from "../../http/event-streams.ts";
 import type { Route } from "../../http/route.ts";
 import { object, optional, text } from "../../http/shapes.ts";
 import type { JournalSink } from "../../ingestion/ports.ts";
-import { type EntryText, type EventEntry, type JournalEvent, lineOf } from "../../journal/entry.ts";
-import { decodeEntries, withProperties } from "../../journal/entry-reader.ts";
+import { type EntryText, type EventEntry, lineOf } from "../../journal/entry.ts";
+import { decodeEntries, propertiesOf } from "../../journal/entry-reader.ts";
 import type { Lane } from "../../journal/segment.ts";
 import { isoFromMicros } from "../../lib/time.ts";
 import { eventColumns, listedColumns } from "../columns.ts";
@@ -169,11 +169,11 @@ function rowOf(entry: string, facts: RegExpExecArray, seq: number, lane: Lane): 
   return JSON.stringify({ ...row, is_cut: isCut });
 }
 
-type LiveEvent = EventEntry & JournalEvent;
+type LiveEvent = EventEntry & { readonly properties: Record<string, unknown> };
 
 function wholeEvent(seq: number, entry: string): LiveEvent {
   const read = decodeEntries(Buffer.from(lineOf(seq, entry)), 0).entries[0] as EventEntry;
-  return { ...read, ...withProperties(read)! };
+  return { ...read, properties: propertiesOf(read)! };
 }
 
 function beginningOf(facts: RegExpExecArray, seq: number, lane: Lane): Partial<LiveEvent> {

@@ -5,6 +5,8 @@
 
 import type { DuckDBConnection } from "@duckdb/node-api";
 import type { Vector } from "@duckdb/node-bindings";
+import { fourDigits } from "../columns.ts";
+import { TextWords } from "./text-words.ts";
 
 /** A column of rows to append, in the order of the table's columns. */
 export type AppendColumn<Row> =
@@ -35,6 +37,8 @@ const vectorRows = 2_048;
 /** What a row may weigh, in bytes of its texts, before it takes the room of several. */
 const rowBytes = 4 * 1024;
 const two32 = 2 ** 32;
+/** Exact: another exponent. */
+const perTwo32 = 2 ** -32;
 
 /**
  * Appends rows to a table, in their order, inside the connection's transaction when it has one.
@@ -59,15 +63,17 @@ export async function appendRows<Row>(
   try {
     const filled = await columnsByPlace(connection, table);
     const types = filled.map((_, index) => appender.columnType(index));
+    const texts = new TextWords(vectorRows);
     for (const part of vectors(table, rows)) {
       const chunk = DuckDBDataChunk.create(types, part.length);
       for (let index = 0; index < types.length; index++) {
         const vector = duckdb.data_chunk_get_vector(chunk.chunk, index);
         const column = filled[index];
         if (column === undefined) Validity.none(part.length).writeTo(duckdb, vector);
-        else fill(duckdb, vector, column, part);
+        else fill(duckdb, vector, column, part, texts);
       }
       appender.appendDataChunk(chunk);
+      texts.release();
       // In small steps, because this is done on the thread that answers queries.
       appender.flushSync();
       await new Promise<void>((resolve) => void setImmediate(resolve));
@@ -116,13 +122,36 @@ function* vectors<Row>({ columns, filler }: AppendTable<Row>, rows: Iterable<Row
 
 type Bindings = typeof import("@duckdb/node-bindings");
 
-function fill<Row>(duckdb: Bindings, vector: Vector, column: AppendColumn<Row>, rows: readonly Row[]): void {
-  if (column.kind === "text") {
-    fillText(duckdb, vector, column.of, rows);
-    return;
-  }
-  const values = fixedValues(duckdb, vector, column, rows);
+function fill<Row>(
+  duckdb: Bindings,
+  vector: Vector,
+  column: AppendColumn<Row>,
+  rows: readonly Row[],
+  texts: TextWords,
+): void {
+  const values =
+    column.kind === "text"
+      ? textWords(duckdb, vector, column.of, rows, texts)
+      : fixedValues(duckdb, vector, column, rows);
   duckdb.copy_data_to_vector(vector, 0, values.buffer as ArrayBuffer, 0, values.byteLength);
+}
+
+function textWords<Row>(
+  duckdb: Bindings,
+  vector: Vector,
+  of: (row: Row) => string | Uint8Array | null,
+  rows: readonly Row[],
+  texts: TextWords,
+): Uint32Array {
+  const valid = new Validity(rows.length);
+  texts.begin(rows.length);
+  for (let index = 0; index < rows.length; index++) {
+    const value = of(rows[index]!);
+    if (value === null) valid.setNull(index);
+    else texts.set(index, value);
+  }
+  valid.writeTo(duckdb, vector);
+  return texts.words;
 }
 
 function fixedValues<Row>(
@@ -165,7 +194,7 @@ function wholeNumbers<Row>(
       valid.setNull(index);
       continue;
     }
-    const upper = Math.floor(value / two32);
+    const upper = Math.floor(value * perTwo32);
     words[2 * index] = value - upper * two32;
     words[2 * index + 1] = upper;
   }
@@ -185,38 +214,6 @@ function uuidWords<Row>(of: (row: Row) => string, rows: readonly Row[]): Uint32A
     words[at] = (fourDigits(uuid, 28) << 16) | fourDigits(uuid, 32);
   }
   return words;
-}
-
-/** Values of hexadecimal digits, by their character codes. */
-const digitValues = Uint8Array.from({ length: 128 }, (_, code) => {
-  const value = Number.parseInt(String.fromCharCode(code), 16);
-  return Number.isNaN(value) ? 0 : value;
-});
-
-/** Much faster than parsing a text of its own. */
-function fourDigits(text: string, at: number): number {
-  return (
-    (digitValues[text.charCodeAt(at)]! << 12) |
-    (digitValues[text.charCodeAt(at + 1)]! << 8) |
-    (digitValues[text.charCodeAt(at + 2)]! << 4) |
-    digitValues[text.charCodeAt(at + 3)]!
-  );
-}
-
-function fillText<Row>(
-  duckdb: Bindings,
-  vector: Vector,
-  of: (row: Row) => string | Uint8Array | null,
-  rows: readonly Row[],
-): void {
-  const valid = new Validity(rows.length);
-  for (let index = 0; index < rows.length; index++) {
-    const value = of(rows[index]!);
-    if (value === null) valid.setNull(index);
-    else if (typeof value === "string") duckdb.vector_assign_string_element(vector, index, value);
-    else duckdb.vector_assign_string_element_len(vector, index, value);
-  }
-  valid.writeTo(duckdb, vector);
 }
 
 /** Which values of a vector are there: a bit each, in words of 64. */

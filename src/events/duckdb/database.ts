@@ -15,12 +15,19 @@ export interface EventDatabaseSettings {
   temporaryFolder: string;
 }
 
+/** What DuckDB has taken of its limit, in bytes. */
+export interface StoreMemory {
+  /** Parts of the file that it keeps to read them again, and gives up at once where something else needs the memory. */
+  cached: number;
+  /** Everything else: events that are not in the file yet, and what queries need. */
+  used: number;
+}
+
 export interface EventDatabase {
   readonly instance: DuckDBInstance;
   /** A connection of one's own: a second statement on a busy connection interrupts the first. */
   connect(): Promise<DuckDBConnection>;
-  /** What DuckDB has taken of its limit and cannot give up at once, as it can the parts of the file that it keeps. */
-  usedMemoryBytes(): Promise<number>;
+  memory(): Promise<StoreMemory>;
   close(): void;
 }
 
@@ -85,11 +92,12 @@ export async function openEventDatabase(
       };
       return connection;
     },
-    async usedMemoryBytes() {
+    async memory() {
       const rows = await own.runAndReadAll(
-        "SELECT coalesce(sum(memory_usage_bytes), 0)::DOUBLE FROM duckdb_memory() WHERE tag NOT IN ('BASE_TABLE', 'METADATA')",
+        "SELECT tag IN ('BASE_TABLE', 'METADATA'), sum(memory_usage_bytes)::DOUBLE FROM duckdb_memory() GROUP BY ALL",
       );
-      return rows.getRows()[0]![0] as number;
+      const bytes = new Map(rows.getRows() as [boolean, number][]);
+      return { cached: bytes.get(true) ?? 0, used: bytes.get(false) ?? 0 };
     },
     close() {
       // With one connection open the database lives on, and would write into the file that somebody opened after it.

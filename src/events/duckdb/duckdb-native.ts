@@ -6,8 +6,8 @@
  * from there. The build resolves `@duckdb/node-bindings` to this file; a source checkout never loads it.
  */
 
-import { existsSync, readFileSync, statSync } from "node:fs";
-import { type NativeFile, nativeFiles, nativeFolder, unpackRole } from "./native-folder.ts";
+import { existsSync, statSync } from "node:fs";
+import { hashOfFile, type NativeFile, nativeFiles, nativeFolder, unpackRole } from "./native-folder.ts";
 
 const files = nativeFiles(nativeFolder());
 if (!isThere(files.library) || !isThere(files.addon)) unpackElsewhere();
@@ -26,9 +26,5 @@ function unpackElsewhere(): void {
 }
 
 function isThere({ path, bytes, xxhash }: NativeFile): boolean {
-  return existsSync(path) && statSync(path).size === bytes && hashOf(path) === xxhash;
-}
-
-function hashOf(path: string): string {
-  return Bun.hash.xxHash64(readFileSync(path)).toString(16);
+  return existsSync(path) && statSync(path).size === bytes && hashOfFile(path) === xxhash;
 }

@@ -4,10 +4,11 @@ import type { DuckDBConnection } from "@duckdb/node-api";
 import type { StorableEvent } from "../../journal/entry.ts";
 import type { Lane } from "../../journal/segment.ts";
 import { type EventColumnKind, eventColumnNames, eventColumns, uuidTime, valueFor } from "../columns.ts";
-import type { EventIdentity, EventStore } from "../store.ts";
+import { type EventIdentity, type EventStore, StagingFailed } from "../store.ts";
 import { type AppendColumn, type AppendTable, appendRows } from "./append.ts";
 import { type EventDatabase, inTransaction } from "./database.ts";
 import { PropertyColumns } from "./property-columns.ts";
+import { RecentUuids } from "./recent-uuids.ts";
 
 /** Makes room when there is no memory to load. */
 export interface LoadingRoom {
@@ -55,13 +56,21 @@ export class EventLoader implements EventStore {
   private checkpointsHeldUntil = 0;
   private isCheckpointWanted = false;
   private turn: Promise<unknown> = Promise.resolve();
+  /** Set while a transaction holds staged events: ends its turn. */
+  private endStaging: (() => void) | undefined;
 
   private constructor(
     private readonly connection: DuckDBConnection,
+    /** Beside a transaction of the other one. */
+    private readonly lookup: DuckDBConnection,
     private readonly cursors: Record<Lane, number>,
+    private readonly recent: RecentUuids,
     /** Filled for every event that is loaded. */
     readonly propertyColumns: PropertyColumns,
   ) {}
+
+  /** A row group: a whole one goes straight into the file; of less, DuckDB writes a log first, and parts of the file anew. */
+  readonly eventsPerLoad = 122_880;
 
   /** Set while others' queries may run beside it: what to do when they have taken the memory. */
   room: LoadingRoom = { loadInRoom: (work) => work() };
@@ -71,7 +80,9 @@ export class EventLoader implements EventStore {
     const cursors: Record<Lane, number> = { realtime: 0, historical: 0 };
     const rows = await connection.runAndReadAll("SELECT lane, seq FROM load_cursor");
     for (const [lane, seq] of rows.getRows()) cursors[lane as Lane] = Number(seq);
-    return new EventLoader(connection, cursors, await PropertyColumns.open(connection));
+    const lookup = await database.connect();
+    const recent = await recentUuids(connection);
+    return new EventLoader(connection, lookup, cursors, recent, await PropertyColumns.open(connection));
   }
 
   /** Does something between two loadings: what changes the table `events` must not meet one. */
@@ -95,11 +106,12 @@ export class EventLoader implements EventStore {
   giveUp(): void {}
 
   async known(events: readonly EventIdentity[]): Promise<Set<number>> {
-    return events.length === 0 ? new Set() : await this.room.loadInRoom(() => this.findKnown(events));
+    const doubtful = events.filter(({ projectId, uuid }) => !this.recent.isNew(projectId, uuid));
+    return doubtful.length === 0 ? new Set() : await this.room.loadInRoom(() => this.findKnown(doubtful));
   }
 
   private async findKnown(events: readonly EventIdentity[]): Promise<Set<number>> {
-    const { connection } = this;
+    const { lookup: connection } = this;
     await connection.run(
       "CREATE OR REPLACE TEMP TABLE incoming (seq BIGINT, uuid UUID, uuid_time BIGINT, project_id INTEGER)",
     );
@@ -115,25 +127,71 @@ export class EventLoader implements EventStore {
     return new Set(known.getRows().map(([seq]) => Number(seq)));
   }
 
+  async stage(events: readonly StorableEvent[]): Promise<void> {
+    await this.orUnstaged(async () => {
+      if (this.endStaging === undefined) {
+        this.endStaging = await this.ownTurn();
+        await this.connection.run("BEGIN TRANSACTION");
+      }
+      await this.append(events);
+    });
+  }
+
+  async unstage(): Promise<void> {
+    if (this.endStaging === undefined) return;
+    await this.connection.run("ROLLBACK").catch(() => undefined);
+    this.endStaging();
+    this.endStaging = undefined;
+  }
+
   async load(lane: Lane, last: number, events: readonly StorableEvent[]): Promise<void> {
     const { connection } = this;
-    // Sorted by time, so that a time range touches few row groups.
-    const sorted = events.toSorted(
-      (one, other) =>
-        one.projectId - other.projectId || one.timeMicros - other.timeMicros || one.seq - other.seq,
-    );
-    await this.inTurn(() =>
-      this.room.loadInRoom(() =>
-        inTransaction(connection, async () => {
-          await appendRows(connection, eventTable, sorted);
-          if (sorted.length > 0)
-            await this.propertyColumns.fillNew(connection, lane === "historical", this.cursors[lane]);
-          await connection.run("UPDATE load_cursor SET seq = $1 WHERE lane = $2", [BigInt(last), lane]);
-        }),
-      ),
-    );
+    const finish = async (hasEvents: boolean) => {
+      await this.append(events);
+      if (hasEvents)
+        await this.propertyColumns.fillNew(connection, lane === "historical", this.cursors[lane]);
+      await connection.run("UPDATE load_cursor SET seq = $1 WHERE lane = $2", [BigInt(last), lane]);
+    };
+    if (this.endStaging === undefined) {
+      await this.inTurn(() =>
+        this.room.loadInRoom(() => inTransaction(connection, () => finish(events.length > 0))),
+      );
+    } else {
+      await this.orUnstaged(async () => {
+        await finish(true);
+        await connection.run("COMMIT");
+      });
+      this.endStaging();
+      this.endStaging = undefined;
+    }
     this.cursors[lane] = last;
     if (this.isCheckpointWanted && (await tryCheckpoint(connection))) this.isCheckpointWanted = false;
+  }
+
+  private async append(events: readonly StorableEvent[]): Promise<void> {
+    // Before they are stored: it must not happen that they are and are not known.
+    for (const { projectId, uuid } of events) this.recent.add(projectId, uuid);
+    await appendRows(this.connection, eventTable, inOrder(events));
+  }
+
+  /** Begins a turn of `inTurn`. @returns ends it. */
+  private async ownTurn(): Promise<() => void> {
+    const [begun, ended] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    void this.inTurn(() => {
+      begun.resolve();
+      return ended.promise;
+    });
+    await begun.promise;
+    return ended.resolve;
+  }
+
+  private async orUnstaged(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      await this.unstage();
+      throw new StagingFailed(error);
+    }
   }
 
   /** Lets no checkpoint begin for so long, because the file is being copied; 0 ends that. */
@@ -165,8 +223,33 @@ export class EventLoader implements EventStore {
   }
 }
 
-/** Two seconds. */
-const checkpointAttempts = 100;
+/** Stored uuids of a later time than now that are read at the start. */
+const laterUuidsMax = 10_000;
+
+/** What is known at the start: that there are no events, or none of the time to come. */
+async function recentUuids(connection: DuckDBConnection): Promise<RecentUuids> {
+  const isEmpty = (await connection.runAndReadAll("SELECT 1 FROM events LIMIT 1")).currentRowCount === 0;
+  const now = Date.now();
+  const recent = new RecentUuids(isEmpty ? 0 : now);
+  const later = await connection.runAndReadAll(
+    "SELECT project_id, uuid::VARCHAR FROM events WHERE uuid_time >= $1 LIMIT $2",
+    [BigInt(now), laterUuidsMax],
+  );
+  if (later.currentRowCount === laterUuidsMax) return new RecentUuids(Number.POSITIVE_INFINITY);
+  for (const [projectId, uuid] of later.getRows() as [number, string][]) recent.add(projectId, uuid);
+  return recent;
+}
+
+/** By time, so that a time range touches few row groups, and parts of them. */
+function inOrder(events: readonly StorableEvent[]): StorableEvent[] {
+  return events.toSorted(
+    (one, other) =>
+      one.projectId - other.projectId || one.timeMicros - other.timeMicros || one.seq - other.seq,
+  );
+}
+
+/** Ten seconds: a writer may be as long at a row group. */
+const checkpointAttempts = 500;
 const checkpointPauseMs = 20;
 
 /** @returns false when a writer is busy. */

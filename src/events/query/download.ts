@@ -3,7 +3,7 @@
 import type { DuckDBConnection, DuckDBType, DuckDBValue } from "@duckdb/node-api";
 import { AppError } from "../../lib/errors.ts";
 import type { ExportColumn, ExportValue } from "../export/columns.ts";
-import { rowWriter, type Sink } from "../export/writer.ts";
+import type { Sink } from "../export/writer.ts";
 import { statementFailure } from "./failures.ts";
 import { parseStatement } from "./parse.ts";
 import type { QueryRequest } from "./run-query.ts";
@@ -40,6 +40,8 @@ export async function downloadQuery(
       isToldWhy: false,
     });
     const columns = names.map((name, index): ExportColumn => ({ name, kind: kindOf(api, types[index]!) }));
+    // Loaded late: the formats' libraries would be in memory for nothing.
+    const { rowWriter } = await import("../export/writer.ts");
     const writer = rowWriter(format, columns, sink);
     let left = limit;
     for await (const chunk of chunks) {

@@ -59,7 +59,7 @@ interface Keepable {
 }
 
 interface Answer<Evaluation> {
-  /** JSON text; undefined when there was no person, or none of its properties mattered. */
+  /** As stored; undefined when there was no person, or none of its properties mattered. */
   properties: string | undefined;
   evaluation: Evaluation;
 }

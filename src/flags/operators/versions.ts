@@ -5,7 +5,8 @@
  * Source: contract, flag-evaluation 12.3.
  */
 
-import { SemVer } from "semver";
+// Its index loads everything that can be done with ranges as well.
+import SemVer from "semver/classes/semver.js";
 
 /** Versions from `from` (included) up to `below` (excluded). */
 export interface VersionRange {

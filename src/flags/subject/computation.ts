@@ -57,7 +57,7 @@ export class Computation {
     if (words === undefined || overrides.hashKeyOverrides || overrides.hashKeyOverridesFailed) {
       return evaluate(set, { ...facts(request, stored), ...overrides });
     }
-    const properties = stored.person?.propertiesText;
+    const properties = stored.person?.storedProperties;
     const before = this.answers.find(set, words, properties);
     if (before !== undefined && set.isRepeatable) return before;
     const evaluation = evaluate(set, facts(request, stored), before);

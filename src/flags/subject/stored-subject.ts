@@ -30,7 +30,7 @@ export interface Subject {
 }
 
 export interface StoredSubject {
-  person: (StoredPerson & { propertiesText: string }) | undefined;
+  person: (StoredPerson & Pick<PersonText, "storedProperties">) | undefined;
   /** By the name of the group type. */
   groupProperties: Record<string, JsonObject>;
   /**
@@ -62,8 +62,7 @@ export class SubjectReader {
       person:
         person && needsPerson
           ? new PersonWithText(
-              person.uuid,
-              person.propertiesText,
+              person,
               needs.staticCohorts ? cohortsOfPerson(this.people, person.id) : undefined,
             )
           : undefined,
@@ -124,13 +123,20 @@ class PersonWithText implements StoredPerson {
   private readProperties: JsonObject | undefined;
 
   constructor(
-    readonly uuid: string,
-    readonly propertiesText: string,
+    private readonly person: PersonText,
     readonly staticCohortIds: ReadonlySet<number> | undefined,
   ) {}
 
+  get uuid(): string {
+    return this.person.uuid;
+  }
+
+  get storedProperties(): string {
+    return this.person.storedProperties;
+  }
+
   get properties(): JsonObject {
-    this.readProperties ??= JSON.parse(this.propertiesText) as JsonObject;
+    this.readProperties ??= JSON.parse(this.person.propertiesText) as JsonObject;
     return this.readProperties;
   }
 }

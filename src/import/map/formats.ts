@@ -1,11 +1,21 @@
 /** The formats of records: what each is called, how it is recognised, and how a record is mapped. Pure. */
 
 import type { JsonObject } from "../../lib/json.ts";
+import type { RecordMembers } from "../read/record-copier.ts";
 import { fromAmplitude } from "./amplitude.ts";
 import { objectOf } from "./loose-json.ts";
 import type { MappedEvent } from "./mapped.ts";
 import { fromMixpanel, fromMixpanelPeople } from "./mixpanel.ts";
-import { fromGroup, fromOwn, fromPerson, fromPostHog, isOwnExport, posthogMarks } from "./own.ts";
+import {
+  fromGroup,
+  fromOwn,
+  fromPerson,
+  fromPostHog,
+  isOwnExport,
+  ownMembers,
+  posthogMarks,
+  posthogMembers,
+} from "./own.ts";
 import { fromSegment, isWarehouseRow } from "./segment.ts";
 import { fromGa4, fromMatomo, fromPlausible, fromUmami } from "./web-analytics.ts";
 
@@ -13,6 +23,8 @@ interface Format {
   /** For a sentence. */
   title: string;
   map: (record: JsonObject) => MappedEvent[];
+  /** Where a record is an event already: what its members are. */
+  members?: RecordMembers;
   /** Whether a record with these members, of which none has to have a value, is one. */
   isOne: (has: (...names: string[]) => boolean, record: JsonObject) => boolean;
 }
@@ -24,6 +36,7 @@ const formats = {
   flagkeep: {
     title: "Flagkeep's export of events",
     map: fromOwn,
+    members: ownMembers,
     isOne: (_, record) => isOwnExport(record),
   },
   persons: {
@@ -95,9 +108,15 @@ const formats = {
   posthog: {
     title: "PostHog's export of events",
     map: fromPostHog,
+    members: posthogMembers,
     isOne: (has) => has("event", "distinct_id") && posthogMarks.some((name) => has(name)),
   },
-  events: { title: "events", map: fromOwn, isOne: (has) => has("event") || has("distinct_id") },
+  events: {
+    title: "events",
+    map: fromOwn,
+    members: ownMembers,
+    isOne: (has) => has("event") || has("distinct_id"),
+  },
 } satisfies Record<string, Format>;
 
 function isSegmentMessage(has: (...names: string[]) => boolean, record: JsonObject): boolean {
@@ -131,6 +150,11 @@ export function recognise(record: JsonObject): RecordFormat | "totals" | undefin
 
 export function titleOf(format: RecordFormat): string {
   return formats[format].title;
+}
+
+/** What the members of usual records are; undefined where a record is not simply an event. */
+export function membersOf(format: RecordFormat): RecordMembers | undefined {
+  return (formats[format] as Format).members;
 }
 
 /** The events of one record; what is missing or wrong in them is found by ingestion's own rules, not here. */

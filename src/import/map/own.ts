@@ -3,6 +3,7 @@
 import { exportColumns } from "../../events/export/columns.ts";
 import type { Json, JsonObject } from "../../lib/json.ts";
 import { isObject, objectFrom } from "../read/json-text.ts";
+import type { RecordMembers } from "../read/record-copier.ts";
 import { idOf, jsonText, listOf, objectOf, propertiesOf } from "./loose-json.ts";
 import { eventOf, type MappedEvent, unusable } from "./mapped.ts";
 
@@ -39,6 +40,11 @@ export const posthogMarks = ["person_id", "team_id", "elements_chain"].concat([
   ...["person_properties", "person", "inserted_at"],
 ]);
 const none: ReadonlySet<string> = new Set();
+/** Only a row of an own export has columns to leave out: elsewhere they may mean something. */
+const ownMarks = ["received_at", "seq"];
+/** Flagkeep's API answers as PostHog's does, and says more. */
+const ownApiColumns = ["seq", "historical"];
+const ownApiMarks = [...ownApiColumns, "elements"];
 /** How tables name single properties. */
 const propertyColumn = "properties.";
 
@@ -53,19 +59,30 @@ export function fromOwn(record: JsonObject): MappedEvent[] {
 export function fromPostHog(record: JsonObject): MappedEvent[] {
   return fromColumns(
     record,
-    isOfOwnApi(record) ? new Set([...posthogColumns, "seq", "historical"]) : posthogColumns,
+    hasAll(record, ownApiMarks) ? new Set([...posthogColumns, ...ownApiColumns]) : posthogColumns,
   );
 }
 
-/** Flagkeep's API answers as PostHog's does, and says more. */
-function isOfOwnApi(record: JsonObject): boolean {
-  return ["seq", "historical", "elements"].every((name) => Object.hasOwn(record, name));
+/** A row of an own export of events. */
+export function isOwnExport(record: JsonObject): boolean {
+  return hasAll(record, ["uuid", "properties", ...ownMarks]);
 }
 
-/** Only a record that is a row of an own export has columns to leave out: elsewhere they may mean something. */
-export function isOwnExport(record: JsonObject): boolean {
-  return ["uuid", "properties", "received_at", "seq"].every((name) => Object.hasOwn(record, name));
+function hasAll(record: JsonObject, names: readonly string[]): boolean {
+  return names.every((name) => Object.hasOwn(record, name));
 }
+
+/** What `fromOwn` does to usual records. */
+export const ownMembers: RecordMembers = {
+  ...{ leftOut: [], leftOutWithMarks: ownColumns, marks: ownMarks, isTimeFree: true },
+  chain: "elements_chain",
+};
+
+/** What `fromPostHog` does to usual records. */
+export const posthogMembers: RecordMembers = {
+  ...{ leftOut: posthogColumns, leftOutWithMarks: ownApiColumns, marks: ownApiMarks, isTimeFree: false },
+  ...{ chain: "elements_chain", otherUuid: "id" },
+};
 
 /** Members that are no part of an event are properties, so that flat tables can be loaded. */
 function fromColumns(record: JsonObject, leftOut: ReadonlySet<string>): MappedEvent[] {

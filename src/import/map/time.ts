@@ -15,6 +15,14 @@ const earliestMicros = 631_152_000_000_000;
 /** How far ahead of this computer's clock the clock of a source may be. */
 const aheadMicrosMax = 86_400_000_000;
 
+/** Ingestion has something to say about events that are further ahead. */
+const usuallyAheadMicrosMax = 3_600_000_000;
+
+/** The times of records that need no further look, epoch microseconds. */
+export function usualTimes(nowMicros: number): readonly [earliest: number, latest: number] {
+  return [earliestMicros, nowMicros + usuallyAheadMicrosMax];
+}
+
 const digitsForm = /^([+-]?)(\d{1,25})(?:\.(\d+))?$/;
 /** Numbers below are seconds, milliseconds, microseconds; others nanoseconds. Each begins in 1973 at the latest. */
 const secondsBelow = 10n ** 11n;

@@ -5,16 +5,20 @@ import { readCsv } from "./csv.ts";
 import { readDocument } from "./json-document.ts";
 import { readParquet } from "./parquet.ts";
 import { parsedLine, type ReadRecord } from "./record.ts";
+import type { RecordCopier } from "./record-copier.ts";
 import { type Shape, shapeOf } from "./shape.ts";
-import { textBlocks } from "./text-blocks.ts";
+import { lineBlocks, textBlocks, textOf } from "./text-blocks.ts";
 
 export interface RecordSource {
   /** For a sentence: `JSON lines`. */
   shape: string;
   /** @throws {FileUnreadable} @throws {InputDamaged} after the records before the damage were given. */
-  records: AsyncGenerator<ReadRecord>;
+  records: AsyncGenerator<readonly ReadRecord[]>;
+  /** Has records of lines copied, where they are usual, from the next one on. */
+  copyWith: (copier: RecordCopier) => void;
 }
 
+const newline = 0x0a;
 const shapeNames = { lines: "JSON lines", csv: "CSV", parquet: "Parquet", document: "JSON" } as const;
 
 /**
@@ -29,29 +33,53 @@ export function recordSource(
 ): RecordSource {
   const { name, head, bytes } = content;
   const shape: Shape = forced === undefined ? shapeOf(name, head) : { kind: forced };
+  let copier: RecordCopier | undefined;
   const records = () => {
     switch (shape.kind) {
       case "parquet":
-        return readParquet(content, options);
+        return singly(readParquet(content, options));
       case "csv":
-        return readCsv(textBlocks(bytes));
+        return singly(readCsv(textBlocks(bytes)));
       case "document":
-        return readDocument(name, bytes, shape.member);
+        return singly(readDocument(name, bytes, shape.member));
       default:
-        return readLines(textBlocks(bytes));
+        return readLines(lineBlocks(bytes), () => copier);
     }
   };
-  return { shape: shapeNames[shape.kind], records: records() };
+  const copyWith = (given: RecordCopier) => {
+    copier = given;
+  };
+  return { shape: shapeNames[shape.kind], records: records(), copyWith };
 }
 
-async function* readLines(blocks: AsyncIterable<string>): AsyncGenerator<ReadRecord> {
-  let line = 0;
+async function* singly(records: AsyncIterable<ReadRecord>): AsyncGenerator<readonly ReadRecord[]> {
+  for await (const record of records) yield [record];
+}
+
+/** One by one as long as there is no copier. */
+async function* readLines(
+  blocks: AsyncIterable<Buffer>,
+  copierNow: () => RecordCopier | undefined,
+): AsyncGenerator<readonly ReadRecord[]> {
+  let line = 1;
   for await (const block of blocks) {
-    const lines = block.split("\n");
-    if (block.endsWith("\n")) lines.pop();
-    for (const text of lines) {
+    let copier = copierNow();
+    let isCopied = copier?.canRead(block) ?? false;
+    for (let start = 0; start < block.length; ) {
+      if (isCopied) {
+        line = yield* copier!.read(block.subarray(start), line);
+        break;
+      }
+      const found = block.indexOf(newline, start);
+      const end = found === -1 ? block.length : found;
+      const text = textOf(block.subarray(start, end));
+      if (text.trim() !== "") yield [parsedLine(text, line)];
       line += 1;
-      if (text.trim() !== "") yield parsedLine(text, line);
+      start = end + 1;
+      if (copier !== undefined) continue;
+      // The first records have told what they are.
+      copier = copierNow();
+      isCopied = copier?.canRead(block) ?? false;
     }
   }
 }

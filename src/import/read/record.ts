@@ -4,10 +4,43 @@ import type { JsonObject } from "../../lib/json.ts";
 import { isObject, NestedTooDeep, parseJsonText } from "./json-text.ts";
 import { problemOf, withoutMarks } from "./text-blocks.ts";
 
+/** The uuid of a copied event stands behind `{"uuid":"`. */
+const [uuidAt, uuidLength] = [9, 36];
+
+/** An event that was copied from the bytes of its record, as it is sent. */
+export class CopiedEvent {
+  constructor(
+    /** UTF-8: of this event, and with commas between them of those around it. */
+    readonly texts: Buffer,
+    readonly start: number,
+    readonly end: number,
+    private readonly source: Buffer,
+    private readonly sourceStart: number,
+    private readonly sourceEnd: number,
+  ) {}
+
+  /** In bytes. */
+  get length(): number {
+    return this.end - this.start;
+  }
+
+  get uuid(): string {
+    const start = this.start + uuidAt;
+    return this.texts.toString("latin1", start, start + uuidLength);
+  }
+
+  /** The record as it was written. */
+  get record(): string {
+    return this.source.toString("utf8", this.sourceStart, this.sourceEnd);
+  }
+}
+
 /** One record, or why it is none. */
 export interface ReadRecord {
   /** Counted from 1; in Parquet and in JSON that is no file of lines the number of the record. */
   line: number;
+  /** A usual record has this alone. */
+  copied?: CopiedEvent;
   record?: JsonObject;
   problem?: string;
   /** What stands there instead of a record. */

@@ -1,5 +1,5 @@
 /**
- * Cuts bytes into blocks of whole lines, as text.
+ * Cuts bytes into blocks of whole lines.
  *
  * A line that is no UTF-8 or too long is marked instead of failing everything: `problemOf` knows the marks.
  */
@@ -9,45 +9,53 @@ import { isUtf8 } from "node:buffer";
 /** The longest line that is read: far more than an event may have at the default limit of bodies. Decision 26. */
 export const lineBytesMax = 64 * 1024 * 1024;
 const newline = 0x0a;
+const byteOrderMark = Buffer.from("\uFEFF");
 
 /** Code points that stand for no character, so that text has none of them. */
 const notUtf8Mark = "\uFDD0";
 const tooLongMark = "\uFDD1";
 
-/** Yields text that ends with a line break, but for the last one. A byte order mark is left out. */
+/** The same as `lineBlocks`, as text. */
 export async function* textBlocks(chunks: AsyncIterable<Buffer>): AsyncGenerator<string> {
+  for await (const block of lineBlocks(chunks)) yield textOf(block);
+}
+
+/** Yields bytes that end with a line break, but for the last ones. A byte order mark is left out. */
+export async function* lineBlocks(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let rest: Buffer[] = [];
   let restBytes = 0;
   let isTooLong = false;
   let isFirst = true;
-  const text = (bytes: Buffer): string => {
-    const decoded = decode(bytes);
-    const block = isFirst && decoded.charCodeAt(0) === 0xfeff ? decoded.slice(1) : decoded;
+  const withoutMark = (bytes: Buffer): Buffer => {
+    const hasMark = isFirst && bytes.subarray(0, byteOrderMark.length).equals(byteOrderMark);
     isFirst = false;
-    return block;
+    return hasMark ? bytes.subarray(byteOrderMark.length) : bytes;
   };
   for await (const chunk of chunks) {
     let start = 0;
     if (isTooLong) {
       const end = chunk.indexOf(newline);
       if (end === -1) continue;
-      yield `${tooLongMark}\n`;
+      yield Buffer.from(`${tooLongMark}\n`);
       isTooLong = false;
       start = end + 1;
     }
     const lineEnd = rest.length === 0 ? -1 : chunk.indexOf(newline, start);
     if (lineEnd !== -1 && restBytes + lineEnd - start > lineBytesMax) {
-      yield `${tooLongMark}\n`;
+      yield Buffer.from(`${tooLongMark}\n`);
       rest = [];
       restBytes = 0;
       start = lineEnd + 1;
     }
     const end = chunk.lastIndexOf(newline) + 1;
-    if (end > start) {
-      yield text(Buffer.concat([...rest, chunk.subarray(start, end)]));
+    if (end > start && rest.length > 0) {
+      // Only the line that begins before the chunk is copied.
+      yield withoutMark(Buffer.concat([...rest, chunk.subarray(start, lineEnd + 1)]));
       rest = [];
       restBytes = 0;
+      start = lineEnd + 1;
     }
+    if (end > start) yield withoutMark(chunk.subarray(start, end));
     const more = chunk.subarray(Math.max(start, end));
     rest.push(more);
     restBytes += more.length;
@@ -57,8 +65,13 @@ export async function* textBlocks(chunks: AsyncIterable<Buffer>): AsyncGenerator
       restBytes = 0;
     }
   }
-  if (isTooLong) yield tooLongMark;
-  else if (restBytes > 0) yield text(Buffer.concat(rest));
+  if (isTooLong) yield Buffer.from(tooLongMark);
+  else if (restBytes > 0) yield withoutMark(Buffer.concat(rest));
+}
+
+/** Whether there are marks in a block, or what looks like them. */
+export function hasMarks(block: Buffer): boolean {
+  return block.includes(notUtf8Mark) || block.includes(tooLongMark);
 }
 
 /** Why a piece of this text cannot be used. */
@@ -72,7 +85,8 @@ export function withoutMarks(text: string): string {
   return text.replaceAll(notUtf8Mark, "\uFFFD").replaceAll(tooLongMark, "");
 }
 
-function decode(bytes: Buffer): string {
+/** The text of a block, with marks. */
+export function textOf(bytes: Buffer): string {
   if (isUtf8(bytes)) return bytes.toString("utf8");
   const lines: string[] = [];
   for (let at = 0; at < bytes.length; ) {

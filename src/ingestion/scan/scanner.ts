@@ -1,5 +1,5 @@
 /**
- * The quick way from the bytes of a usual request to the lines of its events: a program (`assembly/`) reads them once and
+ * The quick way from the bytes of a usual request to the lines of its events: a program (`src/scan/`) reads them once and
  * copies what is stored, so that no text and no value of an event is ever made.
  *
  * What is not usual it refuses, and the request goes the slow road, which answers the same for all that both can take.
@@ -7,11 +7,10 @@
 
 import { isUtf8 } from "node:buffer";
 import { eventFrame } from "../../journal/entry.ts";
+import { aligned, ProgramInstance, tailBytes, textAt } from "../../scan/instance.ts";
 import { parseInstant } from "../timestamp.ts";
-import { program } from "./program.ts";
 
 interface Program {
-  readonly memory: WebAssembly.Memory;
   read(text: number, length: number, table: number, itemsMax: number): number;
   write(
     table: number,
@@ -27,15 +26,12 @@ interface Program {
   ): number;
 }
 
-/** Places in the program's memory: as in `assembly/`. Numbers of four bytes are counted in these. */
+/** Places in the program's memory: as in `src/scan/assembly/`. Numbers of four bytes are counted in these. */
 const bodyAt = 64 / 4;
 const outEndAt = 96 / 4;
 const piecesAt = 128 / 4;
 const pieceTextsAt = 20 * 1024;
-const textAt = 80 * 1024;
 const itemBytes = 256;
-const tailBytes = 64;
-const pageBytes = 64 * 1024;
 
 /** Smaller events than of this size, if there are many, go the slow road. */
 const usualItemBytes = 64;
@@ -85,33 +81,25 @@ export interface ScannedLines {
 }
 
 export class Scanner {
-  private readonly program: Program;
-  private bytes!: Uint8Array<ArrayBuffer>;
-  private buffer!: Buffer;
-  private numbers!: Uint32Array;
+  private readonly instance: ProgramInstance<Program>;
   private makeUuid: () => string = () => "";
   private last: ScannedBody | undefined;
+  private readonly variableTextsAt: number;
+  private variableTexts = "";
+  private lastToken = "";
 
   constructor() {
-    const imports = {
-      timeOf: (at: number, length: number) =>
-        parseInstant(this.buffer.toString("utf8", at, at + length)) ?? Number.NaN,
-      makeUuid: (at: number) => void this.buffer.write(this.makeUuid(), at, "latin1"),
-    };
-    const { exports } = new WebAssembly.Instance(new WebAssembly.Module(program()), { lines: imports });
-    this.program = exports as unknown as Program;
-    this.look();
+    this.instance = new ProgramInstance<Program>((instance) => ({
+      timeOf: (at, length) => parseInstant(instance.buffer.toString("utf8", at, at + length)) ?? Number.NaN,
+      makeUuid: (at) => void instance.buffer.write(this.makeUuid(), at, "latin1"),
+    }));
     let end = pieceTextsAt;
     for (const [index, text] of constantPieces.entries()) {
-      this.buffer.write(text, end, "latin1");
+      this.instance.buffer.write(text, end, "latin1");
       end = this.place(variablePieces + index, end, text.length);
     }
     this.variableTextsAt = end;
   }
-
-  private readonly variableTextsAt: number;
-  private variableTexts = "";
-  private lastToken = "";
 
   /**
    * Reads a request.
@@ -122,17 +110,15 @@ export class Scanner {
     if (!isUtf8(sent)) return undefined;
     const { length } = sent;
     const itemsMax = Math.floor(length / usualItemBytes) + fewItems;
-    const table = aligned(textAt + length + tailBytes);
+    const tableBytes = aligned(itemsMax * (itemBytes + 4));
+    const table = this.instance.put(sent, tableBytes + roomBytes);
     const ends = table + itemsMax * itemBytes;
-    const room = aligned(ends + itemsMax * 4);
-    this.reserve(room + roomBytes);
-    this.bytes.set(sent, textAt);
-    this.bytes.fill(0, textAt + length, textAt + length + tailBytes);
-    const events = this.program.read(textAt, length, table, itemsMax);
+    const room = table + tableBytes;
+    const events = this.instance.program.read(textAt, length, table, itemsMax);
     if (events === 0) return undefined;
     this.last = {
       events,
-      isHistorical: this.numbers[bodyAt + 5] !== 0,
+      isHistorical: this.instance.numbers[bodyAt + 5] !== 0,
       token: this.token(),
       sentAt: this.textAt(bodyAt + 3),
       ...{ table, ends, room },
@@ -150,7 +136,7 @@ export class Scanner {
     if (texts === this.variableTexts) return;
     this.variableTexts = texts;
     // Numbers, names of ours and addresses: nothing but ASCII.
-    this.buffer.write(texts, this.variableTextsAt, "latin1");
+    this.instance.buffer.write(texts, this.variableTextsAt, "latin1");
     let at = this.variableTextsAt;
     at = this.place(0, at, beforeUuid.length);
     at = this.place(1, at, beforeMode.length);
@@ -167,7 +153,7 @@ export class Scanner {
     const roomEnd = room + roomBytes - tailBytes;
     const skew = sentAtMicros - receivedMicros;
     // Spread, the arguments would cost more than the call.
-    const { program } = this;
+    const { program, numbers, buffer } = this.instance;
     const next = program.write(
       table,
       from,
@@ -180,14 +166,14 @@ export class Scanner {
       isHistorical,
       anonymizeIps,
     );
-    const roomUsed = this.numbers[outEndAt]! - room;
+    const roomUsed = numbers[outEndAt]! - room;
     // A slice would be filled with zeros before.
     const bytes = Buffer.allocUnsafeSlow(roomUsed);
-    this.buffer.copy(bytes, 0, room, room + roomUsed);
+    buffer.copy(bytes, 0, room, room + roomUsed);
     const lines: Uint8Array[] = [];
     let start = 0;
     for (let place = ends / 4; lines.length < next - from; place++) {
-      const end = this.numbers[place]! - room;
+      const end = numbers[place]! - room;
       lines.push(end - start === roomUsed ? bytes : bytes.subarray(start, end));
       start = end;
     }
@@ -201,9 +187,10 @@ export class Scanner {
 
   /** The project's key, made anew only when it is another one. */
   private token(): string | undefined {
-    const { lastToken, bytes } = this;
-    const start = this.numbers[bodyAt + 1]!;
-    let same = this.numbers[bodyAt + 2]! - start === lastToken.length ? 0 : -1;
+    const { lastToken } = this;
+    const { bytes, numbers } = this.instance;
+    const start = numbers[bodyAt + 1]!;
+    let same = numbers[bodyAt + 2]! - start === lastToken.length ? 0 : -1;
     while (same !== -1 && same < lastToken.length)
       same = bytes[start + same] === lastToken.charCodeAt(same) ? same + 1 : -1;
     if (start === 0 || same !== -1) return start === 0 ? undefined : lastToken;
@@ -213,33 +200,15 @@ export class Scanner {
 
   /** The text whose place the program has noted; undefined when there is none. */
   private textAt(place: number): string | undefined {
-    const start = this.numbers[place]!;
-    return start === 0 ? undefined : this.buffer.toString("utf8", start, this.numbers[place + 1]!);
+    const { numbers, buffer } = this.instance;
+    const start = numbers[place]!;
+    return start === 0 ? undefined : buffer.toString("utf8", start, numbers[place + 1]!);
   }
 
   /** Notes where a piece stands. @returns the place behind it. */
   private place(index: number, at: number, length: number): number {
-    this.numbers[piecesAt + 2 * index] = at;
-    this.numbers[piecesAt + 2 * index + 1] = length;
+    this.instance.numbers[piecesAt + 2 * index] = at;
+    this.instance.numbers[piecesAt + 2 * index + 1] = length;
     return at + length;
   }
-
-  private reserve(bytes: number): void {
-    const missing = bytes - this.bytes.length;
-    if (missing <= 0) return;
-    this.program.memory.grow(Math.ceil(missing / pageBytes));
-    this.look();
-  }
-
-  private look(): void {
-    const { buffer } = this.program.memory;
-    this.bytes = new Uint8Array(buffer);
-    this.buffer = Buffer.from(buffer);
-    this.numbers = new Uint32Array(buffer);
-  }
-}
-
-/** The next place that is good for 16 bytes. */
-function aligned(at: number): number {
-  return Math.ceil(at / 16) * 16;
 }

@@ -1,6 +1,7 @@
 /** Looks at a data directory and its machine, changes nothing, and says what is wrong and how to mend it. */
 
-import { type Config, eventsAddress, postgresAddress } from "../../config.ts";
+import type { Config } from "../../config/settings.ts";
+import { eventsAddress, postgresAddress } from "../../config/store-addresses.ts";
 import type { ClickHouseAddress } from "../../lib/clickhouse-address.ts";
 import { tryLock } from "../../lock.ts";
 import { paths } from "../../paths.ts";

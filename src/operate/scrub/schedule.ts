@@ -2,7 +2,7 @@
 
 import type { Subprocess } from "bun";
 import { Cron } from "croner";
-import type { Config } from "../../config.ts";
+import type { Config } from "../../config/settings.ts";
 import { putBehind } from "../../lib/priority.ts";
 import type { Log } from "../../log.ts";
 import type { Scrub } from "./last-scrub.ts";

@@ -9,7 +9,7 @@
 import { Database } from "bun:sqlite";
 import { existsSync, statSync } from "node:fs";
 import { basename } from "node:path";
-import { EngineClient } from "../../engine/client.ts";
+import { EngineClient, EngineUnavailable } from "../../engine/client.ts";
 import { withEventFile } from "../../events/duckdb/database.ts";
 import { readAllRows } from "../../events/duckdb/every-block.ts";
 import { setNativeFolder } from "../../events/duckdb/native-folder.ts";
@@ -22,6 +22,8 @@ import { checkJournal } from "../doctor/stores.ts";
 import { diskUse } from "../status.ts";
 import { noteScrub, partNames, type Scrub, type ScrubbedPart } from "./last-scrub.ts";
 
+/** How long an engine that does not answer is waited for. */
+const engineWaitMs = 60_000;
 /** More sentences about one store tell nothing new. */
 const sentencesMax = 20;
 
@@ -103,13 +105,15 @@ async function eventsDamage(dataDir: string, isRunning: boolean): Promise<string
   const { events, native } = paths(dataDir);
   if (!existsSync(events) || statSync(events).size === 0) return [];
   try {
-    if (isRunning) await new EngineClient().ask("readEverything", {});
+    if (isRunning) await new EngineClient().askPatiently("readEverything", {}, engineWaitMs);
     else {
       setNativeFolder(native);
       await withEventFile(events, (connection) => readAllRows(connection));
     }
     return [];
   } catch (error) {
+    // Nothing is known of the file then.
+    if (error instanceof EngineUnavailable) throw error;
     return [`${basename(events)}: ${firstLine(error)}`];
   }
 }

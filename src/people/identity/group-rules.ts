@@ -5,9 +5,9 @@
  */
 
 import type { JournalEvent } from "../../journal/entry.ts";
+import { allWrites } from "./automatic-properties.ts";
 import type { Operations } from "./operations.ts";
-import { PropertyBag } from "./property-bag.ts";
-import { propertyBytesMax } from "./property-size.ts";
+import { PropertyBag, propertyBytesMax } from "./property-bag.ts";
 import { shownText, type Warning, warningAbout } from "./warning.ts";
 
 /** One group, as a batch sees it. */
@@ -94,7 +94,8 @@ export function applyToGroups(state: GroupState, event: JournalEvent, operations
   const known = state.find(projectId, typeIndex, groupIdentify.key);
   const group = known ?? state.create(projectId, typeIndex, groupIdentify.key, timeMicros);
   const { changes, touches, refusals } = group.bag;
-  for (const name in groupIdentify.properties) group.bag.set(name, groupIdentify.properties[name], event);
+  const { properties } = groupIdentify;
+  group.bag.setMembers(allWrites(properties), event);
   if (group.bag.touches !== touches) group.isDirty = true;
   if (group.bag.changes !== changes && known !== undefined) group.version += 1;
   if (group.bag.refusals === refusals) return [];

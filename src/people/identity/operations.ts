@@ -7,7 +7,13 @@
 
 import type { JournalEvent } from "../../journal/entry.ts";
 import { storableText } from "../../lib/unicode.ts";
-import { automaticProperties, type PropertyWrites, surveyProperties } from "./automatic-properties.ts";
+import { type Members, ParsedMembers } from "../../scan/members.ts";
+import {
+  allWrites,
+  automaticProperties,
+  type PropertyWrites,
+  surveyProperties,
+} from "./automatic-properties.ts";
 import { isIllegalForMerge } from "./distinct-ids.ts";
 import {
   aliasEvent,
@@ -34,7 +40,7 @@ export interface PropertyOperations {
 export interface GroupIdentify {
   type: string;
   key: string;
-  properties: PropertyWrites;
+  properties: Members;
 }
 
 export interface Operations {
@@ -60,7 +66,7 @@ export function operationsOf(event: JournalEvent): Operations | undefined {
     distinctId,
     merge: mergeOf(event, distinctId, warnings),
     properties: propertyOperationsOf(event, warnings),
-    groupTypes: groupsOf(event.properties.$groups).map(({ type }) => type),
+    groupTypes: groupTypesOf(event.properties.valueOf("$groups")),
     groupIdentify: isGroupIdentify(event.event) ? groupIdentifyOf(event.properties) : undefined,
     warnings,
   };
@@ -85,17 +91,14 @@ function mergeOf(event: JournalEvent, ownId: string, warnings: Warning[]): Merge
 }
 
 function askedMerge({ event, properties }: JournalEvent): Merge | undefined {
-  switch (event) {
-    case identifyEvent:
-      if (!Object.hasOwn(properties, "$anon_distinct_id")) return undefined;
-      return { kind: "identify", otherId: idText(properties.$anon_distinct_id) };
-    case aliasEvent:
-    case mergeDangerouslyEvent:
-      if (!properties.alias) return undefined;
-      return { kind: event === aliasEvent ? "alias" : "dangerously", otherId: idText(properties.alias) };
-    default:
-      return undefined;
+  if (event === identifyEvent) {
+    const otherId = properties.valueOf("$anon_distinct_id");
+    return otherId === undefined ? undefined : { kind: "identify", otherId: idText(otherId) };
   }
+  if (event !== aliasEvent && event !== mergeDangerouslyEvent) return undefined;
+  const alias = properties.valueOf("alias");
+  if (!alias) return undefined;
+  return { kind: event === aliasEvent ? "alias" : "dangerously", otherId: idText(alias) };
 }
 
 /** Objects and lists name nobody: they become a word that is illegal for merges, without being written out. */
@@ -106,30 +109,47 @@ function idText(value: unknown): string {
 function propertyOperationsOf(event: JournalEvent, warnings: Warning[]): PropertyOperations {
   const { event: name, properties } = event;
   if (leavesPersonAlone(name)) {
-    const asks = properties.$set ?? properties.$set_once ?? properties.$unset;
-    if (name === "$exception" && asks !== undefined)
-      warnings.push(warningAbout(event, "set_on_exception", {}));
+    const asks = ["$set", "$set_once", "$unset"].some(
+      (asked) => (properties.valueOf(asked) ?? null) !== null,
+    );
+    if (name === "$exception" && asks) warnings.push(warningAbout(event, "set_on_exception", {}));
     return nothing;
   }
   if (isGroupIdentify(name)) return nothing;
-  const set = isRecord(properties.$set) ? properties.$set : undefined;
-  const setOnce = isRecord(properties.$set_once) ? properties.$set_once : undefined;
+  const set = recordOf(properties, "$set");
+  const setOnce = recordOf(properties, "$set_once");
   const automatic = automaticProperties(properties, set, setOnce);
   const survey = surveyProperties(name, event.timeMicros, set);
   return {
-    setOnce: withoutEmpty([setOnce, automatic?.setOnce]),
-    set: withoutEmpty([automatic?.set, survey, set]),
-    unset: unsetNamesOf(properties.$unset),
+    setOnce: given(setOnce && writesOf(setOnce), automatic?.setOnce),
+    set: given(automatic?.set, survey, set && writesOf(set)),
+    unset: unsetNamesOf(properties.valueOf("$unset")),
   };
 }
 
-function withoutEmpty(lists: readonly (PropertyWrites | undefined)[]): readonly PropertyWrites[] {
-  return lists.filter((writes) => writes !== undefined);
+function recordOf(properties: Members, name: string): Record<string, unknown> | undefined {
+  const value = properties.valueOf(name);
+  return isRecord(value) ? value : undefined;
+}
+
+function writesOf(values: Record<string, unknown>): PropertyWrites {
+  return allWrites(new ParsedMembers(values));
+}
+
+/** Those that there are. */
+function given(...lists: readonly (PropertyWrites | undefined)[]): readonly PropertyWrites[] {
+  const found: PropertyWrites[] = [];
+  for (const list of lists) if (list !== undefined) found.push(list);
+  return found;
 }
 
 function unsetNamesOf(unset: unknown): readonly string[] {
   if (Array.isArray(unset)) return unset.filter((name) => typeof name === "string");
   return isRecord(unset) ? Object.keys(unset) : none;
+}
+
+function groupTypesOf(groups: unknown): readonly string[] {
+  return groups === undefined ? none : groupsOf(groups).map(({ type }) => type);
 }
 
 /** The groups that the value of `$groups` names. */
@@ -140,14 +160,15 @@ export function groupsOf(groups: unknown): readonly { type: string; key: string 
     .map(([type, key]) => ({ type: storableText(type), key: storableText(String(key)) }));
 }
 
-function groupIdentifyOf(properties: Record<string, unknown>): GroupIdentify | undefined {
-  const group = groupNamed(properties);
-  const set = properties.$group_set ?? {};
+function groupIdentifyOf(properties: Members): GroupIdentify | undefined {
+  const group = groupNamed(properties.valueOf("$group_type"), properties.valueOf("$group_key"));
+  const set = properties.valueOf("$group_set") ?? {};
   // A set that is none changes nothing, and makes no group either (decision 7a); ingestion has warned of it.
-  return group === undefined || !isRecord(set) ? undefined : { ...group, properties: set };
+  if (group === undefined || !isRecord(set)) return undefined;
+  return { ...group, properties: new ParsedMembers(set) };
 }
 
-function groupNamed({ $group_type: type, $group_key: key }: Record<string, unknown>) {
+function groupNamed(type: unknown, key: unknown): Pick<GroupIdentify, "type" | "key"> | undefined {
   if (!type || !key || typeof type === "object" || typeof key === "object") return undefined;
   return { type: storableText(String(type)), key: storableText(String(key)) };
 }

@@ -1,6 +1,6 @@
 /**
  * The persons that a batch of events touches, in memory: filled from the store before the batch, changed by
- * `person-rules.ts`, written back after it.
+ * `person-rules.ts`, written back after it. They may stay for the next batch, which often touches the same ones.
  */
 
 import { personUuid } from "./distinct-ids.ts";
@@ -17,6 +17,14 @@ export interface StoredPerson {
   isIdentified: boolean;
   createdMicros: number;
   version: number;
+}
+
+/** What of a person's row decides which of its columns are written. */
+export interface StoredRow extends Pick<StoredPerson, "isMainAlias" | "createdMicros"> {
+  /** Null where there is none, and as long as the properties were not read. */
+  searchText: string | null;
+  /** Of the properties; 0 as long as they were not read. */
+  characters: number;
 }
 
 /** One person, as it becomes during a batch; changing a field that can be seen goes through `markChanged`. */
@@ -36,19 +44,23 @@ export class Person implements StoredPerson {
   isVisiblyChanged: boolean;
   isFolded = false;
   /** Ids that joined during the batch, in order. */
-  readonly joinedNow: DistinctId[] = [];
+  joinedNow: DistinctId[] = [];
+  /** As the store has it. */
+  stored: Readonly<StoredRow>;
   private openedBag: PropertyBag | undefined;
-  private readonly readBag: () => PropertyBag;
+  private readBag: ((person: Person) => PropertyBag) | undefined;
 
   /**
    * @param stored  as it was before the batch, or as it is made.
    * @param readBag the properties as stored; called when they are first needed.
    */
   constructor(
-    readonly stored: Readonly<StoredPerson>,
-    readonly isNew: boolean,
-    readBag: () => PropertyBag,
+    stored: Readonly<StoredPerson>,
+    public isNew: boolean,
+    readBag: (person: Person) => PropertyBag,
   ) {
+    const { isMainAlias, createdMicros } = stored;
+    this.stored = { isMainAlias, createdMicros, searchText: null, characters: 0 };
     this.rowId = stored.rowId;
     this.projectId = stored.projectId;
     this.uuid = stored.uuid;
@@ -64,13 +76,27 @@ export class Person implements StoredPerson {
   }
 
   get bag(): PropertyBag {
-    this.openedBag ??= this.readBag();
+    if (this.openedBag === undefined) {
+      this.openedBag = this.readBag!(this);
+      // It holds the row.
+      this.readBag = undefined;
+    }
     return this.openedBag;
   }
 
   markChanged(): void {
     this.isDirty = true;
     this.isVisiblyChanged = true;
+  }
+
+  /** The batch is written, and the next one begins. */
+  settle(): void {
+    this.isNew = false;
+    this.isDirty = false;
+    this.isVisiblyChanged = false;
+    this.openedBag?.settle();
+    for (const id of this.joinedNow) id.isNew = false;
+    this.joinedNow = [];
   }
 }
 
@@ -80,9 +106,7 @@ export interface DistinctId {
   person: Person;
   /** Order of joining within the person. */
   joined: number;
-  readonly isNew: boolean;
-  /** It was stored under another person before the batch. */
-  hasMoved: boolean;
+  isNew: boolean;
 }
 
 /** A stored id of a person. */
@@ -92,9 +116,10 @@ export interface StoredDistinctId {
 }
 
 export class PeopleState {
-  readonly persons: Person[] = [];
+  /** Those that the batch has to do with. */
+  readonly touched = new Set<Person>();
   /** Persons that were folded, in order; `from` may be new and then never reaches the store. */
-  readonly folds: { from: Person; into: Person }[] = [];
+  folds: { from: Person; into: Person }[] = [];
   private readonly ids = new Map<number, Map<string, DistinctId>>();
 
   /**
@@ -108,20 +133,22 @@ export class PeopleState {
     private readonly personless: { has(projectId: number, distinctId: string): boolean },
   ) {}
 
-  /** Adds a person that the store has. */
-  addStored(person: Person): void {
-    this.persons.push(person);
-  }
-
   /** Says whose id the store has under `distinctId`. */
   addStoredId(person: Person, stored: StoredDistinctId): DistinctId {
-    const id = { ...stored, person, isNew: false, hasMoved: false };
+    const id = { ...stored, person, isNew: false };
     this.idsOf(person.projectId).set(stored.distinctId, id);
     return id;
   }
 
   find(projectId: number, distinctId: string): Person | undefined {
-    return this.ids.get(projectId)?.get(distinctId)?.person;
+    return this.id(projectId, distinctId)?.person;
+  }
+
+  /** A distinct id that somebody has, whom the batch has to do with; the same object for as long as the batch lasts. */
+  id(projectId: number, distinctId: string): DistinctId | undefined {
+    const id = this.ids.get(projectId)?.get(distinctId);
+    if (id !== undefined) this.touched.add(id.person);
+    return id;
   }
 
   /**
@@ -146,14 +173,14 @@ export class PeopleState {
       version: 0,
     };
     const person = new Person(stored, true, () => new PropertyBag());
-    this.persons.push(person);
+    this.touched.add(person);
     this.attach(person, distinctId);
     return person;
   }
 
   /** Adds an id that nobody has to a person. */
   attach(person: Person, distinctId: string): void {
-    const id = { distinctId, person, joined: person.joinedCount, isNew: true, hasMoved: false };
+    const id = { distinctId, person, joined: person.joinedCount, isNew: true };
     person.joinedCount += 1;
     person.isDirty = true;
     person.joinedNow.push(id);
@@ -165,7 +192,6 @@ export class PeopleState {
     for (const id of this.allIds(from)) {
       id.person = into;
       id.joined = into.joinedCount;
-      id.hasMoved = true;
       into.joinedCount += 1;
       into.joinedNow.push(id);
     }
@@ -176,7 +202,19 @@ export class PeopleState {
 
   /** All ids whose row is new or another than before the batch. */
   changedIds(): DistinctId[] {
-    return this.persons.filter((person) => !person.isFolded).flatMap((person) => person.joinedNow);
+    return [...this.touched].flatMap(({ isFolded, joinedNow }) => (isFolded ? [] : joinedNow));
+  }
+
+  /** The batch is written, and the next one begins. */
+  settle(): void {
+    for (const person of this.touched) person.settle();
+    this.touched.clear();
+    this.folds = [];
+  }
+
+  /** How many distinct ids are here. */
+  get idCount(): number {
+    return [...this.ids.values()].reduce((sum, { size }) => sum + size, 0);
   }
 
   private allIds(person: Person): DistinctId[] {

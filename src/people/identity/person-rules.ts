@@ -6,9 +6,8 @@
 
 import type { JournalEvent } from "../../journal/entry.ts";
 import { changesPersons, type Merge, type Operations, type PropertyOperations } from "./operations.ts";
-import type { PeopleState, Person } from "./people-state.ts";
-import type { PropertyBag, WriteTime } from "./property-bag.ts";
-import { propertyBytesMax } from "./property-size.ts";
+import type { DistinctId, PeopleState, Person } from "./people-state.ts";
+import { type PropertyBag, propertyBytesMax, type WriteTime } from "./property-bag.ts";
 import { shownText, type Warning, warningAbout } from "./warning.ts";
 
 /**
@@ -17,14 +16,25 @@ import { shownText, type Warning, warningAbout } from "./warning.ts";
  */
 export const foldedIdsMax = 5_000;
 
-/** Carries out the operations of one event; returns the warnings that arise. */
-export function applyToPersons(state: PeopleState, event: JournalEvent, operations: Operations): Warning[] {
-  const warnings: Warning[] = [];
+const noWarnings: readonly Warning[] = [];
+
+/**
+ * Carries out the operations of one event; returns the warnings that arise.
+ *
+ * @param ownId the event's own id, if it was found before; it may have moved to another person since.
+ */
+export function applyToPersons(
+  state: PeopleState,
+  event: JournalEvent,
+  operations: Operations,
+  ownId: DistinctId | undefined = state.id(event.projectId, operations.distinctId),
+): readonly Warning[] {
   const { merge, distinctId } = operations;
-  const own = state.find(event.projectId, distinctId);
+  const own = ownId?.person;
   const other = merge === undefined ? undefined : state.find(event.projectId, merge.otherId);
   const present = isAliasOfUser(merge, own, other) ? other : (own ?? other);
-  if (present !== undefined && !changesPersons(operations)) return warnings;
+  if (present !== undefined && !changesPersons(operations)) return noWarnings;
+  const warnings: Warning[] = [];
   const person = present ?? state.create(event.projectId, distinctId, event.timeMicros, merge?.otherId);
   const before = snapshotOf(person);
   if (merge !== undefined) applyMerge(state, event, operations, merge, { person, own, other, warnings });
@@ -108,13 +118,9 @@ function writeProperties(
   event: JournalEvent,
   isCreation: boolean,
 ): void {
-  for (const writes of operations.setOnce) {
-    for (const name in writes) bag.setOnce(name, writes[name], event);
-  }
-  for (const writes of operations.set) {
-    for (const name in writes) bag.set(name, writes[name], event);
-  }
-  if (isCreation) bag.set("$creator_event_uuid", event.uuid, event);
+  for (const writes of operations.setOnce) bag.setMembersOnce(writes, event);
+  for (const writes of operations.set) bag.setMembers(writes, event);
+  if (isCreation) bag.set("$creator_event_uuid", `"${event.uuid}"`, event);
   if (operations.unset.length === 0) return;
   for (const name of operations.unset) bag.unset(name, event);
   bag.boundUnsetNames();

@@ -9,7 +9,12 @@
  * Pure: nothing here knows the store. Source: contract, README "Deviations", decision 1, and ingestion 12.2.
  */
 
-import { bytesAtMost, exactBytes, isTooDeep, propertyBytesMax } from "./property-size.ts";
+import { isSameJson, tooDeep } from "../../lib/canonical-json.ts";
+import type { PropertyWrites } from "./automatic-properties.ts";
+import { PropertyNames } from "./property-names.ts";
+
+/** Size of the properties as JSON beyond which writes that make them larger are refused, in bytes. */
+export const propertyBytesMax = 512 * 1024;
 
 /** When a write happened, and in which lane it came. */
 export interface WriteTime {
@@ -26,73 +31,125 @@ export const unsetNamesMax = 1_000;
 /** Longer names are not remembered after an `$unset`: the memory of names must not become a store of text. */
 const unsetNameLengthMax = 400;
 
-/** What a bag is made of; objects without prototype, so that no property name is a special one. */
+/** What a bag is made of; the lists have an item for each name. */
 export interface BagContent {
-  values: Record<string, unknown>;
-  /** The time of every value that is not in `times`; negative infinity where only history has written. */
-  baseTime: number;
-  times: Record<string, number>;
+  names: PropertyNames;
+  /** As `canonicalJson` writes them. */
+  texts: string[];
+  /** Of the last realtime write; negative infinity where only history has written. */
+  times: number[];
   /** Names that are absent because they were unset, and the time of the last realtime write or unset before. */
   unsetTimes: Map<string, number>;
-  /** At least as many bytes as the values take as JSON. */
-  bytesMax: number;
 }
 
 function emptyContent(): BagContent {
-  return {
-    values: Object.create(null),
-    baseTime: Number.NaN,
-    times: Object.create(null),
-    unsetTimes: new Map(),
-    bytesMax: 2,
-  };
+  return { names: PropertyNames.none, texts: [], times: [], unsetTimes: new Map() };
 }
 
-/** Names are kept well-formed: halves of surrogate pairs do not survive storage, and writes of a name must meet. */
+/** Stands for the text of a name that was unset; its time means nothing then. */
+const absent = "";
+
+/**
+ * Names are kept well-formed: halves of surrogate pairs do not survive storage, and writes of a name must meet. Values are
+ * texts of JSON: most are read from one and written into another one.
+ */
 export class PropertyBag {
-  /** By name; without prototype. */
-  readonly values: Readonly<Record<string, unknown>>;
   readonly unsetTimes: ReadonlyMap<string, number>;
-  /** Writes after which a value is another one than before. */
+  /** Writes after which a value is another one than before, since `settle`. */
   changes = 0;
   /** Writes that changed a value or a time. */
   touches = 0;
   /** Writes that were refused for their size or depth. */
   refusals = 0;
-  private readonly heldValues: Record<string, unknown>;
+  private names: PropertyNames;
+  /** A text may be `absent`. */
+  private hasAbsent = false;
+  /** Names of which all have a value. */
+  private presentNames: readonly string[] | undefined;
+  private readonly texts: string[];
+  private readonly times: number[];
   private readonly heldUnsetTimes: Map<string, number>;
-  // One event writes most of the properties, so most need no time of their own.
-  private baseTime: number;
-  private readonly times: Record<string, number>;
-  /** An upper bound of the JSON's size in bytes, or its size. */
-  private bytes: number;
-  private isExact = false;
+  /** At least as many bytes as the properties take as JSON; estimated when something is first written. */
+  private bytesMax: number | undefined;
+  /** Those bytes, counted when the estimate is too large. */
+  private bytes: number | undefined;
 
   constructor(content: BagContent = emptyContent()) {
-    this.heldValues = content.values;
-    this.heldUnsetTimes = content.unsetTimes;
-    this.baseTime = content.baseTime;
+    this.names = content.names;
+    this.texts = content.texts;
     this.times = content.times;
-    this.bytes = content.bytesMax;
-    this.values = this.heldValues;
+    this.heldUnsetTimes = content.unsetTimes;
     this.unsetTimes = this.heldUnsetTimes;
+  }
+
+  /** What was written is stored. */
+  settle(): void {
+    this.changes = 0;
+  }
+
+  /** The properties, in the order in which JavaScript's objects have them; not to be changed. */
+  get content(): Readonly<Omit<BagContent, "unsetTimes">> {
+    if (this.names.haveIndexes || this.hasAbsent) this.arrange();
+    const { names, texts, times } = this;
+    return { names, texts, times };
+  }
+
+  /** The texts of some values that there are. */
+  textsOf(names: readonly string[]): string[] {
+    const slots = this.names.slotsOf(names);
+    return slots.flatMap((slot) => (slot === -1 || this.texts[slot] === absent ? [] : [this.texts[slot]!]));
   }
 
   /** The time of the last realtime write of a value that is present; negative infinity when there was none. */
   timeOf(name: string): number {
-    return this.times[name] ?? this.baseTime;
+    return this.times[this.names.slotOf(name)!]!;
   }
 
-  set(name: string, value: unknown, write: WriteTime): void {
-    const present = this.heldValues[name];
-    if (present === undefined) this.setAbsent(name, value, write);
-    else if (!write.historical) this.replace(name, present, value, write.timeMicros);
-    else if (this.timeOf(name) <= write.timeMicros) this.replace(name, present, value, this.timeOf(name));
+  /** @param text as `canonicalJson` writes it. */
+  set(name: string, text: string, write: WriteTime): void {
+    const slot = this.names.slotOf(name);
+    if (slot === undefined || this.texts[slot] === absent) this.setAbsent(name, text, write);
+    else if (!write.historical) this.replace(slot, text, write.timeMicros);
+    else if (this.times[slot]! <= write.timeMicros) this.replace(slot, text, this.times[slot]!);
+  }
+
+  /** Sets the values of members; most repeat what is here. */
+  setMembers({ members, names, places }: PropertyWrites, write: WriteTime): void {
+    const slots = this.names.slotsOf(names);
+    const { texts } = this;
+    for (let index = 0; index < places.length; index++) {
+      const place = places[index]!;
+      const slot = slots[index]!;
+      // A name keeps its slot, also in a list with more names.
+      const isRepeated = slot !== -1 && !write.historical && members.isText(place, texts[slot]!);
+      if (!isRepeated) {
+        this.set(names[index]!, members.text(place), write);
+        continue;
+      }
+      // The same string as others have is compared without looking at its characters the next time.
+      if (members.number(place) !== 0) texts[slot] = members.text(place);
+      this.touch(slot, write.timeMicros);
+    }
   }
 
   /** Writes unless there is a value; null is a value. */
-  setOnce(name: string, value: unknown, write: WriteTime): void {
-    if (this.heldValues[name] === undefined) this.setAbsent(name, value, write, true);
+  setOnce(name: string, text: string, write: WriteTime): void {
+    if (!this.has(name)) this.setAbsent(name, text, write, true);
+  }
+
+  /** Writes the values of members where there are none; usually there are. */
+  setMembersOnce({ members, names, places }: PropertyWrites, write: WriteTime): void {
+    if (names === this.presentNames) return;
+    const slots = this.names.slotsOf(names);
+    let areAllPresent = true;
+    for (let index = 0; index < places.length; index++) {
+      const slot = slots[index]!;
+      // A name keeps its slot, also in a list with more names.
+      if (slot !== -1 && this.texts[slot] !== absent) continue;
+      areAllPresent = false;
+      this.setOnce(names[index]!, members.text(places[index]!), write);
+    }
+    if (areAllPresent) this.presentNames = names;
   }
 
   unset(rawName: string, write: WriteTime): void {
@@ -116,12 +173,13 @@ export class PropertyBag {
    * what a realtime event later than itself wrote or unset: of two such the later wins.
    */
   absorb(other: PropertyBag, merge: WriteTime): void {
-    for (const name in other.heldValues) {
-      const timeMicros = other.timeOf(name);
-      const present = this.heldValues[name];
-      if (!this.isTakenOver(name, present === undefined, timeMicros, merge)) continue;
-      if (present === undefined) this.add(name, other.heldValues[name], timeMicros);
-      else this.replace(name, present, other.heldValues[name], timeMicros);
+    const theirs = other.content;
+    for (const [index, name] of theirs.names.names.entries()) {
+      const timeMicros = theirs.times[index]!;
+      const isPresent = this.has(name);
+      if (!this.isTakenOver(name, !isPresent, timeMicros, merge)) continue;
+      if (isPresent) this.replace(this.names.slotOf(name)!, theirs.texts[index]!, timeMicros);
+      else this.add(name, theirs.texts[index]!, timeMicros);
     }
     for (const [name, timeMicros] of other.heldUnsetTimes) {
       if (this.isTakenOver(name, false, timeMicros, merge)) this.remove(name, timeMicros);
@@ -139,69 +197,78 @@ export class PropertyBag {
     if (ourTime === undefined) return true;
     if (ourTime === neverInRealtime || theirTime === neverInRealtime) return ourTime < theirTime;
     if (isWinning) return !(merge.historical && ourTime > merge.timeMicros && ourTime > theirTime);
-    if (this.heldValues[name] === undefined) return theirTime > ourTime;
+    if (!this.has(name)) return theirTime > ourTime;
     return merge.historical && theirTime > merge.timeMicros && theirTime > ourTime;
   }
 
   /** When a name was last written or unset in realtime; undefined for a name of which nothing is known. */
   private timeOfAny(name: string): number | undefined {
-    return this.heldValues[name] === undefined ? this.heldUnsetTimes.get(name) : this.timeOf(name);
+    return this.has(name) ? this.timeOf(name) : this.heldUnsetTimes.get(name);
   }
 
-  private setAbsent(rawName: string, value: unknown, write: WriteTime, isOnce = false): void {
+  private has(name: string): boolean {
+    const slot = this.names.slotOf(name);
+    return slot !== undefined && this.texts[slot] !== absent;
+  }
+
+  private setAbsent(rawName: string, text: string, write: WriteTime, isOnce = false): void {
     if (!rawName.isWellFormed()) {
       const name = rawName.toWellFormed();
-      if (isOnce) this.setOnce(name, value, write);
-      else this.set(name, value, write);
+      if (isOnce) this.setOnce(name, text, write);
+      else this.set(name, text, write);
       return;
     }
     const time = write.historical ? (this.heldUnsetTimes.get(rawName) ?? neverInRealtime) : write.timeMicros;
-    if (time <= write.timeMicros) this.add(rawName, value, time);
+    if (time <= write.timeMicros) this.add(rawName, text, time);
   }
 
-  private add(name: string, value: unknown, timeMicros: number): void {
-    if (value === undefined) return;
-    if (isTooDeep(value) || !this.makeRoom(name, undefined, value)) {
+  private add(name: string, text: string, timeMicros: number): void {
+    if (text === tooDeep || !this.makeRoom(name, text, undefined)) {
       this.refusals += 1;
       return;
     }
-    this.heldValues[name] = value;
+    let slot = this.names.slotOf(name);
+    if (slot === undefined) {
+      slot = this.names.count;
+      this.names = this.names.with(name);
+    }
+    this.texts[slot] = text;
+    this.times[slot] = timeMicros;
     if (this.heldUnsetTimes.size > 0) this.heldUnsetTimes.delete(name);
-    if (Number.isNaN(this.baseTime)) this.baseTime = timeMicros;
-    this.setTime(name, timeMicros);
     this.changes += 1;
     this.touches += 1;
   }
 
-  private replace(name: string, present: unknown, value: unknown, timeMicros: number): void {
-    if (!isSame(present, value)) {
-      if (value === undefined) return;
-      if (isTooDeep(value) || !this.makeRoom(name, present, value)) {
-        this.refusals += 1;
-        return;
-      }
-      this.heldValues[name] = value;
-      this.changes += 1;
-      this.setTime(name, timeMicros);
-      this.touches += 1;
+  private replace(slot: number, text: string, timeMicros: number): void {
+    const present = this.texts[slot]!;
+    if (isSameJson(present, text)) {
+      this.touch(slot, timeMicros);
       return;
     }
-    // Most writes repeat a value: only its time is another one.
-    const time = this.times[name];
-    if ((time ?? this.baseTime) === timeMicros) return;
-    this.times[name] = timeMicros;
+    if (text === tooDeep || !this.makeRoom(undefined, text, present)) {
+      this.refusals += 1;
+      return;
+    }
+    this.texts[slot] = text;
+    this.times[slot] = timeMicros;
+    this.changes += 1;
     this.touches += 1;
   }
 
-  private setTime(name: string, timeMicros: number): void {
-    if (timeMicros !== this.baseTime || this.times[name] !== undefined) this.times[name] = timeMicros;
+  /** A value was written again. */
+  private touch(slot: number, timeMicros: number): void {
+    if (this.times[slot] === timeMicros) return;
+    this.times[slot] = timeMicros;
+    this.touches += 1;
   }
 
   private remove(name: string, timeMicros: number): void {
-    const present = this.heldValues[name];
-    if (present !== undefined) {
-      if (this.isExact) this.bytes -= exactBytes(name, present);
-      delete this.heldValues[name];
+    const slot = this.names.slotOf(name);
+    if (slot !== undefined && this.texts[slot] !== absent) {
+      if (this.bytes !== undefined) this.bytes -= nameBytes(name) + Buffer.byteLength(this.texts[slot]!);
+      this.texts[slot] = absent;
+      this.hasAbsent = true;
+      this.presentNames = undefined;
       this.changes += 1;
       this.touches += 1;
     }
@@ -210,28 +277,73 @@ export class PropertyBag {
     this.heldUnsetTimes.set(name, timeMicros);
   }
 
-  /** Counts the bytes of a write; false when they do not fit and are more than before. */
-  private makeRoom(name: string, present: unknown, value: unknown): boolean {
-    if (!this.isExact) {
-      const bytes = this.bytes + bytesAtMost(name, value);
-      if (bytes <= propertyBytesMax) {
-        this.bytes = bytes;
-        return true;
-      }
-      this.bytes = 1;
-      for (const known in this.heldValues) this.bytes += exactBytes(known, this.heldValues[known]);
-      this.isExact = true;
+  /**
+   * Counts the bytes that a write adds; false when they do not fit and are more than before.
+   *
+   * @param name of a value that is new.
+   * @param present the text that is replaced.
+   */
+  private makeRoom(name: string | undefined, text: string, present: string | undefined): boolean {
+    if (this.bytes === undefined) {
+      this.bytesMax ??= this.estimate();
+      this.bytesMax += bytesAtMost(name, text);
+      if (this.bytesMax <= propertyBytesMax) return true;
+      this.bytes = this.countBytes();
     }
-    const before = present === undefined ? 0 : exactBytes(name, present);
-    const growth = exactBytes(name, value) - before;
+    const added = (name === undefined ? 0 : nameBytes(name)) + Buffer.byteLength(text);
+    const growth = present === undefined ? added : added - Buffer.byteLength(present);
     if (growth > 0 && this.bytes + growth > propertyBytesMax) return false;
     this.bytes += growth;
     return true;
   }
+
+  private estimate(): number {
+    let bytes = bracesBytes;
+    for (const [slot, text] of this.texts.entries()) bytes += bytesAtMost(this.names.names[slot], text);
+    return bytes;
+  }
+
+  private countBytes(): number {
+    // Of the commas one is too many.
+    let bytes = bracesBytes - 1;
+    for (const [slot, text] of this.texts.entries()) {
+      if (text !== absent) bytes += nameBytes(this.names.names[slot]!) + Buffer.byteLength(text);
+    }
+    return bytes;
+  }
+
+  /** Gives every name its place, and none to those that were unset. */
+  private arrange(): void {
+    const { names } = this.names;
+    const slots: Record<string, number> = Object.create(null);
+    for (const [slot, text] of this.texts.entries()) if (text !== absent) slots[names[slot]!] = slot;
+    const texts = [...this.texts];
+    const times = [...this.times];
+    this.names = PropertyNames.of(Object.keys(slots));
+    this.hasAbsent = false;
+    this.texts.length = this.names.count;
+    this.times.length = this.names.count;
+    for (const [index, slot] of Object.values(slots).entries()) {
+      this.texts[index] = texts[slot]!;
+      this.times[index] = times[slot]!;
+    }
+  }
 }
 
-function isSame(a: unknown, b: unknown): boolean {
-  if (a === b) return true;
-  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
-  return !isTooDeep(b) && Bun.deepEquals(a, b, true);
+const bracesBytes = 2;
+/** Colon and comma. */
+const memberBytes = 2;
+
+/** Bytes of a name within a JSON object, with what stands around it. */
+function nameBytes(name: string): number {
+  return Buffer.byteLength(JSON.stringify(name)) + memberBytes;
 }
+
+/** At least as many bytes as name and value take, without looking at their characters. */
+function bytesAtMost(name: string | undefined, text: string): number {
+  return (name === undefined ? 0 : (name.length + 1) * escapedBytesMax) + text.length * unitBytesMax;
+}
+
+/** A UTF-16 unit takes at most so many bytes in UTF-8, and escaped in a name. */
+const unitBytesMax = 3;
+const escapedBytesMax = 6;

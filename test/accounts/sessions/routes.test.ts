@@ -1,57 +1,11 @@
-/** Sessions in this process: what they may, how they end, which requests may use them. */
+/** Sessions in this process: how they begin, what they may, how they end. */
 
 import { describe, expect, test } from "bun:test";
 import { revokeKey } from "../../../src/accounts/personal-keys.ts";
 import { createSetupLink, ownerToSetUp } from "../../../src/accounts/sessions/setup-links.ts";
 import { createUser, setUserActive } from "../../../src/accounts/users.ts";
-import { type Asking, flagsPath, TestServer } from "../../support/management-server.ts";
-
-const goodPassword = "correct horse battery staple";
-const consoleHeader = { "x-flagkeep-console": "1" };
-
-const post = (
-  server: TestServer,
-  path: string,
-  body: unknown,
-  headers: Record<string, string> = consoleHeader,
-) => server.ask("POST", path, { key: null, body, headers });
-
-const cookieOf = (headers: Headers) => (headers.get("set-cookie") ?? "").split(";")[0]!;
-
-async function setUp(server: TestServer, email = "ann@example.com") {
-  const user = ownerToSetUp(server.metadata.db)!;
-  const { token } = createSetupLink(server.metadata, user, null, server.now);
-  const answer = await post(server, "/api/session/setup/", {
-    token,
-    email,
-    first_name: "Ann",
-    password: goodPassword,
-  });
-  expect(answer.status).toBe(201);
-  return cookieOf(answer.headers);
-}
-
-async function signIn(server: TestServer, email = "ann@example.com", password = goodPassword) {
-  return await post(server, "/api/session/", { email, password });
-}
-
-const as = (cookie: string, more: Record<string, string> = {}): Asking => ({
-  key: null,
-  headers: { ...consoleHeader, cookie, ...more },
-});
-
-/** Somebody else of the organisation, with the same password. */
-async function colleague(
-  server: TestServer,
-  level: "member" | "admin" = "member",
-  email = "bob@example.com",
-) {
-  const user = createUser(server.metadata, { email, organizationId: server.first.organization.id, level });
-  const { token } = createSetupLink(server.metadata, user, 1, server.now);
-  const { headers, status } = await post(server, "/api/session/setup/", { token, password: goodPassword });
-  expect(status).toBe(201);
-  return { user, cookie: cookieOf(headers) };
-}
+import { flagsPath, TestServer } from "../../support/management-server.ts";
+import { as, colleague, cookieOf, goodPassword, post, setUp, signIn } from "./support.ts";
 
 describe("a one-time link", () => {
   test("sets the password of the first owner once, who may put the address right", async () => {
@@ -344,94 +298,5 @@ describe("a session", () => {
     expect((await ask("POST", "/api/personal_api_keys/", everything)).status).toBe(403);
     // A key has no one who could be asked.
     expect((await server.ask("POST", "/api/projects/1/rotate_secret_token/")).status).toBe(200);
-  });
-});
-
-describe("a cookie counts only", () => {
-  const refusedHeaders: [string, Record<string, string>][] = [
-    ["with the header", { "x-flagkeep-console": "" }],
-    ["with the header as it is", { "x-flagkeep-console": "true" }],
-    ["from this origin", { origin: "http://evil.example" }],
-    ["from this port", { origin: "http://localhost:9999" }],
-    ["from this host", { origin: "http://localhost.evil.example" }],
-    ["from an origin that is one", { origin: "null" }],
-    ["from the same site, not a neighbour", { "sec-fetch-site": "same-site" }],
-    ["from the same site", { "sec-fetch-site": "cross-site" }],
-    ["from a page", { "sec-fetch-site": "none" }],
-    ["without a key beside it", { authorization: "Bearer phx_wrong" }],
-    ["without anything else that proves who one is", { authorization: "" }],
-  ];
-  test.each(refusedHeaders)("%s", async (_, headers) => {
-    using server = new TestServer();
-    const cookie = await setUp(server);
-    const good = await server.ask("GET", flagsPath, as(cookie, { origin: "http://localhost" }));
-    expect(good.status).toBe(200);
-    expect((await server.ask("GET", flagsPath, as(cookie, { "sec-fetch-site": "same-origin" }))).status).toBe(
-      200,
-    );
-    for (const [method, body] of [["GET"], ["POST", { key: "forged" }]] as const) {
-      const { status } = await server.ask(method, flagsPath, { ...as(cookie, headers), body });
-      expect([method, status]).toEqual([method, 401]);
-    }
-    expect((await server.ask("GET", flagsPath)).body.count).toBe(0);
-    if (headers.authorization !== undefined) return;
-    const credentials = { email: "ann@example.com", password: goodPassword };
-    expect((await post(server, "/api/session/", credentials, { ...consoleHeader, ...headers })).status).toBe(
-      403,
-    );
-    const out = await server.ask("DELETE", "/api/session/", as(cookie, headers));
-    expect(out.status).toBe(403);
-    expect((await server.ask("GET", flagsPath, as(cookie))).status).toBe(200);
-  });
-
-  test("from the public address, where a proxy hides it; then with the prefix of https", async () => {
-    using server = new TestServer({ publicUrl: "https://flags.example.com" });
-    const user = ownerToSetUp(server.metadata.db)!;
-    const { token } = createSetupLink(server.metadata, user, null, server.now);
-    const made = await post(
-      server,
-      "/api/session/setup/",
-      { token, password: goodPassword },
-      { ...consoleHeader, origin: "https://flags.example.com" },
-    );
-    expect(made.headers.get("set-cookie")).toMatch(/^__Host-flagkeep-[0-9a-f]{6}=.*; Secure$/);
-    const cookie = cookieOf(made.headers);
-    expect((await server.ask("GET", flagsPath, as(cookie))).status).toBe(200);
-    // Anybody on a neighbouring name could set it without the prefix.
-    expect((await server.ask("GET", flagsPath, as(cookie.replace("__Host-", "")))).status).toBe(401);
-  });
-
-  test("on routes that are not for keys' eyes, and no key there", async () => {
-    using server = new TestServer();
-    for (const [method, path] of [
-      ["GET", "/api/sessions/"],
-      ["DELETE", "/api/sessions/"],
-      ["POST", "/api/session/confirm/"],
-      ["POST", "/api/session/password/"],
-    ] as const) {
-      expect([path, (await server.ask(method, path)).status]).toEqual([path, 403]);
-      expect([path, (await server.ask(method, path, { key: null })).status]).toEqual([path, 401]);
-    }
-    expect((await server.ask("GET", "/api/session/")).status).toBe(403);
-    const nobody = await server.ask("GET", "/api/session/", { key: null, headers: consoleHeader });
-    expect([nobody.status, nobody.body]).toEqual([200, { session: null }]);
-  });
-
-  test("never together with Access-Control-Allow-Credentials", async () => {
-    using server = new TestServer();
-    for (const route of server.routes) {
-      const path = route.path.replace(/:\w+/g, "1");
-      for (const method of [route.method, "OPTIONS"]) {
-        const { headers } = await server.ask(method, path, {
-          key: null,
-          headers: {
-            origin: "http://evil.example",
-            "access-control-request-method": route.method,
-            "access-control-request-headers": "x-flagkeep-console",
-          },
-        });
-        expect([path, headers.get("access-control-allow-credentials")]).toEqual([path, null]);
-      }
-    }
   });
 });

@@ -17,6 +17,12 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { noteOpening } from "../../../src/backup/recovery/put-aside.ts";
+import type { EngineStart } from "../../../src/engine/messages.ts";
+import { paths } from "../../../src/paths.ts";
+import { openPeople } from "../../../src/people/open.ts";
+import { PeopleStore } from "../../../src/people/store.ts";
+import { storeRecovery } from "../../../src/serve/engine-recovery.ts";
 import { flagkeep, TestAppliance, until } from "../../support/appliance.ts";
 import { withEventStore } from "./event-file.ts";
 import {
@@ -176,13 +182,33 @@ test("a table of cursors that is gone is mended as well", async () => {
   }
 }, 60_000);
 
-test("opening that ends the process three times: the file is made again", async () => {
+test("opening that ends the process three times under one front: the file is made again", async () => {
   const copy = copyOf(whole);
-  writeFileSync(join(copy.dataDir, "events.duckdb.opening"), "3");
+  const { dataDir } = copy;
+  expect([1, 2, 3].map(() => noteOpening(dataDir, "a-front"))).toEqual([0, 1, 2]);
+  const db = openPeople(paths(dataDir).people);
+  const spikes = { factor: 10, minimumPerMinute: 1e9, historyMinutes: 60, historyMinutesMin: 2 };
+  const nothing = () => undefined;
+  const { database } = await storeRecovery.open(
+    { dataDir, front: "a-front", memoryLimitBytes: 256 * 1024 * 1024, threads: 1 } as EngineStart,
+    () => new PeopleStore(db, spikes),
+    { onStep: nothing, onProgress: nothing, onDamage: nothing, onIncomplete: nothing },
+  );
+  database.close();
+  db.$client.close();
   await using _ = await expectHealed(copy);
   expect(quarantined(copy.dataDir)).toEqual([
     expect.stringMatching(/^events\.duckdb\.\d+\.broken$/),
   ] as never);
+  expect(existsSync(join(copy.dataDir, "events.duckdb.opening"))).toBe(false);
+  remove(copy);
+}, 60_000);
+
+test("openings that ended with their front say nothing of the file", async () => {
+  const copy = copyOf(whole);
+  for (const _ of [1, 2, 3, 4]) noteOpening(copy.dataDir, "a-front-that-was-killed");
+  await using _ = await expectHealed(copy);
+  expect(quarantined(copy.dataDir)).toEqual([]);
   expect(existsSync(join(copy.dataDir, "events.duckdb.opening"))).toBe(false);
   remove(copy);
 }, 60_000);

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { SegmentBatch } from "../../../src/journal/reader.ts";
+import { personsPage } from "../../../src/people/reader.ts";
 import { TestStores } from "../../support/event-store.ts";
 
 const uuids = (rows: unknown[][]) => rows.map(([uuid]) => uuid);
@@ -26,8 +27,8 @@ describe("duplicates", () => {
       pipeline.offer([segment]);
       await pipeline.drain(10_000);
       expect((await stored(again)).filter((one) => one === uuid)).toEqual([uuid]);
-      const [properties] = again.people.$client.query("SELECT properties FROM person").values() as [string][];
-      expect(JSON.parse(properties![0]).value).toBe("first");
+      const [person] = personsPage(again.people, 1);
+      expect(person!.properties.value).toBe("first");
     });
   }
 
@@ -141,6 +142,97 @@ describe("order and priority", () => {
   });
 });
 
+test("as many events as the store likes best are loaded together, wherever that ends; everything once", async () => {
+  await using stores = await TestStores.open();
+  Object.assign(stores.loader, { eventsPerLoad: 5 });
+  const made = Array.from({ length: 23 }, (_, n) => ({
+    uuid: `00000000-0000-4000-8000-${String(n).padStart(12, "0")}`,
+    properties: { $set: { [`p${n}`]: n } },
+  }));
+  const broken = { event: "broken" };
+  const events = [...made.slice(0, 12), made[1]!, broken, ...made.slice(10, 20), broken, ...made.slice(19)];
+  const segments = [];
+  for (let at = 0; at < events.length; at += 8)
+    segments.push(
+      await stores.segment("realtime", events.slice(at, at + 8), (lines) =>
+        lines.replace('"broken","', '"broken",'),
+      ),
+    );
+  const pipeline = stores.pipeline();
+  pipeline.offer(segments);
+  await pipeline.drain(30_000);
+  expect(await stored(stores)).toEqual(made.map(({ uuid }) => uuid));
+  expect(stores.applied.map(({ events }) => events)).toEqual([5, 5, 5, 5, 3]);
+  expect(stores.applied.reduce((sum, { duplicates }) => sum + duplicates, 0)).toBe(4);
+  const [person] = personsPage(stores.people, 1);
+  expect(Object.keys(person!.properties).filter((key) => /^p\d+$/.test(key))).toHaveLength(23);
+  const refused = readFileSync(join(stores.folder, "quarantine", "refused-realtime.ndjson"), "utf8");
+  expect(refused.trim().split("\n")).toHaveLength(2);
+  expect(stores.released.at(-1)).toEqual(["realtime", events.length]);
+});
+
+test("when the time for loading is over, a step ends behind the portion that it has; the rest is loaded later", async () => {
+  await using stores = await TestStores.open();
+  const { loader } = stores;
+  const pipeline = stores.pipeline({ portionBytes: 1 });
+  let stopping: Promise<void> | undefined;
+  const stage = loader.stage.bind(loader);
+  loader.stage = async (events) => {
+    await stage(events);
+    stopping ??= pipeline.drain(0);
+    // Timers come in their order.
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  };
+  const segments = [];
+  for (const event of ["first", "second", "third"])
+    segments.push(await stores.segment("realtime", [{ event }]));
+  pipeline.offer(segments);
+  await pipeline.settle();
+  await stopping;
+  const names = async () => uuids(await stores.rows("SELECT event FROM events ORDER BY seq"));
+  expect(await names()).toEqual(["first"]);
+  const later = stores.pipeline();
+  later.offer(segments);
+  await later.drain(10_000);
+  expect(await names()).toEqual(["first", "second", "third"]);
+});
+
+for (const failing of ["stage", "load"] as const) {
+  test(`when ${failing} fails in the middle of a step, the step is made again without staging; everything once`, async () => {
+    await using stores = await TestStores.open();
+    Object.assign(stores.loader, { eventsPerLoad: 5 });
+    const staged: number[] = [];
+    const { loader } = stores;
+    const stage = loader.stage.bind(loader);
+    loader.stage = async (events) => {
+      staged.push(events.length);
+      // What DuckDB says to the second of them.
+      await stage(failing === "stage" && staged.length === 2 ? [null as never] : events);
+    };
+    const load = loader.load.bind(loader);
+    let loads = 0;
+    loader.load = (lane, last, events) =>
+      load(lane, last, failing === "load" && loads++ === 0 ? [null as never] : events);
+    const made = Array.from({ length: 12 }, (_, n) => ({
+      uuid: `00000000-0000-4000-8000-${String(n).padStart(12, "0")}`,
+      properties: { $set: { [`p${n}`]: n } },
+    }));
+    const pipeline = stores.pipeline({ portionBytes: 1 });
+    pipeline.offer([
+      await stores.segment("realtime", made.slice(0, failing === "stage" ? 2 : 5)),
+      await stores.segment("realtime", made.slice(failing === "stage" ? 2 : 5)),
+    ]);
+    await pipeline.drain(30_000);
+    expect(await stored(stores)).toEqual(made.map(({ uuid }) => uuid));
+    expect(stores.applied.map(({ events }) => events)).toEqual([5, 5, 2]);
+    // The first attempt, none of the second, and those after it.
+    expect(staged).toEqual(failing === "stage" ? [2, 3, 5, 2] : [5, 5, 2]);
+    expect(stores.applied.reduce((sum, { duplicates }) => sum + duplicates, 0)).toBe(0);
+    const [person] = personsPage(stores.people, 1);
+    expect(Object.keys(person!.properties).filter((key) => /^p\d+$/.test(key))).toHaveLength(12);
+  });
+}
+
 test("a line that is no entry is kept in a file and said; the others are stored", async () => {
   await using stores = await TestStores.open();
   const segment = await stores.segment(
@@ -209,8 +301,8 @@ describe("a disk that is short", () => {
     expect(checkpoints.length).toBeGreaterThan(4);
     expect(stores.applied.reduce((sum, { events }) => sum + events, 0)).toBe(12);
     expect(stores.applied.reduce((sum, { duplicates }) => sum + duplicates, 0)).toBe(1);
-    const [properties] = stores.people.$client.query("SELECT properties FROM person").values() as [string][];
-    expect(Object.keys(JSON.parse(properties![0])).filter((key) => /^p\d+$/.test(key))).toHaveLength(12);
+    const [person] = personsPage(stores.people, 1);
+    expect(Object.keys(person!.properties).filter((key) => /^p\d+$/.test(key))).toHaveLength(12);
     expect(stores.released.at(-1)).toEqual(["realtime", 13]);
   }, 60_000);
 

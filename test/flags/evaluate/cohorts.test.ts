@@ -179,6 +179,16 @@ describe("cohorts that cannot be computed fail their flag, and only theirs", () 
     expect(errorsWhileComputing).toBe(false);
   });
 
+  test("a definition may be nested 100 levels deep, and not one more", () => {
+    const reasonAt = (levels: number) => {
+      let node: JsonObject = a;
+      for (let i = 0; i < levels; i++) node = all(node);
+      const set = compileFlagSet([flag(1, "f", when([inCohort(1)]))], [cohort(1, node)], []);
+      return evaluate(set, requestFor("u")).results.get("f")!.reason.code;
+    };
+    expect([reasonAt(100), reasonAt(101)]).toEqual(["no_condition_match", "cohort_filters_parsing_error"]);
+  });
+
   test("a definition nested 10,000 levels deep is unreadable, not fatal", () => {
     let node: JsonObject = a;
     for (let i = 0; i < 10_000; i++) node = all(node);

@@ -56,6 +56,10 @@ describe("a selection keeps", () => {
     ],
     ["flags of surveys", { surveysOnly: true }, "survey-targeting-1"],
     ["flags that were asked for", { flagKeys: ["all", "nothing", "asleep"] }, "all"],
+    ["of any runtime, where none is named", { flagKeys: ["client", "server"] }, "client server"],
+    ["of any runtime, for runtime all", { flagKeys: ["client", "server"], runtime: "all" }, "client server"],
+    ["of any runtime, for no runtime", { flagKeys: ["client", "server"], runtime: null }, "client server"],
+    ["with tags, where no context is named", { flagKeys: ["all", "tagged"], contexts: [] }, "all tagged"],
     ["and what they depend on", { flagKeys: ["needs-needs"] }, "needs-needs needs-server server"],
   ];
   for (const [name, selection, expected] of cases) test(name, () => expect(keys(selection)).toBe(expected));

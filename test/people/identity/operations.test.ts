@@ -1,10 +1,15 @@
 import { describe, expect, test } from "bun:test";
+import type { PropertyWrites } from "../../../src/people/identity/automatic-properties.ts";
 import { operationsOf } from "../../../src/people/identity/operations.ts";
 import { type EventParts, event } from "../support.ts";
 
 const operations = (parts: EventParts) => operationsOf(event(parts))!;
 const properties = (parts: EventParts) => operations(parts).properties;
-const merged = (lists: readonly Record<string, unknown>[]) => Object.assign({}, ...lists);
+/** What lists of writes come to. */
+const merged = (lists: readonly PropertyWrites[]) =>
+  Object.assign({}, ...lists.map(valuesOf)) as Record<string, unknown>;
+const valuesOf = ({ members, names, places }: PropertyWrites) =>
+  Object.fromEntries(names.map((name, index) => [name, members.value(places[index]!)]));
 
 describe("automatic properties", () => {
   test("are copied, and kept as the initial ones", () => {
@@ -53,6 +58,15 @@ describe("automatic properties", () => {
       operationsOf(event({ mode: "propertyless", properties: { $browser: "x", $groups: { a: "b" } } })),
     ).toBe(undefined);
   });
+});
+
+test("$exception is warned about where it asks for properties, and only there", () => {
+  const warned = (sent: Record<string, unknown>) =>
+    operations({ event: "$exception", properties: sent }).warnings.map(({ type }) => type);
+  expect(warned({ $exception_type: "Error" })).toEqual([]);
+  expect(warned({ $set: null, $set_once: null, $unset: null })).toEqual([]);
+  for (const name of ["$set", "$set_once", "$unset"])
+    expect(warned({ $set: null, $set_once: null, [name]: {} })).toEqual(["set_on_exception"]);
 });
 
 describe("merges", () => {
@@ -132,7 +146,8 @@ describe("groups", () => {
     test(`${name} names a group; its $set writes no person`, () => {
       const sent = { $group_type: "company", $group_key: 5, $group_set: { size: 1 }, $set: { plan: "x" } };
       const { groupIdentify, properties } = operations({ event: name, properties: sent });
-      expect(groupIdentify).toEqual({ type: "company", key: "5", properties: { size: 1 } });
+      expect(groupIdentify).toMatchObject({ type: "company", key: "5" });
+      expect(groupIdentify!.properties.valueOf("size")).toBe(1);
       expect([...properties.set, ...properties.setOnce, ...properties.unset]).toEqual([]);
     });
   }

@@ -1,16 +1,30 @@
-import { describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import fc from "fast-check";
-import { PropertyBag, unsetNamesMax } from "../../../src/people/identity/property-bag.ts";
-import { nestingMax, propertyBytesMax } from "../../../src/people/identity/property-size.ts";
-import { propertyColumns, readBag } from "../../../src/people/property-columns.ts";
+import { canonicalJson as json, nestingMax } from "../../../src/lib/canonical-json.ts";
+import { PropertyBag, propertyBytesMax, unsetNamesMax } from "../../../src/people/identity/property-bag.ts";
+import { openPeople } from "../../../src/people/open.ts";
+import { readBag, timeColumns } from "../../../src/people/property-columns.ts";
+import { objectText, PropertyListWriter } from "../../../src/people/property-lists.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "flagkeep-bags-"));
+const client = openPeople(join(folder, "people.sqlite")).$client;
+const lists = new PropertyListWriter(client);
+afterAll(() => {
+  client.close();
+  rmSync(folder, { recursive: true });
+});
 
 const live = (timeMicros: number) => ({ timeMicros, historical: false });
 const loaded = (timeMicros: number) => ({ timeMicros, historical: true });
-const bytesOf = (bag: PropertyBag) => Buffer.byteLength(propertyColumns(bag).properties);
+const valuesOf = (bag: PropertyBag) => JSON.parse(objectText(bag.content));
+const bytesOf = (bag: PropertyBag) => Buffer.byteLength(objectText(bag.content));
 
 function stored(bag: PropertyBag): PropertyBag {
-  const { properties, propertyTimes, unsetTimes } = propertyColumns(bag);
-  return readBag(properties, propertyTimes, unsetTimes);
+  const { propertyTimes, unsetTimes } = timeColumns(bag);
+  return readBag(client, lists.textOf(bag.content), propertyTimes, unsetTimes);
 }
 
 function nested(levels: number): unknown {
@@ -20,27 +34,38 @@ function nested(levels: number): unknown {
 describe("size", () => {
   test("a write that would make the properties too large is refused, others are not", () => {
     const bag = new PropertyBag();
-    bag.set("small", "old", live(1));
-    bag.set("big", "x".repeat(propertyBytesMax), live(2));
-    bag.set("small", "new", live(2));
-    expect({ ...bag.values }).toEqual({ small: "new" });
+    bag.set("small", json("old"), live(1));
+    bag.set("big", json("x".repeat(propertyBytesMax)), live(2));
+    bag.set("small", json("new"), live(2));
+    expect(valuesOf(bag)).toEqual({ small: "new" });
     expect(bag.refusals).toBe(1);
   });
 
   test("exactly the limit fits, one byte more does not; making room helps", () => {
     const bag = new PropertyBag();
     const text = "é".repeat((propertyBytesMax - '{"a":"","b":0}'.length) / 2);
-    bag.set("a", text, live(1));
-    bag.set("b", 0, live(1));
+    bag.set("a", json(text), live(1));
+    bag.set("b", json(0), live(1));
     expect(bytesOf(bag)).toBe(propertyBytesMax);
-    bag.set("b", 10, live(1));
-    expect([bag.values.b, bag.refusals]).toEqual([0, 1]);
+    bag.set("b", json(10), live(1));
+    expect([valuesOf(bag).b, bag.refusals]).toEqual([0, 1]);
     const again = stored(bag);
-    again.set("b", 10, live(1));
-    expect([again.values.b, again.refusals]).toEqual([0, 1]);
-    again.set("a", "short", live(2));
-    again.set("b", 10, live(2));
-    expect({ ...again.values }).toEqual({ a: "short", b: 10 });
+    again.set("b", json(10), live(1));
+    expect([valuesOf(again).b, again.refusals]).toEqual([0, 1]);
+    again.set("a", json("short"), live(2));
+    again.set("b", json(10), live(2));
+    expect(valuesOf(again)).toEqual({ a: "short", b: 10 });
+  });
+
+  test("names count as they are written, six bytes for each of their control characters", () => {
+    const bag = new PropertyBag();
+    // NUL is none that is stored.
+    const control = Array.from({ length: 31 }, (_, code) => String.fromCharCode(code + 1));
+    for (const a of control)
+      for (const b of control) for (const c of control) bag.set(a + b + c, "1", live(1));
+    expect(bag.refusals).toBeGreaterThan(0);
+    expect(bytesOf(bag)).toBeLessThanOrEqual(propertyBytesMax);
+    expect(bytesOf(bag)).toBeGreaterThan(propertyBytesMax - 30);
   });
 
   test("the limit does not depend on when the properties were stored", () => {
@@ -59,11 +84,11 @@ describe("size", () => {
         list.forEach(({ name, value, isUnset }, index) => {
           for (const bag of [kept, restored]) {
             if (isUnset) bag.unset(name, live(index));
-            else bag.set(name, value, live(index));
+            else bag.set(name, json(value), live(index));
           }
           if (stores[index]) restored = stored(restored);
         });
-        expect({ ...restored.values }).toEqual({ ...kept.values });
+        expect(valuesOf(restored)).toEqual(valuesOf(kept));
         expect(bytesOf(kept)).toBeLessThanOrEqual(propertyBytesMax);
       }),
       { numRuns: 60 },
@@ -72,20 +97,20 @@ describe("size", () => {
 
   test("of two large persons the target's properties stay", () => {
     const [target, other] = [new PropertyBag(), new PropertyBag()];
-    target.set("mine", "x".repeat(400_000), live(1));
-    other.set("theirs", "y".repeat(400_000), live(1));
-    other.set("plan", "pro", live(1));
+    target.set("mine", json("x".repeat(400_000)), live(1));
+    other.set("theirs", json("y".repeat(400_000)), live(1));
+    other.set("plan", json("pro"), live(1));
     target.absorb(other, live(2));
-    expect(Object.keys(target.values)).toEqual(["mine", "plan"]);
+    expect(Object.keys(valuesOf(target))).toEqual(["mine", "plan"]);
     expect(target.refusals).toBe(1);
   });
 
   test("a value nested too deep to be written out is refused", () => {
     const bag = new PropertyBag();
-    bag.set("deep", nested(100_000), live(1));
-    bag.set("fine", nested(nestingMax), live(1));
-    bag.set("fine", nested(nestingMax + 1), live(1));
-    expect(Object.keys(bag.values)).toEqual(["fine"]);
+    bag.set("deep", json(nested(100_000)), live(1));
+    bag.set("fine", json(nested(nestingMax)), live(1));
+    bag.set("fine", json(nested(nestingMax + 1)), live(1));
+    expect(Object.keys(valuesOf(bag))).toEqual(["fine"]);
     expect(bag.refusals).toBe(2);
   });
 });
@@ -96,24 +121,24 @@ describe("times", () => {
       const bag = new PropertyBag();
       // Names that are array indexes are listed first by objects, whatever the order of writing.
       for (let index = count; index > 0; index -= 1) {
-        bag.set(index % 3 === 0 ? String(index) : `name-${index}`, index, live(1.7e15 + index));
+        bag.set(index % 3 === 0 ? String(index) : `name-${index}`, json(index), live(1.7e15 + index));
       }
       bag.unset("gone", live(7));
       const again = stored(bag);
-      expect({ ...again.values }).toEqual({ ...bag.values });
-      for (const name of Object.keys(bag.values)) expect(again.timeOf(name)).toBe(bag.timeOf(name));
+      expect(valuesOf(again)).toEqual(valuesOf(bag));
+      for (const name of Object.keys(valuesOf(bag))) expect(again.timeOf(name)).toBe(bag.timeOf(name));
       expect([...again.unsetTimes]).toEqual([["gone", 7]]);
     }
   });
 
   test("a name that comes back has its new time", () => {
     const bag = new PropertyBag();
-    bag.set("a", 1, live(5));
-    bag.set("a", 2, live(9));
+    bag.set("a", json(1), live(5));
+    bag.set("a", json(2), live(9));
     bag.unset("a", live(10));
-    bag.set("a", 3, live(5));
-    bag.set("a", 4, loaded(6));
-    expect({ ...stored(bag).values }).toEqual({ a: 4 });
+    bag.set("a", json(3), live(5));
+    bag.set("a", json(4), loaded(6));
+    expect(valuesOf(stored(bag))).toEqual({ a: 4 });
   });
 
   test("only so many unset names are remembered, those with the latest times", () => {
@@ -142,27 +167,39 @@ describe("times", () => {
 
   test("a name that is not well-formed is the one that can be stored, however it is written", () => {
     const bag = new PropertyBag();
-    bag.set("a\ud800", 1, live(1));
-    bag.setOnce("b\udfff", 2, live(1));
-    bag.setOnce("a\ud800", 3, live(1));
-    expect({ ...bag.values }).toEqual({ "a\ufffd": 1, "b\ufffd": 2 });
+    bag.set("a\ud800", json(1), live(1));
+    bag.setOnce("b\udfff", json(2), live(1));
+    bag.setOnce("a\ud800", json(3), live(1));
+    expect(valuesOf(bag)).toEqual({ "a\ufffd": 1, "b\ufffd": 2 });
     bag.unset("a\ud800", live(2));
-    expect([Object.keys(bag.values), [...bag.unsetTimes]]).toEqual([["b\ufffd"], [["a\ufffd", 2]]]);
-  });
-
-  test("no value is nothing to write", () => {
-    const bag = new PropertyBag();
-    bag.set("a", undefined, live(1));
-    expect([Object.keys(bag.values), bag.changes]).toEqual([[], 0]);
+    expect([Object.keys(valuesOf(bag)), [...bag.unsetTimes]]).toEqual([["b\ufffd"], [["a\ufffd", 2]]]);
   });
 
   test("a row edited by hand can be read", () => {
-    const bag = readBag('{"a":1,"b":2}', new Uint8Array(), null);
-    bag.set("a", 3, loaded(1));
-    expect({ ...bag.values }).toEqual({ a: 3, b: 2 });
-    const { propertyTimes } = propertyColumns(bag);
-    expect({ ...readBag('{"a":1,"b":2,"c":3}', propertyTimes, null).values }).toEqual({ a: 1, b: 2, c: 3 });
+    const bag = readBag(client, '{"a":1,"b":2}', new Uint8Array(), null);
+    bag.set("a", json(3), loaded(1));
+    expect(valuesOf(bag)).toEqual({ a: 3, b: 2 });
+    const { propertyTimes } = timeColumns(bag);
+    expect(valuesOf(readBag(client, '{"a":1,"b":2,"c":3}', propertyTimes, null))).toEqual({
+      a: 1,
+      b: 2,
+      c: 3,
+    });
   });
+});
+
+test("a value that comes again is no change, whatever the order of its members; its time is", () => {
+  const bag = new PropertyBag();
+  bag.set("a", '{"x":1,"y":[2]}', live(1));
+  bag.set("b", '"1"', live(1));
+  const { changes, touches } = bag;
+  bag.set("a", '{"y":[2],"x":1}', live(1));
+  bag.set("b", '"1"', live(1));
+  expect([bag.changes, bag.touches]).toEqual([changes, touches]);
+  bag.set("a", '{"y":[2],"x":1}', live(5));
+  expect([bag.changes, bag.touches, bag.timeOf("a")]).toEqual([changes, touches + 1, 5]);
+  bag.set("a", '{"y":[3],"x":1}', live(5));
+  expect([bag.changes, valuesOf(bag)]).toEqual([changes + 1, { a: { y: [3], x: 1 }, b: "1" }]);
 });
 
 describe("a person that is folded in", () => {
@@ -175,15 +212,15 @@ describe("a person that is folded in", () => {
     ours(target);
     theirs(other);
     target.absorb(other, merge);
-    return [{ ...target.values }, Object.fromEntries(target.unsetTimes), target.refusals];
+    return [valuesOf(target), Object.fromEntries(target.unsetTimes), target.refusals];
   };
 
   test("brings what only history wrote here in the place of it, within the limit", () => {
     const text = (letter: string) => letter.repeat(propertyBytesMax - 100);
     expect(
       folded(
-        (bag) => bag.set("a", text("x"), loaded(1)),
-        (bag) => bag.set("a", text("y"), live(2)),
+        (bag) => bag.set("a", json(text("x")), loaded(1)),
+        (bag) => bag.set("a", json(text("y")), live(2)),
         live(3),
       ),
     ).toEqual([{ a: text("y") }, {}, 0]);
@@ -191,14 +228,14 @@ describe("a person that is folded in", () => {
 
   test("brings a value for a name that was unset here, and of two that unset it the later time", () => {
     const unsetAt = (time: number) => (bag: PropertyBag) => bag.unset("a", live(time));
-    expect(folded(unsetAt(5), (bag) => bag.set("a", 1, live(9)), live(10))).toEqual([{ a: 1 }, {}, 0]);
+    expect(folded(unsetAt(5), (bag) => bag.set("a", json(1), live(9)), live(10))).toEqual([{ a: 1 }, {}, 0]);
     expect(folded(unsetAt(3), unsetAt(7), live(10))).toEqual([{}, { a: 7 }, 0]);
     expect(folded(unsetAt(7), unsetAt(3), live(10))).toEqual([{}, { a: 7 }, 0]);
   });
 
   test("by history: gives way only to what happened here after the merge, and later than its own", () => {
     const unsetAt5 = (bag: PropertyBag) => bag.unset("a", live(5));
-    const setAt = (time: number) => (bag: PropertyBag) => bag.set("a", 1, live(time));
+    const setAt = (time: number) => (bag: PropertyBag) => bag.set("a", json(1), live(time));
     expect(folded(unsetAt5, setAt(4), loaded(4))[0]).toEqual({});
     expect(folded(unsetAt5, setAt(4), loaded(5))[0]).toEqual({ a: 1 });
     expect(folded(unsetAt5, setAt(5), loaded(4))[0]).toEqual({ a: 1 });

@@ -1,6 +1,6 @@
 /** The address is the state of a page: what is filtered, which tab is open, which query is written. */
 
-import { useCallback } from "preact/hooks";
+import { useCallback, useEffect, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { serverPath } from "./api.ts";
 import { project, projects } from "./session.ts";
@@ -15,6 +15,9 @@ export function to(path: string, query: Record<string, string | undefined> = {})
   const text = values.toString();
   return `${rootPath}/${path}${text === "" ? "" : `?${text}`}`;
 }
+
+/** While somebody types, nothing is looked for. */
+const quietMs = 120;
 
 export interface Address {
   /** Values in the address, without the project. */
@@ -39,4 +42,16 @@ export function useAddress(): Address {
     [location.route],
   );
   return { query, set, go: (path, values) => location.route(to(path, values)) };
+}
+
+/** What somebody types to search: it becomes `search` in the address when no more is typed. */
+export function useSearch({ query, set }: Address): [text: string, setText: (text: string) => void] {
+  const [text, setText] = useState(query.search ?? "");
+  useEffect(() => {
+    const timer = setTimeout(() => {
+      if (text !== (query.search ?? "")) set({ search: text || undefined });
+    }, quietMs);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return [text, setText];
 }

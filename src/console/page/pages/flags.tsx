@@ -1,8 +1,8 @@
 /** The list of flags: found by the server, switched at once, taken back for ten seconds. */
 
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { lazy } from "preact-iso";
-import { to, useAddress } from "../lib/address.ts";
+import { to, useAddress, useSearch } from "../lib/address.ts";
 import { ask, wordsOf } from "../lib/api.ts";
 import { useKeys } from "../lib/keys.ts";
 import { useResource } from "../lib/resource.ts";
@@ -26,7 +26,6 @@ import { NewFlag } from "./new-flag.tsx";
 const CleanUp = lazy(() => import("./flags-clean-up.tsx").then(({ CleanUp }) => CleanUp));
 
 const w = words.flags;
-const quietMs = 120;
 /** Flags with proposals that are named; the others are behind dots. */
 const waitingShown = 10;
 const stateValues = { all: undefined, on: "true", off: "false", stale: "STALE" } as const;
@@ -38,8 +37,9 @@ const orderValues = {
 } as const;
 
 export function Flags() {
-  const { query, set, go } = useAddress();
-  const [text, setText] = useState(query.search ?? "");
+  const address = useAddress();
+  const { query, set, go } = address;
+  const [text, setText] = useSearch(address);
   const [chosen, setChosen] = useState<ReadonlyMap<number, Flag>>(new Map());
   const [question, setQuestion] = useState<Flag>();
   const [refused, setRefused] = useState<Refused>();
@@ -56,12 +56,6 @@ export function Flags() {
   const usage = useUsage(list.inView);
   const isFiltered = ["search", "state", "type", "tag", "by"].some((name) => query[name]);
 
-  useEffect(() => {
-    const timer = setTimeout(() => {
-      if (text !== (query.search ?? "")) set({ search: text || undefined });
-    }, quietMs);
-    return () => clearTimeout(timer);
-  }, [text]);
   useKeys({ n: () => set({ new: "1" }, true) });
 
   const flip = async (flag: Flag, isOn: boolean, isUndo = false) => {

@@ -2,22 +2,14 @@
 
 import { useState } from "preact/hooks";
 import { compact, number } from "../lib/format.ts";
-import { words } from "../words/index.ts";
-import { Button } from "./basics.tsx";
+import { ChartFrame, FigureTable, seriesClass } from "./figures.tsx";
 
-const w = words.frame;
 const height = 180;
 const barWidth = 26;
-const seriesMax = 8;
 
 export interface BarRow {
   name: string;
   values: Record<string, number>;
-}
-
-/** Class of the nth series: its colour. */
-export function seriesClass(place: number): string {
-  return `series-${(place % seriesMax) + 1}`;
 }
 
 export function StackedBars({
@@ -47,46 +39,20 @@ export function StackedBars({
   const zero = height - (least > 0 ? 4 : 0) - least * scale;
   const width = rows.length * barWidth;
   return (
-    <figure class="chart">
-      <figcaption class="row apart">
-        <span>{summary}</span>
-        <Button kind="quiet" onClick={() => setTable(!isTable)}>
-          {isTable ? w.showChart : w.showTable}
-        </Button>
-      </figcaption>
+    <ChartFrame
+      summary={summary}
+      isTable={isTable}
+      onToggle={() => setTable(!isTable)}
+      legend={{ names: series }}
+    >
       {isTable ? (
-        <div class="table-scroll" role="region" aria-label={label} tabIndex={0}>
-          <table class="figures">
-            <thead>
-              <tr>
-                <th scope="col">{rowTitle}</th>
-                {series.map((name) => (
-                  <th key={name} scope="col">
-                    {name}
-                  </th>
-                ))}
-              </tr>
-            </thead>
-            <tbody>
-              {rows.map(({ name, values }, place) => (
-                <tr key={name}>
-                  <th scope="row">{name}</th>
-                  {series.map((one) => (
-                    <td key={one}>
-                      {onPick && values[one] ? (
-                        <button type="button" class="figure" onClick={() => onPick(place, one)}>
-                          {number(values[one])}
-                        </button>
-                      ) : (
-                        number(values[one] ?? 0)
-                      )}
-                    </td>
-                  ))}
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <FigureTable
+          label={label}
+          rowTitle={rowTitle}
+          names={rows.map(({ name }) => name)}
+          series={series.map((name) => ({ name, values: rows.map(({ values }) => values[name] ?? 0) }))}
+          onPick={onPick && ((place, index) => onPick(place, series[index]!))}
+        />
       ) : (
         <div class="bars-holder">
           <span class="axis-top" aria-hidden="true">
@@ -139,24 +105,6 @@ export function StackedBars({
           </span>
         </div>
       )}
-      <Legend names={series} />
-    </figure>
-  );
-}
-
-/** Which colour is which series. */
-export function Legend({ names, places }: { names: readonly string[]; places?: readonly number[] }) {
-  return (
-    <ul class="legend">
-      {names.map((name, place) => (
-        <li key={name}>
-          <span
-            class={`swatch ${seriesClass(places?.[place] ?? place)}${(places?.[place] ?? place) === place ? "" : " dashed"}`}
-            aria-hidden="true"
-          />
-          {name}
-        </li>
-      ))}
-    </ul>
+    </ChartFrame>
   );
 }

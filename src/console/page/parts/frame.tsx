@@ -20,6 +20,7 @@ import { Icon } from "./icons.tsx";
 import { Menu } from "./menu.tsx";
 import { menuPages } from "./menu-pages.ts";
 import { Palette } from "./palette.tsx";
+import { Rows } from "./states.tsx";
 import { Toasts } from "./toast.tsx";
 
 const w = words.frame;
@@ -70,10 +71,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
       </a>
       <header class="top">
         <a class="brand" href={to("flags")}>
-          <span class="mark">
-            <Icon name="flag" size={16} />
-          </span>
-          <span class="brand-name">{w.product}</span>
+          <MarkAndName />
         </a>
         {projects.value.length > 1 ? (
           <select
@@ -150,6 +148,33 @@ export function Frame({ children }: { children: ComponentChildren }) {
       <ConfirmPassword />
       <Toasts />
     </div>
+  );
+}
+
+/** The frame before it is known who is there; `index.html` has its beginning. */
+export function Opening() {
+  return (
+    <div class="frame">
+      <header class="top">
+        <span class="brand">
+          <MarkAndName />
+        </span>
+      </header>
+      <main>
+        <Rows />
+      </main>
+    </div>
+  );
+}
+
+function MarkAndName() {
+  return (
+    <>
+      <span class="mark">
+        <Icon name="flag" size={16} />
+      </span>
+      <span class="brand-name">{w.product}</span>
+    </>
   );
 }
 

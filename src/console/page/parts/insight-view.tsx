@@ -4,8 +4,9 @@ import { duration, number, percent, periodNames } from "../lib/format.ts";
 import type { FunnelStep, FunnelTimes, InsightKind, RetentionRow, TrendResult } from "../model/insight.ts";
 import type { Figure } from "../model/insight-sql.ts";
 import { words } from "../words/index.ts";
-import { StackedBars, seriesClass } from "./bars.tsx";
-import { FigureTable, LineChart } from "./line-chart.tsx";
+import { StackedBars } from "./bars.tsx";
+import { FigureTable, seriesClass } from "./figures.tsx";
+import { LineChart } from "./line-chart.tsx";
 
 const w = words.explore;
 

@@ -6,23 +6,12 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { compact, decimal } from "../lib/format.ts";
 import { colour } from "../lib/theme.ts";
 import { words } from "../words/index.ts";
-import { Legend } from "./bars.tsx";
-import { Button } from "./basics.tsx";
+import { ChartFrame, type ChartSeries, FigureTable, type PickFigure } from "./figures.tsx";
 
 const w = words.frame;
 const height = 280;
 const coloursCount = 8;
 const linesMax = 25;
-
-export interface ChartSeries {
-  name: string;
-  values: readonly number[];
-  /** Drawn dashed, in the colour of the series of that place: the same thing at another time. */
-  sameAs?: number;
-}
-
-/** What is done with a figure that is chosen: its place on the axis, and its series'. */
-export type PickFigure = (place: number, series: number) => void;
 
 export function LineChart({
   label,
@@ -133,13 +122,15 @@ export function LineChart({
   }, [key, isTable, round, isLastUnfinished]);
   const [hover, setHover] = useState<number>();
   return (
-    <figure class="chart">
-      <figcaption class="row apart">
-        <span>{summary}</span>
-        <Button kind="quiet" onClick={() => setTable(!isTable)}>
-          {isTable ? w.showChart : w.showTable}
-        </Button>
-      </figcaption>
+    <ChartFrame
+      summary={summary}
+      isTable={isTable}
+      onToggle={() => setTable(!isTable)}
+      legend={{
+        names: series.map(({ name }) => name),
+        places: series.map(({ sameAs }, index) => sameAs ?? index),
+      }}
+    >
       {isTable ? (
         <FigureTable label={label} names={names} series={series} onPick={onPick} />
       ) : (
@@ -159,61 +150,6 @@ export function LineChart({
           </p>
         </>
       )}
-      <Legend
-        names={series.map(({ name }) => name)}
-        places={series.map(({ sameAs }, index) => sameAs ?? index)}
-      />
-    </figure>
-  );
-}
-
-/** The figures of a chart. */
-export function FigureTable({
-  label,
-  names,
-  series,
-  onPick,
-}: {
-  label: string;
-  names: readonly string[];
-  series: readonly ChartSeries[];
-  onPick?: PickFigure | undefined;
-}) {
-  return (
-    <div class="table-scroll" role="region" aria-label={label} tabIndex={0}>
-      <table class="figures">
-        <thead>
-          <tr>
-            <th scope="col">{w.period}</th>
-            {series.map(({ name }) => (
-              <th key={name} scope="col">
-                {name}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {names.map((name, place) => (
-            <tr key={place}>
-              <th scope="row">{name}</th>
-              {series.map((one, index) => {
-                const value = one.values[place] ?? 0;
-                return (
-                  <td key={one.name}>
-                    {onPick && value > 0 ? (
-                      <button type="button" class="figure" onClick={() => onPick(place, index)}>
-                        {decimal(value)}
-                      </button>
-                    ) : (
-                      decimal(value)
-                    )}
-                  </td>
-                );
-              })}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    </ChartFrame>
   );
 }

@@ -4,7 +4,7 @@ import { decimal, percent, valueText } from "../lib/format.ts";
 import type { ExplainedCondition, ExplainedRollout, Explanation } from "../model/explanation.ts";
 import { conditionText } from "../model/flags.ts";
 import { words } from "../words/index.ts";
-import { seriesClass } from "./bars.tsx";
+import { seriesClass } from "./figures.tsx";
 import { Icon } from "./icons.tsx";
 
 const w = words.flag.tryIt;

@@ -14,11 +14,10 @@ import { Area, Field, FileField, Segments } from "../../parts/fields.tsx";
 import { Form } from "../../parts/form.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Content, Empty } from "../../parts/states.tsx";
-import { DataTable } from "../../parts/table.tsx";
 import { complain, tell } from "../../parts/toast.tsx";
 import { words } from "../../words/index.ts";
 import { type Cohort, type ConditionGroup, countingMs, useFlagsByCohort } from "./cohorts.tsx";
-import { type Person, personColumns } from "./persons.tsx";
+import { type Person, PersonTable } from "./persons.tsx";
 
 const w = words.cohorts;
 const pageSize = 100;
@@ -212,7 +211,6 @@ function UsedBy({ id }: { id: number }) {
 }
 
 function Members({ id, version }: { id: number; version: string }) {
-  const { go } = useAddress();
   const [limit, setLimit] = useState(pageSize);
   const members = useResource<{ results: Person[]; next: string | null }>(
     `members of ${id} ${version} ${limit}`,
@@ -227,16 +225,7 @@ function Members({ id, version }: { id: number; version: string }) {
             <Empty title={w.noMembers} icon="persons" />
           ) : (
             <>
-              <DataTable
-                label={w.members}
-                columns={personColumns}
-                count={results.length}
-                rowAt={(index) => results[index]}
-                keyOf={({ uuid }) => uuid}
-                onOpen={({ uuid }) => go(`persons/${uuid}`)}
-                rowHeight={56}
-                narrowHeight={60}
-              />
+              <PersonTable label={w.members} persons={results} />
               {next && (
                 <div>
                   <Button onClick={() => setLimit(limit + pageSize)}>{words.people.more}</Button>

@@ -1,7 +1,7 @@
 /** Persons, and groups of each type, found by the server. */
 
-import { useEffect, useState } from "preact/hooks";
-import { to, useAddress } from "../../lib/address.ts";
+import { useState } from "preact/hooks";
+import { to, useAddress, useSearch } from "../../lib/address.ts";
 import { ask, queryText } from "../../lib/api.ts";
 import { valueText } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
@@ -21,7 +21,6 @@ import { words } from "../../words/index.ts";
 
 const w = words.people;
 const pageSize = 100;
-const quietMs = 150;
 
 export interface Person {
   uuid: string;
@@ -38,8 +37,7 @@ interface Group {
   created_at: string;
 }
 
-/** Columns of a list of persons. */
-export const personColumns: Column<Person>[] = [
+const personColumns: Column<Person>[] = [
   {
     id: "name",
     title: w.columns.name,
@@ -72,6 +70,31 @@ export const personColumns: Column<Person>[] = [
   { id: "made", title: w.columns.made, width: "6.8rem", cell: ({ created_at: at }) => <When at={at} /> },
 ];
 
+/** A list of persons, each of which opens its page. */
+export function PersonTable({
+  label,
+  columns = personColumns,
+  persons,
+}: {
+  label: string;
+  columns?: Column<Person>[];
+  persons: readonly Person[];
+}) {
+  const { go } = useAddress();
+  return (
+    <DataTable
+      label={label}
+      columns={columns}
+      count={persons.length}
+      rowAt={(index) => persons[index]}
+      keyOf={({ uuid }) => uuid}
+      onOpen={({ uuid }) => go(`persons/${uuid}`)}
+      rowHeight={56}
+      narrowHeight={60}
+    />
+  );
+}
+
 const groupColumns: Column<Group>[] = [
   { id: "key", title: w.columns.key, width: "minmax(0, 1fr)", cell: ({ group_key: key }) => <b>{key}</b> },
   {
@@ -85,18 +108,13 @@ const groupColumns: Column<Group>[] = [
 ];
 
 export function Persons() {
-  const { query, set, go } = useAddress();
+  const address = useAddress();
+  const { query, set } = address;
   const types = useGroupTypes();
   const kind = types.some(({ group_type_index: index }) => String(index) === query.group) ? query.group! : "";
-  const [text, setText] = useState(query.search ?? "");
+  const [text, setText] = useSearch(address);
   const [limit, setLimit] = useState(pageSize);
   const [opened, setOpened] = useState<Group>();
-  useEffect(() => {
-    const timer = setTimeout(() => {
-      if (text !== (query.search ?? "")) set({ search: text || undefined });
-    }, quietMs);
-    return () => clearTimeout(timer);
-  }, [text]);
   const persons = useResource<{ results: Person[]; next: string | null }>(
     kind === "" ? `persons ${project.value?.id} ${query.search} ${query.cohort} ${limit}` : null,
     (signal) =>
@@ -169,16 +187,7 @@ export function Persons() {
                 )
               ) : (
                 <>
-                  <DataTable
-                    label={words.frame.pages.persons}
-                    columns={shown}
-                    count={results.length}
-                    rowAt={(index) => results[index]}
-                    keyOf={({ uuid }) => uuid}
-                    onOpen={({ uuid }) => go(`persons/${uuid}`)}
-                    rowHeight={56}
-                    narrowHeight={60}
-                  />
+                  <PersonTable label={words.frame.pages.persons} columns={shown} persons={results} />
                   {more(next)}
                 </>
               )

@@ -11,9 +11,7 @@ export function scannerPlugin(): { plugin: BunPlugin; assertEmbedded: () => void
     name: "scanner-in-one-file",
     setup(build) {
       build.onResolve({ filter: /^\.\/program\.ts$/ }, ({ importer }) =>
-        importer.endsWith("src/ingestion/scan/scanner.ts")
-          ? { path: "program", namespace: "scanner" }
-          : undefined,
+        importer.endsWith("src/scan/instance.ts") ? { path: "program", namespace: "scanner" } : undefined,
       );
       build.onLoad({ filter: /^program$/, namespace: "scanner" }, () => {
         isUsed = true;

@@ -7,14 +7,7 @@
  * no name written with escapes. Behind the text stand zeros, which end everything.
  */
 
-const quote: u8 = 34;
-const comma: u8 = 44;
-const colon: u8 = 58;
-const openBracket: u8 = 91;
-const backslash: u8 = 92;
-const closeBracket: u8 = 93;
-const openBrace: u8 = 123;
-const closeBrace: u8 = 125;
+import { backslash, closeBrace, closeBracket, colon, comma, quote } from "./codes";
 
 /** Real events have a few levels. */
 const levelsMax: i32 = 60;

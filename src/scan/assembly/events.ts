@@ -1,14 +1,13 @@
 /** Finds the events of a request and the parts of each that mean something, AssemblyScript. */
 
+import { closeBrace, closeBracket, comma, letterF, letterN, letterT, openBrace, openBracket } from "./codes";
+import { isPlainString, isUuid, isVisible, Item, itemBytes, noteId } from "./item";
 import {
   beginItem,
   beginObject,
   beginText,
   endOfName,
-  endOfNewName,
-  endOfString,
   endOfValue,
-  escapes,
   hashOf,
   hasLineBreak,
   isEqual,
@@ -18,16 +17,7 @@ import {
   skipSpace,
 } from "./json";
 import * as names from "./names";
-
-const quote: u8 = 34;
-const comma: u8 = 44;
-const openBracket: u8 = 91;
-const closeBracket: u8 = 93;
-const letterF: u8 = 102;
-const letterN: u8 = 110;
-const letterT: u8 = 116;
-const openBrace: u8 = 123;
-const closeBrace: u8 = 125;
+import { endOfProperties, forgetOwnToken, ownToken, ownTokenEnd } from "./properties";
 
 /** What was found out about the whole request: read by `scanner.ts`. */
 const bodyAt: usize = 64;
@@ -40,49 +30,6 @@ const bodyIsHistorical: usize = bodyAt + 20;
 
 /** What is around the events of a batch is noted as an event as well. */
 const rootAt: usize = 512;
-
-/** One event, 256 bytes. Places of texts; 0 for what there is none of. Strings are without their quotes. */
-export const itemBytes: usize = 256;
-export namespace Item {
-  export const start: usize = 0;
-  export const end: usize = 4;
-  /** It has something that only the slow road knows about. */
-  export const isOdd: usize = 8;
-  export const isPropertyless: usize = 12;
-  export const name: usize = 16;
-  export const nameEnd: usize = 20;
-  export const id: usize = 24;
-  export const idEnd: usize = 28;
-  export const uuid: usize = 32;
-  export const timestamp: usize = 36;
-  export const timestampEnd: usize = 40;
-  export const offset: usize = 44;
-  export const offsetEnd: usize = 48;
-  export const properties: usize = 52;
-  export const propertiesEnd: usize = 56;
-  /** Members of the properties. */
-  export const members: usize = 60;
-  export const chain: usize = 64;
-  export const chainEnd: usize = 68;
-  export const hasIp: usize = 72;
-  export const hasSentAt: usize = 76;
-  export const isProfileEvent: usize = 80;
-  export const cuts: usize = 84;
-  export const firstCut: usize = 88;
-}
-
-/** A member of the properties that may have to be cut out, 24 bytes; an event has six at most. */
-export const cutBytes: usize = 24;
-export namespace Cut {
-  export const name: usize = 0;
-  /** Members before it. */
-  export const index: usize = 4;
-  export const start: usize = 8;
-  export const end: usize = 12;
-  /** Of the comma before it, and of the one behind it. */
-  export const before: usize = 16;
-  export const behind: usize = 20;
-}
 
 let tableAt: usize = 0;
 let itemsMax: i32 = 0;
@@ -143,7 +90,7 @@ function endOfItems(at: usize): usize {
 function endOfItem(at: usize, item: usize, isRoot: bool): usize {
   memory.fill(item, 0, Item.firstCut);
   beginItem();
-  ownToken = 0;
+  forgetOwnToken();
   if (beginObject() == 0) return 0;
   store<u32>(item, <u32>at, Item.start);
   let seen: u32 = 0;
@@ -225,10 +172,6 @@ function endOfItem(at: usize, item: usize, isRoot: bool): usize {
   return at;
 }
 
-/** The key among the properties of the event that is being read. */
-let ownToken: usize = 0;
-let ownTokenEnd: usize = 0;
-
 function noteToken(token: usize, end: usize): void {
   if (itemToken == 0) {
     itemToken = token;
@@ -236,20 +179,6 @@ function noteToken(token: usize, end: usize): void {
   } else if (end - token != itemTokenEnd - itemToken || !isEqual(token, itemToken, <u32>(end - token))) {
     doTokensDiffer = true;
   }
-}
-
-/** Whether a value is a string that is not empty and has no escapes. */
-function isPlainString(start: usize, end: usize): bool {
-  return load<u8>(start) == quote && escapes == 0 && end - start > 2;
-}
-
-/** Whether a string has a character besides white space, as far as can be said at once. */
-function isVisible(start: usize, end: usize): bool {
-  for (; start < end; start++) {
-    const code = load<u8>(start);
-    if (code > 32 && code < 127) return true;
-  }
-  return false;
 }
 
 function noteMember(item: usize, name: i32, start: usize, end: usize): void {
@@ -295,11 +224,6 @@ function noteMember(item: usize, name: i32, start: usize, end: usize): void {
   store<u32>(item, 1, Item.isOdd);
 }
 
-function noteId(item: usize, start: usize, end: usize): void {
-  store<u32>(item, <u32>(start + 1), Item.id);
-  store<u32>(item, <u32>(end - 1), Item.idEnd);
-}
-
 function isShortInteger(start: usize, end: usize): bool {
   if (end - start > 12) return false;
   if (load<u8>(start) == 45) start++;
@@ -308,138 +232,4 @@ function isShortInteger(start: usize, end: usize): bool {
     if (code < 48 || code > 57) return false;
   }
   return true;
-}
-
-/** Lower case, with hyphens. */
-function isUuid(at: usize): bool {
-  for (let index = 0; index < 36; index++) {
-    const code = load<u8>(at + index);
-    if (index == 8 || index == 13 || index == 18 || index == 23) {
-      if (code != 45) return false;
-    } else if (!((code >= 48 && code <= 57) || (code >= 97 && code <= 102))) return false;
-  }
-  return true;
-}
-
-function endOfProperties(at: usize, item: usize): usize {
-  const object = beginObject();
-  if (object == 0) return 0;
-  store<u32>(item, <u32>at, Item.properties);
-  let members = 0;
-  let commaAt: usize = 0;
-  let openCut: usize = 0;
-  at = skipSpace(at + 1);
-  if (load<u8>(at) != closeBrace) {
-    while (true) {
-      const nameAt = at + 1;
-      at = endOfNewName(at, object);
-      if (at == 0) return 0;
-      const name = names.numberOf(nameAt, nameLength, nameHash);
-      const start = at;
-      at = endOfValue(at, 4);
-      if (at == 0) return 0;
-      if (name != 0) {
-        if (!noteProperty(item, name, start, at)) return 0;
-        if (canBeCut(name)) {
-          openCut = item + Item.firstCut + <usize>load<u32>(item, Item.cuts) * cutBytes;
-          store<u32>(item, load<u32>(item, Item.cuts) + 1, Item.cuts);
-          store<u32>(openCut, name, Cut.name);
-          store<u32>(openCut, members, Cut.index);
-          store<u32>(openCut, <u32>(nameAt - 1), Cut.start);
-          store<u32>(openCut, <u32>at, Cut.end);
-          store<u32>(openCut, <u32>commaAt, Cut.before);
-          store<u32>(openCut, 0, Cut.behind);
-        }
-      } else if (load<u64>(nameAt) << 8 == 0x5f70756f7267_2400) {
-        // `$group_0` and its like.
-        store<u32>(item, 1, Item.isOdd);
-      }
-      members++;
-      at = skipSpace(at);
-      const next = load<u8>(at);
-      if (next == closeBrace) break;
-      if (next != comma) return 0;
-      commaAt = at;
-      if (openCut != 0) {
-        store<u32>(openCut, <u32>at, Cut.behind);
-        openCut = 0;
-      }
-      at = skipSpace(at + 1);
-    }
-  }
-  store<u32>(item, members, Item.members);
-  store<u32>(item, <u32>(at + 1), Item.propertiesEnd);
-  return at + 1;
-}
-
-function canBeCut(name: i32): bool {
-  switch (name) {
-    case names.ip:
-    case names.elementsChain:
-    case names.processPersonProfile:
-    case names.set:
-    case names.setOnce:
-    case names.unset:
-      return true;
-    default:
-      return false;
-  }
-}
-
-/** @returns whether the request can go on. */
-function noteProperty(item: usize, name: i32, start: usize, end: usize): bool {
-  const code = load<u8>(start);
-  switch (name) {
-    case names.distinctId:
-      // The one beside the properties comes first, wherever it stands.
-      if (load<u32>(item, Item.id) != 0) return true;
-      if (!isPlainString(start, end) || !isVisible(start + 1, end - 1)) break;
-      noteId(item, start, end);
-      return true;
-    case names.token:
-      if (code != quote) return true;
-      if (!isPlainString(start, end)) return false;
-      ownToken = start + 1;
-      ownTokenEnd = end - 1;
-      return true;
-    case names.ip:
-      store<u32>(item, 1, Item.hasIp);
-      return true;
-    case names.dollarSentAt:
-      store<u32>(item, 1, Item.hasSentAt);
-      return true;
-    case names.elementsChain:
-      if (code != quote) break;
-      if (end - start == 2) return true;
-      if (escapes == 2) break;
-      store<u32>(item, <u32>start, Item.chain);
-      store<u32>(item, <u32>end, Item.chainEnd);
-      return true;
-    case names.sessionId:
-      if (code != quote) return true;
-      // Upper case and escapes may have to be changed.
-      if (escapes != 0 || hasCapital(start, end)) break;
-      return true;
-    case names.processPersonProfile:
-      if (code == letterF) store<u32>(item, 1, Item.isPropertyless);
-      else if (code != letterT) break;
-      return true;
-    case names.captureInternal:
-    case names.elements:
-    case names.ignoreSentAt:
-    case names.dollarDistinctId:
-      break;
-    default:
-      return true;
-  }
-  store<u32>(item, 1, Item.isOdd);
-  return true;
-}
-
-function hasCapital(start: usize, end: usize): bool {
-  for (; start < end; start++) {
-    const code = load<u8>(start);
-    if (code >= 65 && code <= 90) return true;
-  }
-  return false;
 }

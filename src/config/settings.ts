@@ -1,17 +1,6 @@
-/**
- * Every setting, once: flag, environment variable, default, unit, help text and check.
- *
- * A value comes from the command line, else from the environment, else from the default. A wrong one fails at start
- * with the setting, the value and what would be right.
- */
+/** Every setting, once: flag, environment variable, default, unit, help text and check. */
 
-import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { resolve } from "node:path";
-import type { ClickHouseAddress } from "./lib/clickhouse-address.ts";
-import { firstLine } from "./lib/errors.ts";
-import { type MemoryShares, memoryBudget, memoryShares } from "./lib/memory-budget.ts";
-import type { PostgresAddress } from "./lib/postgres-address.ts";
 import {
   bytes,
   choice,
@@ -24,13 +13,10 @@ import {
   parseRetention,
   parseSize,
   postgres,
-  type Setting,
   setting,
   text,
   url,
-  WrongSetting,
-} from "./lib/setting-kinds.ts";
-import { paths } from "./paths.ts";
+} from "../lib/setting-kinds.ts";
 
 /** The settings of `flagkeep serve`, in the order in which they are shown. The key is the flag without `--`. */
 export const settings = {
@@ -278,128 +264,10 @@ export const settings = {
 } as const;
 
 export type SettingName = keyof typeof settings;
-type SettingValue<Name extends SettingName> = ReturnType<(typeof settings)[Name]["parse"]>;
+export type SettingValue<Name extends SettingName> = ReturnType<(typeof settings)[Name]["parse"]>;
 export type Config = { readonly [Name in SettingName]: SettingValue<Name> };
 
 /** `FLAGKEEP_DATA_DIR` for `data-dir`. */
 export function environmentName(name: string): string {
   return `FLAGKEEP_${name.replaceAll("-", "_").toUpperCase()}`;
-}
-
-/** Variables that are no settings of `serve` but are read: secrets, which have no flag. */
-const secretVariables = [
-  "FLAGKEEP_BACKUP_S3_ACCESS_KEY_ID",
-  "FLAGKEEP_BACKUP_S3_SECRET_ACCESS_KEY",
-  "FLAGKEEP_BACKUP_PASSPHRASE",
-  "FLAGKEEP_EVENTS_PASSWORD",
-  "FLAGKEEP_POSTGRES_PASSWORD",
-];
-
-/** Variables that look like ours and are none: misspelt, or of another version. */
-export function unknownVariables(environment: Readonly<Record<string, string | undefined>>): string[] {
-  const known = new Set([...Object.keys(settings).map(environmentName), ...secretVariables]);
-  return Object.keys(environment)
-    .filter((name) => name.startsWith("FLAGKEEP_") && !known.has(name))
-    .sort();
-}
-
-/**
- * Works out one setting.
- *
- * @throws {WrongSetting} with a sentence for the operator.
- */
-export function readSetting<Name extends SettingName>(
-  name: Name,
-  flags: Readonly<Record<string, string | undefined>>,
-  environment: Readonly<Record<string, string | undefined>>,
-): SettingValue<Name> {
-  const { parse, default: fallback } = settings[name] as Setting<SettingValue<Name>>;
-  const fromFlag = flags[name];
-  const fromEnvironment = environment[environmentName(name)] || undefined;
-  const value = fromFlag ?? fromEnvironment ?? fallback;
-  try {
-    return parse(value);
-  } catch (error) {
-    if (!(error instanceof WrongSetting)) throw error;
-    const source = fromFlag !== undefined ? `--${name}` : environmentName(name);
-    // There may be a password in it.
-    if (name === "events-url" || name === "postgres-url")
-      throw new WrongSetting(`${source} must be ${error.message}.`);
-    throw new WrongSetting(`${source} is "${value}", but it must be ${error.message}.`);
-  }
-}
-
-const filePaths = [
-  ...(["backup-destination", "backup-s3-credentials-file", "backup-key-file"] as const),
-  ...(["events-password-file", "postgres-password-file"] as const),
-];
-
-/**
- * Works out all settings; the data directory becomes an absolute path.
- *
- * @throws {WrongSetting} for the first one that cannot be used.
- */
-export function readConfig(
-  flags: Readonly<Record<string, string | undefined>>,
-  environment: Readonly<Record<string, string | undefined>>,
-): Config {
-  const names = Object.keys(settings) as SettingName[];
-  const entries = names.map((name) => [name, readSetting(name, flags, environment)] as const);
-  const config = Object.fromEntries(entries) as { -readonly [Name in SettingName]: SettingValue<Name> };
-  config["data-dir"] = resolve(config["data-dir"]);
-  const budget = memoryBudget(config.memory);
-  for (const [name, share] of Object.entries(budget === null ? {} : memoryShares(budget))) {
-    const isGiven = flags[name] !== undefined || Boolean(environment[environmentName(name)]);
-    if (!isGiven) config[name as keyof MemoryShares] = share;
-  }
-  // The working directory becomes another one.
-  for (const name of filePaths) {
-    if (config[name] !== "" && !config[name].startsWith("s3://")) config[name] = resolve(config[name]);
-  }
-  return config;
-}
-
-/**
- * Where events are kept outside of the data directory, with the password from its file or from the environment; null: they
- * are in it.
- *
- * @throws {WrongSetting} the file cannot be read.
- */
-export function eventsAddress(
-  config: Pick<Config, "events-url" | "events-password-file">,
-  environment: Readonly<Record<string, string | undefined>>,
-): ClickHouseAddress | null {
-  const address = config["events-url"];
-  if (address === null) return null;
-  const given = environment.FLAGKEEP_EVENTS_PASSWORD || address.password;
-  return { ...address, password: passwordOf(config, "events-password-file") ?? given };
-}
-
-/** The same for what several fronts share; null: nothing. @throws {WrongSetting} the file cannot be read. */
-export function postgresAddress(
-  config: Pick<Config, "postgres-url" | "postgres-password-file">,
-  environment: Readonly<Record<string, string | undefined>>,
-): PostgresAddress | null {
-  const address = config["postgres-url"];
-  if (address === null) return null;
-  const given = environment.FLAGKEEP_POSTGRES_PASSWORD || address.password;
-  return { ...address, password: passwordOf(config, "postgres-password-file") ?? given };
-}
-
-function passwordOf<Name extends "events-password-file" | "postgres-password-file">(
-  config: Pick<Config, Name>,
-  name: Name,
-): string | undefined {
-  const file: string = config[name];
-  if (file === "") return undefined;
-  try {
-    return readFileSync(file, "utf8").replace(/\r?\n$/, "");
-  } catch (error) {
-    throw new WrongSetting(`--${name} cannot be read: ${firstLine(error)}.`);
-  }
-}
-
-/** Where backups go: what is set, else a folder in the data directory. */
-export function backupDestination(config: Config): string {
-  return config["backup-destination"] || paths(config["data-dir"]).backups;
 }

@@ -1,6 +1,7 @@
 /** The names that mean something in a request, AssemblyScript: each has a number, and is found by its hash. */
 
-import { hashOf, isEqual } from "./json";
+import { addName, findName, tableBytes } from "./name-table";
+import { writeText } from "./output";
 
 export const event = 1;
 export const distinctId = 2;
@@ -31,38 +32,20 @@ export const unusualEvent = 25;
 /** The same, when the event leaves persons alone. */
 export const profileEvent = 26;
 
-/** Eight bytes for each slot: place and length of the name, and its number. */
-const slotsAt: usize = 1024;
-const slots: u32 = 256;
+const table: usize = 1024;
 /** The names themselves. */
-const textAt: usize = 3072;
-
-let textEnd: usize = textAt;
+let textEnd: usize = table + tableBytes;
 
 function know(name: string, number: i32): void {
-  const at = textEnd;
-  const length = <u32>name.length;
-  for (let index: u32 = 0; index < length; index++) store<u8>(at + index, <u8>name.charCodeAt(index));
+  const length = writeText(textEnd, name);
+  addName(table, textEnd, length, number);
   // Eight bytes are read of short ones, too.
-  textEnd = at + max<u32>(length, 8);
-  let slot = hashOf(at, length) & (slots - 1);
-  while (load<u16>(slotsAt + (slot << 3), 6) != 0) slot = (slot + 1) & (slots - 1);
-  const place = slotsAt + (slot << 3);
-  store<u32>(place, <u32>at);
-  store<u16>(place, <u16>length, 4);
-  store<u16>(place, <u16>number, 6);
+  textEnd += max<u32>(length, 8);
 }
 
 /** The number of a name; 0 for one that means nothing. */
 export function numberOf(at: usize, length: u32, hash: u32): i32 {
-  let slot = hash & (slots - 1);
-  while (true) {
-    const place = slotsAt + (slot << 3);
-    const number = <i32>load<u16>(place, 6);
-    if (number == 0) return 0;
-    if (load<u16>(place, 4) == length && isEqual(load<u32>(place), at, length)) return number;
-    slot = (slot + 1) & (slots - 1);
-  }
+  return <i32>findName(table, at, length, hash);
 }
 
 know("event", event);

@@ -1,4 +1,0 @@
-/** What `scanner.ts` calls. */
-
-export { read } from "./events";
-export { write } from "./lines";

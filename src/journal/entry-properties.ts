@@ -1,0 +1,62 @@
+/** Reads the properties of events, some events at a time: what is made of them takes many times the room of their text. */
+
+import { MemberScanner, type Members, scannedBytesMax } from "../scan/members.ts";
+import type { Entry, EventEntry, JournalItem } from "./entry.ts";
+
+/** Events whose properties are there at the same time. */
+const eventsAtOnce = 2_000;
+
+/** Entries, and what they are with their properties. */
+export interface ReadEntries {
+  readonly entries: readonly Entry[];
+  /** One for each entry; undefined for an event whose properties are no JSON object. */
+  readonly items: readonly (JournalItem | undefined)[];
+}
+
+export class PropertyReader {
+  private scanner: MemberScanner | undefined;
+
+  /** Entries with their properties, in order. Those of some are there until the next ones are asked for. */
+  *read(all: readonly Entry[]): Generator<ReadEntries> {
+    this.scanner ??= new MemberScanner();
+    for (let start = 0; start < all.length; ) {
+      const entries = all.slice(start, endOfPortion(all, start));
+      const events = entries.filter((entry) => entry.kind === "event");
+      const members = this.scanner.read(events.map(({ propertiesText }) => propertiesText)).values();
+      const items = entries.map((entry) =>
+        entry.kind === "event" ? withProperties(entry, members.next().value) : entry,
+      );
+      yield { entries, items };
+      start += entries.length;
+    }
+  }
+}
+
+/** As many as are read together; at least one. */
+function endOfPortion(entries: readonly Entry[], start: number): number {
+  let bytes = 0;
+  let end = start;
+  for (; end < entries.length && end - start < eventsAtOnce; end++) {
+    const entry = entries[end]!;
+    if (entry.kind === "event") bytes += entry.propertiesText.length;
+    if (bytes > scannedBytesMax && end > start) break;
+  }
+  return end;
+}
+
+function withProperties(entry: EventEntry, properties: Members | undefined): JournalItem | undefined {
+  if (properties === undefined) return undefined;
+  return {
+    kind: "event",
+    seq: entry.seq,
+    projectId: entry.projectId,
+    uuid: entry.uuid,
+    event: entry.event,
+    distinctId: entry.distinctId,
+    timeMicros: entry.timeMicros,
+    receivedMicros: entry.receivedMicros,
+    historical: entry.historical,
+    mode: entry.mode,
+    properties,
+  };
+}

@@ -1,0 +1,77 @@
+/** What is noted of an event while it is read, and the checks of its parts, AssemblyScript. */
+
+import { quote } from "./codes";
+import { escapes } from "./json";
+
+/** One event, 256 bytes. Places of texts; 0 for what there is none of. Strings are without their quotes. */
+export const itemBytes: usize = 256;
+export namespace Item {
+  export const start: usize = 0;
+  export const end: usize = 4;
+  /** It has something that only the slow road knows about. */
+  export const isOdd: usize = 8;
+  export const isPropertyless: usize = 12;
+  export const name: usize = 16;
+  export const nameEnd: usize = 20;
+  export const id: usize = 24;
+  export const idEnd: usize = 28;
+  export const uuid: usize = 32;
+  export const timestamp: usize = 36;
+  export const timestampEnd: usize = 40;
+  export const offset: usize = 44;
+  export const offsetEnd: usize = 48;
+  export const properties: usize = 52;
+  export const propertiesEnd: usize = 56;
+  /** Members of the properties. */
+  export const members: usize = 60;
+  export const chain: usize = 64;
+  export const chainEnd: usize = 68;
+  export const hasIp: usize = 72;
+  export const hasSentAt: usize = 76;
+  export const isProfileEvent: usize = 80;
+  export const cuts: usize = 84;
+  export const firstCut: usize = 88;
+}
+
+/** A member of the properties that may have to be cut out, 24 bytes; an event has six at most. */
+export const cutBytes: usize = 24;
+export namespace Cut {
+  export const name: usize = 0;
+  /** Members before it. */
+  export const index: usize = 4;
+  export const start: usize = 8;
+  export const end: usize = 12;
+  /** Of the comma before it, and of the one behind it. */
+  export const before: usize = 16;
+  export const behind: usize = 20;
+}
+
+export function noteId(item: usize, start: usize, end: usize): void {
+  store<u32>(item, <u32>(start + 1), Item.id);
+  store<u32>(item, <u32>(end - 1), Item.idEnd);
+}
+
+/** Whether a value is a string that is not empty and has no escapes. */
+export function isPlainString(start: usize, end: usize): bool {
+  return load<u8>(start) == quote && escapes == 0 && end - start > 2;
+}
+
+/** Whether a string has a character besides white space, as far as can be said at once. */
+export function isVisible(start: usize, end: usize): bool {
+  for (; start < end; start++) {
+    const code = load<u8>(start);
+    if (code > 32 && code < 127) return true;
+  }
+  return false;
+}
+
+/** Lower case, with hyphens. */
+export function isUuid(at: usize): bool {
+  for (let index = 0; index < 36; index++) {
+    const code = load<u8>(at + index);
+    if (index == 8 || index == 13 || index == 18 || index == 23) {
+      if (code != 45) return false;
+    } else if (!((code >= 48 && code <= 57) || (code >= 97 && code <= 102))) return false;
+  }
+  return true;
+}

@@ -1,0 +1,285 @@
+/**
+ * Reads the lines of a file of records, one event each, and copies those that are usual, AssemblyScript.
+ *
+ * What the members of a record mean depends on the file: the import says it beforehand. Whatever is not usual is left to
+ * it, so that rules about records stand there.
+ */
+
+import { closeBrace, comma, letterN, newline, openBrace, quote } from "./codes";
+import { isPlainString, isUuid, isVisible } from "./item";
+import {
+  beginItem,
+  beginObject,
+  beginText,
+  endOfName,
+  endOfValue,
+  hashOf,
+  hasLineBreak,
+  isUnstorable,
+  nameHash,
+  nameLength,
+  skipSpace,
+} from "./json";
+import { addName, findName, tableBytes } from "./name-table";
+import * as names from "./names";
+import { byte, bytes, out, piece, writeAt, writeText } from "./output";
+import { instantOf } from "./time";
+
+/** What a member of a record is to the event; as in `record-copier.ts`. */
+const eventMember: u32 = 1;
+const idMember: u32 = 2;
+const uuidMember: u32 = 3;
+const timeMember: u32 = 4;
+const propertiesMember: u32 = 5;
+const chainMember: u32 = 6;
+const otherUuidMember: u32 = 7;
+const members: u32 = 8;
+/** It is no property; with the other one, only in records that have all marks. Unknown members are properties. */
+const isLeftOut: u32 = 16;
+const isLeftOutWithMarks: u32 = 32;
+/** Above this stands the bit of a mark. */
+const markShift: u32 = 8;
+
+/** Members and what they are; their names; and then the texts around the parts of an event. */
+const table: usize = 48 * 1024;
+const namesAt: usize = table + tableBytes;
+const piecesAt: usize = 63 * 1024;
+
+/** Where the values of a record begin and end, by what they are to the event. */
+const placesAt: usize = 512;
+
+/** A line: where its text begins and ends, and where the event that was copied from it does; 0 for none. */
+const lineBytes: usize = 16;
+/** Where reading and writing have come to: for `record-copier.ts`. */
+const readEndAt: usize = 96;
+const outEndAt: usize = 100;
+/** More than what stands around the parts of an event. */
+const frameBytes: usize = 256;
+
+let namesEnd: usize = namesAt;
+let piecesEnd: usize = piecesAt;
+let knownMarks: u32 = 0;
+let isTimeFreeWithMarks: bool = false;
+
+/** Notes what stands around a part of an event. */
+function around(text: string): usize {
+  const at = piecesEnd;
+  const length = writeText(at + 8, text);
+  store<u32>(at, <u32>(at + 8));
+  store<u32>(at, length, 4);
+  piecesEnd = at + 8 + length;
+  return at;
+}
+const beforeUuid = around('{"uuid":');
+const beforeName = around(',"event":');
+const beforeId = around(',"distinct_id":');
+const beforeTime = around(',"timestamp":');
+const beforeProperties = around(',"properties":');
+const beforeChain = around('"$elements_chain":');
+
+/** Forgets all members. @param isTimeFree records that have all marks may be of any time in the past. */
+export function beginMembers(isTimeFree: bool): void {
+  memory.fill(table, 0, tableBytes);
+  namesEnd = namesAt;
+  knownMarks = 0;
+  isTimeFreeWithMarks = isTimeFree;
+}
+
+/** Makes a member known. @returns whether there was room. */
+export function knowMember(name: usize, length: u32, meaning: u32): bool {
+  // Eight bytes are read of short ones, too.
+  if (namesEnd + max<u32>(length, 8) > piecesAt) return false;
+  memory.copy(namesEnd, name, length);
+  addName(table, namesEnd, length, meaning);
+  namesEnd += max<u32>(length, 8);
+  knownMarks |= meaning >> markShift;
+  return true;
+}
+
+/**
+ * Reads lines, and writes the events of those that are usual one behind the other, with a comma behind each.
+ *
+ * @param text     UTF-8, and 16 zeros.
+ * @param table    what becomes of each line.
+ * @param earliest epoch microseconds: earlier and later events are not usual.
+ * @returns how many lines were read.
+ */
+export function copyRecords(
+  text: usize,
+  end: usize,
+  table: usize,
+  linesMax: i32,
+  room: usize,
+  roomEnd: usize,
+  earliest: f64,
+  latest: f64,
+): i32 {
+  beginText();
+  writeAt(room);
+  let count = 0;
+  let at = text;
+  for (; at < end && count < linesMax; count++) {
+    const line = table + <usize>count * lineBytes;
+    const from = out;
+    const behind = copyRecord(at, roomEnd, <i64>earliest, <i64>latest);
+    const next = behind == 0 ? 0 : endOfLine(behind, end);
+    store<u32>(line, <u32>at);
+    if (next == 0) {
+      writeAt(from);
+      const lineEnd = endOfText(at, end);
+      store<u32>(line, <u32>lineEnd, 4);
+      store<u64>(line, 0, 8);
+      at = lineEnd + 1;
+    } else {
+      store<u32>(line, <u32>behind, 4);
+      store<u32>(line, <u32>from, 8);
+      store<u32>(line, <u32>out, 12);
+      byte(comma);
+      at = next;
+    }
+  }
+  store<u32>(readEndAt, <u32>at);
+  store<u32>(outEndAt, <u32>out);
+  return count;
+}
+
+/** The beginning of the next line, when there is nothing but white space before it; else 0. */
+function endOfLine(at: usize, end: usize): usize {
+  while (at < end) {
+    const code = load<u8>(at);
+    if (code == newline) return at + 1;
+    if (code != 32 && code != 9 && code != 13) return 0;
+    at++;
+  }
+  return end;
+}
+
+/** The next line break, else the end. */
+function endOfText(at: usize, end: usize): usize {
+  for (; at < end; at += 16) {
+    const mask = i8x16.bitmask(i8x16.eq(v128.load(at), i8x16.splat(newline)));
+    if (mask != 0) return min<usize>(at + ctz(mask), end);
+  }
+  return end;
+}
+
+/** @returns the place behind the record; 0 when it is not usual. */
+function copyRecord(at: usize, roomEnd: usize, earliest: i64, latest: i64): usize {
+  beginItem();
+  memory.fill(placesAt, 0, members << 3);
+  while (load<u8>(at) == 32) at++;
+  const start = at;
+  if (load<u8>(at) != openBrace || beginObject() == 0) return 0;
+  let marks: u32 = 0;
+  let needsMarks = false;
+  at = skipSpace(at + 1);
+  while (true) {
+    const nameAt = at + 1;
+    at = endOfName(at);
+    if (at == 0) return 0;
+    const meaning = findName(table, nameAt, nameLength, nameHash);
+    const valueAt = at;
+    at = endOfValue(at, 3);
+    if (at == 0) return 0;
+    const member = meaning & (members - 1);
+    if (member != 0 && !noteMember(member, valueAt, at)) return 0;
+    const isKnown = member != 0 || (meaning & (isLeftOut | isLeftOutWithMarks)) != 0;
+    if (!isKnown && load<u8>(valueAt) != letterN) return 0;
+    if ((meaning & isLeftOutWithMarks) != 0) needsMarks = true;
+    marks |= meaning >> markShift;
+    at = skipSpace(at);
+    // What is behind this line is no part of the record.
+    if (hasLineBreak) return 0;
+    const next = load<u8>(at);
+    if (next == closeBrace) break;
+    if (next != comma) return 0;
+    at = skipSpace(at + 1);
+  }
+  at++;
+  if (isUnstorable || out + (at - start) + frameBytes > roomEnd) return 0;
+  const hasMarks = knownMarks != 0 && marks == knownMarks;
+  if (needsMarks && !hasMarks) return 0;
+  return write(earliest, latest, isTimeFreeWithMarks && hasMarks) ? at : 0;
+}
+
+/** Of a repeated name the last one counts, as in JSON.parse. @returns whether the record can still be usual. */
+function noteMember(member: u32, start: usize, end: usize): bool {
+  const place = placesAt + (member << 3);
+  store<u32>(place, <u32>start);
+  store<u32>(place, <u32>end, 4);
+  switch (member) {
+    case eventMember:
+      return isPlainString(start, end) && isVisible(start + 1, end - 1) && isUsualEvent(start + 1, end - 1);
+    case idMember:
+      return isPlainString(start, end) && isVisible(start + 1, end - 1);
+    case timeMember:
+      return isPlainString(start, end);
+    case uuidMember:
+    case otherUuidMember:
+      return isPlainString(start, end) && end - start == 38 && isUuid(start + 1);
+    case propertiesMember:
+      return load<u8>(start) == openBrace;
+    default:
+      return true;
+  }
+}
+
+function isUsualEvent(start: usize, end: usize): bool {
+  const length = <u32>(end - start);
+  return names.numberOf(start, length, hashOf(start, length)) != names.unusualEvent;
+}
+
+function write(earliest: i64, latest: i64, isTimeFree: bool): bool {
+  const uuid = startOf(uuidMember) != 0 ? uuidMember : otherUuidMember;
+  const isWhole =
+    startOf(uuid) != 0 && startOf(eventMember) != 0 && startOf(idMember) != 0 && startOf(propertiesMember) != 0;
+  const time = startOf(timeMember);
+  // `2026-…`: what is a number is read in another way.
+  if (!isWhole || time == 0 || load<u8>(time, 5) != 45) return false;
+  const micros = instantOf(time + 1, <i32>(endOf(timeMember) - time - 2));
+  const first = isTimeFree ? 0 : earliest;
+  if (micros < first || micros > latest) return false;
+  piece(beforeUuid);
+  value(uuid);
+  piece(beforeName);
+  value(eventMember);
+  piece(beforeId);
+  value(idMember);
+  piece(beforeTime);
+  value(timeMember);
+  piece(beforeProperties);
+  properties();
+  byte(closeBrace);
+  return true;
+}
+
+/** With the chain of elements that stands beside them. */
+function properties(): void {
+  const start = startOf(propertiesMember);
+  const chain = startOf(chainMember);
+  const hasChain = chain != 0 && load<u8>(chain) == quote && endOf(chainMember) - chain > 2;
+  if (!hasChain) {
+    value(propertiesMember);
+    return;
+  }
+  byte(openBrace);
+  piece(beforeChain);
+  value(chainMember);
+  if (load<u8>(skipSpace(start + 1)) != closeBrace) byte(comma);
+  bytes(start + 1, endOf(propertiesMember) - start - 1);
+}
+
+@inline
+function startOf(member: u32): usize {
+  return load<u32>(placesAt + (member << 3));
+}
+
+@inline
+function endOf(member: u32): usize {
+  return load<u32>(placesAt + (member << 3), 4);
+}
+
+function value(member: u32): void {
+  const start = startOf(member);
+  bytes(start, endOf(member) - start);
+}

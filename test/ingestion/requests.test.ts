@@ -1,0 +1,297 @@
+/** What a request has to be: its key, its body, its parts. */
+
+import { describe, expect, test } from "bun:test";
+import LZString from "lz-string";
+import { anyEvent, anyToken, batch, envelope, one, otherToken, quietToken, startCapture } from "./support.ts";
+
+const nested = (depth: number) => "[".repeat(depth) + "]".repeat(depth);
+
+describe("the project key", () => {
+  const item = (more: object) => ({ ...anyEvent, ...more });
+  for (const [name, body, path, project] of [
+    ["beside the batch", { api_key: anyToken, batch: [anyEvent] }, "/batch", 1],
+    ["beside the batch under its other name", { token: anyToken, batch: [anyEvent] }, "/batch", 1],
+    [
+      "beside the batch wins over others",
+      { api_key: anyToken, batch: [item({ token: otherToken })] },
+      "/batch",
+      1,
+    ],
+    ["with white space", { api_key: ` ${anyToken}\n`, batch: [anyEvent] }, "/batch", 1],
+    ["in the event", item({ api_key: anyToken }), "/e", 1],
+    ["in the event as token", item({ token: anyToken }), "/e", 1],
+    ["in the event as $token", item({ $token: anyToken }), "/e", 1],
+    ["in the properties", item({ properties: { token: anyToken } }), "/e", 1],
+    ["in one event of several", [anyEvent, item({ properties: { token: otherToken } }), anyEvent], "/e", 2],
+    ["in an event of a batch without one", { batch: [item({ token: otherToken })] }, "/batch", 2],
+    ["an empty one gives way", { api_key: "", token: anyToken, batch: [anyEvent] }, "/batch", 1],
+    ["in the query as a last resort", anyEvent, `/e?api_key=${anyToken}`, 1],
+    ["in the query as token", [anyEvent], `/e?token=${anyToken}`, 1],
+    ["not in the query when the event has one", item({ api_key: otherToken }), `/e?api_key=${anyToken}`, 2],
+  ] as const) {
+    test(name, async () => {
+      const { journal, send } = startCapture();
+      expect((await send(path, { body: JSON.stringify(body) })).status).toBe(200);
+      expect(new Set(journal.events.map((event) => event.project_id))).toEqual(new Set([project]));
+    });
+  }
+
+  for (const [name, body, code, detail] of [
+    ["none", anyEvent, "missing_api_key", "event submitted without an api_key"],
+    ["none in a batch", { batch: [anyEvent] }, "missing_api_key", "event submitted without an api_key"],
+    ["null", { ...anyEvent, api_key: null }, "missing_api_key", "event submitted without an api_key"],
+    ["empty", { ...anyEvent, api_key: "" }, "invalid_api_key", "API key is not valid: empty"],
+    ["white space", { api_key: "  ", batch: [anyEvent] }, "invalid_api_key", "API key is not valid: empty"],
+    [
+      "too long",
+      { ...anyEvent, api_key: "p".repeat(65) },
+      "invalid_api_key",
+      "API key is not valid: too_long",
+    ],
+    ["not ASCII", { ...anyEvent, api_key: "phc_ü" }, "invalid_api_key", "API key is not valid: not_ascii"],
+    ["with NUL", { ...anyEvent, api_key: "phc\0" }, "invalid_api_key", "API key is not valid: null_byte"],
+    [
+      "personal",
+      { ...anyEvent, api_key: "phx_abc" },
+      "invalid_api_key",
+      "API key is not valid: personal_api_key",
+    ],
+    ["a number", { ...anyEvent, api_key: 5 }, "invalid_api_key", "API key is not valid: not_a_string"],
+    [
+      "unknown",
+      { ...anyEvent, api_key: "phc_unknown" },
+      "invalid_api_key",
+      "API key is not valid: no project has this key",
+    ],
+    [
+      "unknown without any good event",
+      { api_key: "phc_unknown", batch: [{}] },
+      "invalid_api_key",
+      "API key is not valid: no project has this key",
+    ],
+    [
+      "different ones",
+      [
+        { ...anyEvent, token: anyToken },
+        { ...anyEvent, token: otherToken },
+      ],
+      "invalid_api_key",
+      "batch submitted with inconsistent api_key values",
+    ],
+  ] as const) {
+    test(`is refused: ${name}`, async () => {
+      const { journal, send } = startCapture();
+      const response = await send("/e/", { body: JSON.stringify(body) });
+      expect(response.status).toBe(401);
+      expect(await envelope(response)).toEqual({ type: "authentication_error", code, detail, attr: null });
+      expect(journal.appends).toEqual([]);
+    });
+  }
+});
+
+describe("a request that cannot be understood is refused as a whole", () => {
+  for (const [name, path, body, detail] of [
+    ["no JSON", "/capture", "not json", "the body is not JSON: "],
+    ["no JSON that looks like base64", "/capture", "deadbeef", "the body is not JSON: "],
+    [
+      "no text",
+      "/capture",
+      Buffer.from([1, 2, 250, 251]),
+      "the body is not JSON: it begins with the bytes 0102fafb",
+    ],
+    ["half a JSON", "/capture", one().slice(0, -1), "the body is not JSON: "],
+    ["JSON and more", "/capture", `${one()}x`, "the body is not JSON: "],
+    ["nothing", "/capture", "", "request missing data payload"],
+    ["white space", "/capture", "  ", "the body is not JSON: "],
+    ["a number", "/capture", "12", "an event must be an object: the body is a number"],
+    ["a text", "/capture", '"text"', "an event must be an object: the body is a string"],
+    ["an empty array", "/e", "[]", "request holds no event"],
+    ["an empty batch", "/batch", batch([]), "request holds no event"],
+    [
+      "an event that is no object",
+      "/batch",
+      batch([anyEvent, 1]),
+      "an event must be an object: the item at position 1 is a number",
+    ],
+    [
+      "an event that is an array",
+      "/e",
+      `[[${one()}]]`,
+      "an event must be an object: the item at position 0 is an array",
+    ],
+    ["an event that is null", "/e", "[null]", "an event must be an object: the item at position 0 is null"],
+    ["a batch that is no array", "/batch", batch({}), "`batch` must be an array of events, not an object"],
+    [
+      "a batch that is no array, elsewhere",
+      "/e",
+      batch("x"),
+      "`batch` must be an array of events, not a string",
+    ],
+    [
+      "no batch and no event",
+      "/batch",
+      JSON.stringify({ api_key: anyToken }),
+      "the body has neither a `batch` of events nor an `event`",
+    ],
+    [
+      "a switch of the wrong type",
+      "/batch",
+      batch([anyEvent], { historical_migration: "true" }),
+      "`historical_migration` must be true or false, not a string",
+    ],
+    ...["text", "", [], [{}], 1, false].flatMap((properties) =>
+      (
+        [
+          ["/capture", one({ properties }), 0],
+          [
+            "/e",
+            JSON.stringify([
+              { ...anyEvent, token: anyToken },
+              { ...anyEvent, properties },
+            ]),
+            1,
+          ],
+          ["/batch", batch([anyEvent, { properties }, anyEvent]), 1],
+          ["/batch", batch([anyEvent, anyEvent, { ...anyEvent, event: "$snapshot", properties }]), 2],
+        ] as const
+      ).map(
+        ([path, body, position]) =>
+          [
+            `properties ${JSON.stringify(properties)} at ${path} ${position}`,
+            path,
+            body,
+            `\`properties\` must be an object: in the item at position ${position} it is `,
+          ] as const,
+      ),
+    ),
+    ...[
+      `"properties":{"a":${nested(499)}}`,
+      `"distinct_id":${nested(100_000)}`,
+      `"$set":${nested(1_000)}`,
+      `"other":${nested(500)}`,
+    ].map(
+      (member) =>
+        [
+          `nested too deep ${member.slice(0, 20)}`,
+          "/batch",
+          `{"api_key":"${anyToken}","batch":[${JSON.stringify(anyEvent)},{"event":"e","distinct_id":"d",${member}}]}`,
+          "an event may be nested 500 levels deep: the item at position 1 is nested deeper",
+        ] as const,
+    ),
+  ] as const) {
+    test(name, async () => {
+      const { journal, send } = startCapture();
+      const response = await send(path, { body });
+      expect(response.status).toBe(400);
+      const failure = await envelope(response);
+      expect(failure).toMatchObject({ type: "validation_error", code: "invalid_payload", attr: null });
+      expect(failure.detail).toStartWith(detail);
+      expect(journal.appends).toEqual([]);
+    });
+  }
+
+  test("JSON nested hundreds of thousands of times is refused; 500 levels are kept", async () => {
+    const { journal, send, unexpected } = startCapture();
+    const deep = nested(400_000);
+    for (const body of [deep, `{"a":`.repeat(400_000), one().replace("}", `,"properties":{"a":${deep}}}`)]) {
+      expect((await send("/e", { body })).status).toBe(400);
+    }
+    const kept = `{"a":${nested(498)}}`;
+    expect((await send("/e", { body: one().replace("}", `,"properties":${kept}}`) })).status).toBe(200);
+    expect(journal.lines.map(({ properties }) => JSON.stringify(properties))).toEqual([kept]);
+    journal.appends.length = 0;
+    expect(journal.events).toEqual([]);
+    expect(unexpected).toEqual([]);
+  });
+});
+
+describe("what a request is made of", () => {
+  test("a nameless lone event is dropped, not refused", async () => {
+    for (const path of ["/capture", "/e", "/i/v0/e", "/track"]) {
+      const { journal, send } = startCapture();
+      expect(
+        (await send(path, { body: JSON.stringify({ api_key: anyToken, distinct_id: "d" }) })).status,
+      ).toBe(200);
+      expect(journal.events).toEqual([]);
+      expect(journal.notes).toEqual(["drop missing_event_name"]);
+    }
+  });
+
+  test("a person update needs no name", async () => {
+    const { journal, send } = startCapture();
+    const update = { $token: anyToken, $distinct_id: "d", $set: { plan: "pro" } };
+    expect((await send("/engage/", { body: JSON.stringify(update) })).status).toBe(200);
+    expect((await send("/engage/", { body: JSON.stringify([update]) })).status).toBe(200);
+    const expected = { event: "$identify", distinct_id: "d", properties: { $set: { plan: "pro" } } };
+    expect(journal.events).toMatchObject([expected, expected]);
+  });
+
+  test("a batch beside an event is a batch", async () => {
+    const { journal, send } = startCapture();
+    await send("/capture", { body: one({ batch: [{ event: "inner", distinct_id: "d" }] }) });
+    expect(journal.events.map(({ event }) => event)).toEqual(["inner"]);
+  });
+
+  test("the last of repeated batches counts", async () => {
+    const { journal, send } = startCapture();
+    const [a, b] = ["a", "b"].map((event) =>
+      JSON.stringify({ event, distinct_id: "d", properties: { event } }),
+    );
+    for (const first of [`[${a},${a},${a}]`, "[1]", "[]", '"x"', "null"]) {
+      const response = await send("/batch", {
+        body: `{"batch":${first},"api_key":"${anyToken}","b\\u0061tch":[${b}]}`,
+      });
+      expect(response.status).toBe(200);
+    }
+    expect(journal.events.map(({ event }) => event)).toEqual(Array(5).fill("b"));
+    expect(journal.events.map(({ properties }) => properties)).toEqual(Array(5).fill({ event: "b" }));
+  });
+
+  test("text that is not well-formed before it is JSON is repaired", async () => {
+    // lz64 carries UTF-16, so half a pair can stand in the text without an escape.
+    const items = [{ ...anyEvent, properties: { a: "x" } }, anyEvent].map((each) =>
+      JSON.stringify({ ...each, token: anyToken }),
+    );
+    const body = LZString.compressToBase64(`[${items.join(",").replace('"x"', '"\ud800"')}]`);
+    const { journal, send } = startCapture();
+    expect((await send("/e?compression=lz64", { body })).status).toBe(200);
+    expect(journal.events.map(({ properties }) => properties)).toEqual([{ a: "\ufffd" }, {}]);
+    expect(journal.notes).toEqual([]);
+  });
+
+  test("only a batch can be historical, only with true", async () => {
+    const { journal, send } = startCapture();
+    await send("/batch", { body: batch([anyEvent], { historical_migration: true }) });
+    await send("/batch", { body: batch([anyEvent], { historical_migration: false }) });
+    await send("/batch", {
+      body: batch([{ ...anyEvent, historical_migration: true }], { historical_migration: null }),
+    });
+    await send("/capture", { body: one({ historical_migration: true }) });
+    expect(journal.appends.map(({ lane }) => lane)).toEqual([
+      "historical",
+      "realtime",
+      "realtime",
+      "realtime",
+    ]);
+    expect(journal.events.map(({ historical }) => historical)).toEqual([true, false, false, false]);
+  });
+
+  test("JSON is JSON under any content type", async () => {
+    const types = ["application/x-www-form-urlencoded", "text/xml", "application/octet-stream", "nonsense"];
+    for (const [index, type] of types.entries()) {
+      const { journal, send } = startCapture();
+      const headers = { "content-type": type };
+      for (const body of [one(), ` \n${one()}`, `\ufeff${one()}`]) {
+        expect((await send(index % 2 === 0 ? "/capture" : "/batch", { body, headers })).status).toBe(200);
+      }
+      expect(journal.events).toHaveLength(3);
+    }
+  });
+
+  test("a project that keeps no addresses", async () => {
+    const { journal, send } = startCapture();
+    await send("/e", { body: one({ api_key: quietToken, properties: { $ip: "1.1.1.1", a: 1 } }) });
+    expect(journal.events).toMatchObject([{ project_id: 3 }]);
+    expect(journal.events[0]!.properties).toEqual({ a: 1 });
+  });
+});

@@ -1,0 +1,54 @@
+/** Memory for files that are read one after the other. */
+
+import { expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { ReusedBuffers } from "../../src/lib/reused-buffers.ts";
+import { temporaryFolder } from "../support/appliance.ts";
+
+const MiB = 1024 * 1024;
+
+test("a file is read as it is, also into memory that held a longer one", async () => {
+  const folder = temporaryFolder();
+  const buffers = new ReusedBuffers(8 * MiB);
+  const path = join(folder, "file");
+  for (const text of ["x".repeat(2 * MiB), "", "short", "y".repeat(MiB)]) {
+    writeFileSync(path, text);
+    expect((await buffers.readFile(path)).toString()).toBe(text);
+    buffers.reuse();
+  }
+  expect(buffers.readFile(join(folder, "absent"))).rejects.toThrow("ENOENT");
+});
+
+test("what is taken is nobody else's until it may be used again", () => {
+  const buffers = new ReusedBuffers(8 * MiB);
+  const [first, second] = [buffers.take(100), buffers.take(100)];
+  expect(first.buffer).not.toBe(second.buffer);
+  buffers.reuse();
+  const again = [buffers.take(100), buffers.take(100), buffers.take(100)].map(({ buffer }) => buffer);
+  expect(new Set(again).size).toBe(3);
+  expect(again).toContain(first.buffer);
+  expect(again).toContain(second.buffer);
+});
+
+test("no more is kept than allowed, and nothing once it is given back", () => {
+  const buffers = new ReusedBuffers(3 * MiB);
+  const taken = [buffers.take(2 * MiB), buffers.take(2 * MiB)].map(({ buffer }) => buffer);
+  buffers.reuse();
+  const again = [buffers.take(2 * MiB), buffers.take(2 * MiB)].map(({ buffer }) => buffer);
+  expect(again.filter((buffer) => taken.includes(buffer))).toHaveLength(1);
+  buffers.release();
+  buffers.reuse();
+  expect([...taken, ...again]).not.toContain(buffers.take(2 * MiB).buffer);
+});
+
+test("one is given back alone, as long as there is room", () => {
+  const buffers = new ReusedBuffers(3 * MiB);
+  const [first, second, third] = [buffers.take(2 * MiB), buffers.take(MiB), buffers.take(MiB)];
+  buffers.giveBack(second);
+  expect(buffers.take(MiB).buffer).toBe(second.buffer);
+  for (const one of [first, third, second, first]) buffers.giveBack(one);
+  const again = [buffers.take(2 * MiB), buffers.take(MiB), buffers.take(MiB)].map(({ buffer }) => buffer);
+  expect(again.slice(0, 2)).toEqual([first.buffer, third.buffer]);
+  expect(again[2]).not.toBe(second.buffer);
+});
