@@ -13,7 +13,7 @@ import type { LastSeqs } from "../src/import/control-route.ts";
 import type { Lane } from "../src/journal/segment.ts";
 import { lanes } from "../src/journal/segment.ts";
 import { AppError } from "../src/lib/errors.ts";
-import { DirectoryInUse, takeLock } from "../src/lock.ts";
+import { DirectoryInUse, type Lock, takeLock } from "../src/lock.ts";
 import { createLog } from "../src/log.ts";
 import { isKeptOutside } from "../src/operate/doctor/clickhouse.ts";
 import { paths } from "../src/paths.ts";
@@ -21,6 +21,7 @@ import { eventsAreOutside } from "../src/people/outside-events.ts";
 import { RpcFailed } from "../src/rpc/client.ts";
 import { askControl } from "../src/rpc/control.ts";
 import { Appliance } from "../src/serve/appliance.ts";
+import { takeDirectory } from "../src/serve/data-directory.ts";
 
 const pollMs = 50;
 
@@ -82,15 +83,9 @@ export async function withAppliance<Result>(
     refuse = reject;
   });
   refused.catch(() => undefined);
-  let own: Appliance;
+  let directory: Lock;
   try {
-    const log = createLog("warn", "text", process.stderr);
-    own = new Appliance(
-      ownConfig(config),
-      log,
-      { own: engineCommand.slice(0, -1), engine: engineCommand },
-      refuse,
-    );
+    directory = takeDirectory(config["data-dir"]);
   } catch (error) {
     if (!(error instanceof DirectoryInUse)) throw error;
     try {
@@ -99,6 +94,15 @@ export async function withAppliance<Result>(
       if (!(silence instanceof ApplianceGone) || !options.mayStartAgain) throw silence;
       return await withAppliance(options, work);
     }
+  }
+  let own: Appliance;
+  try {
+    const log = createLog("warn", "text", process.stderr);
+    const commands = { own: engineCommand.slice(0, -1), engine: engineCommand };
+    own = new Appliance(ownConfig(config), log, directory, commands, refuse);
+  } catch (error) {
+    directory.release();
+    throw error;
   }
   try {
     // Said at once, not when patience with an engine ends that cannot open the events.

@@ -59,20 +59,43 @@ export function takeLock(path: string, folder: string): Lock {
 }
 
 /** An engine notices within seconds that its front has been killed, and ends. */
-export const formerEngineMs = 30_000;
+const formerEngineMs = 30_000;
+const waitMs = 50;
 
 /**
- * Takes the lock of a data directory for who opens its stores: the engine of a front that was killed may have them open for a
- * moment, and is waited for.
+ * Takes the lock that an engine holds while it has the stores open: that of a front that was killed may live for a moment, and
+ * is waited for. Whoever writes to a store that was an engine's holds it. Nothing is written: a full disk is no hindrance.
+ *
+ * @param engine  the engine's folder.
+ * @param dataDir what the error names.
+ * @param onWait  called once, when another engine has it.
+ * @returns undefined where no engine has been, or folders cannot be locked.
+ * @throws {DirectoryInUse}
+ */
+export async function takeEngineLock(
+  engine: string,
+  dataDir: string,
+  onWait?: () => void,
+): Promise<Lock | undefined> {
+  if (!existsSync(engine)) return undefined;
+  let held = lockFolder(engine);
+  if (held === "in use") onWait?.();
+  for (const end = performance.now() + formerEngineMs; held === "in use"; held = lockFolder(engine)) {
+    if (performance.now() > end) throw new DirectoryInUse(dataDir, "");
+    await Bun.sleep(waitMs);
+  }
+  return held;
+}
+
+/**
+ * Takes both locks of a data directory, for who opens its stores instead of a front and its engine.
  *
  * @throws {DirectoryInUse}
  */
 export async function takeStoresLock(place: { lock: string; engine: string }, folder: string): Promise<Lock> {
   const lock = takeLock(place.lock, folder);
   try {
-    const engine = existsSync(place.engine)
-      ? await takeFolderLockWithin(formerEngineMs, place.engine, folder)
-      : undefined;
+    const engine = await takeEngineLock(place.engine, folder);
     return {
       release() {
         engine?.release();
@@ -104,32 +127,6 @@ export function tryLock(path: string, folder: string): Lock | undefined {
 export function takeFolderLock(path: string, folder = path, file = join(path, "lock")): Lock | undefined {
   const held = lockFolder(path);
   if (held === "in use") throw new DirectoryInUse(folder, readHolder(file));
-  return held;
-}
-
-const waitMs = 50;
-
-/**
- * Takes the lock on a folder alone as soon as whoever has it has ended. Nothing is written: a full disk is no hindrance.
- *
- * @param ms     how long to wait.
- * @param folder what the error names.
- * @param onWait called once, when somebody has it.
- * @returns undefined where folders cannot be locked.
- * @throws {DirectoryInUse}
- */
-export async function takeFolderLockWithin(
-  ms: number,
-  path: string,
-  folder: string,
-  onWait?: () => void,
-): Promise<Lock | undefined> {
-  let held = lockFolder(path);
-  if (held === "in use") onWait?.();
-  for (const end = performance.now() + ms; held === "in use"; held = lockFolder(path)) {
-    if (performance.now() > end) throw new DirectoryInUse(folder, "");
-    await Bun.sleep(waitMs);
-  }
   return held;
 }
 

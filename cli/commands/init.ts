@@ -3,9 +3,8 @@ import { Command } from "commander";
 import { Initialised, initialise, isInitialised } from "../../src/accounts/initialise.ts";
 import { openMetadata } from "../../src/accounts/metadata.ts";
 import { exactly } from "../../src/lib/schema.ts";
-import { takeLock } from "../../src/lock.ts";
 import { paths } from "../../src/paths.ts";
-import { prepareDirectory, requireNoEvents } from "../../src/serve/data-directory.ts";
+import { requireNoEvents, takeDirectory } from "../../src/serve/data-directory.ts";
 import { consoleBase, consoleSettings, ownerLink } from "../console-link.ts";
 import { withJson } from "../json-shape.ts";
 import { print, printJson, run } from "../output.ts";
@@ -39,10 +38,9 @@ export const init = withJson(withSettings(new Command("init"), ["data-dir", ...c
   )
   .action(
     run((options: Options) => {
-      const dataDir = prepareDirectory(dataDirOf(options as never));
-      const place = paths(dataDir);
-      const lock = takeLock(place.lock, dataDir);
-      const metadata = openMetadata(place.metadata);
+      const dataDir = dataDirOf(options as never);
+      const lock = takeDirectory(dataDir);
+      const metadata = openMetadata(paths(dataDir).metadata);
       if (!isInitialised(metadata.db)) requireNoEvents(dataDir);
       const initialised = initialise(metadata, options);
       const made: Static<typeof Made> = {

@@ -10,7 +10,7 @@ import { requireFreeAddress } from "../../src/http/address.ts";
 import { createLog, type Log } from "../../src/log.ts";
 import { startScrubs } from "../../src/operate/scrub/schedule.ts";
 import { Appliance } from "../../src/serve/appliance.ts";
-import { prepareDirectory, requireNoEvents } from "../../src/serve/data-directory.ts";
+import { requireNoEvents, takeDirectory } from "../../src/serve/data-directory.ts";
 import type { SharedFront } from "../../src/serve/shared-front.ts";
 import { consoleBase, ownerLink } from "../console-link.ts";
 import { fail, failServing, isOutputGone, print, printJson, run } from "../output.ts";
@@ -41,11 +41,12 @@ export const serve = withSettings(new Command("serve"), Object.keys(settings) as
         log.warn({ variables: unknown }, "these variables are no settings and do nothing");
       // Before the data directory is made: a start that fails leaves nothing.
       await requireFreeAddress(config.host, config.port);
-      prepareDirectory(config["data-dir"]);
+      const directory = takeDirectory(config["data-dir"]);
       const shared = await sharedFrontOf(config, log);
       const appliance = new Appliance(
         config,
         log,
+        directory,
         { own: ownCommand(), engine: engineCommand() },
         failServing,
         shared,

@@ -43,6 +43,8 @@ export interface ClickHouseBackendHooks {
   /** Told why the server cannot be used, and with null when it can again. */
   onAway: (reason: EventsUnreachable | null) => void;
   onPromoted: (promoted: PromotedProperty[]) => void;
+  /** Resolves when whoever may go on instead of this process knows what the store of persons has. */
+  settle?: () => Promise<void>;
   /** What is done before and after copies of persons follow. */
   around?: (copies: PersonCopies) => PersonCopies;
 }
@@ -65,7 +67,7 @@ export class ClickHouseBackend implements EventBackend {
   ) {
     const { isReader = false } = settings;
     this.outside = new OutsideEvents(people);
-    this.store = new ClickHouseStore(address, this.outside, isReader);
+    this.store = new ClickHouseStore(address, this.outside, { isReader, settle: hooks.settle });
     this.events = new ClickHouseLoader(this.store, (reason) => hooks.onAway(reason));
     const mirror = new ClickHouseMirror(this.store, people);
     this.copies = isReader ? othersCopies(mirror) : (hooks.around?.(mirror) ?? mirror);

@@ -39,6 +39,7 @@ export async function openOutside(start: EngineStart, address: ClickHouseAddress
     {
       onAway: awayTeller("the events"),
       onPromoted: (promoted) => report({ type: "properties", promoted }),
+      settle: shared && (() => shared.settle()),
       around: shared && ((copies) => shared.aroundCopies(copies)),
     },
   );

@@ -20,7 +20,7 @@ import { firstLine } from "../lib/errors.ts";
 import { heldBatchBytes, ownBytes, stagedBatchBytes } from "../lib/memory-budget.ts";
 import { putProcessBehind } from "../lib/priority.ts";
 import { nowMicros } from "../lib/time.ts";
-import { formerEngineMs, takeFolderLockWithin } from "../lock.ts";
+import { takeEngineLock } from "../lock.ts";
 import { paths } from "../paths.ts";
 import { NameRegister } from "../people/names.ts";
 import { RpcServer } from "../rpc/server.ts";
@@ -80,7 +80,7 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
   const place = paths(start.dataDir);
   // The engine of a front that was killed is not always gone yet: what follows would move files that it has open.
   if (!existsSync(place.engine)) mkdirSync(place.engine, { recursive: true, mode: 0o700 });
-  await takeFolderLockWithin(formerEngineMs, place.engine, start.dataDir, () =>
+  await takeEngineLock(place.engine, start.dataDir, () =>
     log("info", "waiting for the engine before this one to end"),
   );
   setNativeFolder(place.native);

@@ -148,6 +148,11 @@ export class SharedPeople {
     };
   }
 
+  /** Resolves when everything that was written is everybody's; PostgreSQL that is away is waited for. */
+  async settle(): Promise<void> {
+    await this.postgres.untilDone(() => this.change(() => undefined));
+  }
+
   /** Runs a change of the store for all fronts. @throws {PostgresUnreachable} @throws what `run` throws */
   async change<Result>(run: () => Result | Promise<Result>): Promise<Result> {
     try {
@@ -176,11 +181,6 @@ export class SharedPeople {
 
   async close(): Promise<void> {
     await this.postgres.close();
-  }
-
-  /** Resolves when everything that was written is everybody's; PostgreSQL that is away is waited for. */
-  private async settle(): Promise<void> {
-    await this.postgres.untilDone(() => this.change(() => undefined));
   }
 
   private async forget(cursor: (lane: Lane) => number): Promise<void> {

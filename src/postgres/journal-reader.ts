@@ -28,8 +28,9 @@ export class JournalReader {
   private timer: ReturnType<typeof setInterval> | undefined;
   private looking: Promise<void> | undefined;
   private isToldMeanwhile = false;
+  private isPlaced = false;
 
-  /** @param read per lane, the last number that both stores have. */
+  /** @param read per lane, the last number that both stores have; that may be one in the middle of a block. */
   constructor(
     private readonly postgres: Postgres,
     private readonly read: Record<Lane, number>,
@@ -81,6 +82,7 @@ export class JournalReader {
   }
 
   private async readAll(): Promise<void> {
+    await this.place();
     for (const lane of lanes) {
       while (this.timer !== undefined && this.ports.waitingBytes(lane) < aheadBytesMax) {
         const batch = await this.next(lane);
@@ -89,6 +91,22 @@ export class JournalReader {
         this.ports.offer([batch]);
       }
     }
+  }
+
+  /** Where the disk was short, the stores have only the first entries of a block: it is read from its begin. */
+  private async place(): Promise<void> {
+    if (this.isPlaced) return;
+    for (const lane of lanes) {
+      const [block] = await this.postgres.run(
+        (sql) => sql`
+          SELECT first_seq, entries FROM flagkeep.journal
+          WHERE lane = ${lane} AND first_seq <= ${this.read[lane]} ORDER BY first_seq DESC LIMIT 1`,
+      );
+      if (block === undefined) continue;
+      const first = Number(block.first_seq);
+      if (first + block.entries - 1 > this.read[lane]) this.read[lane] = first - 1;
+    }
+    this.isPlaced = true;
   }
 
   private async next(lane: Lane): Promise<JournalBatch | undefined> {

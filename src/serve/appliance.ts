@@ -22,7 +22,7 @@ import { ImportUploads } from "../import/uploads.ts";
 import type { JournalPort } from "../journal/journal.ts";
 import { shownAddress } from "../lib/clickhouse-address.ts";
 import { engineMemory, frontPeopleCacheBytes, memoryBudget } from "../lib/memory-budget.ts";
-import { type Lock, takeLock } from "../lock.ts";
+import type { Lock } from "../lock.ts";
 import type { Log } from "../log.ts";
 import { EventRate } from "../operate/event-rate.ts";
 import { Metrics } from "../operate/metrics.ts";
@@ -39,7 +39,6 @@ import { laneCursors } from "../people/reader.ts";
 import { controlSocketName } from "../rpc/control.ts";
 import { RpcServer } from "../rpc/server.ts";
 import { version } from "../version.ts";
-import { prepareDirectory } from "./data-directory.ts";
 import { frontApp } from "./front-app.ts";
 import { instanceDeps } from "./instance.ts";
 import { Listeners } from "./listeners.ts";
@@ -55,7 +54,6 @@ const scheduledEveryMs = 2_000;
 const keyUsesEveryMs = 10_000;
 
 export class Appliance {
-  private readonly lock: Lock;
   readonly metadata: Metadata;
   private readonly people: PeopleDb;
   private readonly supervisor: EngineSupervisor;
@@ -83,29 +81,23 @@ export class Appliance {
   /**
    * Opens the stores; nothing listens yet.
    *
+   * @param directory the lock of the data directory, which is released when the appliance has stopped.
    * @param commands  how to start this executable, and how in the engine's role.
    * @param onRefused called when the engine cannot work on these data; the appliance is of no use then.
    * @param shared    what it shares with other fronts, whose copies are in the data directory; absent: nothing.
-   * @throws {DirectoryInUse} @throws {DataFromNewerVersion} @throws {ForeignDirectory} @throws {MetadataMissing}
+   * @throws {DataFromNewerVersion} @throws {OnlyCopies}
    */
   constructor(
     private readonly config: Config,
     private readonly log: Log,
+    private readonly directory: Lock,
     commands: { readonly own: readonly string[]; readonly engine: readonly string[] },
     onRefused: (reason: EngineRefused) => void,
     private readonly shared?: SharedFront,
   ) {
-    const dataDir = prepareDirectory(config["data-dir"]);
+    const dataDir = config["data-dir"];
     const place = paths(dataDir);
-    this.lock = takeLock(place.lock, dataDir);
-    if (shared === undefined) {
-      try {
-        requireOwnData(dataDir);
-      } catch (error) {
-        this.lock.release();
-        throw error;
-      }
-    }
+    if (shared === undefined) requireOwnData(dataDir);
     // The names of sockets are relative: their paths may not be longer than 108 bytes.
     process.chdir(dataDir);
     this.control = new RpcServer(controlSocketName, (error, name) =>
@@ -258,7 +250,7 @@ export class Appliance {
     await this.shared?.close();
     this.people.$client.close();
     this.metadata.close();
-    this.lock.release();
+    this.directory.release();
   }
 
   private get eraser(): Eraser {

@@ -7,6 +7,7 @@ import { engineSocketName } from "../engine/messages.ts";
 import { listArchive } from "../journal/archive.ts";
 import { firstOfFileName, lanes } from "../journal/segment.ts";
 import { AppError } from "../lib/errors.ts";
+import { type Lock, takeLock } from "../lock.ts";
 import { paths } from "../paths.ts";
 import { controlSocketName } from "../rpc/control.ts";
 
@@ -69,6 +70,15 @@ export function prepareDirectory(path: string): string {
   requireMetadata(path);
   if (!existsSync(paths(path).metadata)) requireOurs(path);
   return path;
+}
+
+/**
+ * The same, and nobody else uses it until the lock is released: before that nothing in it may be changed.
+ *
+ * @throws {UnusableDirectory} @throws {ForeignDirectory} @throws {MetadataMissing} @throws {DirectoryInUse}
+ */
+export function takeDirectory(path: string): Lock {
+  return takeLock(paths(prepareDirectory(path)).lock, path);
 }
 
 /**

@@ -13,6 +13,7 @@ import { readPayloadKey, writePayloadKey } from "../flags/store/payload-cipher.t
 import type { SharedState } from "../http/dispatch.ts";
 import { Chores } from "../lib/chores.ts";
 import { type PostgresAddress, shownPostgres } from "../lib/postgres-address.ts";
+import { takeEngineLock } from "../lock.ts";
 import type { Log } from "../log.ts";
 import type { Status } from "../operate/status-shape.ts";
 import { paths } from "../paths.ts";
@@ -61,7 +62,8 @@ export class SharedFront implements SharedState {
   }
 
   /**
-   * Connects and brings the copies in a data directory up to date; PostgreSQL that cannot be reached yet is waited for.
+   * Connects and brings the copies in a data directory up to date, whose lock is held; PostgreSQL that cannot be reached yet
+   * is waited for.
    *
    * @returns undefined when nothing is shared.
    * @throws {WrongSetting} @throws {PostgresRefuses} @throws {DataFromNewerVersion}
@@ -90,7 +92,14 @@ export class SharedFront implements SharedState {
           "Let `flagkeep migrate-to` come to its end first.",
         );
       await StoreCopy.prepare(place.metadata, metadataStore, postgres);
-      await StoreCopy.prepare(place.people, peopleStore, postgres);
+      const engine = await takeEngineLock(place.engine, config["data-dir"], () =>
+        log.info("waiting for the engine of the front before this one to end"),
+      );
+      try {
+        await StoreCopy.prepare(place.people, peopleStore, postgres);
+      } finally {
+        engine?.release();
+      }
       const own = readPayloadKey(place.payloadKey);
       // That of the first front is everybody's.
       const key = Buffer.from(await sharedSecret(postgres, payloadKeyName, own.toString("base64")), "base64");

@@ -7,7 +7,7 @@ import type { Config } from "../config/settings.ts";
 import { postgresAddress } from "../config/store-addresses.ts";
 import { newPayloadKey, readPayloadKey, writePayloadKey } from "../flags/store/payload-cipher.ts";
 import { openSqlite } from "../lib/sqlite/open.ts";
-import { takeLock, takeStoresLock } from "../lock.ts";
+import { takeStoresLock } from "../lock.ts";
 import { paths } from "../paths.ts";
 import { openPeople, peopleStore } from "../people/open.ts";
 import { areEventsOutside } from "../people/outside-events.ts";
@@ -25,7 +25,7 @@ import {
   sendStore,
   TakeOverRefused,
 } from "../postgres/take-over.ts";
-import { prepareDirectory } from "./data-directory.ts";
+import { takeDirectory } from "./data-directory.ts";
 import { payloadKeyName, requireEventsUrl } from "./own-data.ts";
 
 const connections = 2;
@@ -101,8 +101,8 @@ export async function bringBack(config: Config): Promise<void> {
 async function bringInto(dataDir: string, postgres: Postgres): Promise<void> {
   if (existsSync(dataDir) && readdirSync(dataDir).length > 0)
     throw new TakeOverRefused(`${dataDir} is not empty.`, "Name a folder that is empty or not there yet.");
-  const place = paths(prepareDirectory(dataDir));
-  const lock = takeLock(place.lock, dataDir);
+  const lock = takeDirectory(dataDir);
+  const place = paths(dataDir);
   try {
     await StoreCopy.prepare(place.people, peopleStore, postgres);
     await StoreCopy.prepare(place.metadata, metadataStore, postgres);

@@ -85,6 +85,8 @@ beforeAll(async () => {
   }
   rmSync(directory.dataDir, { recursive: true });
   appliance = await TestAppliance.start({ directory: { dataDir: running.dataDir, made: directory.made } });
+  // `healthcheck` is one of the first calls.
+  await appliance.query("SELECT 1 AS one");
 });
 afterAll(async () => {
   await appliance[Symbol.asyncDispose]();

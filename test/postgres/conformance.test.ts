@@ -1,10 +1,11 @@
 /** The journal and the store of persons in PostgreSQL keep the promises of the ones in files. */
 
-import { afterAll, beforeAll } from "bun:test";
+import { afterAll, beforeAll, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { SharedPeople } from "../../src/engine/shared-people.ts";
 import type { JournalBatch } from "../../src/journal/reader.ts";
+import type { Lane } from "../../src/journal/segment.ts";
 import { parsePostgresUrl } from "../../src/lib/postgres-address.ts";
 import { openPeople, peopleStore } from "../../src/people/open.ts";
 import { PeopleStore } from "../../src/people/store.ts";
@@ -35,30 +36,33 @@ async function connect(): Promise<Postgres> {
 
 const reconnect = (url: string) => new Postgres(parsePostgresUrl(url)!, { connections: 4, name: "test" });
 
+/** Everything a lane has behind a number, as a reader offers it. */
+async function readBehind(postgres: Postgres, lane: Lane, behind: number): Promise<JournalBatch[]> {
+  const batches: JournalBatch[] = [];
+  const { lastSeq } = await lastOf(postgres, lane);
+  const reader = new JournalReader(
+    postgres,
+    { realtime: 0, historical: 0, [lane]: behind },
+    {
+      offer: (some) => batches.push(...some.filter((batch) => batch.lane === lane)),
+      waitingBytes: () => 0,
+      onFailure: (error) => {
+        throw error;
+      },
+    },
+  );
+  reader.start();
+  await until(() => (batches.at(-1)?.last ?? behind) >= lastSeq, "all is read");
+  await reader.stop();
+  return batches;
+}
+
 async function journalOn(postgres: Postgres): Promise<JournalUnderTest> {
   // Another front each time: it knows nothing of what came before.
   const journal = new PostgresJournal(postgres, { front: crypto.randomUUID(), queueBytesMax: 64e6 });
   return {
     journal,
-    async batches(lane) {
-      const batches: JournalBatch[] = [];
-      const { lastSeq } = await lastOf(postgres, lane);
-      const reader = new JournalReader(
-        postgres,
-        { realtime: 0, historical: 0 },
-        {
-          offer: (some) => batches.push(...some.filter((batch) => batch.lane === lane)),
-          waitingBytes: () => 0,
-          onFailure: (error) => {
-            throw error;
-          },
-        },
-      );
-      reader.start();
-      await until(() => (batches.at(-1)?.last ?? 0) >= lastSeq, "all is read");
-      await reader.stop();
-      return batches;
-    },
+    batches: (lane) => readBehind(postgres, lane, 0),
     async reopen() {
       await journal.close();
       return await journalOn(postgres);
@@ -116,6 +120,25 @@ if (hasPostgres) {
   }, 60_000);
   afterAll(async () => await server[Symbol.asyncDispose]());
   journalConformance("the journal in PostgreSQL", async () => await journalOn(await connect()));
+  // A small disk ends a step in the middle of a block, and another engine goes on behind it.
+  test.each([0, 1, 3, 4, 5, 6, 7])(
+    "whoever goes on behind entry %d reads every entry behind it",
+    async (behind) => {
+      const postgres = await connect();
+      const { journal, close } = await journalOn(postgres);
+      for (const size of [3, 1, 3])
+        await journal.append(
+          "historical",
+          Array.from({ length: size }, () => `"text":""}`),
+        );
+      const batches = await readBehind(postgres, "historical", behind);
+      const seqs = batches.flatMap(({ first, last }) =>
+        Array.from({ length: last - first + 1 }, (_, n) => first + n),
+      );
+      expect(seqs.filter((seq) => seq > behind)).toEqual([1, 2, 3, 4, 5, 6, 7].filter((seq) => seq > behind));
+      await close();
+    },
+  );
   identityStoreConformance(
     "a store of persons that fronts share",
     async () => await peopleOn(await connect()),

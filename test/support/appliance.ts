@@ -94,6 +94,8 @@ export class TestAppliance implements AsyncDisposable {
       directory?: { dataDir: string; made: Initialised };
       /** Starts the executable through another command, such as `prlimit`. */
       through?: readonly string[];
+      /** Is told each line of the log. */
+      onLog?: (line: Record<string, unknown>) => void;
     } = {},
   ): Promise<TestAppliance> {
     const fronts = process.env.FLAGKEEP_TEST_FRONTS;
@@ -123,6 +125,7 @@ export class TestAppliance implements AsyncDisposable {
       );
       void collectLines(child.stdout, (line) => {
         logs.push(line);
+        options.onLog?.(line);
         if (line.msg === "listening") resolveUrl(line.url as string);
       });
     });

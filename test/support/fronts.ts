@@ -81,11 +81,12 @@ export class TestFronts implements AsyncDisposable {
     return [...this.running].sort(([one], [other]) => one - other).map(([, front]) => front);
   }
 
-  /** Starts one, again on the same data directory after an end. */
-  async startFront(number: number): Promise<TestAppliance> {
+  /** Starts one, again on the same data directory after an end. @param onLog is told each line of its log */
+  async startFront(number: number, onLog?: (line: Record<string, unknown>) => void): Promise<TestAppliance> {
     const dataDir = this.folders.get(number) ?? join(temporaryFolder(), "data");
     this.folders.set(number, dataDir);
     const front = await TestAppliance.start({
+      onLog,
       args: [...this.settings, "--project-api-key", this.made.project.api_key],
       directory: { dataDir, made: this.made },
     });

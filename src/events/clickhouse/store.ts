@@ -28,15 +28,21 @@ class EventsAhead extends OperatorNeeded {
   }
 }
 
+export interface ClickHouseStoreSettings {
+  /** Another process loads events, and brings the tables up to date. */
+  isReader?: boolean;
+  /** Resolves when whoever may go on instead of this process knows what `outside` has noted. */
+  settle?: () => Promise<void>;
+}
+
 export class ClickHouseStore {
   readonly connection: ClickHouseConnection;
   private opening: Promise<void> | undefined;
 
-  /** @param isReader another process loads events, and brings the tables up to date. */
   constructor(
     readonly address: ClickHouseAddress,
     readonly outside: OutsideEvents,
-    private readonly isReader = false,
+    private readonly settings: ClickHouseStoreSettings = {},
   ) {
     this.connection = new ClickHouseConnection(address);
   }
@@ -63,7 +69,7 @@ export class ClickHouseStore {
 
   private async look(): Promise<void> {
     try {
-      if (this.isReader) return await this.requireClaimed();
+      if (this.settings.isReader) return await this.requireClaimed();
       await migrateClickHouse(this.connection, this.address);
       await this.claim();
       await this.requireNotAhead();
@@ -95,7 +101,11 @@ export class ClickHouseStore {
       throw new ForeignEvents(`${shownAddress(address)} holds the events of another data directory.`);
     if (isClaimed && found.length === 0)
       throw new ForeignEvents(`${shownAddress(address)} does not have the events of this data directory.`);
-    if (found.length === 0) await connection.command(`INSERT INTO store (id) VALUES ('${id}')`);
+    if (found.length === 0) {
+      // Another one that did not know the name would be refused for ever.
+      await this.settings.settle?.();
+      await connection.command(`INSERT INTO store (id) VALUES ('${id}')`);
+    }
     outside.noteClaimed();
   }
 

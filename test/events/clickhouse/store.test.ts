@@ -1,0 +1,38 @@
+/** Opening the event store in ClickHouse: whose events it holds. */
+
+import { expect } from "bun:test";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { ClickHouseStore, type ClickHouseStoreSettings } from "../../../src/events/clickhouse/store.ts";
+import { parseClickHouseUrl } from "../../../src/lib/clickhouse-address.ts";
+import { openPeople } from "../../../src/people/open.ts";
+import { OutsideEvents } from "../../../src/people/outside-events.ts";
+import { temporaryFolder } from "../../support/appliance.ts";
+import { TestClickHouse, testWithClickHouse } from "../../support/clickhouse.ts";
+
+const test = testWithClickHouse("the event store in ClickHouse");
+
+test("a server is told its name when whoever goes on knows it, too", async () => {
+  await using server = await TestClickHouse.start();
+  await server.run("CREATE DATABASE one");
+  const address = parseClickHouseUrl(server.url("one"))!;
+  const folder = temporaryFolder();
+  /** One of several fronts, which has nothing but what is everybody's. */
+  const opened = async (name: string, settings: ClickHouseStoreSettings) => {
+    const people = openPeople(join(folder, name));
+    const store = new ClickHouseStore(address, new OutsideEvents(people), settings);
+    try {
+      await store.open();
+    } finally {
+      await store.close();
+      people.$client.close();
+    }
+  };
+  const dies = async () => {
+    throw new Error("the process ends");
+  };
+  await expect(opened("first.sqlite", { settle: dies })).rejects.toThrow("the process ends");
+  await opened("second.sqlite", { settle: async () => undefined });
+  await expect(opened("third.sqlite", {})).rejects.toThrow("the events of another data directory");
+  rmSync(folder, { recursive: true });
+});
