@@ -9,7 +9,7 @@
 import type { Database, Statement } from "bun:sqlite";
 import { sql } from "drizzle-orm";
 import { type Migration, migrate } from "../lib/sqlite/migrate.ts";
-import { openSqlite, type Sqlite, type Transaction, tx } from "../lib/sqlite/open.ts";
+import { type OpenOptions, openSqlite, type Sqlite, type Transaction, tx } from "../lib/sqlite/open.ts";
 import initialSql from "./migrations/001-initial.sql" with { type: "text" };
 import experimentSetSql from "./migrations/002-experiment-set.sql" with { type: "text" };
 import sessionsSql from "./migrations/003-sessions.sql" with { type: "text" };
@@ -47,8 +47,8 @@ export class MetadataDb {
   readonly changes: Changes;
   private closed = false;
 
-  constructor(path: string) {
-    this.db = openSqlite(path, schema);
+  constructor(path: string, options: Pick<OpenOptions, "synchronous"> = {}) {
+    this.db = openSqlite(path, schema, options);
     migrate(this.db.$client, "metadata store", metadataMigrations);
     this.changes = new Changes(this.db.$client);
   }

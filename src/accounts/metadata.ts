@@ -1,5 +1,6 @@
 /** The metadata store with what every request asks of it, in memory. */
 
+import type { OpenOptions } from "../lib/sqlite/open.ts";
 import { MetadataDb } from "./db.ts";
 import { KeyRing } from "./key-ring.ts";
 import { ProjectDirectory } from "./project-directory.ts";
@@ -17,6 +18,6 @@ export class Metadata extends MetadataDb {
  * @param path the SQLite file; created when missing.
  * @throws {DataFromNewerVersion} the file was written by a newer Flagkeep.
  */
-export function openMetadata(path: string): Metadata {
-  return new Metadata(path);
+export function openMetadata(path: string, options?: Pick<OpenOptions, "synchronous">): Metadata {
+  return new Metadata(path, options);
 }

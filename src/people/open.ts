@@ -2,7 +2,7 @@
 
 import { peopleCacheBytesMax } from "../lib/memory-budget.ts";
 import { type Migration, migrate } from "../lib/sqlite/migrate.ts";
-import { openSqlite, type Sqlite } from "../lib/sqlite/open.ts";
+import { type OpenOptions, openSqlite, type Sqlite } from "../lib/sqlite/open.ts";
 import peopleSql from "./migrations/001-people.sql" with { type: "text" };
 import personlessSql from "./migrations/002-personless.sql" with { type: "text" };
 import namesSql from "./migrations/003-names.sql" with { type: "text" };
@@ -43,9 +43,10 @@ const checkpointPages = 8_192;
  */
 export function openPeople(
   path: string,
-  options: { readonly?: boolean; cacheBytes?: number } = {},
+  options: { readonly?: boolean; cacheBytes?: number; synchronous?: OpenOptions["synchronous"] } = {},
 ): PeopleDb {
-  const db = openSqlite(path, schema, { readonly: options.readonly, synchronous: "full" });
+  const { readonly, synchronous = "full" } = options;
+  const db = openSqlite(path, schema, { readonly, synchronous });
   const usual = options.readonly ? peopleCacheBytesMax.reader : peopleCacheBytesMax.writer;
   db.$client.run(`PRAGMA cache_size = -${Math.floor((options.cacheBytes ?? usual) / 1024)}`);
   if (options.readonly) return db;

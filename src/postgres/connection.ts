@@ -30,6 +30,8 @@ export type Transaction = TransactionSql;
 /** A call that has no answer for so long is given up, and with it its connection. */
 const callMs = 10_000;
 const connectSeconds = 5;
+/** A transaction whose client says nothing for so long is ended by the server; some ask for less. */
+const idleInTransactionMs = 60_000;
 /** Where nothing was answered for so long, all connections are made anew: each of them may lead to a dead server. */
 const quietMsMax = 3_000;
 const firstPauseMs = 100;
@@ -143,7 +145,11 @@ export class Postgres {
       keep_alive: 5,
       backoff: () => 0.2,
       onnotice: () => undefined,
-      connection: { application_name: `flagkeep ${name}` },
+      // A process that hangs does not hold up the others for ever.
+      connection: {
+        application_name: `flagkeep ${name}`,
+        idle_in_transaction_session_timeout: idleInTransactionMs,
+      },
     });
     for (const { channel, onNotice } of this.listeners)
       void pool.listen(channel, onNotice).catch(() => undefined);

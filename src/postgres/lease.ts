@@ -5,6 +5,7 @@
  * and every commit of the loader asks for its own epoch, so that one that was taken for dead cannot commit any more.
  */
 
+import type { Sql } from "postgres";
 import { AppError } from "../lib/errors.ts";
 import type { Postgres, Transaction } from "./connection.ts";
 
@@ -42,7 +43,8 @@ export async function takeLease(
 
 /** Holds it for longer, also when its time was over and nobody took it. @throws {LeaseLost} @throws {PostgresUnreachable} */
 export async function renewLease(postgres: Postgres, lease: Lease): Promise<void> {
-  await postgres.transaction((t) => requireLease(t, lease), leaseMs);
+  // One statement and no transaction: a front that hangs in the middle of one would hold the row, and nobody could take it.
+  await postgres.run((sql) => requireLease(sql, lease), leaseMs);
 }
 
 /** Lets the next one take it at once. */
@@ -73,7 +75,7 @@ export async function leaseHolder(postgres: Postgres): Promise<string | null> {
  *
  * @throws {LeaseLost}
  */
-export async function requireLease(t: Transaction, { epoch, holder }: Lease): Promise<void> {
+export async function requireLease(t: Transaction | Sql, { epoch, holder }: Lease): Promise<void> {
   const rows =
     await t`UPDATE flagkeep.lease SET until = clock_timestamp() + ${leaseMs} * interval '1 millisecond'
     WHERE epoch = ${epoch} AND holder = ${holder} RETURNING epoch`;

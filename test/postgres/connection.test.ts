@@ -3,6 +3,8 @@
 import { expect } from "bun:test";
 import { parsePostgresUrl } from "../../src/lib/postgres-address.ts";
 import { Postgres } from "../../src/postgres/connection.ts";
+import { renewLease, takeLease } from "../../src/postgres/lease.ts";
+import { migratePostgres } from "../../src/postgres/schema.ts";
 import { assertMended } from "../support/mended-client.ts";
 import { startPostgres, testWithPostgres } from "../support/postgres.ts";
 
@@ -29,6 +31,22 @@ test("the primary is found behind a standby, also when it is another one", async
   await primary.kill();
   await standby.promote();
   await write();
+  await postgres.close();
+}, 60_000);
+
+test("a transaction whose process hangs is ended by the server, and the lease is held without one", async () => {
+  await using server = await startPostgres();
+  const address = parsePostgresUrl(server.url("postgres"))!;
+  const postgres = new Postgres(address, { connections: 1, name: "test" });
+  const [row] = await postgres.run((sql) => sql`SHOW idle_in_transaction_session_timeout`);
+  expect(row).toEqual({ idle_in_transaction_session_timeout: "1min" });
+  await migratePostgres(postgres);
+  const lease = (await takeLease(postgres, { front: crypto.randomUUID(), holder: crypto.randomUUID() }))!;
+  postgres.transaction = async () => {
+    throw new Error("A process that hangs in here would keep everybody from the lease.");
+  };
+  await renewLease(postgres, lease);
+  await expect(renewLease(postgres, { ...lease, epoch: 99 })).rejects.toThrow("Another front");
   await postgres.close();
 }, 60_000);
 

@@ -20,8 +20,8 @@ export interface OpenOptions {
   readonly?: boolean;
   /** How long a writer waits for another process, in milliseconds. */
   busyTimeoutMs?: number;
-  /** `full`: a commit survives power loss; `normal`: it survives a crash of the process only. */
-  synchronous?: "full" | "normal";
+  /** `full`: a commit survives power loss; `normal`: a crash of the process only; `off`: for a copy that goes again. */
+  synchronous?: "full" | "normal" | "off";
 }
 
 /**
@@ -40,8 +40,9 @@ export function openSqlite<Schema extends Record<string, unknown>>(
   try {
     client.run(`PRAGMA busy_timeout = ${options.busyTimeoutMs ?? 5_000}`);
     if (!options.readonly) {
-      client.run("PRAGMA journal_mode = WAL");
+      // First: the change to WAL is written and synced as well.
       client.run(`PRAGMA synchronous = ${options.synchronous ?? "full"}`);
+      client.run("PRAGMA journal_mode = WAL");
       client.run("PRAGMA foreign_keys = ON");
     }
   } catch (error) {
