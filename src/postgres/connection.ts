@@ -30,8 +30,8 @@ export type Transaction = TransactionSql;
 /** A call that has no answer for so long is given up, and with it its connection. */
 const callMs = 10_000;
 const connectSeconds = 5;
-/** A transaction whose client says nothing for so long is ended by the server; some ask for less. */
-const idleInTransactionMs = 60_000;
+/** A transaction whose client says nothing for so long is ended by the server. */
+const idleMsMax = 60_000;
 /** Where nothing was answered for so long, all connections are made anew: each of them may lead to a dead server. */
 const quietMsMax = 3_000;
 const firstPauseMs = 100;
@@ -93,9 +93,23 @@ export class Postgres {
     }
   }
 
-  /** Does something in one transaction. @throws {PostgresUnreachable} it is not known whether it was committed. */
-  async transaction<Result>(work: (t: Transaction) => Promise<Result>, timeoutMs = callMs): Promise<Result> {
-    return (await this.run((sql) => sql.begin(work), timeoutMs)) as Result;
+  /**
+   * Does something in one transaction.
+   *
+   * @param idleMs for so long it may say nothing: a process that hangs in it does not hold up the others for ever.
+   * @throws {PostgresUnreachable} it is not known whether it was committed.
+   */
+  async transaction<Result>(
+    work: (t: Transaction) => Promise<Result>,
+    timeoutMs = callMs,
+    idleMs = idleMsMax,
+  ): Promise<Result> {
+    const begun = (t: Transaction) => {
+      // Not when it connects: a pooler in between may refuse settings that it does not know. Sent with what comes next.
+      t.unsafe(`SET LOCAL idle_in_transaction_session_timeout = ${idleMs}`).catch(() => undefined);
+      return work(t);
+    };
+    return (await this.run((sql) => sql.begin(begun), timeoutMs)) as Result;
   }
 
   /** Does something again and again until it is done. @param isWanted asked before each try; else the reason is thrown */
@@ -145,11 +159,7 @@ export class Postgres {
       keep_alive: 5,
       backoff: () => 0.2,
       onnotice: () => undefined,
-      // A process that hangs does not hold up the others for ever.
-      connection: {
-        application_name: `flagkeep ${name}`,
-        idle_in_transaction_session_timeout: idleInTransactionMs,
-      },
+      connection: { application_name: `flagkeep ${name}` },
     });
     for (const { channel, onNotice } of this.listeners)
       void pool.listen(channel, onNotice).catch(() => undefined);

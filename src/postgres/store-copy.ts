@@ -188,10 +188,7 @@ export class StoreCopy {
     let outcome: { result: Result } | { error: unknown } | undefined;
     let sent: { revision: number; changed: ChangedRows } | undefined;
     try {
-      await this.postgres.transaction(async (t) => {
-        await t.unsafe(
-          `SET LOCAL idle_in_transaction_session_timeout = ${lease === undefined ? commitMs : idleMs}`,
-        );
+      const work = async (t: Transaction) => {
         await this.lockStore(t);
         if (lease !== undefined) await requireLease(t, lease);
         // The holder's own rows that are not there yet are newer than what is there.
@@ -209,7 +206,8 @@ export class StoreCopy {
         });
         // It may have taken longer than the lease lasts.
         if (lease !== undefined) await requireLease(t, lease);
-      }, commitMs);
+      };
+      await this.postgres.transaction(work, commitMs, lease === undefined ? commitMs : idleMs);
       if (sent !== undefined) this.noteSent(sent, commitId);
       this.isDoubtful = false;
     } finally {

@@ -38,8 +38,15 @@ test("a transaction whose process hangs is ended by the server, and the lease is
   await using server = await startPostgres();
   const address = parsePostgresUrl(server.url("postgres"))!;
   const postgres = new Postgres(address, { connections: 1, name: "test" });
-  const [row] = await postgres.run((sql) => sql`SHOW idle_in_transaction_session_timeout`);
-  expect(row).toEqual({ idle_in_transaction_session_timeout: "1min" });
+  const hung = postgres.transaction(
+    async (t) => {
+      await t`SELECT 1`;
+      return await new Promise<never>(() => undefined);
+    },
+    30_000,
+    200,
+  );
+  await expect(hung).rejects.toThrow("CONNECTION_CLOSED");
   await migratePostgres(postgres);
   const lease = (await takeLease(postgres, { front: crypto.randomUUID(), holder: crypto.randomUUID() }))!;
   postgres.transaction = async () => {
