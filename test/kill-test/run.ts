@@ -91,8 +91,7 @@ for (let round = 1; round <= rounds; round++) {
   await Promise.all(sending);
 }
 const server = await adapter.start(folder);
-const stored = await server.stored();
-await server.stop();
+const stored = await server.stored().finally(() => server.stop());
 writeFileSync(storedFile, stored.map((event) => `${JSON.stringify(event)}\n`).join(""));
 
 const verdict = judgeFiles(logFile, storedFile);

@@ -1,6 +1,8 @@
 /** The kill test's adapter for Flagkeep: the compiled executable, its public HTTP routes, its export. */
 
+import { createReadStream, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { createInterface } from "node:readline";
 import { type Adapter, digestOf, type RunningServer } from "../adapter.ts";
 import type { Stored } from "../checker.ts";
 
@@ -56,18 +58,18 @@ const flagkeep: Adapter = {
       async stored() {
         await post("/capture/", { event: "last one", distinct_id: "nobody" });
         await caughtUp(dataDir(folder));
-        const rows = await run("export", "events", "--data-dir", dataDir(folder));
-        return rows
-          .split("\n")
-          .filter(Boolean)
-          .map((line) => JSON.parse(line))
-          .filter(({ event }) => event === name)
-          .sort((one, other) => one.seq - other.seq)
-          .map(
-            ({ uuid, distinct_id, properties: { number, text } }): Stored => ({
-              ...{ id: uuid, sender: distinct_id, number, digest: digestOf(text) },
-            }),
-          );
+        // Line by line: all of it together can be longer than a string may be.
+        const file = join(folder, "exported.ndjson");
+        await run("export", "events", file, "--data-dir", dataDir(folder));
+        const found: { seq: number; event: Stored }[] = [];
+        for await (const line of createInterface({ input: createReadStream(file) })) {
+          const { seq, event, uuid, distinct_id: sender, properties } = JSON.parse(line);
+          if (event !== name) continue;
+          const { number, text } = properties;
+          found.push({ seq, event: { id: uuid, sender, number, digest: digestOf(text) } });
+        }
+        rmSync(file);
+        return found.sort((one, other) => one.seq - other.seq).map(({ event }) => event);
       },
       async stop() {
         child.kill("SIGTERM");

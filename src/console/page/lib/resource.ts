@@ -36,6 +36,33 @@ export function forgetAll(): void {
   kept.clear();
 }
 
+/** How many reads of what a page is about are under way. */
+let pageReads = 0;
+/** When a page has begun to read, its file is here. */
+const asideAfterMs = 30;
+const asideLookMs = 15;
+/** What is beside the page does not wait for a long question. */
+const asideWithinMs = 400;
+
+/** Resolves when what the page is about has come, so that a server's one thread answers that first. */
+export async function pageHasCome(signal: AbortSignal): Promise<void> {
+  const end = performance.now() + asideWithinMs;
+  let waitMs = asideAfterMs;
+  do {
+    await new Promise((resolve) => setTimeout(resolve, waitMs));
+    waitMs = asideLookMs;
+  } while (pageReads > 0 && performance.now() < end && !signal.aborted);
+}
+
+/** Reads what is beside the page's content, as in its frame: behind that, as far as it comes soon. */
+export function useAside<Data>(
+  key: string | null,
+  read: (signal: AbortSignal) => Promise<Data>,
+  everyMs?: number,
+): Resource<Data> {
+  return useReading(key, read, everyMs, true);
+}
+
 /**
  * Reads something and keeps it fresh.
  *
@@ -47,6 +74,15 @@ export function useResource<Data>(
   key: string | null,
   read: (signal: AbortSignal) => Promise<Data>,
   everyMs?: number,
+): Resource<Data> {
+  return useReading(key, read, everyMs, false);
+}
+
+function useReading<Data>(
+  key: string | null,
+  read: (signal: AbortSignal) => Promise<Data>,
+  everyMs: number | undefined,
+  isAside: boolean,
 ): Resource<Data> {
   const [, redraw] = useState(0);
   const state = useRef<{ key: string | null; failure: Failure | undefined; isLoading: boolean }>({
@@ -76,6 +112,9 @@ export function useResource<Data>(
     const run = async () => {
       state.current = { ...state.current, isLoading: true };
       redraw((count) => count + 1);
+      if (isAside) await pageHasCome(controller.signal);
+      if (controller.signal.aborted) return;
+      if (!isAside) pageReads += 1;
       try {
         last.current = keep(key, await reading.current(controller.signal));
         state.current = { key, failure: undefined, isLoading: false };
@@ -86,6 +125,8 @@ export function useResource<Data>(
         state.current = { key, failure, isLoading: false };
         if (failure.isEngineAway || failure.status === 0) again((failure.retryAfterSeconds ?? 3) * 1000);
         else if (everyMs !== undefined) again(everyMs);
+      } finally {
+        if (!isAside) pageReads -= 1;
       }
       redraw((count) => count + 1);
     };

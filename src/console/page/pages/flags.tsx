@@ -5,7 +5,7 @@ import { lazy } from "preact-iso";
 import { to, useAddress, useSearch } from "../lib/address.ts";
 import { ask, wordsOf } from "../lib/api.ts";
 import { useKeys } from "../lib/keys.ts";
-import { useResource } from "../lib/resource.ts";
+import { useAside, useResource } from "../lib/resource.ts";
 import { inProject, project } from "../lib/session.ts";
 import { useFlagPages, useUsage } from "../model/flag-pages.ts";
 import { changeFlag, criticalTag, type Flag, type FlagPage, whoGetsIt } from "../model/flags.ts";
@@ -328,7 +328,7 @@ function tagsOf(page: FlagPage | undefined, chosen: string | undefined): string[
 }
 
 function MadeBy({ value, onChange }: { value: string; onChange: (id: string) => void }) {
-  const members = useResource<{ results: { user: { id: number; first_name: string; email: string } }[] }>(
+  const members = useAside<{ results: { user: { id: number; first_name: string; email: string } }[] }>(
     "members",
     (signal) => ask("/api/organizations/@current/members/?limit=500", { signal }),
   );

@@ -7,6 +7,7 @@ import { rootPath, to } from "../lib/address.ts";
 import { serverPath } from "../lib/api.ts";
 import { compact } from "../lib/format.ts";
 import { isApple, setShortcuts, shortcutsOn, useKeys } from "../lib/keys.ts";
+import { pageHasCome } from "../lib/resource.ts";
 import { chooseProject, isOperator, isStartDone, me, project, projects, signOut } from "../lib/session.ts";
 import { chooseTheme, storedTheme, type Theme, themeNames } from "../lib/theme.ts";
 import { readFlags } from "../model/flags.ts";
@@ -185,10 +186,13 @@ function FlagCount({ path }: { path: string }) {
   // They come and go by what is done on the pages.
   useEffect(() => {
     const controller = new AbortController();
-    readFlags({ limit: 1 }, controller.signal).then(
-      (found) => setCount(found.count),
-      () => undefined,
-    );
+    const { signal } = controller;
+    pageHasCome(signal)
+      .then(() => readFlags({ limit: 1 }, signal))
+      .then(
+        (found) => setCount(found.count),
+        () => undefined,
+      );
     return () => controller.abort();
   }, [id, path]);
   return (

@@ -4,7 +4,7 @@ import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import { ask } from "../lib/api.ts";
 import { ago, decimal } from "../lib/format.ts";
-import { useResource } from "../lib/resource.ts";
+import { useAside } from "../lib/resource.ts";
 import { isOperator } from "../lib/session.ts";
 import { captureTrouble, type InstanceStatus, waitingOf } from "../model/instance.ts";
 import { words } from "../words/index.ts";
@@ -18,12 +18,12 @@ const behindEntries = 200_000;
 
 export function Health() {
   const [isOpen, setOpen] = useState(false);
-  const status = useResource<InstanceStatus>(
+  const status = useAside<InstanceStatus>(
     isOperator.value ? "health" : null,
     (signal) => ask("/api/instance/status/", { signal }),
     readEveryMs,
   );
-  const ready = useResource<{ status: string }>(
+  const ready = useAside<{ status: string }>(
     isOperator.value ? null : "readiness",
     (signal) => ask("/_readiness/", { signal }),
     readEveryMs,
