@@ -50,6 +50,13 @@ const subjects: [folder: string, tests: string[]][] = [
     ],
   ],
   [
+    "src/people",
+    [
+      ...["kept-persons", "new-persons", "persons", "store", "names", "property-lists", "unused-lists"],
+      ...["deletion", "groups", "historical", "identity-store", "model", "reader", "warnings"],
+    ].map((name) => `test/people/${name}.test.ts`),
+  ],
+  [
     "src/journal",
     [
       ...[

@@ -22,6 +22,13 @@ describe("group types", () => {
     expect(listGroups(people.db, 1, 0).groups).toEqual([]);
   });
 
+  test("a type that came in an earlier step keeps its number", () => {
+    using people = new TestPeople();
+    const of = (type: string) => event({ properties: { $groups: { [type]: "x" } } });
+    people.applyOneByOne(of("company"), of("company"), of("team"), of("company"));
+    expect(typeNames(people)).toEqual(["company", "team"]);
+  });
+
   test("none from a personless event", () => {
     using people = new TestPeople();
     people.apply(event({ mode: "propertyless", properties: { $groups: { company: "acme" } } }));
