@@ -130,6 +130,8 @@ function copySqlite(from: string, to: string): void {
     db.run("PRAGMA synchronous = OFF");
     db.run("VACUUM INTO ?", [to]);
   } finally {
+    // Of a stopped appliance the last connection moves the log into the file, which has to be on the disk.
+    db.run("PRAGMA synchronous = FULL");
     db.close();
   }
 }
