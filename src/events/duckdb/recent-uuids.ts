@@ -10,8 +10,8 @@ import { fourDigits, uuidTime } from "../columns.ts";
 /** Uuids of a generation, of which there are two: those and the ones before. */
 const generationMax = 512 * 1024;
 const firstSlots = 8 * 1024;
-/** Slots that are looked at for one uuid. */
-const probesMax = 32;
+/** Slots that are looked at for one uuid: of those that are half full, one of 10^20 has so many neighbours. */
+const probesMax = 256;
 /** Uuids of a time that has not come stay, lest one of a wrong clock be the moment. Where this part of all are such, they may. */
 const earlyPart = 1 / 64;
 const earlyMs = 60_000;
@@ -28,13 +28,15 @@ export class RecentUuids {
   /**
    * @param from  milliseconds since 1970: no stored event has a version 7 uuid of that time or a later one.
    * @param limit uuids that are known at least, and at the most twice.
+   * @param probes slots that are looked at for one; fewer are for tests.
    */
   constructor(
     private from: number,
     private readonly limit = generationMax,
+    private readonly probes = probesMax,
   ) {
-    this.current = new Generation(limit);
-    this.before = new Generation(limit);
+    this.current = new Generation(limit, probes);
+    this.before = new Generation(limit, probes);
   }
 
   /** Whether certainly no event has it that was stored. */
@@ -57,7 +59,7 @@ export class RecentUuids {
     if (this.current.add(time, one, other)) return;
     const { latest, early } = this.before;
     this.before = this.current;
-    this.current = new Generation(this.limit);
+    this.current = new Generation(this.limit, this.probes);
     // What goes must not be taken for new.
     this.from = Math.max(this.from, latest + 1);
     for (const each of early) if (each.time >= this.from) this.current.add(each.time, each.one, each.other);
@@ -95,12 +97,17 @@ class Generation {
   readonly early: Early[] = [];
   private slots = new Int32Array(2 * firstSlots);
   private count = 0;
+  /** One had no place and is not here: whatever is asked for may be that one. */
+  private isBlind = false;
 
-  constructor(private readonly countMax: number) {}
+  constructor(
+    private readonly countMax: number,
+    private readonly probes: number,
+  ) {}
 
   has(one: number, other: number): boolean {
     const place = this.placeOf(one, other);
-    return place === undefined || this.slots[place + 1] !== 0;
+    return this.isBlind || place === undefined || this.slots[place + 1] !== 0;
   }
 
   /** @returns false when there is no room. */
@@ -117,8 +124,10 @@ class Generation {
 
   private keep(one: number, other: number): void {
     const place = this.placeOf(one, other);
-    // With no place for it, none is free where it would be looked for, so it counts as known for good.
-    if (place === undefined) return;
+    if (place === undefined) {
+      this.isBlind = true;
+      return;
+    }
     this.slots[place] = one;
     this.slots[place + 1] = other;
   }
@@ -128,7 +137,7 @@ class Generation {
     const { slots } = this;
     const mask = slots.length - 1;
     let place = (one << 1) & mask;
-    for (let probe = 0; probe < probesMax; probe++) {
+    for (let probe = 0; probe < this.probes; probe++) {
       const there = slots[place + 1]!;
       if (there === 0 || (there === other && slots[place] === one)) return place;
       place = (place + 2) & mask;

@@ -31,6 +31,17 @@ test("nothing that was added is ever new, whatever its time and however much fol
   );
 });
 
+test("one that finds no place is not forgotten when there is more room", () => {
+  for (const probes of [1, 4, 16, 256]) {
+    const recent = new RecentUuids(0, 200_000, probes);
+    const uuids = Array.from({ length: 100_000 }, () => uuidAt(start));
+    for (const uuid of uuids) recent.add(1, uuid);
+    expect(uuids.filter((uuid) => recent.isNew(1, uuid))).toEqual([]);
+    // With as many as usual there is a place for each.
+    if (probes === 256) expect(recent.isNew(1, uuidAt(start))).toBe(true);
+  }
+});
+
 test("another uuid, or of another project, is new; those of another version and of before are not said to be", () => {
   const recent = new RecentUuids(start);
   const uuid = uuidAt(start + 5);
