@@ -156,8 +156,9 @@ async function settled(page: Page): Promise<Buffer> {
   });
   let last = await page.screenshot();
   await until(async () => {
+    const isLoading = (await page.locator(".skeleton").count()) > 0;
     const next = await page.screenshot();
-    const isSame = next.equals(last);
+    const isSame = !isLoading && next.equals(last);
     last = next;
     return isSame;
   }, "the page does not change any more");
