@@ -70,6 +70,7 @@ describe.skipIf(chromiumPath === undefined)("downloads", () => {
     await place.waitFor();
     expect(await axeFindings(page)).toEqual([]);
     await place.click();
+    await page.locator(".cm-focused").waitFor();
     await page.keyboard.press("Shift+End");
     await page.keyboard.type("distinct_id");
     await page.keyboard.press("Control+Enter");

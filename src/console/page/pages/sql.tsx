@@ -165,7 +165,7 @@ export function Sql() {
             label={w.editor}
             given={given}
             onInput={setText}
-            onRun={() => void run()}
+            onRun={(statement) => void run(statement)}
             hint={w.empty}
             schema={schema}
           />

@@ -69,7 +69,8 @@ export interface SqlEditorProps {
    */
   given: { text: string; cursor?: number };
   onInput: (text: string) => void;
-  onRun: () => void;
+  /** Is told what stands there: what was typed last may not have come to the page yet. */
+  onRun: (text: string) => void;
   hint: string;
   /** Views with their columns, and properties, to complete. */
   schema: SQLNamespace;
@@ -104,8 +105,8 @@ export function SqlEditor({ label, given, onInput, onRun, hint, schema }: SqlEdi
           keymap.of([
             {
               key: "Mod-Enter",
-              run: () => {
-                run.current();
+              run: ({ state }) => {
+                run.current(state.doc.toString());
                 return true;
               },
             },
