@@ -54,7 +54,7 @@ const restoreNames = [".restoring", ".before-restore"];
  *
  * @throws {UnusableDirectory} @throws {ForeignDirectory} @throws {MetadataMissing}
  */
-export function prepareDirectory(path: string): string {
+function prepareDirectory(path: string): string {
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === false) {
     throw new UnusableDirectory(`${path} is a file and no folder.`);
   }

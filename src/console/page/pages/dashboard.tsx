@@ -12,6 +12,7 @@ import { Button } from "../parts/basics.tsx";
 import { Question } from "../parts/confirm.tsx";
 import { Dialog } from "../parts/dialog.tsx";
 import { Field, Select } from "../parts/fields.tsx";
+import { FigureFrame } from "../parts/figures.tsx";
 import { InsightView } from "../parts/insight-view.tsx";
 import { Menu, type MenuItem } from "../parts/menu.tsx";
 import { Page } from "../parts/page.tsx";
@@ -351,29 +352,16 @@ function ResultTable({
   rows: readonly Record<string, unknown>[];
 }) {
   return (
-    <div class="table-scroll" role="region" aria-label={label} tabIndex={0}>
-      <table class="figures wide">
-        <thead>
-          <tr>
-            {columns.map((name) => (
-              <th key={name} scope="col">
-                {name}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row, place) => (
-            <tr key={place}>
-              {columns.map((name) => (
-                <td key={name} class={typeof row[name] === "number" ? "" : "text"}>
-                  {valueText(row[name])}
-                </td>
-              ))}
-            </tr>
+    <FigureFrame label={label} shape="wide" heads={columns}>
+      {rows.map((row, place) => (
+        <tr key={place}>
+          {columns.map((name) => (
+            <td key={name} class={typeof row[name] === "number" ? "" : "text"}>
+              {valueText(row[name])}
+            </td>
           ))}
-        </tbody>
-      </table>
-    </div>
+        </tr>
+      ))}
+    </FigureFrame>
   );
 }

@@ -51,6 +51,38 @@ export function ChartFrame({
   );
 }
 
+/** A table of figures, moved by keys and by hand where it is wider than the page. */
+export function FigureFrame({
+  label,
+  shape,
+  heads,
+  children,
+}: {
+  label: string;
+  shape?: "wide" | "heat";
+  /** What stands above each column. */
+  heads: readonly (string | number)[];
+  /** The rows. */
+  children: ComponentChildren;
+}) {
+  return (
+    <div class="table-scroll" role="region" aria-label={label} tabIndex={0}>
+      <table class={shape ? `figures ${shape}` : "figures"}>
+        <thead>
+          <tr>
+            {heads.map((head, place) => (
+              <th key={place} scope="col">
+                {head}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>{children}</tbody>
+      </table>
+    </div>
+  );
+}
+
 /** The figures of a chart. */
 export function FigureTable({
   label,
@@ -67,41 +99,27 @@ export function FigureTable({
   onPick?: PickFigure | undefined;
 }) {
   return (
-    <div class="table-scroll" role="region" aria-label={label} tabIndex={0}>
-      <table class="figures">
-        <thead>
-          <tr>
-            <th scope="col">{rowTitle}</th>
-            {series.map(({ name }) => (
-              <th key={name} scope="col">
-                {name}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {names.map((name, place) => (
-            <tr key={place}>
-              <th scope="row">{name}</th>
-              {series.map((one, index) => {
-                const value = one.values[place] ?? 0;
-                return (
-                  <td key={one.name}>
-                    {onPick && value !== 0 ? (
-                      <button type="button" class="figure" onClick={() => onPick(place, index)}>
-                        {decimal(value)}
-                      </button>
-                    ) : (
-                      decimal(value)
-                    )}
-                  </td>
-                );
-              })}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <FigureFrame label={label} heads={[rowTitle, ...series.map(({ name }) => name)]}>
+      {names.map((name, place) => (
+        <tr key={place}>
+          <th scope="row">{name}</th>
+          {series.map((one, index) => {
+            const value = one.values[place] ?? 0;
+            return (
+              <td key={one.name}>
+                {onPick && value !== 0 ? (
+                  <button type="button" class="figure" onClick={() => onPick(place, index)}>
+                    {decimal(value)}
+                  </button>
+                ) : (
+                  decimal(value)
+                )}
+              </td>
+            );
+          })}
+        </tr>
+      ))}
+    </FigureFrame>
   );
 }
 

@@ -5,7 +5,7 @@ import type { FunnelStep, FunnelTimes, InsightKind, RetentionRow, TrendResult } 
 import type { Figure } from "../model/insight-sql.ts";
 import { words } from "../words/index.ts";
 import { StackedBars } from "./bars.tsx";
-import { FigureTable, seriesClass } from "./figures.tsx";
+import { FigureFrame, FigureTable, seriesClass } from "./figures.tsx";
 import { LineChart } from "./line-chart.tsx";
 
 const w = words.explore;
@@ -278,61 +278,50 @@ function Retention({
   return (
     <figure class="chart">
       <figcaption>{w.retentionSummary(began)}</figcaption>
-      <div class="table-scroll" role="region" aria-label={label} tabIndex={0}>
-        <table class="figures heat">
-          <thead>
-            <tr>
-              <th scope="col">{w.began}</th>
-              <th scope="col">{w.people}</th>
-              {Array.from({ length: width }, (_, place) => (
-                <th key={place} scope="col">
-                  {place}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map(({ label: name, date, values }) => {
-              const first = values[0]?.count ?? 0;
-              return (
-                <tr key={date ?? name}>
-                  <th scope="row">{date ? date.slice(0, 10) : name}</th>
-                  <td>{number(first)}</td>
-                  {values.map(({ count }, place) => {
-                    const share = first === 0 ? 0 : count / first;
-                    return (
-                      <td
-                        key={place}
-                        style={{
-                          background: `color-mix(in srgb, var(--accent) ${Math.round(share * 45)}%, transparent)`,
-                        }}
-                        title={number(count)}
+      <FigureFrame
+        label={label}
+        shape="heat"
+        heads={[w.began, w.people, ...Array.from({ length: width }, (_, place) => place)]}
+      >
+        {rows.map(({ label: name, date, values }) => {
+          const first = values[0]?.count ?? 0;
+          return (
+            <tr key={date ?? name}>
+              <th scope="row">{date ? date.slice(0, 10) : name}</th>
+              <td>{number(first)}</td>
+              {values.map(({ count }, place) => {
+                const share = first === 0 ? 0 : count / first;
+                return (
+                  <td
+                    key={place}
+                    style={{
+                      background: `color-mix(in srgb, var(--accent) ${Math.round(share * 45)}%, transparent)`,
+                    }}
+                    title={number(count)}
+                  >
+                    {onPick && count > 0 ? (
+                      <button
+                        type="button"
+                        class="figure"
+                        onClick={() =>
+                          onPick(
+                            { series: 0, day: date.slice(0, 19), later: place },
+                            w.retentionCell(date.slice(0, 10), place),
+                          )
+                        }
                       >
-                        {onPick && count > 0 ? (
-                          <button
-                            type="button"
-                            class="figure"
-                            onClick={() =>
-                              onPick(
-                                { series: 0, day: date.slice(0, 19), later: place },
-                                w.retentionCell(date.slice(0, 10), place),
-                              )
-                            }
-                          >
-                            {percent(share)}
-                          </button>
-                        ) : (
-                          percent(share)
-                        )}
-                      </td>
-                    );
-                  })}
-                </tr>
-              );
-            })}
-          </tbody>
-        </table>
-      </div>
+                        {percent(share)}
+                      </button>
+                    ) : (
+                      percent(share)
+                    )}
+                  </td>
+                );
+              })}
+            </tr>
+          );
+        })}
+      </FigureFrame>
     </figure>
   );
 }

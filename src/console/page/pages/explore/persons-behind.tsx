@@ -11,6 +11,7 @@ import { type Figure, personsStatement } from "../../model/insight-sql.ts";
 import { Button } from "../../parts/basics.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Field } from "../../parts/fields.tsx";
+import { FigureFrame } from "../../parts/figures.tsx";
 import { Content } from "../../parts/states.tsx";
 import { tell } from "../../parts/toast.tsx";
 import { words } from "../../words/index.ts";
@@ -75,26 +76,16 @@ export function PersonsBehind({
                 {w.behindCount(`${number(rows.length)}${truncated ? "+" : ""}`)}{" "}
                 {rows.length > listedMax && w.behindMore(listedMax)}
               </p>
-              <div class="table-scroll" role="region" aria-label={w.behind(name)} tabIndex={0}>
-                <table class="figures wide">
-                  <thead>
-                    <tr>
-                      <th scope="col">{w.people}</th>
-                      <th scope="col">{w.times}</th>
-                    </tr>
-                  </thead>
-                  <tbody>
-                    {rows.slice(0, listedMax).map(({ who, distinct_id: id, name: own, times }) => (
-                      <tr key={who}>
-                        <th scope="row">
-                          {uuidForm.test(who) ? <a href={to(`persons/${who}`)}>{own ?? id}</a> : id}
-                        </th>
-                        <td>{number(times)}</td>
-                      </tr>
-                    ))}
-                  </tbody>
-                </table>
-              </div>
+              <FigureFrame label={w.behind(name)} shape="wide" heads={[w.people, w.times]}>
+                {rows.slice(0, listedMax).map(({ who, distinct_id: id, name: own, times }) => (
+                  <tr key={who}>
+                    <th scope="row">
+                      {uuidForm.test(who) ? <a href={to(`persons/${who}`)}>{own ?? id}</a> : id}
+                    </th>
+                    <td>{number(times)}</td>
+                  </tr>
+                ))}
+              </FigureFrame>
               <form
                 class="row bottom"
                 onSubmit={(event) => {

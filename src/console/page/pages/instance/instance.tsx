@@ -7,6 +7,7 @@ import { useResource } from "../../lib/resource.ts";
 import { isOperator, projects } from "../../lib/session.ts";
 import { captureTrouble, type InstanceStatus, waitingOf } from "../../model/instance.ts";
 import { Badge, CodeBlock } from "../../parts/basics.tsx";
+import { FigureFrame } from "../../parts/figures.tsx";
 import { Icon } from "../../parts/icons.tsx";
 import { Page } from "../../parts/page.tsx";
 import { Content, Trouble } from "../../parts/states.tsx";
@@ -133,28 +134,20 @@ function Parts({ status, onChanged }: { status: InstanceStatus; onChanged: () =>
         </section>
         <section class="card">
           <h2>{w.journal}</h2>
-          <div class="table-scroll" role="region" aria-label={w.journal} tabIndex={0}>
-            <table class="figures wide">
-              <thead>
-                <tr>
-                  <th scope="col">{w.lane}</th>
-                  <th scope="col">{w.laneColumns.accepted}</th>
-                  <th scope="col">{w.laneColumns.loaded}</th>
-                  <th scope="col">{w.laneColumns.waiting}</th>
-                </tr>
-              </thead>
-              <tbody>
-                {status.journal.map((lane) => (
-                  <tr key={lane.lane}>
-                    <th scope="row">{lane.lane}</th>
-                    <td>{number(lane.last_seq)}</td>
-                    <td>{number(lane.applied_seq)}</td>
-                    <td>{number(lane.lag_entries)}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
+          <FigureFrame
+            label={w.journal}
+            shape="wide"
+            heads={[w.lane, w.laneColumns.accepted, w.laneColumns.loaded, w.laneColumns.waiting]}
+          >
+            {status.journal.map((lane) => (
+              <tr key={lane.lane}>
+                <th scope="row">{lane.lane}</th>
+                <td>{number(lane.last_seq)}</td>
+                <td>{number(lane.applied_seq)}</td>
+                <td>{number(lane.lag_entries)}</td>
+              </tr>
+            ))}
+          </FigureFrame>
         </section>
         <section class="card">
           <h2>{w.warnings}</h2>
