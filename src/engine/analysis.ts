@@ -19,6 +19,8 @@ export interface AnalysisServices {
   runStatement: (request: QueryRequest) => Promise<RpcText>;
   /** Runs without a time limit. */
   runLong: RunQuery;
+  /** Who asks how far loading has come waits for it. */
+  hurry: () => void;
 }
 
 export type AnalysisName = "query" | "exportPage" | "countKnown" | "loadedSeqs" | "movePage" | "eventSums";
@@ -46,8 +48,15 @@ export function analysisHandlers(services: AnalysisServices): AnalysisHandlers {
       if (request.after === undefined) await backend.copies.follow();
       return await runLong((store) => exportPage({ store, people, loadedSeqs: loadedSeqs() }, request));
     },
-    countKnown: ({ projectId, uuids }) => runFor(projectId)((store) => countKnown(store, projectId, uuids)),
-    loadedSeqs: async () => loadedSeqs(),
+    countKnown: async ({ projectId, uuids }) => {
+      const doubtful = uuids.filter((uuid) => !backend.events.isNew?.(projectId, uuid));
+      if (doubtful.length === 0) return 0;
+      return await runFor(projectId)((store) => countKnown(store, projectId, doubtful));
+    },
+    loadedSeqs: async () => {
+      services.hurry();
+      return loadedSeqs();
+    },
     movePage: (request) => runLong((store) => movePage(store, request)),
     eventSums: (until) => runLong((store) => eventSums(store, until)),
   };

@@ -136,6 +136,7 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
         shared === undefined ? Number.POSITIVE_INFINITY : sharedBatchBytesMax,
       ),
       portionBytes: start.memory?.portionBytes ?? 8 * 1024 * 1024,
+      bulkPauseMs: 300,
       checkpointBytes: 128 * 1024 * 1024,
       checkpointIntervalMs: 30_000,
       workFolder: place.quarantine,
@@ -190,6 +191,7 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
     queryTimeoutMs: start.queryTimeoutMs,
     change: async (run) => (shared === undefined ? await run() : await shared.change(run)),
     isSuspect: (projectId) => start.suspects.includes(projectId),
+    hurry: () => pipeline.hurry(),
     onStatement: (projectId, change) => report({ type: "statement", projectId, change }),
   });
   server.listen(new SlowQueries().timed(handlers));

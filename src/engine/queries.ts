@@ -35,6 +35,8 @@ export interface QueryServices {
   isSuspect: (projectId: number) => boolean;
   /** Told when somebody's statement begins and ends. */
   onStatement: (projectId: number, change: 1 | -1) => void;
+  /** Told when somebody waits until events are loaded. */
+  hurry: () => void;
 }
 
 /** Too many questions wait already. */
@@ -171,7 +173,7 @@ export function queryHandlers(services: QueryServices): Handlers {
       return null;
     },
     ...analysisHandlers({
-      ...{ people, backend, runFor, runLong },
+      ...{ people, backend, runFor, runLong, hurry: services.hurry },
       runStatement: async (request) => {
         const leave = await enter(answers, request.projectId, { endsAt: endsAt() });
         try {

@@ -53,6 +53,9 @@ export interface EventStore {
    */
   known(events: readonly EventIdentity[]): Promise<Set<number>>;
 
+  /** Whether certainly no event of a project with this uuid is stored, or being stored; false where that is not known. */
+  isNew?(projectId: number, uuid: string): boolean;
+
   /**
    * Takes some events of the next `load`, which makes them readable, so that nobody need hold them until then. Does not look
    * at them once it has returned. Nothing but `known` may come in between.

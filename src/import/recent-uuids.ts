@@ -3,7 +3,7 @@
 import type { ImportTarget } from "./target.ts";
 
 /** Twice as many may wait to be loaded; then the import waits. */
-const uuidsMax = 50_000;
+const uuidsMax = 200_000;
 
 export class RecentUuids {
   private older = new Set<string>();

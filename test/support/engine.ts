@@ -49,6 +49,7 @@ export class ServerWithEngine implements AsyncDisposable {
       change: async (run) => await run(),
       isSuspect: () => false,
       onStatement: () => undefined,
+      hurry: () => undefined,
     });
     const ports = new EnginePorts({
       engine: {

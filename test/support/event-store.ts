@@ -88,7 +88,9 @@ export class TestStores implements AsyncDisposable {
   readonly pauses: (Pause | null)[] = [];
 
   pipeline(
-    settings: Partial<Pick<PipelineSettings, "checkpointBytes" | "portionBytes" | "space">> = {},
+    settings: Partial<
+      Pick<PipelineSettings, "checkpointBytes" | "portionBytes" | "bulkPauseMs" | "space">
+    > = {},
   ): Pipeline<SegmentBatch> {
     return new Pipeline<SegmentBatch>(
       this.store,
@@ -97,6 +99,7 @@ export class TestStores implements AsyncDisposable {
       {
         batchBytesMax: 32e6,
         portionBytes: settings.portionBytes ?? 8e6,
+        bulkPauseMs: settings.bulkPauseMs ?? 0,
         checkpointBytes: settings.checkpointBytes ?? 1e9,
         checkpointIntervalMs: 3_600_000,
         workFolder: join(this.folder, "quarantine"),

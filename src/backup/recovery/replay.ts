@@ -83,6 +83,7 @@ function applier({ loader, identity, quarantineFolder, onDamage }: Replay) {
     {
       batchBytesMax: stagedBatchBytes,
       portionBytes: 8 * 1024 * 1024,
+      bulkPauseMs: 0,
       checkpointBytes: 512 * 1024 * 1024,
       checkpointIntervalMs: 60_000,
       workFolder: quarantineFolder,

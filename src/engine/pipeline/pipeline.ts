@@ -20,7 +20,7 @@ import type { IdentityStore } from "../../people/batch.ts";
 import type { SpikeSignal } from "../../people/spikes/detector.ts";
 import type { ProjectUsage } from "./flag-usage.ts";
 import { Step, type StoredStep } from "./step.ts";
-import { bytesOf, type LaneLag, portionAt, WaitingBatches } from "./waiting-batches.ts";
+import { bytesOf, firstPart, type LaneLag, portionAt, WaitingBatches } from "./waiting-batches.ts";
 
 /** Takes batches that both stores have for good; from then on it alone deals with their place in the journal. */
 export interface BatchKeeper<Batch extends JournalBatch> {
@@ -38,6 +38,8 @@ export interface PipelineSettings {
   /** Loaded bytes after which the event store is asked to write its file. */
   checkpointBytes: number;
   checkpointIntervalMs: number;
+  /** How long a large step of history waits for more. Those who send it without a pause seal segments more often. */
+  bulkPauseMs: number;
   /** Where refused lines go. */
   workFolder: string;
   /** The volume of the stores; left out: there is always room. */
@@ -82,6 +84,10 @@ const lastCheckpointAttempts = 20;
 const pauseMs = 1_000;
 /** A part of a batch is not smaller. */
 const partBytesMin = 256 * 1024;
+/** Of a lane, taken as one step: more that comes meanwhile becomes part of it, up to what the event store loads at once. */
+const bulkBytesMin = 4 * 1024 * 1024;
+/** A step takes nothing more after so long, so that it can be read. */
+const bulkMsMax = 5_000;
 /** The event store's log is at most this part of the volume, lest there be no room to write it into the file. */
 const logShare = 1 / 64;
 
@@ -95,6 +101,9 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
   private logBytesMax: number;
   private readonly properties = new PropertyReader();
   private pause: ReturnType<typeof setTimeout> | undefined;
+  /** A step waits for more: ends that. */
+  private wake: (() => void) | undefined;
+  private isDraining = false;
   /** Off for the step after one that failed for it. */
   private isStaging = true;
   /** What is read for a step; entries refer to it. */
@@ -117,6 +126,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
       if (batch.last <= this.cursor(batch.lane)) this.noteApplied(batch);
       else this.waiting.add(batch);
     }
+    this.wake?.();
     if (this.stopped || this.running !== undefined || this.pause !== undefined) return;
     // Started in a later turn: `run` ends by clearing `running`, and must not do so before it is set.
     this.running = Promise.resolve().then(() => this.run());
@@ -137,8 +147,15 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     while (this.running !== undefined) await this.running;
   }
 
+  /** Somebody wants to read what has arrived: no step waits for more. */
+  hurry(): void {
+    this.wake?.();
+  }
+
   /** Applies what waits, until all is done or the time is over; then writes the event store's file. */
   async drain(timeoutMs: number): Promise<void> {
+    this.isDraining = true;
+    this.hurry();
     const stop = setTimeout(() => {
       this.stopped = true;
       this.events.giveUp();
@@ -237,12 +254,18 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     const { onItems } = this.hooks;
     const step = await Step.begin(identity, events, lane, { isStaging, properties, onItems });
     this.isStaging = true;
+    const isOpen = isStaging && events.stage !== undefined && bytesMax === Number.POSITIVE_INFINITY;
     let stored: StoredStep;
     try {
       const isUnfinished = this.events.unfinished() !== undefined;
       let taken = 0;
       const isEnough = () => !isUnfinished && (step.isFull || (taken > 0 && this.isCutShort(lane)));
-      while (taken < batches.length && !isEnough()) {
+      while (!isEnough()) {
+        if (taken === batches.length) {
+          const more = isOpen ? await this.moreFor(batches, started) : undefined;
+          if (more === undefined) break;
+          batches.push(...more);
+        }
         const portion = portionAt(batches, taken, this.settings.portionBytes);
         taken += portion.length;
         const isWhole = await this.addTo(step, portion, bytesMax);
@@ -268,6 +291,24 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     this.hooks.onFlagUsage(flagUsage);
     const ms = Math.round(performance.now() - started);
     this.hooks.onApplied({ lane, lastSeq: step.last, ...counts, ms });
+  }
+
+  /** What came meanwhile and becomes part of a large step; history is waited for. @returns undefined when there is none */
+  private async moreFor(batches: readonly Batch[], started: number): Promise<Batch[] | undefined> {
+    const { lane } = batches[0]!;
+    const { batchBytesMax, bulkPauseMs } = this.settings;
+    const bytes = bytesOf(batches);
+    if (bytes < bulkBytesMin || bytes >= batchBytesMax || performance.now() - started > bulkMsMax)
+      return undefined;
+    if (lane === "historical" && this.waiting.isEmpty && !this.isDraining) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const timer = setTimeout(resolve, bulkPauseMs);
+      this.wake = resolve;
+      await promise;
+      this.wake = undefined;
+      clearTimeout(timer);
+    }
+    return this.waiting.takeNextOf(lane, batchBytesMax - bytes);
   }
 
   /** Between two portions: the time for loading is over, or history lets live events go first. */
@@ -354,9 +395,4 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     this.keeper.keep(this.applied.splice(0));
     return true;
   }
-}
-
-/** The first entries of those that take so many bytes together, about as many as take `bytesMax`; at least one. */
-function firstPart(entries: readonly Entry[], bytes: number, bytesMax: number): readonly Entry[] {
-  return entries.slice(0, Math.max(1, Math.floor((entries.length * bytesMax) / bytes)));
 }

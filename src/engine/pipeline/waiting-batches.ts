@@ -1,5 +1,6 @@
 /** The batches of the journal that a pipeline has not applied yet, and how many of them make a step or a portion of one. */
 
+import type { Entry } from "../../journal/entry.ts";
 import type { JournalBatch } from "../../journal/reader.ts";
 import type { Lane } from "../../journal/segment.ts";
 
@@ -37,7 +38,12 @@ export class WaitingBatches<Batch extends JournalBatch> {
 
   /** Takes the next ones out, as many as take at most so many bytes, or one. @returns undefined when none waits */
   takeNext(bytesMax: number): Batch[] | undefined {
-    const waiting = this.lanes[this.has("realtime") ? "realtime" : "historical"];
+    return this.takeNextOf(this.has("realtime") ? "realtime" : "historical", bytesMax);
+  }
+
+  /** The same of one lane. */
+  takeNextOf(lane: Lane, bytesMax: number): Batch[] | undefined {
+    const waiting = this.lanes[lane];
     return waiting.length === 0 ? undefined : waiting.splice(0, fitting(waiting, 0, bytesMax));
   }
 
@@ -64,6 +70,11 @@ export function portionAt<Batch extends JournalBatch>(
 
 export function bytesOf(batches: readonly JournalBatch[]): number {
   return batches.reduce((sum, batch) => sum + batch.bytes, 0);
+}
+
+/** The first entries of those that take so many bytes together, about as many as take `bytesMax`; at least one. */
+export function firstPart(entries: readonly Entry[], bytes: number, bytesMax: number): readonly Entry[] {
+  return entries.slice(0, Math.max(1, Math.floor((entries.length * bytesMax) / bytes)));
 }
 
 /** How many of them, from one on, take at most so many bytes; at least one. */

@@ -105,8 +105,12 @@ export class EventLoader implements EventStore {
 
   giveUp(): void {}
 
+  isNew(projectId: number, uuid: string): boolean {
+    return this.recent.isNew(projectId, uuid);
+  }
+
   async known(events: readonly EventIdentity[]): Promise<Set<number>> {
-    const doubtful = events.filter(({ projectId, uuid }) => !this.recent.isNew(projectId, uuid));
+    const doubtful = events.filter(({ projectId, uuid }) => !this.isNew(projectId, uuid));
     return doubtful.length === 0 ? new Set() : await this.room.loadInRoom(() => this.findKnown(doubtful));
   }
 

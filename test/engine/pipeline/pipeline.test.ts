@@ -3,6 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { SegmentBatch } from "../../../src/journal/reader.ts";
 import { personsPage } from "../../../src/people/reader.ts";
+import { until } from "../../support/appliance.ts";
 import { TestStores } from "../../support/event-store.ts";
 
 const uuids = (rows: unknown[][]) => rows.map(([uuid]) => uuid);
@@ -139,6 +140,73 @@ describe("order and priority", () => {
       ["historical", 5],
     ]);
     expect(await stores.rows("SELECT count(*) FROM events")).toEqual([[6n]]);
+  });
+});
+
+describe("a large step of history waits for more, which becomes part of it", () => {
+  /** As long as the test may take. */
+  const bulkPauseMs = 120_000;
+  const large = () => Array.from({ length: 9 }, () => ({ properties: { text: "x".repeat(512 * 1024) } }));
+
+  /** A pipeline that has staged a large segment and waits. */
+  async function waiting(stores: TestStores, lane: "realtime" | "historical" = "historical") {
+    const staged = Promise.withResolvers<void>();
+    const stage = stores.loader.stage.bind(stores.loader);
+    stores.loader.stage = (events) => stage(events).finally(staged.resolve);
+    const pipeline = stores.pipeline({ bulkPauseMs });
+    pipeline.offer([await stores.segment(lane, large())]);
+    await staged.promise;
+    // All that is done without a timer.
+    await Bun.sleep(0);
+    return pipeline;
+  }
+
+  const steps = (stores: TestStores) => stores.applied.map(({ lane, lastSeq }) => [lane, lastSeq]);
+
+  test("until somebody asks for it", async () => {
+    await using stores = await TestStores.open();
+    const pipeline = await waiting(stores);
+    for (const event of ["one more", "another"]) {
+      pipeline.offer([await stores.segment("historical", [{ event }])]);
+      await until(() => pipeline.lag().historical.segments === 0, "it is taken");
+    }
+    expect(steps(stores)).toEqual([]);
+    await until(() => {
+      pipeline.hurry();
+      return stores.applied.length > 0;
+    }, "it is stored");
+    await pipeline.settle();
+    expect(steps(stores)).toEqual([["historical", 11]]);
+  });
+
+  test("until a live event comes", async () => {
+    await using stores = await TestStores.open();
+    const pipeline = await waiting(stores);
+    pipeline.offer([await stores.segment("realtime", [{}])]);
+    await pipeline.settle();
+    expect(steps(stores)).toEqual([
+      ["historical", 9],
+      ["realtime", 1],
+    ]);
+  });
+
+  test("until it is stopped", async () => {
+    await using stores = await TestStores.open();
+    const pipeline = await waiting(stores);
+    await pipeline.drain(10_000);
+    expect(steps(stores)).toEqual([["historical", 9]]);
+  });
+
+  test("live events do not wait, nor does history when it is little", async () => {
+    await using stores = await TestStores.open();
+    const pipeline = await waiting(stores, "realtime");
+    await pipeline.settle();
+    pipeline.offer([await stores.segment("historical", [{}])]);
+    await pipeline.settle();
+    expect(steps(stores)).toEqual([
+      ["realtime", 9],
+      ["historical", 1],
+    ]);
   });
 });
 
