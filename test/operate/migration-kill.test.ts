@@ -2,10 +2,14 @@
 
 import { Database } from "bun:sqlite";
 import { afterAll, expect, test } from "bun:test";
-import { rmSync } from "node:fs";
+import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openMetadata } from "../../src/accounts/metadata.ts";
-import { openEventDatabase } from "../../src/events/duckdb/database.ts";
+import {
+  eventsSchemaVersion,
+  openEventDatabase,
+  readEventsVersion,
+} from "../../src/events/duckdb/database.ts";
 import { openPeople } from "../../src/people/open.ts";
 import { temporaryFolder } from "../support/appliance.ts";
 import { openAndDie } from "./migrate-and-die.ts";
@@ -46,8 +50,17 @@ for (const store of ["metadata", "people", "events"]) {
       const path = join(folder, `${store}-${statement}`);
       if ((await openAndDie(store, path, statement)) === "opened") break;
       kills += 1;
+      if (store === "events" && existsSync(path))
+        expect(await readEventsVersion(path)).toBe(eventsSchemaVersion);
       expect(await schemaOf(store, path)).toEqual(expected);
     }
     expect(kills).toBeGreaterThan(3);
+    expect(readdirSync(folder).filter((name) => /\.(new|wal)/.test(name))).toEqual([]);
   }, 60_000);
 }
+
+test("what a kill has left beside an event store that was being made is not read", async () => {
+  const path = join(folder, "left");
+  for (const name of [`${path}.new`, `${path}.new.wal`, `${path}.wal`]) writeFileSync(name, "half of it");
+  expect(await schemaOf("events", path)).toEqual(await schemaOf("events", join(folder, "events-whole")));
+});

@@ -1,6 +1,6 @@
 /** Opens DuckDB, the columnar event store, and gives out connections. */
 
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import type { DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
 import { DataFromNewerVersion, type Migration } from "../../lib/sqlite/migrate.ts";
 import initial from "./migrations/001-events.sql" with { type: "text" };
@@ -51,22 +51,8 @@ export async function openEventDatabase(
   settings: EventDatabaseSettings,
 ): Promise<EventDatabase> {
   mkdirSync(settings.temporaryFolder, { recursive: true, mode: 0o700 });
-  // Loaded late: the native library is put in place only in the process that needs it.
-  const { DuckDBInstance } = await import("@duckdb/node-api");
-  const instance = await DuckDBInstance.create(path, {
-    memory_limit: `${Math.floor(settings.memoryLimitBytes / 1024)}KiB`,
-    threads: String(settings.threads),
-    temp_directory: settings.temporaryFolder,
-    // Compressed JSON columns need a newer file format than the default.
-    storage_compatibility_version: "latest",
-    autoinstall_known_extensions: "false",
-    autoload_known_extensions: "false",
-    // Checkpoints are made by the pipeline, which knows when the journal may forget.
-    wal_autocheckpoint: "1GB",
-    preserve_insertion_order: "false",
-    // Memory that a query gave back goes back to the system too, within about a second.
-    allocator_background_threads: "true",
-  });
+  if (path !== ":memory:" && !existsSync(path)) await makeFile(path, settings);
+  const instance = await openInstance(path, settings);
   try {
     const connection = await instance.connect();
     try {
@@ -108,6 +94,41 @@ export async function openEventDatabase(
   };
 }
 
+/** Whoever is killed while it is being made leaves no file: it gets its name when it can be opened. */
+async function makeFile(path: string, settings: EventDatabaseSettings): Promise<void> {
+  const made = `${path}.new`;
+  // A log whose file is gone as well: DuckDB would read it.
+  for (const old of [made, `${made}.wal`, `${path}.wal`]) rmSync(old, { force: true });
+  const instance = await openInstance(made, settings);
+  try {
+    const connection = await instance.connect();
+    await migrateEvents(connection).finally(() => connection.closeSync());
+  } finally {
+    // Writes the log into the file.
+    instance.closeSync();
+  }
+  renameSync(made, path);
+}
+
+async function openInstance(path: string, settings: EventDatabaseSettings): Promise<DuckDBInstance> {
+  // Loaded late: the native library is put in place only in the process that needs it.
+  const { DuckDBInstance } = await import("@duckdb/node-api");
+  return await DuckDBInstance.create(path, {
+    memory_limit: `${Math.floor(settings.memoryLimitBytes / 1024)}KiB`,
+    threads: String(settings.threads),
+    temp_directory: settings.temporaryFolder,
+    // Compressed JSON columns need a newer file format than the default.
+    storage_compatibility_version: "latest",
+    autoinstall_known_extensions: "false",
+    autoload_known_extensions: "false",
+    // Checkpoints are made by the pipeline, which knows when the journal may forget.
+    wal_autocheckpoint: "1GB",
+    preserve_insertion_order: "false",
+    // Memory that a query gave back goes back to the system too, within about a second.
+    allocator_background_threads: "true",
+  });
+}
+
 /**
  * Opens the event store of a stopped appliance without changing it and reads its schema version; 0 when it is empty.
  *
@@ -115,7 +136,7 @@ export async function openEventDatabase(
  */
 export async function readEventsVersion(path: string): Promise<number> {
   return await withEventFile(path, async (connection) => {
-    // A crash during the very first start leaves a file without tables.
+    // Before files were made under another name, a crash during the very first start left one without tables.
     const tables = await connection.runAndReadAll(
       "SELECT count(*) FROM duckdb_tables() WHERE table_name IN ('schema_migration', 'events')",
     );
