@@ -130,7 +130,7 @@ test("random conditions: the same count as one by one", async () => {
     }),
     { numRuns: 120 },
   );
-}, 60_000);
+});
 
 test("random condition sets with rollouts: each by itself and together, as one by one", async () => {
   const filter = fc.record({
@@ -181,7 +181,7 @@ test("random condition sets with rollouts: each by itself and together, as one b
     ),
     { numRuns: 60 },
   );
-}, 60_000);
+});
 
 describe("cohorts", () => {
   const inCohort = (value: number, operator = "in") => [{ type: "cohort", key: "id", value, operator }];

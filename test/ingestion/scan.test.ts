@@ -186,4 +186,4 @@ test("wild bodies", async () => {
   expect(copied).toBeGreaterThan(2_000);
   expect(accepted).toBeGreaterThan(5_000);
   expect(refused).toBeGreaterThan(500);
-}, 120_000);
+});

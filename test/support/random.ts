@@ -2,7 +2,8 @@
  * Loaded before all tests (bunfig.toml): property-based tests try the same cases in every run, so that what a run says
  * depends on the sources alone. `make test-random` tries new and more cases.
  *
- * FLAGKEEP_TEST_SEED: a number, or `random`. FLAGKEEP_TEST_RUNS: how many times the usual number of cases.
+ * FLAGKEEP_TEST_SEED: a number, or `random`. FLAGKEEP_TEST_RUNS: how many times the usual number of cases; such tests name no
+ * time of their own, which the command gives them (`--timeout`).
  */
 
 import { mock } from "bun:test";

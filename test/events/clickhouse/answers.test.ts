@@ -332,7 +332,7 @@ describe("both engines answer alike", () => {
       ),
       { numRuns: 3, endOnFailure: true },
     );
-  }, 240_000);
+  });
 });
 
 async function bothExports(

@@ -74,7 +74,7 @@ test("whatever is appended is read back, in its order", async () => {
     }),
     { numRuns: 10 },
   );
-}, 30_000);
+});
 
 test("texts of any length keep all of their bytes, however many there are in a vector", async () => {
   await connection.run("CREATE TABLE texts (place INTEGER, text VARCHAR, bytes VARCHAR)");

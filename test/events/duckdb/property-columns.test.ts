@@ -161,7 +161,7 @@ test("the same question has the same answer with and without a column, for old a
     ),
     { numRuns: 12 },
   );
-}, 120_000);
+});
 
 test("a column is not used before it is full, and filling goes on where it was after a restart", async () => {
   const folder = temporaryFolder();

@@ -282,7 +282,6 @@ describe("a funnel", () => {
         { numRuns: 60 },
       );
     },
-    60_000,
   );
 });
 
