@@ -17,7 +17,7 @@ export interface BundledFile {
 
 const pageFolder = join(import.meta.dir, "page");
 /** Set before the first paint: a script of its own, for the policy allows none inside the page. */
-const earlyEntry = "theme-early.ts";
+const earlyEntry = "early.ts";
 
 /**
  * The files of the page, minified and compressed.

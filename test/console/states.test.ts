@@ -66,6 +66,36 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
     });
   }
 
+  test("who is there is asked before the page's script is there, once, and again where that had no answer", async () => {
+    const first = ["/api/session/", "/api/users/@me/", "/api/projects/"];
+    for (const refused of [undefined, ...first]) {
+      const { page, context, troubles } = await open([503]);
+      const asked: string[] = [];
+      await page.route(
+        (url) => first.includes(url.pathname),
+        async (route) => {
+          const { pathname } = new URL(route.request().url());
+          const isFirst = !asked.includes(pathname);
+          asked.push(pathname);
+          if (isFirst && pathname === refused) await route.fulfill({ status: 503 });
+          else await route.continue();
+        },
+      );
+      await page.goto("/console/persons");
+      await page.getByRole("main").getByText("user-1").first().waitFor();
+      expect(asked.toSorted()).toEqual([...first, refused ?? []].flat().toSorted());
+      const [session, pageScript] = await page.evaluate(() =>
+        [/\/api\/session\/$/, /\/a\/persons-/].map(
+          (name) =>
+            performance.getEntriesByType("resource").find((entry) => name.test(entry.name))!.startTime,
+        ),
+      );
+      expect(session).toBeLessThan(pageScript!);
+      await context.close();
+      expect(troubles).toEqual([]);
+    }
+  });
+
   test("the engine is killed on each page: each has its data soon after, and nothing is broken", async () => {
     const { page, context, troubles } = await open([503]);
     const visited: readonly (readonly [string, string])[] = [

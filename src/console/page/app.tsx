@@ -1,6 +1,6 @@
 /** Which page is shown to whom. */
 
-import { useEffect } from "preact/hooks";
+import { useEffect, useLayoutEffect } from "preact/hooks";
 import { lazy, Route, Router, useLocation } from "preact-iso";
 import { rootPath } from "./lib/address.ts";
 import { loadSession, session } from "./lib/session.ts";
@@ -56,7 +56,8 @@ function Unknown() {
 export function App() {
   const { path } = useLocation();
   const isSetup = path === `${rootPath}/setup`;
-  useEffect(() => {
+  // Before the first paint: each page waits for this.
+  useLayoutEffect(() => {
     if (isSetup || session.value.state !== "unknown") return;
     preloadPage(path);
     void loadSession();

@@ -2,7 +2,7 @@
 
 import { useCallback, useEffect, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
-import { serverPath } from "./api.ts";
+import { serverPath } from "./server.ts";
 import { project, projects } from "./session.ts";
 
 export const rootPath = `${serverPath}/console`;

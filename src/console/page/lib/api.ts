@@ -1,6 +1,7 @@
 /** Talks to Flagkeep's public API as whoever is signed in. */
 
 import { signal } from "@preact/signals";
+import { ownHeader, serverPath } from "./server.ts";
 
 /** What the server refused, in its own words; `status` 0: it could not be reached. */
 export class Failure extends Error {
@@ -22,8 +23,6 @@ export class Failure extends Error {
   }
 }
 
-/** What a reverse proxy puts before every path of the server; empty for none. */
-export const serverPath = /^(.*?)\/console(?:\/|$)/.exec(globalThis.location?.pathname ?? "")?.[1] ?? "";
 /** Where clients reach the server. */
 export const serverAddress = (): string => location.origin + serverPath;
 
@@ -43,9 +42,6 @@ export const signedOut = signal(0);
 
 /** Asks for the password again; resolves to false when it was not given. Set by the dialog that does so. */
 export const confirmPassword: { ask: () => Promise<boolean> } = { ask: async () => false };
-
-/** A header that no other origin may send: a cookie without it counts nothing. */
-const ownHeader = { "X-Flagkeep-Console": "1" };
 
 /**
  * Sends a request and reads the JSON answer; undefined when there is no body.

@@ -1,7 +1,8 @@
 /** Who is signed in, and in which project that one works. */
 
 import { computed, signal } from "@preact/signals";
-import { asFailure, ask, type Failure, queryText, signedOut } from "./api.ts";
+import { asFailure, ask, type Failure, signedOut } from "./api.ts";
+import { mePath, projectsPath, sessionPath, takeEarly } from "./early-answers.ts";
 import { recall, remember } from "./memory.ts";
 import { forgetAll } from "./resource.ts";
 
@@ -96,17 +97,24 @@ function leave(): void {
   session.value = { state: "out" };
 }
 
+/** Asks, unless that was done before the page's script was there. */
+async function askFirst<Answer>(path: string): Promise<Answer> {
+  return ((await takeEarly(path)) as Answer | undefined) ?? (await ask<Answer>(path));
+}
+
 /** Finds out who is signed in. */
 export async function loadSession(): Promise<void> {
   try {
-    const { session: facts } = await ask<{ session: SessionFacts | null }>("/api/session/");
+    const { session: facts } = await askFirst<{ session: SessionFacts | null }>(sessionPath);
     if (facts === null) {
       session.value = { state: "out" };
       return;
     }
-    const who = await ask<Me>("/api/users/@me/");
-    // A session made from a key that is limited to projects sees these alone.
-    const page = await ask<{ results: ProjectShort[] }>(`/api/projects/${queryText({ limit: 500 })}`);
+    const [who, page] = await Promise.all([
+      askFirst<Me>(mePath),
+      // A session made from a key that is limited to projects sees these alone.
+      askFirst<{ results: ProjectShort[] }>(projectsPath),
+    ]);
     const named = new URLSearchParams(location.search).get("project") ?? recall("project");
     projects.value = page.results;
     chosenProject.value = named === null ? undefined : Number(named);

@@ -3,7 +3,8 @@
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { to } from "../lib/address.ts";
-import { ask, queryText, serverPath } from "../lib/api.ts";
+import { ask, queryText } from "../lib/api.ts";
+import { serverPath } from "../lib/server.ts";
 import { inProject, signOut } from "../lib/session.ts";
 import { chooseTheme, themeNames } from "../lib/theme.ts";
 import { words } from "../words/index.ts";

@@ -1,9 +1,10 @@
 /** Backups: made, verified, fetched, deleted. Restoring stays on the command line. */
 
 import { useEffect, useState } from "preact/hooks";
-import { ask, serverPath, wordsOf } from "../../lib/api.ts";
+import { ask, wordsOf } from "../../lib/api.ts";
 import { dateTime, number, size } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
+import { serverPath } from "../../lib/server.ts";
 import { Badge, Button, CodeBlock, When } from "../../parts/basics.tsx";
 import { Question } from "../../parts/confirm.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
