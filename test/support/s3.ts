@@ -1,9 +1,10 @@
 /** A real S3-compatible server, and a proxy before it that can fail. */
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import S3rver from "s3rver";
+import S3rver, { type S3Store } from "s3rver";
+import { until } from "./appliance.ts";
 
 export const bucket = "keep";
 
@@ -27,6 +28,7 @@ export class TestS3 implements AsyncDisposable {
       ...{ address: "127.0.0.1", port: 0, silent: true, directory: folder },
       configureBuckets: [{ name: bucket, configs: [] }],
     });
+    answerWhenWritten(server.store);
     const { port } = await server.run();
     const proxy = Bun.serve({
       hostname: "127.0.0.1",
@@ -71,4 +73,20 @@ export class TestS3 implements AsyncDisposable {
     await this.server.close();
     rmSync(this.folder, { recursive: true, force: true });
   }
+}
+
+/** The server answers when it has read an object or part, and writes on: who asks next could be told that there is nothing. */
+function answerWhenWritten(store: S3Store): void {
+  const written = async <Stored extends { size: number }>(stored: Stored, path: string) => {
+    await until(() => statSync(path).size >= stored.size, "it is written");
+    return stored;
+  };
+  const putObject = store.putObject.bind(store);
+  store.putObject = async (object) =>
+    await written(await putObject(object), store.getResourcePath(object.bucket, object.key, "object"));
+  const putPart = store.putPart.bind(store);
+  store.putPart = async (bucket, upload, part, content) => {
+    const path = join(store.getResourcePath(bucket, undefined, "uploads"), upload, String(part));
+    return await written(await putPart(bucket, upload, part, content), path);
+  };
 }
