@@ -2,10 +2,12 @@
  * Serves the browser page at `/console/`: files from inside the executable, compressed beforehand, under a policy that
  * lets nothing in from elsewhere.
  *
- * The page uses the public API only; nothing here knows who asks.
+ * The page uses the public API only. Whether anybody is signed in is written into it, so that it need not ask that first.
  */
 
 import { brotliCompressSync, constants } from "node:zlib";
+import type { Metadata } from "../accounts/metadata.ts";
+import { isSignedIn } from "../accounts/sessions/cookie.ts";
 import { ownFilesDialect } from "../http/dialect.ts";
 import { type Call, clientRoutes, Reply, type Route } from "../http/route.ts";
 import { once } from "../lib/once.ts";
@@ -35,6 +37,8 @@ const pageHeaders = {
 /** Where the page is. */
 export const consolePath = "/console/";
 const pagePath = "index.html";
+/** The page for those who are signed in. */
+const knownPagePath = "known.html";
 const contentTypes: Record<string, string> = {
   html: "text/html; charset=utf-8",
   js: "text/javascript; charset=utf-8",
@@ -55,7 +59,7 @@ interface ServedFile {
 }
 
 /** The page and its files. */
-export function consoleRoutes(): Route[] {
+export function consoleRoutes(metadata: Metadata): Route[] {
   const files = once(readFiles);
   /** By the prefix of a reverse proxy: the page names its files by whole paths. */
   const moved = new Map<string, Map<string, ServedFile>>();
@@ -71,7 +75,7 @@ export function consoleRoutes(): Route[] {
     return below;
   };
 
-  const handle = async ({ request, baseUrl }: Call): Promise<Reply> => {
+  const handle = async ({ request, baseUrl, now }: Call): Promise<Reply> => {
     const { pathname } = new URL(request.url);
     // Registered with and without a slash at the end alike: only the address tells which it is.
     const prefix = new URL(baseUrl).pathname.replace(/\/$/, "");
@@ -79,10 +83,16 @@ export function consoleRoutes(): Route[] {
     const known = await filesBelow(prefix);
     const path = pathname.slice(consolePath.length);
     const isFile = path.startsWith("a/");
-    const file = known.get(isFile ? path : pagePath);
+    if (!isFile) {
+      const page = known.get(isSignedIn(metadata, request, baseUrl, now) ? knownPagePath : pagePath)!;
+      return fileReply(request, page, { "Cache-Control": "no-cache", Vary: "Accept-Encoding, Cookie" });
+    }
+    const file = known.get(path);
     if (file === undefined) return plain(404, "Not found.\n");
-    const cache = isFile ? "public, max-age=31536000, immutable" : "no-cache";
-    return fileReply(request, file, cache);
+    return fileReply(request, file, {
+      "Cache-Control": "public, max-age=31536000, immutable",
+      Vary: "Accept-Encoding",
+    });
   };
   const route = clientRoutes(ownFilesDialect);
   const documentation = { tag: "Console", answers: { 200: { description: "HTML." } }, handle };
@@ -102,14 +112,22 @@ async function readFiles(): Promise<Map<string, ServedFile>> {
       br: owned(brotli),
     });
   }
+  const page = found.get(pagePath)!;
+  found.set(
+    knownPagePath,
+    changed(page, (text) => text.replace("<html ", "<html data-signed-in ")),
+  );
   return found;
 }
 
 /** The file for a page that clients reach below a prefix. */
 function movedBelow(prefix: string, file: ServedFile): ServedFile {
   if (!/^text\//.test(file.type)) return file;
-  const text = new TextDecoder().decode(Bun.gunzipSync(file.gzip));
-  const bytes = new TextEncoder().encode(text.replace(/(["'`(=])\/console\/a\//g, `$1${prefix}/console/a/`));
+  return changed(file, (text) => text.replace(/(["'`(=])\/console\/a\//g, `$1${prefix}/console/a/`));
+}
+
+function changed(file: ServedFile, change: (text: string) => string): ServedFile {
+  const bytes = new TextEncoder().encode(change(new TextDecoder().decode(Bun.gunzipSync(file.gzip))));
   return {
     type: file.type,
     etag: Bun.hash.xxHash64(bytes).toString(16),
@@ -122,14 +140,13 @@ function owned(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   return bytes as Uint8Array<ArrayBuffer>;
 }
 
-function fileReply(request: Request, file: ServedFile, cacheControl: string): Reply {
+function fileReply(request: Request, file: ServedFile, caching: Record<string, string>): Reply {
   const encoding = encodingFor(request.headers.get("accept-encoding") ?? "");
   const etag = `"${file.etag}-${encoding}"`;
   const headers: Record<string, string> = {
     ...pageHeaders,
-    "Cache-Control": cacheControl,
+    ...caching,
     ETag: etag,
-    Vary: "Accept-Encoding",
     ...(encoding === "plain" ? {} : { "Content-Encoding": encoding }),
   };
   if (request.headers.get("if-none-match") === etag) return new Reply(304, undefined, headers);

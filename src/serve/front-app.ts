@@ -126,7 +126,7 @@ export function frontApp(parts: FrontParts): App {
       ...queryRoutes({ engine }),
       ...explainRoutes({ metadata, flagSets, people }),
       ...liveRoutes({ live }),
-      ...(config.console === "on" ? consoleRoutes() : []),
+      ...(config.console === "on" ? consoleRoutes(metadata) : []),
       ...(config.mcp === "on" ? mcpRoutes({ handle: (request) => app.handle(request) }) : []),
     ],
     rateLimiter:

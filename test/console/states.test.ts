@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
 import { TestAppliance, until } from "../support/appliance.ts";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
-import { axeFindings, openSignedIn, ownerCookie, password } from "./support.ts";
+import { axeFindings, openPage, openSignedIn, ownerCookie, password } from "./support.ts";
 
 describe.skipIf(chromiumPath === undefined)("states", () => {
   let appliance: TestAppliance;
@@ -91,6 +91,18 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
         ),
       );
       expect(session).toBeLessThan(pageScript!);
+      await context.close();
+      expect(troubles).toEqual([]);
+    }
+  });
+
+  test("who is not signed in, or not any more, is refused nothing on the way to the form", async () => {
+    for (const value of [undefined, "fks_of_another_time"]) {
+      const { page, context, troubles } = await openPage(browser, { url: appliance.url });
+      const name = cookie.split("=")[0]!;
+      if (value !== undefined) await context.addCookies([{ name, value, url: appliance.url }]);
+      await page.goto("/console/persons");
+      await page.getByLabel("Password", { exact: true }).waitFor();
       await context.close();
       expect(troubles).toEqual([]);
     }

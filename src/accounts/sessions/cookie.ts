@@ -43,9 +43,27 @@ export function sessionOf(
   baseUrl: string | undefined,
   now: Date,
 ): SignedIn | undefined {
+  return isFromConsole(request, baseUrl) ? sessionInCookie(metadata, request, baseUrl, now) : undefined;
+}
+
+/** Whether somebody is signed in who asks for the page itself, which allows nothing yet: a link carries no header. */
+export function isSignedIn(
+  metadata: Metadata,
+  request: Request,
+  baseUrl: string | undefined,
+  now: Date,
+): boolean {
+  return sessionInCookie(metadata, request, baseUrl, now) !== undefined;
+}
+
+function sessionInCookie(
+  metadata: Metadata,
+  request: Request,
+  baseUrl: string | undefined,
+  now: Date,
+): SignedIn | undefined {
   const cookies = request.headers.get("cookie");
   if (cookies === null || cookies.length > cookieLengthMax) return undefined;
-  if (!isFromConsole(request, baseUrl)) return undefined;
   const name = cookieName(metadata);
   // Whoever could set a cookie without the prefix, for a site that has https, shall not choose the session.
   const names = isSecure(request, baseUrl) ? [`__Host-${name}`] : [`__Host-${name}`, name];

@@ -20,15 +20,11 @@ export function askEarly(): void {
   if (location.pathname === `${serverPath}/console/setup`) return;
   const answers = new Map<string, Promise<unknown>>();
   globalThis.flagkeepEarlyAnswers = answers;
-  const get = (path: string) => {
-    const answer = answerOf(path);
-    answers.set(path, answer);
-    return answer;
-  };
-  void get(sessionPath).then((answer) => {
-    if ((answer as { session?: unknown } | undefined)?.session)
-      for (const path of [mePath, projectsPath]) get(path);
-  });
+  const get = (path: string) => answers.set(path, answerOf(path));
+  get(sessionPath);
+  // Written into the page by the server where somebody is signed in; else the others would be refused.
+  if (document.documentElement.dataset.signedIn === undefined) return;
+  for (const path of [mePath, projectsPath]) get(path);
 }
 
 async function answerOf(path: string): Promise<unknown> {
