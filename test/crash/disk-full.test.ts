@@ -1,51 +1,18 @@
 /** A volume that fills up: events are refused in time, what was acknowledged stays, and it goes on by itself. */
 
 import { describe, expect, test } from "bun:test";
-import { closeSync, openSync, rmSync, statSync, truncateSync, writeSync } from "node:fs";
-import { statfs } from "node:fs/promises";
+import { rmSync, statSync, truncateSync } from "node:fs";
 import { join } from "node:path";
-import { flagkeep, TestAppliance, temporaryFolder, until } from "../support/appliance.ts";
+import { flagkeep, TestAppliance, until } from "../support/appliance.ts";
+import { usableSizes, Volume } from "../support/volume.ts";
 
-/** A small volume, where this machine lets us mount one. */
-function smallVolume(size: string): { folder: string; isMounted: boolean; [Symbol.dispose](): void } {
-  const folder = temporaryFolder();
-  const mount = Bun.spawnSync(["mount", "-t", "tmpfs", "-o", `size=${size}`, "tmpfs", folder]);
-  const isMounted = mount.exitCode === 0;
-  return {
-    folder,
-    isMounted,
-    [Symbol.dispose]() {
-      if (isMounted) Bun.spawnSync(["umount", "-l", folder]);
-      rmSync(folder, { recursive: true, force: true });
-    },
-  };
-}
+const MiB = 1024 * 1024;
 
-const canMount = (() => {
-  using volume = smallVolume("1m");
-  return volume.isMounted;
-})();
-if (!canMount) console.log("SKIPPED disk-full tests: this machine lets us mount no small volume.");
+const sizes = (process.env.FLAGKEEP_TEST_VOLUMES ?? "133m,256m").split(",");
 
-async function freeBytes(folder: string): Promise<number> {
-  const { bavail, bsize } = await statfs(folder);
-  return Number(bavail) * Number(bsize);
-}
-
-/** Takes all of the volume but so much. */
-async function fillUp(folder: string, leaving: number): Promise<string> {
-  const filler = join(folder, "filler");
-  const file = openSync(filler, "a");
-  const MiB = Buffer.alloc(1024 * 1024);
-  try {
-    for (let left = (await freeBytes(folder)) - leaving; left > 0; left -= MiB.length)
-      writeSync(file, MiB, 0, Math.min(left, MiB.length));
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
-  }
-  closeSync(file);
-  return filler;
-}
+const volumes = usableSizes(sizes);
+for (const size of sizes.filter((size) => !volumes.includes(size)))
+  console.log(`SKIPPED disk-full tests: this machine lets us mount no volume of ${size}.`);
 
 async function onVolume(folder: string) {
   const dataDir = join(folder, "data");
@@ -79,11 +46,10 @@ async function expectRecovery(appliance: TestAppliance, acknowledged: string[]):
 /** From the moment when there is room again: ten seconds on a machine that has nothing else to do. */
 const recoveryMs = 25_000;
 
-describe.skipIf(!canMount)("a volume that fills up", () => {
-  // Larger ones take as much memory: `FLAGKEEP_TEST_VOLUMES=1g,20g`.
-  for (const size of (process.env.FLAGKEEP_TEST_VOLUMES ?? "133m,256m").split(",")) {
+describe.skipIf(volumes.length === 0)("a volume that fills up", () => {
+  for (const size of volumes) {
     test(`of ${size}: 503 with Retry-After before it is full, reads go on, it recovers without a restart`, async () => {
-      using volume = smallVolume(size);
+      using volume = Volume.mount(size)!;
       const directory = await onVolume(volume.folder);
       await using appliance = await TestAppliance.start({ directory });
       const acknowledged: string[] = [];
@@ -91,7 +57,7 @@ describe.skipIf(!canMount)("a volume that fills up", () => {
       await appliance.eventsWhenStored(500);
 
       // Other files take the volume while events keep coming.
-      const filler = await fillUp(volume.folder, 40 * 1024 * 1024);
+      const filler = await volume.fill((await volume.reserve()) + 33 * MiB);
       let refused: Response | undefined;
       await sendUntil(appliance, acknowledged, (response) => {
         refused = response.status === 200 ? undefined : response;
@@ -99,11 +65,11 @@ describe.skipIf(!canMount)("a volume that fills up", () => {
       });
       expect(refused!.status).toBe(503);
       expect(Number(refused!.headers.get("retry-after"))).toBeGreaterThan(0);
-      expect(await freeBytes(volume.folder)).toBeGreaterThan(0);
+      expect(await volume.freeBytes()).toBeGreaterThan(0);
       expect((await appliance.api("/api/projects/1/feature_flags/")).status).toBe(200);
 
       // The rest of it goes as well; what was accepted before can wait, and be asked for.
-      await fillUp(volume.folder, 0);
+      await volume.fill(0);
       await expectStill(appliance, acknowledged);
       rmSync(filler);
       await expectRecovery(appliance, acknowledged);
@@ -115,7 +81,7 @@ describe.skipIf(!canMount)("a volume that fills up", () => {
   }
 
   test("full while much waits: a start on it answers queries, and 25 MB more are enough to go on", async () => {
-    using volume = smallVolume("133m");
+    using volume = Volume.mount("133m")!;
     const directory = await onVolume(volume.folder);
     const acknowledged: string[] = [];
     {
@@ -129,10 +95,10 @@ describe.skipIf(!canMount)("a volume that fills up", () => {
       process.kill(engine!, "SIGKILL");
       await appliance.kill();
     }
-    const filler = await fillUp(volume.folder, 0);
+    const filler = await volume.fill(0);
     await using appliance = await TestAppliance.start({ directory });
     await expectStill(appliance, acknowledged);
-    truncateSync(filler, Math.max(0, statSync(filler).size - 25 * 1024 * 1024));
+    truncateSync(filler, Math.max(0, statSync(filler).size - 25 * MiB));
     await expectLoaded(appliance, acknowledged.length);
     rmSync(filler);
     await expectRecovery(appliance, acknowledged);

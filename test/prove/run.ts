@@ -88,11 +88,11 @@ const proofs: Proof[] = [
   },
   {
     name: "disk",
-    unit: "rounds of volumes of 133 MB, 256 MB and 1 GB that fill up and are freed",
+    unit: "rounds of volumes of 133 MB, 256 MB, 1 GB and 20 GB that fill up and are freed",
     ...{ wanted: 10, portion: 1 },
     command: () => ({
       args: tests("test/crash/disk-full.test.ts"),
-      env: { FLAGKEEP_TEST_VOLUMES: "133m,256m,1g" },
+      env: { FLAGKEEP_TEST_VOLUMES: "133m,256m,1g,20g" },
     }),
   },
 ];

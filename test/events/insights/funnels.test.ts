@@ -1,58 +1,25 @@
-/** Funnels, retention and lifecycle over the real event store; funnels against a model that tries every way. */
+/** Funnels over the real event store, some against a model that tries every way. */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { UnknownQuery } from "../../../src/events/event-filters.ts";
-import { computeInsight } from "../../../src/events/insights/insights.ts";
 import type { JsonObject } from "../../../src/lib/json.ts";
-import { TestStores } from "../../support/event-store.ts";
+import { firstTook, starts } from "./funnel-model.ts";
+import { counts, day, hour, Journeys, now, steps } from "./journeys.ts";
 
-const now = Date.UTC(2026, 10, 21, 12, 30);
-const hour = 3_600_000;
-const day = 24 * hour;
-
-let stores: TestStores;
+let journeys: Journeys;
 beforeAll(async () => {
-  stores = await TestStores.open();
-  const at = (days: number, hours = 0) => now - days * day - hours * hour;
-  await stores.load([
-    // Ann goes all the way, first under another id; Bob stops; Cid pays too late; Dee does it the wrong way round.
-    { event: "visit", distinctId: "ann-before", time: at(3, 2) },
-    { event: "signup", distinctId: "ann", time: at(3, 1), properties: { plan: "pro" } },
-    { event: "pay", distinctId: "ann", time: at(3) },
-    { event: "visit", distinctId: "bob", time: at(2), properties: { source: "ad" } },
-    { event: "signup", distinctId: "bob", time: at(1) },
-    { event: "visit", distinctId: "cid", time: at(6), properties: { source: "ad" } },
-    { event: "signup", distinctId: "cid", time: at(5) },
-    { event: "pay", distinctId: "cid", time: at(1) },
-    { event: "signup", distinctId: "dee", time: at(4) },
-    { event: "visit", distinctId: "dee", time: at(3), properties: { source: "it's" } },
-    { event: "visit", distinctId: "far", time: at(90) },
-    { event: "visit", distinctId: "other", project: 2, time: at(2) },
-    { event: "$identify", distinctId: "ann", time: now, properties: { $anon_distinct_id: "ann-before" } },
-  ]);
-  await stores.mirror.follow();
+  journeys = await Journeys.open();
 });
-afterAll(() => stores[Symbol.asyncDispose]());
+afterAll(() => journeys[Symbol.asyncDispose]());
 
-async function compute(query: JsonObject, { timezone = "UTC", projectId = 1 } = {}) {
-  const request = { projectId, query, timezone, now };
-  return await stores.ask(async (store) => {
-    const computed = await computeInsight(store, request);
-    // Stores that cannot walk through a funnel compute the same.
-    expect(await computeInsight({ ...store, walkOrdered: undefined }, request)).toEqual(computed);
-    // biome-ignore lint/suspicious/noExplicitAny: results of every kind.
-    return computed as any[];
-  });
-}
-const steps = (...events: string[]) => events.map((event) => ({ kind: "EventsNode", event }));
+const compute: Journeys["compute"] = (query, place) => journeys.compute(query, place);
 const funnel = (more: JsonObject = {}): JsonObject => ({
   kind: "FunnelsQuery",
   series: steps("visit", "signup", "pay"),
   dateRange: { date_from: "-7d" },
   ...more,
 });
-const counts = (results: { count: number }[]) => results.map(({ count }) => count);
 
 describe("a funnel", () => {
   test("counts people by the steps they got to, in order, each within the window", async () => {
@@ -79,7 +46,7 @@ describe("a funnel", () => {
     );
     const found = `SELECT who, moment, false AS lane, moment AS seq, NULL::VARCHAR AS value, step = 0 AS is_0, step = 1 AS is_1
       FROM (VALUES ${rows.join(", ")}) t(who, moment, step)`;
-    await stores.ask(async (store) => {
+    await journeys.stores.ask(async (store) => {
       const same = await store.rows(`SELECT count(DISTINCT hash(who)) FROM (${found})`);
       expect(Number(same[0]![0])).toBe(1);
       const times = await store.walkOrdered!(found, { count: 2, windowMicros: 100, hasValues: false });
@@ -233,7 +200,7 @@ describe("a funnel", () => {
           async (events, wanted, hours) => {
             const projectId = project++;
             const start = now - day;
-            await stores.load(
+            await journeys.stores.load(
               events.map(({ event, at, who }) => ({
                 ...{ event, distinctId: who, project: projectId },
                 time: start + at * hour,
@@ -283,164 +250,4 @@ describe("a funnel", () => {
       );
     },
   );
-});
-
-interface Done {
-  event: string;
-  at: number;
-}
-interface Way {
-  wanted: string[];
-  /** How many of the steps are to be reached. */
-  upTo: number;
-  hours: number;
-}
-
-/** When the ways through a funnel begin that get so far; each way is tried. Equal times go by the order of storing. */
-const starts: Record<"ordered" | "strict" | "unordered", (events: Done[], way: Way) => number[]> = {
-  ordered: (events, { wanted, upTo, hours }) => {
-    const sorted = byTime(events);
-    const go = (step: number, place: number, start: number): boolean =>
-      step === upTo ||
-      sorted.some(
-        ({ event, at }, index) =>
-          index > place && event === wanted[step] && at - start <= hours && go(step + 1, index, start),
-      );
-    return sorted.flatMap(({ event, at }, index) => (event === wanted[0] && go(1, index, at) ? [at] : []));
-  },
-  strict: (events, { wanted, upTo, hours }) => {
-    const sorted = byTime(events);
-    return sorted.flatMap(({ at }, index) => {
-      const run = sorted.slice(index, index + upTo);
-      const isRun = run.length === upTo && run.every(({ event }, step) => event === wanted[step]);
-      return isRun && run.at(-1)!.at - at <= hours ? [at] : [];
-    });
-  },
-  unordered: (events, { wanted, upTo, hours }) =>
-    byTime(events).flatMap(({ event, at: start }, _, sorted) => {
-      if (!wanted.includes(event)) return [];
-      const left = [...wanted];
-      for (const { event, at } of sorted) {
-        if (at < start || at - start > hours) continue;
-        const step = left.indexOf(event);
-        if (step >= 0) left.splice(step, 1);
-      }
-      return wanted.length - left.length >= upTo ? [start] : [];
-    }),
-};
-
-/** How many hours the first way through the whole funnel took; each event is taken where it fits first. */
-const firstTook: Record<
-  "ordered" | "strict" | "unordered",
-  (events: Done[], way: Omit<Way, "upTo">) => number | undefined
-> = {
-  ordered: (events, { wanted, hours }) => {
-    const sorted = byTime(events);
-    for (const [place, { event, at: start }] of sorted.entries()) {
-      if (event !== wanted[0]) continue;
-      let step = 1;
-      for (const later of sorted.slice(place + 1)) {
-        if (later.event !== wanted[step] || later.at - start > hours) continue;
-        step++;
-        if (step === wanted.length) return later.at - start;
-      }
-    }
-    return undefined;
-  },
-  strict: (events, { wanted, hours }) => {
-    const sorted = byTime(events);
-    const [start] = starts.strict(events, { wanted, upTo: wanted.length, hours });
-    if (start === undefined) return undefined;
-    for (const [place, { at }] of sorted.entries()) {
-      const run = sorted.slice(place, place + wanted.length);
-      if (at !== start || run.length < wanted.length) continue;
-      if (run.every(({ event }, step) => event === wanted[step])) return run.at(-1)!.at - at;
-    }
-    return undefined;
-  },
-  unordered: (events, { wanted, hours }) => {
-    const [start] = starts.unordered(events, { wanted, upTo: wanted.length, hours });
-    if (start === undefined) return undefined;
-    const left = [...wanted];
-    for (const { event, at } of byTime(events)) {
-      const step = left.indexOf(event);
-      if (at < start || step < 0) continue;
-      left.splice(step, 1);
-      if (left.length === 0) return at - start;
-    }
-    return undefined;
-  },
-};
-
-const byTime = (events: Done[]) => events.toSorted((one, other) => one.at - other.at);
-
-describe("retention", () => {
-  const retention = (filter: JsonObject): JsonObject => ({
-    kind: "RetentionQuery",
-    retentionFilter: {
-      ...{ period: "Day", totalIntervals: 7 },
-      targetEntity: { id: "visit", type: "events" },
-      returningEntity: { id: "signup", type: "events" },
-      ...filter,
-    },
-  });
-  test("counts who comes back, by the day they came first", async () => {
-    const results = await compute(retention({}));
-    expect(results.map(({ date, label }) => [date, label])).toEqual([
-      ...[
-        ["2026-11-15", "Day 0"],
-        ["2026-11-16", "Day 1"],
-        ["2026-11-17", "Day 2"],
-        ["2026-11-18", "Day 3"],
-      ],
-      ...[
-        ["2026-11-19", "Day 4"],
-        ["2026-11-20", "Day 5"],
-        ["2026-11-21", "Day 6"],
-      ],
-    ]);
-    const table = results.map(({ values }) => counts(values));
-    expect(table).toEqual([
-      [1, 1, 0, 0, 0, 0, 0],
-      [0, 0, 0, 0, 0, 0],
-      [0, 0, 0, 0, 0],
-      [2, 0, 0, 0],
-      [1, 1, 0],
-      [0, 0],
-      [0],
-    ]);
-  });
-
-  test("of the first time ever leaves out who came before", async () => {
-    const all = await compute(
-      retention({ returningEntity: { id: "visit", type: "events" }, retentionType: "retention_first_time" }),
-    );
-    expect(all.map(({ values }) => values[0].count)).toEqual([1, 0, 0, 2, 1, 0, 0]);
-  });
-
-  test.each<JsonObject>([
-    { period: "Eon" },
-    { totalIntervals: 61 },
-    { totalIntervals: 0 },
-    { targetEntity: { id: 1, type: "actions" } },
-  ])("is refused with %j", async (filter) => {
-    await expect(compute(retention(filter))).rejects.toBeInstanceOf(UnknownQuery);
-  });
-});
-
-test("a lifecycle tells who is new, comes back and stays away", async () => {
-  const results = await compute({
-    kind: "LifecycleQuery",
-    series: steps("signup"),
-    interval: "day",
-    dateRange: { date_from: "-6d" },
-  });
-  expect(results.map(({ status }) => status)).toEqual(["new", "returning", "resurrecting", "dormant"]);
-  expect(results[0].days).toHaveLength(7);
-  expect(results.map(({ data }) => data)).toEqual([
-    [0, 1, 1, 1, 0, 1, 0],
-    [0, 0, 0, 0, 0, 0, 0],
-    [0, 0, 0, 0, 0, 0, 0],
-    [0, 0, -1, -1, -1, 0, -1],
-  ]);
 });

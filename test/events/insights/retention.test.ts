@@ -1,0 +1,85 @@
+/** Retention and lifecycle over the real event store. */
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { UnknownQuery } from "../../../src/events/event-filters.ts";
+import type { JsonObject } from "../../../src/lib/json.ts";
+import { counts, Journeys, steps } from "./journeys.ts";
+
+let journeys: Journeys;
+beforeAll(async () => {
+  journeys = await Journeys.open();
+});
+afterAll(() => journeys[Symbol.asyncDispose]());
+
+const compute: Journeys["compute"] = (query, place) => journeys.compute(query, place);
+
+describe("retention", () => {
+  const retention = (filter: JsonObject): JsonObject => ({
+    kind: "RetentionQuery",
+    retentionFilter: {
+      ...{ period: "Day", totalIntervals: 7 },
+      targetEntity: { id: "visit", type: "events" },
+      returningEntity: { id: "signup", type: "events" },
+      ...filter,
+    },
+  });
+  test("counts who comes back, by the day they came first", async () => {
+    const results = await compute(retention({}));
+    expect(results.map(({ date, label }) => [date, label])).toEqual([
+      ...[
+        ["2026-11-15", "Day 0"],
+        ["2026-11-16", "Day 1"],
+        ["2026-11-17", "Day 2"],
+        ["2026-11-18", "Day 3"],
+      ],
+      ...[
+        ["2026-11-19", "Day 4"],
+        ["2026-11-20", "Day 5"],
+        ["2026-11-21", "Day 6"],
+      ],
+    ]);
+    const table = results.map(({ values }) => counts(values));
+    expect(table).toEqual([
+      [1, 1, 0, 0, 0, 0, 0],
+      [0, 0, 0, 0, 0, 0],
+      [0, 0, 0, 0, 0],
+      [2, 0, 0, 0],
+      [1, 1, 0],
+      [0, 0],
+      [0],
+    ]);
+  });
+
+  test("of the first time ever leaves out who came before", async () => {
+    const all = await compute(
+      retention({ returningEntity: { id: "visit", type: "events" }, retentionType: "retention_first_time" }),
+    );
+    expect(all.map(({ values }) => values[0].count)).toEqual([1, 0, 0, 2, 1, 0, 0]);
+  });
+
+  test.each<JsonObject>([
+    { period: "Eon" },
+    { totalIntervals: 61 },
+    { totalIntervals: 0 },
+    { targetEntity: { id: 1, type: "actions" } },
+  ])("is refused with %j", async (filter) => {
+    await expect(compute(retention(filter))).rejects.toBeInstanceOf(UnknownQuery);
+  });
+});
+
+test("a lifecycle tells who is new, comes back and stays away", async () => {
+  const results = await compute({
+    kind: "LifecycleQuery",
+    series: steps("signup"),
+    interval: "day",
+    dateRange: { date_from: "-6d" },
+  });
+  expect(results.map(({ status }) => status)).toEqual(["new", "returning", "resurrecting", "dormant"]);
+  expect(results[0].days).toHaveLength(7);
+  expect(results.map(({ data }) => data)).toEqual([
+    [0, 1, 1, 1, 0, 1, 0],
+    [0, 0, 0, 0, 0, 0, 0],
+    [0, 0, 0, 0, 0, 0, 0],
+    [0, 0, -1, -1, -1, 0, -1],
+  ]);
+});
