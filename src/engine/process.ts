@@ -17,7 +17,7 @@ import { batchOf, type JournalBatch, type SegmentBatch } from "../journal/reader
 import { Chores } from "../lib/chores.ts";
 import type { ClickHouseAddress } from "../lib/clickhouse-address.ts";
 import { firstLine } from "../lib/errors.ts";
-import { heldBatchBytes, ownBytes, stagedBatchBytes } from "../lib/memory-budget.ts";
+import { ownBytes, roomyStepBytes, type StepBytes } from "../lib/memory-budget.ts";
 import { putProcessBehind } from "../lib/priority.ts";
 import { nowMicros } from "../lib/time.ts";
 import { takeEngineLock } from "../lock.ts";
@@ -43,7 +43,8 @@ const aliveIntervalMs = 1_000;
 const memoryIntervalMs = 10_000;
 /** So long after the event store was opened, what starts call has been called. */
 const settledMs = 2_000;
-const sharedBatchBytesMax = 8 * 1024 * 1024;
+/** Short steps, so that the lease is renewed meanwhile. */
+const sharedStepBytes: StepBytes = { held: 8 * 1024 * 1024, staged: 8 * 1024 * 1024 };
 
 /** Runs the engine until its front goes or tells it to stop; ends the process. */
 export async function runEngine(recovery: StoreRecovery): Promise<never> {
@@ -130,11 +131,7 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
     events,
     shared === undefined ? keptIn(archive) : keptElsewhere,
     {
-      batchBytesMax: Math.min(
-        start.memory?.batchBytes ?? ("stage" in events ? stagedBatchBytes : heldBatchBytes),
-        // Short steps, so that the lease is renewed meanwhile.
-        shared === undefined ? Number.POSITIVE_INFINITY : sharedBatchBytesMax,
-      ),
+      stepBytes: shared === undefined ? (start.memory?.stepBytes ?? roomyStepBytes) : sharedStepBytes,
       portionBytes: start.memory?.portionBytes ?? 8 * 1024 * 1024,
       bulkPauseMs: 300,
       checkpointBytes: 128 * 1024 * 1024,

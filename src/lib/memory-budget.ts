@@ -33,10 +33,18 @@ export function memoryShares(bytes: number): MemoryShares {
   };
 }
 
+/** Segments that are loaded as one step, in bytes. */
+export interface StepBytes {
+  /** When their events are held until all of them are loaded. */
+  held: number;
+  /** When the event store takes the events in advance. */
+  staged: number;
+}
+
 /** How the engine keeps within a budget. */
 export interface EngineMemory {
-  /** Segments that are read together, and what of them is taken at once. */
-  batchBytes: number;
+  stepBytes: StepBytes;
+  /** What of a step is taken at once. */
   portionBytes: number;
   /** Queries of operators are stopped when the process has more of its own than this; files it reads do not count. */
   ownBytesMax: number;
@@ -46,14 +54,15 @@ export interface EngineMemory {
   peopleCacheBytes: number;
 }
 
-/** Segments that are taken together where there is no budget, when all of them are held until they are loaded. */
-export const heldBatchBytes = 64 * MiB;
-/** The same when the event store takes them in advance: of usual events as many as it best loads at once. */
-export const stagedBatchBytes = 160 * MiB;
+/** Where there is no budget: in advance, of usual events, as many as the event store best loads at once. */
+export const roomyStepBytes: StepBytes = { held: 64 * MiB, staged: 160 * MiB };
 
 export function engineMemory(bytes: number): EngineMemory {
   return {
-    batchBytes: Math.min(64 * MiB, atLeast(4 * MiB, bytes / 64)),
+    stepBytes: {
+      held: Math.min(roomyStepBytes.held, atLeast(4 * MiB, bytes / 64)),
+      staged: Math.min(roomyStepBytes.staged, atLeast(4 * MiB, bytes / 16)),
+    },
     portionBytes: Math.min(8 * MiB, atLeast(MiB, bytes / 256)),
     ownBytesMax: Math.floor(bytes * 0.65),
     heapBytes: Math.floor(bytes / 4),

@@ -89,7 +89,7 @@ export class TestStores implements AsyncDisposable {
 
   pipeline(
     settings: Partial<
-      Pick<PipelineSettings, "checkpointBytes" | "portionBytes" | "bulkPauseMs" | "space">
+      Pick<PipelineSettings, "stepBytes" | "checkpointBytes" | "portionBytes" | "bulkPauseMs" | "space">
     > = {},
   ): Pipeline<SegmentBatch> {
     return new Pipeline<SegmentBatch>(
@@ -97,7 +97,7 @@ export class TestStores implements AsyncDisposable {
       this.loader,
       this.archive(),
       {
-        batchBytesMax: 32e6,
+        stepBytes: settings.stepBytes ?? { held: 32e6, staged: 32e6 },
         portionBytes: settings.portionBytes ?? 8e6,
         bulkPauseMs: settings.bulkPauseMs ?? 0,
         checkpointBytes: settings.checkpointBytes ?? 1e9,

@@ -8,7 +8,7 @@ import { type ArchivedSegment, type ArchivedText, readArchived } from "../../jou
 import { batchOf, readSegment, type SegmentBatch, type SegmentDamaged } from "../../journal/reader.ts";
 import { lanes, type SealedSegment, segmentFileName, segmentHeader } from "../../journal/segment.ts";
 import { OperatorNeeded } from "../../lib/errors.ts";
-import { stagedBatchBytes } from "../../lib/memory-budget.ts";
+import { roomyStepBytes } from "../../lib/memory-budget.ts";
 import type { IdentityStore } from "../../people/batch.ts";
 import { type Cursors, type Gap, gapsText } from "./range.ts";
 
@@ -81,7 +81,7 @@ function applier({ loader, identity, quarantineFolder, onDamage }: Replay) {
       idle: async () => undefined,
     },
     {
-      batchBytesMax: stagedBatchBytes,
+      stepBytes: roomyStepBytes,
       portionBytes: 8 * 1024 * 1024,
       bulkPauseMs: 0,
       checkpointBytes: 512 * 1024 * 1024,

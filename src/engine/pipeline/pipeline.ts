@@ -15,6 +15,7 @@ import { PropertyReader } from "../../journal/entry-properties.ts";
 import { decodeEntries, writtenLine } from "../../journal/entry-reader.ts";
 import type { JournalBatch } from "../../journal/reader.ts";
 import type { Lane } from "../../journal/segment.ts";
+import type { StepBytes } from "../../lib/memory-budget.ts";
 import { ReusedBuffers } from "../../lib/reused-buffers.ts";
 import type { IdentityStore } from "../../people/batch.ts";
 import type { SpikeSignal } from "../../people/spikes/detector.ts";
@@ -31,8 +32,8 @@ export interface BatchKeeper<Batch extends JournalBatch> {
 }
 
 export interface PipelineSettings {
-  /** Batches taken together hold at most this many bytes (one is always taken). */
-  batchBytesMax: number;
+  /** Batches of a step have at most so many bytes together (one is always taken). */
+  stepBytes: StepBytes;
   /** Batches of this size together are taken apart at once: their properties, as values, take many times as much. */
   portionBytes: number;
   /** Loaded bytes after which the event store is asked to write its file. */
@@ -104,8 +105,8 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
   /** A step waits for more: ends that. */
   private wake: (() => void) | undefined;
   private isDraining = false;
-  /** Off for the step after one that failed for it. */
-  private isStaging = true;
+  /** Whether the event store takes the next step's events in advance: not behind a step that failed for it. */
+  private isStaging: boolean;
   /** What is read for a step; entries refer to it. */
   private readonly buffers: ReusedBuffers;
 
@@ -117,7 +118,8 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     private readonly hooks: PipelineHooks,
   ) {
     this.logBytesMax = settings.checkpointBytes;
-    this.buffers = new ReusedBuffers(settings.batchBytesMax);
+    this.isStaging = events.stage !== undefined;
+    this.buffers = new ReusedBuffers(settings.stepBytes.staged);
   }
 
   /** Hands over batches of one or both lanes, oldest first. */
@@ -214,12 +216,12 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
    * store's file first, and its place in the journal becomes free.
    */
   private async loadableBytes(): Promise<number> {
-    const { space, batchBytesMax } = this.settings;
+    const { space } = this.settings;
     if (space === undefined) return Number.POSITIVE_INFINITY;
     const { freeBytes, totalBytes } = await space();
     this.logBytesMax = Math.min(this.settings.checkpointBytes, totalBytes * logShare);
     const bytes = loadableBytes(freeBytes);
-    if (bytes >= batchBytesMax) return Number.POSITIVE_INFINITY;
+    if (bytes >= this.stepBytesMax) return Number.POSITIVE_INFINITY;
     if (this.bytesSinceCheckpoint === 0 || !(await this.checkpointInRoom())) return bytes;
     await this.keeper.idle();
     return loadableBytes((await space()).freeBytes);
@@ -235,11 +237,16 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     }, pauseMs);
   }
 
+  /** Batches of the next step have at most so many bytes together. */
+  private get stepBytesMax(): number {
+    return this.isStaging ? this.settings.stepBytes.staged : this.settings.stepBytes.held;
+  }
+
   /** @param bytesMax of batches together. */
   private take(bytesMax: number): Batch[] | undefined {
     const unfinished = this.events.unfinished();
     if (unfinished !== undefined) return this.waiting.takeUpTo(unfinished.lane, unfinished.last);
-    return this.waiting.takeNext(Math.min(bytesMax, this.settings.batchBytesMax));
+    return this.waiting.takeNext(Math.min(bytesMax, this.stepBytesMax));
   }
 
   /**
@@ -253,8 +260,8 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
     const { isStaging, properties, identity, events } = this;
     const { onItems } = this.hooks;
     const step = await Step.begin(identity, events, lane, { isStaging, properties, onItems });
-    this.isStaging = true;
-    const isOpen = isStaging && events.stage !== undefined && bytesMax === Number.POSITIVE_INFINITY;
+    this.isStaging = events.stage !== undefined;
+    const isOpen = isStaging && bytesMax === Number.POSITIVE_INFINITY;
     let stored: StoredStep;
     try {
       const isUnfinished = this.events.unfinished() !== undefined;
@@ -296,9 +303,9 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
   /** What came meanwhile and becomes part of a large step; history is waited for. @returns undefined when there is none */
   private async moreFor(batches: readonly Batch[], started: number): Promise<Batch[] | undefined> {
     const { lane } = batches[0]!;
-    const { batchBytesMax, bulkPauseMs } = this.settings;
+    const { bulkPauseMs } = this.settings;
     const bytes = bytesOf(batches);
-    if (bytes < bulkBytesMin || bytes >= batchBytesMax || performance.now() - started > bulkMsMax)
+    if (bytes < bulkBytesMin || bytes >= this.stepBytesMax || performance.now() - started > bulkMsMax)
       return undefined;
     if (lane === "historical" && this.waiting.isEmpty && !this.isDraining) {
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -308,7 +315,7 @@ export class Pipeline<Batch extends JournalBatch = JournalBatch> {
       this.wake = undefined;
       clearTimeout(timer);
     }
-    return this.waiting.takeNextOf(lane, batchBytesMax - bytes);
+    return this.waiting.takeNextOf(lane, this.stepBytesMax - bytes);
   }
 
   /** Between two portions: the time for loading is over, or history lets live events go first. */
