@@ -1,5 +1,6 @@
 /** Writes a page of events as JSON text; the properties go out as the text that came in. */
 
+import { parseExactJson } from "../lib/exact-json.ts";
 import { isoFromMicros } from "../lib/time.ts";
 import { groupsOf } from "../people/identity/operations.ts";
 import type { StoredEvent } from "./columns.ts";
@@ -61,7 +62,7 @@ function eventText(event: StoredEvent, { personTexts, groupTypeIndexes }: PageCo
  */
 export function withGroupColumns(properties: string, typeIndexes: ReadonlyMap<string, number>): string {
   if (typeIndexes.size === 0 || !properties.includes('"$groups"')) return properties;
-  const parsed = JSON.parse(properties) as Record<string, unknown>;
+  const parsed = parseExactJson(properties) as Record<string, unknown>;
   if (parsed.$process_person_profile === false) return properties;
   let members = "";
   for (const { type, key } of groupsOf(parsed.$groups)) {

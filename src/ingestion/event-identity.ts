@@ -4,9 +4,16 @@ import { storableText } from "../lib/unicode.ts";
 import type { RawItem } from "./item-table.ts";
 import { rawMember } from "./json-spans.ts";
 
-/** The name as it is stored, of any length; undefined when there is none, or nothing but white space. */
-export function eventName(claimed: unknown): string | undefined {
-  const name = typeof claimed === "number" || typeof claimed === "boolean" ? String(claimed) : claimed;
+/**
+ * The name as it is stored, of any length, numbers in the client's own spelling.
+ *
+ * @param nameOfNameless stands for a name that is absent or null.
+ * @returns undefined when there is none, or nothing but white space.
+ */
+export function eventName(item: RawItem, nameOfNameless: string | undefined): string | undefined {
+  const claimed = item.value.event ?? nameOfNameless;
+  const isScalar = typeof claimed === "number" || typeof claimed === "boolean";
+  const name = isScalar ? textOf(item, item.start, "event", claimed) : claimed;
   if (typeof name !== "string" || name.trim() === "") return undefined;
   return storableText(name);
 }

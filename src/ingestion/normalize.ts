@@ -81,7 +81,7 @@ export function requestFacts(request: {
  */
 export function normalize(item: RawItem, facts: RequestFacts, options: ItemOptions = noOptions): Outcome {
   const { value } = item;
-  const name = eventName(value.event ?? facts.nameOfNameless);
+  const name = eventName(item, facts.nameOfNameless);
   if (name === undefined) return dropped("missing_event_name", item);
   if (name === snapshot) return dropped("event_not_stored", item, name);
   const sent = (value.properties ?? noProperties) as Sent;

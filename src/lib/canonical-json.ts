@@ -1,5 +1,7 @@
 /** One text for each value of JSON: what is compared, counted and stored in the place of values. */
 
+import { parseExactJson } from "./exact-json.ts";
+
 /** Nesting of a value beyond which it has no text: far deeper ones could be read, but not written out again. */
 export const nestingMax = 200;
 
@@ -17,7 +19,7 @@ export function isSameJson(one: string, other: string): boolean {
   if (one === other) return true;
   const first = one.charCodeAt(0);
   if (first !== other.charCodeAt(0) || (first !== openBrace && first !== openBracket)) return false;
-  return Bun.deepEquals(JSON.parse(one), JSON.parse(other), true);
+  return Bun.deepEquals(parseExactJson(one), parseExactJson(other), true);
 }
 
 /** JSON text without escaped halves of surrogate pairs, which other readers of JSON refuse. */

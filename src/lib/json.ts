@@ -4,14 +4,18 @@
  * Everything here accepts any value and never throws: bad data must not stop an evaluation.
  */
 
+import { numberText } from "./exact-json.ts";
+
 export type Json = null | boolean | number | string | Json[] | JsonObject;
 export interface JsonObject {
   [name: string]: Json;
 }
 
-/** True for `{…}`, false for null, lists and scalars. */
+/** True for `{…}`, false for null, lists and scalars, also for numbers that are kept as they were written. */
 export function isJsonObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return (
+    typeof value === "object" && value !== null && !Array.isArray(value) && numberText(value) === undefined
+  );
 }
 
 /** The object's own member, or undefined. Names such as `constructor` or `__proto__` are ordinary names here. */
@@ -35,7 +39,7 @@ export function textOf(value: Json): string | undefined {
     case "boolean":
       return value ? "true" : "false";
     default:
-      return value === null ? "null" : structureText(value);
+      return value === null ? "null" : (numberText(value) ?? structureText(value));
   }
 }
 
@@ -54,7 +58,7 @@ function structureText(value: Json): string | undefined {
 }
 
 function sortMembers(value: Json, depth: number): Json | undefined {
-  if (typeof value !== "object" || value === null) return value;
+  if (typeof value !== "object" || value === null || numberText(value) !== undefined) return value;
   if (depth > depthMax) return undefined;
   if (Array.isArray(value)) {
     const items: Json[] = [];

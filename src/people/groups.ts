@@ -1,6 +1,7 @@
 /** Reads group types and groups. */
 
 import { and, asc, desc, eq, lt, or } from "drizzle-orm";
+import { parseExactJson } from "../lib/exact-json.ts";
 import type { PeopleDb } from "./open.ts";
 import { groupType, projectGroup } from "./schema.ts";
 
@@ -96,6 +97,6 @@ export function findGroups(
     typeIndex: index,
     key,
     createdMicros,
-    properties: JSON.parse(properties) as Record<string, unknown>,
+    properties: parseExactJson(properties) as Record<string, unknown>,
   }));
 }

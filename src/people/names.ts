@@ -5,6 +5,8 @@
  */
 
 import type { JournalItem } from "../journal/entry.ts";
+import { numberText } from "../lib/exact-json.ts";
+import { isJsonObject } from "../lib/json.ts";
 import { type Members, ParsedMembers, type ValueNumbers, valueNumbersMax } from "../scan/members.ts";
 import type { PeopleDb } from "./open.ts";
 
@@ -311,12 +313,12 @@ function tellsNothingNew({ type, values }: KnownProperty, of: Members, place: nu
 
 /** The members of a value that is an object. */
 function membersOf(value: unknown): Members | undefined {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
-  return new ParsedMembers(value as Record<string, unknown>);
+  if (!isJsonObject(value)) return undefined;
+  return new ParsedMembers(value);
 }
 
 function typeOf(value: unknown): PropertyType | null {
-  if (typeof value === "number") return "Numeric";
+  if (typeof value === "number" || numberText(value) !== undefined) return "Numeric";
   if (typeof value === "boolean") return "Boolean";
   if (typeof value !== "string") return null;
   return dateTime.test(value) ? "DateTime" : "String";

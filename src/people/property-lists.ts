@@ -5,6 +5,7 @@
  */
 
 import type { Database } from "bun:sqlite";
+import { parseExactJson } from "../lib/exact-json.ts";
 import { Recent } from "../lib/recent.ts";
 import type { BagContent } from "./identity/property-bag.ts";
 import { PropertyNames } from "./identity/property-names.ts";
@@ -67,12 +68,12 @@ export function propertiesWith(
   names: readonly string[],
 ): { json: string; values: unknown[] } {
   if (!isListed(stored)) {
-    const all = new Map(Object.entries(JSON.parse(stored)));
+    const all = new Map(Object.entries(parseExactJson(stored) as Record<string, unknown>));
     return { json: stored, values: names.map((name) => all.get(name)) };
   }
   const content = readProperties(client, stored);
   const slots = content.names.slotsOf(names);
-  const values = slots.map((slot) => (slot === -1 ? undefined : JSON.parse(content.texts[slot]!)));
+  const values = slots.map((slot) => (slot === -1 ? undefined : parseExactJson(content.texts[slot]!)));
   return { json: objectText(content), values };
 }
 

@@ -2,6 +2,7 @@
 
 import { and, asc, eq, gt } from "drizzle-orm";
 import type { Lane } from "../journal/segment.ts";
+import { parseExactJson } from "../lib/exact-json.ts";
 import type { PeopleDb } from "./open.ts";
 import type { Person, PersonText } from "./person.ts";
 import { propertiesJson } from "./property-lists.ts";
@@ -44,7 +45,7 @@ export function personByDistinctId(db: PeopleDb, projectId: number, distinctId: 
   const found = personTextByDistinctId(db, projectId, distinctId);
   if (found === undefined) return undefined;
   const { propertiesText, storedProperties: _, ...rest } = found;
-  return { ...rest, properties: JSON.parse(propertiesText) as Record<string, unknown> };
+  return { ...rest, properties: parseExactJson(propertiesText) as Record<string, unknown> };
 }
 
 /** As `personByDistinctId`, the properties still text. */
@@ -129,7 +130,10 @@ function personTextsByIds(db: PeopleDb, ids: Iterable<number>): Map<number, Pers
 
 /** A person whose columns were selected. */
 export function readPerson(db: PeopleDb, { properties, ...rest }: StoredPerson): Person {
-  return { ...rest, properties: JSON.parse(propertiesJson(db.$client, properties)) };
+  return {
+    ...rest,
+    properties: parseExactJson(propertiesJson(db.$client, properties)) as Record<string, unknown>,
+  };
 }
 
 function personText(db: PeopleDb, row: PersonRow): PersonText {

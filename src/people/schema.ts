@@ -1,6 +1,14 @@
 /** The tables of `people.sqlite` as drizzle sees them; `migrations/` creates them and says what each column means. */
 
-import { blob, integer, primaryKey, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { blob, customType, integer, primaryKey, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { parseExactJson } from "../lib/exact-json.ts";
+
+/** An object as JSON, long integers as they were written. */
+const exactJson = customType<{ data: Record<string, unknown>; driverData: string }>({
+  dataType: () => "text",
+  fromDriver: (text) => parseExactJson(text) as Record<string, unknown>,
+  toDriver: (value) => JSON.stringify(value),
+});
 
 export const person = sqliteTable("person", {
   id: integer("id").primaryKey({ autoIncrement: true }),
@@ -48,7 +56,7 @@ export const projectGroup = sqliteTable("project_group", {
   groupKey: text("group_key").notNull(),
   createdMicros: integer("created_at").notNull(),
   version: integer("version").notNull(),
-  properties: text("properties", { mode: "json" }).$type<Record<string, unknown>>().notNull(),
+  properties: exactJson("properties").notNull(),
   propertyTimes: blob("property_times", { mode: "buffer" }).notNull(),
 });
 

@@ -4,6 +4,7 @@
  */
 
 import { canonicalJson } from "../lib/canonical-json.ts";
+import { numberText, parseExactJson } from "../lib/exact-json.ts";
 import { sharedText } from "../lib/shared-texts.ts";
 import { aligned, ProgramInstance, tailBytes, textAt } from "./instance.ts";
 
@@ -22,7 +23,7 @@ export interface Members {
   number(place: number): number;
   /** Undefined where all are 0. */
   readonly numbers: ValueNumbers | undefined;
-  /** A value of JSON, made anew. */
+  /** A value of JSON, made anew, as `parseExactJson` does. */
   value(place: number): unknown;
   /** The value that has a name; undefined when there is none. */
   valueOf(name: string): unknown;
@@ -47,7 +48,8 @@ export class ParsedMembers implements Members {
 
   kind(place: number): JsonKind {
     const value = this.value(place);
-    return value === null ? "null" : (typeof value as JsonKind);
+    if (value === null) return "null";
+    return numberText(value) === undefined ? (typeof value as JsonKind) : "number";
   }
 
   text(place: number): string {
@@ -267,7 +269,7 @@ class ScannedMembers implements Members {
   }
 
   value(place: number): unknown {
-    return JSON.parse(this.written(place));
+    return parseExactJson(this.written(place));
   }
 
   valueOf(name: string): unknown {
@@ -284,7 +286,7 @@ class ScannedMembers implements Members {
 
   private ownText(place: number): string {
     const written = this.written(place);
-    return this.isCanonical(place) ? written : canonicalJson(JSON.parse(written));
+    return this.isCanonical(place) ? written : canonicalJson(parseExactJson(written));
   }
 
   private isCanonical(place: number): boolean {
@@ -323,7 +325,7 @@ const kinds: readonly JsonKind[] = Array.from({ length: 256 }, (_, first) => {
 
 function parsedMembers(text: Uint8Array): Members | undefined {
   try {
-    const value: unknown = JSON.parse(
+    const value: unknown = parseExactJson(
       Buffer.from(text.buffer, text.byteOffset, text.length).toString("utf8"),
     );
     return typeof value === "object" && value !== null

@@ -3,6 +3,7 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import type { JournalEvent, JournalItem } from "../../src/journal/entry.ts";
+import { parseExactJson } from "../../src/lib/exact-json.ts";
 import { listWarnings } from "../../src/people/warnings.ts";
 import { MemberScanner, ParsedMembers } from "../../src/scan/members.ts";
 import { event, TestPeople } from "./support.ts";
@@ -113,7 +114,8 @@ test("every row is the same", () => {
   expect(scanner.read(many).at(-1)?.number(0)).toBe(0);
   const scan = (texts: string[]) =>
     scanner.read(texts.map((text) => Buffer.from(text))).map((found) => found!);
-  const parse = (texts: string[]) => texts.map((text) => new ParsedMembers(JSON.parse(text)));
+  const parse = (texts: string[]) =>
+    texts.map((text) => new ParsedMembers(parseExactJson(text) as Record<string, unknown>));
   let projectId = 0;
   fc.assert(
     fc.property(fc.array(sent, { minLength: 1, maxLength: 20 }), (all) => {

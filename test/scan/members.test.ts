@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { canonicalJson } from "../../src/lib/canonical-json.ts";
+import { parseExactJson } from "../../src/lib/exact-json.ts";
 import {
   MemberScanner,
   type Members,
@@ -27,7 +28,7 @@ function shown(members: Members | undefined) {
 
 function parsed(text: string): Members | undefined {
   try {
-    const value = JSON.parse(text);
+    const value = parseExactJson(text) as Record<string, unknown>;
     return typeof value === "object" && value !== null ? new ParsedMembers(value) : undefined;
   } catch {
     return undefined;

@@ -4,6 +4,7 @@
  * All stored data comes in with the request; evaluation reads no store and no clock.
  */
 
+import { numberText } from "../../lib/exact-json.ts";
 import { isJsonObject, type Json, type JsonObject, ownMember } from "../../lib/json.ts";
 import type { Clock } from "../operators/dates.ts";
 import type { Verdict } from "../operators/value-tests.ts";
@@ -136,7 +137,7 @@ export class Run {
 
 function idText(value: Json | undefined): string | undefined {
   if (typeof value === "number") return String(value);
-  return typeof value === "string" && value !== "" ? value : undefined;
+  return typeof value === "string" && value !== "" ? value : numberText(value);
 }
 
 function objectOrNone(value: Json | undefined): JsonObject | undefined {

@@ -1,5 +1,6 @@
 /** Numbers as flag conditions read them: JSON numbers and numeric text. */
 
+import { numberText } from "../../lib/exact-json.ts";
 import type { Json } from "../../lib/json.ts";
 
 // No two parts may claim the same digits: a long run of them must not be tried in every split.
@@ -13,7 +14,10 @@ const special = /^([+-]?)(?:(inf|infinity)|nan)$/i;
  */
 export function numberOf(value: Json | undefined): number | undefined {
   if (typeof value === "number") return value;
-  if (typeof value !== "string") return undefined;
+  if (typeof value !== "string") {
+    const digits = numberText(value);
+    return digits === undefined ? undefined : Number(digits);
+  }
   if (decimal.test(value)) return Number(value);
   const found = special.exec(value);
   if (found === null) return undefined;

@@ -107,15 +107,21 @@ function equalTo(wanted: Json): (value: Json) => Verdict {
     return (value) => isTruthful(value) === wantsTruth;
   }
   const texts = new Set<string>();
+  /** A definition's numbers are JavaScript's, which long integers do not fit: equal is what becomes the same one. */
+  const rounded = new Set<number>();
   for (const item of Array.isArray(wanted) ? wanted : [wanted]) {
     const text = textOf(item);
     if (text !== undefined) texts.add(foldCase(text));
+    if (typeof item === "number" && Number.isInteger(item) && !Number.isSafeInteger(item)) rounded.add(item);
   }
   return (value) => {
     const text = textOf(value);
-    return text === undefined ? "error" : texts.has(foldCase(text));
+    if (text === undefined) return "error";
+    return texts.has(foldCase(text)) || (rounded.size > 0 && integer.test(text) && rounded.has(Number(text)));
   };
 }
+
+const integer = /^-?\d+$/;
 
 /** Lists nested deeper are neither boolean-like nor truthful: following them would exhaust the call stack. */
 const listDepthMax = 50;

@@ -5,6 +5,7 @@
  * Source: contract, flag-evaluation 9, 10 and 13.
  */
 
+import { numberText, parseExactJson } from "../../lib/exact-json.ts";
 import { isJsonObject, type JsonObject, ownMember } from "../../lib/json.ts";
 import { storableText } from "../../lib/unicode.ts";
 import { cohortsOfPerson } from "../../people/cohort-members.ts";
@@ -97,10 +98,11 @@ export class SubjectReader {
       const name = set.groupTypeNames.get(index);
       if (name === undefined || keys.size === 0) continue;
       const key = ownMember(groups, name);
-      if (typeof key !== "string" && typeof key !== "number") continue;
+      const keyText = typeof key === "number" ? String(key) : typeof key === "string" ? key : numberText(key);
+      if (keyText === undefined) continue;
       const sent = ownMember(groupProperties, name);
       if (isJsonObject(sent) && [...keys].every((wanted) => Object.hasOwn(sent, wanted))) continue;
-      const group = findGroup(this.people, projectId, index, storableText(String(key)));
+      const group = findGroup(this.people, projectId, index, storableText(keyText));
       if (group) found[name] = group.properties as JsonObject;
     }
     return found;
@@ -136,7 +138,7 @@ class PersonWithText implements StoredPerson {
   }
 
   get properties(): JsonObject {
-    this.readProperties ??= JSON.parse(this.person.propertiesText) as JsonObject;
+    this.readProperties ??= parseExactJson(this.person.propertiesText) as JsonObject;
     return this.readProperties;
   }
 }

@@ -1,7 +1,7 @@
 /** Amplitude's export and HTTP formats; times without a zone are UTC. Pure. */
 
-import type { Json, JsonObject } from "../../lib/json.ts";
-import { isObject } from "../read/json-text.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+
 import { idOf, objectOf, propertiesOf } from "./loose-json.ts";
 import { copy, eventOf, type MappedEvent, type MappedGroup, pairOf, unusable } from "./mapped.ts";
 
@@ -14,7 +14,7 @@ const columns = {
 
 export function fromAmplitude(record: JsonObject): MappedEvent[] {
   const properties = propertiesOf(record.event_properties);
-  if (!isObject(properties)) return unusable(properties);
+  if (!isJsonObject(properties)) return unusable(properties);
   const { $set, $setOnce, ...plain } = objectOf(record.user_properties);
   const set = { ...plain, ...objectOf($set) };
   if (Object.keys(set).length > 0) properties.$set = set;
@@ -52,7 +52,7 @@ function groupStates(groups: JsonObject, given: JsonObject): MappedGroup[] {
   for (const [type, value] of Object.entries(given)) {
     const key = groups[type] as string | undefined;
     const properties = objectOf(value);
-    const ofKeys = Object.entries(properties).filter(([, inner]) => isObject(inner));
+    const ofKeys = Object.entries(properties).filter(([, inner]) => isJsonObject(inner));
     if (ofKeys.length > 0 && ofKeys.length === Object.keys(properties).length) {
       for (const [each, inner] of ofKeys) states.push({ type, key: each, properties: inner as JsonObject });
     } else if (key !== undefined && Object.keys(properties).length > 0)

@@ -1,7 +1,7 @@
 /** `--map`: gives the fields of a record other names, constants and fall-backs. Pure. */
 
-import type { Json, JsonObject } from "../../lib/json.ts";
-import { isObject, objectFrom } from "../read/json-text.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { objectFrom } from "../read/json-text.ts";
 import { propertiesOf } from "./loose-json.ts";
 
 /** A field of the event and where its value comes from: the first source that has one. */
@@ -60,7 +60,7 @@ export function withFields(record: JsonObject, rules: readonly FieldRule[]): Jso
     .filter(([target]) => target.startsWith(inside))
     .map(([target, value]): [string, Json] => [target.slice(inside.length), value]);
   const properties = propertiesOf(result.properties);
-  if (more.length > 0 && isObject(properties)) result.properties = { ...properties, ...objectFrom(more) };
+  if (more.length > 0 && isJsonObject(properties)) result.properties = { ...properties, ...objectFrom(more) };
   return result;
 }
 
@@ -69,7 +69,7 @@ function valueAt(record: JsonObject, field: string): Json | undefined {
   if (Object.hasOwn(record, field)) return record[field];
   let value: Json | undefined = record;
   for (const name of field.split(".")) {
-    if (!isObject(value) || !Object.hasOwn(value, name)) return undefined;
+    if (!isJsonObject(value) || !Object.hasOwn(value, name)) return undefined;
     value = value[name];
   }
   return value;

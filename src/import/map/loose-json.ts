@@ -1,7 +1,8 @@
 /** Reads values that other programs have written in one way or another. Pure. */
 
-import type { Json, JsonObject } from "../../lib/json.ts";
-import { isObject, numberText, parseJsonText } from "../read/json-text.ts";
+import { numberText } from "../../lib/exact-json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { parseJsonText } from "../read/json-text.ts";
 
 /** An id, however it is written. */
 export function idOf(value: Json | undefined): string | undefined {
@@ -12,7 +13,7 @@ export function idOf(value: Json | undefined): string | undefined {
 /** An object, also one that is text; empty when it is none. */
 export function objectOf(value: Json | undefined): JsonObject {
   const parsed = value === undefined ? undefined : jsonText(value);
-  return isObject(parsed) ? parsed : {};
+  return isJsonObject(parsed) ? parsed : {};
 }
 
 /**
@@ -23,7 +24,7 @@ export function objectOf(value: Json | undefined): JsonObject {
 export function propertiesOf(value: Json | undefined): JsonObject | Exclude<Json, JsonObject> {
   const parsed = value === undefined || value === "" ? null : jsonText(value);
   if (parsed === null) return {};
-  return isObject(parsed) ? { ...parsed } : (parsed as Exclude<Json, JsonObject>);
+  return isJsonObject(parsed) ? { ...parsed } : (parsed as Exclude<Json, JsonObject>);
 }
 
 /** Tables hold objects as JSON text. */
@@ -39,7 +40,7 @@ export function jsonText(value: Json): Json {
 /** A list, also one that is text, or as Parquet holds it; empty when it is none. */
 export function listOf(value: Json | undefined): Json[] {
   if (Array.isArray(value)) return value;
-  if (isObject(value)) return Array.isArray(value.list) ? value.list : [];
+  if (isJsonObject(value)) return Array.isArray(value.list) ? value.list : [];
   if (typeof value !== "string" || !value.trimStart().startsWith("[")) return [];
   try {
     const parsed = parseJsonText(value);

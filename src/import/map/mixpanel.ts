@@ -1,7 +1,7 @@
 /** Mixpanel's raw export, and its export of people. Pure. */
 
-import type { Json, JsonObject } from "../../lib/json.ts";
-import { isObject } from "../read/json-text.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+
 import { idOf, propertiesOf } from "./loose-json.ts";
 import { copy, eventOf, type MappedEvent, pairOf, unusable } from "./mapped.ts";
 
@@ -11,7 +11,7 @@ const devicePrefix = "$device:";
 /** `time` counts seconds or milliseconds, UTC. */
 export function fromMixpanel(record: JsonObject): MappedEvent[] {
   const found = propertiesOf(record.properties);
-  if (!isObject(found)) return unusable(found);
+  if (!isJsonObject(found)) return unusable(found);
   const { distinct_id, time, $insert_id, ...properties } = found;
   copy(properties, properties, { $city: "$geoip_city_name", mp_country_code: "$geoip_country_code" });
   const sourceId = idOf($insert_id);
@@ -42,7 +42,7 @@ function merges(properties: JsonObject, time: Json | undefined, sourceId: string
 /** A line of the people export: `$distinct_id` and `$properties`; its time is when the person was seen last. */
 export function fromMixpanelPeople(record: JsonObject): MappedEvent[] {
   const found = propertiesOf(record.$properties);
-  if (!isObject(found)) return unusable(found);
+  if (!isJsonObject(found)) return unusable(found);
   const { $last_seen, ...properties } = found;
   return [
     {

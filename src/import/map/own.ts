@@ -1,8 +1,8 @@
 /** Records of this product and of PostHog: events, and persons and groups, which become the events that set them. Pure. */
 
 import { exportColumns } from "../../events/export/columns.ts";
-import type { Json, JsonObject } from "../../lib/json.ts";
-import { isObject, objectFrom } from "../read/json-text.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { objectFrom } from "../read/json-text.ts";
 import type { RecordMembers } from "../read/record-copier.ts";
 import { idOf, jsonText, listOf, objectOf, propertiesOf } from "./loose-json.ts";
 import { eventOf, type MappedEvent, unusable } from "./mapped.ts";
@@ -96,7 +96,7 @@ function fromColumns(record: JsonObject, leftOut: ReadonlySet<string>): MappedEv
   }
   const chain = leftOut.size === 0 ? undefined : record.elements_chain;
   if (typeof chain === "string" && chain !== "") more.push(["$elements_chain", chain]);
-  event.properties = isObject(properties) ? { ...objectFrom(more), ...properties } : properties;
+  event.properties = isJsonObject(properties) ? { ...objectFrom(more), ...properties } : properties;
   for (const name of ["$set", "$set_once"])
     if (event[name] !== undefined) event[name] = jsonText(event[name]);
   const uuid = record.uuid ?? (leftOut.has("id") ? record.id : undefined);
@@ -109,7 +109,7 @@ function fromColumns(record: JsonObject, leftOut: ReadonlySet<string>): MappedEv
  */
 export function fromPerson(record: JsonObject): MappedEvent[] {
   const properties = propertiesOf(record.properties);
-  if (!isObject(properties)) return unusable(properties);
+  if (!isJsonObject(properties)) return unusable(properties);
   const [first, ...others] = idsOf(record);
   const time = record.created_at;
   const content = hashOf(record);
@@ -143,7 +143,7 @@ function idsOf(record: JsonObject): (string | undefined)[] {
 /** A group of an own export: its properties are set at the time it was created. */
 export function fromGroup(record: JsonObject): MappedEvent[] {
   const properties = propertiesOf(record.properties ?? record.group_properties);
-  if (!isObject(properties)) return unusable(properties);
+  if (!isJsonObject(properties)) return unusable(properties);
   const type = idOf(record.type ?? record.group_type);
   const key = idOf(record.key ?? record.group_key);
   // Without them the event has no name, and ingestion refuses it.

@@ -3,8 +3,8 @@
  * JSON, or as tables with columns such as `properties.plan` or, in warehouses, `anonymous_id`. Pure.
  */
 
-import type { Json, JsonObject } from "../../lib/json.ts";
-import { isObject, objectFrom } from "../read/json-text.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { objectFrom } from "../read/json-text.ts";
 import { idOf, objectOf, propertiesOf } from "./loose-json.ts";
 import { copy, eventOf, type MappedEvent, pairOf, unusable } from "./mapped.ts";
 
@@ -31,7 +31,7 @@ const innerColumn = /^(properties|traits|context)\.(.+)$/;
 export function fromSegment(given: JsonObject): MappedEvent[] {
   const record = isWarehouseRow(given) ? fromWarehouse(given) : nested(given);
   const properties = propertiesOf(record.properties);
-  if (!isObject(properties)) return unusable(properties);
+  if (!isJsonObject(properties)) return unusable(properties);
   const context = objectOf(record.context);
   Object.assign(properties, contextOf(context));
   const user = idOf(record.userId);

@@ -1,7 +1,7 @@
 /** Exports of web analytics: GA4 in BigQuery, Umami, Plausible, Matomo. Pure. */
 
-import type { Json, JsonObject } from "../../lib/json.ts";
-import { isObject, objectFrom } from "../read/json-text.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { objectFrom } from "../read/json-text.ts";
 import { idOf, listOf, objectOf } from "./loose-json.ts";
 import { copy, eventOf, type MappedEvent, pairOf } from "./mapped.ts";
 
@@ -53,7 +53,7 @@ export function fromGa4(record: JsonObject): MappedEvent[] {
 function parameters(given: Json | undefined): JsonObject {
   const entries: [string, Json][] = [];
   for (const each of listOf(given)) {
-    const { key, value } = objectOf(isObject(each) && isObject(each.element) ? each.element : each);
+    const { key, value } = objectOf(isJsonObject(each) && isJsonObject(each.element) ? each.element : each);
     const { int_value, string_value, float_value, double_value } = objectOf(value);
     if (typeof key !== "string") continue;
     const found = string_value ?? wholeNumber(int_value) ?? float_value ?? double_value;
@@ -171,7 +171,7 @@ export function fromMatomo(record: JsonObject): MappedEvent[] {
 }
 
 function actionsOf(record: JsonObject): JsonObject[] {
-  const listed = listOf(record.actionDetails).filter(isObject);
+  const listed = listOf(record.actionDetails).filter(isJsonObject);
   if (listed.length > 0) return listed;
   const flat: [string, Json][][] = [];
   for (const [name, value] of Object.entries(record)) {

@@ -1,8 +1,8 @@
 /** Reads lists of a PostHog project through its API: page by page, asking again where a server is busy. */
 
 import { AppError } from "../../lib/errors.ts";
-import { type Json, type JsonObject, ownMember } from "../../lib/json.ts";
-import { isObject, parseJsonText } from "../read/json-text.ts";
+import { isJsonObject, type Json, type JsonObject, ownMember } from "../../lib/json.ts";
+import { parseJsonText } from "../read/json-text.ts";
 
 /** The other server refuses, or does not answer in a way that is understood. */
 export class SourceRefused extends AppError {
@@ -51,10 +51,13 @@ export class PostHogApi {
   /** @param path relative to the server's address, or a `next` of a page. @throws {SourceRefused} */
   async page(path: string): Promise<Page> {
     const body = await this.get(path);
-    const list = isObject(body) ? ownMember(body, "results") : body;
+    const list = isJsonObject(body) ? ownMember(body, "results") : body;
     if (!Array.isArray(list)) throw this.strange(path);
-    const next = isObject(body) ? ownMember(body, "next") : undefined;
-    return { results: list.filter(isObject), next: typeof next === "string" ? this.pathOf(next) : undefined };
+    const next = isJsonObject(body) ? ownMember(body, "next") : undefined;
+    return {
+      results: list.filter(isJsonObject),
+      next: typeof next === "string" ? this.pathOf(next) : undefined,
+    };
   }
 
   /** All results of a list that is short. @throws {SourceRefused} */

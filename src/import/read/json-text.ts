@@ -2,13 +2,8 @@
 
 import { endOfValue, skipSpace } from "../../ingestion/json-spans.ts";
 import { nestingMax } from "../../ingestion/payload.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
-
-/** Part of the runtime, not yet of its types. Source: the ECMAScript proposal "JSON.parse source text access". */
-const { rawJSON, isRawJSON } = JSON as unknown as {
-  rawJSON: (text: string) => Json;
-  isRawJSON: (value: unknown) => value is { rawJSON: string };
-};
+import { keptNumber } from "../../lib/exact-json.ts";
+import type { Json, JsonObject } from "../../lib/json.ts";
 
 /** What recurses over a record later must not run out of stack. */
 export class NestedTooDeep extends Error {}
@@ -31,16 +26,6 @@ export function parseJsonText(text: string): Json {
   return longNumber.test(text) ? (JSON.parse(text, exact as never) as Json) : (JSON.parse(text) as Json);
 }
 
-/** The digits of a number that is kept as it was written; undefined for every other value. */
-export function numberText(value: unknown): string | undefined {
-  return isRawJSON(value) ? value.rawJSON : undefined;
-}
-
-/** An object; a number that is kept as it was written is none. */
-export function isObject(value: unknown): value is JsonObject {
-  return isJsonObject(value) && numberText(value) === undefined;
-}
-
 /** An object of these members; unlike an assignment it takes `__proto__` for a name like others. */
 export function objectFrom(entries: Iterable<readonly [string, Json]>): JsonObject {
   return Object.fromEntries(entries) as JsonObject;
@@ -60,7 +45,7 @@ function checkNesting(text: string): void {
 function exact(_: string, value: Json, { source }: { source?: string }): Json {
   if (typeof value !== "number" || source === undefined || String(value) === source) return value;
   const isKept = Number.isFinite(value) && significant(source) <= 15;
-  return isKept ? value : rawJSON(source);
+  return isKept ? value : (keptNumber(source) as Json);
 }
 
 function significant(number: string): number {

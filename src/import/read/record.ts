@@ -1,7 +1,7 @@
 /** A record as it was read, of whatever shape of file. */
 
-import type { JsonObject } from "../../lib/json.ts";
-import { isObject, NestedTooDeep, parseJsonText } from "./json-text.ts";
+import { isJsonObject, type JsonObject } from "../../lib/json.ts";
+import { NestedTooDeep, parseJsonText } from "./json-text.ts";
 import { problemOf, withoutMarks } from "./text-blocks.ts";
 
 /** The uuid of a copied event stands behind `{"uuid":"`. */
@@ -53,7 +53,7 @@ export function parsedLine(text: string, line: number): ReadRecord {
   if (marked !== undefined) return { line, problem: marked, text: withoutMarks(text) };
   try {
     const record = parseJsonText(text);
-    return isObject(record) ? { line, record } : { line, problem: "not_an_object", text };
+    return isJsonObject(record) ? { line, record } : { line, problem: "not_an_object", text };
   } catch (error) {
     return { line, problem: error instanceof NestedTooDeep ? "nested_too_deep" : "not_json", text };
   }

@@ -1,7 +1,8 @@
 /** Tells from its first bytes how a file is written. Pure. */
 
+import { isJsonObject } from "../../lib/json.ts";
 import { FileUnreadable } from "./input.ts";
-import { isObject, parseJsonText } from "./json-text.ts";
+import { parseJsonText } from "./json-text.ts";
 
 /** How records stand in a file. */
 export type Shape =
@@ -63,7 +64,7 @@ function jsonShape(text: string, [first, second]: string[]): Shape {
 
 function isJsonObjectText(text: string): boolean {
   try {
-    return isObject(parseJsonText(text));
+    return isJsonObject(parseJsonText(text));
   } catch {
     return false;
   }

@@ -6,6 +6,8 @@
  */
 
 import type { JournalEvent } from "../../journal/entry.ts";
+import { numberText } from "../../lib/exact-json.ts";
+import { isJsonObject } from "../../lib/json.ts";
 import { storableText } from "../../lib/unicode.ts";
 import { type Members, ParsedMembers } from "../../scan/members.ts";
 import {
@@ -103,7 +105,9 @@ function askedMerge({ event, properties }: JournalEvent): Merge | undefined {
 
 /** Objects and lists name nobody: they become a word that is illegal for merges, without being written out. */
 function idText(value: unknown): string {
-  return typeof value === "object" && value !== null ? "[object Object]" : String(value);
+  return typeof value === "object" && value !== null
+    ? (numberText(value) ?? "[object Object]")
+    : String(value);
 }
 
 function propertyOperationsOf(event: JournalEvent, warnings: Warning[]): PropertyOperations {
@@ -129,7 +133,7 @@ function propertyOperationsOf(event: JournalEvent, warnings: Warning[]): Propert
 
 function recordOf(properties: Members, name: string): Record<string, unknown> | undefined {
   const value = properties.valueOf(name);
-  return isRecord(value) ? value : undefined;
+  return isJsonObject(value) ? value : undefined;
 }
 
 function writesOf(values: Record<string, unknown>): PropertyWrites {
@@ -145,7 +149,7 @@ function given(...lists: readonly (PropertyWrites | undefined)[]): readonly Prop
 
 function unsetNamesOf(unset: unknown): readonly string[] {
   if (Array.isArray(unset)) return unset.filter((name) => typeof name === "string");
-  return isRecord(unset) ? Object.keys(unset) : none;
+  return isJsonObject(unset) ? Object.keys(unset) : none;
 }
 
 function groupTypesOf(groups: unknown): readonly string[] {
@@ -154,30 +158,30 @@ function groupTypesOf(groups: unknown): readonly string[] {
 
 /** The groups that the value of `$groups` names. */
 export function groupsOf(groups: unknown): readonly { type: string; key: string }[] {
-  if (!isRecord(groups)) return none;
+  if (!isJsonObject(groups)) return none;
   return Object.entries(groups)
     .filter(([, key]) => isGroupKey(key))
-    .map(([type, key]) => ({ type: storableText(type), key: storableText(String(key)) }));
+    .map(([type, key]) => ({ type: storableText(type), key: storableText(idText(key)) }));
 }
 
 function groupIdentifyOf(properties: Members): GroupIdentify | undefined {
   const group = groupNamed(properties.valueOf("$group_type"), properties.valueOf("$group_key"));
   const set = properties.valueOf("$group_set") ?? {};
   // A set that is none changes nothing, and makes no group either (decision 7a); ingestion has warned of it.
-  if (group === undefined || !isRecord(set)) return undefined;
+  if (group === undefined || !isJsonObject(set)) return undefined;
   return { ...group, properties: new ParsedMembers(set) };
 }
 
 function groupNamed(type: unknown, key: unknown): Pick<GroupIdentify, "type" | "key"> | undefined {
-  if (!type || !key || typeof type === "object" || typeof key === "object") return undefined;
-  return { type: storableText(String(type)), key: storableText(String(key)) };
+  if (!type || !key || !isScalar(type) || !isScalar(key)) return undefined;
+  return { type: storableText(idText(type)), key: storableText(idText(key)) };
 }
 
 /** Null and empty keys say that the event belongs to no group of that type. */
 function isGroupKey(key: unknown): boolean {
-  return (typeof key === "string" && key !== "") || typeof key === "number" || typeof key === "boolean";
+  return key !== "" && key !== null && isScalar(key);
 }
 
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+function isScalar(value: unknown): boolean {
+  return typeof value !== "object" || numberText(value) !== undefined;
 }
