@@ -35,7 +35,8 @@ export const prune = backupCommand(new Command("prune"), destinationSettings, Pr
   .option("--dry-run", "say what would go, and remove nothing")
   .addHelpText(
     "after",
-    "\nBackups that `flagkeep backup list` shows as not verified are neither counted nor removed.\n\n" +
+    "\nBackups that `flagkeep backup list` shows as not verified are neither counted nor removed. Of\n" +
+      "encrypted ones nobody can tell without their key whether they are whole: `flagkeep backup verify` does.\n\n" +
       "Examples:\n  flagkeep backup prune --keep-last 3 --keep-daily 7 --keep-weekly 4 --dry-run\n" +
       "  flagkeep backup prune s3://acme-backups/flagkeep --keep-daily 30",
   )
