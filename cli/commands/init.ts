@@ -5,14 +5,14 @@ import { openMetadata } from "../../src/accounts/metadata.ts";
 import { exactly } from "../../src/lib/schema.ts";
 import { paths } from "../../src/paths.ts";
 import { requireNoEvents, takeDirectory } from "../../src/serve/data-directory.ts";
-import { consoleBase, consoleSettings, ownerLink } from "../console-link.ts";
+import { consoleSettings, ownerLink } from "../console-link.ts";
 import { withJson } from "../json-shape.ts";
 import { print, printJson, run } from "../output.ts";
 import { configOf, dataDirOf, withSettings } from "../settings.ts";
 
 const Made = exactly({
   ...Initialised.properties,
-  /** Where the owner chooses a password: for 24 hours, once. */
+  /** Where the owner chooses a password: for 24 hours, once. Empty where the console is off. */
   console_url: Type.String(),
 });
 
@@ -45,7 +45,7 @@ export const init = withJson(withSettings(new Command("init"), ["data-dir", ...c
       const initialised = initialise(metadata, options);
       const made: Static<typeof Made> = {
         ...initialised,
-        console_url: ownerLink(metadata, consoleBase(configOf(options as never))) ?? "",
+        console_url: ownerLink(metadata, configOf(options as never)) ?? "",
       };
       metadata.close();
       lock.release();
@@ -56,8 +56,12 @@ export const init = withJson(withSettings(new Command("init"), ["data-dir", ...c
       print(`Secret API key   ${made.project.secret_api_key}`);
       print(`Owner            ${made.user.email}`);
       print(`Personal key     ${made.personal_api_key}`);
-      print(`Console          ${made.console_url}`);
+      if (made.console_url !== "") print(`Console          ${made.console_url}`);
       print();
+      if (made.console_url === "") {
+        print("The personal key is shown this once. Start the server with `flagkeep serve`.");
+        return;
+      }
       print(
         "The personal key is shown this once. Start the server with `flagkeep serve`, then open the console's link",
       );

@@ -12,7 +12,7 @@ import { startScrubs } from "../../src/operate/scrub/schedule.ts";
 import { Appliance } from "../../src/serve/appliance.ts";
 import { requireNoEvents, takeDirectory } from "../../src/serve/data-directory.ts";
 import type { SharedFront } from "../../src/serve/shared-front.ts";
-import { consoleBase, ownerLink } from "../console-link.ts";
+import { ownerLink } from "../console-link.ts";
 import { fail, failServing, isOutputGone, print, printJson, run } from "../output.ts";
 import { engineCommand, ownCommand } from "../roles.ts";
 import { configOf, withSettings } from "../settings.ts";
@@ -68,7 +68,7 @@ export const serve = withSettings(new Command("serve"), Object.keys(settings) as
         appliance.kill();
         return failServing(error);
       });
-      const link = await appliance.together(() => ownerLink(appliance.metadata, consoleBase(config, url)));
+      const link = await appliance.together(() => ownerLink(appliance.metadata, config, url));
       announce({ made, waiting, link }, url, config);
     }),
   );
@@ -105,7 +105,7 @@ function projectWithoutEvents({ projects }: Metadata): Project | undefined {
 interface News {
   made: Initialised | undefined;
   waiting: Project | undefined;
-  /** Where the first owner chooses a password. */
+  /** Where the first owner chooses a password, if there is a console. */
   link: string | undefined;
 }
 

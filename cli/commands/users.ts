@@ -13,7 +13,7 @@ import {
 } from "../../src/accounts/users.ts";
 import { exactly, Instant } from "../../src/lib/schema.ts";
 import { askControl } from "../../src/rpc/control.ts";
-import { consoleBase, consoleSettings } from "../console-link.ts";
+import { consoleBase, consoleSettings, requireConsole } from "../console-link.ts";
 import { withJson } from "../json-shape.ts";
 import { print, printJson, printTable, run } from "../output.ts";
 import { configOf, withSettings } from "../settings.ts";
@@ -159,6 +159,7 @@ const link = withJson(
   .action(
     run(async (email: string, options: Options & { level: LevelName; organization?: string }) => {
       const config = configOf(options as never);
+      requireConsole(config);
       const running = await askControl<{ url: string | null }>(config["data-dir"], "status").catch(
         () => undefined,
       );
