@@ -32,7 +32,7 @@ export class HttpFailure extends AppError {
   }
 }
 
-/** 401: no credential came with the request. */
+/** 401: no credential came with the request. To the console, and by this code alone: nobody is signed in. */
 export const notAuthenticated = () =>
   new HttpFailure(
     401,
@@ -43,9 +43,9 @@ export const notAuthenticated = () =>
     { "WWW-Authenticate": "Bearer" },
   );
 
-/** 401: a credential came and is not usable. */
-export const authenticationFailed = (detail: string) =>
-  new HttpFailure(401, "authentication_error", "authentication_failed", detail, null, {
+/** 401: a credential came and is not usable; `attr` is the field that it came in. */
+export const authenticationFailed = (detail: string, attr: string | null = null) =>
+  new HttpFailure(401, "authentication_error", "authentication_failed", detail, attr, {
     "WWW-Authenticate": "Bearer",
   });
 

@@ -35,6 +35,9 @@ const recordEveryMs = 60_000;
 /** The same whether the address is known or not, the user active or not, the password set or not. */
 const wrongWords = "E-mail address or password is wrong.";
 
+/** For somebody who is signed in, so that there is nothing to hide but the password. */
+const wrongPassword = (field: string) => authenticationFailed("The password is wrong.", field);
+
 export class SignIn {
   private readonly attempts: Attempts;
   /** When a failure was last recorded, by user: bounded by the number of users. */
@@ -116,13 +119,17 @@ export class SignIn {
   ): Promise<Session> {
     const { session, user } = signedIn;
     if (session.keyId === null) {
-      await this.verify(user.email, "password" in claim ? claim.password : "", place, now);
+      const password = "password" in claim ? claim.password : "";
+      await this.verify(user.email, password, place, now, wrongPassword("password"));
     } else {
       const attempt = this.attempts.begin(place.address, user.email, now.getTime());
       const key = "personalApiKey" in claim ? claim.personalApiKey.trim() : "";
       if (authenticate(this.metadata, key, now)?.key.id !== session.keyId) {
         attempt.failed(user.id);
-        throw authenticationFailed("This is not the personal API key that you signed in with.");
+        throw authenticationFailed(
+          "This is not the personal API key that you signed in with.",
+          "personal_api_key",
+        );
       }
       attempt.succeeded(user.id);
     }
@@ -144,7 +151,7 @@ export class SignIn {
     if (session.keyId !== null) {
       throw new InvalidField("password", "not_permitted", "Sign in with the password to change it.");
     }
-    await this.verify(user.email, passwords.current, place, now);
+    await this.verify(user.email, passwords.current, place, now, wrongPassword("current_password"));
     checkNewPassword(passwords.wanted, user.email);
     const hash = await hashOfPassword(passwords.wanted);
     this.metadata.change((t) => {
@@ -159,6 +166,7 @@ export class SignIn {
     password: string,
     place: Place,
     now: Date,
+    refusal = authenticationFailed(wrongWords),
   ): Promise<{ user: User; failedBefore: number }> {
     const { metadata } = this;
     const attempt = this.attempts.begin(place.address, email, now.getTime());
@@ -167,7 +175,7 @@ export class SignIn {
     if (!(await isPasswordOf(hash, password)) || user === undefined || hash === undefined) {
       attempt.failed(user?.id);
       if (user !== undefined) this.recordFailure(user, place, now);
-      throw authenticationFailed(wrongWords);
+      throw refusal;
     }
     if (isOutdated(hash)) {
       const fresh = await hashOfPassword(password);

@@ -7,6 +7,9 @@ import { createUser, setUserActive } from "../../../src/accounts/users.ts";
 import { flagsPath, TestServer } from "../../support/management-server.ts";
 import { as, colleague, cookieOf, goodPassword, post, setUp, signIn } from "./support.ts";
 
+/** No other 401 means that nobody is signed in but `not_authenticated`: the console tells them apart by it. */
+const wrongPassword = { code: "authentication_failed", detail: "The password is wrong." };
+
 describe("a one-time link", () => {
   test("sets the password of the first owner once, who may put the address right", async () => {
     using server = new TestServer();
@@ -245,15 +248,16 @@ describe("a session", () => {
     const cookie = await setUp(server);
     const other = cookieOf((await signIn(server)).headers);
     const change = async (current_password: string, password: string) =>
-      (
-        await server.ask("POST", "/api/session/password/", {
-          ...as(cookie),
-          body: { current_password, password },
-        })
-      ).status;
-    expect(await change("wrong", "another few quiet words")).toBe(401);
-    expect(await change(goodPassword, "123456789012")).toBe(400);
-    expect(await change(goodPassword, "another few quiet words")).toBe(204);
+      await server.ask("POST", "/api/session/password/", {
+        ...as(cookie),
+        body: { current_password, password },
+      });
+    expect(await change("wrong", "another few quiet words")).toMatchObject({
+      status: 401,
+      body: { ...wrongPassword, attr: "current_password" },
+    });
+    expect((await change(goodPassword, "123456789012")).status).toBe(400);
+    expect((await change(goodPassword, "another few quiet words")).status).toBe(204);
     expect((await server.ask("GET", flagsPath, as(cookie))).status).toBe(200);
     expect((await server.ask("GET", flagsPath, as(other))).status).toBe(401);
     expect((await signIn(server)).status).toBe(401);
@@ -288,7 +292,10 @@ describe("a session", () => {
     expect((await ask("GET", "/api/projects/1/")).body.secret_api_token).toBeNull();
     const narrow = { ...everything, scopes: ["feature_flag:read"] };
     expect((await ask("POST", "/api/personal_api_keys/", narrow)).status).toBe(201);
-    expect((await ask("POST", "/api/session/confirm/", { password: "wrong" })).status).toBe(401);
+    expect(await ask("POST", "/api/session/confirm/", { password: "wrong" })).toMatchObject({
+      status: 401,
+      body: { ...wrongPassword, attr: "password" },
+    });
     expect((await ask("POST", "/api/session/confirm/", {})).status).toBe(400);
     const confirmed = await ask("POST", "/api/session/confirm/", { password: goodPassword });
     expect([confirmed.status, typeof confirmed.body.confirmed_until]).toEqual([200, "string"]);

@@ -21,6 +21,11 @@ export class Failure extends Error {
   get isEngineAway(): boolean {
     return this.status === 503;
   }
+
+  /** Nobody is signed in. Other answers with 401 are about a password or a key that was just given. */
+  get isSignedOut(): boolean {
+    return this.status === 401 && this.code === "not_authenticated";
+  }
 }
 
 /** Where clients reach the server. */
@@ -33,8 +38,6 @@ export interface Ask {
   file?: Blob;
   signal?: AbortSignal;
   accept?: string;
-  /** The session is not asked for: signing in. */
-  isSigningIn?: boolean;
 }
 
 /** Counts up whenever the server says that nobody is signed in. */
@@ -81,7 +84,7 @@ export async function send(path: string, options: Ask = {}): Promise<Response> {
   }
   if (response.ok) return response;
   const failure = await failureOf(response);
-  if (failure.status === 401 && options.isSigningIn !== true) signedOut.value++;
+  if (failure.isSignedOut) signedOut.value++;
   if (failure.code === "confirmation_required" && (await confirmPassword.ask())) return send(path, options);
   throw failure;
 }

@@ -121,7 +121,7 @@ export async function loadSession(): Promise<void> {
     session.value = { state: "in", me: who, facts };
   } catch (error) {
     const failure = asFailure(error);
-    session.value = failure.status === 401 ? { state: "out" } : { state: "unreachable", failure };
+    session.value = failure.isSignedOut ? { state: "out" } : { state: "unreachable", failure };
   }
 }
 
@@ -132,7 +132,7 @@ export async function loadSession(): Promise<void> {
 export async function signIn(
   body: { email: string; password: string } | { personal_api_key: string },
 ): Promise<number> {
-  const started = await ask<SessionFacts>("/api/session/", { method: "POST", body, isSigningIn: true });
+  const started = await ask<SessionFacts>("/api/session/", { method: "POST", body });
   forgetAll();
   await loadSession();
   return started.failed_sign_ins ?? 0;
@@ -140,7 +140,7 @@ export async function signIn(
 
 /** Ends this session. */
 export async function signOut(): Promise<void> {
-  await ask("/api/session/", { method: "DELETE", isSigningIn: true }).catch(() => undefined);
+  await ask("/api/session/", { method: "DELETE" }).catch(() => undefined);
   leave();
 }
 

@@ -47,7 +47,7 @@ export function useFlagPages(filter: Record<string, string | undefined>, complai
         },
         (error) => {
           pages.delete(page);
-          if (!(error instanceof Failure && error.status === 401)) complain(wordsOf(error));
+          if (!(error instanceof Failure && error.isSignedOut)) complain(wordsOf(error));
         },
       );
     }

@@ -34,7 +34,7 @@ export function Setup() {
   useEffect(() => {
     document.title = words.frame.titleOf(w.setupTitle);
     if (token === "") return;
-    ask<SetupLink>("/api/session/setup/look/", { method: "POST", body: { token }, isSigningIn: true }).then(
+    ask<SetupLink>("/api/session/setup/look/", { method: "POST", body: { token } }).then(
       (found) => {
         setLink(found);
         setEmail(found.email);
@@ -51,7 +51,6 @@ export function Setup() {
       await ask("/api/session/setup/", {
         method: "POST",
         body: { token, email: email.trim(), first_name: firstName, last_name: more.join(" "), password },
-        isSigningIn: true,
       });
       await loadSession();
       route(session.value.state === "in" ? to("start") : to("flags"), true);

@@ -1,6 +1,7 @@
 /** Asks for the password once more when the server wants it, and questions before something that hurts. */
 
 import { signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { ask, confirmPassword, wordsOf } from "../lib/api.ts";
 import { session } from "../lib/session.ts";
@@ -33,7 +34,7 @@ export function ConfirmPassword() {
   const submit = async () => {
     try {
       const body = isByKey ? { personal_api_key: password } : { password };
-      await ask("/api/session/confirm/", { method: "POST", body, isSigningIn: true });
+      await ask("/api/session/confirm/", { method: "POST", body });
       end(true);
     } catch (failure) {
       setError(wordsOf(failure));
@@ -74,12 +75,15 @@ export function Question({
   action,
   onYes,
   onClose,
+  children,
 }: {
   title: string;
   text: string;
   action: string;
   onYes: () => void;
   onClose: () => void;
+  /** What can be chosen besides. */
+  children?: ComponentChildren;
 }) {
   return (
     <Dialog
@@ -101,6 +105,7 @@ export function Question({
       }
     >
       <p>{text}</p>
+      {children}
     </Dialog>
   );
 }
