@@ -3,12 +3,18 @@
 import { project } from "./session.ts";
 
 const language = "en";
-const whole = new Intl.NumberFormat(language, { maximumFractionDigits: 0 });
-const short = new Intl.NumberFormat(language, { maximumFractionDigits: 1, notation: "compact" });
-const fine = new Intl.NumberFormat(language, { maximumFractionDigits: 2 });
+// Nothing is "-0": neither the negated zero, nor what is rounded to it.
+const digits = (maximumFractionDigits: number, more: Intl.NumberFormatOptions = {}) =>
+  new Intl.NumberFormat(language, { maximumFractionDigits, signDisplay: "negative", ...more });
+const whole = digits(0);
+const short = digits(1, { notation: "compact" });
+const fine = digits(2);
 const relative = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
 
 export const number = (value: number) => whole.format(value);
+/** "1 person", "2 persons". */
+export const counted = (count: number, one: string, many: string) =>
+  `${number(count)} ${count === 1 ? one : many}`;
 export const compact = (value: number) =>
   Math.abs(value) < 10_000 ? fine.format(value) : short.format(value);
 export const decimal = (value: number) => fine.format(value);

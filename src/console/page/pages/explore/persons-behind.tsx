@@ -73,8 +73,7 @@ export function PersonsBehind({
           ) : (
             <div class="stack">
               <p>
-                {w.behindCount(`${number(rows.length)}${truncated ? "+" : ""}`)}{" "}
-                {rows.length > listedMax && w.behindMore(listedMax)}
+                {w.behindCount(rows.length, truncated)} {rows.length > listedMax && w.behindMore(listedMax)}
               </p>
               <FigureFrame label={w.behind(name)} shape="wide" heads={[w.people, w.times]}>
                 {rows.slice(0, listedMax).map(({ who, distinct_id: id, name: own, times }) => (

@@ -167,7 +167,7 @@ function progressText({ state, received_bytes: received, progress }: Import): st
   const { bytes, total_bytes: total, records, records_per_second: rate, seconds_left: left } = progress;
   return [
     ...(state === "running" && total ? [percent(bytes / total)] : []),
-    w.records(number(records)),
+    w.records(records),
     ...(state === "running" ? [w.rate(number(rate))] : []),
     ...(state === "running" && left !== null ? [w.left(duration(left))] : []),
     w.rejected(number(progress.rejected)),

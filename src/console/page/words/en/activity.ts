@@ -1,5 +1,7 @@
 /** Words of the log of changes. */
 
+import { counted } from "../../lib/format.ts";
+
 export const activity = {
   commandLine: (user: string) => `the command line (user ${user})`,
   server: "the server",
@@ -44,5 +46,5 @@ export const activity = {
   person: "Person or item",
   exportCsv: "CSV",
   more: "Show older",
-  onlyLoaded: (count: number) => `Looks in the ${count} changes shown here.`,
+  onlyLoaded: (count: number) => `Looks in the ${counted(count, "change", "changes")} shown here.`,
 };

@@ -1,6 +1,6 @@
 /** Words of Explore and Dashboards. */
 
-import { number, percent } from "../../lib/format.ts";
+import { counted, number, percent } from "../../lib/format.ts";
 
 export const explore = {
   kind: "Kind",
@@ -40,12 +40,13 @@ export const explore = {
   shapes: { steps: "Steps", trends: "By period", time_to_convert: "Time taken" } as Record<string, string>,
   gotThrough: "Got through",
   timesSummary: (people: number, average: string) =>
-    `${number(people)} ${people === 1 ? "person" : "persons"} came to the end, after ${average} on average.`,
+    `${counted(people, "person", "persons")} came to the end, after ${average} on average.`,
   took: "Took",
   funnelTrendSummary: "Per cent of those who began in a period and came to the end.",
   asSql: "Open as SQL",
   behind: (name: string) => `Persons: ${name}`,
-  behindCount: (count: string) => `${count} persons, those with most events first.`,
+  behindCount: (count: number, isMore: boolean) =>
+    `${isMore ? "More than " : ""}${counted(count, "person", "persons")}, those with most events first.`,
   behindMore: (shown: number) => `The first ${number(shown)} are listed.`,
   nobody: "Nobody is behind this figure any more.",
   times: "Events",
@@ -98,9 +99,9 @@ export const explore = {
     dormant: "Dormant",
   } as Record<string, string>,
   lifecycleSummary: (now: number, gone: number) =>
-    `${number(now)} persons in the last period, ${number(gone)} of the one before stayed away.`,
+    `${counted(now, "person", "persons")} in the last period, ${number(gone)} of the one before stayed away.`,
   retentionCell: (began: string, later: number) => (later === 0 ? began : `${began}, ${number(later)} later`),
-  retentionSummary: (people: number) => `${number(people)} persons began.`,
+  retentionSummary: (people: number) => `${counted(people, "person", "persons")} began.`,
   began: "Began",
   people: "Persons",
   computing: (seconds: string) => `Computing, ${seconds} s`,

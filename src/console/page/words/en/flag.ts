@@ -1,6 +1,6 @@
 /** Words of a flag's page. */
 
-import { number, percent } from "../../lib/format.ts";
+import { counted, number, percent } from "../../lib/format.ts";
 
 export const flag = {
   tabs: {
@@ -23,9 +23,8 @@ export const flag = {
   archive: "Archive",
   archiveText: (key: string) => `${key} is served no more and leaves the list. Its key can be used again.`,
   archived: (key: string) => `${key} is archived.`,
-  usedBy: (count: number) =>
-    count === 1 ? "1 flag depends on this one" : `${number(count)} flags depend on this one`,
-  unsaved: (count: number) => (count === 1 ? "1 unsaved change" : `${number(count)} unsaved changes`),
+  usedBy: (count: number) => counted(count, "flag depends on this one", "flags depend on this one"),
+  unsaved: (count: number) => counted(count, "unsaved change", "unsaved changes"),
   discard: "Discard",
   review: "Review and save",
   reviewTitle: "Review and save",
@@ -203,9 +202,10 @@ export const flag = {
     library: "SDK",
     first: "First asked",
     last: "Last asked",
-    days: (count: number) => `${count} days`,
+    days: (count: number) => counted(count, "day", "days"),
     range: "Range",
-    summary: (total: number, days: number) => `Asked ${number(total)} times in ${days} days.`,
+    summary: (total: number, days: number) =>
+      `Asked ${counted(total, "time", "times")} in ${counted(days, "day", "days")}.`,
     status: "Status",
     dashboard: "Open its dashboard",
   },

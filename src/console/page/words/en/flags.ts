@@ -1,15 +1,13 @@
 /** Words of the list of flags. */
 
-import { number } from "../../lib/format.ts";
+import { counted, number } from "../../lib/format.ts";
 
 export const flags = {
   waiting: (count: number) =>
-    count === 1
-      ? "1 proposed change waits for agreement:"
-      : `${number(count)} proposed changes wait for agreement:`,
+    counted(count, "proposed change waits for agreement:", "proposed changes wait for agreement:"),
   search: "Search key or name",
   newFlag: "New flag",
-  found: (count: number) => (count === 1 ? "1 flag" : `${number(count)} flags`),
+  found: (count: number) => counted(count, "flag", "flags"),
   columns: {
     choose: "Choose",
     key: "Key and name",
@@ -32,12 +30,12 @@ export const flags = {
   anyTag: "Any tag",
   cleanUp: {
     offer: (count: number) =>
-      count === 1 ? "1 flag is stale." : `${number(count)} flags are stale: they decide nothing any more.`,
+      counted(count, "flag is stale.", "flags are stale: they decide nothing any more."),
     begin: "Clean up",
     title: (place: number, all: number) => `Clean up: ${number(place)} of ${number(all)}`,
     why: "Why it is stale",
     lastAsked: "Last asked",
-    asks: (count: number) => `${number(count)} times in 14 days`,
+    asks: (count: number) => `${counted(count, "time", "times")} in 14 days`,
     dependents: "Flags that depend on it",
     noDependents: "None",
     code: "Code to remove",
@@ -84,15 +82,15 @@ export const flags = {
   criticalText: (key: string, who: string) => `${key} is tagged “critical”. It reaches: ${who}.`,
   manyText: (keys: readonly string[], more: number) =>
     `${keys.join(", ")}${more > 0 ? ` and ${number(more)} more` : ""}.`,
-  manyDone: (count: number) => `${number(count)} flags changed.`,
+  manyDone: (count: number) => `${counted(count, "flag", "flags")} changed.`,
   notAllowed: "You may not edit this flag",
   stale: "stale",
   who: {
     everybody: "everybody",
     nobody: "nobody",
     percent: (share: string) => `${share} %`,
-    sets: (count: number) => `${count} sets`,
-    variants: (count: number) => `${count} variants`,
+    sets: (count: number) => counted(count, "set", "sets"),
+    variants: (count: number) => counted(count, "variant", "variants"),
   },
   sparkline: (total: number) => `${number(total)} in 14 days`,
   create: {

@@ -1,6 +1,6 @@
 /** Words of the frame and of what all pages share. */
 
-import { number } from "../../lib/format.ts";
+import { counted } from "../../lib/format.ts";
 
 export const frame = {
   product: "Flagkeep",
@@ -44,7 +44,7 @@ export const frame = {
     full: "events refused",
     unknown: "no answer",
     rate: (perSecond: string) => `${perSecond} events/s`,
-    waiting: (count: number) => `${number(count)} events wait to be loaded`,
+    waiting: (count: number) => `${counted(count, "event waits", "events wait")} to be loaded`,
     lastBackup: (when: string) => `last backup ${when}`,
     noBackup: "no backup yet",
     engineUp: "engine up",

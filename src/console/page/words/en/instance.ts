@@ -1,13 +1,13 @@
 /** Words of the page about the server. */
 
-import { number } from "../../lib/format.ts";
+import { counted, number } from "../../lib/format.ts";
 
 export const instance = {
   up: (since: string) => `up ${since}`,
   version: (version: string) => `version ${version}`,
   facts: { events: "Events", waiting: "Waiting", engine: "Engine", disk: "On disk", backup: "Last backup" },
   perSecond: (rate: string) => `${rate} /s`,
-  restarts: (count: number) => (count === 1 ? "1 restart" : `${number(count)} restarts`),
+  restarts: (count: number) => counted(count, "restart", "restarts"),
   engineUp: "up",
   engineDown: "down",
   rebuilding: (done: number, total: number) =>
@@ -34,7 +34,8 @@ export const instance = {
   runDoctor: "Run doctor",
   doctorHelp: "Looks for what is wrong with the data and the machine; changes nothing.",
   doctorOk: "Nothing is wrong.",
-  doctorFound: (errors: number, warnings: number) => `${number(errors)} errors, ${number(warnings)} warnings`,
+  doctorFound: (errors: number, warnings: number) =>
+    `${counted(errors, "error", "errors")}, ${counted(warnings, "warning", "warnings")}`,
   levels: { ok: "fine", info: "note", warning: "warning", error: "error" } as Record<string, string>,
   backups: "Backups",
   backUpNow: "Back up now",
@@ -81,7 +82,7 @@ export const instance = {
     load: "Load it",
     rejects: "Rejected records",
     forget: "Forget",
-    records: (count: string) => `${count} records`,
+    records: (count: number) => counted(count, "record", "records"),
     rate: (count: string) => `${count} records/s`,
     left: (time: string) => `${time} left`,
     rejected: (count: string) => `${count} rejected`,

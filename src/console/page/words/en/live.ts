@@ -1,6 +1,6 @@
 /** Words of Start and Live. */
 
-import { number } from "../../lib/format.ts";
+import { counted, number } from "../../lib/format.ts";
 
 export const live = {
   event: "Event",
@@ -13,9 +13,9 @@ export const live = {
   pause: "Pause",
   goOn: "Go on",
   perSecond: (rate: string) => `${rate} events/s`,
-  waitingBehind: (count: number) => (count === 1 ? "1 event since" : `${number(count)} events since`),
+  waitingBehind: (count: number) => counted(count, "event since", "events since"),
   notShown: (count: number) => `+ ${number(count)} not shown`,
-  warnings: (count: number) => (count === 1 ? "1 warning" : `${number(count)} warnings`),
+  warnings: (count: number) => counted(count, "warning", "warnings"),
   empty: "Waiting for events…",
   emptyHelp: "Whatever arrives from now on shows here at once.",
   emptyAction: "How to send one",

@@ -1,6 +1,6 @@
 /** Words of Persons, groups and Cohorts. */
 
-import { number } from "../../lib/format.ts";
+import { counted, number } from "../../lib/format.ts";
 
 export const people = {
   persons: "Persons",
@@ -56,7 +56,7 @@ export const cohorts = {
   save: "Save cohort",
   saved: (name: string) => `${name} is saved.`,
   members: "Members",
-  membersCount: (count: number) => (count === 1 ? "1 person" : `${number(count)} persons`),
+  membersCount: (count: number) => counted(count, "person", "persons"),
   noMembers: "Nobody belongs to it now.",
   delete: "Delete",
   deleteTitle: (name: string) => `Delete ${name}?`,

@@ -1,6 +1,6 @@
 /** Words of the settings. */
 
-import { number } from "../../lib/format.ts";
+import { counted, number } from "../../lib/format.ts";
 
 export const settings = {
   tabs: { project: "Project", account: "My account", team: "Team", organization: "Organisation" },
@@ -79,7 +79,7 @@ export const settings = {
   revokeText: (label: string) => `Whoever uses “${label}” is refused from now on.`,
   roll: "New value",
   members: "Members",
-  membersCount: (count: number) => (count === 1 ? "1 member" : `${number(count)} members`),
+  membersCount: (count: number) => counted(count, "member", "members"),
   level: "Level",
   levels: { "1": "Member", "8": "Admin", "15": "Owner" } as Record<string, string>,
   invite: "Add member",

@@ -1,5 +1,6 @@
 /** Words of the sign-in and setup pages. */
 
+import { counted } from "../../lib/format.ts";
 export const signing = {
   signIn: "Sign in",
   email: "E-mail",
@@ -10,7 +11,8 @@ export const signing = {
   keyHelp: "A key that begins with phx_. It is exchanged for a session and not kept.",
   forgotten: "Forgotten? Whoever runs Flagkeep makes a new link:",
   failed: "That did not work.",
-  failuresBefore: (count: number) => `${count} failed sign-ins since you were last here.`,
+  failuresBefore: (count: number) =>
+    `${counted(count, "failed sign-in", "failed sign-ins")} since you were last here.`,
   setupTitle: "Set up your account",
   setupHelp: (organization: string | undefined) =>
     `${organization ? `You are joining ${organization}. ` : ""}This link works once. Choose the password you will sign in with.`,

@@ -1,6 +1,6 @@
 /** Words of the SQL page. */
 
-import { number } from "../../lib/format.ts";
+import { counted, number } from "../../lib/format.ts";
 
 export const sql = {
   editor: "Statement",
@@ -9,7 +9,7 @@ export const sql = {
   running: (seconds: string) => `running, ${seconds} s`,
   rows: (count: number, seconds: string) =>
     count === 1 ? `1 row · ${seconds} s` : `${number(count)} rows · ${seconds} s`,
-  rowCount: (count: number) => (count === 1 ? "1 row" : `${number(count)} rows`),
+  rowCount: (count: number) => counted(count, "row", "rows"),
   truncated: (count: number) => `first ${number(count)} of more`,
   views: "Views",
   properties: "Properties",
