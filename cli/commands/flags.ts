@@ -4,6 +4,7 @@ import { writeDocument } from "../../src/flags/exchange/document.ts";
 import { storedFlag } from "../../src/flags/exchange/project-content.ts";
 import { documentText } from "../../src/flags/exchange/read-document.ts";
 import { type Flag, FlagInput, flagFields } from "../../src/flags/fields.ts";
+import { keyCharactersInWords } from "../../src/flags/rules/key-characters.ts";
 import { rolloutSummaryOf, statusFieldOf } from "../../src/flags/rules/status.ts";
 import { readDeletedFlags, readFlags } from "../../src/flags/store/flag.ts";
 import { createFlag } from "../../src/flags/store/flag-writes.ts";
@@ -90,7 +91,7 @@ interface CreateOptions extends CommonOptions {
 
 const create = withProjectAndJson(new Command("create"), FlagRecord)
   .description("Create a flag, on for everybody unless told otherwise.")
-  .argument("<key>", "letters, digits, - and _")
+  .argument("<key>", keyCharactersInWords)
   .option("--name <text>", "what the flag is for")
   .option("--rollout <percent>", "share of persons for whom it is on", percentage)
   .option("--variant <key=percent>", "a variant and its share; repeat for more", collect(variant))

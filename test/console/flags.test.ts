@@ -144,6 +144,22 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     expect(troubles).toEqual([]);
   });
 
+  test("the form for a flag says which characters a key takes, and what is wrong with another", async () => {
+    const { page, context, troubles } = await open({ expectedStatus: [400] });
+    await page.goto("/console/flags");
+    await page.getByRole("button", { name: "New flag" }).click();
+    await page.getByText("What the code asks for: letters, digits, - and _.").waitFor();
+    for (const key of ["a.b", "a/b"]) {
+      await page.getByLabel("Key", { exact: true }).fill(key);
+      const answer = page.waitForResponse((response) => response.request().method() === "POST");
+      await page.keyboard.press("Enter");
+      expect((await answer).status()).toBe(400);
+      await page.getByText("Only letters, numbers, hyphens (-) & underscores (_) are allowed.").waitFor();
+    }
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
   test("a draft is reviewed and saved; two people on one flag see both changes", async () => {
     const flag = await make({
       key: "shared",

@@ -5,8 +5,7 @@
  */
 
 import { FlagInvalid } from "./flag-invalid.ts";
-
-const keyCharacters = /^[a-zA-Z0-9_-]+$/;
+import { keyCharacters } from "./key-characters.ts";
 
 /** @throws {FlagInvalid} `invalid_key`. Call it after the key was found to be unique. */
 export function checkKeyCharacters(key: string): void {

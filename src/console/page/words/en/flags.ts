@@ -1,5 +1,6 @@
 /** Words of the list of flags. */
 
+import { keyCharactersInWords } from "../../../../flags/rules/key-characters.ts";
 import { counted, number } from "../../lib/format.ts";
 
 export const flags = {
@@ -96,7 +97,7 @@ export const flags = {
   create: {
     title: "New flag",
     key: "Key",
-    keyHelp: "What the code asks for. Letters, digits, - _ . and /",
+    keyHelp: `What the code asks for: ${keyCharactersInWords}.`,
     name: "Description",
     kind: "Who gets it",
     kinds: { everybody: "Everybody", percentage: "A percentage", some: "Some people", off: "Nobody yet" },
