@@ -39,7 +39,9 @@ const EntryBody = named(
     user: object({
       first_name: text({ blank: true }),
       email: nullable(text()),
-      is_system: optional(bool({ description: "The server itself." })),
+      is_system: optional(
+        bool({ description: "No person: the server itself, or what `detail.trigger` names." }),
+      ),
     }),
     activity: choice(activities),
     scope: text(),
@@ -54,7 +56,10 @@ const EntryBody = named(
           after: anyJson(),
         }),
       ),
-      trigger: nullable(dictionary()),
+      trigger: nullable(dictionary(), {
+        description:
+          "What acted in place of a person: `job_type` is `command_line` (`job_id` is the operating system's user), `scheduled_change` or `sign_in` (the address).",
+      }),
       type: nullable(text()),
       name: text({ description: "What people call the item, e.g. the key of a flag.", blank: true }),
       short_id: nullable(text()),

@@ -17,6 +17,8 @@ export interface ActivityEntry {
     changes: { type: string; action: string; field: string; before: unknown; after: unknown }[];
     name: string | null;
     note?: string;
+    /** What acted in place of a person. */
+    trigger?: { job_type: string; job_id: string } | null;
   };
   created_at: string;
 }
@@ -37,10 +39,10 @@ export function changeLines(entry: ActivityEntry): string[] {
   });
 }
 
-/** Who did it: a person, the command line, or the server itself. */
-export function whoOf({ user }: ActivityEntry): string {
-  if (user.is_system) return user.first_name ? w.commandLine(user.first_name) : w.server;
-  return user.first_name || user.email || w.server;
+/** Who did it: a person, what acted in place of one, or the server itself. */
+export function whoOf({ user, detail: { trigger } }: ActivityEntry): string {
+  const acted = trigger && w.triggers[trigger.job_type]?.(trigger.job_id);
+  return acted || (!user.is_system && (user.first_name || user.email)) || w.server;
 }
 
 function short(value: unknown): string {

@@ -1,9 +1,12 @@
 /** Words of the log of changes. */
 
 import { counted } from "../../lib/format.ts";
-
 export const activity = {
-  commandLine: (user: string) => `the command line (user ${user})`,
+  triggers: {
+    command_line: (user) => `the command line (user ${user})`,
+    scheduled_change: () => "a scheduled change",
+    sign_in: (address) => `somebody at ${address}`,
+  } as Record<string, (id: string) => string>,
   server: "the server",
   field: (field: string, before: string, after: string) =>
     `${field.replaceAll("_", " ")}: ${before} → ${after}`,
@@ -16,6 +19,9 @@ export const activity = {
     restored: "brought back",
     activated: "switched on",
     deactivated: "switched off",
+    link_created: "made a one-time link for",
+    password_set: "set the password of",
+    sign_in_failed: "failed to sign in as",
   } as Record<string, string>,
   scopes: {
     FeatureFlag: "flag",
