@@ -1,9 +1,7 @@
 /** Which scopes a personal key may hold, and what each allows (contract: management-api 2.2, 2.5). */
 
 import { InvalidField } from "../lib/errors.ts";
-
-type ScopeAction = "read" | "write";
-export type Scope = `${string}:${ScopeAction}`;
+import type { Scope } from "./route-scopes.ts";
 
 /** Objects that this server has, and those that key presets made for PostHog name as well. */
 const scopeObjects = new Set([
@@ -21,7 +19,6 @@ const scopeObjects = new Set([
   "endpoint",
   "error_tracking",
   "evaluation",
-  "event",
   "event",
   "event_definition",
   "experiment",

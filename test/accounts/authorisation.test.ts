@@ -7,7 +7,9 @@ import { describe, expect, test } from "bun:test";
 import { insertOrganization } from "../../src/accounts/organizations.ts";
 import { createKey } from "../../src/accounts/personal-keys.ts";
 import { createProject } from "../../src/accounts/projects.ts";
+import { routeScopes } from "../../src/accounts/route-scopes.ts";
 import { membership } from "../../src/accounts/schema.ts";
+import { checkScopes } from "../../src/accounts/scopes.ts";
 import { createUser, setUserActive } from "../../src/accounts/users.ts";
 import { eventRoutes } from "../../src/events/api/events.ts";
 import { LiveEvents, liveRoutes } from "../../src/events/api/live.ts";
@@ -174,26 +176,8 @@ const expectedScopes: Record<string, string> = {
   "DELETE /api/instance/backups/:name": "full",
 };
 
-const allScopes = [
-  ...["feature_flag", "cohort", "dashboard", "insight", "project", "organization", "user"].flatMap(
-    (object) => [`${object}:read`, `${object}:write`],
-  ),
-  ...[
-    "activity_log:read",
-    "person:read",
-    "group:read",
-    "organization_member:read",
-    "organization_member:write",
-    "query:read",
-  ],
-  ...[
-    ...["event:read", "event:write"],
-    "event_definition:read",
-    "property_definition:read",
-    "ingestion_warning:read",
-    "survey:write",
-  ],
-];
+/** Every one that opens something, and one that does not. */
+const allScopes = [...routeScopes, "survey:write"];
 
 /** Routes that tell who you are, and what you may use, ignore the limits of a key. */
 const ignoresLimits = new Set([
@@ -247,6 +231,17 @@ function isEnough(held: string, wanted: string): boolean {
 test("every route is in the table, and every row is a route", () => {
   using it = prepared();
   expect(it.routes.map((route) => nameOf(route)).sort()).toEqual(Object.keys(expectedScopes).sort());
+});
+
+test("the form for a new key offers what routes ask for, and nothing else", () => {
+  using it = prepared();
+  const asked = it.routes.flatMap(({ access }) => [
+    ...("scopes" in access ? access.scopes : []),
+    ...("alsoNeeds" in access && access.alsoNeeds ? [access.alsoNeeds] : []),
+  ]);
+  const offered: readonly string[] = routeScopes;
+  expect(offered.toSorted()).toEqual([...new Set(asked)].toSorted());
+  expect(checkScopes(routeScopes)).toEqual([...routeScopes]);
 });
 
 describe("every route, every alias", () => {

@@ -99,6 +99,9 @@ describe.skipIf(chromiumPath === undefined)("uploads", () => {
     const dialog = page.getByRole("dialog", { name: /^Personal keys of/ });
     await dialog.getByText("laptop").waitFor();
     await dialog.getByRole("listitem").filter({ hasText: "laptop" }).getByRole("button").click();
+    const question = page.getByRole("dialog", { name: "Revoke" });
+    await question.getByText("Whoever uses “laptop” is refused from now on.").waitFor();
+    await question.getByRole("button", { name: "Revoke" }).click();
     await dialog.getByText("laptop").waitFor({ state: "detached" });
     const answer = await appliance.api("/api/users/@me/", { key: key!.trim() });
     expect(answer.status).toBe(401);

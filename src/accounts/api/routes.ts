@@ -14,7 +14,7 @@ import type { Metadata } from "../metadata.ts";
 import type { Organization } from "../organizations.ts";
 import type { PersonalKey } from "../personal-keys.ts";
 import type { Project } from "../project-directory.ts";
-import type { Scope } from "../scopes.ts";
+import type { Scope } from "../route-scopes.ts";
 import type { Limits, Session } from "../sessions/sessions.ts";
 import { isOperator, type User } from "../users.ts";
 import type { Caller } from "./guard.ts";

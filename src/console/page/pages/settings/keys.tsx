@@ -1,6 +1,7 @@
 /** Personal keys: made with a preset or scope by scope, shown once, revoked. */
 
 import { useState } from "preact/hooks";
+import { routeScopes } from "../../../../accounts/route-scopes.ts";
 import { ask, wordsOf } from "../../lib/api.ts";
 import { date } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
@@ -24,27 +25,10 @@ interface Key {
   expires_at: string | null;
 }
 
-/** What the routes of this server ask for. */
-const scopeObjects = [
-  ...(["feature_flag", "cohort", "dashboard", "insight", "person", "group", "event_definition"] as const),
-  ...([
-    "property_definition",
-    "query",
-    "activity_log",
-    "project",
-    "organization",
-    "organization_member",
-  ] as const),
-];
-const readAll = [
-  ...scopeObjects.map((name) => `${name}:read`),
-  "ingestion_warning:read",
-  "usage_metric:read",
-];
 const presets = {
   read: ["feature_flag:read"],
   flags: ["feature_flag:write", "cohort:read"],
-  analytics: readAll,
+  analytics: routeScopes.filter((scope) => scope.endsWith(":read")),
   all: ["*"],
 } as const satisfies Record<keyof typeof w.presets, readonly string[]>;
 type Preset = keyof typeof presets;
@@ -53,7 +37,7 @@ export function PersonalKeys() {
   const keys = useResource<Key[]>("keys", (signal) => ask("/api/personal_api_keys/", { signal }));
   const [isMaking, setMaking] = useState(false);
   const [shown, setShown] = useState<Key>();
-  const [revoked, setRevoked] = useState<Key>();
+  const [asked, setAsked] = useState<{ key: Key; isRoll: boolean }>();
   const done = (key: Key) => {
     setMaking(false);
     setShown(key);
@@ -78,17 +62,8 @@ export function PersonalKeys() {
                 <li key={key.id} class="row apart">
                   <KeyFacts of={key} />
                   <span class="row">
-                    <Button
-                      onClick={() => {
-                        ask<Key>(`/api/personal_api_keys/${key.id}/roll/`, { method: "POST" }).then(
-                          done,
-                          (error) => complain(wordsOf(error)),
-                        );
-                      }}
-                    >
-                      {w.roll}
-                    </Button>
-                    <Button kind="danger" onClick={() => setRevoked(key)}>
+                    <Button onClick={() => setAsked({ key, isRoll: true })}>{w.roll}</Button>
+                    <Button kind="danger" onClick={() => setAsked({ key, isRoll: false })}>
                       {w.revoke}
                     </Button>
                   </span>
@@ -105,16 +80,18 @@ export function PersonalKeys() {
           <CodeBlock label={shown.label} code={shown.value} />
         </Dialog>
       )}
-      {revoked && (
+      {asked && (
         <Question
-          title={w.revoke}
-          text={w.revokeText(revoked.label)}
-          action={w.revoke}
-          onClose={() => setRevoked(undefined)}
+          title={asked.isRoll ? w.roll : w.revoke}
+          text={(asked.isRoll ? w.rollText : w.revokeText)(asked.key.label)}
+          action={asked.isRoll ? w.roll : w.revoke}
+          onClose={() => setAsked(undefined)}
           onYes={() => {
-            ask(`/api/personal_api_keys/${revoked.id}/`, { method: "DELETE" }).then(keys.reload, (error) =>
-              complain(wordsOf(error)),
-            );
+            const path = `/api/personal_api_keys/${asked.key.id}/`;
+            const work = asked.isRoll
+              ? ask<Key>(`${path}roll/`, { method: "POST" }).then(done)
+              : ask(path, { method: "DELETE" }).then(keys.reload);
+            work.catch((error) => complain(wordsOf(error)));
           }}
         />
       )}
@@ -142,6 +119,7 @@ function KeyFacts({ of: key }: { of: Key }) {
 export function MemberKeys({ uuid, name, onClose }: { uuid: string; name: string; onClose: () => void }) {
   const path = `/api/organizations/@current/members/${uuid}/personal_api_keys/`;
   const keys = useResource<Key[]>(`keys of ${uuid}`, (signal) => ask(path, { signal }));
+  const [revoked, setRevoked] = useState<Key>();
   return (
     <Dialog title={w.keysOf(name)} size="large" onClose={onClose}>
       <Content of={keys} rows={2}>
@@ -153,14 +131,7 @@ export function MemberKeys({ uuid, name, onClose }: { uuid: string; name: string
               {found.map((key) => (
                 <li key={key.id} class="row apart">
                   <KeyFacts of={key} />
-                  <Button
-                    kind="danger"
-                    onClick={() => {
-                      ask(`${path}${key.id}/`, { method: "DELETE" }).then(keys.reload, (error) =>
-                        complain(wordsOf(error)),
-                      );
-                    }}
-                  >
+                  <Button kind="danger" onClick={() => setRevoked(key)}>
                     {w.revoke}
                   </Button>
                 </li>
@@ -169,6 +140,19 @@ export function MemberKeys({ uuid, name, onClose }: { uuid: string; name: string
           )
         }
       </Content>
+      {revoked && (
+        <Question
+          title={w.revoke}
+          text={w.revokeText(revoked.label)}
+          action={w.revoke}
+          onClose={() => setRevoked(undefined)}
+          onYes={() => {
+            ask(`${path}${revoked.id}/`, { method: "DELETE" }).then(keys.reload, (error) =>
+              complain(wordsOf(error)),
+            );
+          }}
+        />
+      )}
     </Dialog>
   );
 }
@@ -215,21 +199,16 @@ function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (key: Key) =
       {!scopes.includes("*") && (
         <fieldset class="scopes">
           <legend>{w.scopes}</legend>
-          {scopeObjects.flatMap((name) =>
-            (["read", "write"] as const).map((action) => {
-              const scope = `${name}:${action}`;
-              return (
-                <Checkbox
-                  key={scope}
-                  label={scope}
-                  isOn={scopes.includes(scope)}
-                  onChange={(on) =>
-                    setScopes(on ? [...scopes, scope] : scopes.filter((other) => other !== scope))
-                  }
-                />
-              );
-            }),
-          )}
+          {routeScopes.map((scope) => (
+            <Checkbox
+              key={scope}
+              label={scope}
+              isOn={scopes.includes(scope)}
+              onChange={(on) =>
+                setScopes(on ? [...scopes, scope] : scopes.filter((other) => other !== scope))
+              }
+            />
+          ))}
         </fieldset>
       )}
       {error && (

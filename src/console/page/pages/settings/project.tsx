@@ -2,7 +2,6 @@
 
 import { useState } from "preact/hooks";
 import { ask, wordsOf } from "../../lib/api.ts";
-import { dateTime } from "../../lib/format.ts";
 import { type Resource, useResource } from "../../lib/resource.ts";
 import {
   chooseProject,
@@ -13,7 +12,7 @@ import {
   project,
   projects,
 } from "../../lib/session.ts";
-import { Button, CodeBlock } from "../../parts/basics.tsx";
+import { Button } from "../../parts/basics.tsx";
 import { Question } from "../../parts/confirm.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Checkbox, Field, Segments } from "../../parts/fields.tsx";
@@ -21,24 +20,18 @@ import { Form } from "../../parts/form.tsx";
 import { Content } from "../../parts/states.tsx";
 import { complain, tell } from "../../parts/toast.tsx";
 import { words } from "../../words/index.ts";
+import { type Keys, ProjectKey } from "./project-keys.tsx";
 
 const w = words.settings;
 
-interface Project {
+interface Project extends Keys {
   id: number;
   name: string;
   timezone: string;
   anonymize_ips: boolean;
   /** Which changes of flags need somebody else's agreement. */
   approvals?: string;
-  api_token: string;
-  secret_api_token: string | null;
-  /** While the key before this one counts as well. */
-  api_token_backup_use?: { ends_at: string; requests: number; requests_with_new: number } | null;
 }
-
-/** How long a key that is replaced here still counts. */
-const graceSeconds = 7 * 86_400;
 
 export function ProjectSettings() {
   const found = useResource<Project>(`project ${project.value?.id}`, (signal) =>
@@ -89,10 +82,9 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
   const [name, setName] = useState(stored.name);
   const [timezone, setTimezone] = useState(stored.timezone);
   const [anonymizes, setAnonymizes] = useState(stored.anonymize_ips);
-  const [asked, setAsked] = useState<"rotate" | "archive">();
+  const [isArchiving, setArchiving] = useState(false);
   const [isMaking, setMaking] = useState(false);
   const [newName, setNewName] = useState("");
-  const oldKey = stored.api_token_backup_use;
   const refusal = !isAdmin.value && words.frame.onlyAdmins;
   const change = async (work: Promise<Project>, done: string) => {
     try {
@@ -149,49 +141,19 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
           />
         </section>
       )}
-      <section class="card stack">
-        <h2>{w.projectKey}</h2>
-        <p class="help">{w.projectKeyHelp}</p>
-        <CodeBlock label={w.projectKey} code={stored.api_token} />
-        {oldKey && (
-          <p>
-            {w.oldKey(dateTime(oldKey.ends_at), oldKey.requests, oldKey.requests + oldKey.requests_with_new)}
-          </p>
-        )}
-        <div class="row">
-          {oldKey ? (
-            <Button
-              refusal={refusal}
-              onClick={() =>
-                void change(ask(inProject("delete_token_backup/"), { method: "POST" }), w.oldKeyEnded)
-              }
-            >
-              {w.endOldKey}
-            </Button>
-          ) : (
-            <Button refusal={refusal} onClick={() => setAsked("rotate")}>
-              {w.rotate}
-            </Button>
-          )}
-        </div>
-      </section>
-      <section class="card stack">
-        <h2>{w.secretKey}</h2>
-        <p class="help">{w.secretKeyHelp}</p>
-        {stored.secret_api_token ? (
-          <CodeBlock label={w.secretKey} code={stored.secret_api_token} />
-        ) : (
-          <p class="muted">{w.noSecret}</p>
-        )}
-        <div class="row">
-          <Button
-            refusal={refusal}
-            onClick={() => void change(ask(inProject("rotate_secret_token/"), { method: "POST" }), w.rotated)}
-          >
-            {w.rotateSecret}
-          </Button>
-        </div>
-      </section>
+      {(["public", "secret"] as const).map((kind) => (
+        <ProjectKey
+          key={kind}
+          kind={kind}
+          stored={stored}
+          refusal={refusal}
+          reload={resource.reload}
+          change={async (path, body, done) => {
+            await change(ask<Project>(inProject(path), { method: "POST", body }), done);
+            await loadSession();
+          }}
+        />
+      ))}
       <div class="row">
         <Button icon="plus" refusal={refusal} onClick={() => setMaking(true)}>
           {w.newProject}
@@ -199,7 +161,7 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
         <Button
           kind="danger"
           refusal={!isOwner.value && !isAdmin.value && words.frame.onlyAdmins}
-          onClick={() => setAsked("archive")}
+          onClick={() => setArchiving(true)}
         >
           {w.archive}
         </Button>
@@ -231,26 +193,12 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
           <Field label={w.name} value={newName} onInput={setNewName} isRequired autofocus />
         </Dialog>
       )}
-      {asked === "rotate" && (
-        <Question
-          title={`${w.rotate}: ${w.projectKey}`}
-          text={w.rotateText}
-          action={w.rotate}
-          onClose={() => setAsked(undefined)}
-          onYes={() => {
-            const body = { grace_seconds: graceSeconds };
-            void change(ask<Project>(inProject("reset_token/"), { method: "POST", body }), w.rotated).then(
-              loadSession,
-            );
-          }}
-        />
-      )}
-      {asked === "archive" && (
+      {isArchiving && (
         <Question
           title={w.archive}
           text={w.archiveText}
           action={w.archive}
-          onClose={() => setAsked(undefined)}
+          onClose={() => setArchiving(false)}
           onYes={() => {
             ask(inProject(""), { method: "PATCH", body: { archived: true } }).then(
               async () => {

@@ -1,0 +1,107 @@
+/** Settings: keys of the project and of oneself, and the password. */
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Browser, Page } from "playwright-core";
+import { routeScopes } from "../../src/accounts/route-scopes.ts";
+import { TestAppliance } from "../support/appliance.ts";
+import { chromiumPath, startBrowser } from "../support/browser.ts";
+import { axeFindings, openSignedIn, ownerCookie, password } from "./support.ts";
+
+describe.skipIf(chromiumPath === undefined)("settings", () => {
+  let appliance: TestAppliance;
+  let browser: Browser;
+  let cookie: string;
+  beforeAll(async () => {
+    appliance = await TestAppliance.start();
+    cookie = await ownerCookie(appliance);
+    browser = await startBrowser();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await appliance?.[Symbol.asyncDispose]();
+  });
+  const open = (expectedStatus: number[] = []) =>
+    openSignedIn(browser, cookie, { url: appliance.url, expectedStatus });
+
+  const givePassword = async (page: Page) => {
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Password").fill(password);
+    await page.keyboard.press("Enter");
+  };
+  const isTaken = async (secret: string) => {
+    const path = `/api/projects/${appliance.made.project.id}/feature_flags/local_evaluation/`;
+    return (await appliance.api(path, { key: secret })).status;
+  };
+
+  test("the secret key is hidden until the password is given, and is replaced with a grace", async () => {
+    const { page, context, troubles } = await open();
+    await page.goto("/console/settings");
+    const card = page.locator("section", { has: page.getByRole("heading", { name: "Secret key" }) });
+    await card.getByText("Hidden until you give your password.").waitFor();
+    await card.getByRole("button", { name: "Show" }).click();
+    await givePassword(page);
+    const old = appliance.made.project.secret_api_key;
+    await card.getByText(old).waitFor();
+
+    await card.getByRole("button", { name: "New secret key" }).click();
+    const question = page.getByRole("dialog", { name: "New secret key: Secret key" });
+    expect(await question.getByLabel("The old key counts for").inputValue()).toBe(String(7 * 86_400));
+    expect(await axeFindings(page)).toEqual([]);
+    expect(await isTaken(old)).toBe(200);
+    await question.getByRole("button", { name: "New secret key" }).click();
+    await card.getByText("The old key counts until").waitFor();
+    const present = (await card.locator("code").first().textContent()) ?? "";
+    expect(present).toStartWith("phs_");
+    expect([present === old, await isTaken(present), await isTaken(old)]).toEqual([false, 200, 200]);
+
+    await card.getByRole("button", { name: "End the old key" }).click();
+    const end = page.getByRole("dialog", { name: "End the old key: Secret key" });
+    await end.getByRole("button", { name: "End the old key" }).click();
+    await card.getByRole("button", { name: "New secret key" }).waitFor();
+    expect([await isTaken(present), await isTaken(old)]).toEqual([200, 401]);
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("a wrong current password is said at its field, and nobody is signed out", async () => {
+    const { page, context, troubles } = await open([401]);
+    await page.goto("/console/settings?tab=account");
+    await page.getByLabel("Current password").fill("something else entirely");
+    await page.getByLabel("New password").fill("another few quiet words");
+    await page.keyboard.press("Enter");
+    await page.getByText("The password is wrong.").waitFor();
+    expect(await page.getByLabel("Current password").getAttribute("aria-invalid")).toBe("true");
+    await page.getByRole("heading", { level: 1, name: "Settings" }).waitFor();
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("a key is made with any scope that a route asks for, and asks before its value is replaced", async () => {
+    const { page, context, troubles } = await open();
+    await page.goto("/console/settings?tab=account");
+    await page.getByRole("button", { name: "New key" }).click();
+    const form = page.getByRole("dialog", { name: "New key" });
+    const offered = await form.getByRole("group").getByRole("checkbox").count();
+    expect(offered).toBe(routeScopes.length);
+    await form.getByLabel("Label").fill("importer");
+    await form.getByLabel("event:write").check();
+    await form.getByRole("button", { name: "Make key" }).click();
+    const shown = page.getByRole("dialog", { name: "Copy the key now" });
+    const value = (await shown.locator("code").textContent()) ?? "";
+    await page.keyboard.press("Escape");
+    const own = "/api/personal_api_keys/@current/";
+    expect(await (await appliance.api(own, { key: value })).json()).toMatchObject({
+      label: "importer",
+      scopes: ["feature_flag:write", "cohort:read", "event:write"],
+    });
+
+    const line = page.getByRole("listitem").filter({ hasText: "importer" });
+    await line.getByRole("button", { name: "New value" }).click();
+    const question = page.getByRole("dialog", { name: "New value" });
+    await question.getByText("is refused at once").waitFor();
+    expect((await appliance.api(own, { key: value })).status).toBe(200);
+    await question.getByRole("button", { name: "Cancel" }).click();
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+});
