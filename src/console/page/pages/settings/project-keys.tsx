@@ -77,7 +77,7 @@ export function ProjectKey({
         <CodeBlock label={title} code={key} />
       ) : (
         <div class="row">
-          <span class="muted">{w.hiddenKey}</span>
+          <span class="muted">{refusal || w.hiddenKey}</span>
           <Button
             refusal={refusal}
             onClick={() => void confirmPassword.ask().then((given) => given && reload())}
