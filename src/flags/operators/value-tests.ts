@@ -11,6 +11,7 @@ import { type Clock, compileDate, instantOfProperty } from "./dates.ts";
 import { numberOf } from "./numbers.ts";
 import {
   caretRange,
+  compareVersions,
   isInRange,
   parseVersion,
   tildeRange,
@@ -218,7 +219,7 @@ function versionTest(wanted: Json, test: (order: number) => boolean): ValueTest 
   if (limit === undefined) return unusable;
   return whenPresent(false, (value) => {
     const version = versionOf(value);
-    return version !== undefined && test(version.compare(limit));
+    return version !== undefined && test(compareVersions(version, limit));
   });
 }
 

@@ -8,22 +8,34 @@
 // Its index loads everything that can be done with ranges as well.
 import SemVer from "semver/classes/semver.js";
 
-/** Versions from `from` (included) up to `below` (excluded). */
-export interface VersionRange {
-  from: SemVer;
-  below: SemVer;
+/** A number of a version; past the safe integers (build times are) it takes a bigint to stay exact. */
+type Part = number | bigint;
+
+interface Version {
+  /** Major, minor, patch. */
+  main: readonly [Part, Part, Part];
+  /** Version zero with the pre-release, which the library orders. */
+  release: SemVer;
 }
 
+/** Versions from `from` (included) up to `below` (excluded). */
+export interface VersionRange {
+  from: Version;
+  below: Version;
+}
+
+const released = new SemVer("0.0.0");
+/** The library's own limit. */
+const lengthMax = 256;
 const mainPart = /^\d+(?:\.\d+){0,2}$/;
-const leadingZeros = /^0+(?=\d)/;
 
 /** Versions read lately: one request compares the same few with many flags, and reading one costs 2 µs. */
-const known = new Map<string, SemVer | undefined>();
+const known = new Map<string, Version | undefined>();
 const knownMax = 1_000;
 const knownLengthMax = 40;
 
 /** Reads a version, or returns undefined when the text is none. Build data after `+` is ignored. */
-export function parseVersion(text: string): SemVer | undefined {
+export function parseVersion(text: string): Version | undefined {
   if (text.length > knownLengthMax) return readVersion(text);
   if (known.has(text)) return known.get(text);
   const version = readVersion(text);
@@ -32,29 +44,39 @@ export function parseVersion(text: string): SemVer | undefined {
   return version;
 }
 
-function readVersion(text: string): SemVer | undefined {
+function readVersion(text: string): Version | undefined {
   const bare = withoutPrefix(text).split("+", 1)[0] ?? "";
+  if (bare.length > lengthMax) return undefined;
   const dash = bare.indexOf("-");
-  const main = dash < 0 ? bare : bare.slice(0, dash);
-  if (!mainPart.test(main)) return undefined;
-  const parts = main.split(".").map((part) => part.replace(leadingZeros, ""));
-  while (parts.length < 3) parts.push("0");
-  return strictVersion(parts.join(".") + (dash < 0 ? "" : bare.slice(dash)));
+  const numbers = dash < 0 ? bare : bare.slice(0, dash);
+  if (!mainPart.test(numbers)) return undefined;
+  const [major, minor = "0", patch = "0"] = numbers.split(".");
+  const release = dash < 0 ? released : preRelease(bare.slice(dash));
+  return release && { main: [partOf(major!), partOf(minor), partOf(patch)], release };
+}
+
+/** Below zero when `a` is the older one, 0 when they are equal. */
+export function compareVersions(a: Version, b: Version): number {
+  for (let index = 0; index < 3; index += 1) {
+    const [one, other] = [a.main[index]!, b.main[index]!];
+    if (one < other) return -1;
+    if (one > other) return 1;
+  }
+  return a.release.comparePre(b.release);
 }
 
 /** Same minor version, not older: `~1.2.3` is 1.2.3 up to below 1.3.0. */
 export function tildeRange(text: string): VersionRange | undefined {
   const from = parseVersion(text);
-  return from && range(from, `${from.major}.${from.minor + 1}.0`);
+  return from && rangeFrom(from, 1);
 }
 
 /** Same left-most non-zero number, not older: `^0.2.3` is 0.2.3 up to below 0.3.0. */
 export function caretRange(text: string): VersionRange | undefined {
   const from = parseVersion(text);
   if (from === undefined) return undefined;
-  if (from.major > 0) return range(from, `${from.major + 1}.0.0`);
-  if (from.minor > 0) return range(from, `0.${from.minor + 1}.0`);
-  return range(from, `0.0.${from.patch + 1}`);
+  const first = from.main.findIndex((part) => part > 0);
+  return rangeFrom(from, first < 0 ? 2 : first);
 }
 
 /** `1.*`, `1.2.*`, `1.*.*` or `*`; a number after a star makes the pattern unusable. `"any"` is every version. */
@@ -65,12 +87,12 @@ export function wildcardRange(text: string): VersionRange | "any" | undefined {
   if (parts.slice(firstStar).some((part) => part !== "*")) return undefined;
   if (firstStar === 0) return "any";
   const from = parseVersion(parts.slice(0, firstStar).join("."));
-  if (from === undefined || from.prerelease.length > 0) return undefined;
-  return range(from, firstStar === 1 ? `${from.major + 1}.0.0` : `${from.major}.${from.minor + 1}.0`);
+  if (from === undefined || from.release !== released) return undefined;
+  return rangeFrom(from, firstStar - 1);
 }
 
-export function isInRange(version: SemVer, within: VersionRange): boolean {
-  return version.compare(within.from) >= 0 && version.compare(within.below) < 0;
+export function isInRange(version: Version, within: VersionRange): boolean {
+  return compareVersions(version, within.from) >= 0 && compareVersions(version, within.below) < 0;
 }
 
 function withoutPrefix(text: string): string {
@@ -78,14 +100,26 @@ function withoutPrefix(text: string): string {
   return trimmed.startsWith("v") || trimmed.startsWith("V") ? trimmed.slice(1) : trimmed;
 }
 
-function range(from: SemVer, below: string): VersionRange | undefined {
-  const end = strictVersion(below);
-  return end && { from, below: end };
+/** Up to where the number at `index` is the next one. */
+function rangeFrom(from: Version, index: number): VersionRange {
+  const at = (place: number): Part =>
+    place < index ? from.main[place]! : place === index ? safePart(BigInt(from.main[place]!) + 1n) : 0;
+  return { from, below: { main: [at(0), at(1), at(2)], release: released } };
 }
 
-function strictVersion(text: string): SemVer | undefined {
+function partOf(digits: string): Part {
+  const part = Number(digits);
+  return Number.isSafeInteger(part) ? part : BigInt(digits);
+}
+
+function safePart(part: bigint): Part {
+  return part <= Number.MAX_SAFE_INTEGER ? Number(part) : part;
+}
+
+/** @param text with its dash. */
+function preRelease(text: string): SemVer | undefined {
   try {
-    return new SemVer(text);
+    return new SemVer(`0.0.0${text}`);
   } catch {
     // The constructor is the library's only parser that reports what it refuses, and it does so by throwing.
     return undefined;
