@@ -51,11 +51,20 @@ const creationContexts = [
 ] as const;
 const flagStatuses = ["ACTIVE", "INACTIVE", "STALE", "DELETED", "UNKNOWN", "ARCHIVED"] as const;
 const keyLengthMax = 400;
+const evaluationContextsMax = 50;
+
+/** What clients write, but the store holds elsewhere. */
+interface WrittenOnly {
+  /** Of the only condition set in `filters`; 0 to 100. */
+  rolloutPercentage: number;
+  /** `evaluationTags` that need not be among the tags. */
+  evaluationContexts: string[];
+}
 
 /** What is known about a field; the table's keys are the names of the API. */
 interface Field {
   /** The member of `Flag` that holds it; absent when it is computed. */
-  name?: keyof Flag | "rolloutPercentage";
+  name?: keyof Flag | keyof WrittenOnly;
   /** What clients may send; absent: nothing. `filters` is checked by the rules of flags, not here. */
   input?: TSchema;
   /** What was sent as the store wants it; undefined leaves the field alone. */
@@ -189,9 +198,24 @@ const table = {
   evaluation_tags: {
     ...stored,
     name: "evaluationTags",
-    input: optional(nullable(list(tag()), { description: "Some of `tags`." })),
+    input: optional(
+      nullable(list(tag()), { description: "Some of `tags`; `evaluation_contexts` need not be among them." }),
+    ),
     read: unlessNull,
     answer: list(text()),
+    usual: [],
+  },
+  evaluation_contexts: {
+    name: "evaluationContexts",
+    isChecked: true,
+    input: optional(
+      nullable(list(tag(), { maxItems: evaluationContextsMax }), {
+        description:
+          "`evaluation_tags` by their newer name: the flag is evaluated only for callers that name one of them. When both are sent, the one that says something new is taken, this one first. Null says nothing.",
+      }),
+    ),
+    read: unlessNull,
+    answer: list(text(), { description: "The same list as `evaluation_tags`." }),
     usual: [],
   },
   experiment_set: {
@@ -279,10 +303,7 @@ type Told<Wire extends keyof Table, Name extends string> =
   Table[Wire] extends Record<Name, infer What> ? What : never;
 
 /** The fields of a flag that a client may write. */
-export type FlagFields = Pick<Flag, Extract<Told<With<"input">, "name">, keyof Flag>> & {
-  /** Of the only condition set in `filters`; 0 to 100. */
-  rolloutPercentage: number;
-};
+export type FlagFields = Pick<Flag, Extract<Told<With<"input">, "name">, keyof Flag>> & WrittenOnly;
 
 const fields: readonly (readonly [wire: string, field: Field])[] = Object.entries(table);
 const known = (told: keyof Field) => fields.filter(([, field]) => field[told] !== undefined);
@@ -326,6 +347,7 @@ export function storedFields(flag: Flag): JsonObject {
   const values: JsonObject = {};
   for (const [wire, { name }] of fields) {
     if (name === "rolloutPercentage") values[wire] = rolloutPercentageOf(flag.filters);
+    else if (name === "evaluationContexts") values[wire] = flag.evaluationTags;
     else if (name !== undefined) values[wire] = flag[name] as Json;
   }
   return values;

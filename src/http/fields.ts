@@ -21,6 +21,7 @@ interface Shape {
   readOnly?: boolean;
   minLength?: number;
   maxLength?: number;
+  maxItems?: number;
   minimum?: number;
   maximum?: number;
 }
@@ -98,6 +99,10 @@ function parseValue(shape: Shape, value: unknown, attr: string): unknown {
       if (!Array.isArray(value)) {
         const found = typeName(value);
         throw new InvalidField(attr, "not_a_list", `Expected a list of items but got type "${found}".`);
+      }
+      if (shape.maxItems !== undefined && value.length > shape.maxItems) {
+        const detail = `Ensure this field has no more than ${shape.maxItems} elements.`;
+        throw new InvalidField(attr, "max_length", detail);
       }
       return shape.items
         ? value.map((item, index) => parseValue(shape.items!, item, `${attr}__${index}`))

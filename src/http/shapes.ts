@@ -62,7 +62,8 @@ export const dictionary = (words: Words = {}) =>
 /** Anything that is JSON. */
 export const anyJson = (words: Words = {}) => Type.Unsafe<Json>({ ...words });
 
-export const list = <Schema extends TSchema>(schema: Schema, words: Words = {}) => Type.Array(schema, words);
+export const list = <Schema extends TSchema>(schema: Schema, words: Words & { maxItems?: number } = {}) =>
+  Type.Array(schema, words);
 export const object = <Properties extends TProperties>(properties: Properties, words: Words = {}) =>
   Type.Object(properties, words);
 /** An object that may have other members, too. */

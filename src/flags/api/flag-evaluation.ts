@@ -35,6 +35,7 @@ const DefinitionBody = named(
     evaluation_runtime: text(),
     bucketing_identifier: text(),
     evaluation_tags: list(text()),
+    evaluation_contexts: list(text(), { description: "The same list as `evaluation_tags`." }),
   }),
 );
 
@@ -61,6 +62,7 @@ const definition = {
   evaluation_runtime: "all",
   bucketing_identifier: "distinct_id",
   evaluation_tags: [],
+  evaluation_contexts: [],
 };
 const exampleDefinitions = { flags: [definition], group_type_mapping: { "0": "company" }, cohorts: {} };
 const reasons = {

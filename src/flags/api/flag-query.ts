@@ -23,6 +23,7 @@ export const FlagQuery = object({
   tags: optional(text({ description: "JSON list; flags with any of these tags." })),
   excluded_tags: optional(text({ description: "JSON list; flags with none of these tags." })),
   has_evaluation_tags: optional(bool()),
+  has_evaluation_contexts: optional(bool({ description: "Same as `has_evaluation_tags`." })),
   key: optional(text({ description: "Exactly this key, whatever its letter case." })),
   order: optional(text({ description: "A field, `-` before it for descending. Default `-created_at`." })),
 });
@@ -44,7 +45,8 @@ export function readFlagQuery(query: URLSearchParams): FlagFilter {
     excludedKeys: jsonTexts(query.get("excluded_properties")),
     tags: tags?.length ? tags : undefined,
     excludedTags: jsonTexts(query.get("excluded_tags")),
-    hasEvaluationTags: readBoolean(query, "has_evaluation_tags"),
+    hasEvaluationTags:
+      readBoolean(query, "has_evaluation_tags") ?? readBoolean(query, "has_evaluation_contexts"),
     key: query.get("key") || undefined,
     order: query.get("order") || undefined,
   };

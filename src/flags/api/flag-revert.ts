@@ -55,7 +55,9 @@ function fieldsBefore(flag: Flag, changes: readonly { field: string; before: Jso
   const fields: JsonObject = {};
   for (const { field, before } of changes) {
     if (field === "version" || !Object.hasOwn(present, field)) continue;
-    fields[field] = before ?? emptyOf(present[field] ?? null);
+    // The log tells evaluation tags by their older name, which takes only those that are tags.
+    const name = field === "evaluation_tags" ? "evaluation_contexts" : field;
+    fields[name] = before ?? emptyOf(present[field] ?? null);
   }
   // A member that is not sent stays, so what was added since is cleared.
   if (isJsonObject(fields.filters) && isJsonObject(present.filters)) {

@@ -88,6 +88,7 @@ export function renderDefinition(flag: FlagDefinition, projectId: number): JsonO
     evaluation_runtime: flag.evaluationRuntime ?? "all",
     bucketing_identifier: flag.bucketingIdentifier ?? "distinct_id",
     evaluation_tags: [...flag.evaluationTags],
+    evaluation_contexts: [...flag.evaluationTags],
   };
 }
 

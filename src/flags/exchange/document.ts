@@ -81,16 +81,32 @@ interface Names {
 function flagItem(key: string, fields: JsonObject, names: Names): FlagItem {
   const item: FlagItem = { key, filters: {} };
   const { filters, ...others } = item;
-  const unusual = Object.entries(flagDefaults).flatMap(([name, usual]): [string, Json][] => {
-    const value = fields[name] ?? usual;
-    return name === "active" || !Bun.deepEquals(value, usual) ? [[name, value as Json]] : [];
-  });
+  const unusual = Object.entries(usualOf(namesOfContexts(fields))).flatMap(
+    ([name, usual]): [string, Json][] => {
+      const value = fields[name] ?? usual;
+      return name === "active" || !Bun.deepEquals(value, usual) ? [[name, value as Json]] : [];
+    },
+  );
   return {
     ...others,
     ...Object.fromEntries(unusual),
     key,
     filters: withNames(withoutNothing((fields.filters ?? filters) as JsonObject), names) as JsonObject,
   };
+}
+
+/** Documents hold the contexts once; by their older name, unless that refuses them. */
+function namesOfContexts({ tags, evaluation_tags: contexts }: JsonObject): JsonObject {
+  const known = new Set((tags ?? []) as string[]);
+  const isSubset = ((contexts ?? []) as string[]).every((tag) => known.has(tag));
+  return isSubset ? { evaluation_tags: contexts ?? [] } : { evaluation_contexts: contexts ?? [] };
+}
+
+/** The usual values of a flag's members; of the two names of contexts only the one that an item goes by. */
+export function usualOf(item: JsonObject): JsonObject {
+  const { evaluation_tags, evaluation_contexts, ...others } = flagDefaults;
+  const isNewer = Object.hasOwn(item, "evaluation_contexts");
+  return { ...others, ...(isNewer ? { evaluation_contexts } : { evaluation_tags }) } as JsonObject;
 }
 
 /** Members of filters that are null, or payloads that are none, say what their absence says. */

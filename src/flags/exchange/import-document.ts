@@ -10,7 +10,7 @@ import type { MetadataTx } from "../../accounts/db.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
 import { createCohort, updateCohort } from "../../cohorts/cohorts.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
-import { type FlagFields, flagDefaults } from "../fields.ts";
+import type { FlagFields } from "../fields.ts";
 import { redactedPayload } from "../rules/types.ts";
 import { findFlag } from "../store/flag.ts";
 import { createFlag, type FlagWriting, updateFlag } from "../store/flag-writes.ts";
@@ -21,6 +21,7 @@ import {
   type FlagItem,
   groupTypeIndexesIn,
   mapGroupTypes,
+  usualOf,
   writeDocument,
 } from "./document.ts";
 import { readContent, storedFlag } from "./project-content.ts";
@@ -182,7 +183,7 @@ class Import {
     const { projectId, by, now, toFields } = this.request;
     const where = `Flag "${item.key}"`;
     const filters = withIds(item.filters, this.ids, where) as JsonObject;
-    const fields = naming(where, () => toFields({ ...flagDefaults, ...item, filters }));
+    const fields = naming(where, () => toFields({ ...usualOf(item), ...item, filters }));
     const id = this.flagIds.get(item.key);
     if (id === undefined) {
       refuseHiddenPayloads(item, where);

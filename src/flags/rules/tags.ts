@@ -7,19 +7,32 @@ export interface Tags {
   evaluationTags: string[];
 }
 
+/** The tags of a write, in the names of the API. */
+export interface SentTags {
+  tags?: unknown;
+  evaluation_tags?: unknown;
+  /** The newer name of evaluation tags, whose list need not be among the tags. */
+  evaluation_contexts?: unknown;
+}
+
 /**
  * Tags after a write: what was sent replaces what is stored, null or absent leaves it alone.
  *
- * Tags are trimmed, lower-cased, made unique and sorted. Evaluation tags whose tag goes away go with it.
+ * Tags are trimmed, lower-cased, made unique and sorted. Evaluation tags that are tags of the flag go with them.
  *
  * @throws {FlagInvalid} `not_a_list`, `null` or `invalid_input` for wrong types; `invalid_input` with attr null when
- *   an evaluation tag is not among the tags.
+ *   an evaluation tag is neither among the tags nor stored already.
  */
-export function changedTags(sent: { tags?: unknown; evaluation_tags?: unknown }, stored: Tags): Tags {
+export function changedTags(sent: SentTags, stored: Tags): Tags {
   const tags = normalizeTags(sent.tags, "tags") ?? stored.tags;
   const wanted = normalizeTags(sent.evaluation_tags, "evaluation_tags");
-  const evaluationTags = wanted ?? stored.evaluationTags.filter((tag) => tags.includes(tag));
-  const unknown = evaluationTags.filter((tag) => !tags.includes(tag));
+  const contexts = normalizeTags(sent.evaluation_contexts, "evaluation_contexts");
+  // A client that sends the whole flag back sends both names, one of them as it was.
+  const isRepeated = wanted !== undefined && Bun.deepEquals(contexts, stored.evaluationTags);
+  if (contexts !== undefined && !isRepeated) return { tags, evaluationTags: contexts };
+  const left = stored.evaluationTags.filter((tag) => tags.includes(tag) || !stored.tags.includes(tag));
+  const evaluationTags = wanted ?? left;
+  const unknown = evaluationTags.filter((tag) => !tags.includes(tag) && !stored.evaluationTags.includes(tag));
   if (unknown.length > 0) {
     const detail = `Evaluation tags must be a subset of tags. Invalid evaluation tags: ${unknown.join(", ")}`;
     throw new FlagInvalid("invalid_input", detail, null);

@@ -24,7 +24,7 @@ import { type Flag, type FlagFields, storedFields, trackedFields } from "../fiel
 import { filtersOfChangedFlag, filtersOfNewFlag } from "../rules/filters.ts";
 import { constantValueOf } from "../rules/status.ts";
 import { rolloutPercentageOf, withRenamedEnrollment } from "../rules/stored-filters.ts";
-import { changedTags } from "../rules/tags.ts";
+import { changedTags, type SentTags } from "../rules/tags.ts";
 import { redactedPayload, variantsOf, withHiddenPayloads } from "../rules/types.ts";
 import { findFlag, flagOf } from "./flag.ts";
 import { type Edit, withoutOverwriting } from "./flag-conflicts.ts";
@@ -69,13 +69,10 @@ export function createFlag(writing: FlagWriting, input: NewFlag): Flag {
   return writing.metadata.change((t) => {
     checkKey(t, projectId, fields.key, undefined);
     checkCount(t, projectId);
-    const { tags: sentTags, evaluationTags: sentEvaluationTags, analyticsDashboards, ...others } = fields;
-    const { rolloutPercentage: _, ...plain } = others;
+    const { analyticsDashboards, rolloutPercentage: _, ...others } = fields;
+    const { sent, ...plain } = withoutTags(others);
     const filters = filtersToStore(writing, t, projectId, undefined, fields);
-    const { tags, evaluationTags } = changedTags(
-      { tags: sentTags, evaluation_tags: sentEvaluationTags },
-      { tags: [], evaluationTags: [] },
-    );
+    const { tags, evaluationTags } = changedTags(sent, { tags: [], evaluationTags: [] });
     freeKey(t, projectId, fields.key);
     const { id } = t
       .insert(flag)
@@ -148,8 +145,8 @@ function saveFlag(
   { by, now, note }: Pick<FlagEdit, "by" | "now"> & Pick<Edit, "note">,
 ): Flag {
   const { projectId, id } = before;
-  const { tags: sentTags, evaluationTags: sentEvaluationTags, analyticsDashboards, ...others } = fields;
-  const { rolloutPercentage, ...plain } = others;
+  const { analyticsDashboards, rolloutPercentage, ...others } = fields;
+  const { sent, ...plain } = withoutTags(others);
   const key = keyAfter(t, before, fields);
   const touchesFilters =
     fields.filters !== undefined ||
@@ -161,10 +158,7 @@ function saveFlag(
     : before.filters;
   const filters = key === before.key ? checked : withRenamedEnrollment(checked, before.key, key);
   checkTransitions(t, before, fields, filters);
-  const { tags, evaluationTags } = changedTags(
-    { tags: sentTags, evaluation_tags: sentEvaluationTags },
-    before,
-  );
+  const { tags, evaluationTags } = changedTags(sent, before);
   const row = t
     .update(flag)
     .set({
@@ -182,7 +176,7 @@ function saveFlag(
     .where(eq(flag.id, id))
     .returning()
     .get();
-  if (sentTags !== undefined) replaceTags(t, projectId, "flag", id, tags);
+  if (sent.tags !== undefined) replaceTags(t, projectId, "flag", id, tags);
   if (analyticsDashboards) linkDashboards(t, projectId, id, analyticsDashboards);
   if (key !== before.key) renameUsageDashboard(t, before, key, now);
   const dashboards = analyticsDashboards && [...new Set(analyticsDashboards)].sort((a, b) => a - b);
@@ -222,6 +216,13 @@ export function filtersToStore(
   const sent = opened ? withKeptPayloads(fields.filters, opened) : fields.filters;
   const filters = opened ? filtersOfChangedFlag(sent, opened, context) : filtersOfNewFlag(sent, context);
   return payloads.seal(filters, isSecret, before);
+}
+
+/** The tags of a write apart from its other fields, which are columns. */
+function withoutTags<Fields extends Partial<FlagFields>>(fields: Fields) {
+  const { tags, evaluationTags, evaluationContexts, ...plain } = fields;
+  const sent: SentTags = { tags, evaluation_tags: evaluationTags, evaluation_contexts: evaluationContexts };
+  return { sent, ...plain };
 }
 
 /** The percentage of a request, unless a client that sends the whole flag back only repeats what is stored. */

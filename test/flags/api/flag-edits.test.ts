@@ -163,6 +163,55 @@ describe("other fields", () => {
     expect((await it.patch({ tags: null })).body.tags).toEqual(["a", "b"]);
     expect((await it.patch({ tags: ["b"] })).body).toMatchObject({ tags: ["b"], evaluation_tags: [] });
   });
+  test("evaluation contexts: both names show the list, whichever was sent, and the log tells it once", async () => {
+    using it = await withFlag({ tags: ["a"], evaluation_contexts: ["Web", "a"] });
+    const shown = (flag: { evaluation_tags: string[]; evaluation_contexts: string[] }) => [
+      flag.evaluation_tags,
+      flag.evaluation_contexts,
+    ];
+    const both = (contexts: string[]) => [contexts, contexts];
+    expect(shown(it.flag)).toEqual(both(["a", "web"]));
+    const echoed = await it.patch({ ...it.flag, name: "b", original_flag: it.flag });
+    expect([echoed.status, ...shown(echoed.body)]).toEqual([200, ...both(["a", "web"])]);
+    expect(shown((await it.patch({ tags: [] })).body)).toEqual(both(["web"]));
+    expect(shown((await it.patch({ evaluation_contexts: null })).body)).toEqual(both(["web"]));
+    expect(shown((await it.patch({ evaluation_contexts: ["app"] })).body)).toEqual(both(["app"]));
+    const { body } = await it.server.ask("GET", `${firstFlagPath}activity/`);
+    const fields = body.results[0].detail.changes.map(({ field }: { field: string }) => field);
+    expect(fields.sort()).toEqual(["evaluation_tags", "version"]);
+    const reverted = await it.server.ask("POST", `${firstFlagPath}revert/`, {
+      body: { activity_id: body.results[0].id },
+    });
+    expect(shown(reverted.body)).toEqual(both(["web"]));
+  });
+  test("evaluation contexts that two people changed are a conflict", async () => {
+    using it = await withFlag({ evaluation_contexts: ["web"] });
+    await it.patch({ evaluation_contexts: ["app"] });
+    const change = { version: 1, original_flag: it.flag };
+    expect((await it.patch({ ...it.flag, ...change, evaluation_contexts: ["ios"] })).status).toBe(409);
+    const other = await it.patch({ ...it.flag, ...change, active: false });
+    expect(other).toMatchObject({ status: 200, body: { active: false, evaluation_contexts: ["app"] } });
+  });
+  for (const [name, evaluation_contexts, attr, detail] of [
+    [
+      "51",
+      Array.from({ length: 51 }, (_, n) => `c${n}`),
+      "evaluation_contexts",
+      "Ensure this field has no more than 50 elements.",
+    ],
+    [
+      "a long one",
+      ["x".repeat(256)],
+      "evaluation_contexts__0",
+      "Ensure this field has no more than 255 characters.",
+    ],
+  ] as const) {
+    test(`evaluation contexts that are refused: ${name}`, async () => {
+      using it = await withFlag();
+      const refused = await it.patch({ evaluation_contexts });
+      expect(refused).toMatchObject({ status: 400, body: { code: "max_length", attr, detail } });
+    });
+  }
   test("free-form objects and rollback conditions come back as they were sent", async () => {
     using it = await withFlag({ surveys: { x: 1 }, features: {}, rollback_conditions: [{ threshold: 1 }] });
     expect(it.flag).toMatchObject({

@@ -101,6 +101,7 @@ describe("the list of flags", () => {
     ['excluded_tags=["shop"]', ["settings", "off", "colours"]],
     ["has_evaluation_tags=true", ["colours"]],
     ["has_evaluation_tags=", all],
+    ["has_evaluation_contexts=true", ["colours"]],
     ["has_evaluation_tags=No", ["settings", "off", "new-checkout_page"]],
     ["key=OFF", ["off"]],
     ["order=key", ["colours", "new-checkout_page", "off", "settings"]],
@@ -116,7 +117,13 @@ describe("the list of flags", () => {
     });
   }
 
-  for (const query of ["active=perhaps", "active=2", "active=stale", "has_evaluation_tags=x"]) {
+  for (const query of [
+    "active=perhaps",
+    "active=2",
+    "active=stale",
+    "has_evaluation_tags=x",
+    "has_evaluation_contexts=x",
+  ]) {
     test(`refused: ${query}`, async () => {
       using it = await stocked();
       const [attr] = query.split("=");

@@ -60,6 +60,7 @@ test("a flag has every field, none of them null where SDKs cannot take it", () =
         evaluation_runtime: "all",
         bucketing_identifier: "distinct_id",
         evaluation_tags: ["app"],
+        evaluation_contexts: ["app"],
       },
     ],
     group_type_mapping: { "1": "company" },

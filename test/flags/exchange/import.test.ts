@@ -99,7 +99,9 @@ class TwoProjects implements Disposable {
       },
       ensureExperienceContinuity: true,
       evaluationRuntime: "client",
+      ...{ tags: ["web"], evaluationTags: ["web"] },
     });
+    this.flag(1, "in-apps", { tags: ["a"], evaluationContexts: ["a", "ios"] });
     this.flag(1, "by-company", {
       filters: {
         aggregation_group_type_index: 0,
@@ -125,6 +127,24 @@ class TwoProjects implements Disposable {
   }
 }
 
+test("contexts are in the document once, by the name that takes them", () => {
+  using projects = new TwoProjects();
+  projects.fill();
+  const names = (key: string) => {
+    const item = projects.document(1).flags.find((flag) => flag.key === key)!;
+    return [item.evaluation_tags, item.evaluation_contexts];
+  };
+  expect(names("variants")).toEqual([["web"], undefined]);
+  expect(names("in-apps")).toEqual([undefined, ["a", "ios"]]);
+  projects.import(projects.document(1, company, true));
+  projects.change(2, "in-apps", { evaluationContexts: ["old"] });
+  projects.import(projects.document(1, company, true));
+  expect(findFlagByKey(projects.metadata.db, 2, "in-apps")!.evaluationTags).toEqual(["a", "ios"]);
+  projects.change(1, "in-apps", { evaluationContexts: [] });
+  projects.import(projects.document(1, company, true));
+  expect(findFlagByKey(projects.metadata.db, 2, "in-apps")!.evaluationTags).toEqual([]);
+});
+
 const withoutFirst = (document: ExchangeDocument) => ({
   ...document,
   flags: document.flags.filter(({ key }) => key !== "first-in-two"),
@@ -147,6 +167,7 @@ describe("a whole project", () => {
         "created cohort Visitors",
         "created flag above",
         "created flag by-company",
+        "created flag in-apps",
         "created flag off",
         "created flag secret",
         "created flag variants",

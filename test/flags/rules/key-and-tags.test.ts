@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { FlagInvalid } from "../../../src/flags/rules/flag-invalid.ts";
 import { checkKeyCharacters, keyOfReplaced, keyOfRestored } from "../../../src/flags/rules/key.ts";
-import { changedTags } from "../../../src/flags/rules/tags.ts";
+import { changedTags, type SentTags } from "../../../src/flags/rules/tags.ts";
 
 function refusal(act: () => unknown): [string, string, string | null] | "accepted" {
   try {
@@ -42,7 +42,7 @@ describe("tags", () => {
       tags: ["app", "zoo"],
       evaluationTags: [],
     }));
-  for (const sent of [{}, { tags: null, evaluation_tags: null }]) {
+  for (const sent of [{}, { tags: null, evaluation_tags: null, evaluation_contexts: null }]) {
     test(`${JSON.stringify(sent)} leaves them alone`, () =>
       expect(changedTags(sent, stored)).toEqual(stored));
   }
@@ -57,6 +57,23 @@ describe("tags", () => {
       evaluationTags: ["c"],
     });
   });
+  test("evaluation contexts need not be among the tags, and then do not go with them", () => {
+    const contexts = (sent: SentTags, before = stored) => changedTags(sent, before).evaluationTags;
+    expect(contexts({ evaluation_contexts: [" Web", "web", "app"] })).toEqual(["app", "web"]);
+    const independent = { tags: ["a", "b"], evaluationTags: ["a", "web"] };
+    expect(contexts({ tags: ["b"] }, independent)).toEqual(["web"]);
+    expect(contexts({ evaluation_contexts: [] }, independent)).toEqual([]);
+    expect(contexts({ tags: [], evaluation_contexts: ["a", "web"] }, independent)).toEqual(["a", "web"]);
+  });
+  test("of the two names the one that says something new is taken, the newer one first", () => {
+    const independent = { tags: ["a", "b"], evaluationTags: ["a", "web"] };
+    const both = (evaluation_tags: string[], evaluation_contexts: string[]) =>
+      changedTags({ tags: ["a", "b"], evaluation_tags, evaluation_contexts }, independent).evaluationTags;
+    expect(both(["a", "web"], ["a", "web"])).toEqual(["a", "web"]);
+    expect(both(["a", "web"], ["app"])).toEqual(["app"]);
+    expect(both(["b"], ["a", "web"])).toEqual(["b"]);
+    expect(both(["b"], ["app"])).toEqual(["app"]);
+  });
   const refused: [object, string, string, string | null][] = [
     [
       { evaluation_tags: ["X", "a", "y"] },
@@ -64,6 +81,7 @@ describe("tags", () => {
       "Evaluation tags must be a subset of tags. Invalid evaluation tags: x, y",
       null,
     ],
+    [{ evaluation_contexts: [1] }, "invalid_input", "Not a valid string.", "evaluation_contexts__0"],
     [{ tags: "a" }, "not_a_list", 'Expected a list of items but got type "str".', "tags"],
     [{ tags: [1] }, "invalid_input", "Not a valid string.", "tags__0"],
     [{ tags: ["a", null] }, "null", "This field may not be null.", "tags__1"],

@@ -153,7 +153,7 @@ describe("which flags are in the answer", () => {
     own.flag("browser", when([]), { evaluationRuntime: "client" });
     own.flag("backend", when([]), { evaluationRuntime: "server" });
     own.flag("survey-targeting-x", when([]));
-    own.flag("site", when([]), { tags: ["site", "app"], evaluationTags: ["site"] });
+    own.flag("site", when([]), { tags: ["app"], evaluationContexts: ["site"] });
     const base = own.flag("base", when([]));
     own.flag("above", when([dependsOn(String(base.id))]));
   });
