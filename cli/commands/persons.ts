@@ -2,6 +2,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
 import { AppError } from "../../src/lib/errors.ts";
 import { Count, exactly, Instant } from "../../src/lib/schema.ts";
+import { canonicalUuid } from "../../src/lib/uuid.ts";
 import { microsToWire } from "../../src/lib/wire-time.ts";
 import { Deletion } from "../../src/people/deletion.ts";
 import { displayName, type Person } from "../../src/people/person.ts";
@@ -88,7 +89,8 @@ const remove = withJson(withSettings(new Command("delete"), analysisSettings), D
 /** @throws {NoSuchPerson} */
 function personNamed({ people, project }: ProjectStores, name: string): Person {
   const found =
-    personByUuid(people, project.id, name.toLowerCase()) ?? personByDistinctId(people, project.id, name);
+    personByUuid(people, project.id, canonicalUuid(name) ?? name) ??
+    personByDistinctId(people, project.id, name);
   if (found === undefined) throw new NoSuchPerson(name);
   return found;
 }

@@ -8,6 +8,7 @@
 
 import type { Static, TObject } from "@sinclair/typebox";
 import { InvalidField } from "../lib/errors.ts";
+import { canonicalUuid } from "../lib/uuid.ts";
 
 /** The parts of a JSON schema that are looked at here. */
 interface Shape {
@@ -28,7 +29,6 @@ interface Shape {
 
 const trueWords = new Set<unknown>([true, "true", "True", "TRUE", "t", "1", 1, "yes", "on"]);
 const falseWords = new Set<unknown>([false, "false", "False", "FALSE", "f", "0", 0, "no", "off"]);
-const uuidForm = /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$/i;
 
 /**
  * Takes the fields of `schema` out of a parsed body.
@@ -138,8 +138,10 @@ function parseText(shape: Shape, value: unknown, attr: string): string {
     const detail = `Ensure this field has no more than ${shape.maxLength} characters.`;
     throw new InvalidField(attr, "max_length", detail);
   }
-  if (shape.format === "uuid" && !uuidForm.test(found)) {
-    throw new InvalidField(attr, "invalid_input", "Must be a valid UUID.");
+  if (shape.format === "uuid") {
+    const uuid = canonicalUuid(found);
+    if (uuid === undefined) throw new InvalidField(attr, "invalid_input", "Must be a valid UUID.");
+    return uuid;
   }
   if (shape.format === "date-time" && Number.isNaN(Date.parse(found))) {
     throw new InvalidField(attr, "invalid_input", "Datetime has wrong format.");

@@ -6,8 +6,8 @@
  */
 
 import type { PersonMode } from "../journal/entry.ts";
+import { canonicalUuid } from "../lib/uuid.ts";
 import { addNamesOfElements } from "./elements-chain.ts";
-import { canonicalUuid } from "./event-uuid.ts";
 import type { RawItem } from "./item-table.ts";
 import { rawMember } from "./json-spans.ts";
 import {

@@ -9,11 +9,11 @@
 import type { CanonicalEvent, PersonMode } from "../journal/entry.ts";
 import { isoFromMicros } from "../lib/time.ts";
 import { storableJson } from "../lib/unicode.ts";
+import { canonicalUuid } from "../lib/uuid.ts";
 import { sentChain } from "./elements-chain.ts";
 import { distinctId, eventName } from "./event-identity.ts";
 import { type AddedMembers, propertiesText } from "./event-properties.ts";
 import { type EventTime, eventTime, historicalEventTime } from "./event-time.ts";
-import { canonicalUuid } from "./event-uuid.ts";
 import type { RawItem } from "./item-table.ts";
 import { type Outcome, type Warning, type WarningType, warning } from "./outcome.ts";
 

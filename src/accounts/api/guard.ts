@@ -5,6 +5,7 @@
  */
 
 import { authenticationFailed, notAuthenticated, notFound, permissionDenied } from "../../http/failure.ts";
+import { readUuid } from "../../http/path.ts";
 import type { Access, Credentials, Guard } from "../../http/route.ts";
 import { authenticate } from "../key-ring.ts";
 import type { Metadata } from "../metadata.ts";
@@ -112,7 +113,7 @@ function authorise(metadata: Metadata, access: Access, credentials: Credentials)
     return { caller, project: undefined, organization: undefined };
   }
   if (access.on === "organization") {
-    const organization = organizationOf(metadata, caller, credentials.params.organization_id);
+    const organization = organizationOf(metadata, caller, readUuid(credentials.params, "organization_id"));
     if (caller.limits.projectIds.length > 0) throw permissionDenied(onlyProjectRoutes);
     checkOrganizationLimit(caller.limits, organization.id);
     checkScopes(caller.limits, access.scopes);
@@ -158,7 +159,7 @@ function projectOf(
   const id = named === undefined || named === "@current" ? currentProjectId(metadata, caller) : toId(named);
   const project = id === undefined ? undefined : metadata.projects.find(id);
   if (!project || (project.archivedAt && !access.takesArchived)) throw notFound("Project not found.");
-  const organization = params.organization_id ?? "@current";
+  const organization = readUuid(params, "organization_id") || "@current";
   if (organization !== "@current" && organization !== project.organizationId) {
     throw notFound("Project not found.");
   }
@@ -199,10 +200,10 @@ function checkProject(
 function organizationOf(
   metadata: Metadata,
   caller: Exclude<Caller, { kind: "project_secret" }>,
-  named: string | undefined,
+  named: string,
 ): Organization {
   if (named !== "@current") {
-    const organization = named === undefined ? undefined : findOrganization(metadata.db, named);
+    const organization = findOrganization(metadata.db, named);
     if (!organization) throw notFound("Organization not found.");
     return organization;
   }

@@ -3,6 +3,7 @@
 import type { Static } from "@sinclair/typebox";
 import { notFound } from "../../http/failure.ts";
 import { pageAnswer, readPage } from "../../http/pagination.ts";
+import { readUuid } from "../../http/path.ts";
 import { Reply, type Route } from "../../http/route.ts";
 import {
   bool,
@@ -138,7 +139,7 @@ export function memberRoutes({ metadata }: { metadata: Metadata }): Route[] {
       description: "By the user's uuid or by the membership's id.",
       tag: tagName,
       answers: oneAnswer,
-      handle: (call) => body(memberOf(metadata.db, call.organization.id, call.params.uuid ?? "")),
+      handle: (call) => body(memberOf(metadata.db, call.organization.id, readUuid(call.params, "uuid"))),
     }),
     organizationRoute("PATCH", "/members/:uuid", scope, {
       summary: "Change the level of a member, or switch somebody off",
@@ -152,7 +153,9 @@ export function memberRoutes({ metadata }: { metadata: Metadata }): Route[] {
       answers: oneAnswer,
       handle: (call) => {
         const { level, is_active: isActive } = call.body;
-        return body(updateMember(metadata, actingIn(call), call.params.uuid ?? "", { level, isActive }));
+        return body(
+          updateMember(metadata, actingIn(call), readUuid(call.params, "uuid"), { level, isActive }),
+        );
       },
     }),
     organizationRoute("DELETE", "/members/:uuid", scope, {
@@ -161,7 +164,7 @@ export function memberRoutes({ metadata }: { metadata: Metadata }): Route[] {
       tag: tagName,
       answers: { 204: { description: "Gone." } },
       handle: (call) => {
-        removeMember(metadata, actingIn(call), call.params.uuid ?? "");
+        removeMember(metadata, actingIn(call), readUuid(call.params, "uuid"));
         return new Reply(204);
       },
     }),
@@ -174,7 +177,7 @@ export function memberRoutes({ metadata }: { metadata: Metadata }): Route[] {
         200: { description: "The keys, newest first.", schema: list(KeyBody), example: [exampleKey] },
       },
       handle: (call) =>
-        keysOfMember(metadata, actingIn(call), call.params.uuid ?? "").map((key) => keyBody(key)),
+        keysOfMember(metadata, actingIn(call), readUuid(call.params, "uuid")).map((key) => keyBody(key)),
     }),
     organizationRoute("DELETE", "/members/:uuid/personal_api_keys/:id", scope, {
       summary: "Revoke a personal key of a member",
@@ -182,8 +185,8 @@ export function memberRoutes({ metadata }: { metadata: Metadata }): Route[] {
       tag: tagName,
       answers: { 204: { description: "Gone." } },
       handle: (call) => {
-        const keys = keysOfMember(metadata, actingIn(call), call.params.uuid ?? "");
-        const key = keys.find(({ id }) => id === call.params.id);
+        const keys = keysOfMember(metadata, actingIn(call), readUuid(call.params, "uuid"));
+        const key = keys.find(({ id }) => id === readUuid(call.params, "id"));
         if (key === undefined) throw notFound();
         revokeKey(metadata, key.id, call.now, call.user.id);
         return new Reply(204);
@@ -197,7 +200,7 @@ export function memberRoutes({ metadata }: { metadata: Metadata }): Route[] {
       asksAgain: true,
       answers: { 201: { description: "The link.", schema: LinkBody, example: exampleLink } },
       handle: (call) =>
-        new Reply(201, linkBody(call, inviteMember(metadata, actingIn(call), call.params.uuid ?? ""))),
+        new Reply(201, linkBody(call, inviteMember(metadata, actingIn(call), readUuid(call.params, "uuid")))),
     }),
   ];
 }

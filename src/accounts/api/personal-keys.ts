@@ -7,6 +7,7 @@
 
 import type { Static } from "@sinclair/typebox";
 import { notFound } from "../../http/failure.ts";
+import { readUuid } from "../../http/path.ts";
 import { Reply, type Route } from "../../http/route.ts";
 import {
   ApiFailure,
@@ -71,7 +72,7 @@ const KeyInput = object({
   label: text({ max: 40 }),
   scopes: list(text({ max: 100 })),
   scoped_teams: list(int()),
-  scoped_organizations: list(text({ max: 36 })),
+  scoped_organizations: list(uuid()),
 });
 
 const oneAnswer = { 200: { description: "The key.", schema: KeyBody, example: exampleKey } };
@@ -196,7 +197,9 @@ function givesEverything({ scopes }: Record<string, unknown>): boolean {
 }
 
 function ownKey({ metadata }: { metadata: Metadata }, call: UserCall<unknown>): PersonalKey {
-  const found = listKeys(metadata.db, { userId: call.user.id }).find((key) => key.id === call.params.id);
+  const found = listKeys(metadata.db, { userId: call.user.id }).find(
+    ({ id }) => id === readUuid(call.params, "id"),
+  );
   if (!found) throw notFound();
   return found;
 }

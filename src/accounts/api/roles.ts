@@ -2,6 +2,7 @@
 
 import { notFound } from "../../http/failure.ts";
 import { pageAnswer, readPage } from "../../http/pagination.ts";
+import { readUuid } from "../../http/path.ts";
 import { Reply, type Route } from "../../http/route.ts";
 import { intChoice, object, onePage, optional, PageQuery, text, uuid } from "../../http/shapes.ts";
 import { NotPermitted } from "../../lib/errors.ts";
@@ -44,7 +45,7 @@ export function roleRoutes(deps: { metadata: Metadata }): Route[] {
   const edit = (call: OrganizationCall<{ name?: string; feature_flags_access_level?: 21 | 37 }>) => {
     checkAdmin(deps, call);
     const { name, feature_flags_access_level: featureFlagsAccessLevel } = call.body;
-    const of = { organizationId: call.organization.id, id: call.params.id!, by: call.user.id };
+    const of = { organizationId: call.organization.id, id: readUuid(call.params, "id"), by: call.user.id };
     return write(updateRole(metadata, of, { name, featureFlagsAccessLevel }, call.now));
   };
   return [
@@ -104,7 +105,11 @@ export function roleRoutes(deps: { metadata: Metadata }): Route[] {
       answers: { 204: { description: "Gone." } },
       handle: (call) => {
         checkAdmin(deps, call);
-        const of = { organizationId: call.organization.id, id: call.params.id!, by: call.user.id };
+        const of = {
+          organizationId: call.organization.id,
+          id: readUuid(call.params, "id"),
+          by: call.user.id,
+        };
         deleteRole(metadata, of, call.now);
         return new Reply(204);
       },
@@ -139,7 +144,7 @@ export function roleRoutes(deps: { metadata: Metadata }): Route[] {
         checkAdmin(deps, call);
         const of = {
           organizationId: call.organization.id,
-          roleId: call.params.role_id!,
+          roleId: readUuid(call.params, "role_id"),
           userUuid: call.body.user_uuid,
           by: call.user.id,
         };
@@ -153,7 +158,9 @@ export function roleRoutes(deps: { metadata: Metadata }): Route[] {
         200: { description: "The membership.", schema: RoleMembershipBody, example: exampleRoleMembership },
       },
       handle: (call) => {
-        const member = getRole(deps, call, "role_id").members.find(({ id }) => id === call.params.id);
+        const member = getRole(deps, call, "role_id").members.find(
+          ({ id }) => id === readUuid(call.params, "id"),
+        );
         if (!member) throw notFound();
         return roleMembershipBody(member);
       },
@@ -166,8 +173,8 @@ export function roleRoutes(deps: { metadata: Metadata }): Route[] {
         checkAdmin(deps, call);
         const of = {
           organizationId: call.organization.id,
-          roleId: call.params.role_id!,
-          id: call.params.id!,
+          roleId: readUuid(call.params, "role_id"),
+          id: readUuid(call.params, "id"),
           by: call.user.id,
         };
         removeRoleMember(metadata, of, call.now);
@@ -187,7 +194,7 @@ export function checkAdmin(
 }
 
 function getRole(deps: { metadata: Metadata }, call: OrganizationCall<unknown>, name: string): Role {
-  const role = findRole(deps.metadata.db, call.organization.id, call.params[name] ?? "");
+  const role = findRole(deps.metadata.db, call.organization.id, readUuid(call.params, name));
   if (!role) throw notFound();
   return role;
 }

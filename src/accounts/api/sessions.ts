@@ -2,6 +2,7 @@
 
 import type { Static } from "@sinclair/typebox";
 import { authenticationFailed, notFound } from "../../http/failure.ts";
+import { readUuid } from "../../http/path.ts";
 import { type Call, Reply, type Route } from "../../http/route.ts";
 import {
   ApiFailure,
@@ -316,7 +317,7 @@ export function sessionRoutes({ metadata, fronts }: SessionDeps): Route[] {
       tag: tagName,
       answers: goneAnswer,
       handle: (call) => {
-        if (!endSession(metadata, call.user.id, call.params.id ?? "")) throw notFound();
+        if (!endSession(metadata, call.user.id, readUuid(call.params, "id"))) throw notFound();
         return new Reply(204);
       },
     }),

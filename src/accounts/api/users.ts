@@ -2,6 +2,7 @@
 
 import type { Static } from "@sinclair/typebox";
 import { permissionDenied } from "../../http/failure.ts";
+import { readUuid } from "../../http/path.ts";
 import type { Route } from "../../http/route.ts";
 import {
   bool,
@@ -98,7 +99,7 @@ export function userRoutes(deps: { metadata: Metadata }): Route[] {
 }
 
 function self(call: UserCall<unknown>): User {
-  if (call.params.uuid === "@me" || call.params.uuid === call.user.uuid) return call.user;
+  if (["@me", call.user.uuid].includes(readUuid(call.params, "uuid"))) return call.user;
   throw permissionDenied("You can only look at your own user.");
 }
 

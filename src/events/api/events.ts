@@ -23,6 +23,7 @@ import {
 } from "../../http/shapes.ts";
 import { parseInstant } from "../../ingestion/timestamp.ts";
 import { InvalidField } from "../../lib/errors.ts";
+import { canonicalUuid } from "../../lib/uuid.ts";
 import {
   type ComputedMember,
   computedMembers,
@@ -146,8 +147,8 @@ export function eventRoutes({ engine }: EventsDependencies): Route[] {
       tag: "Events",
       answers: { 200: { description: "The event.", schema: Event, example: exampleEvent }, ...unavailable },
       async handle({ project, params }) {
-        const uuid = params.id?.toLowerCase() ?? "";
-        if (!uuidForm.test(uuid)) throw notFound();
+        const uuid = canonicalUuid(params.id ?? "");
+        if (uuid === undefined) throw notFound();
         const found = await engine.stream("events", { projectId: project.id, uuid, order: "seq", limit: 1 });
         const text = await new Response(found.body).text();
         if (text === "[]") throw notFound();
@@ -156,8 +157,6 @@ export function eventRoutes({ engine }: EventsDependencies): Route[] {
     }),
   ];
 }
-
-const uuidForm = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;
 
 /** The engine writes events as text, which goes out as it is. */
 function jsonText(text: string | ReadableStream<Uint8Array>): Response {
@@ -206,8 +205,8 @@ function refusal(error: unknown): never {
 function readUuid(query: URLSearchParams, name: string): string | undefined {
   const given = query.get(name);
   if (given === null) return undefined;
-  const uuid = given.toLowerCase();
-  if (!uuidForm.test(uuid)) throw new InvalidField(name, "invalid_input", "Must be a valid UUID.");
+  const uuid = canonicalUuid(given);
+  if (uuid === undefined) throw new InvalidField(name, "invalid_input", "Must be a valid UUID.");
   return uuid;
 }
 

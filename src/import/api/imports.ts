@@ -5,6 +5,7 @@ import { checkAdmin } from "../../accounts/api/roles.ts";
 import { type ProjectCall, projectRoute } from "../../accounts/api/routes.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
 import { HttpFailure, parseError } from "../../http/failure.ts";
+import { readUuid } from "../../http/path.ts";
 import { readBoolean } from "../../http/query.ts";
 import { type Method, Reply, type Route, type RouteSpec } from "../../http/route.ts";
 import {
@@ -155,7 +156,8 @@ export function importUploadRoutes(deps: ImportUploadDeps): Route[] {
         }
       },
     });
-  const runOf = (call: ProjectCall<unknown>) => uploads.find(call.project.id, call.params.import_id ?? "");
+  const runOf = (call: ProjectCall<unknown>) =>
+    uploads.find(call.project.id, readUuid(call.params, "import_id"));
   return [
     projectRoute("GET", "/imports", "event:read", {
       summary: "List the imports",

@@ -3,9 +3,9 @@
  * group its properties. Pure but for what it is told of pairs and groups.
  */
 
-import { canonicalUuid } from "../../ingestion/event-uuid.ts";
 import type { Json, JsonObject } from "../../lib/json.ts";
 import { isoFromMicros } from "../../lib/time.ts";
+import { canonicalUuid } from "../../lib/uuid.ts";
 import { eventOf, type MappedEvent } from "./mapped.ts";
 import { type TimeProblem, timeOf } from "./time.ts";
 

@@ -8,6 +8,7 @@ import { type Destination, isIndexName } from "../../backup/destination.ts";
 import { BackupRunning } from "../../backup/errors.ts";
 import { ListedBackup, listBackups } from "../../backup/list.ts";
 import { HttpFailure, notFound } from "../../http/failure.ts";
+import { readUuid } from "../../http/path.ts";
 import { publicRoute, Reply, type Route } from "../../http/route.ts";
 import {
   ApiFailure,
@@ -185,7 +186,7 @@ export function backupRoutes(deps: BackupDeps): Route[] {
       summary: "Read how far the work on a backup is",
       answers: { 200: { description: "The job.", schema: JobBody, example: exampleJob } },
       handle: (call) => {
-        const job = deps.jobs.find(call.params.id ?? "");
+        const job = deps.jobs.find(readUuid(call.params, "id"));
         if (job === undefined) throw notFound();
         return jobBody(job);
       },

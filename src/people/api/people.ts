@@ -6,11 +6,13 @@ import { type ProjectCall, projectRoute } from "../../accounts/api/routes.ts";
 import { unavailable } from "../../http/answers.ts";
 import { notFound } from "../../http/failure.ts";
 import { readPage } from "../../http/pagination.ts";
+import { readUuid } from "../../http/path.ts";
 import { readBoolean, readPropertyFilters } from "../../http/query.ts";
 import { Reply, type Route } from "../../http/route.ts";
 import { int, list, object, optional, text, withPage } from "../../http/shapes.ts";
 import { InvalidField } from "../../lib/errors.ts";
 import type { JsonObject } from "../../lib/json.ts";
+import { canonicalUuid } from "../../lib/uuid.ts";
 import { microsToWire } from "../../lib/wire-time.ts";
 import { Deletion, type PersonEraser } from "../deletion.ts";
 import {
@@ -139,7 +141,7 @@ export function peopleRoutes(deps: PeopleDeps, cohortMembership: CohortMembershi
       tag: "Persons",
       answers: { 200: { description: "The person.", schema: PersonBody, example: personExample } },
       handle: (call) => {
-        const person = personByUuid(people, call.project.id, (call.params.uuid ?? "").toLowerCase());
+        const person = personByUuid(people, call.project.id, readUuid(call.params, "uuid"));
         if (!person) throw notFound();
         return personBodies(people, [person])[0];
       },
@@ -164,7 +166,7 @@ export function peopleRoutes(deps: PeopleDeps, cohortMembership: CohortMembershi
         ...unavailable,
       },
       handle: async (call) => {
-        const person = personByUuid(people, call.project.id, (call.params.uuid ?? "").toLowerCase());
+        const person = personByUuid(people, call.project.id, readUuid(call.params, "uuid"));
         if (!person) throw notFound();
         if (readBoolean(call.query, "delete_events") === true) {
           const detail =
@@ -278,10 +280,10 @@ function namedPerson(people: PeopleDb, projectId: number, query: URLSearchParams
   const distinctId = query.get("distinct_id");
   if (distinctId !== null) return personByDistinctId(people, projectId, distinctId) ?? null;
   const uuid = query.get("uuid");
-  if (uuid !== null) return personByUuid(people, projectId, uuid.toLowerCase()) ?? null;
+  if (uuid !== null) return personByUuid(people, projectId, canonicalUuid(uuid) ?? uuid) ?? null;
   // A uuid that nobody has can still be somebody's distinct id.
-  const search = query.get("search")?.trim() ?? "";
-  return uuidForm.test(search) ? personByUuid(people, projectId, search.toLowerCase()) : undefined;
+  const search = canonicalUuid(query.get("search")?.trim() ?? "");
+  return search === undefined ? undefined : personByUuid(people, projectId, search);
 }
 
 /**
@@ -314,7 +316,6 @@ function behind(url: string, id: number): string {
   return target.href;
 }
 
-const uuidForm = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 const requiredField = "This query parameter is required.";
 
 /** The wire form of persons; their distinct ids are read at once. */

@@ -1,4 +1,4 @@
-/** Reads the uuid that a client gives to its event. Source: contract, ingestion 7.3. */
+/** Reads the uuids that clients write; in every letter case they mean the same. Source: contract, ingestion 7.3. */
 
 const canonical = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const withoutHyphens = /^[0-9a-f]{32}$/;
