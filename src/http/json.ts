@@ -56,6 +56,11 @@ export function parseJson(text: string, limits: JsonLimits): unknown {
   return JSON.parse(text);
 }
 
+/** What the parser did not like, in its own words. @param error what parsing threw */
+export function parserWords(error: unknown): string {
+  return error instanceof Error ? error.message.replace(/^JSON Parse error: /, "") : "not JSON";
+}
+
 /**
  * Checks that parsing a text takes no longer than its length lets expect; the text need not be JSON.
  *

@@ -1,7 +1,7 @@
 /** Takes the body of a management request apart: JSON, a form or an upload. */
 
 import { parseError, unsupportedMediaType } from "./failure.ts";
-import { type JsonLimits, NestedTooDeep, parseJson, TooManyContainers } from "./json.ts";
+import { type JsonLimits, parseJson, parserWords } from "./json.ts";
 
 /** Less deep than events: conditions of flags and cohorts are stored and read back recursively. */
 const jsonLimits: JsonLimits = { levels: 200, containers: 100_000 };
@@ -31,8 +31,7 @@ function parseText(text: string): unknown {
   try {
     return parseJson(text, jsonLimits);
   } catch (error) {
-    if (error instanceof NestedTooDeep || error instanceof TooManyContainers) throw parseError(error.message);
-    throw parseError(error instanceof Error ? error.message.replace(/^JSON Parse error: /, "") : "not JSON");
+    throw parseError(parserWords(error));
   }
 }
 

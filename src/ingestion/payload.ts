@@ -7,7 +7,7 @@
  */
 
 import { InvalidItem, InvalidPayload, PayloadTooDense } from "../http/decode/failures.ts";
-import { NestedTooDeep, parseJson, TooManyContainers } from "../http/json.ts";
+import { NestedTooDeep, parseJson, parserWords, TooManyContainers } from "../http/json.ts";
 import { ItemTable, type RawItem } from "./item-table.ts";
 import {
   endOfValue,
@@ -99,8 +99,7 @@ function parseText(text: string): unknown {
       const isList = /^\s*\[/.test(text) || text.includes('"batch"');
       throw nestedTooDeep(isList ? error.position : 0);
     }
-    const reason = error instanceof Error ? error.message.replace(/^JSON Parse error: /, "") : "not JSON";
-    throw new InvalidPayload(`the body is not JSON: ${reason}`);
+    throw new InvalidPayload(`the body is not JSON: ${parserWords(error)}`);
   }
 }
 

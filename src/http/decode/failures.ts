@@ -15,6 +15,13 @@ export class InvalidPayload extends RequestRefused {
   readonly type = "validation_error";
 }
 
+/** No body, or nothing in its wrappings. */
+export class NothingSent extends InvalidPayload {
+  constructor() {
+    super("request missing data payload: send the JSON of an event, or of a batch of events");
+  }
+}
+
 /** One item of a request is not what an event has to be, and so nothing of the request is taken. */
 export class InvalidItem extends InvalidPayload {
   constructor(

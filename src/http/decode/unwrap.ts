@@ -8,7 +8,7 @@
  * Source: contract, ingestion 2; sdk-compat 4.1; decision 20.
  */
 
-import { InvalidPayload } from "./failures.ts";
+import { InvalidPayload, NothingSent } from "./failures.ts";
 import { type CaptureFields, looksLikeForm, readFields } from "./form.ts";
 import { type Coding, inflate, isGzip } from "./inflate.ts";
 import { decompressLz64 } from "./lz64.ts";
@@ -45,8 +45,6 @@ const codings = new Map<string, Coding>([
 const lzHints = new Set(["lz64", "lz-string"]);
 const base64Hints = new Set(["base64", "b64"]);
 
-const nothingSent = "request missing data payload: send the JSON of an event, or of a batch of events";
-
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 /** A body that nothing is wrapped around: most are; undefined for any other, which `unwrap` is for. */
@@ -68,7 +66,7 @@ export function unwrapped({ bytes, query, contentEncoding }: WrappedBody): Unwra
 export async function unwrap(body: WrappedBody, limitBytes: number): Promise<UnwrappedBody> {
   const isInQuery = body.query.data !== undefined && body.query.data.length > 0;
   let bytes = isInQuery ? body.query.data! : body.bytes;
-  if (bytes.length === 0) throw new InvalidPayload(nothingSent);
+  if (bytes.length === 0) throw new NothingSent();
   let coding = isInQuery ? undefined : codingOf(body.contentEncoding);
   let form: CaptureFields | undefined;
   let hint = body.query.compression;
@@ -87,7 +85,7 @@ export async function unwrap(body: WrappedBody, limitBytes: number): Promise<Unw
       form = readFields(bytes);
       hint ??= form.compression;
       bytes = form.data ?? new Uint8Array();
-      if (bytes.length === 0) throw new InvalidPayload(nothingSent);
+      if (bytes.length === 0) throw new NothingSent();
     } else {
       const hinted = hint?.toLowerCase() ?? body.contentEncoding?.toLowerCase() ?? "";
       const text = lzHints.has(hinted) ? lz64IfItIs(bytes, limitBytes) : undefined;

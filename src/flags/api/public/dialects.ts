@@ -1,7 +1,7 @@
 /** How requests for flags are refused, in the words that clients know. Source: contract, flag-evaluation 4. */
 
 import { publicCors } from "../../../http/cors.ts";
-import { InvalidPayload } from "../../../http/decode/failures.ts";
+import { InvalidPayload, NothingSent, PayloadTooLarge } from "../../../http/decode/failures.ts";
 import { type Dialect, envelope } from "../../../http/dialect.ts";
 import { HttpFailure } from "../../../http/failure.ts";
 import { Reply } from "../../../http/reply.ts";
@@ -43,11 +43,12 @@ export const flagsDialect: Dialect = {
   refuse(failure, error, refused) {
     if (error instanceof NoDistinctId) return Reply.text(error.message, 400);
     if (error instanceof Undecodable || error instanceof InvalidPayload) {
-      const reason = error.message.replace(/^failed to decode request: /, "");
+      const reason = wordsOf(failure, error).replace(/^failed to decode request: /, "");
       const sentence = `Failed to decode request: ${reason}. Please check your request format and try again.`;
       return Reply.text(sentence, 400);
     }
-    return envelope(failure, refused);
+    const { status, type, code, attr, headers } = failure;
+    return envelope(new HttpFailure(status, type, code, wordsOf(failure, error), attr, headers), refused);
   },
   options: () => new Reply(204),
 };
@@ -65,8 +66,15 @@ export const ofrepDialect: Dialect = {
 };
 
 function ofrepRefusal(failure: HttpFailure, error: unknown) {
-  const { status, message, headers } = failure;
-  return { status, errorCode: errorCodeOf(status, error), message, headers };
+  const { status, headers } = failure;
+  return { status, errorCode: errorCodeOf(status, error), message: wordsOf(failure, error), headers };
+}
+
+/** What reading a body throws speaks of events otherwise. */
+function wordsOf(failure: HttpFailure, error: unknown): string {
+  if (error instanceof NothingSent) return "the body is empty: send a JSON object";
+  if (error instanceof PayloadTooLarge) return `the request is larger than ${error.limitBytes} bytes`;
+  return failure.message;
 }
 
 function errorCodeOf(status: number, error: unknown): OfrepErrorCode | undefined {

@@ -5,6 +5,7 @@
  * absent, and unknown fields are ignored. Source: contract, flag-evaluation 2.2; sdk-compat 2.2.
  */
 
+import { NestedTooDeep, parserWords, TooManyContainers } from "../../../http/json.ts";
 import { rawMember, skipSpace } from "../../../ingestion/json-spans.ts";
 import { isJsonObject, type JsonObject, ownMember } from "../../../lib/json.ts";
 import { Undecodable } from "./dialects.ts";
@@ -68,13 +69,18 @@ export function readFlagsRequest(text: string): FlagsRequest {
   };
 }
 
-function parseObject(text: string): JsonObject {
-  let body: unknown;
+/** The JSON of a body, as lenient clients write it. @throws {Undecodable} it is none. */
+export function parsedBody(text: string): unknown {
   try {
-    body = parseTolerantJson(text);
+    return parseTolerantJson(text);
   } catch (error) {
-    throw new Undecodable(error instanceof Error ? error.message : "the body is not JSON");
+    const isJson = error instanceof NestedTooDeep || error instanceof TooManyContainers;
+    throw new Undecodable(isJson ? error.message : `the body is not JSON: ${parserWords(error)}`);
   }
+}
+
+function parseObject(text: string): JsonObject {
+  const body = parsedBody(text);
   if (!isJsonObject(body)) throw new Undecodable("expected a JSON object");
   return body;
 }

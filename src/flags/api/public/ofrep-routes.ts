@@ -12,7 +12,7 @@ import type { JsonObject } from "../../../lib/json.ts";
 import { isNotModified } from "../../definitions/local-evaluation.ts";
 import { detectRuntime } from "../../evaluate/selection.ts";
 import type { Computation } from "../../subject/computation.ts";
-import { ofrepDialect, Undecodable } from "./dialects.ts";
+import { ofrepDialect } from "./dialects.ts";
 import {
   Context,
   Evaluated,
@@ -22,12 +22,11 @@ import {
   ofrepRefusals,
   openFeatureTag,
 } from "./documentation.ts";
-import { hasBrowserHeaders, requireContentType } from "./flags-request.ts";
+import { hasBrowserHeaders, parsedBody, requireContentType } from "./flags-request.ts";
 import { isForRuntime, keyOf, OfrepRefusal, readContext, renderInactive, renderResult } from "./ofrep.ts";
 import type { FlagEvents } from "./ofrep-events.ts";
 import type { EvaluatedProject, EvaluationDependencies } from "./ports.ts";
 import { bodyOfParts } from "./reply-body.ts";
-import { parseTolerantJson } from "./tolerant-json.ts";
 
 type OfrepDependencies = EvaluationDependencies & { computation: Computation; events: FlagEvents };
 
@@ -108,7 +107,7 @@ async function evaluationOf(deps: OfrepDependencies, call: Call, key: string | u
   const project = projectOf(deps, request);
   requireContentType(request.headers);
   const text = await call.text();
-  const context = readContext(parsed(text));
+  const context = readContext(parsedBody(text));
   const { set } = flagSets.of(project.id);
   if (key !== undefined && !set.byKey.has(key)) throw notFound(key);
   const detected = detectRuntime({
@@ -126,15 +125,6 @@ async function evaluationOf(deps: OfrepDependencies, call: Call, key: string | u
     now: now(),
   });
   return { project, set, evaluation, runtime } as const;
-}
-
-/** @throws {Undecodable} */
-function parsed(text: string): unknown {
-  try {
-    return parseTolerantJson(text);
-  } catch (error) {
-    throw new Undecodable(error instanceof Error ? error.message : "the body is not JSON");
-  }
 }
 
 function single({ set, evaluation, runtime }: Asked, key: string): Reply {

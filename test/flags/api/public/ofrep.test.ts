@@ -106,6 +106,11 @@ describe("one flag", () => {
     ["a list", "always", "[]", 400, "PARSE_ERROR"],
     ["nothing", "always", "", 400, "PARSE_ERROR"],
   ];
+  test("what cannot be read is told in words about the body", async () => {
+    const said = async (sent: string) => (await ask(`${ofrepPath}/always`, sent)).body.errorDetails;
+    expect(await said("")).toBe("the body is empty: send a JSON object");
+    expect(await said('{"context":')).toBe("the body is not JSON: Unexpected EOF");
+  });
   for (const [name, key, sent, expected, errorCode] of refusals) {
     test(`${name}: ${expected} ${errorCode}`, async () => {
       const { status, body } = await ask(`${ofrepPath}/${key}`, sent);

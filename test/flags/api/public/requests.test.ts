@@ -312,13 +312,17 @@ describe("refusals", () => {
     {
       name: "an empty body",
       body: "",
-      says: /^Failed to decode request: .+\. Please check your request format and try again\.$/,
+      says: /^Failed to decode request: the body is empty: send a JSON object\. Please check your request format and try again\.$/,
     },
-    { name: "no JSON", body: "hello {", says: /^Failed to decode request: / },
+    { name: "no JSON", body: "hello {", says: /^Failed to decode request: the body is not JSON: \w/ },
     { name: "a list", body: "[]", says: /^Failed to decode request: / },
     { name: "a text", body: '"x"', says: /^Failed to decode request: / },
     { name: "null", body: "null", says: /^Failed to decode request: / },
-    { name: "half an object", body: '{"token": "a', says: /^Failed to decode request: / },
+    {
+      name: "half an object",
+      body: '{"token":',
+      says: /^Failed to decode request: the body is not JSON: Unexpected EOF\. /,
+    },
     {
       name: "damaged gzip",
       body: new Uint8Array([0x1f, 0x8b, 8, 0, 1]),
@@ -355,7 +359,10 @@ describe("refusals", () => {
   test("a body over the limit, as sent or unpacked: 413", async () => {
     const large = JSON.stringify({ ...asked(), x: "x".repeat(1024 * 1024) });
     for (const body of [large, gzipSync(large)]) {
-      expect((await server.send("/flags/?v=2", { body: body as never })).status).toBe(413);
+      const response = await server.send("/flags/?v=2", { body: body as never });
+      expect(response.status).toBe(413);
+      const { detail } = (await response.json()) as { detail: string };
+      expect(detail).toMatch(/^the request is larger than \d+ bytes$/);
     }
   });
 
