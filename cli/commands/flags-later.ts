@@ -141,7 +141,9 @@ export const scheduled = withProjectAndJson(new Command("scheduled"), Type.Array
     run((options: CommonOptions) =>
       withProject(options, ({ metadata, project }) => {
         const keys = flagKeysById(metadata.db, project.id);
-        const found = listScheduled(metadata.db, project.id).map((change) => scheduledRecord(change, keys));
+        const found = listScheduled(metadata.db, project.id).changes.map((change) =>
+          scheduledRecord(change, keys),
+        );
         if (options.json) return printJson(found);
         printTable(
           ["id", "flag", "at", "change", "state"],
@@ -177,7 +179,7 @@ export const proposals = withProjectAndJson(new Command("proposals"), Type.Array
       withProject(options, ({ metadata, project }) => {
         const keys = flagKeysById(metadata.db, project.id);
         const { state } = options;
-        const found = listRequests(metadata.db, project.id, { state }).map((one) =>
+        const found = listRequests(metadata.db, project.id, { state }).requests.map((one) =>
           proposalRecord(one, keys),
         );
         if (options.json) return printJson(found);

@@ -4,6 +4,7 @@ import type { Static } from "@sinclair/typebox";
 import { type ProjectCall, projectRoute } from "../../accounts/api/routes.ts";
 import { exampleUser, UserBody, userBody } from "../../accounts/api/user-shapes.ts";
 import { findUser } from "../../accounts/users.ts";
+import { pageAnswer, readPage } from "../../http/pagination.ts";
 import { Reply, type Route } from "../../http/route.ts";
 import {
   ApiFailure,
@@ -11,12 +12,14 @@ import {
   dictionary,
   instant,
   int,
-  list,
   named,
   nullable,
   object,
+  onePage,
   optional,
+  pageOf,
   text,
+  withPage,
 } from "../../http/shapes.ts";
 import { InvalidField } from "../../lib/errors.ts";
 import type { JsonObject } from "../../lib/json.ts";
@@ -145,20 +148,18 @@ export function flagChangeRoutes(deps: FlagWriting): Route[] {
   return [
     projectRoute("GET", "/scheduled_changes", "feature_flag:read", {
       summary: "List scheduled changes of flags",
-      description: "Those to come first, then the latest; not in pages.",
+      description: "Those to come first, then the latest.",
       tag: tagName,
-      query: object({ record_id: optional(int({ description: "Only those of this flag." })) }),
+      query: withPage(object({ record_id: optional(int({ description: "Only those of this flag." })) })),
       answers: {
-        200: {
-          description: "The changes.",
-          schema: object({ results: list(ScheduledBody) }),
-          example: { results: [exampleScheduled] },
-        },
+        200: onePage("One page of changes.", pageOf("ScheduledChangePage", ScheduledBody), exampleScheduled),
       },
-      handle: ({ project, query }) => {
+      handle: ({ project, query, url }) => {
         const keys = flagKeysById(db, project.id);
-        const found = listScheduled(db, project.id, optionalNumber(query, "record_id"));
-        return { results: found.map((change) => scheduledBody(change, keys)) };
+        const page = readPage(query);
+        const { changes, count } = listScheduled(db, project.id, optionalNumber(query, "record_id"), page);
+        const shown = changes.map((change) => scheduledBody(change, keys));
+        return pageAnswer(url, page, count, shown);
       },
     }),
     projectRoute("POST", "/scheduled_changes", "feature_flag:write", {
@@ -222,25 +223,20 @@ export function flagChangeRoutes(deps: FlagWriting): Route[] {
       answers: { 204: { description: "Gone." } },
       handle: (call) => {
         const id = numberIn(call.params.id);
-        const change = listScheduled(db, call.project.id).find((one) => one.id === id);
-        if (change !== undefined) editableFlag(deps, call, change.flagId, "id");
+        editableFlag(deps, call, findScheduled(db, call.project.id, id).flagId, "id");
         unschedule(deps, call.project.id, id);
         return new Reply(204);
       },
     }),
     projectRoute("GET", "/change_requests", "feature_flag:read", {
       summary: "List proposed changes of flags",
-      description: "The newest first, not in pages.",
+      description: "The newest first.",
       tag: tagName,
-      query: object({ state: optional(choice(states)), flag_id: optional(int()) }),
+      query: withPage(object({ state: optional(choice(states)), flag_id: optional(int()) })),
       answers: {
-        200: {
-          description: "The proposals.",
-          schema: object({ results: list(RequestBody) }),
-          example: { results: [exampleRequest] },
-        },
+        200: onePage("One page of proposals.", pageOf("ChangeRequestPage", RequestBody), exampleRequest),
       },
-      handle: ({ project, query }) => {
+      handle: ({ project, query, url }) => {
         const state = query.get("state") || undefined;
         if (state !== undefined && !states.includes(state as (typeof states)[number])) {
           throw new InvalidField("state", "invalid_choice", `"${state}" is not a valid choice.`);
@@ -250,7 +246,10 @@ export function flagChangeRoutes(deps: FlagWriting): Route[] {
           flagId: optionalNumber(query, "flag_id"),
         };
         const keys = flagKeysById(db, project.id);
-        return { results: listRequests(db, project.id, filter).map((request) => requestBody(request, keys)) };
+        const page = readPage(query);
+        const { requests, count } = listRequests(db, project.id, filter, page);
+        const shown = requests.map((request) => requestBody(request, keys));
+        return pageAnswer(url, page, count, shown);
       },
     }),
     projectRoute("POST", "/change_requests", "feature_flag:write", {

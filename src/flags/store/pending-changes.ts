@@ -1,6 +1,6 @@
 /** Changes of flags that are not made yet: with a time, or until somebody else agrees. */
 
-import { and, asc, desc, eq, isNull, lte, sql } from "drizzle-orm";
+import { and, asc, desc, eq, isNull, lte, type SQL, sql } from "drizzle-orm";
 import type { Reading } from "../../accounts/db.ts";
 import { changeRequest, flag, scheduledChange } from "../../accounts/schema.ts";
 import { HttpFailure } from "../../http/failure.ts";
@@ -54,30 +54,43 @@ export function scheduleChange(
 ): ScheduledChange {
   return metadata.change((t) => {
     const waiting = and(eq(scheduledChange.projectId, input.projectId), isNull(scheduledChange.executedAt));
-    const count = t
-      .select({ count: sql<number>`count(*)` })
-      .from(scheduledChange)
-      .where(waiting)
-      .get()!.count;
-    requireRoom(count);
+    requireRoom(countOf(t, scheduledChange, waiting));
     return t.insert(scheduledChange).values(input).returning().get();
   });
 }
 
+/** Which part of a list is wanted. */
+interface Page {
+  limit: number;
+  offset: number;
+}
+
+const firstPage: Page = { limit: pendingMax, offset: 0 };
+
 /** The latest first, those that are still to come before them; of one flag when it is named. */
-export function listScheduled(db: Reading, projectId: number, flagId?: number): ScheduledChange[] {
-  return db
+export function listScheduled(
+  db: Reading,
+  projectId: number,
+  flagId?: number,
+  { limit, offset }: Page = firstPage,
+): { changes: ScheduledChange[]; count: number } {
+  const chosen = and(
+    eq(scheduledChange.projectId, projectId),
+    flagId === undefined ? undefined : eq(scheduledChange.flagId, flagId),
+  );
+  const changes = db
     .select()
     .from(scheduledChange)
-    .where(
-      and(
-        eq(scheduledChange.projectId, projectId),
-        flagId === undefined ? undefined : eq(scheduledChange.flagId, flagId),
-      ),
+    .where(chosen)
+    .orderBy(
+      desc(isNull(scheduledChange.executedAt)),
+      desc(scheduledChange.scheduledAt),
+      desc(scheduledChange.id),
     )
-    .orderBy(desc(isNull(scheduledChange.executedAt)), desc(scheduledChange.scheduledAt))
-    .limit(pendingMax)
+    .limit(limit)
+    .offset(offset)
     .all();
+  return { changes, count: countOf(db, scheduledChange, chosen) };
 }
 
 /** @throws {NotFound} */
@@ -157,7 +170,7 @@ export function proposeChange(
   input: Pick<ChangeRequest, "changes" | "note" | "createdById" | "createdAt">,
 ): ChangeRequest {
   return metadata.change((t) => {
-    requireRoom(listRequests(t, of.projectId, { state: "pending" }).length);
+    requireRoom(listRequests(t, of.projectId, { state: "pending" }).count);
     return t
       .insert(changeRequest)
       .values({
@@ -175,20 +188,22 @@ export function listRequests(
   db: Reading,
   projectId: number,
   filter: { state?: RequestState; flagId?: number } = {},
-): ChangeRequest[] {
-  return db
+  { limit, offset }: Page = firstPage,
+): { requests: ChangeRequest[]; count: number } {
+  const chosen = and(
+    eq(changeRequest.projectId, projectId),
+    filter.state === undefined ? undefined : eq(changeRequest.state, filter.state),
+    filter.flagId === undefined ? undefined : eq(changeRequest.flagId, filter.flagId),
+  );
+  const requests = db
     .select()
     .from(changeRequest)
-    .where(
-      and(
-        eq(changeRequest.projectId, projectId),
-        filter.state === undefined ? undefined : eq(changeRequest.state, filter.state),
-        filter.flagId === undefined ? undefined : eq(changeRequest.flagId, filter.flagId),
-      ),
-    )
+    .where(chosen)
     .orderBy(desc(changeRequest.id))
-    .limit(pendingMax)
+    .limit(limit)
+    .offset(offset)
     .all();
+  return { requests, count: countOf(db, changeRequest, chosen) };
 }
 
 /** @throws {NotFound} */
@@ -229,6 +244,14 @@ export function flagKeysById(db: Reading, projectId: number): Map<number, string
     .where(eq(flag.projectId, projectId))
     .all();
   return new Map(rows.map(({ id, key }) => [id, key]));
+}
+
+function countOf(
+  db: Reading,
+  table: typeof scheduledChange | typeof changeRequest,
+  chosen: SQL | undefined,
+): number {
+  return db.select({ count: sql<number>`count(*)` }).from(table).where(chosen).get()!.count;
 }
 
 function requireRoom(count: number): void {

@@ -38,6 +38,28 @@ async function prepared() {
   };
 }
 
+test("scheduled and proposed changes are listed in pages", async () => {
+  using it = await prepared();
+  const { server, flag } = it;
+  for (const minutes of [10, 20, 30]) {
+    const payload = { operation: "update_status", value: false };
+    const scheduled_at = it.later(minutes).toISOString();
+    await server.ask("POST", scheduled, { body: { record_id: flag.id, payload, scheduled_at } });
+    await server.ask("POST", requests, { body: { flag_id: flag.id, changes: { active: false } } });
+  }
+  for (const path of [`${scheduled}?record_id=${flag.id}&`, `${requests}?state=pending&`]) {
+    const page = async (query: string) => (await server.ask("GET", path + query)).body;
+    const all = await page("");
+    expect([all.count, all.results.length, all.next, all.previous]).toEqual([3, 3, null, null]);
+    const first = await page("limit=1");
+    expect([first.count, first.results]).toEqual([3, [all.results[0]]]);
+    expect(first.next).toEndWith("limit=1&offset=1");
+    const last = await page("limit=1&offset=2");
+    expect([last.results, last.next]).toEqual([[all.results[2]], null]);
+    expect(last.previous).toEndWith("limit=1&offset=1");
+  }
+});
+
 describe("a scheduled change", () => {
   test("is read, and put off or replaced until it is made", async () => {
     using it = await prepared();
