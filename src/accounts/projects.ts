@@ -2,6 +2,7 @@
 
 import { eq, or, sql } from "drizzle-orm";
 import { InvalidField, NotFound, trimmedText } from "../lib/errors.ts";
+import { zoneName } from "../lib/time-zone.ts";
 import { type Author, type Change, recordActivity } from "./activity.ts";
 import { bumpRevision, type MetadataTx } from "./db.ts";
 import { checkAdoptedProjectKey, newProjectKey, newSecretKey } from "./key-formats.ts";
@@ -266,10 +267,8 @@ function recordProjectActivity(
 }
 
 function checkTimezone(timezone: string): string {
-  try {
-    new Intl.DateTimeFormat("en", { timeZone: timezone });
-    return timezone;
-  } catch {
+  const name = zoneName(timezone);
+  if (name === undefined)
     throw new InvalidField("timezone", "invalid_choice", `"${timezone}" is not a valid choice.`);
-  }
+  return name;
 }

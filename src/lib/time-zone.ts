@@ -20,6 +20,17 @@ const wholeMinutesFrom = Date.UTC(1973, 0, 1);
 const offsetText = /GMT(?:([+-])(\d{2}):(\d{2})(?::(\d{2}))?)?$/;
 const dayMs = 86_400_000;
 
+/** The spelling of a zone's IANA name, whatever its letter case; undefined for offsets and for what is no zone. */
+export function zoneName(text: string): string | undefined {
+  // The runtime takes "+02:00" for a zone.
+  if (!/^[a-z]/i.test(text)) return undefined;
+  try {
+    return new Intl.DateTimeFormat("en", { timeZone: text }).resolvedOptions().timeZone;
+  } catch {
+    return undefined;
+  }
+}
+
 /** What the clock on the wall shows at an instant. Unknown zones count as UTC. */
 export function wallTimeAt(instantMs: number, timezone: string): number {
   return instantMs + offsetMsAt(instantMs, timezone);

@@ -28,6 +28,14 @@ describe("projects", () => {
     });
     expect(changed.body).toMatchObject({ name: "Store", timezone: "Europe/Berlin", anonymize_ips: true });
     expect(server.metadata.projects.findByToken(first.api_key)).toMatchObject({ timezone: "Europe/Berlin" });
+    for (const [sent, kept] of [
+      ["europe/BERLIN", "Europe/Berlin"],
+      ["utc", "UTC"],
+      ["us/pacific", "US/Pacific"],
+    ]) {
+      const { body } = await server.ask("PATCH", "/api/projects/1/", { body: { timezone: sent } });
+      expect(body.timezone).toBe(kept);
+    }
     const organization = server.first.organization.id;
     for (const path of [
       `/api/organizations/${organization}/projects/1/`,
@@ -100,6 +108,8 @@ describe("projects", () => {
     [{}, "required", "name"],
     [{ name: "" }, "blank", "name"],
     [{ name: "x", timezone: "Mars/Base" }, "invalid_choice", "timezone"],
+    [{ name: "x", timezone: "+02:00" }, "invalid_choice", "timezone"],
+    [{ name: "x", timezone: "-0330" }, "invalid_choice", "timezone"],
     [{ name: "x", organization: "0193d1a2-7b1c-7c3e-9f60-000000000000" }, "does_not_exist", "organization"],
   ] as const) {
     test(`refused: ${JSON.stringify(body)}`, async () => {
