@@ -9,6 +9,7 @@ import { brotliCompressSync, constants } from "node:zlib";
 import type { Metadata } from "../accounts/metadata.ts";
 import { isSignedIn } from "../accounts/sessions/cookie.ts";
 import { ownFilesDialect } from "../http/dialect.ts";
+import { prefixIn } from "../http/path.ts";
 import { type Call, clientRoutes, Reply, type Route } from "../http/route.ts";
 import { once } from "../lib/once.ts";
 import { pageFiles } from "./files.ts";
@@ -78,7 +79,7 @@ export function consoleRoutes(metadata: Metadata): Route[] {
   const handle = async ({ request, baseUrl, now }: Call): Promise<Reply> => {
     const { pathname } = new URL(request.url);
     // Registered with and without a slash at the end alike: only the address tells which it is.
-    const prefix = new URL(baseUrl).pathname.replace(/\/$/, "");
+    const prefix = prefixIn(baseUrl);
     if (pathname === "/console") return redirect(prefix + consolePath);
     const known = await filesBelow(prefix);
     const path = pathname.slice(consolePath.length);

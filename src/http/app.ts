@@ -9,6 +9,7 @@ import { docsPage } from "./docs-page.ts";
 import type { ErrorLog } from "./errors.ts";
 import type { Connection, Places } from "./exchange.ts";
 import { openApiDocument } from "./openapi.ts";
+import { prefixIn } from "./path.ts";
 import { probeRoutes, type RoleReadiness } from "./probes.ts";
 import type { RateLimiter } from "./rate-limit.ts";
 import { Reply } from "./reply.ts";
@@ -30,7 +31,7 @@ export interface AppDeps {
   onSeen?: DispatchDeps["onSeen"];
   /** Path of the page that browsers are sent to from `/`; absent: there is none. */
   homePage?: string;
-  /** Address in the documentation; absent: relative. */
+  /** Address in the documentation; absent: the path by which clients come. */
   publicUrl?: string;
   now?: () => Date;
 }
@@ -112,10 +113,9 @@ function rootRoute(homePage: string | undefined): Route {
       },
     },
     handle({ request, baseUrl }) {
-      const path = new URL(baseUrl).pathname.replace(/\/$/, "");
       const headers = { Vary: "Accept", "Cache-Control": "no-store" };
       if (homePage !== undefined && /\btext\/html\b/.test(request.headers.get("accept") ?? "")) {
-        return new Reply(302, undefined, { ...headers, Location: path + homePage });
+        return new Reply(302, undefined, { ...headers, Location: prefixIn(baseUrl) + homePage });
       }
       const body = { name: "Flagkeep", version, documentation: `${baseUrl}/docs` };
       return new Reply(200, body, headers);
@@ -123,25 +123,35 @@ function rootRoute(homePage: string | undefined): Route {
   });
 }
 
+/** Writes a text once for clients that come by one way; few servers have a second. */
+function lastOf(write: (prefix: string) => string): (prefix: string) => string {
+  let last: { prefix: string; text: string } | undefined;
+  return (prefix) => {
+    if (last?.prefix !== prefix) last = { prefix, text: write(prefix) };
+    return last.text;
+  };
+}
+
 /** The document is written at the first request: most processes are never asked for it. */
 function documentationRoutes(described: readonly Route[], publicUrl: string | undefined): Route[] {
   const routes: Route[] = [];
-  const document = once(() => openApiDocument([...described, ...routes], publicUrl ?? "/"));
-  const schemaText = once(() => JSON.stringify(document()));
-  const page = once(() => docsPage(document()));
+  const serverOf = (prefix: string) => publicUrl ?? (prefix || "/");
+  const documentBelow = (prefix: string) => openApiDocument([...described, ...routes], serverOf(prefix));
+  const schemaText = lastOf((prefix) => JSON.stringify(documentBelow(prefix)));
+  const page = lastOf((prefix) => docsPage(documentBelow(prefix), prefix));
   routes.push(
     publicRoute("GET", "/api/schema", {
       summary: "Read this documentation as an OpenAPI 3.1 document",
       tag: "Documentation",
       answers: { 200: { description: "The document.", schema: dictionary(), example: { openapi: "3.1.0" } } },
-      handle: () => Reply.json(schemaText()),
+      handle: ({ baseUrl }) => Reply.json(schemaText(prefixIn(baseUrl))),
     }),
     publicRoute("GET", "/docs", {
       summary: "Read this documentation as a page",
       tag: "Documentation",
       answers: { 200: { description: "HTML." } },
-      handle: () =>
-        Reply.of("text/html; charset=utf-8", page(), {
+      handle: ({ baseUrl }) =>
+        Reply.of("text/html; charset=utf-8", page(prefixIn(baseUrl)), {
           "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
         }),
     }),

@@ -14,8 +14,8 @@ td,th{text-align:left;padding:.15rem .8rem .15rem 0;vertical-align:top}nav a{mar
 details,h2{border-color:#333c46}a{color:#8ab8ff}b.get{color:#4c9}b.post{color:#7af}b.patch,b.put{color:#eb6}b.delete{color:#f77}}
 `;
 
-/** The whole page. */
-export function docsPage(document: OpenApiDocument): string {
+/** The whole page. @param prefix what a reverse proxy has before every path. */
+export function docsPage(document: OpenApiDocument, prefix: string): string {
   const sections = document.tags.map(({ name }) => {
     const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.entries(methods)
@@ -31,7 +31,7 @@ export function docsPage(document: OpenApiDocument): string {
     .join("");
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>${escaped(document.info.title)} API</title><style>${pageStyle}</style></head><body>
-<h1>${escaped(document.info.title)} API</h1><p>Version ${escaped(document.info.version)}. As data: <a href="/api/schema/">/api/schema/</a>.</p>
+<h1>${escaped(document.info.title)} API</h1><p>Version ${escaped(document.info.version)}. As data: <a href="${escaped(prefix)}/api/schema/">/api/schema/</a>.</p>
 <p>${prose(document.info.description)}</p><nav>${links}<a href="#schemas">Schemas</a></nav>
 ${sections.join("")}<h2 id="schemas">Schemas</h2>${schemas}</body></html>`;
 }

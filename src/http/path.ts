@@ -13,3 +13,8 @@ export function readUuid(params: Record<string, string | undefined>, name: strin
   const text = params[name] ?? "";
   return canonicalUuid(text) ?? text;
 }
+
+/** What stands before every path that clients see, behind a reverse proxy; empty or without a slash at the end. */
+export function prefixIn(baseUrl: string): string {
+  return new URL(baseUrl).pathname.replace(/\/$/, "");
+}

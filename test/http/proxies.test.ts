@@ -179,6 +179,24 @@ for (const [name, settingsOf] of Object.entries(proxies)) {
       expect((await api(page.next)).status).toBe(200);
     });
 
+    test("the documentation and the streams of OpenFeature are found under the prefix", async () => {
+      const html = await (await get(`${base}/docs`)).text();
+      const link = /href="([^"#]+)"/.exec(html)![1]!;
+      const schema = await get(new URL(link, `${base}/docs`).href);
+      const { servers } = (await schema.json()) as { servers: { url: string }[] };
+      expect(servers.map(({ url }) => new URL(url, schema.url).href)).toEqual([base]);
+      const flags = await get(`${base}/ofrep/v1/evaluate/flags`, {
+        method: "POST",
+        body: JSON.stringify({ context: { targetingKey: "kim" } }),
+        headers: { Authorization: `Bearer ${appliance.token}`, "Content-Type": "application/json" },
+      });
+      const { eventStreams } = (await flags.json()) as {
+        eventStreams: { endpoint: { requestUri: string } }[];
+      };
+      const { requestUri } = eventStreams[0]!.endpoint;
+      expect(new URL(requestUri, base).href).toStartWith(`${base}/ofrep/v1/events?key=`);
+    });
+
     test("the console and its files are found under the prefix", async () => {
       const page = await get(`${base}/console/`);
       const html = await page.text();

@@ -7,6 +7,7 @@
 
 import { EventStreams } from "../../../http/event-streams.ts";
 import { HttpFailure } from "../../../http/failure.ts";
+import { prefixIn } from "../../../http/path.ts";
 import { type Call, clientRoutes, type Route } from "../../../http/route.ts";
 import { object, text } from "../../../http/shapes.ts";
 import type { JsonObject } from "../../../lib/json.ts";
@@ -56,14 +57,18 @@ export class FlagEvents {
     });
   }
 
-  /** The `eventStreams` of an answer with all flags; undefined when no more streams are taken. */
-  connections(project: EvaluatedProject): JsonObject[] | undefined {
+  /**
+   * The `eventStreams` of an answer with all flags; undefined when no more streams are taken.
+   *
+   * @param baseUrl where the client reaches this server.
+   */
+  connections(project: EvaluatedProject, baseUrl: string): JsonObject[] | undefined {
     if (this.streams.isFull) return undefined;
     const requestUri = `${ofrepPath}?key=${encodeURIComponent(project.apiToken)}`;
     const { publicUrl } = this.deps;
     const place: JsonObject =
       publicUrl === undefined
-        ? { endpoint: { requestUri } }
+        ? { endpoint: { requestUri: prefixIn(baseUrl) + requestUri } }
         : { url: publicUrl.replace(/\/+$/, "") + requestUri };
     return [{ type: "sse", ...place, inactivityDelaySec: inactivitySeconds }];
   }

@@ -67,7 +67,7 @@ export function ofrepRoutes(deps: OfrepDependencies): Route[] {
       },
       async handle(call) {
         const asked = await evaluationOf(deps, call, undefined);
-        return bulk(call.request, asked, deps.events.connections(asked.project));
+        return bulk(call.request, asked, deps.events.connections(asked.project, call.baseUrl));
       },
     }),
     ofrepRoute("POST", `${ofrepPath}/:key`, {

@@ -265,7 +265,7 @@ describe("changes", () => {
     });
     const app = serving(events);
     const ask = () => app.handle(new Request(`http://localhost${EVENTS}?key=${own.token}`));
-    expect(events.connections(project)).toEqual([
+    expect(events.connections(project, "http://localhost")).toEqual([
       {
         type: "sse",
         url: `https://flags.example/keep/ofrep/v1/events?key=${own.token}`,
@@ -277,9 +277,9 @@ describe("changes", () => {
     const refused = await ask();
     expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "60"]);
     // Nobody is sent to where there is no place.
-    expect(events.connections(project)).toBeUndefined();
+    expect(events.connections(project, "http://localhost")).toBeUndefined();
     for (const { body } of streams) await body!.cancel();
-    expect(events.connections(project)).toBeDefined();
+    expect(events.connections(project, "http://localhost")).toBeDefined();
   });
 
   test("streams end when the server stops", async () => {
