@@ -10,6 +10,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "
 import { join } from "node:path";
 import type { Server } from "bun";
 import { firstLine } from "../lib/errors.ts";
+import { once } from "../lib/once.ts";
 import type { Log } from "../log.ts";
 
 export interface CertificateSettings {
@@ -41,7 +42,44 @@ const requestSettings = { retryMaxAttempts: 2, retryDefaultDelay: 1 };
 const timerMsMax = 86_400_000;
 
 /** Loaded when a certificate is asked for: few servers have names, and the library takes 16 MB. */
-const acme = () => import("acme-client");
+const acme = once(async () => {
+  const library = await import("acme-client");
+  const { defaults, interceptors } = library.axios;
+  defaults.timeout = answerMs;
+  // The library waits longer and longer; a later attempt comes anyway, and the log should tell soon.
+  Object.assign((defaults as { acmeSettings?: object }).acmeSettings ?? {}, requestSettings);
+  for (const handler of interceptors.response.handlers ?? []) {
+    const { rejected } = handler;
+    handler.rejected = async (error: Unanswered) => {
+      try {
+        return await rejected?.(error);
+      } catch (failure) {
+        // Where no answer came at all, the library stumbles over its absence and forgets why.
+        throw failure instanceof TypeError ? new Error(reasonOf(error), { cause: error }) : failure;
+      }
+    };
+  }
+  return library;
+});
+
+/** What the library's requests fail with where no answer comes. */
+interface Unanswered extends Error {
+  code?: string;
+  config?: { url?: string };
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  ECONNREFUSED: "connection refused",
+  ConnectionRefused: "connection refused",
+  ECONNRESET: "the connection was closed",
+  ENOTFOUND: "no such host",
+  ECONNABORTED: "no answer in time",
+  ETIMEDOUT: "no answer in time",
+};
+
+function reasonOf({ code = "", message, config }: Unanswered): string {
+  return `${config?.url ?? "the authority"}: ${reasons[code] ?? (message || code || "no answer")}`;
+}
 
 export class Certificates {
   private readonly answers = new Map<string, string>();
@@ -129,10 +167,7 @@ export class Certificates {
 
   private async order(): Promise<Certificate> {
     const { domains, email, directoryUrl } = this.settings;
-    const { axios, Client, crypto: acmeCrypto } = await acme();
-    axios.defaults.timeout = answerMs;
-    // The library waits longer and longer; a later attempt comes anyway, and the log should tell soon.
-    Object.assign((axios.defaults as { acmeSettings?: object }).acmeSettings ?? {}, requestSettings);
+    const { Client, crypto: acmeCrypto } = await acme();
     const client = new Client({
       directoryUrl,
       accountKey: await this.accountKey(),
