@@ -54,7 +54,7 @@ test("everything comes over, also after a refusal in the middle and with a busy 
   const filters = {
     groups: [{ properties: [{ key: "id", type: "cohort", value: made.id }], rollout_percentage: 50 }],
   };
-  const flag = { key: "beta", name: "Beta", filters, tags: [] };
+  const flag = { key: "beta", name: "Beta", filters, tags: [], evaluation_contexts: ["web"] };
   expect((await source.api(`${flagsPath}/feature_flags/`, { method: "POST", body: flag })).status).toBe(201);
 
   // Between the two stands a server that is busy at times, and refuses from the third page of events on.
@@ -126,7 +126,7 @@ test("everything comes over, also after a refusal in the middle and with a busy 
   const flags = await flagkeep(["flags", "export", "--json", "--data-dir", dataDir]);
   expect(JSON.parse(flags.stdout)).toMatchObject({
     cohorts: [{ name: "big" }],
-    flags: [{ key: "beta", name: "Beta" }],
+    flags: [{ key: "beta", name: "Beta", evaluation_contexts: ["web"] }],
   });
   expect(readdirSync(join(dataDir, "import-state"))).toEqual([]);
 }, 180_000);

@@ -81,12 +81,12 @@ interface Names {
 function flagItem(key: string, fields: JsonObject, names: Names): FlagItem {
   const item: FlagItem = { key, filters: {} };
   const { filters, ...others } = item;
-  const unusual = Object.entries(usualOf(namesOfContexts(fields))).flatMap(
-    ([name, usual]): [string, Json][] => {
-      const value = fields[name] ?? usual;
-      return name === "active" || !Bun.deepEquals(value, usual) ? [[name, value as Json]] : [];
-    },
-  );
+  const contexts = contextsOf(fields);
+  const values = { ...fields, ...contexts };
+  const unusual = Object.entries(usualOf(contexts)).flatMap(([name, usual]): [string, Json][] => {
+    const value = values[name] ?? usual;
+    return name === "active" || !Bun.deepEquals(value, usual) ? [[name, value as Json]] : [];
+  });
   return {
     ...others,
     ...Object.fromEntries(unusual),
@@ -96,10 +96,12 @@ function flagItem(key: string, fields: JsonObject, names: Names): FlagItem {
 }
 
 /** Documents hold the contexts once; by their older name, unless that refuses them. */
-function namesOfContexts({ tags, evaluation_tags: contexts }: JsonObject): JsonObject {
-  const known = new Set((tags ?? []) as string[]);
-  const isSubset = ((contexts ?? []) as string[]).every((tag) => known.has(tag));
-  return isSubset ? { evaluation_tags: contexts ?? [] } : { evaluation_contexts: contexts ?? [] };
+function contextsOf({ tags, evaluation_tags: older, evaluation_contexts: newer }: JsonObject): JsonObject {
+  // A flag of another server may have one of the two names only.
+  const contexts = (newer ?? older ?? []) as Json[];
+  const known = new Set((tags ?? []) as Json[]);
+  const isSubset = contexts.every((tag) => known.has(tag));
+  return isSubset ? { evaluation_tags: contexts } : { evaluation_contexts: contexts };
 }
 
 /** The usual values of a flag's members; of the two names of contexts only the one that an item goes by. */

@@ -136,6 +136,12 @@ test("contexts are in the document once, by the name that takes them", () => {
   };
   expect(names("variants")).toEqual([["web"], undefined]);
   expect(names("in-apps")).toEqual([undefined, ["a", "ios"]]);
+  // Servers of other versions know one of the names only.
+  for (const name of ["evaluation_tags", "evaluation_contexts"]) {
+    const fields = { tags: ["a"], [name]: ["a", "ios"] };
+    const [item] = writeDocument({ flags: [{ id: 1, key: "f", fields }], cohorts: [], groupTypes: [] }).flags;
+    expect(item!.evaluation_contexts).toEqual(["a", "ios"]);
+  }
   projects.import(projects.document(1, company, true));
   projects.change(2, "in-apps", { evaluationContexts: ["old"] });
   projects.import(projects.document(1, company, true));
