@@ -34,6 +34,7 @@ export interface OpenApiDocument {
 const apiDescription =
   "Every path answers with and without a slash at its end. `/api/environments/…` means the same as `/api/projects/…`. " +
   "`@current` in place of a project id means the project the key's user works in; `?token=` with a project's public key names a project as well. " +
+  "Uuids are read in either letter case, with and without hyphens. " +
   "Every failure has the same envelope, except where an answer says otherwise.";
 
 /** The document of all routes. */

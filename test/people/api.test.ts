@@ -23,7 +23,11 @@ describe("persons and groups", () => {
     };
     expect(rest.body).toMatchObject({ next: null, results: [expected] });
     const upper = kim.toUpperCase();
-    for (const query of ["distinct_id=anon", "search=KIM@", `uuid=${upper}`, `search=${upper}`]) {
+    const bare = kim.replaceAll("-", "");
+    for (const query of [
+      ...["distinct_id=anon", "search=KIM@"],
+      ...[upper, bare].flatMap((uuid) => [`uuid=${uuid}`, `search=${uuid}`]),
+    ]) {
       expect((await server.ask("GET", `/api/projects/1/persons/?${query}`)).body.results).toEqual([expected]);
     }
     const own = crypto.randomUUID();
@@ -32,7 +36,8 @@ describe("persons and groups", () => {
     for (const query of ["distinct_id=x", "uuid=x", `uuid=${own}`]) {
       expect((await server.ask("GET", `/api/projects/1/persons/?${query}`)).body.results).toEqual([]);
     }
-    expect((await server.ask("GET", `/api/projects/1/persons/${kim}/`)).body).toEqual(expected);
+    for (const uuid of [kim, upper, bare])
+      expect((await server.ask("GET", `/api/projects/1/persons/${uuid}/`)).body).toEqual(expected);
     expect((await server.ask("GET", "/api/projects/1/persons/x/")).status).toBe(404);
   });
   test("groups by type, in pages, and by key", async () => {

@@ -44,7 +44,7 @@ const ProjectFields = {
   has_completed_onboarding_for: nullable(dictionary()),
   ingested_event: bool({ description: "Whether an event ever arrived." }),
   is_demo: bool(),
-  timezone: text({ description: "IANA name; dates in flag conditions are read in it." }),
+  timezone: text({ description: "IANA name, no offset; dates in flag conditions are read in it." }),
   access_control: bool(),
 };
 

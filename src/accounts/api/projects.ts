@@ -54,7 +54,9 @@ import { organizationRoute, type ProjectCall, projectRoute, type UserCall, userR
 const tagName = "Projects";
 const NewProjectInput = object({
   name: text({ max: 200 }),
-  timezone: optional(text({ max: 64, description: "IANA name; UTC when absent." })),
+  timezone: optional(
+    text({ max: 64, description: "IANA name in any letter case, no offset; UTC when absent." }),
+  ),
   anonymize_ips: optional(bool()),
 });
 const ProjectEdit = object({
