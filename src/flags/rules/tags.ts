@@ -21,7 +21,7 @@ export interface SentTags {
  * Tags are trimmed, lower-cased, made unique and sorted. Evaluation tags that are tags of the flag go with them.
  *
  * @throws {FlagInvalid} `not_a_list`, `null` or `invalid_input` for wrong types; `invalid_input` with attr null when
- *   an evaluation tag is neither among the tags nor stored already.
+ *   an evaluation tag is neither among the tags nor stored without being one.
  */
 export function changedTags(sent: SentTags, stored: Tags): Tags {
   const tags = normalizeTags(sent.tags, "tags") ?? stored.tags;
@@ -30,9 +30,10 @@ export function changedTags(sent: SentTags, stored: Tags): Tags {
   // A client that sends the whole flag back sends both names, one of them as it was.
   const isRepeated = wanted !== undefined && Bun.deepEquals(contexts, stored.evaluationTags);
   if (contexts !== undefined && !isRepeated) return { tags, evaluationTags: contexts };
-  const left = stored.evaluationTags.filter((tag) => tags.includes(tag) || !stored.tags.includes(tag));
-  const evaluationTags = wanted ?? left;
-  const unknown = evaluationTags.filter((tag) => !tags.includes(tag) && !stored.evaluationTags.includes(tag));
+  const untagged = stored.evaluationTags.filter((tag) => !stored.tags.includes(tag));
+  const isAllowed = (tag: string) => tags.includes(tag) || untagged.includes(tag);
+  const evaluationTags = wanted ?? stored.evaluationTags.filter(isAllowed);
+  const unknown = evaluationTags.filter((tag) => !isAllowed(tag));
   if (unknown.length > 0) {
     const detail = `Evaluation tags must be a subset of tags. Invalid evaluation tags: ${unknown.join(", ")}`;
     throw new FlagInvalid("invalid_input", detail, null);

@@ -81,6 +81,12 @@ describe("tags", () => {
       "Evaluation tags must be a subset of tags. Invalid evaluation tags: x, y",
       null,
     ],
+    [
+      { tags: ["b"], evaluation_tags: ["a"] },
+      "invalid_input",
+      "Evaluation tags must be a subset of tags. Invalid evaluation tags: a",
+      null,
+    ],
     [{ evaluation_contexts: [1] }, "invalid_input", "Not a valid string.", "evaluation_contexts__0"],
     [{ tags: "a" }, "not_a_list", 'Expected a list of items but got type "str".', "tags"],
     [{ tags: [1] }, "invalid_input", "Not a valid string.", "tags__0"],
