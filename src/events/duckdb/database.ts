@@ -7,6 +7,7 @@ import initial from "./migrations/001-events.sql" with { type: "text" };
 import persons from "./migrations/002-persons.sql" with { type: "text" };
 import mainIds from "./migrations/003-main-ids.sql" with { type: "text" };
 import propertyColumns from "./migrations/004-property-columns.sql" with { type: "text" };
+import ownerlessIds from "./migrations/005-ownerless-ids.sql" with { type: "text" };
 
 export interface EventDatabaseSettings {
   memoryLimitBytes: number;
@@ -36,6 +37,7 @@ const migrations: readonly Migration[] = [
   { version: 2, name: "persons", sql: persons },
   { version: 3, name: "main ids", sql: mainIds },
   { version: 4, name: "property columns", sql: propertyColumns },
+  { version: 5, name: "ownerless ids", sql: ownerlessIds },
 ];
 
 /** The newest schema this version knows. */

@@ -141,7 +141,7 @@ export class PersonMirror {
     const { connection } = this;
     await inTransaction(connection, async () => {
       await this.takePersons(persons);
-      if (owners.length > 0) await this.takeOwners(ownerCopies(this.people, owners));
+      if (owners.length > 0) await this.takeOwners(owners);
       await connection.run("UPDATE mirror_cursor SET change_id = $1", [BigInt(last)]);
     });
     this.cursor = last;
@@ -159,14 +159,15 @@ export class PersonMirror {
     await appendRows(connection, personTable, personCopies(this.people, names));
   }
 
-  private async takeOwners(owners: readonly OwnerCopy[]): Promise<void> {
+  private async takeOwners(names: readonly OwnerName[]): Promise<void> {
     const { connection } = this;
     await connection.run("CREATE OR REPLACE TEMP TABLE changed_id (project_id INTEGER, distinct_id VARCHAR)");
-    await appendRows(connection, changedIdTable, owners);
+    // All of them: an id that nobody has any more, as after a deletion, must go too.
+    await appendRows(connection, changedIdTable, names);
     await connection.run(
       `DELETE FROM person_distinct_id AS p USING changed_id AS n
        WHERE p.distinct_id = n.distinct_id AND p.project_id = n.project_id`,
     );
-    await appendRows(connection, ownerTable, owners);
+    await appendRows(connection, ownerTable, ownerCopies(this.people, names));
   }
 }
