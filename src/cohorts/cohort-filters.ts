@@ -2,6 +2,7 @@
 
 import { InvalidField } from "../lib/errors.ts";
 import type { Json, JsonObject } from "../lib/json.ts";
+import { readBehaviour } from "./behaviour-filter.ts";
 
 const leafTypes = new Set(["person", "cohort", "behavioral"]);
 const depthMax = 20;
@@ -64,6 +65,9 @@ function checkNode(node: JsonObject, depth: number): void {
   if (node.type === "cohort" && !Number.isSafeInteger(Number(node.value))) {
     throw refused("A cohort condition needs the id of a cohort.");
   }
+  if (node.type !== "behavioral") return;
+  const behaviour = readBehaviour(node);
+  if (typeof behaviour === "string") throw refused(behaviour);
 }
 
 /** The conditions inside of nested groups: whatever has a type that is neither AND nor OR. */

@@ -4,44 +4,77 @@
  * Source: contract, README "Behavioural cohorts".
  */
 
+import { type BehaviourFilter, readBehaviour } from "../cohorts/behaviour-filter.ts";
+import { cohortIdsIn } from "../cohorts/cohort-filters.ts";
 import type { EventSql } from "../events/dialect.ts";
 import { closely } from "../events/property-sql.ts";
 import type { CohortDefinition } from "../flags/rules/types.ts";
 import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
+import { log } from "./report.ts";
 
 /** Persons (by uuid) of the lists that stand in for behavioural filters, by the lists' ids, which are negative. */
 export type BehaviourLists = Map<number, Set<string>>;
 
 interface Behaviour {
   listId: number;
-  filter: JsonObject;
+  behaviour: BehaviourFilter;
+  eventFilters: Json;
 }
 
-/** Puts a list of members in place of every behavioural filter in the cohorts. */
-export function withBehaviourLists(cohorts: readonly CohortDefinition[]): {
+/** Puts a list of members in place of every behavioural filter in the cohorts that filters lead to. */
+export function withBehaviourLists(
+  cohorts: readonly CohortDefinition[],
+  asked: readonly JsonObject[],
+): {
   cohorts: CohortDefinition[];
   behaviours: Behaviour[];
 } {
   const behaviours: Behaviour[] = [];
-  const rewrite = (node: Json): Json => {
-    if (Array.isArray(node)) return node.map(rewrite);
+  const rewrite = (node: Json, cohortId: number): Json => {
+    if (Array.isArray(node)) return node.map((one) => rewrite(one, cohortId));
     if (!isJsonObject(node)) return node;
     if (node.type !== "behavioral") {
-      return Object.fromEntries(Object.entries(node).map(([key, value]) => [key, rewrite(value)]));
+      return Object.fromEntries(Object.entries(node).map(([key, value]) => [key, rewrite(value, cohortId)]));
+    }
+    const behaviour = readBehaviour(node);
+    if (typeof behaviour === "string") {
+      // It may have been stored by a version that took it: as it is nobody meets it, and other cohorts go on.
+      log("warn", "a condition of a cohort cannot be used: nobody meets it", {
+        cohortId,
+        problem: behaviour,
+      });
+      return node;
     }
     const listId = -1 - behaviours.length;
-    behaviours.push({ listId, filter: node });
+    behaviours.push({ listId, behaviour, eventFilters: node.event_filters ?? [] });
     return { type: "cohort", key: "id", value: listId, operator: "in", negation: node.negation === true };
   };
+  const reached = cohortsReached(cohorts, asked);
   const rewritten = cohorts.map((cohort) =>
-    cohort.isStatic || cohort.filters === null
+    cohort.isStatic || cohort.filters === null || !reached.has(cohort.id)
       ? cohort
-      : { ...cohort, filters: rewrite(cohort.filters) as JsonObject },
+      : { ...cohort, filters: rewrite(cohort.filters, cohort.id) as JsonObject },
   );
   const lists = behaviours.map(({ listId }): CohortDefinition => {
     return { id: listId, name: "performed events", isStatic: true, filters: null };
   });
   return { cohorts: [...rewritten, ...lists], behaviours };
+}
+
+/** Numbers of the cohorts that filters name, and of those within these. */
+function cohortsReached(
+  cohorts: readonly CohortDefinition[],
+  asked: readonly JsonObject[],
+): ReadonlySet<number> {
+  const filtersOf = new Map(cohorts.map(({ id, isStatic, filters }) => [id, isStatic ? null : filters]));
+  const reached = new Set<number>();
+  const open = cohortIdsIn([...asked]);
+  for (let id = open.pop(); id !== undefined; id = open.pop()) {
+    if (reached.has(id)) continue;
+    reached.add(id);
+    open.push(...cohortIdsIn(filtersOf.get(id) ?? null));
+  }
+  return reached;
 }
 
 /** Finds who performed what the behavioural filters ask for. */
@@ -52,46 +85,29 @@ export async function behaviourLists(
   now: number,
 ): Promise<BehaviourLists> {
   const lists: BehaviourLists = new Map();
-  for (const { listId, filter } of behaviours) {
-    const sql = behaviourSql(store, projectId, filter, now);
+  for (const behaviour of behaviours) {
+    const sql = behaviourSql(store, projectId, behaviour, now);
     const rows = sql === undefined ? [] : await store.rows(sql);
-    lists.set(listId, new Set(rows.map(([uuid]) => uuid as string)));
+    lists.set(behaviour.listId, new Set(rows.map(([uuid]) => uuid as string)));
   }
   return lists;
 }
 
-const unitMs: Record<string, number> = {
-  minute: 60_000,
-  hour: 3_600_000,
-  day: 86_400_000,
-  week: 604_800_000,
-  month: 2_592_000_000,
-  year: 31_536_000_000,
-};
-const comparisons: Record<string, string> = { gte: ">=", gt: ">", lte: "<=", lt: "<", eq: "=", exact: "=" };
-
-/** SQL for the persons, or undefined for a kind of behaviour that is not known: nobody then. */
+/** SQL for the persons, or undefined for a filter of events that is not known: nobody then. */
 function behaviourSql(
   store: EventSql,
   projectId: number,
-  filter: JsonObject,
+  { behaviour: { event, periodMs, sign, times }, eventFilters }: Behaviour,
   now: number,
 ): string | undefined {
   const { dialect } = store;
-  const { key, value, time_value: count, time_interval: unit } = filter;
-  const isRepeated = value === "performed_event_multiple";
-  if (typeof key !== "string" || (value !== "performed_event" && !isRepeated)) return undefined;
-  const periodMs = Number(count ?? 30) * (unitMs[String(unit ?? "day")] ?? Number.NaN);
-  const wanted = isRepeated ? Number(filter.operator_value ?? 1) : 1;
-  const sign = isRepeated ? comparisons[String(filter.operator ?? "gte")] : ">=";
-  if (!Number.isFinite(periodMs) || !Number.isFinite(wanted) || sign === undefined) return undefined;
-  const filters = Array.isArray(filter.event_filters) ? filter.event_filters.filter(isJsonObject) : [];
+  const filters = Array.isArray(eventFilters) ? eventFilters.filter(isJsonObject) : [];
   const conditions = filters.map((one) => closely(store.dialect, store.eventProperties, one));
   if (conditions.includes(undefined)) return undefined;
   return `SELECT o.person_uuid::VARCHAR FROM events e
     JOIN ${dialect.owners(projectId)} o ON o.distinct_id = e.distinct_id
-    WHERE e.project_id = ${projectId} AND e.event = ${dialect.text(key)}
+    WHERE e.project_id = ${projectId} AND e.event = ${dialect.text(event)}
       AND ${dialect.time("e")} >= ${dialect.moment(Math.round((now - periodMs) * 1_000))}
       ${conditions.map((condition) => `AND (${condition})`).join(" ")}
-    GROUP BY o.person_uuid HAVING count(*) ${sign} ${wanted}`;
+    GROUP BY o.person_uuid HAVING count(*) ${sign} ${times}`;
 }

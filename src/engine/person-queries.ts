@@ -99,7 +99,7 @@ export async function preparePersons(
   { projectId, cohorts: stored, now }: Pick<ConditionRequest, "projectId" | "cohorts" | "now">,
   filters: readonly JsonObject[],
 ): Promise<PreparedPersons> {
-  const { cohorts: definitions, behaviours } = withBehaviourLists(stored);
+  const { cohorts: definitions, behaviours } = withBehaviourLists(stored, filters);
   const cohorts = compileCohorts(definitions);
   const lists = await run((store) => behaviourLists(store, projectId, behaviours, now));
   const needsLists = filters.some(

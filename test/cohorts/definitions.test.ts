@@ -36,6 +36,36 @@ describe("cohort definitions", () => {
     });
   }
 
+  const strange = [
+    ...[1e20, 1e9, 1e12, -1, 0, 1.5, "x", "99999999999999999999", "", true].map((value) => ({
+      time_value: value,
+    })),
+    ...["bogus", 7].map((value) => ({ time_interval: value })),
+    ...["bogus", 1, null].map((value) => ({ value })),
+    ...[-1, 1.5, "many", 1e300].map((value) => ({
+      ...{ value: "performed_event_multiple", operator: "gte", operator_value: value },
+    })),
+    { value: "performed_event_multiple", operator: "bogus" },
+  ];
+  test("refused at creation and change: what persons did, by numbers and words without sense", async () => {
+    using server = new TestServer();
+    await server.ask("POST", cohortsPath, { body: { name: "a", filters: rules(bought) } });
+    for (const part of strange) {
+      const filters = rules({ ...bought, ...part });
+      const refusal = { status: 400, body: { code: "invalid_input", attr: "filters" } };
+      expect(await server.ask("POST", cohortsPath, { body: { name: "b", filters } })).toMatchObject(refusal);
+      expect(await server.ask("PATCH", `${cohortsPath}1/`, { body: { filters } })).toMatchObject(refusal);
+    }
+    for (const part of [
+      { time_value: null, time_interval: null, operator_value: null },
+      { time_value: "30", time_interval: "week" },
+      { value: "performed_event_multiple", operator: "lte", operator_value: "2", time_value: 90 },
+    ]) {
+      const filters = rules({ ...bought, ...part });
+      expect((await server.ask("PATCH", `${cohortsPath}1/`, { body: { filters } })).status).toBe(200);
+    }
+  });
+
   test("may not come back to themselves", async () => {
     using server = new TestServer();
     for (const filters of [rules(named), rules(inCohort(1)), rules(inCohort(2))]) {

@@ -2,6 +2,8 @@
 
 import { describe, expect, test } from "bun:test";
 import { addCohortMembers } from "../../src/people/cohort-members.ts";
+import { applyDeletion } from "../../src/people/deletion.ts";
+import { note } from "../people/support.ts";
 import { ServerWithEngine } from "../support/engine.ts";
 import { addPerson, emailContains } from "../support/management-people.ts";
 import { flagsPath, type TestServer } from "../support/management-server.ts";
@@ -143,6 +145,23 @@ describe("a static cohort", () => {
       'q"uote',
       "d",
     ]);
+  });
+
+  test("counts its members as they are, after deletions of persons too", async () => {
+    await using it = await ServerWithEngine.start();
+    const { server } = it;
+    for (const id of ["a", "b", "c"]) addPerson(server, [id]);
+    const form = new FormData();
+    for (const [name, value] of [["name", "Listed"] as const, ["is_static", "true"] as const])
+      form.set(name, value);
+    form.set("csv", new File(["a\nb\nc\n"], "x.csv"));
+    expect((await server.ask("POST", cohorts, { body: form })).body.count).toBe(3);
+    const details = { uuid: "", distinct_id: "b" };
+    applyDeletion(server.deps.people.$client, note({ kind: "person_deleted", details }));
+    expect((await server.ask("GET", `${cohorts}1/`)).body.count).toBe(2);
+    expect((await server.ask("GET", cohorts)).body.results[0].count).toBe(2);
+    await server.ask("POST", cohorts, { body: { name: "Empty", is_static: true } });
+    expect((await server.ask("GET", `${cohorts}2/`)).body.count).toBeNull();
   });
 
   test("is made from a flag, and does not follow it", async () => {

@@ -253,6 +253,23 @@ describe("cohorts", () => {
     expect(await count(never)).toBe(persons.length - 2);
   });
 
+  test("a condition that an older version took and nobody can meet: its cohort is empty, others are not", async () => {
+    const bad = (id: number, more: JsonObject) =>
+      cohort(id, {
+        type: "OR",
+        values: [
+          { type: "behavioral", key: "bought", value: "performed_event", time_interval: "day", ...more },
+        ],
+      });
+    const values = [1e20, 1e9, 1e12, -1e12, "99999999999999999999", "x"];
+    const cohorts = values.map((time_value, index) => bad(10 + index, { time_value }));
+    cohorts.push(bad(20, { time_value: 1e12, negation: true }), cohort(30, paid));
+    const count = async (id: number) => (await reach(inCohort(id), cohorts)).matching;
+    for (const { id } of cohorts.slice(0, -1)) expect([id, await count(id)]).toEqual([id, 0]);
+    expect(await count(30)).toBeGreaterThan(0);
+    expect(await findPersons(services(), { ...condition(inCohort(10), cohorts), limit: 10 })).toEqual([]);
+  });
+
   test("filled by a flag: every person the flag is on for", async () => {
     const flags = [
       {

@@ -34,7 +34,7 @@ export const CohortBody = named(
     created_at: instant(),
     last_calculation: nullable(instant()),
     errors_calculating: int(),
-    count: nullable(int({ description: "Members at `last_calculation`." })),
+    count: nullable(int({ description: "Members at `last_calculation`; of a static cohort, members now." })),
     is_static: bool(),
     experiment_set: list(int()),
   }),

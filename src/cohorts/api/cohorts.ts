@@ -24,6 +24,7 @@ import {
 import { InvalidField } from "../../lib/errors.ts";
 import { foundPersons } from "../../people/api/people.ts";
 import { PersonPage } from "../../people/api/people-shapes.ts";
+import { countCohortMembers } from "../../people/cohort-members.ts";
 import type { PeopleDb } from "../../people/open.ts";
 import { distinctIdsOfCsv, type FillingDeps, fillInBackground } from "../cohort-filling.ts";
 import { filtersOfGroups } from "../cohort-filters.ts";
@@ -71,7 +72,7 @@ export function cohortRoutes(deps: CohortDeps): Route[] {
         };
         const { cohorts, count } = listCohorts(metadata.db, call.project.id, filter, page);
         const users = userFinder(metadata.db);
-        const shown = cohorts.map((cohort) => cohortBody(cohort, users(cohort.createdById)));
+        const shown = cohorts.map((cohort) => cohortBody(withCount(deps, cohort), users(cohort.createdById)));
         return pageAnswer(call.url, page, count, shown);
       },
     }),
@@ -170,9 +171,16 @@ async function edit(deps: CohortDeps, call: ProjectCall<unknown>, { isPartial }:
   return written(deps, findCohort(deps.metadata.db, call.project.id, after.id, { includeDeleted: true })!);
 }
 
-function written({ metadata }: CohortDeps, cohort: Cohort) {
+/** Persons leave a static cohort when they are deleted or merged, long after it was filled. */
+function withCount({ people }: CohortDeps, cohort: Cohort): Cohort {
+  const isCounted = cohort.isStatic && cohort.personCount !== null;
+  return isCounted ? { ...cohort, personCount: countCohortMembers(people, cohort.id) } : cohort;
+}
+
+function written(deps: CohortDeps, cohort: Cohort) {
+  const { metadata } = deps;
   const creator = cohort.createdById === null ? undefined : findUser(metadata.db, cohort.createdById);
-  return cohortBody(cohort, creator);
+  return cohortBody(withCount(deps, cohort), creator);
 }
 
 /** Uploads are awaited, so that a bad file is reported; rules are computed in the background. */

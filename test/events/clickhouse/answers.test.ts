@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import fc from "fast-check";
+import { membership } from "../../../src/cohorts/cohorts.ts";
 import { behaviourLists, withBehaviourLists } from "../../../src/engine/behaviour.ts";
 import { computeReach } from "../../../src/engine/reach.ts";
 import type { EventSql } from "../../../src/events/dialect.ts";
@@ -370,7 +371,7 @@ async function behaviour(store: EventSql, conditions: JsonObject[]): Promise<Jso
     isStatic: false,
     filters: { properties: { type: "AND", values: [filtered] } },
   };
-  const { behaviours } = withBehaviourLists([cohort as never]);
+  const { behaviours } = withBehaviourLists([cohort as never], membership(1));
   const lists = await behaviourLists(store, 1, behaviours, now);
   return [...lists.values()].map((members) => [...members].sort());
 }
