@@ -9,7 +9,7 @@
 import type { JsonObject } from "../../lib/json.ts";
 import type { Dialect } from "../dialect.ts";
 import type { Interval, Range } from "./trend-range.ts";
-import { breakdownValuesMax, foundEvents, otherValues, type TrendsRequest } from "./trends.ts";
+import { foundEvents, otherValues, type TrendsRequest } from "./trends.ts";
 
 /** `strict`: nothing else in between. `unordered`: each step once, in any order. */
 export const orders = ["ordered", "strict", "unordered"] as const;
@@ -26,6 +26,8 @@ export interface Funnel {
   to: number;
   windowMicros: number;
   breakdown: string | undefined;
+  /** Values of the breakdown that are shown by themselves. */
+  breakdownMax: number;
   needsPersons: boolean;
 }
 
@@ -48,7 +50,7 @@ export function foundSteps(
 }
 
 /** SQL for what each person's funnel is told apart by: the value when it first began. */
-export function shownValues({ dialect, order }: Funnel): string {
+export function shownValues({ dialect, order, breakdownMax }: Funnel): string {
   return `begun AS (
        SELECT who, ${dialect.valueAtLeast("value", "moment")} AS value FROM found ${order === "unordered" ? "" : "WHERE is_0"} GROUP BY who
      ),
@@ -56,7 +58,7 @@ export function shownValues({ dialect, order }: Funnel): string {
        SELECT value, row_number() OVER (ORDER BY count(*) DESC, value) AS place FROM begun GROUP BY value
      ),
      shown AS (
-       SELECT b.who AS who, CASE WHEN r.place <= ${breakdownValuesMax} THEN b.value ELSE ${dialect.text(otherValues)} END AS value
+       SELECT b.who AS who, CASE WHEN r.place <= ${breakdownMax} THEN b.value ELSE ${dialect.text(otherValues)} END AS value
        FROM begun b JOIN ranked r ON r.value IS NOT DISTINCT FROM b.value
      )`;
 }

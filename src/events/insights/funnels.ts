@@ -17,11 +17,11 @@ import {
   stepsReached,
   timesTaken,
 } from "./funnel-sql.ts";
+import { breakdownLimit } from "./known-parts.ts";
 import { averageOf, medianOf, withOthers } from "./ordered-funnel.ts";
 import { bucketsOf, type Interval, type Range } from "./trend-range.ts";
 import {
   breakdownOf,
-  breakdownValuesMax,
   conditionsOf,
   eventName,
   type InsightResults,
@@ -65,7 +65,7 @@ export async function computeFunnel(
     );
   }
   const interval = shown === "trends" ? intervalIn(query) : "day";
-  const range = await rangeIn(store, request, query, interval);
+  const range = await rangeIn(store, request, query, shown === "trends" ? interval : null);
   const found = foundSteps(request, funnel, { interval, range });
   if (shown === "trends") return await computeTrends(store, funnel, { found, interval, range });
   if (shown === "time_to_convert") return await computeTimes(store, funnel, { found, bins: binsIn(filter) });
@@ -87,7 +87,7 @@ function funnelIn(store: EventSql, query: JsonObject, filter: JsonObject): Funne
   if (from > to) throw new UnknownQuery("A funnel goes from an earlier step to a later one.");
   return {
     ...{ dialect: store.dialect, steps, order, from, to, windowMicros: windowOf(filter) * 1e6 },
-    breakdown: breakdownOf(store, query),
+    ...{ breakdown: breakdownOf(store, query), breakdownMax: breakdownLimit(query) },
     needsPersons: readsPersons(query, steps),
     conditions: steps.map((step) => `(${conditionsOf(store, step, query).join(" AND ")})`),
   };
@@ -141,7 +141,7 @@ async function stepRows(store: EventSql, funnel: Funnel, found: string): Promise
   if (order === "ordered" && store.walkOrdered !== undefined) {
     const hasValues = breakdown !== undefined;
     const times = await store.walkOrdered(found, { count: steps.length, windowMicros, hasValues });
-    return [...withOthers(times, breakdownValuesMax, otherValues)].flatMap(([value, own]) =>
+    return [...withOthers(times, funnel.breakdownMax, otherValues)].flatMap(([value, own]) =>
       own.flatMap((took, step): StepRow[] =>
         took.length === 0 ? [] : [[value, step, took.length, averageOf(took) / 1e6, medianOf(took) / 1e6]],
       ),

@@ -4,6 +4,7 @@ import { isJsonObject, type JsonObject } from "../../lib/json.ts";
 import type { EventSql } from "../dialect.ts";
 import { UnknownQuery } from "../event-filters.ts";
 import { computeFunnel } from "./funnels.ts";
+import { checkParts } from "./known-parts.ts";
 import { computeLifecycle, computeRetention } from "./retention.ts";
 import { computeTrends, type InsightResults, type TrendsRequest } from "./trends.ts";
 
@@ -29,7 +30,10 @@ export async function computeInsight(
 ): Promise<InsightResults> {
   const compute =
     typeof node.kind === "string" && Object.hasOwn(kinds, node.kind) ? kinds[node.kind] : undefined;
-  if (compute !== undefined) return await compute(store, request, node);
+  if (compute !== undefined) {
+    checkParts(node);
+    return await compute(store, request, node);
+  }
   if (isJsonObject(node.source)) return await computeInsight(store, request, node.source);
   throw new UnknownQuery(`Queries of kind ${JSON.stringify(node.kind ?? null)} cannot be computed.`);
 }

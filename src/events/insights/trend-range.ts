@@ -33,23 +33,38 @@ const months = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
 /**
  * Works out `{date_from, date_to}`: relative (`-30d`, `-24h`, `mStart`) or written dates, `-7d` when absent.
  *
- * @param clock.earliest wall time at which `all` begins.
- * @returns undefined when it cannot be read, is empty or has too many buckets.
+ * @param interval       null: without buckets.
+ * @param clock.earliest wall time at which `all` begins; of more buckets than there may be, it is the newest.
+ * @returns undefined when it cannot be read, is empty or, unless it is `all`, has too many buckets.
  */
 export function rangeOf(
   { date_from: from, date_to: to }: JsonObject,
-  interval: Interval,
+  interval: Interval | null,
   clock: { now: number; timezone: string; earliest?: number },
 ): Range | undefined {
   const nowMs = wallTimeAt(clock.now, clock.timezone);
-  const fromMs = from === "all" ? clock.earliest : momentOf(from ?? "-7d", nowMs, "start");
   const toMs =
     to === undefined || to === null
       ? after(nowMs, interval === "hour" ? "hour" : "day")
       : momentOf(to, nowMs, "end");
-  if (fromMs === undefined || toMs === undefined || fromMs >= toMs) return undefined;
-  if ((toMs - fromMs) / (interval === "hour" ? hourMs : dayMs) > bucketsMax) return undefined;
-  return { from: wallText(fromMs), to: wallText(toMs), fromMs, toMs };
+  if (toMs === undefined) return undefined;
+  // Events may all be later than the range; then it is its last bucket, without any.
+  const earliest = Math.min(clock.earliest ?? toMs, startOf(toMs - 1, interval ?? "day"));
+  const fromMs = from === "all" ? earliest : momentOf(from ?? "-7d", nowMs, "start");
+  if (fromMs === undefined || fromMs >= toMs) return undefined;
+  const range = { from: wallText(fromMs), to: wallText(toMs), fromMs, toMs };
+  if (interval === null) return range;
+  const firstMs = bucketBefore(toMs, interval, bucketsMax);
+  if (fromMs >= firstMs) return range;
+  // One event with the clock of 1970 must not hide all others.
+  return from === "all" ? { ...range, from: wallText(firstMs), fromMs: firstMs } : undefined;
+}
+
+/** Start of the bucket that is the `count`th from the end of a range. */
+function bucketBefore(toMs: number, interval: Interval, count: number): number {
+  const last = startOf(toMs - 1, interval);
+  if (interval === "month") return monthStart(last, 1 - count);
+  return last - (count - 1) * { hour: hourMs, day: dayMs, week: 7 * dayMs }[interval];
 }
 
 /** The range of the same length that ends where this one begins. */
@@ -75,9 +90,11 @@ export function bucketsOf(range: Range, interval: Interval): Bucket[] {
   return buckets;
 }
 
-/** `2026-11-21 05:06:07` */
+const [wallMin, wallMax] = [Date.parse("0000-01-01T00:00:00Z"), Date.parse("9999-12-31T23:59:59Z")];
+
+/** `2026-11-21 05:06:07`; no event is of a year before 0 or after 9999. */
 function wallText(ms: number): string {
-  return new Date(ms).toISOString().slice(0, 19).replace("T", " ");
+  return new Date(Math.min(Math.max(ms, wallMin), wallMax)).toISOString().slice(0, 19).replace("T", " ");
 }
 
 function momentOf(written: unknown, nowMs: number, side: "start" | "end"): number | undefined {
@@ -120,12 +137,18 @@ function before(nowMs: number, count: number, unit: Unit): number {
 
 /** Start of the bucket that holds a wall time; weeks begin on Monday. */
 function startOf(ms: number, interval: Interval): number {
-  if (interval === "hour") return ms - (ms % hourMs);
-  const day = ms - (((ms % dayMs) + dayMs) % dayMs);
+  if (interval === "hour") return Math.floor(ms / hourMs) * hourMs;
+  const day = Math.floor(ms / dayMs) * dayMs;
   if (interval === "day") return day;
   const date = new Date(day);
   if (interval === "week") return day - ((date.getUTCDay() + 6) % 7) * dayMs;
-  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth());
+  return monthStart(day, 0);
+}
+
+/** Start of the month that is so many behind that of a moment; `Date.UTC` takes years below 100 for others. */
+function monthStart(ms: number, months: number): number {
+  const date = new Date(Math.floor(ms / dayMs) * dayMs);
+  return date.setUTCMonth(date.getUTCMonth() + months, 1);
 }
 
 /** Start of the next bucket. */
@@ -134,6 +157,5 @@ function after(ms: number, interval: Interval): number {
   if (interval === "hour") return start + hourMs;
   if (interval === "day") return start + dayMs;
   if (interval === "week") return start + 7 * dayMs;
-  const date = new Date(start);
-  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1);
+  return monthStart(start, 1);
 }

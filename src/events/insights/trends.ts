@@ -9,6 +9,7 @@ import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import { offsetsBetween, wallTimeAt } from "../../lib/time-zone.ts";
 import { type Dialect, type EventSql, textAt } from "../dialect.ts";
 import { eventFilterSql, isAboutPerson, propertyColumn, UnknownQuery } from "../event-filters.ts";
+import { breakdownLimit } from "./known-parts.ts";
 import { bucketsOf, type Interval, intervals, type Range, rangeBefore, rangeOf } from "./trend-range.ts";
 
 /** A list per kind of query; of a funnel's times one object. */
@@ -24,9 +25,8 @@ export interface TrendsRequest {
   now: number;
 }
 
-export const breakdownValuesMax = 25;
 const seriesMax = 26;
-/** How a breakdown shows events that lack the property, and the values behind the first 25. */
+/** How a breakdown shows events that lack the property, and the values behind the first. */
 const noValue = "$$_posthog_breakdown_null_$$";
 export const otherValues = "$$_posthog_breakdown_other_$$";
 
@@ -70,12 +70,12 @@ export function intervalIn(query: JsonObject): Interval {
   throw new UnknownQuery(`The interval ${JSON.stringify(query.interval)} is not known.`);
 }
 
-/** The range of a query. @throws {UnknownQuery} */
+/** The range of a query, of any length when it has no interval. @throws {UnknownQuery} */
 export async function rangeIn(
   store: EventSql,
   request: TrendsRequest,
   query: JsonObject,
-  interval: Interval,
+  interval: Interval | null,
 ): Promise<Range> {
   const dateRange = isJsonObject(query.dateRange) ? query.dateRange : {};
   const earliest = dateRange.date_from === "all" ? await earliestEvent(store, request) : undefined;
@@ -89,9 +89,7 @@ export function conditionsOf(store: EventSql, one: JsonObject, query: JsonObject
   const event = typeof one.event === "string" && one.event !== "" ? one.event : null;
   return [
     event === null ? "true" : `e.event = ${store.dialect.text(event)}`,
-    ...[...filtersIn(one.properties), ...filtersIn(query.properties)].map((filter) =>
-      eventFilterSql(store, filter),
-    ),
+    ...filtersOf(one, query).map((filter) => eventFilterSql(store, filter)),
   ];
 }
 
@@ -133,7 +131,7 @@ export function readsPersons(query: JsonObject, series: readonly JsonObject[]): 
   const isOfPerson = ({ type }: JsonObject) => type === "person";
   const filter = isJsonObject(query.breakdownFilter) ? query.breakdownFilter : {};
   return (
-    [query, ...series].some(({ properties }) => filtersIn(properties).some(isAboutPerson)) ||
+    series.some((one) => filtersOf(one, query).some(isAboutPerson)) ||
     [...objectsIn(filter.breakdowns), { type: filter.breakdown_type ?? null }].some(isOfPerson)
   );
 }
@@ -223,14 +221,17 @@ async function computeSeries(store: EventSql, series: Series): Promise<JsonObjec
     breakdown === undefined
       ? `SELECT NULL AS shown, ${dialect.wallText("bucket")} AS at, ${output} AS amount FROM (${found}) AS f
          GROUP BY bucket ORDER BY bucket`
-      : byValueSql(dialect, found, output),
+      : byValueSql(dialect, { found, output, limit: breakdownLimit(query) }),
   );
   return resultsOf(series, breakdown !== undefined, rows as [string | null, string, number | bigint][]);
 }
 
 /** The values with most events, each for itself, and the others together. */
-function byValueSql(dialect: Dialect, found: string, output: string): string {
-  const shown = `CASE WHEN place <= ${breakdownValuesMax} THEN f.value ELSE ${dialect.text(otherValues)} END`;
+function byValueSql(
+  dialect: Dialect,
+  { found, output, limit }: { found: string; output: string; limit: number },
+): string {
+  const shown = `CASE WHEN place <= ${limit} THEN f.value ELSE ${dialect.text(otherValues)} END`;
   const ranked = (counted: string, count: string) =>
     `ranked AS (SELECT value, row_number() OVER (ORDER BY ${count} DESC, value) AS place FROM ${counted} GROUP BY value)`;
   const at = dialect.wallText("bucket");
@@ -332,6 +333,11 @@ export function breakdownOf(store: EventSql, query: JsonObject): string | undefi
   if (property === undefined || property === null) return undefined;
   if (typeof property !== "string") throw new UnknownQuery("A breakdown is by one property.");
   return textAt(store.dialect, propertyColumn(store, type), property);
+}
+
+/** The filters of a series; `fixedProperties` are those that PostHog's interface does not show. */
+function filtersOf(one: JsonObject, query: JsonObject): JsonObject[] {
+  return [one.properties, one.fixedProperties, query.properties].flatMap(filtersIn);
 }
 
 /** Filters are a list, or groups of lists joined by AND. */

@@ -144,6 +144,52 @@ describe("trends", () => {
     expect(await stores.ask((store) => computeInsight(store, request))).toMatchObject([{ count: 4 }]);
   });
 
+  test("parts that clients send along without asking for anything change nothing", async () => {
+    const [result] = await trends({
+      series: [calls({ math: "total", fixedProperties: null })],
+      ...{ samplingFactor: null, formula: "" },
+      trendsFilter: {
+        formula: null,
+        formulas: [],
+        formulaNodes: [{ formula: "" }].slice(1),
+        smoothingIntervals: 1,
+      },
+      breakdownFilter: { breakdown_limit: null, breakdowns: [], breakdown_histogram_bin_count: null },
+    });
+    expect(result!.count).toBe(4);
+    expect(await trends({ series: [{ event: "call" }], samplingFactor: 1 })).toMatchObject([{ count: 4 }]);
+  });
+
+  test("breakdown_limit: the values behind it are one", async () => {
+    const results = await trends({
+      series: [calls()],
+      breakdownFilter: { breakdown: "flag", breakdown_limit: 1 },
+    });
+    expect(results.map((one) => [one.breakdown_value, one.count])).toEqual([
+      ["x", 3],
+      ["$$_posthog_breakdown_other_$$", 1],
+    ]);
+  });
+
+  const unsupported: [string, JsonObject][] = [
+    ["ActionsNode", { series: [{ kind: "ActionsNode", id: 1 }] }],
+    [
+      "second entry of breakdowns",
+      { breakdownFilter: { breakdowns: [{ property: "a" }, { property: "b" }] } },
+    ],
+    ["breakdown_limit", { breakdownFilter: { breakdown: "flag", breakdown_limit: 0 } }],
+    ["formula", { trendsFilter: { formula: "A / 2" } }],
+    ["formula", { formula: "A / 2" }],
+    ["formulaNodes", { trendsFilter: { formulaNodes: [{ formula: "A" }] } }],
+    ["samplingFactor", { samplingFactor: 0.1 }],
+    ["smoothingIntervals", { trendsFilter: { smoothingIntervals: 7 } }],
+  ];
+  for (const [part, more] of unsupported) {
+    test(`refuses ${JSON.stringify(more)} and names the part`, async () => {
+      await expect(trends({ series: [calls()], ...more })).rejects.toThrow(part);
+    });
+  }
+
   const unknown: [string, JsonObject][] = [
     ["another kind", { kind: "PathsQuery", series: [calls()] }],
     ["no series", { series: [] }],
@@ -200,6 +246,62 @@ describe("the range of a trend", () => {
   for (const [name, dates, from, to] of cases) {
     test(name, () => expect(rangeOf(dates, "day", { now, timezone: "UTC" })).toMatchObject({ from, to }));
   }
+
+  const all = (earliest: number, interval: "hour" | "day" | "week" | "month") =>
+    rangeOf({ date_from: "all" }, interval, { now, timezone: "UTC", earliest });
+
+  test("`all` goes back to the first event where its buckets are not too many, else as far as they may", () => {
+    for (const [earliest, interval, from, buckets] of [
+      [0, "month", "1970-01-01 00:00:00", 683],
+      [0, "week", "1970-01-01 00:00:00", 2969],
+      [0, "day", "1972-02-19 00:00:00", 20_000],
+      [0, "hour", "2024-08-10 05:00:00", 20_000],
+      [Date.parse("0000-01-01"), "month", "0360-04-01 00:00:00", 20_000],
+      [Date.parse("0050-03-04"), "month", "0360-04-01 00:00:00", 20_000],
+      [now + 9 * day, "day", "2026-11-21 00:00:00", 1],
+    ] as const) {
+      const range = all(earliest, interval)!;
+      expect([interval, range.from, bucketsOf(range, interval).length]).toEqual([interval, from, buckets]);
+    }
+    expect(rangeOf({ date_from: "all" }, null, { now, timezone: "UTC", earliest: 0 })!.fromMs).toBe(0);
+  });
+
+  test("a written range may have as many buckets of its interval", () => {
+    const written = { date_from: "1970-01-01" };
+    expect(rangeOf(written, "month", { now, timezone: "UTC" })).toBeDefined();
+    expect(rangeOf(written, "day", { now, timezone: "UTC" })).toBeUndefined();
+  });
+
+  test("years below 100 and hours before 1970", () => {
+    const range = rangeOf({ date_from: "0050-01-15", date_to: "0050-02-20" }, "month", {
+      now,
+      timezone: "UTC",
+    })!;
+    expect(bucketsOf(range, "month").map(({ day: start }) => start)).toEqual(["0050-01-01", "0050-02-01"]);
+    const hours = rangeOf({ date_from: "1969-12-31 22:30", date_to: "1969-12-31 23:30" }, "hour", {
+      now,
+      timezone: "UTC",
+    })!;
+    expect(bucketsOf(hours, "hour").map(({ bucket }) => bucket)).toEqual([
+      "1969-12-31 22:00:00",
+      "1969-12-31 23:00:00",
+    ]);
+  });
+
+  test("an event of 1970 leaves a trend of all days answerable", async () => {
+    await using old = await TestStores.open();
+    await old.load([
+      { event: "call", time: 0 },
+      { event: "call", time: now - day },
+    ]);
+    const ask = async (interval: string) => {
+      const query = { kind: "TrendsQuery", series: [calls()], dateRange: { date_from: "all" }, interval };
+      const request = { projectId: 1, query, timezone: "UTC", now };
+      return (await old.ask((store) => computeInsight(store, request))) as JsonObject[];
+    };
+    expect((await ask("day"))[0]!.count).toBe(1);
+    expect((await ask("month"))[0]!.count).toBe(2);
+  });
 
   test("buckets of weeks begin on Monday", () => {
     const range = rangeOf({ date_from: "-1w" }, "week", { now, timezone: "UTC" })!;

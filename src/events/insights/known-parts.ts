@@ -1,0 +1,54 @@
+/** Refuses the parts of a query that would be ignored and give other numbers than were asked for. */
+
+import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { UnknownQuery } from "../event-filters.ts";
+
+const breakdownValuesDefault = 25;
+const breakdownValuesMax = 1_000;
+
+/** @throws {UnknownQuery} names the part. Parts that are null, empty or say the default are what clients send along. */
+export function checkParts(query: JsonObject): void {
+  const trends = partOf(query, "trendsFilter");
+  const breakdown = partOf(query, "breakdownFilter");
+  const [first] = listOf(breakdown.breakdowns);
+  const series = listOf(query.series);
+  const refused: [name: string, value: Json | undefined, isDefault?: Json][] = [
+    ...series.map(({ kind }): [string, Json | undefined, Json] => ["series of kind", kind, "EventsNode"]),
+    ["samplingFactor", query.samplingFactor, 1],
+    ["formula", query.formula],
+    ...["formula", "formulas", "formulaNodes"].map((name): [string, Json | undefined] => [
+      name,
+      trends[name],
+    ]),
+    ["smoothingIntervals", trends.smoothingIntervals, 1],
+    ["breakdown_histogram_bin_count", breakdown.breakdown_histogram_bin_count],
+    ["breakdown_normalize_url", breakdown.breakdown_normalize_url],
+    ["histogram_bin_count", first?.histogram_bin_count],
+    ["normalize_url", first?.normalize_url],
+    ["second entry of breakdowns", listOf(breakdown.breakdowns)[1]],
+  ];
+  for (const [name, value, isDefault] of refused) {
+    if (isNothing(value) || value === isDefault) continue;
+    throw new UnknownQuery(`The ${name} ${JSON.stringify(value)} cannot be computed.`);
+  }
+}
+
+/** How many values of a breakdown are shown by themselves. @throws {UnknownQuery} */
+export function breakdownLimit(query: JsonObject): number {
+  const limit = partOf(query, "breakdownFilter").breakdown_limit ?? breakdownValuesDefault;
+  if (typeof limit === "number" && Number.isInteger(limit) && limit >= 1 && limit <= breakdownValuesMax)
+    return limit;
+  throw new UnknownQuery(`A breakdown_limit is a whole number from 1 to ${breakdownValuesMax}.`);
+}
+
+function partOf(query: JsonObject, name: string): JsonObject {
+  const part = query[name];
+  return isJsonObject(part) ? part : {};
+}
+
+const listOf = (list: Json | undefined) => (Array.isArray(list) ? list.filter(isJsonObject) : []);
+
+function isNothing(value: Json | undefined): boolean {
+  if (value === undefined || value === null || value === false || value === "") return true;
+  return Array.isArray(value) ? value.every(isNothing) : false;
+}
