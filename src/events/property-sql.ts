@@ -5,7 +5,8 @@
  * `closely` is for insights, where a filter that cannot be expressed is an error of the query.
  */
 
-import type { JsonObject } from "../lib/json.ts";
+import { numberOf } from "../flags/operators/numbers.ts";
+import type { Json, JsonObject } from "../lib/json.ts";
 import { compilePattern } from "../lib/regex.ts";
 import { type Dialect, jsonOf, type PropertyPlace, textAt } from "./dialect.ts";
 
@@ -85,6 +86,16 @@ function comparison(
       return texts.length === 1 ? contains : undefined;
     case "not_icontains":
       return texts.length === 1 ? `NOT ${contains}` : undefined;
+    case "starts_with":
+    case "not_starts_with":
+    case "ends_with":
+    case "not_ends_with": {
+      if (texts.length !== 1) return undefined;
+      const part = texts[0]!.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
+      const pattern = operator.endsWith("starts_with") ? `^${part}` : `${part}$`;
+      const found = `coalesce(${dialect.matches(text, pattern)}, false)`;
+      return operator.startsWith("not_") ? `NOT ${found}` : found;
+    }
     case "icontains_multi":
       return contains;
     case "not_icontains_multi":
@@ -101,6 +112,12 @@ function anyOf(conditions: readonly string[]): string {
 
 const numeric: Record<string, string> = { gt: ">", gte: ">=", min: ">=", lt: "<", lte: "<=", max: "<=" };
 
+/** Others cannot be written in SQL. */
+function finiteNumber(value: Json | undefined): number | undefined {
+  const number = numberOf(value);
+  return Number.isFinite(number) ? number : undefined;
+}
+
 /** A condition that is right for usual values, or undefined for an operator or a pattern that cannot be used. */
 export function closely(dialect: Dialect, place: PropertyPlace, filter: JsonObject): string | undefined {
   const key = filter.key;
@@ -114,9 +131,17 @@ export function closely(dialect: Dialect, place: PropertyPlace, filter: JsonObje
   );
   const sign = numeric[operator];
   if (sign !== undefined) {
-    const wanted = Number(texts[0]);
-    if (Number.isNaN(wanted)) return undefined;
+    const wanted = finiteNumber(values[0]);
+    if (wanted === undefined) return undefined;
     return `coalesce(${dialect.number(textAt(dialect, place, key))} ${sign} ${wanted}, false)`;
+  }
+  if (operator === "between" || operator === "not_between") {
+    const [least, most] = values.map(finiteNumber);
+    if (values.length !== 2 || least === undefined || most === undefined || least > most) return undefined;
+    const number = dialect.number(textAt(dialect, place, key));
+    if (operator === "between") return `coalesce(${number} BETWEEN ${least} AND ${most}, false)`;
+    // As for flags: what has no such property is outside, and what is no number is neither.
+    return `(coalesce(${number} NOT BETWEEN ${least} AND ${most}, false) OR NOT ${dialect.hasMember(jsonOf(place), key)})`;
   }
   if (operator === "regex" || operator === "not_regex") {
     const pattern = String(values[0]);

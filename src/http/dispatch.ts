@@ -147,7 +147,7 @@ function finished(
   if (dialect.cors !== undefined) addCors(common, request, dialect.cors);
   const isHead = request.method === "HEAD";
   if (result instanceof Response) {
-    if (isHead) return withHeaders(new Response(null, result), common);
+    if (isHead) return withHeaders(withoutBody(result), common);
     return packedResponse(result, request).then((response) => withHeaders(response, common));
   }
   const reply = result instanceof Reply ? result : new Reply(200, result);
@@ -165,6 +165,16 @@ function finished(
     }
   }
   return new Response(bytes, { status, headers });
+}
+
+/** For HEAD. How long the body of a GET would be is not known before it is made: then nothing is said, and not that it is empty. */
+function withoutBody(response: Response): Response {
+  const { body } = response;
+  const head = new Response(null, response);
+  if (body === null) return head;
+  body.cancel().catch(() => undefined);
+  if (!head.headers.has("Content-Length")) head.headers.set("Transfer-Encoding", "chunked");
+  return head;
 }
 
 function withHeaders(response: Response, headers: Readonly<Record<string, string>>): Response {

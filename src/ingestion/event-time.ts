@@ -93,6 +93,7 @@ function bounded(micros: number, nowMicros: number): EventTime {
   return isRepresentable(micros) ? { micros } : { micros: nowMicros, warning: "ignored_invalid_timestamp" };
 }
 
-function isRepresentable(micros: number): boolean {
+/** Whether a time is of the years 0 to 9999, as all events are. */
+export function isRepresentable(micros: number): boolean {
   return micros >= earliestMicros && micros < beyondLatestMicros;
 }

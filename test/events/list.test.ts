@@ -58,6 +58,19 @@ describe("events by property", () => {
       ["first"],
     ],
     ["greater", [{ key: "seats", value: 3, operator: "gt" }], ["second"]],
+    ["a number that is none", [{ key: "plan", value: 3, operator: "lt" }], []],
+    ["between", [{ key: "seats", value: [3, "10"], operator: "between" }], ["first"]],
+    [
+      "not between, or without the property",
+      [{ key: "seats", value: [3, 10], operator: "not_between" }],
+      ["second", "third", "nobody"],
+    ],
+    ["neither, what is no number", [{ key: "plan", value: [3, 10], operator: "not_between" }], ["third"]],
+    ["beginning", [{ key: "plan", value: "FR", operator: "starts_with" }], ["first", "nobody"]],
+    ["another beginning", [{ key: "plan", value: "fr", operator: "not_starts_with" }], ["second", "third"]],
+    ["end", [{ key: "plan", value: "D", operator: "ends_with" }], ["second"]],
+    ["another end", [{ key: "plan", value: "d", operator: "not_ends_with" }], ["first", "third", "nobody"]],
+    ["a beginning that is no pattern", [{ key: "plan", value: "f.e(", operator: "starts_with" }], []],
     ["one of none", [{ key: "plan", value: [] }], []],
     [
       "none of none",
@@ -82,6 +95,10 @@ describe("events by property", () => {
   for (const filter of [
     { key: "plan", value: "x", operator: "resembles" },
     { key: "plan", value: "(", operator: "regex" },
+    ...["1e999", "inf", "nan", "", "x", null].map((value) => ({ key: "seats", value, operator: "gt" })),
+    ...[[1], [1, 2, 3], [2, 1], ["a", 1], 1, [0, "inf"]].map((value) => ({
+      ...{ key: "seats", value, operator: "between" },
+    })),
     { key: "plan", value: "x", type: "group" },
   ] as JsonObject[]) {
     test(`refuses ${JSON.stringify(filter)}`, () => expect(names(filter)).rejects.toThrow(UnknownQuery));

@@ -56,6 +56,8 @@ describe("times", () => {
   ] as [Json, number | string][])
     test(`${JSON.stringify(value)}`, () => expect(timeOf(value, now)).toBe(expected as never));
   test("what was stored before is right, whatever it is", () => {
+    expect(timeOf("0001-01-01 (BC) 00:00:00.5+00", undefined)).toBe(-62_167_219_199_500_000);
+    expect(timeOf("0002-01-01 (BC) 00:00:00+00", undefined)).toBe("ignored_invalid_timestamp");
     expect(timeOf("1960-01-01", undefined)).toBe(Date.UTC(1960, 0, 1) * 1_000);
   });
 });

@@ -21,6 +21,7 @@ import {
   text,
   uuid,
 } from "../../http/shapes.ts";
+import { isRepresentable } from "../../ingestion/event-time.ts";
 import { parseInstant } from "../../ingestion/timestamp.ts";
 import { InvalidField } from "../../lib/errors.ts";
 import { canonicalUuid } from "../../lib/uuid.ts";
@@ -214,7 +215,7 @@ function readInstant(query: URLSearchParams, name: string): number | undefined {
   const given = query.get(name);
   if (given === null) return undefined;
   const micros = parseInstant(given);
-  if (micros === undefined)
+  if (micros === undefined || !isRepresentable(micros))
     throw new InvalidField(name, "invalid_input", "It is not a date and time that can be read.");
   return micros;
 }
@@ -243,7 +244,7 @@ function readOffset(query: URLSearchParams): number {
 
 function readCursor(given: string | null): EventPosition | undefined {
   if (given === null) return undefined;
-  const match = /^(-?\d{1,16})\.([01])\.(\d{1,16})$/.exec(given);
+  const match = /^(-?\d{1,18})\.([01])\.(\d{1,16})$/.exec(given);
   if (match === null) throw new InvalidField("cursor", "invalid_input", "It is not a cursor of this list.");
   return { timestampMicros: Number(match[1]), historical: match[2] === "1", seq: Number(match[3]) };
 }

@@ -32,6 +32,8 @@ const microsecondsBelow = 10n ** 17n;
 const compactForm = /^((?:19|20)\d{6})(\d{6})$/;
 /** Databases write the zone as a word. */
 const zoneWord = /\s(?:UTC|GMT)$/;
+/** As DuckDB, and so a Parquet file's reader, writes the year 0. */
+const yearZero = /^0001(-\d\d-\d\d) \(BC\) /;
 
 /**
  * The time of a record, in epoch microseconds: text in any form of ISO 8601, of a mail or of a JavaScript date, or a number
@@ -60,7 +62,8 @@ function microsOf(written: Json): number | undefined {
   if (compact !== null) return parseInstant(`${compact[1]}T${compact[2]}`);
   const digits = digitsForm.exec(text);
   // Eight digits may be a date.
-  if (digits === null || text.length === 8) return parseInstant(text.replace(zoneWord, "Z"));
+  if (digits === null || text.length === 8)
+    return parseInstant(text.replace(yearZero, "0000$1 ").replace(zoneWord, "Z"));
   const [, sign, whole, fraction = ""] = digits;
   const size = BigInt(whole!);
   const micros =

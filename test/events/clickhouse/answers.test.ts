@@ -83,7 +83,7 @@ const world = fc.array(event, { minLength: 5, maxLength: 60 });
 
 const texts = [
   ...["exact", "is_not", "icontains", "not_icontains", "is_set", "is_not_set", "regex", "not_regex"],
-  ...["gt", "gte", "lt", "lte", "icontains_multi"],
+  ...["gt", "gte", "lt", "lte", "icontains_multi", "starts_with", "not_ends_with"],
 ];
 const filter: fc.Arbitrary<JsonObject> = fc
   .record({
