@@ -11,6 +11,7 @@ import type { ExportPosition } from "../../src/events/export/page.ts";
 import { checkPlace, ExportSummary, intoFile, ontoOutput } from "../../src/events/export/place.ts";
 import { type RowWriter, rowWriter } from "../../src/events/export/writer.ts";
 import { flagColumns, flagRows } from "../../src/flags/exchange/export-rows.ts";
+import { isRepresentable } from "../../src/ingestion/event-time.ts";
 import { parseInstant } from "../../src/ingestion/timestamp.ts";
 import { InvalidField } from "../../src/lib/errors.ts";
 import { analysisOf, analysisSettings, waitUntilAllIsLoaded } from "../analysis.ts";
@@ -63,7 +64,7 @@ function command(subject: Subject): Command {
 
 export const exportData = new Command("export")
   .description(
-    "Export events, persons, groups or flags; events come in the order of arrival, none that was acknowledged is missing.",
+    "Export events, persons, groups or flags. No event that was acknowledged is missing; live ones come first, then those of the historical lane, each in the order of arrival.",
   )
   .addHelpText(
     "after",
@@ -182,6 +183,7 @@ async function countOf(
 
 function time(text: string): number {
   const micros = parseInstant(text);
-  if (micros === undefined) throw new InvalidArgumentError("It must be a date and time.");
+  if (micros === undefined || !isRepresentable(micros))
+    throw new InvalidArgumentError("It must be a date and time of the years 0 to 9999.");
   return micros;
 }

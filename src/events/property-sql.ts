@@ -5,7 +5,6 @@
  * `closely` is for insights, where a filter that cannot be expressed is an error of the query.
  */
 
-import { numberOf } from "../flags/operators/numbers.ts";
 import type { Json, JsonObject } from "../lib/json.ts";
 import { compilePattern } from "../lib/regex.ts";
 import { type Dialect, jsonOf, type PropertyPlace, textAt } from "./dialect.ts";
@@ -114,8 +113,8 @@ const numeric: Record<string, string> = { gt: ">", gte: ">=", min: ">=", lt: "<"
 
 /** Others cannot be written in SQL. */
 function finiteNumber(value: Json | undefined): number | undefined {
-  const number = numberOf(value);
-  return Number.isFinite(number) ? number : undefined;
+  const number = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
+  return typeof number === "number" && Number.isFinite(number) ? number : undefined;
 }
 
 /** A condition that is right for usual values, or undefined for an operator or a pattern that cannot be used. */

@@ -149,10 +149,27 @@ test("from a time on and before a time; times without a zone are UTC", async () 
   expect(await names("--from", "2026-01-01T01:00:00+01:00")).toEqual(["a", "b"]);
   expect(await names("--from", "2026-01-01T01:00:00")).toEqual(["b"]);
   expect(await names("--to", "2026-01-02T00:00:00.123456Z")).toEqual(["a"]);
+  for (const time of ["99999999999999999999", "9223372036855000", "soon"])
+    await expect(names("--from", time)).rejects.toThrow("date and time");
   for (const subject of ["persons", "groups", "flags"]) {
     // A person is as old as its first event.
     expect(parsed(await run(dataDir, subject, "--to", "2026-01-01"))).toEqual([]);
     expect(parsed(await run(dataDir, subject, "--from", "2026-01-01"))).not.toEqual([]);
+  }
+}, 60_000);
+
+test("an event of the year 0 is read back from every format", async () => {
+  await using appliance = await TestAppliance.start();
+  const timestamp = "0000-01-01T00:00:00.000000Z";
+  await appliance.batch([{ event: "old", distinct_id: "x", timestamp }]);
+  await appliance.eventsWhenStored(1);
+  for (const format of ["ndjson", "csv", "parquet"]) {
+    const file = join(folder, `old.${format}`);
+    await run(appliance.dataDir, "events", file);
+    await using other = await TestAppliance.start();
+    const imported = await flagkeep(["import", file, "--project", "1", "--data-dir", other.dataDir]);
+    expect([format, imported.code, imported.stderr]).toEqual([format, 0, ""]);
+    expect(await other.eventsWhenStored(1)).toMatchObject([{ event: "old", timestamp }]);
   }
 }, 60_000);
 
