@@ -170,10 +170,12 @@ class Import {
     const id = this.cohortIds.get(item.name);
     const { metadata } = this.writing;
     if (id !== undefined) {
-      updateCohort(metadata, { projectId, id, by }, fields, now);
+      naming(where, () => updateCohort(metadata, { projectId, id, by }, fields, now));
       return;
     }
-    const created = createCohort(metadata, { projectId, by, fields: { ...fields, name: item.name } }, now);
+    const created = naming(where, () =>
+      createCohort(metadata, { projectId, by, fields: { ...fields, name: item.name } }, now),
+    );
     this.cohortIds.set(item.name, created.id);
     if (isStatic)
       this.remarks.push(`${where} is a list of persons; the list is not in the file, so it is empty.`);

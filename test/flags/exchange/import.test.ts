@@ -396,4 +396,12 @@ describe("a document that cannot be imported changes nothing", () => {
       expect(projects.document(2)).toEqual(before);
     });
   }
+
+  test("a cohort that cannot be used is named", () => {
+    using projects = new TwoProjects();
+    const behaviour = { type: "behavioral", key: "paid", value: "performed_event", time_value: 1e12 };
+    const cohorts = [{ name: "Buyers", filters: { properties: { type: "OR", values: [behaviour] } } }];
+    const document = { flagkeep_flags: 1, group_types: {}, cohorts, flags: [] };
+    expect(() => projects.import(document as unknown as ExchangeDocument)).toThrow('Cohort "Buyers": ');
+  });
 });
