@@ -2,7 +2,6 @@
 
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import type { ExchangeDocument } from "../../src/flags/exchange/document.ts";
 import { importDocument } from "../../src/flags/exchange/import-document.ts";
 import { documentOf } from "../../src/flags/exchange/read-document.ts";
 import { FlagInput, flagFields } from "../../src/flags/fields.ts";
@@ -68,7 +67,7 @@ function keyOf(file: string | undefined): string {
 /** Brings the project's flags and cohorts to what was copied. What stands in the way is told, and changes nothing. */
 export function importFlags(
   options: object,
-  document: ExchangeDocument,
+  { flags: document, leftOut }: Pick<PulledProject, "flags" | "leftOut">,
   isDryRun: boolean,
 ): { flags: ImportedFlags; failure: AppError | undefined } {
   try {
@@ -83,7 +82,11 @@ export function importFlags(
         now: new Date(),
       });
       const count = (change: string) => differences.filter((item) => item.change === change).length;
-      const flags = { created: count("created"), updated: count("updated"), remarks: [...remarks] };
+      const flags = {
+        created: count("created"),
+        updated: count("updated"),
+        remarks: [...leftOut, ...remarks],
+      };
       return { flags, failure: undefined };
     });
   } catch (error) {

@@ -169,7 +169,7 @@ async function importFrom(file: string, options: ImportOptions): Promise<void> {
           onFormat: (format) => showFormat(format),
         });
         progress.end();
-        const copied = pulled && importFlags(options, pulled.flags, options.dryRun === true);
+        const copied = pulled && importFlags(options, pulled, options.dryRun === true);
         const flags = copied === undefined ? {} : { flags: copied.flags };
         tell({ ...summaryOf(imported, options, progress), formats: [...formats], ...flags }, options);
         imported.forget();

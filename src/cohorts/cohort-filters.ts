@@ -48,6 +48,14 @@ export function hasBehaviouralFilters(filters: Json): boolean {
   return leavesOf(filters).some((leaf) => leaf.type === "behavioral");
 }
 
+/** A sentence about the first condition on what persons did that cannot be computed; undefined when there is none. */
+export function unusableBehaviour(filters: Json): string | undefined {
+  return leavesOf(filters)
+    .filter(({ type }) => type === "behavioral")
+    .map(readBehaviour)
+    .find((read) => typeof read === "string");
+}
+
 function checkNode(node: JsonObject, depth: number): void {
   if (depth > depthMax) throw refused(`Conditions are nested deeper than ${depthMax} levels.`);
   if (node.type === "AND" || node.type === "OR") {

@@ -138,6 +138,11 @@ test("a server that begins with the newest: oldest first, nothing lost where tim
   });
   // Pages of two; three have the same time.
   const all = [event(1, 1), event(2, 2), event(3, 2), event(4, 2), event(5, 3)];
+  const cohorts = ["Once", "In order"].map((name, index) => {
+    const value = ["performed_event", "performed_event_sequence"][index];
+    const values = [{ type: "behavioral", key: "paid", value, time_value: 7, time_interval: "day" }];
+    return { id: index + 1, name, filters: { properties: { type: "OR", values } } };
+  });
   const keys = new Set<string | null>();
   const server = Bun.serve({
     port: 0,
@@ -147,6 +152,7 @@ test("a server that begins with the newest: oldest first, nothing lost where tim
       const { pathname, searchParams } = new URL(request.url);
       if (pathname === "/sub/api/projects/")
         return Response.json({ results: [{ id: 7, name: "x" }], next: null });
+      if (pathname === "/sub/api/projects/7/cohorts/") return Response.json({ results: cohorts, next: null });
       if (!pathname.startsWith("/sub/api/projects/7/events")) return Response.json([]);
       const before = Date.parse(searchParams.get("before") ?? "2100-01-01");
       const found = all.filter(({ timestamp }) => Date.parse(timestamp) < before).reverse();
@@ -158,7 +164,11 @@ test("a server that begins with the newest: oldest first, nothing lost where tim
   });
   const api = new PostHogApi(`http://127.0.0.1:${server.port}/sub`, "phx_key");
   const options = { project: undefined, folder: join(folder, "copy"), isResumed: false, onRecords: () => {} };
-  const { folder: records } = await pullProject(api, options);
+  const { folder: records, flags, leftOut } = await pullProject(api, options);
+  expect(flags.cohorts.map(({ name }) => name)).toEqual(["Once"]);
+  expect(leftOut).toEqual([
+    expect.stringMatching(/^Cohort "In order" is left out: .*performed_event_sequence/),
+  ]);
   const pages = readdirSync(records).sort();
   const names = pages.flatMap((page) =>
     Bun.zstdDecompressSync(readFileSync(join(records, page)))

@@ -7,6 +7,7 @@
 
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { unusableBehaviour } from "../../cohorts/cohort-filters.ts";
 import { type ExchangeDocument, writeDocument } from "../../flags/exchange/document.ts";
 import type { Json, JsonObject } from "../../lib/json.ts";
 import { idOf, objectOf } from "../map/loose-json.ts";
@@ -36,6 +37,8 @@ export interface PulledProject {
   /** Holds the pages: events before persons before groups, oldest first. */
   folder: string;
   flags: ExchangeDocument;
+  /** Sentences about what of the project is not in `flags`, because it cannot be computed here. */
+  leftOut: string[];
 }
 
 export interface PullOptions {
@@ -78,7 +81,7 @@ class Pull {
     await this.part("events", () => this.events());
     await this.part("persons", () => this.persons());
     await this.part("groups", () => this.groups());
-    return { folder: this.records, flags: readJson<ExchangeDocument>(this.flagsPath)! };
+    return { folder: this.records, ...withoutUncomputable(readJson<ExchangeDocument>(this.flagsPath)!) };
   }
 
   private get path(): string {
@@ -193,6 +196,17 @@ class Pull {
   private writeCursor(): void {
     writeWhole(this.cursorPath, JSON.stringify(this.cursor));
   }
+}
+
+/** PostHog knows more kinds of conditions on what persons did: a cohort that has one must not stop all others. */
+export function withoutUncomputable(document: ExchangeDocument): Pick<PulledProject, "flags" | "leftOut"> {
+  const leftOut: string[] = [];
+  const cohorts = document.cohorts.filter(({ name, filters }) => {
+    const reason = unusableBehaviour(filters ?? null);
+    if (reason !== undefined) leftOut.push(`Cohort "${name}" is left out: ${reason}`);
+    return reason === undefined;
+  });
+  return { flags: { ...document, cohorts }, leftOut };
 }
 
 const isKept = (item: JsonObject) => item.deleted !== true;
