@@ -4,26 +4,13 @@ import type { Metadata } from "../src/accounts/metadata.ts";
 import { insertSetupLink, ownerToSetUp, setupAddress } from "../src/accounts/sessions/setup-links.ts";
 import type { Config, SettingName } from "../src/config/settings.ts";
 import { AppError } from "../src/lib/errors.ts";
+import { askControl } from "../src/rpc/control.ts";
+import { consoleBase } from "../src/serve/console-base.ts";
 
 /** The settings that say where the console is. */
 export const consoleSettings: SettingName[] = ["host", "port", "public-url"];
 
 type ConsoleConfig = Pick<Config, "host" | "port" | "public-url" | "console">;
-
-const anyHost = new Set(["0.0.0.0", "::", ""]);
-
-/**
- * Where a browser reaches the console, without a slash at the end.
- *
- * @param url where the appliance listens, when that is known.
- */
-export function consoleBase(config: ConsoleConfig, url?: string): string {
-  if (config["public-url"] !== "") return config["public-url"].replace(/\/+$/, "");
-  const at = new URL(url ?? "http://localhost");
-  const port = url === undefined ? String(config.port || 8000) : at.port;
-  const host = anyHost.has(config.host) ? "127.0.0.1" : config.host;
-  return `http://${host.includes(":") ? `[${host}]` : host}:${port || 80}`;
-}
 
 /**
  * A link for the first owner; undefined once that one has chosen a password, and where there is no console.
@@ -49,4 +36,11 @@ class ConsoleOff extends AppError {
 export function requireConsole(config: Pick<Config, "console">): void {
   if (config.console === "off")
     throw new ConsoleOff("The console is switched off: a link to it would lead nowhere.");
+}
+
+/** Where the running server says that its console is; undefined where none runs. */
+export async function runningConsole(dataDir: string): Promise<string | undefined> {
+  // One that cannot tell is another version: the settings of the command count then.
+  const answer = await askControl<{ base: string }>(dataDir, "console").catch(() => undefined);
+  return answer?.base;
 }

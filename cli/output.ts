@@ -1,7 +1,7 @@
 /** How every command ends: results on standard output, errors in one sentence on standard error, exit 0, 1 or 2. */
 
 import { InvalidArgumentError } from "commander";
-import { AppError, InvalidField } from "../src/lib/errors.ts";
+import { AppError, InvalidField, NotFound } from "../src/lib/errors.ts";
 import { WrongSetting } from "../src/lib/setting-kinds.ts";
 import { systemSentence } from "./system-errors.ts";
 
@@ -46,6 +46,7 @@ export function failServing(error: unknown): never {
 /** What went wrong and what to do about it. */
 function sentenceOf(error: unknown): string {
   if (error instanceof InvalidField) return fieldSentence(error);
+  if (error instanceof NotFound && error.what !== undefined) return `There is no ${error.what}.`;
   if (error instanceof AppError) {
     return error.hint === undefined ? error.message : `${error.message} ${error.hint}`;
   }

@@ -1,7 +1,6 @@
 /** The stores for commands, opened beside a running appliance or without one, and who acts. */
 
 import { existsSync } from "node:fs";
-import { userInfo } from "node:os";
 import type { Author } from "../src/accounts/activity.ts";
 import { isInitialised } from "../src/accounts/initialise.ts";
 import { type Metadata, openMetadata } from "../src/accounts/metadata.ts";
@@ -14,6 +13,7 @@ import { AppError } from "../src/lib/errors.ts";
 import { paths } from "../src/paths.ts";
 import { openPeople, type PeopleDb } from "../src/people/open.ts";
 import { requireNoEvents } from "../src/serve/data-directory.ts";
+import { userName } from "./os-user.ts";
 import { dataDirOf } from "./settings.ts";
 
 /** There is nothing to work on yet. */
@@ -109,17 +109,27 @@ export function withProject<Result>(
   });
 }
 
-/** The named project, or the only one; archived ones are none. @throws {WhichOne} */
-export function chosenProject(metadata: Metadata, id: number | undefined): Project {
+/**
+ * The named project, or the only one; archived ones are none.
+ *
+ * @param how how the command is told which one.
+ * @throws {WhichOne}
+ */
+export function chosenProject(metadata: Metadata, id: number | undefined, how = "--project ID"): Project {
   const all = metadata.projects.list();
   const chosen =
     id === undefined ? (all.length === 1 ? all[0] : undefined) : all.find((one) => one.id === id);
   if (chosen !== undefined) return chosen;
+  const archived = id === undefined ? undefined : metadata.projects.find(id);
+  if (archived !== undefined) {
+    const complaint = `Project ${archived.id} (${archived.name}) is archived.`;
+    throw new WhichOne(complaint, `Open it again with \`flagkeep projects archive ${id} --undo\`.`);
+  }
   if (all.length === 0)
-    throw new WhichOne("There is no project.", "Make one with `flagkeep projects create`.");
+    throw new WhichOne("There is no open project.", "Make one with `flagkeep projects create`.");
   const complaint = id === undefined ? "There are several projects." : `There is no project ${id}.`;
   const names = all.map((one) => `${one.id} (${one.name})`).join(", ");
-  throw new WhichOne(complaint, `Name one with --project ID: ${names}.`);
+  throw new WhichOne(complaint, `Name one with ${how}: ${names}.`);
 }
 
 /** The named organisation, or the only one. @throws {WhichOne} */
@@ -145,14 +155,8 @@ export function chosenProjects(metadata: Metadata, id: number | undefined): Proj
 
 /** The user of the operating system, who is none of ours, as the author of changes. */
 export function operator(): Author {
-  return { job_type: "command_line", job_id: operatorName(), payload: {} };
-}
-
-function operatorName(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    // A container may run under a number that has no name.
-    return `uid ${process.getuid?.() ?? "unknown"}`;
-  }
+  const uid = process.geteuid?.();
+  const name = uid === undefined ? undefined : userName(uid);
+  // A container may run under a number that has no name.
+  return { job_type: "command_line", job_id: name ?? `uid ${uid ?? "unknown"}`, payload: {} };
 }

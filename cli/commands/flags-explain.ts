@@ -6,10 +6,10 @@ import { explainFlag } from "../../src/flags/subject/explanation.ts";
 import { ExplanationBody } from "../../src/flags/subject/explanation-shape.ts";
 import type { Json, JsonObject } from "../../src/lib/json.ts";
 import { withJson } from "../json-shape.ts";
-import { exitFailed, positiveInteger, print, printJson, run } from "../output.ts";
+import { positiveInteger, print, printJson, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
 import { withProject } from "../stores.ts";
-import { filtersOf } from "./flags-common.ts";
+import { filtersOf, NoSuchFlag } from "./flags-common.ts";
 
 type Pair = [name: string, value: string];
 
@@ -69,9 +69,9 @@ export const explain = withJson(
         const draft = { projectId: project.id, before, fields: { key, filters } };
         return explainDraft({ ...writing, flagSets, people }, draft, [question])[0]!;
       });
+      if (body.status === "unknown_flag") throw new NoSuchFlag(key);
       if (options.json) printJson(body);
       else print(explanationText(body));
-      if (body.status === "unknown_flag") process.exitCode = exitFailed;
     }),
   );
 

@@ -209,7 +209,7 @@ const deciding = (
           const { metadata, project } = stores;
           const request = findRequest(metadata.db, project.id, id);
           const flag = findFlag(metadata.db, project.id, request.flagId);
-          if (flag === undefined) throw new NotFound();
+          if (flag === undefined) throw new NotFound(`The flag of proposal ${id} is gone.`);
           const user = userOf(stores, options.user);
           requireEditor(stores.writing, flag, user.id, `${user.email} may not edit this flag.`);
           const decided = decide(stores, request, user);

@@ -1,3 +1,5 @@
+import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
+import type { JSONRPCMessage, RequestId } from "@modelcontextprotocol/sdk/types.js";
 import { Command } from "commander";
 import { AppError } from "../../src/lib/errors.ts";
 import { run } from "../output.ts";
@@ -40,8 +42,45 @@ export const mcp = withUnusedDataDir(new Command("mcp"))
           body: body === undefined ? undefined : JSON.stringify(body),
         }),
       );
-      await server.connect(new StdioServerTransport());
+      const transport = new StdioServerTransport();
+      await server.connect(transport);
+      const answered = openCalls(transport);
       await new Promise<void>((resolve) => process.stdin.once("end", resolve).once("close", resolve));
+      await answered();
       await server.close();
     }),
   );
+
+/**
+ * Keeps account of the calls that were not answered yet.
+ *
+ * @returns resolves once there are none: whoever has nothing more to ask still waits for what was asked.
+ */
+function openCalls(transport: Transport): () => Promise<void> {
+  const open = new Set<RequestId>();
+  let onAnswer: () => void = () => undefined;
+  const close = (id: RequestId) => {
+    open.delete(id);
+    onAnswer();
+  };
+  const { onmessage } = transport;
+  const send = transport.send.bind(transport);
+  transport.onmessage = (message: JSONRPCMessage, extra) => {
+    if ("method" in message && "id" in message) open.add(message.id);
+    // Such a call gets no answer.
+    if ("method" in message && message.method === "notifications/cancelled")
+      close(message.params?.requestId as RequestId);
+    onmessage?.(message, extra);
+  };
+  transport.send = async (message) => {
+    await send(message);
+    if (!("method" in message) && message.id !== undefined) close(message.id);
+  };
+  return async () => {
+    while (open.size > 0) {
+      await new Promise<void>((resolve) => {
+        onAnswer = resolve;
+      });
+    }
+  };
+}

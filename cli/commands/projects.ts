@@ -157,7 +157,7 @@ const showKey = withJson(
   .action(
     run((id: number | undefined, options: Options & { secret?: true }) =>
       withMetadata(options, (metadata) => {
-        const project = chosenProject(metadata, id);
+        const project = chosenProject(metadata, id, "its ID behind `show-key`");
         if (options.json) return printJson({ ...record(project), secret_api_key: project.secretToken });
         print(options.secret ? project.secretToken : project.apiToken);
       }),

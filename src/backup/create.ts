@@ -19,7 +19,7 @@ import { putProcessBehind } from "../lib/priority.ts";
 import { paths } from "../paths.ts";
 import { describeSnapshot } from "./describe.ts";
 import { backupName, type Destination, type WrittenFile } from "./destination.ts";
-import { BackupDamaged, DestinationFailed, SnapshotFailed } from "./errors.ts";
+import { BackupDamaged, BackupRunning, DestinationFailed, SnapshotFailed } from "./errors.ts";
 import { HashedFile } from "./hashed-file.ts";
 import { type BackupKeys, BackupKeyUnusable } from "./keys.ts";
 import { noteBackup, noteFailure } from "./last-backup.ts";
@@ -73,15 +73,15 @@ export async function createBackup(options: CreateOptions): Promise<CreatedBacku
   // Whoever waits for an answer of the appliance goes first.
   putProcessBehind();
   setNativeFolder(paths(dataDir).native);
-  return await withWorkFolder(dataDir, async (folder) => {
-    try {
-      return await createIn(folder, startedAt, options);
-    } catch (error) {
-      const hint = error instanceof AppError && error.hint !== undefined ? ` ${error.hint}` : "";
-      await noteFailure(dataDir, startedAt, `${(error as Error).message}${hint}`).catch(() => undefined);
-      throw error;
-    }
-  });
+  try {
+    return await withWorkFolder(dataDir, (folder) => createIn(folder, startedAt, options));
+  } catch (error) {
+    // The other one tells what becomes of it.
+    if (error instanceof BackupRunning) throw error;
+    const hint = error instanceof AppError && error.hint !== undefined ? ` ${error.hint}` : "";
+    await noteFailure(dataDir, startedAt, `${(error as Error).message}${hint}`);
+    throw error;
+  }
 }
 
 async function createIn(folder: string, startedAt: Date, options: CreateOptions): Promise<CreatedBackup> {

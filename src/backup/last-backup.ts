@@ -33,8 +33,21 @@ const none: LastBackup = {
   error: null,
 };
 
+type Failure = { failed_at: string; error: string };
+/** The last one by data directory that could not be written down there: this process tells of it as long as it runs. */
+const unwritten = new Map<string, Failure>();
+
 /** Null when no backup was tried yet. */
 export function readLastBackup(dataDir: string): LastBackup | null {
+  const written = readWritten(dataDir);
+  const failure = unwritten.get(dataDir);
+  if (failure === undefined) return written;
+  const { verified_at, failed_at } = written ?? none;
+  const isOld = failure.failed_at < (verified_at ?? "") || failure.failed_at < (failed_at ?? "");
+  return isOld ? written : { ...(written ?? none), ...failure };
+}
+
+function readWritten(dataDir: string): LastBackup | null {
   try {
     return { ...none, ...(JSON.parse(readFileSync(paths(dataDir).lastBackup, "utf8")) as LastBackup) };
   } catch {
@@ -50,13 +63,12 @@ export async function noteBackup(
   await write(dataDir, { ...backup, failed_at: null, error: null });
 }
 
-/** Remembers that an attempt failed; what is known of the last good one stays. */
+/** Remembers that an attempt failed, where nothing can be written in this process; what is known of the last good one stays. */
 export async function noteFailure(dataDir: string, at: Date, message: string): Promise<void> {
-  await write(dataDir, {
-    ...(readLastBackup(dataDir) ?? none),
-    failed_at: at.toISOString(),
-    error: message,
-  });
+  const failure: Failure = { failed_at: at.toISOString(), error: message };
+  await write(dataDir, { ...(readWritten(dataDir) ?? none), ...failure }).catch(() =>
+    unwritten.set(dataDir, failure),
+  );
 }
 
 async function write(dataDir: string, value: LastBackup): Promise<void> {

@@ -5,8 +5,10 @@ import { Cron } from "croner";
 import { backupDestination } from "../config/read.ts";
 import type { Config, SettingName } from "../config/settings.ts";
 import type { Log } from "../log.ts";
+import { noteFailure, readLastBackup } from "./last-backup.ts";
 
 export interface ScheduleSettings {
+  dataDir: string;
   /** Such as `0 3 * * *`. */
   expression: string;
   /** How to start this executable, and the arguments of `backup create` and `backup prune`. */
@@ -34,6 +36,7 @@ export function startSchedule(
   );
   return new BackupSchedule(
     {
+      dataDir: config["data-dir"],
       expression,
       create: [...executable, "backup", "create", ...common, ...creationArguments(config)],
       prune: rules.some(([, count]) => count > 0)
@@ -94,15 +97,16 @@ class BackupSchedule {
   }
 
   private async run(): Promise<void> {
-    const startedAt = performance.now();
+    const startedAt = new Date();
     const made = await this.start(this.settings.create);
     if (this.isStopped) return;
     if (made.code !== 0) {
       this.log.error({ error: made.error }, "the scheduled backup failed");
+      await this.note(startedAt, made.error);
       return;
     }
     const { file, bytes, events } = JSON.parse(made.output) as Record<string, unknown>;
-    const ms = Math.round(performance.now() - startedAt);
+    const ms = Math.round(Date.now() - startedAt.getTime());
     this.log.info({ file, bytes, events, ms }, "a scheduled backup was made");
     if (this.settings.prune === undefined) return;
     const pruned = await this.start(this.settings.prune);
@@ -115,6 +119,14 @@ class BackupSchedule {
     if (removed.length > 0) {
       this.log.info({ files: removed.map((backup) => backup.file) }, "old backups were removed");
     }
+  }
+
+  /** What ended before it could say so, or could write nothing, is told by this process. */
+  private async note(startedAt: Date, error: string): Promise<void> {
+    const { dataDir } = this.settings;
+    const known = readLastBackup(dataDir)?.failed_at ?? "";
+    if (known < startedAt.toISOString())
+      await noteFailure(dataDir, startedAt, error || "It ended without a word.");
   }
 
   private async start(command: readonly string[]) {

@@ -1,12 +1,12 @@
 /** Which schema each store has and which one this version knows. */
 
-import { Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
 import { type Static, Type } from "@sinclair/typebox";
 import { metadataSchemaVersion } from "../accounts/db.ts";
 import { eventsSchemaVersion, readEventsVersion } from "../events/duckdb/database.ts";
 import { setNativeFolder } from "../events/duckdb/native-folder.ts";
 import { Count, exactly, orNull } from "../lib/schema.ts";
+import { readonlyClient } from "../lib/sqlite/open.ts";
 import { paths } from "../paths.ts";
 import { peopleSchemaVersion } from "../people/open.ts";
 import { askControl } from "../rpc/control.ts";
@@ -75,9 +75,10 @@ async function eventsVersion(dataDir: string, place: ReturnType<typeof paths>): 
   return await readEventsVersion(place.events);
 }
 
-function sqliteVersion(path: string): number | null {
+/** Null when there is no such file yet. */
+export function sqliteVersion(path: string): number | null {
   if (!existsSync(path)) return null;
-  const db = new Database(path, { readonly: true });
+  const db = readonlyClient(path);
   try {
     const isEmpty = db.query("SELECT 1 FROM sqlite_schema WHERE name = 'schema_migration'").get() === null;
     if (isEmpty) return 0;

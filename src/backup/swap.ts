@@ -9,9 +9,9 @@ import { accessSync, constants, existsSync, readdirSync, readFileSync, realpathS
 import { chmod, mkdir, rename, rm, rmdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { syncFolder } from "../journal/disk.ts";
+import { onInterrupt } from "../lib/interrupt.ts";
 import { DirectoryInUse, takeLock } from "../lock.ts";
 import { paths } from "../paths.ts";
-import { onInterrupt } from "./interrupt.ts";
 
 export interface SwapPlan {
   target: string;

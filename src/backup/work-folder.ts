@@ -3,10 +3,10 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { onInterrupt } from "../lib/interrupt.ts";
 import { DirectoryInUse, type Lock, takeLock } from "../lock.ts";
 import { paths } from "../paths.ts";
 import { BackupRunning } from "./errors.ts";
-import { onInterrupt } from "./interrupt.ts";
 
 /**
  * Does the work while no other process makes, verifies or removes backups of the data directory.

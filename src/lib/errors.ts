@@ -43,7 +43,11 @@ export function trimmedText(field: string, text: string, lengthMax: number): str
 /** What was asked for does not exist, or not for the one who asks. */
 export class NotFound extends AppError {
   readonly code = "not_found";
-  constructor(message = "Not found.") {
+  constructor(
+    message = "Not found.",
+    /** Of a message that does not say it, such as `proposal 3`: for people. Programs know what they asked for. */
+    readonly what?: string,
+  ) {
     super(message);
   }
 }

@@ -39,6 +39,7 @@ import { laneCursors } from "../people/reader.ts";
 import { controlSocketName } from "../rpc/control.ts";
 import { RpcServer } from "../rpc/server.ts";
 import { version } from "../version.ts";
+import { consoleBase } from "./console-base.ts";
 import { frontApp } from "./front-app.ts";
 import { instanceDeps } from "./instance.ts";
 import { Listeners } from "./listeners.ts";
@@ -177,6 +178,7 @@ export class Appliance {
     this.control.listen({
       status: () => this.status(),
       schema: () => knownVersions(),
+      console: () => ({ base: consoleBase(this.config, this.url) }),
       unknown_keys: () => this.unknownKeys.list(),
       ...importRoutes(this.metadata.projects, () => this.journal),
       ...this.eraser.rpc(),

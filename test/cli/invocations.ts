@@ -151,7 +151,7 @@ export const invocations: Record<string, Invocation> = {
   "flags scheduled": { args: () => inProject(), wrong: [unknownProject] },
   "flags unschedule": {
     args: () => inProject("1"),
-    wrong: [{ args: inProject("99"), code: 1, says: "Not found." }, missing("id")],
+    wrong: [{ args: inProject("99"), code: 1, says: "There is no " }, missing("id")],
   },
   "flags proposals": {
     args: () => inProject("--state", "pending"),
@@ -160,14 +160,14 @@ export const invocations: Record<string, Invocation> = {
   "flags approve": {
     args: () => inProject("1", "--user", "owner@example.com"),
     wrong: [
-      { args: inProject("99", "--user", "owner@example.com"), code: 1, says: "Not found." },
+      { args: inProject("99", "--user", "owner@example.com"), code: 1, says: "There is no " },
       { args: inProject("2", "--user", "nobody@example.com"), code: 1, says: "no user nobody@example.com" },
       missing("id"),
     ],
   },
   "flags reject": {
     args: () => inProject("3", "--user", "owner@example.com"),
-    wrong: [{ args: inProject("99", "--user", "owner@example.com"), code: 1, says: "Not found." }],
+    wrong: [{ args: inProject("99", "--user", "owner@example.com"), code: 1, says: "There is no " }],
   },
   "persons get": {
     args: () => inProject("y".repeat(300)),

@@ -3,9 +3,10 @@
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
-import { userInfo } from "node:os";
 import { dirname, join } from "node:path";
 import { flagkeep, type Initialised, initialisedDirectory, TestAppliance } from "../support/appliance.ts";
+
+const osUser = Bun.spawnSync(["id", "-un"]).stdout.toString().trim();
 
 let dataDir: string;
 let made: Initialised;
@@ -45,7 +46,7 @@ const byOperator = (scope: string, activity: string) => ({
   activity,
   user_id: null,
   is_system: 1,
-  trigger: { job_type: "command_line", job_id: userInfo().username, payload: {} },
+  trigger: { job_type: "command_line", job_id: osUser, payload: {} },
 });
 
 describe("keys", () => {

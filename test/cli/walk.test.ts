@@ -3,7 +3,6 @@
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { cpSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
-import { userInfo } from "node:os";
 import { basename, join } from "node:path";
 import { TypeRegistry } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
@@ -22,6 +21,8 @@ import { flagkeep, initialisedDirectory, TestAppliance, temporaryFolder } from "
 import { plainPayloads } from "../support/payloads.ts";
 import { type Invocation, invocations, type World } from "./invocations.ts";
 import { leaves } from "./tree.ts";
+
+const osUser = Bun.spawnSync(["id", "-un"]).stdout.toString().trim();
 
 // Schemas of the API, which are for its documentation, are checked as such.
 TypeRegistry.Set(
@@ -168,7 +169,7 @@ function loggedIn({ dataDir }: World): string[] {
   db.close();
   const own = rows.filter(({ detail }) => {
     const { trigger } = JSON.parse(detail!) as { trigger?: { job_type: string; job_id: string } };
-    return trigger?.job_type === "command_line" && trigger.job_id === userInfo().username;
+    return trigger?.job_type === "command_line" && trigger.job_id === osUser;
   });
   return [...new Set(own.map(({ scope, activity }) => `${scope} ${activity}`))].sort();
 }

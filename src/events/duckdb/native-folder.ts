@@ -1,6 +1,6 @@
 /** Where the executable keeps its copy of DuckDB's native library; set once, before DuckDB is loaded. */
 
-import { closeSync, openSync, readSync } from "node:fs";
+import { closeSync, existsSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
 
 /** The hidden command that copies it there. */
@@ -41,6 +41,12 @@ export function nativeFiles(parent: string): NativeFiles {
     library: { ...library, path: join(place, "libduckdb.so") },
     addon: { ...addon, path: join(place, "duckdb.node") },
   };
+}
+
+/** Whether the files are there already; in a source checkout none are needed. */
+export function areNativeFilesThere(parent: string): boolean {
+  if (typeof FLAGKEEP_DUCKDB_FILES === "undefined") return true;
+  return Object.values(nativeFiles(parent)).every(({ path }) => existsSync(path));
 }
 
 const pieceBytes = 1024 * 1024;

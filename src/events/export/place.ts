@@ -1,11 +1,12 @@
 /** Where an export goes: a file that is there whole or not at all, or standard output. */
 
-import { statSync } from "node:fs";
+import { rmSync, statSync } from "node:fs";
 import { open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { type Static, Type } from "@sinclair/typebox";
 import { syncFolder } from "../../journal/disk.ts";
 import { AppError } from "../../lib/errors.ts";
+import { onInterrupt } from "../../lib/interrupt.ts";
 import { Count, exactly } from "../../lib/schema.ts";
 import type { Sink } from "./writer.ts";
 
@@ -36,6 +37,7 @@ export function checkPlace(path: string): void {
 /** Does the work with a file that gets its name only when the work is done and its bytes are on the disk. */
 export async function intoFile<Result>(path: string, work: (sink: Sink) => Promise<Result>): Promise<Result> {
   const beside = `${path}.${process.pid}.part`;
+  const stop = onInterrupt(() => rmSync(beside, { force: true }));
   try {
     const file = await open(beside, "w", 0o600);
     const result = await work(async (bytes) => void (await file.writeFile(bytes)))
@@ -49,6 +51,7 @@ export async function intoFile<Result>(path: string, work: (sink: Sink) => Promi
     return result;
   } finally {
     await rm(beside, { force: true });
+    stop();
   }
 }
 

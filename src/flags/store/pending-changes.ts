@@ -100,7 +100,7 @@ export function findScheduled(db: Reading, projectId: number, id: number): Sched
     .from(scheduledChange)
     .where(and(eq(scheduledChange.projectId, projectId), eq(scheduledChange.id, id)))
     .get();
-  if (found === undefined) throw new NotFound();
+  if (found === undefined) throw new NotFound(undefined, `scheduled change ${id}`);
   return found;
 }
 
@@ -135,7 +135,7 @@ export function unschedule({ metadata }: FlagWriting, projectId: number, id: num
       .returning()
       .all(),
   );
-  if (gone.length === 0) throw new NotFound();
+  if (gone.length === 0) throw new NotFound(undefined, `scheduled change ${id} that is still to be made`);
 }
 
 /** The changes whose time has come, the oldest first. */
@@ -213,7 +213,7 @@ export function findRequest(db: Reading, projectId: number, id: number): ChangeR
     .from(changeRequest)
     .where(and(eq(changeRequest.projectId, projectId), eq(changeRequest.id, id)))
     .get();
-  if (found === undefined) throw new NotFound();
+  if (found === undefined) throw new NotFound(undefined, `proposal ${id}`);
   return found;
 }
 

@@ -1,7 +1,9 @@
 /** How Flagkeep opens an SQLite file: one set of pragmas, one way to run a transaction. */
 
-import { Database } from "bun:sqlite";
-import { basename } from "node:path";
+import { constants, Database } from "bun:sqlite";
+import { accessSync, existsSync, constants as fsConstants } from "node:fs";
+import { basename, dirname } from "node:path";
+import { pathToFileURL } from "node:url";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 
 /** A drizzle database over `bun:sqlite`; `$client` is the connection below it. */
@@ -35,7 +37,7 @@ export function openSqlite<Schema extends Record<string, unknown>>(
   options: OpenOptions = {},
 ): Sqlite<Schema> {
   const client = options.readonly
-    ? new Database(path, { readonly: true, strict: true })
+    ? readonlyClient(path, { strict: true })
     : new Database(path, { create: true, strict: true });
   try {
     client.run(`PRAGMA busy_timeout = ${options.busyTimeoutMs ?? 5_000}`);
@@ -52,6 +54,26 @@ export function openSqlite<Schema extends Record<string, unknown>>(
     throw error;
   }
   return drizzle({ client, schema }) as unknown as Sqlite<Schema>;
+}
+
+/**
+ * Opens an existing file for reading only. In a file or folder that this process cannot write, SQLite would leave the files of a
+ * log that nobody can write later, or open nothing; where there is no log, nothing is lost without one.
+ */
+export function readonlyClient(path: string, options: { strict?: boolean } = {}): Database {
+  if (isWritable(path) || existsSync(`${path}-wal`))
+    return new Database(path, { readonly: true, ...options });
+  const flags = constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI;
+  return new Database(`${pathToFileURL(path).href}?immutable=1`, flags);
+}
+
+function isWritable(path: string): boolean {
+  try {
+    for (const each of [path, dirname(path)]) accessSync(each, fsConstants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /**

@@ -1,6 +1,8 @@
 /** What the doctor checks about the event store: whether it can be opened, and whether it could be made again. */
 
-import { existsSync } from "node:fs";
+import { accessSync, constants, existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { readLastBackup } from "../../backup/last-backup.ts";
 import { localCopies, reachOf } from "../../backup/recovery/backup-copies.ts";
 import { expectedGaps, wayFrom } from "../../backup/recovery/base.ts";
@@ -9,19 +11,41 @@ import { type Cursors, gapsText, neededUpTo } from "../../backup/recovery/range.
 import { isOfThisHistory } from "../../backup/restore-note.ts";
 import { eventsSchemaVersion, readEventsVersion, withEventFile } from "../../events/duckdb/database.ts";
 import { readAllRows } from "../../events/duckdb/every-block.ts";
-import { setNativeFolder } from "../../events/duckdb/native-folder.ts";
+import { areNativeFilesThere, setNativeFolder } from "../../events/duckdb/native-folder.ts";
 import { openFailureOf } from "../../events/duckdb/open-failure.ts";
 import { firstLine } from "../../lib/errors.ts";
 import { paths } from "../../paths.ts";
 import { openPeople } from "../../people/open.ts";
 import { laneCursors } from "../../people/reader.ts";
 import { type Finding, failure, ok, warning } from "./finding.ts";
+import { userOfFiles } from "./permissions.ts";
 
 /** The event store can be opened. For an appliance that does not run. */
 export async function checkEventStore(dataDir: string): Promise<Finding[]> {
   const place = paths(dataDir);
   if (!existsSync(place.events)) return await checkMissing(dataDir);
-  setNativeFolder(place.native);
+  const own = mayUnpack(dataDir) ? undefined : mkdtempSync(join(tmpdir(), "flagkeep-doctor-"));
+  setNativeFolder(own ?? place.native);
+  try {
+    return await checkFile(dataDir);
+  } finally {
+    if (own !== undefined) rmSync(own, { recursive: true, force: true });
+  }
+}
+
+/** What somebody else leaves in the directory, its user could not remove. */
+function mayUnpack(dataDir: string): boolean {
+  if (areNativeFilesThere(paths(dataDir).native)) return true;
+  try {
+    accessSync(dataDir, constants.W_OK);
+  } catch {
+    return false;
+  }
+  return process.geteuid?.() === userOfFiles(dataDir);
+}
+
+async function checkFile(dataDir: string): Promise<Finding[]> {
+  const place = paths(dataDir);
   try {
     const found = await readEventsVersion(place.events);
     if (found <= eventsSchemaVersion) await withEventFile(place.events, readAllRows);

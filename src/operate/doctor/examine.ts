@@ -1,16 +1,19 @@
 /** Looks at a data directory and its machine, changes nothing, and says what is wrong and how to mend it. */
 
+import { type LastBackup, readLastBackup } from "../../backup/last-backup.ts";
 import type { Config } from "../../config/settings.ts";
 import { eventsAddress, postgresAddress } from "../../config/store-addresses.ts";
 import type { ClickHouseAddress } from "../../lib/clickhouse-address.ts";
-import { tryLock } from "../../lock.ts";
+import { firstLine } from "../../lib/errors.ts";
+import { DirectoryInUse, type Lock, takeFolderLock, takeLock } from "../../lock.ts";
 import { paths } from "../../paths.ts";
 import { askControl } from "../../rpc/control.ts";
 import type { Status } from "../status-shape.ts";
 import { checkClickHouse, isKeptOutside } from "./clickhouse.ts";
 import { checkArchive, checkEventStore } from "./event-store.ts";
 import { type Finding, failure, ok, warning } from "./finding.ts";
-import { checkClock, checkDisk, checkPermissions, checkPort } from "./host.ts";
+import { checkClock, checkDisk, checkPort } from "./host.ts";
+import { checkPermissions } from "./permissions.ts";
 import { checkPostgres } from "./postgres.ts";
 import { checkJournal, checkQuarantine, checkSqliteFiles } from "./stores.ts";
 
@@ -33,26 +36,59 @@ export async function examine(
   const sharedAt = postgresAddress(config, process.env);
   const isOutside = eventsAt !== null || isKeptOutside(dataDir);
   const running = await askControl<Status>(dataDir, "status");
-  // Nobody starts the appliance while its files are looked at.
-  const lock = running === undefined ? tryLock(paths(dataDir).lock, dataDir) : undefined;
+  // Nobody starts the appliance while its files are looked at. Nothing is written, and the folder may be one to read only.
+  const lock = running === undefined ? lockToLook(dataDir) : undefined;
   const isInUse = lock === undefined;
   try {
     return [
-      ...checkPermissions(dataDir),
-      ...(await checkDisk(dataDir, config["journal-reserve"])),
-      ...checkClock(dataDir),
-      ...checkSqliteFiles(dataDir),
-      ...(isInUse ? checkEngine(running) : isOutside ? [] : await checkEventStore(dataDir)),
+      ...(await looked("permissions", () => checkPermissions(dataDir))),
+      ...(await looked("disk", () => checkDisk(dataDir, config["journal-reserve"]))),
+      ...(await looked("clock", () => checkClock(dataDir))),
+      ...(await looked("files", () => checkSqliteFiles(dataDir))),
+      ...(await looked("events", () =>
+        isInUse ? checkEngine(running) : isOutside ? [] : checkEventStore(dataDir),
+      )),
       ...(isOutside ? await checkOutside(eventsAt, dataDir) : []),
       ...(sharedAt === null ? [] : await checkPostgres(sharedAt)),
-      ...checkJournal(dataDir, isInUse),
-      ...(isOutside ? [] : await checkArchive(dataDir)),
-      ...checkQuarantine(dataDir),
+      ...(await looked("journal", () => checkJournal(dataDir, isInUse))),
+      ...(await looked("archive", () => (isOutside ? [] : checkArchive(dataDir)))),
+      checkLastBackup(running?.last_backup ?? readLastBackup(dataDir)),
+      ...(await looked("quarantine", () => checkQuarantine(dataDir))),
       ...(isInUse ? [] : await checkPort(config.host, config.port)),
     ];
   } finally {
     lock?.release();
   }
+}
+
+/** What cannot be looked at hides nothing of the rest. */
+async function looked(
+  check: Finding["check"],
+  work: () => Finding[] | Promise<Finding[]>,
+): Promise<Finding[]> {
+  try {
+    return await work();
+  } catch (error) {
+    return [failure(check, `This cannot be looked at: ${firstLine(error)}`, "Mend the permissions first.")];
+  }
+}
+
+/** @returns undefined when another process uses the directory. */
+function lockToLook(dataDir: string): Lock | undefined {
+  try {
+    return takeFolderLock(dataDir) ?? takeLock(paths(dataDir).lock, dataDir);
+  } catch (error) {
+    if (error instanceof DirectoryInUse) return undefined;
+    throw error;
+  }
+}
+
+/** A running appliance knows of attempts that could not be written down. */
+function checkLastBackup(last: LastBackup | null): Finding {
+  if (last === null) return ok("backup", "No backup was tried yet.");
+  if (last.error === null) return ok("backup", `The last backup, of ${last.created_at}, is good.`);
+  const message = `The last backup, at ${last.failed_at}, failed: ${last.error}`;
+  return failure("backup", message, "Mend that, then run `flagkeep backup create`.");
 }
 
 async function checkOutside(eventsAt: ClickHouseAddress | null, dataDir: string): Promise<Finding[]> {

@@ -10,6 +10,7 @@ const checks = [
   "fronts",
   "journal",
   "archive",
+  "backup",
   "quarantine",
   "port",
 ] as const;

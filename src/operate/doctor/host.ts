@@ -1,10 +1,9 @@
-/** What the doctor checks about the machine: permissions, disk space, clock, port. */
+/** What the doctor checks about the machine: disk space, clock, port. */
 
-import { Database } from "bun:sqlite";
-import { existsSync, readdirSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync } from "node:fs";
 import { whyNotListen } from "../../http/address.ts";
 import { realDisk, reserveOf, roomToAccept } from "../../journal/disk.ts";
+import { readonlyClient } from "../../lib/sqlite/open.ts";
 import { paths } from "../../paths.ts";
 import { diskUse } from "../status.ts";
 import { type Finding, failure, ok, warning } from "./finding.ts";
@@ -13,27 +12,6 @@ import { type Finding, failure, ok, warning } from "./finding.ts";
 const earliestMs = Date.UTC(2025, 0, 1);
 /** Clocks of a network differ by a little. */
 const clockToleranceMs = 60_000;
-
-/** The directory and what is in it belong to this user and to nobody else. */
-export function checkPermissions(dataDir: string): Finding[] {
-  const found: Finding[] = [];
-  const user = process.getuid?.();
-  for (const path of [dataDir, ...readdirSync(dataDir).map((name) => join(dataDir, name))]) {
-    const stats = statSync(path, { throwIfNoEntry: false });
-    if (stats === undefined) continue;
-    const isFolder = stats.isDirectory();
-    if ((stats.mode & 0o077) !== 0) {
-      const mode = (stats.mode & 0o777).toString(8);
-      const hint = `Run: chmod ${isFolder ? "700" : "600"} ${path}`;
-      found.push(failure("permissions", `Others can reach ${path} (mode ${mode}).`, hint));
-    }
-    if (user !== undefined && stats.uid !== user) {
-      const hint = `Run this command and Flagkeep as that user, or: chown ${user} ${path}`;
-      found.push(warning("permissions", `${path} belongs to the user with the number ${stats.uid}.`, hint));
-    }
-  }
-  return found.length > 0 ? found : [ok("permissions", "The data directory is its owner's alone.")];
-}
 
 /** There is more free space than the journal keeps in reserve and what waits in it needs. */
 export async function checkDisk(dataDir: string, reserveBytes: number): Promise<Finding[]> {
@@ -72,7 +50,7 @@ function lastWrittenMs(dataDir: string): number {
   const newest = (path: string, sql: string): number => {
     if (!existsSync(path)) return 0;
     try {
-      const db = new Database(path, { readonly: true });
+      const db = readonlyClient(path);
       try {
         return (db.query(sql).get() as { at: number | null }).at ?? 0;
       } finally {

@@ -1,9 +1,10 @@
 /** What the doctor checks about the data: both SQLite files, the event store, the journal, the quarantine. */
 
-import { Database } from "bun:sqlite";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
+import { knownVersions, sqliteVersion } from "../../backup/schema-versions.ts";
 import { firstOfFileName, type Lane, lanes, type SegmentScan, scanSegment } from "../../journal/segment.ts";
+import { readonlyClient } from "../../lib/sqlite/open.ts";
 import { paths } from "../../paths.ts";
 import { openPeople } from "../../people/open.ts";
 import { laneCursors } from "../../people/reader.ts";
@@ -15,20 +16,29 @@ const mend =
   "Stop Flagkeep and put back a copy of the file if there is one; otherwise the next start loads what can be read of it, " +
   "says what cannot, and keeps the file in the quarantine.";
 
-/** SQLite finds nothing wrong in its files. */
+/** SQLite finds nothing wrong in its files, and this version knows them. */
 export function checkSqliteFiles(dataDir: string): Finding[] {
   const place = paths(dataDir);
+  const versions = knownVersions();
   return [place.metadata, place.people].flatMap((path): Finding[] => {
     if (!existsSync(path)) return [ok("files", `${basename(path)} is not made yet.`)];
     const complaint = quickCheck(path);
-    if (complaint === undefined) return [ok("files", `${basename(path)} is whole.`)];
-    return [failure("files", `${basename(path)} is damaged: ${complaint}`, restore)];
+    if (complaint !== undefined) {
+      return [failure("files", `${basename(path)} is damaged: ${complaint}`, restore)];
+    }
+    const [found, known] = [
+      sqliteVersion(path) ?? 0,
+      path === place.people ? versions.people : versions.metadata,
+    ];
+    if (found <= known) return [ok("files", `${basename(path)} is whole.`)];
+    const message = `${basename(path)} has schema version ${found}, this version knows ${known}.`;
+    return [failure("files", message, "Use the newer Flagkeep that wrote it.")];
   });
 }
 
 function quickCheck(path: string): string | undefined {
   try {
-    const db = new Database(path, { readonly: true });
+    const db = readonlyClient(path);
     try {
       const [first] = db.query("PRAGMA quick_check(1)").values() as [[string]];
       return first[0] === "ok" ? undefined : first[0];

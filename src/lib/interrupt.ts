@@ -3,7 +3,7 @@
 const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /**
- * Cleans up and ends the process when it is told to stop.
+ * Cleans up, says so and ends the process when it is told to stop.
  *
  * @param cleanUp synchronous; undefined: the process goes on until `stop` was called, and ends then.
  * @returns ends that.
@@ -15,6 +15,7 @@ export function onInterrupt(cleanUp: (() => void) | undefined): () => void {
     isInterrupted = true;
     if (cleanUp === undefined) return;
     cleanUp();
+    process.stderr.write("flagkeep: interrupted; what was begun is removed.\n");
     end();
   };
   for (const signal of signals) process.on(signal, handle);
