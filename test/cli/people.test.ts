@@ -4,9 +4,13 @@ import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { flagkeep, type Initialised, initialisedDirectory, TestAppliance } from "../support/appliance.ts";
-
-const osUser = Bun.spawnSync(["id", "-un"]).stdout.toString().trim();
+import {
+  flagkeep,
+  type Initialised,
+  initialisedDirectory,
+  osUser,
+  TestAppliance,
+} from "../support/appliance.ts";
 
 let dataDir: string;
 let made: Initialised;

@@ -17,12 +17,16 @@ import { findFlagByKey } from "../../src/flags/store/flag.ts";
 import { proposeChange, scheduleChange } from "../../src/flags/store/pending-changes.ts";
 import { paths } from "../../src/paths.ts";
 import { faultOf } from "../http/json-schema.ts";
-import { flagkeep, initialisedDirectory, TestAppliance, temporaryFolder } from "../support/appliance.ts";
+import {
+  flagkeep,
+  initialisedDirectory,
+  osUser,
+  TestAppliance,
+  temporaryFolder,
+} from "../support/appliance.ts";
 import { plainPayloads } from "../support/payloads.ts";
 import { type Invocation, invocations, type World } from "./invocations.ts";
 import { leaves } from "./tree.ts";
-
-const osUser = Bun.spawnSync(["id", "-un"]).stdout.toString().trim();
 
 // Schemas of the API, which are for its documentation, are checked as such.
 TypeRegistry.Set(

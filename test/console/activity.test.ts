@@ -1,9 +1,8 @@
 /** The log of changes: who is named where no person acted. */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { userInfo } from "node:os";
 import type { Browser } from "playwright-core";
-import { flagkeep, TestAppliance } from "../support/appliance.ts";
+import { flagkeep, osUser, TestAppliance } from "../support/appliance.ts";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
 import { openSignedIn, ownerCookie } from "./support.ts";
 
@@ -29,7 +28,7 @@ describe.skipIf(chromiumPath === undefined)("the log of changes", () => {
     const { page, context, troubles } = await openSignedIn(browser, cookie, { url: appliance.url });
     const line = (text: string) => page.getByRole("listitem").filter({ hasText: text }).first();
     await page.goto("/console/activity");
-    await line(`the command line (user ${userInfo().username}) made flag new-checkout`).waitFor();
+    await line(`the command line (user ${osUser}) made flag new-checkout`).waitFor();
     await page.goto("/console/activity?where=organization");
     await line(`somebody at 127.0.0.1 failed to sign in as person ${claim.email}`).waitFor();
     await context.close();

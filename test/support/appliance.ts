@@ -29,6 +29,9 @@ export interface StoredEvent {
   historical: boolean;
 }
 
+/** The user of the operating system whom commands name: this process's, whatever its environment says. */
+export const osUser = Bun.spawnSync(["id", "-un"]).stdout.toString().trim();
+
 /** Runs a command of the executable to its end. */
 export async function flagkeep(args: readonly string[], env: Record<string, string> = {}) {
   if (!existsSync(executable)) throw new Error("dist/flagkeep is missing: run `make build` first.");
