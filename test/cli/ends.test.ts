@@ -2,12 +2,19 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { spawn } from "node:child_process";
-import { chmodSync, closeSync, copyFileSync, openSync, rmSync, statSync } from "node:fs";
+import { chmodSync, closeSync, copyFileSync, openSync, readdirSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { tableLines } from "../../cli/output.ts";
 import { systemSentence } from "../../cli/system-errors.ts";
 import type { Status } from "../../src/operate/status-shape.ts";
-import { executable, flagkeep, initialisedDirectory, temporaryFolder, until } from "../support/appliance.ts";
+import {
+  executable,
+  flagkeep,
+  initialisedDirectory,
+  TestAppliance,
+  temporaryFolder,
+  until,
+} from "../support/appliance.ts";
 
 let dataDir: string;
 const folder = temporaryFolder();
@@ -88,6 +95,25 @@ test("the appliance goes on when nobody reads its log any more", async () => {
   expect(stderr).toBe("");
   rmSync(dirname(own), { recursive: true, force: true });
 });
+
+test("an export that is interrupted says so and leaves nothing", async () => {
+  await using appliance = await TestAppliance.start();
+  await appliance.capture({ event: "seen", distinct_id: "a" });
+  await appliance.eventsWhenStored(1);
+  const [engine] = await appliance.enginePids();
+  const out = temporaryFolder();
+  // It asks the engine, which does not answer for now.
+  process.kill(engine!, "SIGSTOP");
+  const args = ["export", "events", join(out, "events.ndjson"), "--data-dir", appliance.dataDir];
+  const child = Bun.spawn([executable, ...args], { stdout: "pipe", stderr: "pipe", env: {} });
+  await until(() => readdirSync(out).some((name) => name.endsWith(".part")), "it has begun");
+  child.kill("SIGTERM");
+  expect(await child.exited).toBe(1);
+  expect(await new Response(child.stderr).text()).toContain("flagkeep: interrupted");
+  expect(readdirSync(out)).toEqual([]);
+  process.kill(engine!, "SIGCONT");
+  rmSync(out, { recursive: true });
+}, 30_000);
 
 describe("the folder of another user", () => {
   const isRoot = process.getuid?.() === 0;

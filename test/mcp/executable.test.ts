@@ -105,6 +105,24 @@ for (const [name, transport] of ways) {
   });
 }
 
+test("what was asked before standard input ended is answered", async () => {
+  const clientInfo = { name: "test", version: "1" };
+  const initialize = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo };
+  const messages = [
+    { jsonrpc: "2.0", id: 1, method: "initialize", params: initialize },
+    { jsonrpc: "2.0", method: "notifications/initialized" },
+    { jsonrpc: "2.0", id: 2, method: "tools/call", params: { name: "list_flags", arguments: {} } },
+  ];
+  const child = Bun.spawn([executable, "mcp", "--url", appliance.url], {
+    stdin: Buffer.from(messages.map((message) => `${JSON.stringify(message)}\n`).join("")),
+    stdout: "pipe",
+    env: { FLAGKEEP_API_KEY: readOnlyKey },
+  });
+  const answers = (await new Response(child.stdout).text()).trim().split("\n");
+  expect(answers.map((line) => JSON.parse(line).id)).toEqual([1, 2]);
+  expect(await child.exited).toBe(0);
+});
+
 test("without a key: one sentence on the command line, 401 over HTTP; 404 unless it is switched on", async () => {
   expect(await flagkeep(["mcp"])).toMatchObject({
     code: 1,

@@ -39,6 +39,14 @@ test("serve prints a link until the first owner has chosen a password; users lin
   rmSync(directory.dataDir, { recursive: true });
 });
 
+test("users link gives the address that the running server has from outside", async () => {
+  const publicUrl = "https://flags.example.com/flags";
+  await using appliance = await TestAppliance.start({ args: ["--public-url", publicUrl] });
+  const call = ["users", "link", "new@example.com", "--data-dir", appliance.dataDir, "--json"];
+  const { stdout } = await flagkeep(call);
+  expect(JSON.parse(stdout).console_url).toStartWith(`${publicUrl}/console/setup#`);
+});
+
 test("two servers on one host keep their sessions apart", async () => {
   await using one = await TestAppliance.start();
   await using two = await TestAppliance.start();
