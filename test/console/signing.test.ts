@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser } from "playwright-core";
-import { TestAppliance } from "../support/appliance.ts";
+import { flagkeep, TestAppliance } from "../support/appliance.ts";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
 import { axeFindings, openPage, password, themes, widths } from "./support.ts";
 
@@ -18,6 +18,24 @@ describe.skipIf(chromiumPath === undefined)("signing in", () => {
     await appliance?.[Symbol.asyncDispose]();
   });
   const url = () => appliance.url;
+
+  test("the form of a link comes with the answer whom it is for, which writes over nothing that was typed", async () => {
+    const call = ["users", "link", "later@example.com", "--data-dir", appliance.dataDir, "--json"];
+    const { console_url } = JSON.parse((await flagkeep(call)).stdout);
+    const { page, context } = await openPage(browser, { url: url() });
+    const answered = Promise.withResolvers<void>();
+    await page.route("**/api/session/setup/look/", async (route) => {
+      await answered.promise;
+      await route.continue();
+    });
+    await page.goto(console_url);
+    await page.getByRole("heading", { name: "Set up your account" }).waitFor();
+    expect(await page.getByLabel("Password").count()).toBe(0);
+    answered.resolve();
+    await page.getByLabel("Password").waitFor();
+    expect(await page.getByLabel("E-mail").inputValue()).toBe("later@example.com");
+    await context.close();
+  });
 
   test("the link of init sets the password once, Enter sends the forms", async () => {
     const { page, context, troubles } = await openPage(browser, { url: url(), expectedStatus: [401] });

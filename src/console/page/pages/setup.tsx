@@ -68,6 +68,13 @@ export function Setup() {
         <h1>{w.setupTitle}</h1>
         {token === "" ? (
           <p role="alert">{w.noToken}</p>
+        ) : link === undefined ? (
+          // What is typed before the answer would be written over, and the address is missing until then.
+          failure && (
+            <p class="error" role="alert">
+              {failure.detail}
+            </p>
+          )
         ) : (
           <form
             onSubmit={(event) => {
@@ -75,7 +82,7 @@ export function Setup() {
               void submit();
             }}
           >
-            <p class="help">{w.setupHelp(link?.organization ?? undefined)}</p>
+            <p class="help">{w.setupHelp(link.organization ?? undefined)}</p>
             <Field
               label={w.email}
               type="email"
