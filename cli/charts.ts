@@ -2,6 +2,7 @@
 
 import Chartscii from "chartscii";
 import sparkly from "sparkly";
+import { inOneLine } from "../src/lib/terminal-text.ts";
 
 /** Wider charts are no easier to read. */
 const barsWidthMax = 60;
@@ -105,7 +106,6 @@ function textOf(value: unknown): string {
 }
 
 function shortened(label: string): string {
-  // Names come from clients: what would steer a terminal is shown as a mark.
-  const visible = label.replace(/[\u0000-\u001f\u007f-\u009f]/g, "\ufffd");
+  const visible = inOneLine(label);
   return visible.length <= labelLengthMax ? visible : `${visible.slice(0, labelLengthMax - 1)}…`;
 }

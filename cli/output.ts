@@ -3,6 +3,7 @@
 import { InvalidArgumentError } from "commander";
 import { AppError, InvalidField, NotFound } from "../src/lib/errors.ts";
 import { WrongSetting } from "../src/lib/setting-kinds.ts";
+import { harmless, inOneLine } from "../src/lib/terminal-text.ts";
 import { systemSentence } from "./system-errors.ts";
 
 /** Exit status of a command that did what it was asked. */
@@ -39,7 +40,7 @@ export function isOutputGone(error: unknown): boolean {
 
 /** `fail` for a command that serves others: whoever reads its output has no say in how it ends. */
 export function failServing(error: unknown): never {
-  process.stderr.write(`flagkeep: ${sentenceOf(error)}\n`);
+  process.stderr.write(`flagkeep: ${harmless(sentenceOf(error))}\n`);
   process.exit(isWrongCall(error) ? exitUsage : exitFailed);
 }
 
@@ -72,8 +73,9 @@ export function printJson(value: unknown): void {
   process.stdout.write(`${JSON.stringify(value)}\n`);
 }
 
-export function print(line = ""): void {
-  process.stdout.write(`${line}\n`);
+/** Prints lines for people. */
+export function print(text = ""): void {
+  process.stdout.write(`${harmless(text)}\n`);
 }
 
 /** Prints rows below their headings. */
@@ -93,7 +95,7 @@ export function tableLines(
   terminalColumns: number,
 ): string[] {
   const titles = headings.map((heading) => heading.toUpperCase());
-  const texts = rows.map((row) => headings.map((_, column) => visible(row[column] ?? "")));
+  const texts = rows.map((row) => headings.map((_, column) => inOneLine(row[column] ?? "")));
   const widths = titles.map((title, column) =>
     Math.max(...[title, ...texts.map((row) => row[column]!)].map((text) => Bun.stringWidth(text))),
   );
@@ -117,11 +119,6 @@ function listLines(titles: readonly string[], rows: readonly (readonly string[])
 
 function padded(text: string, width: number): string {
   return text + " ".repeat(Math.max(0, width - Bun.stringWidth(text)));
-}
-
-/** Names come from clients: what would steer a terminal is shown as a mark. */
-function visible(text: string): string {
-  return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, "\ufffd");
 }
 
 /** `1.5 MiB` */

@@ -1,6 +1,7 @@
 /** Structured logs on standard output: JSON lines, or the same as text for people. Never a key, never a body. */
 
 import { type Logger, pino } from "pino";
+import { inOneLine } from "./lib/terminal-text.ts";
 
 export type Log = Logger;
 
@@ -36,9 +37,9 @@ const standardOutput = {
 function asText(line: string): string {
   const { level, time, msg, ...fields } = JSON.parse(line) as Record<string, unknown>;
   const details = Object.entries(fields).map(
-    ([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`,
+    ([key, value]) =>
+      `${key}=${typeof value === "string" && inOneLine(value) === value ? value : JSON.stringify(value)}`,
   );
-  return [String(time), String(level).toUpperCase().padEnd(5), String(msg ?? ""), ...details]
-    .join(" ")
-    .concat("\n");
+  const words = [String(time), String(level).toUpperCase().padEnd(5), String(msg ?? ""), ...details];
+  return `${inOneLine(words.join(" "))}\n`;
 }

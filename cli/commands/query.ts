@@ -147,5 +147,6 @@ function textRows({ columns, rows }: QueryResult): string[][] {
 
 function printCsv(result: QueryResult): void {
   const cell = (text: string) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-  for (const row of [result.columns, ...textRows(result)]) print(row.map(cell).join(","));
+  for (const row of [result.columns, ...textRows(result)])
+    process.stdout.write(`${row.map(cell).join(",")}\n`);
 }

@@ -139,7 +139,7 @@ export interface TilePlace {
 }
 
 /**
- * Changes or deletes a dashboard.
+ * Changes or deletes a dashboard; a deleted one can only be brought back.
  *
  * @param places of tiles, in order; those that are not named come behind them, in the order they had.
  * @throws {NotFound}
@@ -158,7 +158,7 @@ export function updateDashboard(
       .from(dashboard)
       .where(and(eq(dashboard.projectId, of.projectId), eq(dashboard.id, of.id)))
       .get();
-    if (!before) throw new NotFound();
+    if (!before || (before.deleted && fields.deleted !== false)) throw new NotFound();
     if (Object.keys(plain).length > 0) {
       t.update(dashboard).set(plain).where(eq(dashboard.id, of.id)).run();
     }
@@ -232,12 +232,13 @@ export function findInsight(
     .get();
 }
 
-/** The dashboards an insight stands on. */
+/** The dashboards an insight stands on; deleted ones have it when they are brought back. */
 export function dashboardsOf(db: Reading, insightId: number): number[] {
   return db
     .select({ id: tile.dashboardId })
     .from(tile)
-    .where(eq(tile.insightId, insightId))
+    .innerJoin(dashboard, eq(dashboard.id, tile.dashboardId))
+    .where(and(eq(tile.insightId, insightId), eq(dashboard.deleted, false)))
     .orderBy(asc(tile.dashboardId))
     .all()
     .map(({ id }) => id);

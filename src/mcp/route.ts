@@ -44,9 +44,11 @@ export function mcpRoutes({ handle }: McpDeps): Route[] {
           return Response.json({ jsonrpc: "2.0", id: null, error }, { status: 401 });
         }
         const { mcpServer, Transport } = await protocol();
+        // Here there is no proxy that takes away the prefix by which clients come.
+        const { origin } = new URL(baseUrl);
         const server = mcpServer((method, path, sent) =>
           handle(
-            new Request(baseUrl + path, {
+            new Request(origin + path, {
               method,
               headers: {
                 authorization,

@@ -35,7 +35,8 @@ export function mcpServer(ask: Ask): McpServer {
   const server = new McpServer({ name: "flagkeep", version });
   const flagsOf = (id: number | undefined) => `/api/projects/${id ?? "@current"}/feature_flags`;
   const flagId = async (projectId: number | undefined, flagKey: string): Promise<number> => {
-    const found = await ask("GET", `${flagsOf(projectId)}/?limit=100&search=${encodeURIComponent(flagKey)}`);
+    // Keys that differ in the case of letters are found, too.
+    const found = await ask("GET", `${flagsOf(projectId)}/?limit=100&key=${encodeURIComponent(flagKey)}`);
     if (!found.ok) throw new Refused(await found.text());
     const { results } = (await found.json()) as { results: { id: number; key: string }[] };
     const flag = results.find((each) => each.key === flagKey);

@@ -166,3 +166,32 @@ describe("tables", () => {
     ]);
   });
 });
+
+test("what clients have named is shown, and nothing of it steers a terminal or makes lines of its own", async () => {
+  await using appliance = await TestAppliance.start();
+  const wild = "kim\u001b[2J\u009b31m\r\u0007";
+  const filters = {
+    groups: [{ properties: [{ key: "plan", value: "pro", type: "person" }], rollout_percentage: 100 }],
+  };
+  await appliance.api("/api/projects/1/feature_flags/", { method: "POST", body: { key: "one", filters } });
+  await appliance.capture({
+    event: wild,
+    distinct_id: wild,
+    properties: { $set: { name: wild, plan: wild } },
+  });
+  await appliance.eventsWhenStored(1);
+  const commands = [
+    ["persons", "get", wild],
+    ["flags", "explain", "one", "--distinct-id", wild],
+    ["flags", "explain", "none", "--distinct-id", wild],
+    ["query", "SELECT event, distinct_id, properties FROM events"],
+    ["query", "--chart", "SELECT event, count(*) AS times FROM events GROUP BY ALL"],
+    ["query", `SELECT "${wild}" FROM events`],
+    ["persons", "get", `${wild}?`],
+    ["status"],
+  ];
+  for (const command of commands) {
+    const { stdout, stderr } = await flagkeep([...command, "--data-dir", appliance.dataDir]);
+    expect(stdout + stderr).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/);
+  }
+});

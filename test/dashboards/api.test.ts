@@ -134,4 +134,25 @@ describe("dashboards and insights", () => {
     const replaced = await server.ask("PATCH", `${flagsPath}1/`, { body: { analytics_dashboards: [] } });
     expect(replaced.body.analytics_dashboards).toEqual([]);
   });
+
+  test("a deleted dashboard is nowhere until it is brought back, with what stood on it", async () => {
+    using server = new TestServer({});
+    const send = (method: "POST" | "PATCH", path: string, body: object) =>
+      server.ask(method, `/api/projects/1/${path}`, { body });
+    for (const name of ["D", "E"]) await send("POST", "dashboards/", { name });
+    const made = await send("POST", "insights/", { name: "I", dashboards: [1, 2] });
+    expect(made.body.dashboards).toEqual([1, 2]);
+    expect((await send("PATCH", "dashboards/2/", { deleted: true })).status).toBe(200);
+    for (const body of [{ name: "F" }, { deleted: true }, {}])
+      expect((await send("PATCH", "dashboards/2/", body)).status).toBe(404);
+    const alone = await server.ask("GET", "/api/projects/1/insights/1/");
+    expect(alone.body.dashboards).toEqual([1]);
+    // What was read can be sent, as it is for a copy.
+    const { name, dashboards } = alone.body;
+    expect((await send("POST", "insights/", { name, dashboards })).status).toBe(201);
+    expect((await send("PATCH", "insights/1/", { dashboards })).status).toBe(200);
+    const back = await send("PATCH", "dashboards/2/", { deleted: false });
+    expect([back.status, back.body.name, back.body.tiles.length]).toEqual([200, "E", 1]);
+    expect((await server.ask("GET", "/api/projects/1/insights/1/")).body.dashboards).toEqual([1, 2]);
+  });
 });

@@ -105,6 +105,26 @@ for (const [name, transport] of ways) {
   });
 }
 
+test("a flag is found by its whole key, however long it is and however many others contain it", async () => {
+  const longest = "k".repeat(400);
+  const keys = ["ab", longest, ...Array.from({ length: 100 }, (_, index) => `ab-${index}`)];
+  for (const key of keys)
+    await appliance.api("/api/projects/1/feature_flags/", { method: "POST", body: { key } });
+  for (const key of ["ab", longest]) {
+    const result = await callOverHttp(appliance, "update_flag", { key, active: false });
+    expect([result.isError, result.text.includes(`"key":"${key}"`)]).toEqual([false, true]);
+  }
+});
+
+test("tools work where clients come by a path prefix", async () => {
+  const args = ["--mcp", "on", "--public-url", "https://flags.example/keep"];
+  await using behind = await TestAppliance.start({ args });
+  expect(await callOverHttp(behind, "list_projects", {})).toMatchObject({ isError: false });
+  await callOverHttp(behind, "create_flag", { key: "behind-a-prefix" });
+  const { text } = await callOverHttp(behind, "list_flags", { limit: 1 });
+  expect(JSON.parse(text)).toMatchObject({ results: [{ key: "behind-a-prefix" }] });
+});
+
 test("what was asked before standard input ended is answered", async () => {
   const clientInfo = { name: "test", version: "1" };
   const initialize = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo };
@@ -156,3 +176,25 @@ test("hundreds of requests leave no servers behind", async () => {
   for (let i = 0; i < 800; i++) await send();
   expect((await memory()) - before).toBeLessThan(100 * 1024 * 1024);
 }, 60_000);
+
+/** Calls a tool as a client without a library does. */
+async function callOverHttp(
+  to: TestAppliance,
+  tool: string,
+  args: Record<string, unknown>,
+): Promise<{ text: string; isError: boolean }> {
+  const answer = await fetch(`${to.url}/mcp`, {
+    method: "POST",
+    headers: {
+      Authorization: `Bearer ${to.made.personal_api_key}`,
+      "Content-Type": "application/json",
+      Accept: "application/json, text/event-stream",
+    },
+    body: JSON.stringify({
+      ...{ jsonrpc: "2.0", id: 1, method: "tools/call" },
+      params: { name: tool, arguments: args },
+    }),
+  });
+  const { result } = (await answer.json()) as { result: { content: { text: string }[]; isError?: boolean } };
+  return { text: result.content[0]!.text, isError: result.isError === true };
+}
