@@ -26,6 +26,8 @@ const batchEvents = 50;
 const slopeBytesMax = 1_000_000;
 /** A slope over a few minutes says nothing. */
 const minutesToJudge = 30;
+/** Parts of the time whose lowest memory is compared: steps and backups come and go, what is never given back stays. */
+const partsOfTime = 12;
 const descriptorsMore = 16;
 const curvePoints = 13;
 
@@ -237,9 +239,13 @@ function report(): void {
         `objects ${millions(parts[0])}, the store's cache ${millions(parts[1])}, its work ${millions(parts[2])}`,
     );
   }
+  const lowest = Array.from({ length: partsOfTime }, (_, part) =>
+    late.filter(({ minute }) => Math.floor((minute / minutes) * partsOfTime) === part),
+  ).flatMap((ofPart) => ofPart.toSorted((one, other) => all(one) - all(other)).slice(0, 1));
   console.log(
     `${acknowledged} events; memory grows by ${millions(slopeOf(late, all))} MB a minute, ` +
-      `without the store's cache by ${millions(slope)}; descriptors ${first.descriptors} to ${last.descriptors}`,
+      `without the store's cache by ${millions(slope)}, its lows by ${millions(slopeOf(lowest, all))}; ` +
+      `descriptors ${first.descriptors} to ${last.descriptors}`,
   );
   for (const [name, { apart, during }] of Object.entries(waits)) {
     const [without, within] = [p99(apart), p99(during)];
