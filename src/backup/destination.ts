@@ -1,12 +1,13 @@
 /** Where backups are kept: a folder, or a bucket of an S3-compatible store with a prefix. */
 
-import { createReadStream, existsSync, readdirSync, statSync } from "node:fs";
+import { createReadStream, readdirSync, rmSync, statSync } from "node:fs";
 import { mkdir, open, rename, rm, unlink } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { syncFolder } from "../journal/disk.ts";
+import { onInterrupt } from "../lib/interrupt.ts";
 import { DestinationFailed } from "./errors.ts";
 import { HashedFile } from "./hashed-file.ts";
-import { type S3Place, type S3Settings, s3AccessFrom, s3Failure, s3Place } from "./s3-access.ts";
+import { askStore, type S3Place, type S3Settings, s3AccessFrom, s3Failure, s3Place } from "./s3-access.ts";
 import { type BackupSource, fileSource, objectSource } from "./source.ts";
 
 export interface WrittenFile {
@@ -66,8 +67,17 @@ class Folder implements Destination {
   constructor(readonly name: string) {}
 
   async list(): Promise<string[]> {
-    if (!existsSync(this.name)) return [];
-    return readdirSync(this.name).filter((name) => namePattern.test(name));
+    return this.namesIn(this.name).filter((name) => namePattern.test(name));
+  }
+
+  /** None of a folder that is not there. */
+  private namesIn(folder: string): string[] {
+    try {
+      return readdirSync(folder);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+      throw new DestinationFailed(`${this.name} cannot be read (${(error as Error).message}).`);
+    }
   }
 
   async open(name: string): Promise<BackupSource> {
@@ -78,6 +88,7 @@ class Folder implements Destination {
     const target = join(this.name, basename(file.path));
     try {
       await mkdir(this.name, { recursive: true, mode: 0o700 });
+      await this.removeTorn();
       await rename(file.path, target).catch(async (error: NodeJS.ErrnoException) => {
         if (error.code !== "EXDEV") throw error;
         await copyBeside(file, target, onBytes);
@@ -91,13 +102,20 @@ class Folder implements Destination {
   }
 
   async remove(name: string): Promise<void> {
-    await unlink(join(this.name, name));
+    try {
+      await unlink(join(this.name, name));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return;
+      throw new DestinationFailed(
+        `${join(this.name, name)} cannot be removed (${(error as Error).message}).`,
+      );
+    }
   }
 
   async pieces() {
     const folder = join(this.name, pieceKey(""));
     const found = new Map<string, { bytes: number; modifiedAt: number }>();
-    for (const name of existsSync(folder) ? readdirSync(folder) : []) {
+    for (const name of this.namesIn(folder)) {
       const stats = piecePattern.test(name)
         ? statSync(join(folder, name), { throwIfNoEntry: false })
         : undefined;
@@ -110,27 +128,57 @@ class Folder implements Destination {
     const target = join(this.name, path);
     try {
       await mkdir(dirname(target), { recursive: true, mode: 0o700 });
-      const part = `${target}.part`;
-      const handle = await open(part, "w", 0o600);
-      try {
-        await handle.writeFile(bytes);
-        await handle.sync();
-      } finally {
-        await handle.close();
-      }
-      await rename(part, target);
+      await writtenBeside(target, async (part) => {
+        const handle = await open(part, "wx", 0o600);
+        try {
+          await handle.writeFile(bytes);
+          await handle.sync();
+        } finally {
+          await handle.close();
+        }
+      });
       await syncFolder(dirname(target));
     } catch (error) {
       throw new DestinationFailed(`${this.name} cannot be written (${(error as Error).message}).`);
     }
   }
+
+  /** What killed processes were writing here; a file that still grows was changed just now. */
+  private async removeTorn(): Promise<void> {
+    for (const folder of [this.name, join(this.name, pieceKey(""))]) {
+      for (const name of this.namesIn(folder)) {
+        const whole = name.slice(0, -partEnding.length);
+        if (whole + partEnding !== name || !(namePattern.test(whole) || piecePattern.test(whole))) continue;
+        const path = join(folder, name);
+        const changedAt = statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY;
+        if (Date.now() - changedAt > tornMs) await rm(path, { force: true });
+      }
+    }
+  }
+}
+
+/** A file has it until it is whole. */
+const partEnding = ".part";
+/** One that nobody has written to for so long is not being written any more. */
+const tornMs = 3_600_000;
+
+/** Has a file written under another name, which it loses when it is whole; of one that is not, nothing stays. */
+async function writtenBeside(target: string, write: (part: string) => Promise<void>): Promise<void> {
+  const part = `${target}${partEnding}`;
+  const stop = onInterrupt(() => rmSync(part, { force: true }));
+  try {
+    await rm(part, { force: true });
+    await write(part);
+    await rename(part, target);
+  } finally {
+    await rm(part, { force: true });
+    stop();
+  }
 }
 
 /** Onto another disk: whole or not at all. */
 async function copyBeside(file: WrittenFile, target: string, onBytes: (bytes: number) => void) {
-  const part = `${target}.part`;
-  try {
-    await rm(part, { force: true });
+  await writtenBeside(target, async (part) => {
     const handle = await open(part, "wx+", 0o600);
     try {
       const sink = new HashedFile(handle, "paced");
@@ -143,10 +191,7 @@ async function copyBeside(file: WrittenFile, target: string, onBytes: (bytes: nu
       await handle.close();
     }
     await requireEqual(file, fileSource(part));
-    await rename(part, target);
-  } finally {
-    await rm(part, { force: true });
-  }
+  });
 }
 
 /** Parts of an upload: as many as S3 allows carry 160 GB; few of them are in memory. */
@@ -191,9 +236,8 @@ class Bucket implements Destination {
   ): AsyncGenerator<{ key: string; size?: number; lastModified?: string }> {
     try {
       for (let continuationToken: string | undefined; ; ) {
-        const page = await this.place.client.list({
-          ...{ prefix: this.prefix + prefix, maxKeys: 1_000, continuationToken },
-        });
+        const order = { prefix: this.prefix + prefix, maxKeys: 1_000, continuationToken };
+        const page = await askStore(() => this.place.client.list(order));
         yield* page.contents ?? [];
         if (!page.isTruncated || page.nextContinuationToken === undefined) return;
         continuationToken = page.nextContinuationToken;
@@ -246,7 +290,7 @@ class Bucket implements Destination {
 
   async remove(name: string): Promise<void> {
     try {
-      await this.place.client.delete(this.prefix + name);
+      await askStore(() => this.place.client.delete(this.prefix + name));
     } catch (error) {
       throw s3Failure(`Deleting ${this.name}/${name}`, error);
     }

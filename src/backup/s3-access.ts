@@ -111,6 +111,28 @@ export function s3Place(url: string, access: S3Access): S3Place {
   };
 }
 
+const attemptsMax = 3;
+const firstPauseMs = 200;
+
+/**
+ * Asks a store, and again a little later when it fails: one that is asked too much says so, and means it for a moment.
+ *
+ * @param isAnswer says of an error that asking again would change nothing.
+ */
+export async function askStore<Answer>(
+  ask: () => Promise<Answer>,
+  isAnswer: (error: unknown) => boolean = () => false,
+): Promise<Answer> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (attempt === attemptsMax || isAnswer(error)) throw error;
+      await Bun.sleep(firstPauseMs * attempt);
+    }
+  }
+}
+
 /** One sentence about what a store answered. */
 export function s3Failure(what: string, error: unknown): DestinationFailed {
   const { code, message } = error as { code?: string; message?: string };

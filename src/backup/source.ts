@@ -4,7 +4,7 @@ import { createReadStream, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { S3File } from "bun";
 import { BackupNotFound } from "./errors.ts";
-import { type S3Place, type S3Settings, s3AccessFrom, s3Failure, s3Place } from "./s3-access.ts";
+import { askStore, type S3Place, type S3Settings, s3AccessFrom, s3Failure, s3Place } from "./s3-access.ts";
 
 export interface BackupSource {
   /** As the operator would write it. */
@@ -46,11 +46,9 @@ export async function objectSource(place: S3Place): Promise<BackupSource> {
   const { client, bucket, key } = place;
   const name = `s3://${bucket}/${key}`;
   const object = client.file(key);
-  const stat = await object.stat().catch((error: unknown) => {
-    const { code } = error as { code?: string };
-    throw code === "NoSuchKey" || code === "NotFound" || code === "UnknownError"
-      ? new BackupNotFound(name)
-      : s3Failure(`Reading ${name}`, error);
+  const stat = await askStore(() => object.stat(), isNoSuchKey).catch(async (error: unknown) => {
+    const told = await reasonOf(object, error);
+    throw isNoSuchKey(told) ? new BackupNotFound(name) : s3Failure(`Reading ${name}`, told);
   });
   return {
     name,
@@ -65,18 +63,33 @@ export async function objectSource(place: S3Place): Promise<BackupSource> {
   };
 }
 
+/** A store that refuses, or is busy, has not said that there is no such object: what is taken for gone may be deleted. */
+function isNoSuchKey(error: unknown): boolean {
+  const { code } = error as { code?: string };
+  return code === "NoSuchKey" || code === "NotFound";
+}
+
+/** The answer to a question without a body has none either, and so no reason: that of a byte of the object tells it. */
+async function reasonOf(object: S3File, error: unknown): Promise<unknown> {
+  if ((error as { code?: string }).code !== "UnknownError") return error;
+  return await object
+    .slice(0, 1)
+    .arrayBuffer()
+    .then(
+      () => error,
+      (told: unknown) => told,
+    );
+}
+
 /** An object is read in ranges: one stream over all of it would be buffered as fast as the store sends. */
 const rangeBytes = 8 * 1024 * 1024;
-const attemptsMax = 3;
 
 async function readRange(object: S3File, name: string, start: number, end: number): Promise<Uint8Array> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      const bytes = new Uint8Array(await object.slice(start, end).arrayBuffer());
-      if (bytes.length === end - start) return bytes;
-      throw new Error(`${bytes.length} bytes came instead of ${end - start}`);
-    } catch (error) {
-      if (attempt === attemptsMax) throw s3Failure(`Reading ${name}`, error);
-    }
-  }
+  return await askStore(async () => {
+    const bytes = new Uint8Array(await object.slice(start, end).arrayBuffer());
+    if (bytes.length === end - start) return bytes;
+    throw new Error(`${bytes.length} bytes came instead of ${end - start}`);
+  }, isNoSuchKey).catch((error: unknown) => {
+    throw isNoSuchKey(error) ? new BackupNotFound(name) : s3Failure(`Reading ${name}`, error);
+  });
 }

@@ -1,11 +1,13 @@
 /** Making backups: one at a time, nothing left behind, and by themselves at set times. */
 
-import { expect, test } from "bun:test";
-import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { afterAll, expect, test } from "bun:test";
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
 import type { ListedBackup } from "../../src/backup/list.ts";
 import { takeLock } from "../../src/lock.ts";
 import { executable, flagkeep, initialisedDirectory, TestAppliance, until } from "../support/appliance.ts";
+import { testWhen } from "../support/skipped.ts";
+import { Volume } from "../support/volume.ts";
 import { create, json } from "./support.ts";
 
 const inWork = (dataDir: string) =>
@@ -56,6 +58,33 @@ test("a destination that cannot be written: exit 1, one sentence, the verified f
   const { last_backup } = JSON.parse((await flagkeep(["status", "--data-dir", dataDir, "--json"])).stdout);
   expect(last_backup).toMatchObject({ file: null, error: expect.stringContaining(name!) });
   expect((await flagkeep(["status", "--data-dir", dataDir])).stdout).toContain("Backup    FAILED");
+  rmSync(dataDir, { recursive: true });
+});
+
+const volume = Volume.mount("64m");
+afterAll(() => volume?.[Symbol.dispose]());
+
+testWhen(
+  volume !== undefined,
+  "a backup onto another volume",
+  "no volume can be mounted here",
+)("onto another volume: what killed ones have left there goes, what grows or is not ours stays", async () => {
+  const { dataDir } = await initialisedDirectory();
+  const place = join(volume!.folder, "backups");
+  mkdirSync(join(place, "pieces"), { recursive: true });
+  const name = "flagkeep-2026-01-02T03-04-05.678Z.tar.zst.part";
+  const piece = `${"a".repeat(64)}.zst.part`;
+  const torn = [join(place, name), join(place, "pieces", piece)];
+  const others = [join(place, "mine.part"), join(place, name.replace("678Z", "679Z"))];
+  for (const path of [...torn, ...others]) writeFileSync(path, "some bytes");
+  const hoursAgo = Date.now() / 1_000 - 2 * 3_600;
+  for (const path of [...torn, others[0]!]) utimesSync(path, hoursAgo, hoursAgo);
+  const { file } = await create(dataDir, place);
+  expect(torn.filter((path) => existsSync(path))).toEqual([]);
+  expect(readdirSync(place).sort()).toEqual(
+    [...others, file, join(place, "pieces")].map((path) => basename(path)).sort(),
+  );
+  expect(statSync(file).mode & 0o777).toBe(0o600);
   rmSync(dataDir, { recursive: true });
 });
 

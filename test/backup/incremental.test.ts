@@ -135,6 +135,30 @@ test("in a bucket, encrypted for an age key: pieces are shared, and mean nothing
   ).toMatchObject({ events });
 }, 120_000);
 
+test("a bucket that does not answer for a backup while old ones are removed: nothing of it goes", async () => {
+  await using s3 = await TestS3.start();
+  const place = `s3://${bucket}/busy`;
+  const more = ["--backup-s3-endpoint", s3.endpoint];
+  const first = await make(place, more, s3Environment);
+  const second = await make(place, more, s3Environment);
+  const isAsked = ({ method, url }: Request) =>
+    method === "HEAD" && url.endsWith(encodeURI(second.file.slice(second.file.lastIndexOf("/") + 1)));
+  // From the moment on at which the first one has gone, and the pieces are looked for that nobody needs.
+  s3.fails = (_, request) =>
+    isAsked(request) && s3.requests.some((one) => one.startsWith("DELETE")) ? "error" : undefined;
+  const { code, stdout, stderr } = await flagkeep(
+    ["backup", "prune", place, "--keep-last", "1", ...at(), ...more],
+    s3Environment,
+  );
+  s3.fails = () => undefined;
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect(stderr).toContain(`Reading ${second.file} failed`);
+  expect(s3.requests.filter((one) => one.startsWith("DELETE"))).toEqual([
+    `DELETE ${new URL(first.file.replace("s3:/", ""), s3.endpoint).pathname}`,
+  ]);
+  expect(await run(["verify", second.file, ...at(), ...more], s3Environment)).toMatchObject({ events });
+}, 120_000);
+
 test("with a passphrase it is refused in one sentence", async () => {
   const { stderr, code } = await flagkeep(
     ["backup", "create", join(folder, "p"), "--backup-mode", "incremental", ...at()],

@@ -114,6 +114,30 @@ describe("a bucket as the destination", () => {
     expect((await backup("verify", `${place}/nothing.tar.zst`)).stderr).toContain("There is no backup");
   });
 
+  test("what a store refuses or is too busy for is not taken for missing", async () => {
+    const settings = { endpoint: s3.endpoint, region: "", credentialsFile: "" };
+    const destination = destinationOf(`s3://${bucket}/busy`, settings);
+    await destination.putPiece("pieces/x", Buffer.from("some bytes"));
+    const opened = () =>
+      destination.open("pieces/x").then(
+        ({ bytes }) => bytes,
+        ({ code, message }: { code: string; message: string }) => ({ code, message }),
+      );
+    s3.requests = [];
+    s3.fails = (number) => (number === 1 ? "error" : undefined);
+    expect(await opened()).toBe("some bytes".length);
+    s3.fails = () => "error";
+    // The answer to HEAD has no words of its own.
+    expect(await opened()).toMatchObject({
+      code: "destination_failed",
+      message: expect.stringContaining("InternalError"),
+    });
+    s3.fails = () => undefined;
+    expect(await destination.open("pieces/y").catch(({ code }: { code: string }) => code)).toBe(
+      "backup_not_found" as never,
+    );
+  });
+
   test("credentials come from a file, too", async () => {
     const file = join(folder, "credentials");
     writeFileSync(

@@ -5,11 +5,11 @@ import { Cron } from "croner";
 import { operatorRoute, type UserCall } from "../../accounts/api/routes.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
 import { type Destination, isIndexName } from "../../backup/destination.ts";
-import { BackupRunning } from "../../backup/errors.ts";
+import { BackupNotFound, BackupRunning, DestinationFailed } from "../../backup/errors.ts";
 import { ListedBackup, listBackups } from "../../backup/list.ts";
 import { HttpFailure, notFound } from "../../http/failure.ts";
 import { readUuid } from "../../http/path.ts";
-import { publicRoute, Reply, type Route } from "../../http/route.ts";
+import { type Method, publicRoute, Reply, type Route, type RouteSpec } from "../../http/route.ts";
 import {
   ApiFailure,
   choice,
@@ -125,7 +125,38 @@ const busy = {
   },
 };
 
+const unreachable = {
+  503: {
+    description: "The destination of backups cannot be read or written; `detail` has its own words.",
+    schema: ApiFailure,
+    example: {
+      type: "server_error",
+      code: "destination_failed",
+      detail:
+        "Listing s3://acme/flagkeep failed (AccessDenied: Access Denied). Check the destination's address, credentials and permissions.",
+      attr: null,
+    },
+  },
+};
+
 export function backupRoutes(deps: BackupDeps): Route[] {
+  /** A route that asks the destination. */
+  const destinationRoute = (
+    method: Method,
+    path: string,
+    { handle, answers, ...spec }: RouteSpec<UserCall>,
+  ) =>
+    operatorRoute(deps, method, path, {
+      ...spec,
+      answers: { ...answers, ...unreachable },
+      handle: async (call) => {
+        try {
+          return await handle(call);
+        } catch (error) {
+          throw refusalOf(error);
+        }
+      },
+    });
   const tickets = new Map<string, { name: string; until: number }>();
   const startJob = (kind: JobKind, name: string | null, command: readonly string[], now: Date) => {
     try {
@@ -142,7 +173,7 @@ export function backupRoutes(deps: BackupDeps): Route[] {
     return { destination, name };
   };
   return [
-    operatorRoute(deps, "GET", "/backups", {
+    destinationRoute("GET", "/backups", {
       tag,
       summary: "List the backups, and the work on them",
       description:
@@ -191,7 +222,7 @@ export function backupRoutes(deps: BackupDeps): Route[] {
         return jobBody(job);
       },
     }),
-    operatorRoute(deps, "POST", "/backups/:name/verify", {
+    destinationRoute("POST", "/backups/:name/verify", {
       tag,
       summary: "Check that a backup can be restored",
       description: "It is unpacked into a temporary folder; every checksum and all counts are compared.",
@@ -201,7 +232,7 @@ export function backupRoutes(deps: BackupDeps): Route[] {
         return startJob("verify", name, deps.backups.verifyCommand(`${destination.name}/${name}`), call.now);
       },
     }),
-    operatorRoute(deps, "GET", "/backups/:name/download", {
+    destinationRoute("GET", "/backups/:name/download", {
       tag,
       summary: "Read a backup",
       description: "It holds secrets: somebody signed in is asked for the password again.",
@@ -212,7 +243,7 @@ export function backupRoutes(deps: BackupDeps): Route[] {
         return await fileResponse(destination, name);
       },
     }),
-    operatorRoute(deps, "POST", "/backups/:name/ticket", {
+    destinationRoute("POST", "/backups/:name/ticket", {
       tag,
       summary: "Make an address from which a browser fetches a backup",
       description: "It works once, for a minute, and needs no key.",
@@ -248,10 +279,12 @@ export function backupRoutes(deps: BackupDeps): Route[] {
         const found = tickets.get(ticket);
         tickets.delete(ticket);
         if (found === undefined || found.until <= call.now.getTime()) throw notFound();
-        return await fileResponse(deps.backups.destination(), found.name);
+        return await fileResponse(deps.backups.destination(), found.name).catch((error: unknown) => {
+          throw refusalOf(error);
+        });
       },
     }),
-    operatorRoute(deps, "DELETE", "/backups/:name", {
+    destinationRoute("DELETE", "/backups/:name", {
       tag,
       summary: "Delete a backup",
       asksAgain: true,
@@ -298,6 +331,13 @@ async function fileResponse(destination: Destination, name: string): Promise<Res
       "Cache-Control": "no-store",
     },
   });
+}
+
+/** What the destination says is for the operator, who has set it. */
+function refusalOf(error: unknown): unknown {
+  if (error instanceof BackupNotFound) return notFound();
+  if (!(error instanceof DestinationFailed)) return error;
+  return new HttpFailure(503, "server_error", error.code, `${error.message} ${error.hint}`);
 }
 
 function jobBody(job: Job): Static<typeof JobBody> {

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { JobRunning, Jobs } from "../../../src/operate/jobs.ts";
 import { Browser, goodPassword } from "../../accounts/sessions/browser.ts";
 import { flagkeep, TestAppliance, until } from "../../support/appliance.ts";
+import { s3Environment, TestS3 } from "../../support/s3.ts";
 
 let appliance: TestAppliance;
 beforeAll(async () => {
@@ -70,6 +71,26 @@ test("a backup is made, verified, fetched, and deleted", async () => {
   expect((await appliance.api(`${backups}${name}/`, { method: "DELETE" })).status).toBe(204);
   expect(existsSync(file)).toBe(false);
   expect((await appliance.api(`${backups}${name}/`, { method: "DELETE" })).status).toBe(404);
+});
+
+test("a destination that cannot be read is told in its own words", async () => {
+  await using s3 = await TestS3.start();
+  const place = "s3://not-there/backups";
+  const through = ["env", ...Object.entries(s3Environment).map(([name, value]) => `${name}=${value}`)];
+  await using own = await TestAppliance.start({
+    through,
+    args: ["--backup-destination", place, "--backup-s3-endpoint", s3.endpoint],
+  });
+  const answer = await own.api(backups);
+  expect([answer.status, await answer.json()]).toEqual([
+    503,
+    {
+      ...{ type: "server_error", code: "destination_failed", attr: null },
+      detail: expect.stringMatching(
+        /^Listing s3:\/\/not-there\/backups failed \(NoSuchBucket.*\. Check the /,
+      ),
+    },
+  ]);
 });
 
 test("no name leads out of the destination", async () => {
