@@ -30,6 +30,8 @@ export function paths(dataDir: string) {
     lastBackup: join(dataDir, "last-backup.json"),
     /** What the last scrub found, as JSON. */
     lastScrub: join(dataDir, "last-scrub.json"),
+    /** When events were last looked at for those that are too old, as JSON. */
+    lastRetention: join(dataDir, "last-retention.json"),
     /** When backups were restored, as JSON. */
     restores: join(dataDir, "restores.json"),
     /** An empty folder: the engine that uses the stores has it locked. */

@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { type Static, Type } from "@sinclair/typebox";
 import { Command, InvalidArgumentError } from "commander";
+import { readLastBackup } from "../../src/backup/last-backup.ts";
 import { ListedBackup, pruneBackups } from "../../src/backup/list.ts";
 import { withBackupLock } from "../../src/backup/work-folder.ts";
 import { exactly } from "../../src/lib/schema.ts";
@@ -35,8 +36,9 @@ export const prune = backupCommand(new Command("prune"), destinationSettings, Pr
   .option("--dry-run", "say what would go, and remove nothing")
   .addHelpText(
     "after",
-    "\nBackups that `flagkeep backup list` shows as not verified are neither counted nor removed. Of\n" +
-      "encrypted ones nobody can tell without their key whether they are whole: `flagkeep backup verify` does.\n\n" +
+    "\nBackups that `flagkeep backup list` shows as not verified are neither counted nor removed, nor are those that a\n" +
+      "wrong clock has dated in the future; the one that was made last stays, whatever its date. Of encrypted ones nobody\n" +
+      "can tell without their key whether they are whole: `flagkeep backup verify` does.\n\n" +
       "Examples:\n  flagkeep backup prune --keep-last 3 --keep-daily 7 --keep-weekly 4 --dry-run\n" +
       "  flagkeep backup prune s3://acme-backups/flagkeep --keep-daily 30",
   )
@@ -49,8 +51,12 @@ export const prune = backupCommand(new Command("prune"), destinationSettings, Pr
         );
       }
       const rules = { last: keepLast, daily: keepDaily, weekly: keepWeekly };
-      const prune = () => pruneBackups(chosenDestination(dest, options), rules, dryRun);
       const dataDir = dataDirOf(options as never);
+      const prune = () =>
+        pruneBackups(chosenDestination(dest, options), {
+          ...{ rules, isDryRun: dryRun },
+          lastFile: readLastBackup(dataDir)?.file ?? null,
+        });
       // A backup that is being made here counts on pieces that are there.
       const isOwn = !dryRun && existsSync(paths(dataDir).metadata);
       const { removed, kept } = await (isOwn ? withBackupLock(dataDir, prune) : prune());

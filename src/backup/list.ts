@@ -125,19 +125,34 @@ function timeOf(name: string): string {
   return `${day}T${hour}:${minute}:${second}Z`;
 }
 
+export interface PruneOptions {
+  rules: Rules;
+  /** Says what would go, and removes nothing. */
+  isDryRun: boolean;
+  /** The backup that was made last, which stays whatever its date; null: none is known of. */
+  lastFile: string | null;
+}
+
 /**
  * Removes what the rules do not keep.
  *
- * @param dryRun removes nothing.
  * @returns what went, or would go, and what stays.
  */
-export async function pruneBackups(destination: Destination, rules: Rules, dryRun: boolean) {
+export async function pruneBackups(
+  destination: Destination,
+  { rules, isDryRun, lastFile }: PruneOptions,
+  now = new Date(),
+) {
   const all = await listBackups(destination);
   const removed = backupsToRemove(
-    all.map((backup) => ({ backup, createdAt: backup.created_at, isGood: backup.verified })),
+    all.map((backup) => ({
+      ...{ backup, createdAt: backup.created_at, isGood: backup.verified },
+      isPinned: backup.file === lastFile,
+    })),
     rules,
+    now,
   ).map(({ backup }) => backup);
   const names = removed.map(({ file }) => file.slice(file.lastIndexOf("/") + 1));
-  if (!dryRun) await removeBackups(destination, names);
+  if (!isDryRun) await removeBackups(destination, names);
   return { removed, kept: all.filter((backup) => !removed.includes(backup)) };
 }

@@ -14,16 +14,28 @@ export interface Candidate {
   createdAt: string;
   /** One that is not is neither counted nor removed: a person should look at it. */
   isGood: boolean;
+  /** It stays whatever the rules say, as the one that was made last: a clock that was wrong may have dated it long ago. */
+  isPinned?: boolean;
 }
 
 const msPerDay = 86_400_000;
 
-/** The backups to remove, oldest first. The newest good one always stays. */
-export function backupsToRemove<One extends Candidate>(backups: readonly One[], rules: Rules): One[] {
+/**
+ * The backups to remove, oldest first. The newest good one always stays.
+ *
+ * Those that are dated in the future, by a clock that was wrong, are neither counted nor removed: they would be the newest
+ * for years, and everything made meanwhile would go.
+ */
+export function backupsToRemove<One extends Candidate>(
+  backups: readonly One[],
+  rules: Rules,
+  now: Date,
+): One[] {
   const good = backups
-    .filter(({ isGood }) => isGood)
+    .filter(({ createdAt, isGood }) => isGood && Date.parse(createdAt) <= now.getTime())
     .sort((a, b) => (a.createdAt < b.createdAt ? 1 : a.createdAt > b.createdAt ? -1 : 0));
   const kept = new Set(good.slice(0, Math.max(1, rules.last)));
+  for (const backup of good) if (backup.isPinned) kept.add(backup);
   const keepNewestOfEach = (periods: number, periodOf: (day: number) => number) => {
     const seen = new Set<number>();
     for (const backup of good) {

@@ -149,6 +149,7 @@ export class Appliance {
     });
     const engine = new EngineClient(this.supervisor);
     this.retention = new Retention({
+      dataDir,
       rules: config["events-retention"],
       projects: () =>
         this.metadata.projects

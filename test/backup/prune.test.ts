@@ -7,10 +7,11 @@ import fc from "fast-check";
 import type { ListedBackup } from "../../src/backup/list.ts";
 import { backupsToRemove, type Rules } from "../../src/backup/retention.ts";
 import { flagkeep, initialisedDirectory } from "../support/appliance.ts";
-import { create, json } from "./support.ts";
+import { create, json, withManifest } from "./support.ts";
 
 const good = (createdAt: string) => ({ createdAt, isGood: true });
 const none: Rules = { last: 0, daily: 0, weekly: 0 };
+const now = new Date("2026-03-10T12:00:00Z");
 
 describe("what goes", () => {
   const cases: { name: string; times: string[]; rules: Partial<Rules>; gone: string[] }[] = [
@@ -55,7 +56,7 @@ describe("what goes", () => {
   ];
   for (const { name, times, rules, gone } of cases) {
     test(name, () => {
-      const removed = backupsToRemove(times.map(good), { ...none, ...rules });
+      const removed = backupsToRemove(times.map(good), { ...none, ...rules }, now);
       expect(removed.map(({ createdAt }) => createdAt)).toEqual(gone);
     });
   }
@@ -63,7 +64,25 @@ describe("what goes", () => {
   test("a damaged one is neither counted nor removed", () => {
     const damaged = { createdAt: "2026-03-09T00:00:00Z", isGood: false };
     const old = good("2026-03-01T00:00:00Z");
-    expect(backupsToRemove([old, damaged], { ...none, last: 1 })).toEqual([]);
+    expect(backupsToRemove([old, damaged], { ...none, last: 1 }, now)).toEqual([]);
+  });
+
+  test("what a wrong clock has dated in the future is neither counted nor removed", () => {
+    const [ahead, newer, older] = [
+      "2036-01-01T00:00:00Z",
+      "2026-03-10T11:00:00Z",
+      "2026-03-09T00:00:00Z",
+    ].map(good);
+    const of = (rules: Partial<Rules>) =>
+      backupsToRemove([ahead!, newer!, older!], { ...none, ...rules }, now);
+    for (const rules of [{ last: 1 }, { daily: 1 }, { weekly: 1 }]) expect(of(rules)).toEqual([older!]);
+    expect(of({ last: 2 })).toEqual([]);
+  });
+
+  test("the one that was made last stays, though a wrong clock has dated it long ago", () => {
+    const last = { ...good("1970-01-01T00:00:05Z"), isPinned: true };
+    const others = ["2026-03-01T00:00:00Z", "2026-03-02T00:00:00Z"].map(good);
+    expect(backupsToRemove([last, ...others], { ...none, last: 1 }, now)).toEqual([others[0]!]);
   });
 
   test("whatever the rules, the newest good one and the newest n stay", () => {
@@ -75,7 +94,7 @@ describe("what goes", () => {
     const rules = fc.record({ last: number, daily: number, weekly: number });
     fc.assert(
       fc.property(fc.array(backup), rules, (backups, chosen) => {
-        const removed = new Set(backupsToRemove(backups, chosen));
+        const removed = new Set(backupsToRemove(backups, chosen, now));
         const left = backups.filter((one) => !removed.has(one));
         const goodOnes = backups.filter(({ isGood }) => isGood);
         expect(left.filter(({ isGood }) => isGood).length).toBeGreaterThanOrEqual(
@@ -125,6 +144,14 @@ test("the command removes, or only says what would go, and shows what is damaged
   expect(left.filter(({ verified }) => verified)).toHaveLength(1);
   expect(existsSync(at("2026-01-02T00-00-00.000Z"))).toBe(true);
   expect(existsSync(join(folder, "mine.tar.zst"))).toBe(true);
+
+  // The newest by its date, but not the one that was made last.
+  const younger = await withManifest(made.file, at("2026-01-03T00-00-00.000Z"), (manifest) => ({
+    ...manifest,
+    created_at: new Date(Date.parse(made.created_at) + 1).toISOString(),
+  }));
+  await json("prune", "--keep-last", "1", "--data-dir", dataDir);
+  expect([made.file, younger].map((path) => existsSync(path))).toEqual([true, true]);
 
   const without = await flagkeep(["backup", "prune", "--data-dir", dataDir]);
   expect(without).toMatchObject({ code: 2, stdout: "" });

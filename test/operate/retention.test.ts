@@ -4,7 +4,13 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { settings } from "../../src/config/settings.ts";
 import { Retention } from "../../src/operate/retention.ts";
-import { flagkeep, initialisedDirectory, TestAppliance, until } from "../support/appliance.ts";
+import {
+  flagkeep,
+  initialisedDirectory,
+  TestAppliance,
+  temporaryFolder,
+  until,
+} from "../support/appliance.ts";
 
 describe("rules", () => {
   const parse = settings["events-retention"].parse;
@@ -34,6 +40,7 @@ describe("rules", () => {
 
   test("become beginnings of days", () => {
     const retention = new Retention({
+      dataDir: "/nowhere",
       rules: parse("30d,2=never,3=1d,5=9d"),
       projects: () => [
         { id: 1, eventsRetentionDays: null },
@@ -52,6 +59,66 @@ describe("rules", () => {
       { projectId: 3, beforeMicros: Date.parse("2026-03-30T00:00:00Z") * 1_000 },
       { projectId: 5, beforeMicros: Date.parse("2026-03-29T00:00:00Z") * 1_000 },
     ]);
+  });
+});
+
+describe("a clock that jumps ahead", () => {
+  const folder = temporaryFolder();
+  const made: Retention[] = [];
+  afterAll(() => {
+    for (const retention of made) retention.stop();
+    rmSync(folder, { recursive: true });
+  });
+  const day = 86_400_000;
+  const start = Date.parse("2026-03-31T17:45:00Z");
+  let [clock, elapsed] = [start, 0];
+  let looks = 0;
+  const warnings: unknown[] = [];
+  const began = () => {
+    const retention = new Retention({
+      ...{ dataDir: folder, rules: settings["events-retention"].parse("30d") },
+      projects: () => [{ id: 1, eventsRetentionDays: null }],
+      remove: async () => {
+        looks += 1;
+        return 0;
+      },
+      isCaughtUp: async () => true,
+      log: { info: () => undefined, warn: (facts: unknown) => void warnings.push(facts) },
+      ...{ now: () => clock, elapsed: () => elapsed },
+    });
+    made.push(retention);
+    return retention;
+  };
+  /** Lets time pass, and the clock go on as it likes. @returns whether what is old went. */
+  const look = async (retention: Retention, passedMs: number, clockMs = passedMs) => {
+    elapsed += passedMs;
+    clock += clockMs;
+    const before = looks;
+    await retention.look();
+    return looks > before;
+  };
+
+  test("is not believed for a day, beneath a running server and at a start", async () => {
+    const running = began();
+    expect(await look(running, 0)).toBe(true);
+    expect(await look(running, 3_600_000)).toBe(true);
+    // Summer time, and what the network's time puts right.
+    expect(await look(running, 3_600_000, 2 * 3_600_000)).toBe(true);
+    expect(await look(running, 3_600_000, -3_600_000)).toBe(true);
+    expect(warnings).toEqual([]);
+    expect(await look(running, 3_600_000, 3_650 * day)).toBe(false);
+    expect(await look(running, 3_600_000)).toBe(false);
+    expect(warnings).toEqual([{ days: 3_650 }]);
+    const next = began();
+    expect(await look(next, 0)).toBe(false);
+    // It was wrong.
+    expect(await look(next, 3_600_000, -3_650 * day)).toBe(true);
+    // It is right: the machine was off for a month.
+    const later = began();
+    expect(await look(later, 0, 30 * day)).toBe(false);
+    expect(await look(later, day - 1)).toBe(false);
+    expect(await look(later, 1)).toBe(true);
+    expect(await look(began(), 0)).toBe(true);
   });
 });
 
