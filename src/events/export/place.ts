@@ -1,6 +1,6 @@
 /** Where an export goes: a file that is there whole or not at all, or standard output. */
 
-import { rmSync, statSync } from "node:fs";
+import { realpathSync, rmSync, statSync } from "node:fs";
 import { open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { type Static, Type } from "@sinclair/typebox";
@@ -34,8 +34,17 @@ export function checkPlace(path: string): void {
   }
 }
 
-/** Does the work with a file that gets its name only when the work is done and its bytes are on the disk. */
-export async function intoFile<Result>(path: string, work: (sink: Sink) => Promise<Result>): Promise<Result> {
+/**
+ * Does the work with a file that gets its name only when the work is done and its bytes are on the disk. A link stays, and
+ * what it leads to is replaced; what is no file, such as a pipe or /dev/null, is written to as it is.
+ */
+export async function intoFile<Result>(
+  named: string,
+  work: (sink: Sink) => Promise<Result>,
+): Promise<Result> {
+  const there = statSync(named, { throwIfNoEntry: false });
+  if (there !== undefined && !there.isFile()) return await intoStream(named, work);
+  const path = there === undefined ? named : realpathSync(named);
   const beside = `${path}.${process.pid}.part`;
   const stop = onInterrupt(() => rmSync(beside, { force: true }));
   try {
@@ -52,6 +61,15 @@ export async function intoFile<Result>(path: string, work: (sink: Sink) => Promi
   } finally {
     await rm(beside, { force: true });
     stop();
+  }
+}
+
+async function intoStream<Result>(path: string, work: (sink: Sink) => Promise<Result>): Promise<Result> {
+  const file = await open(path, "w");
+  try {
+    return await work(async (bytes) => void (await file.writeFile(bytes)));
+  } finally {
+    await file.close();
   }
 }
 

@@ -1,7 +1,7 @@
 /** `flagkeep export` as a user calls it: every subject in every format, from a running, a stopped and a killed appliance. */
 
 import { afterAll, describe, expect, test } from "bun:test";
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { Value } from "@sinclair/typebox/value";
@@ -242,4 +242,33 @@ test("a file is there whole or not at all, and wrong calls end with one sentence
   expect(readFileSync(file, "utf8")).toBe("as it was");
   await run(dataDir, "events", file);
   expect(parsed(readFileSync(file, "utf8"))).toHaveLength(4);
+}, 60_000);
+
+test("a link, a pipe and /dev/null stay what they are", async () => {
+  await using appliance = await filled();
+  const { dataDir } = appliance;
+  await appliance.stop();
+  const own = join(folder, "no-plain-files");
+  mkdirSync(own);
+  const [real, link, pipe] = ["real.ndjson", "link.ndjson", "pipe"].map((name) => join(own, name)) as [
+    string,
+    string,
+    string,
+  ];
+  writeFileSync(real, "before");
+  symlinkSync(real, link);
+  await run(dataDir, "events", link);
+  expect(lstatSync(link).isSymbolicLink()).toBe(true);
+  expect(parsed(readFileSync(real, "utf8"))).toHaveLength(4);
+  expect(Bun.spawnSync(["mkfifo", pipe]).exitCode).toBe(0);
+  const reader = Bun.spawn(["cat", pipe], { stdout: "pipe" });
+  const [written] = await Promise.all([new Response(reader.stdout).text(), run(dataDir, "events", pipe)]);
+  expect(parsed(written)).toHaveLength(4);
+  expect(lstatSync(pipe).isFIFO()).toBe(true);
+  // As /dev/null is, which a test must not put at risk.
+  const nothing = join(own, "null");
+  symlinkSync("/dev/null", nothing);
+  await run(dataDir, "events", "--format", "csv", nothing);
+  expect(lstatSync(nothing).isSymbolicLink()).toBe(true);
+  expect(readdirSync(own).sort()).toEqual(["link.ndjson", "null", "pipe", "real.ndjson"]);
 }, 60_000);
