@@ -4,13 +4,14 @@ import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { readEventsVersion, withEventFile } from "../events/duckdb/database.ts";
-import { firstOfFileName, type Lane, lanes, scanSegment } from "../journal/segment.ts";
+import { firstOfFileName, type Lane, lanes, reachedBehindDamage, scanSegment } from "../journal/segment.ts";
 import { paths } from "../paths.ts";
 import { openPeople } from "../people/open.ts";
 import { loadedOutside } from "../people/outside-events.ts";
 import { laneCursors } from "../people/reader.ts";
 import { versions } from "../version.ts";
 import { countEvents, countStores } from "./counts.ts";
+import { SnapshotFailed } from "./errors.ts";
 import { backupFormat, type Manifest, type Part } from "./manifest.ts";
 import { schemaVersions } from "./schema-versions.ts";
 import { readPart } from "./write-file.ts";
@@ -78,7 +79,12 @@ function neededSegments(folder: string, lane: Lane, after: number) {
   names.forEach((name, index) => {
     const next = names[index + 1];
     if (next !== undefined && firstOfFileName(next)! <= after + 1) return;
-    const scan = scanSegment(readFileSync(join(folder, "journal", lane, name)));
+    const bytes = readFileSync(join(folder, "journal", lane, name));
+    const scan = scanSegment(bytes);
+    if (reachedBehindDamage(bytes, scan, { lane, first: firstOfFileName(name)! }) !== undefined) {
+      // Cut off there it would pass for whole, without what was acknowledged behind the damage.
+      throw new SnapshotFailed(`The journal's segment ${lane}/${name} is damaged; see \`flagkeep doctor\`.`);
+    }
     if (scan === undefined || scan.last < scan.first || scan.last <= after) return;
     parts.push({ name: `journal/${lane}/${name}`, bytes: scan.goodBytes });
     last = scan.last;

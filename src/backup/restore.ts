@@ -30,6 +30,12 @@ export interface RestoreOptions {
   beforeSwap?: (folder: string, manifest: Manifest) => Promise<void>;
 }
 
+/**
+ * What the new directory takes over from the old one: backups, so that who deletes the old one does not delete them with it;
+ * and certificates, which are the machine's and of which an authority gives only a few a week.
+ */
+const carriedNames = ["backups", "backups-unsent", "certificates"];
+
 export interface Restored {
   dataDir: string;
   manifest: Manifest;
@@ -110,7 +116,7 @@ async function restoreWith(
     if (!isLocked) (await lockOf(target))?.release();
     requireEmpty(target, options);
     stop();
-    const previous = await swap(plan, ["backups", "backups-unsent"]);
+    const previous = await swap(plan, carriedNames);
     return { dataDir: target, manifest, previous };
   } catch (error) {
     await rm(staging, { recursive: true, force: true });

@@ -11,7 +11,13 @@ import {
   writeFileSync,
 } from "node:fs";
 import { basename, join } from "node:path";
-import { firstOfFileName, type Lane, mendSegment, type SealedSegment, scanSegment } from "./segment.ts";
+import {
+  firstOfFileName,
+  type Lane,
+  reachedBehindDamage,
+  type SealedSegment,
+  scanSegment,
+} from "./segment.ts";
 
 export interface Quarantined {
   lane: Lane;
@@ -82,18 +88,17 @@ function recoverNewest(path: string, lane: Lane, quarantineFolder: string) {
     return {};
   }
   const scan = scanSegment(bytes);
+  const first = scan?.first ?? firstOfFileName(basename(path))!;
+  const isOfLane = scan === undefined || scan.lane === lane;
+  const reached = isOfLane ? reachedBehindDamage(bytes, scan, { lane, first }) : undefined;
+  // Whoever reads it leaves out what is damaged, and says so.
+  if (reached !== undefined) return { segment: { lane, first, last: reached, path, bytes: bytes.length } };
   if (scan === undefined || scan.lane !== lane) {
-    // Not even the header is whole: nothing in this file was acknowledged.
+    // Not even the header is whole, nor any block: nothing in this file was acknowledged.
     const target = quarantinePath(quarantineFolder, lane, path);
     renameSync(path, target);
     return { quarantined: { lane, segment: basename(path), path: target, bytes: bytes.length } };
   }
-  const { first } = scan;
-  const { reached } = scan.torn
-    ? mendSegment(bytes, { lane, first, last: scan.last })
-    : { reached: scan.last };
-  // A block is begun when the one before it is on the disk: whole ones behind a broken one were acknowledged, and it was.
-  if (reached > scan.last) return { segment: { lane, first, last: reached, path, bytes: bytes.length } };
   let quarantined: Quarantined | undefined;
   if (scan.torn) {
     const target = quarantinePath(quarantineFolder, lane, path);

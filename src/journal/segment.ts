@@ -155,6 +155,25 @@ export function mendSegment(bytes: Buffer, of: { lane: Lane; first: number; last
   return { bytes: Buffer.concat(parts), lost, reached };
 }
 
+/**
+ * How far whole blocks go behind one that is not: a block is begun when the one before it is on the disk, so those were
+ * acknowledged, and what is between them is damaged. Behind an end that a crash tore off there are none.
+ *
+ * @param of the lane and the first entry by name, as the header may be damaged.
+ * @returns the last entry of those blocks; undefined when there are none.
+ */
+export function reachedBehindDamage(
+  bytes: Buffer,
+  scan: SegmentScan | undefined,
+  of: { lane: Lane; first: number },
+): number | undefined {
+  if (scan !== undefined && !scan.torn) return undefined;
+  const first = scan?.first ?? of.first;
+  const last = scan?.last ?? first - 1;
+  const { reached } = mendSegment(bytes, { lane: of.lane, first, last });
+  return reached > last ? reached : undefined;
+}
+
 function nextBlock(bytes: Buffer, start: number, previous: bigint) {
   // An entry cannot hold this mark: it starts after a line break, and entries are single lines with another start.
   const mark = bytes.indexOf(blockMark, start);

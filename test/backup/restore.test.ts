@@ -55,8 +55,10 @@ async function refused(dataDir: string, args: string[], message: string) {
 describe("refused", () => {
   test("over a folder with something in it, until it is forced; what was there is kept", async () => {
     const target = join(folder, "mine");
-    mkdirSync(join(target, "backups"), { recursive: true, mode: 0o700 });
+    for (const name of ["backups", "certificates"])
+      mkdirSync(join(target, name), { recursive: true, mode: 0o700 });
     writeFileSync(join(target, "notes"), "kept");
+    writeFileSync(join(target, "certificates", "account.pem"), "a key", { mode: 0o600 });
     writeFileSync(join(target, "backups", "old"), "an older backup", { mode: 0o600 });
     await refused(target, [file], "is not empty. Give an empty or new --data-dir, or --force");
     const { previous, events } = await json<Restored>("restore", file, "--data-dir", target, "--force");
@@ -65,6 +67,8 @@ describe("refused", () => {
     expect(readFileSync(join(previous!, "notes"), "utf8")).toBe("kept");
     // Who deletes the old folder must not delete the backups with it.
     expect(readFileSync(join(target, "backups", "old"), "utf8")).toBe("an older backup");
+    // Authorities give few in a week.
+    expect(readFileSync(join(target, "certificates", "account.pem"), "utf8")).toBe("a key");
     expect(statSync(target).mode & 0o777).toBe(0o700);
     expect(statSync(join(target, "flagkeep.sqlite")).mode & 0o777).toBe(0o600);
     const doctor = await flagkeep(["doctor", "--data-dir", target, "--port", "0", "--json"]);
@@ -231,4 +235,24 @@ test("a backup of the first format restores, whatever the newest version is", as
   const flags = await copy.post("/flags/?v=2", { api_key: copy.token, distinct_id: "ann" });
   expect(await flags.json()).toMatchObject({ flags: { "new-checkout": { enabled: true } } });
   expect(await copy.stop()).toBe(0);
+}, 30_000);
+
+test("a journal whose newest segment is damaged before its end is not backed up as if it ended there", async () => {
+  const directory = await initialisedDirectory();
+  const { dataDir } = directory;
+  const crashed = await TestAppliance.start({ directory, args: ["--journal-seal-interval", "60s"] });
+  for (const event of ["one", "two", "three"]) await crashed.capture({ event, distinct_id: "a" });
+  await crashed.kill();
+  const segment = join(dataDir, "journal", "realtime", segmentFileName(1));
+  const whole = readFileSync(segment, "utf8");
+  writeFileSync(segment, whole.replace('"event":"two"', '"event":"TWO"'));
+  const { code, stdout, stderr } = await flagkeep(["backup", "create", "--data-dir", dataDir]);
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect(stderr).toContain(`realtime/${segmentFileName(1)} is damaged`);
+  // The next start loads what can be read, says what cannot, and then there is a backup again.
+  const next = await TestAppliance.start({ directory });
+  expect((await next.eventsWhenStored(2)).map(({ event }) => event)).toEqual(["one", "three"]);
+  expect(await next.stop()).toBe(0);
+  expect((await create(dataDir)).events).toBe(2);
+  rmSync(dataDir, { recursive: true });
 }, 30_000);

@@ -73,6 +73,8 @@ test("the newest segment of a lane keeps the whole blocks behind a damaged one; 
   const recover = () => recoverLane(join(folder, "realtime"), "realtime", join(folder, "quarantine"), 0);
   writeFileSync(segment.path, whole.replace('{"seq":3,', '{"seq":4,'));
   expect(recover()).toMatchObject({ segments: [{ first: 1, last: 6 }], nextSeq: 7, quarantined: [] });
+  writeFileSync(segment.path, `x${whole.slice(1)}`);
+  expect(recover()).toMatchObject({ segments: [{ first: 1, last: 6 }], nextSeq: 7, quarantined: [] });
   writeFileSync(segment.path, whole.replace('{"seq":5,', '{"seq":6,'));
   expect(recover()).toMatchObject({ segments: [{ first: 1, last: 4 }], nextSeq: 5, quarantined: [{}] });
 });

@@ -3,8 +3,11 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { cpSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { lastArchived } from "../../src/journal/archive.ts";
 import type { Scrub } from "../../src/operate/scrub/last-scrub.ts";
+import { paths } from "../../src/paths.ts";
 import { flagkeep, TestAppliance, temporaryFolder, until } from "../support/appliance.ts";
+import { entryLines, writeSegment } from "../support/segments.ts";
 
 async function scrub(dataDir: string): Promise<{ code: number; found: Scrub; stderr: string }> {
   const { code, stdout, stderr } = await flagkeep(["scrub", "--data-dir", dataDir, "--json"]);
@@ -28,6 +31,14 @@ function damage(path: string, at: (size: number) => number, count = 64): void {
   const start = at(bytes.length);
   for (let index = start; index < start + count; index++) bytes[index]! ^= 0xff;
   writeFileSync(path, bytes);
+}
+
+/** Puts a segment into the journal that was not loaded yet, and harms it. */
+function damagedSegment(dataDir: string, harm: (text: string) => string): void {
+  const { archive, journal } = paths(dataDir);
+  const first = lastArchived(archive).realtime + 1;
+  const { path } = writeSegment(journal, "realtime", first, [entryLines(first, 2), entryLines(first + 2, 2)]);
+  writeFileSync(path, harm(readFileSync(path, "utf8")));
 }
 
 let sound: string;
@@ -66,11 +77,14 @@ describe("damage is named", () => {
     ["metadata", (dir) => damage(join(dir, "flagkeep.sqlite"), () => 4_096 * 3, 4_096)],
     // A page that only goes on with a long value has no structure to be checked: several in a row are not all such.
     ["people", (dir) => damage(join(dir, "people.sqlite"), () => 4_096 * 3, 4_096 * 12)],
+    // Of the newest segment only the end may be torn off; what is before it was acknowledged.
+    ["journal", (dir) => damagedSegment(dir, (text) => text.replace('"noise":"', '"noise":"x'))],
+    ["journal", (dir) => damagedSegment(dir, (text) => `x${text.slice(1)}`)],
     ["archive", (dir) => damage(filesOf(join(dir, "journal", "archive"), ".zst")[0]!, (size) => size >> 1)],
     ["events", (dir) => damage(join(dir, "events.duckdb"), () => 12_288 + 100, 4_096)],
   ];
-  for (const [part, harm] of cases) {
-    test(`in ${part}`, async () => {
+  for (const [index, [part, harm]] of cases.entries()) {
+    test(`in ${part} (${index})`, async () => {
       const dataDir = join(temporaryFolder(), "data");
       cpSync(sound, dataDir, { recursive: true });
       harm(dataDir);

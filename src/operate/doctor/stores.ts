@@ -3,7 +3,14 @@
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { knownVersions, sqliteVersion } from "../../backup/schema-versions.ts";
-import { firstOfFileName, type Lane, lanes, type SegmentScan, scanSegment } from "../../journal/segment.ts";
+import {
+  firstOfFileName,
+  type Lane,
+  lanes,
+  reachedBehindDamage,
+  type SegmentScan,
+  scanSegment,
+} from "../../journal/segment.ts";
 import { readonlyClient } from "../../lib/sqlite/open.ts";
 import { paths } from "../../paths.ts";
 import { openPeople } from "../../people/open.ts";
@@ -113,9 +120,12 @@ function walkLane(folder: string, lane: Lane, isRunning: boolean) {
     // Loaded and removed meanwhile.
     if (bytes === undefined) continue;
     const scan = scanSegment(bytes);
-    const isNewest = name === names.at(-1);
-    if (isNewest && isRunning && (scan === undefined || scan.torn)) continue;
-    const complaint = complaintAbout(scan, { name, lane, isNewest, before });
+    const first = firstOfFileName(name)!;
+    // Only the end of the newest one may be torn.
+    const mayBeTorn =
+      name === names.at(-1) && reachedBehindDamage(bytes, scan, { lane, first }) === undefined;
+    if (mayBeTorn && isRunning && (scan === undefined || scan.torn)) continue;
+    const complaint = complaintAbout(scan, { name, lane, mayBeTorn, before });
     if (complaint !== undefined) walk.findings.push(complaint);
     if (scan === undefined) continue;
     walk.first ??= scan.first;
@@ -127,10 +137,10 @@ function walkLane(folder: string, lane: Lane, isRunning: boolean) {
 
 function complaintAbout(
   scan: SegmentScan | undefined,
-  of: { name: string; lane: Lane; isNewest: boolean; before: SegmentScan | undefined },
+  of: { name: string; lane: Lane; mayBeTorn: boolean; before: SegmentScan | undefined },
 ): Finding | undefined {
   const name = `${of.lane}/${of.name}`;
-  if (of.isNewest && (scan === undefined || scan.torn)) {
+  if (of.mayBeTorn && (scan === undefined || scan.torn)) {
     const hint = "Nothing to do: the next start puts the unacknowledged rest into the quarantine.";
     return warning("journal", `The end of ${name} was torn off by a crash.`, hint);
   }
