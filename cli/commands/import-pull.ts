@@ -2,8 +2,10 @@
 
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { importDocument } from "../../src/flags/exchange/import-document.ts";
+import type { ExchangeDocument } from "../../src/flags/exchange/document.ts";
+import { type ImportResult, importDocument, refusedItem } from "../../src/flags/exchange/import-document.ts";
 import { documentOf } from "../../src/flags/exchange/read-document.ts";
+import { type NamedItem, withoutDangling } from "../../src/flags/exchange/references.ts";
 import { FlagInput, flagFields } from "../../src/flags/fields.ts";
 import { parseFields } from "../../src/http/fields.ts";
 import { rejectEnding } from "../../src/import/files.ts";
@@ -64,28 +66,33 @@ function keyOf(file: string | undefined): string {
   );
 }
 
-/** Brings the project's flags and cohorts to what was copied. What stands in the way is told, and changes nothing. */
+/**
+ * Brings the project's flags and cohorts to what was copied. One that is refused here is left out, and so is what refers to
+ * it; what stands in the way of all is told, and changes nothing.
+ */
 export function importFlags(
   options: object,
-  { flags: document, leftOut }: Pick<PulledProject, "flags" | "leftOut">,
+  { flags: copied, leftOut }: Pick<PulledProject, "flags" | "leftOut">,
   isDryRun: boolean,
 ): { flags: ImportedFlags; failure: AppError | undefined } {
   try {
     return withProject(options, ({ writing, project, by, flagSets }) => {
-      const { differences, remarks } = importDocument(writing, {
-        by,
-        projectId: project.id,
-        document: documentOf(document as unknown as Json),
-        groupTypes: flagSets.of(project.id).groupTypes,
-        toFields: (item) => flagFields(parseFields(FlagInput, item)),
-        isDryRun,
-        now: new Date(),
-      });
-      const count = (change: string) => differences.filter((item) => item.change === change).length;
+      const load = (document: ExchangeDocument) =>
+        importDocument(writing, {
+          by,
+          projectId: project.id,
+          document: documentOf(document as unknown as Json),
+          groupTypes: flagSets.of(project.id).groupTypes,
+          toFields: (item) => flagFields(parseFields(FlagInput, item)),
+          isDryRun,
+          now: new Date(),
+        });
+      const { result, leftOut: refused } = withoutRefused(copied, load);
+      const count = (change: string) => result.differences.filter((item) => item.change === change).length;
       const flags = {
         created: count("created"),
         updated: count("updated"),
-        remarks: [...leftOut, ...remarks],
+        remarks: [...leftOut, ...refused, ...result.remarks],
       };
       return { flags, failure: undefined };
     });
@@ -96,3 +103,31 @@ export function importFlags(
     return { flags: { created: 0, updated: 0, remarks: [] }, failure };
   }
 }
+
+/** Loads a document again and again, each time without the item that was refused. */
+function withoutRefused(document: ExchangeDocument, load: (document: ExchangeDocument) => ImportResult) {
+  const leftOut: string[] = [];
+  for (let left = document; ; ) {
+    try {
+      return { result: load(left), leftOut };
+    } catch (error) {
+      const refused = refusedItem(error);
+      if (refused === undefined || !(error instanceof AppError)) throw error;
+      leftOut.push(`${error.message} It is left out.`);
+      const others = withoutDangling(withoutItem(left, refused));
+      if (sizeOf(others.document) === sizeOf(left)) throw error;
+      left = others.document;
+      leftOut.push(...others.leftOut);
+    }
+  }
+}
+
+function withoutItem(document: ExchangeDocument, { kind, name }: NamedItem): ExchangeDocument {
+  return {
+    ...document,
+    cohorts: document.cohorts.filter((item) => kind !== "cohort" || item.name !== name),
+    flags: document.flags.filter((item) => kind !== "flag" || item.key !== name),
+  };
+}
+
+const sizeOf = ({ cohorts, flags }: ExchangeDocument) => cohorts.length + flags.length;

@@ -1,8 +1,9 @@
+import { readdirSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { setNativeFolder } from "../../src/events/duckdb/native-folder.ts";
 import { importFiles } from "../../src/import/files.ts";
-import { type Imported, importAll } from "../../src/import/import-all.ts";
+import { type Imported, importAll, nothingImported } from "../../src/import/import-all.ts";
 import { type FieldRule, fieldRule } from "../../src/import/map/fields.ts";
 import { type ImportFormat, importFormats } from "../../src/import/map/formats.ts";
 import { type Reject, rejectsMaxDefault } from "../../src/import/reject-file.ts";
@@ -115,7 +116,9 @@ async function importFrom(file: string, options: ImportOptions): Promise<void> {
   setNativeFolder(paths(dataDir).native);
   const pulled = isAddress(file) ? await pullFrom(file, options, projectId, stateFolder) : undefined;
   const source = pulled?.folder ?? (file === "-" ? file : resolve(file));
-  const progress = new Progress(importFiles(source).totalBytes);
+  // A project that is copied may have flags alone.
+  const hasRecords = pulled === undefined || readdirSync(pulled.folder).length > 0;
+  const progress = new Progress(hasRecords ? importFiles(source).totalBytes : 0);
   let rejects = 0;
   let reportedAt = 0;
   /** So that the appliance can tell how far it is; what fails here costs nothing else. */
@@ -154,20 +157,21 @@ async function importFrom(file: string, options: ImportOptions): Promise<void> {
       options,
       async (appliance) => {
         await report(appliance, "running");
-        const imported = await importAll({
+        const order = {
           ...{ source, projectId, dataDir, stateFolder },
           ...{ format: options.format, fields: options.map ?? [], isLinking: options.linkIdentities },
           maxRejects: options.maxRejects,
           ...{ isDryRun: options.dryRun === true, isResumed: options.resume === true },
           target: importTarget(appliance, projectId),
-          onBytes: (bytes) => progress.addBytes(bytes),
-          onRecords: (records, isEarlier) => {
+          onBytes: (bytes: number) => progress.addBytes(bytes),
+          onRecords: (records: number, isEarlier: boolean) => {
             progress.addRecords(records, isEarlier);
             reportSometimes(appliance);
           },
           onReject: showReject,
-          onFormat: (format) => showFormat(format),
-        });
+          onFormat: showFormat,
+        };
+        const imported = hasRecords ? await importAll(order) : nothingImported();
         progress.end();
         const copied = pulled && importFlags(options, pulled, options.dryRun === true);
         const flags = copied === undefined ? {} : { flags: copied.flags };

@@ -47,6 +47,12 @@ export interface Imported {
   forget: () => void;
 }
 
+/** Of a source that has no records at all, and need not have any. */
+export const nothingImported = (): Imported => ({
+  ...{ counts: noCounts(), resumed: 0, rejectFiles: [], failures: [], isComplete: true },
+  forget: () => undefined,
+});
+
 /** @throws {FileUnreadable} @throws {ImportChanged} and what the target throws. */
 export async function importAll(order: ImportOrder): Promise<Imported> {
   const { source, projectId, dataDir, stateFolder, isDryRun, isResumed, maxRejects, target } = order;

@@ -75,6 +75,21 @@ test("archives, lists and packed files are taken for what they are, whatever the
   }
 }, 300_000);
 
+test("what a killed import has unpacked goes with the next one that unpacks; that of one that runs stays", async () => {
+  const { dataDir } = await initialisedDirectory();
+  const state = join(dataDir, "import-state");
+  mkdirSync(state);
+  const running = `unpacked-${process.pid}-x`;
+  // No process has such a number.
+  for (const name of ["unpacked-4194305-x", running]) writeFileSync(join(state, name), "some bytes");
+  const { code } = await load(
+    dataDir,
+    file("packed", Bun.zstdCompressSync(zipSync({ "a.json": utf8(lines(1)) }))),
+  );
+  expect(code).toBe(0);
+  expect(readdirSync(state)).toEqual([running]);
+}, 60_000);
+
 test("the first line says what the file is", async () => {
   const { dataDir } = await initialisedDirectory();
   const amplitude = JSON.stringify({ event_type: "a", user_id: "u", event_time: "2024-01-02 03:04:05" });

@@ -138,11 +138,25 @@ test("a server that begins with the newest: oldest first, nothing lost where tim
   });
   // Pages of two; three have the same time.
   const all = [event(1, 1), event(2, 2), event(3, 2), event(4, 2), event(5, 3)];
-  const cohorts = ["Once", "In order"].map((name, index) => {
-    const value = ["performed_event", "performed_event_sequence"][index];
+  const once = "performed_event";
+  const cohorts = [
+    ...[["Once", once] as const, ["In order", "performed_event_sequence"] as const],
+    ...[["Once", once] as const, [null, once] as const],
+  ].map(([name, value], index) => {
     const values = [{ type: "behavioral", key: "paid", value, time_value: 7, time_interval: "day" }];
     return { id: index + 1, name, filters: { properties: { type: "OR", values } } };
   });
+  // Of the third, of one that cannot be computed here, of one that was deleted, and of a flag that is left out.
+  const flagOf = (id: number, key: string, property: object) => ({
+    ...{ id, key, name: "", active: true },
+    filters: { groups: [{ properties: [property], rollout_percentage: 100 }] },
+  });
+  const featureFlags = [
+    flagOf(11, "third", { key: "id", type: "cohort", value: 3 }),
+    flagOf(12, "in-order", { key: "id", type: "cohort", value: 2 }),
+    flagOf(13, "deleted", { key: "id", type: "cohort", value: 99 }),
+    flagOf(14, "after", { key: "13", type: "flag", value: true, operator: "flag_evaluates_to" }),
+  ];
   const keys = new Set<string | null>();
   const server = Bun.serve({
     port: 0,
@@ -152,6 +166,8 @@ test("a server that begins with the newest: oldest first, nothing lost where tim
       const { pathname, searchParams } = new URL(request.url);
       if (pathname === "/sub/api/projects/")
         return Response.json({ results: [{ id: 7, name: "x" }], next: null });
+      if (pathname === "/sub/api/projects/7/feature_flags/")
+        return Response.json({ results: featureFlags, next: null });
       if (pathname === "/sub/api/projects/7/cohorts/") return Response.json({ results: cohorts, next: null });
       if (!pathname.startsWith("/sub/api/projects/7/events")) return Response.json([]);
       const before = Date.parse(searchParams.get("before") ?? "2100-01-01");
@@ -165,9 +181,16 @@ test("a server that begins with the newest: oldest first, nothing lost where tim
   const api = new PostHogApi(`http://127.0.0.1:${server.port}/sub`, "phx_key");
   const options = { project: undefined, folder: join(folder, "copy"), isResumed: false, onRecords: () => {} };
   const { folder: records, flags, leftOut } = await pullProject(api, options);
-  expect(flags.cohorts.map(({ name }) => name)).toEqual(["Once"]);
+  expect(flags.cohorts.map(({ name }) => name)).toEqual(["Cohort 4", "Once", "Once (2)"]);
+  expect(flags.flags).toMatchObject([
+    { key: "third", filters: { groups: [{ properties: [{ type: "cohort", cohort: "Once (2)" }] }] } },
+  ]);
   expect(leftOut).toEqual([
+    'There are several cohorts "Once": one is called "Once (2)" here.',
     expect.stringMatching(/^Cohort "In order" is left out: .*performed_event_sequence/),
+    'Flag "deleted" is left out: it refers to the cohort 99, which is not there.',
+    'Flag "in-order" is left out: it refers to the cohort "In order", which is not there.',
+    'Flag "after" is left out: it refers to the flag "deleted", which is not there.',
   ]);
   const pages = readdirSync(records).sort();
   const names = pages.flatMap((page) =>
@@ -181,6 +204,48 @@ test("a server that begins with the newest: oldest first, nothing lost where tim
   expect([...keys]).toEqual(["Bearer phx_key"]);
   await server.stop(true);
 });
+
+test("a project without events comes over, and what is refused here does not stop the rest of its flags", async () => {
+  const flagOf = (id: number, key: string, properties: object[]) => ({
+    ...{ id, key, name: "", active: true },
+    filters: { groups: [{ properties, rollout_percentage: 100 }] },
+  });
+  const person = { type: "person", operator: "regex", key: "email" };
+  const featureFlags = [
+    flagOf(1, "plain", []),
+    // Patterns run in linear time here.
+    flagOf(2, "ahead", [{ ...person, value: "(?=a)b" }]),
+    flagOf(3, "behind", [{ type: "flag", key: "2", value: true, operator: "flag_evaluates_to" }]),
+  ];
+  await using server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch(request) {
+      const { pathname } = new URL(request.url);
+      if (pathname === "/api/projects/") return Response.json({ results: [{ id: 1, name: "x" }] });
+      return Response.json({ results: pathname.endsWith("/feature_flags/") ? featureFlags : [] });
+    },
+  });
+  const { dataDir } = await initialisedDirectory();
+  const { stdout, stderr, code } = await flagkeep(
+    ["import", `http://127.0.0.1:${server.port}`, "--json", "--data-dir", dataDir],
+    { POSTHOG_PERSONAL_API_KEY: "phx_key" },
+  );
+  expect({ stderr, code }).toEqual({ stderr: "", code: 0 });
+  expect(JSON.parse(stdout)).toMatchObject({
+    ...{ read: 0, complete: true },
+    flags: {
+      created: 1,
+      remarks: [
+        expect.stringMatching(/^Flag "ahead": .* It is left out\.$/),
+        'Flag "behind" is left out: it refers to the flag "ahead", which is not there.',
+      ],
+    },
+  });
+  const kept = await flagkeep(["flags", "list", "--json", "--data-dir", dataDir]);
+  expect(JSON.parse(kept.stdout).map(({ key }: { key: string }) => key)).toEqual(["plain"]);
+  rmSync(dataDir, { recursive: true });
+}, 60_000);
 
 test("servers that refuse, redirect, say nothing of use or never answer end with a sentence", async () => {
   const noPause = () => Promise.resolve();

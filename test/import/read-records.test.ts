@@ -186,6 +186,23 @@ describe("CSV", () => {
   });
 });
 
+test("every character is read, those that mean nothing too, beside lines that are no UTF-8", async () => {
+  const strange = "\uFDD0\uFDD1\uFFFE\uFFFF\u{10000}\u{1FFFE}\u{10FFFF}\u{103FF}\u{10000}";
+  const broken = [0xff, 0x0a];
+  const lines = bytes(`${JSON.stringify({ a: strange })}\n`, broken, `${JSON.stringify({ a: strange })}\n`);
+  const csv = bytes(`a,b\n${strange},1\n`, "x,", broken, `${strange},2\n`);
+  expect((await read(fileOf(lines), "ndjson")).records.map(brief)).toEqual([
+    [1, strange],
+    [2, "not_utf8"],
+    [3, strange],
+  ]);
+  expect((await read(fileOf(csv), "csv")).records.map(brief)).toEqual([
+    [2, strange],
+    [3, "not_utf8"],
+    [4, strange],
+  ]);
+});
+
 describe("NDJSON", () => {
   test("lines that are no JSON, no objects, no UTF-8 or too long", async () => {
     const long = `{"a":"${"x".repeat(64 * 1024 * 1024)}"}`;

@@ -149,7 +149,7 @@ for (const c of [
       ],
       [
         { type: "alias", previousId: "old" },
-        { event: "$create_alias", properties: { alias: "old" } },
+        { event: "$create_alias", distinct_id: "old", properties: { alias: "u" } },
       ],
       [
         { type: "group", groupId: "acme", traits: { size: 3 } },
@@ -163,7 +163,7 @@ for (const c of [
     name: `Segment: ${record.type}`,
     format: "segment",
     record: { ...record, userId: "u", timestamp: "2024-01-02T03:04:05Z", messageId: "m" },
-    event: { ...event, distinct_id: "u", timestamp: "2024-01-02T03:04:05Z" },
+    event: { distinct_id: "u", ...event, timestamp: "2024-01-02T03:04:05Z" },
     sourceId: "m",
   })),
 ])

@@ -26,7 +26,7 @@ import {
 } from "./document.ts";
 import { readContent, storedFlag } from "./project-content.ts";
 import { DocumentUnusable } from "./read-document.ts";
-import { inOrder, withIds } from "./references.ts";
+import { inOrder, type NamedItem, withIds } from "./references.ts";
 
 export interface ImportRequest {
   by: Author;
@@ -162,18 +162,19 @@ class Import {
   private writeCohort(item: CohortItem): void {
     const { projectId, by, now } = this.request;
     const isStatic = item.is_static === true;
-    const where = `Cohort "${item.name}"`;
+    const named: NamedItem = { kind: "cohort", name: item.name };
+    const where = titleOf(named);
     const filters = isStatic
       ? { properties: {} }
-      : (withIds(item.filters ?? null, this.ids, where) as JsonObject);
+      : (noting(named, () => withIds(item.filters ?? null, this.ids, where)) as JsonObject);
     const fields = { description: String(item.description ?? ""), isStatic, filters };
     const id = this.cohortIds.get(item.name);
     const { metadata } = this.writing;
     if (id !== undefined) {
-      naming(where, () => updateCohort(metadata, { projectId, id, by }, fields, now));
+      naming(named, () => updateCohort(metadata, { projectId, id, by }, fields, now));
       return;
     }
-    const created = naming(where, () =>
+    const created = naming(named, () =>
       createCohort(metadata, { projectId, by, fields: { ...fields, name: item.name } }, now),
     );
     this.cohortIds.set(item.name, created.id);
@@ -183,13 +184,14 @@ class Import {
 
   private writeFlag(item: FlagItem): void {
     const { projectId, by, now, toFields } = this.request;
-    const where = `Flag "${item.key}"`;
-    const filters = withIds(item.filters, this.ids, where) as JsonObject;
-    const fields = naming(where, () => toFields({ ...usualOf(item), ...item, filters }));
+    const named: NamedItem = { kind: "flag", name: item.key };
+    const where = titleOf(named);
+    const filters = noting(named, () => withIds(item.filters, this.ids, where)) as JsonObject;
+    const fields = naming(named, () => toFields({ ...usualOf(item), ...item, filters }));
     const id = this.flagIds.get(item.key);
     if (id === undefined) {
-      refuseHiddenPayloads(item, where);
-      const created = naming(where, () =>
+      noting(named, () => refuseHiddenPayloads(item, where));
+      const created = naming(named, () =>
         createFlag(this.writing, {
           ...{ projectId, by, now, createsUsageDashboard: false },
           fields: { ...fields, key: item.key },
@@ -202,7 +204,7 @@ class Import {
     const old = stored();
     this.unlessUnchanged(() => {
       const whole = { ...fields, filters: { ...clearing(old.filters as JsonObject), ...filters } };
-      naming(where, () => updateFlag(this.writing, { projectId, id, by, now, fields: whole, sent: {} }));
+      naming(named, () => updateFlag(this.writing, { projectId, id, by, now, fields: whole, sent: {} }));
       return !Bun.deepEquals(old, stored(), true);
     });
   }
@@ -229,14 +231,36 @@ function clearing(filters: JsonObject | undefined): JsonObject {
   return Object.fromEntries(Object.keys(filters ?? {}).map((name) => [name, null]));
 }
 
-/** Says in an error of the rules which item it is about. */
-function naming<Result>(where: string, write: () => Result): Result {
+const titleOf = ({ kind, name }: NamedItem) => `${kind === "flag" ? "Flag" : "Cohort"} "${name}"`;
+
+/** What errors of imports are about. */
+const refused = new WeakMap<object, NamedItem>();
+
+/** The item of the document that an import failed at; undefined when no single one is to blame. */
+export function refusedItem(error: unknown): NamedItem | undefined {
+  return typeof error === "object" && error !== null ? refused.get(error) : undefined;
+}
+
+/** Remembers which item an error is about. */
+function noting<Result>(item: NamedItem, write: () => Result): Result {
   try {
     return write();
   } catch (error) {
-    if (error instanceof Error) error.message = `${where}: ${error.message}`;
+    if (error instanceof Error) refused.set(error, item);
     throw error;
   }
+}
+
+/** Says in an error of the rules which item it is about, too. */
+function naming<Result>(item: NamedItem, write: () => Result): Result {
+  return noting(item, () => {
+    try {
+      return write();
+    } catch (error) {
+      if (error instanceof Error) error.message = `${titleOf(item)}: ${error.message}`;
+      throw error;
+    }
+  });
 }
 
 /** A flag that is there keeps its secret payloads; a new one would get the placeholder. */

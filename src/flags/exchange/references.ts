@@ -3,6 +3,7 @@
  */
 
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import type { ExchangeDocument } from "./document.ts";
 import { DocumentUnusable } from "./read-document.ts";
 
 /** The ids that names stand for; undefined when there is nothing of this name. */
@@ -36,6 +37,64 @@ export function withIds(value: Json, ids: Ids, where: string): Json {
 function found(id: number | undefined, what: string, where: string): number {
   if (id !== undefined) return id;
   throw new DocumentUnusable(`${where} refers to ${what}, which is neither in the file nor in the project.`);
+}
+
+/** A flag by its key or a cohort by its name. */
+export interface NamedItem {
+  kind: "cohort" | "flag";
+  name: string;
+}
+
+/**
+ * A document without what refers to something that is not in it, and without what refers to that.
+ *
+ * @returns also why each was left out, as sentences.
+ */
+export function withoutDangling(document: ExchangeDocument): {
+  document: ExchangeDocument;
+  leftOut: string[];
+} {
+  const leftOut: string[] = [];
+  let { cohorts, flags } = document;
+  for (;;) {
+    const known = {
+      cohort: new Set(cohorts.map(({ name }) => name)),
+      flag: new Set(flags.map(({ key }) => key)),
+    };
+    const isWhole = (title: string, filters: Json) => {
+      const missing = danglingIn(filters, known);
+      if (missing !== undefined)
+        leftOut.push(`${title} is left out: it refers to ${missing}, which is not there.`);
+      return missing === undefined;
+    };
+    const whole = {
+      cohorts: cohorts.filter(({ name, filters }) => isWhole(`Cohort "${name}"`, filters ?? null)),
+      flags: flags.filter(({ key, filters }) => isWhole(`Flag "${key}"`, filters)),
+    };
+    if (whole.cohorts.length === cohorts.length && whole.flags.length === flags.length)
+      return { document: { ...document, cohorts, flags }, leftOut };
+    ({ cohorts, flags } = whole);
+  }
+}
+
+/** What a part refers to that is not known: by its name, or by an id that had no name. */
+function danglingIn(
+  value: Json,
+  known: Readonly<Record<"cohort" | "flag", ReadonlySet<string>>>,
+): string | undefined {
+  const open: Json[] = [value];
+  for (let node = open.pop(); node !== undefined; node = open.pop()) {
+    if (Array.isArray(node)) open.push(...node);
+    if (!isJsonObject(node)) continue;
+    open.push(...Object.values(node));
+    const kind = node.type;
+    if (kind !== "cohort" && kind !== "flag") continue;
+    const name = node[kind];
+    if (typeof name === "string" && !known[kind].has(name)) return `the ${kind} "${name}"`;
+    const id = kind === "cohort" ? node.value : node.key;
+    if (typeof name !== "string" && id !== undefined) return `the ${kind} ${JSON.stringify(id)}`;
+  }
+  return undefined;
 }
 
 /** The names that a part refers to: keys of flags or names of cohorts. */

@@ -40,7 +40,7 @@ export function fromSegment(given: JsonObject): MappedEvent[] {
   const time = record.timestamp ?? record.originalTimestamp ?? record.receivedAt;
   return [
     {
-      event: eventOf(name, user ?? anonymous, time, properties),
+      event: eventOf(name, distinctIdOf(record, user, anonymous), time, properties),
       sourceId: idOf(record.messageId),
       // Such an identify is the link itself.
       ...(properties.$anon_distinct_id === undefined ? pairOf(anonymous, user) : {}),
@@ -62,7 +62,7 @@ function nameOf(record: JsonObject, properties: JsonObject, anonymous: string | 
       if (record.name) properties.$screen_name = record.name;
       return "$screen";
     case "alias":
-      properties.alias = record.previousId ?? null;
+      properties.alias = idOf(record.userId) ?? anonymous ?? null;
       return "$create_alias";
     case "group":
       Object.assign(properties, {
@@ -74,6 +74,17 @@ function nameOf(record: JsonObject, properties: JsonObject, anonymous: string | 
     default:
       return record.event;
   }
+}
+
+/**
+ * Of an alias the id that the user had before: as clients of `$create_alias` do, so that the new one becomes the main id.
+ */
+function distinctIdOf(
+  { type, previousId }: JsonObject,
+  user: string | undefined,
+  anonymous: string | undefined,
+): string | undefined {
+  return type === "alias" ? (idOf(previousId) ?? anonymous) : (user ?? anonymous);
 }
 
 function contextOf(context: JsonObject): JsonObject {

@@ -9,6 +9,7 @@ import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node
 import { join } from "node:path";
 import { unusableBehaviour } from "../../cohorts/cohort-filters.ts";
 import { type ExchangeDocument, writeDocument } from "../../flags/exchange/document.ts";
+import { withoutDangling } from "../../flags/exchange/references.ts";
 import type { Json, JsonObject } from "../../lib/json.ts";
 import { idOf, objectOf } from "../map/loose-json.ts";
 import type { PostHogApi } from "./posthog-api.ts";
@@ -81,7 +82,7 @@ class Pull {
     await this.part("events", () => this.events());
     await this.part("persons", () => this.persons());
     await this.part("groups", () => this.groups());
-    return { folder: this.records, ...withoutUncomputable(readJson<ExchangeDocument>(this.flagsPath)!) };
+    return { folder: this.records, ...withoutUncomputable(readJson<CopiedDocument>(this.flagsPath)!) };
   }
 
   private get path(): string {
@@ -106,19 +107,20 @@ class Pull {
     const flags = (await this.api.all(`${this.path}/feature_flags/?limit=200`)).filter(isKept);
     const cohorts = (await this.api.all(`${this.path}/cohorts/?limit=200`)).filter(isKept);
     const groupTypes = await this.groupTypes();
+    const { names, renamed } = namesApart(cohorts);
     const document = writeDocument({
       flags: flags.map((flag) => ({ id: Number(flag.id), key: String(flag.key), fields: flag })),
       cohorts: cohorts.map((cohort) => ({
         ...{
           id: Number(cohort.id),
-          name: String(cohort.name),
+          name: names.get(Number(cohort.id))!,
           description: String(cohort.description ?? ""),
         },
         ...{ isStatic: cohort.is_static === true, filters: objectOf(cohort.filters) },
       })),
       groupTypes,
     });
-    writeWhole(this.flagsPath, JSON.stringify(document));
+    writeWhole(this.flagsPath, JSON.stringify({ ...document, renamed } satisfies CopiedDocument));
     this.options.onRecords("flags and cohorts", flags.length + cohorts.length);
   }
 
@@ -198,15 +200,44 @@ class Pull {
   }
 }
 
-/** PostHog knows more kinds of conditions on what persons did: a cohort that has one must not stop all others. */
-export function withoutUncomputable(document: ExchangeDocument): Pick<PulledProject, "flags" | "leftOut"> {
-  const leftOut: string[] = [];
+/** The document, and sentences about cohorts that have another name in it. */
+interface CopiedDocument extends ExchangeDocument {
+  renamed?: string[];
+}
+
+/**
+ * PostHog knows more kinds of conditions on what persons did, and lets flags refer to cohorts that were deleted: what has
+ * such a thing must not stop all others.
+ */
+export function withoutUncomputable({
+  renamed = [],
+  ...document
+}: CopiedDocument): Pick<PulledProject, "flags" | "leftOut"> {
+  const uncomputable: string[] = [];
   const cohorts = document.cohorts.filter(({ name, filters }) => {
     const reason = unusableBehaviour(filters ?? null);
-    if (reason !== undefined) leftOut.push(`Cohort "${name}" is left out: ${reason}`);
+    if (reason !== undefined) uncomputable.push(`Cohort "${name}" is left out: ${reason}`);
     return reason === undefined;
   });
-  return { flags: { ...document, cohorts }, leftOut };
+  const { document: flags, leftOut } = withoutDangling({ ...document, cohorts });
+  return { flags, leftOut: [...renamed, ...uncomputable, ...leftOut] };
+}
+
+/** Here cohorts are known by their names: there some have none, and several the same. */
+function namesApart(cohorts: readonly JsonObject[]) {
+  const names = new Map<number, string>();
+  const taken = new Set<string>();
+  const renamed: string[] = [];
+  const byAge = cohorts.toSorted((one, other) => Number(one.id) - Number(other.id));
+  for (const { id, name } of byAge) {
+    const given = String(name ?? "").trim() || `Cohort ${id}`;
+    let own = given;
+    for (let number = 2; taken.has(own); number++) own = `${given} (${number})`;
+    if (own !== given) renamed.push(`There are several cohorts "${given}": one is called "${own}" here.`);
+    taken.add(own);
+    names.set(Number(id), own);
+  }
+  return { names, renamed };
 }
 
 const isKept = (item: JsonObject) => item.deleted !== true;

@@ -1,6 +1,6 @@
 /** What is in a file: itself, unpacked, or the files of an archive (zip, tar), each unpacked. */
 
-import { createWriteStream, mkdirSync, rmSync, statfsSync, statSync } from "node:fs";
+import { createWriteStream, mkdirSync, readdirSync, rmSync, statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -64,7 +64,8 @@ export async function* spooled<Item>(
   use: (path: string) => AsyncIterable<Item>,
 ): AsyncGenerator<Item> {
   mkdirSync(workFolder, { recursive: true, mode: 0o700 });
-  const copy = join(workFolder, `unpacked-${crypto.randomUUID()}`);
+  removeAbandoned(workFolder);
+  const copy = join(workFolder, `unpacked-${process.pid}-${crypto.randomUUID()}`);
   const { bavail, bsize } = statfsSync(workFolder);
   const bytesMax = (bavail * bsize) / 2;
   async function* bounded(): AsyncGenerator<Buffer> {
@@ -80,6 +81,22 @@ export async function* spooled<Item>(
     yield* use(copy);
   } finally {
     rmSync(copy, { force: true });
+  }
+}
+
+/** Copies that processes have left which were killed, or ended in the middle: they may be as large as the disk is. */
+function removeAbandoned(workFolder: string): void {
+  for (const name of readdirSync(workFolder)) {
+    const pid = /^unpacked-(\d+)-/.exec(name)?.[1];
+    if (pid !== undefined && !isAlive(Number(pid))) rmSync(join(workFolder, name), { force: true });
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== "ESRCH";
   }
 }
 

@@ -10,7 +10,6 @@ import { parseInstant } from "../../ingestion/timestamp.ts";
 import { ReusedBuffers } from "../../lib/reused-buffers.ts";
 import { ProgramInstance, textAt } from "../../scan/instance.ts";
 import { CopiedEvent, parsedLine, type ReadRecord } from "./record.ts";
-import { hasMarks } from "./text-blocks.ts";
 
 interface Program {
   beginMembers(isTimeFree: boolean): void;
@@ -95,7 +94,7 @@ export class RecordCopier {
 
   /** Whether a block of lines can be read. */
   canRead(block: Buffer): boolean {
-    return block.length <= blockBytesMax && isUtf8(block) && !hasMarks(block);
+    return block.length <= blockBytesMax && isUtf8(block);
   }
 
   /**

@@ -11,9 +11,11 @@ export const lineBytesMax = 64 * 1024 * 1024;
 const newline = 0x0a;
 const byteOrderMark = Buffer.from("\uFEFF");
 
-/** Code points that stand for no character, so that text has none of them. */
-const notUtf8Mark = "\uFDD0";
-const tooLongMark = "\uFDD1";
+/** Two first halves of surrogate pairs: text that was UTF-8 has no such thing, whatever characters are in it. */
+const notUtf8Mark = "\uD800\uD800";
+const tooLongMark = "\uD800\uD801";
+/** Among bytes, a line that is too long: no UTF-8 either. */
+const tooLongLine = Buffer.from([0xff, 0xfe, 0xff]);
 
 /** The same as `lineBlocks`, as text. */
 export async function* textBlocks(chunks: AsyncIterable<Buffer>): AsyncGenerator<string> {
@@ -36,13 +38,13 @@ export async function* lineBlocks(chunks: AsyncIterable<Buffer>): AsyncGenerator
     if (isTooLong) {
       const end = chunk.indexOf(newline);
       if (end === -1) continue;
-      yield Buffer.from(`${tooLongMark}\n`);
+      yield Buffer.from([...tooLongLine, newline]);
       isTooLong = false;
       start = end + 1;
     }
     const lineEnd = rest.length === 0 ? -1 : chunk.indexOf(newline, start);
     if (lineEnd !== -1 && restBytes + lineEnd - start > lineBytesMax) {
-      yield Buffer.from(`${tooLongMark}\n`);
+      yield Buffer.from([...tooLongLine, newline]);
       rest = [];
       restBytes = 0;
       start = lineEnd + 1;
@@ -65,13 +67,8 @@ export async function* lineBlocks(chunks: AsyncIterable<Buffer>): AsyncGenerator
       restBytes = 0;
     }
   }
-  if (isTooLong) yield Buffer.from(tooLongMark);
+  if (isTooLong) yield tooLongLine;
   else if (restBytes > 0) yield withoutMark(Buffer.concat(rest));
-}
-
-/** Whether there are marks in a block, or what looks like them. */
-export function hasMarks(block: Buffer): boolean {
-  return block.includes(notUtf8Mark) || block.includes(tooLongMark);
 }
 
 /** Why a piece of this text cannot be used. */
@@ -93,9 +90,15 @@ export function textOf(bytes: Buffer): string {
     const found = bytes.indexOf(newline, at);
     const end = found === -1 ? bytes.length : found + 1;
     const line = bytes.subarray(at, end);
-    const text = line.toString("utf8");
-    lines.push(isUtf8(line) ? text : text.replaceAll("\uFFFD", notUtf8Mark));
+    lines.push(markedText(line));
     at = end;
   }
   return lines.join("");
+}
+
+function markedText(line: Buffer): string {
+  const text = line.toString("utf8");
+  if (isUtf8(line)) return text;
+  const isTooLong = line.subarray(0, tooLongLine.length).equals(tooLongLine);
+  return isTooLong ? tooLongMark + text.slice(tooLongLine.length) : text.replaceAll("\uFFFD", notUtf8Mark);
 }
