@@ -133,8 +133,12 @@ export async function askStore<Answer>(
   }
 }
 
+const messageLengthMax = 500;
+
 /** One sentence about what a store answered. */
 export function s3Failure(what: string, error: unknown): DestinationFailed {
   const { code, message } = error as { code?: string; message?: string };
-  return new DestinationFailed(`${what} failed (${code ?? "error"}: ${message ?? String(error)}).`);
+  // What is no store, such as a gateway before it, answers with a page.
+  const told = (message ?? String(error)).replaceAll(/\s+/g, " ").slice(0, messageLengthMax);
+  return new DestinationFailed(`${what} failed (${code ?? "error"}: ${told}).`);
 }
