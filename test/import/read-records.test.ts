@@ -64,6 +64,34 @@ describe("CSV", () => {
       ],
     },
     {
+      name: "line ends of both kinds, the header's another one",
+      content: 'b,a\r\n1,2\n3,"4"\n5,"6\r\n7"\r\n8,9',
+      expected: [
+        [2, "2"],
+        [3, "4"],
+        [4, "6\r\n7"],
+        [6, "9"],
+      ],
+    },
+    {
+      name: "line ends of Windows below a header without them",
+      content: 'b,a\n1,2\r\n3,"4"\r\n5,\r\n"6,7\r\n',
+      expected: [
+        [2, "2"],
+        [3, "4"],
+        [4, undefined],
+        [5, "broken_quotes"],
+      ],
+    },
+    {
+      name: "line ends of old Macs",
+      content: 'b,a\r1,"2\n3"\r4,5\r',
+      expected: [
+        [2, "2\n3"],
+        [3, "5"],
+      ],
+    },
+    {
       name: "semicolons",
       content: "a;b\n1;2,5\n3;4\n",
       expected: [

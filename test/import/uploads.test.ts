@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import {
   ImportInWrongState,
   ImportUploads,
@@ -24,10 +25,10 @@ const linesOf = (count: number, from = 0) =>
     JSON.stringify({ event: "old", distinct_id: `u${n % 50}`, timestamp: 1_600_000_000 + from + n }),
   ).join("\n");
 
-async function send(path: string, body: string | Uint8Array | FormData = "", key?: string) {
+async function send(path: string, body: string | Uint8Array | FormData = "", key?: string, more = {}) {
   const response = await fetch(`${appliance.url}${path}`, {
     method: "POST",
-    headers: { Authorization: `Bearer ${key ?? appliance.made.personal_api_key}` },
+    headers: { Authorization: `Bearer ${key ?? appliance.made.personal_api_key}`, ...more },
     body: body as never,
   });
   return { status: response.status, body: await response.json() };
@@ -75,6 +76,20 @@ test("a file is sent, loaded and summed up; what is no event can be read back; t
   expect((await appliance.api(`${imports}${body.id}/`, { method: "DELETE" })).status).toBe(204);
   expect((await appliance.api(`${imports}${body.id}/`)).status).toBe(404);
   expect(readdirSync(join(appliance.dataDir, "import-state", "uploads"))).toEqual([]);
+});
+
+test("every coding of a body is taken", async () => {
+  const file = Buffer.from(linesOf(1, 500));
+  for (const [coding, body] of [
+    ["br", brotliCompressSync(file)],
+    ["deflate", deflateSync(file)],
+    ["gzip", gzipSync(file)],
+    ["zstd", zstdCompressSync(file)],
+  ] as const) {
+    const sent = await send(imports, new Uint8Array(body), undefined, { "Content-Encoding": coding });
+    expect([coding, (await ended(sent.body.id)).summary?.read]).toEqual([coding, 1]);
+    expect((await appliance.api(`${imports}${sent.body.id}/`, { method: "DELETE" })).status).toBe(204);
+  }
 });
 
 test("a form is taken, rules and formats are, and a dry run loads nothing until it is started for good", async () => {

@@ -4,6 +4,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { checkAdmin } from "../../accounts/api/roles.ts";
 import { type ProjectCall, projectRoute } from "../../accounts/api/routes.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
+import { decompressed } from "../../http/decode/unwrap.ts";
 import { HttpFailure, parseError } from "../../http/failure.ts";
 import { readUuid } from "../../http/path.ts";
 import { readBoolean } from "../../http/query.ts";
@@ -343,7 +344,7 @@ function optionsIn(query: URLSearchParams): ImportOptions {
 
 /** The file of a request: its body, or the first file of a form. */
 async function fileIn(call: ProjectCall<unknown>): Promise<{ bytes: Uint8Array; name: string | undefined }> {
-  const { bytes } = await call.wrapped("events");
+  const bytes = await sentBytes(call);
   const type = call.request.headers.get("content-type") ?? "";
   if (!/^\s*multipart\/form-data/i.test(type)) return { bytes, name: undefined };
   try {
@@ -356,6 +357,13 @@ async function fileIn(call: ProjectCall<unknown>): Promise<{ bytes: Uint8Array; 
     throw parseError("the form could not be read");
   }
   throw new InvalidField("file", "required", "The form holds no file.");
+}
+
+/** The body without its coding; gzip and Zstandard stay, which an import takes off by itself however large the file is then. */
+async function sentBytes(call: ProjectCall<unknown>): Promise<Uint8Array> {
+  const { bytes, contentEncoding, limitBytes } = await call.wrapped("events");
+  const isTakenOff = /^\s*(?:br|deflate)\s*$/i.test(contentEncoding ?? "");
+  return isTakenOff ? await decompressed(bytes, contentEncoding ?? null, limitBytes) : bytes;
 }
 
 function refusalOf(error: unknown): unknown {

@@ -1,5 +1,6 @@
 /**
- * Reads CSV as a stream. Its first line names the columns; delimiter and line ends are found out.
+ * Reads CSV as a stream. Its first line names the columns; delimiter and line ends are found out, and lines may end in one way
+ * here and in another there.
  *
  * A broken row costs one row: where quotes are wrong, its first line is given back as a problem and reading goes on
  * at the line after it, so that a quote that is never closed does not swallow the rest of the file.
@@ -36,7 +37,7 @@ export async function* readCsv(blocks: AsyncIterable<string>): AsyncGenerator<Re
 
 class CsvReader {
   private readonly delimiter: string;
-  private readonly newline: "\n" | "\r" | "\r\n";
+  private readonly newline: "\n" | "\r";
   private columns: string[] | undefined;
   private text = "";
   /** Of the text is parsed nothing before it is so long: a long row must not be parsed again with every block. */
@@ -48,9 +49,10 @@ class CsvReader {
 
   constructor(beginning: string) {
     const { linebreak } = Papa.parse(beginning, { preview: 20 }).meta;
-    this.newline = linebreak as "\n";
+    // What Windows writes before it is taken off each row.
+    this.newline = linebreak === "\r" ? "\r" : "\n";
     // The header alone decides: numbers in the rows may have commas of their own.
-    this.delimiter = Papa.parse(beginning.split(linebreak, 1)[0]!).meta.delimiter;
+    this.delimiter = Papa.parse(beginning.split(this.newline, 1)[0]!).meta.delimiter;
   }
 
   *take(block: string, isLast: boolean): Generator<ReadRecord> {
@@ -93,6 +95,7 @@ class CsvReader {
   }
 
   private recordOf(row: string[], line: number): ReadRecord | undefined {
+    row.push(row.pop()!.replace(/\r$/, ""));
     if (row.length === 1 && row[0]!.trim() === "") return undefined;
     if (this.columns === undefined) {
       this.columns = headerOf(row);
@@ -113,7 +116,7 @@ class CsvReader {
   /** Takes the first line away. */
   private brokenLine(): ReadRecord {
     const end = this.text.indexOf(this.newline);
-    const text = end === -1 ? this.text : this.text.slice(0, end);
+    const text = (end === -1 ? this.text : this.text.slice(0, end)).replace(/\r$/, "");
     this.skipLines(1);
     return { line: this.line++, problem: problemOf(text) ?? "broken_quotes", text: withoutMarks(text) };
   }
