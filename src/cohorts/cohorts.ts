@@ -84,6 +84,15 @@ export function readCohorts(db: Reading, projectId: number): Cohort[] {
     .all();
 }
 
+/** Ids and names of the cohorts of a project that were deleted: flags may still refer to them. */
+export function deletedCohorts(db: Reading, projectId: number): Pick<Cohort, "id" | "name">[] {
+  return db
+    .select({ id: cohort.id, name: cohort.name })
+    .from(cohort)
+    .where(and(eq(cohort.projectId, projectId), eq(cohort.deleted, true)))
+    .all();
+}
+
 /** Makes a cohort. @throws {InvalidField} */
 export function createCohort(
   metadata: Metadata,

@@ -50,13 +50,23 @@ interface StoredCohort {
 export interface ProjectContent {
   flags: readonly StoredFlag[];
   cohorts: readonly StoredCohort[];
+  /** They are not in the document, but their ids must not be taken for those of others elsewhere. */
+  deletedCohorts?: readonly Pick<StoredCohort, "id" | "name">[];
   groupTypes: readonly { index: number; name: string }[];
 }
 
 /** Writes a project down: cohorts by name, flags by key; survey flags belong to their surveys and stay out. */
-export function writeDocument({ flags, cohorts, groupTypes }: ProjectContent): ExchangeDocument {
+export function writeDocument({
+  flags,
+  cohorts,
+  deletedCohorts = [],
+  groupTypes,
+}: ProjectContent): ExchangeDocument {
   const names = {
-    cohorts: new Map(cohorts.map(({ id, name }) => [id, name])),
+    cohorts: new Map([
+      ...deletedCohorts.map(({ id, name }) => [id, `${name} (deleted)`] as const),
+      ...cohorts.map(({ id, name }) => [id, name] as const),
+    ]),
     flags: new Map(flags.map(({ id, key }) => [id, key])),
   };
   const written = flags

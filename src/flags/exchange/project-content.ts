@@ -1,7 +1,7 @@
 /** Reads what of a project goes into its document. */
 
 import type { Reading } from "../../accounts/db.ts";
-import { readCohorts } from "../../cohorts/cohorts.ts";
+import { deletedCohorts, readCohorts } from "../../cohorts/cohorts.ts";
 import { exportedFields, type Flag, storedFields } from "../fields.ts";
 import { withHiddenPayloads } from "../rules/types.ts";
 import { readFlags } from "../store/flag.ts";
@@ -25,6 +25,7 @@ export function readContent(
     cohorts: readCohorts(db, projectId).map(({ id, name, description, isStatic, filters }) => ({
       ...{ id, name, description, isStatic, filters },
     })),
+    deletedCohorts: deletedCohorts(db, projectId),
     groupTypes,
   };
 }

@@ -8,7 +8,7 @@ import { initialise } from "../../../src/accounts/initialise.ts";
 import { openMetadata } from "../../../src/accounts/metadata.ts";
 import { createProject } from "../../../src/accounts/projects.ts";
 import { activity } from "../../../src/accounts/schema.ts";
-import { createCohort, readCohorts } from "../../../src/cohorts/cohorts.ts";
+import { createCohort, readCohorts, updateCohort } from "../../../src/cohorts/cohorts.ts";
 import { differenceLines } from "../../../src/flags/exchange/difference.ts";
 import { type ExchangeDocument, writeDocument } from "../../../src/flags/exchange/document.ts";
 import { importDocument } from "../../../src/flags/exchange/import-document.ts";
@@ -204,6 +204,23 @@ describe("a whole project", () => {
     expect(JSON.stringify(base.filters)).toContain(`"value":${cohorts.get("Good visitors")}`);
     expect(base.filters.groups).toMatchObject([{ rollout_percentage: 40.5 }]);
     expect(base.tags).toEqual(["a", "b"]);
+  });
+
+  test("a cohort that was deleted is named, so that its id is not taken for another one's", () => {
+    using projects = new TwoProjects();
+    const gone = projects.cohort(1, "Gone", {
+      properties: { type: "AND", values: [person("a", "exact", "b")] },
+    });
+    projects.flag(1, "refers", { filters: when([inCohort(gone)]) });
+    updateCohort(projects.metadata, { projectId: 1, id: gone, by: 1 }, { deleted: true }, now);
+    const document = projects.document(1);
+    expect(document).toMatchObject({
+      cohorts: [],
+      flags: [{ filters: { groups: [{ properties: [{ type: "cohort", cohort: "Gone (deleted)" }] }] } }],
+    });
+    expect(() => projects.import(document)).toThrow(
+      'Flag "refers" refers to a cohort "Gone (deleted)", which is neither in the file nor in the project.',
+    );
   });
 
   test("is written down by whom and how", () => {
