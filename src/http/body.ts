@@ -53,17 +53,22 @@ export class Bodies {
     // Without a look at `request.body`: that alone makes Bun build a stream, which costs more than the rest.
     if (declared !== undefined && declared <= wholeBytesMax)
       return this.slowBodies.whole(request.bytes(), declared);
-    const expected = declared ?? bytesMax;
-    hold(await (expected > usualBytesMax ? this.large : this.usual).take(expected));
+    const room = new Room(this.usual, this.large, bytesMax);
+    hold(() => room.leave());
+    if (declared !== undefined) await room.take(declared);
     if (request.body === null) return new Uint8Array();
     let bytes = Buffer.allocUnsafeSlow(declared ?? wholeBytesMax);
     let length = 0;
-    const isWhole = await this.slowBodies.pieces(request.body, (piece) => {
-      if (length + piece.length > bytesMax) return false;
+    const keep = (piece: Uint8Array) => {
       if (length + piece.length > bytes.length) bytes = grown(bytes, length + piece.length, bytesMax);
       bytes.set(piece, length);
       length += piece.length;
       return true;
+    };
+    const isWhole = await this.slowBodies.pieces(request.body, (piece) => {
+      const needed = length + piece.length;
+      if (needed > bytesMax) return false;
+      return room.has(needed) ? keep(piece) : room.grow(needed).then(() => keep(piece));
     });
     if (!isWhole) throw new PayloadTooLarge(bytesMax);
     return length === bytes.length ? bytes : bytes.subarray(0, length);
@@ -86,6 +91,45 @@ export class Bodies {
     };
     if (isTooLarge || !(await this.slowBodies.pieces(request.body, count)))
       throw new PayloadTooLarge(bytesMax);
+  }
+}
+
+/**
+ * What a body takes of the budgets. One whose length was not announced takes it when it turns out to need it: whole
+ * families of clients announce none, and nearly all they send is small.
+ */
+class Room {
+  private bytes = wholeBytesMax;
+  private taken: (() => void) | undefined;
+
+  constructor(
+    private readonly usual: BodyBudget,
+    private readonly large: BodyBudget,
+    private readonly bytesMax: number,
+  ) {}
+
+  /** Whether so many bytes need nothing more than was taken. */
+  has(bytes: number): boolean {
+    return bytes <= this.bytes;
+  }
+
+  /** Waits for room for so many bytes, or some more. @throws {HttpFailure} 503: there is none. */
+  grow(bytes: number): Promise<void> {
+    return this.take(Math.min(bytes <= usualBytesMax ? usualBytesMax : this.bytesMax, this.bytesMax));
+  }
+
+  /** Waits for room for exactly so many bytes. @throws {HttpFailure} 503: there is none. */
+  async take(bytes: number): Promise<void> {
+    const leave = await (bytes > usualBytesMax ? this.large : this.usual).take(bytes);
+    this.leave();
+    this.taken = leave;
+    this.bytes = bytes;
+  }
+
+  /** Gives back what was taken. */
+  leave(): void {
+    this.taken?.();
+    this.taken = undefined;
   }
 }
 

@@ -1,7 +1,9 @@
 /** Bytes of bodies that are held at once. */
 
 import { expect, test } from "bun:test";
+import { Bodies } from "../../src/http/body.ts";
 import { BodyBudget } from "../../src/http/body-budget.ts";
+import { BodyInterrupted } from "../../src/http/decode/failures.ts";
 
 /** Whether a promise is settled by now. */
 const isSettled = (promise: Promise<unknown>) =>
@@ -38,4 +40,85 @@ test("who waits too long is asked to come again, and those behind go on", async 
   (await budget.take(10))();
   leave();
   (await budget.take(100))();
+});
+
+const kib = 1024;
+const mib = 1024 * kib;
+
+/** A body whose length is not announced, as it comes in. */
+class Growing {
+  private controller!: ReadableStreamDefaultController<Uint8Array>;
+  private readonly body = new ReadableStream<Uint8Array>({
+    start: (controller) => {
+      this.controller = controller;
+    },
+  });
+  /** When the request is over. */
+  release = () => {};
+
+  read(bodies: Bodies): Promise<Uint8Array> {
+    const request = new Request("http://localhost/batch/", { method: "POST", body: this.body });
+    return bodies.read(request, 20 * mib, (release) => {
+      this.release = release;
+    });
+  }
+
+  send(bytes: number): this {
+    this.controller.enqueue(new Uint8Array(bytes));
+    return this;
+  }
+
+  end(): this {
+    this.controller.close();
+    return this;
+  }
+}
+
+const limits = { bytesMax: 20 * mib, apiBytesMax: mib, inFlightBytesMax: 4 * mib };
+
+test("bodies of no announced length need no room as long as they are small", async () => {
+  const bodies = new Bodies(limits);
+  const unfinished = Array.from({ length: 30 }, () => new Growing());
+  const reads = unfinished.map((one) => one.send(kib).read(bodies));
+  const whole = await new Growing().send(kib).send(kib).end().read(bodies);
+  expect(whole.length).toBe(2 * kib);
+  for (const one of unfinished) one.end();
+  expect((await Promise.all(reads)).map(({ length }) => length)).toEqual(Array(30).fill(kib));
+});
+
+test("those that grow wait for room, and are not blamed for it", async () => {
+  const bodies = new Bodies({ ...limits, patienceMs: 50 });
+  const first = new Growing().send(100 * kib).end();
+  expect((await first.read(bodies)).length).toBe(100 * kib);
+  const second = new Growing()
+    .send(kib)
+    .send(100 * kib)
+    .end();
+  const waiting = second.read(bodies);
+  // A large one does not take the room of the usual ones, nor they its.
+  const large = new Growing()
+    .send(2 * mib)
+    .send(2 * mib)
+    .end();
+  expect((await large.read(bodies)).length).toBe(4 * mib);
+  await expect(new Growing().send(kib).read(bodies)).rejects.toBeInstanceOf(BodyInterrupted);
+  expect(await isSettled(waiting)).toBe(false);
+  first.release();
+  expect((await waiting).length).toBe(101 * kib);
+  second.release();
+  large.release();
+  expect(
+    (
+      await new Growing()
+        .send(3 * mib)
+        .end()
+        .read(bodies)
+    ).length,
+  ).toBe(3 * mib);
+});
+
+test("one that would be too large is refused where that shows", async () => {
+  const bodies = new Bodies({ ...limits, inFlightBytesMax: 64 * mib });
+  const growing = new Growing().send(19 * mib).send(2 * mib);
+  expect(await growing.read(bodies).catch((error: unknown) => error)).toMatchObject({ status: 413 });
 });

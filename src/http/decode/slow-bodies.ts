@@ -48,18 +48,22 @@ export class SlowBodies {
   /**
    * Reads a body piece by piece.
    *
-   * @param keep gets each piece and answers whether to read on.
+   * @param keep gets each piece and answers whether to read on; the client is not blamed for the time that it takes.
    * @returns whether the body was read to its end.
-   * @throws {BodyInterrupted} no progress, or the client went away.
+   * @throws {BodyInterrupted} no progress, or the client went away. @throws what `keep` throws.
    */
-  async pieces(body: ReadableStream<Uint8Array>, keep: (piece: Uint8Array) => boolean): Promise<boolean> {
+  async pieces(
+    body: ReadableStream<Uint8Array>,
+    keep: (piece: Uint8Array) => boolean | Promise<boolean>,
+  ): Promise<boolean> {
     const reader = body.getReader();
+    const stop = () => void reader.cancel().catch(() => {});
     const bytesPerPatience = (bytesPerSecondMin * this.patienceMs) / 1_000;
     let isCut = false;
     let progress = 0;
     const watched = this.watch(() => {
       isCut = true;
-      reader.cancel().catch(() => {});
+      stop();
     }, 0);
     try {
       for (;;) {
@@ -68,8 +72,9 @@ export class SlowBodies {
         });
         if (isCut) throw new BodyInterrupted();
         if (done) return true;
-        if (!keep(value)) {
-          reader.cancel().catch(() => {});
+        const kept = keep(value);
+        if (!(typeof kept === "boolean" ? kept : await this.unwatched(watched, kept))) {
+          stop();
           return false;
         }
         progress += value.length;
@@ -78,21 +83,39 @@ export class SlowBodies {
           watched.lastTick = this.tick + ticksPerPatience;
         }
       }
+    } catch (error) {
+      stop();
+      throw error;
     } finally {
       this.watched.delete(watched);
     }
   }
 
+  /** Waits for something else than the client. */
+  private async unwatched(watched: Watched, work: Promise<boolean>): Promise<boolean> {
+    this.watched.delete(watched);
+    const result = await work;
+    watched.lastTick = this.tick + ticksPerPatience;
+    this.add(watched);
+    return result;
+  }
+
   private watch(cut: () => void, bytes: number): Watched {
-    const tickMs = this.patienceMs / ticksPerPatience;
-    const neededTicks = Math.ceil((bytes / bytesPerSecondMin) * (1_000 / tickMs));
+    const neededTicks = Math.ceil((bytes / bytesPerSecondMin) * (1_000 / this.tickMs));
     const watched = { lastTick: this.tick + Math.max(ticksPerPatience, neededTicks), cut };
-    this.watched.add(watched);
-    if (this.timer === undefined) {
-      this.timer = setInterval(() => this.onTick(), tickMs);
-      this.timer.unref();
-    }
+    this.add(watched);
     return watched;
+  }
+
+  private add(watched: Watched): void {
+    this.watched.add(watched);
+    if (this.timer !== undefined) return;
+    this.timer = setInterval(() => this.onTick(), this.tickMs);
+    this.timer.unref();
+  }
+
+  private get tickMs(): number {
+    return this.patienceMs / ticksPerPatience;
   }
 
   private onTick(): void {
