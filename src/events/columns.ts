@@ -78,7 +78,7 @@ export const eventColumnNames = Object.keys(table) as EventColumnName[];
 export const computedMembers = {
   id: "Same as `uuid`.",
   person: "The person the distinct id belongs to now.",
-  elements: "`elements_chain` taken apart.",
+  elements: "`elements_chain` taken apart, the first 500 elements of it.",
 } as const;
 export type ComputedMember = keyof typeof computedMembers;
 

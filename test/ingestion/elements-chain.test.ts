@@ -1,6 +1,8 @@
 import { expect, test } from "bun:test";
-import { parseElementsChain } from "../../src/events/elements.ts";
+import fc from "fast-check";
+import { elementsMax, parseElementsChain } from "../../src/events/elements.ts";
 import { elementsChain } from "../../src/ingestion/elements-chain.ts";
+import { expectWithin } from "../support/times.ts";
 
 test("the chain of a click", () => {
   const elements = [
@@ -57,4 +59,64 @@ test("long texts and links are cut, and never in the middle of a character", () 
 test("what is no element is left out", () => {
   expect(elementsChain([null, 1, "a", [], { tag_name: 5 }])).toBe(':nth-child="0"nth-of-type="0"');
   expect(elementsChain([])).toBe("");
+});
+
+test("any chain is taken apart as its form says", () => {
+  // Patterns say the form shortly, but take for ever on some texts.
+  const elements = /(?:[^;"]|"(?:\\.|[^"\\])*"?)+/gs;
+  const attribute = /([^="]+)="((?:\\.|[^"\\])*)"/gs;
+  const byPatterns = (chain: string) =>
+    (chain.match(elements) ?? []).map((text) => {
+      const [, names = "", rest = ""] = /^([^:"]*):?(.*)$/s.exec(text) ?? [];
+      const found = new Map<string, string>();
+      for (const [, name, value] of rest.matchAll(attribute))
+        found.set(name!, value!.replace(/\\(["\\])/g, "$1"));
+      return { names, attributes: [...found].filter(([name]) => name.startsWith("attr__")) };
+    });
+  const piece = fc.constantFrom(
+    "a",
+    ".b",
+    ":",
+    ";",
+    '"',
+    "=",
+    '="',
+    "\\",
+    '\\"',
+    "attr__x",
+    'attr__y="1"',
+    "\n",
+  );
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 20 }), (pieces) => {
+      const chain = pieces.join("");
+      const read = parseElementsChain(chain).map(({ tag_name, attr_class, attributes }) => ({
+        names: [tag_name ?? "", ...(attr_class ?? [])].join("."),
+        attributes: Object.entries(attributes),
+      }));
+      expect(read).toEqual(byPatterns(chain));
+    }),
+    { numRuns: 5_000 },
+  );
+});
+
+test("a hostile chain takes no longer than its length lets expect, and becomes no more than it is", async () => {
+  for (const chain of [
+    `a:${"b".repeat(19_000_000)}`,
+    `a:${"=".repeat(19_000_000)}`,
+    `a:${'="'.repeat(9_000_000)}`,
+    `a:x="${"y".repeat(19_000_000)}"`,
+    `a:x="${'\\"'.repeat(9_000_000)}`,
+    `a:${'x="1"'.repeat(3_000_000)}`,
+    "a;".repeat(9_000_000),
+    ";".repeat(19_000_000),
+    ".".repeat(19_000_000),
+    '"'.repeat(19_000_000),
+  ]) {
+    await expectWithin(1_000, async () => {
+      const found = parseElementsChain(chain);
+      expect(found.length).toBeLessThanOrEqual(elementsMax);
+      expect(JSON.stringify(found).length).toBeLessThan(8 * 1024 * 1024);
+    });
+  }
 });
