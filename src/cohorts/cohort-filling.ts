@@ -35,14 +35,23 @@ export function fillInBackground(
   cohortId: number,
   find: () => Promise<number>,
 ): Promise<void> {
-  markCalculating(deps.metadata, cohortId);
-  return find().then(
-    (count) => recordCalculation(deps.metadata, cohortId, count, new Date()),
-    (error: unknown) => {
-      recordCalculation(deps.metadata, cohortId, undefined, new Date());
-      deps.log.error({ cohortId, error: String(error) }, "the members of a cohort could not be computed");
-    },
-  );
+  const { metadata, log } = deps;
+  markCalculating(metadata, cohortId);
+  return find()
+    .then(
+      (count) => recordCalculation(metadata, cohortId, count, new Date()),
+      (error: unknown) => {
+        log.error({ cohortId, error: String(error) }, "the members of a cohort could not be computed");
+        recordCalculation(metadata, cohortId, undefined, new Date());
+      },
+    )
+    .catch((error: unknown) => {
+      // The disk may be full, or another process hold the store. Thrown here, nobody would catch it.
+      log.error(
+        { cohortId, error: String(error) },
+        "how the search for a cohort's members ended could not be stored",
+      );
+    });
 }
 
 /** First cells of a comma-separated file; a heading is left out. One distinct id per line. */

@@ -38,3 +38,24 @@ test("a search that outlives the store says nothing, and the next start ends it"
   metadata.close();
   rmSync(folder, { recursive: true });
 });
+
+test("a store that cannot be written is told in the log, and thrown at nobody", async () => {
+  const folder = temporaryFolder();
+  const metadata = openMetadata(join(folder, "flagkeep.sqlite"));
+  initialise(metadata, { organization: "Acme", project: "Shop", email: "ann@example.com" });
+  const by = { kind: "system" } as never;
+  const fields = { name: "Pros", isStatic: true };
+  const { id } = createCohort(metadata, { projectId: 1, by, fields }, new Date());
+  metadata.db.$client.run(`CREATE TRIGGER fails BEFORE UPDATE ON cohort WHEN NOT NEW.is_calculating
+    BEGIN SELECT RAISE(ABORT, 'on purpose'); END`);
+  const errors: string[] = [];
+  const log = { error: (_: unknown, message: string) => void errors.push(message) };
+  const fill = (find: () => Promise<number>) =>
+    fillInBackground({ metadata, cohortFiller: undefined as never, log }, id, find);
+  await fill(() => Promise.resolve(3));
+  await fill(() => Promise.reject(new Error("the engine has gone")));
+  const notStored = "how the search for a cohort's members ended could not be stored";
+  expect(errors).toEqual([notStored, "the members of a cohort could not be computed", notStored]);
+  metadata.close();
+  rmSync(folder, { recursive: true });
+});
