@@ -1,7 +1,7 @@
 /** The form of a cohort's definition (contract: management-api 6.2; flag-evaluation 13). Pure. */
 
 import { InvalidField } from "../lib/errors.ts";
-import type { Json, JsonObject } from "../lib/json.ts";
+import { idOf, type Json, type JsonObject } from "../lib/json.ts";
 import { readBehaviour } from "./behaviour-filter.ts";
 
 const leafTypes = new Set(["person", "cohort", "behavioral"]);
@@ -39,8 +39,8 @@ export function filtersOfGroups(groups: readonly Json[]): JsonObject {
 export function cohortIdsIn(filters: Json): number[] {
   return leavesOf(filters)
     .filter((leaf) => leaf.type === "cohort")
-    .map((leaf) => Number(leaf.value))
-    .filter((id) => Number.isSafeInteger(id));
+    .map((leaf) => idOf(leaf.value))
+    .filter((id) => id !== undefined);
 }
 
 /** Whether a definition asks what persons did. */
@@ -70,7 +70,7 @@ function checkNode(node: JsonObject, depth: number): void {
     throw refused(`Invalid condition type: ${JSON.stringify(node.type ?? null)}.`);
   }
   if (typeof node.key !== "string" || node.key === "") throw refused("Each condition needs a key.");
-  if (node.type === "cohort" && !Number.isSafeInteger(Number(node.value))) {
+  if (node.type === "cohort" && idOf(node.value) === undefined) {
     throw refused("A cohort condition needs the id of a cohort.");
   }
   if (node.type !== "behavioral") return;

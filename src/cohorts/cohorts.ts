@@ -257,11 +257,12 @@ function isUsedByActiveFlag(t: MetadataTx, projectId: number, id: number): boole
       ),
     )
     .all();
-  const named = users.flatMap(({ filters }) => cohortIdsIn(filters));
-  const reached = new Set(named);
-  for (const start of named) {
-    const inner = findCohort(t, projectId, start);
-    for (const next of inner ? cohortIdsIn(inner.filters) : []) reached.add(next);
+  const reached = new Set(users.flatMap(({ filters }) => cohortIdsIn(filters)));
+  // The set grows while it is walked.
+  for (const one of reached) {
+    const found = findCohort(t, projectId, one);
+    if (found === undefined || found.isStatic) continue;
+    for (const next of cohortIdsIn(found.filters)) reached.add(next);
   }
   return reached.has(id);
 }

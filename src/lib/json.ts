@@ -23,6 +23,12 @@ export function ownMember(object: Readonly<JsonObject> | null | undefined, name:
   return object !== null && object !== undefined && Object.hasOwn(object, name) ? object[name] : undefined;
 }
 
+/** The id that a reference names: a number, or its digits as text. */
+export function idOf(reference: Json | undefined): number | undefined {
+  if (typeof reference === "number") return Number.isSafeInteger(reference) ? reference : undefined;
+  return typeof reference === "string" && /^\d{1,15}$/.test(reference) ? Number(reference) : undefined;
+}
+
 /**
  * The text an operator compares: strings as they are, everything else as compact JSON.
  *

@@ -21,6 +21,16 @@ describe("cohort definitions", () => {
       "filters",
       undefined,
     ],
+    ...["", "x", "1.5", 1.5, true, null, [1], { id: 1 }].map(
+      (value) =>
+        [
+          `a cohort called ${JSON.stringify(value)}`,
+          { name: "a", filters: rules({ ...inCohort(1), value }) },
+          "invalid_input",
+          "filters",
+          "A cohort condition needs the id of a cohort.",
+        ] as const,
+    ),
     [
       "an unknown cohort",
       { name: "a", filters: rules(inCohort(9)) },
@@ -88,12 +98,15 @@ describe("cohort definitions", () => {
     ).toBe(200);
   });
 
-  test("stay free of behaviour while an active flag uses them, directly or through another", async () => {
+  test("stay free of behaviour while an active flag uses them, directly or through others", async () => {
     using server = new TestServer();
     await server.ask("POST", cohortsPath, { body: { name: "inner", filters: rules(named) } });
-    await server.ask("POST", cohortsPath, { body: { name: "outer", filters: rules(inCohort(1)) } });
+    // SDKs and exports write ids as text, too.
+    const byText = { ...inCohort(1), value: "1" };
+    await server.ask("POST", cohortsPath, { body: { name: "middle", filters: rules(byText) } });
+    await server.ask("POST", cohortsPath, { body: { name: "outer", filters: rules(inCohort(2)) } });
     await server.ask("POST", flagsPath, {
-      body: { key: "a", filters: { groups: [{ properties: [inCohort(2)] }] } },
+      body: { key: "a", filters: { groups: [{ properties: [inCohort(3)] }] } },
     });
     const change = () => server.ask("PATCH", `${cohortsPath}1/`, { body: { filters: rules(bought) } });
     expect(await change()).toMatchObject({
@@ -106,7 +119,7 @@ describe("cohort definitions", () => {
     await server.ask("PATCH", `${flagsPath}1/`, { body: { active: false } });
     expect((await change()).status).toBe(200);
     const refused = await server.ask("POST", flagsPath, {
-      body: { key: "b", filters: { groups: [{ properties: [inCohort(1)] }] } },
+      body: { key: "b", filters: { groups: [{ properties: [inCohort(3)] }] } },
     });
     expect(refused.body).toMatchObject({
       code: "behavioral_cohort_found",

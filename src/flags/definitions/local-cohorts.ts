@@ -4,7 +4,7 @@
  * Source: contract, management-api 5.15, flag-evaluation 13 and 16.
  */
 
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { idOf, isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import { type CohortDefinition, groupsOf, propertiesOf } from "../rules/types.ts";
 
 type Cohorts = ReadonlyMap<number, CohortDefinition>;
@@ -136,5 +136,6 @@ function cohortIdsIn(node: JsonObject): number[] {
 }
 
 function cohortIdOf(filter: JsonObject): number[] {
-  return filter.type === "cohort" && Number.isInteger(filter.value) ? [filter.value as number] : [];
+  const id = filter.type === "cohort" ? idOf(filter.value) : undefined;
+  return id === undefined ? [] : [id];
 }

@@ -4,10 +4,10 @@
  * Source: contract, flag-evaluation 11, management-api 5.15.
  */
 
-import type { JsonObject } from "../../lib/json.ts";
+import { idOf, type JsonObject } from "../../lib/json.ts";
 import { orderByDependency } from "../evaluate/dependency-order.ts";
 import { mapProperties, withGroups } from "../rules/stored-filters.ts";
-import { type FlagDefinition, flagIdOf, groupsOf, propertiesOf } from "../rules/types.ts";
+import { type FlagDefinition, groupsOf, propertiesOf } from "../rules/types.ts";
 
 interface Node {
   id: number;
@@ -35,7 +35,7 @@ export function dependencyRenderer(flags: readonly FlagDefinition[]): (filters: 
   return (filters) =>
     mapProperties(filters, "groups", (property) => {
       if (property.type !== "flag") return property;
-      const id = flagIdOf(property.key);
+      const id = idOf(property.key);
       const target = id === undefined ? undefined : nodes.get(id);
       if (target === undefined) return { ...property, dependency_chain: [] };
       return { ...property, key: target.key, dependency_chain: chainOf(target) };
@@ -46,7 +46,7 @@ function nodeOf(flag: FlagDefinition): Node {
   const dependencies = groupsOf(withGroups(flag.filters))
     .flatMap(propertiesOf)
     .filter(({ type, operator }) => type === "flag" && operator === "flag_evaluates_to")
-    .map(({ key }) => flagIdOf(key));
+    .map(({ key }) => idOf(key));
   return { id: flag.id, key: flag.key, active: flag.active, dependencies };
 }
 

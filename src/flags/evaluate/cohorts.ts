@@ -5,7 +5,7 @@
  * performed is not known here: such filters match nobody, inverted or not. Source: contract, flag-evaluation 13.
  */
 
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { idOf, isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import type { Clock } from "../operators/dates.ts";
 import { compileValueTest, isAboutTime, type ValueTest, type Verdict } from "../operators/value-tests.ts";
 import type { CohortDefinition } from "../rules/types.ts";
@@ -157,12 +157,13 @@ function compileFilter(filter: JsonObject): CohortRule | undefined {
       };
     }
     case "cohort": {
-      if (!Number.isInteger(filter.value)) return undefined;
+      const id = idOf(filter.value);
+      if (id === undefined) return undefined;
       // Older definitions carry `exact` or nothing where newer ones say `in`.
       if (operator !== null && !["in", "not_in", "exact"].includes(operator)) return { kind: "unanswerable" };
       return {
         kind: "cohort",
-        id: filter.value as number,
+        id,
         isInverted: isInverted !== (operator === "not_in"),
       };
     }

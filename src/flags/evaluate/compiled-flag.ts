@@ -4,18 +4,11 @@
  * Reads stored filters of any shape without throwing; what cannot be read does not match.
  */
 
-import { isJsonObject, type Json, type JsonObject, textOf } from "../../lib/json.ts";
+import { idOf, isJsonObject, type Json, type JsonObject, textOf } from "../../lib/json.ts";
 import { numberOf } from "../operators/numbers.ts";
 import { compileValueTest, isAboutTime } from "../operators/value-tests.ts";
 import { withGroups } from "../rules/stored-filters.ts";
-import {
-  type FlagDefinition,
-  flagIdOf,
-  groupsOf,
-  propertiesOf,
-  redactedPayload,
-  variantsOf,
-} from "../rules/types.ts";
+import { type FlagDefinition, groupsOf, propertiesOf, redactedPayload, variantsOf } from "../rules/types.ts";
 import type { VariantShare } from "./bucketing.ts";
 import { type CompiledCohort, type CompiledCohorts, missingCohort } from "./cohorts.ts";
 import type { CompiledCondition, CompiledFilter, CompiledFlag, CompiledHoldout } from "./model.ts";
@@ -158,7 +151,7 @@ function compileFilter(
       };
     case "flag":
       if (operator !== "flag_evaluates_to") break;
-      return { written, kind: "flag", flagId: flagIdOf(key), wanted: written.value };
+      return { written, kind: "flag", flagId: idOf(key), wanted: written.value };
   }
   return { written, kind: "unusable" };
 }

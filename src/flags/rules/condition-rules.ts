@@ -4,7 +4,7 @@
  * Expects filters of the right form. Source: contract, management-api 4.2 and 4.4.
  */
 
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { idOf, isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import { compilePattern } from "../../lib/regex.ts";
 import { parseDate } from "../operators/dates.ts";
 import { parseRelativeDate } from "../operators/relative-dates.ts";
@@ -138,8 +138,8 @@ function cohortAndNested(cohort: CohortDefinition, cohorts: CohortFacts): Cohort
     found.set(next.id, next);
     if (next.isStatic) continue;
     for (const { type, value } of filtersIn(next)) {
-      const nested =
-        type === "cohort" && Number.isSafeInteger(value) ? cohorts.find(value as number) : undefined;
+      const id = type === "cohort" ? idOf(value) : undefined;
+      const nested = id === undefined ? undefined : cohorts.find(id);
       if (nested !== undefined) open.push(nested);
     }
   }

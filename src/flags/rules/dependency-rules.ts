@@ -2,9 +2,9 @@
  * What a flag may depend on. Source: contract, management-api 4.4 (dependency rows).
  */
 
-import type { JsonObject } from "../../lib/json.ts";
+import { idOf, type JsonObject } from "../../lib/json.ts";
 import { filtersInvalid } from "./flag-invalid.ts";
-import { type FlagFact, type FlagFacts, flagIdOf, groupsOf, propertiesOf } from "./types.ts";
+import { type FlagFact, type FlagFacts, groupsOf, propertiesOf } from "./types.ts";
 
 interface Owner {
   flagId: number | null;
@@ -14,7 +14,7 @@ interface Owner {
 
 /** The ids of the flags that filters refer to, each once; references that are no id are left out. */
 export function dependencyIds(filters: JsonObject): number[] {
-  const ids = references(filters).map(flagIdOf);
+  const ids = references(filters).map(idOf);
   return [...new Set(ids.filter((id) => id !== undefined))];
 }
 
@@ -39,7 +39,7 @@ function references(filters: JsonObject): string[] {
 }
 
 function checkDependency(reference: string, isKnown: boolean, owner: Owner): void {
-  const id = flagIdOf(reference);
+  const id = idOf(reference);
   if (id === undefined) {
     throw filtersInvalid(
       `Flag dependencies must reference flag IDs (integers), not flag keys. Invalid reference: '${reference}'`,

@@ -5,7 +5,7 @@
  * Only transitions are checked. Source: contract, management-api 3.5 and 5.7.
  */
 
-import { isJsonObject, type Json } from "../../lib/json.ts";
+import { idOf, isJsonObject, type Json } from "../../lib/json.ts";
 import { dependencyIds } from "./dependency-rules.ts";
 import { FlagInvalid } from "./flag-invalid.ts";
 import type { CohortDefinition, FlagFact, FlagFacts } from "./types.ts";
@@ -55,7 +55,8 @@ function cohortIdsIn(filters: Json | undefined): number[] {
     const node = open.pop();
     if (Array.isArray(node)) open.push(...node);
     else if (isJsonObject(node)) {
-      if (node.type === "cohort" && Number.isInteger(Number(node.value))) ids.push(Number(node.value));
+      const id = node.type === "cohort" ? idOf(node.value) : undefined;
+      if (id !== undefined) ids.push(id);
       open.push(...Object.values(node));
     }
   }

@@ -97,9 +97,3 @@ function objectsIn(list: Json | undefined): JsonObject[] {
     (item): item is JsonObject => typeof item === "object" && item !== null && !Array.isArray(item),
   );
 }
-
-/** The id of a flag as dependencies write it: a number, usually as text. */
-export function flagIdOf(reference: Json | undefined): number | undefined {
-  if (typeof reference === "number") return Number.isSafeInteger(reference) ? reference : undefined;
-  return typeof reference === "string" && /^\d{1,15}$/.test(reference) ? Number(reference) : undefined;
-}

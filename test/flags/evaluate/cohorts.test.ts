@@ -44,6 +44,7 @@ describe("dynamic cohorts", () => {
     ["inverted", all(notA), "- b"],
     ["inverted, either", any(notA, b), "- b ab"],
     ["nested cohort", all(inCohort(2)), "b ab"],
+    ["nested cohort, its id as text", all(inCohort("2")), "b ab"],
     ["nested cohort, inverted, in OR", any(a, inCohort(2, { negation: true })), "- a ab"],
     ["nested cohort, not_in", all(inCohort(2, { operator: "not_in" })), "- a"],
     ["nested cohort, inverted twice", all(inCohort(2, { operator: "not_in", negation: true })), "b ab"],
