@@ -13,6 +13,7 @@ import type { CompiledCohorts } from "../flags/evaluate/cohorts.ts";
 import { compileSubjectFilter, type SubjectFilter } from "../flags/evaluate/person-filter.ts";
 import { sourceOfInitial } from "../flags/evaluate/person-view.ts";
 import type { Reach } from "../flags/rules/blast-radius.ts";
+import { parseExactJson } from "../lib/exact-json.ts";
 import type { Json, JsonObject } from "../lib/json.ts";
 import { listGroups } from "../people/groups.ts";
 import type { PeopleDb } from "../people/open.ts";
@@ -153,7 +154,7 @@ async function countByProperties(
       const properties: JsonObject = Object.create(null);
       names.forEach((name, index) => {
         const text = values[sets.length + index];
-        if (text !== null) properties[name] = JSON.parse(text as string) as Json;
+        if (text !== null) properties[name] = parseExactJson(text as string) as Json;
       });
       const matches = rests.map((rest, index) => Boolean(values[index]) && rest.matches({ properties }));
       // Within a bound counts as being at it; behind all of them only "everybody" takes somebody in.

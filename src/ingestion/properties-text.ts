@@ -3,6 +3,7 @@
  * integers and `12.0` included.
  */
 
+import { rewrittenJson } from "../lib/exact-json.ts";
 import { storableJson } from "../lib/unicode.ts";
 import {
   countMembers,
@@ -34,7 +35,7 @@ export function repaired(json: string, repairs: Repairs): string {
 
 /**
  * The object with every name once: readers disagree about which of two equal names counts, so it is settled here,
- * as `JSON.parse` does.
+ * as `JSON.parse` does. Numbers stay as they are written.
  *
  * @param written members in the text, at every depth.
  * @param value   the parsed text.
@@ -42,7 +43,7 @@ export function repaired(json: string, repairs: Repairs): string {
 export function withUniqueNames(json: string, written: number, value: object): string {
   // As many names as the object itself has: then nothing in it has members, and none of its own is repeated.
   if (written === Object.keys(value).length) return json;
-  return written === countMembers(value) ? json : JSON.stringify(value);
+  return written === countMembers(value) ? json : rewrittenJson(json);
 }
 
 /** Members of an object text and of everything in it. */

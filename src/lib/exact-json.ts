@@ -19,6 +19,16 @@ export function parseExactJson(text: string): unknown {
   return longInteger.test(text) ? JSON.parse(text, exactInteger as never) : JSON.parse(text);
 }
 
+/**
+ * The same JSON written anew: without white space, of a repeated name the last value only, and every number as it is
+ * written.
+ *
+ * @throws {SyntaxError}
+ */
+export function rewrittenJson(text: string): string {
+  return JSON.stringify(JSON.parse(text, numberAsWritten as never));
+}
+
 /** A number as it is written. */
 export function keptNumber(text: string): object {
   return rawJSON(text);
@@ -33,6 +43,12 @@ function exactInteger(_: string, value: unknown, { source }: { source?: string }
   if (typeof value !== "number" || Number.isSafeInteger(value) || source === undefined) return value;
   // Beyond the largest number, readers of JSON refuse it.
   return Number.isFinite(value) && /^-?\d+$/.test(source) && String(value) !== source
+    ? rawJSON(source)
+    : value;
+}
+
+function numberAsWritten(_: string, value: unknown, { source }: { source?: string }): unknown {
+  return typeof value === "number" && source !== undefined && String(value) !== source
     ? rawJSON(source)
     : value;
 }

@@ -2,6 +2,7 @@
 
 import type { Database } from "bun:sqlite";
 import { canonicalJson } from "../lib/canonical-json.ts";
+import { parseExactJson } from "../lib/exact-json.ts";
 import { sharedText } from "../lib/shared-texts.ts";
 import { storableJson } from "../lib/unicode.ts";
 import { type BagContent, PropertyBag } from "./identity/property-bag.ts";
@@ -32,7 +33,7 @@ export function readBag(
 
 function readObject(json: string): Pick<BagContent, "names" | "texts"> {
   // Versions before 0.2 stored what DuckDB does not read as JSON.
-  const values = JSON.parse(storableJson(json)) as Record<string, unknown>;
+  const values = parseExactJson(storableJson(json)) as Record<string, unknown>;
   const names = Object.keys(values);
   return { names: PropertyNames.of(names), texts: names.map((name) => canonicalJson(values[name])) };
 }

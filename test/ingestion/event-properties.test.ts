@@ -125,6 +125,15 @@ describe("what cannot stand in a line is repaired", () => {
     expect(properties('{"n":{"a":1,"a":2}}')).toBe('{"n":{"a":2}}');
     expect(properties('{"a":1,"\\u0061":2}')).toBe('{"a":2}');
     expect(properties('{"__proto__":1,"__proto__":2}')).toBe('{"__proto__":2}');
+    expect(properties('{"a":{"__proto__":{"x":1}},"b":1,"b":2}')).toBe('{"a":{"__proto__":{"x":1}},"b":2}');
+  });
+
+  test("beside repeated names numbers stay as they were sent", () => {
+    const numbers = '"a":12.0,"b":1e400,"c":-0,"d":[9007199254746192393],"e":{"f":0.10}';
+    expect(properties(`{${numbers},"a":9007199254746192395}`)).toBe(
+      `{${numbers.replace("12.0", "9007199254746192395")}}`,
+    );
+    expect(properties("{}", {}, `,"$set":{${numbers},"x":1,"x":2}`)).toBe(`{"$set":{${numbers},"x":2}}`);
   });
 
   test("the last of repeated properties counts", () => {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { keptNumber } from "../../src/lib/exact-json.ts";
 import { findGroup, findGroups, listGroups, listGroupTypes } from "../../src/people/groups.ts";
 import { type EventParts, event, newYearMicros, TestPeople } from "./support.ts";
 
@@ -57,6 +58,15 @@ describe("group types", () => {
 });
 
 describe("groups", () => {
+  test("keep all digits of a property when another one changes", () => {
+    using people = new TestPeople();
+    const digits = "9007199254746192393";
+    const account = { ref: keptNumber(digits), list: [keptNumber(digits)] };
+    people.applyOneByOne(group("company", "x", account), group("company", "x", { plan: "pro" }));
+    const { properties } = findGroup(people.db, 1, 0, "x")!;
+    expect(JSON.stringify(properties)).toBe(`{"ref":${digits},"list":[${digits}],"plan":"pro"}`);
+  });
+
   test("are made by the first identify and merged shallowly by the next, in one batch and in two", () => {
     for (const isOneByOne of [false, true]) {
       using people = new TestPeople();

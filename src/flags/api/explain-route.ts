@@ -5,6 +5,7 @@ import type { Metadata } from "../../accounts/metadata.ts";
 import type { Route } from "../../http/route.ts";
 import { anyJson, bool, int, list, named, nullable, num, object, optional, text } from "../../http/shapes.ts";
 import { InvalidField, NotFound } from "../../lib/errors.ts";
+import { parseExactJson } from "../../lib/exact-json.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
 import type { PeopleDb } from "../../people/open.ts";
 import { findFlag, findFlagByKey } from "../store/flag.ts";
@@ -172,7 +173,7 @@ function objectOf(query: URLSearchParams, name: string): JsonObject | undefined 
   if (given === null || given === "") return undefined;
   let value: unknown;
   try {
-    value = JSON.parse(given);
+    value = parseExactJson(given);
   } catch {
     throw new InvalidField(name, "invalid_input", `${name} must be valid JSON`);
   }

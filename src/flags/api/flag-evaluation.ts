@@ -10,6 +10,7 @@ import { pathOf } from "../../http/errors.ts";
 import { Reply, type Route } from "../../http/route.ts";
 import { anyJson, bool, dictionary, int, list, named, object, optional, text } from "../../http/shapes.ts";
 import { InvalidField } from "../../lib/errors.ts";
+import { parseExactJson } from "../../lib/exact-json.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
 import type { PeopleDb } from "../../people/open.ts";
 import { isNotModified } from "../definitions/local-evaluation.ts";
@@ -189,7 +190,7 @@ function readGroups(query: URLSearchParams): JsonObject {
   if (!given) return {};
   let groups: unknown;
   try {
-    groups = JSON.parse(given);
+    groups = parseExactJson(given);
   } catch {
     throw new InvalidField("groups", "invalid_input", "Invalid JSON in groups parameter");
   }
