@@ -93,17 +93,19 @@ export interface MemoryUse {
   store_work: number;
 }
 
-/** Calls back with every whole line of a stream, parsed. */
+/** Calls back with every whole line of a stream, parsed. A long line comes in many pieces, each of which is looked at once. */
 export async function readMessages<Message>(
   stream: ReadableStream<Uint8Array>,
   onMessage: (message: Message) => void,
 ): Promise<void> {
   const decoder = new TextDecoder();
-  let rest = "";
+  let begun: string[] = [];
   for await (const chunk of stream) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
-    rest = lines.pop()!;
-    for (const line of lines) {
+    const [first, ...others] = decoder.decode(chunk, { stream: true }).split("\n");
+    begun.push(first!);
+    for (const next of others) {
+      const line = begun.join("");
+      begun = [next];
       if (line.startsWith("{")) onMessage(JSON.parse(line) as Message);
     }
   }

@@ -12,6 +12,8 @@ export interface ProjectUsage {
 
 /** Keys of flags that one step may report per project: bounds what hostile events can take. */
 const keysMax = 10_000;
+/** Flags have no longer ones. */
+const keyLengthMax = 400;
 
 /**
  * Collects the use of flags, one entry per project that had events.
@@ -31,11 +33,13 @@ export class FlagUsageTally {
       }
       if (item.event === "$feature_flag_called") {
         const key = item.properties.valueOf("$feature_flag");
-        if (typeof key !== "string" || usage.calls.size >= keysMax) continue;
-        usage.calls.set(key, Math.max(usage.calls.get(key) ?? 0, item.timeMicros));
+        if (!isKey(key) || usage.calls.size >= keysMax) continue;
+        // A call that claims a later time would make all calls after it count for nothing.
+        const atMicros = Math.min(item.timeMicros, item.receivedMicros);
+        usage.calls.set(key, Math.max(usage.calls.get(key) ?? 0, atMicros));
       } else if (item.event === "$feature_view" || item.event === "$feature_interaction") {
         const key = item.properties.valueOf("feature_flag");
-        if (typeof key === "string" && usage.views.size < keysMax) usage.views.add(key);
+        if (isKey(key) && usage.views.size < keysMax) usage.views.add(key);
       }
     }
   }
@@ -47,4 +51,8 @@ export class FlagUsageTally {
       views: [...views],
     }));
   }
+}
+
+function isKey(key: unknown): key is string {
+  return typeof key === "string" && key.length <= keyLengthMax;
 }
