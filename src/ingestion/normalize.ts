@@ -50,7 +50,10 @@ const noOptions: ItemOptions = { processPersonProfile: undefined, ignoresSentAt:
 const snapshot = "$snapshot";
 const groupIdentify = new Set(["$groupidentify", "$group_identify"]);
 /** They exist to change a person or a group, which they must not do when they are sent as anonymous. */
-const profileEvents = new Set(["$identify", "$create_alias", "$merge_dangerously", ...groupIdentify]);
+const profileEvents = new Set([
+  ...["$set", "$identify", "$create_alias", "$merge_dangerously"],
+  ...groupIdentify,
+]);
 const surveyEvents = new Set(["survey sent", "survey shown", "survey dismissed", "survey abandoned"]);
 const clientWarningName = "$$client_ingestion_warning";
 

@@ -60,7 +60,10 @@ export function parseNumericTime(value: number): number | undefined {
   return Math.round(value * (Math.abs(value) < unixSecondsBelow ? microsPerSecond : 1_000));
 }
 
-/** `2026-11-21`, with `T` or a space and a time after it, a fraction, and `Z`, `+03`, `+0300`, `+03:00` or nothing. */
+/**
+ * `2026-11-21`, with `T` or a space and a time after it, a fraction, and `Z`, `+03`, `+0300`, `+03:00`, `UTC`, `+0000 UTC`
+ * or nothing: Ruby, Go and data warehouses write the name of the zone.
+ */
 function parseIso(text: string): number | undefined {
   const year = digits2(text, 0) * 100 + digits2(text, 2);
   const month = digits2(text, 5);
@@ -110,15 +113,21 @@ function zoneMinutes(text: string, at: number): number | undefined {
   let code = text.charCodeAt(at);
   if ((code | 32) === 122) return at + 1 === length ? 0 : undefined;
   if (code === 32) code = text.charCodeAt(++at);
-  if (code !== plus && code !== minus) return undefined;
+  if (code !== plus && code !== minus) {
+    const hours = zoneHours.get(text.slice(at).toLowerCase());
+    return hours === undefined ? undefined : hours * 60;
+  }
   const hours = digits2(text, at + 1);
   const minutesAt = text.charCodeAt(at + 3) === colonByte ? at + 4 : at + 3;
   const minutes = minutesAt === length ? 0 : digits2(text, minutesAt);
   const end = minutesAt === length ? length : minutesAt + 2;
-  if (end !== length || !(hours <= 23 && minutes <= 59)) return undefined;
+  if ((end !== length && !zoneNameBehind.test(text.slice(end))) || !(hours <= 23 && minutes <= 59))
+    return undefined;
   return (code === minus ? -1 : 1) * (hours * 60 + minutes);
 }
 
+/** Says nothing more than the number before it. */
+const zoneNameBehind = /^ [a-z]{1,5}$/i;
 // `Sat, 21 Nov 2026 02:31:07 +0100`, the day name and the seconds optional.
 const rfc2822 =
   /^(?:[a-z]{3},?\s+)?(\d{1,2})\s+([a-z]{3})[a-z]*\s+(\d{4})\s+(\d{1,2}):(\d{2})(?::(\d{2}))?(?:\s*([a-z]{1,3}|[+-]\d{2}:?\d{2}))?(?:\s*\(.*\))?$/i;
@@ -225,8 +234,7 @@ function fromParts(
   const two = (part: string | number) => String(part).padStart(2, "0");
   const local = parseIso(`${year}-${two(monthNumber)}-${two(day)}T${two(hour)}:${minute}:${second}`);
   if (local === undefined) return undefined;
-  const named = zoneHours.get(zone.toLowerCase());
-  const minutes = named === undefined ? zoneMinutes(zone, 0) : named * 60;
+  const minutes = zoneMinutes(zone, 0);
   return minutes === undefined ? undefined : local - minutes * 60 * microsPerSecond;
 }
 

@@ -80,7 +80,7 @@ describe("kept with a warning", () => {
     ["invalid_uuid", event({ uuid: {} })],
     ["invalid_uuid", event({ uuid: `${uuidForm}0` })],
     ["invalid_uuid", event({ uuid: uuidForm.replace("0", "g") })],
-    ...["$identify", "$create_alias", "$merge_dangerously", "$groupidentify", "$group_identify"].map(
+    ...["$set", "$identify", "$create_alias", "$merge_dangerously", "$groupidentify", "$group_identify"].map(
       (name) => [
         "invalid_event_when_process_person_profile_is_false",
         event({ event: name, properties: { $process_person_profile: false } }),

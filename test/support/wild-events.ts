@@ -84,6 +84,7 @@ export class WildEvents extends WildJson {
       '"\u00a0"',
       '"\\n"',
       '"$merge_dangerously"',
+      '"$set"',
       '"$group_identify"',
     ];
     const times = [
@@ -96,6 +97,8 @@ export class WildEvents extends WildJson {
       '"2026-11-22T10:59:59.999Z"',
     ];
     const strangeTimes = [
+      '"2026-11-21 11:00:00 UTC"',
+      '"2026-11-21 11:00:00.5 +0000 UTC"',
       '"2026-11-22T11:00:00.001Z"',
       '"2026-02-29T00:00:00.000Z"',
       '"2024-02-29T23:59:59.999Z"',

@@ -193,7 +193,8 @@ function noteMember(item: usize, name: i32, start: usize, end: usize): void {
       if (length > 7 && load<u32>(start, 1) == 0x76727573) break;
       const kind = names.numberOf(start + 1, length, hashOf(start + 1, length));
       if (kind == names.unusualEvent) break;
-      if (kind == names.profileEvent) store<u32>(item, 1, Item.isProfileEvent);
+      // Of the names of members, one is a name of events as well.
+      if (kind == names.profileEvent || kind == names.set) store<u32>(item, 1, Item.isProfileEvent);
       return;
     }
     case names.distinctId:
