@@ -56,7 +56,7 @@ const groupsOfKeys = `
   CROSS JOIN project_group AS g
     ON g.project_id = ?1 AND g.type_index = wanted.value ->> 0 AND g.group_key = wanted.value ->> 1`;
 
-/** Beyond so many persons, or characters of their properties, all are read again in the next step. */
+/** Beyond so many persons, or characters of their properties or of their ids, all are read again in the next step. */
 export const keptPersonsMax = 30_000;
 export const keptCharactersMax = 24 * 1024 * 1024;
 export const keptIdsMax = 2 * keptPersonsMax;
@@ -109,7 +109,10 @@ export class StepState {
     this.loadedCharacters = 0;
     const { people, persons, heldCharacters } = this;
     return (
-      persons.size <= keptPersonsMax && people.idCount <= keptIdsMax && heldCharacters <= keptCharactersMax
+      persons.size <= keptPersonsMax &&
+      people.idCount <= keptIdsMax &&
+      people.idCharacters <= keptCharactersMax &&
+      heldCharacters <= keptCharactersMax
     );
   }
 

@@ -8,6 +8,7 @@ import type { JournalItem } from "../journal/entry.ts";
 import { numberText } from "../lib/exact-json.ts";
 import { isJsonObject } from "../lib/json.ts";
 import { type Members, ParsedMembers, type ValueNumbers, valueNumbersMax } from "../scan/members.ts";
+import { isGroupIdentify } from "./identity/event-names.ts";
 import type { PeopleDb } from "./open.ts";
 
 export type PropertyType = "String" | "Numeric" | "Boolean" | "DateTime";
@@ -26,10 +27,12 @@ export interface PropertyName {
 
 /** Names of events of one project. */
 const eventNamesMax = 5_000;
-/** Names of properties of one owner. */
+/** Names of properties of one owner, and of all owners of one project. */
 const propertyNamesMax = 10_000;
-/** Values of one property; the first ones. */
+export const projectPropertyNamesMax = 40_000;
+/** Values of one property, and of all properties of one project; the first ones. */
 const valuesMax = 50;
+export const projectValuesMax = 200_000;
 const valueLengthMax = 100;
 const nameLengthMax = 200;
 /** Places of properties that are remembered; those behind are looked up by name. */
@@ -91,6 +94,10 @@ interface KnownNames {
   /** The day each was last seen. */
   events: Map<string, number>;
   owners: Map<string, KnownProperties>;
+  /** Names of properties of all owners. */
+  propertyNames: number;
+  /** Values of all properties. */
+  values: number;
 }
 
 /** Takes names out of events as they are loaded. */
@@ -117,7 +124,7 @@ export class NameRegister {
         const set = membersOf(properties.valueOf(name));
         if (set !== undefined) this.takeProperties(known, { projectId, owner: "person", at }, set);
       }
-      if (item.event !== "$groupidentify") continue;
+      if (!isGroupIdentify(item.event)) continue;
       const type = properties.valueOf("$group_type");
       const set = membersOf(properties.valueOf("$group_set"));
       if (typeof type !== "string" || set === undefined) continue;
@@ -174,12 +181,13 @@ export class NameRegister {
     for (let place = 0; place < properties.names.length; place++) {
       const number = properties.number(place);
       if (learned?.has(number)) continue;
-      this.takeProperty(names, { projectId, owner, at, day }, properties, place);
+      this.takeProperty(known, names, { projectId, owner, at, day }, properties, place);
       learned?.add(number, day);
     }
   }
 
   private takeProperty(
+    known: KnownNames,
     names: KnownProperties,
     { projectId, owner, at, day }: { projectId: number; owner: string; at: number; day: number },
     properties: Members,
@@ -194,8 +202,10 @@ export class NameRegister {
     const value = properties.value(place);
     if (found === undefined) {
       if (names.byName.size >= propertyNamesMax || name.length > nameLengthMax) return;
+      if (known.propertyNames >= projectPropertyNamesMax) return;
       found = { type: null, day, values: new Set() };
       names.byName.set(name, found);
+      known.propertyNames += 1;
     }
     const type = found.type === "String" ? found.type : widened(found.type, typeOf(value));
     if (isNew || type !== found.type || day > found.day) {
@@ -210,8 +220,9 @@ export class NameRegister {
           .run(projectId, owner, name, type, at),
       );
     }
-    if (found.values.size >= valuesMax || !isKept(value, text)) return;
+    if (found.values.size >= valuesMax || known.values >= projectValuesMax || !isKept(value, text)) return;
     found.values.add(text);
+    known.values += 1;
     this.writes.push(() =>
       this.db.$client
         .query("INSERT OR IGNORE INTO property_value VALUES (?, ?, ?, ?)")
@@ -222,7 +233,7 @@ export class NameRegister {
   private knownOf(projectId: number): KnownNames {
     const known = this.projects.get(projectId);
     if (known !== undefined) return known;
-    const read: KnownNames = { events: new Map(), owners: new Map() };
+    const read: KnownNames = { events: new Map(), owners: new Map(), propertyNames: 0, values: 0 };
     this.projects.set(projectId, read);
     const client = this.db.$client;
     for (const [name, last] of client
@@ -240,11 +251,15 @@ export class NameRegister {
         day: Math.floor(last / microsPerDay),
         values: new Set(),
       });
+      read.propertyNames += 1;
     }
     for (const [owner, name, value] of client
       .query("SELECT owner, name, value FROM property_value WHERE project_id = ?")
       .values(projectId) as [string, string, string][]) {
-      read.owners.get(owner)?.byName.get(name)?.values.add(value);
+      const values = read.owners.get(owner)?.byName.get(name)?.values;
+      if (values === undefined) continue;
+      values.add(value);
+      read.values += 1;
     }
     return read;
   }

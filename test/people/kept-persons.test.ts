@@ -160,6 +160,11 @@ describe("persons are read again", () => {
       (n: number) => set(`person-${n}`, { text: "x".repeat(500_000) }),
       Math.ceil(keptCharactersMax / 500_000),
     ],
+    [
+      "characters of ids",
+      (n: number) => event({ distinctId: `${n}`.padEnd(500_000, "x") }),
+      Math.ceil(keptCharactersMax / 500_000),
+    ],
   ])("when there are too many %s", (_, make, max) => {
     using people = filled();
     const apply = (count: number) => {

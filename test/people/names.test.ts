@@ -10,6 +10,8 @@ import {
   listPropertyNames,
   listPropertyValues,
   NameRegister,
+  projectPropertyNamesMax,
+  projectValuesMax,
 } from "../../src/people/names.ts";
 import { openPeople } from "../../src/people/open.ts";
 import { MemberScanner, ParsedMembers } from "../../src/scan/members.ts";
@@ -75,10 +77,13 @@ describe.each<Road>(["parsed", "scanned"])("%s properties", (road) => {
     ]);
     const again = new NameRegister(it.db);
     it.take(again, ["order paid", { plan: "free", both: "x", $set_once: { first: 1 } }], ["other", {}, 2]);
-    it.take(again, [
-      "$groupidentify",
-      { $group_type: "company", $group_key: "acme", $group_set: { size: 7 } },
-    ]);
+    const company = ($group_set: object) => ({ $group_type: "company", $group_key: "acme", $group_set });
+    it.take(
+      again,
+      ["$groupidentify", company({ size: 7 })],
+      // As guidance for migrations writes it.
+      ["$group_identify", company({ city: "Berlin" })],
+    );
     expect(listEventNames(it.db, 1, "ORDER", page)).toMatchObject({
       count: 1,
       names: [{ name: "order paid" }],
@@ -97,7 +102,10 @@ describe.each<Road>(["parsed", "scanned"])("%s properties", (road) => {
       ["first", "Numeric"],
       ["mail", "String"],
     ]);
-    expect(it.types("group:company")).toEqual([["size", "Numeric"]]);
+    expect(it.types("group:company")).toEqual([
+      ["city", "String"],
+      ["size", "Numeric"],
+    ]);
     expect(it.values("plan")).toEqual(["free", "pro"]);
     expect(it.values("is_new")).toEqual([true]);
     expect(it.values("tags")).toEqual([]);
@@ -132,6 +140,24 @@ describe.each<Road>(["parsed", "scanned"])("%s properties", (road) => {
     it.take(again, ["one more", { "one-more": 1, same: "other" }]);
     expect(listEventNames(it.db, 1, "one more", page).count).toBe(0);
     expect(it.values("same")).toHaveLength(50);
+  });
+
+  test("so are those of all owners of a project together", () => {
+    using it = prepared(road);
+    const register = new NameRegister(it.db);
+    for (let round = 0; round < 6; round++) {
+      const $group_set = Object.fromEntries(Array.from({ length: 10_000 }, (_, n) => [`p${n}`, round]));
+      for (let type = 0; type < 5; type++)
+        it.take(register, ["$groupidentify", { $group_type: `type-${type}`, $group_set }]);
+    }
+    const count = (table: string) =>
+      (it.db.$client.query(`SELECT count(*) AS n FROM ${table}`).get() as { n: number }).n;
+    expect(count("property_name")).toBe(projectPropertyNamesMax);
+    expect(count("property_value")).toBe(projectValuesMax);
+    // Also for a register that has not seen them grow, and others may go on.
+    it.take(new NameRegister(it.db), ["seen", { other: "x" }], ["seen", { other: "x" }, 2]);
+    expect(count("property_name")).toBe(projectPropertyNamesMax + 1);
+    expect(count("property_value")).toBe(projectValuesMax + 1);
   });
 
   test("values go with a deleted person, names stay", () => {

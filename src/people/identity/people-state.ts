@@ -120,6 +120,8 @@ export class PeopleState {
   readonly touched = new Set<Person>();
   /** Persons that were folded, in order; `from` may be new and then never reaches the store. */
   folds: { from: Person; into: Person }[] = [];
+  /** Characters of the distinct ids that are here. */
+  idCharacters = 0;
   private readonly ids = new Map<number, Map<string, DistinctId>>();
 
   /**
@@ -136,7 +138,7 @@ export class PeopleState {
   /** Says whose id the store has under `distinctId`. */
   addStoredId(person: Person, stored: StoredDistinctId): DistinctId {
     const id = { ...stored, person, isNew: false };
-    this.idsOf(person.projectId).set(stored.distinctId, id);
+    this.keep(id);
     return id;
   }
 
@@ -184,7 +186,7 @@ export class PeopleState {
     person.joinedCount += 1;
     person.isDirty = true;
     person.joinedNow.push(id);
-    this.idsOf(person.projectId).set(distinctId, id);
+    this.keep(id);
   }
 
   /** Moves all ids of a person to another one, main id first, and marks it as gone. */
@@ -215,6 +217,11 @@ export class PeopleState {
   /** How many distinct ids are here. */
   get idCount(): number {
     return [...this.ids.values()].reduce((sum, { size }) => sum + size, 0);
+  }
+
+  private keep(id: DistinctId): void {
+    this.idsOf(id.person.projectId).set(id.distinctId, id);
+    this.idCharacters += id.distinctId.length;
   }
 
   private allIds(person: Person): DistinctId[] {
