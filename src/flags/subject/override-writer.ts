@@ -38,6 +38,8 @@ interface Pending extends OverridesToStore {
   attempts: number;
 }
 
+/** Longer ids are nobody's. They count for their own request: stored, they would stand there once for every flag. */
+const hashKeyLengthMax = 1_000;
 /** Requests that may wait; beyond that the engine is down for long, and answers say that they are partial. */
 const pendingMax = 10_000;
 const retryMs = 200;
@@ -55,12 +57,13 @@ export class OverrideWriter {
    * Takes overrides to store.
    *
    * @param hasPerson whether one of the distinct ids has a person already. If not, they are stored only when an event
-   *                  that was accepted before makes one.
+   *                  that was accepted before makes one. Very long hash keys are not stored.
    * @returns false when too many wait already: these will not be stored.
    */
   add(overrides: OverridesToStore, hasPerson: boolean): boolean {
     const { accepted, applied } = this.deps.positions();
     if (!hasPerson && applied >= accepted) return true;
+    if (overrides.hashKey.length > hashKeyLengthMax) return true;
     const key = keyOf(overrides.projectId, overrides.distinctIds[0] ?? "");
     if (!this.pending.has(key) && this.pending.size >= pendingMax) return false;
     const before = this.pending.get(key);

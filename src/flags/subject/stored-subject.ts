@@ -93,7 +93,8 @@ export class SubjectReader {
   }
 
   private groups(set: FlagSet, { projectId, groups, groupProperties }: Subject): Record<string, JsonObject> {
-    const found: Record<string, JsonObject> = {};
+    // A group type may have the name of a member of every object.
+    const found: Record<string, JsonObject> = Object.create(null);
     for (const [index, keys] of set.needs.groupKeys) {
       const name = set.groupTypeNames.get(index);
       if (name === undefined || keys.size === 0) continue;

@@ -62,6 +62,15 @@ describe("with the former id", () => {
     expect(stored(server, user)).toEqual({ half: anon });
   });
 
+  test("one longer than any real id counts for its own request only", async () => {
+    using server = start();
+    server.people.apply(set(user, {}));
+    const long = idThatIs(true, "long ".repeat(300));
+    expect(await half(server, { distinct_id: user, $anon_distinct_id: long })).toBe(true);
+    expect(await half(server, { distinct_id: user })).toBe(false);
+    expect(server.storeCalls).toBe(0);
+  });
+
   test("nobody there: this request hashes with it, nothing is stored, the next one hashes plainly", async () => {
     using server = start();
     expect(await half(server, { distinct_id: user, $anon_distinct_id: anon })).toBe(true);

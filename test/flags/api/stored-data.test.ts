@@ -114,6 +114,17 @@ describe("groups", () => {
     expect(await server.values({ distinct_id: "a", ...partly })).toEqual({ large: true, acme: true });
   });
 
+  test("a group type may be called __proto__", async () => {
+    using server = new TestEvaluation();
+    const properties = JSON.parse(
+      '{"$group_type":"__proto__","$group_key":"acme","$group_set":{"size":"large"}}',
+    );
+    server.people.apply(event({ event: "$groupidentify", properties }));
+    server.flag("large", company([aboutCompany("size", "large")]));
+    const groups = JSON.parse('{"__proto__":"acme"}');
+    expect(await server.values({ distinct_id: "a", groups })).toEqual({ large: true });
+  });
+
   test("without a group the flag is off and says why", async () => {
     using server = new TestEvaluation();
     server.people.apply(groupEvent("acme", {}));
