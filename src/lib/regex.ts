@@ -23,9 +23,10 @@ const patternLengthMax = 50_000;
 const textLengthMax = 50_000;
 /**
  * Counted repetitions can make the engine build one large state per character; instructions times characters
- * bounds that. 50,000 took 9 ms at worst here, while patterns without such counts need no bound.
+ * bounds that. 200,000 took 9 ms at worst here, while patterns without such counts need no bound. Addresses of pages,
+ * which such patterns are written for, have a few hundred characters.
  */
-const countedWorkMax = 50_000;
+const countedWorkMax = 200_000;
 const countedRepetition = /\{\d{2,}/;
 
 const cache = new Map<string, CompiledPattern>();

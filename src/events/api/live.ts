@@ -81,9 +81,13 @@ export class LiveEvents {
     const readers = [...this.streams];
     for (const [index, written] of entries.entries()) {
       const entry = typeof written === "string" ? written : Buffer.from(written).toString();
-      const facts = beginning.exec(entry);
-      // Notes about odd events have no uuid.
-      if (facts === null) continue;
+      const facts = beginning.exec(entry.slice(0, rowLengthMax));
+      if (facts === null) {
+        // Notes about odd events have no uuid.
+        const projectId = Number(longBeginning.exec(entry)?.[1]);
+        for (const stream of readers) if (stream.projectId === projectId) stream.skipped += 1;
+        continue;
+      }
       const projectId = Number(facts[1]);
       let row: string | undefined;
       for (const stream of readers) {
@@ -145,7 +149,9 @@ export function liveRoutes({ live }: { live: LiveEvents }): Route[] {
 
 /** What an event's entry begins with: see `EntryWriter`. */
 const beginning =
-  /^"project_id":(\d+),"uuid":"([^"]+)","event":("(?:[^"\\]|\\.)*"),"distinct_id":("(?:[^"\\]|\\.)*"),"time":(-?\d+),"received":(\d+),"historical":(true|false),/;
+  /^"project_id":(\d+),"uuid":"([^"]+)","event":("[^"\\]*(?:\\.[^"\\]*)*"),"distinct_id":("[^"\\]*(?:\\.[^"\\]*)*"),"time":(-?\d+),"received":(\d+),"historical":(true|false),/;
+/** The same of one whose name or id is longer than a row. */
+const longBeginning = /^"project_id":(\d+),"uuid":"/;
 
 function isWanted({ event, distinctId }: LiveReader, facts: RegExpExecArray): boolean {
   if (event !== undefined && JSON.parse(facts[3]!) !== event) return false;

@@ -123,6 +123,26 @@ test("a reader that does not read loses rows and holds nobody up; the memory sta
   expect(skipped.data.count).toBeGreaterThan(59_000);
 });
 
+test("an event whose name is longer than a row is skipped, and holds nobody up", async () => {
+  const live = new LiveEvents();
+  const reader = { projectId: 1, event: undefined, distinctId: undefined, isStillAllowed: () => true };
+  const state = read(live.open(reader, new AbortController().signal).body!);
+  const long = (distinctId: string) =>
+    new EntryWriter(1, 1, false).event({
+      ...{ uuid: Bun.randomUUIDv7(), name: "e", distinctId, time: 1, elementsChain: null },
+      ...{ properties: "{}", mode: "full", isUuidMade: true },
+    } as never);
+  for (const id of ["d".repeat(1_000_000), "\n".repeat(9_000_000)])
+    await expectWithin(300, async () => void (await live.watching(journal).append("realtime", [long(id)])));
+  await live.watching(journal).append("realtime", [entry(1)]);
+  await until(() => names(state).length === 1, "the usual one came");
+  const skipped = await until(
+    () => state.messages.find(({ kind }) => kind === "skipped"),
+    "the others are counted",
+  );
+  expect(skipped.data.count).toBeGreaterThanOrEqual(2);
+});
+
 test("events of other projects, and notes, are nobody's rows", async () => {
   const live = new LiveEvents();
   const reader = { projectId: 1, event: undefined, distinctId: undefined, isStillAllowed: () => true };
