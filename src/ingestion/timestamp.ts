@@ -134,6 +134,11 @@ const rfc2822 =
 // `Sat Nov 21 2026 02:31:07 GMT+0100 (Central European Standard Time)`
 const javascriptDate =
   /^[a-z]{3},?\s+([a-z]{3})\s+(\d{1,2})\s+(\d{4})\s+(\d{2}):(\d{2}):(\d{2})(?:\s*(?:GMT|UTC)?([+-]\d{2}:?\d{2})?)?(?:\s*\(.*\))?$/i;
+// `Sat Nov 21 02:31:07 UTC 2026`: the text of a date in C and Java, and what `date` says.
+const clockDate =
+  /^[a-z]{3}\s+([a-z]{3})\s+(\d{1,2})\s+(\d{2}):(\d{2}):(\d{2})(?:\s+([a-z]{1,5}|[+-]\d{2}:?\d{2}))?\s+(\d{4})$/i;
+// `2026-11-21T03:31:07+01:00[Europe/Berlin]`, as Java and JavaScript's Temporal write it (RFC 9557).
+const annotated = /^(.*(?:z|[+-]\d{2}(?::?\d{2})?))(?:\[[^[\]]+\])+$/i;
 const unix = /^[+-]?\d+(?:\.\d+)?$/;
 
 function parseUnusual(text: string): number | undefined {
@@ -149,6 +154,13 @@ function parseUnusual(text: string): number | undefined {
     const [, day, month, year, hour, minute, second = "00", zone = ""] = mail;
     return fromParts(year!, month!, day!, hour!, minute!, second, zone);
   }
+  const clock = clockDate.exec(text);
+  if (clock) {
+    const [, month, day, hour, minute, second, zone = "", year] = clock;
+    return fromParts(year!, month!, day!, hour!, minute!, second!, zone);
+  }
+  const bare = annotated.exec(text);
+  if (bare) return parseIso(bare[1]!);
   const date = javascriptDate.exec(text);
   if (date) {
     const [, month, day, year, hour, minute, second, zone = ""] = date;

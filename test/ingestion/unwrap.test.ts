@@ -113,6 +113,7 @@ describe("the JSON comes out of", () => {
 
     { name: "a query with base64", url: `/e/?data=${encodeURIComponent(base64)}&_=1` },
     { name: "a query with base64 whose + was not escaped", url: `/e/?data=${base64}` },
+    { name: "a query with base64 for URLs, which has no padding", url: `/e/?data=${base64Url}` },
     { name: "a query with JSON", url: `/e/?ip=1&data=${encodeURIComponent(jsonText)}` },
     { name: "a query with lz64", url: `/e/?compression=lz64&data=${encodeURIComponent(lz64)}` },
     { name: "a query, which wins over a body", url: `/e/?data=${encodeURIComponent(jsonText)}`, body: "[]" },

@@ -90,7 +90,7 @@ export async function unwrap(body: WrappedBody, limitBytes: number): Promise<Unw
       const hinted = hint?.toLowerCase() ?? body.contentEncoding?.toLowerCase() ?? "";
       const text = lzHints.has(hinted) ? lz64IfItIs(bytes, limitBytes) : undefined;
       if (text !== undefined) return { content: text, form };
-      const isLengthFree = form !== undefined || base64Hints.has(hinted);
+      const isLengthFree = isInQuery || form !== undefined || base64Hints.has(hinted);
       if (!isBase64(bytes, isLengthFree)) break;
       unguessed ??= bytes;
       bytes = Buffer.from(latin1(bytes), "base64");
