@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { TestAppliance } from "../support/appliance.ts";
 import { testWhen } from "../support/skipped.ts";
 import { goProgram } from "../support/toolchains.ts";
-import { createSdkFlags } from "./project-flags.ts";
+import { createFlagsWithCohort, createSdkFlags } from "./project-flags.ts";
 
 const program = goProgram(join(import.meta.dir, "go"), "flagkeep-test-posthog-go-1.5.2");
 const goTest = testWhen(program !== undefined, "posthog-go", "no Go, or no network");
@@ -25,6 +25,7 @@ beforeAll(async () => {
   if (program === undefined) return;
   appliance = await TestAppliance.start();
   await createSdkFlags(appliance);
+  await createFlagsWithCohort(appliance);
   const child = Bun.spawn([program, appliance.url, appliance.token, appliance.made.personal_api_key], {
     stdout: "pipe",
     stderr: "ignore",

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { TestAppliance } from "../support/appliance.ts";
 import { testWhen } from "../support/skipped.ts";
 import { pythonPackage } from "../support/toolchains.ts";
-import { createSdkFlags } from "./project-flags.ts";
+import { createFlagsWithCohort, createSdkFlags } from "./project-flags.ts";
 
 const packages = pythonPackage("posthog", "7.91.1");
 const pythonTest = testWhen(packages !== undefined, "posthog-python", "no Python with pip, or no network");
@@ -27,6 +27,7 @@ beforeAll(async () => {
   if (packages === undefined) return;
   appliance = await TestAppliance.start();
   await createSdkFlags(appliance);
+  await createFlagsWithCohort(appliance);
   const child = Bun.spawn(
     [
       ...["python3", "-W", "ignore", join(import.meta.dir, "python/use_posthog.py")],

@@ -62,12 +62,48 @@ export async function createSdkFlags(appliance: TestAppliance): Promise<Record<s
   await appliance.eventsWhenStored(1, "event=$groupidentify");
   const ids: Record<string, number> = {};
   for (const [key, fields] of Object.entries(sdkFlags)) {
-    const response = await appliance.api(flagsTag, { method: "POST", body: { key, ...fields } });
-    const body = (await response.json()) as { id: number };
-    if (response.status !== 201) throw new Error(JSON.stringify(body));
-    ids[key] = body.id;
+    ids[key] = (await post(appliance, flagsTag, { key, ...fields })).id;
   }
   return ids;
+}
+
+/**
+ * Makes flags about who is in a cohort and who is not, one of whose groups is empty, and a flag in which a client wrote null
+ * for what it has not: for SDKs that evaluate flags themselves.
+ */
+export async function createFlagsWithCohort(appliance: TestAppliance): Promise<void> {
+  const isPro = { key: "plan", type: "person", operator: "exact", value: ["pro"] };
+  const made = await post(appliance, "/api/projects/1/cohorts/", {
+    name: "pro people",
+    filters: {
+      properties: {
+        type: "OR",
+        values: [
+          { type: "AND", values: [] },
+          { type: "AND", values: [isPro] },
+        ],
+      },
+    },
+  });
+  const membership = (operator: string) => ({
+    groups: [
+      { properties: [{ key: "id", type: "cohort", operator, value: made.id }], rollout_percentage: 100 },
+    ],
+  });
+  await post(appliance, flagsTag, { key: "inside", filters: membership("in") });
+  await post(appliance, flagsTag, { key: "outside", filters: membership("not_in") });
+  const groups = [{ properties: [{ ...isPro, negation: null }], rollout_percentage: null, variant: null }];
+  await post(appliance, flagsTag, {
+    key: "with-nulls",
+    filters: { groups, multivariate: { variants: null }, payloads: null, early_exit: null },
+  });
+}
+
+async function post(appliance: TestAppliance, path: string, fields: object): Promise<{ id: number }> {
+  const response = await appliance.api(path, { method: "POST", body: fields });
+  const body = (await response.json()) as { id: number };
+  if (response.status !== 201) throw new Error(JSON.stringify(body));
+  return body;
 }
 
 /** Changes a flag through the API. */

@@ -45,7 +45,9 @@ const DefinitionsBody = named(
   object({
     flags: list(DefinitionBody),
     group_type_mapping: dictionary({ description: "Names of group types by index." }),
-    cohorts: dictionary({ description: "Definitions by id; only with `send_cohorts`." }),
+    cohorts: dictionary({
+      description: "Definitions by id, by the negative id of everybody else; only with `send_cohorts`.",
+    }),
   }),
 );
 

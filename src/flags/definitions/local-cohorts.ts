@@ -5,15 +5,30 @@
  */
 
 import { idOf, isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { mapProperties } from "../rules/stored-filters.ts";
 import { type CohortDefinition, groupsOf, propertiesOf } from "../rules/types.ts";
+import { readableProperty } from "./local-filters.ts";
 
 type Cohorts = ReadonlyMap<number, CohortDefinition>;
 
 const depthMax = 100;
-/** Matches nobody, in every SDK. */
-const nobody: JsonObject = { type: "OR", values: [] };
+/** What stands for a group that matches nobody: to most SDKs a group without members is everybody. */
+const nobody = "nobody";
+/** All that every SDK reads as everybody. */
+const everybody: JsonObject = { type: "AND", values: [] };
+/** What the SDK knows that knows least: a cohort with any other operator costs it all definitions. */
+const knownOperators = new Set<Json | undefined>([
+  ...["exact", "is_not", "is_set", "is_not_set", "icontains", "not_icontains", "regex", "not_regex"],
+  ...["starts_with", "not_starts_with", "ends_with", "not_ends_with", "gt", "gte", "lt", "lte"],
+  ...["is_date_before", "is_date_after", "semver_eq", "semver_neq", "semver_gt", "semver_gte"],
+  ...["semver_lt", "semver_lte", "semver_tilde", "semver_caret", "semver_wildcard"],
+]);
+const membershipOperators = new Set<Json | undefined>([undefined, "in", "not_in", "exact"]);
 
-/** Definitions of all cohorts that flags use, nested ones included, by id. SDKs ask the server about all others. */
+/**
+ * Definitions of all cohorts that flags use, nested ones included, by id; and of everybody else, by the negative id, where
+ * a flag is about those who are not in a cohort. SDKs ask the server about all others.
+ */
 export function renderCohorts(flags: readonly JsonObject[], cohorts: Cohorts): Record<string, JsonObject> {
   const rendered = new Map<number, JsonObject>();
   const open = flags.flatMap((flag) => cohortIdsInFlag(flag.filters as JsonObject));
@@ -25,8 +40,34 @@ export function renderCohorts(flags: readonly JsonObject[], cohorts: Cohorts): R
     rendered.set(id, definition);
     open.push(...cohortIdsIn(definition));
   }
+  const excluded = flags.flatMap((flag) => filtersIn(flag.filters as JsonObject).flatMap(excludedIdOf));
+  for (const id of excluded) if (rendered.has(id)) rendered.set(-id, everybodyOutside(id));
   const byId = [...rendered].sort(([a], [b]) => a - b);
   return Object.fromEntries(byId.map(([id, definition]) => [String(id), definition]));
+}
+
+/**
+ * The filters of a flag with "not in this cohort" said as "in the one of everybody else", where that one is sent: several
+ * SDKs read neither the operator nor the negation of a flag's cohort filter, and would let in whom it keeps out.
+ */
+export function withComplements(
+  filters: JsonObject,
+  sentCohorts: Readonly<Record<string, JsonObject>>,
+): JsonObject {
+  return mapProperties(filters, "groups", (property) => {
+    const [id] = excludedIdOf(property);
+    return id !== undefined && Object.hasOwn(sentCohorts, String(-id))
+      ? { ...property, operator: "in", value: -id }
+      : property;
+  });
+}
+
+/** Inside of cohorts every SDK reads the negation. */
+function everybodyOutside(id: number): JsonObject {
+  return {
+    type: "AND",
+    values: [{ key: "id", type: "cohort", operator: "in", value: id, negation: true }],
+  };
 }
 
 /**
@@ -70,9 +111,9 @@ function isInlinable(group: JsonObject, properties: readonly JsonObject[], filte
 function alternativesOf(node: Json, depth: number): JsonObject[][] | undefined {
   if (!isJsonObject(node) || depth > depthMax) return undefined;
   if (!Array.isArray(node.values)) {
-    const isPlain =
-      (node.type ?? "person") === "person" && typeof node.key === "string" && node.negation !== true;
-    return isPlain ? [[{ ...node, type: "person", value: node.value ?? null }]] : undefined;
+    const isPlain = (node.type ?? "person") === "person" && node.negation !== true;
+    const filter = isPlain ? renderFilter(node) : undefined;
+    return filter && [[filter]];
   }
   const parts: JsonObject[][][] = [];
   for (const value of node.values) {
@@ -86,48 +127,84 @@ function alternativesOf(node: Json, depth: number): JsonObject[][] | undefined {
   return [parts.flatMap(([only]) => only ?? [])];
 }
 
-/** A definition in the form that all SDKs read alike; undefined when it is unreadable. */
+/** A definition in the form that all SDKs read alike; undefined when there is none. */
 function renderDefinition(properties: Json | undefined): JsonObject | undefined {
-  if (properties === undefined || properties === null) return {};
+  if (properties === undefined || properties === null) return everybody;
   const rendered = renderNode(properties, 0);
-  if (rendered === undefined) return undefined;
-  return hasLeaf(rendered) ? rendered : {};
+  if (rendered === nobody) return hasFilter(properties) ? undefined : everybody;
+  if (rendered === undefined || isGroupNode(rendered)) return rendered;
+  return { type: "AND", values: [rendered] };
 }
 
-function renderNode(node: Json, depth: number): JsonObject | undefined {
+function renderNode(node: Json, depth: number): JsonObject | typeof nobody | undefined {
   if (!isJsonObject(node) || depth > depthMax) return undefined;
-  const isGroup = "values" in node || node.type === "AND" || node.type === "OR";
-  if (!isGroup) return Object.keys(node).length === 0 ? nobody : { ...node, value: node.value ?? null };
+  if (Object.keys(node).length === 0) return nobody;
+  return isGroup(node) ? renderGroup(node, depth) : renderFilter(node);
+}
+
+function renderGroup(node: JsonObject, depth: number): JsonObject | typeof nobody | undefined {
+  const isAny = node.type === "OR";
+  const isAll = node.type === "AND" || node.type === "property";
+  const given = node.values ?? [];
+  if (!(isAny || isAll) || !Array.isArray(given)) return undefined;
   const values: JsonObject[] = [];
-  for (const value of Array.isArray(node.values) ? node.values : []) {
+  let hasNobody = false;
+  for (const value of given) {
     const rendered = renderNode(value, depth + 1);
     if (rendered === undefined) return undefined;
-    values.push(rendered);
+    if (rendered === nobody) hasNobody = true;
+    else values.push(rendered);
   }
-  // SDKs take an empty AND for "everyone"; inside a larger definition it is nobody.
-  if (values.length === 0) return nobody;
+  if (values.length === 0 || (isAll && hasNobody)) return nobody;
   // SDKs tell by the first member whether a list holds filters or groups, so a list must hold one kind.
   const isMixed = values.some(isGroupNode) && !values.every(isGroupNode);
   return {
-    ...node,
+    type: isAny ? "OR" : "AND",
     values: isMixed
       ? values.map((value) => (isGroupNode(value) ? value : { type: "AND", values: [value] }))
       : values,
   };
 }
 
+/** A filter as every SDK reads it; undefined for one that only the server can answer. */
+function renderFilter(filter: JsonObject): JsonObject | undefined {
+  const { operator, negation, ...others } = readableProperty(filter);
+  switch (filter.type ?? "person") {
+    case "person":
+      if (typeof filter.key !== "string" || !knownOperators.has(operator)) return undefined;
+      return { ...others, type: "person", operator: operator!, ...(negation === true ? { negation } : {}) };
+    case "cohort": {
+      const id = idOf(filter.value);
+      if (id === undefined || !membershipOperators.has(operator)) return undefined;
+      // Here it is the operator that several do not read.
+      const isInverted = (operator === "not_in") !== (negation === true);
+      return { ...others, value: id, operator: "in", ...(isInverted ? { negation: true } : {}) };
+    }
+    default:
+      return undefined;
+  }
+}
+
+function isGroup(node: JsonObject): boolean {
+  return "values" in node || node.type === "AND" || node.type === "OR";
+}
+
 function isGroupNode(node: JsonObject): boolean {
   return "values" in node;
 }
 
-function hasLeaf(node: JsonObject): boolean {
-  return Array.isArray(node.values)
-    ? node.values.some((value) => isJsonObject(value) && hasLeaf(value))
-    : true;
+/** Only a definition without any filter means everybody. */
+function hasFilter(node: Json): boolean {
+  if (!isJsonObject(node) || Object.keys(node).length === 0) return false;
+  return isGroup(node) ? Array.isArray(node.values) && node.values.some(hasFilter) : true;
+}
+
+function filtersIn(filters: JsonObject): JsonObject[] {
+  return groupsOf(filters).flatMap(propertiesOf);
 }
 
 function cohortIdsInFlag(filters: JsonObject): number[] {
-  return groupsOf(filters).flatMap((group) => propertiesOf(group).flatMap(cohortIdOf));
+  return filtersIn(filters).flatMap(cohortIdOf);
 }
 
 function cohortIdsIn(node: JsonObject): number[] {
@@ -136,6 +213,10 @@ function cohortIdsIn(node: JsonObject): number[] {
 }
 
 function cohortIdOf(filter: JsonObject): number[] {
-  const id = filter.type === "cohort" ? idOf(filter.value) : undefined;
-  return id === undefined ? [] : [id];
+  return filter.type === "cohort" && Number.isInteger(filter.value) ? [filter.value as number] : [];
+}
+
+/** The cohort that a flag's filter keeps out; by then it says so with the operator alone. */
+function excludedIdOf(filter: JsonObject): number[] {
+  return filter.operator === "not_in" ? cohortIdOf(filter) : [];
 }

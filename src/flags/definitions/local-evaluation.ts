@@ -5,18 +5,17 @@
  * payloads are text. Source: contract, management-api 5.15, flag-evaluation 16, sdk-compat 0.1 item 13 and 4.4.
  */
 
-import { isJsonObject, type JsonObject } from "../../lib/json.ts";
-import { payloadText } from "../evaluate/compiled-flag.ts";
-import { mapProperties, withGroups } from "../rules/stored-filters.ts";
+import type { JsonObject } from "../../lib/json.ts";
+import { mapProperties } from "../rules/stored-filters.ts";
 import {
   type CohortDefinition,
   type FlagDefinition,
   type GroupType,
-  redactedPayload,
   surveyFlagPrefix,
 } from "../rules/types.ts";
-import { inlineSingleCohort, renderCohorts } from "./local-cohorts.ts";
+import { inlineSingleCohort, renderCohorts, withComplements } from "./local-cohorts.ts";
 import { dependencyRenderer } from "./local-dependencies.ts";
+import { leftToTheServer, readableFilters } from "./local-filters.ts";
 
 export interface LocalEvaluationInput {
   /** All flags of the project; deleted ones may be among them. */
@@ -48,12 +47,16 @@ export function localEvaluationBody(input: LocalEvaluationInput): LocalEvaluatio
       const inlined = input.sendCohorts ? filters : inlineSingleCohort(filters, cohorts);
       return { ...definition, filters: mapProperties(inlined, "groups", withPlainNegation) };
     });
+  const sentCohorts = input.sendCohorts ? renderCohorts(flags, cohorts) : {};
   return {
-    flags,
+    flags: flags.map((flag) => ({
+      ...flag,
+      filters: withComplements(flag.filters as JsonObject, sentCohorts),
+    })),
     group_type_mapping: Object.fromEntries(
       [...input.groupTypes].map(({ index, name }) => [String(index), name]),
     ),
-    cohorts: input.sendCohorts ? renderCohorts(flags, cohorts) : {},
+    cohorts: sentCohorts,
   };
 }
 
@@ -72,14 +75,14 @@ export function isNotModified(ifNoneMatch: string | null | undefined, etag: stri
   return ifNoneMatch.split(",").some((tag) => bare(tag) === bare(etag));
 }
 
-/** One flag in the shape of `local_evaluation` and `my_flags`, with the filters as they are stored. */
+/** One flag in the shape of `local_evaluation` and `my_flags`, with the stored filters in the types that SDKs read. */
 export function renderDefinition(flag: FlagDefinition, projectId: number): JsonObject {
   return {
     id: flag.id,
     team_id: projectId,
     name: flag.name ?? "",
     key: flag.key,
-    filters: renderFilters(flag),
+    filters: readableFilters(flag),
     deleted: flag.deleted === true,
     active: flag.active === true,
     ensure_experience_continuity: flag.ensureExperienceContinuity === true,
@@ -92,27 +95,12 @@ export function renderDefinition(flag: FlagDefinition, projectId: number): JsonO
   };
 }
 
-function renderFilters(flag: FlagDefinition): JsonObject {
-  let filters = withGroups(flag.filters);
-  for (const list of ["groups", "super_groups", "holdout_groups"] as const) {
-    filters = mapProperties(filters, list, (property) => ({ ...property, value: property.value ?? null }));
-  }
-  const groups = (filters.groups as JsonObject[]).map((group) =>
-    isJsonObject(group) && !Array.isArray(group.properties) ? { ...group, properties: [] } : group,
-  );
-  if (!isJsonObject(filters.payloads)) return { ...filters, groups };
-  const payloads = Object.entries(filters.payloads).map(([key, payload]) => [
-    key,
-    flag.hasEncryptedPayloads ? redactedPayload : payloadText(payload),
-  ]);
-  return { ...filters, groups, payloads: Object.fromEntries(payloads) };
-}
-
 /** SDKs read the operator of a flag's cohort filter but not its `negation`; say the same with the operator alone. */
 function withPlainNegation(property: JsonObject): JsonObject {
-  if (property.type !== "cohort" || property.negation !== true) return property;
-  const { operator } = property;
-  if (operator === "not_in") return { ...property, operator: "in", negation: false };
-  const isIn = operator === "in" || operator === undefined || operator === null;
-  return isIn ? { ...property, operator: "not_in", negation: false } : property;
+  if (property.type !== "cohort") return property;
+  const { operator, negation } = property;
+  // With any other operator it is nobody here, and to SDKs membership.
+  if (operator !== undefined && operator !== "in" && operator !== "not_in") return leftToTheServer;
+  if (negation !== true) return property;
+  return { ...property, operator: operator === "not_in" ? "in" : "not_in", negation: false };
 }

@@ -68,6 +68,42 @@ test("a flag has every field, none of them null where SDKs cannot take it", () =
   });
 });
 
+test("what no SDK has a type for is left out, what can match nobody is left to the server", () => {
+  const sent = (filters: JsonObject) => bodyOf([flag(1, "f", filters)]).flags[0]!.filters;
+  expect(
+    sent({
+      groups: [
+        {
+          properties: [
+            { ...a, negation: null, group_type_index: null },
+            { ...a, negation: true },
+            { key: 7, value: null },
+            "x",
+          ],
+        },
+        { properties: "x", rollout_percentage: "30", variant: 5 },
+        { properties: null, rollout_percentage: {}, variant: null },
+        null,
+      ],
+      multivariate: { variants: [{ key: "test", name: null }, { name: "nobody" }, 3] },
+      payloads: null,
+      early_exit: null,
+      aggregation_group_type_index: null,
+    }),
+  ).toEqual({
+    groups: [
+      { properties: [a, a, { key: "7", operator: "exact", value: null }, inCohort(0)] },
+      { properties: [inCohort(0)], rollout_percentage: 30 },
+      { properties: [], rollout_percentage: 0, variant: null },
+    ],
+    multivariate: { variants: [{ key: "test", name: null, rollout_percentage: 0 }] },
+    aggregation_group_type_index: null,
+  });
+  for (const multivariate of [{}, { variants: null }, null, "x"] as Json[]) {
+    expect(sent({ ...when([]), multivariate })).toEqual({ ...when([]), multivariate: null });
+  }
+});
+
 test("ordered by key; inactive flags are in, deleted, encrypted and survey flags out", () => {
   const flags = [
     flag(1, "b", when([]), { active: false }),
@@ -163,11 +199,22 @@ describe("cohorts that are sent", () => {
   });
 
   const forms: [string, Json, JsonObject][] = [
-    ["no definition", null, {}],
-    ["empty", {}, {}],
-    ["only empty groups", any(all(), any()), {}],
-    ["an empty group is nobody", any(all(), all(a)), any(any(), all(a))],
-    ["an empty object is nobody", any({}, all(a)), any(any(), all(a))],
+    ["no definition", null, all()],
+    ["empty", {}, all()],
+    ["only empty groups", any(all(), any()), all()],
+    ["an empty group is nobody, but everybody to SDKs", any(all(), all(a)), any(all(a))],
+    ["an empty object is nobody, but everybody to SDKs", any({}, all(a)), any(all(a))],
+    ["an empty group within a group within", any(all(a, any()), all(b)), any(all(b))],
+    ["a filter by itself", a, all(a)],
+    ["another word for AND", { type: "property", values: [a] }, all(a)],
+    ["null where a member is not", all({ ...a, operator: null, negation: null }), all(a)],
+    ["no type", all({ key: "a", value: "1" }), all(a)],
+    ["an inverted filter", all({ ...a, negation: true }), all({ ...a, negation: true })],
+    ["an inverted group, which means nothing", all({ ...any(a), negation: true }), all(any(a))],
+    ["nested, outside", all(inCohort(2, { operator: "not_in" })), all(inCohort(2, { negation: true }))],
+    ["nested, inverted twice", all(inCohort(2, { operator: "not_in", negation: true })), all(inCohort(2))],
+    ["nested, in an older word", all(inCohort(2, { operator: "exact" })), all(inCohort(2))],
+    ["nested, by digits", all(inCohort("2")), all(inCohort(2))],
     ["filters beside groups become groups", all(a, any(b)), all(all(a), any(b))],
     [
       "a filter without a value gets one",
@@ -181,23 +228,58 @@ describe("cohorts that are sent", () => {
     );
   }
 
+  const unsayable: [string, Json][] = [
+    ["a group that can match nobody", all(a, any())],
+    ["what persons did", any(a, { type: "behavioral", key: "x", value: "y" })],
+    ["a property of groups", all({ ...a, type: "group", group_type_index: 0 })],
+    ["an operator that not all know", all({ ...a, operator: "between", value: [1, 2] })],
+    ["a cohort by no number", all(inCohort("two"))],
+    ["groups joined by an unknown word", { type: "XOR", values: [a] }],
+    ["a group without a list", { type: "AND", values: "a" }],
+    ["no object", all("a" as never)],
+  ];
+  for (const [name, definition] of unsayable) {
+    test(`not sent, so that the server is asked: ${name}`, () => {
+      const { flags, cohorts } = bodyOf(
+        [flag(1, "f", when([inCohort(1, { operator: "not_in" })]))],
+        [cohort(1, definition)],
+      );
+      expect(cohorts).toEqual({});
+      expect((flags[0]!.filters as JsonObject).groups).toEqual(
+        when([inCohort(1, { operator: "not_in" })]).groups!,
+      );
+    });
+  }
+
   test("a circle of cohorts ends", () => {
     const cohorts = [cohort(1, all(inCohort(2))), cohort(2, all(inCohort(1)))];
     expect(Object.keys(bodyOf([flag(1, "f", when([inCohort(1)]))], cohorts).cohorts)).toEqual(["1", "2"]);
   });
 
-  test("an inverted cohort filter is said with its operator", () => {
-    const groups = groupsIn(
-      when([inCohort(1, { negation: true }), inCohort(1, { operator: "not_in", negation: true })]),
+  test("who is not in a cohort is in the one of everybody else, because SDKs read no inversion", () => {
+    const { flags, cohorts } = bodyOf(
+      [
+        flag(
+          1,
+          "f",
+          when([
+            inCohort(1, { operator: "not_in" }),
+            inCohort(1, { negation: true }),
+            inCohort(1, { operator: "not_in", negation: true }),
+          ]),
+        ),
+      ],
       [cohort(1, all(a))],
-      true,
     );
-    expect(groups).toEqual([
-      {
-        properties: [inCohort(1, { operator: "not_in", negation: false }), inCohort(1, { negation: false })],
-        rollout_percentage: 100,
-      },
-    ] as never);
+    expect((flags[0]!.filters as JsonObject).groups).toEqual(
+      when([inCohort(-1), inCohort(-1, { negation: false }), inCohort(1, { negation: false })]).groups!,
+    );
+    expect(cohorts).toEqual({ "1": all(a), "-1": all(inCohort(1, { negation: true })) });
+  });
+
+  test("a cohort filter that matches nobody here is left to the server", () => {
+    const [only] = groupsIn(when([inCohort(1, { operator: "exact" })]), [cohort(1, all(a))], true) as never[];
+    expect(only).toEqual({ properties: [inCohort(0)], rollout_percentage: 100 } as never);
   });
 });
 
