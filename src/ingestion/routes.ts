@@ -133,6 +133,7 @@ function discardRoutes(): Route[] {
     discarding(method, "/s", "session recordings", accept),
     discarding(method, "/i/v1/logs", "logs", nothing),
     discarding(method, "/i/v1/metrics", "metrics", nothing),
+    discarding(method, "/i/v1/traces", "spans of traces", nothing),
   ]);
 }
 

@@ -315,15 +315,15 @@ describe("routes for what is not kept", () => {
     expect((await send("/s/", { body })).status).toBe(413);
   });
 
-  test("logs and metrics", async () => {
+  test("logs, metrics and spans of traces", async () => {
     const { send } = startCapture();
-    for (const path of ["/i/v1/logs?token=x", "/i/v1/metrics/"]) {
+    for (const path of ["/i/v1/logs?token=x", "/i/v1/metrics/", "/i/v1/traces"]) {
       const response = await send(path, { body: "{}" });
       expect([response.status, await response.text()]).toEqual([200, "{}"]);
     }
   });
 
-  test("traces are not served", async () => {
+  test("traces of language models are not served", async () => {
     const { send } = startCapture();
     for (const path of ["/i/v0/ai", "/i/v0/ai/", "/i/v0/ai/otel"]) {
       const response = await send(path, { body: "x" });

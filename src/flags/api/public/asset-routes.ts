@@ -21,7 +21,8 @@ const librarySeconds = 300;
 const versionedSeconds = 365 * 86_400;
 const scriptType = "application/javascript; charset=utf-8";
 const jsonType = "application/json";
-const versionShape = /^\d+\.\d+\.\d+[\w.+-]*$/;
+/** Whole, or the major one alone. */
+const versionShape = /^\d+(?:\.\d+\.\d+[\w.+-]*)?$/;
 
 /** Answers that say "none of these here", so that libraries go on. */
 const emptyLists: readonly (readonly [string, string])[] = [

@@ -82,6 +82,7 @@ describe("the browser library", () => {
     ["/static/array.full.js", "array.full.js"],
     ["/array/:token/array.js", "array.js"],
     [`/static/${version}/array.js`, "array.js"],
+    ["/static/1/array.js", "array.js"],
     ...[
       "surveys",
       "posthog-recorder",
@@ -128,6 +129,7 @@ describe("the browser library", () => {
       Number(/max-age=(\d+)/.exec((await get(path)).headers.get("cache-control")!)![1]);
     expect(await age("/static/array.js")).toBeLessThanOrEqual(3_600);
     expect(await age("/static/1.0.0/surveys.js")).toBeLessThanOrEqual(3_600);
+    expect(await age("/static/1/surveys.js")).toBeLessThanOrEqual(3_600);
     expect(await age(`/static/${version}/surveys.js`)).toBeGreaterThan(86_400);
   });
 
@@ -137,6 +139,7 @@ describe("the browser library", () => {
     "/static/",
     "/static/constructor",
     "/static/x/array.js",
+    "/static/1./array.js",
     "/static/1.2.3/4/array.js",
     "/static/1.2.3/..%2f..%2fpackage.json",
     "/static/array.js/",
