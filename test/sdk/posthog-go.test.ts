@@ -7,7 +7,7 @@ import { testWhen } from "../support/skipped.ts";
 import { goProgram } from "../support/toolchains.ts";
 import { createFlagsWithCohort, createSdkFlags } from "./project-flags.ts";
 
-const program = goProgram(join(import.meta.dir, "go"), "flagkeep-test-posthog-go-1.5.2");
+const program = goProgram(join(import.meta.dir, "go"), "flagkeep-test-posthog-go-1.23.0");
 const goTest = testWhen(program !== undefined, "posthog-go", "no Go, or no network");
 
 interface Seen {

@@ -70,7 +70,7 @@ const python = pythonPackage("posthog", "7.91.1");
 const openfeature = pythonPackage("openfeature-provider-ofrep", "0.3.0");
 const go = Bun.which("go") ?? "/usr/local/go/bin/go";
 /** Its folder has the modules at hand. */
-const goModule = goProgram(join(import.meta.dir, "go"), "flagkeep-test-posthog-go-1.5.2");
+const goModule = goProgram(join(import.meta.dir, "go"), "flagkeep-test-posthog-go-1.23.0");
 const ruby =
   isLong && runs(["gem", "--version"])
     ? preparedFolder("flagkeep-test-posthog-ruby", ["gem", "install", "--install-dir", ".", "posthog-ruby"])
