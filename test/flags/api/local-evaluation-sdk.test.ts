@@ -1,4 +1,4 @@
-import { afterAll, expect, test } from "bun:test";
+import { afterAll, expect, spyOn, test } from "bun:test";
 import fc from "fast-check";
 import { PostHog } from "posthog-node";
 import {
@@ -45,8 +45,13 @@ class LocalSdk {
   }
 }
 
+// It tells of every flag that it leaves to the server.
+const warnings = spyOn(console, "warn").mockImplementation(() => undefined);
 const sdk = new LocalSdk();
-afterAll(() => sdk.close());
+afterAll(async () => {
+  await sdk.close();
+  warnings.mockRestore();
+});
 
 test("posthog-node computes the values that we compute", async () => {
   let compared = 0;
