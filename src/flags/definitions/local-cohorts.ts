@@ -7,7 +7,7 @@
 import { idOf, isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import { mapProperties } from "../rules/stored-filters.ts";
 import { type CohortDefinition, groupsOf, propertiesOf } from "../rules/types.ts";
-import { readableProperty } from "./local-filters.ts";
+import { isReadable, readableProperty } from "./local-filters.ts";
 
 type Cohorts = ReadonlyMap<number, CohortDefinition>;
 
@@ -168,6 +168,7 @@ function renderGroup(node: JsonObject, depth: number): JsonObject | typeof nobod
 
 /** A filter as every SDK reads it; undefined for one that only the server can answer. */
 function renderFilter(filter: JsonObject): JsonObject | undefined {
+  if (!isReadable(filter)) return undefined;
   const { operator, negation, ...others } = readableProperty(filter);
   switch (filter.type ?? "person") {
     case "person":

@@ -64,9 +64,21 @@ function readableProperties(properties: Json | undefined): Json[] {
   });
 }
 
-function isReadable({ key, type }: JsonObject): boolean {
+const knownTypes = new Set<Json | undefined>([undefined, null, "person", "group", "cohort", "flag"]);
+
+/** Whether every SDK can read a filter: posthog-dotnet loses all definitions to a fraction or an object to compare with. */
+export function isReadable({ key, type, value }: JsonObject): boolean {
   const hasKey = typeof key === "string" || typeof key === "number";
-  return hasKey && (type === undefined || type === null || typeof type === "string");
+  return hasKey && knownTypes.has(type) && (Array.isArray(value) ? value.every(isScalar) : isPlain(value));
+}
+
+function isPlain(value: Json | undefined): boolean {
+  if (value === undefined || value === null) return true;
+  return typeof value === "number" ? Number.isSafeInteger(value) : isScalar(value);
+}
+
+function isScalar(value: Json): boolean {
+  return typeof value === "string" || typeof value === "boolean" || typeof value === "number";
 }
 
 const typedMembers = new Set(["type", "operator", "negation", "group_type_index", "dependency_chain"]);

@@ -11,13 +11,15 @@ import {
 import { anyProject } from "../random-flags.ts";
 
 const text = Type.String();
+const scalar = Type.Union([text, Type.Boolean(), Type.Number()]);
+const Compared = Type.Union([Type.Null(), text, Type.Boolean(), Type.Integer(), Type.Array(scalar)]);
 const orNull = (schema: TSchema) => Type.Optional(Type.Union([schema, Type.Null()]));
 
 /** A filter of a condition, for posthog-go, -rs, -dotnet and -server at once. */
 const Property = Type.Object({
   key: text,
-  value: Type.Unknown(),
-  type: Type.Optional(text),
+  value: Compared,
+  type: Type.Optional(Type.Union(["person", "group", "cohort", "flag"].map((type) => Type.Literal(type)))),
   operator: Type.Optional(text),
   negation: Type.Optional(Type.Boolean()),
   group_type_index: Type.Optional(Type.Integer()),
@@ -41,7 +43,7 @@ const Member = Type.Object({
   key: text,
   type: Type.Union([Type.Literal("person"), Type.Literal("cohort")]),
   operator: text,
-  value: Type.Unknown(),
+  value: Compared,
   negation: Type.Optional(Type.Boolean()),
 });
 /** A list holds filters or groups, never both: SDKs look at the first. Without members it is everybody, so only at the top. */

@@ -78,7 +78,12 @@ test("what no SDK has a type for is left out, what can match nobody is left to t
             { ...a, negation: null, group_type_index: null },
             { ...a, negation: true },
             { key: 7, value: null },
+            { ...a, value: [1.5, "2", true] },
             "x",
+            { ...a, value: 1.5 },
+            { ...a, value: { b: 1 } },
+            { ...a, value: ["1", null] },
+            { ...a, type: "event" },
           ],
         },
         { properties: "x", rollout_percentage: "30", variant: 5 },
@@ -92,7 +97,12 @@ test("what no SDK has a type for is left out, what can match nobody is left to t
     }),
   ).toEqual({
     groups: [
-      { properties: [a, a, { key: "7", operator: "exact", value: null }, inCohort(0)] },
+      {
+        properties: [
+          ...[a, a, { key: "7", operator: "exact", value: null }, { ...a, value: [1.5, "2", true] }],
+          ...[inCohort(0), inCohort(0), inCohort(0), inCohort(0), inCohort(0)],
+        ],
+      },
       { properties: [inCohort(0)], rollout_percentage: 30 },
       { properties: [], rollout_percentage: 0, variant: null },
     ],
@@ -236,6 +246,7 @@ describe("cohorts that are sent", () => {
     ["a cohort by no number", all(inCohort("two"))],
     ["groups joined by an unknown word", { type: "XOR", values: [a] }],
     ["a group without a list", { type: "AND", values: "a" }],
+    ["a fraction to compare with", all({ ...a, value: 1.5 })],
     ["no object", all("a" as never)],
   ];
   for (const [name, definition] of unsayable) {
