@@ -86,9 +86,11 @@ export interface RuntimeHints {
 }
 
 const browserAgent = /Mozilla\/|Chrome\/|Safari\/|Firefox\/|Edge\//;
-// The JVM server library and the Rust one joined after the list in the contract was made; without them they would lose flags.
+// The JVM server library and the Rust one joined after the list in the contract was made; the Ruby one writes no slash when
+// it asks for flags, a library that instruments an MCP server says so, and Elixir's has had the name of its HTTP client.
+// Without them they would lose flags.
 const serverAgent =
-  /^posthog-(?:python|ruby|php|java|go|node|dotnet|elixir|server|rs|rust)\/|python-requests\/|curl\//;
+  /^posthog-(?:python|ruby|php|java|go|node|dotnet|elixir|server|rs|rust)(?:-mcp)?\/|^posthog-ruby\d|^req\/|python-requests\/|curl\//;
 const mobileAgent = /^posthog-(?:android|ios|react-native|flutter)\//;
 
 /** The runtime a request comes from: stated in the body, else told by its headers, else unknown. */
