@@ -19,10 +19,10 @@ import {
   type ScheduledChange,
   unschedule,
 } from "../../src/flags/store/pending-changes.ts";
-import { parseInstant } from "../../src/ingestion/timestamp.ts";
 import { InvalidField, NotFound } from "../../src/lib/errors.ts";
 import type { JsonObject } from "../../src/lib/json.ts";
 import { exactly, Instant, orNull } from "../../src/lib/schema.ts";
+import { parseInstant } from "../../src/lib/timestamp.ts";
 import { positiveInteger, print, printJson, printTable, run } from "../output.ts";
 import { type ProjectStores, WhichOne, withProject } from "../stores.ts";
 import { type CommonOptions, flagOf, percentage, withProjectAndJson } from "./flags-common.ts";

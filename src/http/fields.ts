@@ -2,13 +2,15 @@
  * Checks a body against its schema and answers in the words that clients of a PostHog server know.
  *
  * Lenient where the original is: unknown fields are dropped, numbers are taken for text and text for
- * numbers and booleans. Reports the first fault only.
+ * numbers and booleans; times come out in UTC, which is meant where they name no zone. Reports the first fault only.
  * Source: contract, management-api 1.2 and 1.3.
  */
 
 import type { Static, TObject } from "@sinclair/typebox";
 import { InvalidField } from "../lib/errors.ts";
+import { isRepresentable, parseInstant } from "../lib/timestamp.ts";
 import { canonicalUuid } from "../lib/uuid.ts";
+import { microsToWire } from "../lib/wire-time.ts";
 
 /** The parts of a JSON schema that are looked at here. */
 interface Shape {
@@ -143,7 +145,9 @@ function parseText(shape: Shape, value: unknown, attr: string): string {
     if (uuid === undefined) throw new InvalidField(attr, "invalid_input", "Must be a valid UUID.");
     return uuid;
   }
-  if (shape.format === "date-time" && Number.isNaN(Date.parse(found))) {
+  if (shape.format === "date-time") {
+    const micros = parseInstant(found);
+    if (micros !== undefined && isRepresentable(micros)) return microsToWire(micros);
     throw new InvalidField(attr, "invalid_input", "Datetime has wrong format.");
   }
   return found;

@@ -2,6 +2,7 @@
 
 import { InvalidField } from "../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../lib/json.ts";
+import { isRepresentable, parseInstant } from "../lib/timestamp.ts";
 
 /** Of a parameter that is repeated, the last one counts (contract: management-api 5.1). */
 export class Query extends URLSearchParams {
@@ -24,6 +25,19 @@ export function readBoolean(query: URLSearchParams, name: string): boolean | und
   if (trueWords.has(word)) return true;
   if (falseWords.has(word)) return false;
   throw new InvalidField(name, "invalid_input", "Must be a valid boolean: true or false.");
+}
+
+/**
+ * A time in epoch microseconds, UTC where it names no zone; undefined when it is absent or empty.
+ *
+ * @throws {InvalidField} it is none.
+ */
+export function readInstant(query: URLSearchParams, name: string): number | undefined {
+  const given = query.get(name);
+  if (!given) return undefined;
+  const micros = parseInstant(given);
+  if (micros !== undefined && isRepresentable(micros)) return micros;
+  throw new InvalidField(name, "invalid_input", "It is not a date and time that can be read.");
 }
 
 /**

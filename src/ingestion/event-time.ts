@@ -1,15 +1,12 @@
 /** Decides when an event happened. Pure. Source: contract, ingestion 7.4; for history, decisions 1 and 2. */
 
-import { parseInstant, parseNumericTime } from "./timestamp.ts";
+import { isRepresentable, parseInstant, parseNumericTime } from "../lib/timestamp.ts";
 
 const microsPerMillisecond = 1_000;
 const hourMicros = 3600 * 1_000_000;
 const futureMicrosMax = 23 * hourMicros;
 /** A time in the history that lies further ahead is said to the sender. */
 const historicalFutureMicros = hourMicros;
-/** 0000-01-01, and the first instant of the year 10000. */
-const earliestMicros = -62_167_219_200_000_000;
-const beyondLatestMicros = 253_402_300_800_000_000;
 /** A send time given as a number is one only after this instant, 2021-01-01. */
 const sendTimeEarliestMicros = 1_609_459_200_000_000;
 
@@ -76,8 +73,8 @@ export function sendTime(claims: readonly unknown[]): number | undefined {
       typeof claim === "number" || (typeof claim === "string" && /^\d+(?:\.\d+)?$/.test(claim));
     const micros = instantOf(claim);
     // A zero or a counter must not be taken for a clock.
-    const earliest = isNumber ? sendTimeEarliestMicros : earliestMicros;
-    if (micros !== undefined && micros >= earliest && micros < beyondLatestMicros) return micros;
+    const earliest = isNumber ? sendTimeEarliestMicros : Number.NEGATIVE_INFINITY;
+    if (micros !== undefined && micros >= earliest && isRepresentable(micros)) return micros;
   }
   return undefined;
 }
@@ -91,9 +88,4 @@ function bounded(micros: number, nowMicros: number): EventTime {
   if (micros > nowMicros + futureMicrosMax)
     return { micros: nowMicros, warning: "event_timestamp_in_future" };
   return isRepresentable(micros) ? { micros } : { micros: nowMicros, warning: "ignored_invalid_timestamp" };
-}
-
-/** Whether a time is of the years 0 to 9999, as all events are. */
-export function isRepresentable(micros: number): boolean {
-  return micros >= earliestMicros && micros < beyondLatestMicros;
 }

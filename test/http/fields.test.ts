@@ -4,6 +4,7 @@ import {
   bool,
   choice,
   dictionary,
+  instant,
   int,
   list,
   nullable,
@@ -25,6 +26,7 @@ const Schema = object({
   free: optional(dictionary()),
   maybe: optional(nullable(bool())),
   inner: optional(object({ size: int() })),
+  at: optional(instant()),
 });
 
 function faultOf(body: unknown, partial = false) {
@@ -60,6 +62,9 @@ describe("what is refused", () => {
     [{ name: "a", free: 1 }, "free", "not_a_dict", 'Expected a dictionary of items but got type "int".'],
     [{ name: "a", free: 1.5 }, "free", "not_a_dict", 'Expected a dictionary of items but got type "float".'],
     [{ name: "a", free: true }, "free", "not_a_dict", 'Expected a dictionary of items but got type "bool".'],
+    ...["tomorrow", "2026-02-30T00:00:00Z", "2026-03-05T25:00", "+012026-01-01T00:00:00Z", "1e300"].map(
+      (at) => [{ name: "a", at }, "at", "invalid_input", "Datetime has wrong format."] as const,
+    ),
     [{ name: "a", inner: {} }, "inner__size", "required", "This field is required."],
     ["text", null, "invalid_input", "Invalid data. Expected a dictionary, but got str."],
     [null, null, "invalid_input", "Invalid data. Expected a dictionary, but got NoneType."],
@@ -91,6 +96,24 @@ describe("what is taken", () => {
   ] as const) {
     test(`${JSON.stringify(body)}`, () => expect(parseFields(Schema, body)).toEqual(parsed as never));
   }
+  test("times, UTC where they name no zone, wherever the server stands", () => {
+    const zone = process.env.TZ;
+    process.env.TZ = "America/New_York";
+    try {
+      for (const [at, read] of [
+        ["2026-03-05T09:00:00", "2026-03-05T09:00:00.000000Z"],
+        ["2026-03-05 09:00", "2026-03-05T09:00:00.000000Z"],
+        ["2026-03-05", "2026-03-05T00:00:00.000000Z"],
+        ["2026-03-05T09:00:00.123456Z", "2026-03-05T09:00:00.123456Z"],
+        ["2026-03-05T09:00:00-05:00", "2026-03-05T14:00:00.000000Z"],
+      ] as const) {
+        expect(parseFields(Schema, { name: "a", at })).toEqual({ name: "a", at: read } as never);
+      }
+    } finally {
+      if (zone === undefined) delete process.env.TZ;
+      else process.env.TZ = zone;
+    }
+  });
   test("nothing, when only some fields are written", () => {
     expect(parseFields(Schema, {}, { partial: true })).toEqual({} as never);
     expect(faultOf({ name: "" }, true)?.[1]).toBe("blank");

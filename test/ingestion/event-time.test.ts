@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { eventTime, sendTime } from "../../src/ingestion/event-time.ts";
 import { normalize } from "../../src/ingestion/normalize.ts";
-import { parseInstant } from "../../src/ingestion/timestamp.ts";
+import { parseInstant } from "../../src/lib/timestamp.ts";
 import { facts, item, noon, stored, warningTypes } from "./support.ts";
 
 const day = (time: string) => `2026-11-21T${time}Z`;

@@ -1,7 +1,7 @@
 /** Replays what real client libraries sent, byte for byte, and looks for every event of it in the journal. */
 
 import { describe, expect, test } from "bun:test";
-import { parseInstant } from "../../src/ingestion/timestamp.ts";
+import { parseInstant } from "../../src/lib/timestamp.ts";
 import browser from "../fixtures/recordings/capture-posthog-js.json";
 import node from "../fixtures/recordings/capture-posthog-node.json";
 import python from "../fixtures/recordings/capture-posthog-python.json";

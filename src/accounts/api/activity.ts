@@ -1,6 +1,7 @@
 /** Who changed what (requirement: activity endpoints; contract: management-api 5.10). */
 
 import type { Static } from "@sinclair/typebox";
+import { readInstant } from "../../http/query.ts";
 import type { Route } from "../../http/route.ts";
 import {
   anyJson,
@@ -197,13 +198,9 @@ function userIn(db: Metadata["db"], name: string): number | null | undefined {
   return found?.id ?? -1;
 }
 
-/** @throws {InvalidField} */
 function momentIn(query: URLSearchParams, name: string): Date | undefined {
-  const written = query.get(name) ?? "";
-  if (written === "") return undefined;
-  const moment = new Date(written);
-  if (!Number.isNaN(moment.getTime())) return moment;
-  throw new InvalidField(name, "invalid_input", "Datetime has wrong format.");
+  const micros = readInstant(query, name);
+  return micros === undefined ? undefined : new Date(micros / 1_000);
 }
 
 function entryBody(entry: ActivityEntry): Static<typeof EntryBody> {

@@ -5,7 +5,7 @@ import { projectRoute } from "../../accounts/api/routes.ts";
 import { unavailable } from "../../http/answers.ts";
 import { notFound } from "../../http/failure.ts";
 import { readPage } from "../../http/pagination.ts";
-import { readBoolean, readPropertyFilters } from "../../http/query.ts";
+import { readBoolean, readInstant, readPropertyFilters } from "../../http/query.ts";
 import type { Route } from "../../http/route.ts";
 import {
   bool,
@@ -21,8 +21,6 @@ import {
   text,
   uuid,
 } from "../../http/shapes.ts";
-import { isRepresentable } from "../../ingestion/event-time.ts";
-import { parseInstant } from "../../ingestion/timestamp.ts";
 import { InvalidField } from "../../lib/errors.ts";
 import { canonicalUuid } from "../../lib/uuid.ts";
 import {
@@ -179,10 +177,11 @@ function between(
 /** @throws {InvalidField} for the first parameter that makes no sense. */
 function readFilter(projectId: number, query: URLSearchParams): EventFilter {
   const distinctId = query.get("distinct_id");
+  // As with flags and persons, a filter that is empty is none.
   return {
     projectId,
-    event: query.get("event") ?? undefined,
-    distinctIds: distinctId === null ? undefined : [distinctId],
+    event: query.get("event") || undefined,
+    distinctIds: distinctId ? [distinctId] : undefined,
     personUuid: readUuid(query, "person_id"),
     uuid: readUuid(query, "uuid"),
     afterMicros: readInstant(query, "after"),
@@ -205,23 +204,14 @@ function refusal(error: unknown): never {
 
 function readUuid(query: URLSearchParams, name: string): string | undefined {
   const given = query.get(name);
-  if (given === null) return undefined;
+  if (!given) return undefined;
   const uuid = canonicalUuid(given);
   if (uuid === undefined) throw new InvalidField(name, "invalid_input", "Must be a valid UUID.");
   return uuid;
 }
 
-function readInstant(query: URLSearchParams, name: string): number | undefined {
-  const given = query.get(name);
-  if (given === null) return undefined;
-  const micros = parseInstant(given);
-  if (micros === undefined || !isRepresentable(micros))
-    throw new InvalidField(name, "invalid_input", "It is not a date and time that can be read.");
-  return micros;
-}
-
 function readOrder(given: string | null): EventOrder {
-  if (given === null || given === "desc") return "-timestamp";
+  if (!given || given === "desc") return "-timestamp";
   if (given === "asc") return "timestamp";
   const order = eventOrders.find((candidate) => candidate === given);
   if (order === undefined)
@@ -243,7 +233,7 @@ function readOffset(query: URLSearchParams): number {
 }
 
 function readCursor(given: string | null): EventPosition | undefined {
-  if (given === null) return undefined;
+  if (!given) return undefined;
   const match = /^(-?\d{1,18})\.([01])\.(\d{1,16})$/.exec(given);
   if (match === null) throw new InvalidField("cursor", "invalid_input", "It is not a cursor of this list.");
   return { timestampMicros: Number(match[1]), historical: match[2] === "1", seq: Number(match[3]) };

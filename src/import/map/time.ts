@@ -1,8 +1,8 @@
 /** Reads the time of a record, strictly: an event of the past is never dated by guess, and never dated now. Pure. */
 
-import { parseInstant, parseNumericTime } from "../../ingestion/timestamp.ts";
 import { numberText } from "../../lib/exact-json.ts";
 import type { Json } from "../../lib/json.ts";
+import { parseInstant, parseNumericTime } from "../../lib/timestamp.ts";
 
 /** Why a record has no time. */
 export type TimeProblem =

@@ -6,8 +6,8 @@
  */
 
 import { isUtf8 } from "node:buffer";
-import { parseInstant } from "../../ingestion/timestamp.ts";
 import { ReusedBuffers } from "../../lib/reused-buffers.ts";
+import { parseInstant } from "../../lib/timestamp.ts";
 import { ProgramInstance, textAt } from "../../scan/instance.ts";
 import { CopiedEvent, parsedLine, type ReadRecord } from "./record.ts";
 

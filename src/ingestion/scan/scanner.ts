@@ -7,8 +7,8 @@
 
 import { isUtf8 } from "node:buffer";
 import { eventFrame } from "../../journal/entry.ts";
+import { parseInstant } from "../../lib/timestamp.ts";
 import { aligned, ProgramInstance, tailBytes, textAt } from "../../scan/instance.ts";
-import { parseInstant } from "../timestamp.ts";
 
 interface Program {
   read(text: number, length: number, table: number, itemsMax: number): number;

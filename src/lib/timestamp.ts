@@ -12,6 +12,10 @@ const secondsPerDay = 86_400;
 /** Numbers below this are seconds (until the year 5138), others milliseconds. */
 const unixSecondsBelow = 1e11;
 
+/** 0000-01-01, and the first instant of the year 10000. */
+const earliestMicros = -62_167_219_200_000_000;
+const beyondLatestMicros = 253_402_300_800_000_000;
+
 const zero = 48;
 const plus = 43;
 const comma = 44;
@@ -58,6 +62,11 @@ export function parseNumericTime(value: number): number | undefined {
     if (day !== undefined) return day * secondsPerDay * microsPerSecond;
   }
   return Math.round(value * (Math.abs(value) < unixSecondsBelow ? microsPerSecond : 1_000));
+}
+
+/** Whether a time is of the years 0 to 9999, as all that are stored are. */
+export function isRepresentable(micros: number): boolean {
+  return micros >= earliestMicros && micros < beyondLatestMicros;
 }
 
 /**

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { parseInstant, parseNumericTime } from "../../src/ingestion/timestamp.ts";
+import { parseInstant, parseNumericTime } from "../../src/lib/timestamp.ts";
 
 const morning = Date.UTC(2026, 10, 21, 2, 31, 7) * 1_000;
 const dayMicros = Date.UTC(2026, 10, 21) * 1_000;
