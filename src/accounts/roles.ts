@@ -219,9 +219,28 @@ export function removeRoleMember(
   metadata.change((t) => {
     const found = getRole(t, of.organizationId, of.roleId);
     if (!found.members.some((member) => member.id === of.id)) throw new NotFound();
-    t.delete(roleMembership).where(eq(roleMembership.id, of.id)).run();
-    record(t, getRole(t, of.organizationId, of.roleId), "updated", of.by, now, found);
+    leaveRole(t, found, of.id, of.by, now);
   });
+}
+
+/** Takes every role of an organisation from somebody who is no member of it any more, inside a transaction. */
+export function leaveRoles(
+  t: MetadataTx,
+  of: { organizationId: string; userId: number; by: Author },
+  now: Date,
+): void {
+  const own = t
+    .select({ id: roleMembership.id, roleId: role.id })
+    .from(roleMembership)
+    .innerJoin(role, eq(role.id, roleMembership.roleId))
+    .where(and(eq(role.organizationId, of.organizationId), eq(roleMembership.userId, of.userId)))
+    .all();
+  for (const { id, roleId } of own) leaveRole(t, getRole(t, of.organizationId, roleId), id, of.by, now);
+}
+
+function leaveRole(t: MetadataTx, before: Role, membershipId: string, by: Author, now: Date): void {
+  t.delete(roleMembership).where(eq(roleMembership.id, membershipId)).run();
+  record(t, getRole(t, before.organizationId, before.id), "updated", by, now, before);
 }
 
 function getRole(t: Reading, organizationId: string, id: string): Role {

@@ -163,3 +163,50 @@ test("a project is archived by admins and owners", async () => {
   expect((await server.ask("GET", path)).status).toBe(200);
   expect((await server.ask("PATCH", path, { key, body: { archived: false } })).status).toBe(200);
 });
+
+describe("whoever is taken out", () => {
+  const roles = "/api/organizations/@current/roles/";
+
+  test("loses the roles with the membership, for good", async () => {
+    using server = new TestServer();
+    const key = keyOf(server, "bob@example.com", "member");
+    const uuid = uuidOf(server, "bob@example.com");
+    const { body: role } = await server.ask("POST", roles, { body: { name: "Editors" } });
+    const given = { body: { user_uuid: uuid } };
+    expect((await server.ask("POST", `${roles}${role.id}/role_memberships/`, given)).status).toBe(201);
+    const holders = async () => (await server.ask("GET", `${roles}${role.id}/`)).body.members;
+    expect(await holders()).toBe("bob@example.com");
+    expect((await server.ask("DELETE", `${members}${uuid}/`)).status).toBe(204);
+    expect(await holders()).toBe("");
+    const log = await server.ask("GET", "/api/organizations/@current/activity_log/?scope=Role&limit=1");
+    expect(log.body.results[0].detail.changes).toMatchObject([
+      { field: "members", before: ["bob@example.com"], after: null },
+    ]);
+    expect((await server.ask("POST", members, { body: { email: "bob@example.com" } })).status).toBe(201);
+    expect(await holders()).toBe("");
+    expect((await server.ask("GET", "/api/projects/1/", { key })).status).toBe(200);
+  });
+
+  test("sees neither the organisation nor its projects, and works on in another one", async () => {
+    using server = new TestServer();
+    const key = keyOf(server, "bob@example.com", "member");
+    const uuid = uuidOf(server, "bob@example.com");
+    await server.ask("PATCH", "/api/users/@me/", { key, body: { set_current_team: 1 } });
+    expect((await server.ask("DELETE", `${members}${uuid}/`)).status).toBe(204);
+    const me = async () => (await server.ask("GET", "/api/users/@me/", { key })).body;
+    expect(await me()).toMatchObject({ team: null, organization: null, organizations: [] });
+    expect((await server.ask("GET", "/api/projects/@current/", { key })).status).toBe(404);
+    const other = server.metadata.change((t) => insertOrganization(t, "Other", server.now));
+    const project = createProject(server.metadata, { organizationId: other.id, name: "Theirs" }, null);
+    const of = { organizationId: other.id, level: "owner" as const };
+    createUser(server.metadata, { email: "max@example.com", ...of });
+    const max = createKey(server.metadata, { userEmail: "max@example.com", label: "x", scopes: ["*"] }).value;
+    const added = await server.ask("POST", members, { key: max, body: { email: "bob@example.com" } });
+    expect(added.status).toBe(201);
+    expect(await me()).toMatchObject({
+      team: { id: project.id, name: "Theirs" },
+      organization: { id: other.id, membership_level: 1 },
+    });
+    expect((await server.ask("GET", "/api/projects/@current/", { key })).body.id).toBe(project.id);
+  });
+});

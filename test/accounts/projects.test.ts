@@ -1,6 +1,9 @@
 /** Projects, organisations and the user behind a key, over the API. */
 
 import { describe, expect, test } from "bun:test";
+import { insertOrganization } from "../../src/accounts/organizations.ts";
+import { createKey } from "../../src/accounts/personal-keys.ts";
+import { createUser } from "../../src/accounts/users.ts";
 import { flagsPath, TestServer } from "../support/management-server.ts";
 
 describe("projects", () => {
@@ -120,6 +123,26 @@ describe("projects", () => {
       });
     });
   }
+});
+
+test("a key that is limited to an organisation makes projects in no other", async () => {
+  using server = new TestServer();
+  const other = server.metadata.change((t) => insertOrganization(t, "Other", server.now));
+  createUser(server.metadata, { email: "eve@example.com", organizationId: other.id, level: "owner" });
+  const eve = createKey(server.metadata, { userEmail: "eve@example.com", label: "x", scopes: ["*"] }).value;
+  const members = `/api/organizations/${other.id}/members/`;
+  const body = { email: "ann@example.com", level: 15 };
+  expect((await server.ask("POST", members, { key: eve, body })).status).toBe(201);
+  const key = server.key(["project:write"], { organizationIds: [other.id] });
+  const make = (fields: object) =>
+    server.ask("POST", "/api/projects/", { key, body: { name: "Made", ...fields } });
+  expect(await make({ organization: server.first.organization.id })).toMatchObject({
+    status: 403,
+    body: { code: "permission_denied", detail: expect.stringContaining("requested organization") },
+  });
+  expect((await make({ organization: other.id })).body.organization).toBe(other.id);
+  // Its user works in the first one.
+  expect((await make({})).status).toBe(403);
 });
 
 describe("the list of projects", () => {

@@ -7,9 +7,10 @@
 import { authenticationFailed, notAuthenticated, notFound, permissionDenied } from "../../http/failure.ts";
 import { readUuid } from "../../http/path.ts";
 import type { Access, Credentials, Guard } from "../../http/route.ts";
+import { currentOrganization, currentProject } from "../current.ts";
 import { authenticate } from "../key-ring.ts";
 import type { Metadata } from "../metadata.ts";
-import { findOrganization, type Organization, organizationsOf } from "../organizations.ts";
+import { findOrganization, type Organization } from "../organizations.ts";
 import type { PersonalKey } from "../personal-keys.ts";
 import type { Project } from "../project-directory.ts";
 import type { Scope } from "../route-scopes.ts";
@@ -169,10 +170,7 @@ function projectOf(
 function currentProjectId(metadata: Metadata, caller: Caller): number | undefined {
   if (caller.kind === "project_secret") return caller.project.id;
   if (caller.limits.projectIds.length === 1) return caller.limits.projectIds[0];
-  const current = caller.user.currentProjectId;
-  if (current !== null && metadata.projects.find(current)?.archivedAt === null) return current;
-  const own = new Set(organizationsOf(metadata.db, caller.user.id).map((organization) => organization.id));
-  return metadata.projects.list().find((project) => own.has(project.organizationId))?.id;
+  return currentProject(metadata, caller.user)?.id;
 }
 
 function checkProject(
@@ -207,18 +205,15 @@ function organizationOf(
     if (!organization) throw notFound("Organization not found.");
     return organization;
   }
-  const own = organizationsOf(metadata.db, caller.user.id);
-  const current = own.find((organization) => organization.id === caller.user.currentOrganizationId) ?? own[0];
+  const current = currentOrganization(metadata, caller.user);
   if (!current) throw notFound("Organization not found.");
   return current;
 }
 
-function checkOrganizationLimit(key: Limits, organizationId: string): void {
-  if (key.organizationIds.length > 0 && !key.organizationIds.includes(organizationId)) {
-    throw permissionDenied(
-      `API key does not have access to the requested organization: ID ${organizationId}.`,
-    );
-  }
+/** @throws {HttpFailure} 403: the key is limited to other organisations. */
+export function checkOrganizationLimit(key: Limits, organizationId: string): void {
+  if (key.organizationIds.length === 0 || key.organizationIds.includes(organizationId)) return;
+  throw permissionDenied(`API key does not have access to the requested organization: ID ${organizationId}.`);
 }
 
 function checkScopes(key: Limits, wanted: readonly string[]): void {

@@ -20,6 +20,7 @@ import {
   withPage,
 } from "../../http/shapes.ts";
 import { InvalidField } from "../../lib/errors.ts";
+import { currentOrganization } from "../current.ts";
 import type { Metadata } from "../metadata.ts";
 import { findOrganization, organizationsOf } from "../organizations.ts";
 import type { Project } from "../project-directory.ts";
@@ -37,6 +38,7 @@ import {
 import { allows } from "../scopes.ts";
 import { confirmedUntil } from "../sessions/sessions.ts";
 import { levelOf } from "../users.ts";
+import { checkOrganizationLimit } from "./guard.ts";
 import {
   exampleFullProject,
   exampleProject,
@@ -184,9 +186,9 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
             `Invalid pk "${named}" - object does not exist.`,
           );
         }
-        const own = organizationsOf(metadata.db, call.user.id);
-        const current = own.find(({ id }) => id === call.user.currentOrganizationId) ?? own[0];
-        return create(call, named ?? current?.id ?? "");
+        const organizationId = named ?? currentOrganization(metadata, call.user)?.id ?? "";
+        checkOrganizationLimit(call.limits, organizationId);
+        return create(call, organizationId);
       },
     }),
     organizationRoute("POST", "/projects", "project:write", {

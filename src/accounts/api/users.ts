@@ -18,8 +18,9 @@ import {
   uuid,
 } from "../../http/shapes.ts";
 import { InvalidField } from "../../lib/errors.ts";
+import { currentOrganization, currentProject } from "../current.ts";
 import type { Metadata } from "../metadata.ts";
-import { findOrganization, organizationsOf } from "../organizations.ts";
+import { organizationsOf } from "../organizations.ts";
 import { isOperator, levelOf, type User, updateUser } from "../users.ts";
 import { exampleOrganization, OrganizationBody, organizationBody } from "./organizations.ts";
 import { exampleProject, ProjectBody, projectBody } from "./project-shapes.ts";
@@ -108,15 +109,15 @@ function unknown(field: string, id: number | string): InvalidField {
 }
 
 function meBody({ metadata }: { metadata: Metadata }, user: User): Static<typeof MeBody> {
-  const own = organizationsOf(metadata.db, user.id);
-  const project = user.currentProjectId === null ? undefined : metadata.projects.find(user.currentProjectId);
-  const currentId = user.currentOrganizationId ?? own[0]?.id;
-  const current = currentId === undefined ? undefined : findOrganization(metadata.db, currentId);
+  const project = currentProject(metadata, user);
+  const current = currentOrganization(metadata, user);
   return {
     ...userBody(user),
     is_staff: isOperator(metadata.db, user.id),
     team: project ? projectBody(project) : null,
-    organization: current ? organizationBody(current, levelOf(metadata.db, current.id, user.id)) : null,
-    organizations: own.map((organization) => organizationBody(organization, organization.level)),
+    organization: current ? organizationBody(current, current.level) : null,
+    organizations: organizationsOf(metadata.db, user.id).map((organization) =>
+      organizationBody(organization, organization.level),
+    ),
   };
 }

@@ -6,6 +6,7 @@ import { type Author, changesBetween, recordActivity } from "../activity.ts";
 import { bumpRevision, type MetadataTx, type Reading } from "../db.ts";
 import type { Metadata } from "../metadata.ts";
 import { listKeys, type PersonalKey } from "../personal-keys.ts";
+import { leaveRoles } from "../roles.ts";
 import { membership, session, setupLink, user } from "../schema.ts";
 import {
   findUserByEmail,
@@ -58,6 +59,8 @@ export function addMember(
     const level = levelNames.get(input.level)!;
     const added = known ?? insertUser(t, { ...input, level, organizationId }, now);
     if (known !== undefined) {
+      // Earlier versions left the roles of whoever was taken out.
+      leaveRoles(t, { organizationId, userId: known.id, by: by.id }, now);
       t.insert(membership)
         .values({
           ...{ id: Bun.randomUUIDv7(), organizationId, userId: known.id, level: input.level },
@@ -164,7 +167,8 @@ function changeLevel(
 }
 
 /**
- * Takes somebody out of an organisation; keys and sessions of that person reach nothing in it any more.
+ * Takes somebody out of an organisation; the roles go with the membership, and keys and sessions of that person reach
+ * nothing in it any more.
  *
  * @throws {NotPermitted} not an admin and not oneself, or the member is above one's own level.
  * @throws {InvalidField} it is the last owner.
@@ -176,6 +180,7 @@ export function removeMember(metadata: Metadata, { organizationId, by, now }: Ac
     requireAnotherOwner(t, member);
     t.delete(membership).where(eq(membership.id, member.id)).run();
     t.delete(setupLink).where(eq(setupLink.userId, member.user.id)).run();
+    leaveRoles(t, { organizationId, userId: member.user.id, by: by.id }, now);
     bumpRevision(t, "keys");
     recordActivity(t, {
       ...{ by: by.id, organizationId, activity: "deleted", scope: "User" },
