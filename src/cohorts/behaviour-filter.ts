@@ -1,6 +1,6 @@
 /** The condition of a cohort on what persons did (contract: README "Behavioural cohorts"). Pure. */
 
-import type { Json, JsonObject } from "../lib/json.ts";
+import { type Json, type JsonObject, wholeNumber } from "../lib/json.ts";
 
 /** Who performed an event, how often, within which time up to now. */
 export interface BehaviourFilter {
@@ -51,12 +51,6 @@ export function readBehaviour(filter: JsonObject): BehaviourFilter | string {
   if (times === undefined)
     return `Invalid operator_value: ${written(filter.operator_value)}. Use a whole number of at least 0.`;
   return { event: key, periodMs, sign, times };
-}
-
-/** Of a number, or of its digits as text. */
-function wholeNumber(value: Json): number | undefined {
-  const number = typeof value === "string" && /^\d{1,16}$/.test(value) ? Number(value) : value;
-  return typeof number === "number" && Number.isSafeInteger(number) && number >= 0 ? number : undefined;
 }
 
 const written = (value: Json | undefined) => JSON.stringify(value ?? null);

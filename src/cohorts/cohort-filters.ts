@@ -1,7 +1,8 @@
 /** The form of a cohort's definition (contract: management-api 6.2; flag-evaluation 13). Pure. */
 
 import { InvalidField } from "../lib/errors.ts";
-import { idOf, type Json, type JsonObject } from "../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../lib/json.ts";
+import { testFault, textIn, withPresentOperator } from "../lib/operators.ts";
 import { readBehaviour } from "./behaviour-filter.ts";
 
 const leafTypes = new Set(["person", "cohort", "behavioral"]);
@@ -10,13 +11,14 @@ const depthMax = 20;
 /**
  * Checks `{"properties": {"type": "OR"|"AND", "values": [...]}}`, nested to any sensible depth.
  *
+ * @returns the filters as they are stored: with present names of operators, and ids of cohorts as numbers.
  * @throws {InvalidField} on `filters`.
  */
-export function checkCohortFilters(filters: JsonObject | undefined): void {
+export function checkedCohortFilters(filters: JsonObject | undefined): JsonObject {
   const properties = filters?.properties;
-  if (!isObject(properties)) throw refused("Must contain a 'properties' key with type and values.");
-  if (Object.keys(properties).length === 0) return;
-  checkNode(properties, 0);
+  if (!isJsonObject(properties)) throw refused("Must contain a 'properties' key with type and values.");
+  if (Object.keys(properties).length === 0) return filters!;
+  return { ...filters, properties: checkedNode(properties, 0) };
 }
 
 /**
@@ -25,11 +27,11 @@ export function checkCohortFilters(filters: JsonObject | undefined): void {
  */
 export function filtersOfGroups(groups: readonly Json[]): JsonObject {
   const values = groups.map((group) => {
-    const properties = isObject(group) ? group.properties : undefined;
+    const properties = isJsonObject(group) ? group.properties : undefined;
     if (!Array.isArray(properties)) throw refused("Only groups of properties can be used.");
     return {
       type: "AND",
-      values: properties.map((filter) => (isObject(filter) ? { type: "person", ...filter } : filter)),
+      values: properties.map((filter) => (isJsonObject(filter) ? { type: "person", ...filter } : filter)),
     };
   });
   return { properties: { type: "OR", values } };
@@ -39,7 +41,7 @@ export function filtersOfGroups(groups: readonly Json[]): JsonObject {
 export function cohortIdsIn(filters: Json): number[] {
   return leavesOf(filters)
     .filter((leaf) => leaf.type === "cohort")
-    .map((leaf) => idOf(leaf.value))
+    .map((leaf) => wholeNumber(leaf.value))
     .filter((id) => id !== undefined);
 }
 
@@ -48,46 +50,61 @@ export function hasBehaviouralFilters(filters: Json): boolean {
   return leavesOf(filters).some((leaf) => leaf.type === "behavioral");
 }
 
-/** A sentence about the first condition on what persons did that cannot be computed; undefined when there is none. */
-export function unusableBehaviour(filters: Json): string | undefined {
+/** A sentence about the first condition that cannot be computed; undefined when there is none. */
+export function unusableCondition(filters: Json): string | undefined {
   return leavesOf(filters)
-    .filter(({ type }) => type === "behavioral")
-    .map(readBehaviour)
-    .find((read) => typeof read === "string");
+    .map((leaf) => faultOf(withPresentOperator(leaf))?.message)
+    .find((message) => message !== undefined);
 }
 
-function checkNode(node: JsonObject, depth: number): void {
+function checkedNode(node: JsonObject, depth: number): JsonObject {
   if (depth > depthMax) throw refused(`Conditions are nested deeper than ${depthMax} levels.`);
   if (node.type === "AND" || node.type === "OR") {
     if (!Array.isArray(node.values)) throw refused("A group of conditions needs a list of values.");
-    for (const value of node.values) {
-      if (!isObject(value)) throw refused("Each condition must be an object.");
-      checkNode(value, depth + 1);
-    }
-    return;
+    const values = node.values.map((value) => {
+      if (!isJsonObject(value)) throw refused("Each condition must be an object.");
+      return checkedNode(value, depth + 1);
+    });
+    return { ...node, values };
   }
   if (typeof node.type !== "string" || !leafTypes.has(node.type)) {
     throw refused(`Invalid condition type: ${JSON.stringify(node.type ?? null)}.`);
   }
   if (typeof node.key !== "string" || node.key === "") throw refused("Each condition needs a key.");
-  if (node.type === "cohort" && idOf(node.value) === undefined) {
-    throw refused("A cohort condition needs the id of a cohort.");
-  }
-  if (node.type !== "behavioral") return;
-  const behaviour = readBehaviour(node);
-  if (typeof behaviour === "string") throw refused(behaviour);
+  const condition = withPresentOperator(node);
+  const fault = faultOf(condition);
+  if (fault !== undefined) throw fault;
+  if (node.type !== "cohort") return condition;
+  const id = wholeNumber(node.value);
+  if (id === undefined) throw refused("A cohort condition needs the id of a cohort.");
+  return { ...condition, value: id };
 }
+
+/** Why nobody could ever meet a condition: what it tests with is not known, or cannot be run. */
+function faultOf(condition: JsonObject): InvalidField | undefined {
+  const { type, operator } = condition;
+  if (type === "behavioral") {
+    const behaviour = readBehaviour(condition);
+    return typeof behaviour === "string" ? refused(behaviour) : undefined;
+  }
+  if (type === "person") {
+    const fault = testFault(condition);
+    return fault && refused(fault.detail, fault.code);
+  }
+  const name = operator ?? "in";
+  if (ofCohorts.has(name)) return undefined;
+  const detail = `The '${textIn(name)}' operator is not valid for cohort properties, use 'in' or 'not_in'.`;
+  return refused(detail, "invalid_operator");
+}
+
+const ofCohorts = new Set<Json>(["in", "not_in", "exact"]);
 
 /** The conditions inside of nested groups: whatever has a type that is neither AND nor OR. */
 function leavesOf(value: Json): JsonObject[] {
   if (Array.isArray(value)) return value.flatMap(leavesOf);
-  if (!isObject(value)) return [];
+  if (!isJsonObject(value)) return [];
   if (typeof value.type === "string" && leafTypes.has(value.type)) return [value];
   return Object.values(value).flatMap(leavesOf);
 }
 
-function isObject(value: Json | undefined): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-const refused = (detail: string) => new InvalidField("filters", "invalid_input", detail);
+const refused = (detail: string, code = "invalid_input") => new InvalidField("filters", code, detail);

@@ -7,7 +7,7 @@ import type { Metadata } from "../accounts/metadata.ts";
 import { cohort, flag } from "../accounts/schema.ts";
 import { InvalidField, NotFound } from "../lib/errors.ts";
 import type { Json, JsonObject } from "../lib/json.ts";
-import { checkCohortFilters, cohortIdsIn, hasBehaviouralFilters } from "./cohort-filters.ts";
+import { checkedCohortFilters, cohortIdsIn, hasBehaviouralFilters } from "./cohort-filters.ts";
 
 export interface Cohort {
   id: number;
@@ -57,19 +57,15 @@ export function listCohorts(
   filter: { search?: string; hidesBehavioural?: boolean },
   page: { limit: number; offset: number },
 ): { cohorts: Cohort[]; count: number } {
-  const pattern = filter.search && `%${filter.search.replace(/[\\%_]/g, "\\$&")}%`;
+  const wanted = filter.search?.trim().toLowerCase() ?? "";
   const found = db
     .select()
     .from(cohort)
-    .where(
-      and(
-        eq(cohort.projectId, projectId),
-        eq(cohort.deleted, false),
-        pattern ? sql`${cohort.name} LIKE ${pattern} ESCAPE '\\'` : undefined,
-      ),
-    )
+    .where(and(eq(cohort.projectId, projectId), eq(cohort.deleted, false)))
     .orderBy(desc(cohort.createdAt), desc(cohort.id))
     .all()
+    // SQLite folds the case of ASCII only.
+    .filter(({ name }) => name.toLowerCase().includes(wanted))
     .filter((row) => !filter.hidesBehavioural || row.isStatic || !hasBehaviouralFilters(row.filters));
   return { cohorts: found.slice(page.offset, page.offset + page.limit), count: found.length };
 }
@@ -109,10 +105,12 @@ function insertCohort(
   now: Date,
 ): Cohort {
   const { projectId, by, fields } = input;
-  if (!fields.isStatic) checkDefinition(t, projectId, undefined, fields.filters);
+  const definition = fields.isStatic
+    ? {}
+    : { filters: checkedDefinition(t, projectId, undefined, fields.filters).filters };
   const created = t
     .insert(cohort)
-    .values({ ...fields, projectId, createdById: userIdOf(by), createdAt: now })
+    .values({ ...fields, ...definition, projectId, createdById: userIdOf(by), createdAt: now })
     .returning()
     .get();
   recordActivity(t, {
@@ -140,10 +138,12 @@ export function updateCohort(
     const before = findCohort(t, of.projectId, of.id, { includeDeleted: true });
     if (!before) throw new NotFound();
     const isStatic = fields.isStatic ?? before.isStatic;
-    const filters = fields.filters ?? before.filters;
+    const sent: Partial<CohortFields> = { ...fields };
     if (!isStatic && (fields.filters !== undefined || fields.isStatic !== undefined)) {
-      checkDefinition(t, of.projectId, of.id, filters);
-      if (hasBehaviouralFilters(filters) && isUsedByActiveFlag(t, of.projectId, of.id)) {
+      const wanted = fields.filters ?? before.filters;
+      const { filters, isBehavioural } = checkedDefinition(t, of.projectId, of.id, wanted);
+      sent.filters = filters;
+      if (isBehavioural && isUsedByActiveFlag(t, of.projectId, of.id)) {
         throw new InvalidField(
           "filters",
           "behavioral_cohort_found",
@@ -152,7 +152,7 @@ export function updateCohort(
       }
     }
     if (Object.keys(fields).length === 0) return before;
-    const after = t.update(cohort).set(fields).where(eq(cohort.id, of.id)).returning().get();
+    const after = t.update(cohort).set(sent).where(eq(cohort.id, of.id)).returning().get();
     const changes = changesBetween("Cohort", shown(before), shown(after), Object.keys(shown(after)));
     if (changes.length > 0) {
       recordActivity(t, {
@@ -220,27 +220,46 @@ function shown(of: Cohort): JsonObject {
   };
 }
 
-/** @throws {InvalidField} malformed, an unknown cohort, or a cohort that comes back to itself. */
-function checkDefinition(
+/**
+ * A definition as it is stored, and whether it, or one that it leads to, asks what persons did.
+ *
+ * @throws {InvalidField} malformed, an unknown cohort, or a cohort that comes back to itself.
+ */
+function checkedDefinition(
   t: MetadataTx,
   projectId: number,
   ownId: number | undefined,
-  filters: JsonObject | undefined,
-): void {
-  checkCohortFilters(filters);
-  const seen = new Set<number>();
-  const open = cohortIdsIn(filters ?? {});
-  for (let id = open.pop(); id !== undefined; id = open.pop()) {
+  given: JsonObject | undefined,
+): { filters: JsonObject; isBehavioural: boolean } {
+  const filters = checkedCohortFilters(given);
+  let isBehavioural = hasBehaviouralFilters(filters);
+  for (const [id, found] of cohortsWithin(t, projectId, filters)) {
     if (id === ownId) {
       throw new InvalidField("filters", "invalid_input", "Cohorts cannot reference other cohorts in a loop.");
     }
+    if (found === undefined) {
+      throw new InvalidField("filters", "cohort_does_not_exist", `Cohort with id ${id} does not exist`);
+    }
+    isBehavioural ||= !found.isStatic && hasBehaviouralFilters(found.filters);
+  }
+  return { filters, isBehavioural };
+}
+
+/** The cohorts that filters name, and those that these name, each once; undefined for one that there is not. */
+function* cohortsWithin(
+  t: MetadataTx,
+  projectId: number,
+  filters: Json,
+): Generator<[id: number, found: Cohort | undefined]> {
+  const seen = new Set<number>();
+  const open = cohortIdsIn(filters);
+  for (let id = open.pop(); id !== undefined; id = open.pop()) {
     if (seen.has(id)) continue;
     seen.add(id);
     const found = findCohort(t, projectId, id);
-    if (!found) {
-      throw new InvalidField("filters", "cohort_does_not_exist", `Cohort with id ${id} does not exist`);
-    }
-    if (!found.isStatic) open.push(...cohortIdsIn(found.filters));
+    yield [id, found];
+    // Those of a static one choose nobody.
+    if (found?.isStatic === false) open.push(...cohortIdsIn(found.filters));
   }
 }
 
@@ -257,14 +276,8 @@ function isUsedByActiveFlag(t: MetadataTx, projectId: number, id: number): boole
       ),
     )
     .all();
-  const reached = new Set(users.flatMap(({ filters }) => cohortIdsIn(filters)));
-  // The set grows while it is walked.
-  for (const one of reached) {
-    const found = findCohort(t, projectId, one);
-    if (found === undefined || found.isStatic) continue;
-    for (const next of cohortIdsIn(found.filters)) reached.add(next);
-  }
-  return reached.has(id);
+  const named = users.map(({ filters }) => filters);
+  return cohortsWithin(t, projectId, named).some(([reached]) => reached === id);
 }
 
 /** The filter that chooses the members of a cohort. */

@@ -18,15 +18,15 @@ export function isJsonObject(value: unknown): value is JsonObject {
   );
 }
 
+/** A whole number of at least 0, also as its digits; undefined for everything else. */
+export function wholeNumber(value: Json | undefined): number | undefined {
+  const number = typeof value === "string" && /^\d{1,16}$/.test(value) ? Number(value) : value;
+  return typeof number === "number" && Number.isSafeInteger(number) && number >= 0 ? number : undefined;
+}
+
 /** The object's own member, or undefined. Names such as `constructor` or `__proto__` are ordinary names here. */
 export function ownMember(object: Readonly<JsonObject> | null | undefined, name: string): Json | undefined {
   return object !== null && object !== undefined && Object.hasOwn(object, name) ? object[name] : undefined;
-}
-
-/** The id that a reference names: a number, or its digits as text. */
-export function idOf(reference: Json | undefined): number | undefined {
-  if (typeof reference === "number") return Number.isSafeInteger(reference) ? reference : undefined;
-  return typeof reference === "string" && /^\d{1,15}$/.test(reference) ? Number(reference) : undefined;
 }
 
 /**

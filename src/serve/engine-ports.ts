@@ -12,6 +12,7 @@ import { QueryRefused } from "../events/port.ts";
 import type { ReachCounter } from "../flags/api/flag-reach.ts";
 import type { FlagCallCounter } from "../flags/api/flag-usage.ts";
 import type { Reach, ReachQuestion } from "../flags/rules/blast-radius.ts";
+import { groupsOf, groupTypeOf } from "../flags/rules/types.ts";
 import { findFlag } from "../flags/store/flag.ts";
 import type { FlagSets } from "../flags/store/flag-sets.ts";
 import { InvalidField, NotFound } from "../lib/errors.ts";
@@ -61,7 +62,7 @@ export class EnginePorts
     const flag = findFlag(metadata.db, projectId, flagId);
     if (flag === undefined) throw new NotFound();
     const { cohorts, definitions, groupTypes } = flagSets.of(projectId);
-    const isByGroup = (flag.filters.aggregation_group_type_index ?? null) !== null;
+    const isByGroup = [{}, ...groupsOf(flag.filters)].every((set) => groupTypeOf(set, flag.filters) !== null);
     if (flag.active && !flag.deleted && !isByGroup) {
       const { timezone, now } = this.condition(projectId, []);
       await engine.ask("fillCohortByFlag", {

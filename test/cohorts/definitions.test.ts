@@ -76,6 +76,49 @@ describe("cohort definitions", () => {
     }
   });
 
+  test("refused: conditions that nobody could ever meet", async () => {
+    using server = new TestServer();
+    for (const [condition, code, detail] of [
+      [{ ...named, operator: "resembles" }, "invalid_operator", "Unknown operator: 'resembles'"],
+      [{ ...named, operator: "constructor" }, "invalid_operator", "Unknown operator: 'constructor'"],
+      [{ ...named, operator: 7 }, "invalid_operator", "Unknown operator: '7'"],
+      [{ ...named, operator: "in" }, "invalid_operator", undefined],
+      [{ ...named, operator: "flag_evaluates_to" }, "invalid_operator", undefined],
+      [{ ...named, operator: "regex", value: "(?=a)b" }, "invalid_input", undefined],
+      [{ ...named, operator: "not_regex", value: "(" }, "invalid_input", "name: invalid regex pattern"],
+      [{ ...named, operator: "regex", value: 5 }, "invalid_value", "Invalid value for operator regex: 5"],
+      [{ ...inCohort(1), operator: "gt" }, "invalid_operator", undefined],
+      ...[null, true, [1], "", "1.5", -1].map(
+        (value) =>
+          [
+            { ...inCohort(1), value },
+            "invalid_input",
+            "A cohort condition needs the id of a cohort.",
+          ] as const,
+      ),
+    ] as const) {
+      const filters = rules(condition);
+      expect(await server.ask("POST", cohortsPath, { body: { name: "a", filters } })).toMatchObject({
+        status: 400,
+        body: { attr: "filters", code, ...(detail === undefined ? {} : { detail }) },
+      });
+    }
+  });
+
+  test("are stored with the id of a cohort as a number, and present names of operators", async () => {
+    using server = new TestServer();
+    await server.ask("POST", cohortsPath, { body: { name: "inner", filters: rules(named) } });
+    const written = rules(
+      { ...inCohort(1), value: "1" },
+      { key: "age", type: "person", operator: "min", value: 18 },
+    );
+    const stored = rules(inCohort(1), { key: "age", type: "person", operator: "gte", value: 18 });
+    const made = await server.ask("POST", cohortsPath, { body: { name: "outer", filters: written } });
+    expect(made).toMatchObject({ status: 201, body: { filters: stored } });
+    const changed = await server.ask("PATCH", `${cohortsPath}2/`, { body: { filters: written } });
+    expect(changed).toMatchObject({ status: 200, body: { filters: stored } });
+  });
+
   test("may not come back to themselves", async () => {
     using server = new TestServer();
     for (const filters of [rules(named), rules(inCohort(1)), rules(inCohort(2))]) {
@@ -127,6 +170,32 @@ describe("cohort definitions", () => {
     });
   });
 
+  test("stay free of behaviour at any depth, and of cohorts that ask for it", async () => {
+    using server = new TestServer();
+    for (const filters of [rules(named), rules(inCohort(1)), rules(inCohort(2)), rules(bought)])
+      await server.ask("POST", cohortsPath, { body: { name: "c", filters } });
+    const properties = [inCohort(3)];
+    await server.ask("POST", flagsPath, { body: { key: "a", filters: { groups: [{ properties }] } } });
+    const change = (id: number, filters: object) =>
+      server.ask("PATCH", `${cohortsPath}${id}/`, { body: { filters } });
+    const refused = { status: 400, body: { code: "behavioral_cohort_found" } };
+    for (const id of [1, 2, 3]) {
+      expect([id, await change(id, rules(bought))]).toMatchObject([id, refused]);
+      expect([id, await change(id, rules(inCohort(4)))]).toMatchObject([id, refused]);
+    }
+    expect((await change(1, rules({ ...named, value: "y" }))).status).toBe(200);
+    expect((await change(4, rules(named))).status).toBe(200);
+  });
+
+  test("may be deleted from the beginning", async () => {
+    using server = new TestServer();
+    const made = await server.ask("POST", cohortsPath, {
+      body: { name: "a", is_static: true, deleted: true },
+    });
+    expect(made).toMatchObject({ status: 201, body: { id: 1, deleted: true } });
+    expect((await server.ask("GET", cohortsPath)).body.count).toBe(0);
+  });
+
   test("are listed newest first, searched, hidden when behavioural, deleted by PATCH only", async () => {
     using server = new TestServer();
     for (const [name, filters] of [
@@ -141,6 +210,11 @@ describe("cohort definitions", () => {
       );
     expect(await names()).toEqual(["Buyers", "Staff"]);
     expect(await names("?search=STAF")).toEqual(["Staff"]);
+    await server.ask("PATCH", `${cohortsPath}1/`, { body: { name: "ÄRZTE_100%" } });
+    for (const part of ["ärzt", "_100%", " ÄRZTE "])
+      expect(await names(`?search=${encodeURIComponent(part)}`)).toEqual(["ÄRZTE_100%"]);
+    expect(await names("?search=a_z")).toEqual([]);
+    await server.ask("PATCH", `${cohortsPath}1/`, { body: { name: "Staff" } });
     expect(await names("?hide_behavioral_cohorts=true")).toEqual(["Staff"]);
     expect(await server.ask("PUT", `${cohortsPath}1/`, { body: { description: "d" } })).toMatchObject({
       status: 400,

@@ -147,6 +147,73 @@ describe("a static cohort", () => {
     ]);
   });
 
+  test("takes the column of distinct ids from a table, whatever stands between the columns", async () => {
+    await using it = await ServerWithEngine.start();
+    for (const id of ["a", "b;c"]) addPerson(it.server, [id]);
+    const upload = async (content: string) => {
+      const form = new FormData();
+      form.set("name", "Table");
+      form.set("is_static", "true");
+      form.set("csv", new File([content], "x.csv"));
+      return await it.server.ask("POST", cohorts, { body: form });
+    };
+    for (const content of [
+      'email,distinct_id,plan\nx@y.com,a,"pro, old"\n"q,r@y.com",b;c\nshort\n',
+      'email;"Distinct ID"\nx@y.com;a\n;"b;c"',
+      'uuid\tuser_id\n1\ta\n\t"b;c"\n',
+      "a\nb;c\nnobody",
+    ]) {
+      expect([content, await upload(content)]).toMatchObject([content, { status: 201, body: { count: 2 } }]);
+    }
+  });
+
+  test("is not made of a file that cannot be used, and takes none when it is no list", async () => {
+    await using it = await ServerWithEngine.start();
+    const { server } = it;
+    const refused = (detail: string) => ({
+      status: 400,
+      body: { attr: "csv", code: "invalid_input", detail },
+    });
+    const upload = async (method: string, path: string, fields: Record<string, string>, content: string) => {
+      const form = new FormData();
+      for (const [name, value] of Object.entries(fields)) form.set(name, value);
+      form.set("csv", new File([content], "x.csv"));
+      return await server.ask(method, path, { body: form });
+    };
+    const list = { name: "List", is_static: "true" };
+    for (const content of ["", "\n \n", "distinct_id\n", "name,distinct_id\nkim\n"]) {
+      const answer = await upload("POST", cohorts, list, content);
+      expect([content, answer]).toMatchObject([content, refused("The file holds no distinct ids.")]);
+    }
+    const ofPersons = "The file holds ids of persons; a column `distinct_id` is needed.";
+    expect(await upload("POST", cohorts, list, "person_id,name\nx,y\n")).toMatchObject(refused(ofPersons));
+    const onlyStatic = "Only a static cohort takes a file: send `is_static` true with it.";
+    expect(await upload("POST", cohorts, { name: "List" }, "a")).toMatchObject(refused(onlyStatic));
+    expect((await server.ask("GET", cohorts)).body.count).toBe(0);
+    await server.ask("POST", cohorts, { body: { name: "Rule", filters: either(emailContains("x")) } });
+    const path = `${cohorts}1/`;
+    expect(await upload("PATCH", path, { name: "Other" }, "a")).toMatchObject(refused(onlyStatic));
+    const turned = { name: "Other", is_static: "true" };
+    expect(await upload("PATCH", path, turned, "")).toMatchObject(refused("The file holds no distinct ids."));
+    expect((await server.ask("GET", path)).body).toMatchObject({ name: "Rule", is_static: false });
+    expect((await upload("PATCH", path, turned, "a")).status).toBe(200);
+  });
+
+  test("that becomes a rule, or a rule that is brought back, is counted again", async () => {
+    await using it = await ServerWithEngine.start();
+    const { server } = it;
+    for (const name of ["kim", "lee"]) addPerson(server, [name], { email: `${name}@a.com` });
+    const filters = either(emailContains("a.com"));
+    await server.ask("POST", cohorts, { body: { name: "List", is_static: true, filters } });
+    expect((await settled(server, 1)).count).toBeNull();
+    await server.ask("PATCH", `${cohorts}1/`, { body: { is_static: false } });
+    expect((await settled(server, 1)).count).toBe(2);
+    await server.ask("PATCH", `${cohorts}1/`, { body: { deleted: true } });
+    addPerson(server, ["max"], { email: "max@a.com" });
+    await server.ask("PATCH", `${cohorts}1/`, { body: { deleted: false } });
+    expect((await settled(server, 1)).count).toBe(3);
+  });
+
   test("counts its members as they are, after deletions of persons too", async () => {
     await using it = await ServerWithEngine.start();
     const { server } = it;

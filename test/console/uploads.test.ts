@@ -73,7 +73,7 @@ describe.skipIf(chromiumPath === undefined)("uploads", () => {
     await page.getByLabel("File of distinct ids").setInputFiles({
       name: "ids.csv",
       mimeType: "text/csv",
-      buffer: Buffer.from('distinct_id,note\n"-user,2",yes\nnobody,no\n'),
+      buffer: Buffer.from('note,distinct_id\nyes,"-user,2"\nno,nobody\n'),
     });
     await page.getByLabel("Distinct ids", { exact: true }).fill("user-1");
     await page.getByRole("button", { name: "Save cohort" }).click();

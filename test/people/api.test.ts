@@ -33,6 +33,21 @@ describe("persons and groups", () => {
     const own = crypto.randomUUID();
     addPerson(server, [own]);
     expect((await server.ask("GET", `/api/projects/1/persons/?search=${own}`)).body.results).toHaveLength(1);
+    for (const query of ["distinct_id=", "uuid=", "search=&distinct_id=&uuid=&cohort=&properties="]) {
+      const { body } = await server.ask("GET", `/api/projects/1/persons/?${query}`);
+      expect([query, body.results.length]).toEqual([query, 3]);
+    }
+    for (const [operator, value, code] of [
+      ["resembles", "x", "invalid_operator"],
+      ["regex", "(?=a)", "invalid_input"],
+      ["regex", 5, "invalid_value"],
+    ] as const) {
+      const properties = encodeURIComponent(JSON.stringify([{ key: "email", operator, value }]));
+      expect(await server.ask("GET", `/api/projects/1/persons/?properties=${properties}`)).toMatchObject({
+        status: 400,
+        body: { attr: "properties", code },
+      });
+    }
     for (const query of ["distinct_id=x", "uuid=x", `uuid=${own}`]) {
       expect((await server.ask("GET", `/api/projects/1/persons/?${query}`)).body.results).toEqual([]);
     }

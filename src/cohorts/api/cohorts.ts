@@ -41,7 +41,7 @@ import { CohortBody, CohortInput, cohortBody, exampleCohort } from "./cohort-sha
 const tagName = "Cohorts";
 const oneAnswer = { 200: { description: "The cohort.", schema: CohortBody, example: exampleCohort } };
 const uploadHint =
-  "A static cohort may be sent as `multipart/form-data` with the same fields and a file `csv`: one distinct id per line.";
+  "A static cohort may be sent as `multipart/form-data` with the same fields and a file `csv`: one distinct id per line, or a table with a column `distinct_id`.";
 
 export interface CohortDeps extends FillingDeps {
   people: PeopleDb;
@@ -87,6 +87,7 @@ export function cohortRoutes(deps: CohortDeps): Route[] {
       handle: async (call) => {
         const { csv, ...body } = unpackForm(call.body);
         const input = parseFields(CohortInput, body);
+        const distinctIds = idsIn(csv, input.is_static === true);
         const created = createCohort(
           metadata,
           {
@@ -96,8 +97,8 @@ export function cohortRoutes(deps: CohortDeps): Route[] {
           },
           call.now,
         );
-        await fill(deps, created, csv);
-        return new Reply(201, write(findCohort(metadata.db, call.project.id, created.id)!));
+        await fill(deps, created, distinctIds);
+        return new Reply(201, write(storedAgain(deps, created)));
       },
     }),
     projectRoute("GET", "/cohorts/:id", "cohort:read", {
@@ -165,10 +166,19 @@ export function cohortRoutes(deps: CohortDeps): Route[] {
 async function edit(deps: CohortDeps, call: ProjectCall<unknown>, { isPartial }: { isPartial: boolean }) {
   const { csv, ...body } = unpackForm(call.body);
   const fields = cohortFields(parseFields(CohortInput, body, { partial: isPartial }));
-  const of = { projectId: call.project.id, id: readId(call.params, "id"), by: call.user.id };
+  const before = getCohort(deps, call);
+  const distinctIds = idsIn(csv, fields.isStatic ?? before.isStatic);
+  const of = { projectId: call.project.id, id: before.id, by: call.user.id };
   const after = updateCohort(deps.metadata, of, fields, call.now);
-  if (csv !== undefined || fields.filters !== undefined) await fill(deps, after, csv);
-  return written(deps, findCohort(deps.metadata.db, call.project.id, after.id, { includeDeleted: true })!);
+  const { filters, isStatic, deleted } = fields;
+  const isAnother = filters !== undefined || isStatic !== undefined || deleted === false;
+  if (distinctIds !== undefined || isAnother) await fill(deps, after, distinctIds);
+  return written(deps, storedAgain(deps, after));
+}
+
+/** A cohort as it is once its members were looked for. */
+function storedAgain({ metadata }: CohortDeps, { projectId, id }: Cohort): Cohort {
+  return findCohort(metadata.db, projectId, id, { includeDeleted: true })!;
 }
 
 /** Persons leave a static cohort when they are deleted or merged, long after it was filled. */
@@ -183,15 +193,25 @@ function written(deps: CohortDeps, cohort: Cohort) {
   return cohortBody(withCount(deps, cohort), creator);
 }
 
-/** Uploads are awaited, so that a bad file is reported; rules are computed in the background. */
-async function fill(deps: CohortDeps, cohort: Cohort, csv: string | undefined): Promise<void> {
+/** The distinct ids in an uploaded file; undefined without one. @throws {InvalidField} before anything is written. */
+function idsIn(csv: string | undefined, isStatic: boolean): string[] | undefined {
+  if (csv === undefined) return undefined;
+  if (!isStatic) {
+    const detail = "Only a static cohort takes a file: send `is_static` true with it.";
+    throw new InvalidField("csv", "invalid_input", detail);
+  }
+  const ids = distinctIdsOfCsv(csv);
+  if (ids.length === 0) throw new InvalidField("csv", "invalid_input", "The file holds no distinct ids.");
+  return ids;
+}
+
+/** The answer waits for what was uploaded to be added; rules are computed in the background. */
+async function fill(deps: CohortDeps, cohort: Cohort, distinctIds: string[] | undefined): Promise<void> {
   if (cohort.deleted) return;
   if (cohort.isStatic) {
-    if (csv === undefined) return;
-    const ids = distinctIdsOfCsv(csv);
-    if (ids.length === 0) throw new InvalidField("csv", "invalid_input", "The file holds no distinct ids.");
+    if (distinctIds === undefined) return;
     await fillInBackground(deps, cohort.id, () =>
-      deps.cohortFiller.addDistinctIds(cohort.projectId, cohort.id, ids),
+      deps.cohortFiller.addDistinctIds(cohort.projectId, cohort.id, distinctIds),
     );
     return;
   }

@@ -21,7 +21,7 @@ import type { Json, JsonObject } from "../../lib/json.ts";
 import type { PeopleDb } from "../../people/open.ts";
 import { parseBlastRadius } from "../rules/blast-radius.ts";
 import { checkShape } from "../rules/filters-shape.ts";
-import { groupsOf, variantsOf } from "../rules/types.ts";
+import { groupsOf, groupTypeOf, variantsOf } from "../rules/types.ts";
 import { findFlag } from "../store/flag.ts";
 import type { FlagSets } from "../store/flag-sets.ts";
 import type { FlagWriting } from "../store/flag-writes.ts";
@@ -201,10 +201,7 @@ async function reachOf(
 ): Promise<Static<typeof ReachBody>> {
   checkShape(filters);
   const groups = groupsOf(filters);
-  const typeOf = (group: JsonObject) => {
-    const type = group.aggregation_group_type_index ?? filters.aggregation_group_type_index ?? null;
-    return typeof type === "number" ? type : null;
-  };
+  const typeOf = (group: JsonObject) => groupTypeOf(group, filters);
   const populations: Static<typeof ReachBody>["populations"] = [];
   const sets: Static<typeof ReachBody>["sets"] = [];
   for (const type of new Set(groups.length === 0 ? [null] : groups.map(typeOf))) {

@@ -4,9 +4,9 @@
  * Source: contract, management-api 5.15, flag-evaluation 13 and 16.
  */
 
-import { idOf, isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../../lib/json.ts";
 import { mapProperties } from "../rules/stored-filters.ts";
-import { type CohortDefinition, groupsOf, propertiesOf } from "../rules/types.ts";
+import { type CohortDefinition, groupsOf, groupTypeOf, propertiesOf } from "../rules/types.ts";
 import { isReadable, readableProperty } from "./local-filters.ts";
 
 type Cohorts = ReadonlyMap<number, CohortDefinition>;
@@ -97,11 +97,7 @@ export function inlineSingleCohort(filters: JsonObject, cohorts: Cohorts): JsonO
 function isInlinable(group: JsonObject, properties: readonly JsonObject[], filters: JsonObject): boolean {
   const [only] = properties;
   if (properties.length !== 1 || only === undefined || group.variant) return false;
-  const groupType = Object.hasOwn(group, "aggregation_group_type_index")
-    ? group.aggregation_group_type_index
-    : filters.aggregation_group_type_index;
-  const isAboutPersons = groupType === undefined || groupType === null;
-  return isAboutPersons && only.negation !== true && (only.operator ?? "in") === "in";
+  return groupTypeOf(group, filters) === null && only.negation !== true && (only.operator ?? "in") === "in";
 }
 
 /**
@@ -175,7 +171,7 @@ function renderFilter(filter: JsonObject): JsonObject | undefined {
       if (typeof filter.key !== "string" || !knownOperators.has(operator)) return undefined;
       return { ...others, type: "person", operator: operator!, ...(negation === true ? { negation } : {}) };
     case "cohort": {
-      const id = idOf(filter.value);
+      const id = wholeNumber(filter.value);
       if (id === undefined || !membershipOperators.has(operator)) return undefined;
       // Here it is the operator that several do not read.
       const isInverted = (operator === "not_in") !== (negation === true);

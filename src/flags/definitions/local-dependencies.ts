@@ -4,7 +4,7 @@
  * Source: contract, flag-evaluation 11, management-api 5.15.
  */
 
-import { idOf, type JsonObject } from "../../lib/json.ts";
+import { type JsonObject, wholeNumber } from "../../lib/json.ts";
 import { orderByDependency } from "../evaluate/dependency-order.ts";
 import { mapProperties, withGroups } from "../rules/stored-filters.ts";
 import { type FlagDefinition, groupsOf, propertiesOf } from "../rules/types.ts";
@@ -35,7 +35,7 @@ export function dependencyRenderer(flags: readonly FlagDefinition[]): (filters: 
   return (filters) =>
     mapProperties(filters, "groups", (property) => {
       if (property.type !== "flag") return property;
-      const id = idOf(property.key);
+      const id = wholeNumber(property.key);
       const target = id === undefined ? undefined : nodes.get(id);
       if (target === undefined) return { ...property, dependency_chain: [] };
       return { ...property, key: target.key, dependency_chain: chainOf(target) };
@@ -46,7 +46,7 @@ function nodeOf(flag: FlagDefinition): Node {
   const dependencies = groupsOf(withGroups(flag.filters))
     .flatMap(propertiesOf)
     .filter(({ type, operator }) => type === "flag" && operator === "flag_evaluates_to")
-    .map(({ key }) => idOf(key));
+    .map(({ key }) => wholeNumber(key));
   return { id: flag.id, key: flag.key, active: flag.active, dependencies };
 }
 

@@ -5,7 +5,7 @@
  * performed is not known here: such filters match nobody, inverted or not. Source: contract, flag-evaluation 13.
  */
 
-import { idOf, isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../../lib/json.ts";
 import type { Clock } from "../operators/dates.ts";
 import { compileValueTest, isAboutTime, type ValueTest, type Verdict } from "../operators/value-tests.ts";
 import type { CohortDefinition } from "../rules/types.ts";
@@ -157,7 +157,8 @@ function compileFilter(filter: JsonObject): CohortRule | undefined {
       };
     }
     case "cohort": {
-      const id = idOf(filter.value);
+      // Lists that stand in for what persons did have numbers below 0.
+      const id = Number.isInteger(filter.value) ? (filter.value as number) : wholeNumber(filter.value);
       if (id === undefined) return undefined;
       // Older definitions carry `exact` or nothing where newer ones say `in`.
       if (operator !== null && !["in", "not_in", "exact"].includes(operator)) return { kind: "unanswerable" };

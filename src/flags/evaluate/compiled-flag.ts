@@ -4,11 +4,18 @@
  * Reads stored filters of any shape without throwing; what cannot be read does not match.
  */
 
-import { idOf, isJsonObject, type Json, type JsonObject, textOf } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject, textOf, wholeNumber } from "../../lib/json.ts";
 import { numberOf } from "../operators/numbers.ts";
 import { compileValueTest, isAboutTime } from "../operators/value-tests.ts";
 import { withGroups } from "../rules/stored-filters.ts";
-import { type FlagDefinition, groupsOf, propertiesOf, redactedPayload, variantsOf } from "../rules/types.ts";
+import {
+  type FlagDefinition,
+  groupsOf,
+  groupTypeOf,
+  propertiesOf,
+  redactedPayload,
+  variantsOf,
+} from "../rules/types.ts";
 import type { VariantShare } from "./bucketing.ts";
 import { type CompiledCohort, type CompiledCohorts, missingCohort } from "./cohorts.ts";
 import type { CompiledCondition, CompiledFilter, CompiledFlag, CompiledHoldout } from "./model.ts";
@@ -18,9 +25,9 @@ import { Failure } from "./reasons.ts";
 export function compileFlag(definition: FlagDefinition, cohorts: CompiledCohorts): CompiledFlag {
   const filters = withGroups(definition.filters);
   const variants = compileVariants(filters);
-  const groupTypeIndex = indexOf(filters.aggregation_group_type_index);
+  const groupTypeIndex = groupTypeOf({}, filters);
   const compile = (group: JsonObject, index: number) =>
-    compileCondition(group, index, groupTypeIndex, variants, cohorts);
+    compileCondition(group, index, filters, variants, cohorts);
   const conditions = groupsOf(filters).map(compile);
   const hasEnrollment = filters.feature_enrollment === true;
   const superGroup = hasEnrollment ? undefined : groupsOf({ groups: filters.super_groups ?? [] })[0];
@@ -93,13 +100,11 @@ export function compileFilters(
 function compileCondition(
   group: JsonObject,
   index: number,
-  flagGroupTypeIndex: number | null,
+  flagFilters: JsonObject,
   variants: readonly VariantShare[],
   cohorts: CompiledCohorts,
 ): CompiledCondition {
-  const groupTypeIndex = Object.hasOwn(group, "aggregation_group_type_index")
-    ? indexOf(group.aggregation_group_type_index)
-    : flagGroupTypeIndex;
+  const groupTypeIndex = groupTypeOf(group, flagFilters);
   return {
     index,
     filters: compileFilters(readableProperties(group), groupTypeIndex, cohorts),
@@ -151,7 +156,7 @@ function compileFilter(
       };
     case "flag":
       if (operator !== "flag_evaluates_to") break;
-      return { written, kind: "flag", flagId: idOf(key), wanted: written.value };
+      return { written, kind: "flag", flagId: wholeNumber(key), wanted: written.value };
   }
   return { written, kind: "unusable" };
 }

@@ -6,6 +6,7 @@
  */
 
 import { foldCase, type Json, textOf } from "../../lib/json.ts";
+import { isKnownOperator, type OperatorName } from "../../lib/operators.ts";
 import { compilePattern } from "../../lib/regex.ts";
 import { type Clock, compileDate, instantOfProperty } from "./dates.ts";
 import { numberOf } from "./numbers.ts";
@@ -29,7 +30,7 @@ const never: ValueTest = () => false;
 
 type Compile = (filterValue: Json) => ValueTest;
 
-const operators: Record<string, Compile> = {
+const operators: Record<Exclude<OperatorName, "is_set" | "is_not_set">, Compile> = {
   exact: (wanted) => whenPresent(false, equalTo(wanted)),
   is_not: (wanted) => whenPresent(true, not(equalTo(wanted))),
   icontains: (wanted) => textTest(wanted, false, (text, part) => text.includes(part)),
@@ -66,11 +67,6 @@ const operators: Record<string, Compile> = {
   flag_evaluates_to: () => never,
 };
 
-/** True for every operator a filter may carry; `is_set` and `is_not_set` included. */
-export function isKnownOperator(operator: string): boolean {
-  return operator === "is_set" || operator === "is_not_set" || Object.hasOwn(operators, operator);
-}
-
 /** Whether the test of this operator looks at the clock. */
 export function isAboutTime(operator: string | null): boolean {
   return operator?.startsWith("is_date_") === true;
@@ -84,11 +80,11 @@ export function isAboutTime(operator: string | null): boolean {
  */
 export function compileValueTest(operator: string | null | undefined, wanted: Json | undefined): ValueTest {
   const name = operator ?? "exact";
+  if (!isKnownOperator(name)) return unusable;
   if (name === "is_set") return (value) => value !== undefined;
   if (name === "is_not_set") return (value) => value === undefined;
-  if (!Object.hasOwn(operators, name)) return unusable;
   if (wanted === null || wanted === undefined) return never;
-  return (operators[name] as Compile)(wanted);
+  return operators[name](wanted);
 }
 
 function whenPresent(ifMissing: boolean, test: (value: Json) => Verdict): ValueTest {

@@ -5,13 +5,13 @@
  */
 
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isKnownOperator } from "../../lib/operators.ts";
 import { compilePattern } from "../../lib/regex.ts";
-import { isKnownOperator } from "../operators/value-tests.ts";
 import { checkShape } from "./filters-shape.ts";
 import { FlagInvalid, filtersInvalid } from "./flag-invalid.ts";
 import { withRollout } from "./rollout.ts";
 import { everyone, percentageOf } from "./stored-filters.ts";
-import { groupsOf } from "./types.ts";
+import { groupsOf, groupTypeOf } from "./types.ts";
 
 /** A condition set whose reach is asked for. */
 interface ReachSet {
@@ -65,7 +65,10 @@ export function parseBlastRadius(body: BlastRadiusBody): ReachQuestion {
     return { ...questionOf(filtersOf(body), body.group_type_index), flagKey };
   }
   if (!Object.hasOwn(body, "condition")) throw refused("Missing condition for which to get blast radius");
-  return { ...questionOf({ groups: [body.condition ?? {}] }, body.group_type_index), flagKey };
+  const { aggregation_group_type_index: type, ...others } = body.condition ?? {};
+  // A condition by itself that says null leaves it to what was asked for.
+  const condition = isGiven(type) ? { ...others, aggregation_group_type_index: type } : others;
+  return { ...questionOf({ groups: [condition] }, body.group_type_index), flagKey };
 }
 
 function filtersOf({ filters, rollout_percentage: rolloutPercentage }: BlastRadiusBody): JsonObject {
@@ -80,9 +83,8 @@ function questionOf(
   askedType: number | null | undefined,
 ): Omit<ReachQuestion, "flagKey"> {
   const groups = groupsOf(filters);
-  const types = groups.map((group) =>
-    indexOf(group.aggregation_group_type_index ?? filters.aggregation_group_type_index ?? askedType),
-  );
+  const flagType = filters.aggregation_group_type_index ?? askedType ?? null;
+  const types = groups.map((group) => groupTypeOf(group, { aggregation_group_type_index: flagType }));
   const [groupTypeIndex = askedType ?? null] = types;
   if (types.some((type) => type !== groupTypeIndex)) {
     throw refused("The condition sets are about different kinds of groups; ask for them one by one.");
@@ -108,10 +110,6 @@ function propertiesOf(condition: JsonObject, path: string): JsonObject[] {
     checkTestable(filter, `${path}[${index}]`);
     return filter;
   });
-}
-
-function indexOf(index: Json | undefined): number | null {
-  return typeof index === "number" ? index : null;
 }
 
 function isGiven<Value>(value: Value | null | undefined): value is Value {

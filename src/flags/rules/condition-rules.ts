@@ -4,13 +4,20 @@
  * Expects filters of the right form. Source: contract, management-api 4.2 and 4.4.
  */
 
-import { idOf, isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../../lib/json.ts";
+import { isKnownOperator, textIn } from "../../lib/operators.ts";
 import { compilePattern } from "../../lib/regex.ts";
 import { parseDate } from "../operators/dates.ts";
 import { parseRelativeDate } from "../operators/relative-dates.ts";
-import { isKnownOperator } from "../operators/value-tests.ts";
 import { filtersInvalid } from "./flag-invalid.ts";
-import { type CohortDefinition, type CohortFacts, groupsOf, propertiesOf, variantsOf } from "./types.ts";
+import {
+  type CohortDefinition,
+  type CohortFacts,
+  groupsOf,
+  groupTypeOf,
+  propertiesOf,
+  variantsOf,
+} from "./types.ts";
 
 const listedValuesMax = 1_000;
 /** 33.33 + 33.33 + 33.34 must count as 100 however the additions are rounded. */
@@ -23,10 +30,8 @@ const cohortOperators = new Set(["in", "not_in", "exact"]);
 /** Conditions about persons use person, cohort and flag properties; conditions about groups those of their group type. */
 export function checkPropertyTypes(filters: JsonObject, context: { hasEarlyAccessFeature?: boolean }): void {
   for (const group of groupsOf(filters)) {
-    const groupType = Object.hasOwn(group, "aggregation_group_type_index")
-      ? group.aggregation_group_type_index
-      : filters.aggregation_group_type_index;
-    if (typeof groupType !== "number") {
+    const groupType = groupTypeOf(group, filters);
+    if (groupType === null) {
       if (propertiesOf(group).every(({ type }) => personTypes.has(type))) continue;
       throw filtersInvalid("Filters are not valid (can only use person, cohort, and flag properties)");
     }
@@ -74,7 +79,7 @@ function checkProperty(property: JsonObject, cohorts: CohortFacts, path: string)
   if (type === "cohort") checkCohort(value, cohorts);
   if (dateOperators.has(operator)) checkDate(value);
   if (textOperators.has(operator) && typeof value !== "string") {
-    throw filtersInvalid(`Invalid value for operator ${operator}: ${written(value)}`, "invalid_value");
+    throw filtersInvalid(`Invalid value for operator ${operator}: ${textIn(value)}`, "invalid_value");
   }
   if (operator === "regex" || operator === "not_regex") checkPattern(value as string, `${path}.value`);
 }
@@ -105,7 +110,7 @@ function checkOperator(operator: Json | undefined, type: Json | undefined): void
 function checkDate(value: Json | undefined): void {
   const isReadable =
     typeof value === "string" && (parseRelativeDate(value) ?? parseDate(value)) !== undefined;
-  if (!isReadable) throw filtersInvalid(`Invalid date value: ${written(value)}`, "invalid_date");
+  if (!isReadable) throw filtersInvalid(`Invalid date value: ${textIn(value)}`, "invalid_date");
 }
 
 function checkPattern(pattern: string, path: string): void {
@@ -118,7 +123,7 @@ function checkPattern(pattern: string, path: string): void {
 function checkCohort(value: Json | undefined, cohorts: CohortFacts): void {
   const cohort = Number.isSafeInteger(value) ? cohorts.find(value as number) : undefined;
   if (cohort === undefined) {
-    throw filtersInvalid(`Cohort with id ${written(value)} does not exist`, "cohort_does_not_exist");
+    throw filtersInvalid(`Cohort with id ${textIn(value)} does not exist`, "cohort_does_not_exist");
   }
   for (const used of cohortAndNested(cohort, cohorts)) {
     if (used.isStatic || !filtersIn(used).some(({ type }) => type === "behavioral")) continue;
@@ -138,7 +143,7 @@ function cohortAndNested(cohort: CohortDefinition, cohorts: CohortFacts): Cohort
     found.set(next.id, next);
     if (next.isStatic) continue;
     for (const { type, value } of filtersIn(next)) {
-      const id = type === "cohort" ? idOf(value) : undefined;
+      const id = type === "cohort" ? wholeNumber(value) : undefined;
       const nested = id === undefined ? undefined : cohorts.find(id);
       if (nested !== undefined) open.push(nested);
     }
@@ -156,9 +161,4 @@ function filtersIn(cohort: CohortDefinition): JsonObject[] {
     else filters.push(node);
   }
   return filters;
-}
-
-/** A value as error texts show it: text without quotes, everything else as JSON. */
-function written(value: Json | undefined): string {
-  return typeof value === "string" ? value : JSON.stringify(value ?? null);
 }

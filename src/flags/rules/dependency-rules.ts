@@ -2,7 +2,7 @@
  * What a flag may depend on. Source: contract, management-api 4.4 (dependency rows).
  */
 
-import { idOf, type JsonObject } from "../../lib/json.ts";
+import { type JsonObject, wholeNumber } from "../../lib/json.ts";
 import { filtersInvalid } from "./flag-invalid.ts";
 import { type FlagFact, type FlagFacts, groupsOf, propertiesOf } from "./types.ts";
 
@@ -14,7 +14,7 @@ interface Owner {
 
 /** The ids of the flags that filters refer to, each once; references that are no id are left out. */
 export function dependencyIds(filters: JsonObject): number[] {
-  const ids = references(filters).map(idOf);
+  const ids = references(filters).map((reference) => wholeNumber(reference));
   return [...new Set(ids.filter((id) => id !== undefined))];
 }
 
@@ -39,7 +39,7 @@ function references(filters: JsonObject): string[] {
 }
 
 function checkDependency(reference: string, isKnown: boolean, owner: Owner): void {
-  const id = idOf(reference);
+  const id = wholeNumber(reference);
   if (id === undefined) {
     throw filtersInvalid(
       `Flag dependencies must reference flag IDs (integers), not flag keys. Invalid reference: '${reference}'`,

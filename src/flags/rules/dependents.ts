@@ -5,7 +5,7 @@
  * Only transitions are checked. Source: contract, management-api 3.5 and 5.7.
  */
 
-import { idOf, isJsonObject, type Json } from "../../lib/json.ts";
+import { isJsonObject, type Json, wholeNumber } from "../../lib/json.ts";
 import { dependencyIds } from "./dependency-rules.ts";
 import { FlagInvalid } from "./flag-invalid.ts";
 import type { CohortDefinition, FlagFact, FlagFacts } from "./types.ts";
@@ -55,7 +55,7 @@ function cohortIdsIn(filters: Json | undefined): number[] {
     const node = open.pop();
     if (Array.isArray(node)) open.push(...node);
     else if (isJsonObject(node)) {
-      const id = node.type === "cohort" ? idOf(node.value) : undefined;
+      const id = node.type === "cohort" ? wholeNumber(node.value) : undefined;
       if (id !== undefined) ids.push(id);
       open.push(...Object.values(node));
     }

@@ -5,7 +5,8 @@
  * Pure: what the rules want to know of other flags and of cohorts comes in as facts.
  */
 
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type JsonObject } from "../../lib/json.ts";
+import { withPresentOperator } from "../../lib/operators.ts";
 import { checkConditions, checkPropertyTypes, checkVariantSum } from "./condition-rules.ts";
 import { checkDependencies } from "./dependency-rules.ts";
 import { checkShape } from "./filters-shape.ts";
@@ -13,7 +14,14 @@ import { FlagInvalid, filtersInvalid, typeName } from "./flag-invalid.ts";
 import { normalizePayloads } from "./payloads.ts";
 import { withRollout } from "./rollout.ts";
 import { everyone, mapProperties } from "./stored-filters.ts";
-import { type CohortFacts, type FlagFacts, groupsOf, propertiesOf, variantsOf } from "./types.ts";
+import {
+  type CohortFacts,
+  type FlagFacts,
+  groupsOf,
+  groupTypeOf,
+  propertiesOf,
+  variantsOf,
+} from "./types.ts";
 
 export interface FiltersContext {
   /** The id of the flag that is changed; null when it is created. */
@@ -101,26 +109,18 @@ function withRemoteConfigRollout(filters: JsonObject, { isRemoteConfiguration }:
   return { ...filters, groups: full };
 }
 
-const operatorAliases: Record<string, string> = { min: "gte", max: "lte" };
-
 function normalizeProperties(filters: JsonObject): JsonObject {
   let normal = filters;
   for (const list of ["groups", "super_groups", "holdout_groups"] as const) {
     normal = mapProperties(normal, list, normalizeProperty);
   }
   if (!Array.isArray(normal.groups)) return normal;
-  const groups = groupsOf(normal).map((group) =>
-    withPropertyTypes(group, filters.aggregation_group_type_index),
-  );
-  return { ...normal, groups };
+  return { ...normal, groups: groupsOf(normal).map((group) => withPropertyTypes(group, filters)) };
 }
 
 function normalizeProperty(property: JsonObject): JsonObject {
-  const { cohort_name: cohortName, ...others } = property;
+  const { cohort_name: cohortName, ...others } = withPresentOperator(property);
   const normal: JsonObject = { ...others, key: String(property.key) };
-  if (typeof property.operator === "string") {
-    normal.operator = operatorAliases[property.operator] ?? property.operator;
-  }
   if (property.type !== "cohort")
     return cohortName === undefined ? normal : { ...normal, cohort_name: cohortName };
   // Names of cohorts are put in on every read; a stored copy would go stale. Ids are compared as numbers.
@@ -130,13 +130,11 @@ function normalizeProperty(property: JsonObject): JsonObject {
 }
 
 /** A property that names no type is about whom its condition is about. */
-function withPropertyTypes(group: JsonObject, flagGroupType: Json | undefined): JsonObject {
+function withPropertyTypes(group: JsonObject, filters: JsonObject): JsonObject {
   if (!Array.isArray(group.properties)) return group;
-  const groupType = Object.hasOwn(group, "aggregation_group_type_index")
-    ? group.aggregation_group_type_index
-    : flagGroupType;
+  const groupType = groupTypeOf(group, filters);
   const implied: JsonObject =
-    typeof groupType === "number" ? { type: "group", group_type_index: groupType } : { type: "person" };
+    groupType === null ? { type: "person" } : { type: "group", group_type_index: groupType };
   const properties = propertiesOf(group).map((property) =>
     property.type === undefined || property.type === null ? { ...property, ...implied } : property,
   );

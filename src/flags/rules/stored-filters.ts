@@ -5,7 +5,7 @@
  */
 
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
-import { type CohortFacts, groupsOf, propertiesOf } from "./types.ts";
+import { type CohortFacts, groupsOf, groupTypeOf, propertiesOf } from "./types.ts";
 
 /** Filters with `groups`, a list: without usable ones there is no condition set, and the flag is on for nobody. */
 export function withGroups(stored: Json | undefined): JsonObject {
@@ -33,8 +33,7 @@ export function isSimpleFlag(stored: Json | undefined): boolean {
   const groups = groupsOf(filters);
   const [only] = groups;
   if (groups.length !== 1 || only === undefined || propertiesOf(only).length > 0) return false;
-  const groupType = only.aggregation_group_type_index ?? filters.aggregation_group_type_index;
-  return groupType === null || groupType === undefined;
+  return groupTypeOf(only, filters) === null;
 }
 
 /**

@@ -73,6 +73,16 @@ export function withHiddenPayloads(flag: {
 /** Prefix of flags that surveys make for themselves; they are served to browsers but not shown in lists. */
 export const surveyFlagPrefix = "survey-targeting-";
 
+/**
+ * The group type that a condition set is about, null for persons: its own where it names one, null included, else the
+ * flag's.
+ */
+export function groupTypeOf(group: JsonObject, filters: JsonObject): number | null {
+  const name = "aggregation_group_type_index";
+  const type = Object.hasOwn(group, name) ? group[name] : filters[name];
+  return Number.isInteger(type) ? (type as number) : null;
+}
+
 /** The groups of stored filters, without those that are no objects. */
 export function groupsOf(filters: JsonObject): JsonObject[] {
   return objectsIn(filters.groups);

@@ -7,7 +7,7 @@
 
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { unusableBehaviour } from "../../cohorts/cohort-filters.ts";
+import { unusableCondition } from "../../cohorts/cohort-filters.ts";
 import { type ExchangeDocument, writeDocument } from "../../flags/exchange/document.ts";
 import { withoutDangling } from "../../flags/exchange/references.ts";
 import type { Json, JsonObject } from "../../lib/json.ts";
@@ -206,7 +206,7 @@ interface CopiedDocument extends ExchangeDocument {
 }
 
 /**
- * PostHog knows more kinds of conditions on what persons did, and lets flags refer to cohorts that were deleted: what has
+ * PostHog knows more kinds of conditions, and lets flags refer to cohorts that were deleted: what has
  * such a thing must not stop all others.
  */
 export function withoutUncomputable({
@@ -215,7 +215,7 @@ export function withoutUncomputable({
 }: CopiedDocument): Pick<PulledProject, "flags" | "leftOut"> {
   const uncomputable: string[] = [];
   const cohorts = document.cohorts.filter(({ name, filters }) => {
-    const reason = unusableBehaviour(filters ?? null);
+    const reason = unusableCondition(filters ?? null);
     if (reason !== undefined) uncomputable.push(`Cohort "${name}" is left out: ${reason}`);
     return reason === undefined;
   });

@@ -12,6 +12,7 @@ import { Reply, type Route } from "../../http/route.ts";
 import { int, list, object, optional, text, withPage } from "../../http/shapes.ts";
 import { InvalidField } from "../../lib/errors.ts";
 import type { JsonObject } from "../../lib/json.ts";
+import { testFault, withPresentOperator } from "../../lib/operators.ts";
 import { canonicalUuid } from "../../lib/uuid.ts";
 import { microsToWire } from "../../lib/wire-time.ts";
 import { Deletion, type PersonEraser } from "../deletion.ts";
@@ -114,10 +115,7 @@ export function peopleRoutes(deps: PeopleDeps, cohortMembership: CohortMembershi
       answers: { 200: personPage, ...unavailable },
       handle: async (call) => {
         const page = readPage(call.query);
-        const filters = [
-          ...(readPropertyFilters(call.query, "person") ?? []),
-          ...readCohort(cohortMembership, call),
-        ];
+        const filters = [...personFilters(call.query), ...readCohort(cohortMembership, call)];
         const named = namedPerson(people, call.project.id, call.query);
         const search = call.query.get("search")?.trim() || undefined;
         if (filters.length > 0) return await filteredPersons(deps, call, filters, { named, search });
@@ -235,6 +233,16 @@ export function peopleRoutes(deps: PeopleDeps, cohortMembership: CohortMembershi
   ];
 }
 
+/** The filters of the parameter `properties`. @throws {InvalidField} one that nobody could match. */
+function personFilters(query: URLSearchParams): JsonObject[] {
+  const filters = (readPropertyFilters(query, "person") ?? []).map(withPresentOperator);
+  for (const filter of filters) {
+    const fault = filter.type === "person" ? testFault(filter) : undefined;
+    if (fault !== undefined) throw new InvalidField("properties", fault.code, fault.detail);
+  }
+  return filters;
+}
+
 /** The filter of the parameter `cohort`; none when it is not given. @throws {InvalidField} there is no such cohort. */
 function readCohort(membership: CohortMembership, call: ProjectCall<unknown>): JsonObject[] {
   const given = call.query.get("cohort")?.trim();
@@ -278,9 +286,9 @@ async function filteredPersons(
 /** The one person that a query names; null when there is none, undefined when it names nobody. */
 function namedPerson(people: PeopleDb, projectId: number, query: URLSearchParams): Person | null | undefined {
   const distinctId = query.get("distinct_id");
-  if (distinctId !== null) return personByDistinctId(people, projectId, distinctId) ?? null;
+  if (distinctId) return personByDistinctId(people, projectId, distinctId) ?? null;
   const uuid = query.get("uuid");
-  if (uuid !== null) return personByUuid(people, projectId, canonicalUuid(uuid) ?? uuid) ?? null;
+  if (uuid) return personByUuid(people, projectId, canonicalUuid(uuid) ?? uuid) ?? null;
   // A uuid that nobody has can still be somebody's distinct id.
   const search = canonicalUuid(query.get("search")?.trim() ?? "");
   return search === undefined ? undefined : personByUuid(people, projectId, search);

@@ -32,6 +32,18 @@ describe("blast radius", () => {
     });
   });
 
+  test("a set about persons in a flag about groups counts persons", () => {
+    const byEmail = person("email", "exact", "x");
+    const group = { properties: [byEmail], aggregation_group_type_index: null };
+    const filters = { groups: [group], aggregation_group_type_index: 0 };
+    expect(parseBlastRadius({ filters })).toMatchObject({
+      groupTypeIndex: null,
+      sets: [{ filters: [byEmail] }],
+    });
+    const condition = { properties: [plan], aggregation_group_type_index: null };
+    expect(parseBlastRadius({ condition, group_type_index: 0 })).toMatchObject({ groupTypeIndex: 0 });
+  });
+
   test("an operator that nobody knows is refused, but a number for gt and a flag without operator are not", () => {
     expect(() => parseBlastRadius(withFilter(person("a", "resembles", "b")))).toThrow(
       expect.objectContaining({ code: "invalid_operator", field: "filters" }),

@@ -20,6 +20,12 @@ describe("simple flags", () => {
     ["groups that are none", { groups: "x" }, false, 0],
     ["about groups", { ...when([], 30), aggregation_group_type_index: 0 }, false, 30],
     ["its set about groups", when([], 30, { aggregation_group_type_index: 0 }), false, 30],
+    [
+      "its set about persons, in a flag about groups",
+      { ...when([], 30, { aggregation_group_type_index: null }), aggregation_group_type_index: 0 },
+      true,
+      30,
+    ],
     ["with variants", { ...when([], 30), multivariate: { variants: [] } }, true, 30],
   ];
   for (const [name, filters, isSimple, percentage] of cases) {

@@ -36,6 +36,8 @@ export interface Ask {
   body?: unknown;
   /** A body that is no JSON. */
   file?: Blob;
+  /** Fields with files among them. */
+  form?: FormData;
   signal?: AbortSignal;
   accept?: string;
 }
@@ -76,6 +78,7 @@ export async function send(path: string, options: Ask = {}): Promise<Response> {
       },
       ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
       ...(options.file === undefined ? {} : { body: options.file }),
+      ...(options.form === undefined ? {} : { body: options.form }),
       ...(options.signal === undefined ? {} : { signal: options.signal }),
     });
   } catch (error) {
@@ -105,6 +108,13 @@ async function failureOf(response: Response): Promise<Failure> {
     Number.isFinite(retryAfter) ? retryAfter : undefined,
     body,
   );
+}
+
+/** The fields of a form, files too. */
+export function formOf(fields: Record<string, string | Blob>): FormData {
+  const form = new FormData();
+  for (const [name, value] of Object.entries(fields)) form.set(name, value);
+  return form;
 }
 
 /** A query string of what is set; empty texts and undefined are left out. */

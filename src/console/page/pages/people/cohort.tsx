@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { useRoute } from "preact-iso";
 import { to, useAddress } from "../../lib/address.ts";
-import { ask, queryText, wordsOf } from "../../lib/api.ts";
+import { type Ask, ask, formOf, queryText, wordsOf } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject, project } from "../../lib/session.ts";
 import type { Condition } from "../../model/flags.ts";
@@ -120,14 +120,20 @@ function Editor({ cohort, onSaved }: { cohort?: Cohort; onSaved: (cohort: Cohort
       .map((conditions) => ({ type: "AND", values: conditions }));
     const filters =
       isStatic || values === undefined ? {} : { filters: { properties: { type: "OR", values } } };
-    const ids = `${csv}\n${(await file?.text()) ?? ""}`.trim();
-    const list = isStatic ? { is_static: true, ...(ids === "" ? {} : { csv: ids }) } : {};
-    const body = { name: name.trim(), description, ...filters, ...list };
-    onSaved(
-      cohort === undefined
-        ? await ask<Cohort>(inProject("cohorts/"), { method: "POST", body })
-        : await ask<Cohort>(inProject(`cohorts/${cohort.id}/`), { method: "PATCH", body }),
-    );
+    const typed = isStatic && csv.trim() !== "" ? { csv } : {};
+    const fields = { name: name.trim(), description };
+    const list = isStatic ? { is_static: true } : {};
+    const write = (id: number | undefined, sent: Pick<Ask, "body" | "form">) =>
+      id === undefined
+        ? ask<Cohort>(inProject("cohorts/"), { method: "POST", ...sent })
+        : ask<Cohort>(inProject(`cohorts/${id}/`), { method: "PATCH", ...sent });
+    if (!isStatic || file === undefined) {
+      onSaved(await write(cohort?.id, { body: { ...fields, ...filters, ...list, ...typed } }));
+      return;
+    }
+    // A file by itself: it may be a table, whose heading tells where the ids stand.
+    const saved = await write(cohort?.id, { form: formOf({ ...fields, is_static: "true", csv: file }) });
+    onSaved("csv" in typed ? await write(saved.id, { body: typed }) : saved);
   };
   return (
     <section class="card">

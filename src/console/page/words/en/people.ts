@@ -66,7 +66,7 @@ export const cohorts = {
     "These conditions are of a form that this page does not edit (behaviour, or nested groups). The API does.",
   usedBy: "Flags about it:",
   file: "File of distinct ids",
-  fileHelp: "CSV or text; the first column, one id per line.",
+  fileHelp: "CSV or text: one distinct id per line, or a table with a column distinct_id.",
   ids: "Distinct ids",
   staticHelp:
     "They are added; ids that nobody has are passed over. Figures of Explore can be kept as a fixed list, too.",
