@@ -115,7 +115,7 @@ export function createDashboard(
 ): Dashboard {
   const { tags, ...plain } = input.fields;
   return metadata.change((t) => {
-    const { id } = t
+    const created = t
       .insert(dashboard)
       .values({
         ...plain,
@@ -124,10 +124,10 @@ export function createDashboard(
         createdById: input.by,
         createdAt: now,
       })
-      .returning({ id: dashboard.id })
+      .returning()
       .get();
-    replaceTags(t, input.projectId, "dashboard", id, normalizeTags(tags, "tags") ?? []);
-    return findDashboard(t, input.projectId, id)!;
+    replaceTags(t, input.projectId, "dashboard", created.id, normalizeTags(tags, "tags") ?? []);
+    return { ...created, tags: tagsOf(t, "dashboard", created.id) };
   });
 }
 

@@ -124,6 +124,10 @@ describe("dashboards and insights", () => {
     expect(await arrange([{ id: one }, { id: 99 }])).toMatchObject({ status: 400, body: { attr: "tiles" } });
     expect((await arrange(Array.from({ length: 1_001 }, () => ({ id: one })))).status).toBe(400);
     await server.ask("POST", "/api/projects/1/dashboards/", { body: { name: "E" } });
+    for (const path of ["dashboards", "insights"]) {
+      const gone = await server.ask("POST", `/api/projects/1/${path}/`, { body: { deleted: true } });
+      expect([path, gone.status, gone.body.deleted]).toEqual([path, 201, true]);
+    }
     await server.ask("PATCH", "/api/projects/1/dashboards/1/", { body: { pinned: true } });
     const list = await server.ask("GET", "/api/projects/1/dashboards/");
     expect(list.body.results.map(({ id }: { id: number }) => id)).toEqual([1, 2]);
@@ -131,8 +135,45 @@ describe("dashboards and insights", () => {
     expect((await server.ask("GET", "/api/projects/1/dashboards/1/")).status).toBe(404);
     const flag = await server.ask("POST", flagsPath, { body: { key: "a", analytics_dashboards: [2] } });
     expect(flag.body.analytics_dashboards).toEqual([2]);
+    await server.ask("PATCH", "/api/projects/1/dashboards/2/", { body: { deleted: true } });
+    const echoed = await server.ask("PATCH", `${flagsPath}1/`, { body: { ...flag.body, name: "echoed" } });
+    expect([echoed.status, echoed.body.analytics_dashboards]).toEqual([200, [2]]);
     const replaced = await server.ask("PATCH", `${flagsPath}1/`, { body: { analytics_dashboards: [] } });
     expect(replaced.body.analytics_dashboards).toEqual([]);
+    expect(
+      await server.ask("PATCH", `${flagsPath}1/`, { body: { analytics_dashboards: [2] } }),
+    ).toMatchObject({ status: 400, body: { attr: "analytics_dashboards" } });
+  });
+
+  test("the dates of a dashboard are those of its insights there", async () => {
+    const asked: unknown[] = [];
+    using server = new TestServer({
+      deps: {
+        insights: {
+          run: async (_, query, { now }) => {
+            asked.push(query);
+            return { results: [], computedAt: now.getTime(), isCached: false };
+          },
+        },
+      },
+    });
+    const insights = "/api/projects/1/insights/";
+    const dashboard = "/api/projects/1/dashboards/1/";
+    await server.ask("POST", "/api/projects/1/dashboards/", { body: { filters: { date_from: "-90d" } } });
+    const trends = { kind: "TrendsQuery", dateRange: { date_from: "-7d" } };
+    const funnel = { kind: "InsightVizNode", source: { kind: "FunnelsQuery" } };
+    for (const query of [trends, funnel, {}])
+      await server.ask("POST", insights, { body: { query, dashboards: [1] } });
+    const shown = (await server.ask("GET", dashboard)).body;
+    const dateRange = { date_from: "-90d", date_to: null };
+    expect(asked.splice(0)).toEqual([
+      { ...trends, dateRange },
+      { ...funnel, source: { ...funnel.source, dateRange } },
+    ]);
+    expect(shown.tiles[0].insight.query).toEqual(trends);
+    await server.ask("GET", `${insights}1/`);
+    await server.ask("PATCH", dashboard, { body: { filters: { date_to: null } } });
+    expect(asked.splice(0)).toEqual([trends, trends, funnel]);
   });
 
   test("a deleted dashboard is nowhere until it is brought back, with what stood on it", async () => {

@@ -27,6 +27,7 @@ import {
   tag,
   text,
 } from "../../http/shapes.ts";
+import { isJsonObject, type JsonObject } from "../../lib/json.ts";
 import { toWire, toWireOrNull } from "../../lib/wire-time.ts";
 import {
   createDashboard,
@@ -90,7 +91,9 @@ const DashboardInput = object({
   pinned: optional(bool()),
   deleted: optional(bool()),
   tags: optional(list(tag())),
-  filters: optional(dictionary()),
+  filters: optional(
+    dictionary({ description: "`date_from` and `date_to`: the dates of every insight, instead of its own." }),
+  ),
 });
 
 const DashboardChange = object({
@@ -204,14 +207,23 @@ async function withTiles(
     ...dashboardBody(dashboard, users),
     filters: dashboard.filters,
     variables: dashboard.variables,
-    tiles: await Promise.all(tiles.map((tile) => tileBody(deps, call, tile, users))),
+    tiles: await Promise.all(tiles.map((tile) => tileBody(deps, call, { tile, dashboard, users }))),
   };
 }
 
-async function tileBody(deps: InsightDeps, call: ProjectCall<unknown>, tile: Tile, users: UserFinder) {
+async function tileBody(
+  deps: InsightDeps,
+  call: ProjectCall<unknown>,
+  { tile, dashboard, users }: { tile: Tile; dashboard: Dashboard; users: UserFinder },
+) {
   const { insight } = tile;
   // A dashboard is shown with gaps rather than not at all.
-  const computed = insight && (await compute(deps, call, insight).catch(() => undefined));
+  const computed =
+    insight &&
+    (await compute(deps, call, {
+      ...insight,
+      query: withDates(insight.query, dashboard.filters),
+    }).catch(() => undefined));
   return {
     id: tile.id,
     layouts: tile.layouts,
@@ -227,6 +239,14 @@ async function tileBody(deps: InsightDeps, call: ProjectCall<unknown>, tile: Til
       : null,
     text: tile.text,
   };
+}
+
+/** A query, or the node that wraps one, over the dates of its dashboard where that says some. */
+function withDates(query: JsonObject, filters: JsonObject): JsonObject {
+  const { date_from = null, date_to = null } = filters;
+  if ((date_from === null && date_to === null) || Object.keys(query).length === 0) return query;
+  if (isJsonObject(query.source)) return { ...query, source: withDates(query.source, filters) };
+  return { ...query, dateRange: { date_from, date_to } };
 }
 
 function dashboardBody(dashboard: Dashboard, users: UserFinder): Static<typeof DashboardBody> {

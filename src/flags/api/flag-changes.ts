@@ -111,7 +111,10 @@ const exampleRequest = {
 const oneScheduled = {
   200: { description: "The change.", schema: ScheduledBody, example: exampleScheduled },
 };
-const oneRequest = { 200: { description: "The proposal.", schema: RequestBody, example: exampleRequest } };
+const oneRequest = {
+  200: { description: "The proposal.", schema: RequestBody, example: exampleRequest },
+  400: { description: "It was decided on already, or cannot be made any more.", schema: ApiFailure },
+};
 
 export function flagChangeRoutes(deps: FlagWriting): Route[] {
   const { db } = deps.metadata;
@@ -223,7 +226,7 @@ export function flagChangeRoutes(deps: FlagWriting): Route[] {
       answers: { 204: { description: "Gone." } },
       handle: (call) => {
         const id = numberIn(call.params.id);
-        editableFlag(deps, call, findScheduled(db, call.project.id, id).flagId, "id");
+        checkMayUndo(deps, call, findScheduled(db, call.project.id, id));
         unschedule(deps, call.project.id, id);
         return new Reply(204);
       },
@@ -299,7 +302,7 @@ export function flagChangeRoutes(deps: FlagWriting): Route[] {
       answers: oneRequest,
       handle: (call) => {
         const request = decided(call);
-        editableFlag(deps, call, request.flagId, "id");
+        checkMayUndo(deps, call, request);
         const deciding = { userId: call.user.id, now: call.now };
         return requestBody(rejectRequest(deps, request, deciding), flagKeysById(db, call.project.id));
       },
@@ -315,6 +318,15 @@ function editableFlag(deps: FlagWriting, call: ProjectCall<unknown>, id: number,
   }
   checkMayEdit(flagAnswers(deps, call), flag);
   return flag;
+}
+
+/** For changes that will not be made: of a deleted flag too, with which nothing else can be done. @throws {NotPermitted} */
+function checkMayUndo(
+  deps: FlagWriting,
+  call: ProjectCall<unknown>,
+  { flagId }: ScheduledChange | ChangeRequest,
+): void {
+  checkMayEdit(flagAnswers(deps, call), findFlag(deps.metadata.db, call.project.id, flagId)!);
 }
 
 function numberIn(text: string | undefined): number {

@@ -2,7 +2,7 @@
  * From the names in a document to the ids in a project, and in which order things have to be made. Pure.
  */
 
-import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../../lib/json.ts";
 import type { ExchangeDocument } from "./document.ts";
 import { DocumentUnusable } from "./read-document.ts";
 
@@ -16,7 +16,8 @@ export interface Ids {
  * A copy in which filters give ids again.
  *
  * @param where what is being read, for the message.
- * @throws {DocumentUnusable} a name stands for nothing, neither in the document nor in the project.
+ * @throws {DocumentUnusable} a name stands for nothing, neither in the document nor in the project; or there is only
+ *                           an id, of another project.
  */
 export function withIds(value: Json, ids: Ids, where: string): Json {
   if (Array.isArray(value)) return value.map((item) => withIds(item, ids, where));
@@ -29,8 +30,18 @@ export function withIds(value: Json, ids: Ids, where: string): Json {
     const { flag: key, ...others } = value;
     return { ...others, key: String(found(ids.flag(key as string), `a flag "${key}"`, where)) };
   }
+  refuseNumbers(value, where);
   return Object.fromEntries(
     Object.entries(value).map(([name, member]) => [name, withIds(member, ids, where)]),
+  );
+}
+
+/** An export writes the number of what is gone; here something else may have it. */
+function refuseNumbers({ type, value, key }: JsonObject, where: string): void {
+  const number = type === "cohort" ? wholeNumber(value) : type === "flag" ? wholeNumber(key) : undefined;
+  if (number === undefined) return;
+  throw new DocumentUnusable(
+    `${where} refers to a ${type} by the number ${number}, which means nothing in another project; name it with "${type}", or leave the condition out.`,
   );
 }
 

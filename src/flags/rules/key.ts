@@ -18,14 +18,19 @@ export function keyOfReplaced(key: string, id: number): string {
   return `${key}:deleted:${id}`;
 }
 
+/** The key a flag had before a new one wanted it; its own where that did not happen. */
+export function keyBeforeReplaced(key: string, id: number): string {
+  const suffix = `:deleted:${id}`;
+  return key.endsWith(suffix) ? key.slice(0, -suffix.length) : key;
+}
+
 /**
  * The key of a flag that is restored: without its suffix, and with `-2`, `-3`, … when another flag took it meanwhile.
  *
  * @param isTaken whether a flag that is not deleted has this key.
  */
 export function keyOfRestored(key: string, id: number, isTaken: (key: string) => boolean): string {
-  const suffix = `:deleted:${id}`;
-  const original = key.endsWith(suffix) ? key.slice(0, -suffix.length) : key;
+  const original = keyBeforeReplaced(key, id);
   if (!isTaken(original)) return original;
   let number = 2;
   while (isTaken(`${original}-${number}`)) number++;

@@ -50,6 +50,8 @@ export function withoutOverwriting(
 const shownOnly = new Set(["cohort_name", "group_key_names"]);
 
 function comparable(name: string, value: Json): Json {
+  // Answers show false where nothing was set.
+  if (name === "performed_rollback") return value ?? false;
   return name === "filters" ? withoutShown(value) : value;
 }
 

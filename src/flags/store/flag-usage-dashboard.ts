@@ -92,13 +92,18 @@ export function addEnrichedInsights(
 }
 
 /** Follows a renamed flag in the two generated insights, unless a person rewrote their description. */
-export function renameUsageDashboard(t: MetadataTx, before: Flag, newKey: string, now: Date): void {
-  const id = liveUsageDashboard(t, before);
+export function renameUsageDashboard(
+  t: MetadataTx,
+  of: Flag,
+  [oldKey, newKey]: readonly [string, string],
+  now: Date,
+): void {
+  const id = liveUsageDashboard(t, of);
   if (id === undefined) return;
   for (const found of insightsOn(t, id)) {
     const [isTotal, isUnique] = [
-      found.name === totalVolume && found.description === totalVolumeText(before.key),
-      found.name === uniqueUsers && found.description === uniqueUsersText(before.key),
+      found.name === totalVolume && found.description === totalVolumeText(oldKey),
+      found.name === uniqueUsers && found.description === uniqueUsersText(oldKey),
     ];
     if (!isTotal && !isUnique) continue;
     t.update(insight)

@@ -22,6 +22,7 @@ import { InvalidField, NotFound } from "../../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
 import { type Flag, type FlagFields, storedFields, trackedFields } from "../fields.ts";
 import { filtersOfChangedFlag, filtersOfNewFlag } from "../rules/filters.ts";
+import { keyBeforeReplaced } from "../rules/key.ts";
 import { constantValueOf } from "../rules/status.ts";
 import { rolloutPercentageOf, withRenamedEnrollment } from "../rules/stored-filters.ts";
 import { changedTags, type SentTags } from "../rules/tags.ts";
@@ -90,7 +91,7 @@ export function createFlag(writing: FlagWriting, input: NewFlag): Flag {
       .returning({ id: flag.id })
       .get();
     replaceTags(t, projectId, "flag", id, tags);
-    if (analyticsDashboards) linkDashboards(t, projectId, id, analyticsDashboards);
+    if (analyticsDashboards) linkDashboards(t, { projectId, id, known: [] }, analyticsDashboards);
     if (input.createsUsageDashboard) createUsageDashboard(t, findFlag(t, projectId, id)!, by, now);
     const created = findFlag(t, projectId, id)!;
     recordCreation(t, created, by, now);
@@ -129,7 +130,9 @@ export function editFlag(writing: FlagWriting, of: FlagEdit, decide: (before: Fl
     const before = findFlag(t, of.projectId, of.id);
     if (!before) throw new NotFound();
     const edit = decide(before);
-    const fields = withoutOverwriting(before, edit, () => {
+    // Secret payloads are compared as clients know them.
+    const shown = { ...before, filters: writing.payloads.open(before) };
+    const fields = withoutOverwriting(shown, edit, () => {
       return before.lastModifiedById === null ? undefined : findUser(t, before.lastModifiedById)?.email;
     });
     return saveFlag(writing, t, before, fields, { ...of, note: edit.note });
@@ -156,7 +159,10 @@ function saveFlag(
   const checked = touchesFilters
     ? filtersToStore(writing, t, projectId, before, { ...fields, key })
     : before.filters;
-  const filters = key === before.key ? checked : withRenamedEnrollment(checked, before.key, key);
+  // What is named after the key was not renamed when the deleted flag gave it up.
+  const formerKey = keyBeforeReplaced(before.key, id);
+  const isRenamed = key !== before.key && key !== formerKey;
+  const filters = isRenamed ? withRenamedEnrollment(checked, formerKey, key) : checked;
   checkTransitions(t, before, fields, filters);
   const { tags, evaluationTags } = changedTags(sent, before);
   const row = t
@@ -177,8 +183,10 @@ function saveFlag(
     .returning()
     .get();
   if (sent.tags !== undefined) replaceTags(t, projectId, "flag", id, tags);
-  if (analyticsDashboards) linkDashboards(t, projectId, id, analyticsDashboards);
-  if (key !== before.key) renameUsageDashboard(t, before, key, now);
+  if (analyticsDashboards) {
+    linkDashboards(t, { projectId, id, known: before.analyticsDashboards }, analyticsDashboards);
+  }
+  if (isRenamed) renameUsageDashboard(t, before, [formerKey, key], now);
   const dashboards = analyticsDashboards && [...new Set(analyticsDashboards)].sort((a, b) => a - b);
   const after = flagOf(row, tags, dashboards ?? before.analyticsDashboards);
   recordChange(t, before, after, { by, now, note });
@@ -213,7 +221,7 @@ export function filtersToStore(
     throw new InvalidField("has_encrypted_payloads", "invalid_input", detail);
   }
   const opened = before && payloads.open(before);
-  const sent = opened ? withKeptPayloads(fields.filters, opened) : fields.filters;
+  const sent = withKeptPayloads(fields.filters, opened ?? {});
   const filters = opened ? filtersOfChangedFlag(sent, opened, context) : filtersOfNewFlag(sent, context);
   return payloads.seal(filters, isSecret, before);
 }
@@ -231,14 +239,20 @@ function newRollout(percentage: number | undefined, before: Flag | undefined): n
   return isRepeated ? undefined : percentage;
 }
 
-/** A client that may not see payloads echoes a placeholder, which means: as before (contract: 4.5). */
+/**
+ * A client that may not see payloads echoes a placeholder, which means: as before (contract: 4.5).
+ *
+ * @throws {InvalidField} there was none before: the placeholder would become the payload.
+ */
 function withKeptPayloads(sent: JsonObject | undefined, opened: JsonObject): JsonObject | undefined {
-  if (!isJsonObject(sent?.payloads) || !isJsonObject(opened.payloads)) return sent;
-  const known = opened.payloads;
-  const payloads = Object.entries(sent.payloads).map(([name, value]) => [
-    name,
-    value === redactedPayload && Object.hasOwn(known, name) ? known[name] : value,
-  ]);
+  if (!isJsonObject(sent?.payloads)) return sent;
+  const known = isJsonObject(opened.payloads) ? opened.payloads : {};
+  const payloads = Object.entries(sent.payloads).map(([name, value]) => {
+    if (value !== redactedPayload) return [name, value];
+    if (Object.hasOwn(known, name)) return [name, known[name]];
+    const detail = `There is no secret payload of '${name}' to keep; send it in clear.`;
+    throw new InvalidField("filters", "invalid_input", detail);
+  });
   return { ...sent, payloads: Object.fromEntries(payloads) };
 }
 
@@ -266,17 +280,32 @@ function checkCount(t: MetadataTx, projectId: number): void {
   );
 }
 
-/** Makes these the flag's analytics dashboards. @throws {InvalidField} one is not of the project. */
-function linkDashboards(t: MetadataTx, projectId: number, flagId: number, ids: readonly number[]): void {
+/**
+ * Makes these the flag's analytics dashboards.
+ *
+ * @param of.known those so far: one that was deleted since may stay, as clients send back what they read.
+ * @throws {InvalidField} one is not of the project.
+ */
+function linkDashboards(
+  t: MetadataTx,
+  { projectId, id: flagId, known }: { projectId: number; id: number; known: readonly number[] },
+  ids: readonly number[],
+): void {
   t.delete(flagDashboard).where(eq(flagDashboard.flagId, flagId)).run();
   for (const dashboardId of new Set(ids)) {
-    const found = t
-      .select({ id: dashboard.id })
-      .from(dashboard)
-      .where(
-        and(eq(dashboard.id, dashboardId), eq(dashboard.projectId, projectId), eq(dashboard.deleted, false)),
-      )
-      .get();
+    const found =
+      known.includes(dashboardId) ||
+      t
+        .select({ id: dashboard.id })
+        .from(dashboard)
+        .where(
+          and(
+            eq(dashboard.id, dashboardId),
+            eq(dashboard.projectId, projectId),
+            eq(dashboard.deleted, false),
+          ),
+        )
+        .get();
     if (!found) {
       const detail = `Invalid pk "${dashboardId}" - object does not exist.`;
       throw new InvalidField("analytics_dashboards", "does_not_exist", detail);

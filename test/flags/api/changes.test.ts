@@ -196,6 +196,19 @@ describe("where changes have to be agreed to", () => {
     );
   });
 
+  test("what waits for a deleted flag can be taken back", async () => {
+    using it = await prepared();
+    const { server, flag } = it;
+    const payload = { operation: "update_status", value: false };
+    const scheduled_at = it.later(10).toISOString();
+    await server.ask("POST", scheduled, { body: { record_id: flag.id, payload, scheduled_at } });
+    await server.ask("POST", requests, { body: { flag_id: flag.id, changes: { active: false } } });
+    await server.ask("PATCH", `${flagsPath}${flag.id}/`, { body: { deleted: true } });
+    expect((await server.ask("DELETE", `${scheduled}1/`)).status).toBe(204);
+    const withdrawn = await server.ask("POST", `${requests}1/reject/`);
+    expect([withdrawn.status, withdrawn.body.state]).toEqual([200, "withdrawn"]);
+  });
+
   test("a proposal is declined, withdrawn, or overtaken", async () => {
     using it = await prepared();
     const { server, flag, bob } = it;

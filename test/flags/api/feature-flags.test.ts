@@ -134,6 +134,42 @@ describe("keys of deleted flags", () => {
     const odd = await server.ask("PATCH", `${flagsPath}3/`, { body: { key: "other:deleted:3" } });
     expect(odd.body).toMatchObject({ code: "invalid_key", attr: "key" });
   });
+
+  test("take what is named after them along, when they come back under another", async () => {
+    using server = new TestServer();
+    const enrolled = (key: string) => ({
+      groups: [{ properties: [{ key, type: "person", operator: "exact", value: ["true"] }] }],
+    });
+    const filters = { groups: [{}], super_groups: enrolled("$feature_enrollment/pay").groups };
+    const first = (await server.ask("POST", flagsPath, { body: { key: "pay", filters } })).body;
+    const edit = async (body: object) =>
+      (await server.ask("PATCH", `${flagsPath}${first.id}/`, { body })).body;
+    await edit({ deleted: true });
+    await server.ask("POST", flagsPath, { body: { key: "pay" } });
+    const named = async () => {
+      const path = `/api/projects/1/dashboards/${first.usage_dashboard}/`;
+      const { tiles } = (await server.ask("GET", path)).body;
+      return tiles.map(({ insight }: { insight: { description: string; query: object } }) => [
+        insight.description.split(": ")[1],
+        /"\$feature_flag".*?"value":\["(.*?)"\]/.exec(JSON.stringify(insight.query))?.[1],
+      ]);
+    };
+    const kept = await edit({ name: "still deleted" });
+    expect(kept.filters.super_groups).toEqual(filters.super_groups);
+    expect(await named()).toEqual([
+      ["pay", "pay"],
+      ["pay", "pay"],
+    ]);
+    const restored = await edit({ deleted: false });
+    expect([restored.key, restored.filters.super_groups]).toEqual([
+      "pay-2",
+      enrolled("$feature_enrollment/pay-2").groups,
+    ]);
+    expect(await named()).toEqual([
+      ["pay-2", "pay-2"],
+      ["pay-2", "pay-2"],
+    ]);
+  });
 });
 
 describe("what a write refuses", () => {

@@ -37,6 +37,12 @@ describe("two people edit one flag", () => {
       expect((await it.patch(change)).body).toMatchObject({ name: change.name, version: 3 });
     });
   }
+  test("a rollback that was never noted is no conflict", async () => {
+    using it = await withFlag();
+    await it.patch({ name: "b" });
+    const noted = await it.patch({ performed_rollback: true, version: 1, original_flag: it.flag });
+    expect(noted).toMatchObject({ status: 200, body: { name: "b", performed_rollback: true } });
+  });
   test("the names of cohorts, which are shown only, are no conflict", async () => {
     using it = await withFlag();
     const cohort = await it.server.ask("POST", "/api/projects/1/cohorts/", {

@@ -389,6 +389,21 @@ describe("a document that cannot be imported changes nothing", () => {
       ],
       'a flag "b"',
     ],
+    [
+      "a cohort by its number",
+      [{ key: "a", filters: when([{ key: "id", type: "cohort", operator: "in", value: 1 }]) }],
+      'Flag "a" refers to a cohort by the number 1',
+    ],
+    [
+      "a flag by its number",
+      [
+        {
+          key: "a",
+          filters: when([{ type: "flag", operator: "flag_evaluates_to", value: true, key: "1" }]),
+        },
+      ],
+      'Flag "a" refers to a flag by the number 1',
+    ],
     ["a rollout over 100", [{ key: "a", filters: when([], 101) }], 'Flag "a": '],
     ["a key with a space", [{ key: "a b", filters: when([]) }], 'Flag "a b": '],
     ["a wrong type", [{ key: "a", active: "perhaps", filters: when([]) }], 'Flag "a": '],

@@ -44,6 +44,37 @@ describe("secret payloads", () => {
     expect(stored(server)).toBe(before);
   });
 
+  test("are not made of the placeholder, where there is nothing to keep", async () => {
+    using server = secretServer();
+    const filters = { payloads: { true: '"one"' } };
+    const refused = { status: 400, body: { code: "invalid_input", attr: "filters" } };
+    const placeholder = { filters: { payloads: { true: placeholderText } } };
+    const asked = { body: { key: "a", ...secretText, ...placeholder } };
+    expect(await server.ask("POST", flagsPath, asked)).toMatchObject(refused);
+    await server.ask("POST", flagsPath, { body: { key: "a", ...secretText, filters } });
+    await server.ask("PATCH", `${flagsPath}1/`, { body: { filters: { payloads: {} } } });
+    expect(await server.ask("PATCH", `${flagsPath}1/`, { body: placeholder })).toMatchObject(refused);
+    const [removal] = (await server.ask("GET", `${flagsPath}1/activity/`)).body.results;
+    const revert = { body: { activity_id: removal.id } };
+    expect(await server.ask("POST", `${flagsPath}1/revert/`, revert)).toMatchObject(refused);
+    expect((await server.ask("GET", `${flagsPath}1/`)).body.filters.payloads).toEqual({});
+  });
+
+  test("are compared in clear when two people edit the flag", async () => {
+    using server = secretServer();
+    const body = { key: "a", ...secretText, filters: { payloads: { true: '"one"' } } };
+    const original_flag = (await server.ask("POST", flagsPath, { body })).body;
+    const edit = (change: object) => server.ask("PATCH", `${flagsPath}1/`, { body: change });
+    const payload = (text: string) => ({ filters: { ...original_flag.filters, payloads: { true: text } } });
+    await edit({ name: "renamed meanwhile" });
+    const later = { version: 1, original_flag };
+    expect(await edit({ ...later, ...payload('"two"') })).toMatchObject({
+      status: 200,
+      body: payload('"two"'),
+    });
+    expect((await edit({ ...later, ...payload('"three"') })).status).toBe(409);
+  });
+
   test("become public and secret again with the switch", async () => {
     using server = secretServer();
     const payloads = { true: '"one"' };
