@@ -2,6 +2,7 @@
 
 import type { JsonObject } from "../../lib/json.ts";
 import { wallTimeAt } from "../../lib/time-zone.ts";
+import { parseInstant } from "../../lib/timestamp.ts";
 
 export const intervals = ["hour", "day", "week", "month"] as const;
 export type Interval = (typeof intervals)[number];
@@ -31,7 +32,8 @@ const bucketsMax = 20_000;
 const months = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
 
 /**
- * Works out `{date_from, date_to}`: relative (`-30d`, `-24h`, `mStart`) or written dates, `-7d` when absent.
+ * Works out `{date_from, date_to}`: relative (`-30d`, `-24h`, `mStart`, `-1mEnd`) or written dates, `-7d` when absent;
+ * a written time is the project's unless it names a zone.
  *
  * @param interval       null: without buckets.
  * @param clock.earliest wall time at which `all` begins; of more buckets than there may be, it is the newest.
@@ -46,11 +48,12 @@ export function rangeOf(
   const toMs =
     to === undefined || to === null
       ? after(nowMs, interval === "hour" ? "hour" : "day")
-      : momentOf(to, nowMs, "end");
+      : momentOf(to, "end", { nowMs, timezone: clock.timezone });
   if (toMs === undefined) return undefined;
   // Events may all be later than the range; then it is its last bucket, without any.
   const earliest = Math.min(clock.earliest ?? toMs, startOf(toMs - 1, interval ?? "day"));
-  const fromMs = from === "all" ? earliest : momentOf(from ?? "-7d", nowMs, "start");
+  const fromMs =
+    from === "all" ? earliest : momentOf(from ?? "-7d", "start", { nowMs, timezone: clock.timezone });
   if (fromMs === undefined || fromMs >= toMs) return undefined;
   const range = { from: wallText(fromMs), to: wallText(toMs), fromMs, toMs };
   if (interval === null) return range;
@@ -97,29 +100,37 @@ function wallText(ms: number): string {
   return new Date(Math.min(Math.max(ms, wallMin), wallMax)).toISOString().slice(0, 19).replace("T", " ");
 }
 
-function momentOf(written: unknown, nowMs: number, side: "start" | "end"): number | undefined {
+function momentOf(
+  written: unknown,
+  side: "start" | "end",
+  { nowMs, timezone }: { nowMs: number; timezone: string },
+): number | undefined {
   if (typeof written !== "string") return undefined;
-  const relative = /^-?(\d{1,5})([hdwmqy])$/.exec(written);
+  const relative = /^(?:-?(\d{1,5}))?([hdwmqy])(Start|End)?$/.exec(written);
   if (relative !== null) {
-    const unit = relative[2] as Unit;
-    const moment = before(nowMs, Number(relative[1]), unit);
-    if (unit === "h") return side === "start" ? startOf(moment, "hour") : after(moment, "hour");
-    return side === "start" ? startOf(moment, "day") : after(moment, "day");
+    const [, count, unit, place] = relative as unknown as [string, string?, Unit?, string?];
+    if (count === undefined && place === undefined) return undefined;
+    const moment = before(nowMs, Number(count ?? 0), unit!);
+    const part = unit === "h" ? "hour" : "day";
+    if (place === "Start") return periodOf(moment, unit!).start;
+    if (place === "End") {
+      const { end } = periodOf(moment, unit!);
+      return side === "start" ? startOf(end - 1, part) : end;
+    }
+    return side === "start" ? startOf(moment, part) : after(moment, part);
   }
-  const start = /^([dwmy])Start$/.exec(written);
-  if (start !== null) {
-    if (start[1] === "y") return Date.UTC(new Date(nowMs).getUTCFullYear(), 0);
-    return startOf(nowMs, { d: "day", w: "week", m: "month" }[start[1] as "d"] as Interval);
-  }
-  if (/^\d{4}-\d{2}-\d{2}$/.test(written)) {
-    const day = Date.parse(`${written}T00:00:00Z`);
-    return Number.isNaN(day) ? undefined : side === "start" ? day : day + dayMs;
-  }
-  const moment = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?Z?$/.test(written)
-    ? Date.parse(`${written.replace(" ", "T").replace(/Z$/, "")}Z`)
-    : Number.NaN;
-  return Number.isNaN(moment) ? undefined : moment;
+  const isDay = /^\d{4}-\d{2}-\d{2}$/.test(written);
+  if (!isDay && !/^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}/.test(written)) return undefined;
+  const micros = parseInstant(written);
+  if (micros === undefined) return undefined;
+  const moment = Math.floor(micros / 1_000);
+  if (isDay) return side === "start" ? moment : moment + dayMs;
+  // What names no zone is what the project's clock shows.
+  return hasZone.test(written.slice(minutesEnd)) ? wallTimeAt(moment, timezone) : moment;
 }
+
+const hasZone = /(?:z|[+-]\d{2}(?::?\d{2})?)$/i;
+const minutesEnd = "2026-11-21T05:06".length;
 
 type Unit = "h" | "d" | "w" | "m" | "q" | "y";
 
@@ -149,6 +160,19 @@ function startOf(ms: number, interval: Interval): number {
 function monthStart(ms: number, months: number): number {
   const date = new Date(Math.floor(ms / dayMs) * dayMs);
   return date.setUTCMonth(date.getUTCMonth() + months, 1);
+}
+
+const monthsOf: Partial<Record<Unit, number>> = { q: 3, y: 12 };
+
+/** The hour, day, week, month, quarter or year that holds a wall time. */
+function periodOf(ms: number, unit: Unit): { start: number; end: number } {
+  const months = monthsOf[unit];
+  if (months === undefined) {
+    const interval = ({ h: "hour", d: "day", w: "week", m: "month" } as const)[unit as "h"];
+    return { start: startOf(ms, interval), end: after(ms, interval) };
+  }
+  const start = monthStart(ms, -(new Date(ms).getUTCMonth() % months));
+  return { start, end: monthStart(start, months) };
 }
 
 /** Start of the next bucket. */

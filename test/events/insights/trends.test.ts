@@ -231,6 +231,20 @@ describe("the range of a trend", () => {
     ["a month is clamped", { date_from: "-9m" }, "2026-02-21 00:00:00", "2026-11-22 00:00:00"],
     ["start of the month", { date_from: "mStart" }, "2026-11-01 00:00:00", "2026-11-22 00:00:00"],
     [
+      "last month",
+      { date_from: "-1mStart", date_to: "-1mEnd" },
+      "2026-10-01 00:00:00",
+      "2026-11-01 00:00:00",
+    ],
+    ["yesterday", { date_from: "-1dStart", date_to: "-1dEnd" }, "2026-11-20 00:00:00", "2026-11-21 00:00:00"],
+    ["start of the quarter", { date_from: "qStart" }, "2026-10-01 00:00:00", "2026-11-22 00:00:00"],
+    [
+      "the year before",
+      { date_from: "-1yStart", date_to: "-1yEnd" },
+      "2025-01-01 00:00:00",
+      "2026-01-01 00:00:00",
+    ],
+    [
       "written days",
       { date_from: "2026-01-02", date_to: "2026-01-03" },
       "2026-01-02 00:00:00",
@@ -246,6 +260,23 @@ describe("the range of a trend", () => {
   for (const [name, dates, from, to] of cases) {
     test(name, () => expect(rangeOf(dates, "day", { now, timezone: "UTC" })).toMatchObject({ from, to }));
   }
+
+  test("a written time is the project's, unless it names a zone", () => {
+    const inBerlin = (date_from: string) =>
+      rangeOf({ date_from, date_to: "2026-08-03" }, "day", { now, timezone: "Europe/Berlin" })?.from;
+    expect(inBerlin("2026-08-02T03:04:05")).toBe("2026-08-02 03:04:05");
+    expect(inBerlin("2026-08-02T03:04:05Z")).toBe("2026-08-02 05:04:05");
+    expect(inBerlin("2026-08-01T22:30:00-05:00")).toBe("2026-08-02 05:30:00");
+    expect(inBerlin("2026-01-02T03:04:05.500Z")).toBe("2026-01-02 04:04:05");
+  });
+
+  test("days that no calendar has are no range", () => {
+    for (const date_from of ["2026-02-30", "2026-02-30T00:00", "2026-13-01", "d", "-", "2026-01-02T25:00"])
+      expect([date_from, rangeOf({ date_from }, "day", { now, timezone: "UTC" })]).toEqual([
+        date_from,
+        undefined,
+      ]);
+  });
 
   const all = (earliest: number, interval: "hour" | "day" | "week" | "month") =>
     rangeOf({ date_from: "all" }, interval, { now, timezone: "UTC", earliest });
