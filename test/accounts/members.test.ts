@@ -136,6 +136,11 @@ test("a project is archived by admins and owners", async () => {
   const path = "/api/projects/1/";
   const key = keyOf(server, "bob@example.com", "member");
   expect((await server.ask("PATCH", path, { key, body: { archived: true } })).status).toBe(403);
+  const read = (await server.ask("GET", path, { key })).body;
+  const sent = { ...read, name: "Named by a member" };
+  expect((await server.ask("PATCH", path, { key, body: sent })).status).toBe(200);
+  for (const change of [{ approvals: "all" }, { events_retention_days: 30 }])
+    expect((await server.ask("PATCH", path, { key, body: { ...read, ...change } })).status).toBe(403);
   const refused = await server.ask("PATCH", path, { body: { archived: true, name: "Closed" } });
   expect([refused.status, refused.body.code]).toEqual([400, "last_project"]);
   const organizationId = server.metadata.projects.find(1)!.organizationId;

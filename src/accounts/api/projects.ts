@@ -226,7 +226,7 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
         const change = { name, timezone, anonymizeIps, approvals, eventsRetentionDays };
         const { id, organizationId, archivedAt } = call.project;
         if (archivedAt !== null && call.body.archived !== false) throw notFound("Project not found.");
-        if (isForAdmins(call.body) || archivedAt !== null) {
+        if (isForAdmins(saysAnew(call.body, call.project)) || archivedAt !== null) {
           checkAdmin(deps, { user: call.user, organization: { id: organizationId } });
         }
         if (call.body.archived === true) requireAnotherProject(metadata, id);
@@ -289,6 +289,16 @@ type Rotating<Call, Body extends TObject> = Pick<
   RouteSpec<Call, Body>,
   "summary" | "description" | "body" | "bodyExample" | "asksAgain"
 > & { handle: (call: Call) => Project };
+
+/** A body without what it only repeats: clients send back the whole project that they read. */
+function saysAnew(body: Static<typeof ProjectEdit>, project: Project): Static<typeof ProjectEdit> {
+  const { approvals, events_retention_days: days, ...others } = body;
+  return {
+    ...others,
+    ...(approvals === project.approvals ? {} : { approvals }),
+    ...(days === project.eventsRetentionDays ? {} : { events_retention_days: days }),
+  };
+}
 
 /** What members may not change, and a session only after the password was asked for again. */
 function isForAdmins(body: { archived?: unknown; approvals?: unknown; events_retention_days?: unknown }) {
