@@ -102,6 +102,7 @@ export class Changes {
   private version = -1;
   private ownChange = true;
   private known = new Map<string, number>();
+  private retakings = 0;
 
   constructor(client: Database) {
     this.dataVersion = client.query("PRAGMA data_version");
@@ -111,6 +112,21 @@ export class Changes {
   /** Tells that this process changed something: SQLite does not count a connection's own commits. */
   expect(): void {
     this.ownChange = true;
+  }
+
+  /**
+   * Tells that rows were taken over from other fronts. @param isBack some have become what they never were here, so that a
+   * revision that was known may now be that of other rows.
+   */
+  retake(isBack: boolean): void {
+    this.ownChange = true;
+    if (isBack) this.retakings += 1;
+  }
+
+  /** Another one whenever what `name` stands for may have changed: for whoever keeps that in memory. */
+  mark(name: string): string {
+    const revision = this.revision(name);
+    return `${this.retakings} ${revision}`;
   }
 
   /** Present revision of `name`; 0 when it never changed. At most `checkEveryMs` behind other processes. */

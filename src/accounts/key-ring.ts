@@ -15,7 +15,7 @@ export interface KeyHolder {
 }
 
 export class KeyRing {
-  private revision = -1;
+  private mark = "";
   /** By hash. Holds keys that exist only, so its size is bounded by the table's. */
   private known = new Map<string, KeyHolder>();
 
@@ -26,10 +26,10 @@ export class KeyRing {
 
   /** The holder of a key as it is stored now, also when the key is revoked, expired or its user inactive. */
   find(clearKey: string): KeyHolder | undefined {
-    const revision = this.changes.revision("keys");
-    if (revision !== this.revision) {
+    const mark = this.changes.mark("keys");
+    if (mark !== this.mark) {
       this.known = new Map();
-      this.revision = revision;
+      this.mark = mark;
     }
     const hash = hashOfKey(clearKey);
     const known = this.known.get(hash);

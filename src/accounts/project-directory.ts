@@ -45,7 +45,7 @@ export interface Project {
 }
 
 export class ProjectDirectory {
-  private revision = -1;
+  private mark = "";
   private byId = new Map<number, Project>();
   private readonly keys: Readonly<Record<KeyKind, KeyIndex>>;
 
@@ -111,12 +111,12 @@ export class ProjectDirectory {
   }
 
   private refresh(): void {
-    const revision = this.changes.revision("projects");
-    if (revision === this.revision) return;
+    const mark = this.changes.mark("projects");
+    if (mark === this.mark) return;
     const rows: Project[] = this.db.select().from(project).orderBy(project.id).all();
     const usable = rows.filter((row) => row.archivedAt === null);
     this.byId = new Map(rows.map((row) => [row.id, row]));
     for (const kind of keyKinds) this.keys[kind].refresh(usable);
-    this.revision = revision;
+    this.mark = mark;
   }
 }

@@ -23,36 +23,49 @@ export interface FillingDeps {
   cohortFiller: CohortFiller;
   /** Where failures of work that goes on after the answer are written. */
   log: { error(facts: Record<string, unknown>, message: string): void };
+  /** Changes the metadata after an answer, for all fronts where there are several; left out: there is one. */
+  afterwards?: (work: () => void) => Promise<void>;
 }
 
 /**
  * Starts to look for members and remembers how that ended; never throws.
  *
  * @param find resolves with the number of members.
- * @returns    resolves when the outcome is stored; nobody has to wait for it.
+ * @returns    resolves when the outcome is stored; no request may wait for it, see `fillNow`.
  */
 export function fillInBackground(
   deps: FillingDeps,
   cohortId: number,
   find: () => Promise<number>,
 ): Promise<void> {
-  const { metadata, log } = deps;
-  markCalculating(metadata, cohortId);
-  return find()
-    .then(
-      (count) => recordCalculation(metadata, cohortId, count, new Date()),
-      (error: unknown) => {
-        log.error({ cohortId, error: String(error) }, "the members of a cohort could not be computed");
-        recordCalculation(metadata, cohortId, undefined, new Date());
-      },
-    )
-    .catch((error: unknown) => {
-      // The disk may be full, or another process hold the store. Thrown here, nobody would catch it.
-      log.error(
-        { cohortId, error: String(error) },
-        "how the search for a cohort's members ended could not be stored",
-      );
-    });
+  markCalculating(deps.metadata, cohortId);
+  const afterwards = deps.afterwards ?? (async (work) => work());
+  return filled(deps, cohortId, find, afterwards).catch((error) =>
+    deps.log.error({ cohortId, error: String(error) }, "what became of a cohort could not be stored"),
+  );
+}
+
+/** The same while a request waits for it, whose own change it is part of. */
+export async function fillNow(
+  deps: FillingDeps,
+  cohortId: number,
+  find: () => Promise<number>,
+): Promise<void> {
+  markCalculating(deps.metadata, cohortId);
+  await filled(deps, cohortId, find, async (work) => work());
+}
+
+async function filled(
+  { metadata, log }: FillingDeps,
+  cohortId: number,
+  find: () => Promise<number>,
+  store: (work: () => void) => Promise<void>,
+): Promise<void> {
+  const count = await find().catch((error: unknown) => {
+    log.error({ cohortId, error: String(error) }, "the members of a cohort could not be computed");
+    return undefined;
+  });
+  await store(() => recordCalculation(metadata, cohortId, count, new Date()));
 }
 
 /**

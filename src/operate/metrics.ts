@@ -14,7 +14,7 @@ import { authenticationFailed, permissionDenied } from "../http/failure.ts";
 import type { RoleName, RoleReadiness } from "../http/probes.ts";
 import { type Call, clientRoutes, Reply, type Route } from "../http/route.ts";
 import type { JournalPort } from "../journal/journal.ts";
-import { lanes } from "../journal/segment.ts";
+import { type Lane, lanes } from "../journal/segment.ts";
 import type { SpikeSignal } from "../people/spikes/detector.ts";
 import { readLastScrub } from "./scrub/last-scrub.ts";
 
@@ -29,6 +29,8 @@ export interface MetricSources {
   journal: () => JournalPort | undefined;
   supervisor: EngineSupervisor;
   roles: () => readonly RoleReadiness[];
+  /** Of one of several fronts: per lane, what waits for whichever of them loads events. Absent: this one is alone. */
+  sharedLag?: () => Record<Lane, number>;
 }
 
 /** Who may read the figures. */
@@ -80,7 +82,7 @@ export class Metrics {
     ["role", "reason"],
   );
 
-  constructor({ dataDir, journal, supervisor, roles }: MetricSources) {
+  constructor({ dataDir, journal, supervisor, roles, sharedLag }: MetricSources) {
     collectDefaultMetrics({ register: this.registry, eventLoopMonitoringPrecision: loopDelayEveryMs });
 
     this.gauge(
@@ -94,15 +96,9 @@ export class Metrics {
       for (const { lane, queuedBytes } of journal()?.state() ?? []) set({ lane }, queuedBytes);
     });
     this.gauge("flagkeep_journal_lag_entries", "Acknowledged entries that wait to be loaded.", (set) => {
-      for (const lane of lanes) set({ lane }, supervisor.lag().entries[lane]);
+      const entries = sharedLag?.() ?? supervisor.lag().entries;
+      for (const lane of lanes) set({ lane }, entries[lane]);
     });
-    this.gauge(
-      "flagkeep_journal_lag_bytes",
-      "Bytes of acknowledged entries that wait to be loaded.",
-      (set) => {
-        for (const lane of lanes) set({ lane }, supervisor.lag().bytes[lane]);
-      },
-    );
     this.gauge(
       "flagkeep_engine_up",
       "Whether the engine answers queries.",
@@ -124,18 +120,6 @@ export class Metrics {
       [],
     );
     this.gauge(
-      "flagkeep_disk_free_bytes",
-      "Free bytes of the volume.",
-      (set) => set({}, journal()?.admission().freeBytes ?? 0),
-      [],
-    );
-    this.gauge(
-      "flagkeep_disk_needed_bytes",
-      "New events are refused while less is free.",
-      (set) => set({}, journal()?.admission().neededBytes ?? 0),
-      [],
-    );
-    this.gauge(
       "flagkeep_engine_restarts",
       "Starts of the engine after it died.",
       (set) => set({}, supervisor.restartCount),
@@ -150,18 +134,6 @@ export class Metrics {
       ["part"],
     );
     this.gauge(
-      "flagkeep_backup_last_success_timestamp_seconds",
-      "When the last good backup was taken; 0 when there is none.",
-      (set) => set({}, Date.parse(readLastBackup(dataDir)?.created_at ?? "1970-01-01T00:00:00Z") / 1_000),
-      [],
-    );
-    this.gauge(
-      "flagkeep_backup_last_attempt_failed",
-      "Whether the last attempt to take a backup failed.",
-      (set) => set({}, readLastBackup(dataDir)?.failed_at ? 1 : 0),
-      [],
-    );
-    this.gauge(
       "flagkeep_scrub_last_timestamp_seconds",
       "When everything on disk was read and compared last; 0 when it never was.",
       (set) => set({}, Date.parse(readLastScrub(dataDir)?.at ?? "1970-01-01T00:00:00Z") / 1_000),
@@ -171,6 +143,43 @@ export class Metrics {
       "flagkeep_scrub_last_damaged",
       "Whether that found damage.",
       (set) => set({}, readLastScrub(dataDir)?.ok === false ? 1 : 0),
+      [],
+    );
+    // The journal of several fronts, and their backups, are PostgreSQL's: a zero would say that they are empty.
+    if (sharedLag === undefined) this.addOwnData({ dataDir, journal, supervisor });
+  }
+
+  /** Figures of one that is alone. */
+  private addOwnData({ dataDir, journal, supervisor }: Omit<MetricSources, "roles">): void {
+    this.gauge(
+      "flagkeep_journal_lag_bytes",
+      "Bytes of acknowledged entries that wait to be loaded.",
+      (set) => {
+        for (const lane of lanes) set({ lane }, supervisor.lag().bytes[lane]);
+      },
+    );
+    this.gauge(
+      "flagkeep_disk_free_bytes",
+      "Free bytes of the volume.",
+      (set) => set({}, journal()?.admission().freeBytes ?? 0),
+      [],
+    );
+    this.gauge(
+      "flagkeep_disk_needed_bytes",
+      "New events are refused while less is free.",
+      (set) => set({}, journal()?.admission().neededBytes ?? 0),
+      [],
+    );
+    this.gauge(
+      "flagkeep_backup_last_success_timestamp_seconds",
+      "When the last good backup was taken; 0 when there is none.",
+      (set) => set({}, Date.parse(readLastBackup(dataDir)?.created_at ?? "1970-01-01T00:00:00Z") / 1_000),
+      [],
+    );
+    this.gauge(
+      "flagkeep_backup_last_attempt_failed",
+      "Whether the last attempt to take a backup failed.",
+      (set) => set({}, readLastBackup(dataDir)?.failed_at ? 1 : 0),
       [],
     );
   }

@@ -160,6 +160,12 @@ export class CapturedTables {
     this.client.run("DELETE FROM copy_changed WHERE rowid <= ?", [last]);
   }
 
+  /** What was changed of these rows is not to be there. */
+  forgetRows(rows: readonly SharedRow[]): void {
+    for (const { tbl, key } of rows)
+      this.client.run("DELETE FROM copy_changed WHERE tbl = ? AND key = ?", [tbl, key]);
+  }
+
   /** Every row, in no order. */
   *all(): Generator<SharedRow> {
     for (const [tbl, table] of this.tables) for (const row of table.all()) yield { tbl, ...row };

@@ -10,8 +10,17 @@ import { type PostgresAddress, shownPostgres } from "../lib/postgres-address.ts"
 export class PostgresUnreachable extends AppError {
   readonly code = "postgres_unreachable";
   override readonly hint = "See that PostgreSQL runs and lets Flagkeep in; it goes on by itself.";
-  constructor(address: PostgresAddress, reason: unknown) {
+  constructor(
+    address: PostgresAddress,
+    readonly reason: unknown,
+  ) {
     super(`PostgreSQL at ${shownPostgres(address)} cannot be used: ${firstLine(reason)}`);
+  }
+
+  /** It does not let this user in: at a start the settings are wrong, later somebody has changed something there. */
+  get isShutOut(): boolean {
+    const { code } = this.reason as { code?: string };
+    return code !== undefined && shutOutClasses.some((start) => code.startsWith(start));
   }
 }
 
@@ -36,8 +45,13 @@ const idleMsMax = 60_000;
 const quietMsMax = 3_000;
 const firstPauseMs = 100;
 const pauseMsMax = 2_000;
-/** Classes of SQLSTATE that speak of the moment: connection, resources, intervention, a standby that was asked to write. */
-const passingClasses = ["08", "53", "57", "25", "40"];
+/** SQLSTATEs of a user who may not log in or may not do something, and of a database, schema or table that is not there. */
+const shutOutClasses = ["28", "3D", "3F", "42501", "42P01"];
+/**
+ * SQLSTATEs, by their beginnings, that do not speak of what was asked: connection, resources, intervention, a standby that was
+ * asked to write, a database that lets nobody in, a disk with faults.
+ */
+const passingClasses = ["08", "53", "57", "25", "40", "55", "58", ...shutOutClasses];
 
 export class Postgres {
   private pool: Sql;
@@ -182,6 +196,6 @@ function isPassing(error: unknown): boolean {
   if (code === undefined) return false;
   // The system's, of which one has five letters as the codes of PostgreSQL have.
   if (/^E[A-Z]+$/.test(code)) return true;
-  if (/^[0-9A-Z]{5}$/.test(code)) return passingClasses.includes(code.slice(0, 2));
+  if (/^[0-9A-Z]{5}$/.test(code)) return passingClasses.some((start) => code.startsWith(start));
   return code.startsWith("CONNECT") || code.startsWith("CONNECTION");
 }

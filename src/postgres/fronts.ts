@@ -4,7 +4,7 @@ import type { Postgres } from "./connection.ts";
 
 export const seenEveryMs = 2_000;
 /** A front that was not seen for so long is dead. */
-const deadAfterMs = 10_000;
+export const deadAfterMs = 10_000;
 /** Rows of dead fronts are kept for so long. */
 const forgetAfter = "7 days";
 

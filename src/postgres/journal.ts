@@ -26,6 +26,8 @@ const blockBytesMax = 8 * 1024 * 1024;
 const ownThreadBytesMax = 64 * 1024;
 /** How long a block is tried before its requests are refused: as long as a standby takes to be promoted. */
 const triesMs = 5_000;
+/** How long each of its tries may take at least. */
+const tryMs = 1_000;
 /** After that, new requests are refused at once for as long as nothing gets through. */
 const lookEveryMs = 1_000;
 const compression = { level: 1 } as const;
@@ -168,10 +170,11 @@ class BlockWriter {
         text.length <= ownThreadBytesMax
           ? Bun.zstdCompressSync(text, compression)
           : await Bun.zstdCompress(text, compression);
-      const end = performance.now() + (this.isAway ? 0 : triesMs);
+      const end = performance.now() + triesMs;
+      const wasAway = this.isAway;
       const first = await this.postgres.untilDone(
-        () => this.store(body, entries.length, text.length),
-        () => performance.now() < end,
+        () => this.store(body, entries.length, text.length, Math.max(end - performance.now(), tryMs)),
+        () => !wasAway && performance.now() < end,
       );
       this.noteLast(first + entries.length - 1);
       this.durableCount += entries.length;
@@ -193,10 +196,10 @@ class BlockWriter {
   }
 
   /** Stores a block once, however often it is called for the same. @returns the number of its first entry. */
-  private async store(body: Uint8Array, count: number, size: number): Promise<number> {
+  private async store(body: Uint8Array, count: number, size: number, timeoutMs: number): Promise<number> {
     const { lane } = this;
     const { front } = this.settings;
-    this.block ??= await this.lastBlock();
+    this.block ??= await this.lastBlock(timeoutMs);
     const block = this.block + 1;
     // The row of this front comes first: a second try waits there for the first, and then finds nothing to do.
     const [stored] = await this.postgres.run(
@@ -214,6 +217,7 @@ class BlockWriter {
           SELECT ${lane}, first_seq, ${count}, ${size}, ${body as Buffer} FROM numbered
         )
         SELECT first_seq FROM numbered`,
+      timeoutMs,
     );
     this.block = block;
     if (stored !== undefined) return Number(stored.first_seq);
@@ -223,19 +227,20 @@ class BlockWriter {
         sql,
       ) => sql`SELECT block, first_seq FROM flagkeep.front_block JOIN flagkeep.front_number USING (front, lane)
         WHERE front = ${front} AND lane = ${lane}`,
+      timeoutMs,
     );
     if (Number(known?.block) !== block) throw new Error(`Block ${block} cannot follow ${known?.block}.`);
     return Number(known!.first_seq);
   }
 
-  private async lastBlock(): Promise<number> {
+  private async lastBlock(timeoutMs: number): Promise<number> {
     const { front } = this.settings;
     return await this.postgres.transaction(async (t) => {
       await t`INSERT INTO flagkeep.front_number VALUES (${front}, ${this.lane}, 0) ON CONFLICT DO NOTHING`;
       const [row] = await t`INSERT INTO flagkeep.front_block VALUES (${front}, ${this.lane}, 0)
         ON CONFLICT (front, lane) DO UPDATE SET block = front_block.block RETURNING block`;
       return Number(row!.block);
-    });
+    }, timeoutMs);
   }
 }
 

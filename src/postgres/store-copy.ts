@@ -52,8 +52,8 @@ export interface CopiedStore {
 }
 
 export interface CopyHooks {
-  /** Rows of others were taken over. */
-  onTaken?: () => void;
+  /** Rows of others were taken over. @param isBack rows that were read here have become what they never were here. */
+  onTaken?: (isBack: boolean) => void;
 }
 
 export class StoreCopy {
@@ -132,7 +132,7 @@ export class StoreCopy {
   private async readNewer(): Promise<void> {
     await this.postgres.transaction(async (t) => {
       await t`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY`;
-      await this.takeOver(t, this.isDoubtful);
+      await this.takeOver(t, this.isDoubtful ? "none" : "others");
       this.isDoubtful = false;
     }, commitMs * 10);
   }
@@ -192,7 +192,8 @@ export class StoreCopy {
         await this.lockStore(t);
         if (lease !== undefined) await requireLease(t, lease);
         // The holder's own rows that are not there yet are newer than what is there.
-        const newest = await this.takeOver(t, this.isDoubtful && lease === undefined);
+        const kept = lease !== undefined ? "all" : this.isDoubtful ? "none" : "others";
+        const newest = await this.takeOver(t, kept);
         this.isDoubtful = lease === undefined;
         outcome = await settled(() => run(t));
         const changed = this.tables.changed();
@@ -246,10 +247,12 @@ export class StoreCopy {
   /**
    * Writes the rows of all commits that are not here yet.
    *
-   * @param isBack rows that were changed here and are not there become as they are there.
+   * @param kept which of the rows that were changed here, and are not there, stay as they are: all; those that nobody else
+   *   has changed meanwhile, for who holds no lease has written them without the newest, such as when a key was last used;
+   *   or none.
    * @returns the newest commit. @throws {OtherHistory}
    */
-  private async takeOver(t: Transaction, isBack: boolean): Promise<number> {
+  private async takeOver(t: Transaction, kept: "all" | "others" | "none"): Promise<number> {
     const { name } = this.store;
     const { revision: here, commit_id } = this.state();
     const [row] = await t`SELECT revision, folded, told_from,
@@ -261,11 +264,16 @@ export class StoreCopy {
     if (here > 0 && (here > there || row!.known !== commit_id || here < Number(row!.told_from)))
       throw new OtherHistory(`The copy of the store of ${name} has another history.`);
     const mine = this.tables.unshipped();
-    const takesBack = isBack && mine.length > 0;
+    const takesBack = kept === "none" && mine.length > 0;
     if (here === there && !takesBack) return there;
-    const own = isBack ? undefined : new Set(mine.map(nameOf));
-    const take = (rows: readonly SharedRow[]) =>
-      this.write(own === undefined ? rows : rows.filter((one) => !own.has(nameOf(one))));
+    const own = new Set(mine.map(nameOf));
+    let isBack = takesBack || here === 0;
+    const take = (rows: readonly SharedRow[]) => {
+      if (kept === "all") return this.write(rows.filter((one) => !own.has(nameOf(one))));
+      const lost = rows.filter((one) => own.has(nameOf(one)));
+      isBack ||= lost.length > 0;
+      this.write(rows, lost);
+    };
     if (takesBack)
       for await (const rows of rowsByKey(t, name, [...mine, ...this.tables.numberKeys()])) take(rows);
     if (here < folded) for await (const rows of foldedRows(t, name, here)) take(rows);
@@ -278,15 +286,20 @@ export class StoreCopy {
         this.client.run("UPDATE copy_state SET revision = ?, commit_id = ?", [there, row!.newest]);
       })
       .immediate();
-    this.hooks.onTaken?.();
+    this.hooks.onTaken?.(isBack);
     return there;
   }
 
-  /** Rows come in the order of their commits, not in that of their references. */
-  private write(rows: readonly SharedRow[]): void {
+  /** Rows come in the order of their commits, not in that of their references. @param lost what was changed here of them */
+  private write(rows: readonly SharedRow[], lost: readonly SharedRow[] = []): void {
     this.client.run("PRAGMA foreign_keys = OFF");
     try {
-      this.client.transaction(() => this.tables.write(rows)).immediate();
+      this.client
+        .transaction(() => {
+          this.tables.write(rows);
+          this.tables.forgetRows(lost);
+        })
+        .immediate();
     } finally {
       this.client.run("PRAGMA foreign_keys = ON");
     }

@@ -12,6 +12,7 @@ import { CapturedTables, type SharedRow } from "./captured-tables.ts";
 import { isKept, writeRows } from "./commits.ts";
 import type { Postgres } from "./connection.ts";
 import { markAsCopy } from "./copy-mark.ts";
+import { deadAfterMs } from "./fronts.ts";
 import type { CopiedStore } from "./store-copy.ts";
 
 /** PostgreSQL holds the data of others, or a take-over that is not done. */
@@ -35,6 +36,8 @@ class TakeOverDiffers extends AppError {
 /** Rows of one commit; a person may have half a megabyte. */
 const rowsAtOnce = 500;
 const [mark, commitMs, compareMs] = ["take-over", 60_000, 3_600_000];
+/** When all of this became a data directory, which goes on loading into the same ClickHouse under the next numbers. */
+const broughtBack = "brought back";
 
 /** Begins to take a directory over, or goes on with it. @param id names it, the same for all of it. @throws {TakeOverRefused} */
 export async function beginTakeOver(postgres: Postgres, id: string): Promise<void> {
@@ -126,17 +129,58 @@ export function endCopy(client: Database): void {
   new CapturedTables(client).drop();
 }
 
+/**
+ * Says that a data directory is made of this: a front beside it would give the same numbers to other events.
+ *
+ * @throws {TakeOverRefused} a front was started meanwhile, which has changed something.
+ */
+export async function noteBroughtBack(postgres: Postgres, dataDir: string): Promise<void> {
+  await postgres.run(
+    (
+      sql,
+    ) => sql`INSERT INTO flagkeep.secret VALUES (${broughtBack}, ${`${dataDir}, ${new Date().toISOString()}`})
+      ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
+  );
+  try {
+    await requireAtRest(postgres);
+  } catch (error) {
+    await postgres.run((sql) => sql`DELETE FROM flagkeep.secret WHERE name = ${broughtBack}`);
+    throw error;
+  }
+}
+
+/** @throws {TakeOverRefused} a data directory was made of this, or a take-over is under way: no front may start. */
+export async function requireFrontsMayStart(postgres: Postgres): Promise<void> {
+  if ((await takeOverUnderWay(postgres)) !== undefined)
+    throw new TakeOverRefused(
+      "A data directory is being taken over into PostgreSQL.",
+      "Let `flagkeep migrate-to` come to its end first.",
+    );
+  const [row] = await postgres.run(
+    (sql) => sql`SELECT value FROM flagkeep.secret WHERE name = ${broughtBack}`,
+  );
+  if (row !== undefined)
+    throw new TakeOverRefused(
+      `What is in PostgreSQL became a data directory of its own (${row.value}): both would load into the same ClickHouse.`,
+      `Go on with that directory; where it was never used: DELETE FROM flagkeep.secret WHERE name = '${broughtBack}'.`,
+    );
+}
+
 /** @throws {TakeOverRefused} there is nothing, fronts run, or the journal holds what is not loaded. */
 export async function requireAtRest(postgres: Postgres): Promise<void> {
   const [row] = await postgres.run(
-    (sql) => sql`SELECT (SELECT coalesce(sum(entries), 0) FROM flagkeep.journal)::int AS entries,
-      (SELECT until > clock_timestamp() FROM flagkeep.lease) AS held,
+    (sql) => sql`SELECT (SELECT coalesce(sum(entries), 0) FROM flagkeep.journal)::float8 AS entries,
+      (SELECT until > clock_timestamp() FROM flagkeep.lease)
+        OR EXISTS (SELECT 1 FROM flagkeep.front WHERE seen_at > clock_timestamp() - ${deadAfterMs} * interval '1 millisecond') AS held,
       EXISTS (SELECT 1 FROM flagkeep.store WHERE name = 'metadata' AND revision > 0) AS whole`,
   );
   if (!row!.whole)
     throw new TakeOverRefused("There is nothing in PostgreSQL yet.", "Name the right database.");
   if (row!.held)
-    throw new TakeOverRefused("A front is running.", "Stop all fronts, and run the command again.");
+    throw new TakeOverRefused(
+      "A front is running.",
+      "Stop all fronts, and run the command again; one that was killed counts for ten seconds.",
+    );
   if (row!.entries > 0)
     throw new TakeOverRefused(
       `The journal in PostgreSQL holds ${row!.entries} entries that are not loaded.`,

@@ -20,6 +20,7 @@ import type { RoleReadiness } from "../http/probes.ts";
 import { importRoutes } from "../import/control-route.ts";
 import { ImportUploads } from "../import/uploads.ts";
 import type { JournalPort } from "../journal/journal.ts";
+import type { Lane } from "../journal/segment.ts";
 import { shownAddress } from "../lib/clickhouse-address.ts";
 import { engineMemory, frontPeopleCacheBytes, memoryBudget } from "../lib/memory-budget.ts";
 import type { Lock } from "../lock.ts";
@@ -142,6 +143,7 @@ export class Appliance {
       journal: () => this.journal,
       supervisor: this.supervisor,
       roles: () => this.roles(),
+      sharedLag: shared && (() => this.lag()),
     });
     this.instance = instanceDeps(config, commands.own);
     this.uploads = new ImportUploads({
@@ -258,7 +260,11 @@ export class Appliance {
 
   private get eraser(): Eraser {
     const { metadata, people } = this;
-    return new Eraser({ dataDir: this.config["data-dir"], metadata, people, journal: () => this.journal });
+    return new Eraser({
+      ...{ dataDir: this.config["data-dir"], metadata, people },
+      journal: () => this.journal,
+      together: (work) => this.together(work),
+    });
   }
 
   /** Ends the engine at once; what is acknowledged is loaded at the next start. */
@@ -286,6 +292,14 @@ export class Appliance {
       next_backup: nextBackup(this.config["backup-schedule"]),
       ...storedStatus(this.config["data-dir"], this.people, this.journal?.admission().neededBytes),
     };
+  }
+
+  /** Per lane, the entries that are acknowledged and not loaded, by whichever front. */
+  private lag(): Record<Lane, number> {
+    const lag = { realtime: 0, historical: 0 };
+    for (const { lane, lag_entries } of laneStatus(this.journal?.state() ?? [], laneCursors(this.people)))
+      lag[lane] = lag_entries;
+    return lag;
   }
 
   private roles(): RoleReadiness[] {

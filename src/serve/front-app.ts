@@ -109,6 +109,7 @@ export function frontApp(parts: FrontParts): App {
       ...managementRoutes({
         ...{ metadata, people, flagSets, payloads: parts.payloads, log },
         fronts: () => shared?.count ?? 1,
+        afterwards: async (work) => (shared === undefined ? work() : await shared.changeLater(work)),
         personCounter: ports,
         cohortFiller: ports,
         insights: ports,

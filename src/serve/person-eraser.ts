@@ -24,6 +24,8 @@ export interface EraserDeps {
   people: PeopleDb;
   /** Undefined while the appliance starts. */
   journal: () => JournalPort | undefined;
+  /** Changes the metadata, for all fronts where there are several. */
+  together: (work: () => void) => Promise<void>;
 }
 
 /** What `flagkeep persons delete` asks. */
@@ -37,17 +39,19 @@ export class Eraser implements PersonEraser {
   constructor(private readonly deps: EraserDeps) {}
 
   async erase(projectId: number, person: DeletedPerson, by: Author): Promise<Deletion> {
-    const { journal: opened, metadata, people, dataDir } = this.deps;
+    const { journal: opened, metadata, people, dataDir, together } = this.deps;
     const journal = opened();
     if (journal === undefined) throw new JournalUnavailable("closed");
     const { uuid } = person;
     const seq = await journal.append("realtime", [deletionLine(projectId, person, nowMicros())]);
-    metadata.change((t) =>
-      recordActivity(t, {
-        ...{ by, projectId, activity: "deleted", scope: "Person", changes: [], now: new Date() },
-        // Nothing that tells who it was.
-        ...{ itemId: uuid, name: uuid },
-      }),
+    await together(() =>
+      metadata.change((t) =>
+        recordActivity(t, {
+          ...{ by, projectId, activity: "deleted", scope: "Person", changes: [], now: new Date() },
+          // Nothing that tells who it was.
+          ...{ itemId: uuid, name: uuid },
+        }),
+      ),
     );
     const end = performance.now() + patienceMs;
     while (laneCursors(people).realtime < seq && performance.now() < end) await Bun.sleep(pollMs);

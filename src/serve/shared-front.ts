@@ -32,7 +32,7 @@ import { PostgresJournal, type PostgresJournalSettings } from "../postgres/journ
 import { leaseHolder } from "../postgres/lease.ts";
 import { migratePostgres } from "../postgres/schema.ts";
 import { StoreCopy } from "../postgres/store-copy.ts";
-import { TakeOverRefused, takeOverUnderWay } from "../postgres/take-over.ts";
+import { requireFrontsMayStart } from "../postgres/take-over.ts";
 import { version } from "../version.ts";
 import { payloadKeyName, requireEventsUrl, requireNoOwnData } from "./own-data.ts";
 
@@ -86,11 +86,7 @@ export class SharedFront implements SharedState {
     const postgres = new Postgres(address, { connections, name: "front" }, onState);
     await postgres.untilDone(async () => {
       await migratePostgres(postgres);
-      if ((await takeOverUnderWay(postgres)) !== undefined)
-        throw new TakeOverRefused(
-          "A data directory is being taken over into PostgreSQL.",
-          "Let `flagkeep migrate-to` come to its end first.",
-        );
+      await requireFrontsMayStart(postgres);
       await StoreCopy.prepare(place.metadata, metadataStore, postgres);
       const engine = await takeEngineLock(place.engine, config["data-dir"], () =>
         log.info("waiting for the engine of the front before this one to end"),
@@ -116,7 +112,7 @@ export class SharedFront implements SharedState {
 
   /** From now on the store follows what others change. */
   async attach(metadata: Metadata): Promise<void> {
-    const onTaken = () => metadata.changes.expect();
+    const onTaken = (isBack: boolean) => metadata.changes.retake(isBack);
     this.copy = StoreCopy.attach(metadata.db.$client, metadataStore, this.postgres, { onTaken });
     await this.look();
     await this.postgres.untilDone(() => this.noteLife());
@@ -145,6 +141,11 @@ export class SharedFront implements SharedState {
 
   async change<Result>(run: () => Result | Promise<Result>): Promise<Result> {
     return await this.copy!.change(run);
+  }
+
+  /** The same for what nobody waits for; PostgreSQL that is away is waited for. */
+  async changeLater(run: () => void): Promise<void> {
+    await this.postgres.untilDone(() => this.change(run));
   }
 
   async settle(): Promise<void> {

@@ -21,6 +21,7 @@ import {
   beginTakeOver,
   endCopy,
   endTakeOver,
+  noteBroughtBack,
   requireAtRest,
   sendStore,
   TakeOverRefused,
@@ -110,8 +111,7 @@ async function bringInto(dataDir: string, postgres: Postgres): Promise<void> {
       place.payloadKey,
       Buffer.from(await sharedSecret(postgres, payloadKeyName, newPayloadKey()), "base64"),
     );
-    // A front that was started meanwhile has changed something.
-    await requireAtRest(postgres);
+    await noteBroughtBack(postgres, dataDir);
     for (const path of [place.people, place.metadata]) {
       const { $client } = openSqlite(path, {});
       endCopy($client);

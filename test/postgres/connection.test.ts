@@ -113,3 +113,40 @@ test("calls that are given up while connections are made fail for their callers 
     expect(["done", "given up"]).toContain((await Promise.all(calls))[0]!);
   }
 }, 60_000);
+
+test("a user who is shut out later is one who waits, and at a start one whose settings are wrong", async () => {
+  await using server = await startPostgres();
+  await server.run("CREATE ROLE front LOGIN SUPERUSER");
+  const address = parsePostgresUrl(`postgres://front@${server.host}/postgres`)!;
+  const states: (string | undefined)[] = [];
+  const postgres = new Postgres(address, { connections: 2, name: "test" }, (reason) =>
+    states.push(reason?.message),
+  );
+  await migratePostgres(postgres);
+  await server.run("ALTER ROLE front NOLOGIN");
+  await server.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'front'");
+  const select = () => postgres.run((sql) => sql`SELECT 1 AS one`);
+  // Those that were idle find out one after the other.
+  for (let call = 0; call < 4; call++)
+    await expect(select()).rejects.toThrow(`PostgreSQL at postgres://front@${server.host}/postgres cannot`);
+  expect(states.at(-1)).toContain("not permitted to log in");
+  await expect(migratePostgres(postgres)).rejects.toThrow("refuses: role");
+  const waiting = postgres.untilDone(select);
+  await server.run("ALTER ROLE front LOGIN");
+  expect([...(await waiting)]).toEqual([{ one: 1 }]);
+  expect(states.at(-1)).toBeUndefined();
+  await server.run("ALTER ROLE front NOSUPERUSER");
+  await server.run("REVOKE ALL ON SCHEMA flagkeep FROM front");
+  await server.run("ALTER SCHEMA flagkeep OWNER TO postgres");
+  await expect(postgres.run((sql) => sql`SELECT * FROM flagkeep.lane`)).rejects.toThrow("permission denied");
+  await expect(postgres.run((sql) => sql`SELECT 1 / 0`)).rejects.toThrow("division by zero");
+  await postgres.close();
+}, 60_000);
+
+test("a database that cannot hold every text is refused", async () => {
+  await using server = await startPostgres();
+  await server.run("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0");
+  const postgres = new Postgres(parsePostgresUrl(server.url("latin"))!, { connections: 1, name: "test" });
+  await expect(migratePostgres(postgres)).rejects.toThrow("the database is in LATIN1, not in UTF8");
+  await postgres.close();
+}, 60_000);

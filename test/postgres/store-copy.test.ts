@@ -172,6 +172,45 @@ test("changes of two fronts at once go one after the other, and none is lost", a
   await postgres.close();
 });
 
+test("what a front writes beside its changes is everybody's later, and undoes nothing that others have changed", async () => {
+  const postgres = await connect();
+  const [one, other] = [await open(postgres), await open(postgres)];
+  const backs: boolean[] = [];
+  const watched = StoreCopy.attach(other.client, store, postgres, {
+    onTaken: (isBack) => backs.push(isBack),
+  });
+  await one.copy.change(() => {
+    for (const name of ["changed", "removed", "left alone"])
+      one.client.run("INSERT INTO numbered (name, ratio) VALUES (?, 0)", [name]);
+  });
+  await watched.look();
+  // As a request does that only reads, and notes when its key was used.
+  other.client.run("UPDATE numbered SET ratio = 1");
+  await one.copy.change(() => {
+    one.client.run("UPDATE numbered SET name = 'renamed' WHERE name = 'changed'");
+    one.client.run("DELETE FROM numbered WHERE name = 'removed'");
+  });
+  backs.length = 0;
+  await watched.look();
+  expect(backs).toEqual([true]);
+  await watched.change(() => undefined);
+  await one.copy.look();
+  for (const { client } of [one, other])
+    expect(client.query("SELECT name, ratio FROM numbered ORDER BY id").values()).toEqual([
+      ["renamed", 0],
+      ["left alone", 1],
+    ]);
+  expect(watched.hasChanges).toBe(false);
+  // The same where it is found out by the change itself.
+  other.client.run("UPDATE numbered SET ratio = 2");
+  await one.copy.change(() => one.client.run("DELETE FROM numbered WHERE name = 'renamed'"));
+  await watched.change(() => undefined);
+  await one.copy.look();
+  for (const { client } of [one, other])
+    expect(client.query("SELECT name, ratio FROM numbered").values()).toEqual([["left alone", 2]]);
+  await postgres.close();
+});
+
 test("a loader that has lost the lease commits nothing, and takes back what it wrote", async () => {
   const postgres = await connect();
   const path = join(temporaryFolder(), "copy.sqlite");

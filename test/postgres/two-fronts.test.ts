@@ -1,6 +1,7 @@
 /** Two fronts on one PostgreSQL are one Flagkeep for SDKs, people and programs, also while PostgreSQL is away. */
 
 import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { SQL } from "bun";
 import { PostHog } from "posthog-node";
 import { type TestAppliance, until } from "../support/appliance.ts";
 import { startBalancer, TestFronts, testWithFronts } from "../support/fronts.ts";
@@ -69,6 +70,23 @@ describe("events", () => {
   }, 60_000);
 });
 
+test("a person that is deleted through one front is gone on both, and both tell that", async () => {
+  const properties = { $set: { plan: "pro" } };
+  expect((await one.batch([event("$identify", { distinct_id: "leaver", properties })])).status).toBe(200);
+  const personOf = async (front: TestAppliance) => {
+    const answer = await front.api("/api/projects/1/persons/?distinct_id=leaver");
+    return ((await answer.json()) as { results: { uuid: string }[] }).results[0];
+  };
+  const { uuid } = await until(() => personOf(other), "the person is known");
+  const deleted = await other.api(`/api/projects/1/persons/${uuid}/`, { method: "DELETE" });
+  expect([200, 202]).toContain(deleted.status);
+  for (const front of [one, other]) {
+    await until(async () => (await personOf(front)) === undefined, "the person is gone");
+    const log = await (await front.api("/api/projects/1/activity_log/?scope=Person")).text();
+    expect(log.split(`"item_id":"${uuid}"`).length).toBe(2);
+  }
+}, 60_000);
+
 describe("management", () => {
   const flagsOf = async (front: TestAppliance, distinctId = "ann") => {
     const answer = await front.post("/flags/?v=2", { api_key: front.token, distinct_id: distinctId });
@@ -126,6 +144,38 @@ describe("management", () => {
     expect(same.map(({ status }) => status).sort()).toEqual([201, 400]);
   }, 60_000);
 
+  test("a key that is revoked on one front stays so, though the other one has just noted its use", async () => {
+    const made = await one.api("/api/personal_api_keys/", {
+      ...{
+        method: "POST",
+        body: { label: "revoked", scopes: ["feature_flag:read"], scoped_teams: [], scoped_organizations: [] },
+      },
+    });
+    const { id, value } = (await made.json()) as { id: string; value: string };
+    const statusOf = async (front: TestAppliance) => (await front.api(flagsPath, { key: value })).status;
+    const waiting = async () => {
+      const [row] = await fronts.ask<{ count: number }>(
+        "SELECT count(*)::int AS count FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%FOR UPDATE%'",
+      );
+      return row!.count;
+    };
+    const sql = new SQL(fronts.postgres.url("flagkeep"), { max: 1 });
+    let revoking: Promise<Response> | undefined;
+    await sql.begin(async (t) => {
+      // Whoever changes something waits, the one behind the other.
+      await t`SELECT 1 FROM flagkeep.store WHERE name = 'metadata' FOR UPDATE`;
+      revoking = one.api(`/api/personal_api_keys/${id}/`, { method: "DELETE" });
+      await until(async () => (await waiting()) === 1, "the key waits to be revoked");
+      expect(await statusOf(other)).toBe(200);
+      await until(async () => (await waiting()) === 2, "that it was used waits to be noted");
+    });
+    await sql.close();
+    expect((await revoking!).status).toBe(204);
+    // Behind whatever the other one had to say.
+    await other.api(flagsPath, { method: "POST", body: { key: "behind-the-use" } });
+    expect([await statusOf(one), await statusOf(other)]).toEqual([401, 401]);
+  }, 60_000);
+
   test("who signs in on one front is signed in on the other, and signed out there, too", async () => {
     const link = one.logs.find((line) => line.console_url !== undefined)!.console_url as string;
     const headers = { "X-Flagkeep-Console": "1", "Content-Type": "application/json" };
@@ -150,6 +200,26 @@ describe("management", () => {
     expect((await look(one)).status).toBe(401);
   }, 60_000);
 });
+
+test("what waits to be loaded is told by the metrics of both fronts, and nothing of disks and backups", async () => {
+  const lag = async (front: TestAppliance) => {
+    const text = await (await fetch(`${front.url}/metrics`)).text();
+    expect(text).not.toMatch(/^flagkeep_(disk|backup|journal_lag_bytes)/m);
+    return Number(/^flagkeep_journal_lag_entries\{lane="realtime"\} (\d+)$/m.exec(text)?.[1]);
+  };
+  await fronts.everythingIsLoaded();
+  await fronts.clickhouse.holdInsert("before");
+  try {
+    expect((await other.batch([event("held")])).status).toBe(200);
+    await until(async () => (await fronts.clickhouse.inserts()).isHolding, "an insert is held");
+    expect((await one.batch(Array.from({ length: 30 }, () => event("waits")))).status).toBe(200);
+    for (const front of [one, other])
+      await until(async () => (await lag(front)) === 30, "30 entries wait", 10_000);
+  } finally {
+    await fronts.clickhouse.release();
+  }
+  for (const front of [one, other]) await until(async () => (await lag(front)) === 0, "none waits");
+}, 60_000);
 
 test("posthog-node over both by turns captures, identifies and asks for flags", async () => {
   using balancer = startBalancer([one, other]);
@@ -215,6 +285,51 @@ test("while PostgreSQL is away captures are refused for now, flags go on, status
   const status = (await (await one.api("/api/instance/status/")).json()) as { shared: { trouble: null } };
   expect(status.shared.trouble).toBeNull();
 }, 120_000);
+
+test("while PostgreSQL hangs captures are refused after five seconds, and flags go on", async () => {
+  fronts.postgres.hang();
+  try {
+    const begun = performance.now();
+    const answers = await Promise.all([one, other].map((front) => front.batch([event("hung")])));
+    expect(answers.map(({ status }) => status)).toEqual([503, 503]);
+    expect(performance.now() - begun).toBeLessThan(8_000);
+    const flags = await one.post("/flags/?v=2", { api_key: one.token, distinct_id: "ann" });
+    expect(flags.status).toBe(200);
+  } finally {
+    fronts.postgres.wake();
+  }
+  for (const front of [one, other])
+    await until(async () => (await front.batch([event("woke")])).status === 200, "captures are taken again");
+  await fronts.everythingIsLoaded();
+}, 60_000);
+
+test("while PostgreSQL lets nobody in it is away as one that is gone, and all comes back", async () => {
+  const letIn = async (isOpen: boolean) => {
+    await fronts.postgres.run(`ALTER DATABASE flagkeep ALLOW_CONNECTIONS ${isOpen}`);
+    await fronts.postgres.run(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'flagkeep'",
+    );
+  };
+  await letIn(false);
+  const ready = async (front: TestAppliance) => (await fetch(`${front.url}/_readiness?role=capture`)).status;
+  for (const front of [one, other]) {
+    expect((await front.batch([event("shut out")])).status).toBe(503);
+    expect((await front.api(flagsPath, { method: "POST", body: { key: "shut-out" } })).status).toBe(503);
+    await until(async () => (await ready(front)) === 503, "it is not ready for captures");
+    const status = (await (await front.api("/api/instance/status/")).json()) as {
+      shared: { trouble: string };
+    };
+    expect(status.shared.trouble).toContain("not currently accepting connections");
+  }
+  await letIn(true);
+  for (const front of [one, other])
+    await until(
+      async () => (await front.batch([event("let in")])).status === 200,
+      "captures are taken again",
+    );
+  await fronts.everythingIsLoaded();
+  await one.eventsWhenStored(2, "event=let+in");
+}, 60_000);
 
 test("a front that cannot reach PostgreSQL at its start says so and goes on when it can", async () => {
   await using late = await TestFronts.prepare();

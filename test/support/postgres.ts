@@ -112,18 +112,31 @@ export class TestPostgres implements AsyncDisposable {
   /** Ends all its processes as a power loss would. */
   async kill(): Promise<void> {
     if (!this.isRunning) return;
-    const { pid } = this.process!;
-    // First held, so that it starts no further ones.
-    process.kill(pid, "SIGSTOP");
-    const children = Bun.spawnSync(["pgrep", "-P", String(pid)])
-      .stdout.toString()
-      .split("\n")
-      .filter(Boolean);
-    for (const child of children) killIfThere(Number(child));
+    const children = this.hang();
+    for (const child of children) signalIfThere(child, "SIGKILL");
     this.process!.kill("SIGKILL");
     await this.process!.exited;
     // As long as one is left, the next start refuses the folder.
-    await until(() => !children.some((child) => isRunning(Number(child))), "all its processes have ended");
+    await until(() => !children.some(isRunning), "all its processes have ended");
+  }
+
+  /** Lets all its processes hang, connections open, until `wake`. @returns those that its first one has started */
+  hang(): number[] {
+    const { pid } = this.process!;
+    // It first, so that it starts no further ones.
+    process.kill(pid, "SIGSTOP");
+    const children = this.children();
+    for (const child of children) signalIfThere(child, "SIGSTOP");
+    return children;
+  }
+
+  wake(): void {
+    for (const pid of [...this.children(), this.process!.pid]) signalIfThere(pid, "SIGCONT");
+  }
+
+  private children(): number[] {
+    const found = Bun.spawnSync(["pgrep", "-P", String(this.process!.pid)]).stdout.toString();
+    return found.split("\n").filter(Boolean).map(Number);
   }
 
   /** Starts it again on the same port and folder, after a kill if it still runs. */
@@ -218,9 +231,9 @@ export async function runProgram(program: string, args: readonly string[]): Prom
   if ((await child.exited) !== 0) throw new Error(`${program}: ${complaints}`);
 }
 
-function killIfThere(pid: number): void {
+function signalIfThere(pid: number, signal: NodeJS.Signals): void {
   try {
-    process.kill(pid, "SIGKILL");
+    process.kill(pid, signal);
   } catch {
     // It has ended by itself meanwhile.
   }

@@ -26,7 +26,7 @@ import { foundPersons } from "../../people/api/people.ts";
 import { PersonPage } from "../../people/api/people-shapes.ts";
 import { countCohortMembers } from "../../people/cohort-members.ts";
 import type { PeopleDb } from "../../people/open.ts";
-import { distinctIdsOfCsv, type FillingDeps, fillInBackground } from "../cohort-filling.ts";
+import { distinctIdsOfCsv, type FillingDeps, fillInBackground, fillNow } from "../cohort-filling.ts";
 import { filtersOfGroups } from "../cohort-filters.ts";
 import {
   type Cohort,
@@ -210,7 +210,7 @@ async function fill(deps: CohortDeps, cohort: Cohort, distinctIds: string[] | un
   if (cohort.deleted) return;
   if (cohort.isStatic) {
     if (distinctIds === undefined) return;
-    await fillInBackground(deps, cohort.id, () =>
+    await fillNow(deps, cohort.id, () =>
       deps.cohortFiller.addDistinctIds(cohort.projectId, cohort.id, distinctIds),
     );
     return;

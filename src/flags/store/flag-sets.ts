@@ -3,6 +3,7 @@
  * a cohort or a group type changes, whichever process changed it.
  */
 
+import { flagRevision } from "../../accounts/db.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
 import { readCohorts } from "../../cohorts/cohorts.ts";
 import { listGroupTypes } from "../../people/groups.ts";
@@ -11,7 +12,7 @@ import { localEvaluationBody, localEvaluationReply } from "../definitions/local-
 import { compileFlagSet } from "../evaluate/flag-set.ts";
 import type { FlagSet } from "../evaluate/model.ts";
 import type { CohortDefinition, FlagDefinition, GroupType } from "../rules/types.ts";
-import { readFlagRevision, readFlags } from "./flag.ts";
+import { readFlags } from "./flag.ts";
 
 /** All that can be told about a project's flags without asking a store again. */
 export interface ProjectFlags {
@@ -33,7 +34,7 @@ export type GroupTypeSource = (projectId: number) => readonly GroupType[];
 export class FlagSets {
   private readonly byProject = new Map<
     number,
-    { revision: number; groupTypes: readonly GroupType[]; flags: ProjectFlags }
+    { mark: string; groupTypes: readonly GroupType[]; flags: ProjectFlags }
   >();
 
   constructor(
@@ -43,13 +44,15 @@ export class FlagSets {
 
   /** The flags of a project as they are now. */
   of(projectId: number): ProjectFlags {
-    const revision = readFlagRevision(this.metadata, projectId);
+    const name = flagRevision(projectId);
+    const { changes } = this.metadata;
+    const mark = changes.mark(name);
     const groupTypes = this.groupTypes(projectId);
     const known = this.byProject.get(projectId);
-    if (known && known.revision === revision && known.groupTypes === groupTypes) return known.flags;
-    const configuration = `${revision}.${groupTypes.length}`;
+    if (known && known.mark === mark && known.groupTypes === groupTypes) return known.flags;
+    const configuration = `${changes.revision(name)}.${groupTypes.length}`;
     const flags = this.build(projectId, groupTypes, configuration);
-    this.byProject.set(projectId, { revision, groupTypes, flags });
+    this.byProject.set(projectId, { mark, groupTypes, flags });
     return flags;
   }
 

@@ -1,8 +1,7 @@
 /** Reads flags from their table. */
 
 import { and, asc, eq, inArray } from "drizzle-orm";
-import { flagRevision, type Reading } from "../../accounts/db.ts";
-import type { Metadata } from "../../accounts/metadata.ts";
+import type { Reading } from "../../accounts/db.ts";
 import { flag, flagDashboard, tag } from "../../accounts/schema.ts";
 import type { Flag, FlagRow } from "../fields.ts";
 
@@ -46,11 +45,6 @@ export function readDeletedFlags(db: Reading, projectId: number): Flag[] {
     .orderBy(asc(flag.key))
     .all();
   return flagsOf(db, rows);
-}
-
-/** Present revision of a project's flags and cohorts. */
-export function readFlagRevision(metadata: Metadata, projectId: number): number {
-  return metadata.changes.revision(flagRevision(projectId));
 }
 
 /** Turns rows into flags; two more queries, however many rows. */

@@ -163,6 +163,8 @@ export function peopleRoutes(deps: PeopleDeps, cohortMembership: CohortMembershi
         },
         ...unavailable,
       },
+      // For whoever loads events.
+      takesLong: true,
       handle: async (call) => {
         const person = personByUuid(people, call.project.id, readUuid(call.params, "uuid"));
         if (!person) throw notFound();
