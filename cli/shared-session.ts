@@ -1,13 +1,21 @@
-/** A copy of the store of several fronts, for as long as a command works on it; no front changes anything meanwhile. */
+/**
+ * A copy of the store of several fronts, for as long as a command works on it; no front changes anything meanwhile. Of the
+ * store of persons, which may be large, it has the types of groups, which files of flags name.
+ */
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { getTableName } from "drizzle-orm";
 import { metadataStore } from "../src/accounts/db.ts";
 import { newPayloadKey, writePayloadKey } from "../src/flags/store/payload-cipher.ts";
 import type { PostgresAddress } from "../src/lib/postgres-address.ts";
 import { openSqlite } from "../src/lib/sqlite/open.ts";
 import { paths } from "../src/paths.ts";
+import { openPeople, peopleStore } from "../src/people/open.ts";
+import { groupType } from "../src/people/schema.ts";
+import { CapturedTables } from "../src/postgres/captured-tables.ts";
+import { tableRows } from "../src/postgres/commits.ts";
 import { Postgres } from "../src/postgres/connection.ts";
 import { sharedSecret } from "../src/postgres/fronts.ts";
 import { migratePostgres } from "../src/postgres/schema.ts";
@@ -35,6 +43,7 @@ export class SharedSession {
     await StoreCopy.prepare(place.metadata, metadataStore, postgres);
     const key = await sharedSecret(postgres, payloadKeyName, newPayloadKey());
     writePayloadKey(place.payloadKey, Buffer.from(key, "base64"));
+    await bringGroupTypes(place.people, postgres);
     const copy = StoreCopy.attach(openSqlite(place.metadata, {}).$client, metadataStore, postgres);
     const begun = Promise.withResolvers<void>();
     const done = Promise.withResolvers<void>();
@@ -51,5 +60,21 @@ export class SharedSession {
     this.finish();
     await this.changing;
     await this.postgres.close();
+  }
+}
+
+/** @param path of a store of persons that is not there yet */
+async function bringGroupTypes(path: string, postgres: Postgres): Promise<void> {
+  const rows = await postgres.transaction(async (t) => {
+    await t`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY`;
+    return await tableRows(t, peopleStore.name, getTableName(groupType));
+  });
+  const { $client: client } = openPeople(path);
+  try {
+    const tables = new CapturedTables(client);
+    client.transaction(() => tables.write(rows)).immediate();
+    tables.drop();
+  } finally {
+    client.close();
   }
 }

@@ -7,6 +7,7 @@ import { startSchedule } from "../../src/backup/schedule.ts";
 import { unknownVariables } from "../../src/config/read.ts";
 import { type Config, type SettingName, settings } from "../../src/config/settings.ts";
 import { requireFreeAddress } from "../../src/http/address.ts";
+import { postgresUrl } from "../../src/lib/postgres-address.ts";
 import { createLog, type Log } from "../../src/log.ts";
 import { startScrubs } from "../../src/operate/scrub/schedule.ts";
 import { Appliance } from "../../src/serve/appliance.ts";
@@ -194,7 +195,7 @@ function welcome(made: Initialised, url: string, config: Config): void {
       msg: "initialised",
       project_id: made.project.id,
       project_api_key: made.project.api_key,
-      personal_key_command: `flagkeep keys create --scope '*' --data-dir ${config["data-dir"]}`,
+      personal_key_command: keyCommand(config),
     });
     return;
   }
@@ -210,7 +211,17 @@ function welcome(made: Initialised, url: string, config: Config): void {
     );
   } else {
     print("Make a personal key for the management API:");
-    print(`  flagkeep keys create --scope '*' --data-dir ${config["data-dir"]}`);
+    print(`  ${keyCommand(config)}`);
   }
   print();
+}
+
+/** Of several fronts one directory has only copies. */
+function keyCommand(config: Config): string {
+  const address = config["postgres-url"];
+  const place =
+    address === null
+      ? `--data-dir ${config["data-dir"]}`
+      : `--postgres-url '${postgresUrl({ ...address, password: "" })}'`;
+  return `flagkeep keys create --scope '*' ${place}`;
 }

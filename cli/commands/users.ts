@@ -12,8 +12,7 @@ import {
   type User,
 } from "../../src/accounts/users.ts";
 import { exactly, Instant } from "../../src/lib/schema.ts";
-import { consoleBase } from "../../src/serve/console-base.ts";
-import { consoleSettings, requireConsole, runningConsole } from "../console-link.ts";
+import { consoleSettings, requireConsole, whereConsoleIs } from "../console-link.ts";
 import { withJson } from "../json-shape.ts";
 import { print, printJson, printTable, run } from "../output.ts";
 import { configOf, withSettings } from "../settings.ts";
@@ -160,8 +159,7 @@ const link = withJson(
     run(async (email: string, options: Options & { level: LevelName; organization?: string }) => {
       const config = configOf(options as never);
       requireConsole(config);
-      const isSaid = config["public-url"] !== "";
-      const running = isSaid ? undefined : await runningConsole(config["data-dir"]);
+      const base = await whereConsoleIs(config);
       withMetadata(options, (metadata) => {
         const known = findUserByEmail(metadata.db, email);
         const organizationId = () => chosenOrganization(metadata, options.organization).id;
@@ -176,7 +174,7 @@ const link = withJson(
         const { token, expiresAt } = createSetupLink(metadata, user, operator());
         const made: Static<typeof SetupLink> = {
           email: user.email,
-          console_url: setupAddress(running ?? consoleBase(config), token),
+          console_url: setupAddress(base, token),
           expires_at: expiresAt.toISOString(),
           is_new: known === undefined,
         };

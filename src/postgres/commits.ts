@@ -111,6 +111,18 @@ export async function* foldedRows(
   }
 }
 
+/** The rows of one small table as they are now: every commit that is not folded is read for them. */
+export async function tableRows(t: Transaction, store: StoreName, tbl: string): Promise<SharedRow[]> {
+  const [place] = await t`SELECT folded FROM flagkeep.store WHERE name = ${store}`;
+  if (place === undefined) return [];
+  const folded = await t<SharedRow[]>`
+    SELECT tbl, key, body FROM flagkeep.row WHERE store = ${store} AND tbl = ${tbl}`;
+  const rows = new Map(folded.map((row) => [row.key, row]));
+  for await (const part of commitRows(t, store, Number(place.folded)))
+    for (const row of part) if (row.tbl === tbl) rows.set(row.key, row);
+  return [...rows.values()].filter(({ body }) => body !== null);
+}
+
 /** Folded rows by their keys; those that are not there are gone. */
 export async function* rowsByKey(
   t: Transaction,

@@ -148,6 +148,7 @@ describe("compose", () => {
     const there = fronts.map((name) => [name, `${name}:${imagePort}`]);
     expect(backends.get("events")).toEqual(there);
     expect(backends.get("fronts")).toEqual(there);
+    expect(backends.get("imports")).toEqual(there);
     expect(backends.get("clickhouse")!.map(([name]) => `${name}.clickhouse-nodes`)).toEqual(replicas);
     expect(services.balancer!.ports).toEqual([`8000:${/frontend public\n {2}bind :(\d+)/.exec(config)![1]}`]);
   });
@@ -342,6 +343,12 @@ describe.skipIf(!hasBalancer)("the balancer", () => {
     );
     for (const path of ["/capture/", "/i/v0/e/", "/batch"])
       expect(await allAnswering(path).then((names) => names.includes("flagkeep-2"))).toBe(false);
+    for (const path of [
+      "/api/projects/1/imports/",
+      "/api/projects/1/imports/x/parts/",
+      "/api/instance/imports/",
+    ])
+      expect(await allAnswering(path)).toHaveLength(1);
     const event = await until(async () => (await appliance.events("event=seen"))[0], "an event is stored");
     expect(event.properties.$ip).toBe("127.0.0.1");
     // A front that dies is not asked any more; and when none takes events, one says so itself.

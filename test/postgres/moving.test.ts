@@ -71,6 +71,10 @@ test("a data directory is taken over, served by fronts, and made into one of its
   const back = join(temporaryFolder(), "back");
   const brought = await flagkeep(["migrate-from", "--data-dir", back, ...fronts.settings]);
   expect(brought).toMatchObject({ code: 0, stderr: "" });
+  // Two that load into one ClickHouse would give the same numbers to different events.
+  const late = join(temporaryFolder(), "late");
+  const front = await flagkeep(["serve", "--port", "0", "--data-dir", late, ...fronts.settings]);
+  expect([front.code, front.stderr]).toEqual([1, expect.stringContaining(`(${back}, 20`)]);
   const eventsUrl = fronts.settings.slice(fronts.settings.indexOf("--events-url"));
   await using single = await TestAppliance.start({
     directory: { dataDir: back, made: directory.made },
@@ -107,6 +111,20 @@ test("commands work for all fronts by the address of PostgreSQL, and not on a fr
   const failed = await flagkeep(["flags", "disable", "nope"], env);
   expect([failed.code, failed.stdout]).toEqual([1, ""]);
 
+  // Where the console is, only a front knows.
+  const link = ["users", "link", "new@example.com", "--json"];
+  const nowhere = await flagkeep(link, env);
+  expect([nowhere.code, nowhere.stderr]).toEqual([1, expect.stringContaining("--public-url")]);
+  for (const [more, base] of [
+    [["--data-dir", other.dataDir], other.url],
+    [["--public-url", "https://flags.example.com"], "https://flags.example.com"],
+  ] as const) {
+    const made = await flagkeep([...link, ...more], env);
+    expect(JSON.parse(made.stdout)).toMatchObject({
+      console_url: expect.stringMatching(new RegExp(`^${base.replaceAll(".", "\\.")}/`)),
+    });
+  }
+
   const alone = await flagkeep(["keys", "list", "--data-dir", one.dataDir]);
   expect([alone.code, alone.stderr]).toEqual([1, expect.stringContaining("--postgres-url")]);
   const backup = await flagkeep(["backup", "create", "--data-dir", one.dataDir]);
@@ -122,4 +140,57 @@ test("commands work for all fronts by the address of PostgreSQL, and not on a fr
     expect.objectContaining({ level: "warning", message: expect.stringContaining("no synchronous standby") }),
     expect.objectContaining({ level: "ok", message: expect.stringContaining("2 fronts run") }),
   ]);
+}, 120_000);
+
+test("commands for all fronts know the types of groups, and persons where a front has them", async () => {
+  await using fronts = await TestFronts.start(1);
+  const front = fronts.running.get(0)!;
+  for (const type of ["organization", "company"]) {
+    const properties = { $group_type: type, $group_key: "acme", $group_set: {} };
+    expect((await front.capture({ event: "$groupidentify", distinct_id: "kim", properties })).status).toBe(
+      200,
+    );
+  }
+  const $set = { plan: "pro" };
+  expect((await front.capture({ event: "seen", distinct_id: "kim", properties: { $set } })).status).toBe(200);
+  await fronts.everythingIsLoaded();
+  const isPro = { key: "plan", value: ["pro"], operator: "exact", type: "person" };
+  for (const body of [
+    {
+      key: "for-companies",
+      filters: { aggregation_group_type_index: 1, groups: [{ properties: [], rollout_percentage: 100 }] },
+    },
+    { key: "for-pro", filters: { groups: [{ properties: [isPro], rollout_percentage: 100 }] } },
+  ])
+    expect((await front.api(flagsPath, { method: "POST", body })).status).toBe(201);
+  const env = { FLAGKEEP_POSTGRES_URL: fronts.postgresUrl };
+  const exported = await flagkeep(["flags", "export", "--json"], env);
+  expect(exported.stderr).toBe("");
+  const document = JSON.parse(exported.stdout) as { group_types: object; flags: { key: string }[] };
+  expect(document.group_types).toEqual({ "1": "company" });
+  // From another server, where companies have another number.
+  const file = join(temporaryFolder(), "flags.json");
+  const flags = JSON.stringify(document.flags.filter(({ key }) => key === "for-companies"))
+    .replace("for-companies", "moved")
+    .replaceAll('"aggregation_group_type_index":1', '"aggregation_group_type_index":0');
+  await Bun.write(
+    file,
+    JSON.stringify({ ...document, group_types: { "0": "company" }, flags: JSON.parse(flags) }),
+  );
+  const imported = await flagkeep(["flags", "import", file], env);
+  expect([imported.code, imported.stderr]).toEqual([0, ""]);
+  const { results } = (await (await front.api(`${flagsPath}?search=moved`)).json()) as {
+    results: { filters: object }[];
+  };
+  expect(results[0]!.filters).toMatchObject({ aggregation_group_type_index: 1 });
+
+  const explain = ["flags", "explain", "for-pro", "--distinct-id", "kim", "--json"];
+  const away = await flagkeep([...explain, "--data-dir", join(temporaryFolder(), "none")], env);
+  expect([away.code, away.stderr]).toEqual([1, expect.stringContaining("--data-dir of that front")]);
+  const here = [...explain, "--data-dir", front.dataDir];
+  for (const explained of [await flagkeep(here, env), await flagkeep(here)])
+    expect([explained.stderr, JSON.parse(explained.stdout)]).toEqual([
+      "",
+      expect.objectContaining({ value: true }),
+    ]);
 }, 120_000);

@@ -91,10 +91,10 @@ export class TestClickHouse implements AsyncDisposable {
     await this.process.exited;
   }
 
-  /** Starts it again on the same port and folder. */
-  async restart(): Promise<void> {
+  /** Starts it again on the same port and folder. @param password another one than clients know */
+  async restart(password?: string): Promise<void> {
     if (this.isRunning) await this.kill();
-    this.process = (await startProcess(this.folder, this.port)).process;
+    this.process = (await startProcess(this.folder, this.port, password)).process;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -105,8 +105,12 @@ export class TestClickHouse implements AsyncDisposable {
 
 type Process = Bun.Subprocess<"pipe", "pipe", "pipe">;
 
-async function startProcess(folder: string, port: number): Promise<{ process: Process; port: number }> {
-  const { user, password } = TestClickHouse;
+async function startProcess(
+  folder: string,
+  port: number,
+  password = TestClickHouse.password,
+): Promise<{ process: Process; port: number }> {
+  const { user } = TestClickHouse;
   const child = Bun.spawn([process.execPath, script, folder, String(port), user, password], {
     // It ends when this process does, whichever way.
     stdin: "pipe",

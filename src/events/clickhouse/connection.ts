@@ -1,8 +1,8 @@
 /**
  * Statements to a ClickHouse server, by ClickHouse's own client over HTTP.
  *
- * Every failure is one of two: the server said something (`ClickHouseError`), or nobody knows what became of the statement
- * (`EventsUnreachable`).
+ * Every failure is one of two: the server said something of the statement (`ClickHouseError`), or of itself, or nothing, so
+ * that nobody knows what became of the statement (`EventsUnreachable`).
  */
 
 import { Readable } from "node:stream";
@@ -17,7 +17,7 @@ import {
 import { type ClickHouseAddress, shownAddress } from "../../lib/clickhouse-address.ts";
 import { AppError, firstLine } from "../../lib/errors.ts";
 
-/** The server did not answer, or not to the end: what it was asked for is done or not. */
+/** The server did not answer, or not to the end, or cannot do anything now: what it was asked for is done or not. */
 export class EventsUnreachable extends AppError {
   readonly code = "events_unreachable";
   override readonly hint = "It is tried again by itself; events wait in the journal until then.";
@@ -137,11 +137,21 @@ export class ClickHouseConnection {
       return await work();
     } catch (error) {
       signal?.throwIfAborted();
-      throw error instanceof ClickHouseError ? error : new EventsUnreachable(this.address, error);
+      const isAnswer = error instanceof ClickHouseError && !serverCodes.includes(error.code);
+      throw isAnswer ? error : new EventsUnreachable(this.address, error);
     }
   }
 }
 
+/**
+ * What the server says of itself, whatever it is asked: of users and rights, of databases and tables that are not there, of its
+ * disk, its load and quotas, its replicas and their keepers, of its end.
+ */
+const serverCodes: readonly string[] = [
+  ...["60", "81", "192", "193", "194", "195", "497", "516"],
+  ...["74", "75", "76", "243", "425", "201", "202", "252", "439", "745"],
+  ...["209", "210", "225", "242", "279", "285", "286", "289", "319", "369", "999", "236"],
+];
 /** What the server says of a statement that took too long, or too much memory. */
 export const timeoutCodes: readonly string[] = ["159", "160"];
 export const memoryCodes: readonly string[] = ["241"];

@@ -13,6 +13,9 @@ const usualEntries = 1_000_000;
 interface Server {
   version: string;
   standbys: number;
+  /** Else there seem to be none. */
+  sees_standbys: boolean;
+  standby_names: string;
   syncs: string;
   now: Date;
   fronts: number;
@@ -29,11 +32,12 @@ export async function checkPostgres(address: PostgresAddress): Promise<Finding[]
       (sql) => sql`
         SELECT current_setting('server_version') AS version, current_setting('synchronous_commit') AS syncs,
           (SELECT count(*)::int FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')) AS standbys,
+          pg_has_role('pg_read_all_stats', 'usage') AS sees_standbys, current_setting('synchronous_standby_names') AS standby_names,
           clock_timestamp() AS now,
           (SELECT count(*)::int FROM flagkeep.front WHERE seen_at > clock_timestamp() - interval '10 seconds') AS fronts,
           (SELECT count(DISTINCT version)::int FROM flagkeep.front WHERE seen_at > clock_timestamp() - interval '10 seconds') AS versions,
           (SELECT until > clock_timestamp() FROM flagkeep.lease) AS is_held,
-          (SELECT coalesce(sum(entries), 0)::int FROM flagkeep.journal) AS entries`,
+          (SELECT coalesce(sum(entries), 0)::float8 FROM flagkeep.journal) AS entries`,
       timeoutMs,
     );
     return findingsOf(row as unknown as Server, address);
@@ -50,7 +54,10 @@ function findingsOf(server: Server, address: PostgresAddress): Finding[] {
   const findings = [
     ok("fronts", `What the fronts share is in PostgreSQL ${version}, ${shownPostgres(address)}.`),
   ];
-  if (server.standbys === 0) {
+  if (!server.sees_standbys && server.standby_names !== "") {
+    const message = `Every commit waits for a standby (synchronous_standby_names is ${server.standby_names}).`;
+    findings.push(ok("fronts", message));
+  } else if (server.standbys === 0) {
     const message = "PostgreSQL has no synchronous standby: what is acknowledged is on one machine only.";
     findings.push(warning("fronts", message, "Give it one, and set synchronous_standby_names."));
   } else findings.push(ok("fronts", `${server.standbys} synchronous standbys have every commit.`));

@@ -105,6 +105,34 @@ test("what is captured is listed, computed, exported and counted; SQL is refused
   ]);
 }, 60_000);
 
+test("a server that lets nobody in any more is away as one that is gone: questions get 503, and it goes on by itself", async () => {
+  await using server = await TestClickHouse.start();
+  await server.run("CREATE DATABASE flagkeep");
+  await using appliance = await TestAppliance.start({ args: ["--events-url", server.url("flagkeep")] });
+  const { id } = appliance.made.project;
+  expect(await capture(appliance, named(2))).toBe(200);
+  await until(async () => (await listed(appliance)).length === 2, "the events are listed");
+  await server.restart("another one");
+  const query = { kind: "TrendsQuery", series: [{ event: "event 0" }] };
+  for (const [path, body] of [
+    ["events/", undefined],
+    ["query/", { query }],
+  ] as const) {
+    const method = body === undefined ? "GET" : "POST";
+    const asked = await appliance.api(`/api/projects/${id}/${path}`, { method, body });
+    expect([asked.status, await asked.json()]).toEqual([
+      503,
+      expect.objectContaining({
+        code: "events_unreachable",
+        detail: expect.stringContaining("Authentication failed"),
+      }),
+    ]);
+  }
+  expect(await capture(appliance, named(1, 2))).toBe(200);
+  await server.restart();
+  await until(async () => (await listed(appliance)).length === 3, "what came meanwhile is listed");
+}, 60_000);
+
 test("a backup has everything but the events, up to the last one acknowledged, and Flagkeep goes on from it", async () => {
   await using server = await TestClickHouse.start();
   await server.run("CREATE DATABASE flagkeep");
