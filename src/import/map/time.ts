@@ -62,8 +62,10 @@ function microsOf(written: Json): number | undefined {
   if (compact !== null) return parseInstant(`${compact[1]}T${compact[2]}`);
   const digits = digitsForm.exec(text);
   // Eight digits may be a date.
-  if (digits === null || text.length === 8)
-    return parseInstant(text.replace(yearZero, "0000$1 ").replace(zoneWord, "Z"));
+  if (digits === null || text.length === 8) {
+    const date = text.replace(yearZero, "0000$1 ");
+    return parseInstant(date) ?? parseInstant(date.replace(zoneWord, "Z"));
+  }
   const [, sign, whole, fraction = ""] = digits;
   const size = BigInt(whole!);
   const micros =
