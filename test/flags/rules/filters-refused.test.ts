@@ -234,6 +234,12 @@ describe("filters of a new flag are refused", () => {
       "invalid_operator",
     ],
     [
+      "operator that every object has a member of",
+      condition(person("a", "constructor", "b")),
+      "Unknown operator: 'constructor'",
+      "invalid_operator",
+    ],
+    [
       "other operator on a flag",
       condition(dependsOn("11", true, { operator: "exact" })),
       "Flag properties must use the 'flag_evaluates_to' operator",
