@@ -54,7 +54,7 @@ test("a store that cannot be written is told in the log, and thrown at nobody", 
     fillInBackground({ metadata, cohortFiller: undefined as never, log }, id, find);
   await fill(() => Promise.resolve(3));
   await fill(() => Promise.reject(new Error("the engine has gone")));
-  const notStored = "how the search for a cohort's members ended could not be stored";
+  const notStored = "what became of a cohort could not be stored";
   expect(errors).toEqual([notStored, "the members of a cohort could not be computed", notStored]);
   metadata.close();
   rmSync(folder, { recursive: true });
