@@ -85,6 +85,24 @@ describe.skipIf(chromiumPath === undefined)("dashboards and clean-up", () => {
     expect(troubles).toEqual([]);
   });
 
+  test("a dashboard's dates hold for its insights, until others are chosen", async () => {
+    const { id } = await post<{ id: number }>("dashboards/", {
+      name: "Long ago",
+      filters: { date_from: "2001-01-01", date_to: "2001-01-02" },
+    });
+    const series = [{ kind: "EventsNode", event: "paid", math: "total" }];
+    await post("insights/", { name: "Paid", query: { kind: "TrendsQuery", series }, dashboards: [id] });
+    const { page, context, troubles } = await open();
+    await page.goto(`/console/dashboards/${id}`);
+    await page.getByText("No event fits in this range.").waitFor();
+    const range = page.getByLabel("Range of all");
+    expect(await range.locator("option:checked").textContent()).toContain("The dashboard's");
+    await range.selectOption("-7d");
+    await page.getByText(/\d in all/).waitFor();
+    expect(troubles).toEqual([]);
+    await context.close();
+  });
+
   test("a statement is kept under a name, found on the page of statements, removed and brought back", async () => {
     const { page, context, troubles } = await open();
     await page.goto(`/console/sql?q=${encodeURIComponent("SELECT 40 + 2 AS answer")}`);

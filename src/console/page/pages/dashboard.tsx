@@ -32,11 +32,18 @@ interface Insight {
   query_status: { error: boolean; error_message: string } | null;
 }
 
+/** Dates over which insights are computed instead of over their own. */
+interface Dates {
+  date_from?: string | null;
+  date_to?: string | null;
+}
+
 interface DashboardWithTiles {
   id: number;
   name: string;
   description: string;
   pinned: boolean;
+  filters: Dates;
   tiles: { id: number; insight: Insight | null; text: string | null }[];
 }
 
@@ -62,6 +69,8 @@ export function Dashboard() {
     }
   };
   const found = board.data;
+  const hasDates = Boolean(found?.filters.date_from ?? found?.filters.date_to);
+  const dates = query.range ? { date_from: query.range } : hasDates ? found?.filters : undefined;
   const move = (from: number, to: number) => {
     if (!found || from < 0 || from === to) return;
     const tiles = [...found.tiles];
@@ -80,7 +89,10 @@ export function Dashboard() {
               label={w.range}
               isLabelHidden
               value={query.range ?? ""}
-              choices={[["", `${w.range}: ${w.ownRange}`], ...Object.entries(words.explore.ranges)]}
+              choices={[
+                ["", `${w.range}: ${hasDates ? w.boardRange : w.ownRange}`],
+                ...Object.entries(words.explore.ranges),
+              ]}
               onChange={(range) => set({ range: range || undefined })}
             />
             <Button icon="refresh" onClick={() => setRefreshed(refreshed + 1)}>
@@ -136,7 +148,8 @@ export function Dashboard() {
                       <Tile
                         key={query.range}
                         insight={insight}
-                        range={query.range}
+                        dates={dates}
+                        isAsked={Boolean(query.range)}
                         refreshed={refreshed}
                         moves={[
                           [w.earlier, () => move(place, place - 1), place === 0 && w.isFirst],
@@ -224,7 +237,7 @@ interface TileAnswer {
 /** Asks for what a tile shows; as it is kept, or computed anew. */
 async function readTile(
   { id, query }: Insight,
-  range: string | undefined,
+  dates: Dates | undefined,
   isAnew: boolean,
   signal: AbortSignal,
 ): Promise<TileAnswer> {
@@ -235,9 +248,10 @@ async function readTile(
     const table = await post<NonNullable<TileAnswer["table"]>>({ query: source.query, limit: tableRowsMax });
     return { results: null, computedAt: new Date().toISOString(), problem: undefined, table };
   }
-  if (range !== undefined) {
+  if (dates !== undefined) {
+    const { date_from, date_to } = dates;
     const answer = await post<{ results: unknown[]; last_refresh: string | null }>({
-      query: { ...source, dateRange: { date_from: range } },
+      query: { ...source, dateRange: { date_from, date_to } },
       refresh,
     });
     return { results: answer.results, computedAt: answer.last_refresh, problem: undefined };
@@ -254,14 +268,17 @@ const tableRowsMax = 50;
 
 function Tile({
   insight,
-  range,
+  dates,
+  isAsked,
   refreshed,
   moves,
   onChanged,
   onRemove,
 }: {
   insight: Insight;
-  range: string | undefined;
+  dates: Dates | undefined;
+  /** Whether the dates are others than the dashboard's. */
+  isAsked: boolean;
   /** Counts how often all tiles were to be computed anew. */
   refreshed: number;
   moves: readonly MenuItem[];
@@ -273,13 +290,13 @@ function Tile({
   const round = refreshed + own;
   const kind = kindOfQuery(insight.query);
   const source = (insight.query.source as Query | undefined) ?? insight.query;
-  const answer = useResource<TileAnswer>(`tile ${insight.id} ${range} ${round}`, (signal) =>
-    inTurn(() => readTile(insight, range, round > 0, signal)),
+  const answer = useResource<TileAnswer>(`tile ${insight.id} ${JSON.stringify(dates)} ${round}`, (signal) =>
+    inTurn(() => readTile(insight, dates, round > 0, signal)),
   );
   // What the dashboard came with is shown until the tile's own answer is there.
   const shown: TileAnswer | undefined =
     answer.data ??
-    (range === undefined && insight.result
+    (!isAsked && insight.result
       ? { results: insight.result, computedAt: insight.last_refresh, problem: undefined }
       : undefined);
   const question = questionOf(insight.query);

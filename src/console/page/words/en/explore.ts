@@ -128,6 +128,7 @@ export const dashboards = {
   deleted: (name: string) => `${name} is deleted.`,
   range: "Range of all",
   ownRange: "Each its own",
+  boardRange: "The dashboard's",
   fullScreen: "Full screen",
   refresh: "Refresh",
   open: "Open",
