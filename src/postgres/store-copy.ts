@@ -22,7 +22,7 @@ import {
   type StoreName,
   sendCommit,
 } from "./commits.ts";
-import type { Postgres, Transaction } from "./connection.ts";
+import { type Postgres, PostgresUnreachable, type Transaction } from "./connection.ts";
 import { markAsCopy } from "./copy-mark.ts";
 import { type Lease, requireLease } from "./lease.ts";
 
@@ -164,26 +164,34 @@ export class StoreCopy {
    * What it changes can be read here before it is committed there. It must not take long.
    *
    * @param lease has to be held still.
+   * @param withinMs for so long it is tried, waiting for others included.
    * @throws {PostgresUnreachable} nothing was changed, or it is not known; what is here is brought in line later.
    * @throws {LeaseLost} @throws what `run` throws; what it changed before is committed.
    * @throws {OtherHistory} while a lease is held: what was read before it began was of another history.
    */
-  async change<Result>(run: (t: Transaction) => Result | Promise<Result>, lease?: Lease): Promise<Result> {
+  async change<Result>(
+    run: (t: Transaction) => Result | Promise<Result>,
+    lease?: Lease,
+    withinMs = commitMs,
+  ): Promise<Result> {
+    const end = performance.now() + withinMs;
     try {
-      return await this.tryChange(run, lease);
+      return await this.tryChange(run, lease, end);
     } catch (error) {
       // Nothing has run: it is found before.
       if (!(error instanceof OtherHistory) || lease !== undefined) throw error;
       await this.catchUp();
-      return await this.tryChange(run, lease);
+      return await this.tryChange(run, lease, end);
     }
   }
 
+  /** @param end of `performance.now`: it is not tried any longer. */
   private async tryChange<Result>(
     run: (t: Transaction) => Result | Promise<Result>,
     lease: Lease | undefined,
+    end: number,
   ): Promise<Result> {
-    const leave = await this.turn.enter(0, {});
+    const leave = await this.ownTurn(end);
     const commitId = crypto.randomUUID();
     let outcome: { result: Result } | { error: unknown } | undefined;
     let sent: { revision: number; changed: ChangedRows } | undefined;
@@ -208,7 +216,7 @@ export class StoreCopy {
         // It may have taken longer than the lease lasts.
         if (lease !== undefined) await requireLease(t, lease);
       };
-      await this.postgres.transaction(work, commitMs, lease === undefined ? commitMs : idleMs);
+      await this.postgres.transaction(work, leftUntil(end), lease === undefined ? commitMs : idleMs);
       if (sent !== undefined) this.noteSent(sent, commitId);
       this.isDoubtful = false;
     } finally {
@@ -216,6 +224,16 @@ export class StoreCopy {
     }
     if ("error" in outcome!) throw outcome.error;
     return outcome!.result;
+  }
+
+  /** @throws {PostgresUnreachable} changes before this one have not come to an end. */
+  private async ownTurn(end: number): Promise<() => void> {
+    try {
+      return await this.turn.enter(0, { signal: AbortSignal.timeout(leftUntil(end)) });
+    } catch {
+      const reason = new Error("other changes wait for it");
+      throw new PostgresUnreachable(this.postgres.address, reason);
+    }
   }
 
   /**
@@ -351,6 +369,8 @@ async function settled<Result>(
     return { error };
   }
 }
+
+const leftUntil = (end: number): number => Math.max(1, Math.round(end - performance.now()));
 
 const nameOf = ({ tbl, key }: Pick<SharedRow, "tbl" | "key">) => `${tbl} ${key}`;
 

@@ -37,6 +37,8 @@ import { version } from "../version.ts";
 import { payloadKeyName, requireEventsUrl, requireNoOwnData } from "./own-data.ts";
 
 const connections = 8;
+/** How long a change is tried that somebody may wait for: whoever sent it is told before the connection is given up. */
+const changeMs = 10_000;
 /** Also without being told, so that nothing that was told while the connection was away waits. */
 const lookEveryMs = 500;
 const tidyEveryMs = 20_000;
@@ -122,7 +124,7 @@ export class SharedFront implements SharedState {
     this.chores.every(lookEveryMs, async () => {
       await this.look();
       // What was changed besides requests, such as when a key was last used.
-      if (this.copy!.hasChanges) await this.copy!.change(() => undefined);
+      await this.settle();
     });
     this.chores.every(seenEveryMs, () => this.noteLife());
     this.chores.every(tidyEveryMs, async () => {
@@ -140,7 +142,7 @@ export class SharedFront implements SharedState {
   }
 
   async change<Result>(run: () => Result | Promise<Result>): Promise<Result> {
-    return await this.copy!.change(run);
+    return await this.copy!.change(run, undefined, changeMs);
   }
 
   /** The same for what nobody waits for; PostgreSQL that is away is waited for. */
@@ -149,7 +151,7 @@ export class SharedFront implements SharedState {
   }
 
   async settle(): Promise<void> {
-    if (this.copy!.hasChanges) await this.copy!.change(() => undefined);
+    if (this.copy!.hasChanges) await this.change(() => undefined);
   }
 
   /** How many fronts live, this one among them. */

@@ -65,3 +65,40 @@ test("flags of a change that was refused are not served when the next change has
   metadata.close();
   await postgres.close();
 });
+
+test("a change that cannot be committed, and those behind it, are given up in the time they have", async () => {
+  const postgres = new Postgres(parsePostgresUrl(await server.create("held_up"))!, {
+    ...{ connections: 4, name: "test" },
+  });
+  await migratePostgres(postgres);
+  const path = join(temporaryFolder(), "metadata.sqlite");
+  await StoreCopy.prepare(path, metadataStore, postgres);
+  const metadata = openMetadata(path);
+  const copy = StoreCopy.attach(metadata.db.$client, metadataStore, postgres);
+  await copy.change(() => initialise(metadata, { organization: "o", project: "p", email: "a@example.com" }));
+  const rename = (name: string) =>
+    metadata.db.$client.query("UPDATE project SET name = ? WHERE id = 1").run(name);
+  // As a commit does that waits for a standby which has gone: it has the lock, and does not end.
+  const [held, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const holding = postgres.transaction(async (t) => {
+    await t`SELECT 1 FROM flagkeep.store FOR UPDATE`;
+    held.resolve();
+    await released.promise;
+  }, 60_000);
+  await held.promise;
+  const start = performance.now();
+  const changes = await Promise.allSettled(
+    ["a", "b", "c"].map((name) => copy.change(() => rename(name), undefined, 500)),
+  );
+  expect(performance.now() - start).toBeLessThan(5_000);
+  expect(changes.map((change) => change.status === "rejected" && String(change.reason))).toEqual([
+    ...Array.from({ length: 3 }, () => expect.stringContaining("cannot be used")),
+  ]);
+  released.resolve();
+  await holding;
+  await postgres.untilDone(() => copy.change(() => rename("d")));
+  const name = () => metadata.db.$client.query("SELECT name FROM project WHERE id = 1").get();
+  expect(name()).toEqual({ name: "d" });
+  metadata.close();
+  await postgres.close();
+});
