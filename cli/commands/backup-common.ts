@@ -9,7 +9,7 @@ import type { S3Settings } from "../../src/backup/s3-access.ts";
 import { backupDestination } from "../../src/config/read.ts";
 import type { Config, SettingName } from "../../src/config/settings.ts";
 import { withJson } from "../json-shape.ts";
-import { bytesText, printTable } from "../output.ts";
+import { bytesText, printTable, secondsOf } from "../output.ts";
 import { configOf, withSettings } from "../settings.ts";
 import { TerminalBar } from "../terminal-bar.ts";
 
@@ -32,6 +32,14 @@ export function backupCommand(command: Command, names: readonly SettingName[], s
 
 /** For the console, which starts the command itself and reads how far it is. */
 export const progressLines = new Option("--progress-lines").hideHelp();
+
+/** How long another command that works on the same directory's backups is waited for. */
+export const waitOption = new Option(
+  "--wait <time>",
+  "wait so long, such as 30m, while another backup is made, verified or removed",
+)
+  .argParser((text: string) => secondsOf(text) * 1_000)
+  .default(0, "0");
 
 export function s3SettingsOf(config: Config): S3Settings {
   return {

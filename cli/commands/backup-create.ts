@@ -13,6 +13,7 @@ import {
   destinationSettings,
   keysOf,
   progressLines,
+  waitOption,
   withProgress,
 } from "./backup-common.ts";
 
@@ -46,6 +47,7 @@ export const create = backupCommand(
   .description("Back up everything: flags, keys, persons, events, and what is still in the journal.")
   .argument("[dest]", "a folder or s3://bucket/prefix; default: the setting backup-destination")
   .addOption(progressLines)
+  .addOption(waitOption)
   .addHelpText(
     "after",
     "\nEvery event that was acknowledged before the call is in the backup, also while events stream in. The file is\n" +
@@ -59,14 +61,14 @@ export const create = backupCommand(
       "  flagkeep backup create s3://acme-backups/flagkeep --backup-s3-endpoint https://s3.example.com",
   )
   .action(
-    run(async (dest: string | undefined, options: { json?: true; progressLines?: true }) => {
+    run(async (dest: string | undefined, options: { json?: true; progressLines?: true; wait: number }) => {
       const config = configOf(options as never);
       const dataDir = requireInitialised(config["data-dir"]);
       requireBackedUpHere(dataDir);
       const keys = await keysOf(config);
       const backup = await withProgress(options, (progress) =>
         createBackup({
-          ...{ dataDir, reserveBytes: config["journal-reserve"], keys },
+          ...{ dataDir, reserveBytes: config["journal-reserve"], keys, waitMs: options.wait },
           isIncremental: config["backup-mode"] === "incremental",
           openDestination: () => chosenDestination(dest, options),
           onProgress: (step, done, total) => progress.show(steps[step], done, total),

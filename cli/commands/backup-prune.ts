@@ -9,7 +9,7 @@ import { WrongSetting } from "../../src/lib/setting-kinds.ts";
 import { paths } from "../../src/paths.ts";
 import { bytesText, print, printJson, run } from "../output.ts";
 import { dataDirOf } from "../settings.ts";
-import { backupCommand, chosenDestination, destinationSettings } from "./backup-common.ts";
+import { backupCommand, chosenDestination, destinationSettings, waitOption } from "./backup-common.ts";
 
 interface PruneOptions {
   keepLast?: number;
@@ -17,6 +17,7 @@ interface PruneOptions {
   keepWeekly?: number;
   dryRun?: true;
   json?: true;
+  wait: number;
 }
 
 const { file, created_at, bytes, verified } = ListedBackup.properties;
@@ -34,6 +35,7 @@ export const prune = backupCommand(new Command("prune"), destinationSettings, Pr
   .option("--keep-daily <n>", "keep the newest of each of the last n days that have one (UTC)", count)
   .option("--keep-weekly <n>", "keep the newest of each of the last n weeks that have one (UTC)", count)
   .option("--dry-run", "say what would go, and remove nothing")
+  .addOption(waitOption)
   .addHelpText(
     "after",
     "\nBackups that `flagkeep backup list` shows as not verified are neither counted nor removed, nor are those that a\n" +
@@ -44,7 +46,7 @@ export const prune = backupCommand(new Command("prune"), destinationSettings, Pr
   )
   .action(
     run(async (dest: string | undefined, options: PruneOptions) => {
-      const { keepLast = 0, keepDaily = 0, keepWeekly = 0, dryRun = false } = options;
+      const { keepLast = 0, keepDaily = 0, keepWeekly = 0, dryRun = false, wait } = options;
       if (keepLast + keepDaily + keepWeekly === 0) {
         throw new WrongSetting(
           "Say what is kept: --keep-last, --keep-daily or --keep-weekly with a number above 0.",
@@ -59,7 +61,7 @@ export const prune = backupCommand(new Command("prune"), destinationSettings, Pr
         });
       // A backup that is being made here counts on pieces that are there.
       const isOwn = !dryRun && existsSync(paths(dataDir).metadata);
-      const { removed, kept } = await (isOwn ? withBackupLock(dataDir, prune) : prune());
+      const { removed, kept } = await (isOwn ? withBackupLock(dataDir, prune, wait) : prune());
       if (options.json) {
         printJson({ removed: removed.map(brief), kept: kept.map(brief), dry_run: dryRun });
         return;

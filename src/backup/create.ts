@@ -46,6 +46,8 @@ export interface CreateOptions {
   keys: BackupKeys;
   /** Only what is not in the destination yet is brought there. */
   isIncremental: boolean;
+  /** So long another backup of the directory, or a verification, is waited for; 0 when left out. */
+  waitMs?: number;
   onProgress?: (step: BackupStep, done: number, total: number) => void;
   spaceOf?: SpaceOf;
 }
@@ -74,7 +76,7 @@ export async function createBackup(options: CreateOptions): Promise<CreatedBacku
   putProcessBehind();
   setNativeFolder(paths(dataDir).native);
   try {
-    return await withWorkFolder(dataDir, (folder) => createIn(folder, startedAt, options));
+    return await withWorkFolder(dataDir, (folder) => createIn(folder, new Date(), options), options.waitMs);
   } catch (error) {
     // The other one tells what becomes of it.
     if (error instanceof BackupRunning) throw error;

@@ -7,6 +7,9 @@ import type { Config, SettingName } from "../config/settings.ts";
 import type { Log } from "../log.ts";
 import { noteFailure, readLastBackup } from "./last-backup.ts";
 
+/** Somebody may verify a large backup at the time of the next one, which is not left out for that. */
+const waitsFor = "1h";
+
 export interface ScheduleSettings {
   dataDir: string;
   /** Such as `0 3 * * *`. */
@@ -30,7 +33,7 @@ export function startSchedule(
 ): BackupSchedule | undefined {
   const expression = config["backup-schedule"];
   if (expression === "") return undefined;
-  const common = [backupDestination(config), ...backupArguments(config)];
+  const common = [backupDestination(config), ...backupArguments(config), "--wait", waitsFor];
   const rules = (["last", "daily", "weekly"] as const).map(
     (rule) => [`--keep-${rule}`, config[`backup-keep-${rule}`]] as const,
   );

@@ -8,20 +8,24 @@ import { DirectoryInUse, type Lock, takeLock } from "../lock.ts";
 import { paths } from "../paths.ts";
 import { BackupRunning } from "./errors.ts";
 
+/** How often it is looked whether another one has ended. */
+const lookEveryMs = 200;
+
 /**
  * Does the work while no other process makes, verifies or removes backups of the data directory.
  *
- * @throws {BackupRunning} another process does.
+ * @param waitMs so long another one is waited for.
+ * @throws {BackupRunning} another process still does.
  */
-export async function withBackupLock<Result>(dataDir: string, work: () => Promise<Result>): Promise<Result> {
+export async function withBackupLock<Result>(
+  dataDir: string,
+  work: () => Promise<Result>,
+  waitMs = 0,
+): Promise<Result> {
   const base = paths(dataDir).backupWork;
   mkdirSync(base, { recursive: true, mode: 0o700 });
-  let lock: Lock;
-  try {
-    lock = takeLock(join(base, "lock"), dataDir);
-  } catch (error) {
-    throw error instanceof DirectoryInUse ? new BackupRunning(dataDir) : error;
-  }
+  const lock = await lockWithin(waitMs, () => takeLock(join(base, "lock"), dataDir));
+  if (lock === undefined) throw new BackupRunning(dataDir);
   try {
     return await work();
   } finally {
@@ -29,17 +33,31 @@ export async function withBackupLock<Result>(dataDir: string, work: () => Promis
   }
 }
 
+/** @returns undefined when somebody else still has it. */
+async function lockWithin(waitMs: number, take: () => Lock): Promise<Lock | undefined> {
+  for (const end = performance.now() + waitMs; ; await Bun.sleep(lookEveryMs)) {
+    try {
+      return take();
+    } catch (error) {
+      if (!(error instanceof DirectoryInUse)) throw error;
+      if (performance.now() >= end) return undefined;
+    }
+  }
+}
+
 /**
  * Does the work with an empty folder of its own in the data directory, and removes it.
  *
- * @throws {BackupRunning} another process does the same.
+ * @param waitMs so long another process that does the same is waited for.
+ * @throws {BackupRunning} it still does.
  */
 export async function withWorkFolder<Result>(
   dataDir: string,
   work: (folder: string) => Promise<Result>,
+  waitMs = 0,
 ): Promise<Result> {
   const base = paths(dataDir).backupWork;
-  return await withBackupLock(dataDir, async () => {
+  const inFolder = async () => {
     try {
       await clean(base);
       const folder = join(base, crypto.randomUUID());
@@ -54,7 +72,8 @@ export async function withWorkFolder<Result>(
     } finally {
       await clean(base);
     }
-  });
+  };
+  return await withBackupLock(dataDir, inFolder, waitMs);
 }
 
 /** Under another name first: what is being written at this moment finds no folder then to be made in. */

@@ -29,6 +29,25 @@ test("one at a time; what a killed one has left goes with the next", async () =>
   rmSync(dataDir, { recursive: true });
 });
 
+test("another one is waited for, as long as one is told to", async () => {
+  const { dataDir } = await initialisedDirectory();
+  mkdirSync(join(dataDir, "backup-work"));
+  const other = takeLock(join(dataDir, "backup-work", "lock"), dataDir);
+  const waiting = (command: string[], time: string) =>
+    flagkeep(["backup", ...command, "--wait", time, "--data-dir", dataDir, "--json"]);
+  for (const command of [["create"], ["prune", "--keep-last", "1"]]) {
+    const start = performance.now();
+    expect(await waiting(command, "1s")).toMatchObject({
+      ...{ code: 1, stdout: "", stderr: expect.stringContaining("Another backup") },
+    });
+    expect(performance.now() - start).toBeGreaterThan(1_000);
+  }
+  const created = waiting(["create"], "1m");
+  other.release();
+  expect(await created).toMatchObject({ code: 0, stderr: "" });
+  rmSync(dataDir, { recursive: true });
+}, 60_000);
+
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
   test(`one that is ended by ${signal} takes its files with it`, async () => {
     const { dataDir } = await initialisedDirectory();
