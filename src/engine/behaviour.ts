@@ -18,7 +18,6 @@ export type BehaviourLists = Map<number, Set<string>>;
 interface Behaviour {
   listId: number;
   behaviour: BehaviourFilter;
-  eventFilters: Json;
 }
 
 /** Puts a list of members in place of every behavioural filter in the cohorts that filters lead to. */
@@ -46,7 +45,7 @@ export function withBehaviourLists(
       return node;
     }
     const listId = -1 - behaviours.length;
-    behaviours.push({ listId, behaviour, eventFilters: node.event_filters ?? [] });
+    behaviours.push({ listId, behaviour });
     return { type: "cohort", key: "id", value: listId, operator: "in", negation: node.negation === true };
   };
   const reached = cohortsReached(cohorts, asked);
@@ -93,21 +92,21 @@ export async function behaviourLists(
   return lists;
 }
 
-/** SQL for the persons, or undefined for a filter of events that is not known: nobody then. */
+/** SQL for the persons, or undefined for a value that a filter of events cannot be tested with: nobody then. */
 function behaviourSql(
   store: EventSql,
   projectId: number,
-  { behaviour: { event, periodMs, sign, times }, eventFilters }: Behaviour,
+  { behaviour: { event, eventFilters, since, sign, times } }: Behaviour,
   now: number,
 ): string | undefined {
   const { dialect } = store;
-  const filters = Array.isArray(eventFilters) ? eventFilters.filter(isJsonObject) : [];
-  const conditions = filters.map((one) => closely(store.dialect, store.eventProperties, one));
+  const conditions = eventFilters.map((one) => closely(store.dialect, store.eventProperties, one));
+  const sinceMs = "atMs" in since ? since.atMs : now - since.agoMs;
   if (conditions.includes(undefined)) return undefined;
   return `SELECT o.person_uuid::VARCHAR FROM events e
     JOIN ${dialect.owners(projectId)} o ON o.distinct_id = e.distinct_id
     WHERE e.project_id = ${projectId} AND e.event = ${dialect.text(event)}
-      AND ${dialect.time("e")} >= ${dialect.moment(Math.round((now - periodMs) * 1_000))}
+      AND ${dialect.time("e")} >= ${dialect.moment(Math.round(sinceMs * 1_000))}
       ${conditions.map((condition) => `AND (${condition})`).join(" ")}
     GROUP BY o.person_uuid HAVING count(*) ${sign} ${times}`;
 }

@@ -56,6 +56,20 @@ describe("cohort definitions", () => {
       ...{ value: "performed_event_multiple", operator: "gte", operator_value: value },
     })),
     { value: "performed_event_multiple", operator: "bogus" },
+    { event_type: "actions" },
+    ...["-0d", "-30", "-1x", "-999999999y", "soon", 30, true].map((explicit_datetime) => ({
+      explicit_datetime,
+    })),
+    { explicit_datetime: "-30d", explicit_datetime_to: "-10d" },
+    ...["x", { key: "plan", value: "pro" }, [7], [{ value: "pro" }]].map((event_filters) => ({
+      event_filters,
+    })),
+    ...[
+      { operator: "bogus" },
+      { operator: "semver_gt" },
+      { operator: "regex", value: "(" },
+      { type: "person" },
+    ].map((part) => ({ event_filters: [{ key: "plan", value: "pro", type: "event", ...part }] })),
   ];
   test("refused at creation and change: what persons did, by numbers and words without sense", async () => {
     using server = new TestServer();
@@ -69,6 +83,11 @@ describe("cohort definitions", () => {
     for (const part of [
       { time_value: null, time_interval: null, operator_value: null },
       { time_value: "30", time_interval: "week" },
+      { explicit_datetime: "-7d", explicit_datetime_to: null, event_type: "events", event_filters: null },
+      {
+        explicit_datetime: "2026-01-31",
+        event_filters: [{ key: "plan", value: ["pro"], operator: "is_not" }],
+      },
       { value: "performed_event_multiple", operator: "lte", operator_value: "2", time_value: 90 },
     ]) {
       const filters = rules({ ...bought, ...part });

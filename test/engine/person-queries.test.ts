@@ -2,14 +2,17 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { eventOperators } from "../../src/cohorts/behaviour-filter.ts";
 import { fillCohortByFlag, findPersons } from "../../src/engine/person-queries.ts";
 import type { ConditionRequest } from "../../src/engine/query-types.ts";
 import { computeReach } from "../../src/engine/reach.ts";
-import type { EventSql } from "../../src/events/dialect.ts";
+import { duckdbSql, type EventSql } from "../../src/events/dialect.ts";
+import { closely } from "../../src/events/property-sql.ts";
 import { isWithin, rolloutPlace } from "../../src/flags/evaluate/bucketing.ts";
 import { compileSubjectFilter } from "../../src/flags/evaluate/person-filter.ts";
 import type { CohortDefinition } from "../../src/flags/rules/types.ts";
 import type { Json, JsonObject } from "../../src/lib/json.ts";
+import { operatorNames } from "../../src/lib/operators.ts";
 import { addCohortMembers, countCohortMembers } from "../../src/people/cohort-members.ts";
 import { personsPage } from "../../src/people/reader.ts";
 import { TestStores } from "../support/event-store.ts";
@@ -251,6 +254,28 @@ describe("cohorts", () => {
     expect(await count(once)).toBe(2);
     expect(await count(twice)).toBe(1);
     expect(await count(never)).toBe(persons.length - 2);
+    // As PostHog's newer cohorts say it; p5 did it 90 days ago.
+    const since = (explicit_datetime: string) =>
+      count(cohort(6, behaviour({ value: "performed_event", explicit_datetime })));
+    expect([await since("-7d"), await since("-4m"), await since("-1h")]).toEqual([2, 3, 2]);
+    const at = (ms: number) => since(new Date(now - ms).toISOString());
+    expect([await at(60_000), await at(7_200_000), await at(100 * 86_400_000)]).toEqual([0, 2, 3]);
+  });
+
+  test("what filters of events may test with is what can be asked of the store", () => {
+    const values: Readonly<Record<string, Json>> = {
+      between: [1, 2],
+      not_between: [1, 2],
+      gt: 1,
+      gte: 1,
+      lt: 1,
+      lte: 1,
+    };
+    for (const operator of operatorNames) {
+      const filter = { key: "plan", operator, value: values[operator] ?? "pro" };
+      const isAsked = closely(duckdbSql(undefined as never).dialect, "e.properties", filter) !== undefined;
+      expect([operator, isAsked]).toEqual([operator, eventOperators.has(operator)]);
+    }
   });
 
   test("a condition that an older version took and nobody can meet: its cohort is empty, others are not", async () => {
