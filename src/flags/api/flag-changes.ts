@@ -113,7 +113,16 @@ const oneScheduled = {
 };
 const oneRequest = {
   200: { description: "The proposal.", schema: RequestBody, example: exampleRequest },
-  400: { description: "It was decided on already, or cannot be made any more.", schema: ApiFailure },
+  400: {
+    description: "It was decided on already, or cannot be made any more.",
+    schema: ApiFailure,
+    example: {
+      type: "validation_error",
+      code: "already_decided",
+      detail: "This change was decided on already.",
+      attr: null,
+    },
+  },
 };
 
 export function flagChangeRoutes(deps: FlagWriting): Route[] {
