@@ -17,6 +17,8 @@ import elementInference from "posthog-js/dist/element-inference.js" with { type:
 import exceptionAutocapture from "posthog-js/dist/exception-autocapture.js" with { type: "file" };
 import intercomIntegration from "posthog-js/dist/intercom-integration.js" with { type: "file" };
 import lazyRecorder from "posthog-js/dist/lazy-recorder.js" with { type: "file" };
+import loader from "posthog-js/dist/loader.js" with { type: "file" };
+import loaderBootstrap from "posthog-js/dist/loader-bootstrap.js" with { type: "file" };
 import logs from "posthog-js/dist/logs.js" with { type: "file" };
 import posthogRecorder from "posthog-js/dist/posthog-recorder.js" with { type: "file" };
 import productTours from "posthog-js/dist/product-tours.js" with { type: "file" };
@@ -52,6 +54,8 @@ const paths: Record<string, unknown> = {
   "exception-autocapture.js": exceptionAutocapture,
   "intercom-integration.js": intercomIntegration,
   "lazy-recorder.js": lazyRecorder,
+  "loader.js": loader,
+  "loader-bootstrap.js": loaderBootstrap,
   "logs.js": logs,
   "posthog-recorder.js": posthogRecorder,
   "product-tours.js": productTours,

@@ -96,6 +96,8 @@ describe("the browser library", () => {
       "tracing-headers",
       "conversations",
       "logs",
+      "loader",
+      "loader-bootstrap",
     ].flatMap((kind): [string, string][] => [
       [`/static/${kind}.js?v=${version}`, `${kind}.js`],
       [`/static/${version}/${kind}.js`, `${kind}.js`],
