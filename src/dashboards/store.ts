@@ -198,23 +198,22 @@ export function listInsights(
   filter: { search?: string; shortId?: string },
   page: { limit: number; offset: number },
 ): { insights: Insight[]; count: number } {
-  const pattern = filter.search && `%${filter.search.replace(/[\\%_]/g, "\\$&")}%`;
-  const chosen = and(
-    eq(insight.projectId, projectId),
-    eq(insight.deleted, false),
-    pattern ? sql`${insight.name} LIKE ${pattern} ESCAPE '\\'` : undefined,
-    filter.shortId ? eq(insight.shortId, filter.shortId) : undefined,
-  );
-  const count = db.select({ count: sql<number>`count(*)` }).from(insight).where(chosen).get()!.count;
-  const insights = db
+  const wanted = filter.search?.trim().toLowerCase() ?? "";
+  const found = db
     .select()
     .from(insight)
-    .where(chosen)
+    .where(
+      and(
+        eq(insight.projectId, projectId),
+        eq(insight.deleted, false),
+        filter.shortId ? eq(insight.shortId, filter.shortId) : undefined,
+      ),
+    )
     .orderBy(desc(insight.createdAt), desc(insight.id))
-    .limit(page.limit)
-    .offset(page.offset)
-    .all();
-  return { insights, count };
+    .all()
+    // SQLite folds the case of ASCII only.
+    .filter(({ name }) => name.toLowerCase().includes(wanted));
+  return { insights: found.slice(page.offset, page.offset + page.limit), count: found.length };
 }
 
 /** One insight by id or short id, when it is not deleted. */

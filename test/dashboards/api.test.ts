@@ -106,6 +106,17 @@ describe("dashboards and insights", () => {
     await server.ask("PATCH", "/api/projects/1/insights/2/", { body: { deleted: true } });
     expect((await server.ask("GET", "/api/projects/1/dashboards/1/")).body.tiles).toHaveLength(2);
     expect((await server.ask("GET", "/api/projects/1/insights/?search=trend")).body.count).toBe(1);
+    await server.ask("PATCH", "/api/projects/1/insights/3/", { body: { name: "Größe 100%" } });
+    for (const [search, count] of [
+      ["GRÖSSE", 0],
+      ["GRÖß", 1],
+      ["0%", 1],
+      ["_", 0],
+      [" größe ", 1],
+    ] as const) {
+      const path = `/api/projects/1/insights/?search=${encodeURIComponent(search)}`;
+      expect([search, (await server.ask("GET", path)).body.count]).toEqual([search, count]);
+    }
     const tiles = async () =>
       (await server.ask("GET", "/api/projects/1/dashboards/1/")).body.tiles as {
         id: number;
