@@ -72,6 +72,8 @@ export interface JournalPort {
 }
 
 const spaceCheckIntervalMs = 500;
+/** Also when so much room was taken since the last look: others may have taken the volume meanwhile. */
+const spaceCheckRoomBytes = 8 * 1024 * 1024;
 /** So long after a failed write it is said. */
 const failingMs = 10_000;
 
@@ -79,6 +81,9 @@ export class Journal implements JournalPort {
   private readonly writers = new Map<Lane, LaneWriter>();
   /** What may still be accepted before the next look at the disk. */
   private roomBytes = Number.POSITIVE_INFINITY;
+  /** Room that was taken since the last look began. */
+  private takenBytes = 0;
+  private isLooking = false;
   private failedAt = Number.NEGATIVE_INFINITY;
   private space: Omit<Admission, "isOpen" | "isFailing"> = { freeBytes: 0, neededBytes: 0, totalBytes: 0 };
   private spaceTimer: ReturnType<typeof setInterval>;
@@ -139,6 +144,8 @@ export class Journal implements JournalPort {
     const room = roomOfEntries(entries.reduce((sum, entry) => sum + entry.length, 0));
     if (room > this.roomBytes) return Promise.reject(this.refusal("disk_full", lane));
     this.roomBytes -= room;
+    this.takenBytes += room;
+    if (this.takenBytes >= spaceCheckRoomBytes) void this.checkSpace();
     return this.writers
       .get(lane)!
       .append(entries)
@@ -178,15 +185,21 @@ export class Journal implements JournalPort {
   }
 
   private async checkSpace(): Promise<void> {
+    if (this.isLooking) return;
+    this.isLooking = true;
+    this.takenBytes = 0;
     try {
       const { freeBytes, totalBytes } = await this.disk.space(this.folder);
       const reserve = reserveOf(this.settings.reserveBytes, totalBytes);
       const neededBytes = Math.ceil(roomToAccept(reserve, this.debt()));
       this.space = { freeBytes, neededBytes, totalBytes };
-      this.roomBytes = freeBytes - neededBytes;
+      // What was taken meanwhile may not be on the disk yet.
+      this.roomBytes = freeBytes - neededBytes - this.takenBytes;
     } catch {
       // Without an answer the writes themselves tell.
       this.roomBytes = Number.POSITIVE_INFINITY;
+    } finally {
+      this.isLooking = false;
     }
   }
 

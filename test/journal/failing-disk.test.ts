@@ -153,6 +153,21 @@ describe("a disk that fails", () => {
     await journal.close();
   });
 
+  test("full: others take the volume in a moment in which much is accepted", async () => {
+    const disk = new FakeDisk();
+    const MiB = 1024 * 1024;
+    disk.freeBytes = 1_000 * MiB;
+    const { journal } = await openJournal(temporaryFolder(), {}, disk);
+    disk.freeBytes = 20 * MiB;
+    const start = performance.now();
+    let taken = 0;
+    while ((await journal.append("realtime", [entry("x".repeat(MiB))]).catch(() => "refused")) !== "refused")
+      taken++;
+    // 285 of them would fit into what was free at the last look that the clock asked for.
+    expect([taken < 10, performance.now() - start < 500]).toEqual([true, true]);
+    await journal.close();
+  });
+
   const losses = Number(process.env.FLAGKEEP_TEST_POWER_LOSSES ?? 300);
   const firstLoss = Number(process.env.FLAGKEEP_TEST_POWER_FROM ?? 1);
 
