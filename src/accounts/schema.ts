@@ -3,12 +3,19 @@
  * (test/accounts/schema.test.ts compares them).
  */
 
-import { integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { customType, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { parseExactJson } from "../lib/exact-json.ts";
 import type { Json, JsonObject } from "../lib/json.ts";
 
 const instant = (name: string) => integer(name, { mode: "timestamp_ms" });
 const flagged = (name: string) => integer(name, { mode: "boolean" });
-const json = <T>(name: string) => text(name, { mode: "json" }).$type<T>();
+/** JSON as it was sent: an id of 64 bits in a condition keeps its digits. */
+const jsonText = customType<{ data: unknown; driverData: string }>({
+  dataType: () => "text",
+  toDriver: (value) => JSON.stringify(value),
+  fromDriver: parseExactJson,
+});
+const json = <T>(name: string) => jsonText(name).$type<T>();
 
 export const organization = sqliteTable("organization", {
   id: text("id").primaryKey(),

@@ -28,7 +28,7 @@ import {
   text,
 } from "../http/shapes.ts";
 import { InvalidField } from "../lib/errors.ts";
-import { isJsonObject, type Json, type JsonObject } from "../lib/json.ts";
+import { isJsonObject, type Json, type JsonObject, typeName } from "../lib/json.ts";
 import { rolloutPercentageOf } from "./rules/stored-filters.ts";
 
 export type FlagRow = typeof flag.$inferSelect;
@@ -373,8 +373,11 @@ export function flagFields(input: Record<string, unknown>): Partial<FlagFields> 
 function freeForm(sent: Json, wire: string): JsonObject {
   if (sent === null || (Array.isArray(sent) && sent.length === 0)) return {};
   if (isJsonObject(sent)) return sent;
-  const found = Array.isArray(sent) ? "list" : typeof sent === "string" ? "str" : typeof sent;
-  throw new InvalidField(wire, "not_a_dict", `Expected a dictionary of items but got type "${found}".`);
+  throw new InvalidField(
+    wire,
+    "not_a_dict",
+    `Expected a dictionary of items but got type "${typeName(sent)}".`,
+  );
 }
 
 function kindOf(schema: TSchema): "boolean" | "text" | "list" | "json" {

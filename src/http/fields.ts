@@ -8,6 +8,8 @@
 
 import type { Static, TObject } from "@sinclair/typebox";
 import { InvalidField } from "../lib/errors.ts";
+import { numberText } from "../lib/exact-json.ts";
+import { isJsonObject, typeName } from "../lib/json.ts";
 import { isRepresentable, parseInstant } from "../lib/timestamp.ts";
 import { canonicalUuid } from "../lib/uuid.ts";
 import { microsToWire } from "../lib/wire-time.ts";
@@ -43,7 +45,7 @@ export function parseFields<Schema extends TObject>(
   body: unknown,
   options: { partial?: boolean } = {},
 ): Static<Schema> {
-  if (typeof body !== "object" || body === null || Array.isArray(body)) {
+  if (!isJsonObject(body)) {
     throw new InvalidField(
       null,
       "invalid_input",
@@ -110,7 +112,7 @@ function parseValue(shape: Shape, value: unknown, attr: string): unknown {
         ? value.map((item, index) => parseValue(shape.items!, item, `${attr}__${index}`))
         : value;
     case "object":
-      if (typeof value !== "object" || Array.isArray(value)) {
+      if (!isJsonObject(value)) {
         const found = typeName(value);
         throw new InvalidField(attr, "not_a_dict", `Expected a dictionary of items but got type "${found}".`);
       }
@@ -126,10 +128,11 @@ function parseText(shape: Shape, value: unknown, attr: string): string {
     const shown = typeof value === "string" ? value : JSON.stringify(value);
     throw new InvalidField(attr, "invalid_choice", `"${shown}" is not a valid choice.`);
   }
-  if (typeof value !== "string" && typeof value !== "number") {
+  const given = numberText(value) ?? value;
+  if (typeof given !== "string" && typeof given !== "number") {
     throw new InvalidField(attr, "invalid_input", "Not a valid string.");
   }
-  const found = String(value).trim();
+  const found = String(given).trim();
   if (found.includes("\0")) {
     throw new InvalidField(attr, "null_characters_not_allowed", "Null characters are not allowed.");
   }
@@ -155,7 +158,8 @@ function parseText(shape: Shape, value: unknown, attr: string): string {
 
 function parseNumber(shape: Shape, value: unknown, attr: string): number {
   const isInteger = shape.type === "integer";
-  const found = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
+  const given = numberText(value) ?? value;
+  const found = typeof given === "string" && given.trim() !== "" ? Number(given) : given;
   if (typeof found !== "number" || !Number.isFinite(found) || (isInteger && !Number.isSafeInteger(found))) {
     const detail = isInteger ? "A valid integer is required." : "A valid number is required.";
     throw new InvalidField(attr, "invalid_input", detail);
@@ -172,20 +176,4 @@ function parseNumber(shape: Shape, value: unknown, attr: string): number {
     throw new InvalidField(attr, "max_value", detail);
   }
   return found;
-}
-
-/** The names of JSON types that the contract's messages use. */
-function typeName(value: unknown): string {
-  if (value === null) return "NoneType";
-  if (Array.isArray(value)) return "list";
-  switch (typeof value) {
-    case "boolean":
-      return "bool";
-    case "number":
-      return Number.isInteger(value) ? "int" : "float";
-    case "string":
-      return "str";
-    default:
-      return "dict";
-  }
 }

@@ -1,7 +1,8 @@
 /** Takes the body of a management request apart: JSON, a form or an upload. */
 
+import { parseExactJson } from "../lib/exact-json.ts";
 import { parseError, unsupportedMediaType } from "./failure.ts";
-import { type JsonLimits, parseJson, parserWords } from "./json.ts";
+import { checkJson, type JsonLimits, parserWords } from "./json.ts";
 
 /** Less deep than events: conditions of flags and cohorts are stored and read back recursively. */
 const jsonLimits: JsonLimits = { levels: 200, containers: 100_000 };
@@ -9,7 +10,7 @@ const jsonLimits: JsonLimits = { levels: 200, containers: 100_000 };
 /**
  * Parses a body that is decompressed already.
  *
- * @returns an object for an empty body, a form or an upload (files as text); any JSON value otherwise.
+ * @returns an object for an empty body, a form or an upload (files as text); any JSON value otherwise, long integers as `parseExactJson` keeps them.
  * @throws {HttpFailure} 400 not JSON or nested too deep, 415 another media type.
  */
 export async function parseBody(bytes: Uint8Array, contentType: string): Promise<unknown> {
@@ -29,7 +30,8 @@ export async function parseBody(bytes: Uint8Array, contentType: string): Promise
 
 function parseText(text: string): unknown {
   try {
-    return parseJson(text, jsonLimits);
+    checkJson(text, jsonLimits);
+    return parseExactJson(text);
   } catch (error) {
     throw parseError(parserWords(error));
   }

@@ -49,6 +49,22 @@ export function textOf(value: Json): string | undefined {
   }
 }
 
+/** The name of a JSON value's type as the contract's messages have it. */
+export function typeName(value: unknown): string {
+  if (value === null || value === undefined) return "NoneType";
+  if (Array.isArray(value)) return "list";
+  switch (typeof value) {
+    case "string":
+      return "str";
+    case "boolean":
+      return "bool";
+    case "number":
+      return Number.isInteger(value) ? "int" : "float";
+    default:
+      return numberText(value) === undefined ? "dict" : "int";
+  }
+}
+
 /** Lower-cases A to Z only, as the contract folds case: `İ` or `ẞ` stay as they are. */
 export function foldCase(text: string): string {
   const lower = text.toLowerCase();

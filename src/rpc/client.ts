@@ -1,6 +1,7 @@
 /** Asks an `RpcServer` in the working directory. */
 
 import { AppError } from "../lib/errors.ts";
+import { parseExactJson } from "../lib/exact-json.ts";
 import { bytesType, failedStatus, metaHeader, RpcUpload } from "./server.ts";
 
 /** The other side was asked and could not do it. */
@@ -24,7 +25,7 @@ export interface RpcStream {
 }
 
 /**
- * Asks and reads the answer.
+ * Asks and reads the answer, long integers as `parseExactJson` keeps them.
  *
  * @throws {RpcFailed} @throws {RpcUnreachable} @throws whatever the signal is aborted with.
  */
@@ -36,7 +37,7 @@ export async function rpcAsk(
 ): Promise<unknown> {
   const response = await post(socketName, name, request, signal);
   try {
-    return await response.json();
+    return parseExactJson(await response.text());
   } catch (error) {
     if (signal?.aborted) throw error;
     throw new RpcUnreachable("The answer broke off.");

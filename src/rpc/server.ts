@@ -9,6 +9,7 @@ import { chmodSync, rmSync } from "node:fs";
 import type { Server } from "bun";
 import { forCaller } from "../lib/caller.ts";
 import { AppError } from "../lib/errors.ts";
+import { parseExactJson } from "../lib/exact-json.ts";
 
 /** A request of any bytes. */
 export class RpcUpload {
@@ -121,7 +122,7 @@ async function contentOf(request: Request): Promise<unknown> {
     return new RpcUpload(JSON.parse(meta), await request.bytes());
   }
   const body = await request.text();
-  return body === "" ? null : JSON.parse(body);
+  return body === "" ? null : parseExactJson(body);
 }
 
 function textResponse({ chunks, meta, onSent }: RpcText): Response {

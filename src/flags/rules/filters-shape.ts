@@ -6,6 +6,7 @@
  * Source: contract, management-api 4.1 and the last row of 4.4; decision 11.
  */
 
+import { numberText } from "../../lib/exact-json.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import { filtersInvalid } from "./flag-invalid.ts";
 
@@ -99,9 +100,9 @@ function checkVariantKey(key: Json | undefined, path: string): string {
 }
 
 function checkPercentage(percentage: Json | undefined, path: string): void {
-  if (typeof percentage !== "number") throw wrong(path, "must be a number");
-  if (!(percentage >= 0 && percentage <= 100))
-    throw wrong(path, `must be between 0 and 100, got ${percentage}`);
+  const number = typeof percentage === "number" ? percentage : Number(numberText(percentage));
+  if (Number.isNaN(number)) throw wrong(path, "must be a number");
+  if (!(number >= 0 && number <= 100)) throw wrong(path, `must be between 0 and 100, got ${number}`);
 }
 
 function checkGroupTypeIndex(index: Json | undefined, path: string): void {

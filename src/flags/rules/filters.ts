@@ -5,12 +5,12 @@
  * Pure: what the rules want to know of other flags and of cohorts comes in as facts.
  */
 
-import { isJsonObject, type JsonObject } from "../../lib/json.ts";
+import { isJsonObject, type JsonObject, typeName } from "../../lib/json.ts";
 import { withPresentOperator } from "../../lib/operators.ts";
 import { checkConditions, checkPropertyTypes, checkVariantSum } from "./condition-rules.ts";
 import { checkDependencies } from "./dependency-rules.ts";
 import { checkShape } from "./filters-shape.ts";
-import { FlagInvalid, filtersInvalid, typeName } from "./flag-invalid.ts";
+import { FlagInvalid, filtersInvalid } from "./flag-invalid.ts";
 import { normalizePayloads } from "./payloads.ts";
 import { withRollout } from "./rollout.ts";
 import { everyone, mapProperties } from "./stored-filters.ts";

@@ -14,19 +14,3 @@ export class FlagInvalid extends InvalidField {
 export function filtersInvalid(detail: string, code = "invalid_input"): FlagInvalid {
   return new FlagInvalid(code, detail, "filters");
 }
-
-/** The name of a JSON value's type as the contract's framework texts call it. */
-export function typeName(value: unknown): string {
-  if (value === null || value === undefined) return "NoneType";
-  if (Array.isArray(value)) return "list";
-  switch (typeof value) {
-    case "string":
-      return "str";
-    case "boolean":
-      return "bool";
-    case "number":
-      return Number.isInteger(value) ? "int" : "float";
-    default:
-      return "dict";
-  }
-}

@@ -1,6 +1,7 @@
 /** Tags of a flag, and those of them that limit where it is evaluated. Source: contract, management-api 3.2. */
 
-import { FlagInvalid, typeName } from "./flag-invalid.ts";
+import { typeName } from "../../lib/json.ts";
+import { FlagInvalid } from "./flag-invalid.ts";
 
 export interface Tags {
   tags: string[];
