@@ -76,6 +76,19 @@ export async function withWorkFolder<Result>(
   return await withBackupLock(dataDir, inFolder, waitMs);
 }
 
+/**
+ * Removes what a killed one has left, which may be as large as all the stores.
+ *
+ * @returns without having done anything while another process works there.
+ */
+export async function dropLeftWork(dataDir: string): Promise<void> {
+  const base = paths(dataDir).backupWork;
+  if (!existsSync(base)) return;
+  await withBackupLock(dataDir, () => clean(base)).catch((error: unknown) => {
+    if (!(error instanceof BackupRunning)) throw error;
+  });
+}
+
 /** Under another name first: what is being written at this moment finds no folder then to be made in. */
 function dropFolder(folder: string): void {
   const gone = `${folder}.gone`;

@@ -6,6 +6,7 @@
 
 import { type Metadata, openMetadata } from "../accounts/metadata.ts";
 import { knownVersions } from "../backup/schema-versions.ts";
+import { dropLeftWork } from "../backup/work-folder.ts";
 import { endInterruptedCalculations } from "../cohorts/cohorts.ts";
 import type { Config } from "../config/settings.ts";
 import { eventsAddress } from "../config/store-addresses.ts";
@@ -189,6 +190,9 @@ export class Appliance {
     });
     // Those of another front may go on.
     if ((this.shared?.count ?? 1) === 1) await this.together(() => endInterruptedCalculations(this.metadata));
+    void dropLeftWork(this.config["data-dir"]).catch((error) =>
+      this.log.warn({ error: String(error) }, "what an ended backup has left could not be removed"),
+    );
     this.supervisor.run();
     const journal = await this.openJournal();
     this.journal = journal;

@@ -29,6 +29,21 @@ test("one at a time; what a killed one has left goes with the next", async () =>
   rmSync(dataDir, { recursive: true });
 });
 
+test("what a killed one has left goes at a start of the server, too, unless another one is being made", async () => {
+  const directory = await initialisedDirectory();
+  const work = join(directory.dataDir, "backup-work");
+  mkdirSync(join(work, "left-by-a-killed-one"), { recursive: true });
+  const other = takeLock(join(work, "lock"), directory.dataDir);
+  const first = await TestAppliance.start({ directory });
+  expect(inWork(directory.dataDir)).toEqual(["left-by-a-killed-one"]);
+  await first.stop();
+  other.release();
+  const second = await TestAppliance.start({ directory });
+  await until(() => inWork(directory.dataDir).length === 0, "it is removed");
+  await second.stop();
+  rmSync(directory.dataDir, { recursive: true });
+});
+
 test("another one is waited for, as long as one is told to", async () => {
   const { dataDir } = await initialisedDirectory();
   mkdirSync(join(dataDir, "backup-work"));
