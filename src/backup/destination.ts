@@ -3,6 +3,7 @@
 import { createReadStream, readdirSync, rmSync, statSync } from "node:fs";
 import { mkdir, open, rename, rm, unlink } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
+import type { S3File } from "bun";
 import { syncFolder } from "../journal/disk.ts";
 import { onInterrupt } from "../lib/interrupt.ts";
 import { DestinationFailed } from "./errors.ts";
@@ -250,7 +251,7 @@ class Bucket implements Destination {
   async putPiece(path: string, bytes: Uint8Array): Promise<void> {
     const object = this.place.client.file(this.prefix + path);
     try {
-      await object.write(bytes, { retry: retries, type: "application/octet-stream" });
+      await askStore(() => object.write(bytes, { type: "application/octet-stream" }));
       const sha256 = new Bun.CryptoHasher("sha256").update(bytes).digest("hex");
       await requireEqual({ path, bytes: bytes.length, sha256 }, await this.open(path));
     } catch (error) {
@@ -266,19 +267,14 @@ class Bucket implements Destination {
   async put(file: WrittenFile, onBytes: (bytes: number) => void): Promise<string> {
     const name = basename(file.path);
     const object = this.place.client.file(this.prefix + name);
+    let told = 0;
+    const counted = (sent: number) => {
+      onBytes(Math.max(0, sent - told));
+      told = Math.max(told, sent);
+    };
     try {
-      const writer = object.writer({
-        partSize: Math.max(partBytes, Math.ceil(file.bytes / 9_000)),
-        queueSize: partsAtOnce,
-        retry: retries,
-        type: name.endsWith(".json") ? "application/json" : "application/octet-stream",
-      });
-      for await (const chunk of createReadStream(file.path, { highWaterMark: 1024 * 1024 })) {
-        writer.write(chunk as Buffer);
-        await writer.flush();
-        onBytes(chunk.length);
-      }
-      await writer.end();
+      // Parts are sent again by themselves; what opens and closes the upload is not.
+      await askStore(() => upload(file, object, counted));
       await requireEqual(file, await this.open(name));
     } catch (error) {
       // Whatever arrived is not a backup.
@@ -295,6 +291,24 @@ class Bucket implements Destination {
       throw s3Failure(`Deleting ${this.name}/${name}`, error);
     }
   }
+}
+
+/** @param onSent told how many bytes have been sent. */
+async function upload(file: WrittenFile, object: S3File, onSent: (bytes: number) => void): Promise<void> {
+  const writer = object.writer({
+    partSize: Math.max(partBytes, Math.ceil(file.bytes / 9_000)),
+    queueSize: partsAtOnce,
+    retry: retries,
+    type: file.path.endsWith(".json") ? "application/json" : "application/octet-stream",
+  });
+  let sent = 0;
+  for await (const chunk of createReadStream(file.path, { highWaterMark: 1024 * 1024 })) {
+    writer.write(chunk as Buffer);
+    await writer.flush();
+    sent += chunk.length;
+    onSent(sent);
+  }
+  await writer.end();
 }
 
 /** Reads back what arrived: only its bytes prove that they are the same, whatever kind of store it is. */

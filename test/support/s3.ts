@@ -78,7 +78,8 @@ export class TestS3 implements AsyncDisposable {
 /** The server answers when it has read an object or part, and writes on: who asks next could be told that there is nothing. */
 function answerWhenWritten(store: S3Store): void {
   const written = async <Stored extends { size: number }>(stored: Stored, path: string) => {
-    await until(() => statSync(path).size >= stored.size, "it is written");
+    const size = () => statSync(path, { throwIfNoEntry: false })?.size ?? -1;
+    await until(() => size() >= stored.size, "it is written");
     return stored;
   };
   const putObject = store.putObject.bind(store);
