@@ -40,12 +40,9 @@ export type Outcome =
 const detailLengthMax = 400;
 
 /** A warning whose texts are cut to a bounded length and fit for storing; undefined facts are left out. */
-export function warning(type: WarningType, facts: Record<string, string | number | undefined>): Warning {
-  const details: Record<string, string | number> = {};
-  for (const [name, fact] of Object.entries(facts)) {
-    if (typeof fact === "string") details[name] = fit(fact);
-    else if (fact !== undefined) details[name] = fact;
-  }
+export function warning(type: WarningType, facts: Record<string, string | undefined>): Warning {
+  const details: Record<string, string> = {};
+  for (const [name, fact] of Object.entries(facts)) if (fact !== undefined) details[name] = fit(fact);
   return { type, details };
 }
 
