@@ -10,9 +10,9 @@ export type TimeProblem =
   | "ignored_invalid_timestamp"
   | "timestamp_out_of_range";
 
-/** 1990-01-01: before it there was nothing to count, and small numbers that are no times would be dated there. */
+/** 1990-01-01: small numbers that are no times would be dated before it. */
 const earliestMicros = 631_152_000_000_000;
-/** How far ahead of this computer's clock the clock of a source may be. */
+/** How far ahead of this computer's clock a number may be; beyond, it counts something else. */
 const aheadMicrosMax = 86_400_000_000;
 
 /** Ingestion has something to say about events that are further ahead. */
@@ -30,6 +30,8 @@ const millisecondsBelow = 10n ** 14n;
 const microsecondsBelow = 10n ** 17n;
 /** `20230102030405`: as a number of milliseconds it would be in the year 2611. */
 const compactForm = /^((?:19|20)\d{6})(\d{6})$/;
+/** Eight digits that may be a day. */
+const dayForm = /^(\d{4})(\d\d)(\d\d)$/;
 /** Databases write the zone as a word. */
 const zoneWord = /\s(?:UTC|GMT)$/;
 /** As DuckDB, and so a Parquet file's reader, writes the year 0. */
@@ -37,9 +39,11 @@ const yearZero = /^0001(-\d\d-\d\d) \(BC\) /;
 
 /**
  * The time of a record, in epoch microseconds: text in any form of ISO 8601, of a mail or of a JavaScript date, or a number
- * whose size says whether it counts seconds, milliseconds, microseconds or nanoseconds. Without a zone it is UTC.
+ * whose size says whether it counts seconds, milliseconds, microseconds or nanoseconds. Without a zone it is UTC. A date is
+ * the record's own time, however long ago or far ahead; a number only says so by its size, and is refused where that leads
+ * to no likely time. Source: contract, decisions 1 and 26.
  *
- * @param nowMicros undefined when any time is right, because a store has taken it already.
+ * @param nowMicros undefined when any number is right, because a store has taken it already.
  */
 export function timeOf(value: Json | undefined, nowMicros: number | undefined): number | TimeProblem {
   const written = numberText(value) ?? value;
@@ -47,9 +51,18 @@ export function timeOf(value: Json | undefined, nowMicros: number | undefined): 
     return "historical_event_without_timestamp";
   const micros = microsOf(written);
   if (micros === undefined) return "ignored_invalid_timestamp";
-  if (nowMicros === undefined) return micros;
+  if (nowMicros === undefined || isDate(written)) return micros;
   const isInRange = micros >= earliestMicros && micros <= nowMicros + aheadMicrosMax;
   return isInRange ? micros : "timestamp_out_of_range";
+}
+
+/** Whether a time that can be read is written as a date, not as a plain number. */
+function isDate(written: Json): boolean {
+  if (typeof written !== "string" && typeof written !== "number") return false;
+  const text = String(written).trim();
+  if (Number.isNaN(Number(text)) || compactForm.test(text)) return true;
+  const day = dayForm.exec(text);
+  return day !== null && parseInstant(`${day[1]}-${day[2]}-${day[3]}`) !== undefined;
 }
 
 function microsOf(written: Json): number | undefined {

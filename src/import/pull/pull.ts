@@ -126,7 +126,8 @@ class Pull {
 
   /** A server that knows an order of arrival gives it; others begin with the newest. */
   private async events(): Promise<void> {
-    const first = `${this.path}/events/?limit=${eventsPerPage}&order=seq&after=1990-01-01T00:00:00Z`;
+    // PostHog would begin with yesterday; earlier times than these its store does not hold.
+    const first = `${this.path}/events/?limit=${eventsPerPage}&order=seq&after=1900-01-01T00:00:00Z`;
     for (let next: string | undefined = this.cursor.next ?? first; next !== undefined; ) {
       const page = await this.api.page(next);
       const before = new Set(this.cursor.lastIds);
