@@ -9,13 +9,14 @@ import type { FlagSet } from "./model.ts";
 
 /** A person found for the distinct id or the former id of a request, with the overrides stored for it. */
 export interface PersonOverrides {
-  personUuid: string;
+  /** Which of the two ids it was found by. */
+  distinctId: string;
   /** Hash ids by flag key. */
   overrides: ReadonlyMap<string, string>;
 }
 
 interface HashKeyOverride {
-  personUuid: string;
+  distinctId: string;
   flagKey: string;
   hashKey: string;
 }
@@ -40,13 +41,13 @@ export function planHashKeyOverrides(
 ): OverridePlan {
   const toStore: HashKeyOverride[] = [];
   const effective = new Map<string, string>();
-  for (const { personUuid, overrides } of persons) {
+  for (const { distinctId, overrides } of persons) {
     // The first person to have an override wins: its rows are read before those of the former id.
     for (const [flagKey, hashKey] of overrides) if (!effective.has(flagKey)) effective.set(flagKey, hashKey);
     if (!anonDistinctId) continue;
     for (const flagKey of set.needs.continuityKeys) {
       if (overrides.has(flagKey)) continue;
-      toStore.push({ personUuid, flagKey, hashKey: anonDistinctId });
+      toStore.push({ distinctId, flagKey, hashKey: anonDistinctId });
       if (!effective.has(flagKey)) effective.set(flagKey, anonDistinctId);
     }
   }

@@ -86,9 +86,14 @@ export class Computation {
         };
         if (!overrides.add(toStore, overridden.length > 0)) return { hashKeyOverridesFailed: true };
       }
-      const pending = overrides.pendingFor(projectId, distinctId);
-      // What is stored of the identified person comes first, what is on its way next.
-      return { hashKeyOverrides: pending ? new Map([...pending, ...plan.effective]) : plan.effective };
+      if (overridden.length === 0)
+        return { hashKeyOverrides: overrides.pendingFor(projectId, distinctId) ?? plan.effective };
+      // What is stored of a person comes first, what is on its way next, as if it were stored already.
+      const known = overridden.map((person) => {
+        const pending = overrides.pendingFor(projectId, person.distinctId);
+        return pending ? { ...person, overrides: new Map([...pending, ...person.overrides]) } : person;
+      });
+      return { hashKeyOverrides: planHashKeyOverrides(set, known, anonDistinctId).effective };
     }
     return { hashKeyOverrides: overrides.pendingFor(projectId, distinctId) };
   }

@@ -81,14 +81,14 @@ export class SubjectReader {
 
   private overridden({ projectId, distinctId, anonDistinctId }: Subject, person: PersonText | undefined) {
     const found: PersonOverrides[] = [];
-    const add = (id: string, { uuid }: PersonText) =>
+    const add = (id: string) =>
       found.push({
-        personUuid: uuid,
+        distinctId: id,
         overrides: hashKeyOverrides(this.people, projectId, [storableText(id)]),
       });
-    if (person) add(distinctId, person);
+    if (person) add(distinctId);
     const former = anonDistinctId ? this.person(projectId, anonDistinctId) : undefined;
-    if (former && former.id !== person?.id) add(anonDistinctId!, former);
+    if (former && former.id !== person?.id) add(anonDistinctId!);
     return found;
   }
 

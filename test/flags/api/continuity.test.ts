@@ -164,4 +164,16 @@ describe("while the engine is down", () => {
     await until(() => stored(server, user).half, "the override is stored");
     expect(server.troubles).toEqual([]);
   });
+
+  test("the first former id stays here too, for the identified person and for whom it is the former one", async () => {
+    using server = start();
+    server.people.apply(set(user, {}));
+    server.engineIsDown = true;
+    expect(await half(server, { distinct_id: user, $anon_distinct_id: anon })).toBe(true);
+    const off = idThatIs(false, "other");
+    expect(await half(server, { distinct_id: user, $anon_distinct_id: off })).toBe(true);
+    const another = idThatIs(false, "another");
+    expect(await half(server, { distinct_id: another, $anon_distinct_id: user })).toBe(true);
+    expect(stored(server, user)).toEqual({});
+  });
 });

@@ -141,19 +141,19 @@ describe("experience continuity", () => {
   const none = new Map<string, string>();
   test("plans an override per person and active continuity flag", () => {
     const persons = [
-      { personUuid: "p1", overrides: none },
-      { personUuid: "p2", overrides: new Map([["stays", "older"]]) },
+      { distinctId: "p1", overrides: none },
+      { distinctId: "p2", overrides: new Map([["stays", "older"]]) },
     ];
     expect(planHashKeyOverrides(continuing, persons, "anon")).toEqual({
-      toStore: [{ personUuid: "p1", flagKey: "stays", hashKey: "anon" }],
+      toStore: [{ distinctId: "p1", flagKey: "stays", hashKey: "anon" }],
       effective: new Map([["stays", "anon"]]),
     });
   });
   test("the person of the distinct id wins; stored ones count without a former id", () => {
     const persons = [
-      { personUuid: "p1", overrides: new Map([["stays", "one"]]) },
+      { distinctId: "p1", overrides: new Map([["stays", "one"]]) },
       {
-        personUuid: "p2",
+        distinctId: "p2",
         overrides: new Map([
           ["stays", "two"],
           ["plain", "three"],
