@@ -7,25 +7,36 @@ import { checkJson, type JsonLimits, parserWords } from "./json.ts";
 /** Less deep than events: conditions of flags and cohorts are stored and read back recursively. */
 const jsonLimits: JsonLimits = { levels: 200, containers: 100_000 };
 
+/** Bytes of another encoding are refused: replaced, they would be stored as a text that nobody wrote. */
+const utf8 = new TextDecoder("utf-8", { fatal: true });
+
 /**
  * Parses a body that is decompressed already.
  *
- * @returns an object for an empty body, a form or an upload (files as text); any JSON value otherwise, long integers as `parseExactJson` keeps them.
- * @throws {HttpFailure} 400 not JSON or nested too deep, 415 another media type.
+ * @returns an object for an empty body, a form or an upload (files as text); any JSON value otherwise, long integers as
+ *          `parseExactJson` keeps them.
+ * @throws {HttpFailure} 400 not JSON, not UTF-8 or nested too deep, 415 another media type.
  */
 export async function parseBody(bytes: Uint8Array, contentType: string): Promise<unknown> {
   const mediaType = contentType.split(";", 1)[0]!.trim().toLowerCase();
   if (bytes.length === 0) return {};
   if (mediaType === "multipart/form-data") return parseForm(bytes, contentType);
-  const text = new TextDecoder().decode(bytes);
-  if (mediaType === "application/x-www-form-urlencoded") {
-    // `curl -d '{...}'` sends JSON under this type.
-    return /^\s*[[{]/.test(text) ? parseText(text) : Object.fromEntries(new URLSearchParams(text));
-  }
-  if (mediaType !== "" && mediaType !== "application/json" && !mediaType.endsWith("+json")) {
+  const isForm = mediaType === "application/x-www-form-urlencoded";
+  if (!isForm && mediaType !== "" && mediaType !== "application/json" && !mediaType.endsWith("+json")) {
     throw unsupportedMediaType(mediaType);
   }
-  return parseText(text);
+  const text = decoded(bytes);
+  // `curl -d '{...}'` sends JSON under the type of a form.
+  const isJson = !isForm || /^\s*[[{]/.test(text);
+  return isJson ? parseText(text) : Object.fromEntries(new URLSearchParams(text));
+}
+
+function decoded(bytes: Uint8Array): string {
+  try {
+    return utf8.decode(bytes);
+  } catch {
+    throw parseError("the body is not UTF-8");
+  }
 }
 
 function parseText(text: string): unknown {

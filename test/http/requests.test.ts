@@ -160,6 +160,15 @@ describe("bodies", () => {
       expect((await server.ask("GET", flagsPath)).body.count).toBe(0);
     });
   }
+  for (const type of ["application/json", "application/x-www-form-urlencoded"])
+    test(`text of another encoding as ${type} is refused, not stored with other characters`, async () => {
+      using server = new TestServer();
+      const body = Buffer.from('{"key":"a","name":"caf\u00e9"}', "latin1");
+      const answer = await server.ask("POST", flagsPath, { body, headers: { "content-type": type } });
+      const detail = "JSON parse error - the body is not UTF-8";
+      expect(answer).toMatchObject({ status: 400, body: { code: "parse_error", detail } });
+      expect((await server.ask("GET", flagsPath)).body.count).toBe(0);
+    });
   test("a bad key is told before a bad body", async () => {
     using server = new TestServer();
     expect((await server.ask("POST", flagsPath, { key: "phx_no", body: "{" })).status).toBe(401);

@@ -94,7 +94,7 @@ export class TestServer implements Disposable {
   }
 
   /**
-   * Sends one request; a body that is no text is sent as JSON.
+   * Sends one request; a body that is neither text nor bytes is sent as JSON.
    *
    * @throws when the answer is not the one that the OpenAPI document promises.
    */
@@ -102,10 +102,12 @@ export class TestServer implements Disposable {
     const headers = new Headers(asking.headers);
     const key = asking.key === undefined ? this.first.personal_api_key : asking.key;
     if (key !== null) headers.set("authorization", `Bearer ${key}`);
-    const body =
-      asking.body === undefined || asking.body instanceof FormData || typeof asking.body === "string"
-        ? asking.body
-        : JSON.stringify(asking.body);
+    const isReady =
+      asking.body === undefined ||
+      asking.body instanceof FormData ||
+      asking.body instanceof Uint8Array ||
+      typeof asking.body === "string";
+    const body = isReady ? asking.body : JSON.stringify(asking.body);
     if (typeof body === "string" && !headers.has("content-type")) {
       headers.set("content-type", "application/json");
     }
