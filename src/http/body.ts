@@ -140,7 +140,8 @@ function grown(bytes: Buffer<ArrayBuffer>, needed: number, bytesMax: number): Bu
   return larger;
 }
 
+/** The same length said more than once comes as a list; the server has refused lengths that differ, and what is none. */
 function declaredBytes(request: Request): number | undefined {
   const header = request.headers.get("content-length");
-  return header === null ? undefined : Number(header);
+  return header === null ? undefined : Number.parseInt(header, 10);
 }

@@ -47,7 +47,12 @@ function numbered(path: string): string {
   return path.replace(/:\w+/g, () => `:p${place++}`);
 }
 
-function renamed(params: Record<string, string> | undefined, names: readonly string[]) {
+/** Stands for a part that is no text, such as `%ff`: the name of nothing. */
+const unreadable = "\uFFFD";
+
+function renamed(params: Record<string, string | null> | undefined, names: readonly string[]) {
   if (names.length === 0 || params === undefined) return noParams;
-  return Object.fromEntries(names.map((name, place) => [name, params[name === "*" ? "*" : `p${place}`]!]));
+  return Object.fromEntries(
+    names.map((name, place) => [name, params[name === "*" ? "*" : `p${place}`] ?? unreadable]),
+  );
 }

@@ -201,6 +201,52 @@ describe("an address that is none", () => {
   });
 });
 
+describe.each(Object.entries(kinds))("%s with its length said twice", (_, kind) => {
+  const request = (lengths: readonly number[]) => {
+    const body = JSON.stringify(kind.body(appliance.token));
+    const headers = { "Content-Type": "application/json", ...kind.headers?.(appliance) };
+    const head = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+    const said = lengths.map((more) => `Content-Length: ${body.length + more}\r\n`);
+    return `POST ${kind.path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${head.join("")}${said.join("")}\r\n${body}`;
+  };
+
+  test("the same: is taken; another: is refused", async () => {
+    expect(await exchange(request([0, 0]))).toStartWith(`HTTP/1.1 ${kind.status ?? 200}`);
+    expect(await exchange(request([0, 0, 0]))).toStartWith(`HTTP/1.1 ${kind.status ?? 200}`);
+    expect(await exchange(request([0, -1]))).toStartWith("HTTP/1.1 400");
+  });
+});
+
+test("parts of a path that are no text are the names of nothing", async () => {
+  const key = appliance.made.personal_api_key;
+  const paths = [
+    ...[
+      "/array/*/config",
+      "/array/*/config.js",
+      "/array/*/array.js",
+      "/static/*",
+      "/api/instance/downloads/*",
+    ],
+    ...["/api/projects/*/", "/api/projects/*/feature_flags/", "/api/projects/1/feature_flags/*/"],
+    ...["/api/organizations/*/", "/api/organizations/*/projects/1/", "/api/personal_api_keys/*/"],
+    ...["/api/projects/1/events/*/", "/api/projects/1/persons/*/", "/api/projects/1/imports/*/"],
+  ];
+  for (const path of paths) {
+    for (const part of ["%ff", "%", "%zz", "%c0%80", "%e0%a4%a", "%ed%a0%80"]) {
+      const address = path.replace("*", part);
+      const head = `Host: x\r\nAuthorization: Bearer ${key}\r\nConnection: close\r\n\r\n`;
+      const answer = await exchange(`GET ${address} HTTP/1.1\r\n${head}`);
+      expect([address, answer.slice(0, 12)]).toEqual([address, "HTTP/1.1 404"]);
+    }
+  }
+  const openFeature = await fetch(`${appliance.url}/ofrep/v1/evaluate/flags/%ff`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json", Authorization: `Bearer ${appliance.token}` },
+    body: JSON.stringify({ context: { targetingKey: "d" } }),
+  });
+  expect(openFeature.status).toBe(404);
+});
+
 test("methods that nobody has heard of here are refused, on paths that are there and paths that are not", async () => {
   for (const path of ["/capture/", "/flags/", "/static/array.js", "/api/projects/", "/nothing/at/all"]) {
     for (const method of ["PROPFIND", "TRACE", "LINK", "QUERY", "M-SEARCH", "PURGE", "SUBSCRIBE"]) {
