@@ -32,7 +32,7 @@ export const mcp = withUnusedDataDir(new Command("mcp"))
       // Loaded for this command alone.
       const { StdioServerTransport } = await import("@modelcontextprotocol/sdk/server/stdio.js");
       const { mcpServer } = await import("../../src/mcp/tools.ts");
-      const server = mcpServer((method, path, body) =>
+      const server = mcpServer((method, path, body, signal) =>
         fetch(base + path, {
           method,
           headers: {
@@ -40,6 +40,7 @@ export const mcp = withUnusedDataDir(new Command("mcp"))
             ...(body === undefined ? {} : { "Content-Type": "application/json" }),
           },
           body: body === undefined ? undefined : JSON.stringify(body),
+          signal,
         }),
       );
       const transport = new StdioServerTransport();

@@ -46,7 +46,7 @@ export function mcpRoutes({ handle }: McpDeps): Route[] {
         const { mcpServer, Transport } = await protocol();
         // Here there is no proxy that takes away the prefix by which clients come.
         const { origin } = new URL(baseUrl);
-        const server = mcpServer((method, path, sent) =>
+        const server = mcpServer((method, path, sent, given) =>
           handle(
             new Request(origin + path, {
               method,
@@ -55,6 +55,7 @@ export function mcpRoutes({ handle }: McpDeps): Route[] {
                 ...(sent === undefined ? {} : { "content-type": "application/json" }),
               },
               body: sent === undefined ? undefined : JSON.stringify(sent),
+              signal: given === undefined ? request.signal : AbortSignal.any([request.signal, given]),
             }),
           ),
         );

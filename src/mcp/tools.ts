@@ -8,8 +8,18 @@ import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { z } from "zod";
 import { version } from "../version.ts";
 
-/** Sends a request to the management API with the caller's key. @param path from `/api/` on */
-export type Ask = (method: "GET" | "POST" | "PATCH", path: string, body?: object) => Promise<Response>;
+/**
+ * Sends a request to the management API with the caller's key.
+ *
+ * @param path   from `/api/` on.
+ * @param signal aborted when the caller gives up what takes long.
+ */
+export type Ask = (
+  method: "GET" | "POST" | "PATCH",
+  path: string,
+  body?: object,
+  signal?: AbortSignal,
+) => Promise<Response>;
 
 /** Longer answers would fill a model's memory; what was cut is said. */
 const answerLengthMax = 60_000;
@@ -136,8 +146,8 @@ export function mcpServer(ask: Ask): McpServer {
       },
       annotations: { readOnlyHint: true },
     },
-    ({ project: id, sql, limit }) =>
-      answer(() => ask("POST", `/api/projects/${id ?? "@current"}/query/`, { query: sql, limit })),
+    ({ project: id, sql, limit }, { signal }) =>
+      answer(() => ask("POST", `/api/projects/${id ?? "@current"}/query/`, { query: sql, limit }, signal)),
   );
   return server;
 }

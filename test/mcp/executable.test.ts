@@ -155,6 +155,50 @@ test("without a key: one sentence on the command line, 401 over HTTP; 404 unless
   expect((await off.post("/mcp", {})).status).toBe(404);
 });
 
+describe("a query ends when the program that asked", () => {
+  const slow = "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range + b.range = 7";
+  /** Of the limit of 30 s; as many as run at once are asked for. */
+  const patienceMs = 15_000;
+  const expectRoom = async () => {
+    const begin = performance.now();
+    expect(await appliance.query("SELECT 1 AS one")).toEqual([{ one: 1 }]);
+    expect(performance.now() - begin).toBeLessThan(patienceMs);
+  };
+
+  test("has gone", async () => {
+    const gone = Array.from({ length: 4 }, () => {
+      const abort = new AbortController();
+      const asked = callOverHttp(appliance, "query_events", { sql: slow }, abort.signal).catch(() => "gone");
+      return { abort, asked };
+    });
+    await Bun.sleep(300);
+    for (const { abort } of gone) abort.abort();
+    expect(await Promise.all(gone.map(({ asked }) => asked))).toEqual(gone.map(() => "gone"));
+    await expectRoom();
+  }, 60_000);
+
+  test.each(ways)(
+    "gives it up: %s",
+    async (_, transport) => {
+      const client = new Client({ name: "test", version: "1" });
+      await client.connect(transport(appliance.made.personal_api_key) as never);
+      const given = Array.from({ length: 4 }, () => {
+        const abort = new AbortController();
+        const call = { name: "query_events", arguments: { sql: slow } };
+        const asked = client.callTool(call, undefined, { signal: abort.signal }).catch(() => "given up");
+        return { abort, asked };
+      });
+      await Bun.sleep(300);
+      for (const { abort } of given) abort.abort();
+      expect(await Promise.all(given.map(({ asked }) => asked))).toEqual(given.map(() => "given up"));
+      if (transport === ways[0]![1]) await expectRoom();
+      await client.close();
+      await expectRoom();
+    },
+    60_000,
+  );
+});
+
 test("hundreds of requests leave no servers behind", async () => {
   const memory = async () => {
     const text = await (await fetch(`${appliance.url}/metrics`)).text();
@@ -182,9 +226,11 @@ async function callOverHttp(
   to: TestAppliance,
   tool: string,
   args: Record<string, unknown>,
+  signal?: AbortSignal,
 ): Promise<{ text: string; isError: boolean }> {
   const answer = await fetch(`${to.url}/mcp`, {
     method: "POST",
+    signal,
     headers: {
       Authorization: `Bearer ${to.made.personal_api_key}`,
       "Content-Type": "application/json",
