@@ -1,12 +1,12 @@
 /** Serves route records: a path that exists answers 405 to other methods, and never the route of a sibling. */
 
-import { forCaller } from "../lib/caller.ts";
+import { forCaller, isCallerGone } from "../lib/caller.ts";
 import { gzipped, isCompressible, packedResponse, takesGzip } from "./compress.ts";
 import { addCors, isPreflight, preflightHeaders } from "./cors.ts";
 import type { Dialect } from "./dialect.ts";
 import { type ErrorLog, failureOf, logDefect } from "./errors.ts";
 import { type Connection, Exchange, type ExchangeDeps } from "./exchange.ts";
-import { confirmationRequired, methodNotAllowed, notFound } from "./failure.ts";
+import { callerGone, confirmationRequired, methodNotAllowed, notFound } from "./failure.ts";
 import { parseFields } from "./fields.ts";
 import type { RateLimiter } from "./rate-limit.ts";
 import { Reply } from "./reply.ts";
@@ -112,7 +112,7 @@ export async function serve(
     result = answer(dialect, methods, exchange, deps);
     if (result instanceof Promise) result = await result;
   } catch (error) {
-    const failure = failureOf(error);
+    const failure = isCallerGone(error, request.signal) ? callerGone() : failureOf(error);
     const { requestId } = exchange;
     reason = failure.message;
     if (failure.status === 500) logDefect(error, { request, requestId, log: deps.log });

@@ -99,6 +99,15 @@ export const unsupportedMediaType = (mediaType: string) =>
     `Unsupported media type "${mediaType}" in request.`,
   );
 
+/** 499, as reverse proxies count it: nobody reads this answer. */
+export const callerGone = () =>
+  new HttpFailure(
+    499,
+    "invalid_request",
+    "client_closed_request",
+    "The client closed the connection before the answer.",
+  );
+
 /** 429; waits are whole seconds. */
 export const throttled = (waitSeconds: number, detail?: string) =>
   new HttpFailure(

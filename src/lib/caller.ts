@@ -9,6 +9,11 @@ export function forCaller<Result>(signal: AbortSignal, work: () => Result): Resu
   return callers.run(signal, work);
 }
 
+/** Whether an error says no more than that the caller went away before the work was done. */
+export function isCallerGone(error: unknown, signal: AbortSignal): boolean {
+  return signal.aborted && error instanceof Error && error.name === "AbortError";
+}
+
 /** The signal of the caller that the work at hand is done for. */
 export function callerSignal(): AbortSignal | undefined {
   return callers.getStore();

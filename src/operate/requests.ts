@@ -57,7 +57,7 @@ export class Requests {
     const { routes } = this;
     new Counter({
       name: "flagkeep_http_requests_total",
-      help: "Answered requests.",
+      help: "Answered requests; with status 499, whoever asked had gone before.",
       labelNames: ["route", "status"],
       registers: [registry],
       collect() {

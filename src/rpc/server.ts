@@ -7,7 +7,7 @@
 
 import { chmodSync, rmSync } from "node:fs";
 import type { Server } from "bun";
-import { forCaller } from "../lib/caller.ts";
+import { forCaller, isCallerGone } from "../lib/caller.ts";
 import { AppError } from "../lib/errors.ts";
 import { parseExactJson } from "../lib/exact-json.ts";
 
@@ -109,7 +109,7 @@ export class RpcServer {
     } catch (error) {
       const { message } = error as Error;
       const isOurs = error instanceof AppError;
-      if (!isOurs) this.onUnexpected(error, name);
+      if (!isOurs && !isCallerGone(error, request.signal)) this.onUnexpected(error, name);
       const { code, hint } = isOurs ? error : { code: "unexpected", hint: undefined };
       return Response.json({ code, message, hint }, { status: failedStatus });
     }

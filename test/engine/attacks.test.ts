@@ -213,6 +213,39 @@ test("a query ends when whoever asked has gone", async () => {
   expect(performance.now() - begin).toBeLessThan(queryTimeoutMs - 1_000);
 }, 30_000);
 
+test("who leaves before the answer has met no defect of ours", async () => {
+  const logs: Record<string, unknown>[] = [];
+  await using left = await TestAppliance.start({ onLog: (line) => logs.push(line) });
+  const slow = "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range + b.range = 7";
+  const leave = async (path: string, body?: object) => {
+    const abort = new AbortController();
+    const asked = fetch(`${left.url}/api/projects/1/${path}`, {
+      method: body === undefined ? "GET" : "POST",
+      headers: {
+        Authorization: `Bearer ${left.made.personal_api_key}`,
+        "Content-Type": "application/json",
+      },
+      body: body === undefined ? undefined : JSON.stringify(body),
+      signal: abort.signal,
+    }).catch(() => undefined);
+    return { abort, asked };
+  };
+  const running = [
+    ...(await Promise.all(Array.from({ length: 3 }, () => leave("query/", { query: slow })))),
+    // They wait behind those.
+    await leave("events/"),
+    await leave("feature_flags/reach/", { key: "x", filters: { groups: [{}] } }),
+  ];
+  await Bun.sleep(300);
+  for (const { abort } of running) abort.abort();
+  const metrics = async () => await (await fetch(`${left.url}/metrics`)).text();
+  const queriesLeft = /requests_total\{route="\/api\/projects\/:project_id\/query",status="499"\} 3/;
+  await until(async () => queriesLeft.test(await metrics()), "those who left are counted");
+  expect(await left.query("SELECT 1 AS one")).toEqual([{ one: 1 }]);
+  expect(await metrics()).not.toContain('status="500"');
+  expect(logs.filter(({ level }) => level === "error")).toEqual([]);
+}, 30_000);
+
 test("who brings the engine down twice in a minute waits; others go on", async () => {
   await restarted();
   const made = await appliance.api("/api/organizations/@current/projects/", {
