@@ -14,7 +14,7 @@ import {
   text,
 } from "../../http/shapes.ts";
 import type { Json } from "../../lib/json.ts";
-import { findFlag } from "../store/flag.ts";
+import { flagKeysById } from "../store/flag.ts";
 import { listAllFlags } from "../store/flag-list.ts";
 import { canEdit } from "../store/flag-permissions.ts";
 import type { FlagWriting } from "../store/flag-writes.ts";
@@ -68,8 +68,7 @@ export function flagBulkRoutes(deps: FlagWriting): Route[] {
         const ids = given.slice(0, idsMax).map(idOf);
         const valid = ids.filter((id) => id !== undefined);
         if (given.length > 0 && valid.length === 0) return new Reply(400, invalidIds);
-        const flags = valid.map((id) => findFlag(metadata.db, call.project.id, id));
-        const keys = flags.filter((flag) => flag !== undefined).map((flag) => [String(flag.id), flag.key]);
+        const keys = flagKeysById(metadata.db, call.project.id, valid);
         const invalidCount = given.length - valid.length;
         const warning = invalidCount > 0 ? { warning: `Invalid flag IDs ignored: ${invalidCount}` } : {};
         return { keys: Object.fromEntries(keys), ...warning };

@@ -25,6 +25,18 @@ export function findFlagByKey(db: Reading, projectId: number, key: string): Flag
   return row && flagsOf(db, [row])[0];
 }
 
+/** The keys of a project's flags by id, deleted ones included; ids of no flag are left out. */
+export function flagKeysById(db: Reading, projectId: number, ids: readonly number[]): Map<number, string> {
+  const rows = inChunks(ids, (chunk) =>
+    db
+      .select({ id: flag.id, key: flag.key })
+      .from(flag)
+      .where(and(eq(flag.projectId, projectId), inArray(flag.id, chunk)))
+      .all(),
+  );
+  return new Map(rows.map(({ id, key }) => [id, key]));
+}
+
 /** All flags of a project that are not deleted, inactive ones included, by key. For evaluation. */
 export function readFlags(db: Reading, projectId: number): Flag[] {
   const rows = db

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { addGroup, addPerson } from "../../support/management-people.ts";
 import { flagsPath, TestServer, withFlags } from "../../support/management-server.ts";
+import { expectWithin } from "../../support/times.ts";
 
 const on = { groups: [{ properties: [], rollout_percentage: 100 }] };
 
@@ -253,6 +254,14 @@ describe("many at once", () => {
     for (const ids of ["x", ["x"], 5]) {
       expect(await ask({ ids })).toMatchObject({ status: 400, body: { error: "Invalid flag IDs provided" } });
     }
+  });
+  test("keys of as many as may be asked for, while others go on", async () => {
+    using server = await withFlags(...Array.from({ length: 1_000 }, (_, n) => ({ key: `f${n}` })));
+    const ids = Array.from({ length: 10_000 }, (_, n) => (n % 1_000) + 1);
+    await expectWithin(100, async () => {
+      const { body } = await server.ask("POST", `${flagsPath}bulk_keys/`, { body: { ids } });
+      expect(Object.keys(body.keys)).toHaveLength(1_000);
+    });
   });
   test("ids of flags that a list would show", async () => {
     using server = await withFlags({ key: "a" }, { key: "b", active: false }, { key: "ab" });
