@@ -15,10 +15,14 @@ export interface PageAnswer<Item> {
   results: Item[];
 }
 
-/** The page a query asks for. A limit or offset that makes no sense falls back to its default. */
-export function readPage(query: URLSearchParams): Page {
+/**
+ * The page a query asks for. A limit or offset that makes no sense falls back to its default.
+ *
+ * @param limitMax a page has no more, whatever is asked for; `next` leads on.
+ */
+export function readPage(query: URLSearchParams, limitMax = Number.POSITIVE_INFINITY): Page {
   return {
-    limit: whole(query.get("limit"), 1) ?? limitDefault,
+    limit: Math.min(whole(query.get("limit"), 1) ?? limitDefault, limitMax),
     offset: whole(query.get("offset"), 0) ?? 0,
   };
 }

@@ -80,6 +80,22 @@ describe("persons and groups", () => {
     });
     expect((await server.ask("GET", "/api/projects/1/")).body.group_types).toHaveLength(1);
   });
+  test("pages are no longer than others can wait for, and lead on", async () => {
+    using server = new TestServer();
+    const { $client } = server.deps.people;
+    $client.transaction(() => {
+      for (let n = 0; n < 1_001; n++) {
+        addPerson(server, [`p${n}`]);
+        addGroup(server, 0, `g${n}`, {}, n === 0 ? "company" : undefined);
+      }
+    })();
+    for (const path of ["persons/?", "persons/?search=p&", "groups/?group_type_index=0&"]) {
+      const page = await server.ask("GET", `/api/projects/1/${path}limit=100000000`);
+      expect([path, page.body.results.length]).toEqual([path, 1_000]);
+      const rest = await server.ask("GET", page.body.next.replace("http://localhost", ""));
+      expect([path, rest.body.results.length, rest.body.next]).toEqual([path, 1, null]);
+    }
+  });
 });
 
 describe("reports of ingestion", () => {

@@ -23,7 +23,7 @@ import {
 } from "../../http/shapes.ts";
 import { InvalidField } from "../../lib/errors.ts";
 import { foundPersons } from "../../people/api/people.ts";
-import { PersonPage } from "../../people/api/people-shapes.ts";
+import { PersonPage, peopleLimit } from "../../people/api/people-shapes.ts";
 import { countCohortMembers } from "../../people/cohort-members.ts";
 import type { PeopleDb } from "../../people/open.ts";
 import { distinctIdsOfCsv, type FillingDeps, fillInBackground, fillNow } from "../cohort-filling.ts";
@@ -141,7 +141,7 @@ export function cohortRoutes(deps: CohortDeps): Route[] {
       tag: tagName,
       alsoNeeds: "person:read",
       query: object({
-        limit: optional(int({ default: 100 })),
+        limit: peopleLimit,
         offset: optional(int({ default: 0 })),
         after: optional(text({ description: "Where the page before ended; taken from its `next`." })),
       }),

@@ -9,9 +9,18 @@ import {
   named,
   nullable,
   object,
+  optional,
   text,
   uuid,
 } from "../../http/shapes.ts";
+
+/** Persons or groups of one page: millions would keep everybody else waiting. */
+export const peoplePerPageMax = 1_000;
+
+/** Said of the parameter `limit` of their lists. */
+export const peopleLimit = optional(
+  int({ description: `Page size, at most ${peoplePerPageMax.toLocaleString("en")}.`, default: 100 }),
+);
 
 export const PersonBody = named(
   "Person",

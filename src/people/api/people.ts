@@ -28,7 +28,14 @@ import type { PeopleDb } from "../open.ts";
 import { displayName, type Person } from "../person.ts";
 import { distinctIdsOf, personByDistinctId, personByUuid } from "../reader.ts";
 import { listPersons, searchMatchesMax, searchPersons } from "../search.ts";
-import { GroupBody, GroupPage, PersonBody, PersonPage } from "./people-shapes.ts";
+import {
+  GroupBody,
+  GroupPage,
+  PersonBody,
+  PersonPage,
+  peopleLimit,
+  peoplePerPageMax,
+} from "./people-shapes.ts";
 
 const personExample = {
   id: "0193d1a2-7b1c-7c3e-9f60-9c0d1e2f3a4b",
@@ -95,6 +102,7 @@ export function peopleRoutes(deps: PeopleDeps, cohortMembership: CohortMembershi
       tag: "Persons",
       query: withPage(
         object({
+          limit: peopleLimit,
           search: optional(text({ description: "Part of an address, name or distinct id." })),
           distinct_id: optional(text({ description: "The one person who has this id." })),
           uuid: optional(text({ description: "The one person with this uuid; `search` takes it too." })),
@@ -114,7 +122,7 @@ export function peopleRoutes(deps: PeopleDeps, cohortMembership: CohortMembershi
       ),
       answers: { 200: personPage, ...unavailable },
       handle: async (call) => {
-        const page = readPage(call.query);
+        const page = readPage(call.query, peoplePerPageMax);
         const filters = [...personFilters(call.query), ...readCohort(cohortMembership, call)];
         const named = namedPerson(people, call.project.id, call.query);
         const search = call.query.get("search")?.trim() || undefined;
@@ -197,7 +205,7 @@ export function peopleRoutes(deps: PeopleDeps, cohortMembership: CohortMembershi
       tag: "Groups",
       query: object({
         group_type_index: int({ minimum: 0 }),
-        limit: optional(int({ default: 100 })),
+        limit: peopleLimit,
         cursor: optional(text({ description: "Where the page before ended; taken from its `next`." })),
       }),
       answers: {
@@ -208,7 +216,7 @@ export function peopleRoutes(deps: PeopleDeps, cohortMembership: CohortMembershi
         },
       },
       handle: (call) => {
-        const { limit } = readPage(call.query);
+        const { limit } = readPage(call.query, peoplePerPageMax);
         const after = readCursor(call.query.get("cursor"));
         const { groups, next } = listGroups(people, call.project.id, typeIndexOf(call), { after, limit });
         return {
@@ -306,12 +314,17 @@ export async function foundPersons(
   call: { url: string; query: URLSearchParams },
   find: (page: { afterId?: number; limit: number }) => Promise<readonly Person[]>,
 ): Promise<Static<typeof PersonPage>> {
-  const { limit, offset } = readPage(call.query);
+  const { limit, offset } = readPage(call.query, peoplePerPageMax);
   const after = call.query.get("after") ?? "";
-  const afterId = /^\d{1,15}$/.test(after) ? Number(after) : undefined;
-  const found = await find({ afterId, limit: offset + limit + 1 });
-  const shown = found.slice(offset, offset + limit);
-  const last = found.length > offset + limit ? shown.at(-1) : undefined;
+  let afterId = /^\d{1,15}$/.test(after) ? Number(after) : undefined;
+  for (let left = offset; left > 0; left -= peoplePerPageMax) {
+    const skipped = await find({ afterId, limit: Math.min(left, peoplePerPageMax) });
+    if (skipped.length === 0) break;
+    afterId = skipped.at(-1)!.id;
+  }
+  const found = await find({ afterId, limit: limit + 1 });
+  const shown = found.slice(0, limit);
+  const last = found.length > limit ? shown.at(-1) : undefined;
   return {
     next: last ? behind(call.url, last.id) : null,
     previous: null,

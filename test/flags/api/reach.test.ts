@@ -190,6 +190,25 @@ test("rollouts take in the persons and groups that the flag is on for", async ()
 });
 
 describe("the list of persons", () => {
+  test("by properties and of a cohort, in pages that are no longer than others can wait for", async () => {
+    await using it = await ServerWithEngine.start();
+    const { server } = it;
+    server.deps.people.$client.transaction(() => {
+      for (let n = 0; n < 2_003; n++) addPerson(server, [`p${n}`], { plan: "free" });
+    })();
+    const filter = { key: "plan", value: "free", operator: "exact", type: "person" };
+    const properties = { type: "OR", values: [{ type: "AND", values: [filter] }] };
+    await server.ask("POST", "/api/projects/1/cohorts/", { body: { name: "Free", filters: { properties } } });
+    const filters = encodeURIComponent(JSON.stringify([filter]));
+    for (const path of [`persons/?properties=${filters}&`, "persons/?cohort=1&", "cohorts/1/persons/?"]) {
+      const page = await server.ask("GET", `/api/projects/1/${path}limit=100000000&offset=1002`);
+      expect([path, page.body.results.length]).toEqual([path, 1_000]);
+      expect(page.body.results[0].distinct_ids).toEqual(["p1002"]);
+      const rest = await server.ask("GET", page.body.next.replace("http://localhost", ""));
+      expect(rest.body).toMatchObject({ next: null, results: [{ distinct_ids: ["p2002"] }] });
+    }
+  });
+
   test("by properties, in pages", async () => {
     await using it = await ServerWithEngine.start();
     for (let n = 0; n < 5; n++)
@@ -203,6 +222,8 @@ describe("the list of persons", () => {
     expect([ids(rest.body), rest.body.next]).toEqual([["p4"], null]);
     const skipped = await it.server.ask("GET", `/api/projects/1/persons/?properties=${filters}&offset=2`);
     expect([ids(skipped.body), skipped.body.next]).toEqual([["p4"], null]);
+    const behindAll = await it.server.ask("GET", `/api/projects/1/persons/?properties=${filters}&offset=9`);
+    expect([ids(behindAll.body), behindAll.body.next]).toEqual([[], null]);
     for (const wrong of ["{", "[1]", "[{}]", '"x"']) {
       const answer = await it.server.ask(
         "GET",
