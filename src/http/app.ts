@@ -152,7 +152,7 @@ function documentationRoutes(described: readonly Route[], publicUrl: string | un
       answers: { 200: { description: "HTML." } },
       handle: ({ baseUrl }) =>
         Reply.of("text/html; charset=utf-8", page(prefixIn(baseUrl)), {
-          "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
+          "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
         }),
     }),
   );

@@ -19,6 +19,8 @@ export interface Refused {
 export interface Dialect {
   /** Absent: pages on other origins may read nothing. */
   readonly cors?: CorsRules;
+  /** `Cache-Control` of answers that say none themselves. */
+  readonly caching?: string;
   /** Whether its requests bring events. */
   readonly isCapture?: boolean;
   /** Whether HEAD is a GET without its body; on capture routes a GET stores an event. */
@@ -49,6 +51,8 @@ export function envelope(failure: HttpFailure, { requestId }: Refused): Reply {
 /** The management API. */
 export const managementDialect: Dialect = {
   cors: apiCors,
+  // Who is signed in to the console is known by a cookie, which caches do not look at.
+  caching: "no-store",
   headIsGet: true,
   refuse(failure, error, refused) {
     if (error instanceof PayloadTooLarge) return envelope(bodyTooLarge(error.limitBytes), refused);

@@ -145,6 +145,7 @@ function finished(
     "X-Content-Type-Options": "nosniff",
   };
   if (dialect.cors !== undefined) addCors(common, request, dialect.cors);
+  if (dialect.caching !== undefined) common["Cache-Control"] = dialect.caching;
   const isHead = request.method === "HEAD";
   if (result instanceof Response) {
     if (isHead) return withHeaders(withoutBody(result), common);
@@ -179,7 +180,9 @@ function withoutBody(response: Response): Response {
 
 function withHeaders(response: Response, headers: Readonly<Record<string, string>>): Response {
   const vary = response.headers.get("Vary");
+  const caching = response.headers.get("Cache-Control");
   for (const name in headers) response.headers.set(name, headers[name]!);
+  if (caching !== null) response.headers.set("Cache-Control", caching);
   if (vary !== null && headers.Vary !== undefined) response.headers.append("Vary", vary);
   return response;
 }
