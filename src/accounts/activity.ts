@@ -139,6 +139,26 @@ export function activitiesSince(
   return last < 0 ? undefined : entries.slice(0, last + 1);
 }
 
+/** How long the details of a page of entries are, which need not be read for that; in bytes. */
+export function activityBytes(
+  db: Reading,
+  of: ActivityOwner & ActivityFilter,
+  page: { limit: number; offset: number },
+): number {
+  const entries = db
+    .select({ bytes: sql<number>`octet_length(${activity.detail})`.as("bytes") })
+    .from(activity)
+    .where(chosenBy(of))
+    .orderBy(desc(activity.createdAt), desc(activity.id))
+    .limit(page.limit)
+    .offset(page.offset)
+    .as("entries");
+  return db
+    .select({ sum: sql<number>`coalesce(sum(${entries.bytes}), 0)` })
+    .from(entries)
+    .get()!.sum;
+}
+
 /** Entries of an owner, or of those about one scope or item, newest first, and how many there are in all. */
 export function listActivity(
   db: Reading,

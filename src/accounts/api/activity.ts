@@ -20,7 +20,13 @@ import {
 } from "../../http/shapes.ts";
 import { InvalidField } from "../../lib/errors.ts";
 import { toWire } from "../../lib/wire-time.ts";
-import { type ActivityEntry, type ActivityFilter, type ActivityOwner, listActivity } from "../activity.ts";
+import {
+  type ActivityEntry,
+  type ActivityFilter,
+  type ActivityOwner,
+  activityBytes,
+  listActivity,
+} from "../activity.ts";
 import type { Metadata } from "../metadata.ts";
 import { findUserByEmail, listUsers } from "../users.ts";
 import { checkAdmin } from "./roles.ts";
@@ -160,7 +166,14 @@ export function activityRoutes(deps: { metadata: Metadata }): Route[] {
   ];
 }
 
-/** A page of the entries that a route is about. @throws {InvalidField} `limit` or `page` is none. */
+/** Entries tell the filters of flags before and after: as many as fill a page would fill the memory. */
+const pageBytesMax = 64 * 1024 * 1024;
+
+/**
+ * A page of the entries that a route is about.
+ *
+ * @throws {InvalidField} `limit` or `page` is none, or the page would be too long.
+ */
 export function activityPage(
   { metadata }: { metadata: Metadata },
   call: { url: string; query: URLSearchParams },
@@ -168,7 +181,13 @@ export function activityPage(
 ): Static<typeof ActivityPage> {
   const limit = readAtLeastOne(call.query, "limit") ?? limitDefault;
   const page = readAtLeastOne(call.query, "page") ?? 1;
-  const { entries, total } = listActivity(metadata.db, of, { limit, offset: (page - 1) * limit });
+  const wanted = { limit, offset: (page - 1) * limit };
+  const bytes = limit > limitDefault ? activityBytes(metadata.db, of, wanted) : 0;
+  if (bytes > pageBytesMax) {
+    const detail = `This page has ${bytes} bytes; ask for fewer entries at once.`;
+    throw new InvalidField("limit", "max_value", detail);
+  }
+  const { entries, total } = listActivity(metadata.db, of, wanted);
   return {
     results: entries.map(entryBody),
     next: page * limit < total ? pageAddress(call.url, page + 1, limit) : null,

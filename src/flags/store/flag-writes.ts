@@ -5,7 +5,7 @@
  * Source: contract, management-api 3.4 to 3.6, 5.10; contract, README (keys of deleted flags) and decision 10.
  */
 
-import { and, eq, sql } from "drizzle-orm";
+import { and, eq, ne, sql } from "drizzle-orm";
 import {
   type Author,
   type Change,
@@ -22,6 +22,7 @@ import { InvalidField, NotFound } from "../../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
 import { type Flag, type FlagFields, storedFields, trackedFields } from "../fields.ts";
 import { filtersOfChangedFlag, filtersOfNewFlag } from "../rules/filters.ts";
+import { filtersInvalid } from "../rules/flag-invalid.ts";
 import { keyBeforeReplaced } from "../rules/key.ts";
 import { constantValueOf } from "../rules/status.ts";
 import { rolloutPercentageOf, withRenamedEnrollment } from "../rules/stored-filters.ts";
@@ -37,6 +38,10 @@ import { replaceTags } from "./tags.ts";
 
 /** Upstream refuses the 2,001st in its newest version only; a list of 10,000 is within what Flagkeep promises. */
 const flagsPerProjectMax = 20_000;
+/** All that is evaluated is in memory, several times as large as it is stored, and is made anew at each change. */
+const projectFiltersBytesMax = 64 * 1024 * 1024;
+/** Flags with shorter filters are bounded by their number. */
+const shortFiltersBytes = 16 * 1024;
 
 /** Keeps payloads secret at rest; see `src/flags/store/payload-cipher.ts`. */
 export interface PayloadCipher {
@@ -74,6 +79,7 @@ export function createFlag(writing: FlagWriting, input: NewFlag): Flag {
     const { sent, ...plain } = withoutTags(others);
     const filters = filtersToStore(writing, t, projectId, undefined, fields);
     const { tags, evaluationTags } = changedTags(sent, { tags: [], evaluationTags: [] });
+    checkProjectSize(t, projectId, filters);
     freeKey(t, projectId, fields.key);
     const { id } = t
       .insert(flag)
@@ -163,6 +169,7 @@ function saveFlag(
   const formerKey = keyBeforeReplaced(before.key, id);
   const isRenamed = key !== before.key && key !== formerKey;
   const filters = isRenamed ? withRenamedEnrollment(checked, formerKey, key) : checked;
+  if (touchesFilters || fields.deleted === false) checkProjectSize(t, projectId, filters, before);
   checkTransitions(t, before, fields, filters);
   const { tags, evaluationTags } = changedTags(sent, before);
   const row = t
@@ -279,6 +286,29 @@ function checkCount(t: MetadataTx, projectId: number): void {
       "Please delete unused flags or contact support to increase this limit.",
   );
 }
+
+/**
+ * @param before the flag so far, which may always get shorter filters.
+ * @throws {InvalidField} the filters of all flags of the project would be too long.
+ */
+function checkProjectSize(t: MetadataTx, projectId: number, filters: JsonObject, before?: Flag): void {
+  const bytes = bytesOf(filters);
+  if (bytes <= shortFiltersBytes) return;
+  if (before !== undefined && !before.deleted && bytes <= bytesOf(before.filters)) return;
+  const isOther = before === undefined ? undefined : ne(flag.id, before.id);
+  const others = t
+    .select({ bytes: sql<number>`coalesce(sum(octet_length(${flag.filters})), 0)` })
+    .from(flag)
+    .where(and(eq(flag.projectId, projectId), eq(flag.deleted, false), isOther))
+    .get()!.bytes;
+  if (others + bytes <= projectFiltersBytesMax) return;
+  throw filtersInvalid(
+    `The filters of all flags of a project exceed maximum size of ${projectFiltersBytesMax}. ` +
+      "Please delete unused flags, simplify conditions or reduce payload sizes.",
+  );
+}
+
+const bytesOf = (filters: JsonObject) => Buffer.byteLength(JSON.stringify(filters));
 
 /**
  * Makes these the flag's analytics dashboards.

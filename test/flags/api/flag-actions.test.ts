@@ -22,6 +22,31 @@ describe("activity", () => {
     expect(await patch({ note: {} })).toMatchObject({ status: 400, body: { attr: "note" } });
   });
 
+  test("a page that would fill the memory is refused; a shorter one is not", async () => {
+    using server = await withFlags({ key: "a" });
+    const { $client } = server.metadata.db;
+    const copies = Array.from({ length: 70 }, () => crypto.randomUUID());
+    const others = "scope, activity, item_id, project_id, organization_id, user_id, is_system, created_at";
+    const detail = "json_set(detail, '$.name', hex(zeroblob(524288)))";
+    for (const id of copies)
+      $client.run(
+        `INSERT INTO activity (id, ${others}, detail)
+        SELECT ?, ${others}, ${detail} FROM activity WHERE scope = 'FeatureFlag' LIMIT 1`,
+        [id],
+      );
+    for (const path of [
+      `${flagsPath}activity/`,
+      `${flagsPath}1/activity/`,
+      "/api/projects/1/activity_log/",
+    ]) {
+      expect(await server.ask("GET", `${path}?limit=100000000`)).toMatchObject({
+        status: 400,
+        body: { code: "max_value", attr: "limit" },
+      });
+      expect((await server.ask("GET", `${path}?limit=11`)).body.results).toHaveLength(11);
+    }
+  });
+
   test("tells who changed what, newest first, in pages", async () => {
     using server = await withFlags({ key: "a" }, { key: "b" });
     for (const body of [

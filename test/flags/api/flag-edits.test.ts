@@ -1,5 +1,11 @@
 import { describe, expect, test } from "bun:test";
-import { firstFlagPath, flagsPath, TestServer, withFlag } from "../../support/management-server.ts";
+import {
+  firstFlagPath,
+  flagsPath,
+  TestServer,
+  withFlag,
+  withFlags,
+} from "../../support/management-server.ts";
 
 describe("two people edit one flag", () => {
   test("the same field: the later one is refused", async () => {
@@ -268,6 +274,32 @@ describe("other fields", () => {
 });
 
 describe("writes that are refused", () => {
+  test("filters that would make those of the whole project longer than the memory bears", async () => {
+    using server = await withFlags({ key: "long" }, { key: "short" }, { key: "gone" });
+    const path = (id: number) => `${flagsPath}${id}/`;
+    const patch = (id: number, body: object) => server.ask("PATCH", path(id), { body });
+    const filtersOf = (length: number) => ({
+      groups: [{ properties: [], rollout_percentage: 100 }],
+      payloads: { true: JSON.stringify("x".repeat(length)) },
+    });
+    await patch(3, { filters: filtersOf(20_000) });
+    await patch(3, { deleted: true });
+    // As long as a hundred and more of the longest ones.
+    const longest = JSON.stringify(filtersOf(64 * 1024 * 1024 - 10_000));
+    server.metadata.db.$client.run("UPDATE flag SET filters = ? WHERE id = 1", [longest]);
+    const refused = { status: 400, body: { code: "invalid_input", attr: "filters" } };
+    const long = { key: "more", filters: filtersOf(20_000) };
+    expect(await server.ask("POST", flagsPath, { body: long })).toMatchObject(refused);
+    expect(await patch(2, { filters: filtersOf(20_000) })).toMatchObject(refused);
+    expect(await patch(3, { deleted: false })).toMatchObject(refused);
+    expect(await patch(2, { name: "still a name" })).toMatchObject({ status: 200 });
+    expect(await patch(2, { filters: filtersOf(10) })).toMatchObject({ status: 200 });
+    expect(await server.ask("POST", flagsPath, { body: { key: "small" } })).toMatchObject({ status: 201 });
+    expect(await patch(1, { filters: filtersOf(30_000) })).toMatchObject({ status: 200 });
+    expect(await server.ask("POST", flagsPath, { body: long })).toMatchObject({ status: 201 });
+    expect(await patch(3, { deleted: false })).toMatchObject({ status: 200 });
+  });
+
   test("leave no trace: no flag, no tags, no log, no dashboard", async () => {
     using server = new TestServer();
     const body = { key: "a", tags: ["t"], analytics_dashboards: [99] };
