@@ -119,7 +119,7 @@ export async function* personsOf(people: PeopleDb, projectId: number, afterId = 
   for (;;) {
     const page = personsPage(people, projectId, { afterId: last, limit: personsAtOnce });
     yield* page;
-    if (page.length < personsAtOnce) return;
+    if (page.length === 0) return;
     last = page.at(-1)!.id;
     await nextTurn();
   }

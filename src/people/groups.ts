@@ -1,8 +1,9 @@
 /** Reads group types and groups. */
 
-import { and, asc, desc, eq, lt, or } from "drizzle-orm";
+import { and, asc, desc, eq, lt, or, sql } from "drizzle-orm";
 import { parseExactJson } from "../lib/exact-json.ts";
 import type { PeopleDb } from "./open.ts";
+import { fittingCount } from "./person.ts";
 import { groupType, projectGroup } from "./schema.ts";
 
 export interface GroupType {
@@ -43,7 +44,7 @@ export function listGroupTypes(db: PeopleDb, projectId: number): GroupType[] {
     .all();
 }
 
-/** A page of the groups of one type, newest first. */
+/** A page of the groups of one type, newest first; fewer than the limit where they are large. */
 export function listGroups(
   db: PeopleDb,
   projectId: number,
@@ -57,15 +58,24 @@ export function listGroups(
           lt(projectGroup.createdMicros, after.createdMicros),
           and(eq(projectGroup.createdMicros, after.createdMicros), lt(projectGroup.id, after.id)),
         );
-  const found = db
-    .select(groupFields)
+  const chosen = and(eq(projectGroup.projectId, projectId), eq(projectGroup.typeIndex, typeIndex), isBehind);
+  const newest = [desc(projectGroup.createdMicros), desc(projectGroup.id)];
+  const sizes = db
+    .select({ bytes: sql<number>`octet_length(${projectGroup.properties})` })
     .from(projectGroup)
-    .where(and(eq(projectGroup.projectId, projectId), eq(projectGroup.typeIndex, typeIndex), isBehind))
-    .orderBy(desc(projectGroup.createdMicros), desc(projectGroup.id))
+    .where(chosen)
+    .orderBy(...newest)
     .limit(limit + 1)
     .all();
-  const groups = found.slice(0, limit);
-  const last = found.length > limit ? groups.at(-1) : undefined;
+  const count = fittingCount(sizes.slice(0, limit).map(({ bytes }) => bytes));
+  const groups = db
+    .select(groupFields)
+    .from(projectGroup)
+    .where(chosen)
+    .orderBy(...newest)
+    .limit(count)
+    .all();
+  const last = sizes.length > count ? groups.at(-1) : undefined;
   return { groups, next: last && { createdMicros: last.createdMicros, id: last.id } };
 }
 

@@ -22,6 +22,21 @@ export interface PersonText extends Omit<Person, "properties"> {
   readonly storedProperties: string;
 }
 
+/** Of the properties of one page of persons, who may have half a megabyte each. */
+const pageBytesMax = 16 * 1024 * 1024;
+
+/** How many of the first persons fit into one page; one always does. @param sizes bytes of each one's properties */
+export function fittingCount(sizes: readonly number[]): number {
+  let bytes = 0;
+  let count = 0;
+  for (const size of sizes) {
+    bytes += size;
+    if (bytes > pageBytesMax) return Math.max(count, 1);
+    count += 1;
+  }
+  return count;
+}
+
 /** Properties that tell a person's name, best first; the ones a search looks at. */
 export const nameProperties = [
   ...["email", "Email", "$email"],

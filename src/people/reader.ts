@@ -1,10 +1,10 @@
 /** Reads persons; every function works on a read-only connection and takes part in no transaction. */
 
-import { and, asc, eq, gt } from "drizzle-orm";
+import { and, asc, eq, gt, sql } from "drizzle-orm";
 import type { Lane } from "../journal/segment.ts";
 import { parseExactJson } from "../lib/exact-json.ts";
 import type { PeopleDb } from "./open.ts";
-import type { Person, PersonText } from "./person.ts";
+import { fittingCount, type Person, type PersonText } from "./person.ts";
 import { propertiesJson } from "./property-lists.ts";
 import { laneCursor, person } from "./schema.ts";
 
@@ -19,6 +19,9 @@ export const personFields = {
   version: person.version,
   properties: person.properties,
 };
+
+/** How long the properties are, which need not be read for that. */
+export const personSize = { bytes: sql<number>`octet_length(${person.properties})` };
 
 /** A row of these. */
 export type StoredPerson = Omit<Person, "properties"> & { properties: string };
@@ -88,18 +91,23 @@ export function personByUuid(db: PeopleDb, projectId: number, uuid: string): Per
   return found && readPerson(db, found);
 }
 
-/** All persons of a project in pages, by number: go on after the last one's `id`. */
+/**
+ * All persons of a project in pages, by number: go on after the last one's `id` until a page is empty. One of large
+ * persons is shorter than the limit.
+ */
 export function personsPage(
   db: PeopleDb,
   projectId: number,
   { afterId = 0, limit = 1_000 }: { afterId?: number; limit?: number } = {},
 ): Person[] {
+  const isNext = and(eq(person.projectId, projectId), gt(person.id, afterId));
+  const sizes = db.select(personSize).from(person).where(isNext).orderBy(asc(person.id)).limit(limit).all();
   return db
     .select(personFields)
     .from(person)
-    .where(and(eq(person.projectId, projectId), gt(person.id, afterId)))
+    .where(isNext)
     .orderBy(asc(person.id))
-    .limit(limit)
+    .limit(fittingCount(sizes.map(({ bytes }) => bytes)))
     .all()
     .map((row) => readPerson(db, row));
 }

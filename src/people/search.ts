@@ -2,8 +2,8 @@
 
 import { desc, eq } from "drizzle-orm";
 import type { PeopleDb } from "./open.ts";
-import type { Person } from "./person.ts";
-import { personFields, readPerson } from "./reader.ts";
+import { fittingCount, type Person } from "./person.ts";
+import { personFields, personSize, readPerson } from "./reader.ts";
 import { person } from "./schema.ts";
 
 /** A search looks no further when it has found this many persons. */
@@ -24,7 +24,7 @@ export interface PageOptions {
 }
 
 /**
- * Persons of a project, newest first.
+ * Persons of a project, newest first; fewer than the limit where they are large.
  *
  * @param options.search as for `searchPersons`, which is to be preferred where others wait for the thread.
  */
@@ -38,16 +38,27 @@ export function listPersons(
     for (const _ of findMatches(db, projectId, search, found));
     return newestOf(db, found, { limit, offset });
   }
+  const ofProject = eq(person.projectId, projectId);
+  const newest = [desc(person.createdMicros), desc(person.id)];
+  const sizes = db
+    .select(personSize)
+    .from(person)
+    .where(ofProject)
+    .orderBy(...newest)
+    .limit(limit + 1)
+    .offset(offset)
+    .all();
+  const count = fittingCount(sizes.slice(0, limit).map(({ bytes }) => bytes));
   const persons = db
     .select(personFields)
     .from(person)
-    .where(eq(person.projectId, projectId))
-    .orderBy(desc(person.createdMicros), desc(person.id))
-    .limit(limit + 1)
+    .where(ofProject)
+    .orderBy(...newest)
+    .limit(count)
     .offset(offset)
     .all()
     .map((row) => readPerson(db, row));
-  return { persons: persons.slice(0, limit), hasMore: persons.length > limit };
+  return { persons, hasMore: sizes.length > count };
 }
 
 /**
@@ -128,13 +139,14 @@ function newestOf(
   ids: ReadonlySet<number>,
   { limit, offset }: { limit: number; offset: number },
 ): PersonList {
-  const newest = db.$client.query<{ id: number }, [string, number, number]>(`
-    SELECT p.id FROM json_each(?1) AS found CROSS JOIN person AS p ON p.id = found.value
+  const newest = db.$client.query<{ id: number; bytes: number }, [string, number, number]>(`
+    SELECT p.id, octet_length(p.properties) AS bytes FROM json_each(?1) AS found CROSS JOIN person AS p ON p.id = found.value
     ORDER BY p.created_at DESC, p.id DESC LIMIT ?2 OFFSET ?3`);
   const page = newest.all(JSON.stringify([...ids]), limit + 1, offset);
-  const persons = page.slice(0, limit).flatMap(({ id }) => {
+  const count = fittingCount(page.slice(0, limit).map(({ bytes }) => bytes));
+  const persons = page.slice(0, count).flatMap(({ id }) => {
     const row = db.select(personFields).from(person).where(eq(person.id, id)).get();
     return row === undefined ? [] : [readPerson(db, row)];
   });
-  return { persons, hasMore: page.length > limit };
+  return { persons, hasMore: page.length > count };
 }

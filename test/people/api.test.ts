@@ -80,6 +80,28 @@ describe("persons and groups", () => {
     });
     expect((await server.ask("GET", "/api/projects/1/")).body.group_types).toHaveLength(1);
   });
+  test("pages of large ones are shorter, and lead on", async () => {
+    using server = new TestServer();
+    const { $client } = server.deps.people;
+    const text = "x".repeat(500_000);
+    $client.transaction(() => {
+      for (let n = 0; n < 100; n++) {
+        addPerson(server, [`p${n}`], { text });
+        addGroup(server, 0, `g${n}`, { text }, n === 0 ? "company" : undefined);
+      }
+    })();
+    for (const path of ["persons/?", "persons/?search=p&", "groups/?group_type_index=0&"]) {
+      const seen: string[] = [];
+      let pages = 0;
+      for (let next = `/api/projects/1/${path}limit=1000`; next !== null; pages++) {
+        const { body } = await server.ask("GET", next.replace("http://localhost", ""));
+        expect(body.results.length).toBeLessThan(40);
+        for (const { group_key, distinct_ids } of body.results) seen.push(group_key ?? distinct_ids[0]);
+        next = body.next;
+      }
+      expect([path, seen.length, new Set(seen).size, pages]).toEqual([path, 100, 100, 4]);
+    }
+  });
   test("pages are no longer than others can wait for, and lead on", async () => {
     using server = new TestServer();
     const { $client } = server.deps.people;

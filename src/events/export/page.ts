@@ -158,8 +158,8 @@ function personPage(people: PeopleDb, request: ExportRequest): ExportPage {
       JSON.stringify(person.properties),
       JSON.stringify(ids.get(person.id) ?? []),
     ]);
-  const isLast = persons.length < peopleRowsMax;
-  return { rows, next: isLast ? undefined : { personId: persons.at(-1)!.id } };
+  const last = persons.at(-1);
+  return { rows, next: last && { personId: last.id } };
 }
 
 function groupPage(people: PeopleDb, request: ExportRequest): ExportPage {

@@ -19,7 +19,10 @@ export const peoplePerPageMax = 1_000;
 
 /** Said of the parameter `limit` of their lists. */
 export const peopleLimit = optional(
-  int({ description: `Page size, at most ${peoplePerPageMax.toLocaleString("en")}.`, default: 100 }),
+  int({
+    description: `Page size, at most ${peoplePerPageMax.toLocaleString("en")}; pages of large ones are shorter.`,
+    default: 100,
+  }),
 );
 
 export const PersonBody = named(

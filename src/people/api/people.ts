@@ -136,7 +136,7 @@ export function peopleRoutes(deps: PeopleDeps, cohortMembership: CohortMembershi
             ? listPersons(people, call.project.id, page)
             : await searchPersons(people, call.project.id, search, page);
         return {
-          next: hasMore ? moved(call.url, page.offset + page.limit) : null,
+          next: hasMore ? moved(call.url, page.offset + persons.length) : null,
           previous: page.offset > 0 ? moved(call.url, page.offset - page.limit) : null,
           results: personBodies(people, persons),
         };
@@ -304,6 +304,10 @@ function namedPerson(people: PeopleDb, projectId: number, query: URLSearchParams
   return search === undefined ? undefined : personByUuid(people, projectId, search);
 }
 
+/** Found persons that are held at once on their way, and of how many bytes a page has no further ones. */
+const foundAtOnce = 100;
+const foundBytesMax = 16 * 1024 * 1024;
+
 /**
  * A page of persons that are found by testing one after the other: `after` goes on behind one, `offset` skips.
  *
@@ -322,9 +326,18 @@ export async function foundPersons(
     if (skipped.length === 0) break;
     afterId = skipped.at(-1)!.id;
   }
-  const found = await find({ afterId, limit: limit + 1 });
-  const shown = found.slice(0, limit);
-  const last = found.length > limit ? shown.at(-1) : undefined;
+  const shown: Person[] = [];
+  let hasMore = true;
+  for (let bytes = 0; hasMore && shown.length < limit && bytes < foundBytesMax; ) {
+    const wanted = Math.min(limit - shown.length, foundAtOnce);
+    const found = await find({ afterId, limit: wanted + 1 });
+    hasMore = found.length > wanted;
+    const taken = found.slice(0, wanted);
+    for (const { properties } of taken) bytes += JSON.stringify(properties).length;
+    shown.push(...taken);
+    afterId = taken.at(-1)?.id;
+  }
+  const last = hasMore ? shown.at(-1) : undefined;
   return {
     next: last ? behind(call.url, last.id) : null,
     previous: null,

@@ -209,6 +209,25 @@ describe("the list of persons", () => {
     }
   });
 
+  test("large ones, in shorter pages", async () => {
+    await using it = await ServerWithEngine.start();
+    const { server } = it;
+    const text = "x".repeat(500_000);
+    server.deps.people.$client.transaction(() => {
+      for (let n = 0; n < 250; n++) addPerson(server, [`p${n}`], { text });
+    })();
+    const filters = encodeURIComponent(JSON.stringify([{ key: "text", operator: "is_set" }]));
+    const seen: string[] = [];
+    let next = `/api/projects/1/persons/?properties=${filters}&limit=1000`;
+    while (next !== null) {
+      const { body } = await server.ask("GET", next.replace("http://localhost", ""));
+      expect(body.results.length).toBeLessThan(150);
+      seen.push(...body.results.map((person: { distinct_ids: string[] }) => person.distinct_ids[0]!));
+      next = body.next;
+    }
+    expect(seen).toEqual(Array.from({ length: 250 }, (_, n) => `p${n}`));
+  });
+
   test("by properties, in pages", async () => {
     await using it = await ServerWithEngine.start();
     for (let n = 0; n < 5; n++)
