@@ -2,6 +2,7 @@
 
 import { existsSync } from "node:fs";
 import type { Author } from "../src/accounts/activity.ts";
+import { metadataSchemaVersion } from "../src/accounts/db.ts";
 import { isInitialised } from "../src/accounts/initialise.ts";
 import { type Metadata, openMetadata } from "../src/accounts/metadata.ts";
 import { listOrganizations, type Organization } from "../src/accounts/organizations.ts";
@@ -10,6 +11,8 @@ import { FlagSets, groupTypesFrom } from "../src/flags/store/flag-sets.ts";
 import type { FlagWriting } from "../src/flags/store/flag-writes.ts";
 import { payloadCipher, readPayloadKey } from "../src/flags/store/payload-cipher.ts";
 import { AppError } from "../src/lib/errors.ts";
+import { sqliteVersion } from "../src/lib/sqlite/migrate.ts";
+import { lockToLook } from "../src/lock.ts";
 import { paths } from "../src/paths.ts";
 import { openPeople, type PeopleDb } from "../src/people/open.ts";
 import { requireNoEvents } from "../src/serve/data-directory.ts";
@@ -20,6 +23,15 @@ import { dataDirOf } from "./settings.ts";
 class NotInitialised extends AppError {
   readonly code = "not_initialised";
   override readonly hint = "Run `flagkeep init` or `flagkeep serve` first.";
+}
+
+/** What a command would bring up to date, the server that runs on it could not open any more. */
+class OlderServer extends AppError {
+  readonly code = "older_server";
+  override readonly hint = "Stop it and start this version, or use the executable that it was started with.";
+  constructor(folder: string) {
+    super(`A Flagkeep of an older version runs on ${folder}, and its data stay as they are meanwhile.`);
+  }
 }
 
 /** A command has to be told which of several things is meant. */
@@ -42,11 +54,12 @@ export function requireInitialised(folder: string): string {
 /**
  * Opens the metadata store, which may be shared with a running appliance: that notices changes by itself.
  *
- * @throws {NotInitialised}
+ * @throws {NotInitialised} @throws {OlderServer}
  */
 export function withMetadata<Result>(options: object, work: (metadata: Metadata) => Result): Result {
-  const folder = dataDirOf(options as Record<string, unknown>);
-  const metadata = openMetadata(paths(requireInitialised(folder)).metadata);
+  const folder = requireInitialised(dataDirOf(options as Record<string, unknown>));
+  requireNoOlderServer(folder);
+  const metadata = openMetadata(paths(folder).metadata);
   try {
     if (!isInitialised(metadata.db)) {
       requireNoEvents(folder);
@@ -56,6 +69,16 @@ export function withMetadata<Result>(options: object, work: (metadata: Metadata)
   } finally {
     metadata.close();
   }
+}
+
+/** Looking must not make it impossible to start that server again. */
+function requireNoOlderServer(folder: string): void {
+  const place = paths(folder);
+  const found = sqliteVersion(place.metadata) ?? 0;
+  if (found === 0 || found >= metadataSchemaVersion) return;
+  const lock = lockToLook(place.lock, folder);
+  if (lock === undefined) throw new OlderServer(folder);
+  lock.release();
 }
 
 /** Opens the store of persons for reading; it is made when no appliance has done so yet. */

@@ -119,6 +119,20 @@ export function tryLock(path: string, folder: string): Lock | undefined {
 }
 
 /**
+ * The same for who only looks: nothing is left in the folder where folders can be locked.
+ *
+ * @param path the lock's file.
+ */
+export function lockToLook(path: string, folder: string): Lock | undefined {
+  try {
+    return takeFolderLock(folder) ?? takeLock(path, folder);
+  } catch (error) {
+    if (error instanceof DirectoryInUse) return undefined;
+    throw error;
+  }
+}
+
+/**
  * Takes the lock on the folder alone, which leaves nothing in it: for a folder that may not be ours.
  *
  * @returns undefined where folders cannot be locked.

@@ -1,4 +1,6 @@
+import { type TObject, TypeGuard } from "@sinclair/typebox";
 import { Command } from "commander";
+import { AppError } from "../../src/lib/errors.ts";
 import type { RetentionState } from "../../src/operate/retention.ts";
 import { stoppedStatus } from "../../src/operate/status.ts";
 import { Status } from "../../src/operate/status-shape.ts";
@@ -7,6 +9,17 @@ import { withJson } from "../json-shape.ts";
 import { bytesText, durationText, print, printJson, printTable, run } from "../output.ts";
 import { dataDirOf, withSettings } from "../settings.ts";
 import { requireInitialised } from "../stores.ts";
+
+/** Its answer has not all that this version shows. */
+class OtherVersion extends AppError {
+  readonly code = "other_version";
+  override readonly hint = "Start it again, so that it is of the same version as this command.";
+  constructor({ state, version }: Partial<Status>) {
+    super(
+      `The running appliance (${state}) is of another version (${version}), and tells its state otherwise.`,
+    );
+  }
+}
 
 /** What several fronts share. */
 function printShared({ postgres, trouble, fronts }: NonNullable<Status["shared"]>): void {
@@ -33,11 +46,21 @@ export const status = withJson(
   .action(
     run(async (options: { json?: true }) => {
       const dataDir = requireInitialised(dataDirOf(options as never));
-      const state = (await askControl<Status>(dataDir, "status")) ?? stoppedStatus(dataDir);
+      const running = await askControl<Status>(dataDir, "status");
+      if (running !== undefined && lacksMembers(Status, running)) throw new OtherVersion(running);
+      const state = running ?? stoppedStatus(dataDir);
       if (options.json) printJson(state);
       else show(state);
     }),
   );
+
+/** What it has besides is of no account, and neither is what files of other versions hold, which may be null. */
+function lacksMembers({ properties }: TObject, value: object): boolean {
+  return Object.entries(properties).some(([name, member]) => {
+    const found = (value as Record<string, unknown>)[name];
+    return found === undefined || (TypeGuard.IsObject(member) && lacksMembers(member, found ?? {}));
+  });
+}
 
 function retentionText({ days, projects, last_run_at, events_removed }: RetentionState): string {
   const kept = (of: number | null) => (of === null ? "for ever" : `${of} days`);

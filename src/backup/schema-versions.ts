@@ -6,7 +6,7 @@ import { metadataSchemaVersion } from "../accounts/db.ts";
 import { eventsSchemaVersion, readEventsVersion } from "../events/duckdb/database.ts";
 import { setNativeFolder } from "../events/duckdb/native-folder.ts";
 import { Count, exactly, orNull } from "../lib/schema.ts";
-import { readonlyClient } from "../lib/sqlite/open.ts";
+import { sqliteVersion } from "../lib/sqlite/migrate.ts";
 import { paths } from "../paths.ts";
 import { peopleSchemaVersion } from "../people/open.ts";
 import { askControl } from "../rpc/control.ts";
@@ -73,20 +73,4 @@ async function eventsVersion(dataDir: string, place: ReturnType<typeof paths>): 
   if (!existsSync(place.events)) return null;
   setNativeFolder(place.native);
   return await readEventsVersion(place.events);
-}
-
-/** Null when there is no such file yet. */
-export function sqliteVersion(path: string): number | null {
-  if (!existsSync(path)) return null;
-  const db = readonlyClient(path);
-  try {
-    const isEmpty = db.query("SELECT 1 FROM sqlite_schema WHERE name = 'schema_migration'").get() === null;
-    if (isEmpty) return 0;
-    const row = db.query("SELECT max(version) AS version FROM schema_migration").get() as {
-      version: number | null;
-    };
-    return row.version ?? 0;
-  } finally {
-    db.close();
-  }
 }

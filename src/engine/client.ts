@@ -146,6 +146,8 @@ export class EngineClient {
       if (!(error instanceof RpcFailed)) throw error;
       if (error.code === "query_timeout") throw new QueryTimedOut();
       if (error.code === "events_unreachable") throw new EventsAway(error.message);
+      // The engine is of another version than this command, and its hint says so.
+      if (error.code === "not_known") throw error;
       if (error.code === "unexpected") throw new Error(`The engine could not answer: ${error.message}`);
       throw new QueryRefused(error.code, error.message);
     }

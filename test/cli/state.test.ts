@@ -5,6 +5,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { appendFileSync, chmodSync, existsSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
+import { controlSocketName } from "../../src/rpc/control.ts";
+import { RpcServer } from "../../src/rpc/server.ts";
 import { flagkeep, initialisedDirectory, TestAppliance, until } from "../support/appliance.ts";
 
 const instant = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z$/);
@@ -113,6 +115,21 @@ describe("status", () => {
     const { stdout, stderr, code } = await flagkeep(["status", "--data-dir", join(base, "none")]);
     expect({ stdout, code }).toEqual({ stdout: "", code: 1 });
     expect(stderr).toContain("flagkeep init");
+  });
+
+  test("of a server of another version: one sentence", async () => {
+    const dataDir = await stoppedDirectory();
+    const server = new RpcServer(join(dataDir, controlSocketName));
+    server.listen({ status: () => ({ running: true, state: "ready", version: "0.0.9", engine: {} }) });
+    try {
+      for (const args of [["status"], ["status", "--json"]]) {
+        const { code, stdout, stderr } = await flagkeep([...args, "--data-dir", dataDir]);
+        expect([code, stdout]).toEqual([1, ""]);
+        expect(stderr).toMatch(/^flagkeep: .*another version \(0\.0\.9\).*Start it again.*\n$/);
+      }
+    } finally {
+      await server.stop();
+    }
   });
 
   test("for people", async () => {

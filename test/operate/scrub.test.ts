@@ -3,9 +3,13 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { cpSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { engineSocketName } from "../../src/engine/messages.ts";
 import { lastArchived } from "../../src/journal/archive.ts";
+import { takeLock } from "../../src/lock.ts";
 import type { Scrub } from "../../src/operate/scrub/last-scrub.ts";
 import { paths } from "../../src/paths.ts";
+import { RpcFailed } from "../../src/rpc/client.ts";
+import { type RpcHandlers, RpcServer } from "../../src/rpc/server.ts";
 import { flagkeep, TestAppliance, temporaryFolder, until } from "../support/appliance.ts";
 import { entryLines, writeSegment } from "../support/segments.ts";
 
@@ -118,6 +122,39 @@ test("an engine that does not answer at this moment is no damage, and is waited 
   process.kill(pid!, "SIGKILL");
   const { code, found } = await scrub(appliance.dataDir);
   expect([code, found.ok, damaged(found)]).toEqual([0, true, []]);
+});
+
+describe("an engine that has not read it is no damage", () => {
+  const busy = () => {
+    throw new RpcFailed("query_busy", "Too many queries are waiting.");
+  };
+  const noMemory = () => {
+    throw new Error("Out of Memory Error: could not allocate block of size 256.0 KiB");
+  };
+  const cases: [name: string, handlers: RpcHandlers, said: string][] = [
+    ["of another version", {}, "same version"],
+    ["busy", { readEverything: busy }, "Too many queries"],
+    ["without memory", { readEverything: noMemory }, "Out of Memory"],
+  ];
+  for (const [name, handlers, said] of cases) {
+    test(name, async () => {
+      const dataDir = join(temporaryFolder(), "data");
+      cpSync(sound, dataDir, { recursive: true });
+      const before = readFileSync(paths(dataDir).lastScrub, "utf8");
+      const lock = takeLock(paths(dataDir).lock, dataDir);
+      const engine = new RpcServer(join(dataDir, engineSocketName));
+      engine.listen(handlers);
+      try {
+        const { code, stdout, stderr } = await flagkeep(["scrub", "--data-dir", dataDir]);
+        expect([code, stdout]).toEqual([1, ""]);
+        expect(stderr).toContain(said);
+        expect(readFileSync(paths(dataDir).lastScrub, "utf8")).toBe(before);
+      } finally {
+        await engine.stop();
+        lock.release();
+      }
+    });
+  }
 });
 
 test("a schedule that is none, and a folder without data", async () => {

@@ -7,6 +7,8 @@ import { Database } from "bun:sqlite";
 import { afterAll, describe, expect, test } from "bun:test";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { migrate } from "../../src/lib/sqlite/migrate.ts";
+import { takeLock } from "../../src/lock.ts";
 import { flagkeep, type Initialised, TestAppliance, temporaryFolder } from "../support/appliance.ts";
 import { openAndDie } from "./migrate-and-die.ts";
 
@@ -97,6 +99,58 @@ for (const name of names) {
     }
   });
 }
+
+test("beneath a server of the older version no command brings anything up to date", async () => {
+  const { dataDir } = unpacked(names.find((name) => name.includes("stopped"))!);
+  const versions = async () =>
+    JSON.parse((await flagkeep(["migrate", "--check", "--json", "--data-dir", dataDir])).stdout);
+  const before = await versions();
+  expect(before[0]).toMatchObject({ store: "metadata", state: "older" });
+  const server = takeLock(join(dataDir, "lock"), dataDir);
+  try {
+    for (const command of ["members", "top --count 1", "warnings", "flags list", "flags create a"]) {
+      const { code, stdout, stderr } = await flagkeep([...command.split(" "), "--data-dir", dataDir]);
+      expect([command, code, stdout]).toEqual([command, 1, ""]);
+      expect(stderr).toMatch(/^flagkeep: A Flagkeep of an older version runs on .*\n$/);
+    }
+    expect(await versions()).toEqual(before);
+  } finally {
+    server.release();
+  }
+  expect((await flagkeep(["flags", "list", "--data-dir", dataDir])).code).toBe(0);
+  expect((await versions())[0]).toMatchObject({ state: "current" });
+});
+
+test("two processes that bring a store up to date at once: each step is made by one of them", () => {
+  const path = join(folder, crypto.randomUUID());
+  const migrations = ["a", "b"].map((name, index) => ({
+    version: index + 1,
+    name,
+    sql: `CREATE TABLE ${name} (x INTEGER)`,
+  }));
+  const [one, other] = [new Database(path), new Database(path)];
+  try {
+    // The other one comes between this one's look at what there is and its first step.
+    const { query } = one;
+    let made: number[] | undefined;
+    one.query = ((sql: string) => {
+      const statement = query.call(one, sql);
+      if (made !== undefined) return statement;
+      return {
+        all: () => {
+          const rows = statement.all();
+          made = migrate(other, "store", migrations);
+          return rows;
+        },
+      };
+    }) as typeof query;
+    expect(migrate(one, "store", migrations)).toEqual([]);
+    expect(made).toEqual([1, 2]);
+  } finally {
+    one.close();
+    other.close();
+  }
+});
 
 test("a downgrade is refused in one sentence, and changes nothing", async () => {
   const { dataDir } = unpacked(names[0]!);

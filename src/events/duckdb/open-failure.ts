@@ -54,6 +54,14 @@ export function openFailureOf(error: unknown, use: StoreUse): OpenFailure {
   return use === "opening" || brokenFile.some((pattern) => pattern.test(text)) ? "file_broken" : "other";
 }
 
+/**
+ * Whether a complaint about reading the whole file means that it is damaged. A disk that cannot be read is damage, too; what
+ * another process, the memory or permissions are the reason of tells nothing of the file.
+ */
+export function isDamage(error: unknown): boolean {
+  return /input\/output error/i.test(duckDbMessage(error)) || !isInnocent(error);
+}
+
 /** The machine or another process is the reason, not the file. */
 function isInnocent(error: unknown): boolean {
   const text = duckDbMessage(error);

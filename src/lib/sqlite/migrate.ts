@@ -1,7 +1,9 @@
 /** Versioned schema migrations, shipped inside the executable and applied when a store is opened. */
 
 import type { Database } from "bun:sqlite";
+import { existsSync } from "node:fs";
 import { AppError } from "../errors.ts";
+import { readonlyClient } from "./open.ts";
 
 export interface Migration {
   /** Position in the list, from 1, without gaps. */
@@ -60,8 +62,10 @@ export function migrate(client: Database, store: string, migrations: readonly Mi
     const before = applied.get(migration.version);
     if (before === checksum) continue;
     if (before !== undefined) throw new MigrationChanged(store, migration.version);
-    client
+    const isNew = client
       .transaction(() => {
+        // Another process may have been faster: a command, or the server that starts.
+        if (isApplied(client, migration)) return false;
         client.run(migration.sql);
         client.run("INSERT INTO schema_migration VALUES (?, ?, ?, ?)", [
           migration.version,
@@ -69,9 +73,30 @@ export function migrate(client: Database, store: string, migrations: readonly Mi
           checksum,
           new Date().toISOString(),
         ]);
+        return true;
       })
       .immediate();
-    done.push(migration.version);
+    if (isNew) done.push(migration.version);
   }
   return done;
+}
+
+function isApplied(client: Database, { version }: Migration): boolean {
+  return client.query("SELECT 1 FROM schema_migration WHERE version = ?").get(version) !== null;
+}
+
+/** The schema's version of a file, which is left as it is; null when there is no such file yet. */
+export function sqliteVersion(path: string): number | null {
+  if (!existsSync(path)) return null;
+  const db = readonlyClient(path);
+  try {
+    const isEmpty = db.query("SELECT 1 FROM sqlite_schema WHERE name = 'schema_migration'").get() === null;
+    if (isEmpty) return 0;
+    const row = db.query("SELECT max(version) AS version FROM schema_migration").get() as {
+      version: number | null;
+    };
+    return row.version ?? 0;
+  } finally {
+    db.close();
+  }
 }

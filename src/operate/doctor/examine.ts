@@ -5,7 +5,7 @@ import type { Config } from "../../config/settings.ts";
 import { eventsAddress, postgresAddress } from "../../config/store-addresses.ts";
 import type { ClickHouseAddress } from "../../lib/clickhouse-address.ts";
 import { firstLine } from "../../lib/errors.ts";
-import { DirectoryInUse, type Lock, takeFolderLock, takeLock } from "../../lock.ts";
+import { lockToLook } from "../../lock.ts";
 import { paths } from "../../paths.ts";
 import { askControl } from "../../rpc/control.ts";
 import type { Status } from "../status-shape.ts";
@@ -37,7 +37,7 @@ export async function examine(
   const isOutside = eventsAt !== null || isKeptOutside(dataDir);
   const running = await askControl<Status>(dataDir, "status");
   // Nobody starts the appliance while its files are looked at. Nothing is written, and the folder may be one to read only.
-  const lock = running === undefined ? lockToLook(dataDir) : undefined;
+  const lock = running === undefined ? lockToLook(paths(dataDir).lock, dataDir) : undefined;
   const isInUse = lock === undefined;
   try {
     return [
@@ -70,16 +70,6 @@ async function looked(
     return await work();
   } catch (error) {
     return [failure(check, `This cannot be looked at: ${firstLine(error)}`, "Mend the permissions first.")];
-  }
-}
-
-/** @returns undefined when another process uses the directory. */
-function lockToLook(dataDir: string): Lock | undefined {
-  try {
-    return takeFolderLock(dataDir) ?? takeLock(paths(dataDir).lock, dataDir);
-  } catch (error) {
-    if (error instanceof DirectoryInUse) return undefined;
-    throw error;
   }
 }
 

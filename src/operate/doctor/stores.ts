@@ -2,7 +2,7 @@
 
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
-import { knownVersions, sqliteVersion } from "../../backup/schema-versions.ts";
+import { knownVersions } from "../../backup/schema-versions.ts";
 import {
   firstOfFileName,
   type Lane,
@@ -11,6 +11,7 @@ import {
   type SegmentScan,
   scanSegment,
 } from "../../journal/segment.ts";
+import { sqliteVersion } from "../../lib/sqlite/migrate.ts";
 import { readonlyClient } from "../../lib/sqlite/open.ts";
 import { paths } from "../../paths.ts";
 import { openPeople } from "../../people/open.ts";

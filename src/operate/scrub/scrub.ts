@@ -9,13 +9,14 @@
 import { Database } from "bun:sqlite";
 import { existsSync, statSync } from "node:fs";
 import { basename } from "node:path";
-import { EngineClient, EngineUnavailable } from "../../engine/client.ts";
+import { EngineClient } from "../../engine/client.ts";
 import { withEventFile } from "../../events/duckdb/database.ts";
 import { readAllRows } from "../../events/duckdb/every-block.ts";
 import { setNativeFolder } from "../../events/duckdb/native-folder.ts";
+import { isDamage } from "../../events/duckdb/open-failure.ts";
 import { listArchive, readArchived } from "../../journal/archive.ts";
 import { lanes } from "../../journal/segment.ts";
-import { firstLine } from "../../lib/errors.ts";
+import { AppError, firstLine } from "../../lib/errors.ts";
 import { tryLock } from "../../lock.ts";
 import { paths } from "../../paths.ts";
 import { checkJournal } from "../doctor/stores.ts";
@@ -112,8 +113,8 @@ async function eventsDamage(dataDir: string, isRunning: boolean): Promise<string
     }
     return [];
   } catch (error) {
-    // Nothing is known of the file then.
-    if (error instanceof EngineUnavailable) throw error;
+    // Nothing is known of the file then: the engine was away, busy, of another version, or had no memory left.
+    if (error instanceof AppError || !isDamage(error)) throw error;
     return [`${basename(events)}: ${firstLine(error)}`];
   }
 }
