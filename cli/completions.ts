@@ -1,6 +1,7 @@
 /** Completion scripts for shells, made from the tree of commands, so that they never lag behind it. */
 
 import type { Command } from "commander";
+import { inSingleQuotes } from "../src/lib/shell-text.ts";
 
 export const shells = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof shells)[number];
@@ -112,7 +113,7 @@ complete -o default -F _flagkeep flagkeep
 
 function zsh(places: readonly Place[]): string {
   const described = (words: readonly Word[]) =>
-    words.map(({ name, description }) => quoted(`${name}:${description}`)).join(" ");
+    words.map(({ name, description }) => inSingleQuotes(`${name}:${description}`)).join(" ");
   const cases = places.map(
     ({ path, commands, words, lister, options }) =>
       `    "${path}") commands=(${[described(commands), ...words].join(" ").trim()}); options=(${described(options)}); lister="${lister}" ;;`,
@@ -156,14 +157,15 @@ fi
 
 function fish(places: readonly Place[]): string {
   const lines = places.flatMap(({ path, commands, words, lister, options }) => {
-    const here = `complete -c flagkeep -n ${quoted(`__flagkeep_at ${quoted(path)}`)}`;
+    const here = `complete -c flagkeep -n ${inSingleQuotes(`__flagkeep_at ${inSingleQuotes(path)}`)}`;
     return [
-      ...commands.map(({ name, description }) => `${here} -f -a ${name} -d ${quoted(description)}`),
+      ...commands.map(({ name, description }) => `${here} -f -a ${name} -d ${inSingleQuotes(description)}`),
       ...words.map((word) => `${here} -f -a ${word}`),
-      ...(lister === "" ? [] : [`${here} -f -a ${quoted(`(__flagkeep_list ${lister})`)}`]),
+      ...(lister === "" ? [] : [`${here} -f -a ${inSingleQuotes(`(__flagkeep_list ${lister})`)}`]),
       ...options.map(({ name, description, takesValue, choices }) => {
-        const values = choices.length > 0 ? ` -x -a ${quoted(choices.join(" "))}` : takesValue ? " -r" : "";
-        return `${here} -l ${name.replace(/^-+/, "")}${values} -d ${quoted(description)}`;
+        const values =
+          choices.length > 0 ? ` -x -a ${inSingleQuotes(choices.join(" "))}` : takesValue ? " -r" : "";
+        return `${here} -l ${name.replace(/^-+/, "")}${values} -d ${inSingleQuotes(description)}`;
       }),
     ];
   });
@@ -185,7 +187,7 @@ function __flagkeep_at
     switch "$next"
       case ${places
         .filter(({ path }) => path !== "")
-        .map(({ path }) => quoted(path))
+        .map(({ path }) => inSingleQuotes(path))
         .join(" ")}
         set at "$next"
     end
@@ -194,9 +196,4 @@ function __flagkeep_at
 end
 ${lines.join("\n")}
 `;
-}
-
-/** In single quotes, whatever is in it. */
-function quoted(text: string): string {
-  return `'${text.replaceAll("'", "'\\''")}'`;
 }

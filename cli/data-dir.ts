@@ -4,6 +4,7 @@ import { accessSync, constants, mkdtempSync, rmdirSync, statSync } from "node:fs
 import { join } from "node:path";
 import type { Command } from "commander";
 import { AppError } from "../src/lib/errors.ts";
+import { shellWord } from "../src/lib/shell-text.ts";
 import { paths } from "../src/paths.ts";
 import { requireMetadata } from "../src/serve/data-directory.ts";
 import { dataDirOf } from "./settings.ts";
@@ -29,7 +30,7 @@ class OthersFiles extends AppError {
     );
     this.hint =
       `Run the command as that user, such as with: sudo -u '#${owner}' flagkeep …; ` +
-      `or give everything to root: chown -R 0 ${folder}.`;
+      `or give everything to root: chown -R 0 ${shellWord(folder)}.`;
   }
 }
 

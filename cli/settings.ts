@@ -30,6 +30,12 @@ export function dataDirOf(options: Record<string, unknown>): string {
   return resolve(readSetting("data-dir", asFlags(options), process.env));
 }
 
+/** Those of these settings that a command was called with, not by the environment, for calling another one so. */
+export function optionWords(options: Record<string, unknown>, names: readonly SettingName[]): string[] {
+  const flags = asFlags(options);
+  return names.flatMap((name) => (flags[name] === undefined ? [] : [`--${name}`, flags[name]]));
+}
+
 /** commander names the option `--data-dir` `dataDir`. */
 function asFlags(options: Record<string, unknown>): Record<string, string | undefined> {
   const entries = Object.entries(options).map(([name, value]) => [

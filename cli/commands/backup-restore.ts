@@ -10,6 +10,7 @@ import { openSource } from "../../src/backup/source.ts";
 import { entriesOf } from "../../src/backup/swap.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import { Count, exactly, orNull } from "../../src/lib/schema.ts";
+import { shellWord } from "../../src/lib/shell-text.ts";
 import { takeStoresLock } from "../../src/lock.ts";
 import { paths } from "../../src/paths.ts";
 import { print, printJson, run } from "../output.ts";
@@ -109,7 +110,7 @@ export const restore = backupCommand(new Command("restore"), sourceSettings, Res
       if (carried === undefined) print(`${dataDir} is as it was ${created_at}.`);
       else showCarried(dataDir, created_at, carried);
       if (previous !== null) print(`What was there before is in ${previous}.`);
-      print(`Start it with: flagkeep serve --data-dir ${dataDir}`);
+      print(`Start it with: flagkeep serve --data-dir ${shellWord(dataDir)}`);
     }),
   );
 

@@ -3,12 +3,13 @@ import { Command } from "commander";
 import { Initialised, initialise, isInitialised } from "../../src/accounts/initialise.ts";
 import { openMetadata } from "../../src/accounts/metadata.ts";
 import { exactly } from "../../src/lib/schema.ts";
+import { shellWord } from "../../src/lib/shell-text.ts";
 import { paths } from "../../src/paths.ts";
 import { requireNoEvents, takeDirectory } from "../../src/serve/data-directory.ts";
 import { consoleSettings, ownerLink } from "../console-link.ts";
 import { withJson } from "../json-shape.ts";
 import { print, printJson, run } from "../output.ts";
-import { configOf, dataDirOf, withSettings } from "../settings.ts";
+import { configOf, dataDirOf, optionWords, withSettings } from "../settings.ts";
 
 const Made = exactly({
   ...Initialised.properties,
@@ -58,13 +59,15 @@ export const init = withJson(withSettings(new Command("init"), ["data-dir", ...c
       print(`Personal key     ${made.personal_api_key}`);
       if (made.console_url !== "") print(`Console          ${made.console_url}`);
       print();
-      if (made.console_url === "") {
-        print("The personal key is shown this once. Start the server with `flagkeep serve`.");
-        return;
-      }
-      print(
-        "The personal key is shown this once. Start the server with `flagkeep serve`, then open the console's link",
-      );
-      print("within 24 hours to choose a password; it works once.");
+      print("The personal key is shown this once. Start the server with");
+      print(`  ${serveCommand(options as never)}`);
+      if (made.console_url === "") return;
+      print("then open the console's link within 24 hours to choose a password; it works once.");
     }),
   );
+
+/** With what this command was called with, and the server would otherwise not know. */
+function serveCommand(options: Record<string, unknown>): string {
+  const given = optionWords(options, ["data-dir", ...consoleSettings]);
+  return ["flagkeep", "serve", ...given.map(shellWord)].join(" ");
+}

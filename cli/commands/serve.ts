@@ -8,6 +8,7 @@ import { unknownVariables } from "../../src/config/read.ts";
 import { type Config, type SettingName, settings } from "../../src/config/settings.ts";
 import { requireFreeAddress } from "../../src/http/address.ts";
 import { postgresUrl } from "../../src/lib/postgres-address.ts";
+import { shellWord } from "../../src/lib/shell-text.ts";
 import { createLog, type Log } from "../../src/log.ts";
 import { startScrubs } from "../../src/operate/scrub/schedule.ts";
 import { Appliance } from "../../src/serve/appliance.ts";
@@ -221,7 +222,7 @@ function keyCommand(config: Config): string {
   const address = config["postgres-url"];
   const place =
     address === null
-      ? `--data-dir ${config["data-dir"]}`
+      ? `--data-dir ${shellWord(config["data-dir"])}`
       : `--postgres-url '${postgresUrl({ ...address, password: "" })}'`;
   return `flagkeep keys create --scope '*' ${place}`;
 }

@@ -7,6 +7,7 @@ import { engineSocketName } from "../engine/messages.ts";
 import { listArchive } from "../journal/archive.ts";
 import { firstOfFileName, lanes } from "../journal/segment.ts";
 import { AppError } from "../lib/errors.ts";
+import { shellWord } from "../lib/shell-text.ts";
 import { type Lock, takeLock } from "../lock.ts";
 import { paths } from "../paths.ts";
 import { controlSocketName } from "../rpc/control.ts";
@@ -39,7 +40,7 @@ class MetadataMissing extends AppError {
     const backup = readLastBackup(dataDir)?.file ?? "BACKUP";
     this.hint =
       "Put a copy of the file back, or restore a backup and go on from here: " +
-      `\`flagkeep backup restore ${backup} --force --replay --data-dir ${dataDir}\`.`;
+      `\`flagkeep backup restore ${shellWord(backup)} --force --replay --data-dir ${shellWord(dataDir)}\`.`;
   }
 }
 

@@ -8,6 +8,7 @@ import { backupDestination } from "../config/read.ts";
 import { type Config, environmentName } from "../config/settings.ts";
 import { clickHouseUrl } from "../lib/clickhouse-address.ts";
 import { postgresUrl } from "../lib/postgres-address.ts";
+import { shellWord } from "../lib/shell-text.ts";
 import type { InstanceDeps } from "../operate/api/instance.ts";
 import { Jobs, jsonOf } from "../operate/jobs.ts";
 
@@ -67,12 +68,7 @@ export function instanceDeps(
       ],
       verifyCommand: (file) => [...executable, "backup", "verify", file, "--progress-lines", ...common],
       restoreCommand: (file) =>
-        `flagkeep backup restore ${quoted(file)} --data-dir ${quoted(config["data-dir"])} --force`,
+        `flagkeep backup restore ${shellWord(file)} --data-dir ${shellWord(config["data-dir"])} --force`,
     },
   };
-}
-
-/** For a shell. */
-function quoted(text: string): string {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }

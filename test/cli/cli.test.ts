@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite";
 import { afterAll, describe, expect, test } from "bun:test";
-import { copyFileSync, existsSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, existsSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import {
   executable,
@@ -260,6 +260,21 @@ describe("serve", () => {
     expect(code).toBe(1);
     expect(stderr.trim().split("\n")).toHaveLength(1);
     expect(stderr).toContain("cannot be listened on");
+  });
+
+  test("commands that people are told to copy are right for a folder with any name", async () => {
+    const dataDir = join(newFolder(), "it's a folder");
+    const words = `--data-dir '${dataDir.replace("'", "'\\''")}'`;
+    const made = await flagkeep(["init", "--data-dir", dataDir, "--port", "0"]);
+    expect(made.stdout).toContain(`\n  flagkeep serve ${words} --port 0\n`);
+    const backup = join(newFolder(), "a backup");
+    const created = await flagkeep(["backup", "create", backup, "--data-dir", dataDir, "--json"]);
+    const { file } = JSON.parse(created.stdout);
+    const restored = await flagkeep(["backup", "restore", file, "--data-dir", dataDir, "--force"]);
+    expect(restored.stdout).toContain(`flagkeep serve ${words}\n`);
+    chmodSync(dataDir, 0o755);
+    const doctor = await flagkeep(["doctor", "--data-dir", dataDir]);
+    expect(doctor.stdout).toContain(`chmod 700 ${words.slice("--data-dir ".length)}`);
   });
 
   test("works below a very long path", async () => {

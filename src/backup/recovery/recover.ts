@@ -18,6 +18,7 @@ import { newerFormatOf, openFailureOf } from "../../events/duckdb/open-failure.t
 import { type ArchivedSegment, lastArchived } from "../../journal/archive.ts";
 import { type Lane, lanes } from "../../journal/segment.ts";
 import { AppError, firstLine, OperatorNeeded } from "../../lib/errors.ts";
+import { shellWord } from "../../lib/shell-text.ts";
 import { DataFromNewerVersion } from "../../lib/sqlite/migrate.ts";
 import { paths } from "../../paths.ts";
 import type { PeopleStore } from "../../people/store.ts";
@@ -59,7 +60,7 @@ export class EventsWouldBeLost extends OperatorNeeded {
     super(`${reason} It can be made again only without the entries ${gapsText(gaps)}.`);
     const key = backup.endsWith(".age") ? " --backup-key-file KEY" : "";
     this.hint =
-      `Stop Flagkeep and name a backup that reaches further, \`flagkeep rebuild --from ${backup}${key}\`, or do without ` +
+      `Stop Flagkeep and name a backup that reaches further, \`flagkeep rebuild --from ${shellWord(backup)}${key}\`, or do without ` +
       "these entries, `flagkeep rebuild --accept-loss`.";
   }
 }

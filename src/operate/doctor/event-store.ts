@@ -14,6 +14,7 @@ import { readAllRows } from "../../events/duckdb/every-block.ts";
 import { areNativeFilesThere, setNativeFolder } from "../../events/duckdb/native-folder.ts";
 import { openFailureOf } from "../../events/duckdb/open-failure.ts";
 import { firstLine } from "../../lib/errors.ts";
+import { shellWord } from "../../lib/shell-text.ts";
 import { paths } from "../../paths.ts";
 import { openPeople } from "../../people/open.ts";
 import { laneCursors } from "../../people/reader.ts";
@@ -81,7 +82,7 @@ async function brokenFinding(dataDir: string, message: string): Promise<Finding>
   return failure(
     "events",
     `${message} It can be made again only without the entries ${gapsText(gaps)}.`,
-    `Name a backup that reaches further, \`flagkeep rebuild --from ${backup}\`, or do without these entries, ` +
+    `Name a backup that reaches further, \`flagkeep rebuild --from ${shellWord(backup)}\`, or do without these entries, ` +
       "`flagkeep rebuild --accept-loss`.",
   );
 }

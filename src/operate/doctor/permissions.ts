@@ -2,6 +2,7 @@
 
 import { accessSync, constants, readdirSync, type Stats, statSync } from "node:fs";
 import { join, relative } from "node:path";
+import { shellWord } from "../../lib/shell-text.ts";
 import { paths } from "../../paths.ts";
 import { type Finding, failure, ok, warning } from "./finding.ts";
 
@@ -31,7 +32,7 @@ function reachable(dataDir: string): Finding[] {
   return paths.flatMap((path) => {
     const stats = statSync(path, { throwIfNoEntry: false });
     if (stats === undefined || (stats.mode & 0o077) === 0) return [];
-    const hint = `Run: chmod ${stats.isDirectory() ? "700" : "600"} ${path}`;
+    const hint = `Run: chmod ${stats.isDirectory() ? "700" : "600"} ${shellWord(path)}`;
     return [failure("permissions", `Others can reach ${path} (mode ${modeText(stats)}).`, hint)];
   });
 }
@@ -67,7 +68,7 @@ function complaintAbout(path: string, of: Walk): { kind: string; finding: Findin
   const isTop = path === of.dataDir;
   if (!isTop && stats.uid !== of.user) {
     const message = `${path} belongs to the user ${stats.uid}, the other files to the user ${of.user}.`;
-    const hint = `Run: chown -R ${of.user} ${of.dataDir}`;
+    const hint = `Run: chown -R ${of.user} ${shellWord(of.dataDir)}`;
     // Root may do what it wants with them.
     const finding = (of.user === 0 ? warning : failure)("permissions", message, hint);
     return { kind: `user ${stats.uid}`, finding };
@@ -77,8 +78,8 @@ function complaintAbout(path: string, of: Walk): { kind: string; finding: Findin
   const message = `${path} cannot be written by the user ${of.user} (mode ${modeText(stats)}).`;
   const isMode = stats.uid === of.user && (stats.mode & 0o200) === 0;
   const hint = isMode
-    ? `Run: chmod u+rw${stats.isDirectory() ? "x" : ""} ${path}`
-    : `Run: chown ${of.user} ${path}; or mount its volume so that it can be written.`;
+    ? `Run: chmod u+rw${stats.isDirectory() ? "x" : ""} ${shellWord(path)}`
+    : `Run: chown ${of.user} ${shellWord(path)}; or mount its volume so that it can be written.`;
   return { kind: "mode", finding: failure("permissions", message, hint) };
 }
 
