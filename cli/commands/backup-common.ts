@@ -5,7 +5,7 @@ import { type Command, Option } from "commander";
 import { type Destination, destinationOf } from "../../src/backup/destination.ts";
 import { BackupKeys } from "../../src/backup/keys.ts";
 import type { Manifest } from "../../src/backup/manifest.ts";
-import type { S3Settings } from "../../src/backup/s3-access.ts";
+import { s3SettingsOf } from "../../src/backup/s3-access.ts";
 import { backupDestination } from "../../src/config/read.ts";
 import type { Config, SettingName } from "../../src/config/settings.ts";
 import { withJson } from "../json-shape.ts";
@@ -40,14 +40,6 @@ export const waitOption = new Option(
 )
   .argParser((text: string) => secondsOf(text) * 1_000)
   .default(0, "0");
-
-export function s3SettingsOf(config: Config): S3Settings {
-  return {
-    endpoint: config["backup-s3-endpoint"],
-    region: config["backup-s3-region"],
-    credentialsFile: config["backup-s3-credentials-file"],
-  };
-}
 
 /** What backups are encrypted for and read with. @throws {BackupKeyUnusable} */
 export async function keysOf(config: Config): Promise<BackupKeys> {

@@ -6,6 +6,7 @@ import { Command } from "commander";
 import { listBackups } from "../../src/backup/list.ts";
 import { manifestMembers } from "../../src/backup/manifest.ts";
 import { restoreBackup } from "../../src/backup/restore.ts";
+import { s3SettingsOf } from "../../src/backup/s3-access.ts";
 import { openSource } from "../../src/backup/source.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import { Count, exactly } from "../../src/lib/schema.ts";
@@ -20,7 +21,6 @@ import {
   destinationSettings,
   keysOf,
   printProjects,
-  s3SettingsOf,
   withProgress,
 } from "./backup-common.ts";
 

@@ -6,6 +6,7 @@ import { manifestMembers, totalEvents } from "../../src/backup/manifest.ts";
 import { type CarriedOver, carryOver } from "../../src/backup/recovery/carry-over.ts";
 import { gapsText } from "../../src/backup/recovery/range.ts";
 import { restoreBackup } from "../../src/backup/restore.ts";
+import { s3SettingsOf } from "../../src/backup/s3-access.ts";
 import { openSource } from "../../src/backup/source.ts";
 import { entriesOf } from "../../src/backup/swap.ts";
 import { AppError } from "../../src/lib/errors.ts";
@@ -15,7 +16,7 @@ import { takeStoresLock } from "../../src/lock.ts";
 import { paths } from "../../src/paths.ts";
 import { print, printJson, run } from "../output.ts";
 import { configOf } from "../settings.ts";
-import { backupCommand, keysOf, s3SettingsOf, sourceSettings, withProgress } from "./backup-common.ts";
+import { backupCommand, keysOf, sourceSettings, withProgress } from "./backup-common.ts";
 
 const RestoredBackup = exactly({
   data_dir: Type.String(),

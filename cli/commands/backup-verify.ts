@@ -5,6 +5,7 @@ import { join, resolve } from "node:path";
 import { type Static, Type } from "@sinclair/typebox";
 import { Command } from "commander";
 import { manifestMembers, totalEvents } from "../../src/backup/manifest.ts";
+import { s3SettingsOf } from "../../src/backup/s3-access.ts";
 import { openSource } from "../../src/backup/source.ts";
 import { verifyBackup } from "../../src/backup/verify.ts";
 import { withWorkFolder } from "../../src/backup/work-folder.ts";
@@ -18,7 +19,6 @@ import {
   keysOf,
   printProjects,
   progressLines,
-  s3SettingsOf,
   sourceSettings,
   withProgress,
 } from "./backup-common.ts";

@@ -1,12 +1,13 @@
 import { Command } from "commander";
 import { Rebuilt, rebuildEventStore } from "../../src/backup/recovery/rebuild.ts";
+import { s3SettingsOf } from "../../src/backup/s3-access.ts";
 import { openSource } from "../../src/backup/source.ts";
 import { withJson } from "../json-shape.ts";
 import { print, printJson, run } from "../output.ts";
 import { configOf, withSettings } from "../settings.ts";
 import { requireInitialised } from "../stores.ts";
 import { TerminalBar } from "../terminal-bar.ts";
-import { keysOf, s3SettingsOf, sourceSettings } from "./backup-common.ts";
+import { keysOf, sourceSettings } from "./backup-common.ts";
 
 interface RebuildOptions {
   from?: string;

@@ -6,6 +6,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import type { S3File } from "bun";
 import { syncFolder } from "../journal/disk.ts";
 import { onInterrupt } from "../lib/interrupt.ts";
+import { isPlaceForFiles } from "../lib/s3-address.ts";
 import { DestinationFailed } from "./errors.ts";
 import { HashedFile } from "./hashed-file.ts";
 import { askStore, type S3Place, type S3Settings, s3AccessFrom, s3Failure, s3Place } from "./s3-access.ts";
@@ -56,9 +57,12 @@ const namePattern = /^flagkeep-\d{4}-\d\d-\d\dT[\d.-]+Z\.(tar\.zst(\.age)?|index
 
 /**
  * @param text a path, or `s3://bucket/prefix`.
- * @throws {DestinationFailed} there are no credentials.
+ * @throws {DestinationFailed} there are no credentials, or it is an address of another kind.
  */
 export function destinationOf(text: string, s3: S3Settings): Destination {
+  if (!isPlaceForFiles(text)) {
+    throw new DestinationFailed(`${text} is no place for backups.`, "Name a folder, or s3://bucket/prefix.");
+  }
   return text.startsWith("s3://")
     ? new Bucket(s3Place(text, s3AccessFrom(s3, process.env)))
     : new Folder(resolve(text));

@@ -174,6 +174,11 @@ async function requireRecipient(text: string): Promise<void> {
   }
 }
 
+/** @throws {BackupKeyUnusable} it is not there, or holds nothing that is a key. */
+export function requireKeyFile(path: string): void {
+  if (path !== "") readKeyFile(path);
+}
+
 function readKeyFile(path: string): { identities: string[]; passphrase: string | undefined } {
   let text: string;
   try {

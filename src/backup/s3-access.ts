@@ -8,6 +8,8 @@ import { readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import type { S3Client } from "bun";
+import type { Config } from "../config/settings.ts";
+import { parseS3Url, type S3Address } from "../lib/s3-address.ts";
 import { DestinationFailed } from "./errors.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -26,6 +28,14 @@ export interface S3Access {
   accessKeyId: string;
   secretAccessKey: string;
   sessionToken?: string;
+}
+
+export function s3SettingsOf(config: Config): S3Settings {
+  return {
+    endpoint: config["backup-s3-endpoint"],
+    region: config["backup-s3-region"],
+    credentialsFile: config["backup-s3-credentials-file"],
+  };
 }
 
 /** @throws {DestinationFailed} there are no credentials. */
@@ -90,25 +100,17 @@ function fromFile(path: string, environment: Environment): Credentials | undefin
   return found === undefined ? undefined : { ...found, sessionToken: values.aws_session_token };
 }
 
-export interface S3Place {
+export interface S3Place extends S3Address {
   client: S3Client;
-  bucket: string;
-  /** Without a slash at its end. */
-  key: string;
 }
 
 /** Opens `s3://bucket/key`. @throws {DestinationFailed} */
 export function s3Place(url: string, access: S3Access): S3Place {
-  const match = /^s3:\/\/([a-zA-Z0-9][a-zA-Z0-9.-]+)(?:\/(.*))?$/.exec(url);
-  if (match === null) {
+  const address = parseS3Url(url);
+  if (address === undefined) {
     throw new DestinationFailed(`${url} is no place in S3.`, "Write it as s3://bucket/prefix.");
   }
-  const bucket = match[1]!;
-  return {
-    bucket,
-    key: (match[2] ?? "").replace(/\/+$/, ""),
-    client: new Bun.S3Client({ ...access, bucket }),
-  };
+  return { ...address, client: new Bun.S3Client({ ...access, bucket: address.bucket }) };
 }
 
 const attemptsMax = 3;

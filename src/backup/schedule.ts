@@ -4,8 +4,11 @@ import type { Subprocess } from "bun";
 import { Cron } from "croner";
 import { backupDestination } from "../config/read.ts";
 import type { Config, SettingName } from "../config/settings.ts";
+import { AppError } from "../lib/errors.ts";
 import type { Log } from "../log.ts";
+import { requireKeyFile } from "./keys.ts";
 import { noteFailure, readLastBackup } from "./last-backup.ts";
+import { s3AccessFrom, s3SettingsOf } from "./s3-access.ts";
 
 /** Somebody may verify a large backup at the time of the next one, which is not left out for that. */
 const waitsFor = "1h";
@@ -33,6 +36,8 @@ export function startSchedule(
 ): BackupSchedule | undefined {
   const expression = config["backup-schedule"];
   if (expression === "") return undefined;
+  const hindrance = whatHinders(config);
+  if (hindrance !== undefined) log.error({ error: hindrance }, "scheduled backups will fail");
   const common = [backupDestination(config), ...backupArguments(config), "--wait", waitsFor];
   const rules = (["last", "daily", "weekly"] as const).map(
     (rule) => [`--keep-${rule}`, config[`backup-keep-${rule}`]] as const,
@@ -48,6 +53,17 @@ export function startSchedule(
     },
     log,
   );
+}
+
+/** What is known to be wrong before the first one is due, which may be at night. */
+function whatHinders(config: Config): string | undefined {
+  try {
+    if (backupDestination(config).startsWith("s3://")) s3AccessFrom(s3SettingsOf(config), process.env);
+    requireKeyFile(config["backup-key-file"]);
+  } catch (error) {
+    if (error instanceof AppError) return [error.message, error.hint].filter(Boolean).join(" ");
+    throw error;
+  }
 }
 
 /** The options of `backup create` alone. */

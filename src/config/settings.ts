@@ -1,6 +1,7 @@
 /** Every setting, once: flag, environment variable, default, unit, help text and check. */
 
 import { availableParallelism } from "node:os";
+import { isPlaceForFiles } from "../lib/s3-address.ts";
 import {
   bytes,
   choice,
@@ -210,6 +211,7 @@ export const settings = {
   "backup-destination": text("folder|s3://…", {
     default: "",
     help: "Where backups go: a folder, or s3://bucket/prefix; default: backups in the data directory.",
+    check: (value) => (isPlaceForFiles(value) ? undefined : "a folder, or s3://bucket/prefix"),
   }),
   "backup-schedule": text("cron", {
     default: "",
@@ -252,6 +254,10 @@ export const settings = {
   "backup-recipients": text("age1…,…", {
     default: "",
     help: "Public keys of age that backups are encrypted for; default: as the key file says, else not at all.",
+    check: (value) =>
+      value === "" || /^(?:\s*age1[0-9a-z]+\s*(?:,|$))+$/.test(value)
+        ? undefined
+        : "public keys of age, age1…",
   }),
   "backup-key-file": text("path", {
     default: "",

@@ -2,6 +2,7 @@
 
 import { destinationOf } from "../backup/destination.ts";
 import { removeBackups } from "../backup/pieces.ts";
+import { s3SettingsOf } from "../backup/s3-access.ts";
 import { backupArguments, creationArguments } from "../backup/schedule.ts";
 import { withBackupLock } from "../backup/work-folder.ts";
 import { backupDestination } from "../config/read.ts";
@@ -20,11 +21,6 @@ export function instanceDeps(
   const common = backupArguments(config);
   const address = ["--host", config.host, "--port", String(config.port)];
   const reserve = ["--journal-reserve", String(config["journal-reserve"])];
-  const s3 = {
-    endpoint: config["backup-s3-endpoint"],
-    region: config["backup-s3-region"],
-    credentialsFile: config["backup-s3-credentials-file"],
-  };
   const eventsAt = config["events-url"];
   const eventsSettings: Record<string, string> =
     eventsAt === null
@@ -60,7 +56,7 @@ export function instanceDeps(
     backups: {
       remove: (destination, name) =>
         withBackupLock(config["data-dir"], () => removeBackups(destination, [name])),
-      destination: () => destinationOf(backupDestination(config), s3),
+      destination: () => destinationOf(backupDestination(config), s3SettingsOf(config)),
       schedule: config["backup-schedule"],
       createCommand: [
         ...[...executable, "backup", "create", backupDestination(config), "--progress-lines"],

@@ -5,7 +5,14 @@ import { existsSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync, write
 import { basename, join } from "node:path";
 import type { ListedBackup } from "../../src/backup/list.ts";
 import { takeLock } from "../../src/lock.ts";
-import { executable, flagkeep, initialisedDirectory, TestAppliance, until } from "../support/appliance.ts";
+import {
+  executable,
+  flagkeep,
+  initialisedDirectory,
+  TestAppliance,
+  temporaryFolder,
+  until,
+} from "../support/appliance.ts";
 import { testWhen } from "../support/skipped.ts";
 import { Volume } from "../support/volume.ts";
 import { create, json } from "./support.ts";
@@ -170,6 +177,36 @@ test("a schedule that fails is logged as an error and does not end the appliance
   expect(await appliance.stop()).toBe(0);
   rmSync(directory.dataDir, { recursive: true });
 }, 60_000);
+
+test("what will hinder a scheduled backup is said at the start, and flags are served all the same", async () => {
+  const none = join(temporaryFolder(), "none");
+  const cases = [
+    { args: ["--backup-destination", "s3://acme/x", "--backup-s3-credentials-file", none], says: none },
+    { args: ["--backup-key-file", none], says: `The key file ${none} cannot be read (ENOENT).` },
+  ];
+  for (const { args, says } of cases) {
+    await using appliance = await TestAppliance.start({ args: ["--backup-schedule", "0 3 * * *", ...args] });
+    expect(appliance.logs).toContainEqual(
+      expect.objectContaining({
+        ...{ level: "error", msg: "scheduled backups will fail", error: expect.stringContaining(says) },
+      }),
+    );
+  }
+});
+
+test("a destination that is neither a folder nor in S3 is refused, and makes no folder of that name", async () => {
+  const { dataDir } = await initialisedDirectory();
+  for (const command of [
+    ["create", "gs://acme/x"],
+    ["list", "https://acme/x"],
+    ["prune", "s3:/acme/x", "--keep-last", "1"],
+  ]) {
+    const { code, stderr } = await flagkeep(["backup", ...command, "--data-dir", dataDir, "--json"]);
+    expect([code, stderr]).toEqual([1, expect.stringContaining("Name a folder, or s3://bucket/prefix.")]);
+    expect(existsSync(command[1]!.split("/")[0]!)).toBe(false);
+  }
+  rmSync(dataDir, { recursive: true });
+});
 
 test("a schedule that is none is refused at start", async () => {
   const { code, stderr } = await flagkeep(["serve", "--backup-schedule", "every night", "--port", "0"]);

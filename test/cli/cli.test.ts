@@ -67,6 +67,17 @@ describe("a wrong call", () => {
       env: { FLAGKEEP_LOG_FORMAT: "xml" },
       says: "FLAGKEEP_LOG_FORMAT",
     },
+    ...["s3://", "s3:/acme/x", "S3://acme/x", "gs://acme/flagkeep"].map((place) => ({
+      name: `a destination of backups that is none (${place})`,
+      args: ["serve", "--backup-schedule", "0 3 * * *", "--backup-destination", place],
+      says: "a folder, or s3://bucket/prefix",
+    })),
+    {
+      name: "a recipient that is none",
+      args: ["serve"],
+      env: { FLAGKEEP_BACKUP_RECIPIENTS: "age1abc, ssh-ed25519 AAAA" },
+      says: "FLAGKEEP_BACKUP_RECIPIENTS",
+    },
     { name: "an unknown option", args: ["serve", "--colour", "red"], says: "--colour" },
     { name: "an unknown command", args: ["frobnicate"], says: "frobnicate" },
     { name: "a missing option", args: ["keys", "create"], says: "--scope" },
