@@ -1,6 +1,7 @@
 /** What can go wrong with a backup, each with what an operator can do about it. */
 
 import { AppError } from "../lib/errors.ts";
+import { shellWord } from "../lib/shell-text.ts";
 
 /** A part of a backup is not what was put into it. */
 export class BackupDamaged extends AppError {
@@ -18,9 +19,14 @@ export class BackupDamaged extends AppError {
 /** There is no such backup. */
 export class BackupNotFound extends AppError {
   readonly code = "backup_not_found";
-  override readonly hint = "See `flagkeep backup list`.";
-  constructor(name: string) {
-    super(`There is no backup ${name}.`);
+  override readonly hint: string;
+  /** @param isPlace it is where backups are, and none itself. */
+  constructor(name: string, isPlace = false) {
+    super(isPlace ? `${name} is a folder and no backup.` : `There is no backup ${name}.`);
+    // A prefix of a bucket cannot be told from an object that is not there; names of backups end so.
+    const isName = !isPlace && (!name.startsWith("s3://") || /\.(?:zst|age|json)$/.test(name));
+    const place = isName ? name.slice(0, name.lastIndexOf("/")) || "/" : name;
+    this.hint = `See \`flagkeep backup list ${shellWord(place)}\`.`;
   }
 }
 

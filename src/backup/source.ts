@@ -31,7 +31,7 @@ export async function openSource(name: string, s3: S3Settings = plainS3): Promis
 /** @throws {BackupNotFound} */
 export function fileSource(path: string): BackupSource {
   const stats = statSync(path, { throwIfNoEntry: false });
-  if (stats === undefined || !stats.isFile()) throw new BackupNotFound(path);
+  if (stats === undefined || !stats.isFile()) throw new BackupNotFound(path, stats?.isDirectory());
   return {
     name: path,
     bytes: stats.size,

@@ -118,6 +118,13 @@ describe("refused", () => {
 
   test("of no backup", async () => {
     await refused(join(folder, "none"), [join(folder, "nothing.tar.zst")], "There is no backup");
+    await refused(join(folder, "none"), [join(folder, "nothing.tar.zst")], `backup list ${folder}\``);
+    mkdirSync(join(folder, "a place"));
+    await refused(
+      join(folder, "none"),
+      [join(folder, "a place")],
+      `${join(folder, "a place")} is a folder and no backup. See \`flagkeep backup list '${join(folder, "a place")}'\``,
+    );
     writeFileSync(join(folder, "text"), "no backup at all");
     await refused(join(folder, "none"), [join(folder, "text")], "does not begin like a backup");
   });
