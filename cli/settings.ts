@@ -1,8 +1,7 @@
 /** The appliance's settings as options of a command. */
 
-import { resolve } from "node:path";
 import { type Command, Option } from "commander";
-import { readConfig, readSetting } from "../src/config/read.ts";
+import { fromStart, readConfig, readSetting } from "../src/config/read.ts";
 import { type Config, environmentName, type SettingName, settings } from "../src/config/settings.ts";
 
 /** Adds options for settings; their defaults and environment variables show in `--help`. */
@@ -27,7 +26,7 @@ export function configOf(options: Record<string, unknown>): Config {
 
 /** The absolute path of the data directory. */
 export function dataDirOf(options: Record<string, unknown>): string {
-  return resolve(readSetting("data-dir", asFlags(options), process.env));
+  return fromStart(readSetting("data-dir", asFlags(options), process.env));
 }
 
 /** Those of these settings that a command was called with, not by the environment, for calling another one so. */

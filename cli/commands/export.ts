@@ -56,7 +56,10 @@ function command(subject: Subject): Command {
     .addHelpText(
       "after",
       `\nExamples:\n  flagkeep export ${subject} --project 1 ${subject}.parquet\n` +
-        `  flagkeep export ${subject} --from 2026-01-01 --to 2026-02-01 | gzip > ${subject}.ndjson.gz`,
+        `  flagkeep export ${subject} --from 2026-01-01 --to 2026-02-01 | gzip > ${subject}.ndjson.gz` +
+        (subject === "flags"
+          ? "\n\nThese are for other programs: what `flagkeep flags import` reads, `flagkeep flags export` writes."
+          : ""),
     )
     .action(run((out: string, options: ExportOptions) => exportTo(subject, out, options)));
 }

@@ -58,6 +58,12 @@ const filePaths = [
   ...(["events-password-file", "postgres-password-file"] as const),
 ];
 
+/** Commands that work in the data directory make it the working directory, and paths go on to mean what they meant. */
+const startedIn = process.cwd();
+
+/** The absolute path of what somebody named who called this process. */
+export const fromStart = (path: string): string => resolve(startedIn, path);
+
 /**
  * Works out all settings; the data directory becomes an absolute path.
  *
@@ -70,7 +76,7 @@ export function readConfig(
   const names = Object.keys(settings) as SettingName[];
   const entries = names.map((name) => [name, readSetting(name, flags, environment)] as const);
   const config = Object.fromEntries(entries) as { -readonly [Name in SettingName]: SettingValue<Name> };
-  config["data-dir"] = resolve(config["data-dir"]);
+  config["data-dir"] = fromStart(config["data-dir"]);
   const budget = memoryBudget(config.memory);
   for (const [name, share] of Object.entries(budget === null ? {} : memoryShares(budget))) {
     const isGiven = flags[name] !== undefined || Boolean(environment[environmentName(name)]);
@@ -78,7 +84,7 @@ export function readConfig(
   }
   // The working directory becomes another one.
   for (const name of filePaths) {
-    if (config[name] !== "" && !config[name].startsWith("s3://")) config[name] = resolve(config[name]);
+    if (config[name] !== "" && !config[name].startsWith("s3://")) config[name] = fromStart(config[name]);
   }
   return config;
 }

@@ -2,7 +2,7 @@
 
 import { afterAll, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { PostHogApi, SourceRefused } from "../../src/import/pull/posthog-api.ts";
 import { pullProject } from "../../src/import/pull/pull.ts";
 import type { ImportSummary } from "../../src/import/summary.ts";
@@ -250,6 +250,21 @@ test("a project without events comes over, and what is refused here does not sto
   expect(JSON.parse(kept.stdout).map(({ key }: { key: string }) => key)).toEqual(["plain"]);
   rmSync(dataDir, { recursive: true });
 }, 60_000);
+
+test("into the data directory of the folder where it is called, as when nothing else is said", async () => {
+  await using source = await TestAppliance.start();
+  await source.capture({ event: "e", distinct_id: "a" });
+  await source.eventsWhenStored(1);
+  const flag = { key: "beta", filters: { groups: [{ rollout_percentage: 100 }] } };
+  const path = `/api/projects/${source.made.project.id}/feature_flags/`;
+  expect((await source.api(path, { method: "POST", body: flag })).status).toBe(201);
+  const { dataDir } = await initialisedDirectory();
+  const env = { POSTHOG_PERSONAL_API_KEY: source.made.personal_api_key };
+  const { code, stdout, stderr } = await flagkeep(["import", source.url, "--json"], env, dirname(dataDir));
+  expect([code, stderr]).toEqual([0, ""]);
+  expect(JSON.parse(stdout)).toMatchObject({ accepted: 2, flags: { created: 1 } });
+  rmSync(dirname(dataDir), { recursive: true });
+});
 
 test("servers that refuse, redirect, say nothing of use or never answer end with a sentence", async () => {
   const noPause = () => Promise.resolve();

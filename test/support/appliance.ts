@@ -32,10 +32,10 @@ export interface StoredEvent {
 /** The user of the operating system whom commands name: this process's, whatever its environment says. */
 export const osUser = Bun.spawnSync(["id", "-un"]).stdout.toString().trim();
 
-/** Runs a command of the executable to its end. */
-export async function flagkeep(args: readonly string[], env: Record<string, string> = {}) {
+/** Runs a command of the executable to its end. @param cwd the folder it is called in; default: this process's. */
+export async function flagkeep(args: readonly string[], env: Record<string, string> = {}, cwd?: string) {
   if (!existsSync(executable)) throw new Error("dist/flagkeep is missing: run `make build` first.");
-  const child = Bun.spawn([executable, ...args], { stdout: "pipe", stderr: "pipe", env });
+  const child = Bun.spawn([executable, ...args], { stdout: "pipe", stderr: "pipe", env, cwd });
   const [stdout, stderr, code] = await Promise.all([
     new Response(child.stdout).text(),
     new Response(child.stderr).text(),
