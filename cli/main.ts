@@ -17,7 +17,13 @@ async function main(): Promise<void> {
   }
   if (process.argv[2] === unpackRole) {
     const { unpack } = await import("../src/events/duckdb/native-files.ts");
-    return unpack(process.argv[3]!);
+    try {
+      return unpack(process.argv[3]!);
+    } catch (error) {
+      // For the process that asked, which says where and what to do.
+      process.stderr.write(`${error instanceof Error ? error.message : error}\n`);
+      process.exit(1);
+    }
   }
   // Loading the program takes a tenth of a second of a processor: already that yields to a running appliance.
   if (process.argv[2] === "backup" && process.argv[3] === "create") putProcessBehind();

@@ -1,7 +1,7 @@
 /** What becomes of a fault that the engine meets: most end it, and the front starts another one. */
 
 import { isDoubtful, openFailureOf, type StoreUse } from "../events/duckdb/open-failure.ts";
-import { firstLine, OperatorNeeded } from "../lib/errors.ts";
+import { AppError, firstLine, OperatorNeeded } from "../lib/errors.ts";
 import { DataFromNewerVersion } from "../lib/sqlite/migrate.ts";
 import type { EngineStart } from "./messages.ts";
 import { log, report } from "./report.ts";
@@ -40,8 +40,10 @@ export class Faults {
       hint: hintOf(error),
       isDoubtful: isDoubtful(error),
     });
+    // Where in the program what is foreseen was found tells an operator nothing.
+    const isForeseen = error instanceof AppError;
     log("error", "the engine cannot go on", {
-      error: error instanceof Error ? (error.stack ?? error.message) : String(error),
+      error: error instanceof Error && !isForeseen ? (error.stack ?? error.message) : String(error),
     });
     process.exit(1);
   };

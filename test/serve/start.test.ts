@@ -10,9 +10,11 @@ import {
   rmSync,
   statSync,
   truncateSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import type { Status } from "../../src/operate/status-shape.ts";
 import { leaves } from "../cli/tree.ts";
 import {
   executable,
@@ -22,6 +24,8 @@ import {
   temporaryFolder,
   until,
 } from "../support/appliance.ts";
+import { testWhen } from "../support/skipped.ts";
+import { usableSizes, Volume } from "../support/volume.ts";
 
 const root = temporaryFolder();
 afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -249,6 +253,36 @@ describe("DuckDB's library", () => {
     expect(await start()).toBe(whole);
     rmSync(directory.dataDir, { recursive: true, force: true });
   }, 60_000);
+
+  testWhen(
+    usableSizes(["40m"]).length > 0,
+    "a disk without room for the library",
+    "no volume can be mounted",
+  )("a disk without room for it stays as free as it is, and one line says what is missing", async () => {
+    using volume = Volume.mount("40m")!;
+    const dataDir = join(volume.folder, "data");
+    const made = JSON.parse((await flagkeep(["init", "--data-dir", dataDir, "--json"])).stdout);
+    await using appliance = await TestAppliance.start({ directory: { dataDir, made } });
+    const status = async () =>
+      JSON.parse((await flagkeep(["status", "--data-dir", dataDir, "--json"])).stdout) as Status;
+    const trouble = (await until(
+      async () => (await status()).engine.trouble ?? undefined,
+      "the engine has failed",
+    ))!;
+    expect(trouble.message).toMatch(/^The event store had .* no space left on the disk, .* are free\.$/);
+    expect(trouble.hint).toContain("Free disk space");
+    // A process that was killed has left the beginning of a copy.
+    const folder = join(libraryIn(dataDir), "..");
+    const [abandoned, young] = ["libduckdb.so.1.tmp", "libduckdb.so.2.tmp"].map((name) => join(folder, name));
+    for (const path of [abandoned!, young!]) writeFileSync(path, "x");
+    utimesSync(abandoned!, 0, 0);
+    await until(() => !existsSync(abandoned!), "what was left is gone");
+    expect(readdirSync(folder)).toEqual(["libduckdb.so.2.tmp"]);
+    expect(await volume.freeBytes()).toBeGreaterThan(32 * 1024 ** 2);
+    const flag = { key: "beta", filters: { groups: [] } };
+    const path = `/api/projects/${made.project.id}/feature_flags/`;
+    expect((await appliance.api(path, { method: "POST", body: flag })).status).toBe(201);
+  });
 
   test.if(process.platform === "linux")("leaves no tables in memory that only the linker needs", async () => {
     await using appliance = await TestAppliance.start();

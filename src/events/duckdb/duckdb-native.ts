@@ -7,7 +7,17 @@
  */
 
 import { existsSync, statSync } from "node:fs";
+import { AppError, firstLine } from "../../lib/errors.ts";
 import { hashOfFile, type NativeFile, nativeFiles, nativeFolder, unpackRole } from "./native-folder.ts";
+
+/** There is no room for it, or no right to write it. */
+class LibraryNotWritten extends AppError {
+  readonly code = "library_not_written";
+  override readonly hint = "Make room, or mend the permissions of its folder; then it goes on.";
+  constructor(path: string, reason: string) {
+    super(`DuckDB's library could not be written to ${path}: ${firstLine(reason)}.`);
+  }
+}
 
 const files = nativeFiles(nativeFolder());
 if (!isThere(files.library) || !isThere(files.addon)) unpackElsewhere();
@@ -20,8 +30,7 @@ export default loaded.exports;
 function unpackElsewhere(): void {
   const { stderr } = Bun.spawnSync([process.execPath, unpackRole, nativeFolder()], { stdout: "ignore" });
   for (const file of [files.library, files.addon]) {
-    if (!isThere(file))
-      throw new Error(`DuckDB's library could not be written to ${file.path}: ${stderr.toString().trim()}`);
+    if (!isThere(file)) throw new LibraryNotWritten(file.path, stderr.toString().trim());
   }
 }
 
