@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { readConfig, readSetting } from "../src/config/read.ts";
+import { readConfig, readSetting, unknownVariables } from "../src/config/read.ts";
 import { environmentName, type SettingName, settings } from "../src/config/settings.ts";
 import { WrongSetting } from "../src/lib/setting-kinds.ts";
 
@@ -13,6 +13,23 @@ describe("settings", () => {
     expect(readSetting("port", { port: "9001" }, environment)).toBe(9001);
     expect(readSetting("port", {}, environment)).toBe(9000);
     expect(readSetting("host", {}, environment)).toBe("127.0.0.1");
+  });
+
+  test("the addresses that Kubernetes tells of a service called flagkeep are no settings", () => {
+    const environment = {
+      FLAGKEEP_PORT: "tcp://10.96.0.7:80",
+      FLAGKEEP_PORT_80_TCP: "tcp://10.96.0.7:80",
+      FLAGKEEP_PORT_80_TCP_ADDR: "10.96.0.7",
+      FLAGKEEP_PORT_80_TCP_PORT: "80",
+      FLAGKEEP_PORT_80_TCP_PROTO: "tcp",
+      FLAGKEEP_SERVICE_HOST: "10.96.0.7",
+      FLAGKEEP_SERVICE_PORT: "80",
+      FLAGKEEP_SERVICE_PORT_HTTP: "80",
+      FLAGKEEP_NODES_PORT: "tcp://10.96.0.8:8000",
+    };
+    expect(readConfig({}, environment)).toEqual(readConfig({}, {}));
+    expect(unknownVariables(environment)).toEqual([]);
+    expect(unknownVariables({ ...environment, FLAGKEEP_PORTS: "1" })).toEqual(["FLAGKEEP_PORTS"]);
   });
 
   test("every setting says what it is", () => {

@@ -10,21 +10,40 @@ import { type Setting, WrongSetting } from "../lib/setting-kinds.ts";
 import { paths } from "../paths.ts";
 import { type Config, environmentName, type SettingName, type SettingValue, settings } from "./settings.ts";
 
-/** Variables that are no settings of `serve` but are read: secrets, which have no flag. */
-const secretVariables = [
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Variables that are no settings of `serve` but are read: secrets, which have no flag, and those of other commands. */
+const otherVariables = [
   "FLAGKEEP_BACKUP_S3_ACCESS_KEY_ID",
   "FLAGKEEP_BACKUP_S3_SECRET_ACCESS_KEY",
   "FLAGKEEP_BACKUP_PASSPHRASE",
   "FLAGKEEP_EVENTS_PASSWORD",
   "FLAGKEEP_POSTGRES_PASSWORD",
+  // Of `flagkeep mcp`.
+  "FLAGKEEP_API_KEY",
+  "FLAGKEEP_URL",
 ];
 
 /** Variables that look like ours and are none: misspelt, or of another version. */
-export function unknownVariables(environment: Readonly<Record<string, string | undefined>>): string[] {
-  const known = new Set([...Object.keys(settings).map(environmentName), ...secretVariables]);
+export function unknownVariables(environment: Environment): string[] {
+  const known = new Set([...Object.keys(settings).map(environmentName), ...otherVariables]);
   return Object.keys(environment)
-    .filter((name) => name.startsWith("FLAGKEEP_") && !known.has(name))
+    .filter((name) => name.startsWith("FLAGKEEP_") && !known.has(name) && !isServiceLink(name, environment))
     .sort();
+}
+
+/** Their values say so, or their names: FLAGKEEP_PORT=tcp://10.0.0.1:80, FLAGKEEP_SERVICE_HOST=10.0.0.1. */
+const linkValue = /^(?:tcp|udp|sctp):\/\//;
+const linkName =
+  /_SERVICE_(?:HOST|PORT(?:_[A-Z0-9_]+)?)$|_PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?$/;
+
+/** Kubernetes tells every pod the address of a service called `flagkeep`, in variables that look like ours. */
+function isServiceLink(name: string, environment: Environment): boolean {
+  return linkValue.test(environment[name] ?? "") || linkName.test(name);
+}
+
+function variableOf(name: string, environment: Environment): string | undefined {
+  return isServiceLink(name, environment) ? undefined : environment[name];
 }
 
 /**
@@ -35,11 +54,11 @@ export function unknownVariables(environment: Readonly<Record<string, string | u
 export function readSetting<Name extends SettingName>(
   name: Name,
   flags: Readonly<Record<string, string | undefined>>,
-  environment: Readonly<Record<string, string | undefined>>,
+  environment: Environment,
 ): SettingValue<Name> {
   const { parse, default: fallback } = settings[name] as Setting<SettingValue<Name>>;
   const fromFlag = flags[name];
-  const fromEnvironment = environment[environmentName(name)] || undefined;
+  const fromEnvironment = variableOf(environmentName(name), environment) || undefined;
   const value = fromFlag ?? fromEnvironment ?? fallback;
   try {
     return parse(value);
@@ -71,7 +90,7 @@ export const fromStart = (path: string): string => resolve(startedIn, path);
  */
 export function readConfig(
   flags: Readonly<Record<string, string | undefined>>,
-  environment: Readonly<Record<string, string | undefined>>,
+  environment: Environment,
 ): Config {
   const names = Object.keys(settings) as SettingName[];
   const entries = names.map((name) => [name, readSetting(name, flags, environment)] as const);

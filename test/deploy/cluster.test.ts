@@ -185,6 +185,7 @@ describe("Kubernetes", () => {
 
   test("has three fronts with settings that are taken", () => {
     expect(named("StatefulSet", "flagkeep").replicas).toBe(3);
+    expect(named("StatefulSet", "flagkeep").template.spec.enableServiceLinks).toBe(false);
     const { env, ports, volumeMounts } = containerOf("flagkeep");
     const environment = Object.fromEntries(
       (env as { name: string; value?: string }[]).map(({ name, value }) => [name, value ?? "secret"]),
