@@ -63,9 +63,10 @@ function isWrongCall(error: unknown): boolean {
 function fieldSentence({ field, message }: InvalidField): string {
   if (field === "scopes")
     return `${message}. Scopes are such as feature_flag:read, project:write, or * for all.`;
-  return field !== null && /^This field /.test(message)
-    ? `The ${field} ${message.slice("This field ".length)}`
-    : message;
+  if (field === null) return message;
+  return message
+    .replace(/^This field /, `The ${field} `)
+    .replace(/^Ensure this field /, `Ensure that the ${field} `);
 }
 
 /** Prints a result as one line of JSON. */
@@ -152,6 +153,12 @@ export function durationText(seconds: number): string {
 export function positiveInteger(text: string): number {
   if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError("It must be a positive whole number.");
   return Number(text);
+}
+
+/** Takes the name of a file or folder as it is. An empty one, of a variable that is not set, would be the folder one is in. */
+export function fileName(text: string): string {
+  if (text === "") throw new InvalidArgumentError("It must be the name of a file or folder.");
+  return text;
 }
 
 export function wholeNumber(text: string): number {

@@ -4,7 +4,7 @@ import { type BackupStep, createBackup } from "../../src/backup/create.ts";
 import { manifestMembers, totalEvents } from "../../src/backup/manifest.ts";
 import { Count, exactly } from "../../src/lib/schema.ts";
 import { requireBackedUpHere } from "../../src/serve/own-data.ts";
-import { bytesText, print, printJson, run } from "../output.ts";
+import { bytesText, fileName, print, printJson, run } from "../output.ts";
 import { configOf } from "../settings.ts";
 import { requireInitialised } from "../stores.ts";
 import {
@@ -45,7 +45,7 @@ export const create = backupCommand(
   CreatedBackup,
 )
   .description("Back up everything: flags, keys, persons, events, and what is still in the journal.")
-  .argument("[dest]", "a folder or s3://bucket/prefix; default: the setting backup-destination")
+  .argument("[dest]", "a folder or s3://bucket/prefix; default: the setting backup-destination", fileName)
   .addOption(progressLines)
   .addOption(waitOption)
   .addHelpText(

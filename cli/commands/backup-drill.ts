@@ -11,7 +11,7 @@ import { openSource } from "../../src/backup/source.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import { Count, exactly } from "../../src/lib/schema.ts";
 import { isKeptOutside } from "../../src/operate/doctor/clickhouse.ts";
-import { print, printJson, run } from "../output.ts";
+import { fileName, print, printJson, run } from "../output.ts";
 import { withAppliance } from "../reach.ts";
 import { engineCommand } from "../roles.ts";
 import { configOf } from "../settings.ts";
@@ -55,8 +55,8 @@ export const drill = backupCommand(new Command("drill"), destinationSettings, Dr
   .description(
     "Practise a restore: the newest backup goes into a temporary folder, Flagkeep starts on it, and what it holds is compared.",
   )
-  .argument("[backup]", "the file, or s3://bucket/key; default: the newest of the destination")
-  .option("--work-dir <path>", "where the temporary folder is made; default: /tmp")
+  .argument("[backup]", "the file, or s3://bucket/key; default: the newest of the destination", fileName)
+  .option("--work-dir <path>", "where the temporary folder is made; default: /tmp", fileName)
   .addHelpText(
     "after",
     "\nThe running appliance is left alone, and the folder goes away. Says how long a real restore would take.\n\n" +

@@ -1,12 +1,12 @@
 import { Type } from "@sinclair/typebox";
 import { Command } from "commander";
 import { ListedBackup, listBackups } from "../../src/backup/list.ts";
-import { bytesText, print, printJson, printTable, run } from "../output.ts";
+import { bytesText, fileName, print, printJson, printTable, run } from "../output.ts";
 import { backupCommand, chosenDestination, destinationSettings } from "./backup-common.ts";
 
 export const list = backupCommand(new Command("list"), destinationSettings, Type.Array(ListedBackup))
   .description("List the backups of a destination, newest first.")
-  .argument("[dest]", "a folder or s3://bucket/prefix; default: the setting backup-destination")
+  .argument("[dest]", "a folder or s3://bucket/prefix; default: the setting backup-destination", fileName)
   .addHelpText(
     "after",
     "\nOnly the beginnings and ends are read; `flagkeep backup verify` reads all of one.\n\n" +

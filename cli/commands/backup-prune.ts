@@ -7,7 +7,7 @@ import { withBackupLock } from "../../src/backup/work-folder.ts";
 import { exactly } from "../../src/lib/schema.ts";
 import { WrongSetting } from "../../src/lib/setting-kinds.ts";
 import { paths } from "../../src/paths.ts";
-import { bytesText, print, printJson, run } from "../output.ts";
+import { bytesText, fileName, print, printJson, run } from "../output.ts";
 import { dataDirOf } from "../settings.ts";
 import { backupCommand, chosenDestination, destinationSettings, waitOption } from "./backup-common.ts";
 
@@ -30,7 +30,7 @@ const PrunedBackups = exactly({
 
 export const prune = backupCommand(new Command("prune"), destinationSettings, PrunedBackups)
   .description("Remove old backups from a destination; what any rule keeps, stays, and so does the newest.")
-  .argument("[dest]", "a folder or s3://bucket/prefix; default: the setting backup-destination")
+  .argument("[dest]", "a folder or s3://bucket/prefix; default: the setting backup-destination", fileName)
   .option("--keep-last <n>", "keep the newest n", count)
   .option("--keep-daily <n>", "keep the newest of each of the last n days that have one (UTC)", count)
   .option("--keep-weekly <n>", "keep the newest of each of the last n weeks that have one (UTC)", count)

@@ -14,7 +14,7 @@ import { Count, exactly, orNull } from "../../src/lib/schema.ts";
 import { shellWord } from "../../src/lib/shell-text.ts";
 import { takeStoresLock } from "../../src/lock.ts";
 import { paths } from "../../src/paths.ts";
-import { print, printJson, run } from "../output.ts";
+import { fileName, print, printJson, run } from "../output.ts";
 import { configOf } from "../settings.ts";
 import { backupCommand, keysOf, sourceSettings, withProgress } from "./backup-common.ts";
 
@@ -59,7 +59,7 @@ class NothingToReplay extends AppError {
 
 export const restore = backupCommand(new Command("restore"), sourceSettings, RestoredBackup)
   .description("Restore a backup into a data directory.")
-  .argument("<backup>", "the file, or s3://bucket/key")
+  .argument("<backup>", "the file, or s3://bucket/key", fileName)
   .option("--force", "also over a directory that is not empty; what is there is kept under another name")
   .option(
     "--replay [old-data-dir]",

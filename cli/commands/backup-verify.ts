@@ -12,7 +12,7 @@ import { withWorkFolder } from "../../src/backup/work-folder.ts";
 import { setNativeFolder } from "../../src/events/duckdb/native-folder.ts";
 import { Count, exactly } from "../../src/lib/schema.ts";
 import { paths } from "../../src/paths.ts";
-import { print, printJson, run } from "../output.ts";
+import { fileName, print, printJson, run } from "../output.ts";
 import { configOf } from "../settings.ts";
 import {
   backupCommand,
@@ -40,10 +40,11 @@ export const verify = backupCommand(new Command("verify"), sourceSettings, Verif
   .description(
     "Check that a backup can be restored: unpack it into a temporary folder and open what is in it.",
   )
-  .argument("<backup>", "the file, or s3://bucket/key")
+  .argument("<backup>", "the file, or s3://bucket/key", fileName)
   .option(
     "--work-dir <path>",
     "where the temporary folder is made; default: in the data directory, else /tmp",
+    fileName,
   )
   .addOption(progressLines)
   .addHelpText(

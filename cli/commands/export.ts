@@ -15,7 +15,7 @@ import { InvalidField } from "../../src/lib/errors.ts";
 import { isRepresentable, parseInstant } from "../../src/lib/timestamp.ts";
 import { analysisOf, analysisSettings, waitUntilAllIsLoaded } from "../analysis.ts";
 import { withJson } from "../json-shape.ts";
-import { positiveInteger, printJson, run } from "../output.ts";
+import { fileName, positiveInteger, printJson, run } from "../output.ts";
 import type { ReachedAppliance } from "../reach.ts";
 import { withSettings } from "../settings.ts";
 import { withProject } from "../stores.ts";
@@ -38,7 +38,7 @@ function command(subject: Subject): Command {
   const what = subject === "events" ? "events of" : "those created from";
   const made = withSettings(new Command(subject), analysisSettings)
     .description(`Export the ${subject} of a project into a file or to standard output.`)
-    .argument("[out]", "the file; - or nothing: standard output", standardOutput)
+    .argument("[out]", "the file; - or nothing: standard output", fileName, standardOutput)
     .option("--project <id>", "the project; may be left out when there is one", positiveInteger)
     .addOption(
       new Option(
@@ -55,11 +55,11 @@ function command(subject: Subject): Command {
   return withJson(made, ExportSummary, 'print {"rows","file"} when it is done; needs a file')
     .addHelpText(
       "after",
-      `\nExamples:\n  flagkeep export ${subject} --project 1 ${subject}.parquet\n` +
-        `  flagkeep export ${subject} --from 2026-01-01 --to 2026-02-01 | gzip > ${subject}.ndjson.gz` +
-        (subject === "flags"
-          ? "\n\nThese are for other programs: what `flagkeep flags import` reads, `flagkeep flags export` writes."
-          : ""),
+      (subject === "flags"
+        ? "\nFor other programs: what `flagkeep flags import` reads, `flagkeep flags export` writes.\n"
+        : "") +
+        `\nExamples:\n  flagkeep export ${subject} --project 1 ${subject}.parquet\n` +
+        `  flagkeep export ${subject} --from 2026-01-01 --to 2026-02-01 | gzip > ${subject}.ndjson.gz`,
     )
     .action(run((out: string, options: ExportOptions) => exportTo(subject, out, options)));
 }

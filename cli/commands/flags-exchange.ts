@@ -12,7 +12,7 @@ import { parseFields } from "../../src/http/fields.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import { Count, exactly, orNull } from "../../src/lib/schema.ts";
 import { describeJson, withJson } from "../json-shape.ts";
-import { positiveInteger, print, printJson, run } from "../output.ts";
+import { fileName, positiveInteger, print, printJson, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
 import { type ProjectStores, withProject } from "../stores.ts";
 
@@ -43,7 +43,7 @@ export const exportFlags = withSettings(new Command("export"), ["data-dir"])
     "Write a project's flags and cohorts down as one readable file, to keep or to import elsewhere.",
   )
   .option("--project <id>", "the project; may be left out when there is one", positiveInteger)
-  .option("-o, --output <file>", "where to; standard output when left out")
+  .option("-o, --output <file>", "where to; standard output when left out", fileName)
   .option("--force", "replace the file when it is there")
   .option("--json", "JSON instead of YAML; also when the file's name ends in .json")
   .option("--with-secrets", "with secret payloads in clear")
@@ -115,7 +115,7 @@ export const importFlags = withJson(
   "print the difference as JSON",
 )
   .description("Bring a project's flags and cohorts to what a file says: flags by key, cohorts by name.")
-  .argument("<file>", "a file that `flags export` or another product wrote; - for standard input")
+  .argument("<file>", "a file that `flags export` or another product wrote; - for standard input", fileName)
   .option("--project <id>", "the project; may be left out when there is one", positiveInteger)
   .option("--environment <name>", "which one to take, where another product's file has several")
   .option("--dry-run", "print what would change, and change nothing")

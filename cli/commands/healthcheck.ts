@@ -1,5 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { Command, Option } from "commander";
+import { Command, InvalidArgumentError, Option } from "commander";
 import { type RoleName, type RoleReadiness, roleNames } from "../../src/http/probes.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import { exactly } from "../../src/lib/schema.ts";
@@ -31,7 +31,7 @@ export const healthcheck = withJson(
   .description(
     "End with 0 when the appliance can serve requests, else with 1: for containers and supervisors.",
   )
-  .option("--url <address>", "ask over HTTP instead of through the data directory")
+  .option("--url <address>", "ask over HTTP instead of through the data directory", httpAddress)
   .addOption(new Option("--role <role>", "only this counts; default: all of them").choices(roleNames))
   .addHelpText(
     "after",
@@ -50,6 +50,11 @@ export const healthcheck = withJson(
       process.exit(exitDone);
     }),
   );
+
+function httpAddress(text: string): string {
+  if (/^https?:\/\//.test(text) && URL.canParse(text)) return text;
+  throw new InvalidArgumentError("It must be an address such as http://127.0.0.1:8000.");
+}
 
 async function stateIn(dataDir: string, role: RoleName | undefined): Promise<string> {
   const late = Bun.sleep(timeoutMs).then(() => "no answer in 5 s");

@@ -14,7 +14,7 @@ import { AppError } from "../../src/lib/errors.ts";
 import { paths } from "../../src/paths.ts";
 import { analysisOf, analysisSettings } from "../analysis.ts";
 import { withJson } from "../json-shape.ts";
-import { exitFailed, positiveInteger, print, printJson, run, wholeNumber } from "../output.ts";
+import { exitFailed, fileName, positiveInteger, print, printJson, run, wholeNumber } from "../output.ts";
 import { Progress } from "../progress.ts";
 import { ApplianceSilent, type ReachedAppliance } from "../reach.ts";
 import { dataDirOf, withSettings } from "../settings.ts";
@@ -67,6 +67,7 @@ export const importEvents = withJson(
   .argument(
     "<file>",
     "a file, a folder whose files are taken by name, - for standard input, or the https:// address of a PostHog",
+    fileName,
   )
   .option("--project <id>", "the project; may be left out when there is one", positiveInteger)
   .addOption(new Option("--format <format>", "what the file is").choices(importFormats).default("auto"))
@@ -83,7 +84,7 @@ export const importEvents = withJson(
     rejectsMaxDefault,
   )
   .option("--source-project <id>", "of a PostHog that is copied: which project", positiveInteger)
-  .option("--key-file <path>", "holds the personal key for it, else POSTHOG_PERSONAL_API_KEY does")
+  .option("--key-file <path>", "holds the personal key for it, else POSTHOG_PERSONAL_API_KEY does", fileName)
   .option("--dry-run", "read and check everything, load nothing")
   .option("--resume", "go on behind what an interrupted import has loaded")
   .addOption(new Option("--report-as <id>").default(crypto.randomUUID()).hideHelp())

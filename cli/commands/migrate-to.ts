@@ -5,7 +5,7 @@ import { takeLock } from "../../src/lock.ts";
 import { paths } from "../../src/paths.ts";
 import { areEventsOutside } from "../../src/people/outside-events.ts";
 import { requireEventsUrl } from "../../src/serve/own-data.ts";
-import { bringBack, takeOverDirectory } from "../../src/serve/take-over.ts";
+import { bringBack, requireTarget, takeOverDirectory } from "../../src/serve/take-over.ts";
 import { analysisOf, analysisSettings, waitUntilAllIsLoaded } from "../analysis.ts";
 import { withJson } from "../json-shape.ts";
 import { print, printJson, run } from "../output.ts";
@@ -36,6 +36,7 @@ export const migrateTo = withJson(withSettings(new Command("migrate-to"), shared
       const config = configOf(options as never);
       const dataDir = requireInitialised(config["data-dir"]);
       requireEventsUrl(config);
+      requireTarget(config);
       // Before hours are spent.
       takeLock(paths(dataDir).lock, dataDir).release();
       const progress = new EntriesProgress(options.json === true);

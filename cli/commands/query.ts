@@ -7,7 +7,7 @@ import { InvalidField } from "../../src/lib/errors.ts";
 import { analysisOf, analysisSettings, waitUntilAllIsLoaded } from "../analysis.ts";
 import { chartLines } from "../charts.ts";
 import { withJson } from "../json-shape.ts";
-import { positiveInteger, print, printJson, printTable, run } from "../output.ts";
+import { fileName, positiveInteger, print, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
 import { withProject } from "../stores.ts";
 
@@ -37,6 +37,7 @@ export const query = withJson(
   .option(
     "-o, --output <file>",
     "a file for CSV or Parquet, as its name ends: all rows unless there is a limit",
+    fileName,
   )
   .option("--chart", "the last column of numbers as bars, or as sparklines when the rows are moments")
   .option("--limit <rows>", `rows at most, up to ${rowsMax}`, positiveInteger, rowsDefault)

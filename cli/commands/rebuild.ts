@@ -3,7 +3,7 @@ import { Rebuilt, rebuildEventStore } from "../../src/backup/recovery/rebuild.ts
 import { s3SettingsOf } from "../../src/backup/s3-access.ts";
 import { openSource } from "../../src/backup/source.ts";
 import { withJson } from "../json-shape.ts";
-import { print, printJson, run } from "../output.ts";
+import { fileName, print, printJson, run } from "../output.ts";
 import { configOf, withSettings } from "../settings.ts";
 import { requireInitialised } from "../stores.ts";
 import { TerminalBar } from "../terminal-bar.ts";
@@ -25,6 +25,7 @@ export const rebuild = withJson(
   .option(
     "--from <backup>",
     "the backup to make it from, a file or s3://bucket/key; default: the best on this machine",
+    fileName,
   )
   .option("--accept-loss", "go on without the events that are in no backup, archive or journal")
   .addHelpText(

@@ -60,12 +60,10 @@ const namePattern = /^flagkeep-\d{4}-\d\d-\d\dT[\d.-]+Z\.(tar\.zst(\.age)?|index
  * @throws {DestinationFailed} there are no credentials, or it is an address of another kind.
  */
 export function destinationOf(text: string, s3: S3Settings): Destination {
-  if (!isPlaceForFiles(text)) {
+  if (text.startsWith("s3://")) return new Bucket(s3Place(text, s3AccessFrom(s3, process.env)));
+  if (!isPlaceForFiles(text))
     throw new DestinationFailed(`${text} is no place for backups.`, "Name a folder, or s3://bucket/prefix.");
-  }
-  return text.startsWith("s3://")
-    ? new Bucket(s3Place(text, s3AccessFrom(s3, process.env)))
-    : new Folder(resolve(text));
+  return new Folder(resolve(text));
 }
 
 class Folder implements Destination {

@@ -6,6 +6,7 @@ import { openMetadata } from "../accounts/metadata.ts";
 import type { Config } from "../config/settings.ts";
 import { postgresAddress } from "../config/store-addresses.ts";
 import { newPayloadKey, readPayloadKey, writePayloadKey } from "../flags/store/payload-cipher.ts";
+import type { PostgresAddress } from "../lib/postgres-address.ts";
 import { openSqlite } from "../lib/sqlite/open.ts";
 import { takeStoresLock } from "../lock.ts";
 import { paths } from "../paths.ts";
@@ -124,8 +125,15 @@ async function bringInto(dataDir: string, postgres: Postgres): Promise<void> {
 
 function connect(config: Config): Postgres {
   requireEventsUrl(config);
+  return new Postgres(requireTarget(config), { connections, name: "migration" });
+}
+
+/** @throws {TakeOverRefused} PostgreSQL or ClickHouse is not named. */
+export function requireTarget(config: Config): PostgresAddress {
   const address = postgresAddress(config, process.env);
-  if (address === null)
-    throw new TakeOverRefused("It is not said to where.", "Give --postgres-url and --events-url.");
-  return new Postgres(address, { connections, name: "migration" });
+  if (address !== null && config["events-url"] !== null) return address;
+  throw new TakeOverRefused(
+    "It is not said where PostgreSQL and ClickHouse are.",
+    "Give --postgres-url and --events-url.",
+  );
 }

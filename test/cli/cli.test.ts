@@ -80,6 +80,29 @@ describe("a wrong call", () => {
     },
     { name: "an unknown option", args: ["serve", "--colour", "red"], says: "--colour" },
     { name: "an unknown command", args: ["frobnicate"], says: "frobnicate" },
+    ...[
+      ...[
+        "import",
+        "backup create",
+        "backup list",
+        "backup prune --keep-last 1",
+        "backup restore",
+        "backup verify",
+      ],
+      ...[
+        "backup drill",
+        "backup drill --work-dir",
+        "export events",
+        "flags import",
+        "rebuild --from",
+        "query 1 -o",
+      ],
+    ].map((command) => ({
+      name: `an empty name of a file (${command})`,
+      args: [...command.split(" "), ""],
+      says: "It must be the name of a file or folder",
+    })),
+    { name: "an address that is none", args: ["healthcheck", "--url", "foo"], says: "an address such as" },
     { name: "a missing option", args: ["keys", "create"], says: "--scope" },
     {
       name: "an expiry that makes no sense",

@@ -72,6 +72,12 @@ const commands: [args: string, code: 1 | 2, says: string[]][] = [
   ["serve --data-dir HERE/no-database --port 0", 1, ["flagkeep.sqlite", "flagkeep doctor"]],
   ["status --data-dir HERE/none", 1, ["is not a data directory of Flagkeep", "flagkeep init"]],
   ["top --data-dir IDLE", 1, ["No Flagkeep runs", "flagkeep serve"]],
+  ["migrate-to --data-dir IDLE", 1, ["not said where PostgreSQL and ClickHouse are", "--postgres-url"]],
+  [
+    `keys create --scope * --label ${"l".repeat(41)} --data-dir IDLE`,
+    2,
+    ["Ensure that the label has no more than 40"],
+  ],
   ["healthcheck --data-dir IDLE", 1, ["not running", "flagkeep doctor"]],
   ["init --data-dir IDLE", 1, ["belongs to an organisation already", "flagkeep keys create"]],
   ["init --data-dir HERE/x --email nobody", 2, ["valid email"]],
