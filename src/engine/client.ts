@@ -43,7 +43,7 @@ const askAgainMs = 100;
 const startWaitMs = 10_000;
 
 /** Codes of questions that were not answered for want of time, memory or an engine, not for what they ask. */
-const refusals = [
+export const refusals = [
   "engine_unavailable",
   "events_unreachable",
   "query_busy",

@@ -16,17 +16,17 @@ import {
 
 /** Nothing of the request was kept; the client may send it again. */
 export class JournalUnavailable extends AppError {
+  /** Why it may be, in words. */
+  static readonly reasons = {
+    disk_full: "The disk is almost full; new events are refused.",
+    write_failed: "The journal could not be written.",
+    overloaded: "Too many events are waiting for the disk.",
+    closed: "The journal is closed.",
+  } as const;
   readonly code = "journal_unavailable";
   override readonly hint = "Free disk space in the data directory, or see the log for the disk's error.";
-  constructor(readonly reason: "disk_full" | "write_failed" | "overloaded" | "closed") {
-    super(
-      {
-        disk_full: "The disk is almost full; new events are refused.",
-        write_failed: "The journal could not be written.",
-        overloaded: "Too many events are waiting for the disk.",
-        closed: "The journal is closed.",
-      }[reason],
-    );
+  constructor(readonly reason: keyof typeof JournalUnavailable.reasons) {
+    super(JournalUnavailable.reasons[reason]);
   }
 }
 

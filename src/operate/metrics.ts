@@ -7,6 +7,7 @@ import collectDefaultMetrics from "prom-client/lib/defaultMetrics.js";
 import Gauge from "prom-client/lib/gauge.js";
 import Registry from "prom-client/lib/registry.js";
 import { readLastBackup } from "../backup/last-backup.ts";
+import { refusals } from "../engine/client.ts";
 import type { AppliedBatch } from "../engine/pipeline/pipeline.ts";
 import type { EngineSupervisor } from "../engine/supervisor.ts";
 import { ownFilesDialect } from "../http/dialect.ts";
@@ -14,6 +15,7 @@ import { authenticationFailed, permissionDenied } from "../http/failure.ts";
 import type { RoleName, RoleReadiness } from "../http/probes.ts";
 import { type Call, clientRoutes, Reply, type Route } from "../http/route.ts";
 import type { JournalPort } from "../journal/journal.ts";
+import { JournalUnavailable } from "../journal/lane-writer.ts";
 import { type Lane, lanes } from "../journal/segment.ts";
 import type { SpikeSignal } from "../people/spikes/detector.ts";
 import { readLastScrub } from "./scrub/last-scrub.ts";
@@ -84,6 +86,7 @@ export class Metrics {
 
   constructor({ dataDir, journal, supervisor, roles, sharedLag }: MetricSources) {
     collectDefaultMetrics({ register: this.registry, eventLoopMonitoringPrecision: loopDelayEveryMs });
+    this.beginAtZero();
 
     this.gauge(
       "flagkeep_journal_acknowledged_entries",
@@ -184,7 +187,20 @@ export class Metrics {
     );
   }
 
-  countApplied({ lane, events, duplicates, dropped }: AppliedBatch): void {
+  /** A counter that first appears with a number above zero has not increased for Prometheus: its alert would be silent. */
+  private beginAtZero(): void {
+    for (const lane of lanes) this.countApplied({ lane, events: 0, duplicates: 0, dropped: 0 });
+    for (const reason of Object.keys(JournalUnavailable.reasons))
+      this.refused.inc({ role: "capture", reason }, 0);
+    for (const reason of refusals) this.refused.inc({ role: "query", reason }, 0);
+  }
+
+  countApplied({
+    lane,
+    events,
+    duplicates,
+    dropped,
+  }: Pick<AppliedBatch, "lane" | "events" | "duplicates" | "dropped">): void {
     this.stored.inc({ lane }, events);
     this.duplicates.inc({ lane }, duplicates);
     this.dropped.inc({ lane }, dropped);

@@ -20,6 +20,11 @@ async function figures(appliance: TestAppliance): Promise<Map<string, number>> {
 
 test("events, the engine and backups can be watched", async () => {
   await using appliance = await TestAppliance.start();
+  const first = await figures(appliance);
+  for (const lane of ["realtime", "historical"])
+    expect(first.get(`flagkeep_events_dropped_total{lane="${lane}"}`)).toBe(0);
+  expect(first.get('flagkeep_refused_total{role="capture",reason="disk_full"}')).toBe(0);
+  expect(first.get('flagkeep_refused_total{role="query",reason="query_busy"}')).toBe(0);
   const uuid = Bun.randomUUIDv7();
   const event = { event: "hello", distinct_id: "ann", uuid };
   await appliance.batch([event, event, { event: "hello", distinct_id: "bob" }]);
