@@ -8,7 +8,7 @@
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import type { EventSql } from "../dialect.ts";
 import { UnknownQuery } from "../event-filters.ts";
-import { bucketsOf, type Interval, intervals, rangeOf } from "./trend-range.ts";
+import { bucketsOf, intervals, lastBuckets } from "./trend-range.ts";
 import {
   conditionsOf,
   eventName,
@@ -22,7 +22,6 @@ import {
 
 const periodsDefault = 11;
 const periodsMax = 60;
-const relative: Record<Interval, string> = { hour: "h", day: "d", week: "w", month: "m" };
 
 /** Computes retention: one object per period. @throws {UnknownQuery} */
 export async function computeRetention(
@@ -39,13 +38,11 @@ export async function computeRetention(
     throw new UnknownQuery(`A retention has 1 to ${periodsMax} periods.`);
   }
   const isFirstTime = filter.retentionType === "retention_first_time";
-  const end = isJsonObject(query.dateRange) ? (query.dateRange.date_to ?? null) : null;
-  const range = rangeOf({ date_from: `-${count - 1}${relative[period]}`, date_to: end }, period, request);
+  const range = lastBuckets(count, period, isJsonObject(query.dateRange) ? query.dateRange : {}, request);
   if (range === undefined) throw new UnknownQuery("The date range cannot be read.");
-  const buckets = bucketsOf(range, period).slice(-count);
+  const buckets = bucketsOf(range, period);
   const { dialect } = store;
-  const first = dialect.wallMoment(buckets[0]!.bucket);
-  const wide = { ...range, from: buckets[0]!.bucket, fromMs: range.fromMs - 31 * 86_400_000 };
+  const first = dialect.wallMoment(range.from);
   const entities = [filter.targetEntity, filter.returningEntity ?? filter.targetEntity].map(entityOf);
   const [target, returning] = entities.map((entity) => conditionsOf(store, entity, query)) as [
     string[],
@@ -54,7 +51,7 @@ export async function computeRetention(
   const place = `date_diff('${period}', ${first}, ${dialect.startOf(period, "local_time")})`;
   const rows = await store.rows(
     `WITH found ${dialect.madeOnce} (
-       ${foundEvents(dialect, request, isFirstTime ? undefined : wide, {
+       ${foundEvents(dialect, request, isFirstTime ? undefined : range, {
          columns: [
            `coalesce((${target.join(" AND ")}), false) AS is_target`,
            `coalesce((${returning.join(" AND ")}), false) AS is_returning`,

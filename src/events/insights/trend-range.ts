@@ -1,6 +1,6 @@
 /** The range of a trend and its buckets, on the wall clock of the project. */
 
-import type { JsonObject } from "../../lib/json.ts";
+import type { Json, JsonObject } from "../../lib/json.ts";
 import { wallTimeAt } from "../../lib/time-zone.ts";
 import { parseInstant } from "../../lib/timestamp.ts";
 
@@ -45,10 +45,7 @@ export function rangeOf(
   clock: { now: number; timezone: string; earliest?: number },
 ): Range | undefined {
   const nowMs = wallTimeAt(clock.now, clock.timezone);
-  const toMs =
-    to === undefined || to === null
-      ? after(nowMs, interval === "hour" ? "hour" : "day")
-      : momentOf(to, "end", { nowMs, timezone: clock.timezone });
+  const toMs = endOf(to, interval, clock);
   if (toMs === undefined) return undefined;
   // Events may all be later than the range; then it is its last bucket, without any.
   const earliest = Math.min(clock.earliest ?? toMs, startOf(toMs - 1, interval ?? "day"));
@@ -61,6 +58,35 @@ export function rangeOf(
   if (fromMs >= firstMs) return range;
   // One event with the clock of 1970 must not hide all others.
   return from === "all" ? { ...range, from: wallText(firstMs), fromMs: firstMs } : undefined;
+}
+
+/**
+ * The range of the last `count` buckets up to `date_to`, today when absent: where the number of periods is asked for, they
+ * are counted back from its end.
+ *
+ * @returns undefined when the end cannot be read.
+ */
+export function lastBuckets(
+  count: number,
+  interval: Interval,
+  { date_to: to }: JsonObject,
+  clock: { now: number; timezone: string },
+): Range | undefined {
+  const toMs = endOf(to, interval, clock);
+  if (toMs === undefined) return undefined;
+  const fromMs = bucketBefore(toMs, interval, count);
+  return { from: wallText(fromMs), to: wallText(toMs), fromMs, toMs };
+}
+
+/** Where a range ends. */
+function endOf(
+  to: Json | undefined,
+  interval: Interval | null,
+  { now, timezone }: { now: number; timezone: string },
+): number | undefined {
+  const nowMs = wallTimeAt(now, timezone);
+  if (to === undefined || to === null) return after(nowMs, interval === "hour" ? "hour" : "day");
+  return momentOf(to, "end", { nowMs, timezone });
 }
 
 /** Start of the bucket that is the `count`th from the end of a range. */
