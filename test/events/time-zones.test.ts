@@ -63,3 +63,30 @@ test.each(zones)("in %s every event is in its bucket, and only those of the rang
     }
   });
 });
+
+test.each([...zones, "America/Vancouver", "Pacific/Apia"])(
+  "in %s questions about all there ever was tell days apart as those about a range",
+  async (timezone) => {
+    const late = Date.UTC(2026, 11, 20);
+    const moments = Array.from({ length: 48 }, (_, index) => late - index * 37 * hour);
+    await using own = await TestStores.open();
+    // Everybody comes once: whoever is new on a day was there on that day.
+    await own.load(moments.map((time, index) => ({ event: "call", distinctId: `user ${index}`, time })));
+    await own.mirror.follow();
+    const query = {
+      kind: "LifecycleQuery",
+      series: [{ event: "call" }],
+      dateRange: { date_from: "2026-09-01", date_to: "2026-12-31" },
+    };
+    const results = await own.ask((store) =>
+      computeInsight(store, { projectId: 1, timezone, now: late + day, query }),
+    );
+    const [{ days, data }] = results as unknown as [{ days: string[]; data: number[] }];
+    const counts = new Map<string, number>();
+    for (const time of moments) {
+      const local = new Date(wallTimeAt(time, timezone)).toISOString().slice(0, 10);
+      counts.set(local, (counts.get(local) ?? 0) + 1);
+    }
+    expect(data).toEqual(days.map((text) => counts.get(text) ?? 0));
+  },
+);

@@ -2,6 +2,7 @@
 
 import { type EventSql, textAt } from "../dialect.ts";
 import { bucketsOf, rangeOf } from "./trend-range.ts";
+import { foundEvents } from "./trends.ts";
 
 export interface FlagCallsRequest {
   projectId: number;
@@ -33,18 +34,20 @@ export async function countFlagCalls(
   const range = rangeOf({ date_from: `-${days - 1}d` }, "day", { now, timezone })!;
   const buckets = bucketsOf(range, "day");
   const { dialect } = store;
+  const calls = foundEvents(dialect, { projectId, timezone, now }, range, {
+    columns: [
+      `${textAt(dialect, store.eventProperties, "$feature_flag")} AS flag`,
+      `coalesce(${textAt(dialect, store.eventProperties, "$feature_flag_response")}, 'false') AS value`,
+    ],
+    conditions: ["e.event = '$feature_flag_called'"],
+    reads: { who: false, person: false },
+  });
   const rows = await store.rows(
     `WITH calls AS (
-       SELECT ${textAt(dialect, store.eventProperties, "$feature_flag")} AS flag,
-         coalesce(${textAt(dialect, store.eventProperties, "$feature_flag_response")}, 'false') AS value, ${dialect.wallTime("e", timezone)} AS local_time
-       FROM events e
-       WHERE e.project_id = ${projectId} AND e.event = '$feature_flag_called'
-         AND ${dialect.time("e")} >= ${dialect.moment((range.fromMs - 86_400_000) * 1_000)}
-         AND ${dialect.time("e")} < ${dialect.moment((range.toMs + 86_400_000) * 1_000)}
+       ${calls}
      ), counted AS (
        SELECT flag, value, ${dialect.dayText("local_time")} AS day, count(*) AS amount FROM calls
-       WHERE local_time >= ${dialect.wallMoment(range.from)} AND local_time < ${dialect.wallMoment(range.to)}
-         AND flag IN (${keys.map(dialect.text).join(", ") || "NULL"})
+       WHERE flag IN (${keys.map(dialect.text).join(", ") || "NULL"})
        GROUP BY ALL
      ), ranked AS (
        SELECT flag, value, row_number() OVER (PARTITION BY flag ORDER BY sum(amount) DESC, value) AS place
