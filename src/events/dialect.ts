@@ -28,19 +28,32 @@ export interface EventSql {
   atOneTime<Result>(ask: () => Promise<Result>): Promise<Result>;
 }
 
-/** Where properties are: a JSON column, some of them beside it in columns of their own. */
-export type PropertyPlace = string | PropertyColumnsPlace;
+/**
+ * Where properties are: a column of JSON as `canonicalJson` writes it, those of persons; or as it was sent, those of events,
+ * some of them beside it in columns of their own.
+ */
+export type PropertyPlace = string | SentPropertiesPlace;
 
-interface PropertyColumnsPlace {
+interface SentPropertiesPlace {
   json: string;
   /** A column that holds for every row what `memberText` gives for the JSON. */
   columnOf(name: string): string | undefined;
 }
 
-/** Text of a property: strings without quotes, everything else as JSON; null when absent or null. */
+/**
+ * Text of a property: strings without quotes, everything else as JSON; null when absent or null.
+ *
+ * Equal numbers have equal texts: `12.0`, as Python sends it, and `1.2e1` have the text `12`.
+ */
 export function textAt(dialect: Dialect, place: PropertyPlace, name: string): string {
-  if (typeof place === "string") return dialect.memberText(place, name);
+  if (typeof place === "string") return dialect.sentText(place, name);
   return place.columnOf(name) ?? dialect.memberText(place.json, name);
+}
+
+/** The same, quicker, for whoever does not look at the texts of numbers: some of events may end with `.0`. */
+export function roughTextAt(dialect: Dialect, place: PropertyPlace, name: string): string {
+  if (typeof place === "string") return dialect.sentText(place, name);
+  return place.columnOf(name) ?? dialect.sentText(place.json, name);
 }
 
 /** The JSON that properties are in. */
@@ -67,9 +80,11 @@ export interface Dialect {
   hasMember(json: string, name: string): string;
   /** The JSON text of a member; null when absent. */
   memberJson(json: string, name: string): string;
-  /** Text of a member: strings without quotes, everything else as JSON; null when absent or null. */
+  /** Text of a member, as `textAt`. */
   memberText(json: string, name: string): string;
-  /** A number, or null when the text is none. */
+  /** The same; numbers that are written with a fraction or an exponent may end with `.0`. */
+  sentText(json: string, name: string): string;
+  /** A number, or null when the text is none: neither are those that are not finite, which sums would be lost in. */
   number(text: string): string;
   contains(text: string, part: string): string;
   lower(text: string): string;
@@ -126,10 +141,13 @@ export interface Dialect {
   hashPlace(text: string): string;
 }
 
+/** The properties of events `e`, none of them in a column of its own. */
+export const sentWithEvents: PropertyPlace = { json: "e.properties", columnOf: () => undefined };
+
 /** Questions over one connection to DuckDB. */
 export function duckdbSql(
   connection: DuckDBConnection,
-  eventProperties: PropertyPlace = "e.properties",
+  eventProperties: PropertyPlace = sentWithEvents,
 ): EventSql {
   return {
     dialect: duckdb,
@@ -155,13 +173,17 @@ export function duckdbSql(
 /** 2^60, as in `bucketing.ts`. */
 const places = "1152921504606846976.0";
 
-/** The texts of several members as a list, in DuckDB. */
+/** The texts of several members as a list, in DuckDB; the JSON is read once for all of them. */
 export function textsAt(json: string, names: readonly string[]): string {
-  return `json_extract_string(${json}, [${names.map(pointer).join(", ")}])`;
+  // Of JSON texts only numbers end so.
+  return `list_transform(json_extract(${json}, [${names.map(pointer).join(", ")}]), lambda j:
+    CASE WHEN suffix(j::VARCHAR, '.0') THEN left(j::VARCHAR, -2) ELSE json_extract_string(j, '$') END)`;
 }
 
 /** `/name`, a JSON pointer. */
 const pointer = (name: string) => quoted(`/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`);
+
+const sentText = (json: string, name: string) => `json_extract_string(${json}, ${pointer(name)})`;
 
 const ownerOfEvent = `
   LEFT JOIN person_distinct_id o ON o.project_id = e.project_id AND o.distinct_id = e.distinct_id`;
@@ -174,8 +196,17 @@ const duckdb: Dialect = {
   },
   hasMember: (json, name) => `json_extract(${json}, ${pointer(name)}) IS NOT NULL`,
   memberJson: (json, name) => `json_extract(${json}, ${pointer(name)})::VARCHAR`,
-  memberText: (json, name) => `json_extract_string(${json}, ${pointer(name)})`,
-  number: (text) => `try_cast(${text} AS DOUBLE)`,
+  memberText(json, name) {
+    const text = sentText(json, name);
+    const isNumber = `json_type(${json}, ${pointer(name)}) = 'DOUBLE'`;
+    return `CASE WHEN suffix(${text}, '.0') AND ${isNumber} THEN left(${text}, -2) ELSE ${text} END`;
+  },
+  sentText,
+  number(text) {
+    // DuckDB reads 1_000 as a thousand.
+    const number = `try_cast(replace(${text}, '_', 'x') AS DOUBLE)`;
+    return `CASE WHEN isfinite(${number}) THEN ${number} END`;
+  },
   contains: (text, part) => `contains(${text}, ${quoted(part)})`,
   lower: (text) => `lower(${text})`,
   matches: (text, pattern) => `regexp_matches(${text}, ${quoted(pattern)})`,

@@ -7,7 +7,7 @@
 
 import type { Json, JsonObject } from "../lib/json.ts";
 import { compilePattern } from "../lib/regex.ts";
-import { type Dialect, jsonOf, type PropertyPlace, textAt } from "./dialect.ts";
+import { type Dialect, jsonOf, type PropertyPlace, roughTextAt, textAt } from "./dialect.ts";
 
 /** A condition with the same answer as evaluation, or undefined when there is none in SQL. */
 export function exactly(dialect: Dialect, place: PropertyPlace, filter: JsonObject): string | undefined {
@@ -66,6 +66,9 @@ function plainText(value: unknown): string | undefined {
   return /^[\s\d.eE+-]+$/.test(value) ? undefined : value.toLowerCase();
 }
 
+/** Other texts are not found in any number, however it is written. */
+const partOfNumber = /^[\d.e+-]*$/;
+
 function comparison(
   dialect: Dialect,
   place: PropertyPlace,
@@ -73,7 +76,8 @@ function comparison(
   operator: string,
   texts: string[],
 ): string | undefined {
-  const text = dialect.lower(textAt(dialect, place, key));
+  const read = texts.some((one) => partOfNumber.test(one)) ? textAt : roughTextAt;
+  const text = dialect.lower(read(dialect, place, key));
   const isAnyOf = anyOf(texts.length === 0 ? [] : [`${text} IN (${texts.map(dialect.text).join(", ")})`]);
   const contains = anyOf(texts.map((part) => dialect.contains(text, part)));
   switch (operator) {
@@ -132,12 +136,12 @@ export function closely(dialect: Dialect, place: PropertyPlace, filter: JsonObje
   if (sign !== undefined) {
     const wanted = finiteNumber(values[0]);
     if (wanted === undefined) return undefined;
-    return `coalesce(${dialect.number(textAt(dialect, place, key))} ${sign} ${wanted}, false)`;
+    return `coalesce(${dialect.number(roughTextAt(dialect, place, key))} ${sign} ${wanted}, false)`;
   }
   if (operator === "between" || operator === "not_between") {
     const [least, most] = values.map(finiteNumber);
     if (values.length !== 2 || least === undefined || most === undefined || least > most) return undefined;
-    const number = dialect.number(textAt(dialect, place, key));
+    const number = dialect.number(roughTextAt(dialect, place, key));
     if (operator === "between") return `coalesce(${number} BETWEEN ${least} AND ${most}, false)`;
     // As for flags: what has no such property is outside, and what is no number is neither.
     return `(coalesce(${number} NOT BETWEEN ${least} AND ${most}, false) OR NOT ${dialect.hasMember(jsonOf(place), key)})`;

@@ -83,7 +83,7 @@ export function queryRoutes({ engine }: { engine: EventQueries }): Route[] {
       description:
         `One SELECT (DuckDB's SQL) over the views \`events\` (${columnsInWords("events")}), \`persons\` ` +
         `(${columnsInWords("persons")}) and \`groups\` (${columnsInWords("groups")}) of the project; ` +
-        "`prop('$browser')` is a property as text. Functions " +
+        "`prop('$browser')` is a property as text (`12` for 12.0). Functions " +
         "that compute are there; whatever else is refused with 400 and `code` `statement_refused`. A statement has at most 64 KiB; " +
         "an answer as many bytes as the setting `query-result-limit` says (400 `result_too_large`); a query takes as long as " +
         "`query-timeout` says (503 `query_timeout`) and about as much memory as `duckdb-memory-limit` (400 `query_memory`), and ends " +

@@ -1,7 +1,7 @@
 /** The event store's questions in ClickHouse's SQL. */
 
 import { eventColumns } from "../columns.ts";
-import type { Dialect, EventSql, PropertyPlace } from "../dialect.ts";
+import { type Dialect, type EventSql, type PropertyPlace, sentWithEvents } from "../dialect.ts";
 import type { Asking, ClickHouseConnection } from "./connection.ts";
 
 /** A string literal, in which a backslash escapes. A NUL becomes U+FFFD, as it does in DuckDB's. */
@@ -10,6 +10,12 @@ function text(value: string): string {
 }
 
 const raw = (json: string, name: string) => `JSONExtractRaw(${json}, ${text(name)})`;
+
+function sentText(json: string, name: string): string {
+  const value = raw(json, name);
+  return `if(${value} IN ('', 'null'), NULL, if(startsWith(${value}, '"'), JSONExtractString(${value}), ${value}))`;
+}
+
 const instant = (micros: string) => `fromUnixTimestamp64Micro(${micros}, 'UTC')`;
 
 /** The newest copy of each person, and of each owner of a distinct id. */
@@ -27,11 +33,13 @@ export const clickhouse: Dialect = {
   bind: (_, value) => (typeof value === "number" ? String(value) : text(value)),
   hasMember: (json, name) => `coalesce(JSONHas(${json}, ${text(name)}), 0)`,
   memberJson: (json, name) => `nullIf(${raw(json, name)}, '')`,
-  memberText(json, name) {
-    const value = raw(json, name);
-    return `if(${value} IN ('', 'null'), NULL, if(startsWith(${value}, '"'), JSONExtractString(${value}), ${value}))`;
+  // ClickHouse writes numbers anew: none ends with `.0`.
+  memberText: sentText,
+  sentText,
+  number(value) {
+    const number = `toFloat64OrNull(trimBoth(${value}))`;
+    return `if(isFinite(${number}), ${number}, NULL)`;
   },
-  number: (value) => `toFloat64OrNull(trimBoth(${value}))`,
   contains: (value, part) => `position(${value}, ${text(part)}) > 0`,
   lower: (value) => `lowerUTF8(${value})`,
   matches: (value, pattern) => `match(${value}, ${text(`(?-s)${pattern}`)})`,
@@ -79,7 +87,7 @@ export const clickhouse: Dialect = {
 export function clickhouseSql(
   connection: ClickHouseConnection,
   asking: Asking,
-  eventProperties: PropertyPlace = "e.properties",
+  eventProperties: PropertyPlace = sentWithEvents,
 ): EventSql {
   return {
     dialect: clickhouse,

@@ -8,6 +8,7 @@ import persons from "./migrations/002-persons.sql" with { type: "text" };
 import mainIds from "./migrations/003-main-ids.sql" with { type: "text" };
 import propertyColumns from "./migrations/004-property-columns.sql" with { type: "text" };
 import ownerlessIds from "./migrations/005-ownerless-ids.sql" with { type: "text" };
+import numberTexts from "./migrations/006-number-texts.sql" with { type: "text" };
 
 export interface EventDatabaseSettings {
   memoryLimitBytes: number;
@@ -38,6 +39,7 @@ const migrations: readonly Migration[] = [
   { version: 3, name: "main ids", sql: mainIds },
   { version: 4, name: "property columns", sql: propertyColumns },
   { version: 5, name: "ownerless ids", sql: ownerlessIds },
+  { version: 6, name: "number texts", sql: numberTexts },
 ];
 
 /** The newest schema this version knows. */

@@ -7,7 +7,7 @@
 
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import { type OffsetPeriod, offsetsBetween, wallTimeAt } from "../../lib/time-zone.ts";
-import { type Dialect, type EventSql, textAt } from "../dialect.ts";
+import { type Dialect, type EventSql, roughTextAt, textAt } from "../dialect.ts";
 import { eventFilterSql, isAboutPerson, propertyColumn, UnknownQuery } from "../event-filters.ts";
 import { breakdownLimit } from "./known-parts.ts";
 import { bucketsOf, type Interval, intervals, type Range, rangeBefore, rangeOf } from "./trend-range.ts";
@@ -338,7 +338,7 @@ function aggregateOf(store: EventSql, one: JsonObject): Aggregate {
     throw new UnknownQuery(`The math ${JSON.stringify(math)} cannot be computed.`);
   }
   return {
-    input: dialect.number(textAt(dialect, eventProperties, property)),
+    input: dialect.number(roughTextAt(dialect, eventProperties, property)),
     output: `coalesce(${summary}, 0)`,
   };
 }

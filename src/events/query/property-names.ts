@@ -34,7 +34,7 @@ export function withPropertyName(constant: Node | undefined): string | undefined
   return written;
 }
 
-/** `prop('x')` is `properties->>'x'`; `prop(e.properties, 'x')` says whose. */
+/** `prop('x')` is `properties->>'x'`, and `12` for `12.0`, as in insights; `prop(e.properties, 'x')` says whose. */
 function shortForm(node: Node): void {
   const children = (node.children ?? []) as Node[];
   const column = children.length === 2 ? children[0] : columnNode;
@@ -42,8 +42,18 @@ function shortForm(node: Node): void {
   if (children.length < 1 || children.length > 2 || typeof written !== "string") {
     throw new StatementRefused("prop() takes the name of a property, as in prop('$browser').");
   }
-  (children.at(-1)!.value as Node).value = pointerTo(written);
-  node.children = [structuredClone(column), children.at(-1)];
+  const name = children.at(-1)!;
+  const constant = (value: string): Node => ({ ...name, value: { ...(name.value as Node), value } });
+  const call = (function_name: string, ...of: Node[]): Node => ({
+    ...node,
+    function_name,
+    alias: "",
+    children: of,
+  });
+  const json = call("json_extract", structuredClone(column!), constant(pointerTo(written)));
+  // Of JSON texts only numbers end so.
+  const alike = call("regexp_replace", json, constant("\\.0$"), constant(""));
+  node.children = [alike, constant("$")];
   node.function_name = "json_extract_string";
   if (node.alias === "") node.alias = written;
 }

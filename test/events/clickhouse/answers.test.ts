@@ -11,6 +11,7 @@ import { type ExportPosition, exportPage } from "../../../src/events/export/page
 import { countFlagCalls } from "../../../src/events/insights/flag-calls.ts";
 import { computeInsight } from "../../../src/events/insights/insights.ts";
 import { type EventFilter, eventOrders, listEvents } from "../../../src/events/list.ts";
+import { keptNumber } from "../../../src/lib/exact-json.ts";
 import type { Json, JsonObject } from "../../../src/lib/json.ts";
 import {
   hasClickHouse,
@@ -46,8 +47,14 @@ const values: Json[] = [
     "it's",
     "😀",
     "%_",
+    "12.0",
+    "1_000",
+    "nan",
+    "-inf",
   ],
   ...[
+    // As some libraries write whole numbers.
+    ...(["12.0", "1.2e1", "-0.5e1"].map(keptNumber) as never[]),
     true,
     false,
     null,

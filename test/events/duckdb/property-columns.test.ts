@@ -2,14 +2,16 @@
 
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import type { PropertyPlace } from "../../../src/events/dialect.ts";
+import { duckdbSql, type PropertyPlace } from "../../../src/events/dialect.ts";
 import { computeInsight } from "../../../src/events/insights/insights.ts";
 import { listEvents } from "../../../src/events/list.ts";
+import { keptNumber } from "../../../src/lib/exact-json.ts";
 import type { JsonObject } from "../../../src/lib/json.ts";
 import { temporaryFolder } from "../../support/appliance.ts";
 import { TestStores } from "../../support/event-store.ts";
 
 const name = 'it\'s/a~"name" ü';
+const { dialect: duckdb } = duckdbSql(undefined as never);
 const day = 86_400_000;
 const start = Date.UTC(2026, 0, 1);
 const now = start + 5 * day;
@@ -47,6 +49,12 @@ const oddValues = [
     {},
     [1, "1"],
     { a: { b: null } },
+    // As Python writes whole numbers that it computes with, and others.
+    ...["12.0", "-0.0", "1.2e1", "1e16", "1e400", "123456789012345678901234567890"].map(keptNumber),
+    [keptNumber("12.0")],
+    "12.0",
+    "nan",
+    "1_000",
   ],
   "x".repeat(5_000),
 ];
@@ -154,7 +162,7 @@ test("the same question has the same answer with and without a column, for old a
         const column = typeof place === "string" ? undefined : place.columnOf(name);
         expect(column).toStartWith("e.property_");
         const wrong = await stores.rows(
-          `SELECT count(*) FROM events e WHERE ${column} IS DISTINCT FROM json_extract_string(e.properties, '/it''s~1a~0"name" ü')`,
+          `SELECT count(*) FROM events e WHERE ${column} IS DISTINCT FROM (${duckdb.memberText("e.properties", name)})`,
         );
         expect(wrong).toEqual([[0n]]);
       },
@@ -183,6 +191,25 @@ test("a column is not used before it is full, and filling goes on where it was a
   expect(column).toBeDefined();
   expect(await stores.rows(`SELECT count(${column}), count(DISTINCT ${column}) FROM events e`)).toEqual([
     [100_001n, 6n],
+  ]);
+});
+
+test("columns of a version whose texts of numbers were others are filled anew", async () => {
+  const folder = temporaryFolder();
+  const before = await TestStores.open({ folder });
+  await before.load([{ properties: { plan: keptNumber("12.0") } }, { properties: { plan: "12.0" } }]);
+  await withConnection(before, (connection) => before.loader.propertyColumns.add(connection, ["plan"]));
+  await fillAll(before);
+  await before.rows(`UPDATE events AS e SET ${columnOf(before, "plan")!.slice(2)} = '12.0'`);
+  await before.rows("DELETE FROM schema_migration WHERE version > 5");
+  before.close();
+
+  await using stores = await TestStores.open({ folder });
+  expect(columnOf(stores, "plan")).toBeUndefined();
+  await fillAll(stores);
+  expect(await stores.rows(`SELECT ${columnOf(stores, "plan")} FROM events e ORDER BY seq`)).toEqual([
+    ["12"],
+    ["12.0"],
   ]);
 });
 
