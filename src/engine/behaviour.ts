@@ -102,11 +102,12 @@ function behaviourSql(
   const { dialect } = store;
   const conditions = eventFilters.map((one) => closely(store.dialect, store.eventProperties, one));
   const sinceMs = "atMs" in since ? since.atMs : now - since.agoMs;
+  const time = dialect.time("e");
   if (conditions.includes(undefined)) return undefined;
   return `SELECT o.person_uuid::VARCHAR FROM events e
     JOIN ${dialect.owners(projectId)} o ON o.distinct_id = e.distinct_id
     WHERE e.project_id = ${projectId} AND e.event = ${dialect.text(event)}
-      AND ${dialect.time("e")} >= ${dialect.moment(Math.round(sinceMs * 1_000))}
+      AND ${time} >= ${dialect.moment(Math.round(sinceMs * 1_000))} AND ${time} <= ${dialect.moment(now * 1_000)}
       ${conditions.map((condition) => `AND (${condition})`).join(" ")}
     GROUP BY o.person_uuid HAVING count(*) ${sign} ${times}`;
 }

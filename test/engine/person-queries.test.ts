@@ -230,6 +230,8 @@ describe("cohorts", () => {
     await stores.load([
       ...["p3", "p3", "p4"].map((distinctId) => ({ event: "bought", distinctId, time: now - 3_600_000 })),
       { event: "bought", distinctId: "p5", time: now - 90 * 86_400_000 },
+      // What is dated ahead has not been done yet.
+      ...["p4", "p6"].map((distinctId) => ({ event: "bought", distinctId, time: now + 3_600_000 })),
     ]);
     const behaviour = (more: JsonObject): JsonObject => ({
       type: "AND",
