@@ -272,16 +272,16 @@ export function listEventNames(
   search: string,
   page: { limit: number; offset: number },
 ): { names: EventName[]; count: number } {
-  const from = "FROM event_name WHERE project_id = ? AND instr(lower(name), lower(?)) > 0";
   const rows = db.$client
-    .query(`SELECT name, first_seen, last_seen ${from} ORDER BY name LIMIT ? OFFSET ?`)
-    .values(projectId, search, page.limit, page.offset) as [string, number, number][];
-  const names = rows.map(([name, firstSeenMicros, lastSeenMicros]) => ({
+    .query("SELECT name, first_seen, last_seen FROM event_name WHERE project_id = ? ORDER BY name")
+    .values(projectId) as [string, number, number][];
+  const { found, count } = pageOfNames(rows, search, page);
+  const names = found.map(([name, firstSeenMicros, lastSeenMicros]) => ({
     name,
     firstSeenMicros,
     lastSeenMicros,
   }));
-  return { names, count: countOf(db, from, [projectId, search]) };
+  return { names, count };
 }
 
 /** The same for properties of one owner. */
@@ -290,13 +290,22 @@ export function listPropertyNames(
   of: { projectId: number; owner: string; search: string },
   page: { limit: number; offset: number },
 ): { names: PropertyName[]; count: number } {
-  const from = "FROM property_name WHERE project_id = ? AND owner = ? AND instr(lower(name), lower(?)) > 0";
-  const parameters = [of.projectId, of.owner, of.search];
   const rows = db.$client
-    .query(`SELECT name, type, last_seen ${from} ORDER BY name LIMIT ? OFFSET ?`)
-    .values(...parameters, page.limit, page.offset) as [string, PropertyType | null, number][];
-  const names = rows.map(([name, type, lastSeenMicros]) => ({ name, type, lastSeenMicros }));
-  return { names, count: countOf(db, from, parameters) };
+    .query("SELECT name, type, last_seen FROM property_name WHERE project_id = ? AND owner = ? ORDER BY name")
+    .values(of.projectId, of.owner) as [string, PropertyType | null, number][];
+  const { found, count } = pageOfNames(rows, of.search, page);
+  return { names: found.map(([name, type, lastSeenMicros]) => ({ name, type, lastSeenMicros })), count };
+}
+
+/** The rows whose name contains a text. SQLite folds the case of ASCII only, and there are a few thousand at most. */
+function pageOfNames<Row extends readonly [name: string, ...unknown[]]>(
+  rows: readonly Row[],
+  search: string,
+  { limit, offset }: { limit: number; offset: number },
+): { found: Row[]; count: number } {
+  const wanted = search.toLowerCase();
+  const all = rows.filter(([name]) => name.toLowerCase().includes(wanted));
+  return { found: all.slice(offset, offset + limit), count: all.length };
 }
 
 /** Values of a property that contain a text, in any case. */
@@ -311,10 +320,6 @@ export function listPropertyValues(
   return rows
     .map(([text]) => JSON.parse(text) as string | number | boolean)
     .filter((value) => String(value).toLowerCase().includes(wanted));
-}
-
-function countOf(db: PeopleDb, from: string, parameters: (string | number)[]): number {
-  return ((db.$client.query(`SELECT count(*) ${from}`).values(...parameters) as [[number]])[0] ?? [0])[0];
 }
 
 /** Whether there is nothing left to learn of such values. */

@@ -191,6 +191,32 @@ describe.each<Road>(["parsed", "scanned"])("%s properties", (road) => {
     const late = listPropertyNames(it.db, { projectId: 1, owner: "event", search: "late" }, page).names;
     expect(late).toMatchObject([{ lastSeenMicros: second }]);
   });
+
+  test("a search finds names in any case, in pages", () => {
+    using it = prepared(road);
+    const names = ["Über uns", "übersetzt", "ÉTÉ", "other"];
+    it.take(
+      new NameRegister(it.db),
+      ...names.map((name): [string, object] => [name, { [name]: 1, $set: { [name]: 1 } }]),
+    );
+    const [owners, searches] = [
+      ["event", "person"],
+      [
+        ["ÜBER", "Über uns", "übersetzt"],
+        ["été", "ÉTÉ"],
+      ],
+    ] as const;
+    for (const [search, ...found] of searches) {
+      const all = listEventNames(it.db, 1, search, page);
+      expect([all.names.map(({ name }) => name), all.count]).toEqual([found, found.length]);
+      const second = listEventNames(it.db, 1, search, { limit: 1, offset: 1 });
+      expect([second.names.map(({ name }) => name), second.count]).toEqual([found.slice(1, 2), found.length]);
+      for (const owner of owners) {
+        const properties = listPropertyNames(it.db, { projectId: 1, owner, search }, page);
+        expect(properties.names.map(({ name }) => name)).toEqual(found);
+      }
+    }
+  });
 });
 
 test("the started executable keeps and tells them", async () => {
