@@ -49,10 +49,13 @@ export function foundSteps(
   });
 }
 
+/** Of events at one moment those count as earlier that arrived earlier, historical ones behind all others. */
+const arrival = (dialect: Dialect) => dialect.triple("moment", "lane", "seq");
+
 /** SQL for what each person's funnel is told apart by: the value when it first began. */
 export function shownValues({ dialect, order, breakdownMax }: Funnel): string {
   return `begun AS (
-       SELECT who, ${dialect.valueAtLeast("value", "moment")} AS value FROM found ${order === "unordered" ? "" : "WHERE is_0"} GROUP BY who
+       SELECT who, ${dialect.valueAtLeast("value", arrival(dialect))} AS value FROM found ${order === "unordered" ? "" : "WHERE is_0"} GROUP BY who
      ),
      ranked AS (
        SELECT value, row_number() OVER (ORDER BY count(*) DESC, value) AS place FROM begun GROUP BY value
@@ -71,13 +74,13 @@ export const stepsReached: Record<Order, (funnel: Funnel) => string> = {
        .slice(1)
        .map((_, index) => layer(dialect, index + 1, windowMicros))
        .join("")},
-     reached AS (${allSteps(steps, (index) => `SELECT ${index} AS step, who, ${dialect.valueAtLeast("took", "moment")} AS took FROM step_${index} GROUP BY who`)})`,
+     reached AS (${allSteps(steps, (index) => `SELECT ${index} AS step, who, ${dialect.valueAtLeast("took", arrival(dialect))} AS took FROM step_${index} GROUP BY who`)})`,
   strict: (funnel) => `${inARow(funnel)},
      reached AS (${allSteps(
        funnel.steps,
        (index) =>
          `SELECT ${index} AS step, who,
-            ${funnel.dialect.valueAtLeast(`moment_${index} - moment_${Math.max(0, index - 1)}`, `moment_${index}`)} AS took
+            ${funnel.dialect.valueAtLeast(`moment_${index} - moment_${Math.max(0, index - 1)}`, "place")} AS took
           FROM rows WHERE got_${index} GROUP BY who`,
      )})`,
   unordered: (funnel) => `${completed(funnel)},

@@ -180,6 +180,28 @@ describe("a funnel", () => {
     });
   });
 
+  test.each(["ordered", "strict", "unordered"])(
+    "that is %s is told apart by what arrived first of one moment, historical events behind all others",
+    async (funnelOrderType) => {
+      const project = { ordered: 4_001, strict: 4_002, unordered: 4_003 }[funnelOrderType]!;
+      const began = { event: "begin", distinctId: "x", project, time: now - 3 * hour };
+      await journeys.stores.load([{ ...began, properties: { plan: "historical" } }], "historical");
+      await journeys.stores.load([
+        { ...began, properties: { plan: "first" } },
+        { ...began, properties: { plan: "second" } },
+      ]);
+      for (const funnelVizType of ["steps", "trends"]) {
+        const query = funnel({
+          series: steps("begin", "end"),
+          funnelsFilter: { funnelOrderType, funnelVizType },
+          breakdownFilter: { breakdown: "plan" },
+        });
+        const [found] = (await compute(query, { projectId: project })).flat();
+        expect(found.breakdown_value).toEqual(["first"]);
+      }
+    },
+  );
+
   test.each(["ordered", "strict", "unordered"] as const)(
     "that is %s finds what trying every way finds",
     async (order) => {
