@@ -170,6 +170,7 @@ const query: fc.Arbitrary<JsonObject> = fc.oneof(
   fc.record({
     kind: fc.constant("RetentionQuery"),
     properties: filters,
+    dateRange: fc.constantFrom<JsonObject>({}, { date_to: "2026-10-25" }, { date_to: "-1mEnd" }),
     retentionFilter: fc.record({
       period: fc.constantFrom("Hour", "Day", "Week", "Month"),
       totalIntervals: fc.integer({ min: 1, max: 12 }),
@@ -213,11 +214,11 @@ const rounded = (answer: unknown): unknown =>
 function eventsOf(
   all: readonly (typeof world extends fc.Arbitrary<infer W> ? W : never)[number][],
 ): TestEvent[] {
-  return all.map(({ minute, person, properties: own, ...rest }, index) => ({
+  return all.map(({ minute, person, properties: own, ...rest }) => ({
     ...rest,
     event: person !== null && "$anon_distinct_id" in person ? "$identify" : rest.event,
-    // No two at the same moment: which of these is first, nobody has said.
-    time: start + minute * 60_000 + index,
+    // Often at the same moment: which of these is first is told by how they arrived.
+    time: start + Math.floor(minute / 45) * 45 * 60_000,
     properties: { ...own, ...person },
   }));
 }
