@@ -9,28 +9,57 @@ const breakdownValuesMax = 1_000;
 /** @throws {UnknownQuery} names the part. Parts that are null, empty or say the default are what clients send along. */
 export function checkParts(query: JsonObject): void {
   const trends = partOf(query, "trendsFilter");
+  const funnels = partOf(query, "funnelsFilter");
+  const retention = partOf(query, "retentionFilter");
   const breakdown = partOf(query, "breakdownFilter");
   const [first] = listOf(breakdown.breakdowns);
   const series = listOf(query.series);
   const refused: [name: string, value: Json | undefined, isDefault?: Json][] = [
     ...series.map(({ kind }): [string, Json | undefined, Json] => ["series of kind", kind, "EventsNode"]),
+    ...series.map((one): [string, Json | undefined] => ["optionalInFunnel", one.optionalInFunnel]),
     ["samplingFactor", query.samplingFactor, 1],
+    ["aggregation_group_type_index", query.aggregation_group_type_index],
+    ["conversionGoal", query.conversionGoal],
     ["formula", query.formula],
     ...["formula", "formulas", "formulaNodes"].map((name): [string, Json | undefined] => [
       name,
       trends[name],
     ]),
     ["smoothingIntervals", trends.smoothingIntervals, 1],
+    ["display", trends.display === "ActionsLineGraphCumulative" ? trends.display : null],
+    ["compare_to", partOf(query, "compareFilter").compare_to],
+    ["exclusions", funnels.exclusions],
+    ["funnelAggregateByHogQL", funnels.funnelAggregateByHogQL, "person_id"],
+    ["breakdownAttributionType", isOfFirstStep(funnels) ? null : funnels.breakdownAttributionType],
+    ["cumulative", retention.cumulative],
+    ["minimumOccurrences", retention.minimumOccurrences, 1],
+    ["retentionCustomBrackets", retention.retentionCustomBrackets],
+    ["timeWindowMode", retention.timeWindowMode, "strict_calendar_dates"],
+    ["aggregationType", retention.aggregationType, "count"],
     ["breakdown_histogram_bin_count", breakdown.breakdown_histogram_bin_count],
     ["breakdown_normalize_url", breakdown.breakdown_normalize_url],
     ["histogram_bin_count", first?.histogram_bin_count],
     ["normalize_url", first?.normalize_url],
     ["second entry of breakdowns", listOf(breakdown.breakdowns)[1]],
+    ...(query.kind === "TrendsQuery" ? [] : series.map(mathOfPersons)),
   ];
   for (const [name, value, isDefault] of refused) {
     if (isNothing(value) || value === isDefault) continue;
     throw new UnknownQuery(`The ${name} ${JSON.stringify(value)} cannot be computed.`);
   }
+}
+
+/** Persons are counted who did something at all. */
+function mathOfPersons({ math }: JsonObject): [name: string, value: Json | undefined] {
+  return ["math", math === "total" || math === "dau" ? null : math];
+}
+
+/** A funnel is told apart by the value with which it began. */
+function isOfFirstStep({
+  breakdownAttributionType: type,
+  breakdownAttributionValue: step,
+}: JsonObject): boolean {
+  return type === "first_touch" || (type === "step" && (step ?? 0) === 0);
 }
 
 /** How many values of a breakdown are shown by themselves. @throws {UnknownQuery} */

@@ -78,6 +78,19 @@ describe("a funnel", () => {
     expect(counts(await compute(funnel({ series: steps("visit", "visit") })))).toEqual([4, 0]);
   });
 
+  test("says nothing new with what clients send along", async () => {
+    const series = steps("visit", "signup", "pay").map((step) => ({ ...step, math: "total" }));
+    const [plain] = await compute(funnel({ series: steps("visit", "signup", "pay") }));
+    const sent: JsonObject[] = [
+      { exclusions: [], funnelAggregateByHogQL: null, breakdownAttributionType: "first_touch" },
+      { funnelAggregateByHogQL: "person_id", breakdownAttributionType: "step", breakdownAttributionValue: 0 },
+    ];
+    for (const more of sent) {
+      const [same] = await compute(funnel({ series, funnelsFilter: more }));
+      expect(same.count).toBe(plain.count);
+    }
+  });
+
   test("of a project without events is empty", async () => {
     expect(counts(await compute(funnel(), { projectId: 9 }))).toEqual([0, 0, 0]);
   });
@@ -99,6 +112,17 @@ describe("a funnel", () => {
     { funnelsFilter: { funnelWindowInterval: -1 } },
     { funnelsFilter: { funnelWindowIntervalUnit: "eon" } },
     { dateRange: { date_from: "when" } },
+    { aggregation_group_type_index: 0 },
+    { series: [{ event: "visit", math: "first_time_for_user" }, ...steps("pay")] },
+    { series: [...steps("visit"), { event: "pay", optionalInFunnel: true }] },
+    {
+      funnelsFilter: {
+        exclusions: [{ kind: "EventsNode", event: "pay", funnelFromStep: 0, funnelToStep: 1 }],
+      },
+    },
+    { funnelsFilter: { funnelAggregateByHogQL: "properties.$session_id" } },
+    { funnelsFilter: { breakdownAttributionType: "last_touch" } },
+    { funnelsFilter: { breakdownAttributionType: "step", breakdownAttributionValue: 1 } },
   ])("is refused with %j", async (more) => {
     await expect(compute(funnel(more))).rejects.toBeInstanceOf(UnknownQuery);
   });

@@ -50,6 +50,11 @@ describe("retention", () => {
     ]);
   });
 
+  test("says nothing new with what clients send along", async () => {
+    const usual = { minimumOccurrences: 1, cumulative: false, timeWindowMode: "strict_calendar_dates" };
+    expect(await compute(retention({ ...usual, aggregationType: "count" }))).toHaveLength(7);
+  });
+
   test("of the first time ever leaves out who came before", async () => {
     const all = await compute(
       retention({ returningEntity: { id: "visit", type: "events" }, retentionType: "retention_first_time" }),
@@ -74,6 +79,11 @@ describe("retention", () => {
     { totalIntervals: 61 },
     { totalIntervals: 0 },
     { targetEntity: { id: 1, type: "actions" } },
+    { cumulative: true },
+    { minimumOccurrences: 2 },
+    { retentionCustomBrackets: [1, 7] },
+    { timeWindowMode: "24_hour_windows" },
+    { aggregationType: "sum" },
   ])("is refused with %j", async (filter) => {
     await expect(compute(retention(filter))).rejects.toBeInstanceOf(UnknownQuery);
   });

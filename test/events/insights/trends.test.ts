@@ -154,7 +154,9 @@ describe("trends", () => {
         formulas: [],
         formulaNodes: [{ formula: "" }].slice(1),
         smoothingIntervals: 1,
+        display: "ActionsTable",
       },
+      ...{ compareFilter: { compare: false, compare_to: null }, aggregation_group_type_index: null },
       breakdownFilter: { breakdown_limit: null, breakdowns: [], breakdown_histogram_bin_count: null },
     });
     expect(result!.count).toBe(4);
@@ -184,6 +186,10 @@ describe("trends", () => {
     ["formulaNodes", { trendsFilter: { formulaNodes: [{ formula: "A" }] } }],
     ["samplingFactor", { samplingFactor: 0.1 }],
     ["smoothingIntervals", { trendsFilter: { smoothingIntervals: 7 } }],
+    ["display", { trendsFilter: { display: "ActionsLineGraphCumulative" } }],
+    ["compare_to", { compareFilter: { compare: true, compare_to: "-1y" } }],
+    ["aggregation_group_type_index", { aggregation_group_type_index: 0 }],
+    ["conversionGoal", { conversionGoal: { actionId: 1 } }],
   ];
   for (const [part, more] of unsupported) {
     test(`refuses ${JSON.stringify(more)} and names the part`, async () => {
