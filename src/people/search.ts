@@ -83,47 +83,51 @@ interface SearchedIndex {
   from: string;
   text: string;
   person: string;
+  /** Whether a text may hold what stands for ?4; what it finds is tested. */
   isMatch: string;
-  /** What stands for ?4 and further in `isMatch`. */
-  parameters: (search: string) => string[];
+  parameter: string;
 }
 
-const searchedIndexes: SearchedIndex[] = [
-  {
-    from: "person INDEXED BY person_by_text",
-    text: "search_text",
-    person: "id",
-    isMatch: "instr(search_text, ?4) > 0",
-    parameters: (search) => [search.toLowerCase()],
-  },
-  {
-    from: "distinct_id",
-    text: "distinct_id",
-    person: "person_id",
-    // SQLite lowers ASCII letters only; others must be typed as they are.
-    isMatch: "(instr(lower(distinct_id), ?4) > 0 OR instr(distinct_id, ?5) > 0)",
-    parameters: (search) => [search.toLowerCase(), search],
-  },
-];
+/** Texts with a character beyond ASCII. */
+const beyondAscii = "*[^\u0001-\u007f]*";
+
+/** @param wanted in lower case. */
+function searchedIndexes(wanted: string): SearchedIndex[] {
+  // SQLite lowers ASCII letters only: for others it is asked which texts have any at all, and few do.
+  const isAscii = Buffer.byteLength(wanted) === wanted.length;
+  return [
+    {
+      ...{ from: "person INDEXED BY person_by_text", text: "search_text", person: "id" },
+      ...{ isMatch: "instr(search_text, ?4) > 0", parameter: wanted },
+    },
+    {
+      ...{ from: "distinct_id", text: "distinct_id", person: "person_id" },
+      isMatch: isAscii ? "instr(lower(distinct_id), ?4) > 0" : "distinct_id GLOB ?4",
+      parameter: isAscii ? wanted : beyondAscii,
+    },
+  ];
+}
 
 /** SQLite orders every blob behind every text. */
 const afterAllText = new Uint8Array(1);
 
 /** Adds the numbers of matching persons to `found`; yields after each slice. */
 function* findMatches(db: PeopleDb, projectId: number, search: string, found: Set<number>): Generator<void> {
-  for (const { from, text, person, isMatch, parameters } of searchedIndexes) {
+  const wanted = search.toLowerCase();
+  for (const { from, text, person, isMatch, parameter } of searchedIndexes(wanted)) {
     const boundary = db.$client.query<[string], [number, string]>(`
       SELECT ${text} FROM ${from} WHERE project_id = ?1 AND ${text} > ?2
       ORDER BY ${text} LIMIT 1 OFFSET ${sliceEntries}`);
-    const slice = db.$client.query<[number], [number, string, string | Uint8Array, ...string[]]>(`
-      SELECT ${person} FROM ${from}
+    const slice = db.$client.query<[number, string], [number, string, string | Uint8Array, string]>(`
+      SELECT ${person}, ${text} FROM ${from}
       WHERE project_id = ?1 AND ${text} > ?2 AND ${text} <= ?3 AND ${isMatch}`);
     let after = "";
     for (;;) {
       const [end] = boundary.values(projectId, after) as [string][];
       const upTo = end === undefined ? afterAllText : end[0];
-      const matches = slice.values(projectId, after, upTo, ...parameters(search)) as [number][];
-      for (const [id] of matches) {
+      const matches = slice.values(projectId, after, upTo, parameter) as [number, string][];
+      for (const [id, match] of matches) {
+        if (!match.toLowerCase().includes(wanted)) continue;
         found.add(id);
         if (found.size >= searchMatchesMax) return;
       }
