@@ -86,6 +86,30 @@ describe.skipIf(chromiumPath === undefined)("signing in", () => {
     expect(troubles).toEqual([]);
   });
 
+  test("a key that may not say whose it is: the form says so, and stays", async () => {
+    const answer = await appliance.api("/api/personal_api_keys/", {
+      method: "POST",
+      body: {
+        label: "reads flags",
+        scopes: ["feature_flag:read"],
+        scoped_teams: [],
+        scoped_organizations: [],
+      },
+    });
+    const { value } = (await answer.json()) as { value: string };
+    const { page, context, troubles } = await openPage(browser, { url: url(), expectedStatus: [403] });
+    await page.goto("/console/");
+    await page.getByRole("button", { name: "Use a personal key instead" }).click();
+    await page.getByLabel("Personal key").fill(value);
+    await page.keyboard.press("Enter");
+    await page.getByText("API key missing required scope 'user:read'").waitFor();
+    await page.getByLabel("Personal key").fill(appliance.made.personal_api_key);
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { level: 1, name: "Flags" }).waitFor();
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
   for (const theme of themes) {
     for (const width of widths) {
       test(`axe finds nothing on the forms, ${theme}, ${width}`, async () => {

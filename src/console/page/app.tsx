@@ -3,11 +3,11 @@
 import { useEffect, useLayoutEffect } from "preact/hooks";
 import { lazy, Route, Router, useLocation } from "preact-iso";
 import { rootPath } from "./lib/address.ts";
-import { loadSession, session } from "./lib/session.ts";
+import { expired, loadSession, session } from "./lib/session.ts";
 // Where everybody lands: not one more file to wait for.
 import { Flags } from "./pages/flags.tsx";
 import { Setup } from "./pages/setup.tsx";
-import { SignIn } from "./pages/sign-in.tsx";
+import { SignIn, SignInAgain } from "./pages/sign-in.tsx";
 import { Frame, Opening } from "./parts/frame.tsx";
 import { Page } from "./parts/page.tsx";
 import { AwayBar, Empty, Rows, Trouble } from "./parts/states.tsx";
@@ -76,15 +76,18 @@ export function App() {
   }
   if (current.state === "unknown") return <Opening />;
   return (
-    <Frame>
-      <Router>
-        <Route path={`${rootPath}/`} component={Home} />
-        <Route path={`${rootPath}/flags`} component={Flags} />
-        {Object.entries(laterPages).map(([address, page]) => (
-          <Route key={address} path={`${rootPath}/${address}`} component={page} />
-        ))}
-        <Route default component={Unknown} />
-      </Router>
-    </Frame>
+    <>
+      <Frame key={current.me.uuid}>
+        <Router>
+          <Route path={`${rootPath}/`} component={Home} />
+          <Route path={`${rootPath}/flags`} component={Flags} />
+          {Object.entries(laterPages).map(([address, page]) => (
+            <Route key={address} path={`${rootPath}/${address}`} component={page} />
+          ))}
+          <Route default component={Unknown} />
+        </Router>
+      </Frame>
+      {expired.value && <SignInAgain />}
+    </>
   );
 }

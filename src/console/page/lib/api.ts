@@ -1,7 +1,7 @@
 /** Talks to Flagkeep's public API as whoever is signed in. */
 
-import { signal } from "@preact/signals";
-import { ownHeader, serverPath } from "./server.ts";
+import { parseJson } from "./json.ts";
+import { ownHeader, serverPath, sessionPath } from "./server.ts";
 
 /** What the server refused, in its own words; `status` 0: it could not be reached. */
 export class Failure extends Error {
@@ -42,8 +42,8 @@ export interface Ask {
   accept?: string;
 }
 
-/** Counts up whenever the server says that nobody is signed in. */
-export const signedOut = signal(0);
+/** Lets whoever was signed in sign in again; resolves to false when that one did not. Set by the session. */
+export const signInAgain: { ask: () => Promise<boolean> } = { ask: async () => false };
 
 /** Asks for the password again; resolves to false when it was not given. Set by the dialog that does so. */
 export const confirmPassword: { ask: () => Promise<boolean> } = { ask: async () => false };
@@ -56,7 +56,7 @@ export const confirmPassword: { ask: () => Promise<boolean> } = { ask: async () 
 export async function ask<Answer = unknown>(path: string, options: Ask = {}): Promise<Answer> {
   const response = await send(path, options);
   const text = await response.text();
-  return (text === "" ? undefined : JSON.parse(text)) as Answer;
+  return (text === "" ? undefined : parseJson(text)) as Answer;
 }
 
 /** Like `ask`, for answers that are no JSON or do not end. */
@@ -87,7 +87,8 @@ export async function send(path: string, options: Ask = {}): Promise<Response> {
   }
   if (response.ok) return response;
   const failure = await failureOf(response);
-  if (failure.isSignedOut) signedOut.value++;
+  // What was asked is asked again then: nobody has to do it twice, and nothing that was typed is lost.
+  if (failure.isSignedOut && path !== sessionPath && (await signInAgain.ask())) return send(path, options);
   if (failure.code === "confirmation_required" && (await confirmPassword.ask())) return send(path, options);
   throw failure;
 }

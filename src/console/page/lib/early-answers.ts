@@ -3,9 +3,8 @@
  * the page's own, which takes the answers from here.
  */
 
-import { ownHeader, serverPath } from "./server.ts";
+import { ownHeader, serverPath, sessionPath } from "./server.ts";
 
-export const sessionPath = "/api/session/";
 export const mePath = "/api/users/@me/";
 /** All that the page can choose among. */
 export const projectsPath = "/api/projects/?limit=500";

@@ -1,10 +1,11 @@
 /** Who is signed in, and in which project that one works. */
 
 import { computed, signal } from "@preact/signals";
-import { asFailure, ask, type Failure, signedOut } from "./api.ts";
-import { mePath, projectsPath, sessionPath, takeEarly } from "./early-answers.ts";
+import { asFailure, ask, type Failure, signInAgain } from "./api.ts";
+import { mePath, projectsPath, takeEarly } from "./early-answers.ts";
 import { recall, remember } from "./memory.ts";
 import { forgetAll } from "./resource.ts";
+import { sessionPath } from "./server.ts";
 
 export const levels = { member: 1, admin: 8, owner: 15 } as const;
 
@@ -47,7 +48,7 @@ export interface SessionFacts {
 
 export type Session =
   | { state: "unknown" }
-  | { state: "out" }
+  | { state: "out"; failure?: Failure }
   | { state: "unreachable"; failure: Failure }
   | { state: "in"; me: Me; facts: SessionFacts };
 
@@ -88,13 +89,27 @@ export function inProject(rest: string): string {
   return `/api/projects/${project.value?.id ?? "@current"}/${rest}`;
 }
 
-signedOut.subscribe((count) => {
-  if (count > 0 && session.peek().state === "in") leave();
-});
+/** Set while a session is over whose page is still there: tells whether the same person has signed in again. */
+export const expired = signal<((isBack: boolean) => void) | undefined>(undefined);
+let back: Promise<boolean> | undefined;
 
-function leave(): void {
+signInAgain.ask = async () => {
+  if (session.peek().state !== "in") return false;
+  back ??= new Promise((resolve) => {
+    expired.value = (isBack) => {
+      back = undefined;
+      expired.value = undefined;
+      resolve(isBack);
+    };
+  });
+  return await back;
+};
+
+/** Shows the form to sign in, and nothing else any more. */
+export function leave(failure?: Failure): void {
   forgetAll();
-  session.value = { state: "out" };
+  session.value = { state: "out", ...(failure ? { failure } : {}) };
+  expired.peek()?.(false);
 }
 
 /** Asks, unless that was done before the page's script was there. */
@@ -121,7 +136,10 @@ export async function loadSession(): Promise<void> {
     session.value = { state: "in", me: who, facts };
   } catch (error) {
     const failure = asFailure(error);
-    session.value = failure.isSignedOut ? { state: "out" } : { state: "unreachable", failure };
+    if (failure.isSignedOut) session.value = { state: "out" };
+    // By a key that may not say whose it is: without this there would be no way back to the form.
+    else if (failure.status === 403) await signOut(failure);
+    else session.value = { state: "unreachable", failure };
   }
 }
 
@@ -132,16 +150,20 @@ export async function loadSession(): Promise<void> {
 export async function signIn(
   body: { email: string; password: string } | { personal_api_key: string },
 ): Promise<number> {
-  const started = await ask<SessionFacts>("/api/session/", { method: "POST", body });
+  const before = me.peek()?.uuid;
+  const started = await ask<SessionFacts>(sessionPath, { method: "POST", body });
   forgetAll();
   await loadSession();
+  const now = session.peek();
+  if (now.state === "out" && now.failure) throw now.failure;
+  expired.peek()?.(me.peek()?.uuid === before);
   return started.failed_sign_ins ?? 0;
 }
 
 /** Ends this session. */
-export async function signOut(): Promise<void> {
-  await ask("/api/session/", { method: "DELETE" }).catch(() => undefined);
-  leave();
+export async function signOut(failure?: Failure): Promise<void> {
+  await ask(sessionPath, { method: "DELETE" }).catch(() => undefined);
+  leave(failure);
 }
 
 /** Works in another project from here on. */

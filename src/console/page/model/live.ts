@@ -2,6 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Failure, isAbort, queryText, wordsOf } from "../lib/api.ts";
+import { parseJson } from "../lib/json.ts";
 import { inProject } from "../lib/session.ts";
 import { readStream } from "../lib/stream.ts";
 import type { StoredEvent } from "./events.ts";
@@ -83,7 +84,7 @@ export function useLive(filter: { event?: string; distinct_id?: string }, isPaus
                 count(skipped);
                 return;
               }
-              const row = { ...(JSON.parse(data) as StoredEvent), arrivedAt: Date.now() };
+              const row = { ...(parseJson(data) as StoredEvent), arrivedAt: Date.now() };
               count(1);
               if (paused.current) {
                 kept.held = [row, ...kept.held].slice(0, keptMax);

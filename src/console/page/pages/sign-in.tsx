@@ -1,9 +1,10 @@
 /** Signing in: e-mail and password, or a personal key in their place. */
 
 import { useEffect, useState } from "preact/hooks";
-import { Failure, wordsOf } from "../lib/api.ts";
-import { signIn } from "../lib/session.ts";
+import { wordsOf } from "../lib/api.ts";
+import { leave, session, signIn } from "../lib/session.ts";
 import { Button } from "../parts/basics.tsx";
+import { Dialog } from "../parts/dialog.tsx";
 import { Field } from "../parts/fields.tsx";
 import { Icon } from "../parts/icons.tsx";
 import { tell } from "../parts/toast.tsx";
@@ -12,15 +13,38 @@ import { words } from "../words/index.ts";
 const w = words.signing;
 
 export function SignIn() {
+  useEffect(() => {
+    document.title = words.frame.titleOf(w.signIn);
+  }, []);
+  return (
+    <main class="signing">
+      <div class="signing-card">
+        <Brand />
+        <h1>{w.signIn}</h1>
+        <SignInForm />
+      </div>
+    </main>
+  );
+}
+
+/** Over the page of whoever was signed in: what is on it stays, unseen. */
+export function SignInAgain() {
+  return (
+    <Dialog title={w.signIn} size="alone" onClose={() => leave()}>
+      <p>{w.again}</p>
+      <SignInForm />
+    </Dialog>
+  );
+}
+
+function SignInForm() {
+  const { value: now } = session;
   const [isByKey, setByKey] = useState(false);
   const [email, setEmail] = useState("");
   const [password, setPassword] = useState("");
   const [key, setKey] = useState("");
-  const [error, setError] = useState<string>();
+  const [error, setError] = useState(now.state === "out" ? now.failure?.detail : undefined);
   const [isBusy, setBusy] = useState(false);
-  useEffect(() => {
-    document.title = words.frame.titleOf(w.signIn);
-  }, []);
   const submit = async () => {
     setBusy(true);
     setError(undefined);
@@ -30,79 +54,75 @@ export function SignIn() {
       );
       if (failed > 0) tell(w.failuresBefore(failed));
     } catch (failure) {
-      setError(failure instanceof Failure ? failure.detail : wordsOf(failure));
+      setError(wordsOf(failure));
       setBusy(false);
     }
   };
   return (
-    <main class="signing">
-      <div class="signing-card">
-        <Brand />
-        <h1>{w.signIn}</h1>
-        <form
-          onSubmit={(event) => {
-            event.preventDefault();
-            void submit();
-          }}
-        >
-          {isByKey ? (
+    <>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          void submit();
+        }}
+      >
+        {isByKey ? (
+          <Field
+            key="key"
+            label={w.key}
+            type="password"
+            name="key"
+            value={key}
+            onInput={setKey}
+            help={w.keyHelp}
+            isRequired
+          />
+        ) : (
+          <>
             <Field
-              key="key"
-              label={w.key}
-              type="password"
-              name="key"
-              value={key}
-              onInput={setKey}
-              help={w.keyHelp}
+              key="email"
+              label={w.email}
+              type="email"
+              name="email"
+              autocomplete="username"
+              value={email}
+              onInput={setEmail}
               isRequired
             />
-          ) : (
-            <>
-              <Field
-                key="email"
-                label={w.email}
-                type="email"
-                name="email"
-                autocomplete="username"
-                value={email}
-                onInput={setEmail}
-                isRequired
-              />
-              <Field
-                key="password"
-                label={w.password}
-                type="password"
-                name="password"
-                autocomplete="current-password"
-                value={password}
-                onInput={setPassword}
-                isRequired
-              />
-            </>
-          )}
-          {error && (
-            <p class="error" role="alert">
-              {error}
-            </p>
-          )}
-          <Button kind="main" type="submit" isDisabled={isBusy}>
-            {w.signIn}
-          </Button>
-          <Button
-            kind="quiet"
-            onClick={() => {
-              setByKey(!isByKey);
-              setError(undefined);
-            }}
-          >
-            {isByKey ? w.withPassword : w.withKey}
-          </Button>
-        </form>
-        <p class="help">
-          {w.forgotten} <code>flagkeep users link {email || "EMAIL"}</code>
-        </p>
-      </div>
-    </main>
+            <Field
+              key="password"
+              label={w.password}
+              type="password"
+              name="password"
+              autocomplete="current-password"
+              value={password}
+              onInput={setPassword}
+              isRequired
+            />
+          </>
+        )}
+        {error && (
+          <p class="error" role="alert">
+            {error}
+          </p>
+        )}
+        <Button kind="main" type="submit" isDisabled={isBusy}>
+          {w.signIn}
+        </Button>
+        <Button
+          kind="quiet"
+          onClick={() => {
+            setByKey(!isByKey);
+            setError(undefined);
+          }}
+        >
+          {isByKey ? w.withPassword : w.withKey}
+        </Button>
+      </form>
+      <p class="help">
+        {w.forgotten} <code>flagkeep users link {email || "EMAIL"}</code>
+      </p>
+    </>
   );
 }
 

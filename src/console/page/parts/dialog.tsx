@@ -12,7 +12,8 @@ interface DialogProps {
   /** Buttons at the end. */
   actions?: ComponentChildren;
   onSubmit?: () => void;
-  size?: "small" | "large";
+  /** "alone": nothing of the page is seen behind it. */
+  size?: "small" | "large" | "alone";
 }
 
 /** Shown as long as it is rendered. */

@@ -3,6 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { useAddress } from "../../lib/address.ts";
 import { asFailure, ask, type Failure, isAbort } from "../../lib/api.ts";
+import { parseJson } from "../../lib/json.ts";
 import { inProject } from "../../lib/session.ts";
 import { changedFields, type Draft } from "../../model/draft.ts";
 import { type Explanation, shownValue } from "../../model/explanation.ts";
@@ -142,7 +143,7 @@ export function TryIt({ flag, draft, isChanged }: { flag: Flag; draft: Draft; is
 function parseObject(text: string): Record<string, unknown> | undefined {
   if (text.trim() === "") return {};
   try {
-    const parsed: unknown = JSON.parse(text);
+    const parsed = parseJson(text);
     return typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)
       ? (parsed as Record<string, unknown>)
       : undefined;

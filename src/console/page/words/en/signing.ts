@@ -3,12 +3,13 @@
 import { counted } from "../../lib/format.ts";
 export const signing = {
   signIn: "Sign in",
+  again: "Your session is over. What is on the page stays.",
   email: "E-mail",
   password: "Password",
   withKey: "Use a personal key instead",
   withPassword: "Use a password instead",
   key: "Personal key",
-  keyHelp: "A key that begins with phx_. It is exchanged for a session and not kept.",
+  keyHelp: "A key that begins with phx_ and may read its user. It is exchanged for a session and not kept.",
   forgotten: "Forgotten? Whoever runs Flagkeep makes a new link:",
   failed: "That did not work.",
   failuresBefore: (count: number) =>
