@@ -1,6 +1,6 @@
 /** The address is the state of a page: what is filtered, which tab is open, which query is written. */
 
-import { useCallback, useEffect, useState } from "preact/hooks";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { serverPath } from "./server.ts";
 import { project, projects } from "./session.ts";
@@ -47,8 +47,14 @@ export function useAddress(): Address {
 /** What somebody types to search: it becomes `search` in the address when no more is typed. */
 export function useSearch({ query, set }: Address): [text: string, setText: (text: string) => void] {
   const [text, setText] = useState(query.search ?? "");
+  const sent = useRef(text);
+  useEffect(() => {
+    // Changed by something else, such as a link of the menu.
+    if ((query.search ?? "") !== sent.current) setText(query.search ?? "");
+  }, [query.search]);
   useEffect(() => {
     const timer = setTimeout(() => {
+      sent.current = text;
       if (text !== (query.search ?? "")) set({ search: text || undefined });
     }, quietMs);
     return () => clearTimeout(timer);

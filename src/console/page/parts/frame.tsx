@@ -1,7 +1,7 @@
 /** What stands around every page: menu, project, palette, health, theme, account. */
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { rootPath, to } from "../lib/address.ts";
 import { compact } from "../lib/format.ts";
@@ -42,7 +42,12 @@ const jumpKeys: Record<string, string> = {
 };
 
 export function Frame({ children }: { children: ComponentChildren }) {
-  const { path, route } = useLocation();
+  const { path, route, query } = useLocation();
+  // Back, forward and links lead to pages of other projects, too.
+  useLayoutEffect(() => {
+    const named = Number(query.project);
+    if (named !== project.value?.id && projects.value.some(({ id }) => id === named)) chooseProject(named);
+  }, [query.project]);
   const [isPaletteOpen, setPaletteOpen] = useState(false);
   const [isHelpOpen, setHelpOpen] = useState(false);
   const [isMenuOpen, setMenuOpen] = useState(false);

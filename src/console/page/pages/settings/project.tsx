@@ -1,6 +1,7 @@
 /** The project: name, zone, keys, the end of it. */
 
 import { useState } from "preact/hooks";
+import { useAddress } from "../../lib/address.ts";
 import { ask, wordsOf } from "../../lib/api.ts";
 import { type Resource, useResource } from "../../lib/resource.ts";
 import {
@@ -79,6 +80,7 @@ function Archived({ refusal }: { refusal: string | false }) {
 }
 
 function Parts({ stored, resource }: { stored: Project; resource: Resource<Project> }) {
+  const { go } = useAddress();
   const [name, setName] = useState(stored.name);
   const [timezone, setTimezone] = useState(stored.timezone);
   const [anonymizes, setAnonymizes] = useState(stored.anonymize_ips);
@@ -180,6 +182,7 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
                 setMaking(false);
                 await loadSession();
                 chooseProject(made.id);
+                go("settings");
               },
               (error) => complain(wordsOf(error)),
             );
@@ -204,6 +207,7 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
               async () => {
                 tell(w.archived);
                 await loadSession();
+                go("settings");
               },
               (error) => complain(wordsOf(error)),
             );

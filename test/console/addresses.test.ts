@@ -1,0 +1,81 @@
+/** The address is the state: the project and the search that stand in it are the ones that are shown. */
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Browser } from "playwright-core";
+import { TestAppliance } from "../support/appliance.ts";
+import { chromiumPath, startBrowser } from "../support/browser.ts";
+import { openSignedIn, ownerCookie } from "./support.ts";
+
+describe.skipIf(chromiumPath === undefined)("addresses", () => {
+  let appliance: TestAppliance;
+  let browser: Browser;
+  let cookie: string;
+  let other: number;
+  const open = () => openSignedIn(browser, cookie, { url: appliance.url });
+  const post = async (path: string, body: unknown) =>
+    (await (await appliance.api(path, { method: "POST", body })).json()) as { id: number };
+
+  beforeAll(async () => {
+    appliance = await TestAppliance.start();
+    cookie = await ownerCookie(appliance);
+    browser = await startBrowser();
+    other = (await post("/api/organizations/@current/projects/", { name: "Other" })).id;
+    const filters = { groups: [{ properties: [], rollout_percentage: 100 }] };
+    await post(`/api/projects/${appliance.made.project.id}/feature_flags/`, { key: "first-flag", filters });
+    await post(`/api/projects/${other}/feature_flags/`, { key: "other-flag", filters });
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await appliance?.[Symbol.asyncDispose]();
+  });
+
+  test("back and forward go to the project of each page", async () => {
+    const { page, context, troubles } = await open();
+    await page.goto(`/console/flags?project=${appliance.made.project.id}`);
+    await page.getByRole("link", { name: "first-flag" }).click();
+    await page.getByRole("heading", { level: 1, name: "first-flag" }).waitFor();
+    const project = page.getByRole("combobox", { name: "Project", exact: true });
+    await project.selectOption(String(other));
+    await page.getByRole("link", { name: "other-flag" }).waitFor();
+    await page.goBack();
+    await page.getByRole("heading", { level: 1, name: "first-flag" }).waitFor();
+    expect(await project.inputValue()).toBe(String(appliance.made.project.id));
+    await page.goForward();
+    await page.getByRole("link", { name: "other-flag" }).waitFor();
+    expect(await project.inputValue()).toBe(String(other));
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("a new project stays the one in use when its settings are saved", async () => {
+    const { page, context, troubles } = await open();
+    await page.goto(`/console/settings?project=${other}`);
+    await page.getByRole("button", { name: "New project" }).click();
+    await page.getByRole("dialog").getByLabel("Name").fill("Third");
+    await page.keyboard.press("Enter");
+    const chosen = page.getByRole("combobox", { name: "Project", exact: true }).locator("option:checked");
+    await chosen.filter({ hasText: /^Third$/ }).waitFor({ state: "attached" });
+    await page.getByRole("main").getByLabel("Name").fill("Third renamed");
+    await page.getByRole("button", { name: "Save", exact: true }).click();
+    await chosen.filter({ hasText: "Third renamed" }).waitFor({ state: "attached" });
+    expect(new URL(page.url()).searchParams.get("project")).not.toBe(String(other));
+    expect(await page.getByRole("main").getByLabel("Name").inputValue()).toBe("Third renamed");
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("a search that leaves the address leaves its field", async () => {
+    const { page, context, troubles } = await open();
+    await page.goto("/console/flags?search=nothing-like-it");
+    await page.getByText("No flag is like that.").waitFor();
+    await page
+      .getByRole("navigation")
+      .getByRole("link", { name: /^Flags/ })
+      .click();
+    await page.getByRole("switch").first().waitFor();
+    expect(await page.getByRole("searchbox").inputValue()).toBe("");
+    expect(page.url()).not.toContain("search=");
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+});
