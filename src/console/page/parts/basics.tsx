@@ -50,14 +50,28 @@ export function Button(props: ButtonProps) {
       aria-pressed={props.isPressed}
       disabled={isDisabled}
       onClick={(event) => {
-        if (refusal) event.preventDefault();
-        else onClick?.(event);
+        if (refusal) return event.preventDefault();
+        keepFocusNear(event.currentTarget);
+        onClick?.(event);
       }}
     >
       {content}
       {refusal && <span class="unseen"> ({refusal})</span>}
     </button>
   );
+}
+
+/** For a button that goes away with what it takes away: whoever uses keys goes on from what stands around it. */
+export function keepFocusNear(button: HTMLElement): void {
+  const around: HTMLElement[] = [];
+  for (let one = button.parentElement; one; one = one.parentElement) around.push(one);
+  requestAnimationFrame(() => {
+    if (button.isConnected || document.activeElement !== document.body) return;
+    const near = around.find((one) => one.isConnected);
+    // Another page has its own beginning.
+    if (!near?.closest("section, fieldset, form")) return;
+    [...near.querySelectorAll<HTMLElement>("button, input, select")].at(-1)?.focus();
+  });
 }
 
 /** On or off at once. Its name is what is switched, its state says whether it is on. */

@@ -2,6 +2,7 @@
 
 import { useId, useState } from "preact/hooks";
 import { words } from "../words/index.ts";
+import { keepFocusNear } from "./basics.tsx";
 import { Icon } from "./icons.tsx";
 
 const w = words.flag.condition;
@@ -43,7 +44,10 @@ export function TokenField({
             <button
               type="button"
               aria-label={w.removeValue(value)}
-              onClick={() => onChange(values.filter((other) => other !== value))}
+              onClick={(event) => {
+                keepFocusNear(event.currentTarget);
+                onChange(values.filter((other) => other !== value));
+              }}
             >
               <Icon name="close" size={13} />
             </button>
