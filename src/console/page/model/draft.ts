@@ -141,7 +141,8 @@ export function problemsOf(draft: Draft): Map<string, string> {
   const variants = draft.filters.multivariate?.variants ?? [];
   if (variants.length > 0) {
     const sum = variants.reduce((total, { rollout_percentage: share }) => total + share, 0);
-    if (Math.abs(sum - 100) > 0.001) problems.set("variants", w.sumWrong(decimal(sum)));
+    if (Number.isNaN(sum)) problems.set("variants", w.shareWrong);
+    else if (Math.abs(sum - 100) > 0.001) problems.set("variants", w.sumWrong(decimal(sum)));
   }
   for (const [key, payload] of Object.entries(draft.filters.payloads ?? {})) {
     if (typeof payload === "string" && payload !== "" && !isJson(payload)) {
@@ -149,6 +150,7 @@ export function problemsOf(draft: Draft): Map<string, string> {
     }
   }
   for (const [setPlace, set] of (draft.filters.groups ?? []).entries()) {
+    if (Number.isNaN(set.rollout_percentage)) problems.set(`set ${setPlace}`, w.shareWrong);
     for (const [place, condition] of (set.properties ?? []).entries()) {
       const problem = conditionProblem(condition);
       if (problem !== undefined) problems.set(`condition ${setPlace} ${place}`, problem);
@@ -184,6 +186,25 @@ export function conditionProblem(condition: {
     }
   }
   return undefined;
+}
+
+/** Filters in which a variant has another key wherever it is named; undefined takes the variant away. */
+export function renameVariant(filters: Filters, before: string, after: string | undefined): Filters {
+  const { [before]: payload, ...payloads } = filters.payloads ?? {};
+  const variants = filters.multivariate?.variants ?? [];
+  return {
+    ...filters,
+    multivariate: {
+      ...filters.multivariate,
+      variants: variants.flatMap((variant) =>
+        variant.key !== before ? variant : after === undefined ? [] : { ...variant, key: after },
+      ),
+    },
+    payloads: after === undefined || payload === undefined ? payloads : { ...payloads, [after]: payload },
+    groups: (filters.groups ?? []).map((set) =>
+      set.variant === before ? { ...set, variant: after ?? null } : set,
+    ),
+  };
 }
 
 /** Shares of n variants that make exactly 100. */

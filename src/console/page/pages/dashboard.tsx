@@ -52,6 +52,7 @@ export function Dashboard() {
   const { query, set, go } = useAddress();
   const [asked, setAsked] = useState<"rename" | "delete">();
   const [name, setName] = useState("");
+  const [error, setError] = useState<string>();
   const grid = useRef<HTMLDivElement>(null);
   const path = inProject(`dashboards/${encodeURIComponent(id)}/`);
   const board = useResource<DashboardWithTiles>(`dashboard ${project.value?.id} ${id}`, (signal) =>
@@ -107,6 +108,7 @@ export function Dashboard() {
             <Button
               onClick={() => {
                 setName(found.name);
+                setError(undefined);
                 setAsked("rename");
               }}
             >
@@ -179,8 +181,13 @@ export function Dashboard() {
           title={w.rename}
           onClose={() => setAsked(undefined)}
           onSubmit={() => {
-            setAsked(undefined);
-            void change({ name });
+            ask(path, { method: "PATCH", body: { name } }).then(
+              () => {
+                setAsked(undefined);
+                board.reload();
+              },
+              (failure) => setError(wordsOf(failure)),
+            );
           }}
           actions={
             <Button kind="main" type="submit">
@@ -188,7 +195,7 @@ export function Dashboard() {
             </Button>
           }
         >
-          <Field label={w.name} value={name} onInput={setName} isRequired autofocus />
+          <Field label={w.name} value={name} onInput={setName} error={error} isRequired autofocus />
         </Dialog>
       )}
       {asked === "delete" && found && (

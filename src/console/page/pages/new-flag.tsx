@@ -6,7 +6,7 @@ import { inProject } from "../lib/session.ts";
 import type { Flag } from "../model/flags.ts";
 import { Button } from "../parts/basics.tsx";
 import { Dialog } from "../parts/dialog.tsx";
-import { Field, Segments } from "../parts/fields.tsx";
+import { Field, Segments, ShareField } from "../parts/fields.tsx";
 import { words } from "../words/index.ts";
 
 const w = words.flags.create;
@@ -24,7 +24,7 @@ export function NewFlag({ onClose, onMade }: { onClose: () => void; onMade: (fla
   const [name, setName] = useState("");
   const [tags, setTags] = useState("");
   const [kind, setKind] = useState<Kind>("everybody");
-  const [percentage, setPercentage] = useState("50");
+  const [percentage, setPercentage] = useState(50);
   const [failure, setFailure] = useState<Failure>();
   const submit = async () => {
     try {
@@ -34,7 +34,7 @@ export function NewFlag({ onClose, onMade }: { onClose: () => void; onMade: (fla
           key: key.trim(),
           name: name.trim(),
           active: kind !== "some",
-          filters: firstFilters(kind, Number(percentage)),
+          filters: firstFilters(kind, percentage),
           tags: tags.split(",").flatMap((tag) => tag.trim() || []),
         },
       });
@@ -76,16 +76,7 @@ export function NewFlag({ onClose, onMade }: { onClose: () => void; onMade: (fla
           onChange={setKind}
         />
         {kind === "percentage" && (
-          <Field
-            label={w.percentage}
-            type="number"
-            min={0}
-            max={100}
-            step="any"
-            suffix="%"
-            value={percentage}
-            onInput={setPercentage}
-          />
+          <ShareField label={w.percentage} value={percentage} onInput={setPercentage} isRequired />
         )}
         {kind === "some" && <p class="help">{w.someHelp}</p>}
       </div>

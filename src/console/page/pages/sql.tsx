@@ -37,6 +37,8 @@ interface Answer {
   columns: string[];
   rows: Record<string, unknown>[];
   truncated: boolean;
+  /** How long it took. */
+  seconds: number;
 }
 
 export function Sql() {
@@ -70,16 +72,17 @@ export function Sql() {
     controller.current = own;
     setFailure(undefined);
     setRunning(true);
+    setSeconds(0);
     set({ q: statement });
     const begun = performance.now();
     const timer = setInterval(() => setSeconds((performance.now() - begun) / 1000), 100);
     try {
-      const found = await ask<Answer>(inProject("query/"), {
+      const found = await ask<Omit<Answer, "seconds">>(inProject("query/"), {
         method: "POST",
         body: { query: statement, limit: rowsMax },
         signal: own.signal,
       });
-      setAnswer(found);
+      setAnswer({ ...found, seconds: (performance.now() - begun) / 1000 });
       const next = [statement, ...past.filter((one) => one !== statement)].slice(0, historyMax);
       setPast(next);
       remember("statements", JSON.stringify(next));
@@ -89,7 +92,6 @@ export function Sql() {
       }
     } finally {
       clearInterval(timer);
-      setSeconds((performance.now() - begun) / 1000);
       if (controller.current === own) setRunning(false);
     }
   };
@@ -183,7 +185,7 @@ export function Sql() {
               {isRunning
                 ? w.running(decimal(Math.round(seconds * 10) / 10))
                 : answer
-                  ? w.rows(answer.rows.length, decimal(Math.round(seconds * 100) / 100))
+                  ? w.rows(answer.rows.length, decimal(Math.round(answer.seconds * 100) / 100))
                   : ""}
               {!isRunning && answer?.truncated && ` · ${w.truncated(answer.rows.length)}`}
             </span>

@@ -1,7 +1,8 @@
 /** Fields of forms: each with its label, help and error. */
 
 import type { ComponentChildren } from "preact";
-import { useId, useRef } from "preact/hooks";
+import { useId, useReducer, useRef, useState } from "preact/hooks";
+import { words } from "../words/index.ts";
 
 interface FieldProps {
   label: string;
@@ -84,6 +85,34 @@ export function Field(props: FieldProps) {
   );
 }
 
+/** A share in percent. What is typed stays; what is no number from 0 to 100 is NaN. */
+export function ShareField({
+  value,
+  onInput,
+  ...props
+}: Omit<FieldProps, "value" | "onInput" | "error"> & { value: number; onInput: (value: number) => void }) {
+  const [text, setText] = useState("");
+  const shareOf = (given: string) =>
+    given.trim() !== "" && Number(given) >= 0 && Number(given) <= 100 ? Number(given) : Number.NaN;
+  return (
+    <Field
+      type="number"
+      min={0}
+      max={100}
+      step="any"
+      suffix="%"
+      // Put there by something else, such as a slider.
+      value={Object.is(shareOf(text), value) ? text : String(value)}
+      onInput={(given) => {
+        setText(given);
+        onInput(shareOf(given));
+      }}
+      error={Number.isNaN(value) ? words.flag.shareWrong : undefined}
+      {...props}
+    />
+  );
+}
+
 /** Looks for something: its label stands in it. */
 export function SearchField({ label, ...props }: Pick<FieldProps, "label" | "value" | "onInput">) {
   return <Field label={label} placeholder={label} isLabelHidden type="search" class="search" {...props} />;
@@ -161,6 +190,18 @@ export function Area({
   );
 }
 
+/**
+ * Fields that show what is stored: a choice that was refused goes back, for the browser has changed it already and nothing
+ * else may be drawn anew.
+ */
+function useStored<Value>(onChange: (value: Value) => void): (value: Value) => void {
+  const [, redraw] = useReducer((count: number) => count + 1, 0);
+  return (value) => {
+    onChange(value);
+    redraw(0);
+  };
+}
+
 /** A choice of one. */
 export function Select<Value extends string>({
   label,
@@ -178,6 +219,7 @@ export function Select<Value extends string>({
   refusal?: string | false | undefined;
 }) {
   const id = useId();
+  const change = useStored(onChange);
   return (
     <div class="field">
       <label for={id} class={isLabelHidden ? "unseen" : undefined}>
@@ -188,7 +230,7 @@ export function Select<Value extends string>({
         value={value}
         disabled={!!refusal}
         title={refusal || undefined}
-        onChange={(event) => onChange(event.currentTarget.value as Value)}
+        onChange={(event) => change(event.currentTarget.value as Value)}
       >
         {choices.map(([choice, text]) => (
           <option key={choice} value={choice} selected={choice === value}>
@@ -243,6 +285,7 @@ export function Segments<Value extends string>({
   refusal?: string | false | undefined;
 }) {
   const name = useId();
+  const change = useStored(onChange);
   return (
     <fieldset class="segments" disabled={!!refusal} title={refusal || undefined}>
       <legend class="unseen">{label}</legend>
@@ -253,7 +296,7 @@ export function Segments<Value extends string>({
             name={name}
             value={choice}
             checked={choice === value}
-            onChange={() => onChange(choice)}
+            onChange={() => change(choice)}
           />
           <span>{text}</span>
         </label>

@@ -22,7 +22,13 @@ export function Form({
 }) {
   const [failure, setFailure] = useState<Failure>();
   const [isBusy, setBusy] = useState(false);
-  const errorOf = (field: string) => (failure?.attr === field ? failure.detail : undefined);
+  let isAtField = false;
+  const errorOf = (field: string) => {
+    if (failure?.attr !== field) return undefined;
+    isAtField = true;
+    return failure.detail;
+  };
+  const fields = typeof children === "function" ? children(errorOf) : children;
   const send = async () => {
     setBusy(true);
     setFailure(undefined);
@@ -43,8 +49,8 @@ export function Form({
         if (!refusal) void send();
       }}
     >
-      {typeof children === "function" ? children(errorOf) : children}
-      {failure && (failure.attr === null || typeof children !== "function") && (
+      {fields}
+      {failure && !isAtField && (
         <p class="error" role="alert">
           {failure.detail}
         </p>

@@ -4,7 +4,7 @@ import type { ConditionSet } from "../../model/flags.ts";
 import type { Reach } from "../../model/reach.ts";
 import { Button } from "../../parts/basics.tsx";
 import { type ConditionKind, Conditions } from "../../parts/conditions.tsx";
-import { Select } from "../../parts/fields.tsx";
+import { Select, ShareField } from "../../parts/fields.tsx";
 import { words } from "../../words/index.ts";
 
 const w = words.flag;
@@ -94,33 +94,25 @@ export function ConditionSetCard({
         isShowingProblems
       />
       <div class="row rollout">
-        <label class="label" for={`rollout-${place}`}>
+        <span class="label" aria-hidden="true">
           {w.rollout}
-        </label>
+        </span>
         <input
           type="range"
           min={0}
           max={100}
           step={1}
-          value={share}
+          value={share || 0}
           aria-label={`${name}: ${w.rollout}`}
           onInput={(event) => onChange({ ...set, rollout_percentage: Number(event.currentTarget.value) })}
         />
-        <span class="share-field">
-          <input
-            id={`rollout-${place}`}
-            type="number"
-            min={0}
-            max={100}
-            step="any"
-            value={share}
-            onInput={(event) => {
-              const value = event.currentTarget.valueAsNumber;
-              if (value >= 0 && value <= 100) onChange({ ...set, rollout_percentage: value });
-            }}
-          />
-          %
-        </span>
+        <ShareField
+          label={w.rollout}
+          isLabelHidden
+          class="share-field"
+          value={share}
+          onInput={(value) => onChange({ ...set, rollout_percentage: value })}
+        />
         {variants.length > 0 && (
           <Select
             label={`${name}: ${w.variantOfSet}`}

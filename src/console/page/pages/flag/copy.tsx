@@ -11,6 +11,11 @@ import { tell } from "../../parts/toast.tsx";
 import { words } from "../../words/index.ts";
 
 const w = words.flag.copy;
+/** What a flag is, wherever it stands. */
+const copied = [
+  ...["key", "name", "filters", "tags", "ensure_experience_continuity", "is_remote_configuration"],
+  ...["has_encrypted_payloads", "evaluation_runtime", "bucketing_identifier"],
+];
 
 export function CopyFlag({ flag, onClose }: { flag: Flag; onClose: () => void }) {
   const others = projects.value.filter(({ id }) => id !== project.value?.id);
@@ -18,11 +23,11 @@ export function CopyFlag({ flag, onClose }: { flag: Flag; onClose: () => void })
   const [isOff, setOff] = useState(true);
   const [error, setError] = useState<string>();
   const copy = async () => {
-    const { key, name, filters, tags } = flag;
+    const body = Object.fromEntries(copied.map((field) => [field, flag[field]]));
     try {
       await ask(`/api/projects/${target}/feature_flags/`, {
         method: "POST",
-        body: { key, name, filters, tags, active: flag.active && !isOff },
+        body: { ...body, active: flag.active && !isOff },
       });
       tell(w.done(others.find(({ id }) => String(id) === target)?.name ?? target));
       onClose();

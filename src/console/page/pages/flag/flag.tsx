@@ -5,8 +5,8 @@ import { useRoute } from "preact-iso";
 import { to, useAddress } from "../../lib/address.ts";
 import { ask, wordsOf } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
-import { inProject, project } from "../../lib/session.ts";
-import { type Draft, differences, draftOf } from "../../model/draft.ts";
+import { inProject, me, project } from "../../lib/session.ts";
+import { type Draft, differences, draftOf, isSame } from "../../model/draft.ts";
 import { changeFlag, criticalTag, type Flag, whoGetsIt } from "../../model/flags.ts";
 import { Badge, Switch, Tabs } from "../../parts/basics.tsx";
 import { Question } from "../../parts/confirm.tsx";
@@ -34,7 +34,8 @@ const drafts = new Map<string, { draft: Draft; base: Flag }>();
 
 export function FlagPage() {
   const { id = "" } = useRoute().params as { id?: string };
-  const key = `flag ${project.value?.id} ${id}`;
+  // Of whom the draft is, too: somebody else may sign in here.
+  const key = `flag ${me.value?.uuid} ${project.value?.id} ${id}`;
   const flag = useResource<Flag>(key, (signal) =>
     ask(inProject(`feature_flags/${encodeURIComponent(id)}/`), { signal }),
   );
@@ -104,8 +105,9 @@ function Loaded({
     onChanged({ ...flag, active: isOn });
     try {
       const stored = await changeFlag(flag.id, { active: isOn });
-      // The draft goes on from the new version: the switch is no part of it.
-      setBase((now) => ({ ...now, active: stored.active, version: stored.version }));
+      // The draft goes on from the new version: the switch is no part of it. What somebody else has changed meanwhile is:
+      // then the draft stays one of the old version, and saving it shows theirs.
+      setBase((now) => (isSame(draftOf(now), draftOf(stored)) ? stored : now));
       onChanged(stored);
       if (isUndo) tell(words.flags.switchedBack(flag.key));
       else

@@ -2,10 +2,10 @@
 
 import { useState } from "preact/hooks";
 import { ask, queryText, wordsOf } from "../../lib/api.ts";
-import { dateTime } from "../../lib/format.ts";
+import { dateTime, elsewhere } from "../../lib/format.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject, me } from "../../lib/session.ts";
-import { type Draft, differences, draftOf } from "../../model/draft.ts";
+import { type Draft, differences, draftOf, problemsOf } from "../../model/draft.ts";
 import { type Flag, type ShortUser, userName } from "../../model/flags.ts";
 import { Badge, Button } from "../../parts/basics.tsx";
 import { Field, Select } from "../../parts/fields.tsx";
@@ -128,8 +128,8 @@ export function Schedule({ flag, draft, refusal }: { flag: Flag; draft: Draft; r
           <li key={change.id} class="stack tight">
             <div class="row apart">
               <span>
-                <b>{dateTime(change.scheduled_at)}</b> {textOf(flag, change)}{" "}
-                <span class="muted">{userName(change.created_by)}</span>{" "}
+                <b title={elsewhere(change.scheduled_at)}>{dateTime(change.scheduled_at)}</b>{" "}
+                {textOf(flag, change)} <span class="muted">{userName(change.created_by)}</span>{" "}
                 {change.failure_reason ? (
                   <Badge tone="bad">{change.failure_reason}</Badge>
                 ) : (
@@ -205,6 +205,7 @@ function ScheduleForm({
       (error) => complain(wordsOf(error)),
     );
   };
+  const isWrong = what === "draft" && problemsOf(draft).size > 0;
   const choices = Object.entries(w.whats) as [What, string][];
   return (
     <div class="row bottom">
@@ -216,7 +217,12 @@ function ScheduleForm({
         onChange={setWhat}
       />
       <Field label={w.when} type="datetime-local" value={at} onInput={setAt} isDisabled={!!refusal} />
-      <Button icon={change ? "check" : "plus"} refusal={refusal} isDisabled={at === ""} onClick={save}>
+      <Button
+        icon={change ? "check" : "plus"}
+        refusal={refusal}
+        isDisabled={at === "" || isWrong}
+        onClick={save}
+      >
         {change ? w.save : w.add}
       </Button>
       {change && (

@@ -59,9 +59,11 @@ export function SaveBar({
       onSaved(saved);
     } catch (error) {
       const found = asFailure(error);
-      if (found.status === 409) {
+      const read = () => ask<Flag>(inProject(`feature_flags/${base.id}/`)).catch(() => undefined);
+      const newer = found.status === 409 ? await read() : undefined;
+      if (newer) {
         setOpen(false);
-        setTheirs(await ask<Flag>(inProject(`feature_flags/${base.id}/`)));
+        setTheirs(newer);
       } else setFailure(found);
     } finally {
       setBusy(false);

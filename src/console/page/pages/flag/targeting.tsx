@@ -5,7 +5,14 @@ import { to } from "../../lib/address.ts";
 import { ask } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject } from "../../lib/session.ts";
-import { type Draft, evenShares, kindOf, problemsOf, type ValueKind } from "../../model/draft.ts";
+import {
+  type Draft,
+  evenShares,
+  kindOf,
+  problemsOf,
+  renameVariant,
+  type ValueKind,
+} from "../../model/draft.ts";
 import type { ConditionSet, Filters, Flag } from "../../model/flags.ts";
 import { personsOf, type Reach, useReach } from "../../model/reach.ts";
 import { Button } from "../../parts/basics.tsx";
@@ -122,12 +129,8 @@ export function Targeting({
             payloads={filters.payloads ?? {}}
             problems={problems}
             isEncrypted={flag.has_encrypted_payloads === true}
-            onVariants={(next, payloads) =>
-              putFilters({
-                multivariate: { ...filters.multivariate, variants: next },
-                ...(payloads ? { payloads } : {}),
-              })
-            }
+            onVariants={(next) => putFilters({ multivariate: { ...filters.multivariate, variants: next } })}
+            onRename={(before, after) => putFilters(renameVariant(filters, before, after))}
             onPayload={putPayload}
           />
         ) : (

@@ -1,10 +1,12 @@
 /** Variants with their shares and payloads. */
 
+import { useState } from "preact/hooks";
 import { decimal } from "../../lib/format.ts";
 import { evenShares } from "../../model/draft.ts";
 import type { Variant } from "../../model/flags.ts";
 import { Button } from "../../parts/basics.tsx";
-import { Area, Field } from "../../parts/fields.tsx";
+import { Area, Field, ShareField } from "../../parts/fields.tsx";
+import { complain } from "../../parts/toast.tsx";
 import { words } from "../../words/index.ts";
 import { payloadText } from "./payload.ts";
 
@@ -16,22 +18,29 @@ export function Variants({
   problems,
   isEncrypted,
   onVariants,
+  onRename,
   onPayload,
 }: {
   variants: readonly Variant[];
   payloads: Record<string, unknown>;
   problems: ReadonlyMap<string, string>;
   isEncrypted: boolean;
-  onVariants: (variants: Variant[], payloads?: Record<string, unknown>) => void;
+  onVariants: (variants: Variant[]) => void;
+  /** Gives a variant another key, or takes it away. */
+  onRename: (before: string, after?: string) => void;
   onPayload: (key: string, text: string) => void;
 }) {
   const sum = variants.reduce((total, { rollout_percentage: share }) => total + share, 0);
-  const put = (place: number, changed: Variant) => {
-    const before = variants[place]!.key;
-    const next = variants.map((other, index) => (index === place ? changed : other));
-    if (changed.key === before || payloads[before] === undefined) return onVariants(next);
-    const { [before]: payload, ...others } = payloads;
-    onVariants(next, { ...others, [changed.key]: payload });
+  const put = (place: number, changed: Variant) =>
+    onVariants(variants.map((other, index) => (index === place ? changed : other)));
+  // While it is typed a key may be that of another variant: it counts when it is done.
+  const [typed, setTyped] = useState<{ place: number; key: string }>();
+  const rename = ({ key: before }: Variant) => {
+    const after = typed?.key.trim();
+    setTyped(undefined);
+    if (after === undefined || after === before) return;
+    if (after === "" || variants.some(({ key }) => key === after)) complain(w.variantKeyWrong);
+    else onRename(before, after);
   };
   const add = () => {
     let number = variants.length + 1;
@@ -47,22 +56,19 @@ export function Variants({
       <h3>{w.variantsTitle}</h3>
       {variants.map((variant, place) => (
         <div key={place} class="variant">
-          <Field
-            label={w.variantKey}
-            isLabelHidden={place > 0}
-            value={variant.key}
-            onInput={(key) => put(place, { ...variant, key })}
-          />
-          <Field
+          <div onFocusOut={() => rename(variant)}>
+            <Field
+              label={w.variantKey}
+              isLabelHidden={place > 0}
+              value={typed?.place === place ? typed.key : variant.key}
+              onInput={(key) => setTyped({ place, key })}
+            />
+          </div>
+          <ShareField
             label={w.variantShare}
             isLabelHidden={place > 0}
-            type="number"
-            min={0}
-            max={100}
-            step="any"
-            suffix="%"
-            value={String(variant.rollout_percentage)}
-            onInput={(text) => put(place, { ...variant, rollout_percentage: Number(text) })}
+            value={variant.rollout_percentage}
+            onInput={(share) => put(place, { ...variant, rollout_percentage: share })}
           />
           <Area
             label={w.payload(variant.key)}
@@ -77,13 +83,7 @@ export function Variants({
             icon="trash"
             label={`${w.removeVariant}: ${variant.key}`}
             isDisabled={variants.length === 1}
-            onClick={() => {
-              const { [variant.key]: _, ...others } = payloads;
-              onVariants(
-                variants.filter((_, index) => index !== place),
-                others,
-              );
-            }}
+            onClick={() => onRename(variant.key)}
           />
         </div>
       ))}

@@ -141,8 +141,13 @@ function Editor({ cohort, onSaved }: { cohort?: Cohort; onSaved: (cohort: Cohort
         {(errorOf) => (
           <>
             <div class="columns">
-              <Field label={w.name} value={name} onInput={setName} isRequired />
-              <Field label={w.description} value={description} onInput={setDescription} />
+              <Field label={w.name} value={name} onInput={setName} error={errorOf("name")} isRequired />
+              <Field
+                label={w.description}
+                value={description}
+                onInput={setDescription}
+                error={errorOf("description")}
+              />
             </div>
             {cohort === undefined && (
               <Segments

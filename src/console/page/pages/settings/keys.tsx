@@ -167,7 +167,7 @@ function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (key: Key) =
     try {
       const body = {
         ...{ label: label.trim(), scopes, scoped_teams: [], scoped_organizations: [] },
-        expires_at: expires === "" ? null : new Date(expires).toISOString(),
+        expires_at: expires === "" ? null : new Date(`${expires}T23:59:59`).toISOString(),
       };
       onMade(await ask<Key>("/api/personal_api_keys/", { method: "POST", body }));
     } catch (failure) {

@@ -27,6 +27,7 @@ export function Roles({
 }) {
   const roles = useResource<{ results: Role[] }>("roles with members", (signal) => ask(path, { signal }));
   const [name, setName] = useState("");
+  const [error, setError] = useState<string>();
   const change = (work: Promise<unknown>) => work.then(roles.reload, (error) => complain(wordsOf(error)));
   return (
     <section class="card stack">
@@ -95,11 +96,17 @@ export function Roles({
         onSubmit={(event) => {
           event.preventDefault();
           if (refusal || name.trim() === "") return;
-          void change(ask(path, { method: "POST", body: { name: name.trim() } }));
-          setName("");
+          ask(path, { method: "POST", body: { name: name.trim() } }).then(
+            () => {
+              setName("");
+              setError(undefined);
+              roles.reload();
+            },
+            (failure) => setError(wordsOf(failure)),
+          );
         }}
       >
-        <Field label={w.newRole} value={name} onInput={setName} isDisabled={!!refusal} />
+        <Field label={w.newRole} value={name} onInput={setName} error={error} isDisabled={!!refusal} />
         <Button type="submit" icon="plus" refusal={refusal}>
           {words.frame.add}
         </Button>

@@ -1,0 +1,279 @@
+/** What somebody types or has before them is what is kept: nothing is lost, rounded, or written over unseen. */
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Browser, Page } from "playwright-core";
+import { TestAppliance, until } from "../support/appliance.ts";
+import { chromiumPath, startBrowser } from "../support/browser.ts";
+import { openSignedIn, ownerCookie, password, widths } from "./support.ts";
+
+interface Flag {
+  id: number;
+  key: string;
+  active: boolean;
+  filters: {
+    groups: { rollout_percentage: number }[];
+    multivariate: { variants: { rollout_percentage: number }[] } | null;
+  };
+}
+
+describe.skipIf(chromiumPath === undefined)("what is typed", () => {
+  let appliance: TestAppliance;
+  let browser: Browser;
+  let cookie: string;
+  const path = (rest: string) => `/api/projects/${appliance.made.project.id}/${rest}`;
+  const read = async (id: number) =>
+    (await (await appliance.api(path(`feature_flags/${id}/`))).json()) as Flag;
+  const make = async (body: Record<string, unknown>) => {
+    const answer = await appliance.api(path("feature_flags/"), { method: "POST", body });
+    expect(answer.status).toBe(201);
+    return (await answer.json()) as Flag;
+  };
+  const groups = (share: number) => [{ properties: [], rollout_percentage: share }];
+  const open = (...expectedStatus: number[]) =>
+    openSignedIn(browser, cookie, { url: appliance.url, expectedStatus });
+  const save = async (page: Page) => {
+    await page.getByRole("button", { name: "Review and save" }).click();
+    await page.getByRole("button", { name: "Save changes" }).click();
+  };
+
+  beforeAll(async () => {
+    appliance = await TestAppliance.start();
+    cookie = await ownerCookie(appliance);
+    browser = await startBrowser();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await appliance?.[Symbol.asyncDispose]();
+  });
+
+  test("a switch does not hide what somebody else has changed since the page was opened", async () => {
+    const flag = await make({ key: "two-tabs", filters: { groups: groups(10) } });
+    const change = () =>
+      appliance.api(path(`feature_flags/${flag.id}/`), {
+        method: "PATCH",
+        body: { filters: { groups: groups(75) } },
+      });
+    const { page, context, troubles } = await open(409);
+    const share = page.getByRole("spinbutton", { name: "Roll out to" });
+    await page.goto(`/console/flags/${flag.id}`);
+    await share.waitFor();
+    await change();
+    await page.getByRole("switch", { name: "two-tabs" }).click();
+    await page.waitForFunction(
+      () => document.querySelector<HTMLInputElement>(".share-field input")!.value === "75",
+    );
+
+    // With a draft: it is not put on top of theirs unasked.
+    await page.getByRole("button", { name: "Discard" }).waitFor({ state: "detached" });
+    await page.getByLabel("Description").fill("Mine");
+    await page.getByRole("button", { name: "Duplicate: Set 1" }).click();
+    await appliance.api(path(`feature_flags/${flag.id}/`), {
+      method: "PATCH",
+      body: { filters: { groups: groups(80) } },
+    });
+    await page.getByRole("switch", { name: "two-tabs" }).click();
+    await until(async () => (await read(flag.id)).active, "the flag is on again");
+    // What is told of the switch does not lie over the way to save.
+    const undo = page.getByRole("button", { name: "Undo" }).last();
+    await undo.click({ trial: true });
+    for (const width of widths) {
+      await page.setViewportSize({ width, height: 740 });
+      for (const name of ["Discard", "Review and save"]) {
+        await page.getByRole("button", { name }).click({ trial: true, timeout: 3_000 });
+      }
+    }
+    await save(page);
+    const dialog = page.getByRole("dialog", { name: "Somebody else changed this flag" });
+    await dialog.getByText("set 1: roll out 75 → 80 %").waitFor();
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("shares are numbers as they are typed; what is none is said and not saved", async () => {
+    const variants = ["a", "b"].map((key) => ({ key, rollout_percentage: 50 }));
+    const flag = await make({
+      key: "shares",
+      filters: { groups: groups(10), multivariate: { variants } },
+    });
+    const { page, context, troubles } = await open();
+    await page.goto(`/console/flags/${flag.id}`);
+    const rollout = page.getByRole("spinbutton", { name: "Roll out to" });
+    const first = page.getByRole("spinbutton", { name: "Share" }).first();
+    const second = page.getByRole("spinbutton", { name: "Share" }).nth(1);
+    const type = async (field: typeof first, text: string) => {
+      await field.press("Control+a");
+      await field.pressSequentially(text);
+    };
+    await first.waitFor();
+    for (const wrong of ["150", "-5", "."]) {
+      await type(rollout, wrong);
+      await page.getByText("A number from 0 to 100").first().waitFor();
+      await page.getByRole("button", { name: "Review and save" }).click();
+      expect(await page.getByRole("button", { name: "Save changes" }).isDisabled()).toBe(true);
+      await page.keyboard.press("Escape");
+    }
+    await type(rollout, "12.05");
+    await page.getByText("A number from 0 to 100").waitFor({ state: "detached" });
+    await type(first, "33.05");
+    await type(second, "66.95");
+    expect(await first.inputValue()).toBe("33.05");
+    await save(page);
+    await page.getByText("shares is saved").waitFor();
+    const { filters } = await read(flag.id);
+    expect(filters.groups[0]!.rollout_percentage).toBe(12.05);
+    expect(filters.multivariate!.variants.map((variant) => variant.rollout_percentage)).toEqual([
+      33.05, 66.95,
+    ]);
+    // What is set by something else is shown.
+    await page.getByRole("button", { name: "Spread evenly" }).click();
+    expect(await first.inputValue()).toBe("50");
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("payloads and sets follow the key of a variant, whichever other keys it passes while it is typed", async () => {
+    const variants = ["v1", "v2"].map((key) => ({ key, rollout_percentage: 50 }));
+    const flag = await make({
+      key: "renamed",
+      filters: {
+        multivariate: { variants },
+        payloads: { v1: '"one"', v2: '"two"' },
+        groups: [{ properties: [], rollout_percentage: 100, variant: "v2" }],
+      },
+    });
+    const { page, context, troubles } = await open();
+    await page.goto(`/console/flags/${flag.id}`);
+    const second = page.getByRole("textbox", { name: "Variant key" }).nth(1);
+    await second.press("Control+a");
+    await second.pressSequentially("v12");
+    await second.press("Tab");
+    await save(page);
+    await page.getByText("renamed is saved").waitFor();
+    expect((await read(flag.id)).filters).toMatchObject({
+      multivariate: { variants: [{ key: "v1" }, { key: "v12" }] },
+      payloads: { v1: '"one"', v12: '"two"' },
+      groups: [{ variant: "v12" }],
+    });
+    await second.fill("v1");
+    await second.press("Tab");
+    await page.getByText("Each variant has a key of its own.").waitFor();
+    expect(await second.inputValue()).toBe("v12");
+    await page.getByRole("button", { name: "Remove variant: v12" }).click();
+    await page.getByRole("spinbutton", { name: "Share" }).fill("100");
+    await save(page);
+    await until(
+      async () => (await read(flag.id)).filters.multivariate!.variants.length === 1,
+      "it is stored",
+    );
+    expect((await read(flag.id)).filters).toMatchObject({
+      payloads: { v1: '"one"' },
+      groups: [{ variant: null }],
+    });
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("a copy in another project has all of the flag", async () => {
+    const settings = {
+      key: "remote",
+      tags: ["web"],
+      is_remote_configuration: true,
+      evaluation_runtime: "server",
+      bucketing_identifier: "device_id",
+      filters: { groups: groups(100), payloads: { true: '{"a": 1.0}' } },
+    };
+    const flag = await make(settings);
+    const body = { name: "Other" };
+    const made = await appliance.api("/api/organizations/@current/projects/", { method: "POST", body });
+    const { id } = (await made.json()) as { id: number };
+    const { page, context, troubles } = await open();
+    await page.goto(`/console/flags/${flag.id}`);
+    await page.getByRole("button", { name: "Actions", exact: true }).click();
+    await page.getByRole("button", { name: "Copy to another project" }).click();
+    await page.getByRole("button", { name: "Copy", exact: true }).click();
+    await page.getByText("Copied to Other.").waitFor();
+    const found = await appliance.api(`/api/projects/${id}/feature_flags/?search=remote`);
+    const { results } = (await found.json()) as { results: object[] };
+    expect(results[0]).toMatchObject({ ...settings, active: false });
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("whole numbers beyond 2^53 are shown digit by digit", async () => {
+    const digits = ["9007199254740993", "12345678901234567891"];
+    const body = `{"api_key":"${appliance.token}","event":"ordered","distinct_id":"user-1","properties":{"order":${digits[0]},"inner":{"id":${digits[1]}}}}`;
+    await fetch(`${appliance.url}/capture/`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body,
+    });
+    await appliance.eventsWhenStored(1);
+    const { page, context, troubles } = await open();
+    await page.goto("/console/live");
+    await page.getByRole("table", { name: "Stored events" }).getByText("ordered").first().click();
+    for (const number of digits) await page.getByRole("dialog").getByText(number).waitFor();
+    await page.goto("/console/sql?q=SELECT properties FROM events");
+    for (const number of digits) await page.getByRole("table").getByText(number).waitFor();
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("a refusal is said in the form, whichever field it is about, and what was typed stays", async () => {
+    const { page, context, troubles } = await open(400);
+    await page.goto("/console/cohorts/new");
+    await page.getByLabel("Name").fill("Those without a key");
+    await page.getByRole("button", { name: "Add condition" }).click();
+    await page.getByRole("button", { name: "Save cohort" }).click();
+    await page.getByText("Each condition needs a key.").waitFor();
+    expect(await page.getByLabel("Name").inputValue()).toBe("Those without a key");
+    await page.getByLabel("Name").fill("n".repeat(500));
+    await page.getByRole("button", { name: "Save cohort" }).click();
+    await page.getByText("Ensure this field has no more than 400 characters.").waitFor();
+    expect(await page.getByLabel("Name").getAttribute("aria-invalid")).toBe("true");
+
+    await page.goto("/console/settings?tab=team");
+    await page.getByLabel("New role").fill("r".repeat(500));
+    await page.getByRole("button", { name: "Add", exact: true }).click();
+    await page.getByText("Ensure this field has no more than").waitFor();
+    expect(await page.getByLabel("New role").inputValue()).toBe("r".repeat(500));
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("a choice that was refused, or not confirmed, goes back to what is stored", async () => {
+    const { page, context, troubles } = await open(403);
+    await page.goto("/console/settings?tab=team");
+    const level = page.getByRole("combobox", { name: "Level: Ann" });
+    await level.selectOption({ label: "Member" });
+    await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+    expect(await level.evaluate((field: HTMLSelectElement) => field.selectedOptions[0]!.text)).toBe("Owner");
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("who is signed out in the middle of a form signs in over it, and what was sent goes through", async () => {
+    const { page, context, troubles } = await open(401);
+    await page.goto("/console/flags?new=1");
+    await page.getByLabel("Key", { exact: true }).fill("typed-before");
+    await context.clearCookies();
+    // Whatever the page has asked by itself meanwhile: the form to sign in may be there already.
+    const click = (element: HTMLElement) => element.click();
+    await page.getByRole("button", { name: "Create flag", includeHidden: true }).evaluate(click);
+    await page.getByLabel("E-mail").fill(appliance.made.user.email);
+    await page.getByLabel("Password").fill("something else entirely");
+    await page.keyboard.press("Enter");
+    await page.getByRole("alert").waitFor();
+    await page.getByLabel("Password").fill(password);
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { level: 1, name: "typed-before" }).waitFor();
+
+    // Whoever does not want to is signed out, and sees nothing more.
+    await context.clearCookies();
+    await page.getByRole("switch", { name: "typed-before", includeHidden: true }).evaluate(click);
+    await page.getByRole("dialog").getByRole("button", { name: "Close" }).click();
+    await page.getByRole("heading", { level: 1, name: "Sign in" }).waitFor();
+    expect(await page.getByText("typed-before").count()).toBe(0);
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+});
