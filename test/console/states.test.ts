@@ -160,6 +160,30 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
     expect(troubles).toEqual([]);
   });
 
+  test("a proxy without its server, and a limit of requests, keep what is there; it is tried again", async () => {
+    for (const [status, words] of [
+      [502, "Flagkeep could not be reached."],
+      [429, "Expected available in 1 second."],
+    ] as const) {
+      const { page, context, troubles } = await open([status]);
+      await page.goto("/console/persons");
+      await page.getByText("user-1").first().waitFor();
+      await page.route(/\/persons\//, (route) =>
+        status === 502
+          ? route.fulfill({ status, contentType: "text/html", body: "<h1>Bad Gateway</h1>" })
+          : route.fulfill({ status, headers: { "Retry-After": "1" }, json: { detail: words } }),
+      );
+      await page.getByRole("link", { name: "Flags" }).first().click();
+      await page.getByRole("link", { name: "Persons" }).click();
+      await page.getByText(words).waitFor();
+      await page.getByText("user-1").first().waitFor();
+      await page.unroute(/\/persons\//);
+      await page.getByText(words).waitFor({ state: "detached" });
+      await context.close();
+      expect(troubles).toEqual([]);
+    }
+  });
+
   test("without a connection a change is refused at once, never queued", async () => {
     const { page, context, troubles } = await open([]);
     await page.goto("/console/flags");

@@ -66,10 +66,9 @@ export function App() {
   const current = session.value;
   if (current.state === "out") return <SignIn />;
   if (current.state === "unreachable") {
-    const isAway = current.failure.status === 0 || current.failure.isEngineAway;
     return (
       <main class="alone">
-        {isAway ? <AwayBar failure={current.failure} readAt={0} /> : null}
+        {current.failure.isPassing ? <AwayBar failure={current.failure} readAt={0} /> : null}
         <Trouble failure={current.failure} onRetry={() => void loadSession()} />
       </main>
     );

@@ -22,6 +22,11 @@ export class Failure extends Error {
     return this.status === 503;
   }
 
+  /** It goes by itself: besides, the server is not reached, behind a proxy either, or wants fewer requests. */
+  get isPassing(): boolean {
+    return [0, 429, 502, 503, 504].includes(this.status);
+  }
+
   /** Nobody is signed in. Other answers with 401 are about a password or a key that was just given. */
   get isSignedOut(): boolean {
     return this.status === 401 && this.code === "not_authenticated";

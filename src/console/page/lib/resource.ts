@@ -123,7 +123,7 @@ function useReading<Data>(
         if (controller.signal.aborted || isAbort(error)) return;
         const failure = asFailure(error);
         state.current = { key, failure, isLoading: false };
-        if (failure.isEngineAway || failure.status === 0) again((failure.retryAfterSeconds ?? 3) * 1000);
+        if (failure.isPassing) again((failure.retryAfterSeconds ?? 3) * 1000);
         else if (everyMs !== undefined) again(everyMs);
       } finally {
         if (!isAside) pageReads -= 1;

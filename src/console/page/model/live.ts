@@ -100,7 +100,7 @@ export function useLive(filter: { event?: string; distinct_id?: string }, isPaus
         } catch (error) {
           if (controller.signal.aborted || isAbort(error)) return;
           failure = error instanceof Failure ? error : new Failure(0, "unreachable", wordsOf(error));
-          if (failure.status >= 400 && failure.status < 500) {
+          if (failure.status >= 400 && failure.status < 500 && !failure.isPassing) {
             isDirty = true;
             return;
           }

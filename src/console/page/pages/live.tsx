@@ -159,12 +159,8 @@ export function LivePage() {
           onInput={(value) => set({ value: value || undefined })}
         />
       </div>
-      {live.failure && (live.failure.status === 0 || live.failure.isEngineAway) && (
-        <AwayBar failure={live.failure} readAt={0} />
-      )}
-      {live.failure && live.failure.status >= 400 && live.failure.status < 500 && (
-        <Trouble failure={live.failure} />
-      )}
+      {live.failure?.isPassing && <AwayBar failure={live.failure} readAt={0} />}
+      {live.failure && !live.failure.isPassing && <Trouble failure={live.failure} />}
       {(live.behind > 0 || live.notShown > 0) && (
         <p class="bar accent" role="status">
           {live.behind > 0 && <span>{w.waitingBehind(live.behind)}</span>}

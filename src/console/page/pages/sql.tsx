@@ -209,7 +209,7 @@ export function Sql() {
             )}
           </div>
           {failure &&
-            (failure.isEngineAway || failure.status === 0 ? (
+            (failure.isPassing ? (
               <AwayBar failure={failure} readAt={0} />
             ) : (
               <div class="bar bad" role="alert">

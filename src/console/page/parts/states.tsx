@@ -95,8 +95,9 @@ export function AwayBar({ failure, readAt }: { failure: Failure; readAt: number 
     <div class="bar warn" role="status">
       <Icon name="warning" />
       <span>
-        {failure.isEngineAway ? w.engineAway : w.unreachable} {failure.isEngineAway && why.data}{" "}
-        {readAt > 0 && w.stale(ago(readAt))} <span aria-hidden="true">{w.tryingAgain(left)}</span>
+        {failure.isEngineAway ? w.engineAway : failure.status === 429 ? failure.detail : w.unreachable}{" "}
+        {failure.isEngineAway && why.data} {readAt > 0 && w.stale(ago(readAt))}{" "}
+        <span aria-hidden="true">{w.tryingAgain(left)}</span>
       </span>
     </div>
   );
@@ -113,7 +114,7 @@ export function Content<Data>({
   rows?: number;
 }) {
   const { data, failure, readAt, reload } = resource;
-  const isAway = failure !== undefined && (failure.isEngineAway || failure.status === 0);
+  const isAway = failure?.isPassing === true;
   return (
     <>
       {isAway && <AwayBar failure={failure} readAt={data === undefined ? 0 : readAt} />}

@@ -83,7 +83,7 @@ export function Explore() {
       controller.abort();
     };
   }, [asked, round]);
-  const isAway = failure !== undefined && (failure.isEngineAway || failure.status === 0);
+  const isAway = failure?.isPassing === true;
   useEffect(() => {
     if (!isAway) return;
     const timer = setTimeout(() => setRound((count) => count + 1), (failure?.retryAfterSeconds ?? 3) * 1000);

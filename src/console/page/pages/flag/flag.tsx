@@ -39,7 +39,7 @@ export function FlagPage() {
   const flag = useResource<Flag>(key, (signal) =>
     ask(inProject(`feature_flags/${encodeURIComponent(id)}/`), { signal }),
   );
-  if (flag.data === undefined || (flag.failure !== undefined && flag.failure.status !== 0)) {
+  if (flag.data === undefined || (flag.failure !== undefined && !flag.failure.isPassing)) {
     return (
       <Page title={words.frame.pages.flags}>
         <Content of={flag}>{() => null}</Content>
@@ -69,7 +69,7 @@ function Loaded({
   const [isCopying, setCopying] = useState(false);
   const [refused, setRefused] = useState<Refused>();
   const [proposed, setProposed] = useState(0);
-  const tab = (query.tab ?? "targeting") as Tab;
+  const tab = (query.tab !== undefined && query.tab in w.tabs ? query.tab : "targeting") as Tab;
   const changes = differences(draftOf(base), draft);
   const refusal = !flag.can_edit && words.flags.notAllowed;
 

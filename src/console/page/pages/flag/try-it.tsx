@@ -91,7 +91,7 @@ export function TryIt({ flag, draft, isChanged }: { flag: Flag; draft: Draft; is
       </section>
       {!flag.active && <p class="muted">{w.inactive}</p>}
       {failure &&
-        (failure.isEngineAway ? <AwayBar failure={failure} readAt={0} /> : <Trouble failure={failure} />)}
+        (failure.isPassing ? <AwayBar failure={failure} readAt={0} /> : <Trouble failure={failure} />)}
       {wanted.length === 0 ? (
         <Empty title={w.empty} icon="user" />
       ) : (
