@@ -104,6 +104,36 @@ describe.skipIf(chromiumPath === undefined)("pages", () => {
     await context.close();
   });
 
+  test("flags without variants in the part for them are flags like others", async () => {
+    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: appliance.url });
+    for (const [key, multivariate] of [
+      ["no-variants", {}],
+      ["null-variants", { variants: null }],
+    ] as const) {
+      const filters = { groups: [{ properties: [], rollout_percentage: 100 }], multivariate };
+      const made = await appliance.api(`/api/projects/${appliance.made.project.id}/feature_flags/`, {
+        method: "POST",
+        body: { key, filters },
+      });
+      expect(made.status).toBe(201);
+      await page.goto("/console/flags");
+      await page.getByRole("link", { name: key }).click();
+      await page.getByRole("spinbutton", { name: "Roll out to" }).waitFor();
+    }
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("a page that cannot be drawn says so, and the menu leads elsewhere", async () => {
+    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: appliance.url });
+    await page.goto('/console/explore?question={"series":[null]}');
+    await page.getByRole("heading", { level: 1, name: "That did not work" }).waitFor();
+    await page.getByRole("navigation").getByRole("link", { name: "Persons" }).click();
+    await page.getByRole("main").getByText("user-1").first().waitFor();
+    await context.close();
+    expect(troubles.length).toBeGreaterThan(0);
+  });
+
   for (const theme of themes) {
     for (const width of widths) {
       test(`all pages, ${theme}, ${width}`, async () => {

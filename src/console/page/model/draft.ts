@@ -36,7 +36,7 @@ export function draftOf(flag: Flag): Draft {
 /** Which of the three kinds of value a flag has. */
 export function kindOf({ isRemote, filters }: Draft): ValueKind {
   if (isRemote) return "remote";
-  return (filters.multivariate?.variants.length ?? 0) > 0 ? "variants" : "boolean";
+  return filters.multivariate?.variants?.length ? "variants" : "boolean";
 }
 
 /** The fields that differ, in the names of the API. */

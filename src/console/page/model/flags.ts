@@ -29,7 +29,8 @@ export interface Variant {
 
 export interface Filters {
   groups?: ConditionSet[];
-  multivariate?: { variants: Variant[] } | null;
+  /** Clients write it without variants, too. */
+  multivariate?: { variants?: Variant[] | null } | null;
   payloads?: Record<string, unknown>;
   aggregation_group_type_index?: number | null;
   [more: string]: unknown;
@@ -103,7 +104,7 @@ export function readFlags(
 export function whoGetsIt(filters: Filters): string {
   const w = words.flags.who;
   const sets = filters.groups ?? [];
-  const variants = filters.multivariate?.variants.length ?? 0;
+  const variants = filters.multivariate?.variants?.length ?? 0;
   const first = sets[0];
   const parts: string[] = [];
   if (!first) return w.nobody;

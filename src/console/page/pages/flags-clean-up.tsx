@@ -42,7 +42,7 @@ async function readFacts(flag: Flag, signal: AbortSignal): Promise<Facts> {
 function settledValue({ active, filters }: Flag): string {
   const first = filters.groups?.[0];
   if (!active || first === undefined || first.rollout_percentage === 0) return w.nobody;
-  const whole = filters.multivariate?.variants.find(({ rollout_percentage: share }) => share === 100);
+  const whole = filters.multivariate?.variants?.find(({ rollout_percentage: share }) => share === 100);
   return first.variant ?? whole?.key ?? "on";
 }
 

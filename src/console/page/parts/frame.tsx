@@ -1,9 +1,10 @@
 /** What stands around every page: menu, project, palette, health, theme, account. */
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useLayoutEffect, useState } from "preact/hooks";
+import { useEffect, useErrorBoundary, useLayoutEffect, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { rootPath, to } from "../lib/address.ts";
+import { asFailure } from "../lib/api.ts";
 import { compact } from "../lib/format.ts";
 import { isApple, setShortcuts, shortcutsOn, useKeys } from "../lib/keys.ts";
 import { pageHasCome } from "../lib/resource.ts";
@@ -20,8 +21,9 @@ import { Health, isInTrouble } from "./health.tsx";
 import { Icon } from "./icons.tsx";
 import { Menu } from "./menu.tsx";
 import { menuPages } from "./menu-pages.ts";
+import { Page } from "./page.tsx";
 import { Palette } from "./palette.tsx";
-import { Rows } from "./states.tsx";
+import { Rows, Trouble } from "./states.tsx";
 import { Toasts } from "./toast.tsx";
 
 const w = words.frame;
@@ -147,13 +149,26 @@ export function Frame({ children }: { children: ComponentChildren }) {
         </ul>
       </nav>
       <main id="content" tabIndex={-1} key={project.value?.id}>
-        {children}
+        <Guarded path={path}>{children}</Guarded>
       </main>
       {isPaletteOpen && <Palette onClose={() => setPaletteOpen(false)} onHelp={() => setHelpOpen(true)} />}
       {isHelpOpen && <Shortcuts onClose={() => setHelpOpen(false)} />}
       <ConfirmPassword />
       <Toasts />
     </div>
+  );
+}
+
+/** A page that cannot be drawn says so, and leaves the menu standing. */
+function Guarded({ path, children }: { path: string; children: ComponentChildren }) {
+  const [error, reset] = useErrorBoundary(console.error);
+  useEffect(reset, [path]);
+  return error ? (
+    <Page title={w.failedTitle}>
+      <Trouble failure={asFailure(error)} onRetry={reset} />
+    </Page>
+  ) : (
+    children
   );
 }
 
