@@ -124,6 +124,22 @@ describe.skipIf(chromiumPath === undefined)("pages", () => {
     expect(troubles).toEqual([]);
   });
 
+  test("long names without a space do not make a flag's page wider than the screen", async () => {
+    const filters = { groups: [{ properties: [], rollout_percentage: 100 }] };
+    const made = await appliance.api(`/api/projects/${appliance.made.project.id}/feature_flags/`, {
+      method: "POST",
+      body: { key: "k".repeat(300), name: "n".repeat(300), tags: ["t".repeat(200)], filters },
+    });
+    const { id } = (await made.json()) as { id: number };
+    for (const width of widths) {
+      const { page, context } = await openSignedIn(browser, cookie, { url: appliance.url, width });
+      await page.goto(`/console/flags/${id}`);
+      await page.getByRole("spinbutton", { name: "Roll out to" }).waitFor();
+      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
+      await context.close();
+    }
+  });
+
   test("a page that cannot be drawn says so, and the menu leads elsewhere", async () => {
     const { page, context, troubles } = await openSignedIn(browser, cookie, { url: appliance.url });
     await page.goto('/console/explore?question={"series":[null]}');

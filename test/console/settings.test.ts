@@ -85,6 +85,8 @@ describe.skipIf(chromiumPath === undefined)("settings", () => {
     expect(offered).toBe(routeScopes.length);
     await form.getByLabel("Label").fill("importer");
     await form.getByLabel("event:write").check();
+    // To the end of the day that is named.
+    await form.getByLabel("Expires").fill(new Date().toISOString().slice(0, 10));
     await form.getByRole("button", { name: "Make key" }).click();
     const shown = page.getByRole("dialog", { name: "Copy the key now" });
     const value = (await shown.locator("code").textContent()) ?? "";
@@ -93,6 +95,7 @@ describe.skipIf(chromiumPath === undefined)("settings", () => {
     expect(await (await appliance.api(own, { key: value })).json()).toMatchObject({
       label: "importer",
       scopes: ["feature_flag:write", "cohort:read", "event:write"],
+      expires_at: `${new Date().toISOString().slice(0, 10)}T23:59:59.000000Z`,
     });
 
     const line = page.getByRole("listitem").filter({ hasText: "importer" });

@@ -236,6 +236,16 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     await page.getByRole("button", { name: "Add", exact: true }).click();
     await page.getByText("Ensure this field has no more than").waitFor();
     expect(await page.getByLabel("New role").inputValue()).toBe("r".repeat(500));
+
+    const body = { name: "Board" };
+    const made = await appliance.api(path("dashboards/"), { method: "POST", body });
+    await page.goto(`/console/dashboards/${((await made.json()) as { id: number }).id}`);
+    await page.getByRole("button", { name: "Rename" }).click();
+    const dialog = page.getByRole("dialog", { name: "Rename" });
+    await dialog.getByLabel("Name").fill("d".repeat(500));
+    await page.keyboard.press("Enter");
+    await dialog.getByText("Ensure this field has no more than").waitFor();
+    expect(await dialog.getByLabel("Name").inputValue()).toBe("d".repeat(500));
     await context.close();
     expect(troubles).toEqual([]);
   });
