@@ -1,4 +1,4 @@
-/** With keys alone: where the focus is when what had it goes away. */
+/** With keys alone: where the focus is when what had it goes away, and keys that are pressed twice. */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser } from "playwright-core";
@@ -18,6 +18,32 @@ describe.skipIf(chromiumPath === undefined)("keys", () => {
   afterAll(async () => {
     await browser?.close();
     await appliance?.[Symbol.asyncDispose]();
+  });
+
+  test("Enter pressed twice sends a form once", async () => {
+    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: appliance.url });
+    const sent: string[] = [];
+    page.on("request", (request) => {
+      if (request.method() === "POST") sent.push(new URL(request.url()).pathname);
+    });
+    for (const [place, button, label, made] of [
+      ["dashboards", "New dashboard", "Name", "/dashboards/"],
+      ["settings?tab=account", "New key", "Label", "/personal_api_keys/"],
+    ] as const) {
+      await page.goto(`/console/${place}`);
+      await page.getByRole("button", { name: button }).click();
+      const form = page.getByRole("dialog", { name: button });
+      await form.getByLabel(label).fill("twice");
+      // As fast as keys repeat: before any answer.
+      await form.getByLabel(label).evaluate((field: HTMLInputElement) => {
+        field.form!.requestSubmit();
+        field.form!.requestSubmit();
+      });
+      await form.waitFor({ state: "detached" });
+      expect(sent.filter((path) => path.endsWith(made))).toHaveLength(1);
+    }
+    await context.close();
+    expect(troubles).toEqual([]);
   });
 
   test("a condition, a value, a set and a variant that are taken away leave the focus beside them", async () => {

@@ -89,6 +89,19 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     expect(troubles).toEqual([]);
   });
 
+  test("a flag that somebody has archived meanwhile is shown as such, and is edited no more", async () => {
+    const flag = await make({ key: "gone", filters: { groups: groups(10) } });
+    const { page, context, troubles } = await open();
+    await page.goto(`/console/flags/${flag.id}`);
+    await page.getByLabel("Description").fill("Still here?");
+    await appliance.api(path(`feature_flags/${flag.id}/`), { method: "PATCH", body: { deleted: true } });
+    await save(page);
+    await page.getByText("gone is archived.").first().waitFor();
+    expect(await page.getByLabel("Description").isDisabled()).toBe(true);
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
   test("shares are numbers as they are typed; what is none is said and not saved", async () => {
     const variants = ["a", "b"].map((key) => ({ key, rollout_percentage: 50 }));
     const flag = await make({

@@ -87,12 +87,12 @@ export function Dashboards() {
         <Dialog
           title={w.newDashboard}
           onClose={() => setMaking(false)}
-          onSubmit={() => {
+          onSubmit={() =>
             ask<Dashboard>(inProject("dashboards/"), { method: "POST", body: { name } }).then(
               ({ id }) => go(`dashboards/${id}`),
               (failure) => setError(wordsOf(failure)),
-            );
-          }}
+            )
+          }
           actions={
             <Button kind="main" type="submit">
               {w.create}

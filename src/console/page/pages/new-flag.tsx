@@ -47,7 +47,7 @@ export function NewFlag({ onClose, onMade }: { onClose: () => void; onMade: (fla
     <Dialog
       title={w.title}
       onClose={onClose}
-      onSubmit={() => void submit()}
+      onSubmit={submit}
       actions={
         <>
           <Button onClick={onClose}>{words.frame.cancel}</Button>

@@ -44,7 +44,7 @@ export function ConfirmPassword() {
     <Dialog
       title={w.confirmTitle}
       onClose={() => end(false)}
-      onSubmit={() => void submit()}
+      onSubmit={submit}
       actions={
         <>
           <Button onClick={() => end(false)}>{w.cancel}</Button>

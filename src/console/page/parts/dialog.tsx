@@ -11,15 +11,32 @@ interface DialogProps {
   children: ComponentChildren;
   /** Buttons at the end. */
   actions?: ComponentChildren;
-  onSubmit?: () => void;
+  /** Is waited for: a second Enter does not send it twice. */
+  onSubmit?: () => unknown;
   /** "alone": nothing of the page is seen behind it. */
   size?: "small" | "large" | "alone";
+}
+
+/** Sends a form once, however often that is asked for before the answer is there. */
+export function useOnce(send: () => unknown): (event: Event) => Promise<void> {
+  const isBusy = useRef(false);
+  return async (event) => {
+    event.preventDefault();
+    if (isBusy.current) return;
+    isBusy.current = true;
+    try {
+      await send();
+    } finally {
+      isBusy.current = false;
+    }
+  };
 }
 
 /** Shown as long as it is rendered. */
 export function Dialog({ title, onClose, children, actions, onSubmit, size = "small" }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
+  const send = useOnce(() => onSubmit?.());
   // At once: what is typed next is meant for the dialog.
   useLayoutEffect(() => {
     const element = dialog.current;
@@ -52,18 +69,7 @@ export function Dialog({ title, onClose, children, actions, onSubmit, size = "sm
         <h2 id={id}>{title}</h2>
         <Button kind="quiet" icon="close" label={words.frame.close} onClick={onClose} />
       </header>
-      {onSubmit ? (
-        <form
-          onSubmit={(event) => {
-            event.preventDefault();
-            onSubmit();
-          }}
-        >
-          {body}
-        </form>
-      ) : (
-        body
-      )}
+      {onSubmit ? <form onSubmit={send}>{body}</form> : body}
     </dialog>
   );
 }

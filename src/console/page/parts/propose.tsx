@@ -43,7 +43,7 @@ export function Propose({
     <Dialog
       title={w.pending.proposeFor(flag.key)}
       onClose={onClose}
-      onSubmit={() => void propose()}
+      onSubmit={propose}
       actions={
         <>
           <Button onClick={onClose}>{words.frame.cancel}</Button>

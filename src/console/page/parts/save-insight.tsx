@@ -60,7 +60,7 @@ export function SaveInsight({
     <Dialog
       title={title}
       onClose={onClose}
-      onSubmit={() => void save()}
+      onSubmit={save}
       actions={
         <Button kind="main" type="submit">
           {words.frame.save}

@@ -9,7 +9,7 @@ import { inProject, project } from "../../lib/session.ts";
 import type { Question } from "../../model/insight.ts";
 import { type Figure, personsStatement } from "../../model/insight-sql.ts";
 import { Button } from "../../parts/basics.tsx";
-import { Dialog } from "../../parts/dialog.tsx";
+import { Dialog, useOnce } from "../../parts/dialog.tsx";
 import { Field } from "../../parts/fields.tsx";
 import { FigureFrame } from "../../parts/figures.tsx";
 import { Content } from "../../parts/states.tsx";
@@ -52,9 +52,9 @@ export function PersonsBehind({
         signal,
       }),
   );
-  const keep = async (rows: readonly Row[]) => {
+  const keep = useOnce(async () => {
     try {
-      const ids = rows.map(({ distinct_id: id }) => `"${id.replaceAll('"', '""')}"`);
+      const ids = (found.data?.rows ?? []).map(({ distinct_id: id }) => `"${id.replaceAll('"', '""')}"`);
       const csv = ["distinct_id", ...ids].join("\n");
       const body = { name: cohort.trim(), is_static: true, csv };
       const { id } = await ask<{ id: number }>(inProject("cohorts/"), { method: "POST", body });
@@ -63,7 +63,7 @@ export function PersonsBehind({
     } catch (failure) {
       setError(wordsOf(failure));
     }
-  };
+  });
   return (
     <Dialog title={w.behind(name)} size="large" onClose={onClose}>
       <Content of={found} rows={4}>
@@ -85,13 +85,7 @@ export function PersonsBehind({
                   </tr>
                 ))}
               </FigureFrame>
-              <form
-                class="row bottom"
-                onSubmit={(event) => {
-                  event.preventDefault();
-                  void keep(rows);
-                }}
-              >
+              <form class="row bottom" onSubmit={keep}>
                 <Field label={w.keepName} value={cohort} onInput={setCohort} isRequired error={error} />
                 <Button type="submit">{w.keepAs}</Button>
                 <Button icon="sql" onClick={() => go("sql", { q: statement })}>

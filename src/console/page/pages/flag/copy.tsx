@@ -39,7 +39,7 @@ export function CopyFlag({ flag, onClose }: { flag: Flag; onClose: () => void })
     <Dialog
       title={w.title}
       onClose={onClose}
-      onSubmit={() => void copy()}
+      onSubmit={copy}
       actions={
         <Button kind="main" type="submit" isDisabled={others.length === 0}>
           {w.copy}

@@ -71,7 +71,7 @@ function Loaded({
   const [proposed, setProposed] = useState(0);
   const tab = (query.tab !== undefined && query.tab in w.tabs ? query.tab : "targeting") as Tab;
   const changes = differences(draftOf(base), draft);
-  const refusal = !flag.can_edit && words.flags.notAllowed;
+  const refusal = flag.deleted ? w.archived(flag.key) : !flag.can_edit && words.flags.notAllowed;
 
   const setDraft = (next: Draft) => {
     setDraftState(next);
@@ -185,7 +185,8 @@ function Loaded({
           {refusal && (
             <p class="bar">
               <span>
-                {refusal}. {words.frame.refusedHelp}
+                {refusal}
+                {!flag.deleted && `. ${words.frame.refusedHelp}`}
               </span>
             </p>
           )}

@@ -207,7 +207,7 @@ function SendFile({ onClose, onDone }: { onClose: () => void; onDone: () => void
     <Dialog
       title={w.add}
       onClose={onClose}
-      onSubmit={() => void sendAll()}
+      onSubmit={sendAll}
       actions={
         <Button kind="main" type="submit" isDisabled={file === undefined || sent !== undefined}>
           {w.send}

@@ -178,7 +178,7 @@ function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (key: Key) =
     <Dialog
       title={w.newKey}
       onClose={onClose}
-      onSubmit={() => void make()}
+      onSubmit={make}
       actions={
         <Button kind="main" type="submit">
           {w.makeKey}

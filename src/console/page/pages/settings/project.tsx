@@ -173,7 +173,7 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
         <Dialog
           title={w.newProject}
           onClose={() => setMaking(false)}
-          onSubmit={() => {
+          onSubmit={() =>
             ask<Project>("/api/organizations/@current/projects/", {
               method: "POST",
               body: { name: newName },
@@ -185,8 +185,8 @@ function Parts({ stored, resource }: { stored: Project; resource: Resource<Proje
                 go("settings");
               },
               (error) => complain(wordsOf(error)),
-            );
-          }}
+            )
+          }
           actions={
             <Button kind="main" type="submit">
               {w.makeProject}

@@ -173,7 +173,7 @@ function Invite({
     <Dialog
       title={w.inviteTitle}
       onClose={onClose}
-      onSubmit={() => void send()}
+      onSubmit={send}
       actions={
         <Button kind="main" type="submit">
           {w.invite}
