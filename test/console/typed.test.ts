@@ -89,6 +89,40 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     expect(troubles).toEqual([]);
   });
 
+  test("a tag and a tile take away nothing that others have added since", async () => {
+    const flag = await make({ key: "tagged", tags: ["one"], filters: { groups: groups(10) } });
+    const { page, context, troubles } = await open(409);
+    await page.goto("/console/flags?search=tagged");
+    await page.getByRole("checkbox", { name: "Choose tagged" }).check();
+    await appliance.api(path(`feature_flags/${flag.id}/`), {
+      method: "PATCH",
+      body: { tags: ["one", "two"] },
+    });
+    await page.getByRole("button", { name: "Tag", exact: true }).click();
+    await page.getByLabel("Tag to add").fill("three");
+    await page.keyboard.press("Enter");
+    await page.getByText("tagged: The feature flag was updated by").waitFor();
+    expect(await read(flag.id)).toMatchObject({ tags: ["one", "two"] });
+
+    const post = async (where: string, body: object) => {
+      const made = await appliance.api(path(where), { method: "POST", body });
+      return ((await made.json()) as { id: number }).id;
+    };
+    const boards = [await post("dashboards/", { name: "A" }), await post("dashboards/", { name: "B" })];
+    const query = { kind: "TrendsQuery", series: [{ kind: "EventsNode", event: "paid" }] };
+    const tile = await post("insights/", { name: "Payments", query, dashboards: [boards[0]] });
+    await page.goto(`/console/dashboards/${boards[0]}`);
+    await page.getByRole("heading", { name: "Payments" }).waitFor();
+    await appliance.api(path(`insights/${tile}/`), { method: "PATCH", body: { dashboards: boards } });
+    await page.getByRole("button", { name: "Actions: Payments" }).click();
+    await page.getByRole("button", { name: "Remove", exact: true }).click();
+    await page.getByRole("heading", { name: "Payments" }).waitFor({ state: "detached" });
+    const left = await (await appliance.api(path(`insights/${tile}/`))).json();
+    expect(left).toMatchObject({ dashboards: [boards[1]] });
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
   test("a flag that somebody has archived meanwhile is shown as such, and is edited no more", async () => {
     const flag = await make({ key: "gone", filters: { groups: groups(10) } });
     const { page, context, troubles } = await open();

@@ -158,12 +158,17 @@ export function Dashboard() {
                           [w.later, () => move(place, place + 1), place === tiles.length - 1 && w.isLast],
                         ]}
                         onChanged={board.reload}
-                        onRemove={() => {
-                          const dashboards = insight.dashboards.filter((other) => String(other) !== id);
-                          ask(inProject(`insights/${insight.id}/`), {
-                            method: "PATCH",
-                            body: { dashboards },
-                          }).then(board.reload, (error) => complain(wordsOf(error)));
+                        onRemove={async () => {
+                          const place = inProject(`insights/${insight.id}/`);
+                          try {
+                            // It may be on others since this one was opened.
+                            const { dashboards: all } = await ask<Insight>(place);
+                            const dashboards = all.filter((other) => String(other) !== id);
+                            await ask(place, { method: "PATCH", body: { dashboards } });
+                            board.reload();
+                          } catch (error) {
+                            complain(wordsOf(error));
+                          }
                         }}
                       />
                     ) : (

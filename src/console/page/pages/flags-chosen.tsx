@@ -92,7 +92,12 @@ export function ChosenBar({
             if (added === "") return;
             void run({
               label: w.addTag,
-              change: (flag) => ({ tags: [...new Set([...flag.tags, added])] }),
+              // Tags are stored as a whole: those that others have given since are not taken away.
+              change: (flag) => ({
+                tags: [...new Set([...flag.tags, added])],
+                version: flag.version,
+                original_flag: flag,
+              }),
             });
           }}
           actions={
