@@ -106,14 +106,15 @@ describe("persons and groups", () => {
     using server = new TestServer();
     const { $client } = server.deps.people;
     $client.transaction(() => {
-      for (let n = 0; n < 1_001; n++) {
+      for (let n = 0; n < 10_001; n++) {
         addPerson(server, [`p${n}`]);
         addGroup(server, 0, `g${n}`, {}, n === 0 ? "company" : undefined);
       }
     })();
-    for (const path of ["persons/?", "persons/?search=p&", "groups/?group_type_index=0&"]) {
+    // A search finds no more than 2,000.
+    for (const path of ["persons/?", "groups/?group_type_index=0&"]) {
       const page = await server.ask("GET", `/api/projects/1/${path}limit=100000000`);
-      expect([path, page.body.results.length]).toEqual([path, 1_000]);
+      expect([path, page.body.results.length]).toEqual([path, 10_000]);
       const rest = await server.ask("GET", page.body.next.replace("http://localhost", ""));
       expect([path, rest.body.results.length, rest.body.next]).toEqual([path, 1, null]);
     }

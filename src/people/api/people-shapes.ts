@@ -15,7 +15,7 @@ import {
 } from "../../http/shapes.ts";
 
 /** Persons or groups of one page: millions would keep everybody else waiting. */
-export const peoplePerPageMax = 1_000;
+export const peoplePerPageMax = 10_000;
 
 /** Said of the parameter `limit` of their lists. */
 export const peopleLimit = optional(
