@@ -184,6 +184,17 @@ describe.skipIf(chromiumPath === undefined)("states", () => {
     }
   });
 
+  test("a page that was opened before an upgrade gets itself anew when a file of it is gone", async () => {
+    const { page, context, troubles } = await open([404]);
+    await page.goto("/console/flags");
+    await page.getByRole("switch", { name: "new-checkout" }).waitFor();
+    await page.route(/\/a\/persons-/, (route) => route.fulfill({ status: 404 }), { times: 1 });
+    await page.getByRole("link", { name: "Persons" }).click();
+    await page.getByRole("main").getByText("user-1").first().waitFor();
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
   test("without a connection a change is refused at once, never queued", async () => {
     const { page, context, troubles } = await open([]);
     await page.goto("/console/flags");

@@ -1,8 +1,9 @@
 /** Which page is shown to whom. */
 
 import { useEffect, useLayoutEffect } from "preact/hooks";
-import { lazy, Route, Router, useLocation } from "preact-iso";
+import { Route, Router, useLocation } from "preact-iso";
 import { rootPath } from "./lib/address.ts";
+import { later } from "./lib/later.ts";
 import { expired, loadSession, session } from "./lib/session.ts";
 // Where everybody lands: not one more file to wait for.
 import { Flags } from "./pages/flags.tsx";
@@ -15,20 +16,20 @@ import { words } from "./words/index.ts";
 
 /** By their addresses below the console's. Their files are got when somebody goes there. */
 const laterPages = {
-  "flags/:id": lazy(() => import("./pages/flag/flag.tsx").then(({ FlagPage }) => FlagPage)),
-  start: lazy(() => import("./pages/start.tsx").then(({ Start }) => Start)),
-  live: lazy(() => import("./pages/live.tsx").then(({ LivePage }) => LivePage)),
-  sql: lazy(() => import("./pages/sql.tsx").then(({ Sql }) => Sql)),
-  explore: lazy(() => import("./pages/explore/explore.tsx").then(({ Explore }) => Explore)),
-  persons: lazy(() => import("./pages/people/persons.tsx").then(({ Persons }) => Persons)),
-  "persons/:id": lazy(() => import("./pages/people/person.tsx").then(({ PersonPage }) => PersonPage)),
-  cohorts: lazy(() => import("./pages/people/cohorts.tsx").then(({ Cohorts }) => Cohorts)),
-  "cohorts/:id": lazy(() => import("./pages/people/cohort.tsx").then(({ CohortPage }) => CohortPage)),
-  dashboards: lazy(() => import("./pages/dashboards.tsx").then(({ Dashboards }) => Dashboards)),
-  "dashboards/:id": lazy(() => import("./pages/dashboard.tsx").then(({ Dashboard }) => Dashboard)),
-  activity: lazy(() => import("./pages/activity.tsx").then(({ Activity }) => Activity)),
-  settings: lazy(() => import("./pages/settings/settings.tsx").then(({ Settings }) => Settings)),
-  instance: lazy(() => import("./pages/instance/instance.tsx").then(({ Instance }) => Instance)),
+  "flags/:id": later(() => import("./pages/flag/flag.tsx").then(({ FlagPage }) => FlagPage)),
+  start: later(() => import("./pages/start.tsx").then(({ Start }) => Start)),
+  live: later(() => import("./pages/live.tsx").then(({ LivePage }) => LivePage)),
+  sql: later(() => import("./pages/sql.tsx").then(({ Sql }) => Sql)),
+  explore: later(() => import("./pages/explore/explore.tsx").then(({ Explore }) => Explore)),
+  persons: later(() => import("./pages/people/persons.tsx").then(({ Persons }) => Persons)),
+  "persons/:id": later(() => import("./pages/people/person.tsx").then(({ PersonPage }) => PersonPage)),
+  cohorts: later(() => import("./pages/people/cohorts.tsx").then(({ Cohorts }) => Cohorts)),
+  "cohorts/:id": later(() => import("./pages/people/cohort.tsx").then(({ CohortPage }) => CohortPage)),
+  dashboards: later(() => import("./pages/dashboards.tsx").then(({ Dashboards }) => Dashboards)),
+  "dashboards/:id": later(() => import("./pages/dashboard.tsx").then(({ Dashboard }) => Dashboard)),
+  activity: later(() => import("./pages/activity.tsx").then(({ Activity }) => Activity)),
+  settings: later(() => import("./pages/settings/settings.tsx").then(({ Settings }) => Settings)),
+  instance: later(() => import("./pages/instance/instance.tsx").then(({ Instance }) => Instance)),
 };
 
 /** Gets the files of a page before it is shown, while it is found out who is there. */

@@ -1,10 +1,10 @@
 /** The list of flags: found by the server, switched at once, taken back for ten seconds. */
 
 import { useState } from "preact/hooks";
-import { lazy } from "preact-iso";
 import { to, useAddress, useSearch } from "../lib/address.ts";
 import { ask, wordsOf } from "../lib/api.ts";
 import { useKeys } from "../lib/keys.ts";
+import { later } from "../lib/later.ts";
 import { useAside, useResource } from "../lib/resource.ts";
 import { inProject, project } from "../lib/session.ts";
 import { useFlagPages, useUsage } from "../model/flag-pages.ts";
@@ -23,7 +23,7 @@ import { ChosenBar } from "./flags-chosen.tsx";
 import { NewFlag } from "./new-flag.tsx";
 
 /** Read when somebody cleans up. */
-const CleanUp = lazy(() => import("./flags-clean-up.tsx").then(({ CleanUp }) => CleanUp));
+const CleanUp = later(() => import("./flags-clean-up.tsx").then(({ CleanUp }) => CleanUp));
 
 const w = words.flags;
 /** Flags with proposals that are named; the others are behind dots. */
