@@ -80,6 +80,9 @@ async function exportTo(subject: Subject, out: string, options: ExportOptions): 
     const message = "--json tells what is in a file: name the file before it.";
     throw new InvalidField("out", "invalid_input", message);
   }
+  // Else the file would be empty, and nobody the wiser.
+  if (options.from !== undefined && options.to !== undefined && options.from > options.to)
+    throw new InvalidField("from", "invalid_input", "--from is later than --to.");
   const file = resolve(out);
   const format = formatOf(isFile ? file : "", options.format);
   if (isFile) checkPlace(file);

@@ -91,6 +91,7 @@ const commands: [args: string, code: 1 | 2, says: string[]][] = [
   ["flags import HERE/flags-cut.json --data-dir IDLE", 1, ["no YAML or JSON"]],
   ["flags import HERE/other.json --data-dir IDLE", 1, ["no export of flags"]],
   // Queries and exports.
+  ["export events --from 2026-02-01 --to 2026-01-01 --data-dir IDLE", 2, ["--from is later than --to"]],
   ["query --data-dir IDLE", 2, ["missing required argument 'sql'"]],
   ["query SELEC --data-dir DATA", 1, ['syntax error at or near "SELEC"']],
   ["query DELETE\u00a0FROM\u00a0events --data-dir DATA", 1, ["Only SELECT statements"]],
