@@ -2,9 +2,11 @@
 
 import { HttpFailure } from "./failure.ts";
 
-export interface EventStreamsOptions {
-  /** Streams that may be open at once. */
+export interface EventStreamsOptions<Reader> {
+  /** Streams that may be open at once, and a tenth more for projects that have few: one key does not take all places. */
   streamsMax: number;
+  /** The project whose key a reader came with. */
+  projectOf: (reader: Reader) => number;
   /** Messages that may wait for a reader that does not read. */
   unreadMax: number;
   /** What becomes of a reader that does not read: it loses messages, or its stream. */
@@ -25,6 +27,7 @@ interface Stream {
 
 /** A comment after this time keeps proxies and the server's own idle limit from cutting a stream. */
 const pingEveryMs = 15_000;
+const moreShare = 0.1;
 const encoder = new TextEncoder();
 
 /** Its members are its readers, in the order in which they came. */
@@ -32,7 +35,7 @@ export class EventStreams<Reader extends object> implements Iterable<Reader> {
   private readonly streams = new Map<Reader, Stream>();
   private timer: ReturnType<typeof setInterval> | undefined;
 
-  constructor(private readonly options: EventStreamsOptions) {
+  constructor(private readonly options: EventStreamsOptions<Reader>) {
     options.stopping?.addEventListener("abort", () => {
       for (const reader of this) this.close(reader);
     });
@@ -46,8 +49,15 @@ export class EventStreams<Reader extends object> implements Iterable<Reader> {
     return this.streams.size;
   }
 
-  get isFull(): boolean {
-    return this.options.stopping?.aborted === true || this.streams.size >= this.options.streamsMax;
+  /** Whether a reader of a project would find a place. */
+  hasRoomFor(projectId: number): boolean {
+    const { stopping, streamsMax, projectOf } = this.options;
+    const { size } = this.streams;
+    if (stopping?.aborted === true) return false;
+    if (size < streamsMax) return true;
+    const more = Math.floor(streamsMax * moreShare);
+    if (size >= streamsMax + more) return false;
+    return [...this].filter((reader) => projectOf(reader) === projectId).length < more;
   }
 
   /**
@@ -58,7 +68,7 @@ export class EventStreams<Reader extends object> implements Iterable<Reader> {
    * @throws {HttpFailure} 503 `too_many_streams`.
    */
   open(reader: Reader, signal: AbortSignal, head = "", onOpen: () => void = () => undefined): Response {
-    if (this.isFull) {
+    if (!this.hasRoomFor(this.options.projectOf(reader))) {
       const { detail, retryAfterSeconds } = this.options.full;
       throw new HttpFailure(503, "server_error", "too_many_streams", detail, null, {
         "Retry-After": String(retryAfterSeconds),

@@ -53,6 +53,7 @@ export class LiveEvents {
     this.streams = new EventStreams({
       ...{ streamsMax: readersMax, unreadMax, onSlow: "drop", tickMs: secondMs, stopping },
       full: { detail: "Too many streams are open.", retryAfterSeconds: 10 },
+      projectOf: ({ projectId }) => projectId,
       onTick: () => this.tick(),
     });
   }

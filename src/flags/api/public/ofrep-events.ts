@@ -53,17 +53,18 @@ export class FlagEvents {
       // It comes back, and its last id says what it missed.
       ...{ onSlow: "close", stopping: deps.stopping },
       full: { detail: "Too many streams are open; poll instead.", retryAfterSeconds: 60 },
+      projectOf: ({ project }) => project.id,
       onTick: () => this.look(),
     });
   }
 
   /**
-   * The `eventStreams` of an answer with all flags; undefined when no more streams are taken.
+   * The `eventStreams` of an answer with all flags; undefined when no more streams of the project are taken.
    *
    * @param baseUrl where the client reaches this server.
    */
   connections(project: EvaluatedProject, baseUrl: string): JsonObject[] | undefined {
-    if (this.streams.isFull) return undefined;
+    if (!this.streams.hasRoomFor(project.id)) return undefined;
     const requestUri = `${ofrepPath}?key=${encodeURIComponent(project.apiToken)}`;
     const { publicUrl } = this.deps;
     const place: JsonObject =
