@@ -133,7 +133,7 @@ export const importFlags = withJson(
         const isDryRun = options.dryRun === true;
         const root = parseFile(textOf(file));
         const foreign = readForeign(root, options.environment);
-        const { differences, remarks } = importDocument(writing, {
+        const { differences, remarks: ofImport } = importDocument(writing, {
           by,
           projectId: project.id,
           document: foreign?.document ?? documentIn(root),
@@ -142,12 +142,13 @@ export const importFlags = withJson(
           isDryRun,
           now: new Date(),
         });
+        const remarks = [...(foreign?.remarks ?? []), ...ofImport];
         const imported: Static<typeof ImportedFlags> = {
           dry_run: isDryRun,
           format: foreign?.product ?? "Flagkeep",
           environment: foreign?.environment ?? null,
           differences: differences.map(shown),
-          remarks: [...remarks],
+          remarks,
           not_mapped: foreign?.notMapped ?? [],
         };
         if (options.json) return printJson(imported);
@@ -160,7 +161,8 @@ export const importFlags = withJson(
           const from = foreign.environment === undefined ? "" : `, environment ${foreign.environment}`;
           const { length } = foreign.document.flags;
           const count = `${length} ${length === 1 ? "flag" : "flags"}`;
-          print(`${foreign.product}${from}: ${count} read. Who is in which share is drawn anew.`);
+          const shares = foreign.keepsShares ? "" : " Who is in which share is drawn anew.";
+          print(`${foreign.product}${from}: ${count} read.${shares}`);
         }
         print(summary(differences, isDryRun));
       }),

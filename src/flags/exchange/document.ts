@@ -105,11 +105,14 @@ function flagItem(key: string, fields: JsonObject, names: Names): FlagItem {
   };
 }
 
+/** What is no list is told when the flag is read. */
+const listed = (value: Json | undefined): Json[] => (Array.isArray(value) ? value : []);
+
 /** Documents hold the contexts once; by their older name, unless that refuses them. */
 function contextsOf({ tags, evaluation_tags: older, evaluation_contexts: newer }: JsonObject): JsonObject {
   // A flag of another server may have one of the two names only.
-  const contexts = (newer ?? older ?? []) as Json[];
-  const known = new Set((tags ?? []) as Json[]);
+  const contexts = listed(newer ?? older);
+  const known = new Set(listed(tags));
   const isSubset = contexts.every((tag) => known.has(tag));
   return isSubset ? { evaluation_tags: contexts } : { evaluation_contexts: contexts };
 }

@@ -7,11 +7,10 @@
 
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { unusableCondition } from "../../cohorts/cohort-filters.ts";
-import { type ExchangeDocument, writeDocument } from "../../flags/exchange/document.ts";
-import { withoutDangling } from "../../flags/exchange/references.ts";
+import type { ExchangeDocument } from "../../flags/exchange/document.ts";
+import { posthogDocument, withoutUncomputable } from "../../flags/exchange/foreign/posthog.ts";
 import type { Json, JsonObject } from "../../lib/json.ts";
-import { idOf, objectOf } from "../map/loose-json.ts";
+import { idOf } from "../map/loose-json.ts";
 import type { PostHogApi } from "./posthog-api.ts";
 
 /** Without this file a copy begins anew. */
@@ -82,7 +81,9 @@ class Pull {
     await this.part("events", () => this.events());
     await this.part("persons", () => this.persons());
     await this.part("groups", () => this.groups());
-    return { folder: this.records, ...withoutUncomputable(readJson<CopiedDocument>(this.flagsPath)!) };
+    const { renamed = [], ...written } = readJson<CopiedDocument>(this.flagsPath)!;
+    const { document, leftOut } = withoutUncomputable(written);
+    return { folder: this.records, flags: document, leftOut: [...renamed, ...leftOut] };
   }
 
   private get path(): string {
@@ -104,24 +105,11 @@ class Pull {
   }
 
   private async flags(): Promise<void> {
-    const flags = (await this.api.all(`${this.path}/feature_flags/?limit=200`)).filter(isKept);
-    const cohorts = (await this.api.all(`${this.path}/cohorts/?limit=200`)).filter(isKept);
-    const groupTypes = await this.groupTypes();
-    const { names, renamed } = namesApart(cohorts);
-    const document = writeDocument({
-      flags: flags.map((flag) => ({ id: Number(flag.id), key: String(flag.key), fields: flag })),
-      cohorts: cohorts.map((cohort) => ({
-        ...{
-          id: Number(cohort.id),
-          name: names.get(Number(cohort.id))!,
-          description: String(cohort.description ?? ""),
-        },
-        ...{ isStatic: cohort.is_static === true, filters: objectOf(cohort.filters) },
-      })),
-      groupTypes,
-    });
+    const flags = await this.api.all(`${this.path}/feature_flags/?limit=200`);
+    const cohorts = await this.api.all(`${this.path}/cohorts/?limit=200`);
+    const { document, renamed } = posthogDocument({ flags, cohorts, groupTypes: await this.groupTypes() });
     writeWhole(this.flagsPath, JSON.stringify({ ...document, renamed } satisfies CopiedDocument));
-    this.options.onRecords("flags and cohorts", flags.length + cohorts.length);
+    this.options.onRecords("flags and cohorts", document.flags.length + document.cohorts.length);
   }
 
   /** A server that knows an order of arrival gives it; others begin with the newest. */
@@ -205,43 +193,6 @@ class Pull {
 interface CopiedDocument extends ExchangeDocument {
   renamed?: string[];
 }
-
-/**
- * PostHog knows more kinds of conditions, and lets flags refer to cohorts that were deleted: what has
- * such a thing must not stop all others.
- */
-export function withoutUncomputable({
-  renamed = [],
-  ...document
-}: CopiedDocument): Pick<PulledProject, "flags" | "leftOut"> {
-  const uncomputable: string[] = [];
-  const cohorts = document.cohorts.filter(({ name, filters }) => {
-    const reason = unusableCondition(filters ?? null);
-    if (reason !== undefined) uncomputable.push(`Cohort "${name}" is left out: ${reason}`);
-    return reason === undefined;
-  });
-  const { document: flags, leftOut } = withoutDangling({ ...document, cohorts });
-  return { flags, leftOut: [...renamed, ...uncomputable, ...leftOut] };
-}
-
-/** Here cohorts are known by their names: there some have none, and several the same. */
-function namesApart(cohorts: readonly JsonObject[]) {
-  const names = new Map<number, string>();
-  const taken = new Set<string>();
-  const renamed: string[] = [];
-  const byAge = cohorts.toSorted((one, other) => Number(one.id) - Number(other.id));
-  for (const { id, name } of byAge) {
-    const given = String(name ?? "").trim() || `Cohort ${id}`;
-    let own = given;
-    for (let number = 2; taken.has(own); number++) own = `${given} (${number})`;
-    if (own !== given) renamed.push(`There are several cohorts "${given}": one is called "${own}" here.`);
-    taken.add(own);
-    names.set(Number(id), own);
-  }
-  return { names, renamed };
-}
-
-const isKept = (item: JsonObject) => item.deleted !== true;
 
 /** `before` a little later: what has exactly this time comes again instead of being left out. */
 function withOverlap(next: string | undefined): string | undefined {

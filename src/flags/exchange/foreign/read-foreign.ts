@@ -10,6 +10,7 @@ import { FlagItems, type NotMapped } from "./foreign-flag.ts";
 import { isGoFeatureFlag, readGoFeatureFlag } from "./go-feature-flag.ts";
 import { isGrowthBook, readGrowthBook } from "./growthbook.ts";
 import { isLaunchDarkly, readLaunchDarkly } from "./launchdarkly.ts";
+import { isPostHog, readPostHog } from "./posthog.ts";
 import { isUnleash, readUnleash } from "./unleash.ts";
 import { WhichEnvironment } from "./values.ts";
 
@@ -20,6 +21,10 @@ export interface ForeignReading {
   environment: string | undefined;
   document: ExchangeDocument;
   notMapped: NotMapped[];
+  /** Sentences about what else of the file is not in the document. */
+  remarks: string[];
+  /** Whether everybody stays in their share. */
+  keepsShares: boolean;
 }
 
 interface Product {
@@ -39,8 +44,11 @@ const products: readonly Product[] = [
   { name: "GO Feature Flag", recognises: isGoFeatureFlag, read: readGoFeatureFlag },
 ];
 
+/** Its files need no translation. */
+const posthog = "PostHog";
+
 /** The products whose files are read. */
-export const foreignProducts: readonly string[] = products.map(({ name }) => name);
+export const foreignProducts: readonly string[] = [posthog, ...products.map(({ name }) => name)];
 
 /**
  * Reads the flags of another product.
@@ -51,6 +59,11 @@ export const foreignProducts: readonly string[] = products.map(({ name }) => nam
  * @throws {DocumentUnusable} several environments, and none was named that is among them.
  */
 export function readForeign(root: Json, environment?: string): ForeignReading | undefined {
+  if (isPostHog(root))
+    return {
+      ...{ product: posthog, environment: undefined, notMapped: [], keepsShares: true },
+      ...readPostHog(root),
+    };
   const product = products.find(({ name, recognises }) =>
     isJsonObject(root) ? recognises(root) : name === "Flagsmith" && isFlagsmith(root),
   );
@@ -63,6 +76,8 @@ export function readForeign(root: Json, environment?: string): ForeignReading | 
       environment: typeof chosen === "string" ? chosen : undefined,
       document: { flagkeep_flags: documentVersion, group_types: {}, cohorts: [], flags: items.items },
       notMapped: items.notMapped,
+      remarks: [],
+      keepsShares: false,
     };
   } catch (error) {
     if (!(error instanceof WhichEnvironment)) throw error;

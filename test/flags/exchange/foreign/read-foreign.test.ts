@@ -50,6 +50,7 @@ test("whatever stands in the members of a product's file, it is read or told", (
         },
         { flags: [{ key: "f", enabled: true, rules: a, variants: b, rollouts: c }], segments: [a] },
         { f: { variations: { a: 1, b: a }, defaultRule: b, targeting: [{ query: c }] } },
+        { results: [{ id: 1, key: "f", active: true, filters: { groups: a, payloads: b }, tags: c }] },
         {
           feature_states: [{ feature: { name: "f" }, enabled: true, feature_state_value: a }],
           project: { segments: b },
