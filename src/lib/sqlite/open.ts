@@ -20,11 +20,13 @@ export type Transaction<Schema extends Record<string, unknown> = Record<string, 
 export interface OpenOptions {
   /** Opens an existing file for reading only. */
   readonly?: boolean;
-  /** How long a writer waits for another process, in milliseconds. */
+  /** How long another process is waited for, in milliseconds. */
   busyTimeoutMs?: number;
   /** `full`: a commit survives power loss; `normal`: a crash of the process only; `off`: for a copy that goes again. */
   synchronous?: "full" | "normal" | "off";
 }
+
+const busyTimeoutMs = 5_000;
 
 /**
  * Opens (and creates, unless `readonly`) an SQLite file in WAL mode with foreign keys on.
@@ -40,7 +42,7 @@ export function openSqlite<Schema extends Record<string, unknown>>(
     ? readonlyClient(path, { strict: true })
     : new Database(path, { create: true, strict: true });
   try {
-    client.run(`PRAGMA busy_timeout = ${options.busyTimeoutMs ?? 5_000}`);
+    client.run(`PRAGMA busy_timeout = ${options.busyTimeoutMs ?? busyTimeoutMs}`);
     if (!options.readonly) {
       // First: the change to WAL is written and synced as well.
       client.run(`PRAGMA synchronous = ${options.synchronous ?? "full"}`);
@@ -59,12 +61,17 @@ export function openSqlite<Schema extends Record<string, unknown>>(
 /**
  * Opens an existing file for reading only. In a file or folder that this process cannot write, SQLite would leave the files of a
  * log that nobody can write later, or open nothing; where there is no log, nothing is lost without one.
+ *
+ * Readers wait, too: for a moment whoever closes a file last has it alone.
  */
 export function readonlyClient(path: string, options: { strict?: boolean } = {}): Database {
-  if (isWritable(path) || existsSync(`${path}-wal`))
-    return new Database(path, { readonly: true, ...options });
   const flags = constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI;
-  return new Database(`${pathToFileURL(path).href}?immutable=1`, flags);
+  const client =
+    isWritable(path) || existsSync(`${path}-wal`)
+      ? new Database(path, { readonly: true, ...options })
+      : new Database(`${pathToFileURL(path).href}?immutable=1`, flags);
+  client.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
+  return client;
 }
 
 function isWritable(path: string): boolean {
