@@ -1,7 +1,8 @@
 /** What tells a copy of rows that are in PostgreSQL from a store of its own. */
 
-import { Database } from "bun:sqlite";
+import type { Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
+import { patientClient } from "../lib/sqlite/open.ts";
 
 /** A file is a copy from then on, as of a commit. */
 export function markAsCopy(client: Database, revision = 0, commitId: string | null = null): void {
@@ -15,7 +16,7 @@ export function markAsCopy(client: Database, revision = 0, commitId: string | nu
 export function isCopy(path: string): boolean {
   if (!existsSync(path)) return false;
   // Not for reading only: such a connection leaves its files behind.
-  const client = new Database(path, { readwrite: true });
+  const client = patientClient(path, { readwrite: true });
   try {
     return client.query("SELECT 1 FROM sqlite_schema WHERE name = 'copy_state'").get() !== null;
   } catch {

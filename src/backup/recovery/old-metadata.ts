@@ -1,10 +1,10 @@
 /** Takes the metadata store of an older data directory along, when it can be trusted. */
 
-import { Database } from "bun:sqlite";
 import { copyFileSync, existsSync, renameSync, rmSync } from "node:fs";
 import { metadataSchemaVersion } from "../../accounts/db.ts";
 import { openMetadata } from "../../accounts/metadata.ts";
 import { listOrganizations } from "../../accounts/organizations.ts";
+import { patientClient } from "../../lib/sqlite/open.ts";
 import { paths } from "../../paths.ts";
 
 /** `ok`: it is in the place of the restored one now. Else why not; `foreign`: it knows none of the organisations. */
@@ -27,7 +27,7 @@ export function takeMetadataAlong(oldDir: string, restoredDir: string): TakenAlo
 
 function copyIfUsable(path: string, copy: string, known: readonly string[]): TakenAlong {
   try {
-    const db = new Database(path, { readwrite: true, create: false });
+    const db = patientClient(path, { readwrite: true, create: false });
     try {
       const [first] = db.query("PRAGMA quick_check(1)").values() as [[string]];
       if (first[0] !== "ok") return "damaged";

@@ -61,15 +61,17 @@ export function openSqlite<Schema extends Record<string, unknown>>(
 /**
  * Opens an existing file for reading only. In a file or folder that this process cannot write, SQLite would leave the files of a
  * log that nobody can write later, or open nothing; where there is no log, nothing is lost without one.
- *
- * Readers wait, too: for a moment whoever closes a file last has it alone.
  */
 export function readonlyClient(path: string, options: { strict?: boolean } = {}): Database {
   const flags = constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI;
-  const client =
-    isWritable(path) || existsSync(`${path}-wal`)
-      ? new Database(path, { readonly: true, ...options })
-      : new Database(`${pathToFileURL(path).href}?immutable=1`, flags);
+  return isWritable(path) || existsSync(`${path}-wal`)
+    ? patientClient(path, { readonly: true, ...options })
+    : patientClient(`${pathToFileURL(path).href}?immutable=1`, flags);
+}
+
+/** A connection that waits for others. Readers have to, too: for a moment, whoever closes a file last has it alone. */
+export function patientClient(path: string, options: ConstructorParameters<typeof Database>[1]): Database {
+  const client = new Database(path, options);
   client.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
   return client;
 }

@@ -6,7 +6,6 @@
  * store; what it has in memory already is not read from the disk again.
  */
 
-import { Database } from "bun:sqlite";
 import { existsSync, statSync } from "node:fs";
 import { basename } from "node:path";
 import { EngineClient } from "../../engine/client.ts";
@@ -17,6 +16,7 @@ import { isDamage } from "../../events/duckdb/open-failure.ts";
 import { listArchive, readArchived } from "../../journal/archive.ts";
 import { lanes } from "../../journal/segment.ts";
 import { AppError, firstLine } from "../../lib/errors.ts";
+import { patientClient } from "../../lib/sqlite/open.ts";
 import { tryLock } from "../../lock.ts";
 import { paths } from "../../paths.ts";
 import { checkJournal } from "../doctor/stores.ts";
@@ -71,7 +71,7 @@ export async function scrub(dataDir: string, onPart: (part: string) => void): Pr
 function sqliteDamage(path: string): string[] {
   if (!existsSync(path)) return [];
   try {
-    const db = new Database(path, { readonly: true });
+    const db = patientClient(path, { readonly: true });
     try {
       const found = db.query(`PRAGMA integrity_check(${sentencesMax})`).values() as [string][];
       return found[0]?.[0] === "ok" ? [] : found.map(([text]) => `${basename(path)}: ${firstLine(text)}`);
