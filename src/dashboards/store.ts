@@ -199,8 +199,8 @@ export function listInsights(
   page: { limit: number; offset: number },
 ): { insights: Insight[]; count: number } {
   const wanted = filter.search?.trim().toLowerCase() ?? "";
-  const found = db
-    .select()
+  const named = db
+    .select({ id: insight.id, name: insight.name })
     .from(insight)
     .where(
       and(
@@ -213,7 +213,11 @@ export function listInsights(
     .all()
     // SQLite folds the case of ASCII only.
     .filter(({ name }) => name.toLowerCase().includes(wanted));
-  return { insights: found.slice(page.offset, page.offset + page.limit), count: found.length };
+  const ids = named.slice(page.offset, page.offset + page.limit).map(({ id }) => id);
+  const isOnPage = sql`${insight.id} IN (SELECT value FROM json_each(${JSON.stringify(ids)}))`;
+  const rows = db.select().from(insight).where(isOnPage).all();
+  const byId = new Map(rows.map((row) => [row.id, row]));
+  return { insights: ids.map((id) => byId.get(id)!), count: named.length };
 }
 
 /** One insight by id or short id, when it is not deleted. */

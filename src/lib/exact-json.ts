@@ -6,8 +6,11 @@ const { rawJSON, isRawJSON } = JSON as unknown as {
   isRawJSON: (value: unknown) => value is { rawJSON: string };
 };
 
-/** A text with an integer of so many digits has one of these where a value begins: uuids and the like have them elsewhere. */
-const longInteger = /(?:^|[:[,])\s*-?\d{16}/;
+/**
+ * A text with an integer that is no JavaScript number has one of these where a value begins: uuids and the like have them
+ * elsewhere. Times in microseconds have sixteen digits and begin with a smaller one.
+ */
+const longInteger = /(?:^|[:[,])\s*-?(?:9\d{15}|\d{17})/;
 
 /**
  * Parses JSON. Integers that no JavaScript number is are kept as they are written: `JSON.stringify` gives them back,

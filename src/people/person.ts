@@ -23,7 +23,7 @@ export interface PersonText extends Omit<Person, "properties"> {
 }
 
 /** Of the properties of one page of persons, who may have half a megabyte each. */
-const pageBytesMax = 16 * 1024 * 1024;
+export const pageBytesMax = 16 * 1024 * 1024;
 
 /** How many of the first persons fit into one page; one always does. @param sizes bytes of each one's properties */
 export function fittingCount(sizes: readonly number[]): number {

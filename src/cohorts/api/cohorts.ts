@@ -22,8 +22,8 @@ import {
   withPage,
 } from "../../http/shapes.ts";
 import { InvalidField } from "../../lib/errors.ts";
-import { foundPersons } from "../../people/api/people.ts";
 import { PersonPage, peopleLimit } from "../../people/api/people-shapes.ts";
+import { foundPersons } from "../../people/api/person-pages.ts";
 import { countCohortMembers } from "../../people/cohort-members.ts";
 import type { PeopleDb } from "../../people/open.ts";
 import { distinctIdsOfCsv, type FillingDeps, fillInBackground, fillNow } from "../cohort-filling.ts";

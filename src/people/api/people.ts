@@ -25,8 +25,8 @@ import {
   listGroupTypes,
 } from "../groups.ts";
 import type { PeopleDb } from "../open.ts";
-import { displayName, type Person } from "../person.ts";
-import { distinctIdsOf, personByDistinctId, personByUuid } from "../reader.ts";
+import type { Person } from "../person.ts";
+import { personByDistinctId, personByUuid } from "../reader.ts";
 import { listPersons, searchMatchesMax, searchPersons } from "../search.ts";
 import {
   GroupBody,
@@ -36,6 +36,7 @@ import {
   peopleLimit,
   peoplePerPageMax,
 } from "./people-shapes.ts";
+import { foundPersons, personBodies } from "./person-pages.ts";
 
 const personExample = {
   id: "0193d1a2-7b1c-7c3e-9f60-9c0d1e2f3a4b",
@@ -304,69 +305,7 @@ function namedPerson(people: PeopleDb, projectId: number, query: URLSearchParams
   return search === undefined ? undefined : personByUuid(people, projectId, search);
 }
 
-/** Found persons that are held at once on their way, and of how many bytes a page has no further ones. */
-const foundAtOnce = 100;
-const foundBytesMax = 16 * 1024 * 1024;
-
-/**
- * A page of persons that are found by testing one after the other: `after` goes on behind one, `offset` skips.
- *
- * @param find answers persons by number, behind `afterId`.
- */
-export async function foundPersons(
-  deps: { people: PeopleDb },
-  call: { url: string; query: URLSearchParams },
-  find: (page: { afterId?: number; limit: number }) => Promise<readonly Person[]>,
-): Promise<Static<typeof PersonPage>> {
-  const { limit, offset } = readPage(call.query, peoplePerPageMax);
-  const after = call.query.get("after") ?? "";
-  let afterId = /^\d{1,15}$/.test(after) ? Number(after) : undefined;
-  for (let left = offset; left > 0; left -= peoplePerPageMax) {
-    const skipped = await find({ afterId, limit: Math.min(left, peoplePerPageMax) });
-    if (skipped.length === 0) break;
-    afterId = skipped.at(-1)!.id;
-  }
-  const shown: Person[] = [];
-  let hasMore = true;
-  for (let bytes = 0; hasMore && shown.length < limit && bytes < foundBytesMax; ) {
-    const wanted = Math.min(limit - shown.length, foundAtOnce);
-    const found = await find({ afterId, limit: wanted + 1 });
-    hasMore = found.length > wanted;
-    const taken = found.slice(0, wanted);
-    for (const { properties } of taken) bytes += JSON.stringify(properties).length;
-    shown.push(...taken);
-    afterId = taken.at(-1)?.id;
-  }
-  const last = hasMore ? shown.at(-1) : undefined;
-  return {
-    next: last ? behind(call.url, last.id) : null,
-    previous: null,
-    results: personBodies(deps.people, shown),
-  };
-}
-
-function behind(url: string, id: number): string {
-  const target = new URL(url);
-  target.searchParams.delete("offset");
-  target.searchParams.set("after", String(id));
-  return target.href;
-}
-
 const requiredField = "This query parameter is required.";
-
-/** The wire form of persons; their distinct ids are read at once. */
-function personBodies(people: PeopleDb, persons: readonly Person[]): Static<typeof PersonBody>[] {
-  const ids = distinctIdsOf(people, persons);
-  return persons.map((person) => ({
-    id: person.uuid,
-    uuid: person.uuid,
-    name: displayName(person),
-    distinct_ids: ids.get(person.id) ?? [person.mainDistinctId],
-    properties: person.properties as Static<typeof PersonBody>["properties"],
-    is_identified: person.isIdentified,
-    created_at: microsToWire(person.createdMicros),
-  }));
-}
 
 /** The wire form of a group type. */
 export function groupTypeBody(type: GroupType): Static<typeof GroupTypeBody> {
