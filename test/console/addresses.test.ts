@@ -1,37 +1,29 @@
 /** The address is the state: the project and the search that stand in it are the ones that are shown. */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { Browser } from "playwright-core";
-import { TestAppliance } from "../support/appliance.ts";
-import { chromiumPath, startBrowser } from "../support/browser.ts";
-import { openSignedIn, ownerCookie } from "./support.ts";
+import { beforeAll, describe, expect, test } from "bun:test";
+import { chromiumPath } from "../support/browser.ts";
+import { ownersBrowser } from "./support.ts";
 
 describe.skipIf(chromiumPath === undefined)("addresses", () => {
-  let appliance: TestAppliance;
-  let browser: Browser;
-  let cookie: string;
+  const owner = ownersBrowser();
   let other: number;
-  const open = () => openSignedIn(browser, cookie, { url: appliance.url });
+  const { open } = owner;
   const post = async (path: string, body: unknown) =>
-    (await (await appliance.api(path, { method: "POST", body })).json()) as { id: number };
+    (await (await owner.appliance.api(path, { method: "POST", body })).json()) as { id: number };
 
   beforeAll(async () => {
-    appliance = await TestAppliance.start();
-    cookie = await ownerCookie(appliance);
-    browser = await startBrowser();
     other = (await post("/api/organizations/@current/projects/", { name: "Other" })).id;
     const filters = { groups: [{ properties: [], rollout_percentage: 100 }] };
-    await post(`/api/projects/${appliance.made.project.id}/feature_flags/`, { key: "first-flag", filters });
+    await post(`/api/projects/${owner.appliance.made.project.id}/feature_flags/`, {
+      key: "first-flag",
+      filters,
+    });
     await post(`/api/projects/${other}/feature_flags/`, { key: "other-flag", filters });
-  });
-  afterAll(async () => {
-    await browser?.close();
-    await appliance?.[Symbol.asyncDispose]();
   });
 
   test("back and forward go to the project of each page", async () => {
     const { page, context, troubles } = await open();
-    await page.goto(`/console/flags?project=${appliance.made.project.id}`);
+    await page.goto(`/console/flags?project=${owner.appliance.made.project.id}`);
     await page.getByRole("link", { name: "first-flag" }).click();
     await page.getByRole("heading", { level: 1, name: "first-flag" }).waitFor();
     const project = page.getByRole("combobox", { name: "Project", exact: true });
@@ -39,7 +31,7 @@ describe.skipIf(chromiumPath === undefined)("addresses", () => {
     await page.getByRole("link", { name: "other-flag" }).waitFor();
     await page.goBack();
     await page.getByRole("heading", { level: 1, name: "first-flag" }).waitFor();
-    expect(await project.inputValue()).toBe(String(appliance.made.project.id));
+    expect(await project.inputValue()).toBe(String(owner.appliance.made.project.id));
     await page.goForward();
     await page.getByRole("link", { name: "other-flag" }).waitFor();
     expect(await project.inputValue()).toBe(String(other));

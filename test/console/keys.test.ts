@@ -1,27 +1,14 @@
 /** With keys alone: where the focus is when what had it goes away, and keys that are pressed twice. */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { Browser } from "playwright-core";
-import { TestAppliance } from "../support/appliance.ts";
-import { chromiumPath, startBrowser } from "../support/browser.ts";
-import { openSignedIn, ownerCookie } from "./support.ts";
+import { describe, expect, test } from "bun:test";
+import { chromiumPath } from "../support/browser.ts";
+import { ownersBrowser } from "./support.ts";
 
 describe.skipIf(chromiumPath === undefined)("keys", () => {
-  let appliance: TestAppliance;
-  let browser: Browser;
-  let cookie: string;
-  beforeAll(async () => {
-    appliance = await TestAppliance.start();
-    cookie = await ownerCookie(appliance);
-    browser = await startBrowser();
-  });
-  afterAll(async () => {
-    await browser?.close();
-    await appliance?.[Symbol.asyncDispose]();
-  });
+  const owner = ownersBrowser();
 
   test("Enter pressed twice sends a form once", async () => {
-    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: appliance.url });
+    const { page, context, troubles } = await owner.open();
     const sent: string[] = [];
     page.on("request", (request) => {
       if (request.method() === "POST") sent.push(new URL(request.url()).pathname);
@@ -47,26 +34,29 @@ describe.skipIf(chromiumPath === undefined)("keys", () => {
   });
 
   test("a condition, a value, a set and a variant that are taken away leave the focus beside them", async () => {
-    const answer = await appliance.api(`/api/projects/${appliance.made.project.id}/feature_flags/`, {
-      method: "POST",
-      body: {
-        key: "by-keys",
-        filters: {
-          groups: [
-            { properties: [{ key: "plan", type: "person", operator: "exact", value: ["pro"] }] },
-            { properties: [] },
-          ],
-          multivariate: {
-            variants: [
-              { key: "a", rollout_percentage: 50 },
-              { key: "b", rollout_percentage: 50 },
+    const answer = await owner.appliance.api(
+      `/api/projects/${owner.appliance.made.project.id}/feature_flags/`,
+      {
+        method: "POST",
+        body: {
+          key: "by-keys",
+          filters: {
+            groups: [
+              { properties: [{ key: "plan", type: "person", operator: "exact", value: ["pro"] }] },
+              { properties: [] },
             ],
+            multivariate: {
+              variants: [
+                { key: "a", rollout_percentage: 50 },
+                { key: "b", rollout_percentage: 50 },
+              ],
+            },
           },
         },
       },
-    });
+    );
     const { id } = (await answer.json()) as { id: number };
-    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: appliance.url });
+    const { page, context, troubles } = await owner.open();
     await page.goto(`/console/flags/${id}`);
     const cases = [
       ["Remove pro", () => page.getByRole("combobox", { name: "Value", exact: true })],

@@ -1,27 +1,14 @@
 /** Settings: keys of the project and of oneself, and the password. */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { Browser, Page } from "playwright-core";
+import { describe, expect, test } from "bun:test";
+import type { Page } from "playwright-core";
 import { routeScopes } from "../../src/accounts/route-scopes.ts";
-import { TestAppliance } from "../support/appliance.ts";
-import { chromiumPath, startBrowser } from "../support/browser.ts";
-import { axeFindings, openSignedIn, ownerCookie, password } from "./support.ts";
+import { chromiumPath } from "../support/browser.ts";
+import { axeFindings, ownersBrowser, password } from "./support.ts";
 
 describe.skipIf(chromiumPath === undefined)("settings", () => {
-  let appliance: TestAppliance;
-  let browser: Browser;
-  let cookie: string;
-  beforeAll(async () => {
-    appliance = await TestAppliance.start();
-    cookie = await ownerCookie(appliance);
-    browser = await startBrowser();
-  });
-  afterAll(async () => {
-    await browser?.close();
-    await appliance?.[Symbol.asyncDispose]();
-  });
-  const open = (expectedStatus: number[] = []) =>
-    openSignedIn(browser, cookie, { url: appliance.url, expectedStatus });
+  const owner = ownersBrowser();
+  const { open } = owner;
 
   const givePassword = async (page: Page) => {
     const dialog = page.getByRole("dialog");
@@ -29,8 +16,8 @@ describe.skipIf(chromiumPath === undefined)("settings", () => {
     await page.keyboard.press("Enter");
   };
   const isTaken = async (secret: string) => {
-    const path = `/api/projects/${appliance.made.project.id}/feature_flags/local_evaluation/`;
-    return (await appliance.api(path, { key: secret })).status;
+    const path = `/api/projects/${owner.appliance.made.project.id}/feature_flags/local_evaluation/`;
+    return (await owner.appliance.api(path, { key: secret })).status;
   };
 
   test("the secret key is hidden until the password is given, and is replaced with a grace", async () => {
@@ -40,7 +27,7 @@ describe.skipIf(chromiumPath === undefined)("settings", () => {
     await card.getByText("Hidden until you give your password.").waitFor();
     await card.getByRole("button", { name: "Show" }).click();
     await givePassword(page);
-    const old = appliance.made.project.secret_api_key;
+    const old = owner.appliance.made.project.secret_api_key;
     await card.getByText(old).waitFor();
 
     await card.getByRole("button", { name: "New secret key" }).click();
@@ -64,7 +51,7 @@ describe.skipIf(chromiumPath === undefined)("settings", () => {
   });
 
   test("a wrong current password is said at its field, and nobody is signed out", async () => {
-    const { page, context, troubles } = await open([401]);
+    const { page, context, troubles } = await open(401);
     await page.goto("/console/settings?tab=account");
     await page.getByLabel("Current password").fill("something else entirely");
     await page.getByLabel("New password").fill("another few quiet words");
@@ -92,7 +79,7 @@ describe.skipIf(chromiumPath === undefined)("settings", () => {
     const value = (await shown.locator("code").textContent()) ?? "";
     await page.keyboard.press("Escape");
     const own = "/api/personal_api_keys/@current/";
-    expect(await (await appliance.api(own, { key: value })).json()).toMatchObject({
+    expect(await (await owner.appliance.api(own, { key: value })).json()).toMatchObject({
       label: "importer",
       scopes: ["feature_flag:write", "cohort:read", "event:write"],
       expires_at: `${new Date().toISOString().slice(0, 10)}T23:59:59.000000Z`,
@@ -102,7 +89,7 @@ describe.skipIf(chromiumPath === undefined)("settings", () => {
     await line.getByRole("button", { name: "New value" }).click();
     const question = page.getByRole("dialog", { name: "New value" });
     await question.getByText("is refused at once").waitFor();
-    expect((await appliance.api(own, { key: value })).status).toBe(200);
+    expect((await owner.appliance.api(own, { key: value })).status).toBe(200);
     await question.getByRole("button", { name: "Cancel" }).click();
     await context.close();
     expect(troubles).toEqual([]);

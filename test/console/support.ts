@@ -1,9 +1,10 @@
 /** The console in a real browser, over the compiled executable. */
 
+import { afterAll, beforeAll } from "bun:test";
 import { createRequire } from "node:module";
 import type { Browser, BrowserContext, Page } from "playwright-core";
-import type { TestAppliance } from "../support/appliance.ts";
-import { chromiumPath } from "../support/browser.ts";
+import { TestAppliance } from "../support/appliance.ts";
+import { chromiumPath, startBrowser } from "../support/browser.ts";
 
 // The tests themselves are skipped: `describe.skipIf` says nothing by itself.
 if (chromiumPath === undefined) console.log("SKIPPED the console in a browser: no Chromium here");
@@ -108,4 +109,28 @@ export async function openSignedIn(
   const [name, value] = cookie.split("=") as [string, string];
   await opened.context.addCookies([{ name, value, url: options.url, httpOnly: true, sameSite: "Strict" }]);
   return opened;
+}
+
+/** An appliance and a browser for a block of tests, in which it is called once. */
+export function ownersBrowser() {
+  let appliance: TestAppliance;
+  let browser: Browser;
+  let cookie: string;
+  beforeAll(async () => {
+    appliance = await TestAppliance.start();
+    cookie = await ownerCookie(appliance);
+    browser = await startBrowser();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await appliance?.[Symbol.asyncDispose]();
+  });
+  return {
+    get appliance() {
+      return appliance;
+    },
+    /** The console with its owner signed in. */
+    open: (...expectedStatus: number[]) =>
+      openSignedIn(browser, cookie, { url: appliance.url, expectedStatus }),
+  };
 }

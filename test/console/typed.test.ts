@@ -1,10 +1,10 @@
 /** What somebody types or has before them is what is kept: nothing is lost, rounded, or written over unseen. */
 
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { Browser, Page } from "playwright-core";
-import { TestAppliance, until } from "../support/appliance.ts";
-import { chromiumPath, startBrowser } from "../support/browser.ts";
-import { openSignedIn, ownerCookie, password, widths } from "./support.ts";
+import { describe, expect, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { until } from "../support/appliance.ts";
+import { chromiumPath } from "../support/browser.ts";
+import { ownersBrowser, password, widths } from "./support.ts";
 
 interface Flag {
   id: number;
@@ -17,39 +17,26 @@ interface Flag {
 }
 
 describe.skipIf(chromiumPath === undefined)("what is typed", () => {
-  let appliance: TestAppliance;
-  let browser: Browser;
-  let cookie: string;
-  const path = (rest: string) => `/api/projects/${appliance.made.project.id}/${rest}`;
+  const owner = ownersBrowser();
+  const path = (rest: string) => `/api/projects/${owner.appliance.made.project.id}/${rest}`;
   const read = async (id: number) =>
-    (await (await appliance.api(path(`feature_flags/${id}/`))).json()) as Flag;
+    (await (await owner.appliance.api(path(`feature_flags/${id}/`))).json()) as Flag;
   const make = async (body: Record<string, unknown>) => {
-    const answer = await appliance.api(path("feature_flags/"), { method: "POST", body });
+    const answer = await owner.appliance.api(path("feature_flags/"), { method: "POST", body });
     expect(answer.status).toBe(201);
     return (await answer.json()) as Flag;
   };
   const groups = (share: number) => [{ properties: [], rollout_percentage: share }];
-  const open = (...expectedStatus: number[]) =>
-    openSignedIn(browser, cookie, { url: appliance.url, expectedStatus });
+  const { open } = owner;
   const save = async (page: Page) => {
     await page.getByRole("button", { name: "Review and save" }).click();
     await page.getByRole("button", { name: "Save changes" }).click();
   };
 
-  beforeAll(async () => {
-    appliance = await TestAppliance.start();
-    cookie = await ownerCookie(appliance);
-    browser = await startBrowser();
-  });
-  afterAll(async () => {
-    await browser?.close();
-    await appliance?.[Symbol.asyncDispose]();
-  });
-
   test("a switch does not hide what somebody else has changed since the page was opened", async () => {
     const flag = await make({ key: "two-tabs", filters: { groups: groups(10) } });
     const change = () =>
-      appliance.api(path(`feature_flags/${flag.id}/`), {
+      owner.appliance.api(path(`feature_flags/${flag.id}/`), {
         method: "PATCH",
         body: { filters: { groups: groups(75) } },
       });
@@ -67,7 +54,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     await page.getByRole("button", { name: "Discard" }).waitFor({ state: "detached" });
     await page.getByLabel("Description").fill("Mine");
     await page.getByRole("button", { name: "Duplicate: Set 1" }).click();
-    await appliance.api(path(`feature_flags/${flag.id}/`), {
+    await owner.appliance.api(path(`feature_flags/${flag.id}/`), {
       method: "PATCH",
       body: { filters: { groups: groups(80) } },
     });
@@ -94,7 +81,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     const { page, context, troubles } = await open(409);
     await page.goto("/console/flags?search=tagged");
     await page.getByRole("checkbox", { name: "Choose tagged" }).check();
-    await appliance.api(path(`feature_flags/${flag.id}/`), {
+    await owner.appliance.api(path(`feature_flags/${flag.id}/`), {
       method: "PATCH",
       body: { tags: ["one", "two"] },
     });
@@ -105,7 +92,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     expect(await read(flag.id)).toMatchObject({ tags: ["one", "two"] });
 
     const post = async (where: string, body: object) => {
-      const made = await appliance.api(path(where), { method: "POST", body });
+      const made = await owner.appliance.api(path(where), { method: "POST", body });
       return ((await made.json()) as { id: number }).id;
     };
     const boards = [await post("dashboards/", { name: "A" }), await post("dashboards/", { name: "B" })];
@@ -113,11 +100,11 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     const tile = await post("insights/", { name: "Payments", query, dashboards: [boards[0]] });
     await page.goto(`/console/dashboards/${boards[0]}`);
     await page.getByRole("heading", { name: "Payments" }).waitFor();
-    await appliance.api(path(`insights/${tile}/`), { method: "PATCH", body: { dashboards: boards } });
+    await owner.appliance.api(path(`insights/${tile}/`), { method: "PATCH", body: { dashboards: boards } });
     await page.getByRole("button", { name: "Actions: Payments" }).click();
     await page.getByRole("button", { name: "Remove", exact: true }).click();
     await page.getByRole("heading", { name: "Payments" }).waitFor({ state: "detached" });
-    const left = await (await appliance.api(path(`insights/${tile}/`))).json();
+    const left = await (await owner.appliance.api(path(`insights/${tile}/`))).json();
     expect(left).toMatchObject({ dashboards: [boards[1]] });
     await context.close();
     expect(troubles).toEqual([]);
@@ -128,7 +115,10 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     const { page, context, troubles } = await open();
     await page.goto(`/console/flags/${flag.id}`);
     await page.getByLabel("Description").fill("Still here?");
-    await appliance.api(path(`feature_flags/${flag.id}/`), { method: "PATCH", body: { deleted: true } });
+    await owner.appliance.api(path(`feature_flags/${flag.id}/`), {
+      method: "PATCH",
+      body: { deleted: true },
+    });
     await save(page);
     await page.getByText("gone is archived.").first().waitFor();
     expect(await page.getByLabel("Description").isDisabled()).toBe(true);
@@ -231,7 +221,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     };
     const flag = await make(settings);
     const body = { name: "Other" };
-    const made = await appliance.api("/api/organizations/@current/projects/", { method: "POST", body });
+    const made = await owner.appliance.api("/api/organizations/@current/projects/", { method: "POST", body });
     const { id } = (await made.json()) as { id: number };
     const { page, context, troubles } = await open();
     await page.goto(`/console/flags/${flag.id}`);
@@ -239,7 +229,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     await page.getByRole("button", { name: "Copy to another project" }).click();
     await page.getByRole("button", { name: "Copy", exact: true }).click();
     await page.getByText("Copied to Other.").waitFor();
-    const found = await appliance.api(`/api/projects/${id}/feature_flags/?search=remote`);
+    const found = await owner.appliance.api(`/api/projects/${id}/feature_flags/?search=remote`);
     const { results } = (await found.json()) as { results: object[] };
     expect(results[0]).toMatchObject({ ...settings, active: false });
     await context.close();
@@ -248,13 +238,13 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
 
   test("whole numbers beyond 2^53 are shown digit by digit", async () => {
     const digits = ["9007199254740993", "12345678901234567891"];
-    const body = `{"api_key":"${appliance.token}","event":"ordered","distinct_id":"user-1","properties":{"order":${digits[0]},"inner":{"id":${digits[1]}}}}`;
-    await fetch(`${appliance.url}/capture/`, {
+    const body = `{"api_key":"${owner.appliance.token}","event":"ordered","distinct_id":"user-1","properties":{"order":${digits[0]},"inner":{"id":${digits[1]}}}}`;
+    await fetch(`${owner.appliance.url}/capture/`, {
       method: "POST",
       headers: { "Content-Type": "application/json" },
       body,
     });
-    await appliance.eventsWhenStored(1);
+    await owner.appliance.eventsWhenStored(1);
     const { page, context, troubles } = await open();
     await page.goto("/console/live");
     await page.getByRole("table", { name: "Stored events" }).getByText("ordered").first().click();
@@ -285,7 +275,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     expect(await page.getByLabel("New role").inputValue()).toBe("r".repeat(500));
 
     const body = { name: "Board" };
-    const made = await appliance.api(path("dashboards/"), { method: "POST", body });
+    const made = await owner.appliance.api(path("dashboards/"), { method: "POST", body });
     await page.goto(`/console/dashboards/${((await made.json()) as { id: number }).id}`);
     await page.getByRole("button", { name: "Rename" }).click();
     const dialog = page.getByRole("dialog", { name: "Rename" });
@@ -316,7 +306,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     // Whatever the page has asked by itself meanwhile: the form to sign in may be there already.
     const click = (element: HTMLElement) => element.click();
     await page.getByRole("button", { name: "Create flag", includeHidden: true }).evaluate(click);
-    await page.getByLabel("E-mail").fill(appliance.made.user.email);
+    await page.getByLabel("E-mail").fill(owner.appliance.made.user.email);
     await page.getByLabel("Password").fill("something else entirely");
     await page.keyboard.press("Enter");
     await page.getByRole("alert").waitFor();
