@@ -1,8 +1,8 @@
 /** How the front asks the event store, which another process owns. */
 
 import { AppError } from "../lib/errors.ts";
+import type { TrendsRequest } from "./insights/found-events.ts";
 import type { ComputedInsight, Refresh } from "./insights/insight-cache.ts";
-import type { TrendsRequest } from "./insights/trends.ts";
 import type { EventFilter, EventPosition } from "./list.ts";
 import type { DownloadRequest } from "./query/download.ts";
 import type { QueryRequest } from "./query/run-query.ts";

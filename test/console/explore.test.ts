@@ -61,6 +61,36 @@ describe.skipIf(chromiumPath === undefined)("explore", () => {
     expect(troubles).toEqual([]);
   });
 
+  test("who came on two days is one person, and averages are not added up", async () => {
+    const at = (daysAgo: number, amount: number) => ({
+      event: "came back",
+      distinct_id: "user-7",
+      timestamp: new Date(Date.now() - daysAgo * 86_400_000).toISOString(),
+      properties: { amount },
+    });
+    await appliance.batch([at(0, 30), at(1, 10), at(1, 20)]);
+    await until(
+      async () => (await appliance.query("SELECT 1 AS n FROM events WHERE event = 'came back'")).length === 3,
+      "the events are stored",
+    );
+    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: appliance.url });
+    const figures: [series: object, number: string, summary: string][] = [
+      [{ math: "dau" }, "1", "0 to 1."],
+      [{ math: "avg", math_property: "amount" }, "20", "0 to 30."],
+      [{ math: "sum", math_property: "amount" }, "60", "60 in all."],
+    ];
+    for (const [math, number, summary] of figures) {
+      const question = { kind: "trends", series: [{ event: "came back", ...math }] };
+      await page.goto(address({ ...question, view: "number" }));
+      await page.locator(".big-number").getByText(number, { exact: true }).waitFor();
+      await page.goto(address(question));
+      await page.getByText(summary, { exact: true }).waitFor();
+      await page.locator(".u-over").hover();
+    }
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
   test("the last step of a funnel, and the statement that computes it", async () => {
     const { page, context, troubles } = await openSignedIn(browser, cookie, { url: appliance.url });
     const series = [hostile, "paid"].map((event) => ({ event, math: "total" }));

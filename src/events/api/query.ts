@@ -63,7 +63,10 @@ const Body = object({
       "`RetentionQuery` or `LifecycleQuery`, which is computed without being saved. A funnel's `funnelsFilter` takes " +
       "`funnelOrderType` (`ordered`, `strict`, `unordered`), `funnelVizType` (`steps`, `trends`, `time_to_convert` with `binCount`), `funnelWindowInterval`, " +
       "`funnelWindowIntervalUnit`, `funnelFromStep` and `funnelToStep`; a trend takes `compareFilter: {compare: true}`, and brings " +
-      "the period before too.",
+      "the period before too, or the one that is earlier by its `compare_to` (`-1y`). Its `trendsFilter` takes a `display`: of " +
+      "`BoldNumber`, `ActionsTable`, `ActionsPie`, `ActionsBarValue` and `WorldMap` each result has the figure of the whole range in " +
+      "`aggregated_value`; of `ActionsLineGraphCumulative` the figures are of all that came up to the end of a bucket, where users " +
+      "and sessions count once.",
   }),
   limit: optional(
     int({ description: "Rows at most.", default: rowsDefault, minimum: 1, maximum: rowsMax } as never),

@@ -1,8 +1,8 @@
 /** How often flags were asked for, by value and day: from the events that SDKs send when code asks for a flag. */
 
 import { type EventSql, textAt } from "../dialect.ts";
+import { foundEvents } from "./found-events.ts";
 import { bucketsOf, rangeOf } from "./trend-range.ts";
-import { foundEvents } from "./trends.ts";
 
 export interface FlagCallsRequest {
   projectId: number;

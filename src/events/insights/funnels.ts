@@ -9,6 +9,18 @@ import { isJsonObject, type JsonObject } from "../../lib/json.ts";
 import type { EventSql } from "../dialect.ts";
 import { UnknownQuery } from "../event-filters.ts";
 import {
+  breakdownOf,
+  conditionsOf,
+  eventName,
+  type InsightResults,
+  intervalIn,
+  objectsIn,
+  otherValues,
+  rangeIn,
+  readsPersons,
+  type TrendsRequest,
+} from "./found-events.ts";
+import {
   type Funnel,
   foundSteps,
   orders,
@@ -20,18 +32,6 @@ import {
 import { breakdownLimit } from "./known-parts.ts";
 import { averageOf, medianOf, withOthers } from "./ordered-funnel.ts";
 import { bucketsOf, type Interval, type Range } from "./trend-range.ts";
-import {
-  breakdownOf,
-  conditionsOf,
-  eventName,
-  type InsightResults,
-  intervalIn,
-  objectsIn,
-  otherValues,
-  rangeIn,
-  readsPersons,
-  type TrendsRequest,
-} from "./trends.ts";
 
 const stepsMax = 20;
 const windowMax = 3_650;

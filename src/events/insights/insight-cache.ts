@@ -5,7 +5,7 @@
 
 import { InvalidField } from "../../lib/errors.ts";
 import { Recent } from "../../lib/recent.ts";
-import type { InsightResults, TrendsRequest } from "./trends.ts";
+import type { InsightResults, TrendsRequest } from "./found-events.ts";
 
 /**
  * What may be taken of what was computed before; PostHog's names. `blocking`: what is still right. `force_blocking`: nothing.

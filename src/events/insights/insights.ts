@@ -3,10 +3,11 @@
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
 import type { EventSql } from "../dialect.ts";
 import { UnknownQuery } from "../event-filters.ts";
+import type { InsightResults, TrendsRequest } from "./found-events.ts";
 import { computeFunnel } from "./funnels.ts";
 import { checkParts } from "./known-parts.ts";
 import { computeLifecycle, computeRetention } from "./retention.ts";
-import { computeTrends, type InsightResults, type TrendsRequest } from "./trends.ts";
+import { computeTrends } from "./trends.ts";
 
 const kinds: Record<
   string,

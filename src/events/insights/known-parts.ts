@@ -26,8 +26,6 @@ export function checkParts(query: JsonObject): void {
       trends[name],
     ]),
     ["smoothingIntervals", trends.smoothingIntervals, 1],
-    ["display", trends.display === "ActionsLineGraphCumulative" ? trends.display : null],
-    ["compare_to", partOf(query, "compareFilter").compare_to],
     ["exclusions", funnels.exclusions],
     ["funnelAggregateByHogQL", funnels.funnelAggregateByHogQL, "person_id"],
     ["breakdownAttributionType", isOfFirstStep(funnels) ? null : funnels.breakdownAttributionType],

@@ -8,7 +8,6 @@
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import type { EventSql } from "../dialect.ts";
 import { UnknownQuery } from "../event-filters.ts";
-import { bucketsOf, intervals, lastBuckets } from "./trend-range.ts";
 import {
   conditionsOf,
   eventName,
@@ -18,7 +17,8 @@ import {
   rangeIn,
   readsPersons,
   type TrendsRequest,
-} from "./trends.ts";
+} from "./found-events.ts";
+import { bucketsOf, intervals, lastBuckets } from "./trend-range.ts";
 
 const periodsDefault = 11;
 const periodsMax = 60;

@@ -96,10 +96,25 @@ function bucketBefore(toMs: number, interval: Interval, count: number): number {
   return last - (count - 1) * { hour: hourMs, day: dayMs, week: 7 * dayMs }[interval];
 }
 
-/** The range of the same length that ends where this one begins. */
-export function rangeBefore({ from, fromMs, toMs }: Range): Range {
-  const beforeMs = fromMs - (toMs - fromMs);
-  return { from: wallText(beforeMs), to: from, fromMs: beforeMs, toMs: fromMs };
+/**
+ * The range of the same length that ends where this one begins, or that begins earlier by an offset.
+ *
+ * @param offset such as `-1y`; without one: null, undefined or empty.
+ * @returns undefined when it is no offset, or none into the past.
+ */
+export function comparedRange({ fromMs, toMs }: Range, offset?: Json): Range | undefined {
+  const lengthMs = toMs - fromMs;
+  const hasOffset = offset !== undefined && offset !== null && offset !== "";
+  const earlierMs = hasOffset ? earlierBy(fromMs, String(offset)) : fromMs - lengthMs;
+  if (earlierMs === undefined) return undefined;
+  const untilMs = earlierMs + lengthMs;
+  return { from: wallText(earlierMs), to: wallText(untilMs), fromMs: earlierMs, toMs: untilMs };
+}
+
+function earlierBy(fromMs: number, offset: string): number | undefined {
+  const [, count, unit] = /^-?(\d{1,5})([hdwmqy])$/.exec(offset) ?? [];
+  const isEarlier = count !== undefined && Number(count) > 0;
+  return isEarlier ? before(fromMs, Number(count), unit as Unit) : undefined;
 }
 
 /** Every bucket of a range, empty ones too. */

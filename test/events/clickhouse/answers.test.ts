@@ -155,7 +155,12 @@ const query: fc.Arbitrary<JsonObject> = fc.oneof(
     series: fc.array(node, { minLength: 1, maxLength: 2 }),
     properties: filters,
     ...{ dateRange: range, interval, breakdownFilter },
-    compareFilter: fc.constantFrom<JsonObject>({}, { compare: true }),
+    compareFilter: fc.constantFrom<JsonObject>({}, { compare: true }, { compare: true, compare_to: "-5d" }),
+    trendsFilter: fc.constantFrom<JsonObject>(
+      {},
+      { display: "BoldNumber" },
+      { display: "ActionsLineGraphCumulative" },
+    ),
   }),
   fc.record({
     kind: fc.constant("FunnelsQuery"),

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { UnknownQuery } from "../../../src/events/event-filters.ts";
 import { computeInsight } from "../../../src/events/insights/insights.ts";
 import { bucketsOf, rangeOf } from "../../../src/events/insights/trend-range.ts";
-import type { JsonObject } from "../../../src/lib/json.ts";
+import type { Json, JsonObject } from "../../../src/lib/json.ts";
 import { TestStores } from "../../support/event-store.ts";
 
 const now = Date.UTC(2026, 10, 21, 12, 30);
@@ -138,6 +138,91 @@ describe("trends", () => {
     expect(await trends({ series: [calls()], compareFilter: { compare: false } })).toHaveLength(1);
   });
 
+  test("a period that is earlier by as much as is asked for", async () => {
+    const compare = async (compare_to: Json) => {
+      const [, previous] = await trends({
+        series: [calls()],
+        compareFilter: { compare: true, compare_to },
+      });
+      return previous as { days: string[]; data: number[]; count: number };
+    };
+    const before = await compare("-40d");
+    expect([before.days[0], before.days.at(-1)]).toEqual(["2026-10-05", "2026-10-12"]);
+    expect([before.count, before.data.at(-1)]).toEqual([1, 1]);
+    expect((await compare("1y")).days[0]).toBe("2025-11-14");
+    expect((await compare("1m")).days).toHaveLength(8);
+    expect((await compare(null)).days.at(-1)).toBe("2026-11-13");
+    expect((await compare("-99999y")).count).toBe(0);
+  });
+
+  test.each([
+    [{}, 4],
+    [{ math: "dau" }, 2],
+    [{ math: "sum", math_property: "ms" }, 60],
+    [{ math: "avg", math_property: "ms" }, 20],
+    [{ math: "max", math_property: "ms" }, 30],
+    [{ math: "min", math_property: "ms" }, 10],
+    [{ math: "median", math_property: "ms" }, 20],
+    [{ math: "unique_session" }, 0],
+  ])("one figure for the whole range: %j", async (math, figure) => {
+    for (const display of ["BoldNumber", "ActionsTable", "ActionsPie", "ActionsBarValue", "WorldMap"]) {
+      const [result] = await trends({ series: [calls(math)], trendsFilter: { display } });
+      expect(result!.aggregated_value).toBe(figure);
+    }
+    const [line] = await trends({ series: [calls(math)], trendsFilter: { display: "ActionsLineGraph" } });
+    expect(line).not.toHaveProperty("aggregated_value");
+    const [empty] = await trends({
+      series: [calls(math)],
+      dateRange: { date_from: "-9d", date_to: "-8d" },
+      trendsFilter: { display: "BoldNumber" },
+    });
+    expect(empty!.aggregated_value).toBe(0);
+  });
+
+  test("one figure for each value of a breakdown, and for the values behind the first", async () => {
+    const query = {
+      series: [calls({ math: "dau" })],
+      trendsFilter: { display: "ActionsTable" },
+      dateRange: { date_from: "-50d" },
+    };
+    const figures = async (more: JsonObject) =>
+      (await trends({ ...query, ...more })).map((one) => [one.breakdown_value, one.aggregated_value]);
+    expect(await figures({ breakdownFilter: { breakdown: "flag" } })).toEqual([
+      ["x", 3],
+      ["y", 1],
+    ]);
+    expect(await figures({ breakdownFilter: { breakdown: "flag", breakdown_limit: 1 } })).toEqual([
+      ["x", 3],
+      ["$$_posthog_breakdown_other_$$", 1],
+    ]);
+  });
+
+  test("a cumulative display adds up; a user counts on the first day only", async () => {
+    const grown = async (series: JsonObject, more: JsonObject = {}) =>
+      await trends({
+        series: [calls(series)],
+        trendsFilter: { display: "ActionsLineGraphCumulative" },
+        ...more,
+      });
+    const [events] = await grown({});
+    expect([events!.count, events!.data]).toEqual([4, [0, 0, 0, 0, 0, 0, 2, 4]]);
+    const [users] = await grown({ math: "dau" }, { dateRange: { date_from: "-41d" }, interval: "month" });
+    expect([users!.count, users!.data]).toEqual([3, [1, 3]]);
+    const [sum] = await grown({ math: "sum", math_property: "ms" });
+    expect((sum!.data as number[]).slice(-3)).toEqual([0, 20, 60]);
+    const [sessions] = await grown({ math: "unique_session" });
+    expect(sessions!.count).toBe(0);
+    const byFlag = await grown({ math: "dau" }, { breakdownFilter: { breakdown: "flag" } });
+    expect(byFlag.map((one) => [one.breakdown_value, (one.data as number[]).slice(-2)])).toEqual([
+      ["x", [1, 2]],
+      ["y", [1, 1]],
+    ]);
+    const [others] = (
+      await grown({ math: "dau" }, { breakdownFilter: { breakdown: "response", breakdown_limit: 1 } })
+    ).slice(-1);
+    expect((others!.data as number[]).slice(-2)).toEqual([1, 1]);
+  });
+
   test("a node that wraps the query", async () => {
     const query = { kind: "InsightVizNode", source: { kind: "TrendsQuery", series: [calls()] } };
     const request = { projectId: 1, query, timezone: "UTC", now };
@@ -185,8 +270,17 @@ describe("trends", () => {
     ["formulaNodes", { trendsFilter: { formulaNodes: [{ formula: "A" }] } }],
     ["samplingFactor", { samplingFactor: 0.1 }],
     ["smoothingIntervals", { trendsFilter: { smoothingIntervals: 7 } }],
-    ["display", { trendsFilter: { display: "ActionsLineGraphCumulative" } }],
-    ["compare_to", { compareFilter: { compare: true, compare_to: "-1y" } }],
+    [
+      "display",
+      {
+        trendsFilter: { display: "ActionsLineGraphCumulative" },
+        series: [calls({ math: "avg", math_property: "ms" })],
+      },
+    ],
+    ...["1x", "0d", "mStart", {}].map((compare_to): [string, JsonObject] => [
+      "compare_to",
+      { compareFilter: { compare: true, compare_to } },
+    ]),
     ["aggregation_group_type_index", { aggregation_group_type_index: 0 }],
     ["conversionGoal", { conversionGoal: { actionId: 1 } }],
   ];

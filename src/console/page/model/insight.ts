@@ -138,6 +138,8 @@ export function questionOf(query: Query): Partial<Question> | undefined {
   if (kind === undefined || kind === "sql") return undefined;
   const source = (query.source as Query | undefined) ?? query;
   const part = (name: string) => (source[name] ?? {}) as Record<string, never>;
+  if (/Cumulative$/.test(`${part("trendsFilter").display}`) || part("compareFilter").compare_to)
+    return undefined;
   const retention = part("retentionFilter") as Record<string, { id?: string | null } | string>;
   const entity = (name: string) => (retention[name] as { id?: string | null } | undefined)?.id ?? "";
   const given: Partial<Question> = {
@@ -177,7 +179,9 @@ export interface TrendResult {
   labels: string[];
   days: string[];
   breakdown_value?: unknown;
-  action?: { order: number; name: string };
+  action?: { order: number; name: string; math?: string };
+  /** Of the whole range, where one figure is shown. */
+  aggregated_value?: number;
   /** Of a lifecycle: `new`, `returning`, `resurrecting` or `dormant`. */
   status?: string;
   /** Of which of two periods it is, where two are compared. */

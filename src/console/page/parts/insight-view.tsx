@@ -1,6 +1,6 @@
 /** The answer to a question, drawn as its kind asks for. */
 
-import { duration, number, percent, periodNames } from "../lib/format.ts";
+import { decimal, duration, number, percent, periodNames } from "../lib/format.ts";
 import type { FunnelStep, FunnelTimes, InsightKind, RetentionRow, TrendResult } from "../model/insight.ts";
 import type { Figure } from "../model/insight-sql.ts";
 import { words } from "../words/index.ts";
@@ -65,13 +65,13 @@ function Trend({
 }) {
   const current = results.filter(({ compare_label: period }) => period !== "previous");
   const previous = results.filter((result) => !current.includes(result));
-  // Of a lifecycle, those who went away count below zero.
-  const total = current.reduce((sum, { count }) => sum + Math.max(0, count), 0);
-  const before = previous.reduce((sum, { count }) => sum + count, 0);
+  const sumOf = (period: readonly TrendResult[]) =>
+    period.reduce((sum, { aggregated_value: figure, count }) => sum + (figure ?? count), 0);
+  const [total, before] = [sumOf(current), sumOf(previous)];
   if (view === "number") {
     return (
       <p class="big-number">
-        {number(total)}
+        {decimal(total)}
         {previous.length > 0 && <span class="sub">{w.before(before, total)}</span>}
       </p>
     );
@@ -107,9 +107,14 @@ function Trend({
       (sum, { status, data }) => sum + (isGone === (status === "dormant") ? (data.at(-1) ?? 0) : 0),
       0,
     );
+  // Persons of two days may be the same, and averages add up to nothing.
+  const isSum = current.every(({ action }) => /^(total|sum)$/.test(action?.math ?? "total"));
+  const figures = current.flatMap(({ data }) => data).sort((a, b) => a - b);
   const summary = results[0]!.status
     ? w.lifecycleSummary(ofStatus(false), -ofStatus(true))
-    : `${w.trendSummary(total, current.length)}${previous.length > 0 ? ` ${w.before(before, total)}` : ""}`;
+    : isSum
+      ? `${w.trendSummary(total, current.length)}${previous.length > 0 ? ` ${w.before(before, total)}` : ""}`
+      : w.trendSpan(figures[0]!, figures.at(-1)!);
   const pick = (place: number, index: number) => {
     const result = [...current, ...previous][index];
     const day = result?.days[place];

@@ -1,8 +1,7 @@
 /** Lines over time or names (uPlot), with a table of the same figures and a sentence that sums them up. */
 
-import uPlot from "uplot";
-import "uplot/dist/uPlot.min.css";
 import { useEffect, useRef, useState } from "preact/hooks";
+import uPlot from "uplot";
 import { compact, decimal } from "../lib/format.ts";
 import { colour } from "../lib/theme.ts";
 import { words } from "../words/index.ts";

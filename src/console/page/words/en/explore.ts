@@ -1,6 +1,6 @@
 /** Words of Explore and Dashboards. */
 
-import { counted, number, percent } from "../../lib/format.ts";
+import { counted, decimal, number, percent } from "../../lib/format.ts";
 
 export const explore = {
   kind: "Kind",
@@ -27,7 +27,7 @@ export const explore = {
   addFilterTo: (name: string) => `Add filter to ${name}`,
   compare: "Compare with the period before",
   before: (before: number, now: number) =>
-    `${number(before)} in the period before${before === 0 ? "" : ` (${now >= before ? "+" : "−"}${percent(Math.abs(now / before - 1))})`}.`,
+    `${decimal(before)} in the period before${before === 0 ? "" : ` (${now >= before ? "+" : "−"}${percent(Math.abs(now / before - 1))})`}.`,
   nameBefore: (name: string) => `${name}, before`,
   otherValues: "other",
   order: "Order of steps",
@@ -88,7 +88,8 @@ export const explore = {
   persons: "Persons",
   empty: "No event fits in this range.",
   trendSummary: (total: number, lines: number) =>
-    `${number(total)} in all${lines > 1 ? `, ${number(lines)} lines` : ""}.`,
+    `${decimal(total)} in all${lines > 1 ? `, ${number(lines)} lines` : ""}.`,
+  trendSpan: (least: number, most: number) => `${decimal(least)} to ${decimal(most)}.`,
   funnelSummary: (first: number, last: number) =>
     `${number(last)} of ${number(first)} came to the end${first > 0 ? `, ${percent(last / first)}` : ""}.`,
   fromBefore: (share: string) => `${share} of the step before`,
