@@ -1,6 +1,6 @@
 /** Reads group types and groups. */
 
-import { and, asc, desc, eq, lt, or, sql } from "drizzle-orm";
+import { and, asc, desc, eq, inArray, lt, or, sql } from "drizzle-orm";
 import { parseExactJson } from "../lib/exact-json.ts";
 import type { PeopleDb } from "./open.ts";
 import { fittingCount } from "./person.ts";
@@ -44,13 +44,85 @@ export function listGroupTypes(db: PeopleDb, projectId: number): GroupType[] {
     .all();
 }
 
+/** Groups that a search looks at before others get their turn: a few milliseconds. */
+const searchedAtOnce = 500;
+
+interface GroupPage {
+  groups: Group[];
+  /** Undefined on the last page. */
+  next: GroupCursor | undefined;
+}
+
+interface PageOptions {
+  after?: GroupCursor | undefined;
+  limit?: number;
+}
+
 /** A page of the groups of one type, newest first; fewer than the limit where they are large. */
 export function listGroups(
   db: PeopleDb,
   projectId: number,
   typeIndex: number,
-  { after, limit = 100 }: { after?: GroupCursor; limit?: number } = {},
-): { groups: Group[]; next: GroupCursor | undefined } {
+  { after, limit = 100 }: PageOptions = {},
+): GroupPage {
+  const places = db
+    .select(placeFields)
+    .from(projectGroup)
+    .where(behind(projectId, typeIndex, after))
+    .orderBy(...newestFirst)
+    .limit(limit + 1)
+    .all();
+  return pageOf(db, places, limit);
+}
+
+/** The same of the groups with `search` in their key or their property `name`, in any case. */
+export async function searchGroups(
+  db: PeopleDb,
+  projectId: number,
+  typeIndex: number,
+  search: string,
+  { after, limit = 100 }: PageOptions = {},
+): Promise<GroupPage> {
+  const wanted = search.toLowerCase();
+  const found: GroupPlace[] = [];
+  for (let last = after, hasMore = true; hasMore && found.length <= limit; ) {
+    const looked = db
+      .select({
+        ...placeFields,
+        key: projectGroup.groupKey,
+        name: sql<unknown>`json_extract(${projectGroup.properties}, '$.name')`,
+      })
+      .from(projectGroup)
+      .where(behind(projectId, typeIndex, last))
+      .orderBy(...newestFirst)
+      .limit(searchedAtOnce)
+      .all();
+    const hasText = (text: unknown) =>
+      String(text ?? "")
+        .toLowerCase()
+        .includes(wanted);
+    found.push(...looked.filter(({ key, name }) => hasText(key) || hasText(name)));
+    last = looked.at(-1);
+    hasMore = looked.length === searchedAtOnce;
+    await new Promise(setImmediate);
+  }
+  return pageOf(db, found.slice(0, limit + 1), limit);
+}
+
+/** Where a group stands in lists, and how large it is. */
+interface GroupPlace extends GroupCursor {
+  bytes: number;
+}
+
+const placeFields = {
+  id: projectGroup.id,
+  createdMicros: projectGroup.createdMicros,
+  bytes: sql<number>`octet_length(${projectGroup.properties})`,
+};
+const newestFirst = [desc(projectGroup.createdMicros), desc(projectGroup.id)];
+
+/** Groups of one type, behind another one if it is given. */
+function behind(projectId: number, typeIndex: number, after: GroupCursor | undefined) {
   const isBehind =
     after === undefined
       ? undefined
@@ -58,24 +130,20 @@ export function listGroups(
           lt(projectGroup.createdMicros, after.createdMicros),
           and(eq(projectGroup.createdMicros, after.createdMicros), lt(projectGroup.id, after.id)),
         );
-  const chosen = and(eq(projectGroup.projectId, projectId), eq(projectGroup.typeIndex, typeIndex), isBehind);
-  const newest = [desc(projectGroup.createdMicros), desc(projectGroup.id)];
-  const sizes = db
-    .select({ bytes: sql<number>`octet_length(${projectGroup.properties})` })
-    .from(projectGroup)
-    .where(chosen)
-    .orderBy(...newest)
-    .limit(limit + 1)
-    .all();
-  const count = fittingCount(sizes.slice(0, limit).map(({ bytes }) => bytes));
+  return and(eq(projectGroup.projectId, projectId), eq(projectGroup.typeIndex, typeIndex), isBehind);
+}
+
+/** @param places one more than the limit where there are more. */
+function pageOf(db: PeopleDb, places: readonly GroupPlace[], limit: number): GroupPage {
+  const count = fittingCount(places.slice(0, limit).map(({ bytes }) => bytes));
+  const ids = places.slice(0, count).map(({ id }) => id);
   const groups = db
     .select(groupFields)
     .from(projectGroup)
-    .where(chosen)
-    .orderBy(...newest)
-    .limit(count)
+    .where(inArray(projectGroup.id, ids))
+    .orderBy(...newestFirst)
     .all();
-  const last = sizes.length > count ? groups.at(-1) : undefined;
+  const last = places.length > count ? groups.at(-1) : undefined;
   return { groups, next: last && { createdMicros: last.createdMicros, id: last.id } };
 }
 

@@ -69,6 +69,8 @@ describe("persons and groups", () => {
       next: null,
       results: [{ group_key: "acme", group_properties: { plan: "pro" } }],
     });
+    const searched = await server.ask("GET", "/api/projects/1/groups/?group_type_index=0&search=%20CME%20");
+    expect(searched.body).toMatchObject({ next: null, results: [{ group_key: "acme" }] });
     const found = await server.ask("GET", "/api/projects/1/groups/find?group_type_index=0&group_key=acme");
     expect(found.body.group_key).toBe("acme");
     expect(

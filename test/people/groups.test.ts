@@ -1,6 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import { keptNumber } from "../../src/lib/exact-json.ts";
-import { findGroup, findGroups, listGroups, listGroupTypes } from "../../src/people/groups.ts";
+import {
+  findGroup,
+  findGroups,
+  type GroupCursor,
+  listGroups,
+  listGroupTypes,
+  searchGroups,
+} from "../../src/people/groups.ts";
 import { type EventParts, event, newYearMicros, TestPeople } from "./support.ts";
 
 const group = (type: string, key: unknown, $group_set?: unknown, more: EventParts = {}) =>
@@ -58,6 +65,34 @@ describe("group types", () => {
 });
 
 describe("groups", () => {
+  test("a search finds parts of keys and names in any case, in pages, of one type and project", async () => {
+    using people = new TestPeople();
+    const many = Array.from({ length: 1_200 }, (_, index) =>
+      group("company", `other-${index}`, { name: index }),
+    );
+    people.apply(
+      group("company", "ÄRA-1", { name: "Elephant & Co" }),
+      ...many,
+      group("company", "key-2", { name: "The ära" }),
+      group("company", "key-3", { city: "ära" }),
+      group("team", "ära"),
+      group("company", "ära", {}, { projectId: 2 }),
+    );
+    const find = async (search: string, page: { after?: GroupCursor; limit?: number } = {}) =>
+      await searchGroups(people.db, 1, 0, search, page);
+    const keys = async (search: string) => (await find(search)).groups.map(({ key }) => key);
+    expect(await keys("ÄRA")).toEqual(["key-2", "ÄRA-1"]);
+    expect(await keys("phant &")).toEqual(["ÄRA-1"]);
+    expect(await keys("1199")).toEqual(["other-1199"]);
+    for (const none of ["%", "city", "null", "ära\nthe"]) expect(await keys(none)).toEqual([]);
+    const first = await find("ära", { limit: 1 });
+    expect(first.groups.map(({ key }) => key)).toEqual(["key-2"]);
+    const second = await find("ära", { limit: 1, after: first.next! });
+    expect(second.groups.map(({ key }) => key)).toEqual(["ÄRA-1"]);
+    expect(second.next).toBeUndefined();
+    expect((await find("other", { limit: 700 })).groups).toHaveLength(700);
+  });
+
   test("keep all digits of a property when another one changes", () => {
     using people = new TestPeople();
     const digits = "9007199254746192393";

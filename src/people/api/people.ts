@@ -23,6 +23,7 @@ import {
   type GroupType,
   listGroups,
   listGroupTypes,
+  searchGroups,
 } from "../groups.ts";
 import type { PeopleDb } from "../open.ts";
 import type { Person } from "../person.ts";
@@ -208,6 +209,7 @@ export function peopleRoutes(deps: PeopleDeps, cohortMembership: CohortMembershi
         group_type_index: int({ minimum: 0 }),
         limit: peopleLimit,
         cursor: optional(text({ description: "Where the page before ended; taken from its `next`." })),
+        search: optional(text({ description: "Part of the key or of the property `name`, in any case." })),
       }),
       answers: {
         200: {
@@ -216,10 +218,14 @@ export function peopleRoutes(deps: PeopleDeps, cohortMembership: CohortMembershi
           example: { next: null, previous: null, results: [groupExample] },
         },
       },
-      handle: (call) => {
+      handle: async (call) => {
         const { limit } = readPage(call.query, peoplePerPageMax);
-        const after = readCursor(call.query.get("cursor"));
-        const { groups, next } = listGroups(people, call.project.id, typeIndexOf(call), { after, limit });
+        const page = { limit, after: readCursor(call.query.get("cursor")) };
+        const typeIndex = typeIndexOf(call);
+        const search = call.query.get("search")?.trim();
+        const { groups, next } = search
+          ? await searchGroups(people, call.project.id, typeIndex, search, page)
+          : listGroups(people, call.project.id, typeIndex, page);
         return {
           next: next ? withCursor(call.url, next) : null,
           previous: null,
