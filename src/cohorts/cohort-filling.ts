@@ -3,7 +3,7 @@
 import type { Metadata } from "../accounts/metadata.ts";
 import { InvalidField } from "../lib/errors.ts";
 import type { Person } from "../people/person.ts";
-import { markCalculating, recordCalculation } from "./cohorts.ts";
+import { type InterruptedCohort, markCalculating, recordCalculation } from "./cohorts.ts";
 
 /** Fills cohorts. Each method resolves with the number of members when it is done. */
 export interface CohortFiller {
@@ -39,10 +39,7 @@ export function fillInBackground(
   find: () => Promise<number>,
 ): Promise<void> {
   markCalculating(deps.metadata, cohortId);
-  const afterwards = deps.afterwards ?? (async (work) => work());
-  return filled(deps, cohortId, find, afterwards).catch((error) =>
-    deps.log.error({ cohortId, error: String(error) }, "what became of a cohort could not be stored"),
-  );
+  return filledLater(deps, cohortId, find);
 }
 
 /** The same while a request waits for it, whose own change it is part of. */
@@ -53,6 +50,19 @@ export async function fillNow(
 ): Promise<void> {
   markCalculating(deps.metadata, cohortId);
   await filled(deps, cohortId, find, async (work) => work());
+}
+
+/** Counts the members of dynamic cohorts that are marked already, one after the other; never throws. */
+export async function countMarked(deps: FillingDeps, cohorts: readonly InterruptedCohort[]): Promise<void> {
+  for (const { id, projectId } of cohorts)
+    await filledLater(deps, id, () => deps.cohortFiller.countMembers(projectId, id));
+}
+
+async function filledLater(deps: FillingDeps, cohortId: number, find: () => Promise<number>): Promise<void> {
+  const afterwards = deps.afterwards ?? (async (work) => work());
+  await filled(deps, cohortId, find, afterwards).catch((error) =>
+    deps.log.error({ cohortId, error: String(error) }, "what became of a cohort could not be stored"),
+  );
 }
 
 async function filled(

@@ -1,6 +1,6 @@
 /** Definitions of cohorts (contract: management-api 6.2). Members of static ones live with the persons. */
 
-import { and, asc, desc, eq, like, sql } from "drizzle-orm";
+import { and, asc, desc, eq, like, or, sql } from "drizzle-orm";
 import { type Author, changesBetween, recordActivity, userIdOf } from "../accounts/activity.ts";
 import { bumpRevision, flagRevision, type MetadataTx, type Reading } from "../accounts/db.ts";
 import type { Metadata } from "../accounts/metadata.ts";
@@ -176,11 +176,25 @@ export function markCalculating(metadata: Metadata, id: number): void {
   metadata.change((t) => t.update(cohort).set({ isCalculating: true }).where(eq(cohort.id, id)).run());
 }
 
-/** For a start: whatever was being looked for ended with the process before. */
-export function endInterruptedCalculations(metadata: Metadata): void {
-  metadata.change((t) =>
-    t.update(cohort).set({ isCalculating: false }).where(eq(cohort.isCalculating, true)).run(),
-  );
+export type InterruptedCohort = Pick<Cohort, "id" | "projectId">;
+
+/**
+ * For when a process has gone that was looking for members: what was to be added to fixed cohorts has failed.
+ *
+ * @returns the others, which are to be counted anew; until then they tell that they are.
+ */
+export function endInterruptedCalculations(metadata: Metadata): InterruptedCohort[] {
+  return metadata.change((t) => {
+    t.update(cohort)
+      .set({ isCalculating: false, errorsCalculating: sql`errors_calculating + 1` })
+      .where(and(eq(cohort.isCalculating, true), or(cohort.isStatic, cohort.deleted)))
+      .run();
+    return t
+      .select({ id: cohort.id, projectId: cohort.projectId })
+      .from(cohort)
+      .where(eq(cohort.isCalculating, true))
+      .all();
+  });
 }
 
 /**

@@ -7,13 +7,15 @@
 import { type Metadata, openMetadata } from "../accounts/metadata.ts";
 import { knownVersions } from "../backup/schema-versions.ts";
 import { dropLeftWork } from "../backup/work-folder.ts";
-import { endInterruptedCalculations } from "../cohorts/cohorts.ts";
+import { countMarked } from "../cohorts/cohort-filling.ts";
+import { endInterruptedCalculations, type InterruptedCohort } from "../cohorts/cohorts.ts";
 import type { Config } from "../config/settings.ts";
 import { eventsAddress } from "../config/store-addresses.ts";
 import { EngineClient } from "../engine/client.ts";
 import type { Report } from "../engine/messages.ts";
 import { type EngineRefused, EngineSupervisor } from "../engine/supervisor.ts";
 import { hasDueChanges, runScheduledChanges } from "../flags/api/later-changes.ts";
+import { FlagSets, groupTypesFrom } from "../flags/store/flag-sets.ts";
 import type { PayloadCipher } from "../flags/store/flag-writes.ts";
 import { payloadCipher, readPayloadKey } from "../flags/store/payload-cipher.ts";
 import type { App } from "../http/app.ts";
@@ -42,6 +44,7 @@ import { controlSocketName } from "../rpc/control.ts";
 import { RpcServer } from "../rpc/server.ts";
 import { version } from "../version.ts";
 import { consoleBase } from "./console-base.ts";
+import { EnginePorts } from "./engine-ports.ts";
 import { frontApp } from "./front-app.ts";
 import { instanceDeps } from "./instance.ts";
 import { Listeners } from "./listeners.ts";
@@ -188,8 +191,9 @@ export class Appliance {
       ...this.eraser.rpc(),
       ...this.uploads.rpc(),
     });
-    // Those of another front may go on.
-    if ((this.shared?.count ?? 1) === 1) await this.together(() => endInterruptedCalculations(this.metadata));
+    // What another front looks for may go on.
+    const isAlone = (this.shared?.count ?? 1) === 1;
+    const interrupted = isAlone ? await this.together(() => endInterruptedCalculations(this.metadata)) : [];
     void dropLeftWork(this.config["data-dir"]).catch((error) =>
       this.log.warn({ error: String(error) }, "what an ended backup has left could not be removed"),
     );
@@ -204,8 +208,29 @@ export class Appliance {
     this.url = this.listeners.url;
     this.shared?.named(this.url);
     this.retention.start();
+    void this.countCohorts(interrupted);
+    if (this.shared !== undefined) this.shared.onFrontGone = () => void this.takeOverCohorts();
     this.state = "ready";
     return this.url;
+  }
+
+  /** Cohorts whose members another front was looking for, which has gone. */
+  private async takeOverCohorts(): Promise<void> {
+    try {
+      await this.countCohorts(await this.together(() => endInterruptedCalculations(this.metadata)));
+    } catch (error) {
+      this.log.warn({ error: String(error) }, "cohorts of a front that has gone could not be looked at");
+    }
+  }
+
+  private async countCohorts(interrupted: readonly InterruptedCohort[]): Promise<void> {
+    if (interrupted.length === 0) return;
+    const { metadata, people, log } = this;
+    const engine = new EngineClient(this.supervisor);
+    const flagSets = new FlagSets(metadata, groupTypesFrom(people));
+    const cohortFiller = new EnginePorts({ engine, metadata, flagSets, people });
+    const afterwards = async (work: () => void) => await (this.shared?.changeLater(work) ?? work());
+    await countMarked({ metadata, cohortFiller, log, afterwards }, interrupted);
   }
 
   private async openJournal(): Promise<JournalPort> {

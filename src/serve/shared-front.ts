@@ -50,6 +50,8 @@ export class SharedFront implements SharedState {
   private loader: string | null = null;
   private trouble: PostgresUnreachable | null = null;
   private readonly chores: Chores;
+  /** Called when another front is not seen any more. */
+  onFrontGone: () => void = () => undefined;
 
   private constructor(
     readonly address: PostgresAddress,
@@ -187,7 +189,9 @@ export class SharedFront implements SharedState {
   }
 
   private async noteLife(): Promise<void> {
+    const before = this.living;
     this.living = await noteFront(this.postgres, this.front);
+    if (before.some(({ id }) => !this.living.some((front) => front.id === id))) this.onFrontGone();
     this.loader = await leaseHolder(this.postgres);
   }
 

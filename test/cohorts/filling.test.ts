@@ -5,11 +5,25 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { initialise } from "../../src/accounts/initialise.ts";
 import { openMetadata } from "../../src/accounts/metadata.ts";
-import { fillInBackground } from "../../src/cohorts/cohort-filling.ts";
-import { createCohort, endInterruptedCalculations, findCohort } from "../../src/cohorts/cohorts.ts";
-import { temporaryFolder } from "../support/appliance.ts";
+import { type CohortFiller, countMarked, fillInBackground } from "../../src/cohorts/cohort-filling.ts";
+import {
+  createCohort,
+  endInterruptedCalculations,
+  findCohort,
+  markCalculating,
+} from "../../src/cohorts/cohorts.ts";
+import { TestAppliance, temporaryFolder, until } from "../support/appliance.ts";
 
-test("a search that outlives the store says nothing, and the next start ends it", async () => {
+const isPro = { key: "plan", type: "person", value: "pro", operator: "exact" };
+const filters = { properties: { type: "AND", values: [{ type: "AND", values: [isPro] }] } };
+
+interface Shown {
+  id: number;
+  is_calculating: boolean;
+  count: number | null;
+}
+
+test("a search that outlives the store says nothing, and the next start ends it or goes on", async () => {
   const folder = temporaryFolder();
   const path = join(folder, "flagkeep.sqlite");
   const now = new Date();
@@ -17,6 +31,8 @@ test("a search that outlives the store says nothing, and the next start ends it"
   initialise(metadata, { organization: "Acme", project: "Shop", email: "ann@example.com" });
   const by = { kind: "system" } as never;
   const { id } = createCohort(metadata, { projectId: 1, by, fields: { name: "Pros", isStatic: true } }, now);
+  const dynamic = createCohort(metadata, { projectId: 1, by, fields: { name: "All", filters } }, now);
+  markCalculating(metadata, dynamic.id);
   const found = Promise.withResolvers<number>();
   const errors: string[] = [];
   const log = { error: (_: unknown, message: string) => void errors.push(message) };
@@ -33,8 +49,15 @@ test("a search that outlives the store says nothing, and the next start ends it"
 
   metadata = openMetadata(path);
   expect(findCohort(metadata.db, 1, id)?.isCalculating).toBe(true);
-  endInterruptedCalculations(metadata);
-  expect(findCohort(metadata.db, 1, id)).toMatchObject({ isCalculating: false, name: "Pros" });
+  const interrupted = endInterruptedCalculations(metadata);
+  expect(findCohort(metadata.db, 1, id)).toMatchObject({ isCalculating: false, errorsCalculating: 1 });
+  expect(interrupted).toEqual([{ id: dynamic.id, projectId: 1 }]);
+  expect(findCohort(metadata.db, 1, dynamic.id)?.isCalculating).toBe(true);
+  const cohortFiller = { countMembers: async () => 5 } as unknown as CohortFiller;
+  await countMarked({ metadata, cohortFiller, log }, interrupted);
+  const counted = { isCalculating: false, errorsCalculating: 0, personCount: 5 };
+  expect(findCohort(metadata.db, 1, dynamic.id)).toMatchObject(counted);
+  expect(endInterruptedCalculations(metadata)).toEqual([]);
   metadata.close();
   rmSync(folder, { recursive: true });
 });
@@ -58,4 +81,27 @@ test("a store that cannot be written is told in the log, and thrown at nobody", 
   expect(errors).toEqual([notStored, "the members of a cohort could not be computed", notStored]);
   metadata.close();
   rmSync(folder, { recursive: true });
+});
+
+test("a cohort whose count was interrupted by a kill is counted at the next start", async () => {
+  await using appliance = await TestAppliance.start();
+  const { dataDir, made } = appliance;
+  await appliance.capture({ event: "seen", distinct_id: "ann", properties: { $set: { plan: "pro" } } });
+  await appliance.eventsWhenStored(1);
+  const path = "/api/projects/1/cohorts/";
+  const [engine] = await appliance.enginePids();
+  // It counts for ever.
+  process.kill(engine!, "SIGSTOP");
+  const body = { name: "Pros", filters };
+  const { id, is_calculating } = (await (
+    await appliance.api(path, { method: "POST", body })
+  ).json()) as Shown;
+  expect(is_calculating).toBe(true);
+  for (const pid of [engine!, appliance.process.pid]) process.kill(pid, "SIGKILL");
+  await using next = await TestAppliance.start({ directory: { dataDir, made } });
+  const cohort = await until(async () => {
+    const shown = (await (await next.api(`${path}${id}/`)).json()) as Shown;
+    return !shown.is_calculating && shown;
+  }, "the cohort is counted");
+  expect(cohort.count).toBe(1);
 });

@@ -191,3 +191,25 @@ test("what a leader that hung inserts late is not stored again", async () => {
 test("without the inserts' names it would be: this test can see it", async () => {
   expect(await storedByZombie(true)).toBe(200);
 }, 60_000);
+
+test("a cohort that a front was counting when it died is counted by another one", async () => {
+  await using fronts = await TestFronts.start(2);
+  const [dying, other] = fronts.fronts;
+  const person = { distinct_id: "ann", properties: { $set: { plan: "pro" } } };
+  expect((await dying!.capture({ event: "seen", ...person })).status).toBe(200);
+  await fronts.everythingIsLoaded();
+  const isPro = { key: "plan", type: "person", value: "pro", operator: "exact" };
+  const filters = { properties: { type: "AND", values: [{ type: "AND", values: [isPro] }] } };
+  const path = "/api/projects/1/cohorts/";
+  // It counts for ever.
+  for (const pid of await dying!.enginePids()) process.kill(pid, "SIGSTOP");
+  const answer = await dying!.api(path, { method: "POST", body: { name: "Pros", filters } });
+  const { id } = (await answer.json()) as { id: number };
+  const shown = async () =>
+    (await (await other!.api(`${path}${id}/`)).json()) as { is_calculating?: boolean; count?: number };
+  await until(async () => (await shown()).is_calculating, "the other one knows that it is counted");
+  await fronts.killWithEngine(0);
+  const isCounted = async () => (await shown()).is_calculating === false;
+  await until(isCounted, "the cohort is counted");
+  expect((await shown()).count).toBe(1);
+}, 120_000);
