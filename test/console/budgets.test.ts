@@ -152,7 +152,7 @@ describe.skipIf(chromiumPath === undefined)("budgets", () => {
       await measured((page) =>
         since(
           () => page.goto(`/console/explore?question=${encodeURIComponent(JSON.stringify(question))}`),
-          () => page.getByText("in all").waitFor(),
+          () => page.getByText(/^\d[\d,]* to \d[\d,]*\.$/).waitFor(),
         ),
       ),
       1_200,

@@ -84,35 +84,36 @@ test("capture and flags never read the cookie", async () => {
 test("a flood of attempts does not stop captures", async () => {
   await using appliance = await TestAppliance.start();
   await new Browser(appliance.url).setUp(appliance.made.console_url);
-  const captured: Record<"quiet" | "flooded", number[]> = { quiet: [], flooded: [] };
-  const capture = async (into: number[], count: number) => {
-    for (let n = 0; n < count; n++) {
-      const started = performance.now();
-      const { status } = await appliance.capture({ event: "e", distinct_id: `d${n}` });
-      expect(status).toBe(200);
-      into.push(performance.now() - started);
-    }
-  };
-  await capture(captured.quiet, 300);
-  let isOver = false;
+  // Counted and not timed: other tests run beside this one, and would slow both down.
+  let captured = 0;
+  let capturedBeside = 0;
   const statuses = new Map<number, number>();
-  const attacking = Array.from({ length: 50 }, async (_, worker) => {
-    for (let n = 0; !isOver; n++) {
-      const browser = new Browser(appliance.url);
-      const { status } = await browser.signIn(`${worker}-${n}@example.com`, "wrong password here");
-      statuses.set(status, (statuses.get(status) ?? 0) + 1);
-      await Bun.sleep(1_000);
+  let isOver = false;
+  const capturing = (async () => {
+    for (; !isOver; captured++) {
+      const { status } = await appliance.capture({ event: "e", distinct_id: `d${captured}` });
+      expect(status).toBe(200);
     }
-  });
-  await capture(captured.flooded, 300);
+  })();
+  await until(() => captured >= 50, "captures are answered");
+  const begun = captured;
+  await Promise.all(
+    Array.from({ length: 50 }, async (_, worker) => {
+      const browser = new Browser(appliance.url);
+      const { status } = await browser.signIn(`${worker}@example.com`, "wrong password here");
+      statuses.set(status, (statuses.get(status) ?? 0) + 1);
+      // The passwords that are looked at are what takes long.
+      if (status === 401) capturedBeside = captured - begun;
+    }),
+  );
   isOver = true;
-  await Promise.all(attacking);
-  const p99 = (times: number[]) => times.sort((a, b) => a - b)[Math.floor(times.length * 0.99)]!;
-  const [quiet, flooded] = [p99(captured.quiet), p99(captured.flooded)];
-  console.log(`capture p99: ${quiet.toFixed(1)} ms quiet, ${flooded.toFixed(1)} ms in a flood of attempts`);
+  await capturing;
+  console.log(`${capturedBeside} captures beside ${statuses.get(401)} attempts`);
   // Twenty of one address are looked at, the others sent away.
-  expect([...statuses.keys()].sort()).toEqual([401, 429]);
-  expect(statuses.get(401)).toBeLessThanOrEqual(20);
-  // Only gross misses: other tests run beside this one.
-  expect(flooded).toBeLessThan(Math.max(quiet * 10, 250));
+  expect([...statuses].sort()).toEqual([
+    [401, 20],
+    [429, 30],
+  ]);
+  // A password that is looked at on the server's own thread would let one capture through, at most.
+  expect(capturedBeside).toBeGreaterThan(3 * 20);
 });

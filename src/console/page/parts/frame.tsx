@@ -1,7 +1,7 @@
 /** What stands around every page: menu, project, palette, health, theme, account. */
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useErrorBoundary, useLayoutEffect, useState } from "preact/hooks";
+import { useEffect, useErrorBoundary, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { rootPath, to } from "../lib/address.ts";
 import { asFailure } from "../lib/api.ts";
@@ -162,7 +162,12 @@ export function Frame({ children }: { children: ComponentChildren }) {
 /** A page that cannot be drawn says so, and leaves the menu standing. */
 function Guarded({ path, children }: { path: string; children: ComponentChildren }) {
   const [error, reset] = useErrorBoundary(console.error);
-  useEffect(reset, [path]);
+  const drawn = useRef(path);
+  useEffect(() => {
+    // Not when the frame is there for the first time: a quick page has failed by then, and would be taken for drawn.
+    if (drawn.current !== path) reset();
+    drawn.current = path;
+  }, [path]);
   return error ? (
     <Page title={w.failedTitle}>
       <Trouble failure={asFailure(error)} onRetry={reset} />
