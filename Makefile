@@ -5,7 +5,7 @@ BUN := node_modules/.bin/bun
 SOURCES := $(shell find cli src -type f 2>/dev/null) build.ts package.json
 
 .DEFAULT_GOAL := help
-.PHONY: help run build release check audit static format test clickhouse test-clickhouse test-cluster test-budgets test-crash test-random test-sdk kill-test prove mutation bench bench-flood bench-queries bench-peers bench-flag-peers soak pictures clean
+.PHONY: help run build release check audit static format test clickhouse test-clickhouse test-cluster test-budgets test-crash test-random test-sdk kill-test prove mutation bench bench-flood bench-backups bench-queries bench-peers bench-flag-peers soak pictures clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -84,6 +84,9 @@ bench: build ## Measure the executable beside ceilings of the machine (ROUNDS=3 
 
 bench-flood: build ## Measure how long a project waits while another one floods (ROUNDS=3 SECONDS=5)
 	$(BUN) test/bench/flood.ts
+
+bench-backups: build ## Measure how long captures and flags wait while backups are made (EVENTS=1000000)
+	$(BUN) test/bench/backups.ts
 
 bench-queries: node_modules/.installed ## Measure insights beside hand-made typed columns (EVENTS=3000000 ROUNDS=5)
 	mkdir -p dist

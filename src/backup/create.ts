@@ -7,7 +7,7 @@
 
 import { createHash } from "node:crypto";
 import { createReadStream, existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
-import { mkdir, open, rename, rm } from "node:fs/promises";
+import { mkdir, open, rename } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { Readable } from "node:stream";
 import { setNativeFolder } from "../events/duckdb/native-folder.ts";
@@ -16,6 +16,7 @@ import { syncFolder } from "../journal/disk.ts";
 import { lanes } from "../journal/segment.ts";
 import { AppError } from "../lib/errors.ts";
 import { putProcessBehind } from "../lib/priority.ts";
+import { removeSparingly } from "../lib/remove-files.ts";
 import { paths } from "../paths.ts";
 import { describeSnapshot } from "./describe.ts";
 import { backupName, type Destination, type WrittenFile } from "./destination.ts";
@@ -111,7 +112,7 @@ async function createIn(folder: string, startedAt: Date, options: CreateOptions)
       onProgress("pack", packed, total);
     },
   );
-  await rm(copies, { recursive: true });
+  await removeSparingly(copies);
   await verifyBackup(fileSource(path), {
     workFolder: folder,
     spaceOf: options.spaceOf,
@@ -151,7 +152,7 @@ async function sealedFile(plain: WrittenFile, path: string, keys: BackupKeys): P
       throw new SnapshotFailed("The encrypted backup does not decrypt to what was encrypted.");
     }
   }
-  await rm(plain.path);
+  await removeSparingly(plain.path);
   return { path, ...sealed };
 }
 
@@ -231,7 +232,7 @@ async function send(
       sent += bytes;
       onProgress(sent);
     });
-    await rm(unsentBackups, { recursive: true, force: true });
+    await removeSparingly(unsentBackups);
     return name;
   } catch (error) {
     await mkdir(unsentBackups, { recursive: true, mode: 0o700 });
@@ -239,7 +240,7 @@ async function send(
     await rename(file.path, kept);
     await syncFolder(unsentBackups);
     for (const name of readdirSync(unsentBackups)) {
-      if (name !== basename(kept)) await rm(join(unsentBackups, name), { force: true });
+      if (name !== basename(kept)) await removeSparingly(join(unsentBackups, name));
     }
     const { message, hint } = error as AppError;
     throw new DestinationFailed(`${message} The backup was verified and is kept as ${kept}.`, hint);

@@ -1,11 +1,12 @@
 /** Where backups are kept: a folder, or a bucket of an S3-compatible store with a prefix. */
 
 import { createReadStream, readdirSync, rmSync, statSync } from "node:fs";
-import { mkdir, open, rename, rm, unlink } from "node:fs/promises";
+import { mkdir, open, rename, rm } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import type { S3File } from "bun";
 import { syncFolder } from "../journal/disk.ts";
 import { onInterrupt } from "../lib/interrupt.ts";
+import { removeFileSparingly } from "../lib/remove-files.ts";
 import { isPlaceForFiles } from "../lib/s3-address.ts";
 import { DestinationFailed } from "./errors.ts";
 import { HashedFile } from "./hashed-file.ts";
@@ -106,9 +107,8 @@ class Folder implements Destination {
 
   async remove(name: string): Promise<void> {
     try {
-      await unlink(join(this.name, name));
+      await removeFileSparingly(join(this.name, name));
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "ENOENT") return;
       throw new DestinationFailed(
         `${join(this.name, name)} cannot be removed (${(error as Error).message}).`,
       );

@@ -16,6 +16,7 @@ import { constants, existsSync, mkdirSync, readdirSync } from "node:fs";
 import { copyFile, link, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { firstOfFileName, lanes } from "../journal/segment.ts";
+import { removeSparingly } from "../lib/remove-files.ts";
 import { paths } from "../paths.ts";
 import { SnapshotFailed } from "./errors.ts";
 import { HashedFile } from "./hashed-file.ts";
@@ -54,7 +55,7 @@ export async function takeSnapshot(
     } finally {
       await holder?.release();
     }
-    for (const name of readdirSync(folder)) await rm(join(folder, name), { recursive: true });
+    for (const name of readdirSync(folder)) await removeSparingly(join(folder, name));
   }
   throw new SnapshotFailed("The event store wrote its file while it was copied, several times.");
 }

@@ -1,7 +1,8 @@
 /** Checks a backup as a restore would: unpacked into a temporary folder, every hash, both databases, all counts. */
 
-import { mkdir, rm } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
+import { removeSparingly } from "../lib/remove-files.ts";
 import { BackupKeys } from "./keys.ts";
 import { type Manifest, unpackedBytes } from "./manifest.ts";
 import { openRestored } from "./open-restored.ts";
@@ -49,6 +50,6 @@ export async function verifyBackup(source: BackupSource, options: VerifyOptions)
     await openRestored(folder, manifest, true);
     return manifest;
   } finally {
-    await rm(folder, { recursive: true, force: true });
+    await removeSparingly(folder);
   }
 }

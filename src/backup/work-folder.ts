@@ -1,9 +1,9 @@
 /** The folder in which a backup is made: one backup at a time, and nothing of a killed one stays. */
 
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
-import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { onInterrupt } from "../lib/interrupt.ts";
+import { removeSparingly } from "../lib/remove-files.ts";
 import { DirectoryInUse, type Lock, takeLock } from "../lock.ts";
 import { paths } from "../paths.ts";
 import { BackupRunning } from "./errors.ts";
@@ -99,6 +99,6 @@ function dropFolder(folder: string): void {
 async function clean(base: string): Promise<void> {
   for (const name of readdirSync(base)) {
     // The lock's files stay, also those that SQLite keeps beside it.
-    if (!name.startsWith("lock")) await rm(join(base, name), { recursive: true, force: true });
+    if (!name.startsWith("lock")) await removeSparingly(join(base, name));
   }
 }

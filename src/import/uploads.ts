@@ -10,6 +10,7 @@ import { join } from "node:path";
 import type { Subprocess } from "bun";
 import { realDisk, reserveOf } from "../journal/disk.ts";
 import { AppError, NotFound } from "../lib/errors.ts";
+import { removeSparingly } from "../lib/remove-files.ts";
 import { Semaphore } from "../lib/semaphore.ts";
 import type { RpcHandlers } from "../rpc/server.ts";
 import { rejectEnding } from "./files.ts";
@@ -271,7 +272,7 @@ export class ImportUploads {
       ]);
       const summary = output.startsWith("{") ? summaryOf(output) : null;
       if (code === 0) {
-        if (!options.isDryRun) rmSync(this.pathOf(run), { force: true });
+        if (!options.isDryRun) await removeSparingly(this.pathOf(run));
         finish({ state: "done", summary });
       } else if (this.isStopping) finish({ state: "interrupted" });
       else finish({ state: "failed", summary, error: this.complaintIn(run, complaints, code) });
@@ -321,7 +322,10 @@ export class ImportUploads {
 
   private forget(run: ImportRun): void {
     this.runs.delete(run.id);
-    rmSync(join(this.folder, run.id), { recursive: true, force: true });
+    // Without it the rest is nothing: what an end leaves goes at the next start.
+    const folder = join(this.folder, run.id);
+    rmSync(join(folder, "import.json"), { force: true });
+    void removeSparingly(folder).catch(() => undefined);
   }
 
   private filesOf(run: ImportRun): string {

@@ -8,6 +8,7 @@
 import { mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { mkdir, open, readFile, rename, rm, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { ignoreAbsent } from "../lib/remove-files.ts";
 import { ReusedBuffers } from "../lib/reused-buffers.ts";
 import { zstdCompressed } from "../lib/zstd.ts";
 import {
@@ -275,9 +276,4 @@ export class SegmentArchive {
 /** `realtime-0000000000000001.ndjson.lost-3-9.damaged`: of a segment whose entries 3 to 9 cannot all be read. */
 function damagedFileName(lane: Lane, name: string, lost: readonly { first: number; last: number }[]): string {
   return `${lane}-${name}.lost-${lost[0]!.first}-${lost.at(-1)!.last}.damaged`;
-}
-
-function ignoreAbsent(error: NodeJS.ErrnoException): undefined {
-  if (error.code !== "ENOENT") throw error;
-  return undefined;
 }
