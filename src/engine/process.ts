@@ -23,6 +23,7 @@ import { nowMicros } from "../lib/time.ts";
 import { takeEngineLock } from "../lock.ts";
 import { paths } from "../paths.ts";
 import { NameRegister } from "../people/names.ts";
+import { closePeople } from "../people/open.ts";
 import { RpcServer } from "../rpc/server.ts";
 import { duckdbBackend, type EventBackend } from "./backend.ts";
 import type { ClickHouseBackend } from "./clickhouse-backend.ts";
@@ -322,7 +323,7 @@ async function stop(engine: Engine, timeoutMs: number): Promise<void> {
   await shared?.stop((lane) => pipeline.cursor(lane));
   await server.stop();
   chores.stop();
-  people.db.$client.close();
+  closePeople(people.db);
   await shared?.close();
   await kept.close();
   process.exit(0);

@@ -54,3 +54,18 @@ export function openPeople(
   migrate(db.$client, "store of persons", peopleMigrations);
   return db;
 }
+
+/**
+ * Closes the store of its writer. The log goes into the file first and gives its room back: by itself SQLite does that for the
+ * last connection alone, and readers are often the last. Where that cannot be, the log stays and the next start has it.
+ */
+export function closePeople({ $client }: PeopleDb): void {
+  try {
+    // Whoever reads at this moment is not waited for.
+    $client.run("PRAGMA busy_timeout = 0");
+    $client.run("PRAGMA wal_checkpoint(TRUNCATE)");
+  } catch {
+    // The disk is full, say: nothing is lost by it.
+  }
+  $client.close();
+}

@@ -1,0 +1,61 @@
+/**
+ * `make bench-room`: what events and their people take on the disk, beside the same events in a Parquet file.
+ *
+ * Events like people's come in over HTTP, the server rests and is stopped. The Parquet file is DuckDB's own, of the columns that
+ * an event has and packed with zstd; it holds no people.
+ */
+
+import { existsSync, readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { DuckDBInstance } from "@duckdb/node-api";
+import { paths } from "../../src/paths.ts";
+import { flagkeep, TestAppliance, temporaryFolder, until } from "../support/appliance.ts";
+import { startClient } from "./client.ts";
+
+const events = Number(process.env.EVENTS ?? 1_000_000);
+const batchSize = 100;
+
+await using appliance = await TestAppliance.start();
+const { url, token, dataDir } = appliance;
+const client = await startClient({
+  ...{ url, token, kind: "batch", size: batchSize, connections: 8, seed: 1 },
+  ...{ seconds: 600, requests: events / batchSize },
+});
+await client.run();
+const stored = async () => (await appliance.query("SELECT count(*)::DOUBLE AS n FROM events"))[0]!.n;
+await until(async () => (await stored()) === events, "all events are stored", 600_000);
+const segments = () => readdirSync(join(paths(dataDir).journal, "realtime")).length;
+await until(() => segments() <= 1, "the journal is in the archive", 120_000);
+await appliance.stop();
+
+const { stdout } = await flagkeep(["status", "--data-dir", dataDir, "--json"]);
+const { disk } = JSON.parse(stdout) as { disk: Record<string, number> };
+const parquet = await parquetBytes();
+const { events_bytes: store = 0, people_bytes: people = 0, library_bytes: library = 0, ...rest } = disk;
+const others = Object.values(rest).reduce((sum, bytes) => sum + bytes, 0);
+const show = (what: string, bytes: number) =>
+  console.log(
+    `${what.padEnd(56)} ${(bytes / events).toFixed(1).padStart(7)} bytes an event  ${(bytes / parquet).toFixed(2)}`,
+  );
+console.log(`${events} events`);
+show("Parquet, zstd: the events alone", parquet);
+show("event store: events, names, and people as SQL sees them", store);
+show("store of persons", people);
+show("event store and persons", store + people);
+show("archive, journal and metadata", others);
+show("all of it", store + people + others);
+show("DuckDB's library, once", library);
+
+async function parquetBytes(): Promise<number> {
+  const path = join(temporaryFolder(), "events.parquet");
+  const instance = await DuckDBInstance.create(paths(dataDir).events, { access_mode: "READ_ONLY" });
+  const connection = await instance.connect();
+  await connection.run(
+    `COPY (SELECT project_id, uuid, event, distinct_id, timestamp, received_at, elements_chain, properties::VARCHAR AS properties
+       FROM events ORDER BY rowid) TO '${path}' (FORMAT parquet, COMPRESSION zstd)`,
+  );
+  connection.closeSync();
+  instance.closeSync();
+  if (!existsSync(path)) throw new Error("DuckDB wrote no Parquet file.");
+  return statSync(path).size;
+}
