@@ -6,19 +6,19 @@
  */
 
 import { rmSync } from "node:fs";
-import { flagkeep, TestAppliance, temporaryFolder, until } from "../support/appliance.ts";
+import { flagkeep, TestAppliance, temporaryFolder } from "../support/appliance.ts";
 import { startClient } from "./client.ts";
+import { fill } from "./fill.ts";
 
 const rounds = Number(process.env.ROUNDS ?? 3);
 const seconds = Number(process.env.SECONDS ?? 15);
 const events = Number(process.env.EVENTS ?? 1_000_000);
 const rates = { single: 300, flags: 500 } as const;
-const batchSize = 100;
 
 await using appliance = await TestAppliance.start();
 const { url, token, dataDir } = appliance;
 const backups = temporaryFolder();
-await fill();
+await fill(appliance, events);
 // The disk is still busy with what came in.
 await waits(0);
 for (let round = 1; round <= rounds; round++) {
@@ -35,17 +35,6 @@ for (let round = 1; round <= rounds; round++) {
   }
 }
 rmSync(backups, { recursive: true, force: true });
-
-/** Stores what is to be backed up. */
-async function fill(): Promise<void> {
-  const client = await startClient({
-    ...{ url, token, kind: "batch", size: batchSize, connections: 8, seed: 1 },
-    ...{ seconds: 600, requests: events / batchSize },
-  });
-  await client.run();
-  const stored = async () => (await appliance.query("SELECT count(*)::DOUBLE AS n FROM events"))[0]!.n;
-  await until(async () => (await stored()) === events, "all events are stored", 600_000);
-}
 
 /** How long captures and flag requests take. */
 async function waits(seed: number) {

@@ -10,20 +10,13 @@ import { join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { paths } from "../../src/paths.ts";
 import { flagkeep, TestAppliance, temporaryFolder, until } from "../support/appliance.ts";
-import { startClient } from "./client.ts";
+import { fill } from "./fill.ts";
 
 const events = Number(process.env.EVENTS ?? 1_000_000);
-const batchSize = 100;
 
 await using appliance = await TestAppliance.start();
-const { url, token, dataDir } = appliance;
-const client = await startClient({
-  ...{ url, token, kind: "batch", size: batchSize, connections: 8, seed: 1 },
-  ...{ seconds: 600, requests: events / batchSize },
-});
-await client.run();
-const stored = async () => (await appliance.query("SELECT count(*)::DOUBLE AS n FROM events"))[0]!.n;
-await until(async () => (await stored()) === events, "all events are stored", 600_000);
+const { dataDir } = appliance;
+await fill(appliance, events);
 const segments = () => readdirSync(join(paths(dataDir).journal, "realtime")).length;
 await until(() => segments() <= 1, "the journal is in the archive", 120_000);
 await appliance.stop();
