@@ -10,7 +10,7 @@ import { join } from "node:path";
 import type { Subprocess } from "bun";
 import { realDisk, reserveOf } from "../journal/disk.ts";
 import { AppError, NotFound } from "../lib/errors.ts";
-import { removeSparingly } from "../lib/remove-files.ts";
+import { unlinkSparingly } from "../lib/remove-files.ts";
 import { Semaphore } from "../lib/semaphore.ts";
 import type { RpcHandlers } from "../rpc/server.ts";
 import { rejectEnding } from "./files.ts";
@@ -111,7 +111,7 @@ export class ImportUploads {
       const oldest = [...this.runs.values()].find(({ state }) => state === "done" || state === "cancelled");
       if (oldest === undefined)
         throw new NoRoomForImport(`There are ${importsMax} imports; delete those that are not needed.`);
-      this.forget(oldest);
+      void this.forget(oldest);
     }
     const run: ImportRun = {
       ...{ id: Bun.randomUUIDv7(), origin: "upload", state: "uploading" },
@@ -190,7 +190,7 @@ export class ImportUploads {
       return;
     }
     if (run.state === "waiting" || run.state === "running") await this.cancel(run);
-    this.forget(run);
+    await this.forget(run);
   }
 
   /** The rejected records, as lines of JSON. */
@@ -272,7 +272,7 @@ export class ImportUploads {
       ]);
       const summary = output.startsWith("{") ? summaryOf(output) : null;
       if (code === 0) {
-        if (!options.isDryRun) await removeSparingly(this.pathOf(run));
+        if (!options.isDryRun) await removeInBackground(this.pathOf(run));
         finish({ state: "done", summary });
       } else if (this.isStopping) finish({ state: "interrupted" });
       else finish({ state: "failed", summary, error: this.complaintIn(run, complaints, code) });
@@ -320,12 +320,12 @@ export class ImportUploads {
     renameSync(`${path}.new`, path);
   }
 
-  private forget(run: ImportRun): void {
+  private async forget(run: ImportRun): Promise<void> {
     this.runs.delete(run.id);
-    // Without it the rest is nothing: what an end leaves goes at the next start.
+    // Without it the rest is nothing: what fails or an end leaves goes at the next start.
     const folder = join(this.folder, run.id);
     rmSync(join(folder, "import.json"), { force: true });
-    void removeSparingly(folder).catch(() => undefined);
+    await removeInBackground(folder).catch(() => undefined);
   }
 
   private filesOf(run: ImportRun): string {
@@ -335,4 +335,10 @@ export class ImportUploads {
   private pathOf(run: ImportRun): string {
     return join(this.filesOf(run), run.name);
   }
+}
+
+/** The names are gone when it resolves; the room of a large file follows. */
+async function removeInBackground(path: string): Promise<void> {
+  const free = await unlinkSparingly(path);
+  void free().catch(() => undefined);
 }

@@ -7,12 +7,14 @@ import {
   linkSync,
   mkdirSync,
   openSync,
+  readdirSync,
   statSync,
   symlinkSync,
+  truncateSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { removeFileSparingly, removeSparingly } from "../../src/lib/remove-files.ts";
+import { removeFileSparingly, removeSparingly, unlinkSparingly } from "../../src/lib/remove-files.ts";
 import { temporaryFolder } from "../support/appliance.ts";
 
 const MiB = 1024 * 1024;
@@ -65,6 +67,20 @@ describe("removing files sparingly", () => {
     writeFileSync(join(folder, "work", "deep", "large"), new Uint8Array(9 * MiB));
     await removeSparingly(join(folder, "work"));
     expect([existsSync(join(folder, "work")), statSync(outside).size]).toEqual([false, 9 * MiB]);
+  });
+
+  test("all names are gone before the room is given back; of more files than are kept open, too", async () => {
+    const folder = join(temporaryFolder(), "work");
+    mkdirSync(folder);
+    for (let n = 0; n < 70; n++) {
+      writeFileSync(join(folder, String(n)), "");
+      truncateSync(join(folder, String(n)), 5 * MiB);
+    }
+    const file = openSync(join(folder, readdirSync(folder)[0] as string), "r");
+    const free = await unlinkSparingly(folder);
+    expect([existsSync(folder), fstatSync(file).size]).toEqual([false, 5 * MiB]);
+    await free();
+    expect(fstatSync(file).size).toBeLessThan(5 * MiB);
   });
 
   test("what is not there is removed; a folder is no file", async () => {
