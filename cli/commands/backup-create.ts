@@ -29,6 +29,8 @@ const CreatedBackup = exactly({
   bytes: Count,
   /** Brought to the destination; the rest of an incremental backup was there. */
   sent_bytes: Count,
+  /** Of earlier incremental backups: damaged at the destination, and brought there again. */
+  mended_pieces: Count,
   encrypted: Type.Boolean(),
   sha256: manifestMembers.parts.items.properties.sha256,
   created_at: Type.String(),
@@ -74,13 +76,13 @@ export const create = backupCommand(
           onProgress: (step, done, total) => progress.show(steps[step], done, total),
         }),
       );
-      const { file, destination, bytes, sentBytes, sha256, verifiedAt, manifest } = backup;
+      const { file, destination, bytes, sentBytes, mendedPieces, sha256, verifiedAt, manifest } = backup;
       const { created_at, positions, projects } = manifest;
       const events = totalEvents(manifest);
       if (options.json) {
         const created: Static<typeof CreatedBackup> = {
           ...{ file, bytes, sha256, created_at, verified_at: verifiedAt },
-          ...{ sent_bytes: sentBytes, encrypted: keys.encrypts },
+          ...{ sent_bytes: sentBytes, mended_pieces: mendedPieces, encrypted: keys.encrypts },
           ...{ destination, events, positions, projects },
         };
         printJson(created);
@@ -89,6 +91,8 @@ export const create = backupCommand(
       print(`Backup    ${file}`);
       const sent = sentBytes < bytes ? `, ${bytesText(sentBytes)} of it new` : "";
       print(`Size      ${bytesText(bytes)}, verified${keys.encrypts ? ", encrypted" : ""}${sent}`);
+      if (mendedPieces > 0)
+        print(`Mended    ${mendedPieces} damaged pieces of earlier backups, which were brought there again`);
       print(`SHA-256   ${sha256}`);
       print(`Events    ${events} loaded${waiting(positions)}`);
     }),

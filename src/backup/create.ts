@@ -62,6 +62,8 @@ export interface CreatedBackup {
   sha256: string;
   /** What had to be brought to the destination; less than `bytes` when pieces of it were there. */
   sentBytes: number;
+  /** Pieces of earlier incremental backups that were damaged at the destination, and were sent again. */
+  mendedPieces: number;
   verifiedAt: string;
   manifest: Manifest;
 }
@@ -128,7 +130,16 @@ async function createIn(folder: string, startedAt: Date, options: CreateOptions)
   const file = await send(sealed, dataDir, destination, (done) => onProgress("send", done, sealed.bytes));
   const { bytes, sha256 } = sealed;
   await noteDone(options, { file, destination: destination.name, bytes, verifiedAt, manifest });
-  return { file, destination: destination.name, bytes, sha256, sentBytes: bytes, verifiedAt, manifest };
+  return {
+    file,
+    destination: destination.name,
+    bytes,
+    sha256,
+    sentBytes: bytes,
+    mendedPieces: 0,
+    verifiedAt,
+    manifest,
+  };
 }
 
 /** Encrypts a verified file, and reads it back where the key is here. */
@@ -171,10 +182,16 @@ async function createPieces(
   }
   const total = unpackedBytes(manifest);
   let looked = 0;
-  const { index, sentBytes } = await sendPieces(destination, copies, manifest, keys, (bytes) => {
-    looked += bytes;
-    onProgress("send", looked, total);
-  });
+  const { index, sentBytes, mendedPieces } = await sendPieces(
+    destination,
+    copies,
+    manifest,
+    keys,
+    (bytes) => {
+      looked += bytes;
+      onProgress("send", looked, total);
+    },
+  );
   // Opening may change the copies: what was sent is what the manifest says.
   onProgress("verify", 0, 1);
   await openRestored(copies, manifest, true).catch((error: unknown) => {
@@ -198,13 +215,19 @@ async function createPieces(
   await noteDone(options, { file, destination: destination.name, bytes, verifiedAt, manifest });
   return {
     ...{ file, destination: destination.name, bytes, sha256 },
-    ...{ sentBytes: text.length + sentBytes, verifiedAt, manifest },
+    ...{ sentBytes: text.length + sentBytes, mendedPieces, verifiedAt, manifest },
   };
 }
 
 async function noteDone(
   { dataDir, keys }: CreateOptions,
-  { file, destination, bytes, verifiedAt, manifest }: Omit<CreatedBackup, "sha256" | "sentBytes">,
+  {
+    file,
+    destination,
+    bytes,
+    verifiedAt,
+    manifest,
+  }: Omit<CreatedBackup, "sha256" | "sentBytes" | "mendedPieces">,
 ): Promise<void> {
   await noteBackup(dataDir, {
     ...{ file, destination, bytes, created_at: manifest.created_at },
@@ -232,9 +255,11 @@ async function send(
       sent += bytes;
       onProgress(sent);
     });
-    await removeSparingly(unsentBackups);
+    await removeSparingly(unsentBackups).catch(() => undefined);
     return name;
   } catch (error) {
+    // It has its name at the destination already; what failed was to make that durable.
+    if (!existsSync(file.path)) throw error;
     await mkdir(unsentBackups, { recursive: true, mode: 0o700 });
     const kept = join(unsentBackups, basename(file.path));
     await rename(file.path, kept);

@@ -6,7 +6,6 @@ import { basename, dirname, join, resolve } from "node:path";
 import type { S3File } from "bun";
 import { syncFolder } from "../journal/disk.ts";
 import { onInterrupt } from "../lib/interrupt.ts";
-import { removeFileSparingly } from "../lib/remove-files.ts";
 import { isPlaceForFiles } from "../lib/s3-address.ts";
 import { DestinationFailed } from "./errors.ts";
 import { HashedFile } from "./hashed-file.ts";
@@ -22,6 +21,8 @@ export interface WrittenFile {
 export interface Destination {
   /** As the operator would write it. */
   readonly name: string;
+  /** Whether reading costs nothing but time. */
+  readonly isLocal: boolean;
   /** Names of the backups in it, in any order. */
   list(): Promise<string[]>;
   /** @throws {BackupNotFound} */
@@ -68,6 +69,8 @@ export function destinationOf(text: string, s3: S3Settings): Destination {
 }
 
 class Folder implements Destination {
+  readonly isLocal = true;
+
   constructor(readonly name: string) {}
 
   async list(): Promise<string[]> {
@@ -107,7 +110,8 @@ class Folder implements Destination {
 
   async remove(name: string): Promise<void> {
     try {
-      await removeFileSparingly(join(this.name, name));
+      // Whoever reads it, as a download or a restore elsewhere, reads it to its end.
+      await rm(join(this.name, name), { force: true });
     } catch (error) {
       throw new DestinationFailed(
         `${join(this.name, name)} cannot be removed (${(error as Error).message}).`,
@@ -203,6 +207,7 @@ const partsAtOnce = 2;
 const retries = 3;
 
 class Bucket implements Destination {
+  readonly isLocal = false;
   readonly name: string;
   private readonly prefix: string;
 

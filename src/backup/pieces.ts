@@ -4,84 +4,35 @@
  *   flagkeep-2026-11-21T03-00-00.000Z.index.json      one backup: its manifest, and which pieces it is made of
  *   pieces/0b5c….zst                                  a piece, which any number of backups share
  *
- * A piece that is there is not sent again. An index is written last, so what is listed is whole; a piece goes only when no
- * index names it any more.
+ * A piece that is there is not sent again, but read (trusted-pieces.ts). An index is written last, so what is listed is whole; a
+ * piece goes only when no index names it any more.
  */
 
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
-import { type Static, Type } from "@sinclair/typebox";
-import { Value } from "@sinclair/typebox/value";
-import { type Destination, isIndexName, pieceKey, piecePattern } from "./destination.ts";
-import { BackupDamaged, BackupFromNewerVersion, DestinationFailed, SnapshotFailed } from "./errors.ts";
+import { type Destination, isIndexName, pieceKey } from "./destination.ts";
+import { BackupDamaged, DestinationFailed, SnapshotFailed } from "./errors.ts";
 import type { BackupKeys } from "./keys.ts";
-import { type Manifest, parseManifest } from "./manifest.ts";
+import type { Manifest } from "./manifest.ts";
+import {
+  type Index,
+  type IndexContent,
+  type IndexPiece,
+  indexesOf,
+  indexFormat,
+  openContent,
+  readIndex,
+} from "./piece-index.ts";
 import type { BackupSource } from "./source.ts";
+import { TrustedPieces, writtenPiece } from "./trusted-pieces.ts";
 import { readPart } from "./write-file.ts";
 
-const indexFormat = 1;
-/** An index of more than this is none: it would be that of a store of many terabytes. */
-const indexBytesMax = 512 * 1024 * 1024;
 /**
  * Pieces begin at multiples of this: the event store changes blocks where they are, so what did not change is the same
  * piece again. Smaller ones would share more, and cost more requests.
  */
 const pieceBytes = 4 * 1024 * 1024;
-
-const pieceName = Type.String({ pattern: piecePattern.source });
-const content = Type.Object({
-  manifest: Type.Unknown(),
-  /** Per part of the manifest, the numbers of its pieces in their order. */
-  parts: Type.Array(Type.Object({ name: Type.String(), pieces: Type.Array(Type.Integer({ minimum: 0 })) })),
-});
-const index = Type.Object({
-  format: Type.Integer({ minimum: 1 }),
-  flagkeep: Type.String(),
-  created_at: Type.String(),
-  /** What is there when the backup is whole; readable without a key, so that old ones can be removed without one. */
-  pieces: Type.Array(Type.Object({ name: pieceName, bytes: Type.Integer({ minimum: 0 }) })),
-  content: Type.Union([content, Type.Object({ encrypted: Type.String() })]),
-});
-export type Index = Static<typeof index>;
-
-/** @throws {BackupDamaged} @throws {BackupFromNewerVersion} */
-export async function readIndex(source: BackupSource): Promise<Index> {
-  if (source.bytes > indexBytesMax) throw new BackupDamaged("index", "it is far too long");
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of source.stream()) chunks.push(chunk);
-  let value: unknown;
-  try {
-    value = JSON.parse(Buffer.concat(chunks).toString("utf8"));
-  } catch {
-    throw new BackupDamaged("index", "it is cut off or no JSON");
-  }
-  const { format, flagkeep } = (value ?? {}) as { format?: unknown; flagkeep?: unknown };
-  if (typeof format === "number" && format > indexFormat) {
-    throw new BackupFromNewerVersion("index", format, indexFormat, String(flagkeep));
-  }
-  if (!Value.Check(index, value)) {
-    const first = Value.Errors(index, value).First();
-    throw new BackupDamaged("index", `${first?.path ?? "it"} is not as it should be`);
-  }
-  return value;
-}
-
-/** @throws {BackupEncrypted} @throws {WrongBackupKey} @throws {BackupDamaged} @throws {BackupFromNewerVersion} */
-async function openContent({ content: found }: Index, keys: BackupKeys, name: string) {
-  let open: unknown = found;
-  if ("encrypted" in found) {
-    const bytes = await keys.decrypt(Buffer.from(found.encrypted, "base64"), name);
-    open = JSON.parse(Buffer.from(bytes).toString("utf8"));
-  }
-  if (!Value.Check(content, open)) throw new BackupDamaged("index", "its content is not as it should be");
-  return { manifest: parseManifest(JSON.stringify(open.manifest)), parts: open.parts };
-}
-
-/** @throws as `openContent` does. */
-export async function manifestOfIndex(source: BackupSource, keys: BackupKeys): Promise<Manifest> {
-  return (await openContent(await readIndex(source), keys, source.name)).manifest;
-}
 
 /** A backup of pieces, for `unpackBackup`: the bytes of each part, checked piece by piece. */
 export async function openPieces(source: BackupSource, keys: BackupKeys) {
@@ -104,7 +55,7 @@ export async function openPieces(source: BackupSource, keys: BackupKeys) {
 
 async function readPiece(
   source: BackupSource,
-  { name, bytes }: Index["pieces"][number],
+  { name, bytes }: IndexPiece,
   part: string,
   keys: BackupKeys,
 ): Promise<Uint8Array> {
@@ -131,6 +82,8 @@ export interface WrittenIndex {
   index: Index;
   /** Bytes of pieces that were not there yet. */
   sentBytes: number;
+  /** Pieces that were there, but were not what they should be: they were sent again. */
+  mendedPieces: number;
 }
 
 /**
@@ -147,10 +100,10 @@ export async function sendPieces(
   keys: BackupKeys,
   onBytes: (bytes: number) => void,
 ): Promise<WrittenIndex> {
-  const there = await trustedPieces(destination);
-  const pieces: Index["pieces"] = [];
+  const there = await TrustedPieces.of(destination, keys);
+  const pieces: IndexPiece[] = [];
   const numbers = new Map<string, number>();
-  const parts: Static<typeof content>["parts"] = [];
+  const parts: IndexContent["parts"] = [];
   let sentBytes = 0;
   for (const part of manifest.parts) {
     const own: number[] = [];
@@ -160,15 +113,15 @@ export async function sendPieces(
       const name = nameOf(chunk, keys);
       let number = numbers.get(name);
       if (number === undefined) {
-        let bytes = there.get(name);
-        if (bytes === undefined) {
+        let piece = await there.sound(name, chunk);
+        if (piece === undefined) {
           const packed = zstdCompressSync(chunk);
           const sealed = keys.encrypts ? await (await keys.encrypter()).encrypt(packed) : packed;
           await destination.putPiece(pieceKey(name), sealed);
-          bytes = sealed.length;
-          sentBytes += bytes;
+          piece = writtenPiece(name, sealed);
+          sentBytes += piece.bytes;
         }
-        number = pieces.push({ name, bytes }) - 1;
+        number = pieces.push(piece) - 1;
         numbers.set(name, number);
       }
       own.push(number);
@@ -179,7 +132,7 @@ export async function sendPieces(
     }
     parts.push({ name: part.name, pieces: own });
   }
-  const open: Static<typeof content> = { manifest, parts };
+  const open: IndexContent = { manifest, parts };
   const index: Index = {
     format: indexFormat,
     flagkeep: manifest.versions.flagkeep,
@@ -193,7 +146,7 @@ export async function sendPieces(
         }
       : open,
   };
-  return { index, sentBytes };
+  return { index, sentBytes, mendedPieces: there.damaged };
 }
 
 /** Parts are cut where multiples of `pieceBytes` are. */
@@ -219,35 +172,6 @@ function nameOf(chunk: Uint8Array, keys: BackupKeys): string {
   const hash = createHash("sha256");
   if (keys.encrypts) hash.update(`${keys.recipients.join(",")}\n`);
   return `${hash.update(chunk).digest("hex")}.zst${keys.encrypts ? ".age" : ""}`;
-}
-
-/** Pieces of backups that are there with the length they should have: what is left of an interrupted one is sent again. */
-async function trustedPieces(destination: Destination): Promise<Map<string, number>> {
-  const there = await destination.pieces();
-  const trusted = new Map<string, number>();
-  for (const index of await indexesOf(destination)) {
-    for (const { name, bytes } of index?.pieces ?? []) {
-      if (there.get(name)?.bytes === bytes) trusted.set(name, bytes);
-    }
-  }
-  return trusted;
-}
-
-/** Of every backup of pieces; undefined for one that cannot be read. */
-async function indexesOf(destination: Destination): Promise<(Index | undefined)[]> {
-  const found: (Index | undefined)[] = [];
-  for (const name of await destination.list()) {
-    if (!isIndexName(name)) continue;
-    try {
-      found.push(await readIndex(await destination.open(name)));
-    } catch (error) {
-      const { code } = error as { code?: string };
-      if (code === "backup_not_found") continue;
-      if (code !== "backup_damaged" && code !== "backup_from_newer_version") throw error;
-      found.push(undefined);
-    }
-  }
-  return found;
 }
 
 /** @throws {DestinationFailed} a piece has gone since it was found there, as by a removal from another machine. */

@@ -15,7 +15,8 @@ import { BackupDamaged } from "./errors.ts";
 import { HashedFile } from "./hashed-file.ts";
 import { ageMagic, type BackupKeys } from "./keys.ts";
 import { type Manifest, manifestName, type Part, parseManifest } from "./manifest.ts";
-import { manifestOfIndex, openPieces } from "./pieces.ts";
+import { manifestOfIndex } from "./piece-index.ts";
+import { openPieces } from "./pieces.ts";
 import type { BackupSource } from "./source.ts";
 import { endBytes, parseEndFrame } from "./write-file.ts";
 

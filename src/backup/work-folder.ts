@@ -3,7 +3,7 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { onInterrupt } from "../lib/interrupt.ts";
-import { removeSparingly } from "../lib/remove-files.ts";
+import { type Freeing, unlinkSparingly } from "../lib/remove-files.ts";
 import { DirectoryInUse, type Lock, takeLock } from "../lock.ts";
 import { paths } from "../paths.ts";
 import { BackupRunning } from "./errors.ts";
@@ -57,9 +57,11 @@ export async function withWorkFolder<Result>(
   waitMs = 0,
 ): Promise<Result> {
   const base = paths(dataDir).backupWork;
+  let free: Freeing | undefined;
   const inFolder = async () => {
     try {
-      await clean(base);
+      // Its room may be needed.
+      await (await clean(base))();
       const folder = join(base, crypto.randomUUID());
       // Before there is anything to remove: a signal may come at any moment.
       const stop = onInterrupt(() => dropFolder(folder));
@@ -70,10 +72,15 @@ export async function withWorkFolder<Result>(
         stop();
       }
     } finally {
-      await clean(base);
+      free = await clean(base);
     }
   };
-  return await withBackupLock(dataDir, inFolder, waitMs);
+  try {
+    return await withBackupLock(dataDir, inFolder, waitMs);
+  } finally {
+    // When others may begin: some gigabytes take half a minute.
+    await free?.();
+  }
 }
 
 /**
@@ -84,9 +91,10 @@ export async function withWorkFolder<Result>(
 export async function dropLeftWork(dataDir: string): Promise<void> {
   const base = paths(dataDir).backupWork;
   if (!existsSync(base)) return;
-  await withBackupLock(dataDir, () => clean(base)).catch((error: unknown) => {
+  const free = await withBackupLock(dataDir, () => clean(base)).catch((error: unknown) => {
     if (!(error instanceof BackupRunning)) throw error;
   });
+  await free?.();
 }
 
 /** Under another name first: what is being written at this moment finds no folder then to be made in. */
@@ -96,9 +104,13 @@ function dropFolder(folder: string): void {
   rmSync(gone, { recursive: true, force: true });
 }
 
-async function clean(base: string): Promise<void> {
+async function clean(base: string): Promise<Freeing> {
+  const freeings: Freeing[] = [];
   for (const name of readdirSync(base)) {
     // The lock's files stay, also those that SQLite keeps beside it.
-    if (!name.startsWith("lock")) await removeSparingly(join(base, name));
+    if (!name.startsWith("lock")) freeings.push(await unlinkSparingly(join(base, name)));
   }
+  return async () => {
+    for (const free of freeings) await free();
+  };
 }

@@ -322,10 +322,12 @@ export class ImportUploads {
 
   private async forget(run: ImportRun): Promise<void> {
     this.runs.delete(run.id);
-    // Without it the rest is nothing: what fails or an end leaves goes at the next start.
     const folder = join(this.folder, run.id);
-    rmSync(join(folder, "import.json"), { force: true });
-    await removeInBackground(folder).catch(() => undefined);
+    try {
+      // Without it the rest is nothing: what fails or an end leaves goes at the next start.
+      rmSync(join(folder, "import.json"), { force: true });
+      await removeInBackground(folder);
+    } catch {}
   }
 
   private filesOf(run: ImportRun): string {

@@ -1,6 +1,5 @@
 /** Removes large files without holding up whoever syncs to the same disk. */
 
-import type { Stats } from "node:fs";
 import { type FileHandle, lstat, open, readdir, rmdir, unlink } from "node:fs/promises";
 import { join } from "node:path";
 
@@ -15,65 +14,54 @@ const pauseMs = 12;
 const unnamedMax = 64;
 
 /** Gives back the room of files that have lost their names. */
-type Freeing = () => Promise<void>;
+export type Freeing = () => Promise<void>;
 
 /**
- * Removes a file; one that is not there is removed already.
+ * Removes a file or a folder with all that is in it; what is not there is removed already.
  *
- * Its name goes first and its room step by step, so whoever has it open reads an end: it is for files that nobody else reads.
+ * Names go first and the room step by step, so whoever has a file open reads an end: it is for files that nobody else reads.
  * A file with further names is left to those.
  *
- * @throws what the system says; EISDIR or EPERM of a folder.
+ * @throws what the system says.
  */
-export async function removeFileSparingly(path: string): Promise<void> {
-  await (await unlinkFile(path))?.();
-}
-
-/** The same for a file or a folder with all that is in it. */
 export async function removeSparingly(path: string): Promise<void> {
   await (await unlinkSparingly(path))();
 }
 
 /** The same for who cannot wait for the room: when it resolves the names are gone, and the answer gives the room back. */
 export async function unlinkSparingly(path: string): Promise<Freeing> {
-  const freeings: Freeing[] = [];
-  await unlinkTree(path, freeings);
-  return async () => {
-    for (const free of freeings) await free();
+  const unnamed: FileHandle[] = [];
+  const free = async () => {
+    for (let file = unnamed.shift(); file !== undefined; file = unnamed.shift()) await freeStepByStep(file);
   };
-}
-
-async function unlinkTree(path: string, freeings: Freeing[]): Promise<void> {
-  const stats = await lstat(path).catch(ignoreAbsent);
-  if (stats?.isDirectory()) {
-    for (const name of await readdir(path)) await unlinkTree(join(path, name), freeings);
-    return await rmdir(path).catch(ignoreAbsent);
-  }
-  const free = await unlinkFile(path);
-  if (free === undefined) return;
-  if (freeings.length < unnamedMax) freeings.push(free);
-  else await free();
-}
-
-async function unlinkFile(path: string): Promise<Freeing | undefined> {
-  const stats = await lstat(path).catch(ignoreAbsent);
-  const file = stats && isLarge(stats) ? await open(path, "r+").catch(() => undefined) : undefined;
   try {
-    await unlink(path).catch(ignoreAbsent);
+    await unlinkTree(path, unnamed);
   } catch (error) {
-    await file?.close();
+    await free();
     throw error;
   }
-  return stats && file && (() => freeStepByStep(file, stats.size));
+  return free;
 }
 
-function isLarge(stats: Stats): boolean {
-  return stats.isFile() && stats.nlink === 1 && stats.size > stepBytes;
+async function unlinkTree(path: string, unnamed: FileHandle[]): Promise<void> {
+  const stats = await lstat(path).catch(ignoreAbsent);
+  if (stats?.isDirectory()) {
+    for (const name of await readdir(path)) await unlinkTree(join(path, name), unnamed);
+    return await rmdir(path).catch(ignoreAbsent);
+  }
+  const isLarge = stats?.isFile() === true && stats.size > stepBytes;
+  const file = isLarge ? await open(path, "r+").catch(() => undefined) : undefined;
+  if (file !== undefined) unnamed.push(file);
+  await unlink(path).catch(ignoreAbsent);
+  if (unnamed.length > unnamedMax) await freeStepByStep(unnamed.shift()!);
 }
 
-async function freeStepByStep(file: FileHandle, bytes: number): Promise<void> {
+async function freeStepByStep(file: FileHandle): Promise<void> {
   try {
-    for (let left = bytes - stepBytes; left > 0; left -= stepBytes) {
+    const { nlink, size } = await file.stat();
+    // Asked when the name is gone: another one may have been made until then.
+    if (nlink > 0) return;
+    for (let left = size - stepBytes; left > 0; left -= stepBytes) {
       await file.truncate(left);
       await Bun.sleep(pauseMs);
     }

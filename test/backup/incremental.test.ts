@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { generateIdentity } from "age-encryption";
+import { generateIdentity, identityToRecipient } from "age-encryption";
 import type { ListedBackup } from "../../src/backup/list.ts";
 import {
   executable,
@@ -26,6 +26,7 @@ interface MadeOfPieces {
   file: string;
   bytes: number;
   sent_bytes: number;
+  mended_pieces: number;
   events: number;
 }
 
@@ -192,6 +193,30 @@ describe("a store of pieces that is not as it should be", () => {
     const { stderr, code } = await flagkeep(["backup", "verify", file, ...at()]);
     expect(code).toBe(1);
     expect(stderr).toContain("The backup is damaged in its part");
+    const mending = await make(place);
+    expect(mending.mended_pieces).toBe(1);
+    expect(await isSound(mending.file)).toBe(true);
+    expect(await isSound(file)).toBe(true);
+    expect(await make(place)).toMatchObject({ mended_pieces: 0 });
+  }, 60_000);
+
+  test("encrypted, where the server has no key to read it: a changed piece is seen and sent again all the same", async () => {
+    const place = join(folder, "sealed");
+    const keyFile = join(folder, "sealed.key");
+    const identity = await generateIdentity();
+    writeFileSync(keyFile, `${identity}\n`);
+    const recipients = ["--backup-recipients", await identityToRecipient(identity)];
+    const { file } = await make(place, recipients);
+    const path = join(place, "pieces", piecesOf(file)[0]!);
+    const changed = readFileSync(path);
+    changed[changed.length >> 1]! ^= 1;
+    writeFileSync(path, changed);
+    const next = await make(place, recipients);
+    expect(next.mended_pieces).toBe(1);
+    expect(next.sent_bytes).toBeLessThan(next.bytes / 2);
+    for (const one of [file, next.file]) {
+      expect(await run(["verify", one, ...at(), "--backup-key-file", keyFile])).toMatchObject({ ok: true });
+    }
   }, 60_000);
 
   test("while one index cannot be read, no piece goes; what an interrupted one left goes after a day", async () => {

@@ -1,12 +1,13 @@
 /** Which backups go: by table, and through the command. */
 
 import { describe, expect, test } from "bun:test";
-import { copyFileSync, existsSync, readFileSync, rmSync, truncateSync } from "node:fs";
+import { copyFileSync, existsSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
+import { destinationOf } from "../../src/backup/destination.ts";
 import type { ListedBackup } from "../../src/backup/list.ts";
 import { backupsToRemove, type Rules } from "../../src/backup/retention.ts";
-import { flagkeep, initialisedDirectory } from "../support/appliance.ts";
+import { flagkeep, initialisedDirectory, temporaryFolder } from "../support/appliance.ts";
 import { create, json, withManifest } from "./support.ts";
 
 const good = (createdAt: string) => ({ createdAt, isGood: true });
@@ -157,3 +158,19 @@ test("the command removes, or only says what would go, and shows what is damaged
   expect(without).toMatchObject({ code: 2, stdout: "" });
   rmSync(dataDir, { recursive: true });
 }, 30_000);
+
+test("a backup that is removed while it is read is read to its end", async () => {
+  const place = temporaryFolder();
+  const name = "flagkeep-2026-03-10T12-00-00.000Z.tar.zst";
+  const content = crypto.getRandomValues(new Uint8Array(64 * 1024));
+  const bytes = Buffer.alloc(16 * 1024 * 1024, content);
+  writeFileSync(join(place, name), bytes);
+  const destination = destinationOf(place, { endpoint: "", region: "", credentialsFile: "" });
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of (await destination.open(name)).stream()) {
+    if (chunks.length === 0) await destination.remove(name);
+    chunks.push(chunk);
+  }
+  expect(await destination.list()).toEqual([]);
+  expect(Buffer.concat(chunks).equals(bytes)).toBe(true);
+});

@@ -14,8 +14,8 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { removeFileSparingly, removeSparingly, unlinkSparingly } from "../../src/lib/remove-files.ts";
-import { temporaryFolder } from "../support/appliance.ts";
+import { removeSparingly, unlinkSparingly } from "../../src/lib/remove-files.ts";
+import { temporaryFolder, until } from "../support/appliance.ts";
 
 const MiB = 1024 * 1024;
 const sizes = [0, 1, 4 * MiB, 4 * MiB + 1, 9 * MiB];
@@ -25,7 +25,7 @@ describe("removing files sparingly", () => {
     test(`a file of ${size} bytes`, async () => {
       const path = join(temporaryFolder(), "file");
       writeFileSync(path, new Uint8Array(size));
-      await removeFileSparingly(path);
+      await removeSparingly(path);
       expect(existsSync(path)).toBe(false);
     });
 
@@ -35,7 +35,7 @@ describe("removing files sparingly", () => {
     const file = openSync(path, "r");
     const seen = new Set<number>();
     let isDone = false;
-    const removing = removeFileSparingly(path).then(() => {
+    const removing = removeSparingly(path).then(() => {
       isDone = true;
     });
     while (!isDone) {
@@ -76,18 +76,33 @@ describe("removing files sparingly", () => {
       writeFileSync(join(folder, String(n)), "");
       truncateSync(join(folder, String(n)), 5 * MiB);
     }
-    const file = openSync(join(folder, readdirSync(folder)[0] as string), "r");
+    const file = openSync(join(folder, readdirSync(folder).at(-1)!), "r");
     const free = await unlinkSparingly(folder);
     expect([existsSync(folder), fstatSync(file).size]).toEqual([false, 5 * MiB]);
     await free();
     expect(fstatSync(file).size).toBeLessThan(5 * MiB);
   });
 
-  test("what is not there is removed; a folder is no file", async () => {
-    const folder = temporaryFolder();
-    await removeSparingly(join(folder, "nothing"));
-    await removeFileSparingly(join(folder, "nothing"));
-    expect(removeFileSparingly(folder)).rejects.toThrow();
-    expect(existsSync(folder)).toBe(true);
+  test("where something cannot be removed, the room of the rest is given back", async () => {
+    const folder = join(temporaryFolder(), "work");
+    const small = join(folder, "small");
+    mkdirSync(small, { recursive: true });
+    writeFileSync(join(folder, "large"), new Uint8Array(9 * MiB));
+    for (let n = 0; n < 2_000; n++) writeFileSync(join(small, String(n)), "");
+    const file = openSync(join(folder, "large"), "r");
+    const removing = unlinkSparingly(folder).then(
+      () => "removed",
+      ({ code }) => code,
+    );
+    // Comes into the folder after that was read.
+    await until(() => readdirSync(small).length < 2_000, "the folder was read");
+    writeFileSync(join(small, "late"), "");
+    expect(await removing).toBe("ENOTEMPTY");
+    const { nlink, size } = fstatSync(file);
+    if (nlink === 0) expect(size).toBeLessThanOrEqual(4 * MiB);
+  });
+
+  test("what is not there is removed", async () => {
+    await removeSparingly(join(temporaryFolder(), "nothing"));
   });
 });

@@ -313,9 +313,13 @@ async function fileResponse(destination: Destination, name: string): Promise<Res
   }
   const source = await destination.open(name);
   const chunks = source.stream()[Symbol.asyncIterator]();
+  let left = source.bytes;
   const body = new ReadableStream<Uint8Array>({
     async pull(controller) {
       const { done, value } = await chunks.next();
+      left -= value?.length ?? 0;
+      // The runtime sends no length with a stream: only an answer that breaks off says that something is missing.
+      if (done && left > 0) throw new Error(`${name} ended ${left} bytes too early.`);
       if (done) controller.close();
       else controller.enqueue(value);
     },

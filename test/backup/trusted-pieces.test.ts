@@ -1,0 +1,93 @@
+/** Which pieces of earlier backups are read again, and which are not counted on. */
+
+import { describe, expect, test } from "bun:test";
+import { zstdCompressSync } from "node:zlib";
+import { type Destination, pieceKey } from "../../src/backup/destination.ts";
+import { BackupNotFound, DestinationFailed } from "../../src/backup/errors.ts";
+import { BackupKeys } from "../../src/backup/keys.ts";
+import type { IndexPiece } from "../../src/backup/piece-index.ts";
+import { TrustedPieces, writtenPiece } from "../../src/backup/trusted-pieces.ts";
+
+const chunk = Buffer.from("what the piece holds ".repeat(100));
+const stored = zstdCompressSync(chunk);
+const name = `${"a".repeat(64)}.zst`;
+const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString();
+const piece = (more: Partial<IndexPiece> = {}): IndexPiece => ({ ...writtenPiece(name, stored), ...more });
+
+/** A place with one piece and the indexes of backups that name it. */
+function place(isLocal: boolean, bytes: Uint8Array | Error, ...indexed: IndexPiece[]) {
+  const read: string[] = [];
+  const indexes = indexed.map((one, n) => ({
+    ...{ name: `flagkeep-${n}.index.json`, format: 1, flagkeep: "1", created_at: "" },
+    ...{ pieces: [one], content: { encrypted: "" } },
+  }));
+  const sourceOf = (of: string, bytes: Uint8Array) => ({
+    ...{ name: of, bytes: bytes.length },
+    beside: () => Promise.reject(new BackupNotFound(of)),
+    async *stream() {
+      yield bytes;
+    },
+  });
+  const destination: Destination = {
+    ...{ name: "place", isLocal },
+    list: async () => indexes.map((index) => index.name),
+    async open(path) {
+      const index = indexes.find((one) => one.name === path);
+      if (index !== undefined) return sourceOf(path, Buffer.from(JSON.stringify(index)));
+      read.push(path);
+      if (bytes instanceof Error) throw bytes;
+      return sourceOf(path, bytes);
+    },
+    put: () => Promise.reject(new Error("not asked for")),
+    putPiece: () => Promise.reject(new Error("not asked for")),
+    remove: () => Promise.reject(new Error("not asked for")),
+    pieces: async () => new Map([[name, { bytes: stored.length, modifiedAt: 0 }]]),
+  };
+  return { destination, read };
+}
+
+async function look(isLocal: boolean, bytes: Uint8Array | Error, ...indexed: IndexPiece[]) {
+  const { destination, read } = place(isLocal, bytes, ...indexed);
+  const pieces = await TrustedPieces.of(destination, BackupKeys.none);
+  const found = await pieces.sound(name, chunk);
+  return { found, damaged: pieces.damaged, isRead: read.includes(pieceKey(name)) };
+}
+
+const changed = Buffer.from(stored);
+changed[20]! ^= 1;
+
+describe("pieces of earlier backups", () => {
+  for (const [what, isLocal, bytes, indexed, expected] of [
+    ["in a folder, sound", true, stored, [piece()], "read"],
+    ["in a folder, changed", true, changed, [piece()], "damaged"],
+    ["named without a hash, sound", true, stored, [piece({ sha256: undefined })], "read"],
+    ["named without a hash, changed", true, changed, [piece({ sha256: undefined })], "damaged"],
+    ["other content under the name", true, zstdCompressSync("x"), [piece({ sha256: undefined })], "damaged"],
+    ["that cannot be read", true, new Error("EIO"), [piece()], "damaged"],
+    ["of another length than its index says", true, stored, [piece({ bytes: 1 })], "not there"],
+    ["that no index names", true, stored, [], "not there"],
+    ["in a bucket, read yesterday", false, changed, [piece({ checked_at: daysAgo(1) })], "trusted"],
+    ["in a bucket, read eight days ago", false, stored, [piece({ checked_at: daysAgo(8) })], "read"],
+    ["in a bucket, changed, eight days ago", false, changed, [piece({ checked_at: daysAgo(8) })], "damaged"],
+    ["in a bucket, never read", false, stored, [piece({ checked_at: undefined })], "read"],
+    ["in a bucket, read tomorrow", false, stored, [piece({ checked_at: daysAgo(-1) })], "read"],
+    ["in a bucket, no date", false, stored, [piece({ checked_at: "soon" })], "read"],
+    [
+      ...(["in a bucket, read by the second of three backups", false, changed] as const),
+      [8, 1, 9].map((days) => piece({ checked_at: daysAgo(days) })),
+      "trusted",
+    ],
+  ] as const)
+    test(`${what}: ${expected}`, async () => {
+      const { found, damaged, isRead } = await look(isLocal, bytes, ...indexed);
+      expect(damaged).toBe(expected === "damaged" ? 1 : 0);
+      expect(found !== undefined).toBe(expected === "read" || expected === "trusted");
+      expect(isRead).toBe(expected === "read" || expected === "damaged");
+      if (expected === "read") expect(Date.now() - Date.parse(found!.checked_at!)).toBeLessThan(60_000);
+      if (expected === "trusted") expect(found!.checked_at!.slice(0, 10)).toBe(daysAgo(1).slice(0, 10));
+    });
+
+  test("a place that does not answer now is no damage: the backup fails", async () => {
+    expect(look(true, new DestinationFailed("No answer."), piece())).rejects.toThrow("No answer.");
+  });
+});
