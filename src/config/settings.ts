@@ -127,7 +127,7 @@ export const settings = {
   }),
   "journal-seal-interval": milliseconds(50, 60_000, {
     default: "500ms",
-    help: "A journal segment of this age is handed to the event store: the delay until events are readable.",
+    help: "Journal segments are handed to the event store this often: the delay until events are readable; less after a quiet time.",
   }),
   "journal-queue": bytes("1MiB", "4GiB", {
     default: "128MiB",

@@ -29,6 +29,7 @@ import {
 } from "../http/shapes.ts";
 import { InvalidField } from "../lib/errors.ts";
 import { isJsonObject, type Json, type JsonObject, typeName } from "../lib/json.ts";
+import { keyLengthMax } from "./rules/key.ts";
 import { rolloutPercentageOf } from "./rules/stored-filters.ts";
 
 export type FlagRow = typeof flag.$inferSelect;
@@ -50,7 +51,6 @@ const creationContexts = [
   "web_experiments",
 ] as const;
 const flagStatuses = ["ACTIVE", "INACTIVE", "STALE", "DELETED", "UNKNOWN", "ARCHIVED"] as const;
-const keyLengthMax = 400;
 const evaluationContextsMax = 50;
 
 /** What clients write, but the store holds elsewhere. */

@@ -35,7 +35,7 @@ export interface LaneSettings {
   segmentBytesMax: number;
   /** A segment is sealed once it has this many entries; a long request is spread over several. */
   segmentEntriesMax: number;
-  /** A segment is sealed when its first entry is this old. */
+  /** A segment is sealed when its first entry is this old; sooner when none was sealed for so long. */
   sealIntervalMs: number;
   /** How long a group waits for company before it is written; 0: as soon as the disk is free. */
   flushIntervalMs: number;
@@ -83,6 +83,9 @@ const frameBytesMax = 128;
 /** After a failed write the disk is left alone for this long. */
 const pauseAfterFailureMs = 250;
 
+/** So long the first entry after a quiet time waits for others: a client's requests mostly come together. */
+const companyMs = 25;
+
 export class LaneWriter {
   /** Entries made durable since the start. */
   durableCount = 0;
@@ -91,6 +94,7 @@ export class LaneWriter {
   private segment: OpenSegment | undefined;
   private running: Promise<void> | undefined;
   private sealTimer: ReturnType<typeof setTimeout> | undefined;
+  private lastSealAt = performance.now();
   private pausedUntil = 0;
   private closed = false;
   private scratch: Buffer | undefined;
@@ -179,8 +183,8 @@ export class LaneWriter {
     this.running = undefined;
     const segment = this.segment;
     if (segment !== undefined && this.sealTimer === undefined) {
-      const age = performance.now() - segment.openedAt;
-      this.sealTimer = setTimeout(() => this.sealByAge(), Math.max(0, this.settings.sealIntervalMs - age));
+      const left = this.sealDueAt(segment) - performance.now();
+      this.sealTimer = setTimeout(() => this.sealByAge(), Math.max(0, left));
     }
   }
 
@@ -282,10 +286,18 @@ export class LaneWriter {
     return this.scratch;
   }
 
-  private isSealDue({ openedAt, bytes, first, last }: OpenSegment): boolean {
-    const { sealIntervalMs, segmentBytesMax, segmentEntriesMax } = this.settings;
+  private isSealDue(segment: OpenSegment): boolean {
+    const { segmentBytesMax, segmentEntriesMax } = this.settings;
+    const { bytes, first, last } = segment;
     if (bytes >= segmentBytesMax || last - first + 1 >= segmentEntriesMax) return true;
-    return performance.now() - openedAt >= sealIntervalMs;
+    return performance.now() >= this.sealDueAt(segment);
+  }
+
+  /** Segments are no more frequent than the interval, and what comes after a quiet time does not wait for it. */
+  private sealDueAt({ openedAt }: OpenSegment): number {
+    const { sealIntervalMs } = this.settings;
+    const soonest = openedAt + Math.min(companyMs, sealIntervalMs);
+    return Math.min(openedAt + sealIntervalMs, Math.max(soonest, this.lastSealAt + sealIntervalMs));
   }
 
   /** A segment begins where the one before it ends, also when a failed write has used up numbers in between. */
@@ -304,6 +316,7 @@ export class LaneWriter {
     const segment = this.segment!;
     this.segment = undefined;
     this.sealedTo = segment.last;
+    this.lastSealAt = performance.now();
     clearTimeout(this.sealTimer);
     this.sealTimer = undefined;
     await segment.file.close().catch(this.onFailure);

@@ -46,6 +46,8 @@ export function listGroupTypes(db: PeopleDb, projectId: number): GroupType[] {
 
 /** Groups that a search looks at before others get their turn: a few milliseconds. */
 const searchedAtOnce = 500;
+/** And the properties that are parsed for it. */
+const searchedBytesMax = 1024 * 1024;
 
 interface GroupPage {
   groups: Group[];
@@ -84,29 +86,52 @@ export async function searchGroups(
   { after, limit = 100 }: PageOptions = {},
 ): Promise<GroupPage> {
   const wanted = search.toLowerCase();
+  const hasText = (text: unknown) =>
+    String(text ?? "")
+      .toLowerCase()
+      .includes(wanted);
   const found: GroupPlace[] = [];
-  for (let last = after, hasMore = true; hasMore && found.length <= limit; ) {
-    const looked = db
-      .select({
-        ...placeFields,
-        key: projectGroup.groupKey,
-        name: sql<unknown>`json_extract(${projectGroup.properties}, '$.name')`,
-      })
+  const isPageFull = () =>
+    found.length > limit || fittingCount(found.map(({ bytes }) => bytes)) < found.length;
+  for (let last = after, hasMore = true; hasMore && !isPageFull(); ) {
+    const places = db
+      .select({ ...placeFields, key: projectGroup.groupKey })
       .from(projectGroup)
       .where(behind(projectId, typeIndex, last))
       .orderBy(...newestFirst)
       .limit(searchedAtOnce)
       .all();
-    const hasText = (text: unknown) =>
-      String(text ?? "")
-        .toLowerCase()
-        .includes(wanted);
-    found.push(...looked.filter(({ key, name }) => hasText(key) || hasText(name)));
+    const looked = places.slice(0, countWithin(places, searchedBytesMax));
+    const names = new Map(
+      db
+        .select({
+          id: projectGroup.id,
+          name: sql<unknown>`json_extract(${projectGroup.properties}, '$.name')`,
+        })
+        .from(projectGroup)
+        .where(
+          inArray(
+            projectGroup.id,
+            looked.map(({ id }) => id),
+          ),
+        )
+        .all()
+        .map(({ id, name }) => [id, name]),
+    );
+    for (const { key, ...place } of looked)
+      if (hasText(key) || hasText(names.get(place.id))) found.push(place);
     last = looked.at(-1);
-    hasMore = looked.length === searchedAtOnce;
+    hasMore = looked.length < places.length || places.length === searchedAtOnce;
     await new Promise(setImmediate);
   }
   return pageOf(db, found.slice(0, limit + 1), limit);
+}
+
+/** How many of the first ones have so many bytes together; at least one. */
+function countWithin(places: readonly GroupPlace[], bytesMax: number): number {
+  let bytes = 0;
+  const end = places.findIndex((place, n) => (bytes += place.bytes) > bytesMax && n > 0);
+  return end === -1 ? places.length : end;
 }
 
 /** Where a group stands in lists, and how large it is. */

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, spyOn, test } from "bun:test";
 import { join } from "node:path";
 import { lineOf, linesOf, seqOf } from "../../src/journal/entry.ts";
 import { recoverLane } from "../../src/journal/recovery.ts";
@@ -60,6 +60,34 @@ describe("the journal", () => {
     while (byAge.sealed.length === 0) await Bun.sleep(5);
     await byAge.journal.close();
     expect(byAge.sealed).toHaveLength(1);
+  });
+
+  test("what comes after a quiet time is handed over at once, what follows at the interval", async () => {
+    const clock = spyOn(performance, "now");
+    const started = performance.now();
+    let now = started;
+    clock.mockImplementation(() => now);
+    try {
+      const { journal, sealed } = await openJournal(temporaryFolder(), { sealIntervalMs: 60_000 });
+      now += 60_000;
+      await journal.append("realtime", [entry("after a minute")]);
+      now += 1_000;
+      await until(() => sealed.length === 1, "it is sealed");
+      await journal.append("realtime", [entry("soon after")]);
+      now += 1_000;
+      await journal.append("realtime", [entry("once more")]);
+      expect(sealed).toHaveLength(1);
+      now += 60_000;
+      await journal.append("realtime", [entry("at the interval")]);
+      await until(() => sealed.length === 2, "the next one is sealed");
+      expect(sealed.map(({ first, last }) => [first, last])).toEqual([
+        [1, 1],
+        [2, 4],
+      ]);
+      await journal.close();
+    } finally {
+      clock.mockRestore();
+    }
   });
 
   test("does not seal a segment that is being written; it is sealed by its age afterwards", async () => {

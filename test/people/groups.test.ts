@@ -93,6 +93,25 @@ describe("groups", () => {
     expect((await find("other", { limit: 700 })).groups).toHaveLength(700);
   });
 
+  test("a search among large groups finds all of them, in pages that are not larger than others", async () => {
+    using people = new TestPeople();
+    const large = "x".repeat(400_000);
+    const keys = Array.from({ length: 60 }, (_, n) => `large-${n}`);
+    for (const key of keys) people.apply(group("company", key, { name: "Large", large }));
+    people.apply(group("company", "small", { name: "Small" }));
+    const found: string[] = [];
+    const pages: number[] = [];
+    for (let after: GroupCursor | undefined; ; ) {
+      const { groups, next } = await searchGroups(people.db, 1, 0, "large", after && { after });
+      found.push(...groups.map(({ key }) => key));
+      pages.push(groups.length);
+      if (next === undefined) break;
+      after = next;
+    }
+    expect(found.sort()).toEqual(keys.sort());
+    expect(Math.max(...pages)).toBeLessThan(60);
+  });
+
   test("keep all digits of a property when another one changes", () => {
     using people = new TestPeople();
     const digits = "9007199254746192393";

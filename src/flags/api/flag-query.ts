@@ -59,8 +59,9 @@ function userIds(text: string | null): number[] | undefined {
     .replace(/^\s*\[|\]\s*$/g, "")
     .split(",")
     .map((part) => part.trim().replace(/^"(.*)"$/, "$1"))
-    .filter((part) => /^\d{1,15}$/.test(part))
-    .map(Number);
+    // Of a number that no user can have only that is known: nothing is listed for it.
+    .filter((part) => /^-?\d+$/.test(part))
+    .map((part) => (Number.isSafeInteger(Number(part)) ? Number(part) : -1));
   return ids.length === 0 ? undefined : ids;
 }
 

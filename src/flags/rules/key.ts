@@ -7,6 +7,9 @@
 import { FlagInvalid } from "./flag-invalid.ts";
 import { keyCharacters } from "./key-characters.ts";
 
+/** Characters of a key. */
+export const keyLengthMax = 400;
+
 /** @throws {FlagInvalid} `invalid_key`. Call it after the key was found to be unique. */
 export function checkKeyCharacters(key: string): void {
   if (keyCharacters.test(key)) return;
@@ -32,9 +35,11 @@ export function keyBeforeReplaced(key: string, id: number): string {
 export function keyOfRestored(key: string, id: number, isTaken: (key: string) => boolean): string {
   const original = keyBeforeReplaced(key, id);
   if (!isTaken(original)) return original;
-  let number = 2;
-  while (isTaken(`${original}-${number}`)) number++;
-  return `${original}-${number}`;
+  for (let number = 2; ; number++) {
+    const suffix = `-${number}`;
+    const free = original.slice(0, keyLengthMax - suffix.length) + suffix;
+    if (!isTaken(free)) return free;
+  }
 }
 
 function invalid(code: string, detail: string): FlagInvalid {

@@ -62,9 +62,11 @@ export function readFlagsRequest(text: string): FlagsRequest {
     groupProperties: objectOf("group_properties", "$group_properties"),
     areFlagsDisabled: isSwitchedOn(first("disable_flags")),
     flagKeys: textsOf(first("flag_keys", "flag_keys_to_evaluate")),
+    // As they are stored (`rules/tags.ts`).
     contexts: textsOf(first("evaluation_contexts", "evaluation_environments"))
       ?.filter((name) => name.length <= contextLengthMax)
-      .slice(0, contextsMax),
+      .slice(0, contextsMax)
+      .map((name) => name.trim().toLowerCase()),
     statedRuntime: first("evaluation_runtime"),
   };
 }

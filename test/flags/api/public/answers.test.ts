@@ -214,6 +214,7 @@ describe("which flags are in the answer", () => {
         "survey-targeting-x",
       ]);
       expect(await keysFor({ [name]: ["other", "site"] }, {})).toEqual(ALWAYS);
+      expect(await keysFor({ [name]: [" SITE"] }, {})).toEqual(ALWAYS);
     }
   });
 
