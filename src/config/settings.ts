@@ -51,6 +51,10 @@ export const settings = {
     default: "20MiB",
     help: "Largest request body, also after decompression; larger ones get 413.",
   }),
+  "api-body-limit": bytes("1KiB", "1GiB", {
+    default: "1MiB",
+    help: "Largest body of flag requests and of the management API, uploads of files aside.",
+  }),
   console: choice(["on", "off"], {
     default: "on",
     help: "Whether the browser page is served at /console/.",
@@ -58,10 +62,6 @@ export const settings = {
   mcp: choice(["on", "off"], {
     default: "off",
     help: "Whether programs that speak the Model Context Protocol are served at /mcp.",
-  }),
-  "api-body-limit": bytes("1KiB", "1GiB", {
-    default: "1MiB",
-    help: "The same for flag requests and the management API, uploads of files aside.",
   }),
   "bodies-in-flight": bytes("1MiB", "64GiB", {
     default: "256MiB",
@@ -180,7 +180,7 @@ export const settings = {
   }),
   "events-password-file": text("path", {
     default: "",
-    help: "File with the password for it; default: FLAGKEEP_EVENTS_PASSWORD, else the one in the address.",
+    help: "File with ClickHouse's password; default: FLAGKEEP_EVENTS_PASSWORD, else the one in the address.",
   }),
   "postgres-url": postgres({
     default: "",
@@ -188,7 +188,7 @@ export const settings = {
   }),
   "postgres-password-file": text("path", {
     default: "",
-    help: "File with the password for it; default: FLAGKEEP_POSTGRES_PASSWORD, else the one in the address.",
+    help: "File with PostgreSQL's password; default: FLAGKEEP_POSTGRES_PASSWORD, else the one in the address.",
   }),
   "spike-factor": integer("number", 2, 1_000, {
     default: "10",

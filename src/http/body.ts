@@ -12,7 +12,7 @@ const patienceDefaultMs = 10_000;
 export interface BodyLimits {
   /** Largest body in bytes, as sent and unpacked. */
   readonly bytesMax: number;
-  /** The same for flag requests and the management API, uploads aside. */
+  /** The largest one of flag requests and of the management API, uploads aside. */
   readonly apiBytesMax: number;
   /** Bytes of bodies that are held at once; more wait. */
   readonly inFlightBytesMax: number;
