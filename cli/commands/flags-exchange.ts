@@ -123,7 +123,7 @@ export const importFlags = withJson(
     "after",
     "\nAll of the file or nothing is imported; what it does not name stays; a second import changes nothing.\n\n" +
       `Files of ${foreignProducts.join(", ")} are recognised by what is in them.\n` +
-      "What can not be taken over is told; a flag that would differ is imported switched off.\n\n" +
+      "What cannot be taken over is listed; a flag that would behave differently is imported switched off.\n\n" +
       "Examples:\n  flagkeep flags import flags.yaml --dry-run\n  flagkeep flags import flags.yaml --project 2\n" +
       "  flagkeep flags import launchdarkly.json --environment production --dry-run",
   )

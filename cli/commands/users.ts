@@ -71,7 +71,7 @@ const list = withJson(
   Type.Array(UserRecord),
   "print the users as JSON",
 )
-  .description("List the people who administer this server.")
+  .description("List the people who have an account; `flagkeep members` shows their levels.")
   .addHelpText("after", "\nExample:\n  flagkeep users list --json")
   .action(
     run((options: Options) =>

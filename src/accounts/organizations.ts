@@ -68,7 +68,7 @@ export function insertOrganization(t: MetadataTx, name: string, now: Date): Orga
 /**
  * Renames an organisation, or says who in it may edit flags.
  *
- * @param by the acting user; null for the command line.
+ * @param by who acts; see `Author`.
  * @throws {NotFound}     no such organisation.
  * @throws {InvalidField} a bad name, or a level other than 21 or 37.
  */

@@ -45,9 +45,9 @@ export const retentionDaysMax = 36_500;
 /**
  * Makes a project with fresh keys.
  *
- * @param by the acting user; null for the command line.
+ * @param by who acts; see `Author`.
  * @throws {NotFound}     no such organisation.
- * @throws {InvalidField} name, time zone or adopted key; over 2,000 projects in the organisation.
+ * @throws {InvalidField} name, time zone or adopted key; over `projectsPerOrganizationMax` in the organisation.
  */
 export function createProject(metadata: Metadata, input: NewProject, by: Author, now = new Date()): Project {
   return metadata.change((t) => insertProject(t, input, by, now));
@@ -64,7 +64,11 @@ export function insertProject(t: MetadataTx, input: NewProject, by: Author, now:
     .where(eq(project.organizationId, input.organizationId))
     .get()!.count;
   if (count >= projectsPerOrganizationMax) {
-    throw new InvalidField(null, "invalid_input", "An organization can have at most 2000 projects.");
+    throw new InvalidField(
+      null,
+      "invalid_input",
+      `An organization can have at most ${projectsPerOrganizationMax} projects.`,
+    );
   }
   const apiToken =
     input.projectApiKey === undefined ? newProjectKey() : checkAdoptedProjectKey(input.projectApiKey);

@@ -1,4 +1,4 @@
-/** Puts the HTTP side of the appliance together: plugins, management routes, probes, documentation. */
+/** Puts the HTTP side together: all routes, probes, documentation; finds the path of a request. */
 
 import { once } from "../lib/once.ts";
 import { version } from "../version.ts";

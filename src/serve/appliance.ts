@@ -1,7 +1,8 @@
 /**
  * The front: opens its stores, starts the engine and the server, stops them in order.
  *
- * This is the only place that wires the rooms together.
+ * What routes are handed is written in `front-app.ts`, what several fronts share in `shared-front.ts`, and how the rooms of
+ * the engine hang together in `engine/process.ts`.
  */
 
 import { type Metadata, openMetadata } from "../accounts/metadata.ts";

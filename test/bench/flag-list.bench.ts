@@ -1,4 +1,4 @@
-/** Prints how long lists of 10,000 flags take: `bun test/management/flag-list.bench.ts`. */
+/** Prints how long lists of 10,000 flags take: `bun test/bench/flag-list.bench.ts`. */
 
 import { availableParallelism } from "node:os";
 import { flagsPath, TestServer } from "../support/management-server.ts";

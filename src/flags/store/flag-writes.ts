@@ -126,7 +126,7 @@ export function updateFlag(writing: FlagWriting, edit: FlagEdit & Edit): Flag {
 }
 
 /**
- * As `updateFlag`, for whoever has to see the flag before he knows what to write: it is read once, in the transaction
+ * As `updateFlag`, for whoever has to see the flag before they know what to write: it is read once, in the transaction
  * that writes it.
  *
  * @param decide what it throws undoes everything.

@@ -17,7 +17,7 @@ interface ButtonProps {
   type?: "button" | "submit";
   onClick?: (event: MouseEvent) => void;
   isDisabled?: boolean;
-  /** Why it can not be used: it is shown all the same, switched off. */
+  /** Why it cannot be used: it is shown all the same, switched off. */
   refusal?: string | false | undefined;
   isPressed?: boolean;
   href?: string;

@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 
-/** Text, what it does, and why it can not be done, where that is so. */
+/** Text, what it does, and why it cannot be done, where that is so. */
 export type MenuItem = readonly [text: string, act: () => void, refusal?: string | false | undefined];
 
 export function Menu({

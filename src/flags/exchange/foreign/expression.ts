@@ -22,7 +22,7 @@ export type Expression =
   | { all: readonly Expression[] }
   | { any: readonly Expression[] }
   | { not: Expression }
-  /** Something that can not be said here, and why. */
+  /** Something that cannot be said here, and why. */
   | { unknown: string };
 
 export const everybody: Expression = { all: [] };
@@ -123,7 +123,7 @@ export function alternatives(expression: Expression): JsonObject[][] {
   );
 }
 
-/** Why some part of an expression can not be said, if there is such a part. */
+/** Why some part of an expression cannot be said, if there is such a part. */
 export function unknownIn(expression: Expression): string | undefined {
   if ("unknown" in expression) return expression.unknown;
   if ("not" in expression) return unknownIn(expression.not);
@@ -199,7 +199,7 @@ function opposite(original: PropertyTest): Conjunction[] {
 
 function oppositeFlag({ flag, value }: FlagTest): FlagTest {
   if (typeof value === "boolean") return { flag, value: !value };
-  throw new NotSayable(`that flag ${flag} has another variant than ${value} can not be said`);
+  throw new NotSayable(`that flag ${flag} has another variant than ${value} cannot be said`);
 }
 
 const escaped = (text: string) => text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");

@@ -125,7 +125,7 @@ export class FlagItems {
           }
         }
         if (endsOff(rule, shares)) {
-          // What can not be said as an opposite must be known now, not at the rule that needs it.
+          // What cannot be said as an opposite must be known now, not at the rule that needs it.
           alternatives(not(this.withKeys(rule.when)));
           takenOut.push(this.withKeys(rule.when));
         }

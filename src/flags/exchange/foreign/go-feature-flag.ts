@@ -111,7 +111,7 @@ function readQuery(query: Json | undefined): Expression {
     return new QueryReader(written).read();
   } catch (error) {
     if (!(error instanceof Unreadable)) throw error;
-    return unknown(`its query can not be read: ${error.message}`);
+    return unknown(`its query cannot be read: ${error.message}`);
   }
 }
 

@@ -158,7 +158,7 @@ function readParent({ id, condition }: JsonObject): Expression {
   const wanted = object(typeof condition === "string" ? (JSON.parse(condition) as Json) : condition).value;
   const value = isJsonObject(wanted) ? (wanted.$eq as Json) : wanted;
   if (typeof value === "boolean" || typeof value === "string") return { flag: asText(id), value };
-  return unknown(`what it needs of flag ${asText(id)} can not be said`);
+  return unknown(`what it needs of flag ${asText(id)} cannot be said`);
 }
 
 /** A condition in the query language of MongoDB. */

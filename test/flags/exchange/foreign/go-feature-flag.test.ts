@@ -45,7 +45,7 @@ broken:
   ]);
   expect(file.told).toEqual([
     "slow, the default rule: rolls out over time; here everybody is where it ends",
-    "broken, rule 1: its query can not be read: a quotation mark is missing",
+    "broken, rule 1: its query cannot be read: a quotation mark is missing",
     "broken, the flag: is switched off until you have looked at it",
   ]);
 });
