@@ -164,7 +164,7 @@ function show(state: Status): void {
     );
   }
   if (state.spikes.length > 0) {
-    print("\nEvent spikes that go on:");
+    print("\nOngoing event spikes:");
     printTable(
       ["project", "since", "peak/min", "usual/min"],
       state.spikes.map((spike) => [

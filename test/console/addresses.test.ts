@@ -59,7 +59,7 @@ describe.skipIf(chromiumPath === undefined)("addresses", () => {
   test("a search that leaves the address leaves its field", async () => {
     const { page, context, troubles } = await open();
     await page.goto("/console/flags?search=nothing-like-it");
-    await page.getByText("No flag is like that.").waitFor();
+    await page.getByText("No flag matches.").waitFor();
     await page
       .getByRole("navigation")
       .getByRole("link", { name: /^Flags/ })

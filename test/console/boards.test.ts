@@ -138,7 +138,7 @@ describe.skipIf(chromiumPath === undefined)("dashboards and clean-up", () => {
     expect(troubles).toEqual([]);
   });
 
-  test("stale flags are gone through: why, what depends on them, archived", async () => {
+  test("stale flags are gone through: why, what depends on them, deleted", async () => {
     const everybody = { groups: [{ properties: [], rollout_percentage: 100 }] };
     const flags: { id: number }[] = [];
     for (const key of ["old-banner", "old-menu"]) {
@@ -174,12 +174,12 @@ describe.skipIf(chromiumPath === undefined)("dashboards and clean-up", () => {
     await first.getByText("git grep -n -F 'old-banner'").waitFor();
     await first.getByText("Why it is stale").waitFor();
     expect(await axeFindings(page)).toEqual([]);
-    await first.getByRole("button", { name: "Archive" }).click();
+    await first.getByRole("button", { name: "Delete" }).click();
     const second = page.getByRole("dialog", { name: "Clean up: 2 of 2" });
     await second.getByRole("link", { name: "uses-menu" }).waitFor();
-    expect(await second.getByRole("button", { name: "Archive" }).getAttribute("aria-disabled")).toBe("true");
+    expect(await second.getByRole("button", { name: "Delete" }).getAttribute("aria-disabled")).toBe("true");
     await second.getByRole("button", { name: "Skip" }).click();
-    await page.getByText("Done: 1 archived, 0 switched off.").waitFor();
+    await page.getByText("Done: 1 deleted, 0 switched off.").waitFor();
     const list = (await (await appliance.api(path("feature_flags/?search=old-"))).json()) as {
       count: number;
     };

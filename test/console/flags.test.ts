@@ -103,7 +103,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     await page.getByText("11 flags").waitFor();
     expect(await page.getByRole("searchbox").inputValue()).toBe("service-22");
     await page.getByRole("searchbox").fill("nothing is called so");
-    await page.getByText("No flag is like that.").waitFor();
+    await page.getByText("No flag matches.").waitFor();
     await context.close();
     expect(troubles).toEqual([]);
   });
@@ -385,7 +385,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
         };
         await look("/console/flags", "service-229");
         await look("/console/flags?new=1", "What the code asks for");
-        await look("/console/flags?search=nothing-like-that", "No flag is like that.");
+        await look("/console/flags?search=nothing-like-that", "No flag matches.");
         await look(`/console/flags/${made.id}`, "Together");
         await look(`/console/flags/${made.id}?tab=history`, "Ann");
         await look(`/console/flags/${made.id}?tab=access`, "No role is named here.");

@@ -31,7 +31,7 @@ const pages: readonly (readonly [path: string, heading: string, ready: string | 
   ["explore?question=" + encodeURIComponent('{"kind":"lifecycle"}'), "Explore", "stayed away"],
   ["explore?question=" + encodeURIComponent('{"kind":"retention"}'), "Explore", "persons began"],
   ["persons", "Persons", "user-1"],
-  ["persons?search=nobody like that", "Persons", "Nobody is like that."],
+  ["persons?search=nobody like that", "Persons", "Nobody matches."],
   ["persons/00000000-0000-4000-8000-000000000000", "Persons", "Not found"],
   ["cohorts", "Cohorts", "Those who paid"],
   ["cohorts/new", "New cohort", "Who belongs to it"],

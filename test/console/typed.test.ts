@@ -110,7 +110,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     expect(troubles).toEqual([]);
   });
 
-  test("a flag that somebody has archived meanwhile is shown as such, and is edited no more", async () => {
+  test("a flag that somebody has deleted meanwhile is shown as such, and is edited no more", async () => {
     const flag = await make({ key: "gone", filters: { groups: groups(10) } });
     const { page, context, troubles } = await open();
     await page.goto(`/console/flags/${flag.id}`);
@@ -120,7 +120,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
       body: { deleted: true },
     });
     await save(page);
-    await page.getByText("gone is archived.").first().waitFor();
+    await page.getByText("gone is deleted.").first().waitFor();
     expect(await page.getByLabel("Description").isDisabled()).toBe(true);
     await context.close();
     expect(troubles).toEqual([]);

@@ -68,9 +68,9 @@ export function ChosenBar({
       <Button
         kind="danger"
         refusal={refusal}
-        onClick={() => setAct({ label: w.archive, change: () => ({ deleted: true }) })}
+        onClick={() => setAct({ label: w.delete, change: () => ({ deleted: true }) })}
       >
-        {w.archive}
+        {w.delete}
       </Button>
       <Button kind="quiet" icon="close" label={w.chooseNone} onClick={onClear} />
       {act && (

@@ -58,10 +58,10 @@ export function CleanUp({ onClose }: { onClose: () => void }) {
 }
 
 function Steps({ flags: given, onClose }: { flags: readonly Flag[]; onClose: () => void }) {
-  // What is archived on the way leaves the server's list, not this one.
+  // What is deleted on the way leaves the server's list, not this one.
   const [flags] = useState(given);
   const [place, setPlace] = useState(0);
-  const [done, setDone] = useState({ archived: 0, off: 0 });
+  const [done, setDone] = useState({ deleted: 0, off: 0 });
   const flag = flags[place];
   const facts = useResource<Facts>(flag ? `stale flag ${flag.id}` : null, (signal) =>
     readFacts(flag!, signal),
@@ -78,7 +78,7 @@ function Steps({ flags: given, onClose }: { flags: readonly Flag[]; onClose: () 
         }
       >
         <p>{w.ready}</p>
-        <p class="muted">{w.done(done.archived, done.off)}</p>
+        <p class="muted">{w.done(done.deleted, done.off)}</p>
       </Dialog>
     );
   }
@@ -87,8 +87,8 @@ function Steps({ flags: given, onClose }: { flags: readonly Flag[]; onClose: () 
     try {
       await changeFlag(flag.id, change);
       if ("deleted" in change) {
-        setDone({ ...done, archived: done.archived + 1 });
-        tell(words.flag.archived(flag.key));
+        setDone({ ...done, deleted: done.deleted + 1 });
+        tell(words.flag.deleted(flag.key));
       } else {
         setDone({ ...done, off: done.off + 1 });
         tell(words.flags.switchedOff(flag.key));
@@ -114,7 +114,7 @@ function Steps({ flags: given, onClose }: { flags: readonly Flag[]; onClose: () 
             </Button>
           )}
           <Button kind="danger" refusal={notAllowed || isNeeded} onClick={() => void act({ deleted: true })}>
-            {w.archive}
+            {w.delete}
           </Button>
         </>
       }

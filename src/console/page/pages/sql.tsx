@@ -1,4 +1,4 @@
-/** SQL over the project's views: run, cancelled, shown as a table or a chart, taken along as CSV. */
+/** SQL over the project's views: run, cancelled, shown as a table or a chart, taken along as CSV or Parquet. */
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { exportColumns } from "../../../events/export/columns.ts";
@@ -229,7 +229,7 @@ export function Sql() {
                       void run(mended);
                     }}
                   >
-                    {w.writeSo}
+                    {w.fixIt}
                   </Button>
                 )}
               </div>

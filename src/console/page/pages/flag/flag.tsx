@@ -65,13 +65,13 @@ function Loaded({
   const [draft, setDraftState] = useState<Draft>(() => kept?.draft ?? draftOf(flag));
   const [base, setBase] = useState<Flag>(() => kept?.base ?? flag);
   const [isAsking, setAsking] = useState(false);
-  const [isArchiving, setArchiving] = useState(false);
+  const [isDeleting, setDeleting] = useState(false);
   const [isCopying, setCopying] = useState(false);
   const [refused, setRefused] = useState<Refused>();
   const [proposed, setProposed] = useState(0);
   const tab = (query.tab !== undefined && query.tab in w.tabs ? query.tab : "targeting") as Tab;
   const changes = differences(draftOf(base), draft);
-  const refusal = flag.deleted ? w.archived(flag.key) : !flag.can_edit && words.flags.notAllowed;
+  const refusal = flag.deleted ? w.deleted(flag.key) : !flag.can_edit && words.flags.notAllowed;
 
   const setDraft = (next: Draft) => {
     setDraftState(next);
@@ -159,7 +159,7 @@ function Loaded({
               [w.copyTo, () => setCopying(true)],
               [w.tabs.code, () => set({ tab: "code" }, true)],
               [w.makeCohort, () => void makeCohort(), refusal],
-              [w.archive, () => setArchiving(true), refusal],
+              [w.delete, () => setDeleting(true), refusal],
             ]}
           />
         </>
@@ -227,17 +227,17 @@ function Loaded({
           onClose={() => setAsking(false)}
         />
       )}
-      {isArchiving && (
+      {isDeleting && (
         <Question
-          title={`${w.archive}: ${flag.key}`}
-          text={w.archiveText(flag.key)}
-          action={w.archive}
-          onClose={() => setArchiving(false)}
+          title={`${w.delete}: ${flag.key}`}
+          text={w.deleteText(flag.key)}
+          action={w.delete}
+          onClose={() => setDeleting(false)}
           onYes={() => {
             changeFlag(flag.id, { deleted: true }).then(
               () => {
                 drafts.delete(place);
-                tell(w.archived(flag.key));
+                tell(w.deleted(flag.key));
                 go("flags");
               },
               (error) => refuse(error, { deleted: true }),

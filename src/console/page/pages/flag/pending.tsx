@@ -43,7 +43,7 @@ function linesOf(flag: Flag, changes: Record<string, unknown>): string[] {
   if (typeof changes.active === "boolean" && changes.active !== flag.active) {
     lines.unshift(changes.active ? words.activity.switchedOn : words.activity.switchedOff);
   }
-  if (changes.deleted === true) lines.unshift(w.archive);
+  if (changes.deleted === true) lines.unshift(w.delete);
   return lines;
 }
 

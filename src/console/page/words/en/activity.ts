@@ -36,7 +36,7 @@ export const activity = {
     Role: "role",
     User: "person",
   } as Record<string, string>,
-  nothingFound: "No change is like that.",
+  nothingFound: "No change matches.",
   empty: "Nothing has changed yet.",
   emptyHelp: "Every change of a flag, cohort, dashboard, key or member is kept here.",
   project: "This project",

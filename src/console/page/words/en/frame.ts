@@ -24,7 +24,7 @@ export const frame = {
   project: "Project",
   search: "Search or jump…",
   palette: "Search or jump",
-  paletteEmpty: "Nothing is called like that.",
+  paletteEmpty: "Nothing has that name.",
   paletteGroups: { pages: "Pages", flags: "Flags", persons: "Persons", actions: "Actions" },
   actions: {
     newFlag: "New flag",

@@ -91,7 +91,7 @@ export const instance = {
   noWarnings: "No event was odd in the last 24 hours.",
   warning: (type: string, count: number, project: string) =>
     `${type.replaceAll("_", " ")}: ${number(count)} in ${project}`,
-  spikes: "Spikes that go on",
+  spikes: "Ongoing spikes",
   spike: (peak: string, usual: string, project: string) =>
     `${peak} a minute, usually ${usual}, in ${project}`,
   metrics: "Monitoring",

@@ -21,7 +21,7 @@ export const settings = {
   projectKeyHelp: "Public: it stands in apps and sends events.",
   rotate: "Rotate",
   rotateText:
-    "Whatever still uses the old key is refused when its time is over. Here is shown how much that is, and it can be ended earlier.",
+    "Whatever still uses the old key is refused when its time is over. This page shows how much it is still used, and lets you end it earlier.",
   grace: "The old key counts for",
   graces: [
     ["86400", "1 day more"],
@@ -101,7 +101,7 @@ export const settings = {
   deactivate: "Switch off",
   activate: "Switch on",
   removeMember: "Remove",
-  removeText: (name: string) => `${name} loses the way to everything of this organisation.`,
+  removeText: (name: string) => `${name} loses access to everything in this organisation.`,
   inactive: "switched off",
   noPassword: "has not signed in yet",
   you: "you",

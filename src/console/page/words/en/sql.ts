@@ -30,7 +30,7 @@ export const sql = {
   emptyHelp: "Nothing can be changed from here; a statement ends when you cancel or leave.",
   noRows: "No rows.",
   failed: "The statement cannot be run",
-  writeSo: "Write it so",
+  fixIt: "Fix it",
   noChart: "A chart needs a first column of names or times and columns of numbers.",
   exampleList: [
     ["Events by name", "SELECT event, count(*) AS times\nFROM events\nGROUP BY ALL\nORDER BY times DESC"],
