@@ -9,7 +9,7 @@ import { restoreBackup } from "../../src/backup/restore.ts";
 import { s3SettingsOf } from "../../src/backup/s3-access.ts";
 import { openSource } from "../../src/backup/source.ts";
 import { AppError } from "../../src/lib/errors.ts";
-import { Count, exactly } from "../../src/lib/schema.ts";
+import { Count, exactly, orNull } from "../../src/lib/schema.ts";
 import { isKeptOutside } from "../../src/operate/doctor/clickhouse.ts";
 import { fileName, print, printJson, run } from "../output.ts";
 import { withAppliance } from "../reach.ts";
@@ -42,10 +42,10 @@ const Drill = exactly({
   created_at: Type.String(),
   /** To unpack, check and open it. */
   restore_seconds: Type.Number({ minimum: 0 }),
-  /** To start on it and load what was in its journal. */
-  start_seconds: Type.Number({ minimum: 0 }),
-  /** As they are after the start: events of the journal included. */
-  events: Count,
+  /** To start on it and load what was in its journal; null: it was not started, because its events are in ClickHouse. */
+  start_seconds: orNull(Type.Number({ minimum: 0 })),
+  /** As they are after the start, events of the journal included; null where it was not started. */
+  events: orNull(Count),
   projects: manifestMembers.projects,
 });
 
@@ -79,10 +79,8 @@ export const drill = backupCommand(new Command("drill"), destinationSettings, Dr
         );
         const restored = performance.now();
         const seqs = Object.fromEntries(manifest.positions.map(({ lane, last_seq }) => [lane, last_seq]));
-        const isOutside = isKeptOutside(dataDir);
-        if (isOutside && !options.json)
-          print("Its events are in ClickHouse, which was not asked: Flagkeep was not started on it.");
-        const counts = isOutside
+        // Events that are in ClickHouse are not in the backup, and those are not asked.
+        const counts = isKeptOutside(dataDir)
           ? undefined
           : await withAppliance(
               {
@@ -106,7 +104,8 @@ export const drill = backupCommand(new Command("drill"), destinationSettings, Dr
               },
             );
         const projects = manifest.projects.map((project) => {
-          const events = counts?.get(project.project_id) ?? 0;
+          if (counts === undefined) return project;
+          const events = counts.get(project.project_id) ?? 0;
           // The journal behind the event store may have more.
           if (events >= project.events) return { ...project, events };
           const lost = `project ${project.project_id} has ${events} events instead of ${project.events}`;
@@ -115,12 +114,14 @@ export const drill = backupCommand(new Command("drill"), destinationSettings, Dr
         const done: Static<typeof Drill> = {
           ...{ file: source.name, ok: true, created_at: manifest.created_at, projects },
           restore_seconds: secondsBetween(began, restored),
-          start_seconds: secondsBetween(restored, performance.now()),
-          events: projects.reduce((sum, { events }) => sum + events, 0),
+          start_seconds: counts === undefined ? null : secondsBetween(restored, performance.now()),
+          events: counts === undefined ? null : projects.reduce((sum, { events }) => sum + events, 0),
         };
         if (options.json) return printJson(done);
         print(
-          `${done.file} can be restored: in ${done.restore_seconds} s, and ${done.start_seconds} s to start.`,
+          done.start_seconds === null
+            ? `${done.file} can be restored in ${done.restore_seconds} s; it was not started, because its events are in ClickHouse.`
+            : `${done.file} can be restored: in ${done.restore_seconds} s, and ${done.start_seconds} s to start.`,
         );
         print(`Taken ${done.created_at}.\n`);
         printProjects(projects);

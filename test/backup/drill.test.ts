@@ -1,9 +1,10 @@
 /** A restore that is practised beside a running appliance. */
 
+import { Database } from "bun:sqlite";
 import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, rmSync, truncateSync } from "node:fs";
 import { join } from "node:path";
-import { flagkeep, TestAppliance, temporaryFolder } from "../support/appliance.ts";
+import { flagkeep, initialisedDirectory, TestAppliance, temporaryFolder } from "../support/appliance.ts";
 
 const folder = temporaryFolder();
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -38,3 +39,28 @@ test("the newest backup is restored elsewhere, started and compared; nothing is 
   expect([broken.code, broken.stdout]).toEqual([1, ""]);
   expect(readdirSync(work)).toEqual([]);
 }, 120_000);
+
+test("a backup whose events are in ClickHouse is restored and not started, and says so", async () => {
+  const appliance = await TestAppliance.start({ directory: await initialisedDirectory() });
+  const { dataDir } = appliance;
+  expect(await appliance.stop()).toBe(0);
+  const here = ["--data-dir", dataDir];
+  // As a server with --events-url leaves it.
+  const people = new Database(join(dataDir, "people.sqlite"));
+  people.run("INSERT INTO outside_store (id, is_claimed) VALUES ('elsewhere', 1)");
+  people.close();
+  rmSync(join(dataDir, "events.duckdb"));
+  const made = await flagkeep(["backup", "create", "--json", ...here]);
+  expect([made.stderr, made.code]).toEqual(["", 0]);
+  const { file } = JSON.parse(made.stdout) as { file: string };
+  const done = await flagkeep(["backup", "drill", "--json", ...here]);
+  expect([done.stderr, done.code]).toEqual(["", 0]);
+  expect(JSON.parse(done.stdout)).toMatchObject({
+    ...{ file, ok: true, restore_seconds: expect.any(Number), start_seconds: null, events: null },
+  });
+  const shown = await flagkeep(["backup", "drill", ...here]);
+  expect(shown.stdout).toMatch(
+    / can be restored in [\d.]+ s; it was not started, because its events are in ClickHouse\.\n/,
+  );
+  rmSync(dataDir, { recursive: true });
+}, 60_000);
