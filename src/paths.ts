@@ -2,6 +2,11 @@
 
 import { join } from "node:path";
 
+/**
+ * The files and folders of a data directory, each as a path that begins with `dataDir`; nothing is looked at or made.
+ *
+ * `README.md` tells of all of them, which a test checks.
+ */
 export function paths(dataDir: string) {
   return {
     /** Organisations, projects, users, keys, flags, activity: SQLite. */
@@ -26,6 +31,8 @@ export function paths(dataDir: string) {
     backups: join(dataDir, "backups"),
     /** The newest backup that could not be brought to its destination. */
     unsentBackups: join(dataDir, "backups-unsent"),
+    /** How far interrupted imports are, and files that were sent to be imported. */
+    importState: join(dataDir, "import-state"),
     /** What became of the last backup, as JSON. */
     lastBackup: join(dataDir, "last-backup.json"),
     /** What the last scrub found, as JSON. */

@@ -1,5 +1,5 @@
 import { readdirSync } from "node:fs";
-import { basename, join, resolve } from "node:path";
+import { basename, resolve } from "node:path";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { setNativeFolder } from "../../src/events/duckdb/native-folder.ts";
 import { importFiles } from "../../src/import/files.ts";
@@ -113,7 +113,7 @@ export const importEvents = withJson(
 async function importFrom(file: string, options: ImportOptions): Promise<void> {
   const dataDir = dataDirOf(options as never);
   const projectId = withProject(options, ({ project }) => project.id);
-  const stateFolder = join(resolve(dataDir), "import-state");
+  const stateFolder = paths(resolve(dataDir)).importState;
   setNativeFolder(paths(dataDir).native);
   const pulled = isAddress(file) ? await pullFrom(file, options, projectId, stateFolder) : undefined;
   const source = pulled?.folder ?? (file === "-" ? file : resolve(file));

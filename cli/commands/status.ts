@@ -48,7 +48,7 @@ export const status = withJson(
       const dataDir = requireInitialised(dataDirOf(options as never));
       const running = await askControl<Status>(dataDir, "status");
       if (running !== undefined && lacksMembers(Status, running)) throw new OtherVersion(running);
-      const state = running ?? stoppedStatus(dataDir);
+      const state = running ?? (await stoppedStatus(dataDir));
       if (options.json) printJson(state);
       else show(state);
     }),
@@ -106,13 +106,15 @@ function show(state: Status): void {
       `events ${bytesText(disk.events_bytes)}, journal ${bytesText(disk.journal_bytes)}` +
       (disk.quarantine_bytes === 0 ? "" : `, quarantine ${bytesText(disk.quarantine_bytes)}`) +
       (disk.archive_bytes === 0 ? "" : `, archive ${bytesText(disk.archive_bytes)}`) +
-      `, library ${bytesText(disk.library_bytes)}`,
+      `, library ${bytesText(disk.library_bytes)}` +
+      (disk.backups_bytes === 0 ? "" : `, backups ${bytesText(disk.backups_bytes)}`) +
+      (disk.other_bytes === 0 ? "" : `, other ${bytesText(disk.other_bytes)}`),
   );
   const { events, bytes_per_event: each } = state.stored;
   const all = Object.values(disk).reduce((sum, bytes) => sum + bytes, 0);
   print(
     `          ${bytesText(all)} together` +
-      (each === null ? "" : `; ${each} bytes for each of ${events} events, without the library`),
+      (each === null ? "" : `; stores, journal and archive: ${each} bytes for each of ${events} events`),
   );
   if (state.retention !== null) print(`Events    ${retentionText(state.retention)}`);
   for (const {

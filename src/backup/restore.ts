@@ -2,7 +2,7 @@
 
 import { existsSync, realpathSync, rmSync } from "node:fs";
 import { chmod, mkdir, rm } from "node:fs/promises";
-import { dirname, resolve } from "node:path";
+import { basename, dirname, resolve } from "node:path";
 import { setNativeFolder } from "../events/duckdb/native-folder.ts";
 import { onInterrupt } from "../lib/interrupt.ts";
 import { type Lock, takeFolderLock, takeLock, takeStoresLock } from "../lock.ts";
@@ -34,7 +34,10 @@ export interface RestoreOptions {
  * What the new directory takes over from the old one: backups, so that who deletes the old one does not delete them with it;
  * and certificates, which are the machine's and of which an authority gives only a few a week.
  */
-const carriedNames = ["backups", "backups-unsent", "certificates"];
+function carriedNames(dataDir: string): string[] {
+  const { backups, unsentBackups, certificates } = paths(dataDir);
+  return [backups, unsentBackups, certificates].map((path) => basename(path));
+}
 
 export interface Restored {
   dataDir: string;
@@ -116,7 +119,7 @@ async function restoreWith(
     if (!isLocked) (await lockOf(target))?.release();
     requireEmpty(target, options);
     stop();
-    const previous = await swap(plan, carriedNames);
+    const previous = await swap(plan, carriedNames(plan.target));
     return { dataDir: target, manifest, previous };
   } catch (error) {
     await rm(staging, { recursive: true, force: true });

@@ -12,6 +12,7 @@ import { realDisk, reserveOf } from "../journal/disk.ts";
 import { AppError, NotFound } from "../lib/errors.ts";
 import { unlinkSparingly } from "../lib/remove-files.ts";
 import { Semaphore } from "../lib/semaphore.ts";
+import { paths } from "../paths.ts";
 import type { RpcHandlers } from "../rpc/server.ts";
 import { rejectEnding } from "./files.ts";
 import {
@@ -74,7 +75,7 @@ export class ImportUploads {
   private isStopping = false;
 
   constructor(private readonly deps: ImportUploadsDeps) {
-    this.folder = join(deps.dataDir, "import-state", "uploads");
+    this.folder = join(paths(deps.dataDir).importState, "uploads");
     if (!existsSync(this.folder)) return;
     for (const id of readdirSync(this.folder).sort()) {
       const run = readRun(join(this.folder, id, "import.json"));

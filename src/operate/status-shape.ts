@@ -34,12 +34,16 @@ const DiskUse = exactly({
   archive_bytes: Count,
   /** DuckDB's library, unpacked. */
   library_bytes: Count,
+  /** In `backups` and `backups-unsent`, wherever new ones go. */
+  backups_bytes: Count,
+  /** All else in the data directory: imports, working files, certificates. */
+  other_bytes: Count,
 });
 
 const StoredEvents = exactly({
   /** Events that were stored since the beginning, those that went by age included. */
   events: Count,
-  /** All of `disk` besides the library, per such event; null when there are none. */
+  /** Stores, journal and archive of `disk`, per such event; null when there are none. */
   bytes_per_event: orNull(Type.Number({ minimum: 0 })),
 });
 

@@ -1,11 +1,11 @@
 /** What `flagkeep status` tells: of a running appliance by itself, of a stopped one from its files. */
 
-import { existsSync, readdirSync, readFileSync, statfsSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 import { Cron } from "croner";
 import type { ProjectDirectory } from "../accounts/project-directory.ts";
 import { readLastBackup } from "../backup/last-backup.ts";
-import { givenUp, listArchive } from "../journal/archive.ts";
+import { givenUp } from "../journal/archive.ts";
 import { firstOfFileName, type Lane, lanes, scanSegment } from "../journal/segment.ts";
 import { isoFromMicros, nowMicros } from "../lib/time.ts";
 import { paths } from "../paths.ts";
@@ -15,24 +15,25 @@ import { openSpikes } from "../people/spikes/spike-store.ts";
 import { countStoredEvents } from "../people/usage.ts";
 import { countWarningsSince } from "../people/warnings.ts";
 import { version } from "../version.ts";
+import { folderUse, type StoreUse, storeUse } from "./disk-use.ts";
 import { readLastScrub } from "./scrub/last-scrub.ts";
-import type { DiskUse, LaneStatus, Status, Volume } from "./status-shape.ts";
+import type { LaneStatus, Status, Volume } from "./status-shape.ts";
 
 const microsPerDay = 86_400_000_000;
 
-/** What both kinds of status read from the stores. */
+/** What both kinds of status read from the stores; folders are looked at besides, see `folderUse`. */
 export function storedStatus(
   dataDir: string,
   people: PeopleDb | undefined,
   neededBytes: number | null = null,
-): Pick<
+): { disk: StoreUse } & Pick<
   Status,
-  "disk" | "stored" | "volume" | "given_up" | "last_backup" | "last_scrub" | "warnings" | "spikes"
+  "stored" | "volume" | "given_up" | "last_backup" | "last_scrub" | "warnings" | "spikes"
 > {
-  const disk = diskUse(dataDir);
+  const stores = storeUse(dataDir);
   return {
-    disk,
-    stored: storedEvents(disk, people === undefined ? 0 : countStoredEvents(people)),
+    disk: stores,
+    stored: storedEvents(stores, people === undefined ? 0 : countStoredEvents(people)),
     volume: volumeOf(dataDir, neededBytes),
     given_up: givenUp(paths(dataDir).archive).map(({ lane, first, last, reason, at }) => ({
       ...{ lane, first_seq: first, last_seq: last, reason, at },
@@ -95,7 +96,7 @@ export function laneStatus(
 }
 
 /** Reads the files of an appliance that does not run; changes nothing. */
-export function stoppedStatus(dataDir: string): Status {
+export async function stoppedStatus(dataDir: string): Promise<Status> {
   const place = paths(dataDir);
   const people = existsSync(place.people) ? openPeople(place.people, { readonly: true }) : undefined;
   try {
@@ -105,6 +106,7 @@ export function stoppedStatus(dataDir: string): Status {
       lastSeq: Math.max(applied[lane], lastSeqOnDisk(join(place.journal, lane))),
       queuedBytes: 0,
     }));
+    const stored = storedStatus(dataDir, people);
     return {
       running: false,
       state: "stopped",
@@ -121,7 +123,8 @@ export function stoppedStatus(dataDir: string): Status {
       events_at: null,
       shared: null,
       engine: { up: false, restarts: 0, rebuilding: null, trouble: null, properties: [] },
-      ...storedStatus(dataDir, people),
+      ...stored,
+      disk: { ...stored.disk, ...(await folderUse(dataDir)) },
     };
   } finally {
     people?.$client.close();
@@ -137,49 +140,12 @@ function lastSeqOnDisk(folder: string): number {
   return newest === undefined ? 0 : (scanSegment(readFileSync(join(folder, newest)))?.last ?? 0);
 }
 
-function storedEvents({ library_bytes: _, ...stores }: DiskUse, events: number): Status["stored"] {
+function storedEvents({ library_bytes: _, ...stores }: StoreUse, events: number): Status["stored"] {
   const bytes = Object.values(stores).reduce((sum, part) => sum + part, 0);
   return { events, bytes_per_event: events === 0 ? null : Math.round(bytes / events) };
-}
-
-/** How many bytes each part of the data directory takes. */
-export function diskUse(dataDir: string): DiskUse {
-  const place = paths(dataDir);
-  // What is not in the file yet is beside it.
-  const store = (path: string) => bytesOf(path) + bytesOf(`${path}-wal`) + bytesOf(`${path}.wal`);
-  return {
-    metadata_bytes: store(place.metadata),
-    people_bytes: store(place.people),
-    events_bytes: store(place.events),
-    journal_bytes: lanes.reduce((sum, lane) => sum + bytesInFolder(join(place.journal, lane)), 0),
-    quarantine_bytes: bytesInFolder(place.quarantine),
-    archive_bytes: lanes
-      .flatMap((lane) => listArchive(place.archive, lane))
-      .reduce((sum, { bytes }) => sum + bytes, 0),
-    library_bytes: bytesBelow(place.native),
-  };
 }
 
 function volumeOf(dataDir: string, neededBytes: number | null): Volume {
   const { bavail, bsize, blocks } = statfsSync(dataDir);
   return { free_bytes: bavail * bsize, total_bytes: blocks * bsize, needed_bytes: neededBytes };
-}
-
-function bytesInFolder(folder: string): number {
-  if (!existsSync(folder)) return 0;
-  return readdirSync(folder).reduce((sum, name) => sum + bytesOf(join(folder, name)), 0);
-}
-
-/** Also in folders of the folder. */
-function bytesBelow(folder: string): number {
-  if (!existsSync(folder)) return 0;
-  return readdirSync(folder, { withFileTypes: true, recursive: true }).reduce(
-    (sum, entry) => sum + (entry.isFile() ? bytesOf(join(entry.parentPath, entry.name)) : 0),
-    0,
-  );
-}
-
-/** 0 when there is no such file, also when it has just gone. */
-function bytesOf(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }

@@ -29,6 +29,7 @@ import { shownAddress } from "../lib/clickhouse-address.ts";
 import { engineMemory, frontPeopleCacheBytes, memoryBudget } from "../lib/memory-budget.ts";
 import type { Lock } from "../lock.ts";
 import type { Log } from "../log.ts";
+import { KeptFolderUse } from "../operate/disk-use.ts";
 import { EventRate } from "../operate/event-rate.ts";
 import { Metrics } from "../operate/metrics.ts";
 import { Reports } from "../operate/reports.ts";
@@ -70,6 +71,7 @@ export class Appliance {
   private readonly instance: ReturnType<typeof instanceDeps>;
   private readonly uploads: ImportUploads;
   private readonly unknownKeys = new UnknownKeys();
+  private readonly folderUse: KeptFolderUse;
   private traces: Traces | undefined;
   private cipher: PayloadCipher | undefined;
   private scheduleTimer: ReturnType<typeof setInterval> | undefined;
@@ -105,6 +107,7 @@ export class Appliance {
     const dataDir = config["data-dir"];
     const place = paths(dataDir);
     if (shared === undefined) requireOwnData(dataDir);
+    this.folderUse = new KeptFolderUse(dataDir);
     // The names of sockets are relative: their paths may not be longer than 108 bytes.
     process.chdir(dataDir);
     this.control = new RpcServer(controlSocketName, (error, name) =>
@@ -303,8 +306,11 @@ export class Appliance {
   }
 
   /** What `flagkeep status` shows. */
-  private status(): Status {
-    return {
+  private async status(): Promise<Status> {
+    const dataDir = this.config["data-dir"];
+    // Read before anything is waited for: a stop may close the stores meanwhile.
+    const stored = storedStatus(dataDir, this.people, this.journal?.admission().neededBytes);
+    const state: Omit<Status, "disk"> = {
       running: true,
       state: this.state,
       version,
@@ -320,8 +326,9 @@ export class Appliance {
       retention: this.retention.state(),
       replaced_keys: replacedKeys(this.metadata.projects),
       next_backup: nextBackup(this.config["backup-schedule"]),
-      ...storedStatus(this.config["data-dir"], this.people, this.journal?.admission().neededBytes),
+      ...stored,
     };
+    return { ...state, disk: { ...stored.disk, ...(await this.folderUse.read()) } };
   }
 
   /** Per lane, the entries that are acknowledged and not loaded, by whichever front. */

@@ -53,7 +53,7 @@ export interface FrontParts {
   eraser: Eraser;
   instance: ReturnType<typeof instanceDeps>;
   shared: SharedFront | undefined;
-  status: () => Status;
+  status: () => Promise<Status>;
   roles: () => RoleReadiness[];
   /** When it fires, streams end. */
   stopping: AbortSignal;

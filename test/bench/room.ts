@@ -24,8 +24,9 @@ await appliance.stop();
 const { stdout } = await flagkeep(["status", "--data-dir", dataDir, "--json"]);
 const { disk } = JSON.parse(stdout) as { disk: Record<string, number> };
 const parquet = await parquetBytes();
-const { events_bytes: store = 0, people_bytes: people = 0, library_bytes: library = 0, ...rest } = disk;
-const others = Object.values(rest).reduce((sum, bytes) => sum + bytes, 0);
+const { events_bytes: store = 0, people_bytes: people = 0, library_bytes: library = 0 } = disk;
+const { metadata_bytes = 0, journal_bytes = 0, quarantine_bytes = 0, archive_bytes = 0 } = disk;
+const others = metadata_bytes + journal_bytes + quarantine_bytes + archive_bytes;
 const show = (what: string, bytes: number) =>
   console.log(
     `${what.padEnd(56)} ${(bytes / events).toFixed(1).padStart(7)} bytes an event  ${(bytes / parquet).toFixed(2)}`,

@@ -56,6 +56,8 @@ const disk = {
   quarantine_bytes: 0,
   archive_bytes: count,
   library_bytes: count,
+  backups_bytes: 0,
+  other_bytes: count,
 };
 
 describe("status", () => {

@@ -13,7 +13,7 @@ import { Status } from "../status-shape.ts";
 import { type BackupDeps, backupRoutes } from "./backups.ts";
 
 export interface InstanceDeps extends BackupDeps {
-  status: () => Status;
+  status: () => Promise<Status>;
   /** Looks for what is wrong, in a process of its own. */
   examine: () => Promise<Static<typeof DoctorBody>>;
   uploads: Pick<ImportUploads, "list">;
@@ -42,6 +42,7 @@ const exampleStatus = {
   disk: {
     ...{ metadata_bytes: 9_000_000, people_bytes: 26_000_000, events_bytes: 62_000_000 },
     ...{ journal_bytes: 0, quarantine_bytes: 0, archive_bytes: 40_000_000, library_bytes: 75_000_000 },
+    ...{ backups_bytes: 90_000_000, other_bytes: 24_000 },
   },
   stored: { events: 600_000, bytes_per_event: 228 },
   volume: { free_bytes: 90_000_000_000, total_bytes: 100_000_000_000, needed_bytes: 560_000_000 },

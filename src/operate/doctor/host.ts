@@ -5,7 +5,7 @@ import { whyNotListen } from "../../http/address.ts";
 import { realDisk, reserveOf, roomToAccept } from "../../journal/disk.ts";
 import { readonlyClient } from "../../lib/sqlite/open.ts";
 import { paths } from "../../paths.ts";
-import { diskUse } from "../status.ts";
+import { storeUse } from "../disk-use.ts";
 import { type Finding, failure, ok, warning } from "./finding.ts";
 
 /** Nothing of Flagkeep is older. */
@@ -16,7 +16,7 @@ const clockToleranceMs = 60_000;
 /** There is more free space than the journal keeps in reserve and what waits in it needs. */
 export async function checkDisk(dataDir: string, reserveBytes: number): Promise<Finding[]> {
   const { freeBytes, totalBytes } = await realDisk.space(dataDir);
-  const waiting = diskUse(dataDir).journal_bytes;
+  const waiting = storeUse(dataDir).journal_bytes;
   const reserve = roomToAccept(reserveOf(reserveBytes, totalBytes), { unloaded: waiting, unwritten: 0 });
   const mib = (bytes: number) => `${Math.floor(bytes / 1024 ** 2)} MiB`;
   const hint = "Free some space on the volume, or move the data directory to a larger one.";

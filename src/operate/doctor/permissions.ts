@@ -1,13 +1,16 @@
 /** What the doctor checks about the files of a data directory: nobody else reaches them, and their user can work with all. */
 
 import { accessSync, constants, readdirSync, type Stats, statSync } from "node:fs";
-import { join, relative } from "node:path";
+import { join } from "node:path";
 import { shellWord } from "../../lib/shell-text.ts";
 import { paths } from "../../paths.ts";
 import { type Finding, failure, ok, warning } from "./finding.ts";
 
 /** Files in these may well be kept from being changed. */
-const keptFolders = ["backups", "backups-unsent", "native", "journal/quarantine"];
+function keptFolders(dataDir: string): string[] {
+  const { backups, unsentBackups, native, quarantine } = paths(dataDir);
+  return [backups, unsentBackups, native, quarantine];
+}
 
 /** The user whose files the directory's are. Not the folder's: that may be any user's where root runs in a container. */
 export function userOfFiles(dataDir: string): number {
@@ -18,7 +21,10 @@ export function userOfFiles(dataDir: string): number {
 export function checkPermissions(dataDir: string): Finding[] {
   const user = userOfFiles(dataDir);
   const self = process.geteuid?.();
-  const found = [...reachable(dataDir), ...walk(dataDir, { dataDir, user, isUser: self === user })];
+  const found = [
+    ...reachable(dataDir),
+    ...walk(dataDir, { dataDir, user, isUser: self === user, kept: keptFolders(dataDir) }),
+  ];
   if (self !== undefined && self !== user) {
     const message = `The files in ${dataDir} belong to the user ${user}, this command runs as the user ${self}.`;
     found.push(warning("permissions", message, "Run Flagkeep and its commands as that user."));
@@ -43,6 +49,8 @@ interface Walk {
   user: number;
   /** This process is that user's: the system says what it may do. */
   isUser: boolean;
+  /** See `keptFolders`. */
+  kept: readonly string[];
 }
 
 /** Of files beside each other with the same fault the first is named; what is in a folder with one is not looked at. */
@@ -73,7 +81,7 @@ function complaintAbout(path: string, of: Walk): { kind: string; finding: Findin
     const finding = (of.user === 0 ? warning : failure)("permissions", message, hint);
     return { kind: `user ${stats.uid}`, finding };
   }
-  const isKept = keptFolders.some((name) => relative(of.dataDir, path).startsWith(`${name}/`));
+  const isKept = of.kept.some((folder) => path.startsWith(`${folder}/`));
   if (mayUse(path, stats, of, !stats.isDirectory() && isKept)) return undefined;
   const message = `${path} cannot be written by the user ${of.user} (mode ${modeText(stats)}).`;
   const isMode = stats.uid === of.user && (stats.mode & 0o200) === 0;

@@ -19,8 +19,8 @@ import { AppError, firstLine } from "../../lib/errors.ts";
 import { patientClient } from "../../lib/sqlite/open.ts";
 import { tryLock } from "../../lock.ts";
 import { paths } from "../../paths.ts";
+import { storeUse } from "../disk-use.ts";
 import { checkJournal } from "../doctor/stores.ts";
-import { diskUse } from "../status.ts";
 import { noteScrub, partNames, type Scrub, type ScrubbedPart } from "./last-scrub.ts";
 
 /** How long an engine that does not answer is waited for. */
@@ -39,7 +39,7 @@ export async function scrub(dataDir: string, onPart: (part: string) => void): Pr
   const at = new Date();
   const lock = tryLock(paths(dataDir).lock, dataDir);
   const place = paths(dataDir);
-  const use = diskUse(dataDir);
+  const use = storeUse(dataDir);
   const work: Record<ScrubbedPart["part"], { bytes: number; read: () => string[] | Promise<string[]> }> = {
     metadata: { bytes: use.metadata_bytes, read: () => sqliteDamage(place.metadata) },
     people: { bytes: use.people_bytes, read: () => sqliteDamage(place.people) },

@@ -23,6 +23,8 @@ export const instance = {
     quarantine_bytes: "quarantine",
     archive_bytes: "archive",
     library_bytes: "library",
+    backups_bytes: "backups",
+    other_bytes: "other",
   } as Record<string, string>,
   journal: "Journal",
   lane: "Lane",
