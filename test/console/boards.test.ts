@@ -94,8 +94,8 @@ describe.skipIf(chromiumPath === undefined)("dashboards and clean-up", () => {
     await post("insights/", { name: "Paid", query: { kind: "TrendsQuery", series }, dashboards: [id] });
     const { page, context, troubles } = await open();
     await page.goto(`/console/dashboards/${id}`);
-    await page.getByText("No event fits in this range.").waitFor();
-    const range = page.getByLabel("Range of all");
+    await page.getByText("No event in this range matches.").waitFor();
+    const range = page.getByLabel("Range for all");
     expect(await range.locator("option:checked").textContent()).toContain("The dashboard's");
     await range.selectOption("-7d");
     await page.getByText(/\d in all/).waitFor();

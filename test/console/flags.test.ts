@@ -295,7 +295,7 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     await page.getByRole("spinbutton", { name: "Roll out to" }).fill("100");
     await page.getByRole("tab", { name: "Try it" }).click();
     await page.getByLabel("Distinct ids").fill("somebody");
-    await page.getByText("Set 1: fits", { exact: true }).waitFor();
+    await page.getByText("Set 1: matches", { exact: true }).waitFor();
     await page.getByText("Saved off").waitFor();
     await page.getByText("Draft on").waitFor();
     expect(await axeFindings(page)).toEqual([]);

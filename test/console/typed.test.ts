@@ -193,7 +193,7 @@ describe.skipIf(chromiumPath === undefined)("what is typed", () => {
     });
     await second.fill("v1");
     await second.press("Tab");
-    await page.getByText("Each variant has a key of its own.").waitFor();
+    await page.getByText("Each variant needs a key of its own.").waitFor();
     expect(await second.inputValue()).toBe("v12");
     await page.getByRole("button", { name: "Remove variant: v12" }).click();
     await page.getByRole("spinbutton", { name: "Share" }).fill("100");

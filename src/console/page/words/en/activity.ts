@@ -52,5 +52,5 @@ export const activity = {
   person: "Person or item",
   exportCsv: "CSV",
   more: "Show older",
-  onlyLoaded: (count: number) => `Looks in the ${counted(count, "change", "changes")} shown here.`,
+  onlyLoaded: (count: number) => `Searches the ${counted(count, "change", "changes")} shown here.`,
 };

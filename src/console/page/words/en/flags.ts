@@ -105,6 +105,6 @@ export const flags = {
     tags: "Tags",
     tagsHelp: "Separated by commas. “critical” asks before each change.",
     create: "Create flag",
-    created: (key: string) => `${key} is made.`,
+    created: (key: string) => `${key} is created.`,
   },
 };

@@ -52,7 +52,7 @@ export const frame = {
   },
   shortcuts: {
     title: "Keyboard shortcuts",
-    on: "Shortcuts of one letter are on",
+    on: "Single-letter shortcuts are on",
     list: [
       ["Ctrl / ⌘ + K", "Search or jump"],
       ["/", "Search on this page"],
@@ -90,7 +90,7 @@ export const frame = {
   missingHelp: "There is nothing at this address. It may have been deleted.",
   failedTitle: "That did not work",
   engineAway: "Analytics are restarting; flags and capture work.",
-  unreachable: "Flagkeep could not be reached. Trying again by itself.",
+  unreachable: "Flagkeep could not be reached. Trying again automatically.",
   tryingAgain: (seconds: number) => (seconds > 0 ? `Trying again in ${seconds} s` : "Trying again"),
   stale: (age: string) => `What is shown was read ${age}.`,
   period: "Period",

@@ -12,7 +12,7 @@ export const instance = {
   engineDown: "down",
   rebuilding: (done: number, total: number) =>
     `The event store is made again: ${number(done)} of ${number(total)}`,
-  volumeUsed: "Of the volume in use",
+  volumeUsed: "Volume in use",
   volume: (free: string, all: string) => `${free} of ${all} free`,
   stores: "Stores",
   storeNames: {
@@ -65,7 +65,7 @@ export const instance = {
     title: "Imports",
     add: "Import a file",
     empty: "Nothing was imported",
-    help: "Events, persons or groups of the past, as exports of PostHog, Amplitude, Mixpanel, Segment and others, or plain JSON, CSV or Parquet: the content tells.",
+    help: "Past events, persons or groups: exports of PostHog, Amplitude, Mixpanel, Segment and others, or plain JSON, CSV or Parquet. The format is recognised by the content.",
     states: {
       uploading: "being sent",
       waiting: "waiting",
@@ -97,5 +97,5 @@ export const instance = {
   spike: (peak: string, usual: string, project: string) =>
     `${peak} a minute, usually ${usual}, in ${project}`,
   metrics: "Monitoring",
-  metricsHelp: "Prometheus reads this address; the rule tells when it cannot be reached.",
+  metricsHelp: "Prometheus reads this address; the rule warns when it cannot be reached.",
 };

@@ -26,7 +26,7 @@ export const live = {
     string
   >,
   older: "Show older",
-  noStored: "No stored event fits.",
+  noStored: "No stored event matches.",
   columns: { time: "Time", event: "Event", who: "Distinct id", properties: "Properties" },
   details: "Event",
   searchProperties: "Search properties",
@@ -56,10 +56,10 @@ export const start = {
   helpTitle: "Nothing yet?",
   help: [
     "Is the key the one above, and the address the one of this page?",
-    "Ad blockers stop events of browsers: try another browser, or send one from the command line:",
+    "Ad blockers stop browsers' events: try another browser, or send one from the command line:",
   ],
   otherAddress: (url: string) =>
-    `The server takes ${url} for its own address, which is not that of this page.`,
+    `The server believes its address is ${url}, which is not the address of this page.`,
   refusedTitle: "Refused lately:",
   refused: (status: number, reason: string, client: string) => `${status}: ${reason}, from ${client}`,
   warningsTitle: "What arrived and was odd:",

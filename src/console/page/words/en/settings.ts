@@ -18,7 +18,7 @@ export const settings = {
     string
   >,
   projectKey: "Project key",
-  projectKeyHelp: "Public: it stands in apps and sends events.",
+  projectKeyHelp: "Public: apps contain it and send events with it.",
   rotate: "Rotate",
   rotateText:
     "Whatever still uses the old key is refused when its time is over. This page shows how much it is still used, and lets you end it earlier.",
@@ -34,7 +34,7 @@ export const settings = {
   endOldKey: "End the old key",
   endOldKeyText: "Whatever still uses it is refused at once.",
   oldKeyEnded: "The old key is refused from now on.",
-  rotated: "The key is a new one.",
+  rotated: "The key is replaced.",
   secretKey: "Secret key",
   secretKeyHelp: "For servers that evaluate flags by themselves.",
   rotateSecret: "New secret key",
@@ -87,7 +87,7 @@ export const settings = {
   revoke: "Revoke",
   revokeText: (label: string) => `Whoever uses “${label}” is refused from now on.`,
   roll: "New value",
-  rollText: (label: string) => `The value that “${label}” has had is refused at once.`,
+  rollText: (label: string) => `The old value of “${label}” is refused at once.`,
   members: "Members",
   membersCount: (count: number) => counted(count, "member", "members"),
   level: "Level",
