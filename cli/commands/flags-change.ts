@@ -39,7 +39,7 @@ export const set = withProjectAndJson(new Command("set"), FlagRecord)
   .description("Change a flag: on or off, its rollout, variants, payloads; all at once, or nothing.")
   .argument("<key>", "the flag's key")
   .option("--on", "switch it on")
-  .option("--off", "switch it off: it leaves all answers")
+  .option("--off", "switch it off: answers no longer contain it")
   .option("--rollout <percent>", "share of the persons of its only condition set", percentage)
   .option("--variant <key=percent>", "all variants and their shares; repeat for more", collect(variant))
   .option("--payload <json>", "the payload, or <variant>=<json>; the others stay", collect(payload))
@@ -108,7 +108,7 @@ function withRollout(filters: JsonObject, rollout: number): JsonObject {
 }
 
 export const enable = switching("enable", "Switch flags on.", true);
-export const disable = switching("disable", "Switch flags off: they leave all answers.", false);
+export const disable = switching("disable", "Switch flags off: answers no longer contain them.", false);
 
 function switching(name: string, description: string, active: boolean): Command {
   return withProjectAndJson(new Command(name), Type.Array(FlagRecord))

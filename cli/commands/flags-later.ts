@@ -95,7 +95,9 @@ interface ScheduleOptions extends CommonOptions {
 }
 
 export const schedule = withProjectAndJson(new Command("schedule"), ScheduledRecord)
-  .description("Have a flag changed at a time, by a running appliance, if its user may still edit it then.")
+  .description(
+    "Schedule a change of a flag: a running appliance makes it at that time, if its user may still edit the flag then.",
+  )
   .argument("<key>", "the flag's key")
   .requiredOption("--at <time>", "when, such as 2026-01-31T09:00:00+01:00; without a zone UTC", futureTime)
   .option("--on", "switch it on")
@@ -222,12 +224,12 @@ const deciding = (
 
 export const approve = deciding(
   "approve",
-  "Agree to a proposed change of a flag, which makes it; not in the name of whoever proposed it.",
+  "Agree to a proposed change of a flag, which is made then; whoever proposed it cannot agree to it.",
   ({ writing }, request, user) =>
     approveRequest(writing, request, { userId: user.id, now: new Date() }, () => undefined).decided,
 );
 export const reject = deciding(
   "reject",
-  "Decline a proposed change of a flag; in the name of whoever proposed it: withdraw it.",
+  "Decline a proposed change of a flag; in the name of whoever proposed it, it is withdrawn.",
   ({ writing }, request, user) => rejectRequest(writing, request, { userId: user.id, now: new Date() }),
 );

@@ -29,7 +29,7 @@ export const healthcheck = withJson(
   "print the state as JSON",
 )
   .description(
-    "End with 0 when the appliance can serve requests, else with 1: for containers and supervisors.",
+    "Exit with 0 when the appliance can serve requests, else with 1: for containers and supervisors.",
   )
   .option("--url <address>", "ask over HTTP instead of through the data directory", httpAddress)
   .addOption(new Option("--role <role>", "only this counts; default: all of them").choices(roleNames))

@@ -90,12 +90,12 @@ export const importEvents = withJson(
   .addOption(new Option("--report-as <id>").default(crypto.randomUUID()).hideHelp())
   .addHelpText(
     "after",
-    "\nWhat a file is, its content tells, and the first line says it. Files may be packed with gzip or Zstandard, or be in a zip\n" +
-      "or tar archive. Folders are read with the folders in them, part-2 before part-10.\n" +
+    "\nA file's format is recognised by its content, and the first line of the output names it. Files may be packed\n" +
+      "with gzip or Zstandard, or be in a zip or tar archive. Folders are read with the folders in them, part-2 before part-10.\n" +
       "Nothing is loaded twice: an event keeps its uuid, or gets one of its time and source id ($insert_id, messageId, …),\n" +
       "or of its time, line number and content. Times without a zone are UTC. Empty cells of tables are no values.\n" +
       "An event without a time that can be read is rejected: it is never dated now. A number is read from 1990 to tomorrow.\n" +
-      "A record that names a device and a user joins the two by one $identify. Lines and rows may have 64 MiB.\n" +
+      "A record that names a device and a user joins the two by one $identify. Lines and rows may be 64 MiB long.\n" +
       "Rejected records are written to FILE.rejected.ndjson with line, reason and record; the rest is loaded. When there are\n" +
       "too many, or none of the first 1,000 records of a file is an event, the import stops and says why.\n" +
       "After an interruption the same command with --resume goes on; its summary counts all runs.\n" +

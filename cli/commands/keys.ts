@@ -74,7 +74,7 @@ const create = withJson(
   NewKeyRecord,
   "print the key as JSON; its clear value is in `value`",
 )
-  .description("Make a personal key and print its clear value, this once.")
+  .description("Make a personal key and print its value, which is shown only once.")
   .option("--user <email>", "whose key it is; may be left out when there is one user")
   .option("--label <text>", "what the key is for", "Made on the command line")
   .requiredOption(
@@ -146,7 +146,7 @@ const revoke = withJson(
   RevokedKey,
   "print the revoked key as JSON",
 )
-  .description("Make a personal key useless from now on.")
+  .description("Revoke a personal key: it stops working at once.")
   .argument("<id>", "the key's id, as `flagkeep keys list` shows it")
   .addHelpText("after", "\nExample:\n  flagkeep keys revoke 01a1fb87-7da1-73f7-80e7-91982e7a2fa3")
   .action(
@@ -183,7 +183,7 @@ const roll = withJson(
   "print the key as JSON; its clear value is in `value`",
 )
   .description(
-    "Give a personal key a new value and print it, this once; the old value stops working at once.",
+    "Give a personal key a new value, which is shown only once; the old value stops working at once.",
   )
   .argument("<id>", "the key's id, as `flagkeep keys list` shows it")
   .addHelpText("after", "\nExample:\n  flagkeep keys roll 01a1fb87-7da1-73f7-80e7-91982e7a2fa3 --json")

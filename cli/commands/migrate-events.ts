@@ -30,7 +30,7 @@ const Migrated = exactly({
 
 export const migrateEvents = withJson(withSettings(new Command("migrate-events"), analysisSettings), Migrated)
   .description(
-    "Move all events to ClickHouse, or back into DuckDB; while Flagkeep runs all but the last ones.",
+    "Move all events to ClickHouse, or back into DuckDB; all but the last ones while Flagkeep runs.",
   )
   .requiredOption("--to <store>", "clickhouse://user:password@host:8123/database, or duckdb")
   .addHelpText(

@@ -73,7 +73,7 @@ const settingsBack = [
 ];
 
 export const migrateFrom = withJson(withSettings(new Command("migrate-from"), settingsBack), Brought)
-  .description("Make a data directory of its own from what several fronts share in PostgreSQL.")
+  .description("Make a single server's data directory from what several fronts share in PostgreSQL.")
   .addHelpText(
     "after",
     "\nStop all fronts first, when everything is loaded. The events stay in ClickHouse; `migrate-events --to duckdb` brings them\n" +

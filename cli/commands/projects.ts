@@ -188,7 +188,7 @@ const rotateKey = withJson(
   "print the project as JSON; the new key is in `api_key`",
 )
   .description(
-    "Give a project a new public key; the old one counts for a while yet, and `status` tells how much it is used.",
+    "Give a project a new public key; the old one still works for a while, and `status` tells how much it is used.",
   )
   .argument("<id>", "the project's id", positiveInteger)
   .addOption(graceOption("7d"))
@@ -213,7 +213,7 @@ const endOldKey = withJson(
   ProjectRecord,
   "print the project as JSON",
 )
-  .description("End the key that a project had before `rotate-key` or `rotate-secret`, before its time.")
+  .description("End at once the key that a project had before `rotate-key` or `rotate-secret`.")
   .argument("<id>", "the project's id", positiveInteger)
   .option("--secret", "the secret key instead of the public one")
   .addHelpText(
@@ -238,7 +238,7 @@ const retention = withJson(
   ProjectRecord,
   "print the project as JSON",
 )
-  .description("Say how long a project's events are kept; older ones go for good, whatever they are.")
+  .description("Say how long a project's events are kept; older ones are deleted for good.")
   .argument("<id>", "the project's id", positiveInteger)
   .argument("<time>", "days such as 400d, `never`, or `default`: as the server's setting says", retentionDays)
   .addHelpText(

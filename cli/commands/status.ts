@@ -37,7 +37,7 @@ export const status = withJson(
   "print the state as JSON",
 )
   .description(
-    "Tell how the appliance is: running or not, event rate, waiting events, disk use, warnings, spikes.",
+    "Show the state of the appliance: running or not, event rate, waiting events, disk use, warnings, spikes.",
   )
   .addHelpText(
     "after",

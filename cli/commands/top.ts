@@ -173,7 +173,7 @@ function frameLines(
     `Engine   ${up ? "up" : "down"}, started again ${restarts} times${rebuildingText}`,
     `Disk     ${bytesText(inAll)}: events ${bytesText(disk.events_bytes)}, persons ${bytesText(disk.people_bytes)}, ` +
       `journal ${bytesText(disk.journal_bytes)}, archive ${bytesText(disk.archive_bytes)}`,
-    ...(status.spikes.length === 0 ? [] : [`Spikes   ${status.spikes.length} go on`]),
+    ...(status.spikes.length === 0 ? [] : [`Spikes   ${status.spikes.length} ongoing`]),
     "",
     "Slowest queries of the last hour",
     ...tableLines(

@@ -114,7 +114,9 @@ const level = withJson(
   MemberLevel,
   "print the member as JSON",
 )
-  .description("Make a member of the organisation a member, an admin or an owner; never the last owner less.")
+  .description(
+    "Change what a person may do in the organisation: member, admin or owner. The last owner stays one.",
+  )
   .argument("<email>", "the person's address")
   .addArgument(new Argument("<level>", "what the person may do").choices(levels))
   .option("--organization <id>", "which organisation; may be left out when there is one")
@@ -145,7 +147,7 @@ const link = withJson(
   "print the link as JSON",
 )
   .description(
-    "Make a one-time link with which a person chooses a password for the console; earlier links die.",
+    "Make a one-time link with which a person chooses a password for the console; earlier links stop working.",
   )
   .argument("<email>", "the person's address; somebody new is added to the organisation")
   .addOption(new Option("--level <level>", "what somebody new may do").choices(levels).default("member"))

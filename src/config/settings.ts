@@ -37,7 +37,7 @@ export const settings = {
   }),
   "public-url": url({
     default: "",
-    help: "Address under which clients reach this server; default: as they asked.",
+    help: "Address under which clients reach this server; default: the one they asked.",
   }),
   "log-level": choice(["trace", "debug", "info", "warn", "error"], {
     default: "info",
@@ -81,7 +81,7 @@ export const settings = {
   }),
   "acme-domain": setting("name,…", parseDomains, "names of this server such as flags.example.com", {
     default: "",
-    help: "Names for which a certificate is got and renewed, and https served; needs ports 80 and 443. Default: no https.",
+    help: "Names to get and renew a certificate for, and to serve https under; needs ports 80 and 443. Default: no https.",
   }),
   "acme-email": text("address", {
     default: "",
@@ -90,7 +90,7 @@ export const settings = {
   }),
   "acme-directory": url({
     default: "https://acme-v02.api.letsencrypt.org/directory",
-    help: "The authority that certificates are got from, whose terms are agreed to.",
+    help: "The authority that issues the certificates; using it agrees to its terms.",
   }),
   "acme-http-port": integer("number", 1, 65_535, {
     default: "80",
@@ -111,7 +111,7 @@ export const settings = {
   }),
   "traces-sample": integer("percent", 0, 100, {
     default: "100",
-    help: "Of so many requests in a hundred there is a trace; those that bring one say so themselves.",
+    help: "So many requests in a hundred are traced; those that carry a trace already decide for themselves.",
   }),
   "trusted-proxies": networks({
     default: "",
@@ -119,7 +119,7 @@ export const settings = {
   }),
   "journal-flush-interval": milliseconds(0, 1_000, {
     default: "0ms",
-    help: "How long a write waits for company; 0ms: as soon as the disk is free.",
+    help: "How long a write waits for others to join it; 0ms: only until the disk is free.",
   }),
   "journal-segment-size": bytes("64KiB", "1GiB", {
     default: "16MiB",
@@ -135,7 +135,7 @@ export const settings = {
   }),
   "journal-reserve": bytes("0B", "1GiB", {
     default: "512MiB",
-    help: "Disk space that stays free besides what waiting events need, else new ones get 503; at most 5% of the volume.",
+    help: "Disk space kept free besides what waiting events need; with less, new events get 503. At most 5% of the volume.",
   }),
   "archive-max-size": bytes("0B", "100000GiB", {
     default: "4GiB",
@@ -164,7 +164,7 @@ export const settings = {
   }),
   "property-columns": integer("number", 0, 64, {
     default: "16",
-    help: "So many of the properties that queries ask for get a column of their own, by themselves; 0: none.",
+    help: "At most so many of the properties that queries ask for get a column of their own, automatically; 0: none.",
   }),
   "query-timeout": milliseconds(100, 3_600_000, {
     default: "30s",
@@ -205,7 +205,7 @@ export const settings = {
     "days such as 400d, and for single projects such as 400d,2=30d,3=never",
     {
       default: "",
-      help: "Events that happened longer ago go, such as 400d, or 400d,2=30d with a rule for project 2; default: never.",
+      help: "Age at which events are deleted, counted from when they happened: 400d, or 400d,2=30d with a rule for project 2; default: never.",
     },
   ),
   "backup-destination": text("folder|s3://…", {
@@ -215,7 +215,7 @@ export const settings = {
   }),
   "backup-schedule": text("cron", {
     default: "",
-    help: "When backups are made by themselves, such as `0 3 * * *` for every night at three; default: never.",
+    help: "When backups are made automatically, such as `0 3 * * *` for every night at three; default: never.",
     check: (value) => (value === "" || isCron(value) ? undefined : "a cron expression such as 0 3 * * *"),
   }),
   "scrub-schedule": text("cron", {
@@ -225,15 +225,15 @@ export const settings = {
   }),
   "backup-keep-last": integer("number", 0, 100_000, {
     default: "3",
-    help: "Scheduled backups: so many of the newest are kept.",
+    help: "Of the scheduled backups, so many of the newest are kept.",
   }),
   "backup-keep-daily": integer("number", 0, 100_000, {
     default: "7",
-    help: "Scheduled backups: the newest one of each of so many days is kept.",
+    help: "Of the scheduled backups, the newest of each day is kept, so many in all.",
   }),
   "backup-keep-weekly": integer("number", 0, 100_000, {
     default: "4",
-    help: "Scheduled backups: the newest one of each of so many weeks is kept.",
+    help: "Of the scheduled backups, the newest of each week is kept, so many in all.",
   }),
   "backup-s3-endpoint": url({
     default: "",
