@@ -7,7 +7,7 @@
 
 import { AppError, EditConflict, InvalidField, NotFound, NotPermitted } from "../lib/errors.ts";
 import { BodyInterrupted, RequestRefused } from "./decode/failures.ts";
-import { HttpFailure, notFound, parseError } from "./failure.ts";
+import { HttpFailure, notFound } from "./failure.ts";
 
 /** Where unexpected errors are written. */
 export interface ErrorLog {
@@ -51,25 +51,12 @@ export function failureOf(error: unknown): HttpFailure {
   // The type is what clients of the original see; the contract asks for it.
   if (error instanceof EditConflict) return new HttpFailure(409, "server_error", error.code, error.message);
   const code = codeOf(error);
-  if (typeof code === "string" && code.startsWith("journal_")) {
-    return retryLater(code, "transient error, please retry");
-  }
+  if (code === "journal_unavailable") return retryLater(code, "transient error, please retry");
   if (error instanceof AppError && Object.hasOwn(retriedCodes, error.code))
     return retryLater(error.code, error.message);
   if (storeBusy.has(code)) return retryLater("store_busy", "Another process holds the store; try again.");
   if (storeFull.has(code)) return retryLater("store_full", "The disk is full; nothing was changed.");
-  return frameworkFailure(error) ?? new HttpFailure(500, "server_error", "error", "A server error occurred.");
-}
-
-/** Elysia reports its own refusals with a `code` and no class of ours. */
-function frameworkFailure(error: unknown): HttpFailure | undefined {
-  const code = codeOf(error);
-  if (code === "NOT_FOUND") return notFound();
-  if (code === "PARSE") return parseError("the body could not be read");
-  if (code === "VALIDATION") {
-    return new HttpFailure(400, "validation_error", "invalid_input", "The request is not valid.");
-  }
-  return undefined;
+  return new HttpFailure(500, "server_error", "error", "A server error occurred.");
 }
 
 function codeOf(error: unknown): unknown {
