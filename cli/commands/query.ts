@@ -72,7 +72,7 @@ export const query = withJson(
       if (options.chart) return printChart(result);
       const format = options.json ? "json" : options.format;
       if (format === "json") return printJson(result);
-      if (format === "csv") return printCsv(result);
+      if (format === "csv") return await printCsv(result);
       printTable(result.columns, textRows(result));
     }),
   );
@@ -146,8 +146,8 @@ function textRows({ columns, rows }: QueryResult): string[][] {
   );
 }
 
-function printCsv(result: QueryResult): void {
-  const cell = (text: string) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-  for (const row of [result.columns, ...textRows(result)])
-    process.stdout.write(`${row.map(cell).join(",")}\n`);
+async function printCsv(result: QueryResult): Promise<void> {
+  // Loaded late: the formats' libraries would be in memory for nothing.
+  const { csvLine } = await import("../../src/events/export/writer.ts");
+  process.stdout.write([result.columns, ...textRows(result)].map(csvLine).join(""));
 }

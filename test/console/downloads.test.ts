@@ -42,10 +42,21 @@ describe.skipIf(chromiumPath === undefined)("downloads", () => {
     await page.getByText("first 10,000 of more").waitFor();
     const csv = await fileOf(page, "CSV");
     expect(csv.name).toBe("answer.csv");
-    expect(csv.bytes.toString().trim().split(/\r?\n/)).toHaveLength(rowsCount + 1);
+    expect(csv.bytes.toString().trim().split("\n")).toHaveLength(rowsCount + 1);
     const parquet = await fileOf(page, "Parquet");
     expect(parquet.name).toBe("answer.parquet");
     expect(parquet.bytes.subarray(0, 4).toString()).toBe("PAR1");
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("a short answer is the same CSV as a long one, and no cell of it runs in a spreadsheet", async () => {
+    const { page, context, troubles } = await openSignedIn(browser, cookie, { url: appliance.url });
+    const statement = `SELECT '=1+1' AS "@name", '+a,b' AS b, -5 AS n, '-5e3' AS m, E'x\\n=y' AS t, NULL AS z`;
+    await page.goto(`/console/sql?q=${encodeURIComponent(statement)}`);
+    await page.getByText("1 row").waitFor();
+    const csv = await fileOf(page, "CSV");
+    expect(csv.bytes.toString()).toBe(`'@name,b,n,m,t,z\n'=1+1,"'+a,b",-5,-5e3,"x\n=y",\n`);
     await context.close();
     expect(troubles).toEqual([]);
   });

@@ -59,7 +59,8 @@ class LineWriter implements RowWriter {
   }
 }
 
-function csvLine(row: ExportRow): string {
+/** A row of CSV, exactly as a reader gets it back, with its line break. */
+export function csvLine(row: ExportRow): string {
   return `${Papa.unparse([row as ExportValue[]], { newline: "\n" })}\n`;
 }
 

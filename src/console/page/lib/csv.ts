@@ -7,18 +7,61 @@ export type FileForm = "csv" | "parquet";
 
 /** A spreadsheet would run what begins like a formula. */
 const formulaStart = /^[=+\-@\t\r]/;
+const number = /^[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i;
+/** In CSV as the server writes it: quotes stand around a whole cell, or within one that has them. */
+const cells = /(?:"[^"]*")+|[^",\n]+/g;
 
 /** CSV of rows, with a line of names. */
 export function toCsv(columns: readonly string[], rows: readonly Record<string, unknown>[]): Blob {
-  const lines = rows.map((row) => columns.map((column) => cell(row[column])).join(","));
-  return new Blob([`${[columns.map(cell).join(","), ...lines].join("\r\n")}\r\n`], { type: "text/csv" });
+  const lines = [columns, ...rows.map((row) => columns.map((column) => row[column]))];
+  return new Blob([harmless(lines.map((line) => `${line.map(cell).join(",")}\n`).join(""))], {
+    type: "text/csv",
+  });
 }
 
 function cell(value: unknown): string {
   if (value === null || value === undefined) return "";
   const text = valueText(value);
-  const safe = typeof value === "string" && formulaStart.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+/**
+ * Passes the server's CSV on with `'` before what a spreadsheet would run; numbers stay numbers. The server's own answer is
+ * exact, for programs that read it back: people open what they take from the console in a spreadsheet.
+ */
+export function withoutFormulas(): TransformStream<string, string> {
+  let rest = "";
+  return new TransformStream({
+    transform(chunk, out) {
+      const text = rest + chunk;
+      const end = endOfRows(text);
+      rest = text.slice(end);
+      if (end > 0) out.enqueue(harmless(text.slice(0, end)));
+    },
+    flush(out) {
+      if (rest !== "") out.enqueue(harmless(rest));
+    },
+  });
+}
+
+/** Where the last whole row ends; line breaks within quotes end none. */
+function endOfRows(text: string): number {
+  let end = 0;
+  let isQuoted = false;
+  for (let at = 0; at < text.length; at++) {
+    const character = text[at];
+    if (character === '"') isQuoted = !isQuoted;
+    else if (character === "\n" && !isQuoted) end = at + 1;
+  }
+  return end;
+}
+
+/** @param rows whole ones. */
+function harmless(rows: string): string {
+  return rows.replace(cells, (found) => {
+    const isFormula = formulaStart.test(found.startsWith('"') ? found.slice(1) : found);
+    return isFormula && !number.test(found) ? found.replace(/^"?/, "$&'") : found;
+  });
 }
 
 /** Hands something to the browser as a file. */

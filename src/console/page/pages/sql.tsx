@@ -4,7 +4,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { exportColumns } from "../../../events/export/columns.ts";
 import { useAddress } from "../lib/address.ts";
 import { asFailure, ask, type Failure, isAbort, queryText, wordsOf } from "../lib/api.ts";
-import { download, type FileForm, toCsv } from "../lib/csv.ts";
+import type { FileForm } from "../lib/csv.ts";
 import { decimal, valueText } from "../lib/format.ts";
 import { isApple } from "../lib/keys.ts";
 import { recall, remember } from "../lib/memory.ts";
@@ -101,11 +101,7 @@ export function Sql() {
   const insert = (name: string) =>
     setText(text === "" ? `SELECT ${name} FROM events LIMIT 100` : `${text} ${name}`);
   /** All rows: those beyond the limit of the table, too. */
-  const exportAs = async (form: FileForm) => {
-    if (form === "csv" && answer && !answer.truncated) {
-      download("answer.csv", toCsv(answer.columns, answer.rows));
-    } else await downloadRows(past[0] ?? text, form, "answer");
-  };
+  const exportAs = (form: FileForm) => downloadRows(past[0] ?? text, form, "answer");
   const place = failure && placeOf(text, failure.detail);
   const mended = failure && mend(text, failure.detail);
   const isChart = query.form === "chart";

@@ -1,7 +1,7 @@
 /** Rows of statements as files, computed by the server and sent while they are. */
 
 import { send, wordsOf } from "../lib/api.ts";
-import { download, type FileForm } from "../lib/csv.ts";
+import { download, type FileForm, withoutFormulas } from "../lib/csv.ts";
 import { inProject } from "../lib/session.ts";
 import { complain } from "./toast.tsx";
 
@@ -15,8 +15,14 @@ export async function downloadRows(statement: string, form: FileForm, name: stri
       accept: types[form],
       body: { query: statement },
     });
-    download(`${name}.${form}`, await answer.blob());
+    download(`${name}.${form}`, await (form === "csv" ? spreadsheet(answer) : answer).blob());
   } catch (error) {
     complain(wordsOf(error));
   }
+}
+
+function spreadsheet({ body }: Response): Response {
+  const text = body!.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>);
+  const bytes = text.pipeThrough(withoutFormulas()).pipeThrough(new TextEncoderStream());
+  return new Response(bytes, { headers: { "Content-Type": types.csv } });
 }
