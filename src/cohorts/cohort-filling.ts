@@ -1,7 +1,6 @@
 /** Looks for the members of a cohort after the answer has gone out. */
 
 import type { Metadata } from "../accounts/metadata.ts";
-import { InvalidField } from "../lib/errors.ts";
 import type { Person } from "../people/person.ts";
 import { type InterruptedCohort, markCalculating, recordCalculation } from "./cohorts.ts";
 
@@ -76,57 +75,4 @@ async function filled(
     return undefined;
   });
   await store(() => recordCalculation(metadata, cohortId, count, new Date()));
-}
-
-/**
- * The distinct ids in a comma-separated file, each once: the column under a heading such as `distinct_id`, with commas,
- * semicolons or tabs between the columns; of a file without one the first cell of each line.
- *
- * @throws {InvalidField} the only ids in it are those of persons.
- */
-export function distinctIdsOfCsv(csv: string): string[] {
-  const lines = csv
-    .replace(/^\uFEFF/, "")
-    .split(/\r\n|\r|\n/)
-    .filter((line) => line.trim() !== "");
-  const heading = headingOf(lines[0] ?? "");
-  const { separator, column } = heading ?? { separator: ",", column: 0 };
-  const cells = (heading === undefined ? lines : lines.slice(1)).map(
-    (line) => cellsOf(line, separator)[column] ?? "",
-  );
-  return [...new Set(cells.filter((cell) => cell !== ""))];
-}
-
-const separators = [",", ";", "\t"];
-const distinctIdHeading = /^(distinct|user)[_ -]?ids?$/i;
-const personIdHeading = /^person[_ -]?(ids?|uuids?)$/i;
-
-/** Where the distinct ids stand, when the first line says it. */
-function headingOf(line: string): { separator: string; column: number } | undefined {
-  const readings = separators.map((separator) => ({ separator, cells: cellsOf(line, separator) }));
-  for (const { separator, cells } of readings) {
-    const column = cells.findIndex((cell) => distinctIdHeading.test(cell));
-    if (column >= 0) return { separator, column };
-  }
-  if (readings.some(({ cells }) => cells.some((cell) => personIdHeading.test(cell)))) {
-    const detail = "The file holds ids of persons; a column `distinct_id` is needed.";
-    throw new InvalidField("csv", "invalid_input", detail);
-  }
-  return undefined;
-}
-
-const quotedCell = / *"((?:[^"]|"")*)"/y;
-
-/** The cells of a line, trimmed, quotes taken off. */
-function cellsOf(line: string, separator: string): string[] {
-  const cells: string[] = [];
-  for (let at = 0; at <= line.length; ) {
-    quotedCell.lastIndex = at;
-    const quoted = quotedCell.exec(line);
-    const found = line.indexOf(separator, quoted ? quotedCell.lastIndex : at);
-    const end = found < 0 ? line.length : found;
-    cells.push(quoted ? quoted[1]!.replaceAll('""', '"') : line.slice(at, end).trim());
-    at = end + 1;
-  }
-  return cells;
 }

@@ -26,7 +26,7 @@ import { PersonPage, peopleLimit } from "../../people/api/people-shapes.ts";
 import { foundPersons } from "../../people/api/person-pages.ts";
 import { countCohortMembers } from "../../people/cohort-members.ts";
 import type { PeopleDb } from "../../people/open.ts";
-import { distinctIdsOfCsv, type FillingDeps, fillInBackground, fillNow } from "../cohort-filling.ts";
+import { type FillingDeps, fillInBackground, fillNow } from "../cohort-filling.ts";
 import { filtersOfGroups } from "../cohort-filters.ts";
 import {
   type Cohort,
@@ -87,7 +87,7 @@ export function cohortRoutes(deps: CohortDeps): Route[] {
       handle: async (call) => {
         const { csv, ...body } = unpackForm(call.body);
         const input = parseFields(CohortInput, body);
-        const distinctIds = idsIn(csv, input.is_static === true);
+        const distinctIds = await idsIn(csv, input.is_static === true);
         const created = createCohort(
           metadata,
           {
@@ -167,7 +167,7 @@ async function edit(deps: CohortDeps, call: ProjectCall<unknown>, { isPartial }:
   const { csv, ...body } = unpackForm(call.body);
   const fields = cohortFields(parseFields(CohortInput, body, { partial: isPartial }));
   const before = getCohort(deps, call);
-  const distinctIds = idsIn(csv, fields.isStatic ?? before.isStatic);
+  const distinctIds = await idsIn(csv, fields.isStatic ?? before.isStatic);
   const of = { projectId: call.project.id, id: before.id, by: call.user.id };
   const after = updateCohort(deps.metadata, of, fields, call.now);
   const { filters, isStatic, deleted } = fields;
@@ -194,12 +194,14 @@ function written(deps: CohortDeps, cohort: Cohort) {
 }
 
 /** The distinct ids in an uploaded file; undefined without one. @throws {InvalidField} before anything is written. */
-function idsIn(csv: string | undefined, isStatic: boolean): string[] | undefined {
+async function idsIn(csv: string | undefined, isStatic: boolean): Promise<string[] | undefined> {
   if (csv === undefined) return undefined;
   if (!isStatic) {
     const detail = "Only a static cohort takes a file: send `is_static` true with it.";
     throw new InvalidField("csv", "invalid_input", detail);
   }
+  // Loaded late: the library would be in memory for nothing.
+  const { distinctIdsOfCsv } = await import("../distinct-ids.ts");
   const ids = distinctIdsOfCsv(csv);
   if (ids.length === 0) throw new InvalidField("csv", "invalid_input", "The file holds no distinct ids.");
   return ids;
