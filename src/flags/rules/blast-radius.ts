@@ -8,7 +8,7 @@ import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
 import { isKnownOperator } from "../../lib/operators.ts";
 import { compilePattern } from "../../lib/regex.ts";
 import { checkShape } from "./filters-shape.ts";
-import { FlagInvalid, filtersInvalid } from "./flag-invalid.ts";
+import { filtersInvalid, flagInvalid } from "./flag-invalid.ts";
 import { withRollout } from "./rollout.ts";
 import { everyone, percentageOf } from "./stored-filters.ts";
 import { groupsOf, groupTypeOf } from "./types.ts";
@@ -61,10 +61,10 @@ export function parseBlastRadius(body: BlastRadiusBody): ReachQuestion {
   const flagKey = body.key ?? "";
   const hasFields = isGiven(body.filters) || isGiven(body.rollout_percentage);
   if (hasFields) {
-    if (isGiven(body.condition)) throw refused("Send either `filters` or `condition`, not both.");
+    if (isGiven(body.condition)) throw flagInvalid("Send either `filters` or `condition`, not both.");
     return { ...questionOf(filtersOf(body), body.group_type_index), flagKey };
   }
-  if (!Object.hasOwn(body, "condition")) throw refused("Missing condition for which to get blast radius");
+  if (!Object.hasOwn(body, "condition")) throw flagInvalid("Missing condition for which to get blast radius");
   const { aggregation_group_type_index: type, ...others } = body.condition ?? {};
   // A condition by itself that says null leaves it to what was asked for.
   const condition = isGiven(type) ? { ...others, aggregation_group_type_index: type } : others;
@@ -87,7 +87,7 @@ function questionOf(
   const types = groups.map((group) => groupTypeOf(group, { aggregation_group_type_index: flagType }));
   const [groupTypeIndex = askedType ?? null] = types;
   if (types.some((type) => type !== groupTypeIndex)) {
-    throw refused("The condition sets are about different kinds of groups; ask for them one by one.");
+    throw flagInvalid("The condition sets are about different kinds of groups; ask for them one by one.");
   }
   const sets = groups.map((group, index) => ({
     filters: propertiesOf(group, groups.length === 1 ? "properties" : `groups[${index}].properties`),
@@ -97,7 +97,7 @@ function questionOf(
     groupTypeIndex !== null &&
     !sets.every((set) => set.filters.every((one) => isAboutGroup(one, groupTypeIndex)))
   ) {
-    throw refused("Invalid group type index for feature flag condition.");
+    throw flagInvalid("Invalid group type index for feature flag condition.");
   }
   return { sets, groupTypeIndex };
 }
@@ -131,8 +131,4 @@ function checkTestable({ key, type, operator, value }: JsonObject, path: string)
 
 function isAboutGroup(filter: JsonObject, groupTypeIndex: number): boolean {
   return filter.key === "$group_key" || filter.type === "flag" || filter.group_type_index === groupTypeIndex;
-}
-
-function refused(detail: string): FlagInvalid {
-  return new FlagInvalid("invalid_input", detail, null);
 }

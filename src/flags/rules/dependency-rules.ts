@@ -14,7 +14,7 @@ interface Owner {
 
 /** The ids of the flags that filters refer to, each once; references that are no id are left out. */
 export function dependencyIds(filters: JsonObject): number[] {
-  const ids = references(filters).map((reference) => wholeNumber(reference));
+  const ids = dependencyReferences(filters).map((reference) => wholeNumber(reference));
   return [...new Set(ids.filter((id) => id !== undefined))];
 }
 
@@ -23,7 +23,8 @@ export function dependencyIds(filters: JsonObject): number[] {
  * @throws {FlagInvalid} not an id, no such flag, a disabled one, the flag itself, a circle.
  */
 export function checkDependencies(filters: JsonObject, known: readonly string[], owner: Owner): void {
-  for (const reference of references(filters)) checkDependency(reference, known.includes(reference), owner);
+  for (const reference of dependencyReferences(filters))
+    checkDependency(reference, known.includes(reference), owner);
   if (owner.flagId === null) return; // nobody can depend on a flag that does not exist yet
   const circle = findCircle(dependencyIds(filters), owner.flagId, owner.flags);
   if (circle === undefined) return;
@@ -31,7 +32,8 @@ export function checkDependencies(filters: JsonObject, known: readonly string[],
   throw filtersInvalid(`Circular dependency detected: ${keys.join(" → ")}`);
 }
 
-function references(filters: JsonObject): string[] {
+/** What filters refer to other flags by, in their order: ids, unless whoever wrote them was wrong. */
+export function dependencyReferences(filters: JsonObject): string[] {
   return groupsOf(filters)
     .flatMap(propertiesOf)
     .filter(({ type }) => type === "flag")

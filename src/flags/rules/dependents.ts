@@ -7,7 +7,7 @@
 
 import { isJsonObject, type Json, wholeNumber } from "../../lib/json.ts";
 import { dependencyIds } from "./dependency-rules.ts";
-import { FlagInvalid } from "./flag-invalid.ts";
+import { flagInvalid } from "./flag-invalid.ts";
 import type { CohortDefinition, FlagFact, FlagFacts } from "./types.ts";
 
 const namedMax = 5;
@@ -66,7 +66,7 @@ function cohortIdsIn(filters: Json | undefined): number[] {
 /** @throws {FlagInvalid} when active flags depend on the flag to be deleted. */
 export function checkDeletable(dependents: readonly FlagFact[]): void {
   if (dependents.length === 0) return;
-  throw refused(
+  throw flagInvalid(
     `Cannot delete this feature flag because other flags depend on it: ${named(dependents)}. ` +
       "Please update or delete the dependent flags first.",
   );
@@ -75,7 +75,7 @@ export function checkDeletable(dependents: readonly FlagFact[]): void {
 /** @throws {FlagInvalid} when active flags depend on the flag to be switched off. */
 export function checkDisablable(dependents: readonly FlagFact[]): void {
   if (dependents.length === 0) return;
-  throw refused(
+  throw flagInvalid(
     `Cannot disable this feature flag because other flags depend on it: ${named(dependents)}. ` +
       "Please update or disable the dependent flags first.",
   );
@@ -88,7 +88,7 @@ export function checkEnablable(flag: Pick<FlagFact, "filters">, flags: FlagFacts
     return needed !== undefined && (!needed.active || needed.deleted) ? [needed] : [];
   });
   if (disabled.length === 0) return;
-  throw refused(
+  throw flagInvalid(
     `Cannot enable this feature flag because it depends on disabled flags: ${named(disabled)}. ` +
       "Please enable the dependency flags first.",
   );
@@ -98,8 +98,4 @@ function named(flags: readonly FlagFact[]): string {
   const names = flags.slice(0, namedMax).map(({ key, id }) => `${key} (ID: ${id})`);
   if (flags.length > namedMax) names.push(`and ${flags.length - namedMax} more`);
   return names.join(", ");
-}
-
-function refused(detail: string): FlagInvalid {
-  return new FlagInvalid("invalid_input", detail, null);
 }

@@ -8,7 +8,7 @@
 import { isJsonObject, type JsonObject, typeName } from "../../lib/json.ts";
 import { withPresentOperator } from "../../lib/operators.ts";
 import { checkConditions, checkPropertyTypes, checkVariantSum } from "./condition-rules.ts";
-import { checkDependencies } from "./dependency-rules.ts";
+import { checkDependencies, dependencyReferences } from "./dependency-rules.ts";
 import { checkShape } from "./filters-shape.ts";
 import { FlagInvalid, filtersInvalid } from "./flag-invalid.ts";
 import { normalizePayloads } from "./payloads.ts";
@@ -67,7 +67,7 @@ export function filtersOfChangedFlag(sent: unknown, stored: JsonObject, context:
   if (!Object.hasOwn(given, "payloads") && isJsonObject(merged.payloads)) {
     merged.payloads = fittingPayloads(merged.payloads, merged);
   }
-  return finish(merged, given, dependencyKeys(stored), context);
+  return finish(merged, given, dependencyReferences(stored), context);
 }
 
 /**
@@ -146,13 +146,6 @@ function fittingPayloads(payloads: JsonObject, filters: JsonObject): JsonObject 
   const isFitting = (key: string) =>
     key.startsWith("holdout-") || (variants.length > 0 ? variants.includes(key) : key === "true");
   return Object.fromEntries(Object.entries(payloads).filter(([key]) => isFitting(key)));
-}
-
-function dependencyKeys(filters: JsonObject): string[] {
-  return groupsOf(filters)
-    .flatMap(propertiesOf)
-    .filter(({ type }) => type === "flag")
-    .map(({ key }) => String(key));
 }
 
 function checkSize(filters: JsonObject): void {

@@ -10,6 +10,11 @@ export class FlagInvalid extends InvalidField {
   }
 }
 
+/** A rule about the flag as a whole was broken. */
+export function flagInvalid(detail: string): FlagInvalid {
+  return new FlagInvalid("invalid_input", detail, null);
+}
+
 /** A rule about `filters` was broken; most have no code of their own. */
 export function filtersInvalid(detail: string, code = "invalid_input"): FlagInvalid {
   return new FlagInvalid(code, detail, "filters");

@@ -1,7 +1,7 @@
 /** Tags of a flag, and those of them that limit where it is evaluated. Source: contract, management-api 3.2. */
 
 import { typeName } from "../../lib/json.ts";
-import { FlagInvalid } from "./flag-invalid.ts";
+import { FlagInvalid, flagInvalid } from "./flag-invalid.ts";
 
 export interface Tags {
   tags: string[];
@@ -37,7 +37,7 @@ export function changedTags(sent: SentTags, stored: Tags): Tags {
   const unknown = evaluationTags.filter((tag) => !isAllowed(tag));
   if (unknown.length > 0) {
     const detail = `Evaluation tags must be a subset of tags. Invalid evaluation tags: ${unknown.join(", ")}`;
-    throw new FlagInvalid("invalid_input", detail, null);
+    throw flagInvalid(detail);
   }
   return { tags, evaluationTags };
 }
