@@ -9,11 +9,11 @@ import {
   requireEditor,
   scheduleFlagChange,
 } from "../../src/flags/api/later-changes.ts";
-import { findFlag } from "../../src/flags/store/flag.ts";
+import { findFlag, flagKeysById } from "../../src/flags/store/flag.ts";
 import {
   type ChangeRequest,
   findRequest,
-  flagKeysById,
+  flagIdsOf,
   listRequests,
   listScheduled,
   type ScheduledChange,
@@ -142,10 +142,9 @@ export const scheduled = withProjectAndJson(new Command("scheduled"), Type.Array
   .action(
     run((options: CommonOptions) =>
       withProject(options, ({ metadata, project }) => {
-        const keys = flagKeysById(metadata.db, project.id);
-        const found = listScheduled(metadata.db, project.id).changes.map((change) =>
-          scheduledRecord(change, keys),
-        );
+        const { changes } = listScheduled(metadata.db, project.id);
+        const keys = flagKeysById(metadata.db, project.id, flagIdsOf(changes));
+        const found = changes.map((change) => scheduledRecord(change, keys));
         if (options.json) return printJson(found);
         printTable(
           ["id", "flag", "at", "change", "state"],
@@ -179,11 +178,9 @@ export const proposals = withProjectAndJson(new Command("proposals"), Type.Array
   .action(
     run((options: CommonOptions & { state?: (typeof states)[number] }) =>
       withProject(options, ({ metadata, project }) => {
-        const keys = flagKeysById(metadata.db, project.id);
-        const { state } = options;
-        const found = listRequests(metadata.db, project.id, { state }).requests.map((one) =>
-          proposalRecord(one, keys),
-        );
+        const { requests } = listRequests(metadata.db, project.id, { state: options.state });
+        const keys = flagKeysById(metadata.db, project.id, flagIdsOf(requests));
+        const found = requests.map((one) => proposalRecord(one, keys));
         if (options.json) return printJson(found);
         printTable(
           ["id", "flag", "changes", "note", "state", "since"],

@@ -25,13 +25,13 @@ import { InvalidField } from "../../lib/errors.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import { toWire, toWireOrNull } from "../../lib/wire-time.ts";
 import type { Flag } from "../fields.ts";
-import { findFlag } from "../store/flag.ts";
+import { findFlag, flagKeysById } from "../store/flag.ts";
 import type { FlagWriting } from "../store/flag-writes.ts";
 import {
   type ChangeRequest,
   findRequest,
   findScheduled,
-  flagKeysById,
+  flagIdsOf,
   listRequests,
   listScheduled,
   proposeChange,
@@ -167,9 +167,9 @@ export function flagChangeRoutes(deps: FlagWriting): Route[] {
         200: onePage("One page of changes.", pageOf("ScheduledChangePage", ScheduledBody), exampleScheduled),
       },
       handle: ({ project, query, url }) => {
-        const keys = flagKeysById(db, project.id);
         const page = readPage(query);
         const { changes, count } = listScheduled(db, project.id, optionalNumber(query, "record_id"), page);
+        const keys = flagKeysById(db, project.id, flagIdsOf(changes));
         const shown = changes.map((change) => scheduledBody(change, keys));
         return pageAnswer(url, page, count, shown);
       },
@@ -204,8 +204,10 @@ export function flagChangeRoutes(deps: FlagWriting): Route[] {
       summary: "Read a scheduled change",
       tag: tagName,
       answers: oneScheduled,
-      handle: ({ project, params }) =>
-        scheduledBody(findScheduled(db, project.id, numberIn(params.id)), flagKeysById(db, project.id)),
+      handle: ({ project, params }) => {
+        const change = findScheduled(db, project.id, numberIn(params.id));
+        return scheduledBody(change, flagKeysById(db, project.id, [change.flagId]));
+      },
     }),
     projectRoute("PATCH", "/scheduled_changes/:id", "feature_flag:write", {
       summary: "Change a scheduled change before it is made",
@@ -257,9 +259,9 @@ export function flagChangeRoutes(deps: FlagWriting): Route[] {
           state: state as (typeof states)[number] | undefined,
           flagId: optionalNumber(query, "flag_id"),
         };
-        const keys = flagKeysById(db, project.id);
         const page = readPage(query);
         const { requests, count } = listRequests(db, project.id, filter, page);
+        const keys = flagKeysById(db, project.id, flagIdsOf(requests));
         const shown = requests.map((request) => requestBody(request, keys));
         return pageAnswer(url, page, count, shown);
       },
@@ -313,7 +315,8 @@ export function flagChangeRoutes(deps: FlagWriting): Route[] {
         const request = decided(call);
         checkMayUndo(deps, call, request);
         const deciding = { userId: call.user.id, now: call.now };
-        return requestBody(rejectRequest(deps, request, deciding), flagKeysById(db, call.project.id));
+        const keys = flagKeysById(db, call.project.id, [request.flagId]);
+        return requestBody(rejectRequest(deps, request, deciding), keys);
       },
     }),
   ];

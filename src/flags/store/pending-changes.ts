@@ -2,7 +2,7 @@
 
 import { and, asc, desc, eq, isNull, lte, type SQL, sql } from "drizzle-orm";
 import type { Reading } from "../../accounts/db.ts";
-import { changeRequest, flag, scheduledChange } from "../../accounts/schema.ts";
+import { changeRequest, scheduledChange } from "../../accounts/schema.ts";
 import { HttpFailure } from "../../http/failure.ts";
 import { InvalidField, NotFound } from "../../lib/errors.ts";
 import type { JsonObject } from "../../lib/json.ts";
@@ -91,6 +91,11 @@ export function listScheduled(
     .offset(offset)
     .all();
   return { changes, count: countOf(db, scheduledChange, chosen) };
+}
+
+/** The flags of such changes, each once. */
+export function flagIdsOf(changes: readonly { flagId: number }[]): number[] {
+  return [...new Set(changes.map(({ flagId }) => flagId))];
 }
 
 /** @throws {NotFound} */
@@ -234,16 +239,6 @@ export function decideRequest(
   if (decided === undefined)
     throw new InvalidField(null, "already_decided", "This change was decided on already.");
   return decided;
-}
-
-/** Keys of flags by id, deleted ones too. */
-export function flagKeysById(db: Reading, projectId: number): Map<number, string> {
-  const rows = db
-    .select({ id: flag.id, key: flag.key })
-    .from(flag)
-    .where(eq(flag.projectId, projectId))
-    .all();
-  return new Map(rows.map(({ id, key }) => [id, key]));
 }
 
 function countOf(
