@@ -8,12 +8,12 @@ import {
   endFormerKey,
   graceSecondsMax,
   requireAnotherProject,
-  retentionDaysMax,
   rotateProjectKey,
   rotateSecretKey,
   updateProject,
 } from "../../src/accounts/projects.ts";
 import { exactly, Instant, orNull } from "../../src/lib/schema.ts";
+import { retentionDaysMax } from "../../src/lib/setting-kinds.ts";
 import { withJson } from "../json-shape.ts";
 import { positiveInteger, print, printJson, printTable, run, secondsOf } from "../output.ts";
 import { withSettings } from "../settings.ts";

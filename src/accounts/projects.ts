@@ -39,8 +39,6 @@ export interface ProjectChange {
 
 const projectsPerOrganizationMax = 2_000;
 const nameLengthMax = 200;
-/** A hundred years. */
-export const retentionDaysMax = 36_500;
 
 /**
  * Makes a project with fresh keys.

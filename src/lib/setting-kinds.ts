@@ -164,7 +164,8 @@ export interface EventsRetention {
   byProject: ReadonlyMap<number, number | null>;
 }
 
-const retentionDaysMax = 36_500;
+/** A hundred years. */
+export const retentionDaysMax = 36_500;
 
 export function parseRetention(value: string): EventsRetention | undefined {
   let days: number | null = null;

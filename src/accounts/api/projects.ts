@@ -20,6 +20,7 @@ import {
   withPage,
 } from "../../http/shapes.ts";
 import { InvalidField } from "../../lib/errors.ts";
+import { retentionDaysMax } from "../../lib/setting-kinds.ts";
 import { currentOrganization } from "../current.ts";
 import type { Metadata } from "../metadata.ts";
 import { findOrganization, organizationsOf } from "../organizations.ts";
@@ -30,7 +31,6 @@ import {
   endFormerKey,
   graceSecondsMax,
   requireAnotherProject,
-  retentionDaysMax,
   rotateProjectKey,
   rotateSecretKey,
   updateProject,
