@@ -17,7 +17,7 @@ import { batchOf, type JournalBatch, type SegmentBatch } from "../journal/reader
 import { Chores } from "../lib/chores.ts";
 import type { ClickHouseAddress } from "../lib/clickhouse-address.ts";
 import { firstLine } from "../lib/errors.ts";
-import { ownBytes, roomyStepBytes, type StepBytes } from "../lib/memory-budget.ts";
+import { ownBytes, roomyPortionBytes, roomyStepBytes, type StepBytes } from "../lib/memory-budget.ts";
 import { putProcessBehind } from "../lib/priority.ts";
 import { nowMicros } from "../lib/time.ts";
 import { takeEngineLock } from "../lock.ts";
@@ -133,7 +133,7 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
     shared === undefined ? keptIn(archive) : keptElsewhere,
     {
       stepBytes: shared === undefined ? (start.memory?.stepBytes ?? roomyStepBytes) : sharedStepBytes,
-      portionBytes: start.memory?.portionBytes ?? 8 * 1024 * 1024,
+      portionBytes: start.memory?.portionBytes ?? roomyPortionBytes,
       bulkPauseMs: 300,
       checkpointBytes: 128 * 1024 * 1024,
       checkpointIntervalMs: 30_000,

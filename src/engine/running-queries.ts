@@ -6,10 +6,10 @@
  * and nothing is lost, because the journal is the truth.
  */
 
-import { readFileSync } from "node:fs";
 import type { DuckDBConnection } from "@duckdb/node-api";
 import type { EventDatabase } from "../events/duckdb/database.ts";
 import { AppError } from "../lib/errors.ts";
+import { residentBytes } from "../lib/memory-budget.ts";
 
 /** The query was stopped at the limit of the setting `query-timeout`. */
 export class QueryTimedOut extends AppError {
@@ -242,17 +242,5 @@ export class RunningQueries {
 
   private residentBytes(): number {
     return this.settings.residentBytes?.() ?? residentBytes();
-  }
-}
-
-const pageBytes = 4096;
-
-/** Quicker than what the runtime offers, and it is asked fifty times a second. */
-function residentBytes(): number {
-  try {
-    return Number(readFileSync("/proc/self/statm", "latin1").split(" ")[1]) * pageBytes;
-  } catch {
-    // Not Linux.
-    return process.memoryUsage.rss();
   }
 }

@@ -1,6 +1,6 @@
 /** The front's side of the engine: starts it, feeds it sealed segments, starts it again when it dies. */
 
-import { readFileSync, unlinkSync } from "node:fs";
+import { unlinkSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { type Static, Type } from "@sinclair/typebox";
@@ -8,7 +8,7 @@ import type { Subprocess } from "bun";
 import type { Debt } from "../journal/disk.ts";
 import type { Lane, SealedSegment } from "../journal/segment.ts";
 import { AppError } from "../lib/errors.ts";
-import { ownBytes } from "../lib/memory-budget.ts";
+import { ownBytes, residentBytes } from "../lib/memory-budget.ts";
 import { Count, exactly, orNull } from "../lib/schema.ts";
 import { lapse } from "../lib/time.ts";
 import type { Log } from "../log.ts";
@@ -355,15 +355,6 @@ function troubleOf(pause: Pause | null): EngineState["trouble"] {
     message: `Events wait for room on the disk: ${mib(pause.freeBytes)} are free, ${mib(pause.neededBytes)} are needed to load them.`,
     hint: "Free disk space; it goes on by itself.",
   };
-}
-
-function residentBytes(pid: number): number {
-  try {
-    return Number(readFileSync(`/proc/${pid}/statm`, "latin1").split(" ")[1]) * 4096;
-  } catch {
-    // Not Linux, or it has just ended.
-    return 0;
-  }
 }
 
 function removeIfThere(path: string): void {

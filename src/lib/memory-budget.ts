@@ -56,6 +56,8 @@ export interface EngineMemory {
 
 /** Where there is no budget: in advance, of usual events, as many as the event store best loads at once. */
 export const roomyStepBytes: StepBytes = { held: 64 * MiB, staged: 160 * MiB };
+/** What of a step is taken at once where there is no budget. */
+export const roomyPortionBytes = 8 * MiB;
 
 export function engineMemory(bytes: number): EngineMemory {
   return {
@@ -63,7 +65,7 @@ export function engineMemory(bytes: number): EngineMemory {
       held: Math.min(roomyStepBytes.held, atLeast(4 * MiB, bytes / 64)),
       staged: Math.min(roomyStepBytes.staged, atLeast(4 * MiB, bytes / 16)),
     },
-    portionBytes: Math.min(8 * MiB, atLeast(MiB, bytes / 256)),
+    portionBytes: Math.min(roomyPortionBytes, atLeast(MiB, bytes / 256)),
     ownBytesMax: Math.floor(bytes * 0.65),
     heapBytes: Math.floor(bytes / 4),
     peopleCacheBytes: Math.min(peopleCacheBytesMax.writer, atLeast(8 * MiB, bytes / 16)),
@@ -85,20 +87,33 @@ export function memoryBudget(asked: number | null, available = process.constrain
   return available > 0 && available < roomyBytes ? available : null;
 }
 
+/** What a process has in memory. Quicker than what the runtime offers; 0 of another one where that cannot be known. */
+export function residentBytes(pid: number | "self" = "self"): number {
+  const pages = pagesOf(pid);
+  if (pages !== undefined) return pages.resident * pageBytes;
+  return pid === "self" ? process.memoryUsage.rss() : 0;
+}
+
 /**
- * What a process has in memory besides what it read from files, which the system takes back when it is short. Quicker than
- * what the runtime offers, and asked fifty times a second. 0 where that cannot be known.
+ * What a process has in memory besides what it read from files, which the system takes back when it is short. 0 where that
+ * cannot be known.
  */
 export function ownBytes(pid: number | "self" = "self"): number {
-  try {
-    const [, resident, shared] = readFileSync(`/proc/${pid}/statm`, "latin1").split(" ").map(Number);
-    return (resident! - shared!) * pageBytes;
-  } catch {
-    // Not Linux, or it has just ended.
-    return 0;
-  }
+  const pages = pagesOf(pid);
+  return pages === undefined ? 0 : (pages.resident - pages.shared) * pageBytes;
 }
 
 const pageBytes = 4096;
+
+/** Asked fifty times a second. */
+function pagesOf(pid: number | "self"): { resident: number; shared: number } | undefined {
+  try {
+    const [, resident, shared] = readFileSync(`/proc/${pid}/statm`, "latin1").split(" ").map(Number);
+    return { resident: resident!, shared: shared! };
+  } catch {
+    // Not Linux, or it has just ended.
+    return undefined;
+  }
+}
 
 const atLeast = (least: number, bytes: number) => Math.floor(Math.max(least, bytes));

@@ -8,7 +8,7 @@ import { type ArchivedSegment, type ArchivedText, readArchived } from "../../jou
 import { batchOf, readSegment, type SegmentBatch, type SegmentDamaged } from "../../journal/reader.ts";
 import { lanes, type SealedSegment, segmentFileName, segmentHeader } from "../../journal/segment.ts";
 import { OperatorNeeded } from "../../lib/errors.ts";
-import { roomyStepBytes } from "../../lib/memory-budget.ts";
+import { roomyPortionBytes, roomyStepBytes } from "../../lib/memory-budget.ts";
 import type { IdentityStore } from "../../people/batch.ts";
 import { type Cursors, type Gap, gapsText } from "./range.ts";
 
@@ -82,7 +82,7 @@ function applier({ loader, identity, quarantineFolder, onDamage }: Replay) {
     },
     {
       stepBytes: roomyStepBytes,
-      portionBytes: 8 * 1024 * 1024,
+      portionBytes: roomyPortionBytes,
       bulkPauseMs: 0,
       checkpointBytes: 512 * 1024 * 1024,
       checkpointIntervalMs: 60_000,
