@@ -6,6 +6,7 @@
 
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { z } from "zod";
+import { columnsInWords } from "../events/export/columns.ts";
 import { version } from "../version.ts";
 
 /**
@@ -136,8 +137,8 @@ export function mcpServer(ask: Ask): McpServer {
     "query_events",
     {
       description:
-        "Run one SELECT of DuckDB's SQL over the views events (uuid, event, distinct_id, timestamp, properties, person_id), " +
-        "persons (id, created_at, properties, distinct_ids) and groups (type, key, properties). properties is JSON: " +
+        `Run one SELECT of DuckDB's SQL over the views events (${columnsInWords("events")}), ` +
+        `persons (${columnsInWords("persons")}) and groups (${columnsInWords("groups")}). properties is JSON: ` +
         "properties->>'plan'. Scope query:read.",
       inputSchema: {
         project,
