@@ -155,6 +155,11 @@ export function positiveInteger(text: string): number {
   return Number(text);
 }
 
+/** An option that may be given again: its values in their order. */
+export const collect = <Value>(parse: (text: string) => Value) => {
+  return (text: string, before: Value[] | undefined): Value[] => [...(before ?? []), parse(text)];
+};
+
 /** Takes the name of a file or folder as it is. An empty one, of a variable that is not set, would be the folder one is in. */
 export function fileName(text: string): string {
   if (text === "") throw new InvalidArgumentError("It must be the name of a file or folder.");

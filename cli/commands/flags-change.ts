@@ -11,11 +11,10 @@ import { parseFields } from "../../src/http/fields.ts";
 import { InvalidField } from "../../src/lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../src/lib/json.ts";
 import { FlagRecord, flagRecord } from "../flag-record.ts";
-import { print, printJson, run } from "../output.ts";
+import { collect, print, printJson, run } from "../output.ts";
 import { type ProjectStores, withProject } from "../stores.ts";
 import {
   type CommonOptions,
-  collect,
   flagOf,
   NoSuchFlag,
   payload,

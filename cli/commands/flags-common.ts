@@ -82,8 +82,3 @@ export function filtersOf(text: string): JsonObject {
   if (!isJsonObject(filters)) throw new InvalidArgumentError("It must be a JSON object.");
   return filters;
 }
-
-/** An option that may be given again: its values in their order. */
-export const collect = <Value>(parse: (text: string) => Value) => {
-  return (text: string, before: Value[] | undefined): Value[] => [...(before ?? []), parse(text)];
-};

@@ -2,6 +2,7 @@
 
 import { type Static, Type } from "@sinclair/typebox";
 import { Command, InvalidArgumentError, Option } from "commander";
+import { requestStates } from "../../src/accounts/schema.ts";
 import { findUserByEmail, listUsers, type User } from "../../src/accounts/users.ts";
 import {
   approveRequest,
@@ -16,6 +17,7 @@ import {
   flagIdsOf,
   listRequests,
   listScheduled,
+  type RequestState,
   type ScheduledChange,
   unschedule,
 } from "../../src/flags/store/pending-changes.ts";
@@ -36,13 +38,12 @@ const ScheduledRecord = exactly({
   executed_at: orNull(Instant),
   failure_reason: orNull(Type.String()),
 });
-const states = ["pending", "applied", "rejected", "withdrawn"] as const;
 const ProposalRecord = exactly({
   id: Type.Integer(),
   flag: Type.String(),
   changes: FreeObject,
   note: Type.String(),
-  state: Type.Union(states.map((state) => Type.Literal(state))),
+  state: Type.Union(requestStates.map((state) => Type.Literal(state))),
   created_at: Instant,
   decided_at: orNull(Instant),
 });
@@ -173,10 +174,10 @@ export const takeBack = withProjectAndJson(new Command("unschedule"), Unschedule
 
 export const proposals = withProjectAndJson(new Command("proposals"), Type.Array(ProposalRecord))
   .description("List changes of flags that somebody else has to agree to, or did; the newest first.")
-  .addOption(new Option("--state <state>", "only those").choices(states))
+  .addOption(new Option("--state <state>", "only those").choices(requestStates))
   .addHelpText("after", "\nExample:\n  flagkeep flags proposals --state pending")
   .action(
-    run((options: CommonOptions & { state?: (typeof states)[number] }) =>
+    run((options: CommonOptions & { state?: RequestState }) =>
       withProject(options, ({ metadata, project }) => {
         const { requests } = listRequests(metadata.db, project.id, { state: options.state });
         const keys = flagKeysById(metadata.db, project.id, flagIdsOf(requests));

@@ -12,12 +12,11 @@ import { parseFields } from "../../src/http/fields.ts";
 import { InvalidField } from "../../src/lib/errors.ts";
 import type { JsonObject } from "../../src/lib/json.ts";
 import { FlagRecord, flagRecord } from "../flag-record.ts";
-import { print, printJson, printTable, run } from "../output.ts";
+import { collect, print, printJson, printTable, run } from "../output.ts";
 import { withProject } from "../stores.ts";
 import { deleteFlags, disable, enable, restore, set } from "./flags-change.ts";
 import {
   type CommonOptions,
-  collect,
   filtersOf,
   flagOf,
   payload,

@@ -12,7 +12,7 @@ import { listUsers } from "../../src/accounts/users.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import { exactly, Instant, orNull } from "../../src/lib/schema.ts";
 import { withJson } from "../json-shape.ts";
-import { momentAfter, positiveInteger, print, printJson, printTable, run } from "../output.ts";
+import { collect, momentAfter, positiveInteger, print, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
 import { chosenProjects, operator, WhichOne, withMetadata } from "../stores.ts";
 
@@ -64,10 +64,6 @@ interface CreateOptions {
   expires?: Date;
   json?: true;
 }
-
-const collect = <Value>(parse: (text: string) => Value) => {
-  return (text: string, before: Value[] | undefined): Value[] => [...(before ?? []), parse(text)];
-};
 
 const create = withJson(
   withSettings(new Command("create"), ["data-dir"]),

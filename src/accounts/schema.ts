@@ -264,6 +264,9 @@ export const scheduledChange = sqliteTable("scheduled_change", {
   createdAt: instant("created_at").notNull(),
 });
 
+/** What can become of a proposed change. */
+export const requestStates = ["pending", "applied", "rejected", "withdrawn"] as const;
+
 export const changeRequest = sqliteTable("change_request", {
   id: integer("id").primaryKey({ autoIncrement: true }),
   projectId: integer("project_id").notNull(),
@@ -272,7 +275,7 @@ export const changeRequest = sqliteTable("change_request", {
   original: json<JsonObject>("original").notNull(),
   version: integer("version").notNull(),
   note: text("note").notNull().default(""),
-  state: text("state").$type<"pending" | "applied" | "rejected" | "withdrawn">().notNull().default("pending"),
+  state: text("state").$type<(typeof requestStates)[number]>().notNull().default("pending"),
   createdById: integer("created_by_id").notNull(),
   createdAt: instant("created_at").notNull(),
   decidedById: integer("decided_by_id"),

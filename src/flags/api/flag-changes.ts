@@ -3,6 +3,7 @@
 import type { Static } from "@sinclair/typebox";
 import { type ProjectCall, projectRoute } from "../../accounts/api/routes.ts";
 import { exampleUser, UserBody, userBody } from "../../accounts/api/user-shapes.ts";
+import { requestStates } from "../../accounts/schema.ts";
 import { findUser } from "../../accounts/users.ts";
 import { pageAnswer, readPage } from "../../http/pagination.ts";
 import { Reply, type Route } from "../../http/route.ts";
@@ -35,6 +36,7 @@ import {
   listRequests,
   listScheduled,
   proposeChange,
+  type RequestState,
   reschedule,
   type ScheduledChange,
   unschedule,
@@ -52,7 +54,6 @@ import {
 const tagName = "Feature flags";
 const payloadWords =
   "`operation` and `value`. `update_status`: the switch; `add_release_condition`: `value.groups` come to the condition sets; `update`: what a PATCH of the flag sends.";
-const states = ["pending", "applied", "rejected", "withdrawn"] as const;
 
 const ScheduledBody = named(
   "ScheduledChange",
@@ -79,7 +80,7 @@ const RequestBody = named(
     original: dictionary({ description: "The flag when the change was proposed." }),
     version: int(),
     note: text({ blank: true }),
-    state: choice(states),
+    state: choice(requestStates),
     created_by: nullable(UserBody),
     created_at: instant(),
     decided_by: nullable(UserBody),
@@ -246,17 +247,17 @@ export function flagChangeRoutes(deps: FlagWriting): Route[] {
       summary: "List proposed changes of flags",
       description: "The newest first.",
       tag: tagName,
-      query: withPage(object({ state: optional(choice(states)), flag_id: optional(int()) })),
+      query: withPage(object({ state: optional(choice(requestStates)), flag_id: optional(int()) })),
       answers: {
         200: onePage("One page of proposals.", pageOf("ChangeRequestPage", RequestBody), exampleRequest),
       },
       handle: ({ project, query, url }) => {
         const state = query.get("state") || undefined;
-        if (state !== undefined && !states.includes(state as (typeof states)[number])) {
+        if (state !== undefined && !requestStates.includes(state as RequestState)) {
           throw new InvalidField("state", "invalid_choice", `"${state}" is not a valid choice.`);
         }
         const filter = {
-          state: state as (typeof states)[number] | undefined,
+          state: state as RequestState | undefined,
           flagId: optionalNumber(query, "flag_id"),
         };
         const page = readPage(query);
