@@ -6,6 +6,7 @@
  */
 
 import { AppError } from "../lib/errors.ts";
+import { closingQuote } from "../lib/json-strings.ts";
 
 /** What a text may hold at most. */
 export interface JsonLimits {
@@ -19,7 +20,6 @@ export interface JsonLimits {
 const listDepthMax = 2;
 
 const quote = 34;
-const backslash = 92;
 const openBracket = 91;
 const closeBracket = 93;
 const openBrace = 123;
@@ -116,19 +116,4 @@ function positionOfDepth(text: string, levels: number): number {
     } else if (code === comma && depth === listDepth) position++;
   }
   return position;
-}
-
-/** Place of the quote that ends the string which begins at `open`; -1 for a string without an end. */
-function closingQuote(text: string, open: number): number {
-  let close = text.indexOf('"', open + 1);
-  while (close !== -1 && text.charCodeAt(close - 1) === backslash && isEscaped(text, close)) {
-    close = text.indexOf('"', close + 1);
-  }
-  return close;
-}
-
-function isEscaped(text: string, quote: number): boolean {
-  let first = quote - 1;
-  while (text.charCodeAt(first) === backslash) first--;
-  return (quote - first) % 2 === 0;
 }

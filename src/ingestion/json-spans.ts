@@ -5,6 +5,8 @@
  * makes them throw instead of answering. Positions are UTF-16 indexes; an end is the index after the last character.
  */
 
+import { closingQuote, isEscaped } from "../lib/json-strings.ts";
+
 const tab = 9;
 const lineFeed = 10;
 const carriageReturn = 13;
@@ -52,17 +54,9 @@ export function skipSpace(text: string, at: number): number {
 
 /** End of the string whose opening quote stands at `at`. */
 function endOfString(text: string, at: number): number {
-  let close = text.indexOf('"', at + 1);
-  while (text.charCodeAt(close - 1) === backslash && isEscaped(text, close))
-    close = text.indexOf('"', close + 1);
+  const close = closingQuote(text, at);
   if (close === -1) throw new Error("Spans were asked of a text that is not JSON.");
   return close + 1;
-}
-
-function isEscaped(text: string, quote: number): boolean {
-  let first = quote - 1;
-  while (text.charCodeAt(first) === backslash) first--;
-  return (quote - first) % 2 === 0;
 }
 
 /** End of the object or array that starts at `at`. */
@@ -75,7 +69,7 @@ function endOfContainer(text: string, at: number, tally: Tally): number {
     const code = text.charCodeAt(at);
     at++;
     if (code === quoteByte) {
-      // The body of endOfString: a call per string costs a tenth of the whole scan.
+      // The body of closingQuote: a call per string costs a tenth of the whole scan.
       let close = text.indexOf('"', at);
       while (text.charCodeAt(close - 1) === backslash && isEscaped(text, close))
         close = text.indexOf('"', close + 1);

@@ -24,7 +24,8 @@ const dot = 46;
 const slash = 47;
 const colonByte = 58;
 
-const months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+/** As RFC 2822 and the text of a JavaScript `Date` write them, in lower case. */
+export const months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const monthLengths = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
 /** Hours east of Greenwich of the zone names that RFC 2822 knows. */

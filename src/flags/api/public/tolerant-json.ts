@@ -6,9 +6,9 @@
 
 import { checkJson } from "../../../http/json.ts";
 import { parseExactJson } from "../../../lib/exact-json.ts";
+import { closingQuote } from "../../../lib/json-strings.ts";
 
 const quoteByte = 34;
-const backslash = 92;
 const minus = 45;
 const upperI = 73;
 const upperN = 78;
@@ -40,7 +40,9 @@ function withNullsForNumbers(text: string): string {
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
     if (code === quoteByte) {
-      at = endOfString(text, at);
+      const close = closingQuote(text, at);
+      if (close === -1) break;
+      at = close;
       continue;
     }
     if (code !== upperN && code !== upperI) continue;
@@ -52,12 +54,4 @@ function withNullsForNumbers(text: string): string {
     copied = at + 1;
   }
   return copied === 0 ? text : repaired + text.slice(copied);
-}
-
-/** Place of the closing quote, or the end of a text that lacks it. */
-function endOfString(text: string, open: number): number {
-  let at = open + 1;
-  while (at < text.length && text.charCodeAt(at) !== quoteByte)
-    at += text.charCodeAt(at) === backslash ? 2 : 1;
-  return at;
 }
