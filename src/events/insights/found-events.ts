@@ -22,9 +22,6 @@ export interface TrendsRequest {
   now: number;
 }
 
-/** The values of a breakdown behind the first. */
-export const otherValues = "$$_posthog_breakdown_other_$$";
-
 /** The interval of a query, a day when it names none. @throws {UnknownQuery} */
 export function intervalIn(query: JsonObject): Interval {
   const interval = intervals.find((name) => name === (query.interval ?? "day"));

@@ -8,7 +8,8 @@
 
 import type { JsonObject } from "../../lib/json.ts";
 import type { Dialect } from "../dialect.ts";
-import { foundEvents, otherValues, type TrendsRequest } from "./found-events.ts";
+import { otherValues } from "./breakdown-values.ts";
+import { foundEvents, type TrendsRequest } from "./found-events.ts";
 import type { Interval, Range } from "./trend-range.ts";
 
 /** `strict`: nothing else in between. `unordered`: each step once, in any order. */

@@ -8,6 +8,7 @@
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
 import type { EventSql } from "../dialect.ts";
 import { UnknownQuery } from "../event-filters.ts";
+import { otherValues } from "./breakdown-values.ts";
 import {
   breakdownOf,
   conditionsOf,
@@ -15,7 +16,6 @@ import {
   type InsightResults,
   intervalIn,
   objectsIn,
-  otherValues,
   rangeIn,
   readsPersons,
   type TrendsRequest,

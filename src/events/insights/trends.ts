@@ -3,6 +3,7 @@
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
 import { type Dialect, type EventSql, roughTextAt, textAt } from "../dialect.ts";
 import { UnknownQuery } from "../event-filters.ts";
+import { noValue, otherValues } from "./breakdown-values.ts";
 import {
   breakdownOf,
   conditionsOf,
@@ -10,7 +11,6 @@ import {
   foundEvents,
   intervalIn,
   objectsIn,
-  otherValues,
   rangeIn,
   readsPersons,
   type TrendsRequest,
@@ -19,8 +19,6 @@ import { breakdownLimit } from "./known-parts.ts";
 import { bucketsOf, comparedRange, type Interval, type Range } from "./trend-range.ts";
 
 const seriesMax = 26;
-/** How a breakdown shows events that lack the property. */
-const noValue = "$$_posthog_breakdown_null_$$";
 
 /**
  * Computes a trends query.

@@ -7,6 +7,7 @@ import { HttpFailure } from "../../http/failure.ts";
 import { InvalidField, NotFound } from "../../lib/errors.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import { type Flag, storedFields } from "../fields.ts";
+import { criticalTag } from "../rules/critical-tag.ts";
 import type { FlagWriting } from "./flag-writes.ts";
 
 export type ScheduledChange = typeof scheduledChange.$inferSelect;
@@ -15,8 +16,6 @@ export type RequestState = ChangeRequest["state"];
 
 /** Not made yet, of one project. */
 const pendingMax = 1_000;
-/** The tag of flags that projects may want to have looked after. */
-const criticalTag = "critical";
 
 /** @throws {HttpFailure} 403 when the project wants somebody else to agree to changes of this flag. */
 export function requireNoApproval({ metadata }: FlagWriting, of: Flag): void {

@@ -73,8 +73,6 @@ export interface FlagPage {
   results: Flag[];
 }
 
-export const criticalTag = "critical";
-
 /** Changes some fields of a flag. */
 export function changeFlag(id: number, body: Record<string, unknown>): Promise<Flag> {
   return ask<Flag>(inProject(`feature_flags/${id}/`), { method: "PATCH", body });

@@ -4,6 +4,7 @@
  * They count as the computed queries do; a test holds one against the other.
  */
 
+import { noValue } from "../../../events/insights/breakdown-values.ts";
 import type { Condition } from "./flags.ts";
 import { type Question, retentionPeriods, type Series } from "./insight.ts";
 
@@ -25,8 +26,6 @@ export interface Figure {
 const quoted = (text: string) => `'${text.replaceAll("'", "''")}'`;
 const property = (owner: "e" | "p", name: string) => `prop(${owner}.properties, ${quoted(name)})`;
 const who = "coalesce(e.person_id::VARCHAR, e.distinct_id)";
-/** How an answer names events without the property. */
-const noValue = "$$_posthog_breakdown_null_$$";
 const signs: Record<string, string> = { gt: ">", gte: ">=", lt: "<", lte: "<=" };
 
 /** The statement that computes what the question asks. */

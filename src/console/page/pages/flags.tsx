@@ -1,6 +1,7 @@
 /** The list of flags: found by the server, switched at once, taken back for ten seconds. */
 
 import { useState } from "preact/hooks";
+import { criticalTag } from "../../../flags/rules/critical-tag.ts";
 import { to, useAddress, useSearch } from "../lib/address.ts";
 import { ask, wordsOf } from "../lib/api.ts";
 import { useKeys } from "../lib/keys.ts";
@@ -8,7 +9,7 @@ import { later } from "../lib/later.ts";
 import { useAside, useResource } from "../lib/resource.ts";
 import { inProject, project } from "../lib/session.ts";
 import { useFlagPages, useUsage } from "../model/flag-pages.ts";
-import { changeFlag, criticalTag, type Flag, type FlagPage, whoGetsIt } from "../model/flags.ts";
+import { changeFlag, type Flag, type FlagPage, whoGetsIt } from "../model/flags.ts";
 import { Badge, Button, Switch, When } from "../parts/basics.tsx";
 import { Question } from "../parts/confirm.tsx";
 import { Checkbox, SearchField, Select } from "../parts/fields.tsx";

@@ -1,5 +1,6 @@
 /** The answer to a question, drawn as its kind asks for. */
 
+import { otherValues } from "../../../events/insights/breakdown-values.ts";
 import { decimal, duration, number, percent, periodNames } from "../lib/format.ts";
 import type { FunnelStep, FunnelTimes, InsightKind, RetentionRow, TrendResult } from "../model/insight.ts";
 import type { Figure } from "../model/insight-sql.ts";
@@ -46,9 +47,6 @@ export function InsightView({
     />
   );
 }
-
-/** Values behind the 25 largest are one line that stands for no value. */
-const otherValues = "$$_posthog_breakdown_other_$$";
 
 function Trend({
   results,

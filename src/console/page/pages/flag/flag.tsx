@@ -2,12 +2,13 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { useRoute } from "preact-iso";
+import { criticalTag } from "../../../../flags/rules/critical-tag.ts";
 import { to, useAddress } from "../../lib/address.ts";
 import { ask, wordsOf } from "../../lib/api.ts";
 import { useResource } from "../../lib/resource.ts";
 import { inProject, me, project } from "../../lib/session.ts";
 import { type Draft, differences, draftOf, isSame } from "../../model/draft.ts";
-import { changeFlag, criticalTag, type Flag, whoGetsIt } from "../../model/flags.ts";
+import { changeFlag, type Flag, whoGetsIt } from "../../model/flags.ts";
 import { Badge, Switch, Tabs } from "../../parts/basics.tsx";
 import { Question } from "../../parts/confirm.tsx";
 import { Menu } from "../../parts/menu.tsx";
