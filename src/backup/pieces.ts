@@ -11,6 +11,7 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
+import { dayMs } from "../lib/time.ts";
 import { type Destination, isIndexName, pieceKey } from "./destination.ts";
 import { BackupDamaged, DestinationFailed, SnapshotFailed } from "./errors.ts";
 import type { BackupKeys } from "./keys.ts";
@@ -186,7 +187,7 @@ export async function requirePieces(destination: Destination, { pieces }: Index)
 }
 
 /** What is left of a backup that was interrupted goes when nobody can be making it any more. */
-const orphanMs = 86_400_000;
+const orphanMs = dayMs;
 
 /**
  * Removes backups, and the pieces that only they needed.

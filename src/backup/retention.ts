@@ -1,5 +1,7 @@
 /** Which backups are old enough to go. Pure. */
 
+import { dayMs } from "../lib/time.ts";
+
 export interface Rules {
   /** The newest ones. */
   last: number;
@@ -17,8 +19,6 @@ export interface Candidate {
   /** It stays whatever the rules say, as the one that was made last: a clock that was wrong may have dated it long ago. */
   isPinned?: boolean;
 }
-
-const msPerDay = 86_400_000;
 
 /**
  * The backups to remove, oldest first. The newest good one always stays.
@@ -40,7 +40,7 @@ export function backupsToRemove<One extends Candidate>(
     const seen = new Set<number>();
     for (const backup of good) {
       if (seen.size >= periods) return;
-      const period = periodOf(Math.floor(Date.parse(backup.createdAt) / msPerDay));
+      const period = periodOf(Math.floor(Date.parse(backup.createdAt) / dayMs));
       if (seen.has(period)) continue;
       seen.add(period);
       kept.add(backup);

@@ -2,6 +2,7 @@
 
 import { isJsonObject, type Json, type JsonObject, wholeNumber } from "../lib/json.ts";
 import { type OperatorName, testFault } from "../lib/operators.ts";
+import { dayMs } from "../lib/time.ts";
 import { parseInstant } from "../lib/timestamp.ts";
 
 /** Who performed an event, how often, since when. */
@@ -19,7 +20,7 @@ export interface BehaviourFilter {
 const unitMs = new Map<Json, number>([
   ["minute", 60_000],
   ["hour", 3_600_000],
-  ["day", 86_400_000],
+  ["day", dayMs],
   ["week", 604_800_000],
   ["month", 2_592_000_000],
   ["year", 31_536_000_000],
@@ -98,7 +99,7 @@ function writtenSince(text: string): BehaviourFilter["since"] | undefined {
   return isPeriod(agoMs) ? { agoMs } : undefined;
 }
 
-const isPeriod = (ms: number): boolean => ms > 0 && ms <= yearsMax * 366 * 86_400_000;
+const isPeriod = (ms: number): boolean => ms > 0 && ms <= yearsMax * 366 * dayMs;
 
 function eventFiltersOf(given: Json): JsonObject[] | string {
   if (!Array.isArray(given)) return "Invalid event_filters: a list of conditions on the event is needed.";

@@ -5,6 +5,8 @@
  * columns are still there, and what is asked for is counted anew.
  */
 
+import { dayMs } from "../lib/time.ts";
+
 /** An event store that can keep properties in columns. */
 export interface PropertyStore {
   /** The properties that have a column, filled or not. */
@@ -25,9 +27,9 @@ export const promotionRules = {
   columnsMax: 16,
   /** So many questions within a half-life make a column worth it. */
   usesWanted: 3,
-  halfLifeMs: 7 * 86_400_000,
+  halfLifeMs: 7 * dayMs,
   /** What nobody asked for that long goes. */
-  unusedMs: 30 * 86_400_000,
+  unusedMs: 30 * dayMs,
   /** Where all columns are taken, a property has to be asked for so many times as often as the least used one. */
   swapFactor: 2,
   /** With fewer events the JSON is quick enough. */

@@ -4,6 +4,8 @@
  * A wall time is written as the milliseconds since 1970 that the same clock face would have in UTC.
  */
 
+import { dayMs } from "./time.ts";
+
 interface Zone {
   /** Undefined for names that are no zone. */
   format: Intl.DateTimeFormat | undefined;
@@ -18,7 +20,6 @@ const minuteMs = 60_000;
 /** From 1973 on, every zone changes its offset at a full minute (Goose Bay at 00:01). */
 const wholeMinutesFrom = Date.UTC(1973, 0, 1);
 const offsetText = /GMT(?:([+-])(\d{2}):(\d{2})(?::(\d{2}))?)?$/;
-const dayMs = 86_400_000;
 
 /** The spelling of a zone's IANA name, whatever its letter case; undefined for offsets and for what is no zone. */
 export function zoneName(text: string): string | undefined {

@@ -1,5 +1,9 @@
 /** Instants are kept as epoch microseconds (UTC, whole numbers); this is how they are written. */
 
+/** A day of UTC. */
+export const dayMs = 86_400_000;
+export const microsPerDay = dayMs * 1_000;
+
 /** `2026-11-21T02:31:07.123456Z` */
 export function isoFromMicros(micros: number): string {
   const seconds = Math.floor(micros / 1_000_000);

@@ -12,6 +12,7 @@ import type { RetentionCutoff } from "../events/duckdb/old-events.ts";
 import { replaceFile } from "../journal/disk.ts";
 import { Count, exactly, Instant, orNull } from "../lib/schema.ts";
 import type { EventsRetention } from "../lib/setting-kinds.ts";
+import { dayMs } from "../lib/time.ts";
 import type { Log } from "../log.ts";
 import { paths } from "../paths.ts";
 
@@ -34,7 +35,6 @@ const noticeMs = 10_000;
 const againMs = 30_000;
 /** So long a look waits for events that are being loaded; under a load that never ends it goes on without. */
 const [waitMs, waitsMax] = [500, 240];
-const dayMs = 86_400_000;
 /** A clock that is so much further than it should be has jumped: the machine was off, or it is wrong. */
 const jumpMs = dayMs;
 /** So long somebody, or the network's time, has to put it right. */

@@ -7,6 +7,7 @@
 import type { JournalItem } from "../journal/entry.ts";
 import { numberText } from "../lib/exact-json.ts";
 import { isJsonObject } from "../lib/json.ts";
+import { microsPerDay } from "../lib/time.ts";
 import { type Members, ParsedMembers, type ValueNumbers, valueNumbersMax } from "../scan/members.ts";
 import { isGroupIdentify } from "./identity/event-names.ts";
 import type { PeopleDb } from "./open.ts";
@@ -39,7 +40,6 @@ const nameLengthMax = 200;
 const placesMax = 100;
 /** Owners of properties of one project: events, persons, and group types. */
 const ownersMax = 32;
-const microsPerDay = 86_400_000_000;
 const dateTime = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$/;
 
 interface KnownProperty {

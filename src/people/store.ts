@@ -9,6 +9,7 @@ import { eq } from "drizzle-orm";
 import { type JournalEvent, type JournalItem, type JournalNote, noteCount } from "../journal/entry.ts";
 import type { Lane } from "../journal/segment.ts";
 import { tx } from "../lib/sqlite/open.ts";
+import { microsPerDay } from "../lib/time.ts";
 import { storableText } from "../lib/unicode.ts";
 import type { DuplicateCount, IdentityStep, IdentityStore, PeopleBatch, PlannedEvent } from "./batch.ts";
 import { StepState } from "./batch-load.ts";
@@ -39,7 +40,6 @@ interface Gathered {
 /** Events between two deletions. */
 type Part = Pick<Gathered, "planned" | "personless">;
 
-const microsPerDay = 86_400_000_000;
 const housekeepingMicros = 3_600_000_000;
 /** Persons that a step holds in memory before it has to be committed; each may have half a megabyte of properties. */
 const stepPersonsMax = 30_000;

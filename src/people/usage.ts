@@ -1,6 +1,7 @@
 /** Metering: events accepted per project and UTC day of receipt. Historical events are counted apart, never billed. */
 
 import { and, asc, eq, gte, lte } from "drizzle-orm";
+import { microsPerDay } from "../lib/time.ts";
 import type { PeopleDb } from "./open.ts";
 import { usageDay } from "./schema.ts";
 
@@ -26,8 +27,6 @@ export interface UsageOfDay extends UsageTotals {
   /** YYYY-MM-DD, UTC. */
   date: string;
 }
-
-const microsPerDay = 86_400_000_000;
 
 type DayCounts = UsageCounts & { projectId: number; day: number };
 

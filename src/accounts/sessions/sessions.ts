@@ -5,6 +5,7 @@
  */
 
 import { and, desc, eq, lte, ne, or } from "drizzle-orm";
+import { dayMs } from "../../lib/time.ts";
 import type { MetadataTx, Reading } from "../db.ts";
 import type { Metadata } from "../metadata.ts";
 import type { PersonalKey } from "../personal-keys.ts";
@@ -46,8 +47,8 @@ export interface Place {
   browser: string | null;
 }
 
-const idleMs = 7 * 86_400_000;
-const wholeMs = 30 * 86_400_000;
+const idleMs = 7 * dayMs;
+const wholeMs = 30 * dayMs;
 const seenEveryMs = 5 * 60_000;
 const confirmedMs = 10 * 60_000;
 const sessionsPerUserMax = 50;

@@ -15,6 +15,7 @@ import {
 } from "../../journal/entry.ts";
 import type { PropertyReader } from "../../journal/entry-properties.ts";
 import type { Lane } from "../../journal/segment.ts";
+import { microsPerDay } from "../../lib/time.ts";
 import type { DuplicateCount, IdentityStep, IdentityStore } from "../../people/batch.ts";
 import type { SpikeSignal } from "../../people/spikes/detector.ts";
 import { FlagUsageTally, type ProjectUsage } from "./flag-usage.ts";
@@ -205,8 +206,6 @@ function withoutDuplicates(
 function droppedIn(items: readonly JournalItem[]): number {
   return items.reduce((sum, item) => (item.kind === "drop" ? sum + noteCount(item) : sum), 0);
 }
-
-const microsPerDay = 86_400_000_000;
 
 function countDuplicate(counts: Map<string, DuplicateCount>, entry: Entry): void {
   const { projectId, receivedMicros, historical } = entry;

@@ -4,6 +4,7 @@
  */
 
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { dayMs } from "../../lib/time.ts";
 import { type OffsetPeriod, offsetsBetween, wallTimeAt } from "../../lib/time-zone.ts";
 import { type Dialect, type EventSql, textAt } from "../dialect.ts";
 import { eventFilterSql, isAboutPerson, propertyColumn, UnknownQuery } from "../event-filters.ts";
@@ -95,7 +96,6 @@ export function readsPersons(query: JsonObject, series: readonly JsonObject[]): 
   );
 }
 
-const dayMs = 86_400_000;
 /** Longer ranges have too many changes to write down. */
 const writtenRangeMs = 20 * 366 * dayMs;
 /** From here on offsets are known to change at whole minutes. */

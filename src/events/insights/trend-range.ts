@@ -1,6 +1,7 @@
 /** The range of a trend and its buckets, on the wall clock of the project. */
 
 import type { Json, JsonObject } from "../../lib/json.ts";
+import { dayMs } from "../../lib/time.ts";
 import { wallTimeAt } from "../../lib/time-zone.ts";
 import { parseInstant } from "../../lib/timestamp.ts";
 
@@ -27,7 +28,6 @@ export interface Bucket {
 }
 
 const hourMs = 3_600_000;
-const dayMs = 24 * hourMs;
 const bucketsMax = 20_000;
 const months = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
 

@@ -5,6 +5,7 @@
  */
 
 import { isJsonObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { dayMs } from "../../lib/time.ts";
 import { withGroups } from "./stored-filters.ts";
 import { groupsOf, propertiesOf, variantsOf } from "./types.ts";
 
@@ -25,7 +26,6 @@ export interface FlagStatus {
   reasonStatesRollout: boolean;
 }
 
-const dayMs = 86_400_000;
 const staleAfterDays = 30;
 
 /** The verdict about a flag. The `status` field of a flag is the same word in upper case. */

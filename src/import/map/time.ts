@@ -2,6 +2,7 @@
 
 import { numberText } from "../../lib/exact-json.ts";
 import type { Json } from "../../lib/json.ts";
+import { microsPerDay } from "../../lib/time.ts";
 import { parseInstant, parseNumericTime } from "../../lib/timestamp.ts";
 
 /** Why a record has no time. */
@@ -13,7 +14,7 @@ export type TimeProblem =
 /** 1990-01-01: small numbers that are no times would be dated before it. */
 const earliestMicros = 631_152_000_000_000;
 /** How far ahead of this computer's clock a number may be; beyond, it counts something else. */
-const aheadMicrosMax = 86_400_000_000;
+const aheadMicrosMax = microsPerDay;
 
 /** Ingestion has something to say about events that are further ahead. */
 const usuallyAheadMicrosMax = 3_600_000_000;
