@@ -1,20 +1,9 @@
 /** What the capture routes need from the rest of the appliance. The appliance passes these in; nothing here is implemented. */
 
-import type { EntryText } from "../journal/entry.ts";
-import type { Lane } from "../journal/segment.ts";
+import type { JournalPort } from "../journal/journal.ts";
 
 /** The durable, ordered log that every accepted event goes to before it is acknowledged. */
-export interface JournalSink {
-  /**
-   * Appends lines and resolves once they are on disk.
-   *
-   * @param entries each the text of one JSON object, or its UTF-8, without its `{` and without a sequence number, on one
-   *                line; they stay together and in this order.
-   * @returns the sequence number of the first entry; the rest follow without gaps.
-   * @throws an error whose `code` is `"journal_unavailable"`: nothing was written, the client should come again.
-   */
-  append(lane: Lane, entries: readonly EntryText[]): Promise<number>;
-}
+export type JournalSink = Pick<JournalPort, "append">;
 
 /** What capture must know about a project. */
 export interface CaptureProject {

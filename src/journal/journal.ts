@@ -55,11 +55,12 @@ export interface LaneState {
 /** The journal as those see it who fill it, wherever it is kept. */
 export interface JournalPort {
   /**
-   * Appends the entries of one request, in order, and resolves once they are durable.
+   * Appends the entries of one request, together and in order, and resolves once they are durable.
    *
    * @param entries each the text of a JSON object, or its UTF-8, without its leading `{"seq":N,` and without line breaks.
    * @returns the sequence number of the first; the rest follow without gaps.
-   * @throws {JournalUnavailable} nothing was kept, as far as is known.
+   * @throws {JournalUnavailable} nothing was kept, as far as is known: no room, a broken disk, or too much is waiting. The
+   *                              client should come again.
    */
   append(lane: Lane, entries: readonly EntryText[]): Promise<number>;
   /** Whether new entries are taken at this moment. */
@@ -133,13 +134,6 @@ export class Journal implements JournalPort {
     return { journal, segments, quarantined };
   }
 
-  /**
-   * Appends the entries of one request, in order, and resolves once they are on the disk.
-   *
-   * @param entries each the text of a JSON object, or its UTF-8, without its leading `{"seq":N,` and without line breaks.
-   * @returns the sequence number of the first; the rest follow without gaps.
-   * @throws {JournalUnavailable} nothing was kept: the disk is full or broken, or too much is waiting.
-   */
   append(lane: Lane, entries: readonly EntryText[]): Promise<number> {
     const room = roomOfEntries(entries.reduce((sum, entry) => sum + entry.length, 0));
     if (room > this.roomBytes) return Promise.reject(this.refusal("disk_full", lane));
