@@ -66,16 +66,6 @@ export const cohortMember = sqliteTable(
   (table) => [primaryKey({ columns: [table.cohortId, table.personId] })],
 );
 
-export const hashKeyOverride = sqliteTable(
-  "hash_key_override",
-  {
-    personId: integer("person_id").notNull(),
-    flagKey: text("flag_key").notNull(),
-    hashKey: text("hash_key").notNull(),
-  },
-  (table) => [primaryKey({ columns: [table.personId, table.flagKey] })],
-);
-
 export const change = sqliteTable("change", {
   changeId: integer("change_id").primaryKey({ autoIncrement: true }),
   projectId: integer("project_id").notNull(),
