@@ -5,7 +5,14 @@
  * client learns nothing else.
  */
 
-import { AppError, EditConflict, InvalidField, NotFound, NotPermitted } from "../lib/errors.ts";
+import {
+  AppError,
+  EditConflict,
+  InvalidField,
+  NotFound,
+  NotPermitted,
+  TooManyAttempts,
+} from "../lib/errors.ts";
 import { BodyInterrupted, RequestRefused } from "./decode/failures.ts";
 import { HttpFailure, notFound } from "./failure.ts";
 
@@ -47,6 +54,10 @@ export function failureOf(error: unknown): HttpFailure {
   if (error instanceof NotFound) return notFound(error.message);
   if (error instanceof NotPermitted) {
     return new HttpFailure(403, "authentication_error", error.code, error.message);
+  }
+  if (error instanceof TooManyAttempts) {
+    const headers = { "Retry-After": String(error.waitSeconds) };
+    return new HttpFailure(429, "throttled_error", error.code, error.message, null, headers);
   }
   // The type is what clients of the original see; the contract asks for it.
   if (error instanceof EditConflict) return new HttpFailure(409, "server_error", error.code, error.message);

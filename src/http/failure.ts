@@ -107,15 +107,3 @@ export const callerGone = () =>
     "client_closed_request",
     "The client closed the connection before the answer.",
   );
-
-/** 429; waits are whole seconds. */
-export const throttled = (waitSeconds: number, detail?: string) =>
-  new HttpFailure(
-    429,
-    "throttled_error",
-    "throttled",
-    detail ??
-      `Request was throttled. Expected available in ${waitSeconds} second${waitSeconds === 1 ? "" : "s"}.`,
-    null,
-    { "Retry-After": String(waitSeconds) },
-  );

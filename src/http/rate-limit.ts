@@ -4,7 +4,7 @@
  * Source: contract, management-api 1.6.
  */
 
-import { throttled } from "./failure.ts";
+import { TooManyAttempts } from "../lib/errors.ts";
 import type { Route } from "./route.ts";
 
 /** Requests per window. */
@@ -44,13 +44,13 @@ export class RateLimiter {
    * Counts a request.
    *
    * @param keyId one counter per key; only keys that exist get here, so their number is bounded.
-   * @throws {HttpFailure} 429 with the seconds to wait; the refused request is not counted.
+   * @throws {TooManyAttempts} with the seconds to wait; the refused request is not counted.
    */
   count(keyId: string, bucket: Route["bucket"], now: number): void {
     const open = this.limits[bucket].map((limit) => this.window(keyId, limit, now));
     for (const [index, window] of open.entries()) {
       if (window.count < this.limits[bucket][index]!.requestsMax / this.fronts()) continue;
-      throw throttled(Math.max(1, Math.ceil((window.endsAt - now) / 1_000)));
+      throw new TooManyAttempts(Math.max(1, Math.ceil((window.endsAt - now) / 1_000)));
     }
     for (const window of open) window.count++;
   }

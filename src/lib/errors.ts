@@ -54,8 +54,22 @@ export class NotFound extends AppError {
 
 /** The caller is known and may not do this. */
 export class NotPermitted extends AppError {
-  readonly code = "permission_denied";
-  constructor(message = "You do not have permission to perform this action.") {
+  constructor(
+    message = "You do not have permission to perform this action.",
+    readonly code = "permission_denied",
+  ) {
+    super(message);
+  }
+}
+
+/** The caller has tried too often, or too many try at once. */
+export class TooManyAttempts extends AppError {
+  readonly code = "throttled";
+  constructor(
+    /** Whole seconds until it is worth another try. */
+    readonly waitSeconds: number,
+    message = `Request was throttled. Expected available in ${waitSeconds} second${waitSeconds === 1 ? "" : "s"}.`,
+  ) {
     super(message);
   }
 }

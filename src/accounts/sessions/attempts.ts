@@ -3,7 +3,7 @@
  */
 
 import ipaddr from "ipaddr.js";
-import { throttled } from "../../http/failure.ts";
+import { TooManyAttempts } from "../../lib/errors.ts";
 
 /** Failures of one address with one e-mail that cost no waiting. */
 const freeFailures = 5;
@@ -38,19 +38,21 @@ export class Attempts {
   /**
    * Begins an attempt.
    *
-   * @throws {HttpFailure} 429 with the seconds to wait.
+   * @throws {TooManyAttempts} with the seconds to wait.
    */
   begin(address: string | undefined, email: string, now: number): Attempt {
     const place = networkOf(address);
     const pair = `${place} ${email.trim().toLowerCase().slice(0, 320)}`;
     const failed = this.failures.get(pair);
-    if (failed !== undefined && failed.waitUntil > now) throw throttled(secondsUntil(failed.waitUntil, now));
+    if (failed !== undefined && failed.waitUntil > now)
+      throw new TooManyAttempts(secondsUntil(failed.waitUntil, now));
     let window = this.windows.get(place);
     if (window === undefined || window.endsAt <= now) {
       window = { endsAt: now + minuteMs, count: 0 };
       put(this.windows, place, window);
     }
-    if (window.count * this.fronts() >= perAddressMax) throw throttled(secondsUntil(window.endsAt, now));
+    if (window.count * this.fronts() >= perAddressMax)
+      throw new TooManyAttempts(secondsUntil(window.endsAt, now));
     window.count += 1;
     return {
       failed: (userId) => {

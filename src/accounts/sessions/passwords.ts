@@ -6,8 +6,7 @@
  * when many wait is sent away.
  */
 
-import { throttled } from "../../http/failure.ts";
-import { InvalidField } from "../../lib/errors.ts";
+import { InvalidField, TooManyAttempts } from "../../lib/errors.ts";
 import { Semaphore, SemaphoreFull } from "../../lib/semaphore.ts";
 
 const lengthMin = 12;
@@ -21,7 +20,7 @@ let dummyHash: string | undefined;
 
 const gate = new Semaphore({ total: 1, perKey: 1, waiting: waitingMax });
 
-/** @throws {HttpFailure} 429 too many wait. */
+/** @throws {TooManyAttempts} too many wait. */
 export async function hashOfPassword(password: string): Promise<string> {
   return await inTurn(() => Bun.password.hash(password, argon2));
 }
@@ -30,7 +29,7 @@ export async function hashOfPassword(password: string): Promise<string> {
  * Whether the password is the one of the hash.
  *
  * @param hash undefined: there is none; the answer is no, after the same time.
- * @throws {HttpFailure} 429 too many wait.
+ * @throws {TooManyAttempts} too many wait.
  */
 export async function isPasswordOf(hash: string | undefined, password: string): Promise<boolean> {
   return await inTurn(async () => {
@@ -78,7 +77,8 @@ async function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     leave = await gate.enter(0);
   } catch (error) {
-    if (error instanceof SemaphoreFull) throw throttled(1, "Too many people sign in at once; try again.");
+    if (error instanceof SemaphoreFull)
+      throw new TooManyAttempts(1, "Too many people sign in at once; try again.");
     throw error;
   }
   try {

@@ -5,7 +5,6 @@ import { projectRoute } from "../../accounts/api/routes.ts";
 import type { Project } from "../../accounts/project-directory.ts";
 import type { User } from "../../accounts/users.ts";
 import { unavailable } from "../../http/answers.ts";
-import { throttled } from "../../http/failure.ts";
 import { Reply, type Route } from "../../http/route.ts";
 import {
   ApiFailure,
@@ -23,7 +22,7 @@ import {
   text,
 } from "../../http/shapes.ts";
 import { callerSignal, forCaller } from "../../lib/caller.ts";
-import { InvalidField } from "../../lib/errors.ts";
+import { InvalidField, TooManyAttempts } from "../../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
 import { toWireOrNull } from "../../lib/wire-time.ts";
 import { columnsInWords } from "../export/columns.ts";
@@ -135,7 +134,7 @@ export function queryRoutes({ engine }: { engine: EventQueries }): Route[] {
           );
           return new Response(answer.body, { headers: { "Content-Type": "application/json" } });
         } catch (error) {
-          if (error instanceof StatementsBarred) throw throttled(error.waitSeconds, error.message);
+          if (error instanceof StatementsBarred) throw new TooManyAttempts(error.waitSeconds, error.message);
           if (!(error instanceof QueryRefused) || error.code === "query_busy") throw error;
           throw new InvalidField("query", error.code, error.message);
         }

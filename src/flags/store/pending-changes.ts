@@ -3,8 +3,7 @@
 import { and, asc, desc, eq, isNull, lte, type SQL, sql } from "drizzle-orm";
 import type { Reading } from "../../accounts/db.ts";
 import { changeRequest, scheduledChange } from "../../accounts/schema.ts";
-import { HttpFailure } from "../../http/failure.ts";
-import { InvalidField, NotFound } from "../../lib/errors.ts";
+import { InvalidField, NotFound, NotPermitted } from "../../lib/errors.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import { type Flag, storedFields } from "../fields.ts";
 import { criticalTag } from "../rules/critical-tag.ts";
@@ -17,15 +16,12 @@ export type RequestState = ChangeRequest["state"];
 /** Not made yet, of one project. */
 const pendingMax = 1_000;
 
-/** @throws {HttpFailure} 403 when the project wants somebody else to agree to changes of this flag. */
+/** @throws {NotPermitted} `approval_required`: the project wants somebody else to agree to changes of this flag. */
 export function requireNoApproval({ metadata }: FlagWriting, of: Flag): void {
   if (!needsApproval({ metadata }, of)) return;
-  throw new HttpFailure(
-    403,
-    "authentication_error",
-    "approval_required",
-    "Somebody else has to agree to changes of this flag: propose it with POST …/change_requests/.",
-  );
+  const detail =
+    "Somebody else has to agree to changes of this flag: propose it with POST …/change_requests/.";
+  throw new NotPermitted(detail, "approval_required");
 }
 
 function needsApproval({ metadata }: Pick<FlagWriting, "metadata">, of: Flag): boolean {
