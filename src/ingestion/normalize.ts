@@ -107,7 +107,7 @@ export function normalize(item: RawItem, facts: RequestFacts, options: ItemOptio
       );
   const event = {
     uuid: uuid ?? facts.makeUuid(),
-    isUuidMade: uuid === undefined,
+    hasMadeUuid: uuid === undefined,
     name,
     distinctId: id,
     time: time.micros,
@@ -128,13 +128,13 @@ export function normalize(item: RawItem, facts: RequestFacts, options: ItemOptio
 /** What is odd about an event that is kept all the same. */
 function warningsOf(
   item: RawItem,
-  { name, distinctId: id, mode, isUuidMade }: CanonicalEvent,
+  { name, distinctId: id, mode, hasMadeUuid }: CanonicalEvent,
   sent: Sent,
   profileSwitch: unknown,
   time: EventTime,
 ): readonly Warning[] {
   const types: WarningType[] = [];
-  if (isUuidMade && !isAbsent(item.value.uuid)) types.push("invalid_uuid");
+  if (hasMadeUuid && !isAbsent(item.value.uuid)) types.push("invalid_uuid");
   if (profileSwitch !== undefined && typeof profileSwitch !== "boolean")
     types.push("invalid_process_person_profile");
   if (mode === "propertyless" && profileEvents.has(name))

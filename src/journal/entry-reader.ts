@@ -78,7 +78,7 @@ export function writtenLine(entry: EventEntry): string {
   const { seq, projectId, receivedMicros, historical, event: name, timeMicros: time, hasMadeUuid } = entry;
   const { uuid, distinctId, mode, elementsChain, propertiesText } = entry;
   const properties = textOf(propertiesText);
-  const written = { uuid, name, distinctId, time, mode, elementsChain, properties, isUuidMade: hasMadeUuid };
+  const written = { uuid, name, distinctId, time, mode, elementsChain, properties, hasMadeUuid };
   return lineOf(seq, new EntryWriter(projectId, receivedMicros, historical).event(written)).trimEnd();
 }
 

@@ -12,7 +12,7 @@
 
 import type { Members } from "../scan/members.ts";
 
-/** `propertyless`: the event leaves persons and groups alone. */
+/** `propertyless` is what the journal calls a personless event: one that leaves persons and groups alone. */
 export type PersonMode = "full" | "propertyless";
 
 /** One event, as persons and groups need it. */
@@ -76,7 +76,7 @@ export interface CanonicalEvent {
   /** Lower case, hyphenated. */
   readonly uuid: string;
   /** The uuid was made here, so no second copy of the event can have it. */
-  readonly isUuidMade: boolean;
+  readonly hasMadeUuid: boolean;
   /** Never blank; of any length. */
   readonly name: string;
   /** Never blank; of any length. */
@@ -133,7 +133,7 @@ export class EntryWriter {
       String(time),
       this.beforeMode,
       event.mode,
-      event.isUuidMade ? made : sent,
+      event.hasMadeUuid ? made : sent,
       elementsChain === null ? noChain : JSON.stringify(elementsChain),
       beforeProperties,
       properties,

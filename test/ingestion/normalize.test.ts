@@ -21,7 +21,7 @@ test("an event becomes canonical", () => {
     kind: "event",
     event: {
       uuid: uuidForm,
-      isUuidMade: false,
+      hasMadeUuid: false,
       name: "bought",
       distinctId: "d",
       time: noon - 3_600_000_000,
@@ -106,8 +106,8 @@ describe("kept with a warning", () => {
   }
 
   test("an event with a uuid that is none gets one", () => {
-    const { uuid, isUuidMade } = stored(outcomeOf(event({ uuid: "u" })));
-    expect({ uuid, isUuidMade }).toEqual({ uuid: madeUuid, isUuidMade: true });
+    const { uuid, hasMadeUuid } = stored(outcomeOf(event({ uuid: "u" })));
+    expect({ uuid, hasMadeUuid }).toEqual({ uuid: madeUuid, hasMadeUuid: true });
   });
 
   test("nothing is said of what is as it should be", () => {
@@ -216,9 +216,9 @@ test("halves of surrogate pairs become U+FFFD, wherever they are, and the event 
 });
 
 describe("uuids", () => {
-  const uuidOf = (uuid: unknown): Pick<CanonicalEvent, "uuid" | "isUuidMade"> => {
-    const { uuid: text, isUuidMade } = stored(outcomeOf(event({ uuid })));
-    return { uuid: text, isUuidMade };
+  const uuidOf = (uuid: unknown): Pick<CanonicalEvent, "uuid" | "hasMadeUuid"> => {
+    const { uuid: text, hasMadeUuid } = stored(outcomeOf(event({ uuid })));
+    return { uuid: text, hasMadeUuid };
   };
   for (const [name, given] of [
     ["canonical", uuidForm],
@@ -226,15 +226,15 @@ describe("uuids", () => {
     ["without hyphens", uuidForm.replaceAll("-", "")],
     ["upper case without hyphens", uuidForm.replaceAll("-", "").toUpperCase()],
   ] as const) {
-    test(name, () => expect(uuidOf(given)).toEqual({ uuid: uuidForm, isUuidMade: false }));
+    test(name, () => expect(uuidOf(given)).toEqual({ uuid: uuidForm, hasMadeUuid: false }));
   }
   for (const version of ["1", "4", "5", "7", "8", "f"]) {
     const uuid = `01a1fb87-8ea9-${version}1da-a728-780e77655af4`;
-    test(`version ${version}`, () => expect(uuidOf(uuid)).toEqual({ uuid, isUuidMade: false }));
+    test(`version ${version}`, () => expect(uuidOf(uuid)).toEqual({ uuid, hasMadeUuid: false }));
   }
   for (const absent of [undefined, null, ""]) {
     test(`made for ${JSON.stringify(absent)}`, () =>
-      expect(uuidOf(absent)).toEqual({ uuid: madeUuid, isUuidMade: true }));
+      expect(uuidOf(absent)).toEqual({ uuid: madeUuid, hasMadeUuid: true }));
   }
 });
 

@@ -18,7 +18,7 @@ const utf8 = (text: string) => Buffer.from(text);
 
 const event = fc.record({
   uuid: fc.uuid(),
-  isUuidMade: fc.boolean(),
+  hasMadeUuid: fc.boolean(),
   name: text,
   distinctId: text,
   time: fc.oneof(fc.integer({ min: -1e15, max: 4e15 }), fc.constant(0)),
@@ -40,7 +40,7 @@ const written = (
   );
 
 const usualParts = {
-  ...{ uuid: "0190f0e2-7a11-7b5e-8d4a-5f0c1ab2c3d4", isUuidMade: false, name: "seen", distinctId: "a" },
+  ...{ uuid: "0190f0e2-7a11-7b5e-8d4a-5f0c1ab2c3d4", hasMadeUuid: false, name: "seen", distinctId: "a" },
   ...{ time: 1, mode: "full" as const, elementsChain: null, properties: {} },
 };
 
@@ -52,9 +52,9 @@ test("any event is read as it was written", () => {
       expect(refused).toEqual([]);
       expect(entries.map((entry) => `${writtenLine(entry as EventEntry)}\n`).join("")).toBe(lines);
       for (const [index, entry] of entries.entries()) {
-        const { name, distinctId, time, mode, elementsChain, uuid, isUuidMade } = events[index]!;
+        const { name, distinctId, time, mode, elementsChain, uuid, hasMadeUuid } = events[index]!;
         expect(entry).toMatchObject({ seq: index + 1, projectId: 7, event: name, distinctId, mode, uuid });
-        expect(entry).toMatchObject({ timeMicros: time, elementsChain, hasMadeUuid: isUuidMade });
+        expect(entry).toMatchObject({ timeMicros: time, elementsChain, hasMadeUuid });
         expect(propertiesOf(entry as EventEntry)).toEqual(
           JSON.parse(JSON.stringify(events[index]!.properties)),
         );
@@ -133,7 +133,7 @@ test.each([
 ])("refused: %s", (_, spoil) => {
   const uuid = "0190f0e2-7a11-7b5e-8d4a-5f0c1ab2c3d4";
   const line = new EntryWriter(1, 2, false).event({
-    ...{ uuid, isUuidMade: false, name: "seen", distinctId: "a", time: 1, mode: "full" },
+    ...{ uuid, hasMadeUuid: false, name: "seen", distinctId: "a", time: 1, mode: "full" },
     ...{ elementsChain: null, properties: '{"a":1}' },
   });
   const spoilt = `{"seq":1,${spoil(line)}`;

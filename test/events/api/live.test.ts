@@ -97,7 +97,7 @@ test("what is captured shows at once, whoever asks for it, and with the engine d
 const entry = (n: number, projectId = 1) =>
   new EntryWriter(projectId, 1, false).event({
     ...{ uuid: Bun.randomUUIDv7(), name: "e", distinctId: `d${n}`, time: 1, elementsChain: null },
-    ...{ properties: "{}", mode: "full", isUuidMade: true },
+    ...{ properties: "{}", mode: "full", hasMadeUuid: true },
   } as never);
 const journal = { append: async () => 1 };
 
@@ -130,7 +130,7 @@ test("an event whose name is longer than a row is skipped, and holds nobody up",
   const long = (distinctId: string) =>
     new EntryWriter(1, 1, false).event({
       ...{ uuid: Bun.randomUUIDv7(), name: "e", distinctId, time: 1, elementsChain: null },
-      ...{ properties: "{}", mode: "full", isUuidMade: true },
+      ...{ properties: "{}", mode: "full", hasMadeUuid: true },
     } as never);
   for (const id of ["d".repeat(1_000_000), "\n".repeat(9_000_000)])
     await expectWithin(300, async () => void (await live.watching(journal).append("realtime", [long(id)])));
