@@ -4,11 +4,11 @@ import { and, asc, desc, eq, sql } from "drizzle-orm";
 import type { MetadataTx, Reading } from "../accounts/db.ts";
 import type { Metadata } from "../accounts/metadata.ts";
 import { dashboard, insight, tile } from "../accounts/schema.ts";
+import { replaceTags, tagsOf } from "../accounts/tags.ts";
 import { normalizeTags } from "../flags/rules/tags.ts";
-import { newShortId } from "../flags/store/flag-usage-dashboard.ts";
-import { replaceTags, tagsOf } from "../flags/store/tags.ts";
 import { InvalidField, NotFound } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
+import { newShortId } from "../lib/short-id.ts";
 
 export interface Insight {
   id: number;

@@ -4,9 +4,10 @@ import { and, asc, eq } from "drizzle-orm";
 import { type Author, userIdOf } from "../../accounts/activity.ts";
 import type { MetadataTx, Reading } from "../../accounts/db.ts";
 import { dashboard, flag, insight, tile } from "../../accounts/schema.ts";
+import { replaceTags } from "../../accounts/tags.ts";
 import type { JsonObject } from "../../lib/json.ts";
+import { newShortId } from "../../lib/short-id.ts";
 import type { Flag } from "../fields.ts";
-import { replaceTags } from "./tags.ts";
 
 const totalVolume = "Feature Flag Called Total Volume";
 const uniqueUsers = "Feature Flag calls made by unique users per variant";
@@ -165,12 +166,6 @@ function addInsight(
       layouts: { sm: { x: place.x, y: place.y, w: 6, h: 5, minW: 3, minH: 5 } },
     })
     .run();
-}
-
-/** Eight random letters and digits, as insights are called in addresses. */
-export function newShortId(): string {
-  const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-  return Array.from(crypto.getRandomValues(new Uint32Array(8)), (n) => letters[n % letters.length]).join("");
 }
 
 /** Calls of a flag per answer, daily over thirty days: all calls, or people who made them. */

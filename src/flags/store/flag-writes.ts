@@ -17,6 +17,7 @@ import {
 import { bumpRevision, flagRevision, type MetadataTx, type Reading } from "../../accounts/db.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
 import { dashboard, flag, flagDashboard } from "../../accounts/schema.ts";
+import { replaceTags } from "../../accounts/tags.ts";
 import { findUser } from "../../accounts/users.ts";
 import { InvalidField, NotFound } from "../../lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
@@ -34,7 +35,6 @@ import { checkTransitions, cohortFacts, flagFacts } from "./flag-dependencies.ts
 import { checkKey, freeKey, keyAfter } from "./flag-keys.ts";
 import { searchTextOf } from "./flag-list.ts";
 import { createUsageDashboard, renameUsageDashboard } from "./flag-usage-dashboard.ts";
-import { replaceTags } from "./tags.ts";
 
 /** Upstream refuses the 2,001st in its newest version only; a list of 10,000 is within what Flagkeep promises. */
 const flagsPerProjectMax = 20_000;

@@ -1,8 +1,8 @@
 /** Tags of flags, dashboards and insights (contract: management-api 3.2). */
 
 import { and, asc, eq } from "drizzle-orm";
-import type { MetadataTx, Reading } from "../../accounts/db.ts";
-import { type TaggedKind, tag } from "../../accounts/schema.ts";
+import type { MetadataTx, Reading } from "./db.ts";
+import { type TaggedKind, tag } from "./schema.ts";
 
 /** Gives an item exactly these (normalised) tags. */
 export function replaceTags(
