@@ -1,6 +1,11 @@
 import { Type } from "@sinclair/typebox";
 import { Command, Option } from "commander";
-import { flagsAccessLevels, updateOrganization } from "../../src/accounts/organizations.ts";
+import {
+  type FlagsAccess,
+  flagsAccess,
+  flagsAccessLevels,
+  updateOrganization,
+} from "../../src/accounts/organizations.ts";
 import { exactly } from "../../src/lib/schema.ts";
 import { withJson } from "../json-shape.ts";
 import { print, printJson, run } from "../output.ts";
@@ -8,16 +13,15 @@ import { withSettings } from "../settings.ts";
 import { chosenOrganization, operator, withMetadata } from "../stores.ts";
 
 interface Options {
-  flagsAccess: (typeof access)[number];
+  flagsAccess: FlagsAccess;
   organization?: string;
   json?: true;
 }
 
-const access = ["view", "edit"] as const;
 const ChangedOrganization = exactly({
   id: Type.String(),
   name: Type.String(),
-  flags_access: Type.Union(access.map((level) => Type.Literal(level))),
+  flags_access: Type.Union(flagsAccess.map((level) => Type.Literal(level))),
 });
 
 const set = withJson(
@@ -28,7 +32,7 @@ const set = withJson(
   .description("Change what holds for the whole organisation.")
   .addOption(
     new Option("--flags-access <level>", "what members may do with flags unless a role says otherwise")
-      .choices(access)
+      .choices(flagsAccess)
       .makeOptionMandatory(),
   )
   .option("--organization <id>", "which organisation; may be left out when there is one")

@@ -1,6 +1,7 @@
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { Command } from "commander";
 import type { Metadata } from "../../src/accounts/metadata.ts";
+import { flagsAccess, flagsAccessOf } from "../../src/accounts/organizations.ts";
 import {
   addRoleMember,
   createRole,
@@ -28,7 +29,7 @@ const everything = { limit: Number.MAX_SAFE_INTEGER, offset: 0 };
 const RoleRecord = exactly({
   id: Type.String(),
   name: Type.String(),
-  feature_flags_access_level: Type.Integer(),
+  flags_access: Type.Union(flagsAccess.map((level) => Type.Literal(level))),
   /** Addresses. */
   members: Type.Array(Type.String()),
   created_at: Instant,
@@ -39,7 +40,7 @@ function record(role: Role): Static<typeof RoleRecord> {
   return {
     id: role.id,
     name: role.name,
-    feature_flags_access_level: role.featureFlagsAccessLevel,
+    flags_access: flagsAccessOf(role.featureFlagsAccessLevel),
     members: role.members.map(({ user }) => user.email),
     created_at: role.createdAt.toISOString(),
   };
@@ -80,8 +81,8 @@ const list = command(
       const found = listRoles(db, organizationId, everything).roles.map(record);
       if (options.json) return printJson(found);
       printTable(
-        ["id", "name", "members"],
-        found.map((role) => [role.id, role.name, role.members.join(", ")]),
+        ["id", "name", "flags", "members"],
+        found.map((role) => [role.id, role.name, role.flags_access, role.members.join(", ")]),
       );
     }),
   ),

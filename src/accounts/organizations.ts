@@ -9,6 +9,13 @@ import { membership, organization } from "./schema.ts";
 
 /** Levels of access to flags: who has `view` edits only what a role allows (contract: management-api 3.7). */
 export const flagsAccessLevels = { view: 21, edit: 37 } as const;
+export type FlagsAccess = keyof typeof flagsAccessLevels;
+/** How the command line calls the levels. */
+export const flagsAccess = ["view", "edit"] as const satisfies FlagsAccess[];
+
+/** @param level one of `flagsAccessLevels`, as stored ones are. */
+export const flagsAccessOf = (level: number): FlagsAccess =>
+  level === flagsAccessLevels.view ? "view" : "edit";
 
 const nameLengthMax = 64;
 

@@ -191,7 +191,7 @@ describe("people", () => {
     const role = {
       id: text,
       name: "Release",
-      feature_flags_access_level: 37,
+      flags_access: "edit",
       members: [] as string[],
       created_at: instant,
     };
