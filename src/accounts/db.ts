@@ -95,6 +95,7 @@ export function bumpRevision(t: MetadataTx, name: string): void {
 /** How long a change of another process may stay unnoticed, in milliseconds. */
 const checkEveryMs = 2;
 
+/** Tells whoever keeps something of the store in memory when to read it anew. Names are those of `bumpRevision`. */
 export class Changes {
   private readonly dataVersion: Statement<{ data_version: number }, []>;
   private readonly revisions: Statement<{ name: string; value: number }, []>;

@@ -14,6 +14,10 @@ export interface KeyHolder {
   user: User;
 }
 
+/**
+ * Finds who holds a personal key by the key in clear, of which only a hash is kept. Says what is stored, and what another
+ * process has changed a few milliseconds later; whether the key may be used is for the caller to judge.
+ */
 export class KeyRing {
   private mark = "";
   /** By hash. Holds keys that exist only, so its size is bounded by the table's. */

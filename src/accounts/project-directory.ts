@@ -44,6 +44,10 @@ export interface Project {
   createdAt: Date;
 }
 
+/**
+ * Says what is stored, and what another process has changed a few milliseconds later. The projects it gives out are shared:
+ * they are for reading only.
+ */
 export class ProjectDirectory {
   private mark = "";
   private byId = new Map<number, Project>();

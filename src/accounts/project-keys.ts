@@ -68,6 +68,7 @@ export function presentKeyOf(entry: Project, kind: KeyKind): string {
   return entry[columns[kind].present];
 }
 
+/** The columns by which a project forgets the key before the present one, and what was counted of both. */
 export function withoutFormerKey(kind: KeyKind): Partial<Project> {
   const { former, endsAt, usedAt, formerRequests, presentRequests } = columns[kind];
   return { [former]: null, [endsAt]: null, [usedAt]: null, [formerRequests]: 0, [presentRequests]: 0 };
@@ -78,6 +79,7 @@ export function hasKeyBefore(entry: Project, kind: KeyKind): boolean {
   return entry[columns[kind].former] !== null;
 }
 
+/** How much the key before is used; undefined when there is none, or its time is over. */
 export function formerKeyUseOf(entry: Project, kind: KeyKind, now: Date): FormerKeyUse | undefined {
   const former = formerKeyOf(entry, kind, now);
   if (former === undefined) return undefined;

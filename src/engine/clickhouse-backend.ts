@@ -49,6 +49,10 @@ export interface ClickHouseBackendHooks {
   around?: (copies: PersonCopies) => PersonCopies;
 }
 
+/**
+ * Answers the computed queries; what people write in SQL is DuckDB's, and refused. While the server is away questions fail with
+ * `EventsUnreachable`, and loading waits.
+ */
 export class ClickHouseBackend implements EventBackend {
   private readonly store: ClickHouseStore;
   readonly events: ClickHouseLoader;

@@ -56,6 +56,10 @@ export const refusals = [
 const isStatement = (name: keyof Queries): name is "query" | "download" =>
   name === "query" || name === "download";
 
+/**
+ * Asks the engine over its socket, by the names of `query-types.ts`. `EngineUnavailable` says that it does not answer now,
+ * because it starts or is replaced.
+ */
 export class EngineClient {
   /** @param state left out by commands, which have patience of their own. */
   constructor(

@@ -77,6 +77,10 @@ interface Running {
   stop?: { reason: StopReason; at: number };
 }
 
+/**
+ * One in an engine: its limits of memory, in bytes, are those of the whole process. A query that does not stop is told to
+ * `onStuck`, which has to end the process.
+ */
 export class RunningQueries {
   private readonly running = new Set<Running>();
   private timer: ReturnType<typeof setInterval> | undefined;

@@ -8,6 +8,7 @@ import { StatementsBarred } from "../events/port.ts";
 
 const memoryMs = 60_000;
 
+/** Counts by project, and forgets when the front starts again. */
 export class StatementGuard {
   /** How many statements of a project run. */
   private readonly running = new Map<number, number>();

@@ -77,6 +77,11 @@ const heapBytesDefault = 1024 * 1024 * 1024;
 /** What the engine frees it soon needs again; given back to the system at once, its pages would be made anew each time. */
 const purgeDelayMs = 1_000;
 
+/**
+ * Keeps one engine running from `run` to `stop`. One that dies, hangs or takes too much memory is replaced, after a pause that
+ * grows each time, and gets again what was not stored. Nobody is thrown its ends: `state` tells of them, and where a person has
+ * to help first, no other one is started.
+ */
 export class EngineSupervisor implements EngineAsked {
   private readonly statements = new StatementGuard();
   private readonly watch = setInterval(() => this.look(), watchMs);

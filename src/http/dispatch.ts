@@ -67,6 +67,7 @@ export interface ServedPaths {
   readonly others: readonly (readonly [path: string, served: ServedPath])[];
 }
 
+/** What is served at which path. @throws two routes want the same, or one path speaks two dialects: a fault of ours. */
 export function pathsOf(routes: readonly Route[]): ServedPaths {
   const byPath = new Map<string, { path: string; dialect: Dialect; methods: Map<Method, Route> }>();
   for (const route of routes) {

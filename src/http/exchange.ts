@@ -45,6 +45,7 @@ function searchOf(url: string): string {
   return mark === -1 ? "" : url.slice(mark + 1);
 }
 
+/** Room that its body takes is held until `end`, which whoever serves it calls in any case. */
 export class Exchange {
   readonly requestId: string;
   body: unknown;

@@ -95,6 +95,7 @@ export class ImportProgress {
   }
 }
 
+/** 32 hexadecimal digits of SHA-256: names files, and tells texts apart. */
 export function digest(text: string): string {
   return new Bun.CryptoHasher("sha256").update(text).digest("hex").slice(0, 32);
 }

@@ -49,6 +49,7 @@ export type ImportSummary = Static<typeof ImportSummary>;
 
 export const noCounts = (): ImportCounts => ({ read: 0, accepted: 0, duplicate: 0, made: 0, rejected: 0 });
 
+/** Changes `to`. */
 export function addCounts(to: ImportCounts, more: ImportCounts): void {
   for (const name of Object.keys(to) as (keyof ImportCounts)[]) to[name] += more[name];
 }

@@ -91,6 +91,7 @@ export function seenSeqs(folder: string, applied: Record<Lane, number>): Record<
   };
 }
 
+/** Sorted as text, names are in the order of their entries. */
 export function archivedFileName(first: number, last: number): string {
   return `${String(first).padStart(16, "0")}-${String(last).padStart(16, "0")}.ndjson.zst`;
 }

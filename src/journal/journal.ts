@@ -78,6 +78,10 @@ const spaceCheckRoomBytes = 8 * 1024 * 1024;
 /** So long after a failed write it is said. */
 const failingMs = 10_000;
 
+/**
+ * The journal in a data directory, where nobody else writes meanwhile. Refuses entries (`JournalUnavailable`) before the disk is
+ * full, and after a failed write for a moment; then it takes new ones by itself.
+ */
 export class Journal implements JournalPort {
   private readonly writers = new Map<Lane, LaneWriter>();
   /** What may still be accepted before the next look at the disk. */

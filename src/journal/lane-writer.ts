@@ -86,6 +86,7 @@ const pauseAfterFailureMs = 250;
 /** So long the first entry after a quiet time waits for others: a client's requests mostly come together. */
 const companyMs = 25;
 
+/** Has one segment open at a time. Numbers that were given to refused entries are not used again. */
 export class LaneWriter {
   /** Entries made durable since the start. */
   durableCount = 0;

@@ -33,6 +33,7 @@ export interface SealedSegment {
 
 const segmentVersion = 1;
 
+/** Sorted as text, names are in the order of their entries. */
 export function segmentFileName(first: number): string {
   return `${String(first).padStart(16, "0")}.ndjson`;
 }
@@ -43,6 +44,7 @@ export function firstOfFileName(name: string): number | undefined {
   return match ? Number(match[1]) : undefined;
 }
 
+/** The first line of a segment, with its line break. */
 export function segmentHeader(lane: Lane, first: number): string {
   return `{"segment":{"version":${segmentVersion},"lane":"${lane}","first":${first}}}\n`;
 }
@@ -57,6 +59,7 @@ export function hashBlock(bytes: Uint8Array, last: number, previous: bigint): bi
   return Bun.hash.xxHash64(bytes, previous ^ BigInt(last));
 }
 
+/** The line that ends a block and makes it valid. @param bytes of the block without this line. */
 export function blockLine(last: number, bytes: number, hash: bigint): string {
   return `{"block":{"last":${last},"bytes":${bytes},"hash":"${hash.toString(16).padStart(16, "0")}"}}\n`;
 }

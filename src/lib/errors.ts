@@ -90,6 +90,7 @@ export abstract class OperatorNeeded extends AppError {
   abstract override readonly hint: string;
 }
 
+/** What was thrown, whatever it is, for one line of a log: libraries add whole paragraphs. */
 export function firstLine(error: unknown): string {
   return (error instanceof Error ? error.message : String(error)).split("\n")[0]!;
 }

@@ -59,6 +59,7 @@ export const roomyStepBytes: StepBytes = { held: 64 * MiB, staged: 160 * MiB };
 /** What of a step is taken at once where there is no budget. */
 export const roomyPortionBytes = 8 * MiB;
 
+/** @param bytes the whole budget, of which the engine is one part. */
 export function engineMemory(bytes: number): EngineMemory {
   return {
     stepBytes: {

@@ -18,6 +18,7 @@ interface Waiting {
   start: () => void;
 }
 
+/** Who has entered leaves exactly once, also after an error. */
 export class Semaphore {
   private readonly queue: Waiting[] = [];
   private readonly running = new Map<number, number>();

@@ -22,6 +22,7 @@ export interface Setting<Value> {
 
 type Check<Value> = (value: Value) => string | undefined;
 
+/** A setting of one value. @param parse undefined: it is not `expected`, which is then said, in words. */
 export function setting<Value>(
   unit: string,
   parse: (text: string) => Value | undefined,
@@ -94,6 +95,7 @@ export const bytes = (min: string, max: string, details: { default: string; help
     details,
   );
 
+/** Bytes of `64MiB`, `1.5 GB` or a bare number of them; undefined when it is no size. */
 export function parseSize(value: string): number | undefined {
   const match = /^(\d+(?:\.\d+)?)\s*(B|KB|MB|GB|KiB|MiB|GiB)?$/.exec(value.trim());
   return match === null
@@ -131,6 +133,7 @@ export const postgres = (details: { default: string; help: string }) =>
     details,
   );
 
+/** Whether it is a cron expression for which there is a next time. */
 export function isCron(expression: string): boolean {
   try {
     return new Cron(expression, { paused: true }).nextRun() !== null;
@@ -152,6 +155,7 @@ export const networks = (details: { default: string; help: string }) =>
 
 const domainShape = /^(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]*$/;
 
+/** Names of hosts between commas, in lower case; undefined when one is none, or there are more than a hundred. */
 export function parseDomains(value: string): readonly string[] | undefined {
   const domains = value.split(",").flatMap((part) => part.trim().toLowerCase() || []);
   return domains.length <= 100 && domains.every((domain) => domainShape.test(domain)) ? domains : undefined;
@@ -167,6 +171,7 @@ export interface EventsRetention {
 /** A hundred years. */
 export const retentionDaysMax = 36_500;
 
+/** Reads `90d,3=never`: a rule for all projects, and for projects by id; undefined when a part is none of that. */
 export function parseRetention(value: string): EventsRetention | undefined {
   let days: number | null = null;
   const byProject = new Map<number, number | null>();

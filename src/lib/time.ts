@@ -11,6 +11,7 @@ export function isoFromMicros(micros: number): string {
   return `${new Date(seconds * 1_000).toISOString().slice(0, -5)}.${fraction}Z`;
 }
 
+/** Epoch microseconds; the clock tells no more than the milliseconds of them. */
 export function nowMicros(): number {
   return Date.now() * 1_000;
 }

@@ -26,6 +26,7 @@ export function addCohortMembers(
     .run(projectId, list, cohortId).changes;
 }
 
+/** How many persons a static cohort has now; 0 for one that does not exist. */
 export function countCohortMembers(db: PeopleDb, cohortId: number): number {
   return db.select({ members: count() }).from(cohortMember).where(eq(cohortMember.cohortId, cohortId)).get()!
     .members;

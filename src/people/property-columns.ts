@@ -38,6 +38,7 @@ function readObject(json: string): Pick<BagContent, "names" | "texts"> {
   return { names: PropertyNames.of(names), texts: names.map((name) => canonicalJson(values[name])) };
 }
 
+/** When the properties were last written, as a row of a person or group holds it: packed, in the order of the properties. */
 export function timeColumns(bag: PropertyBag): TimeColumns {
   const unset = bag.unsetTimes;
   return {

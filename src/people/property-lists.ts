@@ -35,6 +35,7 @@ export function writtenLists(client: Database): ReadonlySet<string> {
   return written.get(client) ?? new Set();
 }
 
+/** Begins to note anew which lists are written. */
 export function forgetWrittenLists(client: Database): void {
   written.set(client, new Set());
 }

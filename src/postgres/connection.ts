@@ -53,6 +53,10 @@ const shutOutClasses = ["28", "3D", "3F", "42501", "42P01"];
  */
 const passingClasses = ["08", "53", "57", "25", "40", "55", "58", ...shutOutClasses];
 
+/**
+ * What PostgreSQL says of a statement comes through as it is; every other failure is `PostgresUnreachable`, and the next call
+ * tries again, if need be another host.
+ */
 export class Postgres {
   private pool: Sql;
   private answeredAt = performance.now();

@@ -39,6 +39,7 @@ interface Waiting {
   reject: (error: Error) => void;
 }
 
+/** Whether there is room is PostgreSQL's affair: `admission` tells no bytes. */
 export class PostgresJournal implements JournalPort {
   private readonly writers: Record<Lane, BlockWriter>;
   private readonly lookTimer: ReturnType<typeof setInterval>;

@@ -204,6 +204,7 @@ function ownKey({ metadata }: { metadata: Metadata }, call: UserCall<unknown>): 
   return found;
 }
 
+/** @param value the key in clear, which is shown only when it is made. */
 export function keyBody(key: PersonalKey, value: string | null = null): Static<typeof KeyBody> {
   return {
     id: key.id,

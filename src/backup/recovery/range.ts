@@ -79,6 +79,7 @@ export function gapsBetween(cursors: Cursors, needed: Cursors, files: readonly A
   });
 }
 
+/** How many sequence numbers the gaps span; some may never have had an entry. */
 export function entriesIn(gaps: readonly Gap[]): number {
   return gaps.reduce((sum, { first, last }) => sum + last - first + 1, 0);
 }

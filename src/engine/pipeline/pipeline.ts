@@ -92,6 +92,11 @@ const bulkMsMax = 5_000;
 /** The event store's log is at most this part of the volume, lest there be no room to write it into the file. */
 const logShare = 1 / 64;
 
+/**
+ * The only one that applies entries to its two stores; it begins by itself when batches are offered. It rests where the disk is
+ * short. A fault of a store is told to `onFatal`, and it begins nothing more then: what was not applied is offered to the next
+ * one. `Batch` is whatever names a part of the journal.
+ */
 export class Pipeline<Batch extends JournalBatch = JournalBatch> {
   private readonly waiting = new WaitingBatches<Batch>();
   private readonly applied: Batch[] = [];

@@ -39,6 +39,10 @@ export interface StepSettings {
   readonly onItems?: (items: readonly JournalItem[]) => void;
 }
 
+/**
+ * Begun, filled by `take` until it is full, and ended by either `store` or `abandon`: nothing of it is seen in a store before.
+ * Whatever the stores throw comes through, and then it has to be abandoned.
+ */
 export class Step {
   /** The lane's cursor afterwards. */
   last: number;

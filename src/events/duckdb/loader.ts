@@ -52,6 +52,11 @@ const incomingTable: AppendTable<EventIdentity> = {
   filler: (event) => event,
 };
 
+/**
+ * The only writer of events in a DuckDB file. What `load` has resolved for is committed together with the lane's cursor;
+ * `checkpoint` takes it from DuckDB's log into the file. Loadings, and whatever else changes the table, take turns. Throws what
+ * DuckDB throws, and the lane stands where it stood.
+ */
 export class EventLoader implements EventStore {
   private checkpointsHeldUntil = 0;
   private isCheckpointWanted = false;

@@ -20,6 +20,7 @@ export interface RowWriter {
   finish(): Promise<void>;
 }
 
+/** The sink gets the file in parts, the last ones from `finish`; what it throws comes through. */
 export function rowWriter(format: ExportFormat, columns: readonly ExportColumn[], sink: Sink): RowWriter {
   switch (format) {
     case "ndjson":

@@ -205,6 +205,7 @@ function filtersIn(properties: Json | undefined): JsonObject[] {
   return objectsIn(properties.values).flatMap((value) => ("values" in value ? filtersIn(value) : [value]));
 }
 
+/** The objects of a list that somebody has sent; what is none of them is passed over. */
 export function objectsIn(list: Json | undefined): JsonObject[] {
   return Array.isArray(list) ? list.filter(isJsonObject) : [];
 }

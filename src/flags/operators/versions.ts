@@ -91,6 +91,7 @@ export function wildcardRange(text: string): VersionRange | "any" | undefined {
   return rangeFrom(from, firstStar - 1);
 }
 
+/** From `from` on, and below `below`. */
 export function isInRange(version: Version, within: VersionRange): boolean {
   return compareVersions(version, within.from) >= 0 && compareVersions(version, within.below) < 0;
 }

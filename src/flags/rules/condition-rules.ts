@@ -47,6 +47,7 @@ export function checkPropertyTypes(filters: JsonObject, context: { hasEarlyAcces
   }
 }
 
+/** @throws {FlagInvalid} there are variants, and their shares do not make 100 percent. */
 export function checkVariantSum(filters: JsonObject): void {
   const variants = variantsOf(filters);
   if (variants.length === 0) return;
@@ -55,6 +56,7 @@ export function checkVariantSum(filters: JsonObject): void {
   throw filtersInvalid("Invalid variant definitions: Variant rollout percentages must sum to 100.");
 }
 
+/** @throws {FlagInvalid} the first condition that names an unknown variant, or whose property cannot be tested. */
 export function checkConditions(filters: JsonObject, cohorts: CohortFacts): void {
   const variantKeys = new Set(variantsOf(filters).map(({ key }) => key));
   for (const [groupIndex, group] of groupsOf(filters).entries()) {

@@ -31,6 +31,10 @@ export interface ProjectFlags {
 /** The group types of a project now, by index; the same list object as long as nothing changed. */
 export type GroupTypeSource = (projectId: number) => readonly GroupType[];
 
+/**
+ * Gives the same object for as long as nothing of the project has changed, so that others can keep what they made of it. Whoever
+ * asks first after a change waits for the project's flags to be read, and for their compilation on evaluating them.
+ */
 export class FlagSets {
   private readonly byProject = new Map<
     number,

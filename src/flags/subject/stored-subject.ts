@@ -43,6 +43,7 @@ export interface StoredSubject {
 /** How long "no override was ever stored" is believed, in milliseconds. */
 const noOverridesMs = 1_000;
 
+/** Reads at once and synchronously; whose events are still on their way is not known yet. */
 export class SubjectReader {
   private hasOverrides = false;
   private overridesCheckedAt = Number.NEGATIVE_INFINITY;

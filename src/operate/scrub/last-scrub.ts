@@ -37,6 +37,7 @@ export function readLastScrub(dataDir: string): Scrub | null {
   }
 }
 
+/** Puts it in the place of the last one, whole or not at all. */
 export async function noteScrub(dataDir: string, found: Scrub): Promise<void> {
   await replaceFile(paths(dataDir).lastScrub, `${JSON.stringify(found)}\n`);
 }
