@@ -195,6 +195,7 @@ describe("answers", () => {
 
 test("a query ends when whoever asked has gone", async () => {
   await restarted();
+  const before = await appliance.engineSeconds();
   const gone = Array.from({ length: 4 }, () => {
     const abort = new AbortController();
     const asked = ask(
@@ -205,7 +206,7 @@ test("a query ends when whoever asked has gone", async () => {
     ).catch(() => undefined);
     return { abort, asked };
   });
-  await Bun.sleep(300);
+  await until(async () => (await appliance.engineSeconds()) > before + 1, "the queries run");
   for (const { abort } of gone) abort.abort();
   await Promise.all(gone.map(({ asked }) => asked));
   const begin = performance.now();
@@ -230,13 +231,14 @@ test("who leaves before the answer has met no defect of ours", async () => {
     }).catch(() => undefined);
     return { abort, asked };
   };
+  const before = await left.engineSeconds();
   const running = [
     ...(await Promise.all(Array.from({ length: 3 }, () => leave("query/", { query: slow })))),
     // They wait behind those.
     await leave("events/"),
     await leave("feature_flags/reach/", { key: "x", filters: { groups: [{}] } }),
   ];
-  await Bun.sleep(300);
+  await until(async () => (await left.engineSeconds()) > before + 1, "the queries run");
   for (const { abort } of running) abort.abort();
   const metrics = async () => await (await fetch(`${left.url}/metrics`)).text();
   const queriesLeft = /requests_total\{route="\/api\/projects\/:project_id\/query",status="499"\} 3/;

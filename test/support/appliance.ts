@@ -1,6 +1,6 @@
 /** Starts the compiled executable on a temporary data directory and a free port, as a user would. */
 
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Subprocess } from "bun";
@@ -231,6 +231,16 @@ export class TestAppliance implements AsyncDisposable {
   async enginePids(): Promise<number[]> {
     const found = Bun.spawnSync(["pgrep", "-P", String(this.process.pid)]).stdout.toString();
     return found.split("\n").filter(Boolean).map(Number);
+  }
+
+  /** Processor time that the engine has taken so far, in seconds: it grows while queries run. */
+  async engineSeconds(): Promise<number> {
+    const taken = (await this.enginePids()).map((pid) => {
+      // Behind the name of the program: times are the twelfth and the one after, in hundredths of a second.
+      const fields = readFileSync(`/proc/${pid}/stat`, "latin1").split(") ")[1]!.split(" ");
+      return (Number(fields[11]) + Number(fields[12])) / 100;
+    });
+    return taken.reduce((sum, seconds) => sum + seconds, 0);
   }
 
   /** Ends the front as a crash would. */

@@ -52,8 +52,8 @@ export class TestEvaluation implements Disposable {
   readonly troubles: unknown[] = [];
   readonly app: App;
   routes: readonly Route[] = [];
-  /** How often overrides were handed to the engine, down or not. */
-  storeCalls = 0;
+  /** For whom overrides were handed to the engine, down or not; once for every time. */
+  readonly handedOver: string[] = [];
   engineIsDown = false;
   positions = { accepted: 0, applied: 0 };
   now = fixedNow;
@@ -94,7 +94,7 @@ export class TestEvaluation implements Disposable {
       flagSets: new FlagSets(this.metadata, groupTypesFrom(db)),
       people: (this.options.people as typeof db) ?? db,
       storeOverrides: async ({ projectId, distinctIds, flagKeys, hashKey }) => {
-        this.storeCalls += 1;
+        this.handedOver.push(distinctIds[0]!);
         if (this.engineIsDown) throw new Error("The engine is down.");
         return addHashKeyOverrides(db, projectId, { distinctIds, flagKeys, hashKey });
       },
@@ -102,6 +102,10 @@ export class TestEvaluation implements Disposable {
       onTrouble: (error) => this.troubles.push(error),
       now: () => this.now.getTime(),
     });
+  }
+
+  get storeCalls(): number {
+    return this.handedOver.length;
   }
 
   get token(): string {
