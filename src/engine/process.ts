@@ -101,6 +101,7 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
   /** Of several fronts' engines only one loads events. */
   const isLoader = shared === undefined || shared.isLoader;
   faults.use = "reading";
+  let loadedAt = performance.now();
   const archive = new SegmentArchive(
     {
       ...{ ...start.archive, folder: place.archive, quarantineFolder: place.quarantine },
@@ -108,6 +109,7 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
         const { realtime, historical } = pipeline.lag();
         return realtime.bytes + historical.bytes;
       },
+      lastLoadedAt: () => loadedAt,
     },
     {
       onReleased: (lane, lastSeq) => report({ type: "released", lane, lastSeq }),
@@ -142,6 +144,7 @@ async function startEngine(start: EngineStart, recovery: StoreRecovery, faults: 
     },
     {
       onApplied: (applied) => {
+        loadedAt = performance.now();
         report({ type: "applied", applied });
         keepNames(() => register.store());
       },

@@ -3,6 +3,7 @@
  *
  * A file holds the segments of a range of one lane, `<first>-<last>.ndjson.zst`: zstd frames, each with one or more
  * whole segments as they were in the journal and a last line that says how far the frame reaches. `zstdcat` shows it.
+ * When nothing else is to be done, the same text is arranged by columns, `<first>-<last>.columns.zst` (archive-columns.ts).
  * A range begins where the one before it ends, so a gap in the names is a gap in the entries.
  */
 
@@ -10,6 +11,7 @@ import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, wri
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { zstdDecompressed } from "../lib/zstd.ts";
+import { fromColumns } from "./archive-columns.ts";
 import { SegmentDamaged } from "./reader.ts";
 import { type Lane, lanes, scanSegment } from "./segment.ts";
 
@@ -66,7 +68,7 @@ function look(folder: string, lane: Lane): { files: ArchivedSegment[]; isStale: 
   const files: ArchivedSegment[] = [];
   let isStale = false;
   for (const name of namesIn(join(folder, lane))) {
-    const match = /^(\d{16})-(\d{16})\.ndjson\.zst$/.exec(name);
+    const match = /^(\d{16})-(\d{16})\.(?:ndjson|columns)\.zst$/.exec(name);
     if (match === null) continue;
     const path = join(folder, lane, name);
     const stats = statSync(path, { throwIfNoEntry: false });
@@ -93,7 +95,20 @@ export function seenSeqs(folder: string, applied: Record<Lane, number>): Record<
 
 /** Sorted as text, names are in the order of their entries. */
 export function archivedFileName(first: number, last: number): string {
-  return `${String(first).padStart(16, "0")}-${String(last).padStart(16, "0")}.ndjson.zst`;
+  return `${String(first).padStart(16, "0")}-${String(last).padStart(16, "0")}${rowsEnding}`;
+}
+
+const rowsEnding = ".ndjson.zst";
+const columnsEnding = ".columns.zst";
+
+/** Whether a file's text is arranged by columns. */
+export function isArranged(path: string): boolean {
+  return path.endsWith(columnsEnding);
+}
+
+/** The name of a file when it is. */
+export function arrangedPath(path: string): string {
+  return path.slice(0, -rowsEnding.length) + columnsEnding;
 }
 
 /** The last line of a frame. */
@@ -116,9 +131,7 @@ export async function readArchived(
   const { lane, first, last, path } = archived;
   const segments: ArchivedText[] = [];
   const damagedBehind = (good: number) => ({ segments, damage: new SegmentDamaged(path, good, last) });
-  const text = await readFile(path)
-    .then(zstdDecompressed)
-    .catch(() => undefined);
+  const text = await textOf(path).catch(() => undefined);
   if (text === undefined) return damagedBehind(first - 1);
   let reached = first - 1;
   // A file that was cut decompresses as far as it goes.
@@ -136,6 +149,18 @@ export async function readArchived(
     start = end;
   }
   return isWhole ? { segments } : damagedBehind(reached);
+}
+
+/** All frames of a file. @throws what the system says, or that the bytes are damaged. */
+export async function textOf(path: string): Promise<Buffer> {
+  if (isArranged(path)) return fromColumns(await zstdDecompressed(await readFile(path)));
+  try {
+    return await zstdDecompressed(await readFile(path));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    // It may have been arranged since it was listed.
+    return await textOf(arrangedPath(path));
+  }
 }
 
 function withoutFrameEnd(bytes: Buffer): Buffer {

@@ -1,12 +1,12 @@
 /** zstd, in another thread. Node's module for it brings streams along: it is loaded at the first use. */
 
-/** Quick, with a checksum. */
-export async function zstdCompressed(bytes: Uint8Array): Promise<Buffer> {
+/** With a checksum. @param level 1 is quick. */
+export async function zstdCompressed(bytes: Uint8Array, level = 1): Promise<Buffer> {
   const { constants, zstdCompress } = await import("node:zlib");
   const options = {
     // The compressed text comes in few pieces: each is a way to another thread and back.
     chunkSize: 1024 * 1024,
-    params: { [constants.ZSTD_c_compressionLevel]: 1, [constants.ZSTD_c_checksumFlag]: 1 },
+    params: { [constants.ZSTD_c_compressionLevel]: level, [constants.ZSTD_c_checksumFlag]: 1 },
   };
   return await new Promise((resolve, reject) => {
     zstdCompress(bytes, options, (error, packed) => (error === null ? resolve(packed) : reject(error)));

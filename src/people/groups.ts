@@ -130,8 +130,11 @@ export async function searchGroups(
 /** How many of the first ones have so many bytes together; at least one. */
 function countWithin(places: readonly GroupPlace[], bytesMax: number): number {
   let bytes = 0;
-  const end = places.findIndex((place, n) => (bytes += place.bytes) > bytesMax && n > 0);
-  return end === -1 ? places.length : end;
+  const end = places.findIndex((place) => {
+    bytes += place.bytes;
+    return bytes > bytesMax;
+  });
+  return end === -1 ? places.length : Math.max(end, 1);
 }
 
 /** Where a group stands in lists, and how large it is. */

@@ -19,6 +19,9 @@ const { dataDir } = appliance;
 await fill(appliance, events);
 const segments = () => readdirSync(join(paths(dataDir).journal, "realtime")).length;
 await until(() => segments() <= 1, "the journal is in the archive", 120_000);
+const rows = () =>
+  readdirSync(join(paths(dataDir).archive, "realtime")).filter((name) => name.includes(".ndjson.")).length;
+await until(() => rows() <= 1, "the archive is arranged by columns", 600_000);
 await appliance.stop();
 
 const { stdout } = await flagkeep(["status", "--data-dir", dataDir, "--json"]);
