@@ -7,13 +7,14 @@
 
 import { createHash } from "node:crypto";
 import { zstdDecompressSync } from "node:zlib";
+import { dayMs } from "../lib/time.ts";
 import { type Destination, pieceKey } from "./destination.ts";
 import { DestinationFailed } from "./errors.ts";
 import type { BackupKeys } from "./keys.ts";
 import { type IndexPiece, indexesOf } from "./piece-index.ts";
 
 /** So long what was read in a bucket is trusted. */
-const trustMs = 7 * 86_400_000;
+const trustMs = 7 * dayMs;
 /** What packing and encrypting add at the most; a piece that is longer is none, and is not read. */
 const overheadMax = 256 * 1024;
 

@@ -7,7 +7,7 @@ import type { ProjectDirectory } from "../accounts/project-directory.ts";
 import { readLastBackup } from "../backup/last-backup.ts";
 import { givenUp } from "../journal/archive.ts";
 import { firstOfFileName, type Lane, lanes, scanSegment } from "../journal/segment.ts";
-import { isoFromMicros, nowMicros } from "../lib/time.ts";
+import { isoFromMicros, microsPerDay, nowMicros } from "../lib/time.ts";
 import { paths } from "../paths.ts";
 import { openPeople, type PeopleDb } from "../people/open.ts";
 import { laneCursors } from "../people/reader.ts";
@@ -18,8 +18,6 @@ import { version } from "../version.ts";
 import { folderUse, type StoreUse, storeUse } from "./disk-use.ts";
 import { readLastScrub } from "./scrub/last-scrub.ts";
 import type { LaneStatus, Status, Volume } from "./status-shape.ts";
-
-const microsPerDay = 86_400_000_000;
 
 /** What both kinds of status read from the stores; folders are looked at besides, see `folderUse`. */
 export function storedStatus(
