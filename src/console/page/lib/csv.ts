@@ -6,17 +6,14 @@ import { valueText } from "./format.ts";
 export type FileForm = "csv" | "parquet";
 
 /** A spreadsheet would run what begins like a formula. */
-const formulaStart = /^[=+\-@\t\r]/;
-const number = /^[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i;
+const formulaStart = /^"?[=+\-@\t\r]/;
 /** In CSV as the server writes it: quotes stand around a whole cell, or within one that has them. */
 const cells = /(?:"[^"]*")+|[^",\n]+/g;
 
 /** CSV of rows, with a line of names. */
 export function toCsv(columns: readonly string[], rows: readonly Record<string, unknown>[]): Blob {
   const lines = [columns, ...rows.map((row) => columns.map((column) => row[column]))];
-  return new Blob([harmless(lines.map((line) => `${line.map(cell).join(",")}\n`).join(""))], {
-    type: "text/csv",
-  });
+  return new Blob([harmless(lines.map((line) => `${line.map(cell).join(",")}\n`).join(""))]);
 }
 
 function cell(value: unknown): string {
@@ -34,34 +31,23 @@ export function withoutFormulas(): TransformStream<string, string> {
   return new TransformStream({
     transform(chunk, out) {
       const text = rest + chunk;
-      const end = endOfRows(text);
+      const last = text.lastIndexOf("\n") + 1;
+      // A line break within quotes ends no row.
+      const end = text.slice(0, last).split('"').length % 2 === 1 ? last : 0;
       rest = text.slice(end);
-      if (end > 0) out.enqueue(harmless(text.slice(0, end)));
+      out.enqueue(harmless(text.slice(0, end)));
     },
     flush(out) {
-      if (rest !== "") out.enqueue(harmless(rest));
+      out.enqueue(harmless(rest));
     },
   });
-}
-
-/** Where the last whole row ends; line breaks within quotes end none. */
-function endOfRows(text: string): number {
-  let end = 0;
-  let isQuoted = false;
-  for (let at = 0; at < text.length; at++) {
-    const character = text[at];
-    if (character === '"') isQuoted = !isQuoted;
-    else if (character === "\n" && !isQuoted) end = at + 1;
-  }
-  return end;
 }
 
 /** @param rows whole ones. */
 function harmless(rows: string): string {
-  return rows.replace(cells, (found) => {
-    const isFormula = formulaStart.test(found.startsWith('"') ? found.slice(1) : found);
-    return isFormula && !number.test(found) ? found.replace(/^"?/, "$&'") : found;
-  });
+  return rows.replace(cells, (found) =>
+    formulaStart.test(found) && Number.isNaN(Number(found)) ? found.replace(/^"?/, "$&'") : found,
+  );
 }
 
 /** Hands something to the browser as a file. */

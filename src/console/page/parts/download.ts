@@ -24,5 +24,5 @@ export async function downloadRows(statement: string, form: FileForm, name: stri
 function spreadsheet({ body }: Response): Response {
   const text = body!.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>);
   const bytes = text.pipeThrough(withoutFormulas()).pipeThrough(new TextEncoderStream());
-  return new Response(bytes, { headers: { "Content-Type": types.csv } });
+  return new Response(bytes);
 }

@@ -65,7 +65,7 @@ export const instance = {
     title: "Imports",
     add: "Import a file",
     empty: "Nothing was imported",
-    help: "Past events, persons or groups: exports of PostHog, Amplitude, Mixpanel, Segment and others, or plain JSON, CSV or Parquet. The format is recognised by the content.",
+    help: "Past events, persons or groups: exports of PostHog, Amplitude, Mixpanel, Segment and others, or JSON, CSV or Parquet. The format is recognised.",
     states: {
       uploading: "being sent",
       waiting: "waiting",

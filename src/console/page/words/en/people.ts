@@ -68,5 +68,5 @@ export const cohorts = {
   fileHelp: "CSV or text: one distinct id per line, or a table with a column distinct_id.",
   ids: "Distinct ids",
   staticHelp:
-    "They are added; ids that belong to nobody are skipped. The persons behind a figure of Explore can be kept as a fixed list, too.",
+    "They are added; ids that belong to nobody are skipped. People behind a figure of Explore can be kept as a list, too.",
 };

@@ -21,7 +21,7 @@ export const settings = {
   projectKeyHelp: "Public: apps contain it and send events with it.",
   rotate: "Rotate",
   rotateText:
-    "Whatever still uses the old key is refused when its time is over. This page shows how much it is still used, and lets you end it earlier.",
+    "What still uses the old key is refused when its time is over. This page shows how much that is, and lets you end it earlier.",
   grace: "The old key counts for",
   graces: [
     ["86400", "1 day more"],
