@@ -12,7 +12,7 @@
  *   …                                                             the values of the first name, those of the second …
  */
 
-/** So much text is arranged at once: some 20 ms, in which the thread does nothing else. Larger pieces pack a little better. */
+/** So much text is arranged at once: some 50 ms, in which the thread does nothing else. Larger pieces pack a little better. */
 const pieceBytes = 2 * 1024 * 1024;
 /** A piece with more names, or more ways in which lines go on, stays as it is: columns are for lines that are alike. */
 const namesMax = 2_000;
