@@ -92,7 +92,7 @@ export const create = backupCommand(
       const sent = sentBytes < bytes ? `, ${bytesText(sentBytes)} of it new` : "";
       print(`Size      ${bytesText(bytes)}, verified${keys.encrypts ? ", encrypted" : ""}${sent}`);
       if (mendedPieces > 0)
-        print(`Mended    ${mendedPieces} damaged pieces of earlier backups, which were brought there again`);
+        print(`Mended    damaged pieces of earlier backups, brought there again: ${mendedPieces}`);
       print(`SHA-256   ${sha256}`);
       print(`Events    ${events} loaded${waiting(positions)}`);
     }),

@@ -105,12 +105,7 @@ function dropFolder(folder: string): void {
 }
 
 async function clean(base: string): Promise<Freeing> {
-  const freeings: Freeing[] = [];
-  for (const name of readdirSync(base)) {
-    // The lock's files stay, also those that SQLite keeps beside it.
-    if (!name.startsWith("lock")) freeings.push(await unlinkSparingly(join(base, name)));
-  }
-  return async () => {
-    for (const free of freeings) await free();
-  };
+  // The lock's files stay, also those that SQLite keeps beside it.
+  const names = readdirSync(base).filter((name) => !name.startsWith("lock"));
+  return await unlinkSparingly(...names.map((name) => join(base, name)));
 }

@@ -67,6 +67,8 @@ export class SegmentArchive {
   private bytes = 0;
   private warned: Partial<Record<Lane, true>> = {};
   private arrangesFrom = 0;
+  /** Nothing was kept since no file was left to be arranged: idle, the folders are not listed again and again. */
+  private areArranged = false;
   /** Somebody waits for what is being written. */
   private waiters = 0;
   /** Files that columns do not make smaller, or that cannot be read. */
@@ -89,6 +91,7 @@ export class SegmentArchive {
   /** Takes applied segments, oldest first in each lane; returns at once. */
   keep(segments: readonly SealedSegment[]): void {
     this.queue.push(...segments);
+    if (segments.length > 0) this.areArranged = false;
     // Started in a later turn: `run` ends by clearing `running`, and must not do so before it is set.
     this.running ??= Promise.resolve().then(() => this.run());
   }
@@ -191,7 +194,8 @@ export class SegmentArchive {
   /** @returns whether there was one to be arranged, and time for it. */
   private async arrangeNext(): Promise<boolean> {
     const { waitingBytes, lastLoadedAt } = this.settings;
-    if ((waitingBytes?.() ?? 0) > 0 || this.waiters > 0 || this.queue.length > 0) return false;
+    const isWanted = this.waiters > 0 || this.queue.length > 0 || (waitingBytes?.() ?? 0) > 0;
+    if (this.areArranged || isWanted) return false;
     const started = performance.now();
     if (started - (lastLoadedAt?.() ?? -quietMs) < quietMs && started < this.arrangesFrom) return false;
     const next = lanes
@@ -200,6 +204,7 @@ export class SegmentArchive {
         return files.filter((file, n) => n < files.length - 1 || !isShort(file));
       })
       .find(({ path }) => !isArranged(path) && !this.staying.has(path));
+    this.areArranged = next === undefined;
     if (next === undefined) return false;
     this.staying.add(next.path);
     await this.arrange(next);

@@ -29,13 +29,13 @@ export async function removeSparingly(path: string): Promise<void> {
 }
 
 /** The same for who cannot wait for the room: when it resolves the names are gone, and the answer gives the room back. */
-export async function unlinkSparingly(path: string): Promise<Freeing> {
+export async function unlinkSparingly(...paths: readonly string[]): Promise<Freeing> {
   const unnamed: FileHandle[] = [];
   const free = async () => {
     for (let file = unnamed.shift(); file !== undefined; file = unnamed.shift()) await freeStepByStep(file);
   };
   try {
-    await unlinkTree(path, unnamed);
+    for (const path of paths) await unlinkTree(path, unnamed);
   } catch (error) {
     await free();
     throw error;

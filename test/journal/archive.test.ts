@@ -1,91 +1,34 @@
 /** Applied segments are kept, compressed, until a backup covers them, and no crash or full disk breaks that. */
 
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import {
   copyFileSync,
   existsSync,
   readdirSync,
   readFileSync,
   rmSync,
-  statSync,
   truncateSync,
-  utimesSync,
   writeFileSync,
 } from "node:fs";
 import { basename, join } from "node:path";
 import {
-  type GivenUp,
   givenUp,
-  isArranged,
   listArchive,
   noteGivenUp,
   readArchived,
   releaseArchive,
 } from "../../src/journal/archive.ts";
-import { type ArchiveSettings, SegmentArchive } from "../../src/journal/archive-writer.ts";
-import { realDisk } from "../../src/journal/disk.ts";
-import type { Lane, SealedSegment } from "../../src/journal/segment.ts";
-import { temporaryFolder } from "../support/appliance.ts";
-import { entryLines, writeSegment } from "../support/segments.ts";
+import {
+  archivedText,
+  at,
+  keep,
+  openArchive,
+  ranges,
+  segments,
+  useArchiveFolder,
+} from "./archive-support.ts";
 
-let folder: string;
-let archiveFolder: string;
-let space: { freeBytes: number; totalBytes: number };
-beforeEach(() => {
-  folder = temporaryFolder();
-  archiveFolder = join(folder, "archive");
-  space = { freeBytes: 1e12, totalBytes: 1e12 };
-});
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
-
-function openArchive(settings: Partial<ArchiveSettings> = {}) {
-  const seen = { released: [] as [Lane, number][], warned: [] as GivenUp[], trouble: [] as unknown[] };
-  const archive = new SegmentArchive(
-    {
-      folder: archiveFolder,
-      quarantineFolder: join(folder, "quarantine"),
-      bytesMax: 1e9,
-      reserveBytes: 1e8,
-      ...settings,
-    },
-    {
-      onReleased: (lane, last) => seen.released.push([lane, last]),
-      onGivenUp: (range) => seen.warned.push(range),
-      onTrouble: (error) => seen.trouble.push(error),
-    },
-    { ...realDisk, space: async () => space },
-  );
-  return { archive, seen };
-}
-
-/** Segments of a lane, one after the other, each with two blocks. */
-function segments(lane: Lane, first: number, count: number, entries = 10, bytes = 100): SealedSegment[] {
-  const all: SealedSegment[] = [];
-  for (let next = first; all.length < count; next += entries) {
-    const half = entries / 2;
-    all.push(
-      writeSegment(folder, lane, next, [entryLines(next, half, bytes), entryLines(next + half, half, bytes)]),
-    );
-  }
-  return all;
-}
-
-async function keep(archive: SegmentArchive, all: readonly SealedSegment[]): Promise<void> {
-  archive.keep(all);
-  await archive.idle();
-}
-
-async function archivedText(lane: Lane): Promise<string> {
-  let text = "";
-  for (const file of listArchive(archiveFolder, lane)) {
-    const read = await readArchived(file);
-    expect(read.damage).toBeUndefined();
-    for (const segment of read.segments) text += segment.bytes.toString();
-  }
-  return text;
-}
-
-const ranges = (lane: Lane) => listArchive(archiveFolder, lane).map(({ first, last }) => [first, last]);
+useArchiveFolder();
 
 describe("every applied segment is kept until it is released", () => {
   test("both lanes, in order, as they were; the journal's files go", async () => {
@@ -119,7 +62,7 @@ describe("every applied segment is kept until it is released", () => {
     await keep(archive, [{ ...segment!, last: 12 }]);
     expect(await archivedText("realtime")).toBe(before);
     expect(ranges("realtime")).toEqual([[1, 12]]);
-    expect(existsSync(join(folder, "quarantine"))).toBeFalse();
+    expect(existsSync(join(at.folder, "quarantine"))).toBeFalse();
     expect(seen.trouble).toEqual([]);
   });
 
@@ -138,16 +81,16 @@ describe("every applied segment is kept until it is released", () => {
     const { archive } = openArchive();
     for (let n = 0; n < 3; n++) await keep(archive, segments("realtime", 1 + n * 100, 1, 100, 8_000));
     await keep(archive, segments("historical", 1, 1));
-    releaseArchive(archiveFolder, { realtime: 199, historical: 0 });
+    releaseArchive(at.archiveFolder, { realtime: 199, historical: 0 });
     expect(ranges("realtime")).toEqual([
       [101, 200],
       [201, 300],
     ]);
-    releaseArchive(archiveFolder, { realtime: 200, historical: 10 });
+    releaseArchive(at.archiveFolder, { realtime: 200, historical: 10 });
     expect(ranges("realtime")).toEqual([[201, 300]]);
     expect(ranges("historical")).toEqual([]);
     // It goes on behind a release of everything.
-    releaseArchive(archiveFolder, { realtime: 300, historical: 10 });
+    releaseArchive(at.archiveFolder, { realtime: 300, historical: 10 });
     await keep(archive, segments("realtime", 301, 1));
     expect(ranges("realtime")).toEqual([[301, 310]]);
   });
@@ -157,9 +100,12 @@ describe("a crash at any moment", () => {
   test("before the name is given: the unfinished file goes, the segment is taken again", async () => {
     const [segment] = segments("realtime", 1, 1);
     openArchive();
-    writeFileSync(join(archiveFolder, "realtime", "0000000000000001-0000000000000010.ndjson.zst.tmp"), "ab");
+    writeFileSync(
+      join(at.archiveFolder, "realtime", "0000000000000001-0000000000000010.ndjson.zst.tmp"),
+      "ab",
+    );
     const { archive } = openArchive();
-    expect(readdirSync(join(archiveFolder, "realtime"))).toEqual([]);
+    expect(readdirSync(join(at.archiveFolder, "realtime"))).toEqual([]);
     await keep(archive, [segment!]);
     expect(ranges("realtime")).toEqual([[1, 10]]);
   });
@@ -182,10 +128,10 @@ describe("a crash at any moment", () => {
     const text = all.map(({ path }) => readFileSync(path, "utf8")).join("");
     const first = openArchive().archive;
     await keep(first, all.slice(0, 1));
-    const shorter = listArchive(archiveFolder, "realtime")[0]!.path;
-    copyFileSync(shorter, join(folder, "shorter"));
+    const shorter = listArchive(at.archiveFolder, "realtime")[0]!.path;
+    copyFileSync(shorter, join(at.folder, "shorter"));
     await keep(first, all.slice(1, 2));
-    copyFileSync(join(folder, "shorter"), shorter);
+    copyFileSync(join(at.folder, "shorter"), shorter);
     expect(ranges("realtime")).toEqual([[1, 20]]);
     const { archive } = openArchive();
     expect(existsSync(shorter)).toBe(false);
@@ -211,11 +157,11 @@ describe("the archive is bounded", () => {
       [301, 400],
     ]);
     expect(seen.warned).toMatchObject([{ lane: "realtime", first: 1, last: 100, reason: "size" }]);
-    expect(givenUp(archiveFolder)).toMatchObject([{ lane: "realtime", first: 1, last: 200 }]);
-    releaseArchive(archiveFolder, { realtime: 199, historical: 0 });
-    expect(givenUp(archiveFolder)).toHaveLength(1);
-    releaseArchive(archiveFolder, { realtime: 200, historical: 0 });
-    expect(givenUp(archiveFolder)).toEqual([]);
+    expect(givenUp(at.archiveFolder)).toMatchObject([{ lane: "realtime", first: 1, last: 200 }]);
+    releaseArchive(at.archiveFolder, { realtime: 199, historical: 0 });
+    expect(givenUp(at.archiveFolder)).toHaveLength(1);
+    releaseArchive(at.archiveFolder, { realtime: 200, historical: 0 });
+    expect(givenUp(at.archiveFolder)).toEqual([]);
   });
 
   test("0 keeps none and says nothing", async () => {
@@ -225,14 +171,14 @@ describe("the archive is bounded", () => {
     expect(ranges("realtime")).toEqual([]);
     expect(all.filter(({ path }) => existsSync(path))).toEqual([]);
     expect(seen).toEqual({ released: [["realtime", 30]], warned: [], trouble: [] });
-    expect(givenUp(archiveFolder)).toEqual([]);
+    expect(givenUp(at.archiveFolder)).toEqual([]);
   });
 
   test("by the disk: archived ones go first, then nothing is archived, and segments are released", async () => {
     const { archive, seen } = openArchive();
     await keep(archive, segments("historical", 1, 1, 100, 8_000));
     await keep(archive, segments("realtime", 1, 1, 100, 8_000));
-    space.freeBytes = 2e8 - 1;
+    at.space.freeBytes = 2e8 - 1;
     await archive.tidy();
     expect([ranges("realtime"), ranges("historical")]).toEqual([[], []]);
     const later = segments("realtime", 101, 2);
@@ -244,123 +190,13 @@ describe("the archive is bounded", () => {
       ["historical", "disk"],
       ["realtime", "disk"],
     ]);
-    expect(givenUp(archiveFolder).map(({ lane, first, last }) => [lane, first, last])).toEqual([
+    expect(givenUp(at.archiveFolder).map(({ lane, first, last }) => [lane, first, last])).toEqual([
       ["historical", 1, 100],
       ["realtime", 1, 120],
     ]);
-    space.freeBytes = 1e12;
+    at.space.freeBytes = 1e12;
     await keep(archive, segments("realtime", 121, 1));
     expect(ranges("realtime")).toEqual([[121, 130]]);
-  });
-});
-
-describe("while nothing else is to be done, files are arranged by columns", () => {
-  const eventLines = (first: number) =>
-    Array.from({ length: 10_000 }, (_, n) =>
-      JSON.stringify({
-        ...{ seq: first + n, project_id: 1, uuid: crypto.randomUUID(), event: `event-${n % 7}` },
-        ...{
-          distinct_id: `user-${(n * 7919) % 5_000}`,
-          noise: Buffer.from(crypto.randomUUID()).toString("base64"),
-        },
-        properties: { price: (n * 31) % 997, city: ["Köln", "Łódź", "東京"][n % 3], page: (n * 17) % 211 },
-      }),
-    );
-  /** Three files, each so large that the next one does not join it. */
-  const threeFiles = async (archive: SegmentArchive) => {
-    const all = [1, 10_001, 20_001].map((first) =>
-      writeSegment(folder, "realtime", first, [eventLines(first)]),
-    );
-    const text = all.map(({ path }) => readFileSync(path, "utf8")).join("");
-    for (const one of all) await keep(archive, [one]);
-    return text;
-  };
-  const files = () => listArchive(archiveFolder, "realtime");
-  const areArranged = () => files().map(({ path }) => isArranged(path));
-
-  test("with the same text, smaller, in their order of age; what comes next has a file of its own", async () => {
-    const { archive, seen } = openArchive();
-    const text = await threeFiles(archive);
-    const [before] = files();
-    utimesSync(before!.path, 1_000, 1_000);
-    const sizes = files().map(({ bytes }) => bytes);
-    expect(areArranged()).toEqual([false, false, false]);
-    await archive.tidy();
-    expect(areArranged()).toEqual([true, true, true]);
-    expect(files().every(({ bytes }, n) => bytes < sizes[n]!)).toBe(true);
-    expect(await archivedText("realtime")).toBe(text);
-    expect(statSync(files()[0]!.path).mtimeMs).toBe(1_000_000);
-    // Who listed them before reads them all the same.
-    expect((await readArchived(before!)).damage).toBeUndefined();
-    await keep(archive, segments("realtime", 30_001, 1));
-    expect(ranges("realtime").at(-1)).toEqual([30_001, 30_010]);
-    expect(areArranged()).toEqual([true, true, true, false]);
-    await archive.tidy();
-    // The newest one is short: what follows joins it.
-    expect(areArranged()).toEqual([true, true, true, false]);
-    expect(seen.trouble).toEqual([]);
-    releaseArchive(archiveFolder, { realtime: 20_000, historical: 0 });
-    expect(ranges("realtime")).toEqual([
-      [20_001, 30_000],
-      [30_001, 30_010],
-    ]);
-  });
-
-  test("not while events wait, and with pauses while they come in", async () => {
-    let [waiting, loadedAt] = [1, 0];
-    const settings = { waitingBytes: () => waiting, lastLoadedAt: () => loadedAt };
-    const { archive } = openArchive(settings);
-    await threeFiles(archive);
-    await archive.tidy();
-    expect(areArranged()).toEqual([false, false, false]);
-    waiting = 0;
-    loadedAt = Number.POSITIVE_INFINITY;
-    await archive.tidy();
-    expect(areArranged()).toEqual([true, false, false]);
-    await archive.tidy();
-    expect(areArranged()).toEqual([true, false, false]);
-    loadedAt = Number.NEGATIVE_INFINITY;
-    await archive.tidy();
-    expect(areArranged()).toEqual([true, true, true]);
-  });
-
-  test("a crash between the new file and the end of the old one leaves both, of which one counts", async () => {
-    const { archive } = openArchive();
-    const text = await threeFiles(archive);
-    const rows = files()[0]!.path;
-    copyFileSync(rows, join(folder, "rows"));
-    await archive.tidy();
-    copyFileSync(join(folder, "rows"), rows);
-    expect(ranges("realtime")).toHaveLength(3);
-    expect(await archivedText("realtime")).toBe(text);
-    const again = openArchive().archive;
-    expect(readdirSync(join(archiveFolder, "realtime"))).toHaveLength(3);
-    await again.tidy();
-    expect(areArranged()).toEqual([true, true, true]);
-    expect(await archivedText("realtime")).toBe(text);
-  });
-
-  test("damage is noticed as in rows; a file that cannot be read stays, and is not tried again and again", async () => {
-    const { archive, seen } = openArchive();
-    await threeFiles(archive);
-    const [first] = files();
-    const good = readFileSync(first!.path);
-    writeFileSync(first!.path, "nothing that can be read");
-    await archive.tidy();
-    await archive.tidy();
-    expect(areArranged()).toEqual([false, true, true]);
-    expect(seen.trouble).toEqual([]);
-    writeFileSync(first!.path, good);
-    const second = files()[1]!;
-    const arranged = readFileSync(second.path);
-    for (let at = 0; at < arranged.length; at += Math.floor(arranged.length / 40)) {
-      const bad = Buffer.from(arranged);
-      bad[at]! ^= 0x10;
-      writeFileSync(second.path, bad);
-      expect((await readArchived(second)).damage).toMatchObject({ code: "segment_damaged", last: 20_000 });
-      truncateSync(second.path, at);
-      expect((await readArchived(second)).damage).toMatchObject({ code: "segment_damaged", last: 20_000 });
-    }
   });
 });
 
@@ -368,7 +204,7 @@ describe("damage", () => {
   const archivedFile = async () => {
     const { archive } = openArchive();
     await keep(archive, segments("realtime", 1, 3));
-    return listArchive(archiveFolder, "realtime")[0]!;
+    return listArchive(at.archiveFolder, "realtime")[0]!;
   };
 
   test("a changed byte anywhere in an archived file is noticed, if it changes anything", async () => {
@@ -407,7 +243,7 @@ describe("damage", () => {
     writeFileSync(all[1]!.path, bytes);
     writeFileSync(all[2]!.path, "not a segment at all");
     await keep(archive, all);
-    const [file] = listArchive(archiveFolder, "realtime");
+    const [file] = listArchive(at.archiveFolder, "realtime");
     expect(file).toMatchObject({ first: 1, last: 30 });
     const read = await readArchived(file!);
     expect(read.damage).toBeUndefined();
@@ -416,7 +252,7 @@ describe("damage", () => {
       [11, 15],
       [21, 20],
     ]);
-    expect(readdirSync(join(folder, "quarantine")).sort()).toEqual(
+    expect(readdirSync(join(at.folder, "quarantine")).sort()).toEqual(
       all
         .slice(1)
         .map(
@@ -430,13 +266,13 @@ describe("damage", () => {
   test("what the disk refuses stays in the journal and is tried again", async () => {
     const { archive, seen } = openArchive();
     const all = segments("realtime", 1, 2);
-    rmSync(join(archiveFolder, "realtime"), { recursive: true });
-    writeFileSync(join(archiveFolder, "realtime"), "in the way");
+    rmSync(join(at.archiveFolder, "realtime"), { recursive: true });
+    writeFileSync(join(at.archiveFolder, "realtime"), "in the way");
     await keep(archive, all);
     expect(seen.trouble).toHaveLength(1);
     expect(seen.released).toEqual([]);
     expect(all.every(({ path }) => existsSync(path))).toBe(true);
-    rmSync(join(archiveFolder, "realtime"));
+    rmSync(join(at.archiveFolder, "realtime"));
     openArchive();
     await archive.tidy();
     expect(ranges("realtime")).toEqual([[1, 20]]);
@@ -444,8 +280,8 @@ describe("damage", () => {
   });
 
   test("a note that cannot be read counts as none", () => {
-    noteGivenUp(archiveFolder, { lane: "realtime", first: 1, last: 2, reason: "disk", at: "" });
-    writeFileSync(join(archiveFolder, "given-up.json"), "{");
-    expect(givenUp(archiveFolder)).toEqual([]);
+    noteGivenUp(at.archiveFolder, { lane: "realtime", first: 1, last: 2, reason: "disk", at: "" });
+    writeFileSync(join(at.archiveFolder, "given-up.json"), "{");
+    expect(givenUp(at.archiveFolder)).toEqual([]);
   });
 });

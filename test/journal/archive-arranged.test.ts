@@ -1,0 +1,137 @@
+/** Files of the archive by columns: when that is done, that nothing is lost by it, and what is noticed. */
+
+import { describe, expect, test } from "bun:test";
+import {
+  copyFileSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { isArranged, listArchive, readArchived, releaseArchive } from "../../src/journal/archive.ts";
+import type { SegmentArchive } from "../../src/journal/archive-writer.ts";
+import { writeSegment } from "../support/segments.ts";
+import {
+  archivedText,
+  at,
+  keep,
+  openArchive,
+  ranges,
+  segments,
+  useArchiveFolder,
+} from "./archive-support.ts";
+
+useArchiveFolder();
+
+describe("while nothing else is to be done, files are arranged by columns", () => {
+  const eventLines = (first: number) =>
+    Array.from({ length: 10_000 }, (_, n) =>
+      JSON.stringify({
+        ...{ seq: first + n, project_id: 1, uuid: crypto.randomUUID(), event: `event-${n % 7}` },
+        ...{
+          distinct_id: `user-${(n * 7919) % 5_000}`,
+          noise: Buffer.from(crypto.randomUUID()).toString("base64"),
+        },
+        properties: { price: (n * 31) % 997, city: ["Köln", "Łódź", "東京"][n % 3], page: (n * 17) % 211 },
+      }),
+    );
+  /** Three files, each so large that the next one does not join it. */
+  const threeFiles = async (archive: SegmentArchive) => {
+    const all = [1, 10_001, 20_001].map((first) =>
+      writeSegment(at.folder, "realtime", first, [eventLines(first)]),
+    );
+    const text = all.map(({ path }) => readFileSync(path, "utf8")).join("");
+    for (const one of all) await keep(archive, [one]);
+    return text;
+  };
+  const files = () => listArchive(at.archiveFolder, "realtime");
+  const areArranged = () => files().map(({ path }) => isArranged(path));
+
+  test("with the same text, smaller, in their order of age; what comes next has a file of its own", async () => {
+    const { archive, seen } = openArchive();
+    const text = await threeFiles(archive);
+    const [before] = files();
+    utimesSync(before!.path, 1_000, 1_000);
+    const sizes = files().map(({ bytes }) => bytes);
+    expect(areArranged()).toEqual([false, false, false]);
+    await archive.tidy();
+    expect(areArranged()).toEqual([true, true, true]);
+    expect(files().every(({ bytes }, n) => bytes < sizes[n]!)).toBe(true);
+    expect(await archivedText("realtime")).toBe(text);
+    expect(statSync(files()[0]!.path).mtimeMs).toBe(1_000_000);
+    // Who listed them before reads them all the same.
+    expect((await readArchived(before!)).damage).toBeUndefined();
+    await keep(archive, segments("realtime", 30_001, 1));
+    expect(ranges("realtime").at(-1)).toEqual([30_001, 30_010]);
+    expect(areArranged()).toEqual([true, true, true, false]);
+    await archive.tidy();
+    // The newest one is short: what follows joins it.
+    expect(areArranged()).toEqual([true, true, true, false]);
+    expect(seen.trouble).toEqual([]);
+    releaseArchive(at.archiveFolder, { realtime: 20_000, historical: 0 });
+    expect(ranges("realtime")).toEqual([
+      [20_001, 30_000],
+      [30_001, 30_010],
+    ]);
+  });
+
+  test("not while events wait, and with pauses while they come in", async () => {
+    let [waiting, loadedAt] = [1, 0];
+    const settings = { waitingBytes: () => waiting, lastLoadedAt: () => loadedAt };
+    const { archive } = openArchive(settings);
+    await threeFiles(archive);
+    await archive.tidy();
+    expect(areArranged()).toEqual([false, false, false]);
+    waiting = 0;
+    loadedAt = Number.POSITIVE_INFINITY;
+    await archive.tidy();
+    expect(areArranged()).toEqual([true, false, false]);
+    await archive.tidy();
+    expect(areArranged()).toEqual([true, false, false]);
+    loadedAt = Number.NEGATIVE_INFINITY;
+    await archive.tidy();
+    expect(areArranged()).toEqual([true, true, true]);
+  });
+
+  test("a crash between the new file and the end of the old one leaves both, of which one counts", async () => {
+    const { archive } = openArchive();
+    const text = await threeFiles(archive);
+    const rows = files()[0]!.path;
+    copyFileSync(rows, join(at.folder, "rows"));
+    await archive.tidy();
+    copyFileSync(join(at.folder, "rows"), rows);
+    expect(ranges("realtime")).toHaveLength(3);
+    expect(await archivedText("realtime")).toBe(text);
+    const again = openArchive().archive;
+    expect(readdirSync(join(at.archiveFolder, "realtime"))).toHaveLength(3);
+    await again.tidy();
+    expect(areArranged()).toEqual([true, true, true]);
+    expect(await archivedText("realtime")).toBe(text);
+  });
+
+  test("damage is noticed as in rows; a file that cannot be read stays, and is not tried again and again", async () => {
+    const { archive, seen } = openArchive();
+    await threeFiles(archive);
+    const [first] = files();
+    const good = readFileSync(first!.path);
+    writeFileSync(first!.path, "nothing that can be read");
+    await archive.tidy();
+    await archive.tidy();
+    expect(areArranged()).toEqual([false, true, true]);
+    expect(seen.trouble).toEqual([]);
+    writeFileSync(first!.path, good);
+    const second = files()[1]!;
+    const arranged = readFileSync(second.path);
+    for (let at = 0; at < arranged.length; at += Math.floor(arranged.length / 40)) {
+      const bad = Buffer.from(arranged);
+      bad[at]! ^= 0x10;
+      writeFileSync(second.path, bad);
+      expect((await readArchived(second)).damage).toMatchObject({ code: "segment_damaged", last: 20_000 });
+      truncateSync(second.path, at);
+      expect((await readArchived(second)).damage).toMatchObject({ code: "segment_damaged", last: 20_000 });
+    }
+  });
+});
