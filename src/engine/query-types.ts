@@ -15,6 +15,7 @@ import type { CohortDefinition, FlagDefinition, GroupType } from "../flags/rules
 import type { Lane } from "../journal/segment.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { Count, exactly, Instant, orNull } from "../lib/schema.ts";
+import type { NewOverrides } from "../people/hash-key-overrides.ts";
 import type { Person } from "../people/person.ts";
 
 /** Property filters joined by AND, and what they refer to. */
@@ -71,7 +72,7 @@ export interface Queries {
   };
   /** Answers how many overrides were stored. */
   addHashKeyOverrides: {
-    request: { projectId: number; distinctIds: string[]; flagKeys: string[]; hashKey: string };
+    request: NewOverrides & { projectId: number };
     answer: number;
   };
   /** An operator's SELECT. */

@@ -2,11 +2,16 @@
 
 import { AsyncLocalStorage } from "node:async_hooks";
 
-const callers = new AsyncLocalStorage<AbortSignal>();
+const callers = new AsyncLocalStorage<AbortSignal | undefined>();
 
 /** Does work for a caller; the signal is aborted when it goes away. */
 export function forCaller<Result>(signal: AbortSignal, work: () => Result): Result {
   return callers.run(signal, work);
+}
+
+/** Does work that goes on when the caller at hand disconnects. */
+export function forNoCaller<Result>(work: () => Result): Result {
+  return callers.run(undefined, work);
 }
 
 /** Whether an error says no more than that the caller went away before the work was done. */

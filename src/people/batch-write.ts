@@ -2,6 +2,7 @@
 
 import type { Database } from "bun:sqlite";
 import type { StepState } from "./batch-load.ts";
+import { pendingOverrideAssigner } from "./hash-key-overrides.ts";
 import type { GroupState } from "./identity/group-rules.ts";
 import type { PeopleState } from "./identity/people-state.ts";
 import type { PropertyBag } from "./identity/property-bag.ts";
@@ -84,9 +85,19 @@ function writeDistinctIds(client: Database, people: PeopleState): void {
   }
 }
 
-/** What belongs to a folded person goes to the one that remains, whose own entries win. */
-function moveFolded(client: Database, { folds }: PeopleState): void {
-  for (const { from, into } of folds) {
+/**
+ * What belongs to a folded person goes to the one that remains, whose own entries win; and overrides of new IDs go to the
+ * persons that got them, in the order of the events.
+ */
+function moveFolded(client: Database, { folds, joins }: PeopleState): void {
+  const assign = pendingOverrideAssigner(client);
+  let assigned = 0;
+  const assignBefore = (fold: number) => {
+    for (; assigned < joins.length && joins[assigned]!.foldsBefore <= fold; assigned++)
+      assign?.(joins[assigned]!);
+  };
+  for (const [index, { from, into }] of folds.entries()) {
+    assignBefore(index);
     // Also for a person that is new: what an earlier fold of the batch gave it must go on.
     for (const table of ["cohort_member", "hash_key_override"]) {
       client
@@ -96,6 +107,7 @@ function moveFolded(client: Database, { folds }: PeopleState): void {
     }
     client.query("DELETE FROM person WHERE id = ?").run(from.rowId);
   }
+  assignBefore(folds.length);
 }
 
 function writeGroups(client: Database, { newTypes, groups }: GroupState): void {

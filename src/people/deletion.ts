@@ -10,6 +10,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import type { Author } from "../accounts/activity.ts";
 import { EntryWriter, type JournalNote } from "../journal/entry.ts";
 import { exactly, orNull } from "../lib/schema.ts";
+import { forgetPendingOverrides } from "./hash-key-overrides.ts";
 import { forgetPersonless } from "./personless-ids.ts";
 
 /** What is told about a deletion. */
@@ -78,6 +79,7 @@ export function applyDeletion(client: Database, { projectId, details }: JournalN
     client.query(`DELETE FROM ${table} WHERE person_id = ?`).run(row.id);
   }
   forgetPersonless(client, projectId, ids);
+  forgetPendingOverrides(client, projectId, ids);
   client.query("DELETE FROM person WHERE id = ?").run(row.id);
   const change = client.query(
     "INSERT INTO change (project_id, person_uuid, distinct_id, is_deleted) VALUES (?, ?, ?, 1)",

@@ -8,6 +8,7 @@ import personlessSql from "./migrations/002-personless.sql" with { type: "text" 
 import namesSql from "./migrations/003-names.sql" with { type: "text" };
 import outsideSql from "./migrations/004-outside-events.sql" with { type: "text" };
 import listsSql from "./migrations/005-property-lists.sql" with { type: "text" };
+import pendingOverridesSql from "./migrations/006-pending-overrides.sql" with { type: "text" };
 import * as schema from "./schema.ts";
 
 export type PeopleDb = Sqlite<typeof schema>;
@@ -19,6 +20,7 @@ const peopleMigrations: readonly Migration[] = [
   { version: 3, name: "names", sql: namesSql },
   { version: 4, name: "outside events", sql: outsideSql },
   { version: 5, name: "property lists", sql: listsSql },
+  { version: 6, name: "pending overrides", sql: pendingOverridesSql },
 ];
 
 /** What several fronts share of it, in PostgreSQL. */

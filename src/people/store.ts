@@ -15,6 +15,7 @@ import type { DuplicateCount, IdentityStep, IdentityStore, PeopleBatch, PlannedE
 import { StepState } from "./batch-load.ts";
 import { writeState } from "./batch-write.ts";
 import { applyDeletion } from "./deletion.ts";
+import { sweepPendingOverrides } from "./hash-key-overrides.ts";
 import { applyToGroups } from "./identity/group-rules.ts";
 import { operationsOf } from "./identity/operations.ts";
 import { applyToPersons } from "./identity/person-rules.ts";
@@ -116,7 +117,8 @@ export class PeopleStore implements IdentityStore {
   }
 
   /**
-   * Closes spikes that are over, forgets old warnings, and lists of properties' names that nobody has any more.
+   * Closes spikes that are over, forgets old warnings, expired overrides, and lists of properties' names that nobody has
+   * any more.
    *
    * Call it every few seconds while the realtime lane has no backlog: a spike ends when no more events are known.
    */
@@ -126,6 +128,7 @@ export class PeopleStore implements IdentityStore {
     if (this.kept?.isIdle) this.kept = undefined;
     else if (this.kept !== undefined) this.kept.isIdle = true;
     this.unusedLists.turn(nowMicros);
+    sweepPendingOverrides(this.db.$client, nowMicros);
     const detector = this.knownDetector();
     detector.tick(nowMicros);
     const isHousekeepingDue = nowMicros - this.housekeptMicros >= housekeepingMicros;
@@ -253,6 +256,7 @@ class PeopleStep implements IdentityStep {
     for (const { event, operations, own } of planned) {
       for (; noted < personless.length && personless[noted]!.seq < event.seq; noted += 1)
         notePersonless(state, personless[noted]!);
+      state.people.receivedMicros = event.receivedMicros;
       for (const warning of operations.warnings) this.warnings.push(warning);
       for (const warning of applyToPersons(state.people, event, operations, own)) this.warnings.push(warning);
       for (const warning of applyToGroups(state.groups, event, operations)) this.warnings.push(warning);

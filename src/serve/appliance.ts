@@ -19,6 +19,7 @@ import { hasDueChanges, runScheduledChanges } from "../flags/api/later-changes.t
 import { FlagSets, groupTypesFrom } from "../flags/store/flag-sets.ts";
 import type { PayloadCipher } from "../flags/store/flag-writes.ts";
 import { payloadCipher, readPayloadKey } from "../flags/store/payload-cipher.ts";
+import { OverrideWriter } from "../flags/subject/override-writer.ts";
 import type { App } from "../http/app.ts";
 import type { RoleReadiness } from "../http/probes.ts";
 import { importRoutes } from "../import/control-route.ts";
@@ -61,6 +62,9 @@ const scheduledEveryMs = 2_000;
 /** How much of the counted use of a replaced key a crash may lose. */
 const keyUsesEveryMs = 10_000;
 
+/** How long a stop waits for hash-key overrides to be stored. */
+const overridesSettleMs = 2_000;
+
 export class Appliance {
   readonly metadata: Metadata;
   private readonly people: PeopleDb;
@@ -69,6 +73,7 @@ export class Appliance {
   private readonly reports: Reports;
   private readonly retention: Retention;
   private readonly instance: ReturnType<typeof instanceDeps>;
+  private readonly overrides: OverrideWriter;
   private readonly uploads: ImportUploads;
   private readonly unknownKeys = new UnknownKeys();
   private readonly folderUse: KeptFolderUse;
@@ -158,6 +163,10 @@ export class Appliance {
       ...{ dataDir, executable: commands.own, reserveBytes: config["journal-reserve"] },
     });
     const engine = new EngineClient(this.supervisor);
+    this.overrides = new OverrideWriter({
+      store: (overrides) => engine.ask("addHashKeyOverrides", overrides),
+      onDiscarded: (error) => log.error({ error: String(error) }, "hash-key overrides could not be stored"),
+    });
     this.retention = new Retention({
       dataDir,
       rules: config["events-retention"],
@@ -245,10 +254,10 @@ export class Appliance {
 
   private app(journal: JournalPort): App {
     const { config, log, metadata, people, supervisor, metrics, traces } = this;
-    const { unknownKeys, payloads, uploads, eraser, instance, shared } = this;
+    const { unknownKeys, payloads, overrides, uploads, eraser, instance, shared } = this;
     return frontApp({
       ...{ config, log, metadata, people, supervisor, metrics, traces, journal },
-      ...{ unknownKeys, payloads, uploads, eraser, instance, shared },
+      ...{ unknownKeys, payloads, overrides, uploads, eraser, instance, shared },
       status: () => this.status(),
       roles: () => this.roles(),
       stopping: this.stopping.signal,
@@ -278,6 +287,7 @@ export class Appliance {
     await this.listeners?.stop();
     await Promise.all([this.instance.jobs.stop(), this.uploads.stop()]);
     await this.journal?.close();
+    await this.overrides.settle(Math.min(overridesSettleMs, Math.max(0, end - performance.now())));
     await this.supervisor.stop(Math.max(0, end - performance.now()));
     this.eventRate.stop();
     await this.traces?.stop();

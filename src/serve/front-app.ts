@@ -13,6 +13,7 @@ import { explainRoutes } from "../flags/api/explain-route.ts";
 import { evaluationRoutes } from "../flags/api/public/routes.ts";
 import { FlagSets, groupTypesFrom } from "../flags/store/flag-sets.ts";
 import type { PayloadCipher } from "../flags/store/flag-writes.ts";
+import type { OverrideWriter } from "../flags/subject/override-writer.ts";
 import { type App, createApp } from "../http/app.ts";
 import { TrustedPlaces } from "../http/places.ts";
 import type { RoleReadiness } from "../http/probes.ts";
@@ -30,7 +31,6 @@ import type { Status } from "../operate/status-shape.ts";
 import type { Traces } from "../operate/traces.ts";
 import type { UnknownKeys } from "../operate/unknown-keys.ts";
 import type { PeopleDb } from "../people/open.ts";
-import { laneCursors } from "../people/reader.ts";
 import { EnginePorts } from "./engine-ports.ts";
 import type { instanceDeps } from "./instance.ts";
 import type { Eraser } from "./person-eraser.ts";
@@ -49,6 +49,7 @@ export interface FrontParts {
   traces: Traces | undefined;
   unknownKeys: UnknownKeys;
   payloads: PayloadCipher;
+  overrides: OverrideWriter;
   uploads: ImportUploads;
   eraser: Eraser;
   instance: ReturnType<typeof instanceDeps>;
@@ -93,16 +94,7 @@ export function frontApp(parts: FrontParts): App {
       ...captureRoutes({ journal: live.watching(journal), projects }),
       ...evaluationRoutes({
         ...{ projects, flagSets, people, publicUrl, stopping: parts.stopping },
-        storeOverrides: ({ projectId, distinctIds, flagKeys, hashKey }) =>
-          engine.ask("addHashKeyOverrides", {
-            ...{ projectId, hashKey },
-            distinctIds: [...distinctIds],
-            flagKeys: [...flagKeys],
-          }),
-        positions: () => ({
-          accepted: journal.state().find(({ lane }) => lane === "realtime")!.lastSeq,
-          applied: laneCursors(people).realtime,
-        }),
+        overrides: parts.overrides,
         onTrouble: (error: unknown) =>
           log.error({ error: String(error) }, "flags could not be computed fully"),
       }),

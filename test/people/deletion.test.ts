@@ -8,7 +8,7 @@ import { changesAfter } from "../../src/people/changes.ts";
 import { addCohortMembers, countCohortMembers } from "../../src/people/cohort-members.ts";
 import { deletionLine } from "../../src/people/deletion.ts";
 import { addHashKeyOverrides, hashKeyOverrides } from "../../src/people/hash-key-overrides.ts";
-import { alias, event, identify, note, set, TestPeople } from "./support.ts";
+import { alias, event, identify, newYearMicros, note, set, TestPeople } from "./support.ts";
 
 const deletion = (uuid: string, distinctId: string) =>
   note({ kind: "person_deleted", type: "person_deleted", details: { uuid, distinct_id: distinctId } });
@@ -20,7 +20,9 @@ describe("a deleted person", () => {
     using people = new TestPeople();
     people.apply(set("kim", { plan: "platinum" }), identify("kim", "anon"), set("ann", { plan: "free" }));
     addCohortMembers(people.db, 1, 7, { distinctIds: ["kim", "ann"] });
-    addHashKeyOverrides(people.db, 1, { distinctIds: ["kim"], flagKeys: ["f"], hashKey: "anon" });
+    addHashKeyOverrides(people.db, 1, {
+      ...{ distinctIds: ["kim"], flagKeys: ["f"], hashKey: "anon", requestedMicros: newYearMicros },
+    });
     const { uuid } = people.person("kim")!;
     people.apply(deletion(uuid, "kim"));
     expect([people.person("kim"), people.person("anon")]).toEqual([undefined, undefined]);

@@ -8,7 +8,7 @@ import { addCohortMembers, cohortsOfPerson } from "../../src/people/cohort-membe
 import { addHashKeyOverrides, hashKeyOverrides } from "../../src/people/hash-key-overrides.ts";
 import { distinctIdsOf, personsPage } from "../../src/people/reader.ts";
 import { Model, type ShownPerson } from "./model.ts";
-import { event, TestPeople } from "./support.ts";
+import { event, secondMicros, TestPeople } from "./support.ts";
 
 const ids = fc.constantFrom("a", "b", "c", "d", "e", "f");
 const times = fc.integer({ min: 1, max: 6 });
@@ -103,10 +103,23 @@ class Mirror {
 
 function joinCohort(model: Model, id: string, number: number): void {
   addCohortMembers(people.db, projectId, number, { distinctIds: [id] });
-  addHashKeyOverrides(people.db, projectId, { distinctIds: [id], flagKeys: ["flag"], hashKey: `${number}` });
+  // Some were requested nearly five minutes ago: events that follow come in time, or late.
+  const requestedMicros = event().receivedMicros - (number % 3) * 149 * secondMicros;
+  const hashKey = `${number}`;
+  addHashKeyOverrides(people.db, projectId, {
+    ...{ distinctIds: [id], flagKeys: ["flag"], hashKey, requestedMicros },
+  });
   const person = model.of(id);
   person?.cohorts.push(number);
-  if (person !== undefined) person.overrides = { flag: `${number}`, ...person.overrides };
+  if (person !== undefined) person.overrides = { flag: hashKey, ...person.overrides };
+  else {
+    const before = model.pending.get(id);
+    const isValid = before !== undefined && before.requestedMicros >= requestedMicros - 300 * secondMicros;
+    model.pending.set(id, {
+      hashKey: isValid ? before.hashKey : hashKey,
+      requestedMicros: Math.max(requestedMicros, before?.requestedMicros ?? 0),
+    });
+  }
 }
 
 function check(steps: Step[]): void {

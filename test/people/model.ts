@@ -32,6 +32,8 @@ export interface ShownPerson {
 
 export class Model {
   persons: ModelPerson[] = [];
+  /** Overrides of IDs that have no person, and when they were requested. */
+  pending = new Map<string, { hashKey: string; requestedMicros: number }>();
   /** Ids that had personless events. */
   personless = new Set<string>();
 
@@ -71,7 +73,10 @@ export class Model {
       $merge_dangerously: properties.alias,
     };
     const other = merges[event.event] as string | undefined;
-    const person = this.personFor(event, other === event.distinctId ? undefined : other);
+    const partner = other === event.distinctId ? undefined : other;
+    const joined = [event.distinctId, partner].filter((id) => id !== undefined && this.of(id) === undefined);
+    const person = this.personFor(event, partner);
+    for (const id of joined) this.assignPending(id!, event.receivedMicros);
     const write = (name: string, value: unknown) => {
       const before = person.written[name];
       const realtime = before?.[1] ?? Number.NEGATIVE_INFINITY;
@@ -83,6 +88,16 @@ export class Model {
     }
     for (const [name, value] of Object.entries((properties.$set ?? {}) as object)) write(name, value);
     for (const name of (properties.$unset ?? []) as string[]) write(name, undefined);
+  }
+
+  /** A person that got an ID gets its override, unless it was requested more than five minutes before. */
+  private assignPending(id: string, receivedMicros: number): void {
+    const override = this.pending.get(id);
+    const person = this.of(id);
+    if (override === undefined || person === undefined) return;
+    this.pending.delete(id);
+    if (receivedMicros > override.requestedMicros + 5 * 60 * 1_000_000) return;
+    person.overrides = { flag: override.hashKey, ...person.overrides };
   }
 
   private personFor(event: JournalEvent, other: string | undefined): ModelPerson {

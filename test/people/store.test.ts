@@ -7,10 +7,24 @@ import {
   cohortsOfPerson,
   countCohortMembers,
 } from "../../src/people/cohort-members.ts";
-import { addHashKeyOverrides, hashKeyOverrides } from "../../src/people/hash-key-overrides.ts";
+import {
+  addHashKeyOverrides,
+  hashKeyOverrides,
+  pendingHashKeyOverrides,
+} from "../../src/people/hash-key-overrides.ts";
 import { openPeople } from "../../src/people/open.ts";
 import { laneCursors } from "../../src/people/reader.ts";
-import { alias, event, identify, mergeDangerously, note, secondMicros, set, TestPeople } from "./support.ts";
+import {
+  alias,
+  event,
+  identify,
+  mergeDangerously,
+  newYearMicros,
+  note,
+  secondMicros,
+  set,
+  TestPeople,
+} from "./support.ts";
 
 describe("the cursor", () => {
   test("starts at 0, moves with each batch of its lane and survives a restart", () => {
@@ -172,7 +186,7 @@ describe("hash-key overrides", () => {
     using people = new TestPeople();
     people.apply(event({ distinctId: "user" }), event({ distinctId: "anon" }));
     const store = (distinctIds: string[], flagKeys: string[], hashKey: string) =>
-      addHashKeyOverrides(people.db, 1, { distinctIds, flagKeys, hashKey });
+      addHashKeyOverrides(people.db, 1, { distinctIds, flagKeys, hashKey, requestedMicros: newYearMicros });
     expect(store(["anon", "nobody"], ["f", "g"], "anon")).toBe(2);
     expect(store(["user", "anon"], ["f"], "later")).toBe(1);
     expect(hashKeyOverrides(people.db, 1, ["user", "anon"])).toEqual(
@@ -190,6 +204,96 @@ describe("hash-key overrides", () => {
         ["g", "anon"],
       ]),
     );
+  });
+
+  describe("of IDs without a person", () => {
+    /** Requested at the first second of the year, from which tests count. */
+    const at = (seconds: number) => newYearMicros + seconds * secondMicros;
+    const request = (
+      people: TestPeople,
+      distinctIds: string[],
+      { hashKey = "anon", seconds = 0, flagKeys = ["f"], pendingMax = undefined as number | undefined } = {},
+    ) =>
+      addHashKeyOverrides(
+        people.db,
+        1,
+        { distinctIds, flagKeys, hashKey, requestedMicros: at(seconds) },
+        pendingMax,
+      );
+    const pending = (people: TestPeople, id: string, seconds = 0, projectId = 1) =>
+      Object.fromEntries(pendingHashKeyOverrides(people.db, projectId, id, at(seconds)));
+    const ofPerson = (people: TestPeople, id: string) =>
+      Object.fromEntries(hashKeyOverrides(people.db, 1, [id]));
+    const received = (seconds: number) => ({ receivedMicros: at(seconds) });
+
+    test("are valid for five minutes, in their project, and not for the former ID itself", () => {
+      using people = new TestPeople();
+      expect(request(people, ["user", "anon"])).toBe(0);
+      expect([pending(people, "user"), pending(people, "user", 300)]).toEqual([{ f: "anon" }, { f: "anon" }]);
+      expect([pending(people, "user", 301), pending(people, "user", 0, 2), pending(people, "anon")]).toEqual([
+        {},
+        {},
+        {},
+      ]);
+    });
+
+    test("go to the person that gets the ID by an event received within five minutes", () => {
+      using people = new TestPeople();
+      request(people, ["user", "anon"]);
+      people.reopen();
+      // However late it is applied.
+      people.apply(identify("user", "anon", received(300)));
+      expect([ofPerson(people, "user"), ofPerson(people, "anon")]).toEqual([{ f: "anon" }, { f: "anon" }]);
+      expect(pending(people, "user")).toEqual({});
+      request(people, ["late"]);
+      people.apply(identify("late", "other", received(301)));
+      expect([ofPerson(people, "late"), pending(people, "late")]).toEqual([{}, {}]);
+    });
+
+    test("of a person that has an override, that one wins", () => {
+      using people = new TestPeople();
+      people.apply(event({ distinctId: "anon" }));
+      request(people, ["anon"], { hashKey: "older" });
+      request(people, ["user"], { hashKey: "newer", flagKeys: ["f", "g"] });
+      people.apply(identify("user", "anon", received(1)));
+      expect(ofPerson(people, "user")).toEqual({ f: "older", g: "newer" });
+    });
+
+    test("the first request decides, later ones extend it and add flags; after it has expired, a new one decides", () => {
+      using people = new TestPeople();
+      request(people, ["user"], { hashKey: "first" });
+      request(people, ["user"], { hashKey: "second", seconds: 200, flagKeys: ["g"] });
+      expect(pending(people, "user", 500)).toEqual({ f: "first", g: "first" });
+      request(people, ["user"], { hashKey: "third", seconds: 501 });
+      expect(pending(people, "user", 501)).toEqual({ f: "third" });
+    });
+
+    test("another server stores one while the person is made: it is assigned afterwards", () => {
+      using people = new TestPeople();
+      people.apply(event({ distinctId: "user" }));
+      people.db.$client.run(`INSERT INTO pending_override VALUES (1, 1, 'user', 'anon', '["f"]', ${at(0)})`);
+      people.store.tick(at(1));
+      expect([ofPerson(people, "user"), pending(people, "user")]).toEqual([{ f: "anon" }, {}]);
+    });
+
+    test("expired ones are deleted, and of too many the oldest", () => {
+      using people = new TestPeople();
+      const rows = () =>
+        people.db.$client.query("SELECT distinct_id FROM pending_override ORDER BY id").values().flat();
+      for (const id of ["a", "b", "c", "d"]) request(people, [id], { pendingMax: 3 });
+      expect(rows()).toEqual(["b", "c", "d"]);
+      request(people, ["e"], { seconds: 400 });
+      people.store.tick(at(599));
+      expect(rows()).toEqual(["b", "c", "d", "e"]);
+      people.store.tick(at(601));
+      expect(rows()).toEqual(["e"]);
+    });
+
+    test("IDs that cannot become a person's are left out", () => {
+      using people = new TestPeople();
+      request(people, ["", "x".repeat(1_001)]);
+      expect(people.db.$client.query("SELECT 1 FROM pending_override").all()).toEqual([]);
+    });
   });
 });
 

@@ -1,8 +1,11 @@
 /** Two fronts on one PostgreSQL are one Flagkeep for SDKs, people and programs, also while PostgreSQL is away. */
 
+import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { SQL } from "bun";
 import { PostHog } from "posthog-node";
+import { rolloutPlace } from "../../src/flags/evaluate/bucketing.ts";
+import { paths } from "../../src/paths.ts";
 import { type TestAppliance, until } from "../support/appliance.ts";
 import { startBalancer, TestFronts, testWithFronts } from "../support/fronts.ts";
 import { expectWithin } from "../support/times.ts";
@@ -69,6 +72,42 @@ describe("events", () => {
     }
   }, 60_000);
 });
+
+test("who is identified keeps the value, whichever front is asked before and after", async () => {
+  const body = {
+    ...{ key: "steady", ensure_experience_continuity: true },
+    filters: { groups: [{ properties: [], rollout_percentage: 50 }] },
+  };
+  expect((await one.api(flagsPath, { method: "POST", body })).status).toBe(201);
+  const idThatIs = (isOn: boolean, name: string) => {
+    for (let i = 0; ; i++) if (rolloutPlace("steady", `${name}-${i}`) <= 0.5 === isOn) return `${name}-${i}`;
+  };
+  const steady = async (front: TestAppliance, more: object) => {
+    const answer = await front.post("/flags/?v=2", { api_key: front.token, flag_keys: ["steady"], ...more });
+    return ((await answer.json()) as { flags: Record<string, { enabled: boolean }> }).flags.steady?.enabled;
+  };
+  await until(async () => (await steady(other, { distinct_id: "x" })) !== undefined, "both have the flag");
+  for (const [first, second] of [
+    [one, other],
+    [other, one],
+  ] as const) {
+    const user = idThatIs(false, `steady-${first.url}`);
+    const anon = idThatIs(true, `former-${first.url}`);
+    expect(await steady(first, { distinct_id: user, $anon_distinct_id: anon })).toBe(true);
+    // At the same time as the first front stores it.
+    await second.batch([event("$identify", { distinct_id: user, properties: { $anon_distinct_id: anon } })]);
+    expect(await steady(first, { distinct_id: user })).toBe(true);
+    await until(() => steady(second, { distinct_id: user }), "the other front knows it");
+    await fronts.everythingIsLoaded();
+    for (const front of [first, second]) {
+      await until(() => steady(front, { distinct_id: user }), "it stays");
+      const people = new Database(paths(front.dataDir).people, { readonly: true });
+      const rows = () => people.query("SELECT 1 FROM hash_key_override WHERE hash_key = ?").all(anon);
+      await until(() => rows().length === 1, "the person has the override");
+      people.close();
+    }
+  }
+}, 60_000);
 
 test("a person that is deleted through one front is gone on both, and both tell that", async () => {
   const properties = { $set: { plan: "pro" } };

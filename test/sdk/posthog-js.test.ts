@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import type { Browser, Page } from "playwright-core";
+import { rolloutPlace } from "../../src/flags/evaluate/bucketing.ts";
 import { TestAppliance, until } from "../support/appliance.ts";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
 import { testWhen } from "../support/skipped.ts";
@@ -206,6 +207,43 @@ describe("posthog-js in a page on another origin", () => {
       expect(await asked.json()).toMatchObject({ flags: { "pro-plan": { enabled: true } } });
       const events = await eventsOf(id, "$pageview");
       expect(events[0]!.person!.distinct_ids).toContain(user);
+      expect(failures).toEqual([]);
+    },
+    30_000,
+  );
+
+  browserTest(
+    "who is identified keeps the value seen before, though the library asks for flags before it sends `$identify`",
+    async () => {
+      const created = await appliance.api("/api/projects/1/feature_flags/", {
+        method: "POST",
+        body: {
+          ...{ key: "steady", ensure_experience_continuity: true },
+          filters: { groups: [{ properties: [], rollout_percentage: 50 }] },
+        },
+      });
+      expect(created.status).toBe(201);
+      await using visited = await visit({ request_queue_config: { flush_interval_ms: 5_000 } });
+      const { page, failures, id } = visited;
+      const isOn = (of: string) => rolloutPlace("steady", of) <= 0.5;
+      const user = Array.from({ length: 100 }, (_, n) => `kim-${n}-${id.slice(-8)}`).find(
+        (name) => isOn(name) !== isOn(id),
+      )!;
+      expect(await run(page, "library.isFeatureEnabled('steady')")).toBe(isOn(id));
+      const answer = page.waitForResponse((response) => response.url().includes("/flags/"));
+      await run(page, `library.identify('${user}')`);
+      const { flags } = (await (await answer).json()) as { flags: Record<string, { enabled: boolean }> };
+      expect(flags.steady!.enabled).toBe(isOn(id));
+      // Nobody is identified yet; a server that asks sees the same, and so does everybody afterwards.
+      const asked = async () => {
+        const response = await appliance.post("/flags/?v=2", { token: appliance.token, distinct_id: user });
+        const { flags } = (await response.json()) as { flags: Record<string, { enabled: boolean }> };
+        return flags.steady!.enabled;
+      };
+      expect(await personOf(user)).toBeUndefined();
+      expect(await asked()).toBe(isOn(id));
+      await until(() => personOf(user), "the person is made");
+      expect(await asked()).toBe(isOn(id));
       expect(failures).toEqual([]);
     },
     30_000,

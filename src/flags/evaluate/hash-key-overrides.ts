@@ -7,10 +7,10 @@
 
 import type { FlagSet } from "./model.ts";
 
-/** A person found for the distinct id or the former id of a request, with the overrides stored for it. */
-export interface PersonOverrides {
-  /** Which of the two ids it was found by. */
+/** The distinct ID or the former ID of a request, with the overrides of its person, or its own as long as it has none. */
+export interface IdOverrides {
   distinctId: string;
+  hasPerson: boolean;
   /** Hash ids by flag key. */
   overrides: ReadonlyMap<string, string>;
 }
@@ -22,7 +22,7 @@ interface HashKeyOverride {
 }
 
 export interface OverridePlan {
-  /** To be inserted; a row that exists meanwhile stays as it is. */
+  /** To be inserted; a hash key that is stored already stays. */
   toStore: HashKeyOverride[];
   /** What counts for this request: pass it on as `hashKeyOverrides`. */
   effective: ReadonlyMap<string, string>;
@@ -31,25 +31,31 @@ export interface OverridePlan {
 /**
  * Plans the overrides of one request.
  *
- * @param persons        the person of `distinct_id` first, then the person of the former id when it is another one.
+ * @param ids            `distinct_id` first, then the former ID when it is another person's.
  * @param anonDistinctId `$anon_distinct_id` of the request, if any. Without it nothing is stored.
  */
 export function planHashKeyOverrides(
   set: FlagSet,
-  persons: readonly PersonOverrides[],
+  ids: readonly IdOverrides[],
   anonDistinctId: string | null | undefined,
 ): OverridePlan {
   const toStore: HashKeyOverride[] = [];
   const effective = new Map<string, string>();
-  for (const { distinctId, overrides } of persons) {
-    // The first person to have an override wins: its rows are read before those of the former id.
+  for (const { distinctId, hasPerson, overrides } of ids) {
+    // The first ID to have an override wins: its rows are read before those of the former ID.
     for (const [flagKey, hashKey] of overrides) if (!effective.has(flagKey)) effective.set(flagKey, hashKey);
     if (!anonDistinctId) continue;
     for (const flagKey of set.needs.continuityKeys) {
-      if (overrides.has(flagKey)) continue;
-      toStore.push({ distinctId, flagKey, hashKey: anonDistinctId });
-      if (!effective.has(flagKey)) effective.set(flagKey, anonDistinctId);
+      // Until there is a person, each request extends the time for which the override is valid.
+      if (hasPerson ? !overrides.has(flagKey) : distinctId !== anonDistinctId)
+        toStore.push({ distinctId, flagKey, hashKey: anonDistinctId });
+      // An ID without a person joins the former one's, whose overrides win.
+      if (hasPerson && !effective.has(flagKey)) effective.set(flagKey, anonDistinctId);
     }
+  }
+  if (anonDistinctId && ids.length > 0) {
+    for (const flagKey of set.needs.continuityKeys)
+      if (!effective.has(flagKey)) effective.set(flagKey, anonDistinctId);
   }
   return { toStore, effective };
 }

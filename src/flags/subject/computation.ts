@@ -23,8 +23,6 @@ export interface ComputationRequest extends Subject {
   timezone: string;
   deviceId?: string;
   selection: FlagSelection;
-  /** Milliseconds since 1970. */
-  now: number;
   /** All of the request that evaluation looks at, as text, when answers may be remembered under it. */
   words?: string;
 }
@@ -67,35 +65,29 @@ export class Computation {
 
   private overridesOf(
     set: FlagSet,
-    { projectId, distinctId, anonDistinctId }: ComputationRequest,
+    { projectId, distinctId, anonDistinctId, now }: ComputationRequest,
     stored: StoredSubject | undefined,
   ): Pick<EvaluationRequest, "hashKeyOverrides" | "hashKeyOverridesFailed"> {
     const { needs } = set;
     if (stored === undefined) return { hashKeyOverridesFailed: needs.continuity };
-    const { overridden } = stored;
     const { overrides } = this.deps;
-    if (overridden.length > 0 || (needs.continuity && anonDistinctId)) {
-      const plan = planHashKeyOverrides(set, overridden, anonDistinctId);
-      const isMissing = overridden.length === 0 && needs.continuity && Boolean(anonDistinctId);
-      if (plan.toStore.length > 0 || isMissing) {
-        const toStore = {
-          projectId,
-          distinctIds: [distinctId, anonDistinctId!],
-          flagKeys: needs.continuityKeys,
-          hashKey: anonDistinctId!,
-        };
-        if (!overrides.add(toStore, overridden.length > 0)) return { hashKeyOverridesFailed: true };
-      }
-      if (overridden.length === 0)
-        return { hashKeyOverrides: overrides.pendingFor(projectId, distinctId) ?? plan.effective };
-      // What is stored of a person comes first, what is on its way next, as if it were stored already.
-      const known = overridden.map((person) => {
-        const pending = overrides.pendingFor(projectId, person.distinctId);
-        return pending ? { ...person, overrides: new Map([...pending, ...person.overrides]) } : person;
+    // What is stored comes first, what is queued next, as if it were stored already.
+    const known = stored.overridden.map((id) => {
+      const queued = overrides.queuedFor(projectId, id.distinctId);
+      return queued ? { ...id, overrides: new Map([...queued, ...id.overrides]) } : id;
+    });
+    const { toStore, effective } = planHashKeyOverrides(set, known, anonDistinctId);
+    if (toStore.length > 0) {
+      const isQueued = overrides.add({
+        projectId,
+        distinctIds: [distinctId, anonDistinctId!],
+        flagKeys: needs.continuityKeys,
+        hashKey: anonDistinctId!,
+        requestedMicros: now * 1_000,
       });
-      return { hashKeyOverrides: planHashKeyOverrides(set, known, anonDistinctId).effective };
+      if (!isQueued) return { hashKeyOverridesFailed: true };
     }
-    return { hashKeyOverrides: overrides.pendingFor(projectId, distinctId) };
+    return effective.size === 0 ? {} : { hashKeyOverrides: effective };
   }
 }
 

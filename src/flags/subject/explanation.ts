@@ -35,7 +35,8 @@ export interface Question {
 /** Explains the value that one flag has now. A flag that is unknown or switched off is an answer, too. */
 export function explainFlag(people: PeopleDb, set: FlagSet, question: Question): ExplanationBody {
   const { projectId, distinctId, groups, personProperties, groupProperties } = question;
-  const subject = { projectId, distinctId, groups, personProperties, groupProperties };
+  const now = question.now.getTime();
+  const subject = { projectId, distinctId, groups, personProperties, groupProperties, now };
   const stored = new SubjectReader(people).read(set, subject);
   const explanation = explain(
     set,
@@ -48,7 +49,7 @@ export function explainFlag(people: PeopleDb, set: FlagSet, question: Question):
       groupProperties: stored.groupProperties,
       groupPropertyOverrides: groupProperties,
       hashKeyOverrides: planHashKeyOverrides(set, stored.overridden, undefined).effective,
-      now: question.now.getTime(),
+      now,
       timezone: question.timezone,
     },
     question.flagKey,

@@ -1,136 +1,124 @@
 /**
  * Stores hash-key overrides behind the answers that need them.
  *
- * Only the engine writes to the store of persons, and an answer does not wait for it: what is on its way is kept here,
- * counts for the requests that follow, and is tried again while the engine starts. Source: contract, flag-evaluation 10.
+ * Only the engine writes to the store of persons, and an answer does not wait for it: overrides are queued here, are valid
+ * for the requests that follow, and are sent again while the engine starts. Source: contract, flag-evaluation 10.
  */
 
-/** Overrides of one request on their way into the store. */
-export interface OverridesToStore {
-  projectId: number;
-  /** The ids whose persons get the overrides; the first is the identified one. */
-  distinctIds: readonly string[];
-  flagKeys: readonly string[];
-  hashKey: string;
-}
+import { forNoCaller } from "../../lib/caller.ts";
+import { lapse } from "../../lib/time.ts";
+import { storableText } from "../../lib/unicode.ts";
+import type { NewOverrides } from "../../people/hash-key-overrides.ts";
 
-/** Positions in the realtime lane of the journal. */
-export interface Positions {
-  /** Number of the last event that was accepted. */
-  accepted: number;
-  /** Number of the last event whose effect on persons can be seen. */
-  applied: number;
+/** Overrides of one request on their way into the store. */
+export interface OverridesToStore extends NewOverrides {
+  projectId: number;
 }
 
 export interface OverrideWriterDeps {
-  /** Stores them and answers how many were stored; rejects when the engine cannot be reached. */
-  store: (overrides: OverridesToStore) => Promise<number>;
-  positions: () => Positions;
-  /** Told when overrides are given up: people of these flags may see another value from now on. */
-  onGivenUp: (error: unknown) => void;
+  /** Stores them; rejects when the engine cannot be reached. */
+  store: (overrides: OverridesToStore) => Promise<unknown>;
+  /** Called when overrides are discarded: users of these flags may see another value from now on. */
+  onDiscarded: (error: unknown) => void;
 }
 
-interface Pending extends OverridesToStore {
-  /** Events accepted before the request may still be about to make its persons. */
-  readonly acceptedBefore: number;
-  /** Whether there was somebody to store them for, so that they count already. */
-  readonly isCounting: boolean;
+interface Queued extends OverridesToStore {
   attempts: number;
 }
 
-/** Longer ids are nobody's. They count for their own request: stored, they would stand there once for every flag. */
+/** Longer IDs are nobody's. They count for their own request: stored, they would stand there once for every flag. */
 const hashKeyLengthMax = 1_000;
-/** Requests that may wait; beyond that the engine is down for long, and answers say that they are partial. */
-const pendingMax = 10_000;
+/** Requests in the queue; beyond that the engine is down for long, and answers say that they are partial. */
+const queuedMax = 10_000;
+/** Former IDs of one ID that are joined to its place in the queue; those after them get no override of their own. */
+const idsMax = 100;
 const retryMs = 200;
 const retryMaxMs = 5_000;
 /** About ten minutes. */
 const attemptsMax = 130;
 
 export class OverrideWriter {
-  private readonly pending = new Map<string, Pending>();
-  private isWorking = false;
+  private readonly queued = new Map<string, Queued>();
+  private working: Promise<void> | undefined;
 
   constructor(private readonly deps: OverrideWriterDeps) {}
 
   /**
-   * Takes overrides to store.
+   * Queues overrides. Hash keys and IDs that no stored ID can equal are left out.
    *
-   * @param hasPerson whether one of the distinct ids has a person already. If not, they are stored only when an event
-   *                  that was accepted before makes one. Very long hash keys are not stored.
-   * @returns false when too many wait already: these will not be stored.
+   * @returns false when the queue is full: these will not be stored.
    */
-  add(overrides: OverridesToStore, hasPerson: boolean): boolean {
-    const { accepted, applied } = this.deps.positions();
-    if (!hasPerson && applied >= accepted) return true;
-    if (overrides.hashKey.length > hashKeyLengthMax) return true;
-    const key = keyOf(overrides.projectId, overrides.distinctIds[0] ?? "");
-    if (!this.pending.has(key) && this.pending.size >= pendingMax) return false;
-    const before = this.pending.get(key);
-    this.pending.set(key, {
-      ...overrides,
-      distinctIds: [...new Set([...(before?.distinctIds ?? []), ...overrides.distinctIds])],
-      flagKeys: [...new Set([...(before?.flagKeys ?? []), ...overrides.flagKeys])],
+  add(overrides: OverridesToStore): boolean {
+    const { projectId, hashKey } = overrides;
+    if (hashKey.length > hashKeyLengthMax || hashKey !== storableText(hashKey)) return true;
+    const distinctIds = overrides.distinctIds.filter((id) => id !== "").map(storableText);
+    const [identified] = distinctIds;
+    if (identified === undefined) return true;
+    const key = keyOf(projectId, identified);
+    const before = this.queued.get(key);
+    if (before === undefined && this.queued.size >= queuedMax) return false;
+    this.queued.set(key, {
+      projectId,
+      distinctIds: joined(before?.distinctIds, distinctIds).slice(0, idsMax),
+      flagKeys: joined(before?.flagKeys, overrides.flagKeys),
       // The first request decides, as it would if it had been stored at once.
-      hashKey: before?.hashKey ?? overrides.hashKey,
-      acceptedBefore: accepted,
-      isCounting: hasPerson || before?.isCounting === true,
+      hashKey: before?.hashKey ?? hashKey,
+      requestedMicros: overrides.requestedMicros,
       attempts: 0,
     });
-    if (!this.isWorking) {
-      this.isWorking = true;
-      void this.work();
+    // It goes on when the client of this request has disconnected.
+    this.working ??= forNoCaller(() => this.work());
+    return true;
+  }
+
+  /** What is queued for a distinct ID, by flag key. */
+  queuedFor(projectId: number, distinctId: string): ReadonlyMap<string, string> | undefined {
+    if (this.queued.size === 0) return undefined;
+    const queued = this.queued.get(keyOf(projectId, storableText(distinctId)));
+    return queued && new Map(queued.flagKeys.map((flagKey) => [flagKey, queued.hashKey]));
+  }
+
+  /** Resolves when the queue is empty, or after a time in milliseconds. */
+  async settle(withinMs: number): Promise<void> {
+    await Promise.race([this.working, lapse(withinMs)]);
+  }
+
+  private async work(): Promise<void> {
+    for (let waitMs = retryMs; this.queued.size > 0; waitMs = Math.min(waitMs * 2, retryMaxMs)) {
+      if (await this.tryAll()) waitMs = retryMs;
+      else await Bun.sleep(waitMs);
+    }
+    this.working = undefined;
+  }
+
+  /** @returns whether all were stored that were queued. */
+  private async tryAll(): Promise<boolean> {
+    for (const [key, queued] of [...this.queued]) {
+      try {
+        await this.deps.store(queued);
+        this.remove(key, queued);
+      } catch (error) {
+        queued.attempts += 1;
+        if (queued.attempts >= attemptsMax) {
+          this.remove(key, queued);
+          this.deps.onDiscarded(error);
+        }
+        // The engine is unavailable for all of them.
+        return false;
+      }
     }
     return true;
   }
 
-  /** What is on its way for a distinct id, by flag key. */
-  pendingFor(projectId: number, distinctId: string): ReadonlyMap<string, string> | undefined {
-    if (this.pending.size === 0) return undefined;
-    const pending = this.pending.get(keyOf(projectId, distinctId));
-    if (pending?.isCounting !== true) return undefined;
-    return new Map(pending.flagKeys.map((flagKey) => [flagKey, pending.hashKey]));
-  }
-
-  private async work(): Promise<void> {
-    let waitMs = retryMs;
-    while (this.pending.size > 0) {
-      const { hasFailed, isWaiting } = await this.tryAll();
-      if (!hasFailed && !isWaiting) continue;
-      await Bun.sleep(waitMs);
-      waitMs = hasFailed ? Math.min(waitMs * 2, retryMaxMs) : retryMs;
-    }
-    this.isWorking = false;
-  }
-
-  private async tryAll() {
-    let hasFailed = false;
-    let isWaiting = false;
-    for (const [key, pending] of [...this.pending]) {
-      try {
-        const { applied } = this.deps.positions();
-        await this.deps.store(pending);
-        // Stored for the persons that exist; an event accepted before may make the other one.
-        if (applied >= pending.acceptedBefore) this.forget(key, pending);
-        else isWaiting = true;
-      } catch (error) {
-        pending.attempts += 1;
-        if (pending.attempts >= attemptsMax) {
-          this.forget(key, pending);
-          this.deps.onGivenUp(error);
-        }
-        hasFailed = true;
-        // The engine is away for all of them.
-        break;
-      }
-    }
-    return { hasFailed, isWaiting };
-  }
-
   /** Unless a later request has joined meanwhile. */
-  private forget(key: string, pending: Pending): void {
-    if (this.pending.get(key) === pending) this.pending.delete(key);
+  private remove(key: string, queued: Queued): void {
+    if (this.queued.get(key) === queued) this.queued.delete(key);
   }
+}
+
+/** Requests of a project have the same list of flags, as a rule the same array. */
+function joined(before: readonly string[] | undefined, added: readonly string[]): readonly string[] {
+  return before === undefined || before === added ? added : [...new Set([...before, ...added])];
 }
 
 function keyOf(projectId: number, distinctId: string): string {

@@ -10,13 +10,17 @@ import { isJsonObject, type JsonObject, ownMember } from "../../lib/json.ts";
 import { storableText } from "../../lib/unicode.ts";
 import { cohortsOfPerson } from "../../people/cohort-members.ts";
 import { findGroup } from "../../people/groups.ts";
-import { hashKeyOverrides } from "../../people/hash-key-overrides.ts";
+import {
+  hasHashKeyOverrides,
+  hashKeyOverrides,
+  pendingHashKeyOverrides,
+} from "../../people/hash-key-overrides.ts";
 import type { PeopleDb } from "../../people/open.ts";
 import type { PersonText } from "../../people/person.ts";
 import { personTextByDistinctId } from "../../people/reader.ts";
 import { type Evaluation, evaluate } from "../evaluate/evaluate.ts";
 import { coversPersonKeys } from "../evaluate/flag-set.ts";
-import { type PersonOverrides, planHashKeyOverrides } from "../evaluate/hash-key-overrides.ts";
+import { type IdOverrides, planHashKeyOverrides } from "../evaluate/hash-key-overrides.ts";
 import type { FlagSet, StoredPerson } from "../evaluate/model.ts";
 
 /** Whom a request is about, in its own words. */
@@ -28,16 +32,16 @@ export interface Subject {
   groups?: Readonly<JsonObject>;
   personProperties?: Readonly<JsonObject>;
   groupProperties?: Readonly<JsonObject>;
+  /** Milliseconds since 1970. */
+  now: number;
 }
 
 export interface StoredSubject {
   person: (StoredPerson & Pick<PersonText, "storedProperties">) | undefined;
   /** By the name of the group type. */
   groupProperties: Record<string, JsonObject>;
-  /**
-   * The persons of the distinct id and of the former id, with their overrides; empty when no override can matter.
-   */
-  overridden: PersonOverrides[];
+  /** The distinct ID and the former ID, with the overrides of their persons or their own; empty when none can matter. */
+  overridden: IdOverrides[];
 }
 
 /** How long "no override was ever stored" is believed, in milliseconds. */
@@ -80,17 +84,25 @@ export class SubjectReader {
       : personTextByDistinctId(this.people, projectId, storableText(distinctId));
   }
 
-  private overridden({ projectId, distinctId, anonDistinctId }: Subject, person: PersonText | undefined) {
-    const found: PersonOverrides[] = [];
-    const add = (id: string) =>
-      found.push({
-        distinctId: id,
-        overrides: hashKeyOverrides(this.people, projectId, [storableText(id)]),
-      });
-    if (person) add(distinctId);
-    const former = anonDistinctId ? this.person(projectId, anonDistinctId) : undefined;
-    if (former && former.id !== person?.id) add(anonDistinctId!);
+  private overridden(subject: Subject, person: PersonText | undefined): IdOverrides[] {
+    const { projectId, distinctId, anonDistinctId } = subject;
+    // An empty ID is nobody's.
+    const found = distinctId === "" ? [] : [this.overridesOf(subject, distinctId, person)];
+    if (!anonDistinctId || anonDistinctId === distinctId) return found;
+    const former = this.person(projectId, anonDistinctId);
+    if (former === undefined || former.id !== person?.id)
+      found.push(this.overridesOf(subject, anonDistinctId, former));
     return found;
+  }
+
+  /** What the person has wins; the ID's own are valid until the person gets them, which may take a moment in a cluster. */
+  private overridesOf({ projectId, now }: Subject, id: string, person: PersonText | undefined): IdOverrides {
+    const stored = storableText(id);
+    const own = pendingHashKeyOverrides(this.people, projectId, stored, now * 1_000);
+    if (person === undefined) return { distinctId: id, hasPerson: false, overrides: own };
+    const ofPerson = hashKeyOverrides(this.people, projectId, [stored]);
+    const overrides = own.size === 0 ? ofPerson : new Map([...own, ...ofPerson]);
+    return { distinctId: id, hasPerson: true, overrides };
   }
 
   private groups(set: FlagSet, { projectId, groups, groupProperties }: Subject): Record<string, JsonObject> {
@@ -116,8 +128,7 @@ export class SubjectReader {
     const now = performance.now();
     if (now - this.overridesCheckedAt < noOverridesMs) return false;
     this.overridesCheckedAt = now;
-    const found = this.people.$client.query("SELECT 1 FROM hash_key_override LIMIT 1").get();
-    this.hasOverrides = found !== null;
+    this.hasOverrides = hasHashKeyOverrides(this.people);
     return this.hasOverrides;
   }
 }
@@ -163,7 +174,7 @@ export interface StoredQuestion {
 /** The values of a project's active flags for one distinct id, for the management API. */
 export function evaluateStored(people: PeopleDb, set: FlagSet, question: StoredQuestion): Evaluation {
   const { distinctId, groups, flagKeys, now, timezone } = question;
-  const stored = new SubjectReader(people).read(set, question);
+  const stored = new SubjectReader(people).read(set, { ...question, now: now.getTime() });
   return evaluate(set, {
     ...{ distinctId, groups, timezone, now: now.getTime() },
     ...{ person: stored.person, groupProperties: stored.groupProperties },

@@ -109,6 +109,18 @@ export interface DistinctId {
   isNew: boolean;
 }
 
+/** A distinct ID that a person got, which nobody had before. */
+export interface JoinedId {
+  projectId: number;
+  distinctId: string;
+  /** The person that got it first; it may be folded later. */
+  personId: number;
+  /** When the event was received. */
+  receivedMicros: number;
+  /** How many folds of the batch came before. */
+  foldsBefore: number;
+}
+
 /** A stored id of a person. */
 export interface StoredDistinctId {
   distinctId: string;
@@ -120,8 +132,12 @@ export class PeopleState {
   readonly touched = new Set<Person>();
   /** Persons that were folded, in order; `from` may be new and then never reaches the store. */
   folds: { from: Person; into: Person }[] = [];
+  /** IDs that nobody had before the batch, in order. */
+  joins: JoinedId[] = [];
   /** Characters of the distinct ids that are here. */
   idCharacters = 0;
+  /** When the event that is applied was received. */
+  receivedMicros = 0;
   private readonly ids = new Map<number, Map<string, DistinctId>>();
 
   /**
@@ -183,6 +199,9 @@ export class PeopleState {
   /** Adds an id that nobody has to a person. */
   attach(person: Person, distinctId: string): void {
     const id = { distinctId, person, joined: person.joinedCount, isNew: true };
+    const { projectId, rowId: personId } = person;
+    const { receivedMicros, folds } = this;
+    this.joins.push({ projectId, distinctId, personId, receivedMicros, foldsBefore: folds.length });
     person.joinedCount += 1;
     person.isDirty = true;
     person.joinedNow.push(id);
@@ -212,6 +231,7 @@ export class PeopleState {
     for (const person of this.touched) person.settle();
     this.touched.clear();
     this.folds = [];
+    this.joins = [];
   }
 
   /** How many distinct ids are here. */

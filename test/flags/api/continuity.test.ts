@@ -2,7 +2,11 @@
 
 import { describe, expect, test } from "bun:test";
 import { rolloutPlace } from "../../../src/flags/evaluate/bucketing.ts";
-import { hashKeyOverrides } from "../../../src/people/hash-key-overrides.ts";
+import { FlagSets, groupTypesFrom } from "../../../src/flags/store/flag-sets.ts";
+import { explainFlag } from "../../../src/flags/subject/explanation.ts";
+import { forCaller } from "../../../src/lib/caller.ts";
+import { storableText } from "../../../src/lib/unicode.ts";
+import { hashKeyOverrides, pendingHashKeyOverrides } from "../../../src/people/hash-key-overrides.ts";
 import { identify, set } from "../../people/support.ts";
 import { until } from "../../support/appliance.ts";
 import { when } from "../make.ts";
@@ -25,6 +29,12 @@ const half = async (server: TestEvaluation, body: Record<string, unknown>) =>
   (await server.values(body)).half as boolean;
 const stored = (server: TestEvaluation, id: string) =>
   Object.fromEntries(hashKeyOverrides(server.people.db, 1, [id]));
+const pending = (server: TestEvaluation, id: string) =>
+  Object.fromEntries(pendingHashKeyOverrides(server.people.db, 1, id, server.micros(0)));
+const explained = (server: TestEvaluation, distinctId: string) =>
+  explainFlag(server.people.db, new FlagSets(server.metadata, groupTypesFrom(server.people.db)).of(1).set, {
+    ...{ projectId: 1, timezone: "UTC", flagKey: "half", distinctId, now: server.now },
+  });
 
 describe("with the former id", () => {
   test("the same request hashes with it, and so do later ones without it", async () => {
@@ -71,13 +81,59 @@ describe("with the former id", () => {
     expect(server.storeCalls).toBe(0);
   });
 
-  test("nobody there: this request hashes with it, nothing is stored, the next one hashes plainly", async () => {
+  test("nobody there: it counts at once for the requests that follow, for five minutes", async () => {
     using server = start();
     expect(await half(server, { distinct_id: user, $anon_distinct_id: anon })).toBe(true);
+    // Before the engine has stored anything, and after it has.
+    expect(await half(server, { distinct_id: user })).toBe(true);
+    await until(() => pending(server, user).half, "the override is stored");
+    expect(await half(server, { distinct_id: user })).toBe(true);
+    expect(await half(server, { distinct_id: "somebody", $anon_distinct_id: user })).toBe(true);
+    expect((await explained(server, user)).value).toBe(true);
+    server.after(300);
+    expect(await half(server, { distinct_id: user })).toBe(true);
+    server.after(301);
+    expect(await half(server, { distinct_id: user })).toBe(false);
+  });
+
+  test("nobody there: the person that is identified later gets it, also after a restart", async () => {
+    using server = start();
+    expect(await half(server, { distinct_id: user, $anon_distinct_id: anon })).toBe(true);
+    await until(() => pending(server, user).half, "the override is stored");
+    server.people.reopen();
+    server.people.apply(identify(user, anon, { receivedMicros: server.micros(300) }));
+    expect(stored(server, user)).toEqual({ half: anon });
+    server.after(3_600);
+    server.restart();
+    expect(await half(server, { distinct_id: user })).toBe(true);
+  });
+
+  test("nobody there: a person identified more than five minutes later is hashed by its own ID", async () => {
+    using server = start();
+    await half(server, { distinct_id: user, $anon_distinct_id: anon });
+    await until(() => pending(server, user).half, "the override is stored");
+    server.people.apply(identify(user, anon, { receivedMicros: server.micros(301) }));
+    expect(stored(server, user)).toEqual({});
+    expect(await half(server, { distinct_id: user })).toBe(false);
+  });
+
+  test("nobody there: a later request extends the time, and the first former ID stays", async () => {
+    using server = start();
+    await half(server, { distinct_id: user, $anon_distinct_id: anon });
+    await until(() => pending(server, user).half, "the override is stored");
+    server.after(240);
+    const off = idThatIs(false, "other");
+    expect(await half(server, { distinct_id: user, $anon_distinct_id: off })).toBe(true);
+    await until(() => server.storeCalls === 2, "the time is extended");
+    server.people.apply(identify(user, off, { receivedMicros: server.micros(530) }));
+    expect(stored(server, user)).toEqual({ half: anon });
+  });
+
+  test("an ID that is its own former ID is hashed plainly, and nothing is stored", async () => {
+    using server = start();
+    expect(await half(server, { distinct_id: anon, $anon_distinct_id: anon })).toBe(true);
+    expect(await half(server, { distinct_id: user, $anon_distinct_id: user })).toBe(false);
     expect(server.storeCalls).toBe(0);
-    expect(await half(server, { distinct_id: user })).toBe(false);
-    server.people.apply(set(user, {}));
-    expect(await half(server, { distinct_id: user })).toBe(false);
   });
 
   test("the identified person's override wins over that of the former id", async () => {
@@ -124,35 +180,35 @@ test("a stored override counts also when the flag's continuity was switched off"
   expect(await half(server, { distinct_id: user })).toBe(true);
 });
 
-describe("events that are on their way", () => {
-  test("an event accepted before makes the person, and the override is stored then", async () => {
-    using server = start();
-    server.positions = { accepted: 5, applied: 4 };
-    expect(await half(server, { distinct_id: user, $anon_distinct_id: anon })).toBe(true);
-    // Nobody is there yet, so later requests are not promised anything.
-    expect(await half(server, { distinct_id: user })).toBe(false);
-    server.people.apply(set(user, {}));
-    server.positions = { accepted: 5, applied: 5 };
-    await until(() => stored(server, user).half, "the override is stored");
-    expect(await half(server, { distinct_id: user })).toBe(true);
-  });
+test("the queue goes on when the client of its first request has disconnected", async () => {
+  using server = start();
+  const gone = new AbortController();
+  const sent = forCaller(gone.signal, () => half(server, { distinct_id: user, $anon_distinct_id: anon }));
+  gone.abort();
+  await sent;
+  await until(() => pending(server, user).half, "the override is stored");
+  expect(server.callers).toEqual([undefined]);
+});
 
-  test("a person made by an event accepted later gets none", async () => {
-    using server = start();
-    server.positions = { accepted: 5, applied: 4 };
-    await half(server, { distinct_id: user, $anon_distinct_id: anon });
-    server.positions = { accepted: 6, applied: 5 };
-    // They are tried in turn: what becomes of somebody who may still get one tells that the first is out of it.
-    await half(server, { distinct_id: "later", $anon_distinct_id: anon });
-    const triesFor = (id: string) => server.handedOver.filter((each) => each === id).length;
-    await until(() => triesFor("later") >= 1, "both had their turn");
-    const tries = triesFor(user);
-    await until(() => triesFor("later") >= 3, "the other one had more turns");
-    expect(triesFor(user)).toBe(tries);
-    server.positions = { accepted: 6, applied: 6 };
-    server.people.apply(set(user, {}));
-    expect(await half(server, { distinct_id: user })).toBe(false);
-  });
+test("a stop waits for what is queued, but not forever", async () => {
+  using server = start();
+  server.engineIsDown = true;
+  await half(server, { distinct_id: user, $anon_distinct_id: anon });
+  await server.overrides.settle(1);
+  expect(pending(server, user)).toEqual({});
+  server.engineIsDown = false;
+  await server.overrides.settle(60_000);
+  expect(pending(server, user)).toEqual({ half: anon });
+});
+
+test("an ID with NUL is that of the person who is stored under what capture makes of it", async () => {
+  using server = start();
+  await half(server, { distinct_id: `${user}\u0000`, $anon_distinct_id: anon });
+  await until(() => pending(server, storableText(`${user}\u0000`)).half, "the override is stored");
+  expect(await half(server, { distinct_id: `${user}\u0000` })).toBe(true);
+  const calls = server.storeCalls;
+  await half(server, { distinct_id: "third", $anon_distinct_id: `${anon}\u0000` });
+  expect(server.storeCalls).toBe(calls);
 });
 
 describe("while the engine is down", () => {

@@ -11,9 +11,11 @@ import { evaluationRoutes } from "../../../src/flags/api/public/routes.ts";
 import type { Flag, FlagFields } from "../../../src/flags/fields.ts";
 import { FlagSets, groupTypesFrom } from "../../../src/flags/store/flag-sets.ts";
 import { createFlag, updateFlag } from "../../../src/flags/store/flag-writes.ts";
+import { OverrideWriter } from "../../../src/flags/subject/override-writer.ts";
 import { type App, createApp } from "../../../src/http/app.ts";
 import { TrustedPlaces } from "../../../src/http/places.ts";
 import type { Route } from "../../../src/http/route.ts";
+import { callerSignal } from "../../../src/lib/caller.ts";
 import type { JsonObject } from "../../../src/lib/json.ts";
 import { addHashKeyOverrides } from "../../../src/people/hash-key-overrides.ts";
 import { TestPeople } from "../../people/support.ts";
@@ -50,12 +52,14 @@ export class TestEvaluation implements Disposable {
   readonly metadata: Metadata;
   readonly made: Initialised;
   readonly troubles: unknown[] = [];
-  readonly app: App;
+  app: App;
+  overrides: OverrideWriter = this.freshOverrides();
+  /** On whose behalf the engine was asked. */
+  readonly callers: (AbortSignal | undefined)[] = [];
   routes: readonly Route[] = [];
   /** For whom overrides were handed to the engine, down or not; once for every time. */
   readonly handedOver: string[] = [];
   engineIsDown = false;
-  positions = { accepted: 0, applied: 0 };
   now = fixedNow;
   private readonly options: { bodyLimitBytes?: number; people?: unknown };
   private readonly folder = mkdtempSync(join(tmpdir(), "flagkeep-evaluation-"));
@@ -87,18 +91,41 @@ export class TestEvaluation implements Disposable {
     });
   }
 
+  /** As after a restart of the server. */
+  restart(): void {
+    this.overrides = this.freshOverrides();
+    this.app = this.freshApp();
+  }
+
+  /** Sets the clock to so many seconds after the start of the test. */
+  after(seconds: number): void {
+    this.now = new Date(fixedNow.getTime() + seconds * 1_000);
+  }
+
+  /** So many seconds after the start of the test, in epoch microseconds. */
+  micros(seconds: number): number {
+    return fixedNow.getTime() * 1_000 + seconds * 1_000_000;
+  }
+
+  private freshOverrides(): OverrideWriter {
+    return new OverrideWriter({
+      store: async ({ projectId, ...overrides }) => {
+        this.handedOver.push(overrides.distinctIds[0]!);
+        this.callers.push(callerSignal());
+        if (this.engineIsDown) throw new Error("The engine is down.");
+        return addHashKeyOverrides(this.people.db, projectId, overrides);
+      },
+      onDiscarded: (error) => this.troubles.push(error),
+    });
+  }
+
   private freshRoutes(): Route[] {
     const { db } = this.people;
     return evaluationRoutes({
       projects: this.metadata.projects,
       flagSets: new FlagSets(this.metadata, groupTypesFrom(db)),
       people: (this.options.people as typeof db) ?? db,
-      storeOverrides: async ({ projectId, distinctIds, flagKeys, hashKey }) => {
-        this.handedOver.push(distinctIds[0]!);
-        if (this.engineIsDown) throw new Error("The engine is down.");
-        return addHashKeyOverrides(db, projectId, { distinctIds, flagKeys, hashKey });
-      },
-      positions: () => this.positions,
+      overrides: this.overrides,
       onTrouble: (error) => this.troubles.push(error),
       now: () => this.now.getTime(),
     });

@@ -2,7 +2,7 @@
 
 import type { PeopleDb } from "../../../people/open.ts";
 import type { FlagSet } from "../../evaluate/model.ts";
-import type { OverridesToStore, Positions } from "../../subject/override-writer.ts";
+import type { OverrideWriter } from "../../subject/override-writer.ts";
 
 /** What evaluation must know about a project. */
 export interface EvaluatedProject {
@@ -20,10 +20,7 @@ export interface EvaluationDependencies {
   readonly flagSets: { of(projectId: number): { set: FlagSet; configuration: string } };
   /** Persons and groups; opened for reading. */
   readonly people: PeopleDb;
-  /** Stores hash-key overrides; rejects when the engine cannot be reached. */
-  readonly storeOverrides: (overrides: OverridesToStore) => Promise<number>;
-  /** How far the journal and the store of persons are. */
-  readonly positions: () => Positions;
+  readonly overrides: OverrideWriter;
   /** Where clients reach this server; absent: as they asked. */
   readonly publicUrl?: string;
   /** Fires when the server stops; answers that have no end of their own end then. */

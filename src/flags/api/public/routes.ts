@@ -2,7 +2,6 @@
 
 import type { Route } from "../../../http/route.ts";
 import { Computation } from "../../subject/computation.ts";
-import { OverrideWriter } from "../../subject/override-writer.ts";
 import { SubjectReader } from "../../subject/stored-subject.ts";
 import { assetRoutes } from "./asset-routes.ts";
 import { ClientConfigTexts } from "./client-config.ts";
@@ -13,12 +12,7 @@ import type { EvaluationDependencies } from "./ports.ts";
 
 /** `/flags`, `/decide`, OpenFeature and what client libraries need beside them. */
 export function evaluationRoutes(deps: EvaluationDependencies): Route[] {
-  const { onTrouble } = deps;
-  const overrides = new OverrideWriter({
-    store: deps.storeOverrides,
-    positions: deps.positions,
-    onGivenUp: onTrouble,
-  });
+  const { onTrouble, overrides } = deps;
   const computation = new Computation({ subjects: new SubjectReader(deps.people), overrides, onTrouble });
   const events = new FlagEvents({
     projects: deps.projects,
