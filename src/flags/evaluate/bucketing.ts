@@ -29,9 +29,12 @@ export function variantPlace(flagKey: string, id: string): number {
   return id === "" ? 0 : placeOf(`${flagKey}.${id}variant`);
 }
 
-/** Where an id falls for holdouts: the same for all flags, so that one holdout keeps the same people out everywhere. */
+/**
+ * Where an id falls for holdouts: the same for all flags, so that one holdout keeps the same people out everywhere. An
+ * empty id is hashed like any other (contract, flag-evaluation 6).
+ */
 export function holdoutPlace(id: string): number {
-  return id === "" ? 0 : placeOf(`holdout-${id}`);
+  return placeOf(`holdout-${id}`);
 }
 
 /** True when the percentage takes everyone in, so that no place has to be computed. */

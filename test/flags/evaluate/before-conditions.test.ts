@@ -76,7 +76,12 @@ describe("holdouts", () => {
     expect(at(500)).toBe("holdout_condition_value");
     expect(at(null)).toBe("condition_match");
     expect(at("x")).toBe("condition_match");
-    expect(at(0, "")).toBe("holdout_condition_value");
+    // An empty id is hashed like any other: `holdout-` is at 0.9268829483920294.
+    expect([at(0, ""), at(92.6, ""), at(92.7, "")]).toEqual([
+      "condition_match",
+      "condition_match",
+      "holdout_condition_value",
+    ]);
   });
   test("enrolment comes before", () =>
     expect(
