@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { TestAppliance } from "../support/appliance.ts";
 import { testWhen } from "../support/skipped.ts";
 import { pythonPackage } from "../support/toolchains.ts";
-import { createSdkFlags } from "./project-flags.ts";
+import { createOpenFeatureFlags } from "./project-flags.ts";
 
 const packages = pythonPackage("openfeature-provider-ofrep", "0.3.0");
 const pythonTest = testWhen(
@@ -28,7 +28,7 @@ let ids: Record<string, number>;
 beforeAll(async () => {
   if (packages === undefined) return;
   appliance = await TestAppliance.start();
-  ids = await createSdkFlags(appliance);
+  ids = await createOpenFeatureFlags(appliance);
   const child = Bun.spawn(
     ["python3", join(import.meta.dir, "python/use_openfeature.py"), appliance.url, appliance.token],
     { stdout: "pipe", stderr: "inherit", env: { ...process.env, PYTHONPATH: packages } },
@@ -50,8 +50,13 @@ describe("openfeature-provider-ofrep", () => {
     expect(seen.never).toMatchObject({ value: false, variant: "false", error: null });
     expect(seen.off).toMatchObject({ value: false, variant: "false", reason: "DISABLED", error: null });
     expect(seen.pro).toMatchObject({ value: true, reason: "TARGETING_MATCH" });
-    expect(seen.free).toMatchObject({ value: false, reason: "DEFAULT", error: null });
+    expect(seen.free).toMatchObject({ value: false, reason: "UNKNOWN", error: null });
     expect(seen.group).toMatchObject({ value: true });
+  });
+
+  pythonTest("a provider on a server gets flags for servers", () => {
+    expect(seen["for servers"]).toMatchObject({ value: true, reason: "STATIC", error: null });
+    expect(seen["for browsers"]).toMatchObject({ error: "FLAG_NOT_FOUND" });
   });
 
   pythonTest("variants agree with the posthog answer; off is the default", async () => {

@@ -4,14 +4,14 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { OFREPProvider } from "@openfeature/ofrep-provider";
 import { type Client, OpenFeature } from "@openfeature/server-sdk";
 import { TestAppliance } from "../support/appliance.ts";
-import { changeFlag, createSdkFlags } from "./project-flags.ts";
+import { changeFlag, createOpenFeatureFlags, createSdkFlags } from "./project-flags.ts";
 
 let appliance: TestAppliance;
 let ids: Record<string, number>;
 let client: Client;
 beforeAll(async () => {
   appliance = await TestAppliance.start();
-  ids = await createSdkFlags(appliance);
+  ids = await createOpenFeatureFlags(appliance);
   const headers: [string, string][] = [["Authorization", `Bearer ${appliance.token}`]];
   await OpenFeature.setProviderAndWait("bearer", new OFREPProvider({ baseUrl: appliance.url, headers }));
   client = OpenFeature.getClient("bearer");
@@ -42,6 +42,31 @@ describe("OpenFeature", () => {
       flagMetadata: { id: ids.always!, version: 1, payload: '{"colour":"red","sizes":[1,2]}' },
     });
     expect(await client.getBooleanDetails("switched-off", true, ann)).toMatchObject({ reason: "DISABLED" });
+  });
+
+  test("a provider on a server gets flags for servers, though Node's fetch names a mode", async () => {
+    const fetchImplementation = ((address: string | Request, init?: RequestInit) => {
+      const request = new Request(address, init);
+      // As Node's fetch, and as a program that wraps a browser's engine.
+      request.headers.set("sec-fetch-mode", "cors");
+      request.headers.set("user-agent", "Mozilla/5.0 (X11; Linux x64) Chrome/140.0 Electron/38.1");
+      return fetch(request);
+    }) as typeof fetch;
+    const headers: [string, string][] = [["Authorization", `Bearer ${appliance.token}`]];
+    const provider = new OFREPProvider({ baseUrl: appliance.url, headers, fetchImplementation });
+    await OpenFeature.setProviderAndWait("node", provider);
+    for (const each of [client, OpenFeature.getClient("node")]) {
+      expect(await each.getBooleanValue("for-servers", false, ann)).toBe(true);
+      expect(await each.getBooleanDetails("for-browsers", false, ann)).toMatchObject({
+        errorCode: "FLAG_NOT_FOUND",
+      });
+    }
+  });
+
+  test("no matching condition set is a reason that the protocol knows", async () => {
+    expect(await client.getBooleanDetails("pro-plan", true, ann)).toMatchObject({
+      ...{ value: false, reason: "UNKNOWN" },
+    });
   });
 
   test("variants are texts, and agree with the posthog answer", async () => {

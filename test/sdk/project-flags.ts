@@ -67,6 +67,18 @@ export async function createSdkFlags(appliance: TestAppliance): Promise<Record<s
   return ids;
 }
 
+/** Creates the flags of `createSdkFlags`, and one for each runtime; answers the flags' ids by key. */
+export async function createOpenFeatureFlags(appliance: TestAppliance): Promise<Record<string, number>> {
+  const ids = await createSdkFlags(appliance);
+  for (const [key, evaluation_runtime] of [
+    ["for-browsers", "client"],
+    ["for-servers", "server"],
+  ] as const) {
+    ids[key] = (await post(appliance, flagsTag, { key, evaluation_runtime, filters: everyone(100) })).id;
+  }
+  return ids;
+}
+
 /**
  * Makes flags about who is in a cohort and who is not, one of whose groups is empty, and a flag in which a client wrote null
  * for what it has not: for SDKs that evaluate flags themselves.

@@ -35,6 +35,8 @@ print(
             "pro": boolean("pro-plan", False, plan="pro"),
             "free": boolean("pro-plan", True, plan="free"),
             "group": boolean("large-company", False, groups={"company": "acme"}),
+            "for servers": boolean("for-servers", False),
+            "for browsers": boolean("for-browsers", False),
             "unknown": boolean("nothing", True),
             "wrong type": seen(client.get_string_details("always", "x", EvaluationContext("ann"))),
             "variants": [

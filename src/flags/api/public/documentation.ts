@@ -5,6 +5,7 @@ import {
   ApiFailure,
   anyJson,
   bool,
+  choice,
   dictionary,
   int,
   list,
@@ -13,6 +14,7 @@ import {
   optional,
   text,
 } from "../../../http/shapes.ts";
+import { ofrepReasons } from "./ofrep.ts";
 
 export const flagValuesTag = "Flag values";
 export const openFeatureTag = "OpenFeature";
@@ -85,7 +87,7 @@ export const Evaluated = named(
   object({
     key: text(),
     value: optional(anyJson({ description: "True, false, or the key of a variant." })),
-    reason: optional(text({ description: "`STATIC`, `SPLIT`, `TARGETING_MATCH`, `DEFAULT`, `DISABLED`." })),
+    reason: optional(choice(ofrepReasons, { description: "`UNKNOWN`: no condition set matched." })),
     variant: optional(text({ description: "The key of the variant, or `true` or `false`." })),
     metadata: optional(dictionary({ description: "`id`, `version`, `reason`, `payload` as JSON text." })),
     errorCode: optional(text()),
@@ -100,7 +102,7 @@ export const exampleEvaluated = {
   metadata: { id: 12, version: 3, reason: "condition_match", payload: '{"hex":"#00f"}' },
 };
 export const ofrepKey =
-  "The project's public key comes as `Authorization: Bearer` or as `X-API-Key`. This is the OpenFeature Remote Evaluation Protocol; use it through an OFREP provider.";
+  "The project's public key comes as `Authorization: Bearer` or as `X-API-Key`. A request with `Origin`, `Referer` or `Sec-Fetch-Site` comes from a browser and gets flags for clients; every other request gets flags for servers. This is the OpenFeature Remote Evaluation Protocol; use it through an OFREP provider.";
 export const exampleContext = { context: { targetingKey: "kim", plan: "pro", groups: { company: "acme" } } };
 export const ofrepRefusals: Record<number, Answer> = {
   400: {

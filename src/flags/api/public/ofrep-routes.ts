@@ -10,7 +10,6 @@ import { type Call, clientRoutes, Reply, type Route } from "../../../http/route.
 import { dictionary, list, object, optional } from "../../../http/shapes.ts";
 import type { JsonObject } from "../../../lib/json.ts";
 import { isNotModified } from "../../definitions/local-evaluation.ts";
-import { detectRuntime } from "../../evaluate/selection.ts";
 import type { Computation } from "../../subject/computation.ts";
 import { ofrepDialect } from "./dialects.ts";
 import {
@@ -22,8 +21,16 @@ import {
   ofrepRefusals,
   openFeatureTag,
 } from "./documentation.ts";
-import { hasBrowserHeaders, parsedBody, requireContentType } from "./flags-request.ts";
-import { isForRuntime, keyOf, OfrepRefusal, readContext, renderInactive, renderResult } from "./ofrep.ts";
+import { parsedBody, requireContentType } from "./flags-request.ts";
+import {
+  isForRuntime,
+  keyOf,
+  OfrepRefusal,
+  readContext,
+  renderInactive,
+  renderResult,
+  runtimeOf,
+} from "./ofrep.ts";
 import type { FlagEvents } from "./ofrep-events.ts";
 import type { EvaluatedProject, EvaluationDependencies } from "./ports.ts";
 import { bodyOfParts } from "./reply-body.ts";
@@ -110,12 +117,7 @@ async function evaluationOf(deps: OfrepDependencies, call: Call, key: string | u
   const context = readContext(parsedBody(text));
   const { set } = flagSets.of(project.id);
   if (key !== undefined && !set.byKey.has(key)) throw notFound(key);
-  const detected = detectRuntime({
-    userAgent: request.headers.get("user-agent"),
-    hasBrowserHeaders: hasBrowserHeaders(request.headers),
-  });
-  // OpenFeature clients name themselves in no way of their own; what is no browser runs on a server.
-  const runtime = detected === "client" ? "client" : "server";
+  const runtime = runtimeOf(request.headers);
   const evaluation = computation.run(set, {
     ...context,
     words: `ofrep ${runtime} ${key ?? ""} ${text}`,

@@ -18,6 +18,10 @@ export type OfrepErrorCode =
   | "FLAG_NOT_FOUND"
   | "GENERAL";
 
+/** The reasons that the protocol's schema lists. */
+export const ofrepReasons = ["STATIC", "TARGETING_MATCH", "SPLIT", "DISABLED", "UNKNOWN"] as const;
+export type OfrepReason = (typeof ofrepReasons)[number];
+
 /** A request that cannot be answered; `status` is 400 or 404. */
 export class OfrepRefusal extends HttpFailure {
   constructor(
@@ -115,8 +119,11 @@ function variantOf(value: boolean | string): string {
   return String(value);
 }
 
-/** OpenFeature tells a share of everybody, a rule that fitted, and the same for everybody apart. */
-function reasonOf(flag: CompiledFlag, { reason, variant }: FlagResult): string {
+/**
+ * The reason in the protocol's vocabulary: only the values that its schema lists. `DEFAULT`, which OpenFeature's
+ * specification has, is not among them; no matching condition set is `UNKNOWN` (contract, flag-evaluation 20.3).
+ */
+function reasonOf(flag: CompiledFlag, { reason, variant }: FlagResult): OfrepReason {
   switch (reason.code) {
     case "condition_match": {
       const condition = flag.conditions[reason.conditionIndex ?? -1];
@@ -131,7 +138,7 @@ function reasonOf(flag: CompiledFlag, { reason, variant }: FlagResult): string {
     case "out_of_rollout_bound":
       return "SPLIT";
     default:
-      return "DEFAULT";
+      return "UNKNOWN";
   }
 }
 
@@ -139,6 +146,16 @@ function reasonOf(flag: CompiledFlag, { reason, variant }: FlagResult): string {
 export function keyOf(headers: Headers): string | undefined {
   const bearer = /^Bearer\s+(\S+)\s*$/i.exec(headers.get("authorization") ?? "")?.[1];
   return bearer ?? (headers.get("x-api-key")?.trim() || undefined);
+}
+
+/**
+ * The runtime of a caller: a browser is recognized only by a header that a browser adds to a cross-origin request.
+ *
+ * No `User-Agent` counts: providers on servers send those of their HTTP library, and Node's `fetch` adds
+ * `Sec-Fetch-Mode` (contract, flag-evaluation 20.2).
+ */
+export function runtimeOf(headers: Headers): "client" | "server" {
+  return ["origin", "referer", "sec-fetch-site"].some((name) => headers.has(name)) ? "client" : "server";
 }
 
 /** Whether a flag is meant for such a client. */

@@ -69,13 +69,13 @@ describe("one flag", () => {
     ],
     ["never", of("bob"), { value: false, reason: "SPLIT", metadata: { reason: "out_of_rollout_bound" } }],
     ["most", of("bob"), { value: true, reason: "SPLIT" }],
-    ["pro", of("bob"), { value: false, reason: "DEFAULT", metadata: { reason: "no_condition_match" } }],
+    ["pro", of("bob"), { value: false, reason: "UNKNOWN", metadata: { reason: "no_condition_match" } }],
     ["pro", of("ann"), { value: true, reason: "TARGETING_MATCH" }],
     ["pro", of("bob", { plan: "pro" }), { value: true, reason: "TARGETING_MATCH" }],
     ["pro", of("ann", { plan: "free" }), { value: false }],
     ["split", of("bob"), { value: "blue", variant: "blue", reason: "SPLIT", metadata: { payload: "7" } }],
     ["off-split", of("bob"), { value: false, reason: "SPLIT" }],
-    ["company", of("bob"), { value: false, reason: "DEFAULT", metadata: { reason: "no_group_type" } }],
+    ["company", of("bob"), { value: false, reason: "UNKNOWN", metadata: { reason: "no_group_type" } }],
     ["company", of("bob", { groups: { company: "acme" } }), { value: true, reason: "STATIC" }],
     ["inactive", of("bob"), { value: false, reason: "DISABLED" }],
     ["backend", of("bob"), { value: true }],
@@ -179,6 +179,44 @@ describe("all flags", () => {
     expect(keys).toContain("page");
     expect(keys).not.toContain("backend");
     expect(headers.get("access-control-allow-origin")).toBe(origin);
+  });
+
+  const node = { "user-agent": "node", "sec-fetch-mode": "cors" };
+  const chrome = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/140.0 Safari/537.36";
+  const callers: [name: string, headers: Record<string, string>, sees: "page" | "backend"][] = [
+    ["nothing that names the caller", {}, "backend"],
+    ["Node's fetch", node, "backend"],
+    ["an agent like a browser's", { "user-agent": chrome }, "backend"],
+    ["a mobile library's agent", { "user-agent": "posthog-android/3.20.0" }, "backend"],
+    [
+      "the other headers of fetch metadata",
+      { "sec-fetch-mode": "cors", "sec-fetch-dest": "empty", "sec-fetch-user": "?1" },
+      "backend",
+    ],
+    ["Origin", { origin }, "page"],
+    ["Origin of a page without one", { ...node, origin: "null" }, "page"],
+    ["Referer", { referer: `${origin}/cart` }, "page"],
+    ["Sec-Fetch-Site", { "sec-fetch-site": "cross-site" }, "page"],
+    ["Origin with a server library's agent", { origin, "user-agent": "curl/8.5.0" }, "page"],
+  ];
+  for (const [name, headers, sees] of callers) {
+    test(`the runtime by ${name}: ${sees === "page" ? "client" : "server"}`, async () => {
+      const hidden = sees === "page" ? "backend" : "page";
+      const keys = (await ask(ofrepPath, of("ann"), headers)).body.flags.map(
+        ({ key }: { key: string }) => key,
+      );
+      expect([keys.includes(sees), keys.includes(hidden)]).toEqual([true, false]);
+      expect((await ask(`${ofrepPath}/${sees}`, of("ann"), headers)).status).toBe(200);
+      expect((await ask(`${ofrepPath}/${hidden}`, of("ann"), headers)).status).toBe(404);
+    });
+  }
+
+  test("each reason is one of the protocol's schema", async () => {
+    const known = ["STATIC", "TARGETING_MATCH", "SPLIT", "DISABLED", "UNKNOWN"];
+    for (const context of [of("ann"), of("bob"), of("bob", { groups: { company: "acme" } })]) {
+      const { body } = await ask(ofrepPath, context);
+      for (const { key, reason } of body.flags) expect([key, known.includes(reason)]).toEqual([key, true]);
+    }
   });
 
   test("refusals name no flag", async () => {
