@@ -23,7 +23,7 @@ export function mcpRoutes({ handle }: McpDeps): Route[] {
     publicRoute("POST", "/mcp", {
       summary: "Speak the Model Context Protocol",
       description:
-        "JSON-RPC as MCP clients send it, with a personal key as `Authorization: Bearer`. Tools list, explain, create and change flags and query events; each needs the scope that its API route needs.",
+        "JSON-RPC as MCP clients send it, with a personal key as `Authorization: Bearer`. Tools list, explain, create, change, delete and restore flags and query events, and reject arguments they do not have; each needs the scope that its API route needs.",
       tag: "Model Context Protocol",
       takesRawBody: true,
       // What it calls is a request of its own.

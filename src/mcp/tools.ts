@@ -7,7 +7,10 @@
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { z } from "zod";
 import { columnsInWords } from "../events/export/columns.ts";
+import { evaluationRuntimes } from "../flags/fields.ts";
+import { keyOfReplaced } from "../flags/rules/key.ts";
 import { version } from "../version.ts";
+import { flagFilters } from "./flag-filters.ts";
 
 /**
  * Sends a request to the management API with the caller's key.
@@ -35,48 +38,86 @@ const project = z
   .positive()
   .optional()
   .describe("Id of the project; left out: the one the key works in");
-const rollout = z.number().min(0).max(100).describe("Share of persons in percent");
-const filters = z
-  .record(z.string(), z.unknown())
-  .describe("Whole filters as in the API: groups, multivariate, payloads");
 const distinctId = z.string().min(1).describe("Whose value is asked for");
+const tags = z.array(z.string());
+const properties = z.record(z.string(), z.unknown());
 
-/** A server for one caller. */
+/** What both creating and updating a flag write, by the names of the API. */
+const flagFields = {
+  name: z.string().optional().describe("What the flag is for"),
+  rollout_percentage: z
+    .number()
+    .min(0)
+    .max(100)
+    .optional()
+    .describe("Share of persons in percent, of a flag with one condition set"),
+  filters: flagFilters.optional(),
+  tags: tags.optional().describe("Replace all tags"),
+  ensure_experience_continuity: z
+    .boolean()
+    .optional()
+    .describe("Whether a person keeps the value from before signing in"),
+  evaluation_runtime: z.enum(evaluationRuntimes).optional(),
+  evaluation_contexts: tags
+    .optional()
+    .describe("The flag is evaluated only for callers that name one of them"),
+};
+
+/** A server for one caller. Arguments that a tool does not have are rejected by name (contract, management-api 8). */
 export function mcpServer(ask: Ask): McpServer {
   const server = new McpServer({ name: "flagkeep", version });
   const flagsOf = (id: number | undefined) => `/api/projects/${id ?? "@current"}/feature_flags`;
-  const flagId = async (projectId: number | undefined, flagKey: string): Promise<number> => {
-    // Keys that differ in the case of letters are found, too.
-    const found = await ask("GET", `${flagsOf(projectId)}/?limit=100&key=${encodeURIComponent(flagKey)}`);
+
+  /** Finds a flag by its exact key; of deleted flags that had it, the one changed last. */
+  const find = async (of: FlagName, isDeleted: boolean): Promise<number | undefined> => {
+    // Keys that differ only in letter case are found as well.
+    const query = new URLSearchParams({ limit: "100", key: of.key, order: "-updated_at" });
+    if (isDeleted) query.set("deleted", "true");
+    const found = await ask("GET", `${flagsOf(of.project)}/?${query}`);
     if (!found.ok) throw new Refused(await found.text());
     const { results } = (await found.json()) as { results: { id: number; key: string }[] };
-    const flag = results.find((each) => each.key === flagKey);
-    if (flag === undefined) throw new Refused(`There is no flag ${flagKey}.`);
-    return flag.id;
+    return results.find(({ id, key: has }) => has === of.key || has === keyOfReplaced(of.key, id))?.id;
   };
+  /** Changes a flag that is among the flags, or among the deleted ones, whichever is named first and has it. */
+  const change = (of: FlagName, changes: Record<string, unknown>, among: readonly Among[] = ["flags"]) =>
+    answer(async () => {
+      for (const each of among) {
+        const id = await find(of, each === "deleted flags");
+        if (id !== undefined) return await ask("PATCH", `${flagsOf(of.project)}/${id}/`, given(changes));
+      }
+      throw new Refused(`There is no ${among[0] === "flags" ? "flag" : "deleted flag"} ${of.key}.`);
+    });
 
   server.registerTool(
     "list_projects",
-    { description: "List the projects that the key may use.", annotations: { readOnlyHint: true } },
+    {
+      description: "List the projects that the key may use.",
+      inputSchema: z.strictObject({}),
+      annotations: { readOnlyHint: true },
+    },
     () => answer(() => ask("GET", "/api/projects/")),
   );
   server.registerTool(
     "list_flags",
     {
       description: "List feature flags of a project with their rules. Scope feature_flag:read.",
-      inputSchema: {
+      inputSchema: z.strictObject({
         project,
         search: z.string().optional().describe("Part of a key or description"),
         active: z.boolean().optional().describe("Only those that are on, or off"),
+        tags: tags.optional().describe("Only those with any of these tags"),
+        deleted: z.boolean().optional().describe("Deleted flags, which restore_flag restores, instead"),
         limit: z.number().int().min(1).max(flagsPerPageMax).default(20),
         offset: z.number().int().min(0).default(0),
-      },
+      }),
       annotations: { readOnlyHint: true },
     },
-    ({ project: id, search, active, limit, offset }) => {
+    ({ project: id, search, active, tags: named, deleted, limit, offset }) => {
       const query = new URLSearchParams({ limit: String(limit), offset: String(offset) });
       if (search !== undefined) query.set("search", search);
       if (active !== undefined) query.set("active", String(active));
+      if (named !== undefined) query.set("tags", JSON.stringify(named));
+      if (deleted !== undefined) query.set("deleted", String(deleted));
       return answer(() => ask("GET", `${flagsOf(id)}/?${query}`));
     },
   );
@@ -85,20 +126,24 @@ export function mcpServer(ask: Ask): McpServer {
     {
       description:
         "Tell step by step why a flag has its value for somebody. Changes nothing. Scope feature_flag:read.",
-      inputSchema: {
+      inputSchema: z.strictObject({
         ...{ project, key, distinct_id: distinctId },
-        person_properties: z
-          .record(z.string(), z.unknown())
-          .optional()
-          .describe("Count before the stored ones"),
+        person_properties: properties.optional().describe("Count before the stored ones"),
         groups: z.record(z.string(), z.string()).optional().describe("Group keys by type"),
-      },
+        group_properties: z
+          .record(z.string(), properties)
+          .optional()
+          .describe("The same for groups, by type"),
+        device_id: z.string().optional().describe("For flags that are rolled out by device"),
+      }),
       annotations: { readOnlyHint: true },
     },
-    ({ project: id, key: flagKey, distinct_id, person_properties, groups }) => {
+    ({ project: id, key: flagKey, device_id, distinct_id, ...objects }) => {
       const query = new URLSearchParams({ distinct_id });
-      if (person_properties !== undefined) query.set("person_properties", JSON.stringify(person_properties));
-      if (groups !== undefined) query.set("groups", JSON.stringify(groups));
+      if (device_id !== undefined) query.set("device_id", device_id);
+      for (const [name, value] of Object.entries(objects)) {
+        if (value !== undefined) query.set(name, JSON.stringify(value));
+      }
       return answer(() => ask("GET", `${flagsOf(id)}/${encodeURIComponent(flagKey)}/explain/?${query}`));
     },
   );
@@ -106,13 +151,7 @@ export function mcpServer(ask: Ask): McpServer {
     "create_flag",
     {
       description: "Create a feature flag, on for everybody unless told otherwise. Scope feature_flag:write.",
-      inputSchema: {
-        ...{ project, key },
-        name: z.string().optional().describe("What the flag is for"),
-        active: z.boolean().default(true),
-        rollout_percentage: rollout.optional(),
-        filters: filters.optional(),
-      },
+      inputSchema: z.strictObject({ project, key, active: z.boolean().default(true), ...flagFields }),
     },
     ({ project: id, ...flag }) => answer(() => ask("POST", `${flagsOf(id)}/`, given(flag))),
   );
@@ -120,18 +159,43 @@ export function mcpServer(ask: Ask): McpServer {
     "update_flag",
     {
       description:
-        "Switch a flag on or off, or change its rollout, rules or description. Scope feature_flag:write.",
-      inputSchema: {
-        ...{ project, key },
-        name: z.string().optional(),
-        active: z.boolean().optional(),
-        rollout_percentage: rollout.optional().describe("Of a flag with one condition set"),
-        filters: filters.optional(),
-      },
+        "Switch a flag on or off, or change its rollout, rules, tags or description. Scope feature_flag:write.",
+      inputSchema: z.strictObject({
+        ...{ project, key, active: z.boolean().optional(), ...flagFields },
+        deleted: z
+          .boolean()
+          .optional()
+          .describe("true deletes the flag, as delete_flag does; false restores it"),
+        note: z.string().optional().describe("Why; the activity log keeps it"),
+      }),
       annotations: { idempotentHint: true },
     },
     ({ project: id, key: flagKey, ...changes }) =>
-      answer(async () => ask("PATCH", `${flagsOf(id)}/${await flagId(id, flagKey)}/`, given(changes))),
+      change(
+        { project: id, key: flagKey },
+        changes,
+        changes.deleted === false ? ["flags", "deleted flags"] : undefined,
+      ),
+  );
+  const oneFlag = z.strictObject({ project, key });
+  server.registerTool(
+    "delete_flag",
+    {
+      description: "Delete a flag; restore_flag restores it. Scope feature_flag:write.",
+      inputSchema: oneFlag,
+      annotations: { destructiveHint: true },
+    },
+    (of) => change(of, { deleted: true }),
+  );
+  server.registerTool(
+    "restore_flag",
+    {
+      description:
+        "Restore a deleted flag with its rules, under another key if its own is taken. Scope feature_flag:write.",
+      inputSchema: oneFlag,
+      annotations: { destructiveHint: false },
+    },
+    (of) => change(of, { deleted: false }, ["deleted flags"]),
   );
   server.registerTool(
     "query_events",
@@ -140,17 +204,25 @@ export function mcpServer(ask: Ask): McpServer {
         `Run one SELECT of DuckDB's SQL over the views events (${columnsInWords("events")}), ` +
         `persons (${columnsInWords("persons")}) and groups (${columnsInWords("groups")}). properties is JSON: ` +
         "properties->>'plan'. Scope query:read.",
-      inputSchema: {
+      inputSchema: z.strictObject({
         project,
         sql: z.string().min(1).describe("One SELECT statement"),
         limit: z.number().int().min(1).max(rowsMax).default(rowsDefault),
-      },
+      }),
       annotations: { readOnlyHint: true },
     },
     ({ project: id, sql, limit }, { signal }) =>
       answer(() => ask("POST", `/api/projects/${id ?? "@current"}/query/`, { query: sql, limit }, signal)),
   );
   return server;
+}
+
+type Among = "flags" | "deleted flags";
+
+interface FlagName {
+  /** Undefined: the project that the key works in. */
+  project?: number;
+  key: string;
 }
 
 /** The API said no before the request that was meant. */

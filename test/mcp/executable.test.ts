@@ -67,7 +67,16 @@ for (const [name, transport] of ways) {
       await client.connect(transport(readOnlyKey) as never);
       const { tools } = await client.listTools();
       expect(tools.map((tool) => tool.name).sort()).toEqual([
-        ...["create_flag", "explain_flag", "list_flags", "list_projects", "query_events", "update_flag"],
+        ...[
+          "create_flag",
+          "delete_flag",
+          "explain_flag",
+          "list_flags",
+          "list_projects",
+          "query_events",
+          "restore_flag",
+          "update_flag",
+        ],
       ]);
       expect(client.getServerVersion()).toMatchObject({ name: "flagkeep" });
       await client.close();

@@ -25,6 +25,7 @@ export const FlagQuery = object({
   has_evaluation_tags: optional(bool()),
   has_evaluation_contexts: optional(bool({ description: "Same as `has_evaluation_tags`." })),
   key: optional(text({ description: "Exactly this key, whatever its letter case." })),
+  deleted: optional(bool({ description: "Deleted flags, which `deleted: false` restores, instead." })),
   order: optional(text({ description: "A field, `-` before it for descending. Default `-created_at`." })),
 });
 
@@ -48,6 +49,7 @@ export function readFlagQuery(query: URLSearchParams): FlagFilter {
     hasEvaluationTags:
       readBoolean(query, "has_evaluation_tags") ?? readBoolean(query, "has_evaluation_contexts"),
     key: query.get("key") || undefined,
+    isDeleted: readBoolean(query, "deleted") ?? false,
     order: query.get("order") || undefined,
   };
 }

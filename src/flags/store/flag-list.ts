@@ -23,7 +23,10 @@ export interface FlagFilter {
   tags?: string[];
   excludedTags?: string[];
   hasEvaluationTags?: boolean;
+  /** Whatever its letter case; of a deleted flag also the key that it gave up. */
   key?: string;
+  /** Deleted flags instead of the others. */
+  isDeleted?: boolean;
   /** A column of the API, `-` before it for descending; unknown ones are ignored. */
   order?: string;
 }
@@ -45,7 +48,7 @@ const orderColumns = {
   creation_context: flag.creationContext,
 } as const;
 
-/** The flags of a project that are not deleted, newest first unless ordered otherwise. */
+/** The flags of a project that are not deleted, or those that are; newest first unless ordered otherwise. */
 export function listFlags(
   db: Reading,
   projectId: number,
@@ -83,7 +86,7 @@ export function listAllFlags(db: Reading, projectId: number, filter: FlagFilter,
 function conditionOf(projectId: number, filter: FlagFilter, now: Date): SQL | undefined {
   return and(
     eq(flag.projectId, projectId),
-    eq(flag.deleted, false),
+    eq(flag.deleted, filter.isDeleted ?? false),
     sql`${flag.key} NOT LIKE ${internalKeyPattern}`,
     filter.search ? searchCondition(filter.search) : undefined,
     filter.active === "STALE" ? staleCondition(now) : undefined,
@@ -99,8 +102,15 @@ function conditionOf(projectId: number, filter: FlagFilter, now: Date): SQL | un
       : filter.hasEvaluationTags
         ? ne(flag.evaluationTags, [])
         : eq(flag.evaluationTags, []),
-    filter.key === undefined ? undefined : sql`lower(${flag.key}) = lower(${filter.key})`,
+    filter.key === undefined ? undefined : keyCondition(filter.key, filter.isDeleted ?? false),
   );
+}
+
+/** Of a deleted flag also by the key that it gave up (`keyOfReplaced`). */
+function keyCondition(key: string, isDeleted: boolean): SQL | undefined {
+  const hasKey = sql`lower(${flag.key}) = lower(${key})`;
+  if (!isDeleted) return hasKey;
+  return or(hasKey, sql`lower(${flag.key}) = lower(${key}) || ':deleted:' || ${flag.id}`);
 }
 
 function typeCondition(type: FlagType | undefined): SQL | undefined {

@@ -120,7 +120,21 @@ describe("the list of flags", () => {
     });
   }
 
+  test("deleted=true: deleted flags alone, by the key that they gave up as well", async () => {
+    using it = await stocked();
+    const byKey = "key=off&order=id";
+    const id = (await it.server.ask("GET", `${flagsPath}?${byKey}`)).body.results[0].id;
+    expect(await it.keys("deleted=true")).toEqual(["gone"]);
+    await it.server.ask("PATCH", `${flagsPath}${id}/`, { body: { deleted: true } });
+    expect(await it.keys("deleted=true&order=id")).toEqual(["off", "gone"]);
+    await it.server.ask("POST", flagsPath, { body: { key: "off" } });
+    expect(await it.keys(`deleted=true&${byKey}`)).toEqual([`off:deleted:${id}`]);
+    expect(await it.keys(`deleted=false&${byKey}`)).toEqual(["off"]);
+    expect(await it.keys(byKey)).toEqual(["off"]);
+  });
+
   for (const query of [
+    "deleted=perhaps",
     "active=perhaps",
     "active=2",
     "active=stale",
