@@ -22,7 +22,9 @@ export function ownerLink(metadata: Metadata, config: ConsoleConfig, url?: strin
   if (config.console === "off") return undefined;
   return metadata.change((t) => {
     const owner = ownerToSetUp(t);
-    return owner && setupAddress(consoleBase(config, url), insertSetupLink(t, owner.id, new Date()).token);
+    return (
+      owner && setupAddress(consoleBase(config, url), insertSetupLink(t, owner.id, null, new Date()).token)
+    );
   });
 }
 

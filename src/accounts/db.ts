@@ -16,6 +16,7 @@ import sessionsSql from "./migrations/003-sessions.sql" with { type: "text" };
 import pendingChangesSql from "./migrations/004-pending-changes.sql" with { type: "text" };
 import projectKeysSql from "./migrations/005-project-keys.sql" with { type: "text" };
 import formerSecretKeysSql from "./migrations/006-former-secret-keys.sql" with { type: "text" };
+import linkCreatorsSql from "./migrations/007-link-creators.sql" with { type: "text" };
 import * as schema from "./schema.ts";
 
 export type Schema = typeof schema;
@@ -32,6 +33,7 @@ const metadataMigrations: readonly Migration[] = [
   { version: 4, name: "pending changes", sql: pendingChangesSql },
   { version: 5, name: "project keys", sql: projectKeysSql },
   { version: 6, name: "former secret keys", sql: formerSecretKeysSql },
+  { version: 7, name: "link creators", sql: linkCreatorsSql },
 ];
 
 /** What several fronts share of it, in PostgreSQL. */

@@ -6,8 +6,9 @@ import type { JsonObject } from "../lib/json.ts";
 import { type Author, changesBetween, recordActivity } from "./activity.ts";
 import { bumpRevision, type MetadataDb, type MetadataTx, type Reading } from "./db.ts";
 import { hashOfKey, maskOfKey, newPersonalKey } from "./key-formats.ts";
+import { isWithin, type Limits } from "./limits.ts";
 import { organizationsOf } from "./organizations.ts";
-import { organization, personalKey, project, user } from "./schema.ts";
+import { organization, personalKey, project, session, setupLink, user } from "./schema.ts";
 import { checkScopes } from "./scopes.ts";
 import { countKeys, findUserByEmail, levelOf, type User } from "./users.ts";
 
@@ -32,9 +33,12 @@ export interface PersonalKey {
 
 export interface NewKey {
   label: string;
+  /** At least one. */
   scopes: readonly string[];
-  projectIds?: readonly number[];
-  organizationIds?: readonly string[];
+  /** Absent or null: no restriction; a list names at least one. */
+  projectIds?: readonly number[] | null;
+  /** Absent or null: no restriction; a list names at least one. */
+  organizationIds?: readonly string[] | null;
   expiresAt?: Date | null;
 }
 
@@ -104,8 +108,8 @@ export function insertKey(
       hash: hashOfKey(value),
       mask: maskOfKey(value),
       scopes: checkScopes(input.scopes),
-      projectIds: checkProjects(t, owner, input.projectIds ?? []),
-      organizationIds: checkOrganizations(t, owner, input.organizationIds ?? []),
+      projectIds: checkProjects(t, owner, input.projectIds),
+      organizationIds: checkOrganizations(t, owner, input.organizationIds),
       createdAt: now,
       expiresAt: input.expiresAt ?? null,
     })
@@ -137,7 +141,7 @@ export function listKeys(
 }
 
 /**
- * Makes a key useless from now on.
+ * Revokes a key, and ends what was created with it.
  *
  * @throws {NotFound} no working key has this id.
  */
@@ -150,6 +154,7 @@ export function revokeKey(metadata: MetadataDb, id: string, now = new Date(), by
       .returning()
       .get();
     if (!revoked) throw new NotFound();
+    endDerived(t, id);
     bumpRevision(t, "keys");
     recordKeyActivity(t, revoked, "deleted", { by, now });
     return withoutHash(revoked);
@@ -157,7 +162,7 @@ export function revokeKey(metadata: MetadataDb, id: string, now = new Date(), by
 }
 
 /**
- * Replaces the value of a key; the old value stops working at once.
+ * Replaces the value of a key; the old value stops working at once, and what was created with it ends.
  *
  * @throws {NotFound} no working key has this id.
  */
@@ -171,13 +176,21 @@ export function rollKey(metadata: MetadataDb, id: string, now = new Date(), by?:
       .returning()
       .get();
     if (!rolled) throw new NotFound();
+    endDerived(t, id);
     bumpRevision(t, "keys");
     recordKeyActivity(t, rolled, "updated", { by, now }, { ...rolled, mask: "" });
     return { key: withoutHash(rolled), value };
   });
 }
 
-/** Changes label, scopes or limits of a key. @throws {NotFound} @throws {InvalidField} */
+/**
+ * Changes label, scopes or restrictions of a key. What was created with the key ends if the key loses a permission.
+ *
+ * An empty list changes nothing where the key has no restriction: clients send back what they read.
+ *
+ * @throws {NotFound}     no working key has this id.
+ * @throws {InvalidField} a value is invalid, or an empty list stands where the key is restricted.
+ */
 export function updateKey(
   metadata: MetadataDb,
   id: string,
@@ -189,23 +202,56 @@ export function updateKey(
     if (!before || before.revokedAt) throw new NotFound();
     const owner = t.select().from(user).where(eq(user.id, before.userId)).get()!;
     const label = trimmedText("label", change.label ?? before.label, labelLengthMax);
+    const limits = changedLimits(before, change);
     const after = t
       .update(personalKey)
       .set({
         label,
-        scopes: change.scopes ? checkScopes(change.scopes) : before.scopes,
-        projectIds: change.projectIds ? checkProjects(t, owner, change.projectIds) : before.projectIds,
-        organizationIds: change.organizationIds
-          ? checkOrganizations(t, owner, change.organizationIds)
-          : before.organizationIds,
+        scopes: change.scopes === undefined ? before.scopes : checkScopes(change.scopes),
+        projectIds:
+          limits.projectIds === undefined ? before.projectIds : checkProjects(t, owner, limits.projectIds),
+        organizationIds:
+          limits.organizationIds === undefined
+            ? before.organizationIds
+            : checkOrganizations(t, owner, limits.organizationIds),
       })
       .where(eq(personalKey.id, id))
       .returning()
       .get();
+    if (!isWithin(before, after)) endDerived(t, id);
     bumpRevision(t, "keys");
     recordKeyActivity(t, after, "updated", { now }, before);
     return withoutHash(after);
   });
+}
+
+/** Whether the change would allow something that the key does not allow now. */
+export function isWidening(key: PersonalKey, change: Partial<Omit<NewKey, "expiresAt">>): boolean {
+  const { projectIds, organizationIds } = changedLimits(key, change);
+  const after: Limits = {
+    scopes: [...(change.scopes ?? key.scopes)],
+    projectIds: projectIds === undefined ? key.projectIds : [...(projectIds ?? [])],
+    organizationIds: organizationIds === undefined ? key.organizationIds : [...(organizationIds ?? [])],
+  };
+  return !isWithin(after, key);
+}
+
+/** The restrictions that a change sets; undefined: as they are. */
+function changedLimits(
+  key: PersonalKey,
+  { projectIds, organizationIds }: Pick<Partial<NewKey>, "projectIds" | "organizationIds">,
+): Pick<NewKey, "projectIds" | "organizationIds"> {
+  return {
+    projectIds: projectIds?.length === 0 && key.projectIds.length === 0 ? undefined : projectIds,
+    organizationIds:
+      organizationIds?.length === 0 && key.organizationIds.length === 0 ? undefined : organizationIds,
+  };
+}
+
+/** Ends the sessions and one-time links that were created with a key, inside a transaction. */
+function endDerived(t: MetadataTx, keyId: string): void {
+  t.delete(session).where(eq(session.keyId, keyId)).run();
+  t.delete(setupLink).where(eq(setupLink.createdWithKeyId, keyId)).run();
 }
 
 function withoutHash(row: PersonalKey & { hash: string }): PersonalKey {
@@ -213,7 +259,10 @@ function withoutHash(row: PersonalKey & { hash: string }): PersonalKey {
   return key;
 }
 
-function checkProjects(t: MetadataTx, owner: User, ids: readonly number[]): number[] {
+/** @param ids null or absent: no restriction, which is stored as an empty list. */
+function checkProjects(t: MetadataTx, owner: User, ids: NewKey["projectIds"]): number[] {
+  if (ids === undefined || ids === null) return [];
+  if (ids.length === 0) throw emptyRestriction("scoped_teams", "project");
   for (const id of ids) {
     const found = t.select().from(project).where(eq(project.id, id)).get();
     if (!found || levelOf(t, found.organizationId, owner.id) === 0) {
@@ -227,7 +276,10 @@ function checkProjects(t: MetadataTx, owner: User, ids: readonly number[]): numb
   return [...new Set(ids)];
 }
 
-function checkOrganizations(t: MetadataTx, owner: User, ids: readonly string[]): string[] {
+/** @param ids null or absent: no restriction, which is stored as an empty list. */
+function checkOrganizations(t: MetadataTx, owner: User, ids: NewKey["organizationIds"]): string[] {
+  if (ids === undefined || ids === null) return [];
+  if (ids.length === 0) throw emptyRestriction("scoped_organizations", "organization");
   for (const id of ids) {
     const found = t.select().from(organization).where(eq(organization.id, id)).get();
     if (!found || levelOf(t, id, owner.id) === 0) {
@@ -239,6 +291,14 @@ function checkOrganizations(t: MetadataTx, owner: User, ids: readonly string[]):
     }
   }
   return [...new Set(ids)];
+}
+
+function emptyRestriction(field: string, kind: string): InvalidField {
+  return new InvalidField(
+    field,
+    "invalid_input",
+    `The list is empty. Name at least one ${kind}, or send null for no restriction.`,
+  );
 }
 
 /** @param at.by who acts; its owner when absent. @param before the key so far, when it was changed. Values are never shown, masks are. */

@@ -103,6 +103,8 @@ export const setupLink = sqliteTable("setup_link", {
   userId: integer("user_id").notNull(),
   createdAt: instant("created_at").notNull(),
   expiresAt: instant("expires_at").notNull(),
+  createdById: integer("created_by_id"),
+  createdWithKeyId: text("created_with_key_id"),
 });
 
 export const session = sqliteTable("session", {

@@ -1,7 +1,6 @@
-/** Which scopes a personal key may hold, and what each allows (contract: management-api 2.2, 2.5). */
+/** Which scopes a personal key may hold, (contract: management-api 2.2, 2.5). */
 
 import { InvalidField } from "../lib/errors.ts";
-import type { Scope } from "./route-scopes.ts";
 
 /** Objects that this server has, and those that key presets made for PostHog name as well. */
 const scopeObjects = new Set([
@@ -63,10 +62,13 @@ const scopeObjects = new Set([
 /**
  * Checks the scopes of a key.
  *
- * @returns the scopes without repetitions; an empty list stands for everything and becomes `["*"]`.
- * @throws {InvalidField} on `scopes`, naming the first that does not exist.
+ * @returns the scopes without duplicates.
+ * @throws {InvalidField} on `scopes`: the list is empty, or names a scope that does not exist.
  */
 export function checkScopes(scopes: readonly string[]): string[] {
+  if (scopes.length === 0) {
+    throw new InvalidField("scopes", "invalid_input", "A key needs at least one scope.");
+  }
   for (const scope of scopes) {
     if (scope === "*") continue;
     const [object = "", action = "", rest] = scope.split(":");
@@ -74,11 +76,5 @@ export function checkScopes(scopes: readonly string[]): string[] {
       throw new InvalidField("scopes", "invalid_input", `Invalid scope: ${scope}`);
     }
   }
-  return scopes.length === 0 ? ["*"] : [...new Set(scopes)];
-}
-
-/** Whether a key with these scopes may do what needs `wanted`. Writing implies reading. */
-export function allows(scopes: readonly string[], wanted: Scope): boolean {
-  if (scopes.includes("*") || scopes.includes(wanted)) return true;
-  return wanted.endsWith(":read") && scopes.includes(`${wanted.slice(0, -":read".length)}:write`);
+  return [...new Set(scopes)];
 }

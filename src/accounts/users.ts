@@ -1,6 +1,6 @@
 /** People who administer this server, and what they may do in an organisation. */
 
-import { and, asc, eq, ne, sql } from "drizzle-orm";
+import { and, asc, eq, ne, or, sql } from "drizzle-orm";
 import { InvalidField, NotFound } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { type Author, type Change, recordActivity } from "./activity.ts";
@@ -172,16 +172,25 @@ export function setUserActive(
     if (!before) throw new NotFound(`There is no user with the address ${email}.`);
     if (before.isActive === isActive) return before;
     const found = t.update(user).set({ isActive }).where(eq(user.id, before.id)).returning().get();
-    if (!isActive) {
-      // Else they would be back once the user is.
-      t.delete(session).where(eq(session.userId, found.id)).run();
-      t.delete(setupLink).where(eq(setupLink.userId, found.id)).run();
-    }
+    if (!isActive) endSessionsAndLinks(t, found.id);
     bumpRevision(t, "keys");
     const at = { organizationId: before.currentOrganizationId, by };
     recordUser(t, found, isActive ? "activated" : "deactivated", at, now);
     return found;
   });
+}
+
+/** Ends the sessions of a deactivated user, inside a transaction: otherwise they would work again once the user is active. */
+export function endSessionsAndLinks(t: MetadataTx, userId: number): void {
+  t.delete(session).where(eq(session.userId, userId)).run();
+  endLinks(t, userId);
+}
+
+/** Revokes the one-time links for a user, and those that the user created, inside a transaction. */
+export function endLinks(t: MetadataTx, userId: number): void {
+  t.delete(setupLink)
+    .where(or(eq(setupLink.userId, userId), eq(setupLink.createdById, userId)))
+    .run();
 }
 
 /** @throws {InvalidField} the member is the last active owner of the organisation. */

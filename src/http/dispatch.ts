@@ -6,7 +6,13 @@ import { addCors, isPreflight, preflightHeaders } from "./cors.ts";
 import type { Dialect } from "./dialect.ts";
 import { type ErrorLog, failureOf, logDefect } from "./errors.ts";
 import { type Connection, Exchange, type ExchangeDeps } from "./exchange.ts";
-import { callerGone, confirmationRequired, methodNotAllowed, notFound } from "./failure.ts";
+import {
+  callerGone,
+  confirmationRequired,
+  fullAccessRequired,
+  methodNotAllowed,
+  notFound,
+} from "./failure.ts";
 import { parseFields } from "./fields.ts";
 import type { RateLimiter } from "./rate-limit.ts";
 import { Reply } from "./reply.ts";
@@ -216,16 +222,25 @@ function answer(
 
 async function handle(route: Route, exchange: Exchange, deps: DispatchDeps): Promise<unknown> {
   if (deps.shared !== undefined) await deps.shared.look();
-  const { parts, callerId, isConfirmed } = deps.guard.authorise(route.access, exchange);
-  if (callerId !== undefined) deps.rateLimiter?.count(callerId, route.bucket, exchange.now.getTime());
+  const { parts, callerId, isConfirmed, hasFullAccess } = deps.guard.authorise(route.access, exchange);
+  if (callerId !== undefined && route.bucket !== "none") {
+    deps.rateLimiter?.count(callerId, route.bucket, exchange.now.getTime());
+  }
+  if (route.makesCredential === true && !hasFullAccess) throw fullAccessRequired();
   exchange.body = await bodyOf(route, exchange);
   if (!isConfirmed) requireConfirmation(route, exchange);
   const { request, params, query } = exchange;
   // Only who is signed in to the console is told by it, and asking for it is not for nothing.
   const baseUrl = request.headers.has("cookie") ? exchange.baseUrl : undefined;
   const call = Object.assign(exchange, parts, {
+    seesCredentials: hasFullAccess && isConfirmed,
     isStillAllowed: () => isAllowed(deps, route.access, { request, params, query, baseUrl, now: deps.now() }),
   });
+  const { makesCredential } = route;
+  if (makesCredential === true || isMade(makesCredential, call)) {
+    if (!hasFullAccess) throw fullAccessRequired();
+    if (!isConfirmed) throw confirmationRequired();
+  }
   const run = () => (route.handle as (call: Call) => unknown)(call);
   return deps.shared === undefined ? await run() : await runShared(route, run, deps.shared);
 }
@@ -246,6 +261,10 @@ function canChange({ method, access }: Route): boolean {
     access.scopes.length > 0 &&
     access.scopes.every((scope) => scope.endsWith(":read"))
   );
+}
+
+function isMade(makesCredential: Route["makesCredential"], call: Call): boolean {
+  return typeof makesCredential === "function" && (makesCredential as (call: Call) => boolean)(call);
 }
 
 /** @throws {HttpFailure} the route wants to know again that it is still the same person. */

@@ -53,6 +53,12 @@ export const authenticationFailed = (detail: string, attr: string | null = null)
 export const permissionDenied = (detail: string) =>
   new HttpFailure(403, "authentication_error", "permission_denied", detail);
 
+/** 403: the result is a credential, and the key, or the session, has less than the permissions of its user. */
+export const fullAccessRequired = () =>
+  permissionDenied(
+    "This action needs a personal API key with the scope '*' and no restriction, or a session that was not created with a restricted key.",
+  );
+
 /** 403: somebody signed in has to give the password again before this. */
 export const confirmationRequired = () =>
   new HttpFailure(

@@ -79,9 +79,9 @@ function operationOf(route: Route, schemas: Record<string, JsonSchema>): Operati
   return {
     operationId: operationIdOf(route),
     summary: route.summary,
-    description: [route.description, scopeSentence(access)].filter(Boolean).join("\n\n") || undefined,
+    description: [route.description, scopeSentence(route)].filter(Boolean).join("\n\n") || undefined,
     tags: [route.tag],
-    security: securityOf(access),
+    security: securityOf(route),
     parameters: [...pathParameters(route.path), ...queryParameters(route.query, schemas)],
     ...(route.body ? { requestBody: requestBodyOf(route, schemas) } : {}),
     responses: Object.fromEntries(
@@ -95,11 +95,13 @@ function operationIdOf({ method, path }: Route): string {
   return method.toLowerCase() + words.map((word) => word[0]!.toUpperCase() + word.slice(1)).join("");
 }
 
-function scopeSentence(access: Access): string {
+function scopeSentence({ access, makesCredential }: Route): string {
   if (access.on === "public") return "";
   if (access.on === "console")
     return "Only for the console's page (`X-Flagkeep-Console: 1`); no key is read.";
   if (access.on === "session") return "Only for somebody who is signed in; no key may call it.";
+  if (makesCredential === true)
+    return "Creates a credential: needs a personal key with `*` and no restriction, or a session with password re-authentication that was not created with a restricted key.";
   if (access.on === "user" && access.needsFullAccess)
     return "Needs a key that may do everything, everywhere.";
   const wanted = access.scopes.map((scope) => `\`${scope}\``).join(" or ");
@@ -107,9 +109,10 @@ function scopeSentence(access: Access): string {
   return wanted === "" ? "Any personal key will do." : `Needs the scope ${wanted}${also}.`;
 }
 
-function securityOf(access: Access): Record<string, string[]>[] {
+function securityOf({ access, makesCredential }: Route): Record<string, string[]>[] {
   if (access.on === "public" || access.on === "console") return [];
   if (access.on === "session") return [{ session: [] }];
+  if (makesCredential === true) return [{ personalApiKey: ["*"] }];
   const also = access.on === "project" && access.alsoNeeds ? [access.alsoNeeds] : [];
   const full = access.on === "user" && access.needsFullAccess ? ["*"] : [];
   const scopes = access.scopes.length > 0 ? access.scopes : [undefined];

@@ -14,7 +14,8 @@ export interface RateLimit {
   windowMs: number;
 }
 
-export type RateLimits = Record<Route["bucket"], readonly RateLimit[]>;
+type Bucket = Exclude<Route["bucket"], "none">;
+export type RateLimits = Record<Bucket, readonly RateLimit[]>;
 
 /** The numbers of the contract. */
 export const defaultRateLimits: RateLimits = {
@@ -46,7 +47,7 @@ export class RateLimiter {
    * @param keyId one counter per key; only keys that exist get here, so their number is bounded.
    * @throws {TooManyAttempts} with the seconds to wait; the refused request is not counted.
    */
-  count(keyId: string, bucket: Route["bucket"], now: number): void {
+  count(keyId: string, bucket: Bucket, now: number): void {
     const open = this.limits[bucket].map((limit) => this.window(keyId, limit, now));
     for (const [index, window] of open.entries()) {
       if (window.count < this.limits[bucket][index]!.requestsMax / this.fronts()) continue;

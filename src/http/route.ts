@@ -96,6 +96,8 @@ interface Admission {
   callerId?: string;
   /** The caller has been asked for the password lately, or is none who has one. */
   isConfirmed: boolean;
+  /** The key, or the session, may do everything its user may, everywhere. */
+  hasFullAccess: boolean;
 }
 
 /** One status a route can answer with. */
@@ -125,6 +127,7 @@ export interface RouteSpec<AnyCall, Body extends TObject = TObject> extends Docu
   takesRawBody?: boolean;
   /** What somebody who is signed in has to be asked the password for again; of some routes it is the body that decides. */
   asksAgain?: AsksAgain;
+  makesCredential?: MakesCredential<AnyCall>;
   /** `handle` waits for its caller or for others, so that nobody may wait for it: other fronts change things meanwhile. */
   takesLong?: true;
   handle: (call: AnyCall) => unknown;
@@ -132,6 +135,16 @@ export interface RouteSpec<AnyCall, Body extends TObject = TObject> extends Docu
 
 /** Whether a session must have been confirmed lately. @param body checked, or raw where the route takes it so. */
 type AsksAgain = true | ((body: Record<string, unknown>) => boolean);
+
+/**
+ * Whether the result of a route is a credential: a key, a link, a token, or more permissions for an account.
+ *
+ * `true`: always; a function: where it returns true. Both need a key with `*` and no restriction, or such a session with
+ * password re-authentication. `shown`: the answer has credentials that exist already; without these rights they are null.
+ * `proven`: the body is the proof (a password, a key, a link), and the result allows no more than that.
+ * Source: contract, management-api 2.7.
+ */
+export type MakesCredential<AnyCall = never> = true | ((call: AnyCall) => boolean) | "shown" | "proven";
 
 export interface Route extends Documentation {
   dialect: Dialect;
@@ -141,12 +154,13 @@ export interface Route extends Documentation {
   /** Other paths that mean the same. */
   aliases: readonly string[];
   access: Access;
-  /** Group of the rate limit. */
-  bucket: "management" | "local_evaluation" | "remote_config";
+  /** Group of the rate limit; none: the requests that it makes are counted instead. */
+  bucket: "management" | "local_evaluation" | "remote_config" | "none";
   body?: TObject;
   isPartial?: boolean;
   takesRawBody?: boolean;
   asksAgain?: AsksAgain;
+  makesCredential?: MakesCredential;
   takesLong?: true;
   /** `handle` reads the body by itself; `body` documents it and checks nothing. */
   readsBody?: boolean;

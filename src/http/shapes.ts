@@ -47,6 +47,9 @@ export const intChoice = <const Choice extends number>(choices: readonly Choice[
 export const instant = (words: Words = {}) => Type.String({ format: "date-time", ...words });
 export const uuid = (words: Words = {}) => Type.String({ format: "uuid", ...words });
 
+/** Null, always: what other answers have here is not shown. */
+export const nothing = (words: Words = {}) => Type.Null(words);
+
 /** The schema or null. */
 export const nullable = <Schema extends TSchema>(schema: Schema, words: Words = {}) =>
   Type.Union([schema, Type.Null()], words);
@@ -62,8 +65,10 @@ export const dictionary = (words: Words = {}) =>
 /** Anything that is JSON. */
 export const anyJson = (words: Words = {}) => Type.Unsafe<Json>({ ...words });
 
-export const list = <Schema extends TSchema>(schema: Schema, words: Words & { maxItems?: number } = {}) =>
-  Type.Array(schema, words);
+export const list = <Schema extends TSchema>(
+  schema: Schema,
+  words: Words & { minItems?: number; maxItems?: number } = {},
+) => Type.Array(schema, words);
 export const object = <Properties extends TProperties>(properties: Properties, words: Words = {}) =>
   Type.Object(properties, words);
 /** An object that may have other members, too. */

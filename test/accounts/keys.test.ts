@@ -11,6 +11,7 @@ import {
   newProjectKey,
 } from "../../src/accounts/key-formats.ts";
 import { authenticate } from "../../src/accounts/key-ring.ts";
+import { allows } from "../../src/accounts/limits.ts";
 import { openMetadata } from "../../src/accounts/metadata.ts";
 import { createKey, listKeys, revokeKey, rollKey } from "../../src/accounts/personal-keys.ts";
 import {
@@ -20,7 +21,7 @@ import {
   rotateProjectKey,
   updateProject,
 } from "../../src/accounts/projects.ts";
-import { allows, checkScopes } from "../../src/accounts/scopes.ts";
+import { checkScopes } from "../../src/accounts/scopes.ts";
 import { setUserActive } from "../../src/accounts/users.ts";
 import { FlagSets } from "../../src/flags/store/flag-sets.ts";
 import { createFlag } from "../../src/flags/store/flag-writes.ts";
@@ -73,7 +74,8 @@ describe("scopes", () => {
   ] as const) {
     test(`${held.join() || "none"} and ${wanted}`, () => expect(allows(held, wanted)).toBe(expected));
   }
-  test("an empty list means everything", () => expect(checkScopes([])).toEqual(["*"]));
+  test("an empty list is rejected", () =>
+    expect(() => checkScopes([])).toThrow("A key needs at least one scope."));
   for (const wrong of ["flags:read", "feature_flag:delete", "feature_flag", "feature_flag:read:x", ""]) {
     test(`refuses "${wrong}"`, () => expect(() => checkScopes([wrong])).toThrow(`Invalid scope: ${wrong}`));
   }

@@ -59,7 +59,7 @@ describe("levels", () => {
     ["admin", "OFF", "member", 200],
     ["member", "LINK", "member", 403],
     ["admin", "LINK", "member", 201],
-    ["admin", "LINK", "admin", 403],
+    ["admin", "LINK", "admin", 201],
     ["admin", "LINK", "owner", 403],
     ["owner", "LINK", "owner", 201],
   ];

@@ -1,13 +1,16 @@
 /** Personal keys over the API. */
 
 import { describe, expect, test } from "bun:test";
+import { createKey } from "../../src/accounts/personal-keys.ts";
+import { InvalidField } from "../../src/lib/errors.ts";
 import { flagsPath, TestServer } from "../support/management-server.ts";
+import { as, goodPassword, setUp } from "./sessions/support.ts";
 
 const cohortsPath = "/api/projects/1/cohorts/";
 
 describe("personal keys", () => {
   const PATH = "/api/personal_api_keys/";
-  const INPUT = { label: "ci", scopes: ["feature_flag:read"], scoped_teams: [], scoped_organizations: [] };
+  const INPUT = { label: "ci", scopes: ["feature_flag:read"] };
   test("are shown in clear once, replaced, limited and revoked", async () => {
     using server = new TestServer();
     const made = await server.ask("POST", PATH, { body: INPUT });
@@ -65,18 +68,91 @@ describe("personal keys", () => {
       });
     });
   }
-  test("at most ten, and empty scopes mean everything", async () => {
+  test("at most ten", async () => {
     using server = new TestServer();
-    for (let n = 0; n < 9; n++) {
-      const made = await server.ask("POST", PATH, { body: { ...INPUT, scopes: [] } });
-      expect(made.body.scopes).toEqual(["*"]);
-    }
+    for (let n = 0; n < 9; n++) expect((await server.ask("POST", PATH, { body: INPUT })).status).toBe(201);
     expect(await server.ask("POST", PATH, { body: INPUT })).toMatchObject({
       status: 400,
       body: {
         detail: "You can only have 10 personal API keys. Remove an existing key before creating a new one.",
         attr: null,
       },
+    });
+  });
+
+  describe("empty lists", () => {
+    const needsScope = [400, "scopes", "A key needs at least one scope."];
+    const emptyTeams = "The list is empty. Name at least one project, or send null for no restriction.";
+    const emptyOrganizations =
+      "The list is empty. Name at least one organization, or send null for no restriction.";
+    const told = ({ status, body }: { status: number; body: { attr?: string; detail?: string } }) => [
+      status,
+      body.attr,
+      body.detail,
+    ];
+
+    test("are rejected when a key is created; absent and null are no restriction", async () => {
+      using server = new TestServer();
+      const make = (more: object) => server.ask("POST", PATH, { body: { ...INPUT, ...more } });
+      expect(told(await make({ scopes: [] }))).toEqual(needsScope);
+      expect(told(await make({ scoped_teams: [] }))).toEqual([400, "scoped_teams", emptyTeams]);
+      expect(told(await make({ scoped_organizations: [] }))).toEqual([
+        ...[400, "scoped_organizations", emptyOrganizations],
+      ]);
+      expect((await server.ask("GET", PATH)).body).toHaveLength(1);
+      for (const none of [{}, { scoped_teams: null, scoped_organizations: null }]) {
+        const made = await make(none);
+        expect([made.status, made.body.scoped_teams, made.body.scoped_organizations]).toEqual([201, [], []]);
+      }
+      expect(told(await make({ scopes: null })).slice(0, 2)).toEqual([400, "scopes"]);
+      expect(told(await make({ scopes: [""] })).slice(0, 1)).toEqual([400]);
+      expect(told(await make({ scopes: "*" })).slice(0, 2)).toEqual([400, "scopes"]);
+      expect(told(await make({ scoped_teams: "1" })).slice(0, 2)).toEqual([400, "scoped_teams"]);
+    });
+
+    test("change nothing in a key without restrictions, and are rejected in one that has some", async () => {
+      using server = new TestServer();
+      const organization = server.first.organization.id;
+      const change = async (id: string, body: object) => await server.ask("PATCH", `${PATH}${id}/`, { body });
+      const { body: free } = await server.ask("POST", PATH, { body: INPUT });
+      expect((await change(free.id, free)).body).toEqual({ ...free, value: null });
+      expect(told(await change(free.id, { ...free, scopes: [] }))).toEqual(needsScope);
+      expect((await change(free.id, { scoped_teams: [], scoped_organizations: [] })).status).toBe(200);
+      for (const [field, ids, detail] of [
+        ["scoped_teams", [1], emptyTeams],
+        ["scoped_organizations", [organization], emptyOrganizations],
+      ] as const) {
+        const { body: bound } = await server.ask("POST", PATH, { body: { ...INPUT, [field]: ids } });
+        expect(bound[field]).toEqual(ids);
+        expect(told(await change(bound.id, { label: "x", [field]: [] }))).toEqual([400, field, detail]);
+        expect((await server.ask("GET", `${PATH}${bound.id}/`)).body).toEqual({ ...bound, value: null });
+        expect((await change(bound.id, { ...bound, value: null })).status).toBe(200);
+        expect((await change(bound.id, { [field]: null })).body[field]).toEqual([]);
+      }
+    });
+
+    test("null removes a restriction only with the password given again, as creating such a key does", async () => {
+      using server = new TestServer();
+      const session = as(await setUp(server));
+      const { body: bound } = await server.ask("POST", PATH, { body: { ...INPUT, scoped_teams: [1] } });
+      const change = (body: object) => server.ask("PATCH", `${PATH}${bound.id}/`, { ...session, body });
+      expect((await change({ label: "other", scoped_teams: [1] })).status).toBe(200);
+      for (const wider of [{ scoped_teams: null }, { scopes: ["cohort:write"] }, { scoped_teams: [] }]) {
+        expect(await change(wider)).toMatchObject({ status: 403, body: { code: "confirmation_required" } });
+      }
+      await server.ask("POST", "/api/session/confirm/", { ...session, body: { password: goodPassword } });
+      expect((await change({ scoped_teams: null })).body.scoped_teams).toEqual([]);
+    });
+
+    test("of the command line are rejected too", () => {
+      using server = new TestServer();
+      const input = { userEmail: "ann@example.com", label: "x" };
+      for (const lists of [
+        { scopes: [] },
+        { scopes: ["*"], projectIds: [] },
+        { scopes: ["*"], organizationIds: [] },
+      ])
+        expect(() => createKey(server.metadata, { ...input, ...lists })).toThrow(InvalidField);
     });
   });
 });

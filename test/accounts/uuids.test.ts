@@ -33,7 +33,6 @@ for (const [name, spelled] of spellings) {
     const key = await body("POST", "/api/personal_api_keys/", {
       label: "ci",
       scopes: ["feature_flag:read"],
-      scoped_teams: [],
       scoped_organizations: [spelled(organization.id)],
     });
     expect(key.scoped_organizations).toEqual([organization.id]);

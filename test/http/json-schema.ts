@@ -7,7 +7,17 @@ type Schema = Record<string, unknown>;
 
 const known = new Set([
   ...["type", "enum", "anyOf", "properties", "required", "items", "additionalProperties", "$ref", "format"],
-  ...["minLength", "maxLength", "minimum", "maximum", "description", "default", "readOnly", "writeOnly"],
+  ...[
+    "minLength",
+    "maxLength",
+    "minItems",
+    "minimum",
+    "maximum",
+    "description",
+    "default",
+    "readOnly",
+    "writeOnly",
+  ],
 ]);
 
 /** The first fault as `path: what is wrong`, or undefined. */
@@ -38,6 +48,7 @@ export function faultOf(
     return isInside ? undefined : `${path}: ${value} is out of range`;
   }
   if (Array.isArray(value)) {
+    if (value.length < Number(schema.minItems ?? 0)) return `${path}: too few items`;
     if (!schema.items) return undefined;
     return first(
       value.map((item, index) => faultOf(item, schema.items as Schema, components, `${path}[${index}]`)),

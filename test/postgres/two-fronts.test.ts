@@ -187,7 +187,7 @@ describe("management", () => {
     const made = await one.api("/api/personal_api_keys/", {
       ...{
         method: "POST",
-        body: { label: "revoked", scopes: ["feature_flag:read"], scoped_teams: [], scoped_organizations: [] },
+        body: { label: "revoked", scopes: ["feature_flag:read"] },
       },
     });
     const { id, value } = (await made.json()) as { id: string; value: string };

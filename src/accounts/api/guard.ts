@@ -9,14 +9,14 @@ import { readUuid } from "../../http/path.ts";
 import type { Access, Credentials, Guard } from "../../http/route.ts";
 import { currentOrganization, currentProject } from "../current.ts";
 import { authenticate } from "../key-ring.ts";
+import { allows, isUnlimited, type Limits } from "../limits.ts";
 import type { Metadata } from "../metadata.ts";
 import { findOrganization, type Organization } from "../organizations.ts";
 import type { PersonalKey } from "../personal-keys.ts";
 import type { Project } from "../project-directory.ts";
 import type { Scope } from "../route-scopes.ts";
-import { allows } from "../scopes.ts";
 import { isFromConsole, sessionOf } from "../sessions/cookie.ts";
-import { confirmedUntil, type Limits, type Session } from "../sessions/sessions.ts";
+import { confirmedUntil, type Session } from "../sessions/sessions.ts";
 import { levelOf, type User } from "../users.ts";
 
 /** Whoever proved to be somebody. */
@@ -36,12 +36,14 @@ export function guardOf(metadata: Metadata): Guard {
     authorise(access, credentials) {
       const { caller, project, organization } = authorise(metadata, access, credentials);
       const parts = { caller, project, organization };
-      if (caller === undefined || caller.kind === "project_secret") return { parts, isConfirmed: true };
+      if (caller === undefined || caller.kind === "project_secret")
+        return { parts, isConfirmed: true, hasFullAccess: false };
       const { kind: _, ...person } = caller;
       return {
         parts: { ...parts, ...person },
         callerId: caller.kind === "session" ? caller.session.id : caller.key.id,
         isConfirmed: caller.kind !== "session" || confirmedUntil(caller.session, credentials.now) !== null,
+        hasFullAccess: isUnlimited(caller.limits),
       };
     },
   };
@@ -79,7 +81,7 @@ function identify(
     const project = metadata.projects.findBySecretToken(key);
     if (project) return { kind: "project_secret", project };
   }
-  const owner = authenticate(metadata, key);
+  const owner = authenticate(metadata, key, now);
   if (!owner) {
     const meant = key.startsWith("phc_")
       ? " It is a project's public key: those are for events and flags, here a personal key (phx_…) is needed."
@@ -216,13 +218,13 @@ export function checkOrganizationLimit(key: Limits, organizationId: string): voi
   throw permissionDenied(`API key does not have access to the requested organization: ID ${organizationId}.`);
 }
 
-function checkScopes(key: Limits, wanted: readonly string[]): void {
-  if (wanted.length === 0 || wanted.some((scope) => allows(key.scopes, scope as Scope))) return;
-  throw permissionDenied(`API key missing required scope '${wanted[0]}'`);
-}
-
-function isUnlimited(key: Limits): boolean {
-  return key.scopes.includes("*") && key.projectIds.length === 0 && key.organizationIds.length === 0;
+/** @throws {HttpFailure} 403: the key, or the session, has none of these scopes, or no scope at all. */
+export function checkScopes(key: Limits, wanted: readonly string[]): void {
+  if (wanted.length === 0 && key.scopes.length > 0) return;
+  if (wanted.some((scope) => allows(key.scopes, scope as Scope))) return;
+  throw permissionDenied(
+    wanted.length === 0 ? "API key has no scopes." : `API key missing required scope '${wanted[0]}'`,
+  );
 }
 
 function toId(text: string): number | undefined {

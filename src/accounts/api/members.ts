@@ -29,6 +29,7 @@ import {
   hasPassword,
   type Invitation,
   inviteMember,
+  isGranting,
   keysOfMember,
   memberOf,
   removeMember,
@@ -109,9 +110,9 @@ export function memberRoutes({ metadata }: { metadata: Metadata }): Route[] {
     organizationRoute("POST", "/members", scope, {
       summary: "Add somebody to an organisation",
       description:
-        "Answers with a one-time link to hand over: whoever has it chooses the password. Admins and owners only; nobody gives a level above their own.",
+        "Answers with a one-time link to hand over: its holder chooses the password. Admins and owners only, for levels up to their own. The link ends when its creator may no longer create it.",
       tag: tagName,
-      asksAgain: ({ level }) => (level ?? membershipLevels.member) !== membershipLevels.member,
+      makesCredential: true,
       body: object({
         email: text({ max: 320 }),
         level: optional(intChoice(levels)),
@@ -144,9 +145,11 @@ export function memberRoutes({ metadata }: { metadata: Metadata }): Route[] {
     organizationRoute("PATCH", "/members/:uuid", scope, {
       summary: "Change the level of a member, or switch somebody off",
       description:
-        "Admins and owners only; an admin has no say over owners. The last owner stays one and stays active. Somebody switched off loses all sessions, and all keys stop working, at once.",
+        "Admins and owners only; an admin has no say over owners. The last owner stays one and stays active. Somebody switched off loses all sessions, and all keys stop working, at once. A higher level, and switching somebody on, need a key with `*` and no restriction; a session is asked for the password again before a change of level.",
       tag: tagName,
       asksAgain: ({ level }) => level !== undefined,
+      makesCredential: ({ organization, params, body: { level, is_active: isActive } }) =>
+        isGranting(metadata.db, organization.id, readUuid(params, "uuid"), { level, isActive }),
       body: object({ level: optional(intChoice(levels)), is_active: optional(bool()) }),
       isPartial: true,
       bodyExample: { level: 8 },
@@ -193,11 +196,11 @@ export function memberRoutes({ metadata }: { metadata: Metadata }): Route[] {
       },
     }),
     organizationRoute("POST", "/members/:uuid/link", scope, {
-      summary: "Make a one-time link for a member",
+      summary: "Create a one-time link for a member",
       description:
-        "For somebody who forgot the password; earlier links die. Owners for everybody, admins for members only: whoever has the link signs in as that person.",
+        "For a member who forgot the password; earlier links end. Its holder signs in as the member: admins and owners only, for levels up to their own. The link ends when its creator may no longer create it.",
       tag: tagName,
-      asksAgain: true,
+      makesCredential: true,
       answers: { 201: { description: "The link.", schema: LinkBody, example: exampleLink } },
       handle: (call) =>
         new Reply(201, linkBody(call, inviteMember(metadata, actingIn(call), readUuid(call.params, "uuid")))),
@@ -205,8 +208,8 @@ export function memberRoutes({ metadata }: { metadata: Metadata }): Route[] {
   ];
 }
 
-function actingIn({ organization, user: by, now }: OrganizationCall<unknown>): Acting {
-  return { organizationId: organization.id, by, now };
+function actingIn({ organization, user: by, key, session, now }: OrganizationCall<unknown>): Acting {
+  return { organizationId: organization.id, by, keyId: key?.id ?? session?.keyId ?? null, now };
 }
 
 function linkBody(

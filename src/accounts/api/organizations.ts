@@ -19,7 +19,7 @@ import { toWire } from "../../lib/wire-time.ts";
 import type { Metadata } from "../metadata.ts";
 import { type Organization, organizationsOf, updateOrganization } from "../organizations.ts";
 import { levelOf } from "../users.ts";
-import { checkAdmin } from "./roles.ts";
+import { checkAdmin, checkMayGrantFlags } from "./roles.ts";
 import { organizationRoute, userRoute } from "./routes.ts";
 
 const tagName = "Organisations";
@@ -93,7 +93,8 @@ export function organizationRoutes(deps: { metadata: Metadata }): Route[] {
     }),
     organizationRoute("PATCH", "", "organization:write", {
       summary: "Rename an organisation, or say who may edit flags",
-      description: "Admins and owners only.",
+      description:
+        "Admins and owners only. To raise the access to flags, a key needs `feature_flag:write` too.",
       tag: tagName,
       body: object({
         name: optional(text({ max: 64 })),
@@ -105,6 +106,8 @@ export function organizationRoutes(deps: { metadata: Metadata }): Route[] {
       handle: (call) => {
         checkAdmin(deps, call);
         const { name, feature_flags_access_level: featureFlagsAccessLevel } = call.body;
+        const before = call.organization.featureFlagsAccessLevel;
+        if ((featureFlagsAccessLevel ?? before) > before) checkMayGrantFlags(call.limits);
         const after = updateOrganization(
           metadata,
           call.organization.id,

@@ -5,7 +5,7 @@
  * itself only.
  */
 
-import type { Static } from "@sinclair/typebox";
+import type { Static, TSchema } from "@sinclair/typebox";
 import { notFound } from "../../http/failure.ts";
 import { readUuid } from "../../http/path.ts";
 import { Reply, type Route } from "../../http/route.ts";
@@ -15,6 +15,7 @@ import {
   int,
   list,
   named,
+  nothing,
   nullable,
   object,
   optional,
@@ -23,27 +24,42 @@ import {
 } from "../../http/shapes.ts";
 import { toWire, toWireOrNull } from "../../lib/wire-time.ts";
 import type { Metadata } from "../metadata.ts";
-import { createKey, listKeys, type PersonalKey, revokeKey, rollKey, updateKey } from "../personal-keys.ts";
+import {
+  type CreatedKey,
+  createKey,
+  isWidening,
+  listKeys,
+  type PersonalKey,
+  revokeKey,
+  rollKey,
+  updateKey,
+} from "../personal-keys.ts";
 import { type UserCall, userRoute } from "./routes.ts";
 
 const tagName = "Personal keys";
 
+const KeyFields = {
+  id: text(),
+  label: text(),
+  mask_value: text(),
+  created_at: instant(),
+  last_used_at: nullable(instant(), { description: "Exact to an hour." }),
+  last_rolled_at: nullable(instant()),
+  expires_at: nullable(instant()),
+  user_id: int(),
+  scopes: list(text({ max: 100 })),
+  scoped_teams: list(int(), { description: "Projects the key is restricted to; empty: no restriction." }),
+  scoped_organizations: list(uuid(), {
+    description: "Organizations it is restricted to; empty: no restriction.",
+  }),
+};
 export const KeyBody = named(
   "PersonalAPIKey",
-  object({
-    id: text(),
-    label: text(),
-    value: nullable(text(), { description: "In clear; only in the answers that make a value." }),
-    mask_value: text(),
-    created_at: instant(),
-    last_used_at: nullable(instant(), { description: "Exact to an hour." }),
-    last_rolled_at: nullable(instant()),
-    expires_at: nullable(instant()),
-    user_id: int(),
-    scopes: list(text({ max: 100 })),
-    scoped_teams: list(int(), { description: "Projects the key is limited to; empty: all." }),
-    scoped_organizations: list(uuid(), { description: "Organisations it is limited to; empty: all." }),
-  }),
+  object({ ...KeyFields, value: nothing({ description: "In clear only when the value is created." }) }),
+);
+const KeyWithValueBody = named(
+  "PersonalAPIKeyWithValue",
+  object({ ...KeyFields, value: text({ description: "In clear; shown this once." }) }),
 );
 
 export const exampleKey = {
@@ -68,11 +84,20 @@ const noKeyExample = {
   attr: null,
 };
 
+/** The projects, or organizations, that a key is restricted to. */
+function restriction<Id extends TSchema>(id: Id, kind: string) {
+  return optional(
+    nullable(list(id), {
+      description: `${kind} to restrict the key to, at least one; absent or null: no restriction.`,
+    }),
+  );
+}
+
 const KeyInput = object({
   label: text({ max: 40 }),
-  scopes: list(text({ max: 100 })),
-  scoped_teams: list(int()),
-  scoped_organizations: list(uuid()),
+  scopes: list(text({ max: 100 }), { minItems: 1, description: "At least one." }),
+  scoped_teams: restriction(int(), "Projects"),
+  scoped_organizations: restriction(uuid(), "Organizations"),
 });
 
 const oneAnswer = { 200: { description: "The key.", schema: KeyBody, example: exampleKey } };
@@ -91,20 +116,14 @@ export function personalKeyRoutes(deps: { metadata: Metadata }): Route[] {
       handle: (call) => listKeys(metadata.db, { userId: call.user.id }).map((key) => keyBody(key)),
     }),
     userRoute("POST", path, [], {
-      summary: "Make a personal key",
-      description:
-        "The clear value is in this answer and nowhere else. At most 10 keys per user. Somebody signed in is asked for the password again for a key with `*`.",
+      summary: "Create a personal key",
+      description: "The clear value is in this answer and nowhere else. At most 10 keys per user.",
       tag: tagName,
-      asksAgain: givesEverything,
+      makesCredential: true,
       needsFullAccess: true,
       body: object({ ...KeyInput.properties, expires_at: optional(nullable(instant())) }),
-      bodyExample: {
-        label: "Deployment",
-        scopes: ["feature_flag:write"],
-        scoped_teams: [1],
-        scoped_organizations: [],
-      },
-      answers: { 201: { description: "The new key.", schema: KeyBody, example: exampleWithValue } },
+      bodyExample: { label: "Deployment", scopes: ["feature_flag:write"], scoped_teams: [1] },
+      answers: { 201: { description: "The new key.", schema: KeyWithValueBody, example: exampleWithValue } },
       handle: (call) => {
         const { label, scopes, scoped_teams, scoped_organizations, expires_at } = call.body;
         const made = createKey(
@@ -119,7 +138,7 @@ export function personalKeyRoutes(deps: { metadata: Metadata }): Route[] {
           },
           { limitPerUser: true, now: call.now },
         );
-        return new Reply(201, keyBody(made.key, made.value));
+        return new Reply(201, keyWithValueBody(made));
       },
     }),
     userRoute("GET", `${path}/@current`, [], {
@@ -144,28 +163,21 @@ export function personalKeyRoutes(deps: { metadata: Metadata }): Route[] {
       handle: (call) => keyBody(ownKey(deps, call)),
     }),
     userRoute("PATCH", `${path}/:id`, [], {
-      summary: "Change label, scopes or limits of a personal key",
+      summary: "Change label, scopes or restrictions of a personal key",
+      description:
+        "Sessions that were created with the key end when it loses a permission. Null removes a restriction; an empty list changes nothing where there is none. A session is asked for the password again before the key gets a permission.",
       tag: tagName,
-      asksAgain: givesEverything,
+      makesCredential: (call) => isWidening(ownKey(deps, call), changeIn(call.body)),
       needsFullAccess: true,
       body: KeyInput,
       isPartial: true,
       bodyExample: { label: "Deployment (old)" },
       answers: oneAnswer,
-      handle: (call) => {
-        const { label, scopes, scoped_teams, scoped_organizations } = call.body;
-        const change = {
-          label,
-          scopes,
-          projectIds: scoped_teams,
-          organizationIds: scoped_organizations,
-        };
-        return keyBody(updateKey(metadata, ownKey(deps, call).id, change, call.now));
-      },
+      handle: (call) => keyBody(updateKey(metadata, ownKey(deps, call).id, changeIn(call.body), call.now)),
     }),
     userRoute("DELETE", `${path}/:id`, [], {
       summary: "Revoke a personal key",
-      description: "It stops working at once.",
+      description: "It stops working at once, and the sessions that were created with it end.",
       tag: tagName,
       needsFullAccess: true,
       answers: { 204: { description: "Gone." } },
@@ -176,24 +188,29 @@ export function personalKeyRoutes(deps: { metadata: Metadata }): Route[] {
     }),
     userRoute("POST", `${path}/:id/roll`, [], {
       summary: "Replace the value of a personal key",
-      asksAgain: true,
-      description: "The old value stops working at once.",
+      makesCredential: true,
+      description: "The old value stops working at once, and the sessions that were created with it end.",
       tag: tagName,
       needsFullAccess: true,
       answers: {
-        200: { description: "The key with its new value.", schema: KeyBody, example: exampleWithValue },
+        200: {
+          description: "The key with its new value.",
+          schema: KeyWithValueBody,
+          example: exampleWithValue,
+        },
       },
-      handle: (call) => {
-        const rolled = rollKey(metadata, ownKey(deps, call).id, call.now);
-        return keyBody(rolled.key, rolled.value);
-      },
+      handle: (call) => keyWithValueBody(rollKey(metadata, ownKey(deps, call).id, call.now)),
     }),
   ];
 }
 
-/** No scopes mean all of them. */
-function givesEverything({ scopes }: Record<string, unknown>): boolean {
-  return Array.isArray(scopes) && (scopes.length === 0 || scopes.includes("*"));
+function changeIn({
+  label,
+  scopes,
+  scoped_teams: projectIds,
+  scoped_organizations: organizationIds,
+}: Partial<Static<typeof KeyInput>>) {
+  return { label, scopes, projectIds, organizationIds };
 }
 
 function ownKey({ metadata }: { metadata: Metadata }, call: UserCall<unknown>): PersonalKey {
@@ -204,12 +221,12 @@ function ownKey({ metadata }: { metadata: Metadata }, call: UserCall<unknown>): 
   return found;
 }
 
-/** @param value the key in clear, which is shown only when it is made. */
-export function keyBody(key: PersonalKey, value: string | null = null): Static<typeof KeyBody> {
+/** The wire form of a key, without its value. */
+export function keyBody(key: PersonalKey): Static<typeof KeyBody> {
   return {
     id: key.id,
     label: key.label,
-    value,
+    value: null,
     mask_value: key.mask,
     created_at: toWire(key.createdAt),
     last_used_at: toWireOrNull(key.lastUsedAt),
@@ -220,4 +237,8 @@ export function keyBody(key: PersonalKey, value: string | null = null): Static<t
     scoped_teams: key.projectIds,
     scoped_organizations: key.organizationIds,
   };
+}
+
+function keyWithValueBody({ key, value }: CreatedKey): Static<typeof KeyWithValueBody> {
+  return { ...keyBody(key), value };
 }

@@ -101,7 +101,7 @@ export const FullProjectBody = named(
     group_types: list(GroupTypeBody),
     secret_api_token: nullable(text(), {
       description:
-        "For local evaluation. Admins and owners see it; for others it is null. Null too for somebody signed in who was not asked for the password again.",
+        "For local evaluation. Shown to an owner's session with password re-authentication, unless it was created with a restricted key, and to a key of an admin or owner with `*` and no restriction; null for others.",
     }),
     secret_api_token_backup: nullable(text(), {
       description: "The secret key before the present one, while it counts as well; for those who see that.",
@@ -133,10 +133,15 @@ export function fullProjectBody(
   project: Project,
   level: number,
   groupTypes: Static<typeof GroupTypeBody>[],
-  of: { publicUse: FormerKeyUse | undefined; secretUse: FormerKeyUse | undefined; now: Date },
+  of: {
+    publicUse: FormerKeyUse | undefined;
+    secretUse: FormerKeyUse | undefined;
+    /** Whether the answer shows the secret keys. */
+    seesSecrets: boolean;
+    now: Date;
+  },
 ): Static<typeof FullProjectBody> {
-  const { publicUse, secretUse, now } = of;
-  const seesSecrets = level >= 8;
+  const { publicUse, secretUse, seesSecrets, now } = of;
   return {
     ...projectBody(project),
     created_at: toWire(project.createdAt),

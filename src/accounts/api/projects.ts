@@ -22,6 +22,7 @@ import {
 import { InvalidField } from "../../lib/errors.ts";
 import { retentionDaysMax } from "../../lib/setting-kinds.ts";
 import { currentOrganization } from "../current.ts";
+import { allows } from "../limits.ts";
 import type { Metadata } from "../metadata.ts";
 import { findOrganization, organizationsOf } from "../organizations.ts";
 import type { Project } from "../project-directory.ts";
@@ -35,9 +36,7 @@ import {
   rotateSecretKey,
   updateProject,
 } from "../projects.ts";
-import { allows } from "../scopes.ts";
-import { confirmedUntil } from "../sessions/sessions.ts";
-import { levelOf } from "../users.ts";
+import { levelOf, membershipLevels } from "../users.ts";
 import { checkOrganizationLimit } from "./guard.ts";
 import {
   exampleFullProject,
@@ -98,6 +97,9 @@ const made = {
 /** Where provisioning tools look for a project. */
 const ownAliases = ["/api/organizations/:organization_id/projects/:project_id"];
 
+/** What decides whether an answer shows the secret key. */
+type Showing = Pick<UserCall, "user" | "session" | "seesCredentials" | "now">;
+
 /** What the routes of projects need. */
 export interface ProjectDeps {
   metadata: Metadata;
@@ -107,23 +109,18 @@ export interface ProjectDeps {
 
 export function projectRoutes(deps: ProjectDeps): Route[] {
   const { metadata } = deps;
-  const full = (project: Project, { user, session, now }: Pick<UserCall, "user" | "session" | "now">) => {
-    const body = fullProjectBody(
-      project,
-      levelOf(metadata.db, project.organizationId, user.id),
-      deps.groupTypesOf(project.id),
-      {
-        publicUse: metadata.projects.formerKeyUse(project.id, "public", now),
-        secretUse: metadata.projects.formerKeyUse(project.id, "secret", now),
-        now,
-      },
-    );
-    // Whoever finds a signed-in browser shall not take the key along.
-    const isHidden = session !== undefined && confirmedUntil(session, now) === null;
-    return isHidden ? { ...body, secret_api_token: null, secret_api_token_backup: null } : body;
+  const full = (project: Project, { user, session, seesCredentials, now }: Showing) => {
+    const level = levelOf(metadata.db, project.organizationId, user.id);
+    const levelNeeded = session === undefined ? membershipLevels.admin : membershipLevels.owner;
+    return fullProjectBody(project, level, deps.groupTypesOf(project.id), {
+      publicUse: metadata.projects.formerKeyUse(project.id, "public", now),
+      secretUse: metadata.projects.formerKeyUse(project.id, "secret", now),
+      seesSecrets: seesCredentials && level >= levelNeeded,
+      now,
+    });
   };
   const create = (
-    call: Pick<UserCall, "user" | "session" | "now"> & {
+    call: Showing & {
       body: { name: string; timezone?: string; anonymize_ips?: boolean };
     },
     organizationId: string,
@@ -174,6 +171,7 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
       description:
         "In the organisation you work in, unless `organization` names another. Admins and owners only.",
       tag: tagName,
+      makesCredential: "shown",
       body: object({ ...NewProjectInput.properties, organization: optional(uuid()) }),
       bodyExample: { name: "Web shop", timezone: "Europe/Berlin" },
       answers: made,
@@ -195,6 +193,7 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
       summary: "Create a project in an organisation",
       description: "Admins and owners only.",
       tag: tagName,
+      makesCredential: "shown",
       body: NewProjectInput,
       bodyExample: { name: "Web shop" },
       answers: made,
@@ -205,6 +204,7 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
       summary: "Read a project",
       description: "`@current` in place of the id means the one you work in.",
       tag: tagName,
+      makesCredential: "shown",
       answers: oneAnswer,
       handle: (call) => full(call.project, call),
     }),
@@ -215,6 +215,7 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
       description:
         "Only admins and owners archive, change `approvals` or how long events are kept, and never the last open project. An archived project is found nowhere but in `GET /api/projects/?archived=true`; `archived: false` opens it again.",
       asksAgain: isForAdmins,
+      makesCredential: "shown",
       tag: tagName,
       body: ProjectEdit,
       isPartial: true,
@@ -252,8 +253,9 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
     }),
     ...rotation("/rotate_secret_token", {
       summary: "Give a project a new secret key",
-      description: "As `reset_token` does for the public key. Admins and owners only.",
-      asksAgain: true,
+      description:
+        "As `reset_token` does for the public key. Admins and owners only; the answer shows the key as reading the project does.",
+      makesCredential: true,
       body: Rotation,
       bodyExample: { grace_seconds: 86_400 },
       handle: ({ project, body, user, now }) =>
@@ -273,6 +275,7 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
   ): Route[] {
     return (["PATCH", "POST"] satisfies Method[]).map((method) =>
       projectRoute<Body>(method, path, "project:write", {
+        makesCredential: "shown",
         ...spec,
         tag: tagName,
         answers: oneAnswer,
@@ -287,7 +290,7 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
 
 type Rotating<Call, Body extends TObject> = Pick<
   RouteSpec<Call, Body>,
-  "summary" | "description" | "body" | "bodyExample" | "asksAgain"
+  "summary" | "description" | "body" | "bodyExample" | "makesCredential"
 > & { handle: (call: Call) => Project };
 
 /** A body without what it only repeats: clients send back the whole project that they read. */

@@ -6,6 +6,7 @@ import { readUuid } from "../../http/path.ts";
 import { Reply, type Route } from "../../http/route.ts";
 import { intChoice, object, onePage, optional, PageQuery, text, uuid } from "../../http/shapes.ts";
 import { NotPermitted } from "../../lib/errors.ts";
+import type { Limits } from "../limits.ts";
 import type { Metadata } from "../metadata.ts";
 import {
   addRoleMember,
@@ -18,6 +19,7 @@ import {
   updateRole,
 } from "../roles.ts";
 import { findUser, levelOf, membershipLevels } from "../users.ts";
+import { checkScopes } from "./guard.ts";
 import {
   exampleRole,
   exampleRoleMembership,
@@ -46,6 +48,8 @@ export function roleRoutes(deps: { metadata: Metadata }): Route[] {
     checkAdmin(deps, call);
     const { name, feature_flags_access_level: featureFlagsAccessLevel } = call.body;
     const of = { organizationId: call.organization.id, id: readUuid(call.params, "id"), by: call.user.id };
+    const before = getRole(deps, call, "id").featureFlagsAccessLevel;
+    if ((featureFlagsAccessLevel ?? before) > before) checkMayGrantFlags(call.limits);
     return write(updateRole(metadata, of, { name, featureFlagsAccessLevel }, call.now));
   };
   return [
@@ -83,6 +87,8 @@ export function roleRoutes(deps: { metadata: Metadata }): Route[] {
     }),
     organizationRoute("PATCH", "/roles/:id", "organization:write", {
       summary: "Change a role",
+      description:
+        "Admins and owners only. To raise its access to flags, a key needs `feature_flag:write` too.",
       tag: tagName,
       body: RoleEdit,
       isPartial: true,
@@ -92,6 +98,8 @@ export function roleRoutes(deps: { metadata: Metadata }): Route[] {
     }),
     organizationRoute("PUT", "/roles/:id", "organization:write", {
       summary: "Replace a role",
+      description:
+        "Admins and owners only. To raise its access to flags, a key needs `feature_flag:write` too.",
       tag: tagName,
       body: RoleEdit,
       bodyExample: { name: "Checkout team", feature_flags_access_level: 21 },
@@ -130,6 +138,7 @@ export function roleRoutes(deps: { metadata: Metadata }): Route[] {
     }),
     organizationRoute("POST", "/roles/:role_id/role_memberships", "organization:write", {
       summary: "Give somebody a role",
+      description: "Admins and owners only. A key needs `feature_flag:write` too.",
       tag: tagName,
       body: object({ user_uuid: uuid() }),
       bodyExample: { user_uuid: exampleRoleMembership.user.uuid },
@@ -142,6 +151,7 @@ export function roleRoutes(deps: { metadata: Metadata }): Route[] {
       },
       handle: (call) => {
         checkAdmin(deps, call);
+        checkMayGrantFlags(call.limits);
         const of = {
           organizationId: call.organization.id,
           roleId: readUuid(call.params, "role_id"),
@@ -191,6 +201,15 @@ export function checkAdmin(
 ): void {
   if (levelOf(deps.metadata.db, call.organization.id, call.user.id) >= membershipLevels.admin) return;
   throw new NotPermitted("You need to have admin level or higher.");
+}
+
+/**
+ * Before others get the right to edit flags: a key gives at most the permissions it has (contract: management-api 2.7).
+ *
+ * @throws {HttpFailure} 403.
+ */
+export function checkMayGrantFlags(limits: Limits): void {
+  checkScopes(limits, ["feature_flag:write"]);
 }
 
 function getRole(deps: { metadata: Metadata }, call: OrganizationCall<unknown>, name: string): Role {

@@ -10,12 +10,13 @@ import {
   type RouteSpec,
 } from "../../http/route.ts";
 import { NotPermitted } from "../../lib/errors.ts";
+import type { Limits } from "../limits.ts";
 import type { Metadata } from "../metadata.ts";
 import type { Organization } from "../organizations.ts";
 import type { PersonalKey } from "../personal-keys.ts";
 import type { Project } from "../project-directory.ts";
 import type { Scope } from "../route-scopes.ts";
-import type { Limits, Session } from "../sessions/sessions.ts";
+import type { Session } from "../sessions/sessions.ts";
 import { isOperator, type User } from "../users.ts";
 import type { Caller } from "./guard.ts";
 
@@ -23,6 +24,8 @@ export interface UserCall<Body = unknown> extends Call<Body> {
   user: User;
   /** Whether the caller may still do this; for answers that go on for long. */
   isStillAllowed: () => boolean;
+  /** A key that may do everything, everywhere, or such a session with password re-authentication. */
+  seesCredentials: boolean;
   /** What the key, or the session, is limited to. */
   limits: Limits;
   /** The key that was sent; absent for somebody who is signed in. */

@@ -1,7 +1,7 @@
 /** The routes of signing in: for the console's page only, no key may call them. */
 
 import type { Static } from "@sinclair/typebox";
-import { authenticationFailed, notFound } from "../../http/failure.ts";
+import { authenticationFailed, notFound, permissionDenied } from "../../http/failure.ts";
 import { readUuid } from "../../http/path.ts";
 import { type Call, Reply, type Route } from "../../http/route.ts";
 import {
@@ -19,6 +19,7 @@ import {
 } from "../../http/shapes.ts";
 import { InvalidField } from "../../lib/errors.ts";
 import { toWire, toWireOrNull } from "../../lib/wire-time.ts";
+import { isUnlimited } from "../limits.ts";
 import type { Metadata } from "../metadata.ts";
 import { findOrganization } from "../organizations.ts";
 import { sessionOf, setCookie } from "../sessions/cookie.ts";
@@ -33,7 +34,7 @@ import {
 } from "../sessions/sessions.ts";
 import { findSetup } from "../sessions/setup-links.ts";
 import { type Claim, type NewSession, SignIn } from "../sessions/sign-in.ts";
-import { consoleRoute, sessionRoute } from "./routes.ts";
+import { consoleRoute, type SessionCall, sessionRoute } from "./routes.ts";
 
 const tagName = "Sessions";
 /** Longer ones are nobody's; they are refused in the same words as others. */
@@ -50,7 +51,9 @@ const SessionBody = named(
     address: text({ blank: true, description: "Where it was begun." }),
     browser: text({ blank: true }),
     is_current: bool(),
-    is_from_key: bool({ description: "Made from a personal key: bounded by its scopes, and ends with it." }),
+    is_from_key: bool({
+      description: "Created with a personal key: has its current scopes, and ends with it.",
+    }),
     scopes: list(text(), { description: "`*`: everything that the person may." }),
     confirmed_until: nullable(instant(), {
       description: "Until then nothing asks for the password again; null: some things do.",
@@ -172,8 +175,9 @@ export function sessionRoutes({ metadata, fronts }: SessionDeps): Route[] {
     consoleRoute("POST", "/api/session", {
       summary: "Sign in",
       description:
-        "With `email` and `password`, or with a `personal_api_key`: then the session is bounded by the key's scopes and projects, and ends with it. After five failures each further one waits 1, 2, 4 … 900 seconds.",
+        "With `email` and `password`, or with a `personal_api_key`: then the session has the key's current scopes and restrictions. It ends when the key is revoked, rolled, narrowed or expires. After five failures each further one waits 1, 2, 4 … 900 seconds.",
       tag: tagName,
+      makesCredential: "proven",
       body: ClaimInput,
       bodyExample: { email: "ann@example.com", password: "correct horse battery staple" },
       answers: startedAnswers,
@@ -235,6 +239,7 @@ export function sessionRoutes({ metadata, fronts }: SessionDeps): Route[] {
       description:
         "The link is dead afterwards, and earlier sessions of the person end. 12 to 256 characters. The first owner may put the e-mail address right.",
       tag: tagName,
+      makesCredential: "proven",
       body: object({
         token: text({ max: 200 }),
         password: text({ max: passwordLengthMax }),
@@ -260,6 +265,7 @@ export function sessionRoutes({ metadata, fronts }: SessionDeps): Route[] {
       description:
         "Some things ask for it: secret keys, keys that may do everything, levels of members, deleting a backup, archiving a project. It holds for ten minutes. In a session made from a personal key, `personal_api_key`.",
       tag: tagName,
+      makesCredential: "proven",
       body: object({
         password: ClaimInput.properties.password,
         personal_api_key: ClaimInput.properties.personal_api_key,
@@ -279,6 +285,7 @@ export function sessionRoutes({ metadata, fronts }: SessionDeps): Route[] {
       summary: "Change your password",
       description: "All your other sessions end.",
       tag: tagName,
+      makesCredential: "proven",
       body: object({
         current_password: text({ max: passwordLengthMax }),
         password: text({ max: passwordLengthMax }),
@@ -293,35 +300,47 @@ export function sessionRoutes({ metadata, fronts }: SessionDeps): Route[] {
     }),
     sessionRoute("GET", "/api/sessions", {
       summary: "List your sessions",
-      description: "The one used last first, not in pages: there are at most 50.",
+      description:
+        "The most recently used first, not in pages: at most 50 of your password and 50 of each key. A session that was created with a restricted key sees only itself.",
       tag: tagName,
       answers: {
         200: { description: "Your sessions.", schema: list(SessionBody), example: [exampleSession] },
       },
       handle: (call) =>
-        listSessions(metadata.db, call.user.id, call.now).map((session) =>
-          sessionBody({ ...call, session }, call.session.id, call.now),
-        ),
+        listSessions(metadata.db, call.user.id, call.now)
+          .filter(({ session }) => mayEnd(call, session.id))
+          .map((found) => sessionBody({ user: call.user, ...found }, call.session.id, call.now)),
     }),
     sessionRoute("DELETE", "/api/sessions", {
       summary: "End all your other sessions",
+      description: "Not for a session that was created with a restricted key.",
       tag: tagName,
       answers: goneAnswer,
       handle: (call) => {
+        if (!isUnlimited(call.limits)) {
+          throw permissionDenied("A session that was created with a restricted key ends only itself.");
+        }
         metadata.change((t) => endSessions(t, call.user.id, call.session.id));
         return new Reply(204);
       },
     }),
     sessionRoute("DELETE", "/api/sessions/:id", {
       summary: "End one of your sessions",
+      description: "A session that was created with a restricted key ends only itself.",
       tag: tagName,
       answers: goneAnswer,
       handle: (call) => {
-        if (!endSession(metadata, call.user.id, readUuid(call.params, "id"))) throw notFound();
+        const id = readUuid(call.params, "id");
+        if (!mayEnd(call, id) || !endSession(metadata, call.user.id, id)) throw notFound();
         return new Reply(204);
       },
     }),
   ];
+}
+
+/** Whether the caller may see and end this session of the same user. */
+function mayEnd({ limits, session }: SessionCall, id: string): boolean {
+  return isUnlimited(limits) || id === session.id;
 }
 
 /** @throws {InvalidField} neither a password nor a key. */

@@ -7,8 +7,10 @@ import { bumpRevision, type MetadataTx, type Reading } from "../db.ts";
 import type { Metadata } from "../metadata.ts";
 import { listKeys, type PersonalKey } from "../personal-keys.ts";
 import { leaveRoles } from "../roles.ts";
-import { membership, session, setupLink, user } from "../schema.ts";
+import { membership, setupLink, user } from "../schema.ts";
 import {
+  endLinks,
+  endSessionsAndLinks,
   findUserByEmail,
   insertUser,
   type LevelName,
@@ -25,8 +27,13 @@ import { insertSetupLink, passwordOf } from "./setup-links.ts";
 export interface Acting {
   organizationId: string;
   by: User;
+  /** The personal key that was sent, or that the session was created with. */
+  keyId: string | null;
   now: Date;
 }
+
+/** The same for the server's operator, and for what is recorded. */
+type ByAuthor = Pick<Acting, "organizationId" | "now"> & { by: Author };
 
 /** A one-time link's token. */
 export interface Invitation {
@@ -46,7 +53,7 @@ const levelNames = new Map<number, LevelName>(
  */
 export function addMember(
   metadata: Metadata,
-  { organizationId, by, now }: Acting,
+  { organizationId, by, keyId, now }: Acting,
   input: { email: string; level: number; firstName?: string; lastName?: string },
 ): { member: Member; invitation: Invitation | undefined } {
   return metadata.change((t) => {
@@ -71,31 +78,47 @@ export function addMember(
     bumpRevision(t, "keys");
     recordUser(t, added, "created", { organizationId, by: by.id }, now);
     // A link signs in as the person: nobody gets one for somebody whom others have let in.
-    const invitation = known === undefined ? insertSetupLink(t, added.id, now) : undefined;
+    const invitation =
+      known === undefined ? insertSetupLink(t, added.id, { userId: by.id, keyId }, now) : undefined;
     return { member: memberOf(t, organizationId, added.uuid), invitation };
   });
 }
 
 /**
- * Makes a one-time link for a member, and takes back those made before.
+ * Creates a one-time link for a member, and revokes the earlier ones.
  *
- * @throws {NotPermitted} not an admin, or the member is not below one's own level; owners may for everybody.
+ * @throws {NotPermitted} not an admin, or the member is above one's own level, or belongs to another organization too.
  */
 export function inviteMember(
   metadata: Metadata,
-  { organizationId, by, now }: Acting,
+  { organizationId, by, keyId, now }: Acting,
   id: string,
 ): Invitation {
   return metadata.change((t) => {
     const own = requireAdmin(t, organizationId, by);
     const { user: of, level } = memberOf(t, organizationId, id);
-    if (own < membershipLevels.owner && level >= own) throw new NotPermitted(onlyBelow);
+    requireLevel(own, level);
     requireOnlyHere(t, organizationId, of);
     if (!of.isActive) throw new InvalidField("user", "inactive", `${of.email} is switched off.`);
     t.delete(setupLink).where(eq(setupLink.userId, of.id)).run();
     recordUser(t, of, "link_created", { organizationId, by: by.id }, now);
-    return insertSetupLink(t, of.id, now);
+    return insertSetupLink(t, of.id, { userId: by.id, keyId }, now);
   });
+}
+
+/**
+ * Whether a change of a member gives the member permissions: a higher level, or the account back.
+ *
+ * @throws {NotFound} no such member.
+ */
+export function isGranting(
+  db: Reading,
+  organizationId: string,
+  id: string,
+  change: { level?: number; isActive?: boolean },
+): boolean {
+  const { level, user: of } = memberOf(db, organizationId, id);
+  return (change.level ?? level) > level || (change.isActive === true && !of.isActive);
 }
 
 /**
@@ -122,10 +145,7 @@ export function updateMember(
     if (isActive !== before.user.isActive) {
       requireOnlyHere(t, organizationId, before.user);
       t.update(user).set({ isActive }).where(eq(user.id, before.user.id)).run();
-      if (!isActive) {
-        t.delete(session).where(eq(session.userId, before.user.id)).run();
-        t.delete(setupLink).where(eq(setupLink.userId, before.user.id)).run();
-      }
+      if (!isActive) endSessionsAndLinks(t, before.user.id);
       const activity = isActive ? "activated" : "deactivated";
       recordUser(t, before.user, activity, { organizationId, by: by.id }, now);
     }
@@ -137,7 +157,7 @@ export function updateMember(
 /** The same for the level alone, by the server's operator. @throws {InvalidField} @throws {NotFound} no such member. */
 export function setMemberLevel(
   metadata: Metadata,
-  { organizationId, by, now }: Omit<Acting, "by"> & { by: Author },
+  { organizationId, by, now }: ByAuthor,
   email: string,
   name: LevelName,
 ): Member {
@@ -158,7 +178,7 @@ function changeLevel(
   t: MetadataTx,
   before: Member,
   level: number,
-  { organizationId, by, now }: Omit<Acting, "by"> & { by: Author },
+  { organizationId, by, now }: ByAuthor,
 ): void {
   t.update(membership).set({ level, updatedAt: now }).where(eq(membership.id, before.id)).run();
   recordUser(t, before.user, "updated", { organizationId, by }, now, [
@@ -179,7 +199,7 @@ export function removeMember(metadata: Metadata, { organizationId, by, now }: Ac
     if (member.user.id !== by.id) requireLevel(requireAdmin(t, organizationId, by), member.level);
     requireAnotherOwner(t, member);
     t.delete(membership).where(eq(membership.id, member.id)).run();
-    t.delete(setupLink).where(eq(setupLink.userId, member.user.id)).run();
+    endLinks(t, member.user.id);
     leaveRoles(t, { organizationId, userId: member.user.id, by: by.id }, now);
     bumpRevision(t, "keys");
     recordActivity(t, {
@@ -218,8 +238,6 @@ export function memberOf(db: Reading, organizationId: string, id: string): Membe
 export function hasPassword(db: Reading, userId: number): boolean {
   return passwordOf(db, userId) !== undefined;
 }
-
-const onlyBelow = "Only an owner can do this for somebody of your own level or above.";
 
 function requireAdmin(t: Reading, organizationId: string, by: User): number {
   const level = levelOf(t, organizationId, by.id);

@@ -1,12 +1,14 @@
 /**
  * Sessions of the console: who is signed in in which browser.
  *
- * A session holds what its user may do, or, made from a personal key, what that key may; it ends with either.
+ * A session has the permissions of its user or, created with a personal key, the current ones of that key; it ends with
+ * either (contract: management-api 2.7).
  */
 
-import { and, desc, eq, lte, ne, or } from "drizzle-orm";
+import { and, desc, eq, isNull, lte, ne, or } from "drizzle-orm";
 import { dayMs } from "../../lib/time.ts";
 import type { MetadataTx, Reading } from "../db.ts";
+import { type Limits, unlimited } from "../limits.ts";
 import type { Metadata } from "../metadata.ts";
 import type { PersonalKey } from "../personal-keys.ts";
 import { personalKey, session, user } from "../schema.ts";
@@ -28,13 +30,6 @@ export interface Session {
   browser: string;
 }
 
-/** What a session, or a key, is limited to. Empty lists of ids: no limit. */
-export interface Limits {
-  scopes: string[];
-  projectIds: number[];
-  organizationIds: string[];
-}
-
 export interface SignedIn {
   session: Session;
   user: User;
@@ -51,9 +46,9 @@ const idleMs = 7 * dayMs;
 const wholeMs = 30 * dayMs;
 const seenEveryMs = 5 * 60_000;
 const confirmedMs = 10 * 60_000;
-const sessionsPerUserMax = 50;
+/** Of a user's password, and of each key: a key ends no other sessions. */
+const sessionsPerCredentialMax = 50;
 const browserLengthMax = 200;
-const everything: Limits = { scopes: ["*"], projectIds: [], organizationIds: [] };
 
 /** What is stored of a secret of 256 random bits. */
 export function hashOfSecret(secret: string): string {
@@ -65,7 +60,7 @@ export function newSecret(): string {
   return Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
 }
 
-/** Begins a session, inside a transaction; the oldest of the user's goes when there are 50. Returns the cookie's value. */
+/** Starts a session, inside a transaction; the oldest with the same credential ends when there are 50. Returns the cookie's value. */
 export function insertSession(
   t: MetadataTx,
   of: { userId: number; keyId?: string },
@@ -76,10 +71,16 @@ export function insertSession(
   const own = t
     .select({ id: session.id })
     .from(session)
-    .where(eq(session.userId, of.userId))
+    .where(
+      and(
+        eq(session.userId, of.userId),
+        of.keyId === undefined ? isNull(session.keyId) : eq(session.keyId, of.keyId),
+      ),
+    )
     .orderBy(desc(session.lastSeenAt), desc(session.id))
     .all();
-  for (const { id } of own.slice(sessionsPerUserMax - 1)) t.delete(session).where(eq(session.id, id)).run();
+  for (const { id } of own.slice(sessionsPerCredentialMax - 1))
+    t.delete(session).where(eq(session.id, id)).run();
   const secret = newSecret();
   const made = t
     .insert(session)
@@ -111,24 +112,28 @@ export function findSession(metadata: Metadata, secret: string, now: Date): Sign
     .where(eq(session.hash, hashOfSecret(secret)))
     .get();
   if (!row?.user.isActive || endOf(row.session) <= now) return undefined;
-  if (row.session.keyId !== null && !isUsable(row.personal_key, now)) return undefined;
+  if (row.session.keyId !== null && !isUsable(row.personal_key, row.session.createdAt, now)) return undefined;
   if (now.getTime() - row.session.lastSeenAt.getTime() >= seenEveryMs) {
     metadata.db.update(session).set({ lastSeenAt: now }).where(eq(session.id, row.session.id)).run();
     row.session.lastSeenAt = now;
   }
-  return { session: withoutHash(row.session), user: row.user, limits: row.personal_key ?? everything };
+  return { session: withoutHash(row.session), user: row.user, limits: row.personal_key ?? unlimited };
 }
 
-/** The sessions of a user that go on, the one used last first. */
-export function listSessions(db: Reading, userId: number, now: Date): Session[] {
+/** The sessions of a user that work, with their current permissions, the most recently used first. */
+export function listSessions(db: Reading, userId: number, now: Date): { session: Session; limits: Limits }[] {
   return db
     .select()
     .from(session)
+    .leftJoin(personalKey, eq(personalKey.id, session.keyId))
     .where(eq(session.userId, userId))
     .orderBy(desc(session.lastSeenAt), desc(session.id))
     .all()
-    .filter((found) => endOf(found) > now)
-    .map(withoutHash);
+    .filter(
+      ({ session: found, personal_key: key }) =>
+        endOf(found) > now && (found.keyId === null || isUsable(key, found.createdAt, now)),
+    )
+    .map((row) => ({ session: withoutHash(row.session), limits: row.personal_key ?? unlimited }));
 }
 
 /** Ends one session of a user; false when there is none. */
@@ -178,8 +183,15 @@ function isOver(now: Date) {
   );
 }
 
-function isUsable(key: Pick<PersonalKey, "revokedAt" | "expiresAt"> | null, now: Date): boolean {
-  return key !== null && key.revokedAt === null && (key.expiresAt === null || key.expiresAt > now);
+/** Whether what was created with a key at a time works: the key does, and has had the same value since. */
+export function isUsable(key: PersonalKey | null, createdAt: Date, now: Date): boolean {
+  return (
+    key !== null &&
+    key.scopes.length > 0 &&
+    key.revokedAt === null &&
+    (key.expiresAt === null || key.expiresAt > now) &&
+    (key.lastRolledAt === null || key.lastRolledAt <= createdAt)
+  );
 }
 
 function withoutHash(row: Session & { hash: string }): Session {

@@ -8,11 +8,20 @@ import { and, desc, eq, gt, lte } from "drizzle-orm";
 import { InvalidField, NotFound } from "../../lib/errors.ts";
 import { type Author, recordActivity } from "../activity.ts";
 import { bumpRevision, type MetadataTx, type Reading } from "../db.ts";
+import { isUnlimited } from "../limits.ts";
 import type { Metadata } from "../metadata.ts";
 import { listOrganizations } from "../organizations.ts";
-import { setupLink, user, userPassword } from "../schema.ts";
-import { findUserByEmail, listMembers, membershipLevels, type User } from "../users.ts";
-import { endSessions, hashOfSecret, newSecret } from "./sessions.ts";
+import { membership, personalKey, setupLink, user, userPassword } from "../schema.ts";
+import {
+  endLinks,
+  findUser,
+  findUserByEmail,
+  levelOf,
+  listMembers,
+  membershipLevels,
+  type User,
+} from "../users.ts";
+import { endSessions, hashOfSecret, isUsable, newSecret } from "./sessions.ts";
 
 const validMs = 24 * 3_600_000;
 /** Links of one user that work at a time; a newer one takes the place of the oldest. */
@@ -25,10 +34,18 @@ export interface Setup {
   isFirst: boolean;
 }
 
-/** Makes a link's token, inside a transaction; it works for 24 hours, once. */
+/** Who created a link, with which key; null for the server's operator. */
+export interface LinkCreator {
+  userId: number;
+  /** The personal key that was sent, or that the session was created with. */
+  keyId: string | null;
+}
+
+/** Creates a link's token, inside a transaction; it works for 24 hours, once, while its creator may still create it. */
 export function insertSetupLink(
   t: MetadataTx,
   userId: number,
+  by: LinkCreator | null,
   now: Date,
 ): { token: string; expiresAt: Date } {
   t.delete(setupLink).where(lte(setupLink.expiresAt, now)).run();
@@ -44,13 +61,16 @@ export function insertSetupLink(
   const token = newSecret();
   const expiresAt = new Date(now.getTime() + validMs);
   t.insert(setupLink)
-    .values({ hash: hashOfSecret(token), userId, createdAt: now, expiresAt })
+    .values({
+      ...{ hash: hashOfSecret(token), userId, createdAt: now, expiresAt },
+      ...{ createdById: by?.userId ?? null, createdWithKeyId: by?.keyId ?? null },
+    })
     .run();
   return { token, expiresAt };
 }
 
 /**
- * Makes a link for a user, and takes back those made before.
+ * Creates a link for a user as the server's operator, and revokes the earlier ones.
  *
  * @throws {InvalidField} the user is deactivated.
  */
@@ -66,7 +86,7 @@ export function createSetupLink(
   return metadata.change((t) => {
     t.delete(setupLink).where(eq(setupLink.userId, of.id)).run();
     recordLink(t, of, by, now);
-    return insertSetupLink(t, of.id, now);
+    return insertSetupLink(t, of.id, null, now);
   });
 }
 
@@ -83,12 +103,40 @@ export function findSetup(db: Reading, token: string, now: Date): Setup | undefi
     .innerJoin(user, eq(user.id, setupLink.userId))
     .where(and(eq(setupLink.hash, hashOfSecret(token)), gt(setupLink.expiresAt, now)))
     .get();
-  if (!row?.user.isActive) return undefined;
+  if (!row?.user.isActive || !isCreatorStillAllowed(db, row.setup_link, now)) return undefined;
   return {
     user: row.user,
     expiresAt: row.setup_link.expiresAt,
     isFirst: passwordOf(db, row.user.id) === undefined,
   };
+}
+
+/**
+ * Whether the creator of a link could create it now: whoever has the link signs in as its user.
+ *
+ * The creator is an active admin, of the user's level at least, of every organization that the user belongs to, and the
+ * key in use, if any, still allows everything (contract: management-api 2.7).
+ */
+function isCreatorStillAllowed(
+  db: Reading,
+  { userId, createdAt, createdById, createdWithKeyId }: typeof setupLink.$inferSelect,
+  now: Date,
+): boolean {
+  if (createdById === null) return true;
+  if (!findUser(db, createdById)?.isActive) return false;
+  if (createdWithKeyId !== null) {
+    const key = db.select().from(personalKey).where(eq(personalKey.id, createdWithKeyId)).get();
+    if (key === undefined || !isUsable(key, createdAt, now) || !isUnlimited(key)) return false;
+  }
+  return db
+    .select()
+    .from(membership)
+    .where(eq(membership.userId, userId))
+    .all()
+    .every(
+      ({ organizationId, level }) =>
+        levelOf(db, organizationId, createdById) >= Math.max(level, membershipLevels.admin),
+    );
 }
 
 /** What the owner of a link says about himself. */
@@ -121,14 +169,30 @@ export function useSetupLink(t: MetadataTx, token: string, answers: SetupAnswers
     .where(eq(user.id, setup.user.id))
     .returning()
     .get();
-  storePassword(t, changed.id, answers.passwordHash, now);
-  t.delete(setupLink).where(eq(setupLink.userId, changed.id)).run();
-  endSessions(t, changed.id);
+  changePassword(t, changed.id, answers.passwordHash, now);
   bumpRevision(t, "keys");
   return changed;
 }
 
-/** Sets a password, inside a transaction. */
+/**
+ * Sets a new password, inside a transaction. Ends the other sessions of the user, the links for the user, and those
+ * that the user created: others may know the former password.
+ *
+ * @param exceptId the session that continues.
+ */
+export function changePassword(
+  t: MetadataTx,
+  userId: number,
+  hash: string,
+  now: Date,
+  exceptId?: string,
+): void {
+  storePassword(t, userId, hash, now);
+  endLinks(t, userId);
+  endSessions(t, userId, exceptId);
+}
+
+/** Stores the hash of a password, inside a transaction. */
 export function storePassword(t: MetadataTx, userId: number, hash: string, now: Date): void {
   const values = { hash, changedAt: now };
   t.insert(userPassword)

@@ -10,14 +10,13 @@ import { Attempts } from "./attempts.ts";
 import { checkNewPassword, hashOfPassword, isOutdated, isPasswordOf } from "./passwords.ts";
 import {
   confirmSession,
-  endSessions,
   findSession,
   insertSession,
   type Place,
   type Session,
   type SignedIn,
 } from "./sessions.ts";
-import { findSetup, passwordOf, storePassword, useSetupLink } from "./setup-links.ts";
+import { changePassword, findSetup, passwordOf, storePassword, useSetupLink } from "./setup-links.ts";
 
 /** Who somebody says to be. */
 export type Claim = { email: string; password: string } | { personalApiKey: string };
@@ -61,7 +60,7 @@ export class SignIn {
     if ("personalApiKey" in claim) {
       const attempt = this.attempts.begin(place.address, "", now.getTime());
       const holder = authenticate(metadata, claim.personalApiKey.trim(), now);
-      if (holder === undefined) {
+      if (holder === undefined || holder.key.scopes.length === 0) {
         attempt.failed(undefined);
         throw authenticationFailed("This personal API key does not work.");
       }
@@ -155,8 +154,7 @@ export class SignIn {
     checkNewPassword(passwords.wanted, user.email);
     const hash = await hashOfPassword(passwords.wanted);
     this.metadata.change((t) => {
-      storePassword(t, user.id, hash, now);
-      endSessions(t, user.id, session.id);
+      changePassword(t, user.id, hash, now, session.id);
       recordActivity(t, { ...activityOf(user), by: user.id, activity: "password_set", now });
     });
   }

@@ -4,6 +4,7 @@ import type { Static } from "@sinclair/typebox";
 import { Cron } from "croner";
 import { operatorRoute, type UserCall } from "../../accounts/api/routes.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
+import { isOperator } from "../../accounts/users.ts";
 import { type Destination, isIndexName } from "../../backup/destination.ts";
 import { BackupNotFound, BackupRunning, DestinationFailed } from "../../backup/errors.ts";
 import { ListedBackup, listBackups } from "../../backup/list.ts";
@@ -157,7 +158,7 @@ export function backupRoutes(deps: BackupDeps): Route[] {
         }
       },
     });
-  const tickets = new Map<string, { name: string; until: number }>();
+  const tickets = new Map<string, { name: string; until: number; isStillAllowed: () => boolean }>();
   const startJob = (kind: JobKind, name: string | null, command: readonly string[], now: Date) => {
     try {
       return new Reply(202, jobBody(deps.jobs.start(kind, name, command, now)));
@@ -235,8 +236,8 @@ export function backupRoutes(deps: BackupDeps): Route[] {
     destinationRoute("GET", "/backups/:name/download", {
       tag,
       summary: "Read a backup",
-      description: "It holds secrets: somebody signed in is asked for the password again.",
-      asksAgain: true,
+      description: "It contains credentials.",
+      makesCredential: true,
       answers: { 200: { description: "The file." } },
       handle: async (call) => {
         const { destination, name } = await named(call);
@@ -245,9 +246,10 @@ export function backupRoutes(deps: BackupDeps): Route[] {
     }),
     destinationRoute("POST", "/backups/:name/ticket", {
       tag,
-      summary: "Make an address from which a browser fetches a backup",
-      description: "It works once, for a minute, and needs no key.",
-      asksAgain: true,
+      summary: "Create an address from which a browser downloads a backup",
+      description:
+        "It works once, for a minute, and needs no key. It ends with the key or session that it was created with.",
+      makesCredential: true,
       answers: {
         201: {
           description: "The address.",
@@ -262,7 +264,8 @@ export function backupRoutes(deps: BackupDeps): Route[] {
         const { name } = await named(call);
         const ticket = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
         const until = call.now.getTime() + ticketMs;
-        tickets.set(ticket, { name, until });
+        const isStillAllowed = () => call.isStillAllowed() && isOperator(deps.metadata.db, call.user.id);
+        tickets.set(ticket, { name, until, isStillAllowed });
         if (tickets.size > ticketsMax) tickets.delete(tickets.keys().next().value!);
         return new Reply(201, {
           url: `/api/instance/downloads/${ticket}/`,
@@ -278,7 +281,8 @@ export function backupRoutes(deps: BackupDeps): Route[] {
         const ticket = call.params.ticket ?? "";
         const found = tickets.get(ticket);
         tickets.delete(ticket);
-        if (found === undefined || found.until <= call.now.getTime()) throw notFound();
+        if (found === undefined || found.until <= call.now.getTime() || !found.isStillAllowed())
+          throw notFound();
         return await fileResponse(deps.backups.destination(), found.name).catch((error: unknown) => {
           throw refusalOf(error);
         });
