@@ -8,6 +8,7 @@ describe.skipIf(chromiumPath === undefined)("keys", () => {
   const owner = ownersBrowser();
 
   test("Enter pressed twice sends a form once", async () => {
+    await owner.confirm();
     const { page, context, troubles } = await owner.open();
     const sent: string[] = [];
     page.on("request", (request) => {

@@ -64,6 +64,7 @@ describe.skipIf(chromiumPath === undefined)("settings", () => {
   });
 
   test("a key is made with any scope that a route asks for, and asks before its value is replaced", async () => {
+    await owner.confirm();
     const { page, context, troubles } = await open();
     await page.goto("/console/settings?tab=account");
     await page.getByRole("button", { name: "New key" }).click();
@@ -91,6 +92,27 @@ describe.skipIf(chromiumPath === undefined)("settings", () => {
     await question.getByText("is refused at once").waitFor();
     expect((await owner.appliance.api(own, { key: value })).status).toBe(200);
     await question.getByRole("button", { name: "Cancel" }).click();
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("a key without a scope cannot be sent", async () => {
+    const { page, context, troubles } = await open();
+    const sent: string[] = [];
+    page.on("request", (request) => {
+      if (request.method() === "POST") sent.push(request.url());
+    });
+    await page.goto("/console/settings?tab=account");
+    await page.getByRole("button", { name: "New key" }).click();
+    const form = page.getByRole("dialog", { name: "New key" });
+    await form.getByLabel("Label").fill("nothing");
+    for (const scope of ["feature_flag:write", "cohort:read"]) await form.getByLabel(scope).uncheck();
+    const button = form.getByRole("button", { name: "Make key" });
+    expect(await button.getAttribute("aria-disabled")).toBe("true");
+    await button.click({ force: true });
+    await form.getByLabel("Label").press("Enter");
+    await form.getByText("(Choose at least one scope.)").waitFor();
+    expect(sent).toEqual([]);
     await context.close();
     expect(troubles).toEqual([]);
   });

@@ -92,8 +92,6 @@ describe.skipIf(chromiumPath === undefined)("signing in", () => {
       body: {
         label: "reads flags",
         scopes: ["feature_flag:read"],
-        scoped_teams: [],
-        scoped_organizations: [],
       },
     });
     const { value } = (await answer.json()) as { value: string };

@@ -129,6 +129,15 @@ export function ownersBrowser() {
     get appliance() {
       return appliance;
     },
+    /** Gives the owner's password again: for ten minutes nothing asks for it. */
+    async confirm(): Promise<void> {
+      const answer = await fetch(`${appliance.url}/api/session/confirm/`, {
+        method: "POST",
+        headers: { "Content-Type": "application/json", "X-Flagkeep-Console": "1", Cookie: cookie },
+        body: JSON.stringify({ password }),
+      });
+      if (!answer.ok) throw new Error(`confirm: ${answer.status} ${await answer.text()}`);
+    },
     /** The console with its owner signed in. */
     open: (...expectedStatus: number[]) =>
       openSignedIn(browser, cookie, { url: appliance.url, expectedStatus }),

@@ -166,7 +166,7 @@ function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (key: Key) =
   const make = async () => {
     try {
       const body = {
-        ...{ label: label.trim(), scopes, scoped_teams: [], scoped_organizations: [] },
+        ...{ label: label.trim(), scopes },
         expires_at: expires === "" ? null : new Date(`${expires}T23:59:59`).toISOString(),
       };
       onMade(await ask<Key>("/api/personal_api_keys/", { method: "POST", body }));
@@ -180,7 +180,7 @@ function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (key: Key) =
       onClose={onClose}
       onSubmit={make}
       actions={
-        <Button kind="main" type="submit">
+        <Button kind="main" type="submit" refusal={scopes.length === 0 && w.noScopes}>
           {w.makeKey}
         </Button>
       }

@@ -3,6 +3,7 @@
 import { useState } from "preact/hooks";
 import { confirmPassword } from "../../lib/api.ts";
 import { dateTime } from "../../lib/format.ts";
+import { isOwner } from "../../lib/session.ts";
 import { Button, CodeBlock } from "../../parts/basics.tsx";
 import { Question } from "../../parts/confirm.tsx";
 import { Select } from "../../parts/fields.tsx";
@@ -68,6 +69,7 @@ export function ProjectKey({
   const [grace, setGrace] = useState(graceDefault);
   const key = stored[names.key];
   const former = stored[names.use];
+  const hiding = refusal || (kind === "secret" && !isOwner.value && w.onlyOwnersSee);
   const close = () => setAsked(undefined);
   return (
     <section class="card stack">
@@ -77,9 +79,9 @@ export function ProjectKey({
         <CodeBlock label={title} code={key} />
       ) : (
         <div class="row">
-          <span class="muted">{refusal || w.hiddenKey}</span>
+          <span class="muted">{hiding || w.hiddenKey}</span>
           <Button
-            refusal={refusal}
+            refusal={hiding}
             onClick={() => void confirmPassword.ask().then((given) => given && reload())}
           >
             {w.showKey}

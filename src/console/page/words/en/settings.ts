@@ -12,7 +12,7 @@ export const settings = {
   timezoneHelp: "Days of charts begin at midnight there; times are shown in it.",
   anonymize: "Forget the IP addresses of events",
   approvals: "Changes of flags that somebody else has to agree to",
-  approvalsHelp: "Such a change is proposed, and made when another person who may edit the flag agrees.",
+  approvalsHelp: "Another editor of the flag approves such changes.",
   approvalKinds: { off: "None", critical: "Flags tagged critical", all: "All flags" } as Record<
     string,
     string
@@ -20,8 +20,7 @@ export const settings = {
   projectKey: "Project key",
   projectKeyHelp: "Public: apps contain it and send events with it.",
   rotate: "Rotate",
-  rotateText:
-    "What still uses the old key is refused when its time is over. This page shows how much that is, and lets you end it earlier.",
+  rotateText: "The old key is rejected when its time is over. You can revoke it earlier here.",
   grace: "The old key counts for",
   graces: [
     ["86400", "1 day more"],
@@ -39,9 +38,10 @@ export const settings = {
   secretKeyHelp: "For servers that evaluate flags by themselves.",
   rotateSecret: "New secret key",
   hiddenKey: "Hidden until you give your password.",
+  onlyOwnersSee: "Only owners see it.",
   showKey: "Show",
   archive: "Archive project",
-  archiveText: "Nothing of it is served or accepted any more. It can be opened again here.",
+  archiveText: "Its keys stop working, its data is kept. You can restore it here.",
   archived: "The project is archived.",
   archivedTitle: "Archived projects",
   unarchive: "Open again",
@@ -69,7 +69,8 @@ export const settings = {
   keysEmpty: "No personal key yet.",
   newKey: "New key",
   keyLabel: "Label",
-  scopes: "What it may do",
+  scopes: "Scopes",
+  noScopes: "Choose at least one scope.",
   presets: {
     read: "Read flags",
     flags: "Read and change flags",
