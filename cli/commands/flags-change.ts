@@ -19,6 +19,7 @@ import {
   NoSuchFlag,
   payload,
   percentage,
+  rolloutFields,
   variant,
   withProjectAndJson,
 } from "./flags-common.ts";
@@ -73,7 +74,7 @@ function changesOf({ writing }: ProjectStores, flag: Flag, options: SetOptions):
     ...(on || off ? { active: on === true } : {}),
     ...(name === undefined ? {} : { name }),
     ...(tags === undefined ? {} : { tags }),
-    ...(rollout === undefined ? {} : { rollout_percentage: rollout }),
+    ...(rollout === undefined ? {} : rolloutFields(flag.filters, rollout)),
   };
   if (variants !== undefined || payloads !== undefined) {
     const opened = writing.payloads.open(flag);
@@ -85,10 +86,10 @@ function changesOf({ writing }: ProjectStores, flag: Flag, options: SetOptions):
     const multivariate = isJsonObject(opened.multivariate) ? opened.multivariate : {};
     sent.filters = {
       ...opened,
+      ...(sent.filters as JsonObject | undefined),
       ...(variants === undefined ? {} : { multivariate: { ...multivariate, variants } }),
       payloads: { ...known, ...Object.fromEntries(named) },
     };
-    if (rollout !== undefined) sent.filters = withRollout(sent.filters as JsonObject, rollout);
   }
   if (Object.keys(sent).length > 0) return sent;
   throw new InvalidField(
@@ -96,14 +97,6 @@ function changesOf({ writing }: ProjectStores, flag: Flag, options: SetOptions):
     "invalid_input",
     "Say what to change: --on, --off, --rollout, --variant, --payload, --name or --tag.",
   );
-}
-
-/** Filters and a rollout in one body must say the same. */
-function withRollout(filters: JsonObject, rollout: number): JsonObject {
-  const groups = Array.isArray(filters.groups) ? filters.groups : [];
-  const [only, ...others] = groups;
-  if (others.length > 0 || !isJsonObject(only)) return filters;
-  return { ...filters, groups: [{ ...only, rollout_percentage: rollout }] };
 }
 
 export const enable = switching("enable", "Switch flags on.", true);

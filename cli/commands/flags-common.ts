@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import type { TSchema } from "@sinclair/typebox";
 import { type Command, InvalidArgumentError } from "commander";
 import type { Flag } from "../../src/flags/fields.ts";
+import { groupsOf } from "../../src/flags/rules/types.ts";
 import { findFlagByKey } from "../../src/flags/store/flag.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../src/lib/json.ts";
@@ -51,6 +52,21 @@ export function percentage(text: string): number {
     throw new InvalidArgumentError("It must be a number from 0 to 100.");
   }
   return value;
+}
+
+/**
+ * The fields that change the rollout of a flag's only condition set, or create one. Fractions are possible in filters only,
+ * and there a number has an effect even if it is the stored one rounded (contract, decision 10).
+ */
+export function rolloutFields(stored: JsonObject, rollout: number): JsonObject {
+  const groups = groupsOf(stored);
+  const [only = { properties: [] }, ...others] = groups;
+  // Refused by the rules, which name the other way.
+  if (others.length > 0) return { rollout_percentage: Math.round(rollout) };
+  return {
+    filters: { groups: [{ ...only, rollout_percentage: rollout }] },
+    ...(Number.isInteger(rollout) ? { rollout_percentage: rollout } : {}),
+  };
 }
 
 /** `control=50` */

@@ -10,6 +10,7 @@ import {
   requireEditor,
   scheduleFlagChange,
 } from "../../src/flags/api/later-changes.ts";
+import type { Flag } from "../../src/flags/fields.ts";
 import { findFlag, flagKeysById } from "../../src/flags/store/flag.ts";
 import {
   type ChangeRequest,
@@ -27,7 +28,7 @@ import { exactly, Instant, orNull } from "../../src/lib/schema.ts";
 import { parseInstant } from "../../src/lib/timestamp.ts";
 import { positiveInteger, print, printJson, printTable, run } from "../output.ts";
 import { type ProjectStores, WhichOne, withProject } from "../stores.ts";
-import { type CommonOptions, flagOf, percentage, withProjectAndJson } from "./flags-common.ts";
+import { type CommonOptions, flagOf, percentage, rolloutFields, withProjectAndJson } from "./flags-common.ts";
 
 const FreeObject = Type.Record(Type.String(), Type.Unknown());
 const ScheduledRecord = exactly({
@@ -115,7 +116,7 @@ export const schedule = withProjectAndJson(new Command("schedule"), ScheduledRec
         const flag = flagOf(stores, key);
         const user = userOf(stores, options.user);
         requireEditor(stores.writing, flag, user.id, `${user.email} may not edit this flag.`);
-        const change = { payload: payloadOf(options), scheduledAt: options.at };
+        const change = { payload: payloadOf(flag, options), scheduledAt: options.at };
         const made = scheduleFlagChange(stores.writing, flag, change, { userId: user.id, now: new Date() });
         if (options.json) return printJson(scheduledRecord(made, new Map([[flag.id, flag.key]])));
         print(
@@ -126,15 +127,20 @@ export const schedule = withProjectAndJson(new Command("schedule"), ScheduledRec
   );
 
 /** @throws {InvalidField} */
-function payloadOf({ on, off, rollout }: ScheduleOptions): JsonObject {
+function payloadOf(flag: Flag, { on, off, rollout }: ScheduleOptions): JsonObject {
   if (on && off) throw new InvalidField(null, "invalid_input", "--on and --off contradict each other.");
   const value: JsonObject = {
     ...(on || off ? { active: on === true } : {}),
-    ...(rollout === undefined ? {} : { rollout_percentage: rollout }),
+    ...(rollout === undefined ? {} : scheduledRollout(flag, rollout)),
   };
   if (Object.keys(value).length === 0)
     throw new InvalidField(null, "invalid_input", "Say what is to be changed: --on, --off or --rollout.");
   return { operation: "update", value };
+}
+
+/** An integer changes the condition set as it is then, a fraction, which only filters can have, as it is now. */
+function scheduledRollout(flag: Flag, rollout: number): JsonObject {
+  return Number.isInteger(rollout) ? { rollout_percentage: rollout } : rolloutFields(flag.filters, rollout);
 }
 
 export const scheduled = withProjectAndJson(new Command("scheduled"), Type.Array(ScheduledRecord))

@@ -6,6 +6,7 @@ import { documentText } from "../../src/flags/exchange/read-document.ts";
 import { type Flag, FlagInput, flagFields } from "../../src/flags/fields.ts";
 import { keyCharactersInWords } from "../../src/flags/rules/key-characters.ts";
 import { rolloutSummaryOf, statusFieldOf } from "../../src/flags/rules/status.ts";
+import { groupsOf } from "../../src/flags/rules/types.ts";
 import { readDeletedFlags, readFlags } from "../../src/flags/store/flag.ts";
 import { createFlag } from "../../src/flags/store/flag-writes.ts";
 import { parseFields } from "../../src/http/fields.ts";
@@ -89,11 +90,15 @@ interface CreateOptions extends CommonOptions {
 }
 
 const create = withProjectAndJson(new Command("create"), FlagRecord)
-  .description("Create a flag, on for everybody unless told otherwise.")
+  .description("Create a flag; it is off for everyone without --rollout, --variant or --filters.")
   .argument("<key>", keyCharactersInWords)
   .option("--name <text>", "what the flag is for")
-  .option("--rollout <percent>", "share of persons for whom it is on", percentage)
-  .option("--variant <key=percent>", "a variant and its share; repeat for more", collect(variant))
+  .option("--rollout <percent>", "percentage of users for whom it is on", percentage)
+  .option(
+    "--variant <key=percent>",
+    "a variant and its percentage, rollout 100 by default; repeat for more",
+    collect(variant),
+  )
   .option("--payload <json>", "the payload, or <variant>=<json>; repeat for more", collect(payload))
   .option("--filters <json>", "whole filters as in the API, or @FILE; instead of the three above", filtersOf)
   .option("--tag <name>", "a tag; repeat for more", collect(String))
@@ -119,7 +124,12 @@ const create = withProjectAndJson(new Command("create"), FlagRecord)
           now: new Date(),
         });
         if (options.json) return printJson(flagRecord(flag));
-        print(`Flag ${flag.key} is made${flag.active ? "" : ", switched off"}; its id is ${flag.id}.`);
+        const rollout =
+          groupsOf(flag.filters).length === 0
+            ? "it matches nobody yet: add --rollout"
+            : `its rollout is ${rolloutSummaryOf(flag.filters).maxRolloutPercentage}%`;
+        const off = flag.active ? "" : " and switched off";
+        print(`Flag ${flag.key} is created${off}, with ID ${flag.id}; ${rollout}.`);
       }),
     ),
   );
@@ -132,12 +142,14 @@ function inputOf(key: string, options: CreateOptions): JsonObject {
     throw new InvalidField(null, "invalid_input", detail);
   }
   const named = payloads.map(([name, json]) => [name === "" ? "true" : name, json]);
+  // Percentages of variants are meant for everyone; a key alone matches no user (contract, decision 11).
+  const percent = rollout ?? (variants.length > 0 ? 100 : undefined);
   return {
     key,
     ...(options.name === undefined ? {} : { name: options.name }),
     active: options.inactive !== true,
     filters: filters ?? {
-      groups: [{ properties: [], rollout_percentage: rollout ?? 100 }],
+      groups: percent === undefined ? [] : [{ properties: [], rollout_percentage: percent }],
       ...(variants.length === 0 ? {} : { multivariate: { variants } }),
       ...(named.length === 0 ? {} : { payloads: Object.fromEntries(named) }),
     },

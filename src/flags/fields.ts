@@ -20,7 +20,6 @@ import {
   int,
   list,
   nullable,
-  num,
   object,
   optional,
   prose,
@@ -118,14 +117,15 @@ const table = {
     name: "rolloutPercentage",
     isChecked: true,
     input: optional(
-      nullable(num({ minimum: 0, maximum: 100 }), {
+      nullable(int({ minimum: 0, maximum: 100 }), {
         description:
-          "Of the only condition set: instead of `filters`, or the same number as there. Null, and on PATCH the number that is stored, say nothing.",
+          "An integer: of the only condition set, instead of `filters`, or the same number as there. Null, and on PATCH the number that reading returns, change nothing. Fractions are sent in `filters.groups`.",
       }),
     ),
     read: unlessNull,
-    answer: nullable(num(), {
-      description: "Of the only condition set; 0 when there is none, null when there are several.",
+    answer: nullable(int(), {
+      description:
+        "Of the only condition set, rounded to an integer; 0 without condition sets, null with several.",
     }),
     example: 40,
   },

@@ -150,7 +150,8 @@ export function mcpServer(ask: Ask): McpServer {
   server.registerTool(
     "create_flag",
     {
-      description: "Create a feature flag, on for everybody unless told otherwise. Scope feature_flag:write.",
+      description:
+        "Create a feature flag. Without rollout_percentage or filters it is off for everyone. Scope feature_flag:write.",
       inputSchema: z.strictObject({ project, key, active: z.boolean().default(true), ...flagFields }),
     },
     ({ project: id, ...flag }) => answer(() => ask("POST", `${flagsOf(id)}/`, given(flag))),

@@ -210,10 +210,55 @@ test("export and import between two projects; a dry run says what would change",
   expect((await json<Record[]>("list", ...two)).length).toBe(2);
 }, 60_000);
 
+test("a rollout is what was asked for: none, all for variants, fractions in the filters", async () => {
+  const { dataDir } = await initialisedDirectory();
+  const at = ["--data-dir", dataDir];
+  const groupsOf = async (key: string) => {
+    const { stdout } = await flagkeep(["flags", "get", key, "--json", ...at]);
+    return (
+      JSON.parse(stdout) as { filters: { groups: { rollout_percentage: number }[] } }
+    ).filters.groups.map(({ rollout_percentage: percent }) => percent);
+  };
+  const variants = ["--variant", "a=50", "--variant", "b=50"];
+  for (const [key, options, told, groups] of [
+    ["alone", [], "matches nobody yet: add --rollout", []],
+    ["paid", ["--payload", "1"], "matches nobody yet: add --rollout", []],
+    ["varied", variants, "its rollout is 100%", [100]],
+    ["varied-less", [...variants, "--rollout", "20"], "its rollout is 20%", [20]],
+    ["fraction", ["--rollout", "12.5"], "its rollout is 12.5%", [12.5]],
+    ["nobody", ["--rollout", "0"], "its rollout is 0%", [0]],
+  ] as const) {
+    const { stdout } = await flagkeep(["flags", "create", key, ...options, ...at]);
+    expect([key, stdout]).toEqual([key, expect.stringContaining(told)]);
+    expect(await groupsOf(key)).toEqual([...groups]);
+  }
+  // A number is set even if the stored one is read as it.
+  for (const [rollout, more] of [
+    ["33.3", []],
+    ["33", []],
+    ["12.5", ["--payload", "true=1"]],
+  ] as const) {
+    expect(await flagkeep(["flags", "set", "alone", "--rollout", rollout, ...more, ...at])).toMatchObject({
+      code: 0,
+    });
+    expect(await groupsOf("alone")).toEqual([Number(rollout)]);
+  }
+  const filters = JSON.stringify({ groups: [{ rollout_percentage: 1 }, { rollout_percentage: 2 }] });
+  await flagkeep(["flags", "create", "two", "--filters", filters, ...at]);
+  const refused = await flagkeep(["flags", "set", "two", "--rollout", "12.5", ...at]);
+  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("2 condition sets")]);
+  const later = ["flags", "schedule", "fraction", "--at", "2099-01-01", "--rollout", "33.3", "--json", ...at];
+  expect(JSON.parse((await flagkeep(later)).stdout)).toMatchObject({
+    payload: { value: { filters: { groups: [{ rollout_percentage: 33.3 }] } } },
+  });
+  rmSync(dataDir, { recursive: true });
+}, 60_000);
+
 test("before the first start there are flags already, and no other data are needed", async () => {
   const { dataDir } = await initialisedDirectory();
   const created = await flagkeep(["flags", "create", "early", "--data-dir", dataDir]);
-  expect(created.stdout).toBe("Flag early is made; its id is 1.\n");
+  expect(created.stdout).toBe("Flag early is created, with ID 1; it matches nobody yet: add --rollout.\n");
+  await flagkeep(["flags", "set", "early", "--rollout", "100", "--data-dir", dataDir]);
   const explained = await flagkeep([
     "flags",
     "explain",

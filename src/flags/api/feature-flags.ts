@@ -48,7 +48,7 @@ export function featureFlagRoutes(deps: FlagWriting): Route[] {
     projectRoute("POST", "/feature_flags", "feature_flag:write", {
       summary: "Create a feature flag",
       description:
-        "Without `filters` the flag is on for everybody, or for the `rollout_percentage` that is given. A usage dashboard is made along with it.",
+        "Without `filters` the flag is off for everyone until it has a condition set; `rollout_percentage` creates one. A remote configuration is always on. A usage dashboard is created too.",
       tag: tagName,
       body: NewFlagInput,
       bodyExample: {

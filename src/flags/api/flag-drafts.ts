@@ -95,7 +95,7 @@ export function flagDraftRoutes(deps: DraftDeps): Route[] {
         id: optional(nullable(int())),
         key: optional(text({ max: 400 })),
         filters: optional(dictionary()),
-        rollout_percentage: optional(nullable(num({ minimum: 0, maximum: 100 }))),
+        rollout_percentage: optional(nullable(int({ minimum: 0, maximum: 100 }))),
         active: optional(bool()),
         ensure_experience_continuity: optional(nullable(bool())),
         is_remote_configuration: optional(nullable(bool())),

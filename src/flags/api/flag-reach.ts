@@ -7,7 +7,7 @@ import { type FillingDeps, fillInBackground } from "../../cohorts/cohort-filling
 import { createCohort, findCohort } from "../../cohorts/cohorts.ts";
 import { unavailable } from "../../http/answers.ts";
 import { Reply, type Route } from "../../http/route.ts";
-import { bool, dictionary, int, named, nullable, num, object, optional, text } from "../../http/shapes.ts";
+import { bool, dictionary, int, named, nullable, object, optional, text } from "../../http/shapes.ts";
 import { parseBlastRadius, type Reach, type ReachQuestion } from "../rules/blast-radius.ts";
 import type { FlagWriting } from "../store/flag-writes.ts";
 import { checkMayEdit, flagAnswers, getFlag } from "./feature-flags.ts";
@@ -45,7 +45,7 @@ export function flagReachRoutes(deps: FlagWriting & FillingDeps & { personCounte
       body: object({
         filters: optional(nullable(dictionary({ description: "As in a flag." }))),
         rollout_percentage: optional(
-          nullable(num({ minimum: 0, maximum: 100 }), { description: "As in a flag." }),
+          nullable(int({ minimum: 0, maximum: 100 }), { description: "As in a flag." }),
         ),
         key: optional(
           text({ blank: true, max: 400, description: "The flag's key, with which rollouts are hashed." }),

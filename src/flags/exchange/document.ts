@@ -15,7 +15,8 @@ export const documentVersion = 1;
 /** A flag without ids; members are named as in the API. */
 export interface FlagItem extends JsonObject {
   key: string;
-  filters: JsonObject;
+  /** Null in a file that has none: a new flag is off for everyone then, and one that exists keeps its own. */
+  filters: JsonObject | null;
 }
 
 /** A cohort without ids. Members of static cohorts are persons, and are not in the document. */

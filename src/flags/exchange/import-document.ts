@@ -186,8 +186,11 @@ class Import {
     const { projectId, by, now, toFields } = this.request;
     const named: NamedItem = { kind: "flag", name: item.key };
     const where = titleOf(named);
-    const filters = noting(named, () => withIds(item.filters, this.ids, where)) as JsonObject;
-    const fields = naming(named, () => toFields({ ...usualOf(item), ...item, filters }));
+    const { filters: given, ...members } = item;
+    const filters = noting(named, () => withIds(given, this.ids, where)) as JsonObject | null;
+    const fields = naming(named, () =>
+      toFields({ ...usualOf(item), ...members, ...(filters === null ? {} : { filters }) }),
+    );
     const id = this.flagIds.get(item.key);
     if (id === undefined) {
       noting(named, () => refuseHiddenPayloads(item, where));
@@ -203,7 +206,8 @@ class Import {
     const stored = () => storedFlag(findFlag(this.t, projectId, id)!, this.writing.payloads).fields;
     const old = stored();
     this.unlessUnchanged(() => {
-      const whole = { ...fields, filters: { ...clearing(old.filters as JsonObject), ...filters } };
+      const cleared = clearing(old.filters as JsonObject);
+      const whole = filters === null ? fields : { ...fields, filters: { ...cleared, ...filters } };
       naming(named, () => updateFlag(this.writing, { projectId, id, by, now, fields: whole, sent: {} }));
       return !Bun.deepEquals(old, stored(), true);
     });
@@ -265,7 +269,7 @@ function naming<Result>(item: NamedItem, write: () => Result): Result {
 
 /** A flag that is there keeps its secret payloads; a new one would get the placeholder. */
 function refuseHiddenPayloads({ filters }: FlagItem, where: string): void {
-  if (!isJsonObject(filters.payloads) || !Object.values(filters.payloads).includes(redactedPayload)) return;
+  if (!isJsonObject(filters?.payloads) || !Object.values(filters.payloads).includes(redactedPayload)) return;
   throw new DocumentUnusable(
     `${where} has a secret payload that is not in the file; export it with --with-secrets.`,
   );

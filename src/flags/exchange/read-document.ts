@@ -89,8 +89,9 @@ function readFlag(item: Json, index: number): FlagItem {
   const key = typeof flag.key === "number" ? String(flag.key) : flag.key;
   if (typeof key !== "string" || key === "") throw new DocumentUnusable(`${where} has no key.`);
   checkMembers(flag, flagMembers, `Flag "${key}"`);
-  const filters = flag.filters ?? { groups: [{ properties: [], rollout_percentage: null }] };
-  return { ...flag, key, filters: objectOf(filters, `\`filters\` of flag "${key}"`) };
+  const given = flag.filters ?? null;
+  const filters = given === null ? null : objectOf(given, `\`filters\` of flag "${key}"`);
+  return { ...flag, key, filters };
 }
 
 function objectOf(value: Json, where: string): JsonObject {

@@ -10,7 +10,7 @@ import { compilePattern } from "../../lib/regex.ts";
 import { checkShape } from "./filters-shape.ts";
 import { filtersInvalid, flagInvalid } from "./flag-invalid.ts";
 import { withRollout } from "./rollout.ts";
-import { everyone, percentageOf } from "./stored-filters.ts";
+import { percentageOf } from "./stored-filters.ts";
 import { groupsOf, groupTypeOf } from "./types.ts";
 
 /** A condition set whose reach is asked for. */
@@ -75,7 +75,7 @@ function filtersOf({ filters, rollout_percentage: rolloutPercentage }: BlastRadi
   const given = filters ?? {};
   checkShape(given);
   const request = { rolloutPercentage: rolloutPercentage ?? undefined, isRemoteConfiguration: false };
-  return withRollout(isGiven(filters) ? given : everyone(), given, request);
+  return withRollout(given, given, request);
 }
 
 function questionOf(

@@ -13,7 +13,7 @@ import { checkShape } from "./filters-shape.ts";
 import { FlagInvalid, filtersInvalid } from "./flag-invalid.ts";
 import { normalizePayloads } from "./payloads.ts";
 import { withRollout } from "./rollout.ts";
-import { everyone, mapProperties } from "./stored-filters.ts";
+import { mapProperties } from "./stored-filters.ts";
 import {
   type CohortFacts,
   type FlagFacts,
@@ -42,11 +42,12 @@ const sizeMaxBytes = 512 * 1024;
 /**
  * The filters to store for a new flag.
  *
- * @param sent the `filters` of the request; undefined when there were none, which means "for everyone".
+ * @param sent the `filters` of the request; undefined when there were none: the flag is off for everyone until it has a
+ *             condition set (contract, decision 11).
  * @throws {FlagInvalid} the first rule that is broken.
  */
 export function filtersOfNewFlag(sent: unknown, context: FiltersContext): JsonObject {
-  if (sent === undefined) return finish(everyone(), {}, [], context);
+  if (sent === undefined) return finish({ groups: [] }, {}, [], context);
   const given = dictionary(sent);
   return finish(given, given, [], context);
 }

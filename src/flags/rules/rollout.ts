@@ -10,11 +10,11 @@ import { percentageOf, withGroups } from "./stored-filters.ts";
 import { groupsOf } from "./types.ts";
 
 /**
- * The filters with the percentage in their only condition set; without one they get one for everybody.
+ * The filters with the percentage in their only condition set; without one they get one without conditions.
  *
  * @param filters of the right shape.
  * @param given   what of them the same request says.
- * @param percentage 0 to 100; undefined when the request says none, or only what is so already.
+ * @param percentage an integer from 0 to 100; undefined when the request has none, or the one that reading returns.
  * @throws {FlagInvalid} there are several condition sets, the request says another number in `filters`, or a remote
  *                       configuration is to be off.
  */
@@ -38,7 +38,8 @@ export function withRollout(
   const isSaid = Array.isArray(given.groups) && Object.hasOwn(only, "rollout_percentage");
   if (!isSaid) return { ...filters, groups: [{ ...only, rollout_percentage: percentage }] };
   const said = percentageOf(only);
-  if (said === percentage) return filters;
+  // A client may send back what it read of fractions, which is rounded.
+  if (Math.round(said) === percentage) return filters;
   throw refused(
     `\`filters\` in the same request say ${said}, not ${percentage}; send the rollout in one of the two places, or the same in both.`,
   );

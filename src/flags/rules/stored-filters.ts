@@ -13,11 +13,6 @@ export function withGroups(stored: Json | undefined): JsonObject {
   return Array.isArray(stored.groups) ? stored : { ...stored, groups: [] };
 }
 
-/** The filters of a flag that was created without any: rolled out to everyone. */
-export function everyone(): JsonObject & { groups: JsonObject[] } {
-  return { groups: [{ properties: [], rollout_percentage: null }] };
-}
-
 /** Filters as a response shows them: as they are stored, with the present name of every cohort beside its id. */
 export function renderFilters(stored: JsonObject, cohorts: CohortFacts): JsonObject {
   return mapProperties(stored, "groups", (property) => {
@@ -37,13 +32,13 @@ export function isSimpleFlag(stored: Json | undefined): boolean {
 }
 
 /**
- * The percentage of the only condition set as it was given, fractions included, 100 when it has none; 0 for a flag
- * without condition sets, null for one with several.
+ * The percentage of the only condition set, rounded to an integer, 100 when it has none; 0 for a flag without condition
+ * sets, null for one with several (contract, decision 10).
  */
 export function rolloutPercentageOf(stored: Json | undefined): number | null {
   const [only, ...others] = groupsOf(withGroups(stored));
   if (only === undefined) return 0;
-  return others.length > 0 ? null : percentageOf(only);
+  return others.length > 0 ? null : Math.round(percentageOf(only));
 }
 
 /** The rollout percentage of a condition set; one without is for everybody. */

@@ -2,9 +2,20 @@ import { describe, expect, test } from "bun:test";
 import { firstFlagPath, flagsPath, TestServer, withFlag } from "../../support/management-server.ts";
 
 describe("filters", () => {
-  test("none means everybody", async () => {
+  test("a flag created by key alone is off for everyone until it has a condition set", async () => {
     using it = await withFlag();
-    expect(it.flag.filters).toEqual({ groups: [{ properties: [], rollout_percentage: null }] });
+    expect(it.flag).toMatchObject({ filters: { groups: [] }, rollout_percentage: 0, is_simple_flag: false });
+    const value = async () =>
+      (await it.server.ask("GET", `${flagsPath}evaluation_reasons/?distinct_id=x`)).body[it.flag.key];
+    expect(await value()).toMatchObject({ value: false, evaluation: { reason: "no_condition_match" } });
+    const opened = await it.patch({ rollout_percentage: 100 });
+    expect(opened.body.filters).toEqual({ groups: [{ properties: [], rollout_percentage: 100 }] });
+    expect((await value()).value).toBe(true);
+    const config = { key: "settings", is_remote_configuration: true };
+    expect((await it.server.ask("POST", flagsPath, { body: config })).body).toMatchObject({
+      rollout_percentage: 100,
+      filters: { groups: [{ properties: [], rollout_percentage: 100 }] },
+    });
   });
   test("members that are sent replace the stored ones, null clears, others stay", async () => {
     const variants = [{ key: "x", rollout_percentage: 100 }];
@@ -93,8 +104,8 @@ describe("filters are a free-form map", () => {
       expect(await evaluated(key)).toBe(true);
     }
     const made = await server.ask("POST", flagsPath, { body: { key: "none" } });
-    expect(made.body.filters).toEqual({ groups: [{ properties: [], rollout_percentage: null }] });
-    expect([made.body.rollout_percentage, await evaluated("none")]).toEqual([100, true]);
+    expect(made.body.filters).toEqual({ groups: [] });
+    expect([made.body.rollout_percentage, await evaluated("none")]).toEqual([0, false]);
   });
 
   test("SDKs that evaluate by themselves always get a list of groups", async () => {
@@ -108,7 +119,7 @@ describe("filters are a free-form map", () => {
 describe("rollout_percentage beside filters", () => {
   test("on create it is the rollout of the flag", async () => {
     using server = new TestServer();
-    for (const [index, percentage] of [25, 0, 33.3, 100].entries()) {
+    for (const [index, percentage] of [25, 0, 33, 100].entries()) {
       const body = { key: `p${index}`, rollout_percentage: percentage };
       const made = await server.ask("POST", flagsPath, { body });
       expect(made.body).toMatchObject({
@@ -117,8 +128,8 @@ describe("rollout_percentage beside filters", () => {
       });
     }
     const absent = await server.ask("POST", flagsPath, { body: { key: "absent", rollout_percentage: null } });
-    expect(absent.body.rollout_percentage).toBe(100);
-    for (const wrong of [-1, 101, "x", true, [], {}]) {
+    expect(absent.body).toMatchObject({ rollout_percentage: 0, filters: { groups: [] } });
+    for (const wrong of [-1, 101, 33.3, 0.5, "33.3", "x", true, [], {}]) {
       const refused = await server.ask("POST", flagsPath, {
         body: { key: "wrong", rollout_percentage: wrong },
       });
@@ -158,6 +169,54 @@ describe("rollout_percentage beside filters", () => {
       });
     }
     expect((await it.server.ask("GET", firstFlagPath)).body).toEqual(before);
+  });
+
+  test("of fractions an integer is read, and sending it back has no effect", async () => {
+    using it = await withFlag();
+    const set = { properties: [], rollout_percentage: 33.3 };
+    const read = (await it.patch({ filters: { groups: [set] } })).body;
+    expect(read).toMatchObject({ rollout_percentage: 33, filters: { groups: [set] } });
+    for (const body of [
+      read,
+      { rollout_percentage: 33 },
+      { rollout_percentage: 33.0, filters: { groups: [set] } },
+    ])
+      expect((await it.patch(body)).body.filters).toEqual({ groups: [set] });
+    const { id: _, key: __, ...copied } = read;
+    const copy = await it.server.ask("POST", flagsPath, { body: { ...copied, key: "copy" } });
+    expect(copy.body).toMatchObject({ rollout_percentage: 33, filters: { groups: [set] } });
+    for (const [percentage, shown] of [
+      [12.5, 13],
+      [0.4, 0],
+      [99.6, 100],
+    ] as const) {
+      const groups = [{ properties: [], rollout_percentage: percentage }];
+      expect((await it.patch({ filters: { groups } })).body).toMatchObject({
+        rollout_percentage: shown,
+        filters: { groups },
+      });
+      const listed = (await it.server.ask("GET", `${flagsPath}?key=${it.flag.key}`)).body.results[0];
+      expect(listed.rollout_percentage).toBe(shown);
+    }
+    for (const percentage of [33.3, "33.3"])
+      expect(await it.patch({ rollout_percentage: percentage })).toMatchObject({
+        status: 400,
+        body: { attr: "rollout_percentage", detail: "A valid integer is required." },
+      });
+    expect((await it.patch({ rollout_percentage: 34 })).body.filters.groups).toMatchObject([
+      { rollout_percentage: 34 },
+    ]);
+  });
+
+  test("previews take an integer, too", async () => {
+    using it = await withFlag();
+    for (const [path, body] of [
+      ["user_blast_radius", {}],
+      ["explain", { key: "x", subjects: [{ distinct_id: "a" }] }],
+    ] as const)
+      expect(
+        await it.server.ask("POST", `${flagsPath}${path}/`, { body: { ...body, rollout_percentage: 33.3 } }),
+      ).toMatchObject({ status: 400, body: { attr: "rollout_percentage" } });
   });
 
   test("of two people the later one does not undo what the first one changed", async () => {

@@ -288,6 +288,22 @@ describe("a change", () => {
     expect(findFlagByKey(projects.metadata.db, 2, "full")!.version).toBe(2);
   });
 
+  test("a flag without filters is off for everyone when it is new, and keeps those it has", () => {
+    using projects = new TwoProjects();
+    projects.flag(2, "known", { filters: when([], 40), name: "old words" });
+    const flags = ["new", "known"].map((key) => ({ key, active: true }));
+    const settings = { key: "settings", is_remote_configuration: true };
+    const file = { flagkeep_flags: 1, group_types: {}, cohorts: [], flags: [...flags, settings] };
+    projects.import(readDocument(JSON.stringify(file)));
+    const filtersOf = (key: string) => findFlagByKey(projects.metadata.db, 2, key)!.filters;
+    expect(filtersOf("new")).toEqual({ groups: [] });
+    expect(filtersOf("settings")).toEqual(when([], 100));
+    expect(findFlagByKey(projects.metadata.db, 2, "known")).toMatchObject({
+      ...{ filters: when([], 40), name: "" },
+    });
+    expect(projects.import(readDocument(JSON.stringify(file))).differences).toEqual([]);
+  });
+
   test("flags that depend on each other are switched off and on in the right order", () => {
     using projects = new TwoProjects();
     const base = projects.flag(2, "base", {});

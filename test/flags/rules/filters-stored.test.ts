@@ -150,10 +150,8 @@ describe("filters of a new flag are stored", () => {
     test(name, () => expect(filtersOfNewFlag(sent, context(rest))).toEqual(stored as never));
   }
 
-  test("without filters the flag is for everyone", () => {
-    expect(filtersOfNewFlag(undefined, context())).toEqual({
-      groups: [{ properties: [], rollout_percentage: null }],
-    });
+  test("without filters the flag is off for everyone, a remote configuration on", () => {
+    expect(filtersOfNewFlag(undefined, context())).toEqual({ groups: [] });
     expect(filtersOfNewFlag(undefined, context({ isRemoteConfiguration: true }))).toEqual({
       groups: [{ properties: [], rollout_percentage: 100 }],
     });

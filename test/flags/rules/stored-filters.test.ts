@@ -11,7 +11,7 @@ import { cohort, inCohort, person, when } from "../make.ts";
 
 describe("simple flags", () => {
   const cases: [string, Json, boolean, number | null][] = [
-    ["one set for 33.3 percent", when([], 33.3), true, 33.3],
+    ["one set for 33.3 percent", when([], 33.3), true, 33],
     ["one set without a percentage", when([], null), true, 100],
     ["no filters at all", {}, false, 0],
     ["one set with a property", when([person("a", "exact", "b")], 30), false, 30],

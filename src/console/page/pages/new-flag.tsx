@@ -15,6 +15,7 @@ type Kind = keyof typeof w.kinds;
 
 /** The filters a new flag begins with. */
 export function firstFilters(kind: Kind, percentage: number) {
+  if (kind === "off") return { groups: [] };
   const share = kind === "percentage" ? percentage : kind === "everybody" ? 100 : 0;
   return { groups: [{ properties: [], rollout_percentage: share }] };
 }
@@ -23,7 +24,7 @@ export function NewFlag({ onClose, onMade }: { onClose: () => void; onMade: (fla
   const [key, setKey] = useState("");
   const [name, setName] = useState("");
   const [tags, setTags] = useState("");
-  const [kind, setKind] = useState<Kind>("everybody");
+  const [kind, setKind] = useState<Kind>("off");
   const [percentage, setPercentage] = useState(50);
   const [failure, setFailure] = useState<Failure>();
   const submit = async () => {

@@ -127,7 +127,7 @@ describe("LaunchDarkly", () => {
     expect(file.shares("button")).toEqual({ blue: near(50), "variant-2": near(30), "variant-3": near(20) });
     // The prerequisite.
     expect(file.value("button", "x", { off: true })).toBe(false);
-    expect(file.flag("button").filters.payloads).toEqual({
+    expect(file.flag("button").filters?.payloads).toEqual({
       "variant-2": '"dark red"',
       "variant-3": '{"hex":"#0a0"}',
     });

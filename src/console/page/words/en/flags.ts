@@ -99,7 +99,7 @@ export const flags = {
     keyHelp: `What the code asks for: ${keyCharactersInWords}.`,
     name: "Description",
     kind: "Who gets it",
-    kinds: { everybody: "Everybody", percentage: "A percentage", some: "Some people", off: "Nobody yet" },
+    kinds: { off: "No users yet", everybody: "Everybody", percentage: "A percentage", some: "Some people" },
     percentage: "Percentage",
     someHelp: "The conditions are set on the next page.",
     tags: "Tags",
