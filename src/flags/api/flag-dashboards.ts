@@ -30,7 +30,8 @@ export function flagDashboardRoutes(deps: FlagWriting): Route[] {
     }),
     projectRoute("POST", "/feature_flags/:id/enrich_usage_dashboard", "feature_flag:write", {
       summary: "Add views and interactions to the usage dashboard of a flag",
-      description: "Possible once `$feature_view` events about the flag have arrived.",
+      description:
+        "Possible once `$feature_view` events about the flag have arrived. A dashboard that has them already stays as it is.",
       tag: tagName,
       answers: answers("No enriched analytics available for this feature flag"),
       handle: (call) => {

@@ -96,14 +96,12 @@ export function ensureUsageDashboard(metadata: Metadata, of: Flag, by: number, n
   });
 }
 
-/** Adds views and interactions to a usage dashboard, once. */
+/** Adds views and interactions to a usage dashboard; one that has them stays as it is (contract, management-api 5.13). */
 export function enrichUsageDashboard(metadata: Metadata, of: Flag, by: number, now: Date): Outcome {
   return metadata.change((t) => {
     const known = liveUsageDashboard(t, of);
     if (known === undefined) return { kind: "refused", reason: "Usage dashboard not found" };
-    if (hasEnrichedInsights(t, known)) {
-      return { kind: "refused", reason: "Usage dashboard already has enriched data" };
-    }
+    if (hasEnrichedInsights(t, known)) return { kind: "done" };
     if (!of.hasEnrichedAnalytics) {
       return { kind: "refused", reason: "No enriched analytics available for this feature flag" };
     }
