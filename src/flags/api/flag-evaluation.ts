@@ -7,13 +7,13 @@ import {
   projectRoute,
 } from "../../accounts/api/routes.ts";
 import { pathOf } from "../../http/errors.ts";
+import { isNotModified } from "../../http/etag.ts";
 import { Reply, type Route } from "../../http/route.ts";
 import { anyJson, bool, dictionary, int, list, named, object, optional, text } from "../../http/shapes.ts";
 import { InvalidField } from "../../lib/errors.ts";
 import { parseExactJson } from "../../lib/exact-json.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
 import type { PeopleDb } from "../../people/open.ts";
-import { isNotModified } from "../definitions/local-evaluation.ts";
 import type { FlagSets } from "../store/flag-sets.ts";
 import { evaluateStored } from "../subject/stored-subject.ts";
 import { renderEvaluationReasons, renderMyFlags } from "./management-views.ts";

@@ -1,6 +1,7 @@
 /** The payload of a remote-configuration flag (contract: management-api 5.6; sdk-compat 4.5). */
 
 import { projectOrSecretRoute } from "../../accounts/api/routes.ts";
+import { isNotModified, weakTag } from "../../http/etag.ts";
 import { Reply, type Route } from "../../http/route.ts";
 import { nullable, object, optional, text } from "../../http/shapes.ts";
 import { isJsonObject } from "../../lib/json.ts";
@@ -18,15 +19,26 @@ export function flagRemoteConfigRoutes(deps: FlagWriting): Route[] {
       bucket: "remote_config",
       query: object({ token: optional(text({ description: "Public key of the project that is meant." })) }),
       answers: {
-        200: { description: "The payload, or null.", schema: nullable(text()), example: '{"color":"red"}' },
+        200: {
+          description: "The payload, or null, with an ETag.",
+          schema: nullable(text()),
+          example: '{"color":"red"}',
+        },
+        304: { description: "Unchanged since the given `If-None-Match`." },
         404: { description: "No such flag, or not one for remote configuration. No body." },
       },
       handle: (call) => {
         const flag = namedFlag(deps, call.project.id, call.params.id ?? "");
         if (!flag?.isRemoteConfiguration || flag.deleted) return new Reply(404);
         const { payloads } = deps.payloads.open(flag);
-        const payload = isJsonObject(payloads) ? payloads.true : undefined;
-        return new Reply(200, payload ?? null);
+        const payload = (isJsonObject(payloads) ? payloads.true : undefined) ?? null;
+        const headers = {
+          ETag: weakTag(JSON.stringify(payload)),
+          "Cache-Control": "private, must-revalidate",
+        };
+        if (isNotModified(call.request.headers.get("if-none-match"), headers.ETag))
+          return new Reply(304, undefined, headers);
+        return new Reply(200, payload, headers);
       },
     }),
   ];

@@ -5,6 +5,7 @@
  * payloads are text. Source: contract, management-api 5.15, flag-evaluation 16, sdk-compat 0.1 item 13 and 4.4.
  */
 
+import { weakTag } from "../../http/etag.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import { mapProperties } from "../rules/stored-filters.ts";
 import {
@@ -63,16 +64,7 @@ export function localEvaluationBody(input: LocalEvaluationInput): LocalEvaluatio
 /** A body as it goes over the wire, with the entity tag that stays the same as long as the text does. */
 export function localEvaluationReply(body: LocalEvaluationBody): { text: string; etag: string } {
   const text = JSON.stringify(body);
-  const hash = new Bun.CryptoHasher("sha256").update(text).digest("hex").slice(0, 32);
-  return { text, etag: `W/"${hash}"` };
-}
-
-/** Whether an `If-None-Match` header names a tag; strong and weak forms of the same tag are equal. */
-export function isNotModified(ifNoneMatch: string | null | undefined, etag: string): boolean {
-  if (!ifNoneMatch) return false;
-  if (ifNoneMatch.trim() === "*") return true;
-  const bare = (tag: string) => tag.trim().replace(/^W\//, "");
-  return ifNoneMatch.split(",").some((tag) => bare(tag) === bare(etag));
+  return { text, etag: weakTag(text) };
 }
 
 /** One flag in the shape of `local_evaluation` and `my_flags`, with the stored filters in the types that SDKs read. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { addGroup, addPerson } from "../../support/management-people.ts";
-import { flagsPath, TestServer, withFlags } from "../../support/management-server.ts";
+import { firstFlagPath, flagsPath, TestServer, withFlags } from "../../support/management-server.ts";
 import { expectWithin } from "../../support/times.ts";
 
 const on = { groups: [{ properties: [], rollout_percentage: 100 }] };
@@ -264,6 +264,39 @@ describe("remote configuration", () => {
         body: "",
       });
     }
+  });
+});
+
+describe("the tag of a remote configuration", () => {
+  test("changes with the payload; with it, an unchanged one is 304", async () => {
+    using server = await withFlags({
+      ...{ key: "settings", is_remote_configuration: true },
+      filters: { payloads: { true: { colour: "red" } } },
+    });
+    const read = (tag?: string, name = "settings") =>
+      server.ask("GET", `${flagsPath}${name}/remote_config/`, {
+        headers: tag === undefined ? {} : { "If-None-Match": tag },
+      });
+    const first = await read();
+    const tag = first.headers.get("etag")!;
+    expect([first.status, tag]).toEqual([200, expect.stringMatching(/^W\/"[0-9a-f]{32}"$/)]);
+    for (const same of [tag, tag.slice(2), "*", `"x", ${tag}`]) {
+      const unchanged = await read(same, "1");
+      expect([unchanged.status, unchanged.body]).toEqual([304, ""]);
+      expect(unchanged.headers.get("etag")).toBe(tag);
+    }
+    expect((await read('"other"')).status).toBe(200);
+    await server.ask("PATCH", firstFlagPath, { body: { name: "Renamed" } });
+    expect((await read(tag)).status).toBe(304);
+    await server.ask("PATCH", firstFlagPath, { body: { filters: { payloads: { true: '"blue"' } } } });
+    const changed = await read(tag);
+    expect([changed.status, changed.body]).toEqual([200, '"blue"']);
+    expect(changed.headers.get("etag")).not.toBe(tag);
+    await server.ask("PATCH", firstFlagPath, { body: { filters: { payloads: null } } });
+    const none = await read(tag);
+    expect([none.status, none.body]).toEqual([200, null]);
+    expect((await read(none.headers.get("etag")!)).status).toBe(304);
+    expect((await read("*", "unknown")).status).toBe(404);
   });
 });
 

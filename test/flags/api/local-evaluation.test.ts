@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import {
-  isNotModified,
   localEvaluationBody,
   localEvaluationReply,
 } from "../../../src/flags/definitions/local-evaluation.ts";
 import type { CohortDefinition, FlagDefinition } from "../../../src/flags/rules/types.ts";
+import { isNotModified } from "../../../src/http/etag.ts";
 import type { Json, JsonObject } from "../../../src/lib/json.ts";
 import { cohort, dependsOn, flag, inCohort, person, when } from "../make.ts";
 

@@ -5,11 +5,11 @@
  * except `targetingKey` (the distinct id), `groups`, `group_properties`, `$device_id` and `$anon_distinct_id`.
  */
 
+import { isNotModified } from "../../../http/etag.ts";
 import { HttpFailure } from "../../../http/failure.ts";
 import { type Call, clientRoutes, Reply, type Route } from "../../../http/route.ts";
 import { dictionary, list, object, optional } from "../../../http/shapes.ts";
 import type { JsonObject } from "../../../lib/json.ts";
-import { isNotModified } from "../../definitions/local-evaluation.ts";
 import type { Computation } from "../../subject/computation.ts";
 import { ofrepDialect } from "./dialects.ts";
 import {

@@ -4,8 +4,8 @@
 
 import { gzipSync } from "node:zlib";
 import { takesGzip } from "../../../http/compress.ts";
+import { isNotModified, weakTag } from "../../../http/etag.ts";
 import { Reply } from "../../../http/reply.ts";
-import { isNotModified } from "../../definitions/local-evaluation.ts";
 
 /** A text ready to be sent. */
 export interface PublicFile {
@@ -24,8 +24,7 @@ export function publicFile(contentType: string, content: string | Uint8Array<Arr
     contentType,
     bytes,
     gzip: bytes.length < gzipBytesMin ? undefined : gzipSync(bytes),
-    // Weak, because the compressed bytes go under the same tag.
-    etag: `W/"${new Bun.CryptoHasher("sha256").update(bytes).digest("hex").slice(0, 32)}"`,
+    etag: weakTag(bytes),
   };
 }
 
