@@ -214,10 +214,11 @@ export class SegmentArchive {
   }
 
   private async arrange({ path, bytes }: ArchivedSegment): Promise<void> {
-    const text = await textOf(path).catch(() => undefined);
-    if (text === undefined) return;
+    const read = await textOf(path).catch(() => undefined);
+    // A damaged file stays as it is: arranged, what is missing would no longer show.
+    if (read === undefined || !read.isWhole) return;
     const pieces: Buffer[] = [];
-    for (const piece of columnsOf(text)) {
+    for (const piece of columnsOf(read.text)) {
       pieces.push(piece);
       await new Promise(setImmediate);
     }

@@ -10,7 +10,7 @@
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { zstdDecompressed } from "../lib/zstd.ts";
+import { zstdDecompressed, zstdFrames } from "../lib/zstd.ts";
 import { fromColumns } from "./archive-columns.ts";
 import { SegmentDamaged } from "./reader.ts";
 import { type Lane, lanes, scanSegment } from "./segment.ts";
@@ -131,11 +131,13 @@ export async function readArchived(
   const { lane, first, last, path } = archived;
   const segments: ArchivedText[] = [];
   const damagedBehind = (good: number) => ({ segments, damage: new SegmentDamaged(path, good, last) });
-  const text = await textOf(path).catch(() => undefined);
-  if (text === undefined) return damagedBehind(first - 1);
+  const archivedText = await textOf(path).catch(() => undefined);
+  if (archivedText === undefined) return damagedBehind(first - 1);
+  const { text } = archivedText;
   let reached = first - 1;
-  // A file that was cut decompresses as far as it goes.
-  const isWhole = text.subarray(text.length - frameEnd(last).length).toString() === frameEnd(last);
+  // A file can also end between two frames.
+  const isWhole =
+    archivedText.isWhole && text.toString("utf8", text.length - frameEnd(last).length) === frameEnd(last);
   for (let start = 0; start < text.length; ) {
     const next = text.indexOf(segmentMark, start);
     const end = next === -1 ? text.length : next + 1;
@@ -151,16 +153,20 @@ export async function readArchived(
   return isWhole ? { segments } : damagedBehind(reached);
 }
 
-/** All frames of a file. @throws what the system says, or that the bytes are damaged. */
-export async function textOf(path: string): Promise<Buffer> {
-  if (isArranged(path)) return fromColumns(await zstdDecompressed(await readFile(path)));
-  try {
-    return await zstdDecompressed(await readFile(path));
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-    // It may have been arranged since it was listed.
-    return await textOf(arrangedPath(path));
-  }
+/**
+ * The text of a file's frames, as far as it goes when the file is cut off: `isWhole` is false then.
+ *
+ * @throws what the system says, or that the bytes are damaged.
+ */
+export async function textOf(path: string): Promise<{ text: Buffer; isWhole: boolean }> {
+  const bytes = await readFile(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "ENOENT" || isArranged(path)) throw error;
+  });
+  // It may have been arranged since it was listed.
+  if (bytes === undefined) return await textOf(arrangedPath(path));
+  const { length, isWhole } = zstdFrames(bytes);
+  const text = await zstdDecompressed(bytes.subarray(0, length));
+  return { text: isArranged(path) ? fromColumns(text) : text, isWhole };
 }
 
 function withoutFrameEnd(bytes: Buffer): Buffer {

@@ -15,6 +15,7 @@ const base64Url = utf8.toString("base64url");
 const twice = Buffer.from(base64).toString("base64");
 const lz64 = LZString.compressToBase64(jsonText);
 const gzip = zlib.gzipSync(utf8);
+const zstd = zlib.zstdCompressSync(utf8);
 const noGzipHeader = gzip.subarray(2);
 
 interface Wrapping {
@@ -136,6 +137,10 @@ describe("refused are", () => {
       },
       "not valid gzip data",
     ],
+    ...[1, 4, 5, 20].map((cut): [Wrapping, string] => [
+      { name: `a zstd without its last ${cut} bytes`, body: zstd.subarray(0, -cut), encoding: "zstd" },
+      "not valid zstd data",
+    ]),
     [{ name: "a false br", body: Buffer.from("....garbage....."), encoding: "br" }, "not valid br data"],
     [
       { name: "a false zstd", body: Buffer.from("....garbage....."), encoding: "zstd" },

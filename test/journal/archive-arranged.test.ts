@@ -1,15 +1,7 @@
 /** Files of the archive by columns: when that is done, that nothing is lost by it, and what is noticed. */
 
 import { describe, expect, test } from "bun:test";
-import {
-  copyFileSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  truncateSync,
-  utimesSync,
-  writeFileSync,
-} from "node:fs";
+import { copyFileSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isArranged, listArchive, readArchived, releaseArchive } from "../../src/journal/archive.ts";
 import type { SegmentArchive } from "../../src/journal/archive-writer.ts";
@@ -125,13 +117,36 @@ describe("while nothing else is to be done, files are arranged by columns", () =
     writeFileSync(first!.path, good);
     const second = files()[1]!;
     const arranged = readFileSync(second.path);
-    for (let at = 0; at < arranged.length; at += Math.floor(arranged.length / 40)) {
+    const expectDamage = async (at: number) => {
+      const { damage } = await readArchived(second);
+      expect({ at, damage }).toMatchObject({ at, damage: { code: "segment_damaged", last: 20_000 } });
+    };
+    const step = Math.floor(arranged.length / 40);
+    for (let at = 0; at < arranged.length; at += step) {
       const bad = Buffer.from(arranged);
       bad[at]! ^= 0x10;
       writeFileSync(second.path, bad);
-      expect((await readArchived(second)).damage).toMatchObject({ code: "segment_damaged", last: 20_000 });
-      truncateSync(second.path, at);
-      expect((await readArchived(second)).damage).toMatchObject({ code: "segment_damaged", last: 20_000 });
+      await expectDamage(at);
+    }
+    const lengths = Array.from({ length: 80 }, (_, n) => (n < 40 ? n * step : arranged.length - 80 + n));
+    for (const at of lengths) {
+      writeFileSync(second.path, arranged.subarray(0, at));
+      await expectDamage(at);
+    }
+  });
+
+  test("a file that was cut stays as it is: arranged, the cut would no longer show", async () => {
+    for (const cut of [1, 4, 5, 1_000]) {
+      at.archiveFolder = join(at.folder, `archive-${cut}`);
+      const { archive } = openArchive();
+      await threeFiles(archive);
+      const [first] = files();
+      const damaged = readFileSync(first!.path).subarray(0, -cut);
+      writeFileSync(first!.path, damaged);
+      await archive.tidy();
+      expect(areArranged()).toEqual([false, true, true]);
+      expect(readFileSync(first!.path).equals(damaged)).toBe(true);
+      expect((await readArchived(first!)).damage).toMatchObject({ code: "segment_damaged", last: 10_000 });
     }
   });
 });

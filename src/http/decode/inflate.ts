@@ -7,6 +7,7 @@
 
 import { promisify } from "node:util";
 import * as zlib from "node:zlib";
+import { zstdFrames } from "../../lib/zstd.ts";
 import { InvalidPayload, PayloadTooLarge } from "./failures.ts";
 
 /** The codings of `Content-Encoding` that are understood, by their registered names. */
@@ -53,6 +54,8 @@ export function isGzip(bytes: Uint8Array): boolean {
 export async function inflate(bytes: Uint8Array, coding: Coding, limitBytes: number): Promise<Uint8Array> {
   const machine = machines[coding === "deflate" ? (hasZlibHeader(bytes) ? "inflate" : "inflateRaw") : coding];
   const chunkSize = Math.min(Math.max(bytes.length * expectedRatio, chunkBytesMin), chunkBytesMax);
+  // The decompressor takes a cut-off body for a whole one.
+  if (coding === "zstd" && isCutOffZstd(bytes)) throw undecodable(coding, "unexpected end of file");
   if (bytes.length <= syncInputBytesMax) {
     const maxOutputLength = Math.min(limitBytes, syncOutputBytesMax);
     try {
@@ -72,6 +75,11 @@ export async function inflate(bytes: Uint8Array, coding: Coding, limitBytes: num
 /** `deflate` means the zlib format; some clients send the bare stream. */
 function hasZlibHeader(bytes: Uint8Array): boolean {
   return (bytes[0]! & 0x0f) === 8 && ((bytes[0]! << 8) | bytes[1]!) % 31 === 0;
+}
+
+function isCutOffZstd(bytes: Uint8Array): boolean {
+  const { length, isWhole } = zstdFrames(bytes);
+  return !isWhole && length === bytes.length;
 }
 
 function isTooLarge(error: unknown): boolean {

@@ -22,7 +22,7 @@ export class ZstdFrames {
   }
 
   /** @returns how many bytes of the chunk belong to frames. */
-  take(chunk: Buffer): number {
+  take(chunk: Uint8Array): number {
     let at = 0;
     while (at < chunk.length && !this.isBroken) {
       if (this.skip > 0) {
