@@ -10,6 +10,7 @@ import {
   TestAppliance,
   temporaryFolder,
 } from "../support/appliance.ts";
+import { installedProgram, testWhen } from "../support/skipped.ts";
 
 const folder = temporaryFolder();
 let appliance: TestAppliance;
@@ -153,12 +154,18 @@ describe("on the command line", () => {
 });
 
 describe("a data directory that another user cannot read", () => {
-  const can = process.getuid?.() === 0 && Bun.which("setpriv") !== null;
-  test.skipIf(!can)("names whose it is", () => {
+  const asNobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", executable];
+  const can =
+    process.getuid?.() === 0 &&
+    installedProgram("setpriv") !== undefined &&
+    Bun.spawnSync([...asNobody, "version"]).success;
+  const missing = "this needs root, setpriv and a readable executable";
+  testWhen(
+    can,
+    "the data directory of another user",
+    missing,
+  )("names whose it is", () => {
     chmodSync(stopped, 0o700);
-    const asNobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", executable];
-    // The executable itself may lie where only its owner looks; then this says nothing.
-    if (!Bun.spawnSync([...asNobody, "version"]).success) return;
     const { stderr, exitCode } = Bun.spawnSync([...asNobody, "status", "--data-dir", stopped]);
     expect(exitCode).toBe(1);
     expect(stderr.toString()).toContain("cannot be read by this user. Run the command as its owner");

@@ -6,12 +6,14 @@ import { chmodSync, chownSync, lstatSync, mkdirSync, readdirSync, rmSync } from 
 import { dirname, join } from "node:path";
 import { paths } from "../../src/paths.ts";
 import { executable, flagkeep, initialisedDirectory, TestAppliance } from "../support/appliance.ts";
+import { installedProgram } from "../support/skipped.ts";
 
 const other = 65_534;
 const asOther = ["setpriv", `--reuid=${other}`, `--regid=${other}`, "--clear-groups"];
 
 /** Only root can be somebody else, and not where the executable lies in a folder of its own. */
 const canBeOther = (() => {
+  if (installedProgram("setpriv") === undefined) return false;
   try {
     return Bun.spawnSync([...asOther, executable, "version"], { env: {} }).exitCode === 0;
   } catch {

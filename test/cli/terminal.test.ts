@@ -10,7 +10,7 @@ import {
   TestAppliance,
   temporaryFolder,
 } from "../support/appliance.ts";
-import { testWhen } from "../support/skipped.ts";
+import { installedProgram, testWhen } from "../support/skipped.ts";
 
 const folder = temporaryFolder();
 let dataDir: string;
@@ -28,7 +28,7 @@ afterAll(() => {
   rmSync(dataDir, { recursive: true, force: true });
 });
 
-const hasTerminal = Bun.which("script") !== null;
+const hasTerminal = installedProgram("script") !== undefined;
 const onTerminals = testWhen(hasTerminal, "progress on a terminal", "no `script`");
 
 /** Runs a command on a terminal of its own; what it wrote there. */

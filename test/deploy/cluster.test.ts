@@ -9,7 +9,7 @@ import { readConfig, unknownVariables } from "../../src/config/read.ts";
 import { parseClickHouseUrl } from "../../src/lib/clickhouse-address.ts";
 import { TestAppliance, temporaryFolder, until } from "../support/appliance.ts";
 import { freePort } from "../support/ports.ts";
-import { testWhen } from "../support/skipped.ts";
+import { installedProgram, testWhen } from "../support/skipped.ts";
 
 const folder = join(import.meta.dir, "../../deploy/cluster");
 const read = (name: string) => readFileSync(join(folder, name), "utf8");
@@ -254,7 +254,7 @@ describe("Kubernetes", () => {
   });
 
   testWhen(
-    Bun.which("kubectl") !== null,
+    installedProgram("kubectl") !== undefined,
     "the manifests put together by kubectl",
     "no kubectl",
   )("kubectl puts them together, with the names of what it makes", () => {
@@ -271,7 +271,7 @@ describe("Kubernetes", () => {
   });
 });
 
-const hasBalancer = Bun.which("haproxy", { PATH: `${process.env.PATH}:/usr/sbin` }) !== null;
+const hasBalancer = installedProgram("haproxy") !== undefined;
 if (!hasBalancer) console.log("SKIPPED the balancer of several fronts: no haproxy");
 describe.skipIf(!hasBalancer)("the balancer", () => {
   /** Stands for a front or a replica: says who it is, and is ready for some things. */

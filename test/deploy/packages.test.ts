@@ -12,10 +12,12 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { hasDpkg, writeDebianPackage } from "../../deploy/debian.ts";
+import { writeDebianPackage } from "../../deploy/debian.ts";
 import packageJson from "../../package.json";
 import { executable, temporaryFolder } from "../support/appliance.ts";
-import { testWhen } from "../support/skipped.ts";
+import { installedProgram, testWhen } from "../support/skipped.ts";
+
+const hasDpkg = installedProgram("dpkg-deb") !== undefined;
 
 const folder = temporaryFolder();
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -27,7 +29,7 @@ function run(command: string[], env: Record<string, string> = {}) {
   return { stdout: stdout.toString(), stderr: stderr.toString(), code: exitCode };
 }
 
-testWhen(hasDpkg(), "the Debian package", "no dpkg-deb")(
+testWhen(hasDpkg, "the Debian package", "no dpkg-deb")(
   "the package is installed, started from, upgraded, removed and purged; settings stay until then",
   () => {
     const build = (as: string) =>
@@ -76,7 +78,7 @@ testWhen(hasDpkg(), "the Debian package", "no dpkg-deb")(
   120_000,
 );
 
-testWhen(hasDpkg(), "what dpkg says of the package", "no dpkg-deb")(
+testWhen(hasDpkg, "what dpkg says of the package", "no dpkg-deb")(
   "files belong to root, settings are a configuration file, and the same files make the same package",
   () => {
     const build = (name: string) => {

@@ -7,7 +7,7 @@ import { validate } from "dockerfile-utils";
 import { readConfig } from "../../src/config/read.ts";
 import { environmentName, type SettingName, settings } from "../../src/config/settings.ts";
 import { executable, flagkeep, temporaryFolder } from "../support/appliance.ts";
-import { testWhen } from "../support/skipped.ts";
+import { installedProgram, testWhen } from "../support/skipped.ts";
 
 const deploy = join(import.meta.dir, "../../deploy");
 const unitText = readFileSync(join(deploy, "flagkeep.service"), "utf8");
@@ -75,7 +75,7 @@ test("the service is given the time that a stop takes, and comes back", () => {
 });
 
 testWhen(
-  Bun.which("systemd-analyze") !== null,
+  installedProgram("systemd-analyze") !== undefined,
   "the service read by systemd",
   "no systemd-analyze",
 )("systemd finds nothing wrong with the service", async () => {

@@ -9,7 +9,7 @@ import { parse } from "yaml";
 import { TestAppliance, temporaryFolder, until } from "../support/appliance.ts";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
 import { freePort } from "../support/ports.ts";
-import { testWhen } from "../support/skipped.ts";
+import { type Component, installedProgram, testWhen } from "../support/skipped.ts";
 
 const readme = await Bun.file(join(import.meta.dir, "../../README.md")).text();
 const folder = temporaryFolder();
@@ -53,7 +53,7 @@ async function start(command: string[], env: Record<string, string>, address: st
 const get = (url: string, init: RequestInit = {}) =>
   fetch(url, { ...init, tls: { rejectUnauthorized: false } } as RequestInit);
 
-const proxies = {
+const settingsOf = {
   nginx: async (port: number) => {
     const [key, pem] = [join(folder, "key.pem"), join(folder, "cert.pem")];
     const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"];
@@ -105,14 +105,17 @@ const proxies = {
   },
 };
 
-for (const [name, settingsOf] of Object.entries(proxies)) {
-  const isThere = Bun.which(name, { PATH: `${process.env.PATH}:/usr/sbin` }) !== null;
-  if (!isThere) console.log(`SKIPPED the README's recipe for ${name}: no ${name}`);
+const needs: Record<keyof typeof settingsOf, Component[]> = { nginx: ["nginx", "openssl"], caddy: ["caddy"] };
+
+for (const name of ["nginx", "caddy"] as const) {
+  const missing = needs[name].find((program) => installedProgram(program) === undefined);
+  const isThere = missing === undefined;
+  if (!isThere) console.log(`SKIPPED the README's recipe for ${name}: no ${missing}`);
   describe.skipIf(!isThere)(`${name} as the README sets it up`, () => {
     let base: string;
     beforeAll(async () => {
       const port = freePort();
-      const { command, env } = await settingsOf(port);
+      const { command, env } = await settingsOf[name](port);
       base = `https://localhost:${port}/flags`;
       await start(command, { PATH: `${process.env.PATH}:/usr/sbin`, ...env }, base);
     }, 60_000);

@@ -9,8 +9,8 @@ import { cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { TestAppliance, temporaryFolder, until } from "../support/appliance.ts";
 import { chromiumPath, startBrowser } from "../support/browser.ts";
-import { testWhen } from "../support/skipped.ts";
-import { goProgram, preparedFolder, pythonPackage, runs } from "../support/toolchains.ts";
+import { installedProgram, testWhen } from "../support/skipped.ts";
+import { goProgram, preparedFolder, pythonPackage } from "../support/toolchains.ts";
 
 const readme = await Bun.file(join(import.meta.dir, "../../README.md")).text();
 const isLong = process.env.FLAGKEEP_TEST_SDKS === "1";
@@ -68,15 +68,15 @@ function written(name: string, text: string): { folder: string; file: string } {
 
 const python = pythonPackage("posthog", "7.91.1");
 const openfeature = pythonPackage("openfeature-provider-ofrep", "0.3.0");
-const go = Bun.which("go") ?? "/usr/local/go/bin/go";
+const go = installedProgram("go");
 /** Its folder has the modules at hand. */
-const goModule = goProgram(join(import.meta.dir, "go"), "flagkeep-test-posthog-go-1.23.0");
+const goModule = go && goProgram(join(import.meta.dir, "go"), "flagkeep-test-posthog-go-1.23.0");
 const ruby =
-  isLong && runs(["gem", "--version"])
+  isLong && installedProgram("gem") && installedProgram("ruby")
     ? preparedFolder("flagkeep-test-posthog-ruby", ["gem", "install", "--install-dir", ".", "posthog-ruby"])
     : undefined;
 const php =
-  isLong && runs(["composer", "--version"])
+  isLong && installedProgram("composer") && installedProgram("php")
     ? preparedFolder("flagkeep-test-posthog-php", ["composer", "require", "-n", "posthog/posthog-php"])
     : undefined;
 
@@ -162,7 +162,7 @@ describe("snippets of the README", () => {
     async () => {
       const { folder } = written("main.go", snippet("Go, `go get", "in-go"));
       for (const name of ["go.mod", "go.sum"]) cpSync(join(goModule!, "..", name), join(folder, name));
-      await expectWorked(await output([go, "run", "."], { cwd: folder }), "in-go");
+      await expectWorked(await output([go!, "run", "."], { cwd: folder }), "in-go");
     },
     120_000,
   );
@@ -186,7 +186,7 @@ describe("snippets of the README", () => {
     120_000,
   );
 
-  const maven = isLong && runs(["mvn", "--version"]);
+  const maven = isLong && installedProgram("mvn") !== undefined;
   testWhen(maven, "the snippet for Java", isLong ? "no Maven" : notNow)(
     "Java",
     async () => {
@@ -207,7 +207,7 @@ describe("snippets of the README", () => {
     600_000,
   );
 
-  const cargo = isLong && runs(["cargo", "--version"]);
+  const cargo = isLong && installedProgram("cargo") !== undefined;
   testWhen(cargo, "the snippet for Rust", isLong ? "no Cargo" : notNow)(
     "Rust",
     async () => {
@@ -223,7 +223,11 @@ describe("snippets of the README", () => {
     1_200_000,
   );
 
-  test("curl", async () => {
+  testWhen(
+    installedProgram("curl") !== undefined,
+    "the snippet for curl",
+    "no curl",
+  )("curl", async () => {
     const lines = snippet("without any library", "in-curl");
     expect(await output(["sh", "-ec", lines])).toContain('"new-checkout"');
     await appliance.eventsWhenStored(1, "event=signed+up&distinct_id=in-curl");

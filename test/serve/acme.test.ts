@@ -7,11 +7,12 @@ import { connect } from "node:tls";
 import type { Subprocess } from "bun";
 import { initialisedDirectory, TestAppliance, temporaryFolder, until } from "../support/appliance.ts";
 import { freePort } from "../support/ports.ts";
+import { installedProgram } from "../support/skipped.ts";
 import { preparedFolder } from "../support/toolchains.ts";
 
 const version = "v2.7.0";
 const module = "github.com/letsencrypt/pebble/v2/cmd";
-const programs = Bun.which("go")
+const programs = installedProgram("go")
   ? preparedFolder(`flagkeep-pebble-${version}`, [
       ...[
         "sh",

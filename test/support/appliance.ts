@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import type { Subprocess } from "bun";
+import { childrenOf } from "./processes.ts";
 
 export const executable =
   process.env.FLAGKEEP_TEST_EXECUTABLE ?? resolve(import.meta.dir, "../../dist/flagkeep");
@@ -229,8 +230,7 @@ export class TestAppliance implements AsyncDisposable {
 
   /** Process ids of the engine. */
   async enginePids(): Promise<number[]> {
-    const found = Bun.spawnSync(["pgrep", "-P", String(this.process.pid)]).stdout.toString();
-    return found.split("\n").filter(Boolean).map(Number);
+    return childrenOf(this.process.pid);
   }
 
   /** Processor time that the engine has taken so far, in seconds: it grows while queries run. */

@@ -2,6 +2,7 @@
 
 import { existsSync } from "node:fs";
 import { type Browser, chromium } from "playwright-core";
+import { isAllowed } from "./skipped.ts";
 
 const places = [
   process.env.FLAGKEEP_TEST_CHROMIUM,
@@ -11,7 +12,9 @@ const places = [
 ];
 
 /** The browser's executable; undefined when the machine has none. */
-export const chromiumPath = places.find((path) => path !== undefined && existsSync(path));
+export const chromiumPath = isAllowed("chromium")
+  ? places.find((path) => path !== undefined && existsSync(path))
+  : undefined;
 
 const quiet = [
   "--no-sandbox",

@@ -4,10 +4,11 @@ import type { test } from "bun:test";
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryFolder } from "./appliance.ts";
-import { testWhen } from "./skipped.ts";
+import { isAllowed, testWhen } from "./skipped.ts";
 
 const script = join(import.meta.dir, "clickhouse", "server.ts");
-export const hasClickHouse = existsSync(join(import.meta.dir, "clickhouse", "node_modules", "chdb"));
+export const hasClickHouse =
+  isAllowed("clickhouse") && existsSync(join(import.meta.dir, "clickhouse", "node_modules", "chdb"));
 
 /** `test`, or a skipped one where the engine is not installed. */
 export const testWithClickHouse = (what: string): typeof test =>

@@ -10,9 +10,12 @@ import { hasClickHouse, TestClickHouse } from "./clickhouse.ts";
 import { hasPostgres, startPostgres, type TestPostgres } from "./postgres.ts";
 import { testWhen } from "./skipped.ts";
 
+/** Whether everything that they need is installed. */
+export const canRunFronts = hasPostgres && hasClickHouse;
+
 /** `test`, or a skipped one where PostgreSQL or the ClickHouse engine is not installed. */
 export const testWithFronts = (what: string): typeof test =>
-  testWhen(hasPostgres && hasClickHouse, what, "PostgreSQL or the ClickHouse engine is not installed");
+  testWhen(canRunFronts, what, "PostgreSQL or the ClickHouse engine is not installed");
 
 const database = "flagkeep";
 

@@ -10,12 +10,14 @@ import { dirname, join } from "node:path";
 import { SQL } from "bun";
 import { until } from "./appliance.ts";
 import { freePort } from "./ports.ts";
-import { testWhen } from "./skipped.ts";
+import { childrenOf } from "./processes.ts";
+import { installedProgram, isAllowed, testWhen } from "./skipped.ts";
 
 const debianFolder = "/usr/lib/postgresql";
 
 /** The folder of the server's programs: where PATH has them, else the newest one as Debian lays them out. */
 function programs(): string | undefined {
+  if (!isAllowed("postgres")) return undefined;
   const versions = existsSync(debianFolder) ? readdirSync(debianFolder) : [];
   const newestFirst = versions.map(Number).sort((a, b) => b - a);
   const inPath = Bun.which("initdb");
@@ -32,8 +34,7 @@ export const postgresPrograms = programs();
 /** It refuses to run as root. */
 const asOther =
   process.getuid?.() === 0 ? ["--reuid=postgres", "--regid=postgres", "--init-groups"] : undefined;
-const canRun = Bun.which("setpriv") !== null;
-export const hasPostgres = postgresPrograms !== undefined && canRun;
+export const hasPostgres = postgresPrograms !== undefined && installedProgram("setpriv") !== undefined;
 
 /** `test`, or a skipped one where PostgreSQL is not installed. */
 export const testWithPostgres = (what: string): typeof test =>
@@ -135,8 +136,7 @@ export class TestPostgres implements AsyncDisposable {
   }
 
   private children(): number[] {
-    const found = Bun.spawnSync(["pgrep", "-P", String(this.process!.pid)]).stdout.toString();
-    return found.split("\n").filter(Boolean).map(Number);
+    return childrenOf(this.process!.pid);
   }
 
   /** Starts it again on the same port and folder, after a kill if it still runs. */

@@ -3,11 +3,7 @@
 import { cpSync, existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-
-/** Whether a program is here and ends well. */
-export function runs(command: string[]): boolean {
-  return succeeds(command, tmpdir());
-}
+import { installedProgram } from "./skipped.ts";
 
 /** A folder in which a command was run once; undefined when it failed. */
 export function preparedFolder(name: string, command: string[]): string | undefined {
@@ -38,8 +34,9 @@ function prepared(name: string, build: (folder: string) => boolean): string | un
   return undefined;
 }
 
-/** A folder for `PYTHONPATH` with a package of this version. */
+/** A folder for `PYTHONPATH` with a package of this version; an earlier run may have filled it. */
 export function pythonPackage(name: string, version: string): string | undefined {
+  if (installedProgram("python3") === undefined) return undefined;
   return prepared(`flagkeep-test-${name}-python-${version}`, (fresh) =>
     // Not a virtual environment, whose programs know only the folder they were made in.
     succeeds(["python3", "-m", "pip", "install", "--quiet", "--target", fresh, `${name}==${version}`], fresh),
@@ -50,8 +47,12 @@ export function pythonPackage(name: string, version: string): string | undefined
 export function goProgram(source: string, name: string): string | undefined {
   const folder = prepared(name, (fresh) => {
     cpSync(source, fresh, { recursive: true });
-    const go = Bun.which("go") ?? "/usr/local/go/bin/go";
-    return succeeds([go, "mod", "tidy"], fresh) && succeeds([go, "build", "-o", "program", "."], fresh);
+    const go = installedProgram("go");
+    return (
+      go !== undefined &&
+      succeeds([go, "mod", "tidy"], fresh) &&
+      succeeds([go, "build", "-o", "program", "."], fresh)
+    );
   });
   return folder && join(folder, "program");
 }

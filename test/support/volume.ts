@@ -5,6 +5,7 @@ import { statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { reserveOf } from "../../src/journal/disk.ts";
 import { temporaryFolder } from "./appliance.ts";
+import { installedProgram } from "./skipped.ts";
 
 const MiB = 1024 * 1024;
 
@@ -24,6 +25,7 @@ export class Volume {
 
   /** @returns undefined where this machine lets us mount none. */
   static mount(size: string): Volume | undefined {
+    if (installedProgram("mount") === undefined) return undefined;
     const image = size.endsWith("g") ? madeImage(size) : undefined;
     const folder = temporaryFolder();
     const options =

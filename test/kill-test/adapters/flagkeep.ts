@@ -3,6 +3,7 @@
 import { createReadStream, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
+import { childrenOf } from "../../support/processes.ts";
 import { type Adapter, digestOf, type RunningServer } from "../adapter.ts";
 import type { Stored } from "../checker.ts";
 
@@ -45,8 +46,7 @@ const flagkeep: Adapter = {
         .status;
     return {
       async pids() {
-        const list = Bun.spawnSync(["pgrep", "-P", String(child.pid)]).stdout.toString();
-        return [child.pid, ...list.split("\n").filter(Boolean).map(Number)];
+        return [child.pid, ...childrenOf(child.pid)];
       },
       async send(events, historical) {
         const batch = events.map(({ id, sender, number, text }) => ({

@@ -1,0 +1,20 @@
+/** Processes as Linux lists them, without programs that a machine may lack. */
+
+import { readdirSync, readFileSync } from "node:fs";
+
+/** Ids of the processes that a process has started and that were not reaped. */
+export function childrenOf(pid: number): number[] {
+  const all = readdirSync("/proc").map(Number).filter(Number.isInteger);
+  return all.filter((one) => parentOf(one) === pid).sort((a, b) => a - b);
+}
+
+function parentOf(pid: number): number | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+    // Behind the name, which may hold anything: the state, then the parent.
+    return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);
+  } catch {
+    // It has ended meanwhile.
+    return undefined;
+  }
+}
