@@ -1,6 +1,6 @@
 /** The questions of operators: SQL over views, exports, and which uuids are stored. For the engine and for commands. */
 
-import { countKnown } from "../events/duckdb/known-uuids.ts";
+import { knownUuids } from "../events/duckdb/known-uuids.ts";
 import { exportPage } from "../events/export/page.ts";
 import { eventSums, movePage } from "../events/move.ts";
 import type { QueryRequest } from "../events/query/run-query.ts";
@@ -23,7 +23,7 @@ export interface AnalysisServices {
   hurry: () => void;
 }
 
-export type AnalysisName = "query" | "exportPage" | "countKnown" | "loadedSeqs" | "movePage" | "eventSums";
+export type AnalysisName = "query" | "exportPage" | "knownUuids" | "loadedSeqs" | "movePage" | "eventSums";
 
 export type Analysis = {
   [Name in AnalysisName]: (request: Queries[Name]["request"]) => Promise<Queries[Name]["answer"]>;
@@ -48,10 +48,10 @@ export function analysisHandlers(services: AnalysisServices): AnalysisHandlers {
       if (request.after === undefined) await backend.copies.follow();
       return await runLong((store) => exportPage({ store, people, loadedSeqs: loadedSeqs() }, request));
     },
-    countKnown: async ({ projectId, uuids }) => {
+    knownUuids: async ({ projectId, uuids }) => {
       const doubtful = uuids.filter((uuid) => !backend.events.isNew?.(projectId, uuid));
-      if (doubtful.length === 0) return 0;
-      return await runFor(projectId)((store) => countKnown(store, projectId, doubtful));
+      if (doubtful.length === 0) return [];
+      return await runFor(projectId)((store) => knownUuids(store, projectId, doubtful));
     },
     loadedSeqs: async () => {
       services.hurry();

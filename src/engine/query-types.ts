@@ -80,8 +80,8 @@ export interface Queries {
   /** The same as a file, while it is computed. */
   download: { request: DownloadRequest; answer: never; meta: null };
   exportPage: { request: ExportRequest; answer: ExportPage };
-  /** Answers how many of these uuids are stored. */
-  countKnown: { request: { projectId: number; uuids: string[] }; answer: number };
+  /** Answers which of these uuids are stored. */
+  knownUuids: { request: { projectId: number; uuids: string[] }; answer: string[] };
   /** Answers up to which sequence number each lane can be read. */
   loadedSeqs: { request: Record<string, never>; answer: Record<Lane, number> };
   /** Answers stored events as they are, of all projects. */

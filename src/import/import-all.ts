@@ -2,7 +2,8 @@
 
 import type { AppError } from "../lib/errors.ts";
 import { importFiles, rejectPathOf } from "./files.ts";
-import { type ImportJob, importFile } from "./import-file.ts";
+import { GroupedTarget } from "./grouped-target.ts";
+import { type ImportJob, RecordCopiers, readFile, SendingOrder } from "./import-file.ts";
 import { ImportProgress } from "./progress-file.ts";
 import { contentsOf } from "./read/contents.ts";
 import { FileUnreadable, InputDamaged } from "./read/input.ts";
@@ -10,6 +11,10 @@ import { RecentTexts } from "./recent-texts.ts";
 import { RecentUuids } from "./recent-uuids.ts";
 import { ImportStopped } from "./stopped.ts";
 import { addCounts, type ImportCounts, noCounts } from "./summary.ts";
+import { RequestWriter } from "./target.ts";
+
+/** Files whose last batches are on their way while the next ones are read. */
+const filesUnderWay = 400;
 
 export interface ImportOrder
   extends Pick<
@@ -55,7 +60,8 @@ export const nothingImported = (): Imported => ({
 
 /** @throws {FileUnreadable} @throws {ImportChanged} and what the target throws. */
 export async function importAll(order: ImportOrder): Promise<Imported> {
-  const { source, projectId, dataDir, stateFolder, isDryRun, isResumed, maxRejects, target } = order;
+  const { source, projectId, dataDir, stateFolder, isDryRun, isResumed, maxRejects } = order;
+  const target = new GroupedTarget(order.target);
   const { paths } = importFiles(source);
   const progress = new ImportProgress(stateFolder, projectId, source);
   if (!isDryRun && !isResumed) progress.forget();
@@ -68,18 +74,30 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
   // Of what was sent before, the store must know everything: it is asked what is new.
   await target.waitUntilLoaded(await target.lastSeq());
   const said = new RecentTexts();
+  const copiers = new RecordCopiers();
+  const requests = new RequestWriter();
+  const sendingOrder = new SendingOrder();
+  const finishing: (() => Promise<void>)[] = [];
+  const finishOldest = async () => await finishing.shift()?.();
+  const finishAll = async () => {
+    while (finishing.length > 0) await finishOldest();
+  };
   const take = async (path: string): Promise<boolean> => {
     for await (const content of contentsOf(path, { onBytes: order.onBytes, workFolder: stateFolder })) {
       const rejectPath = rejectPathOf(path, content.name, dataDir);
-      const shared = { progress, recent, said, rejectsLeft };
-      const file = await importFile({ ...order, ...shared, content, rejectPath, workFolder: stateFolder });
+      const shared = { target, progress, recent, said, copiers, requests, order: sendingOrder, rejectsLeft };
+      const read = await readFile({ ...order, ...shared, content, rejectPath, workFolder: stateFolder });
       await content.close();
-      addCounts(counts, file.counts);
-      resumed += file.resumed;
-      if (file.counts.rejected > 0 && !isDryRun) rejectFiles.push(rejectPath);
-      if (file.damage !== undefined) failures.push(file.damage);
-      if (file.stopped !== undefined) failures.push(file.stopped);
-      if (file.stopped !== undefined) return false;
+      finishing.push(async () => {
+        const file = await read.imported;
+        addCounts(counts, file.counts);
+        resumed += file.resumed;
+        if (file.counts.rejected > 0 && !isDryRun) rejectFiles.push(rejectPath);
+        if (file.damage !== undefined) failures.push(file.damage);
+        if (file.stopped !== undefined) failures.push(file.stopped);
+      });
+      if (finishing.length >= filesUnderWay) await finishOldest();
+      if (read.isStopped) return false;
     }
     return true;
   };
@@ -87,13 +105,15 @@ export async function importAll(order: ImportOrder): Promise<Imported> {
     try {
       if (!(await take(path))) break;
     } catch (error) {
+      if (!(error instanceof InputDamaged || error instanceof FileUnreadable)) throw error;
+      await finishAll();
       // Of several files one that cannot be read costs itself alone.
       const isAlone = paths.length === 1 && counts.read === 0;
-      const isOfFile = error instanceof InputDamaged || (error instanceof FileUnreadable && !isAlone);
-      if (!isOfFile) throw error;
+      if (error instanceof FileUnreadable && isAlone) throw error;
       failures.push(error);
     }
   }
+  await finishAll();
   // The lane keeps its order: when its end can be read, all can.
   if (!isDryRun) await target.waitUntilLoaded(await target.lastSeq());
   const isComplete = failures.length === 0;

@@ -25,13 +25,13 @@ import type { Content } from "./read/contents.ts";
 import { FileUnreadable, InputDamaged } from "./read/input.ts";
 import { recordSource } from "./read/read-records.ts";
 import { type CopiedEvent, parsedLine, type ReadRecord } from "./read/record.ts";
-import { RecordCopier } from "./read/record-copier.ts";
+import { RecordCopier, type RecordMembers } from "./read/record-copier.ts";
 import type { RecentTexts } from "./recent-texts.ts";
 import type { RecentUuids } from "./recent-uuids.ts";
 import { type Reject, RejectFile } from "./reject-file.ts";
 import { Doubts, type ImportStopped, recordsOfDoubt, tooManyRejects } from "./stopped.ts";
 import type { ImportCounts } from "./summary.ts";
-import { type ImportTarget, RequestWriter } from "./target.ts";
+import type { ImportTarget, RequestWriter } from "./target.ts";
 
 const recordsPerBatch = 5_000;
 const batchLengthMax = 4 * 1024 * 1024;
@@ -56,6 +56,10 @@ export interface ImportJob {
   recent: RecentUuids;
   /** Pairs of ids and states of groups that were sent; shared by the files of one import. */
   said: RecentTexts;
+  copiers: RecordCopiers;
+  requests: RequestWriter;
+  /** What the files of one import have sent. */
+  order: SendingOrder;
   /** How many records may still be rejected; shared by the files of one import. */
   rejectsLeft: { count: number };
   onBytes: (bytes: number) => void;
@@ -77,8 +81,20 @@ export interface ImportedFile {
   stopped: ImportStopped | undefined;
 }
 
-/** @throws {FileUnreadable} @throws {ImportChanged} and what the target throws. */
-export async function importFile(job: ImportJob): Promise<ImportedFile> {
+/** A file that was read: what is left to be done with it needs no file. */
+export interface ReadFile {
+  isStopped: boolean;
+  /** Resolves when its last batch has arrived; it rejects with what the target throws. */
+  imported: Promise<ImportedFile>;
+}
+
+/**
+ * Reads a file; its last batches may still be on their way when it returns. The next file may be read meanwhile: batches of
+ * different files arrive in the order in which they were read.
+ *
+ * @throws {FileUnreadable} @throws {ImportChanged} and what the target throws.
+ */
+export async function readFile(job: ImportJob): Promise<ReadFile> {
   return await new Importer(job).run();
 }
 
@@ -88,6 +104,50 @@ interface MadeItem extends FinishedEvent {
   line: number;
   record: JsonObject;
 }
+/** Lets batches go on their way in the order in which they were read, also those of different files. */
+export class SendingOrder {
+  private last: Promise<unknown> = Promise.resolve();
+  /** Batches that have not arrived. */
+  private readonly underWay = new Set<Promise<void>>();
+
+  /**
+   * @param ready what a batch waits for by itself.
+   * @param send  called when all batches before it were sent, not when they have arrived.
+   * @returns when it has arrived.
+   */
+  add<Ready>(ready: Promise<Ready>, send: (ready: Ready) => Promise<void>): Promise<void> {
+    const before = this.last;
+    const sent = (async () => {
+      const [value] = await Promise.all([ready, before]);
+      // In an object: it must not be awaited here.
+      return { arrival: send(value) };
+    })();
+    this.last = sent;
+    const arrived = sent.then(({ arrival }) => arrival);
+    this.underWay.add(arrived);
+    // A failure is seen where the result is awaited.
+    sent.catch(() => undefined);
+    arrived.then(() => this.underWay.delete(arrived)).catch(() => undefined);
+    return arrived;
+  }
+
+  /** Resolves when everything has arrived. @throws what a batch threw. */
+  async idle(): Promise<void> {
+    await Promise.all(this.underWay);
+  }
+}
+
+/** Copiers of records by format: a new one costs more than a small file, of which an archive may hold very many. */
+export class RecordCopiers {
+  private readonly made = new Map<RecordFormat, RecordCopier>();
+
+  of(format: RecordFormat, members: RecordMembers): RecordCopier {
+    const found = this.made.get(format) ?? new RecordCopier(members, usualTimes(nowMicros()));
+    this.made.set(format, found);
+    return found;
+  }
+}
+
 interface CopiedItem extends Pick<FinishedEvent, "uuid" | "isMade"> {
   line: number;
   text: CopiedEvent;
@@ -132,7 +192,6 @@ class Importer {
   /** What the first records look like. */
   private seems: ReturnType<typeof recognise>;
   private copier: RecordCopier | undefined;
-  private readonly requests = new RequestWriter();
   private readonly nowMicros = nowMicros();
   private readonly doubts = new Doubts();
 
@@ -141,23 +200,38 @@ class Importer {
     this.rejectFile = new RejectFile(job.rejectPath);
   }
 
-  async run(): Promise<ImportedFile> {
+  async run(): Promise<ReadFile> {
     const { job } = this;
     const { read: resumed, rejected } = this.done.counts;
     job.rejectsLeft.count -= rejected;
     if (resumed > rejected) this.doubts.end();
     if (this.done.isDone) {
       job.onRecords(resumed, true);
-      return { counts: this.done.counts, resumed, damage: undefined, stopped: undefined };
+      const imported = { counts: this.done.counts, resumed, damage: undefined, stopped: undefined };
+      return { isStopped: false, imported: Promise.resolve(imported) };
     }
     if (!job.isDryRun) this.rejectFile.begin(this.done.rejectBytes);
     const damage = await this.readAll();
     await this.flush();
+    const imported = this.finish(resumed, damage);
+    // It is awaited when some of the next files have been read.
+    imported.catch(() => undefined);
+    return { isStopped: this.stopped !== undefined, imported };
+  }
+
+  private async finish(resumed: number, damage: InputDamaged | undefined): Promise<ImportedFile> {
+    const { job } = this;
     await this.sending;
     const isDone = damage === undefined && this.stopped === undefined;
-    if (!job.isDryRun) job.progress.write(job.content.name, { ...this.done, isDone });
+    // Of a file without records there is nothing to remember.
+    if (!job.isDryRun && this.done.line > 0) this.write({ ...this.done, isDone });
     if (damage !== undefined) this.noteDamage(damage);
     return { counts: this.done.counts, resumed, damage, stopped: this.stopped };
+  }
+
+  private write(progress: FileProgress): void {
+    const isSmall = progress.line < recordsOfDoubt;
+    this.job.progress.write(this.job.content.name, progress, { isDurable: !isSmall });
   }
 
   /** @returns why it could not be read to its end. */
@@ -244,7 +318,7 @@ class Importer {
       } else this.format = format;
       onFormat([titleOf(this.format), shape, ...content.packing, content.archive ?? []].flat().join(", "));
       const members = fields.length === 0 ? membersOf(this.format) : undefined;
-      this.copier = members && new RecordCopier(members, usualTimes(this.nowMicros));
+      this.copier = members && this.job.copiers.of(this.format, members);
       if (this.copier !== undefined) copyWith(this.copier);
       yield samples;
       yield* records;
@@ -291,18 +365,18 @@ class Importer {
     const known = this.countNew(last.line, good);
     const batch = { line: last.line, fingerprint: fingerprint(last), read: taken.length, rejects };
     const texts = good.map(({ text }) => text);
-    const requests = job.isDryRun ? noRequests : this.requests.write(texts);
+    const requests = job.isDryRun ? noRequests : job.requests.write(texts);
     const copied = texts.findLast((text) => typeof text !== "string");
     if (copied !== undefined) this.copier?.release(copied);
-    const before = this.sending;
-    this.sending = (async () => {
-      const [counts] = await Promise.all([known, before]);
+    // Its counts are written down before it is sent, and those of the batch before it must be there by then.
+    const ready = Promise.all([known, this.sending]).then(([counts]) => counts);
+    this.sending = job.order.add(ready, async (counts) => {
       await this.send(batch, counts, requests);
-      this.requests.release(requests);
-    })();
+      job.requests.release(requests);
+    });
     this.noteUnderWay(this.sending);
     if (job.recent.isFull) {
-      await this.sending;
+      await job.order.idle();
       await job.recent.tidy();
     }
     while (this.underWay.size >= batchesUnderWay) await Promise.race(this.underWay);
@@ -322,7 +396,7 @@ class Importer {
   ): Promise<void> {
     const { job } = this;
     if (!job.isDryRun) {
-      job.progress.write(job.content.name, { ...this.done, sending: { ...known, line } });
+      this.write({ ...this.done, sending: { ...known, line } });
       // Of what is stored already nothing has to be sent.
       if (known.accepted > 0 || known.made > 0) await job.target.send(requests);
     }
@@ -369,7 +443,9 @@ class Importer {
 
   /** How many of them are not stored. */
   private async unknown(uuids: string[]): Promise<number> {
-    return uuids.length === 0 ? 0 : uuids.length - (await this.job.target.countKnown(uuids));
+    if (uuids.length === 0) return 0;
+    const known = await this.job.target.knownUuids(uuids);
+    return uuids.filter((uuid) => !known.has(uuid)).length;
   }
 
   /** Not part of what is done, so that a mended file can be resumed. */

@@ -46,6 +46,7 @@ export const noProgress = (): FileProgress => ({
 /** The progress of all files of one import: one file each, in a folder of their own. */
 export class ImportProgress {
   private readonly folder: string;
+  private isMade = false;
 
   /** @param source absolute path of the file or folder, or `-`. */
   constructor(
@@ -60,18 +61,25 @@ export class ImportProgress {
     try {
       return JSON.parse(readFileSync(this.pathOf(file), "utf8")) as FileProgress;
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "ENOENT") return noProgress();
+      // What was not durable may be empty after a power failure.
+      if (error instanceof SyntaxError || (error as NodeJS.ErrnoException).code === "ENOENT")
+        return noProgress();
       throw error;
     }
   }
 
-  write(file: string, progress: FileProgress): void {
-    mkdirSync(this.folder, { recursive: true, mode: 0o700 });
+  /**
+   * @param isDurable also when the power fails; else only when the process is killed. It then costs at most the counts of a
+   *   small file.
+   */
+  write(file: string, progress: FileProgress, { isDurable = true } = {}): void {
+    if (!this.isMade) mkdirSync(this.folder, { recursive: true, mode: 0o700 });
+    this.isMade = true;
     const path = this.pathOf(file);
     const handle = openSync(`${path}.new`, "w", 0o600);
     try {
       writeSync(handle, JSON.stringify({ file, ...progress }));
-      fsyncSync(handle);
+      if (isDurable) fsyncSync(handle);
     } finally {
       closeSync(handle);
     }
@@ -80,6 +88,7 @@ export class ImportProgress {
 
   /** All at once: a run that is killed here leaves everything or nothing. */
   forget(): void {
+    this.isMade = false;
     const gone = join(this.parent, `gone-${crypto.randomUUID()}`);
     try {
       renameSync(this.folder, gone);

@@ -22,8 +22,8 @@ export interface ImportTarget {
    * @param requests as a `RequestWriter` makes them.
    */
   send(requests: Uint8Array): Promise<void>;
-  /** How many of these uuids are stored. */
-  countKnown(uuids: string[]): Promise<number>;
+  /** Those of these uuids that are stored. */
+  knownUuids(uuids: string[]): Promise<ReadonlySet<string>>;
   /** The last sequence number of the historical lane. */
   lastSeq(): Promise<number>;
   /** Resolves once the historical lane can be read up to this sequence number. */
@@ -32,7 +32,7 @@ export interface ImportTarget {
 
 /** An appliance that is asked again while it starts. */
 export interface ImportAppliance {
-  ask(name: "countKnown", request: Parameters<Analysis["countKnown"]>[0]): ReturnType<Analysis["countKnown"]>;
+  ask(name: "knownUuids", request: Parameters<Analysis["knownUuids"]>[0]): ReturnType<Analysis["knownUuids"]>;
   tell<Answer>(name: string, request?: unknown): Promise<Answer>;
   waitUntilLoaded(seqs: Partial<LastSeqs>): Promise<void>;
 }
@@ -43,7 +43,7 @@ export function importTarget(appliance: ImportAppliance, projectId: number): Imp
       const batch: ImportBatch = { project_id: projectId };
       await appliance.tell("import_requests", new RpcUpload(batch, requests));
     },
-    countKnown: (uuids) => appliance.ask("countKnown", { projectId, uuids }),
+    knownUuids: async (uuids) => new Set(await appliance.ask("knownUuids", { projectId, uuids })),
     lastSeq: async () => (await appliance.tell<LastSeqs>("last_seqs")).historical,
     waitUntilLoaded: (historical) => appliance.waitUntilLoaded({ historical }),
   };

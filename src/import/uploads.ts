@@ -1,6 +1,6 @@
 /**
  * Imports that were sent over HTTP: each a folder with the file, what is known of the import, and the records that were
- * rejected. This executable is started again for each, one at a time, and loads the file as `flagkeep import` does; it says
+ * rejected. This executable is started again for each, two at a time, and loads the file as `flagkeep import` does; it says
  * how far it is over the control socket, and so does an import that a person started on the command line.
  */
 
@@ -46,6 +46,8 @@ export class NoRoomForImport extends AppError {
 
 /** Imports of all projects that are remembered; the oldest finished ones make room. */
 export const importsMax = 100;
+/** One slow import does not delay the others (contract, import 1.10); each may take 400 MB of memory. */
+export const runningMax = 2;
 /** Of the command line. */
 const reportsMax = 50;
 /** An import on the command line that says nothing for so long has been killed. */
@@ -68,10 +70,11 @@ export class ImportUploads {
   private readonly folder: string;
   private readonly runs = new Map<string, ImportRun>();
   private readonly reported = new Map<string, { run: ImportRun; at: number }>();
-  private readonly turn = new Semaphore({ total: 1, perKey: 1, waiting: importsMax });
+  private readonly turn = new Semaphore({ total: runningMax, perKey: runningMax, waiting: importsMax });
   private readonly ends = new Set<Promise<void>>();
   private readonly writing = new Set<string>();
-  private child: { id: string; process: Child } | undefined;
+  /** Those that run, by their imports. */
+  private readonly children = new Map<string, Child>();
   private isStopping = false;
 
   constructor(private readonly deps: ImportUploadsDeps) {
@@ -157,7 +160,7 @@ export class ImportUploads {
   }
 
   /**
-   * Starts an import, or lets one go on that ended early; it waits while another one runs.
+   * Starts an import, or lets one go on that ended early; it waits while `runningMax` others run.
    *
    * @throws {ImportInWrongState}
    */
@@ -180,7 +183,7 @@ export class ImportUploads {
   async cancel(run: ImportRun): Promise<void> {
     this.requireState(run, ["waiting", "running", "uploading"], "does not run");
     this.change(run, { state: "cancelled", finishedAt: new Date().toISOString() });
-    if (this.child?.id === run.id) await this.endChild();
+    await this.endChild(run.id);
   }
 
   /** Removes an import with its file; what was loaded stays. */
@@ -210,7 +213,7 @@ export class ImportUploads {
   /** Ends what runs; it can go on after the next start. */
   async stop(): Promise<void> {
     this.isStopping = true;
-    await this.endChild();
+    await Promise.all([...this.children.keys()].map((id) => this.endChild(id)));
     await Promise.all(this.ends);
   }
 
@@ -265,7 +268,7 @@ export class ImportUploads {
         ],
         { stdin: "ignore", stdout: "pipe", stderr: "pipe", env: process.env },
       );
-      this.child = { id: run.id, process: child };
+      this.children.set(run.id, child);
       const [output, complaints, code] = await Promise.all([
         new Response(child.stdout).text(),
         new Response(child.stderr).text(),
@@ -280,12 +283,12 @@ export class ImportUploads {
     } catch (error) {
       finish({ state: "failed", error: (error as Error).message });
     } finally {
-      this.child = undefined;
+      this.children.delete(run.id);
     }
   }
 
-  private async endChild(): Promise<void> {
-    const { process: child } = this.child ?? {};
+  private async endChild(id: string): Promise<void> {
+    const child = this.children.get(id);
     if (child === undefined) return;
     child.kill("SIGINT");
     const timer = setTimeout(() => child.kill("SIGKILL"), graceMs);

@@ -50,13 +50,13 @@ class SlowTarget implements ImportTarget {
     this.opened.resolve();
   }
 
-  async countKnown(uuids: string[]): Promise<number> {
+  async knownUuids(uuids: string[]): Promise<Set<string>> {
     this.asked += 1;
     this.mostUnderWay = Math.max(this.mostUnderWay, this.asked - this.arrived);
     // The later ones are answered first.
     await Bun.sleep(30 - 10 * (this.asked % 3));
     expect(new Set(uuids).size).toBe(uuids.length);
-    return 0;
+    return new Set();
   }
 
   async send(requests: Uint8Array): Promise<void> {

@@ -254,3 +254,18 @@ test("as many as may be remembered; those that are done make room; a part that b
   expect(existsSync(path)).toBe(false);
   rmSync(dataDir, { recursive: true });
 });
+
+test("one slow import does not delay others: two run at once", async () => {
+  const slow = await send(
+    `${imports}?name=slow.zst`,
+    Bun.zstdCompressSync(`${linesOf(1)}\n`.repeat(3_000_000)),
+  );
+  expect(slow.status).toBe(201);
+  const isRunning = async () => (await read(`${imports}${slow.body.id}/`)).state === "running";
+  await until(isRunning, "the slow one runs");
+  const quick = await send(`${imports}?name=quick.ndjson`, linesOf(10, 9_000_000));
+  expect(await ended(quick.body.id)).toMatchObject({ state: "done", summary: { accepted: 10 } });
+  expect(await isRunning()).toBe(true);
+  await send(`${imports}${slow.body.id}/cancel/`, "{}");
+  expect(await ended(slow.body.id)).toMatchObject({ state: "cancelled" });
+}, 120_000);

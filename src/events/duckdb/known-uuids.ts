@@ -1,14 +1,14 @@
-/** Counts which uuids are stored. */
+/** Finds out which uuids are stored. */
 
 import { uuidTime } from "../columns.ts";
 import type { EventSql } from "../dialect.ts";
 
-/** How many of these uuids a project's events have. Most carry their time: only row groups of that time are read. */
-export async function countKnown(
+/** Those of these uuids that a project's events have. Most carry their time: only row groups of that time are read. */
+export async function knownUuids(
   store: EventSql,
   projectId: number,
   uuids: readonly string[],
-): Promise<number> {
+): Promise<string[]> {
   const timed: string[] = [];
   const others: string[] = [];
   let [first, last] = [Number.POSITIVE_INFINITY, 0];
@@ -20,20 +20,20 @@ export async function countKnown(
     last = Math.max(last, time);
   }
   const span = `uuid_time BETWEEN ${first} AND ${last}`;
-  const known = await count(store, projectId, timed, span);
-  return known + (await count(store, projectId, others, "uuid_time IS NULL"));
+  const known = await find(store, projectId, timed, span);
+  return known.concat(await find(store, projectId, others, "uuid_time IS NULL"));
 }
 
-async function count(
+async function find(
   store: EventSql,
   projectId: number,
   uuids: readonly string[],
   condition: string,
-): Promise<number> {
-  if (uuids.length === 0) return 0;
-  const [row] = await store.rows(
-    `SELECT count(DISTINCT uuid) FROM events
+): Promise<string[]> {
+  if (uuids.length === 0) return [];
+  const rows = await store.rows(
+    `SELECT DISTINCT uuid::VARCHAR FROM events
      WHERE project_id = ${projectId} AND ${condition} AND uuid IN ${store.dialect.uuids(uuids)}`,
   );
-  return Number(row![0]);
+  return rows.map(([uuid]) => String(uuid));
 }

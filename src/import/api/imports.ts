@@ -36,6 +36,7 @@ import {
   type ImportUploads,
   importsMax,
   NoRoomForImport,
+  runningMax,
   WrongOffset,
 } from "../uploads.ts";
 
@@ -53,8 +54,7 @@ export const ImportBody = named(
     name: text({ description: "Of the file." }),
     origin: choice(["upload", "command_line"]),
     state: choice(importStates, {
-      description:
-        "`uploading` until it is started; one runs at a time, others are `waiting`; `interrupted` when the server was stopped.",
+      description: `\`uploading\` until it is started; \`waiting\` while ${runningMax} others run; \`interrupted\` when the server was stopped.`,
     }),
     format: nullable(choice(importFormats)),
     map: list(text()),

@@ -118,6 +118,7 @@ async function* zipContents(
     } catch (error) {
       throw unreadable(error);
     }
+    if (doOverlap(entries)) throw new FileUnreadable(`${name} is a zip archive whose members overlap.`);
     entries.sort((one, other) => byName.compare(one.fileName, other.fileName));
     for (const entry of entries) {
       const inside = `${name}/${entry.fileName}`;
@@ -136,6 +137,23 @@ async function* zipContents(
   } finally {
     zip.close();
   }
+}
+
+/** Of the header before a member, without its name and what else is there. */
+const localHeaderBytes = 30;
+
+/**
+ * Whether members share bytes: a small archive would be unpacked to any size (contract, import 1.10). Every program that
+ * writes archives puts one member behind the other.
+ */
+function doOverlap(entries: readonly yauzl.Entry[]): boolean {
+  const places = entries
+    .map(({ relativeOffsetOfLocalHeader: start, compressedSize }) => ({
+      start,
+      end: start + localHeaderBytes + compressedSize,
+    }))
+    .sort((one, other) => one.start - other.start);
+  return places.some(({ start }, at) => at > 0 && start < places[at - 1]!.end);
 }
 
 async function* tarContents(name: string, bytes: AsyncIterable<Buffer>): AsyncGenerator<Content> {

@@ -6,7 +6,7 @@ import { membership } from "../../../src/cohorts/cohorts.ts";
 import { behaviourLists, withBehaviourLists } from "../../../src/engine/behaviour.ts";
 import { computeReach } from "../../../src/engine/reach.ts";
 import type { EventSql } from "../../../src/events/dialect.ts";
-import { countKnown } from "../../../src/events/duckdb/known-uuids.ts";
+import { knownUuids } from "../../../src/events/duckdb/known-uuids.ts";
 import { type ExportPosition, exportPage } from "../../../src/events/export/page.ts";
 import { countFlagCalls } from "../../../src/events/insights/flag-calls.ts";
 import { computeInsight } from "../../../src/events/insights/insights.ts";
@@ -319,7 +319,7 @@ describe("both engines answer alike", () => {
                 String(uuid),
               );
               await both((store) =>
-                countKnown(store, 1, [...uuids, crypto.randomUUID(), Bun.randomUUIDv7()]),
+                knownUuids(store, 1, [...uuids, crypto.randomUUID(), Bun.randomUUIDv7()]),
               );
               for (const conditions of sets) {
                 const request = {

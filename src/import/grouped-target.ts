@@ -1,0 +1,101 @@
+/**
+ * Groups what many small files ask and send at the same time: an archive may hold tens of thousands of them, and a question
+ * for each would take minutes.
+ */
+
+import type { ImportTarget } from "./target.ts";
+
+/** At the same time: those behind them wait and become one. */
+const questionsMax = 4;
+/** Of one question. */
+const uuidsMax = 10_000;
+/** Sent at once, unless one batch alone has more. */
+const bytesMax = 8 * 1024 * 1024;
+
+interface Question {
+  uuids: string[];
+  answer: PromiseWithResolvers<ReadonlySet<string>>;
+}
+interface Batch {
+  requests: Uint8Array;
+  sent: PromiseWithResolvers<void>;
+}
+
+/** A target that takes calls while others are under way, and passes on together what waited meanwhile, in order. */
+export class GroupedTarget implements ImportTarget {
+  private questions: Question[] = [];
+  private asking = 0;
+  private batches: Batch[] = [];
+  private isSending = false;
+  /** With the first batch that fails all behind it fail. */
+  private failure: { error: unknown } | undefined;
+
+  constructor(private readonly target: ImportTarget) {}
+
+  knownUuids(uuids: string[]): Promise<ReadonlySet<string>> {
+    const answer = Promise.withResolvers<ReadonlySet<string>>();
+    this.questions.push({ uuids, answer });
+    if (this.asking < questionsMax) void this.askAll();
+    return answer.promise;
+  }
+
+  send(requests: Uint8Array): Promise<void> {
+    const sent = Promise.withResolvers<void>();
+    this.batches.push({ requests, sent });
+    if (!this.isSending) void this.sendAll();
+    return sent.promise;
+  }
+
+  lastSeq(): Promise<number> {
+    return this.target.lastSeq();
+  }
+
+  waitUntilLoaded(seq: number): Promise<void> {
+    return this.target.waitUntilLoaded(seq);
+  }
+
+  private async askAll(): Promise<void> {
+    this.asking += 1;
+    while (this.questions.length > 0) {
+      const group = takeGroup(this.questions, ({ uuids }) => uuids.length, uuidsMax);
+      try {
+        const known = await this.target.knownUuids(group.flatMap(({ uuids }) => uuids));
+        for (const { answer } of group) answer.resolve(known);
+      } catch (error) {
+        for (const { answer } of group) answer.reject(error);
+      }
+    }
+    this.asking -= 1;
+  }
+
+  private async sendAll(): Promise<void> {
+    this.isSending = true;
+    while (this.batches.length > 0) {
+      const group = takeGroup(this.batches, ({ requests }) => requests.length, bytesMax);
+      try {
+        if (this.failure !== undefined) throw this.failure.error;
+        const [first] = group;
+        await this.target.send(
+          group.length === 1 ? first!.requests : Buffer.concat(group.map(({ requests }) => requests)),
+        );
+        for (const { sent } of group) sent.resolve();
+      } catch (error) {
+        this.failure ??= { error };
+        for (const { sent } of group) sent.reject(error);
+      }
+    }
+    this.isSending = false;
+  }
+}
+
+/** Takes the first one, and further ones as long as they fit. */
+function takeGroup<Item>(items: Item[], sizeOf: (item: Item) => number, sizeMax: number): Item[] {
+  let size = 0;
+  let count = 0;
+  for (const item of items) {
+    size += sizeOf(item);
+    if (count > 0 && size > sizeMax) break;
+    count += 1;
+  }
+  return items.splice(0, count);
+}
