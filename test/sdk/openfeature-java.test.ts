@@ -6,8 +6,8 @@
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { join } from "node:path";
 import { TestAppliance } from "../support/appliance.ts";
-import { testWhen } from "../support/skipped.ts";
-import { preparedFolder, runs } from "../support/toolchains.ts";
+import { installedProgram, testWhen } from "../support/skipped.ts";
+import { preparedFolder } from "../support/toolchains.ts";
 import { createOpenFeatureFlags } from "./project-flags.ts";
 
 const isLong = process.env.FLAGKEEP_TEST_SDKS === "1";
@@ -16,7 +16,7 @@ const sdkVersion = "1.20.1";
 
 /** A folder `lib` with the provider and what it needs; undefined without Java, Maven or network. */
 function mavenPackages(): string | undefined {
-  if (!isLong || !runs(["java", "-version"]) || !runs(["mvn", "--version"])) return undefined;
+  if (!isLong || !installedProgram("java") || !installedProgram("mvn")) return undefined;
   const dependency = (group: string, artifact: string, version: string) =>
     `<dependency><groupId>${group}</groupId><artifactId>${artifact}</artifactId><version>${version}</version></dependency>`;
   const pom = `<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>

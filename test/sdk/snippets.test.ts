@@ -186,7 +186,7 @@ describe("snippets of the README", () => {
     120_000,
   );
 
-  const maven = isLong && installedProgram("mvn") !== undefined;
+  const maven = isLong && installedProgram("mvn") !== undefined && installedProgram("java") !== undefined;
   testWhen(maven, "the snippet for Java", isLong ? "no Maven" : notNow)(
     "Java",
     async () => {

@@ -10,7 +10,7 @@ import { test } from "bun:test";
 const components = [
   ...(["postgres", "clickhouse", "chromium", "libfaketime"] as const),
   ...(["nginx", "caddy", "haproxy", "openssl", "curl"] as const),
-  ...(["python3", "go", "ruby", "php", "composer", "gem", "mvn", "cargo"] as const),
+  ...(["python3", "go", "ruby", "php", "composer", "gem", "java", "mvn", "cargo"] as const),
   ...(["script", "setpriv", "dpkg-deb", "systemd-analyze", "kubectl", "mount"] as const),
 ] as const;
 export type Component = (typeof components)[number];
