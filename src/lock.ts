@@ -132,6 +132,13 @@ export function lockToLook(path: string, folder: string): Lock | undefined {
   }
 }
 
+/** Whether a process uses a data directory; nothing is left in the folder where folders can be locked. @param path the lock's file. */
+export function isInUse(path: string, folder: string): boolean {
+  const lock = lockToLook(path, folder);
+  lock?.release();
+  return lock === undefined;
+}
+
 /**
  * Takes the lock on the folder alone, which leaves nothing in it: for a folder that may not be ours.
  *
@@ -174,7 +181,8 @@ function holderPath(path: string): string {
   return `${path}.pid`;
 }
 
-function readHolder(path: string): string {
+/** The id of the process that took the lock last; empty where that is unknown. @param path the lock's file. */
+export function readHolder(path: string): string {
   try {
     return readFileSync(holderPath(path), "utf8");
   } catch {

@@ -1,9 +1,12 @@
+import { existsSync } from "node:fs";
 import { type Static, Type } from "@sinclair/typebox";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { type RoleName, type RoleReadiness, roleNames } from "../../src/http/probes.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import { exactly } from "../../src/lib/schema.ts";
+import { isInUse } from "../../src/lock.ts";
 import type { Status } from "../../src/operate/status-shape.ts";
+import { paths } from "../../src/paths.ts";
 import { askControl } from "../../src/rpc/control.ts";
 import { withJson } from "../json-shape.ts";
 import { exitDone, print, printJson, run } from "../output.ts";
@@ -61,9 +64,15 @@ async function stateIn(dataDir: string, role: RoleName | undefined): Promise<str
   return await Promise.race([
     late,
     askControl<Status>(dataDir, "status").then((status) =>
-      status === undefined ? "not running" : stateOf(status.roles, role),
+      status === undefined ? silence(dataDir) : stateOf(status.roles, role),
     ),
   ]);
+}
+
+/** Why the control socket does not answer. */
+function silence(dataDir: string): string {
+  const used = existsSync(dataDir) && isInUse(paths(dataDir).lock, dataDir);
+  return used ? "the process that uses the data directory does not answer" : "not running";
 }
 
 async function stateOver(url: string, role: RoleName | undefined): Promise<string> {

@@ -1,10 +1,11 @@
 import { type TObject, TypeGuard } from "@sinclair/typebox";
 import { Command } from "commander";
 import { AppError } from "../../src/lib/errors.ts";
+import { readHolder } from "../../src/lock.ts";
 import type { RetentionState } from "../../src/operate/retention.ts";
-import { stoppedStatus } from "../../src/operate/status.ts";
+import { currentStatus } from "../../src/operate/status.ts";
 import { Status } from "../../src/operate/status-shape.ts";
-import { askControl } from "../../src/rpc/control.ts";
+import { paths } from "../../src/paths.ts";
 import { withJson } from "../json-shape.ts";
 import { bytesText, durationText, print, printJson, printTable, run } from "../output.ts";
 import { dataDirOf, withSettings } from "../settings.ts";
@@ -46,11 +47,10 @@ export const status = withJson(
   .action(
     run(async (options: { json?: true }) => {
       const dataDir = requireInitialised(dataDirOf(options as never));
-      const running = await askControl<Status>(dataDir, "status");
-      if (running !== undefined && lacksMembers(Status, running)) throw new OtherVersion(running);
-      const state = running ?? (await stoppedStatus(dataDir));
+      const state = await currentStatus(dataDir);
+      if (lacksMembers(Status, state)) throw new OtherVersion(state);
       if (options.json) printJson(state);
-      else show(state);
+      else show(state, dataDir);
     }),
   );
 
@@ -69,12 +69,18 @@ function retentionText({ days, projects, last_run_at, events_removed }: Retentio
   return `kept ${kept(days)}${own}${looked}`;
 }
 
-function show(state: Status): void {
-  print(
-    `State     ${state.running ? `${state.state}, for ${durationText(state.uptime_seconds ?? 0)}` : "stopped"}`,
-  );
+function stateText({ running, state, uptime_seconds: seconds }: Status, dataDir: string): string {
+  if (!running) return "stopped";
+  if (state !== "unreachable") return `${state}, for ${durationText(seconds ?? 0)}`;
+  const holder = readHolder(paths(dataDir).lock);
+  return `in use by ${holder === "" ? "a process" : `process ${holder}`}, which does not answer; see its log`;
+}
+
+function show(state: Status, dataDir: string): void {
+  const answers = state.running && state.state !== "unreachable";
+  print(`State     ${stateText(state, dataDir)}`);
   print(`Version   ${state.version}`);
-  if (state.running) {
+  if (answers) {
     print(`Address   ${state.url ?? "not listening yet"}`);
     print(`Events    ${state.events_per_second} per second`);
     const { up, restarts, rebuilding, trouble } = state.engine;

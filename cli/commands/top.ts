@@ -4,7 +4,9 @@ import { EngineClient } from "../../src/engine/client.ts";
 import { SlowQuery } from "../../src/engine/query-types.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import { exactly } from "../../src/lib/schema.ts";
+import { isInUse } from "../../src/lock.ts";
 import { Status } from "../../src/operate/status-shape.ts";
+import { paths } from "../../src/paths.ts";
 import { askControl } from "../../src/rpc/control.ts";
 import { spark } from "../charts.ts";
 import { withJson } from "../json-shape.ts";
@@ -15,8 +17,12 @@ import { chosenProjects, requireInitialised, withMetadata } from "../stores.ts";
 /** There is nothing to watch. */
 class NotRunning extends AppError {
   readonly code = "not_running";
-  override readonly hint =
-    "Start it with `flagkeep serve`; `flagkeep status` shows the data of one that is stopped.";
+  constructor(
+    message: string,
+    override readonly hint: string,
+  ) {
+    super(message);
+  }
 }
 
 const lastEventsMax = 8;
@@ -77,7 +83,14 @@ export const top = withJson(
 /** @throws {NotRunning} */
 async function look(dataDir: string, projectIds: readonly number[]): Promise<Frame> {
   const status = await askControl<Status>(dataDir, "status");
-  if (status === undefined) throw new NotRunning(`No Flagkeep runs on ${dataDir}.`);
+  if (status === undefined) {
+    throw isInUse(paths(dataDir).lock, dataDir)
+      ? new NotRunning(`The process that uses ${dataDir} does not answer.`, "See its log; then try again.")
+      : new NotRunning(
+          `No Flagkeep runs on ${dataDir}.`,
+          "Start it with `flagkeep serve`; `flagkeep status` shows the data of one that is stopped.",
+        );
+  }
   const engine = new EngineClient();
   const [slow, events] = await Promise.all([
     engine.ask("slowQueries", {}).catch(() => []),

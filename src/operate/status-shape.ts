@@ -10,7 +10,8 @@ import { RoleState } from "./roles.ts";
 import { Scrub } from "./scrub/last-scrub.ts";
 
 const LaneName = Type.Union(lanes.map((lane) => Type.Literal(lane)));
-const states = ["starting", "ready", "stopping", "stopped"] as const;
+/** `unreachable`: a process uses the data directory, but its control socket does not answer. */
+const states = ["starting", "ready", "stopping", "stopped", "unreachable"] as const;
 
 export type LaneStatus = Static<typeof LaneStatus>;
 const LaneStatus = exactly({

@@ -8,12 +8,14 @@ import { readLastBackup } from "../backup/last-backup.ts";
 import { givenUp } from "../journal/archive.ts";
 import { firstOfFileName, type Lane, lanes, scanSegment } from "../journal/segment.ts";
 import { isoFromMicros, microsPerDay, nowMicros } from "../lib/time.ts";
+import { isInUse } from "../lock.ts";
 import { paths } from "../paths.ts";
 import { openPeople, type PeopleDb } from "../people/open.ts";
 import { laneCursors } from "../people/reader.ts";
 import { openSpikes } from "../people/spikes/spike-store.ts";
 import { countStoredEvents } from "../people/usage.ts";
 import { countWarningsSince } from "../people/warnings.ts";
+import { askControl } from "../rpc/control.ts";
 import { version } from "../version.ts";
 import { folderUse, type StoreUse, storeUse } from "./disk-use.ts";
 import { readLastScrub } from "./scrub/last-scrub.ts";
@@ -93,8 +95,26 @@ export function laneStatus(
   }));
 }
 
-/** Reads the files of an appliance that does not run; changes nothing. */
-export async function stoppedStatus(dataDir: string): Promise<Status> {
+/** How long a process that uses the data directory is asked again: it may be starting. */
+const patienceMs = 2_000;
+const pollMs = 100;
+
+/**
+ * The state of a data directory: of a running server by itself, else from its files, which are not changed. Where the
+ * control socket is missing, the lock decides whether it is stopped.
+ */
+export async function currentStatus(dataDir: string): Promise<Status> {
+  for (const end = performance.now() + patienceMs; ; await Bun.sleep(pollMs)) {
+    const running = await askControl<Status>(dataDir, "status");
+    if (running !== undefined) return running;
+    if (!isInUse(paths(dataDir).lock, dataDir)) return await stoppedStatus(dataDir);
+    if (performance.now() > end)
+      return { ...(await stoppedStatus(dataDir)), running: true, state: "unreachable" };
+  }
+}
+
+/** Reads the files of a server that does not answer; changes nothing. */
+async function stoppedStatus(dataDir: string): Promise<Status> {
   const place = paths(dataDir);
   const people = existsSync(place.people) ? openPeople(place.people, { readonly: true }) : undefined;
   try {

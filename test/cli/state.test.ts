@@ -2,7 +2,17 @@
 
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { appendFileSync, chmodSync, existsSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  chmodSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  unlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { controlSocketName } from "../../src/rpc/control.ts";
@@ -105,6 +115,26 @@ describe("status", () => {
     expect((await json(again.dataDir, "status")).value).toMatchObject({ running: true });
     expect(await again.stop()).toBe(0);
     expect(existsSync(join(again.dataDir, "control.sock"))).toBe(false);
+  });
+
+  test("without a control socket: the lock tells that a process uses the data directory", async () => {
+    await using silent = await TestAppliance.start();
+    const { dataDir } = silent;
+    unlinkSync(join(dataDir, "control.sock"));
+    const { code, value } = await json(dataDir, "status");
+    expect([code, value]).toEqual([0, expect.objectContaining({ running: true, state: "unreachable" })]);
+    const { stdout } = await flagkeep(["status", "--data-dir", dataDir]);
+    const holder = readFileSync(join(dataDir, "lock.pid"), "utf8");
+    expect(stdout).toContain(`State     in use by process ${holder}, which does not answer; see its log\n`);
+    expect(stdout).not.toMatch(/stopped|Address|Engine/);
+    for (const [command, text] of [
+      ["healthcheck", "the process that uses the data directory does not answer"],
+      ["top", "does not answer"],
+    ] as const) {
+      const failed = await flagkeep([command, "--data-dir", dataDir]);
+      expect([command, failed.code, failed.stderr]).toEqual([command, 1, expect.stringContaining(text)]);
+      expect(failed.stderr).not.toContain("not running");
+    }
   });
 
   test("a data directory with a long path, and a folder that is none", async () => {
