@@ -4,7 +4,7 @@
  */
 
 import type { Command } from "commander";
-import { postgresAddress } from "../src/config/store-addresses.ts";
+import { postgresAddress } from "../src/config/secrets.ts";
 import { AppError } from "../src/lib/errors.ts";
 import { paths } from "../src/paths.ts";
 import { isCopy } from "../src/postgres/copy-mark.ts";

@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { Command } from "commander";
-import { eventsAddress } from "../../src/config/store-addresses.ts";
+import { eventsAddress } from "../../src/config/secrets.ts";
 import { setNativeFolder } from "../../src/events/duckdb/native-folder.ts";
 import { lanes } from "../../src/journal/segment.ts";
 import { parseClickHouseUrl } from "../../src/lib/clickhouse-address.ts";

@@ -74,7 +74,7 @@ export function readSetting<Name extends SettingName>(
 
 const filePaths = [
   ...(["backup-destination", "backup-s3-credentials-file", "backup-key-file"] as const),
-  ...(["events-password-file", "postgres-password-file"] as const),
+  ...(["events-password-file", "postgres-password-file", "metrics-token-file"] as const),
 ];
 
 /** Commands that work in the data directory make it the working directory, and paths go on to mean what they meant. */

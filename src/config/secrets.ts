@@ -1,4 +1,4 @@
-/** Where stores outside of the data directory are, with their passwords. */
+/** Settings with secrets from files: the addresses of external stores with their passwords, and the token for metrics. */
 
 import { readFileSync } from "node:fs";
 import type { ClickHouseAddress } from "../lib/clickhouse-address.ts";
@@ -44,8 +44,26 @@ function withPassword<Address extends { password: string }>(
 ): Address | null {
   if (address === null) return null;
   if (file === "") return { ...address, password: given || address.password };
+  return { ...address, password: readSecret(setting, file) };
+}
+
+/**
+ * The token that `/metrics` asks for; empty: none. The file's goes before the one that was given.
+ *
+ * @throws {WrongSetting} the file cannot be read, or does not contain one token: an empty file does not open the metrics.
+ */
+export function metricsToken(config: Pick<Config, "metrics-token" | "metrics-token-file">): string {
+  const file = config["metrics-token-file"];
+  if (file === "") return config["metrics-token"];
+  const token = readSecret("metrics-token-file", file).trim();
+  if (/^\S+$/.test(token)) return token;
+  throw new WrongSetting("--metrics-token-file must contain one token without spaces.");
+}
+
+/** What a file has without the end of its line. @throws {WrongSetting} it cannot be read. */
+function readSecret(setting: string, file: string): string {
   try {
-    return { ...address, password: readFileSync(file, "utf8").replace(/\r?\n$/, "") };
+    return readFileSync(file, "utf8").replace(/\r?\n$/, "");
   } catch (error) {
     throw new WrongSetting(`--${setting} cannot be read: ${firstLine(error)}.`);
   }

@@ -79,6 +79,10 @@ export const settings = {
     default: "",
     help: "Asked for as a Bearer token at /metrics; default: none.",
   }),
+  "metrics-token-file": text("path", {
+    default: "",
+    help: "File with the token for /metrics, read at the start; default: --metrics-token.",
+  }),
   "acme-domain": setting("name,…", parseDomains, "names of this server such as flags.example.com", {
     default: "",
     help: "Names to get and renew a certificate for, and to serve https under; needs ports 80 and 443. Default: no https.",

@@ -10,8 +10,8 @@ import { knownVersions } from "../backup/schema-versions.ts";
 import { dropLeftWork } from "../backup/work-folder.ts";
 import { countMarked } from "../cohorts/cohort-filling.ts";
 import { endInterruptedCalculations, type InterruptedCohort } from "../cohorts/cohorts.ts";
+import { eventsAddress, metricsToken } from "../config/secrets.ts";
 import type { Config } from "../config/settings.ts";
-import { eventsAddress } from "../config/store-addresses.ts";
 import { EngineClient } from "../engine/client.ts";
 import type { Report } from "../engine/messages.ts";
 import { type EngineRefused, EngineSupervisor } from "../engine/supervisor.ts";
@@ -68,6 +68,7 @@ const overridesSettleMs = 2_000;
 export class Appliance {
   readonly metadata: Metadata;
   private readonly people: PeopleDb;
+  private readonly metricsToken: string;
   private readonly supervisor: EngineSupervisor;
   private readonly metrics: Metrics;
   private readonly reports: Reports;
@@ -111,6 +112,7 @@ export class Appliance {
   ) {
     const dataDir = config["data-dir"];
     const place = paths(dataDir);
+    this.metricsToken = metricsToken(config);
     if (shared === undefined) requireOwnData(dataDir);
     this.folderUse = new KeptFolderUse(dataDir);
     // The names of sockets are relative: their paths may not be longer than 108 bytes.
@@ -261,6 +263,7 @@ export class Appliance {
       status: () => this.status(),
       roles: () => this.roles(),
       stopping: this.stopping.signal,
+      metricsToken: this.metricsToken,
     });
   }
 

@@ -58,6 +58,8 @@ export interface FrontParts {
   roles: () => RoleReadiness[];
   /** When it fires, streams end. */
   stopping: AbortSignal;
+  /** That `/metrics` asks for; empty: none. */
+  metricsToken: string;
 }
 
 export function frontApp(parts: FrontParts): App {
@@ -90,7 +92,7 @@ export function frontApp(parts: FrontParts): App {
     homePage: config.console === "on" ? consolePath : undefined,
     roles: parts.roles,
     routes: [
-      ...metrics.routes({ whom: config.metrics, token: config["metrics-token"] }),
+      ...metrics.routes({ whom: config.metrics, token: parts.metricsToken }),
       ...captureRoutes({ journal: live.watching(journal), projects }),
       ...evaluationRoutes({
         ...{ projects, flagSets, people, publicUrl, stopping: parts.stopping },

@@ -7,8 +7,8 @@
 import { hostname } from "node:os";
 import { metadataStore } from "../accounts/db.ts";
 import type { Metadata } from "../accounts/metadata.ts";
+import { postgresAddress } from "../config/secrets.ts";
 import type { Config } from "../config/settings.ts";
-import { postgresAddress } from "../config/store-addresses.ts";
 import { readPayloadKey, writePayloadKey } from "../flags/store/payload-cipher.ts";
 import type { SharedState } from "../http/dispatch.ts";
 import { Chores } from "../lib/chores.ts";

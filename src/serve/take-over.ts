@@ -3,8 +3,8 @@
 import { existsSync, readdirSync } from "node:fs";
 import { metadataStore } from "../accounts/db.ts";
 import { openMetadata } from "../accounts/metadata.ts";
+import { postgresAddress } from "../config/secrets.ts";
 import type { Config } from "../config/settings.ts";
-import { postgresAddress } from "../config/store-addresses.ts";
 import { newPayloadKey, readPayloadKey, writePayloadKey } from "../flags/store/payload-cipher.ts";
 import type { PostgresAddress } from "../lib/postgres-address.ts";
 import { openSqlite } from "../lib/sqlite/open.ts";

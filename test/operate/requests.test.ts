@@ -1,8 +1,11 @@
 /** What is seen of requests, and who may see it. */
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
-import { TestAppliance, until } from "../support/appliance.ts";
+import { flagkeep, TestAppliance, until } from "../support/appliance.ts";
 
 let appliance: TestAppliance;
 beforeAll(async () => {
@@ -90,6 +93,31 @@ describe("the figures", () => {
     }
     await using off = await TestAppliance.start({ args: ["--metrics", "off"] });
     expect((await metrics(off)).status).toBe(404);
+  });
+
+  test("the token may come from a file, which goes before the one that was given", async () => {
+    const file = join(mkdtempSync(join(tmpdir(), "flagkeep-token-")), "token");
+    writeFileSync(file, "from-file\r\n");
+    await using both = await TestAppliance.start({
+      args: ["--metrics-token", "given", "--metrics-token-file", file],
+    });
+    const ask = async (token: string) => (await metrics(both, { authorization: `Bearer ${token}` })).status;
+    expect([await ask("from-file"), await ask("given"), await ask("")]).toEqual([200, 401, 401]);
+  });
+
+  test.each([
+    ["", "must contain one token without spaces"],
+    [" \n", "must contain one token without spaces"],
+    ["two tokens\n", "must contain one token without spaces"],
+    ["one\ntwo\n", "must contain one token without spaces"],
+    [null, "cannot be read"],
+  ])("a file with %j is an error at the start: it opens nothing", async (content, error) => {
+    const folder = mkdtempSync(join(tmpdir(), "flagkeep-token-"));
+    const file = join(folder, "token");
+    if (content !== null) writeFileSync(file, content);
+    const args = ["serve", "--port", "0", "--data-dir", join(folder, "data"), "--metrics-token-file", file];
+    const { code, stderr } = await flagkeep(args);
+    expect([code, stderr]).toEqual([2, expect.stringContaining(`--metrics-token-file ${error}`)]);
   });
 });
 

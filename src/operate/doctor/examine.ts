@@ -1,8 +1,8 @@
 /** Looks at a data directory and its machine, changes nothing, and says what is wrong and how to mend it. */
 
 import { type LastBackup, readLastBackup } from "../../backup/last-backup.ts";
+import { eventsAddress, postgresAddress } from "../../config/secrets.ts";
 import type { Config } from "../../config/settings.ts";
-import { eventsAddress, postgresAddress } from "../../config/store-addresses.ts";
 import type { ClickHouseAddress } from "../../lib/clickhouse-address.ts";
 import { firstLine } from "../../lib/errors.ts";
 import { lockToLook } from "../../lock.ts";

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { readSetting } from "../../../src/config/read.ts";
-import { eventsAddress } from "../../../src/config/store-addresses.ts";
+import { eventsAddress } from "../../../src/config/secrets.ts";
 import { schemaStatements } from "../../../src/events/clickhouse/schema.ts";
 import { clickHouseUrl, parseClickHouseUrl, shownAddress } from "../../../src/lib/clickhouse-address.ts";
 import { WrongSetting } from "../../../src/lib/setting-kinds.ts";
