@@ -17,6 +17,9 @@ export interface CorsRules {
   readonly preflightStatus: 200 | 204;
 }
 
+/** The header of the console's own requests. A page of another origin cannot send it: no preflight allows it. */
+export const consoleHeader = "x-flagkeep-console";
+
 const exposedHeaders = "ETag, Retry-After, X-Request-Id, PostHog-Request-Id";
 const maxAgeSeconds = "86400";
 
@@ -57,11 +60,19 @@ export function addCors(headers: Record<string, string>, request: Request, rules
   if (rules.takesCredentials) headers["Access-Control-Allow-Credentials"] = "true";
 }
 
-/** What the answer to a browser's question has besides. */
+/** The headers of the answer to a preflight besides those of every answer: requested headers are allowed, the console's own never. */
 export function preflightHeaders(request: Request, rules: CorsRules): Record<string, string> {
   return {
     "Access-Control-Allow-Methods": rules.methods,
-    "Access-Control-Allow-Headers": request.headers.get("access-control-request-headers") ?? rules.headers,
+    "Access-Control-Allow-Headers": allowedHeaders(request) || rules.headers,
     "Access-Control-Max-Age": maxAgeSeconds,
   };
+}
+
+function allowedHeaders(request: Request): string {
+  return (request.headers.get("access-control-request-headers") ?? "")
+    .split(",")
+    .map((name) => name.trim())
+    .filter((name) => name !== "" && name.toLowerCase() !== consoleHeader)
+    .join(", ");
 }

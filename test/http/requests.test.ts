@@ -339,6 +339,29 @@ describe("other origins", () => {
     expect(answer.headers.get("access-control-allow-headers")).toBe("authorization, x-own");
     expect(answer.headers.get("access-control-max-age")).toBe("86400");
   });
+  test.each([
+    ["x-flagkeep-console", ""],
+    ["authorization, X-Flagkeep-Console", "authorization"],
+    ["X-FLAGKEEP-CONSOLE ,x-own,x-flagkeep-console", "x-own"],
+    ["x-flagkeep-console-2", "x-flagkeep-console-2"],
+    [",,", ""],
+  ])("a preflight for %s does not allow the console's own header", async (asked, allowed) => {
+    using server = new TestServer();
+    for (const path of [flagsPath, "/api/session/", "/api/organizations/@current/"]) {
+      const { headers } = await server.ask("OPTIONS", path, {
+        key: null,
+        headers: {
+          origin: "https://app.example",
+          "access-control-request-method": "POST",
+          "access-control-request-headers": asked,
+        },
+      });
+      const found = headers.get("access-control-allow-headers") ?? "";
+      if (allowed === "") expect(found).toContain("authorization, content-type");
+      else expect(found).toBe(allowed);
+      expect(found.toLowerCase().split(/\s*,\s*/)).not.toContain("x-flagkeep-console");
+    }
+  });
 });
 
 describe("rate limits", () => {

@@ -5,12 +5,11 @@
  * not send without being asked first, and never against what the browser says about the page.
  */
 
+import { consoleHeader } from "../../http/cors.ts";
 import type { Metadata } from "../metadata.ts";
 import { listOrganizations } from "../organizations.ts";
 import { findSession, type SignedIn } from "./sessions.ts";
 
-/** The header that every request of the console carries. */
-const consoleHeader = "x-flagkeep-console";
 const cookieLengthMax = 8_192;
 const maxAgeSeconds = 30 * 86_400;
 
