@@ -107,9 +107,12 @@ for (const [name, transport] of ways) {
         expect([refused.isError, refused.text.includes("feature_flag:write")]).toEqual([true, true]);
         expect((await call("query_events", { sql: "SELECT 1" })).isError).toBe(true);
       });
-      await using("phx_wrong", async (call) => {
+      const withWrongKey = using("phx_wrong", async (call) => {
         expect((await call("list_flags", {})).isError).toBe(true);
       });
+      // Over HTTP the key is checked before anything is said.
+      if (name === "http") await expect(withWrongKey).rejects.toThrow("authentication_failed");
+      else await withWrongKey;
     });
   });
 }
@@ -163,6 +166,36 @@ test("without a key: one sentence on the command line, 401 over HTTP; 404 unless
   await using off = await TestAppliance.start();
   expect((await off.post("/mcp", {})).status).toBe(404);
 });
+
+test.each([
+  ["an unknown key", () => "Bearer phx_wrong"],
+  ["a project's public key", () => `Bearer ${appliance.made.project.api_key}`],
+  ["a project's secret key", () => `Bearer ${appliance.made.project.secret_api_key}`],
+  ["no scheme", () => appliance.made.personal_api_key],
+  ["another scheme", () => `Basic ${appliance.made.personal_api_key}`],
+  ["nothing after the scheme", () => "Bearer "],
+  ["nothing", () => ""],
+  ["a revoked key", async () => `Bearer ${await revokedKey()}`],
+])("%s is 401, whatever the body is", async (_, authorization) => {
+  const headers = {
+    Authorization: await authorization(),
+    "Content-Type": "application/json",
+    Accept: "application/json, text/event-stream",
+  };
+  for (const body of [JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list" }), "{", "[]"]) {
+    const answer = await fetch(`${appliance.url}/mcp`, { method: "POST", headers, body });
+    expect([answer.status, answer.headers.get("www-authenticate")]).toEqual([401, "Bearer"]);
+    expect(await answer.json()).toMatchObject({ type: "authentication_error" });
+  }
+});
+
+async function revokedKey(): Promise<string> {
+  const path = "/api/personal_api_keys/";
+  const made = await appliance.api(path, { method: "POST", body: { label: "x", scopes: ["*"] } });
+  const { id, value } = (await made.json()) as { id: string; value: string };
+  expect((await appliance.api(`${path}${id}/`, { method: "DELETE" })).status).toBe(204);
+  return value;
+}
 
 describe("a query ends when the program that asked", () => {
   const slow = "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range + b.range = 7";
