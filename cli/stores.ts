@@ -7,10 +7,11 @@ import { isInitialised } from "../src/accounts/initialise.ts";
 import { type Metadata, openMetadata } from "../src/accounts/metadata.ts";
 import { listOrganizations, type Organization } from "../src/accounts/organizations.ts";
 import type { Project } from "../src/accounts/project-directory.ts";
+import { findUserByEmail, listMembers, membershipLevels, type User } from "../src/accounts/users.ts";
 import { FlagSets, groupTypesFrom } from "../src/flags/store/flag-sets.ts";
 import type { FlagWriting } from "../src/flags/store/flag-writes.ts";
 import { payloadCipher, readPayloadKey } from "../src/flags/store/payload-cipher.ts";
-import { AppError } from "../src/lib/errors.ts";
+import { AppError, NotFound } from "../src/lib/errors.ts";
 import { sqliteVersion } from "../src/lib/sqlite/migrate.ts";
 import { lockToLook } from "../src/lock.ts";
 import { paths } from "../src/paths.ts";
@@ -176,8 +177,46 @@ export function chosenProjects(metadata: Metadata, id: number | undefined): Proj
   return [found];
 }
 
-/** The user of the operating system, who is none of ours, as the author of changes. */
-export function operator(): Author {
+/** Help of the option that `creatorOf` reads. */
+export const creatorWords = "user who is shown as the creator; default: the first owner";
+
+/**
+ * The user to whom the objects that a command creates belong: the named one, else the only owner, else the first owner who
+ * is active (contract, management-api 3.1).
+ *
+ * @param email of a member of the organization; absent: an owner.
+ * @returns undefined where all owners are deactivated. @throws {NotFound}
+ */
+export function creatorOf(
+  { db }: Metadata,
+  organizationId: string,
+  email: string | undefined,
+): User | undefined {
+  const members = listMembers(db, organizationId);
+  if (email === undefined) {
+    const owners = members.filter(({ level, user }) => level >= membershipLevels.owner && user.isActive);
+    return owners[0]?.user;
+  }
+  const named = findUserByEmail(db, email);
+  const member = members.find(({ user }) => user.id === named?.id);
+  if (member !== undefined) return member.user;
+  throw new NotFound(
+    `User ${email} is not a member of the organization. \`flagkeep members list\` shows all.`,
+  );
+}
+
+/** The author of changes that create objects: the operating system user in the activity, `creatorOf` as their creator. */
+export function creatingAuthor(
+  metadata: Metadata,
+  organizationId: string,
+  email: string | undefined,
+): Author {
+  const creatorId = creatorOf(metadata, organizationId, email)?.id;
+  return creatorId === undefined ? operator() : { ...operator(), creatorId };
+}
+
+/** The operating system user, who has no account, as the author of changes. */
+export function operator() {
   const uid = process.geteuid?.();
   const name = uid === undefined ? undefined : userName(uid);
   // A container may run under a number that has no name.

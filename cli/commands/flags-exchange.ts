@@ -14,7 +14,7 @@ import { Count, exactly, orNull } from "../../src/lib/schema.ts";
 import { describeJson, withJson } from "../json-shape.ts";
 import { fileName, positiveInteger, print, printJson, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
-import { type ProjectStores, withProject } from "../stores.ts";
+import { creatingAuthor, creatorWords, type ProjectStores, withProject } from "../stores.ts";
 
 /** A file is there already, or is not there at all. */
 class WrongFile extends AppError {
@@ -80,6 +80,7 @@ interface ImportOptions {
   json?: true;
   dryRun?: true;
   environment?: string;
+  user?: string;
 }
 
 const ImportedFlags = exactly({
@@ -119,6 +120,7 @@ export const importFlags = withJson(
   .option("--project <id>", "the project; may be left out when there is one", positiveInteger)
   .option("--environment <name>", "which one to take, where another product's file has several")
   .option("--dry-run", "print what would change, and change nothing")
+  .option("--user <email>", creatorWords)
   .addHelpText(
     "after",
     "\nAll of the file or nothing is imported; what it does not name stays; a second import changes nothing.\n\n" +
@@ -129,12 +131,12 @@ export const importFlags = withJson(
   )
   .action(
     run((file: string, options: ImportOptions) =>
-      withProject(options, ({ writing, project, by, flagSets }) => {
+      withProject(options, ({ metadata, writing, project, flagSets }) => {
         const isDryRun = options.dryRun === true;
         const root = parseFile(textOf(file));
         const foreign = readForeign(root, options.environment);
         const { differences, remarks: ofImport } = importDocument(writing, {
-          by,
+          by: creatingAuthor(metadata, project.organizationId, options.user),
           projectId: project.id,
           document: foreign?.document ?? documentIn(root),
           groupTypes: flagSets.of(project.id).groupTypes,

@@ -27,7 +27,7 @@ import type { JsonObject } from "../../src/lib/json.ts";
 import { exactly, Instant, orNull } from "../../src/lib/schema.ts";
 import { parseInstant } from "../../src/lib/timestamp.ts";
 import { positiveInteger, print, printJson, printTable, run } from "../output.ts";
-import { type ProjectStores, WhichOne, withProject } from "../stores.ts";
+import { creatorOf, creatorWords, type ProjectStores, WhichOne, withProject } from "../stores.ts";
 import { type CommonOptions, flagOf, percentage, rolloutFields, withProjectAndJson } from "./flags-common.ts";
 
 const FreeObject = Type.Record(Type.String(), Type.Unknown());
@@ -105,7 +105,7 @@ export const schedule = withProjectAndJson(new Command("schedule"), ScheduledRec
   .option("--on", "switch it on")
   .option("--off", "switch it off")
   .option("--rollout <percent>", "share of the persons of its only condition set", percentage)
-  .option("--user <email>", userWords)
+  .option("--user <email>", creatorWords)
   .addHelpText(
     "after",
     "\nExample:\n  flagkeep flags schedule new-checkout --at 2026-11-24T09:00:00+01:00 --rollout 100",
@@ -114,7 +114,8 @@ export const schedule = withProjectAndJson(new Command("schedule"), ScheduledRec
     run((key: string, options: ScheduleOptions) =>
       withProject(options, (stores) => {
         const flag = flagOf(stores, key);
-        const user = userOf(stores, options.user);
+        const { metadata, project } = stores;
+        const user = creatorOf(metadata, project.organizationId, options.user) ?? userOf(stores, undefined);
         requireEditor(stores.writing, flag, user.id, `${user.email} may not edit this flag.`);
         const change = { payload: payloadOf(flag, options), scheduledAt: options.at };
         const made = scheduleFlagChange(stores.writing, flag, change, { userId: user.id, now: new Date() });

@@ -14,7 +14,7 @@ import { InvalidField } from "../../src/lib/errors.ts";
 import type { JsonObject } from "../../src/lib/json.ts";
 import { FlagRecord, flagRecord } from "../flag-record.ts";
 import { collect, print, printJson, printTable, run } from "../output.ts";
-import { withProject } from "../stores.ts";
+import { creatingAuthor, creatorWords, withProject } from "../stores.ts";
 import { deleteFlags, disable, enable, restore, set } from "./flags-change.ts";
 import {
   type CommonOptions,
@@ -87,6 +87,7 @@ interface CreateOptions extends CommonOptions {
   inactive?: true;
   continuity?: true;
   dashboard: boolean;
+  user?: string;
 }
 
 const create = withProjectAndJson(new Command("create"), FlagRecord)
@@ -106,6 +107,7 @@ const create = withProjectAndJson(new Command("create"), FlagRecord)
   .option("--continuity", "whoever is identified keeps the value seen before")
   .option("--inactive", "create it switched off")
   .option("--no-dashboard", "without a usage dashboard")
+  .option("--user <email>", creatorWords)
   .addHelpText(
     "after",
     "\nExamples:\n  flagkeep flags create new-checkout --rollout 10\n" +
@@ -114,10 +116,10 @@ const create = withProjectAndJson(new Command("create"), FlagRecord)
   )
   .action(
     run((key: string, options: CreateOptions) =>
-      withProject(options, ({ writing, project, by }) => {
+      withProject(options, ({ metadata, writing, project }) => {
         const input = parseFields(FlagInput, inputOf(key, options));
         const flag = createFlag(writing, {
-          by,
+          by: creatingAuthor(metadata, project.organizationId, options.user),
           projectId: project.id,
           fields: { ...flagFields(input), key: input.key },
           createsUsageDashboard: options.dashboard,

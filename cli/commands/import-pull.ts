@@ -16,7 +16,7 @@ import type { ImportedFlags } from "../../src/import/summary.ts";
 import { AppError } from "../../src/lib/errors.ts";
 import type { Json } from "../../src/lib/json.ts";
 import type { Progress } from "../progress.ts";
-import { withProject } from "../stores.ts";
+import { creatingAuthor, withProject } from "../stores.ts";
 
 /** Where the key is looked for when no file is named: on the command line every user of the machine could read it. */
 const keyVariable = "POSTHOG_PERSONAL_API_KEY";
@@ -71,12 +71,13 @@ function keyOf(file: string | undefined): string {
  * it; what stands in the way of all is told, and changes nothing.
  */
 export function importFlags(
-  options: object,
+  options: { user?: string; project?: number; dataDir?: string },
   { flags: copied, leftOut }: Pick<PulledProject, "flags" | "leftOut">,
   isDryRun: boolean,
 ): { flags: ImportedFlags; failure: AppError | undefined } {
   try {
-    return withProject(options, ({ writing, project, by, flagSets }) => {
+    return withProject(options, ({ metadata, writing, project, flagSets }) => {
+      const by = creatingAuthor(metadata, project.organizationId, options.user);
       const load = (document: ExchangeDocument) =>
         importDocument(writing, {
           by,

@@ -18,7 +18,7 @@ import { exitFailed, fileName, positiveInteger, print, printJson, run, wholeNumb
 import { Progress } from "../progress.ts";
 import { ApplianceSilent, type ReachedAppliance } from "../reach.ts";
 import { dataDirOf, withSettings } from "../settings.ts";
-import { withProject } from "../stores.ts";
+import { creatorOf, creatorWords, withProject } from "../stores.ts";
 import { importFlags, isAddress, pull } from "./import-pull.ts";
 
 /** The appliance went away for too long. */
@@ -42,6 +42,7 @@ interface ImportOptions {
   linkIdentities: boolean;
   sourceProject?: number;
   keyFile?: string;
+  user?: string;
   maxRejects: number;
   dryRun?: true;
   resume?: true;
@@ -85,6 +86,7 @@ export const importEvents = withJson(
   )
   .option("--source-project <id>", "of a PostHog that is copied: which project", positiveInteger)
   .option("--key-file <path>", "holds the personal key for it, else POSTHOG_PERSONAL_API_KEY does", fileName)
+  .option("--user <email>", `of the flags and cohorts that are copied: ${creatorWords}`)
   .option("--dry-run", "read and check everything, load nothing")
   .option("--resume", "go on behind what an interrupted import has loaded")
   .addOption(new Option("--report-as <id>").default(crypto.randomUUID()).hideHelp())
@@ -112,7 +114,11 @@ export const importEvents = withJson(
 
 async function importFrom(file: string, options: ImportOptions): Promise<void> {
   const dataDir = dataDirOf(options as never);
-  const projectId = withProject(options, ({ project }) => project.id);
+  const projectId = withProject(options, ({ metadata, project }) => {
+    // A wrong one is found before anything is loaded.
+    creatorOf(metadata, project.organizationId, options.user);
+    return project.id;
+  });
   const stateFolder = paths(resolve(dataDir)).importState;
   setNativeFolder(paths(dataDir).native);
   const pulled = isAddress(file) ? await pullFrom(file, options, projectId, stateFolder) : undefined;

@@ -17,7 +17,7 @@ import { exactly, Instant } from "../../src/lib/schema.ts";
 import { withJson } from "../json-shape.ts";
 import { print, printJson, printTable, run } from "../output.ts";
 import { withSettings } from "../settings.ts";
-import { chosenOrganization, operator, withMetadata } from "../stores.ts";
+import { chosenOrganization, creatingAuthor, creatorWords, operator, withMetadata } from "../stores.ts";
 
 interface Options {
   organization?: string;
@@ -60,10 +60,12 @@ function withOrganization(options: Options, work: (metadata: Metadata, organizat
 
 const create = command("create", "Make a role.", "create Release --json")
   .argument("<name>", "what people call it")
+  .option("--user <email>", creatorWords)
   .action(
-    run((name: string, options: Options) =>
+    run((name: string, options: Options & { user?: string }) =>
       withOrganization(options, (metadata, organizationId) => {
-        const role = createRole(metadata, { organizationId, name, by: operator() }, new Date());
+        const by = creatingAuthor(metadata, organizationId, options.user);
+        const role = createRole(metadata, { organizationId, name, by }, new Date());
         if (options.json) return printJson(record(role));
         print(`Role ${role.name} (${role.id}) is made.`);
       }),

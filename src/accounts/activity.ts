@@ -61,12 +61,30 @@ export interface NewActivity {
   now: Date;
 }
 
+/** An operating system user who runs a command. */
+interface Operator extends Trigger {
+  /** The user to whom the objects that the command creates belong. */
+  creatorId: number;
+}
+
 /** Who makes a change: a user by id, the server itself (null), or what acts in place of a user. */
-export type Author = number | Trigger | null;
+export type Author = number | Trigger | Operator | null;
 
 /** The user who acts, if it is one. */
 export function userIdOf(by: Author): number | null {
   return typeof by === "number" ? by : null;
+}
+
+/** The user to whom what is created belongs: who acts, or the one for whom a command acts. */
+export function creatorIdOf(by: Author): number | null {
+  return typeof by === "object" && by !== null && "creatorId" in by ? by.creatorId : userIdOf(by);
+}
+
+/** What the entry keeps of an author who is no user. */
+function triggerOf(by: Author): Trigger | null {
+  if (typeof by === "number" || by === null) return null;
+  const { job_type, job_id, payload } = by;
+  return { job_type, job_id, payload };
 }
 
 /** Writes one entry. Ids sort by time, so entries of the same millisecond keep their order. */
@@ -84,7 +102,7 @@ export function recordActivity(t: MetadataTx, entry: NewActivity): void {
       itemId: String(entry.itemId),
       detail: {
         changes: entry.changes as unknown as Json[],
-        trigger: (typeof entry.by === "object" ? entry.by : null) as unknown as Json,
+        trigger: triggerOf(entry.by) as unknown as Json,
         type: null,
         name: entry.name,
         short_id: null,

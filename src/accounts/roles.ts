@@ -3,7 +3,7 @@
 import { and, asc, eq, inArray, sql } from "drizzle-orm";
 import { InvalidField, NotFound, trimmedText } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
-import { type Author, changesBetween, recordActivity, userIdOf } from "./activity.ts";
+import { type Author, changesBetween, creatorIdOf, recordActivity } from "./activity.ts";
 import type { MetadataTx, Reading } from "./db.ts";
 import type { Metadata } from "./metadata.ts";
 import { checkedFlagsAccess, findOrganization } from "./organizations.ts";
@@ -99,7 +99,7 @@ export function createRole(
         organizationId: organization.id,
         name: checkName(t, organization.id, input.name, undefined),
         featureFlagsAccessLevel: organization.featureFlagsAccessLevel,
-        createdById: userIdOf(input.by),
+        createdById: creatorIdOf(input.by),
         createdAt: now,
       })
       .returning({ id: role.id })

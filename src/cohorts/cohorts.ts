@@ -1,7 +1,7 @@
 /** Definitions of cohorts (contract: management-api 6.2). Members of static ones live with the persons. */
 
 import { and, asc, desc, eq, like, or, sql } from "drizzle-orm";
-import { type Author, changesBetween, recordActivity, userIdOf } from "../accounts/activity.ts";
+import { type Author, changesBetween, creatorIdOf, recordActivity } from "../accounts/activity.ts";
 import { bumpRevision, flagRevision, type MetadataTx, type Reading } from "../accounts/db.ts";
 import type { Metadata } from "../accounts/metadata.ts";
 import { cohort, flag } from "../accounts/schema.ts";
@@ -110,7 +110,7 @@ function insertCohort(
     : { filters: checkedDefinition(t, projectId, undefined, fields.filters).filters };
   const created = t
     .insert(cohort)
-    .values({ ...fields, ...definition, projectId, createdById: userIdOf(by), createdAt: now })
+    .values({ ...fields, ...definition, projectId, createdById: creatorIdOf(by), createdAt: now })
     .returning()
     .get();
   recordActivity(t, {

@@ -129,7 +129,11 @@ export const invocations: Record<string, Invocation> = {
       { args: inProject("nope", "--at", "2099-01-02", "--on"), code: 1, says: "There is no flag nope." },
       { args: inProject("first", "--on"), code: 2, says: "--at" },
       { args: inProject("first", "--at", "soon", "--on"), code: 2, says: "a date and time" },
-      { args: inProject("first", "--at", "2099-01-02", "--on"), code: 1, says: "--user" },
+      {
+        args: inProject("first", "--at", "2099-01-02", "--on", "--user", "nobody@example.com"),
+        code: 1,
+        says: "nobody@example.com is not a member",
+      },
       {
         args: inProject("first", "--at", "2001-01-02", "--on", "--user", "owner@example.com"),
         code: 2,

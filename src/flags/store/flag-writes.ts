@@ -10,6 +10,7 @@ import {
   type Author,
   type Change,
   changesBetween,
+  creatorIdOf,
   type NewActivity,
   recordActivity,
   userIdOf,
@@ -89,9 +90,9 @@ export function createFlag(writing: FlagWriting, input: NewFlag): Flag {
         ...derivedFrom(filters, fields.key, fields.name ?? ""),
         projectId,
         evaluationTags,
-        createdById: userIdOf(by),
+        createdById: creatorIdOf(by),
         createdAt: now,
-        lastModifiedById: userIdOf(by),
+        lastModifiedById: creatorIdOf(by),
         updatedAt: now,
       })
       .returning({ id: flag.id })
