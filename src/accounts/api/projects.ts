@@ -19,7 +19,7 @@ import {
   uuid,
   withPage,
 } from "../../http/shapes.ts";
-import { InvalidField } from "../../lib/errors.ts";
+import { InvalidField, NotPermitted } from "../../lib/errors.ts";
 import { retentionDaysMax } from "../../lib/setting-kinds.ts";
 import { currentOrganization } from "../current.ts";
 import { allows } from "../limits.ts";
@@ -87,6 +87,18 @@ const Rotation = object({
     }),
   ),
 });
+const ProjectQuery = withPage(
+  object({
+    archived: optional(bool({ description: "Those that are archived instead of the open ones." })),
+  }),
+);
+const projectPage = {
+  200: onePage(
+    "One page of projects.",
+    pageOf("ProjectPage", either(ProjectBody, ShortProjectBody)),
+    exampleProject,
+  ),
+};
 const oneAnswer = {
   200: { description: "The project.", schema: FullProjectBody, example: exampleFullProject },
 };
@@ -130,6 +142,20 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
     const input = { organizationId, name, timezone, anonymizeIps };
     return new Reply(201, full(createProject(metadata, input, call.user.id, call.now), call));
   };
+  /** One page of the projects that the caller's key or session may use, of these organizations. */
+  const list = (call: Pick<UserCall, "query" | "limits" | "url">, organizationIds: readonly string[]) => {
+    const page = readPage(call.query);
+    const { projectIds, scopes } = call.limits;
+    const isArchived = readBoolean(call.query, "archived") ?? false;
+    const all = metadata.projects
+      .list({ includeArchived: isArchived })
+      .filter(({ archivedAt }) => (archivedAt !== null) === isArchived)
+      .filter(({ organizationId }) => organizationIds.includes(organizationId))
+      .filter(({ id }) => projectIds.length === 0 || projectIds.includes(id));
+    const shown = all.slice(page.offset, page.offset + page.limit);
+    const write = allows(scopes, "project:read") ? projectBody : shortProjectBody;
+    return pageAnswer<object>(call.url, page, all.length, shown.map(write));
+  };
   return [
     userRoute("GET", "/api/projects", [], {
       summary: "List projects",
@@ -137,33 +163,14 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
         "The projects that your key may use, by id. Without the scope `project:read` in short form: `id`, `uuid`, `name`, `organization`, `api_token`.",
       tag: tagName,
       ignoresNarrowing: true,
-      query: withPage(
-        object({
-          archived: optional(bool({ description: "Those that are archived instead of the open ones." })),
-        }),
-      ),
-      answers: {
-        200: onePage(
-          "One page of projects.",
-          pageOf("ProjectPage", either(ProjectBody, ShortProjectBody)),
-          exampleProject,
-        ),
-      },
+      query: ProjectQuery,
+      answers: projectPage,
       handle: (call) => {
-        const page = readPage(call.query);
-        const { organizationIds, projectIds, scopes } = call.limits;
+        const { organizationIds } = call.limits;
         const own = organizationsOf(metadata.db, call.user.id)
           .map((organization) => organization.id)
           .filter((id) => organizationIds.length === 0 || organizationIds.includes(id));
-        const isArchived = readBoolean(call.query, "archived") ?? false;
-        const all = metadata.projects
-          .list({ includeArchived: isArchived })
-          .filter(({ archivedAt }) => (archivedAt !== null) === isArchived)
-          .filter(({ organizationId }) => own.includes(organizationId))
-          .filter(({ id }) => projectIds.length === 0 || projectIds.includes(id));
-        const shown = all.slice(page.offset, page.offset + page.limit);
-        const write = allows(scopes, "project:read") ? projectBody : shortProjectBody;
-        return pageAnswer<object>(call.url, page, all.length, shown.map(write));
+        return list(call, own);
       },
     }),
     userRoute("POST", "/api/projects", ["project:write"], {
@@ -188,6 +195,14 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
         checkOrganizationLimit(call.limits, organizationId);
         return create(call, organizationId);
       },
+    }),
+    organizationRoute("GET", "/projects", "project:read", {
+      summary: "List the projects of an organization",
+      description: "The projects that your key may use, by id.",
+      tag: tagName,
+      query: ProjectQuery,
+      answers: projectPage,
+      handle: (call) => list(call, [call.organization.id]),
     }),
     organizationRoute("POST", "/projects", "project:write", {
       summary: "Create a project in an organisation",
@@ -235,6 +250,24 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
         const { archived } = call.body;
         if (archived === undefined || archived === (archivedAt !== null)) return full(changed, call);
         return full(archiveProject(metadata, id, archived, call.user.id, call.now), call);
+      },
+    }),
+    projectRoute("DELETE", "", "project:write", {
+      aliases: ownAliases,
+      summary: "Archive a project",
+      description:
+        "The same as `archived: true`: the project takes no events and answers no flags, its data stay, and `archived: false` opens it again. Owners only, and never the last open project.",
+      // As for archiving by PATCH.
+      asksAgain: true,
+      tag: tagName,
+      answers: { 204: { description: "The project is archived." } },
+      handle: ({ project: { id, organizationId }, user, now }) => {
+        if (levelOf(metadata.db, organizationId, user.id) < membershipLevels.owner) {
+          throw new NotPermitted("Only owners of the organization can delete a project.");
+        }
+        requireAnotherProject(metadata, id);
+        archiveProject(metadata, id, true, user.id, now);
+        return new Reply(204);
       },
     }),
     ...rotation("/reset_token", {
