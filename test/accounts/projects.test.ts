@@ -168,6 +168,69 @@ describe("the list of projects", () => {
   });
 });
 
+describe("the projects of an organization", () => {
+  const path = "/api/organizations/@current/projects/";
+
+  test("are listed page by page, as far as the key goes", async () => {
+    using server = new TestServer();
+    for (const name of ["Two", "Three"]) await server.ask("POST", path, { body: { name } });
+    const { id } = server.first.organization;
+    const { status, body } = await server.ask("GET", `/api/organizations/${id}/projects/?limit=2`);
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ count: 3, previous: null, results: [{ id: 1 }, { id: 2, name: "Two" }] });
+    expect(body.next).toContain(`/api/organizations/${id}/projects/?limit=2&offset=2`);
+    expect((await server.ask("GET", path, { key: server.key(["project:read"]) })).body.count).toBe(3);
+    expect((await server.ask("GET", path, { key: server.key(["insight:read"]) })).status).toBe(403);
+    expect((await server.ask("GET", path, { key: server.key(["*"], { projectIds: [2] }) })).status).toBe(403);
+    const elsewhere = `/api/organizations/${crypto.randomUUID()}/projects/`;
+    expect((await server.ask("GET", elsewhere)).status).toBe(404);
+  });
+
+  test("DELETE archives one: 204, found nowhere, and opened again by PATCH", async () => {
+    using server = new TestServer();
+    const organization = server.first.organization.id;
+    const key = server.key(["project:write"]);
+    for (const address of [
+      (id: number) => `/api/projects/${id}/`,
+      (id: number) => `/api/organizations/${organization}/projects/${id}/`,
+      (id: number) => `/api/environments/${id}/`,
+    ]) {
+      const { body: made } = await server.ask("POST", path, { body: { name: "Short-lived" } });
+      const answer = await server.ask("DELETE", address(made.id), { key });
+      expect([answer.status, answer.body]).toEqual([204, ""]);
+      expect((await server.ask("GET", address(made.id))).status).toBe(404);
+      expect((await server.ask("DELETE", address(made.id), { key })).status).toBe(404);
+      expect(server.metadata.projects.findByToken(made.api_token)).toBeUndefined();
+      const archived = (await server.ask("GET", `${path}?archived=true`)).body.results;
+      expect(archived.map(({ id }: { id: number }) => id)).toContain(made.id);
+      const opened = await server.ask("PATCH", `/api/projects/${made.id}/`, { body: { archived: false } });
+      expect(opened).toMatchObject({ status: 200, body: { id: made.id, archived_at: null } });
+    }
+  });
+
+  test("DELETE is for owners with project:write, and never of the last open project", async () => {
+    using server = new TestServer();
+    const last = await server.ask("DELETE", "/api/projects/1/");
+    expect(last).toMatchObject({ status: 400, body: { code: "last_project" } });
+    const { body: made } = await server.ask("POST", path, { body: { name: "Two" } });
+    const address = `/api/projects/${made.id}/`;
+    for (const level of ["admin", "member"] as const) {
+      const email = `${level}@example.com`;
+      createUser(server.metadata, { email, organizationId: server.first.organization.id, level });
+      const { value } = createKey(
+        server.metadata,
+        { userEmail: email, label: "x", scopes: ["*"] },
+        { now: server.now },
+      );
+      expect([level, (await server.ask("DELETE", address, { key: value })).status]).toEqual([level, 403]);
+    }
+    const { status } = await server.ask("DELETE", address, { key: server.key(["project:read"]) });
+    expect(status).toBe(403);
+    expect((await server.ask("GET", address)).status).toBe(200);
+    expect((await server.ask("DELETE", address)).status).toBe(204);
+  });
+});
+
 describe("the user behind a key", () => {
   test("tells who, and moves what @current means", async () => {
     using server = new TestServer();
