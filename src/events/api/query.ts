@@ -28,14 +28,21 @@ import { toWireOrNull } from "../../lib/wire-time.ts";
 import { columnsInWords } from "../export/columns.ts";
 import { type Refresh, refreshOf, refreshWords } from "../insights/insight-cache.ts";
 import { type EventQueries, QueryRefused, StatementsBarred } from "../port.ts";
+import { statementOf } from "../query/hogql.ts";
 import { rowsDefault, rowsMax } from "../query/run-query.ts";
 
+const ofHogQl = (what: string) => `Of a \`HogQLQuery\`: ${what}.`;
 const QueryAnswer = named(
   "QueryAnswer",
   object({
     columns: list(text({ blank: true }), { description: "Names of the columns, in order." }),
     rows: list(dictionary(), { description: "One object per row, with a member per column." }),
     truncated: bool({ description: "There are more rows than `limit`." }),
+    types: optional(
+      list(list(text({ blank: true })), { description: ofHogQl("name and type of each column") }),
+    ),
+    results: optional(list(list(anyJson()), { description: ofHogQl("the values of each row, in order") })),
+    hasMore: optional(bool({ description: ofHogQl("the same as `truncated`") })),
   }),
 );
 
@@ -58,7 +65,7 @@ const queryIdLengthMax = 128;
 const Body = object({
   query: anyJson({
     description:
-      'A SELECT statement, or an object `{"kind": "HogQLQuery", "query": "SELECT …"}`, or a `TrendsQuery`, `FunnelsQuery`, ' +
+      'A SELECT statement, or an object `{"kind": "HogQLQuery", "query": "SELECT …"}`, also as the `source` of a `DataVisualizationNode`, or a `TrendsQuery`, `FunnelsQuery`, ' +
       "`RetentionQuery` or `LifecycleQuery`, which is computed without being saved. A funnel's `funnelsFilter` takes " +
       "`funnelOrderType` (`ordered`, `strict`, `unordered`), `funnelVizType` (`steps`, `trends`, `time_to_convert` with `binCount`), `funnelWindowInterval`, " +
       "`funnelWindowIntervalUnit`, `funnelFromStep` and `funnelToStep`; a trend takes `compareFilter: {compare: true}`, and brings " +
@@ -107,13 +114,14 @@ export function queryRoutes({ engine }: { engine: EventQueries }): Route[] {
       },
       async handle({ project, user, body, now, request }) {
         const { query, limit = rowsDefault } = body;
-        if (isJsonObject(query) && query.kind !== "HogQLQuery" && typeof query.query !== "string") {
+        const statement = statementOf(query);
+        if (isJsonObject(query) && statement === undefined && typeof query.query !== "string") {
           const refresh = refreshOf(body.refresh);
           return await running.run(ownerOf(project, user), body.client_query_id, () =>
             computed(engine, { project, query, now, refresh }),
           );
         }
-        const sql = isJsonObject(query) ? query.query : query;
+        const sql = statement ?? (isJsonObject(query) ? query.query : query);
         if (typeof sql !== "string") throw new InvalidField("query", "invalid_input", "Not a valid string.");
         const format = formatOf(request);
         try {
@@ -130,7 +138,7 @@ export function queryRoutes({ engine }: { engine: EventQueries }): Route[] {
             });
           }
           const answer = await running.run(ownerOf(project, user), body.client_query_id, () =>
-            engine.stream("query", { projectId: project.id, sql, limit }),
+            engine.stream("query", { projectId: project.id, sql, limit, hasLists: statement !== undefined }),
           );
           return new Response(answer.body, { headers: { "Content-Type": "application/json" } });
         } catch (error) {

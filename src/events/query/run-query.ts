@@ -5,6 +5,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { AppError } from "../../lib/errors.ts";
 import type { Json } from "../../lib/json.ts";
 import { exactly } from "../../lib/schema.ts";
+import { columnTypeName } from "./column-types.ts";
 import { ResultTooLarge, statementFailure } from "./failures.ts";
 import { parseStatement } from "./parse.ts";
 import { streamedRows } from "./streamed-rows.ts";
@@ -19,13 +20,26 @@ export interface QueryRequest {
   sql: string;
   /** 1 to `rowsMax`. */
   limit: number;
+  /** The answer also has the members that clients of PostHog read: `types`, `results`, `hasMore`. */
+  hasLists?: boolean;
 }
+
+const QueryLists = {
+  /** Name and type of each column, as ClickHouse names types. */
+  types: Type.Array(Type.Tuple([Type.String(), Type.String()])),
+  /** The values of each row, in the order of the columns. */
+  results: Type.Array(Type.Array(Type.Unsafe<Json>(Type.Unknown()))),
+  /** The same as `truncated`. */
+  hasMore: Type.Boolean(),
+};
+const optionalLists = Type.Partial(Type.Object(QueryLists)).properties;
 
 export const QueryResult = exactly({
   columns: Type.Array(Type.String()),
   rows: Type.Array(Type.Record(Type.String(), Type.Unsafe<Json>(Type.Unknown()))),
   /** There are more rows than were asked for. */
   truncated: Type.Boolean(),
+  ...optionalLists,
 });
 export type QueryResult = Static<typeof QueryResult>;
 
@@ -43,12 +57,12 @@ export interface QuerySources extends ViewSources {
 export async function runQuery(
   connection: DuckDBConnection,
   sources: QuerySources,
-  { projectId, sql, limit }: QueryRequest,
+  { projectId, sql, limit, hasLists = false }: QueryRequest,
 ): Promise<Uint8Array[]> {
   const parsed = await parseStatement(connection, sql);
   await createViews(connection, sources, { projectId, ...parsed });
   try {
-    return await read(connection, parsed.sql, limit, sources.resultBytesMax);
+    return await read(connection, parsed.sql, { limit, hasLists, bytesMax: sources.resultBytesMax });
   } catch (error) {
     if (error instanceof AppError) throw error;
     throw statementFailure(error);
@@ -61,38 +75,65 @@ const portionLength = 256 * 1024;
 async function read(
   connection: DuckDBConnection,
   sql: string,
-  limit: number,
-  bytesMax: number,
+  { limit, hasLists, bytesMax }: { limit: number; hasLists: boolean; bytesMax: number },
 ): Promise<Uint8Array[]> {
   const api = await import("@duckdb/node-api");
   const { columns, types, chunks } = await streamedRows(connection, sql);
-  const answer = new Answer(`{"columns":${JSON.stringify(columns)},"rows":[`, bytesMax);
+  const size = new Size(bytesMax);
+  const answer = new Answer(`{"columns":${JSON.stringify(columns)},"rows":[`, size);
+  // After the rows, so that each can be sent as soon as it is there.
+  const lists = hasLists ? new Answer("", size) : undefined;
   const names = columns.map((name, index) => `${index === 0 ? "{" : ","}${JSON.stringify(name)}:`);
+  const end = (isTruncated: boolean) => {
+    const rowsEnd = `],"truncated":${isTruncated}`;
+    if (lists === undefined) return answer.end(`${rowsEnd}}`);
+    const pairs = columns.map((name, index) => [name, columnTypeName(api, types[index]!)]);
+    const before = answer.end(
+      `${rowsEnd},"types":${JSON.stringify(pairs)},"hasMore":${isTruncated},"results":[`,
+    );
+    return [...before, ...lists.end("]}")];
+  };
   let rows = 0;
   for await (const chunk of chunks) {
     const vectors = columns.map((_, index) => chunk.getColumnVector(index));
     for (let row = 0; row < chunk.rowCount; row++, rows++) {
-      if (rows === limit) return answer.end(`],"truncated":true}`);
+      if (rows === limit) return end(true);
       if (rows > 0) answer.add(",");
+      lists?.add(rows > 0 ? ",[" : "[");
       for (let index = 0; index < names.length; index++) {
+        const text = jsonText(api, vectors[index]!.getItem(row), types[index]);
         answer.add(names[index]!);
-        answer.add(jsonText(api, vectors[index]!.getItem(row), types[index]));
+        answer.add(text);
+        lists?.add(index > 0 ? `,${text}` : text);
       }
       answer.add("}");
+      lists?.add("]");
       if (answer.isLong) await answer.flush();
+      if (lists?.isLong) await lists.flush();
     }
   }
-  return answer.end(`],"truncated":false}`);
+  return end(false);
 }
 
-/** JSON text that becomes bytes, and is not more of them than it may be. */
+/** Bytes of an answer, which are not more than they may be. */
+class Size {
+  private bytes = 0;
+  constructor(private readonly bytesMax: number) {}
+
+  /** @throws {ResultTooLarge} */
+  add(bytes: number): void {
+    this.bytes += bytes;
+    if (this.bytes > this.bytesMax) throw new ResultTooLarge(this.bytesMax);
+  }
+}
+
+/** JSON text that becomes bytes. */
 class Answer {
   private readonly portions: Uint8Array[] = [];
-  private bytes = 0;
 
   constructor(
     private text: string,
-    private readonly bytesMax: number,
+    private readonly size: Size,
   ) {}
 
   add(text: string): void {
@@ -117,8 +158,7 @@ class Answer {
   private take(): void {
     const portion = Buffer.from(this.text);
     this.text = "";
-    this.bytes += portion.length;
-    if (this.bytes > this.bytesMax) throw new ResultTooLarge(this.bytesMax);
+    this.size.add(portion.length);
     this.portions.push(portion);
   }
 }

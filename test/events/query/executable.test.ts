@@ -20,7 +20,7 @@ test("the API and the command answer the same, with and without a running applia
     truncated: false,
   };
   const path = `/api/projects/${appliance.made.project.id}/query/`;
-  for (const body of [{ query: sql }, { query: { kind: "HogQLQuery", query: sql } }]) {
+  for (const body of [{ query: sql }, { query: { query: sql } }]) {
     const response = await appliance.api(path, { method: "POST", body });
     expect(await response.json()).toEqual(expected);
     expect(response.status).toBe(200);

@@ -1,0 +1,61 @@
+/** Names of column types as clients made for PostHog know them: those of ClickHouse. */
+
+import type { DuckDBType } from "@duckdb/node-api";
+
+type Api = typeof import("@duckdb/node-api");
+
+/** The name of a column's type; every column may hold null, which the name does not say. */
+export function columnTypeName(api: Api, type: DuckDBType): string {
+  const { DuckDBTypeId: id } = api;
+  switch (type.typeId) {
+    case id.BOOLEAN:
+      return "Bool";
+    case id.TINYINT:
+      return "Int8";
+    case id.SMALLINT:
+      return "Int16";
+    case id.INTEGER:
+      return "Int32";
+    case id.BIGINT:
+      return "Int64";
+    case id.HUGEINT:
+      return "Int128";
+    case id.UTINYINT:
+      return "UInt8";
+    case id.USMALLINT:
+      return "UInt16";
+    case id.UINTEGER:
+      return "UInt32";
+    case id.UBIGINT:
+      return "UInt64";
+    case id.UHUGEINT:
+      return "UInt128";
+    case id.FLOAT:
+      return "Float32";
+    case id.DOUBLE:
+      return "Float64";
+    case id.DECIMAL: {
+      const { width, scale } = type as DuckDBType & { width: number; scale: number };
+      return `Decimal(${width}, ${scale})`;
+    }
+    case id.DATE:
+      return "Date";
+    case id.TIMESTAMP:
+    case id.TIMESTAMP_TZ:
+      return "DateTime64(6, 'UTC')";
+    case id.UUID:
+      return "UUID";
+    case id.LIST:
+    case id.ARRAY: {
+      const { valueType } = type as DuckDBType & { valueType: DuckDBType };
+      return `Array(${columnTypeName(api, valueType)})`;
+    }
+    case id.MAP: {
+      const { keyType, valueType } = type as DuckDBType & { keyType: DuckDBType; valueType: DuckDBType };
+      return `Map(${columnTypeName(api, keyType)}, ${columnTypeName(api, valueType)})`;
+    }
+    // JSON, structs, intervals and the like come as text or as JSON.
+    default:
+      return "String";
+  }
+}
