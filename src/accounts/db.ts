@@ -17,6 +17,7 @@ import pendingChangesSql from "./migrations/004-pending-changes.sql" with { type
 import projectKeysSql from "./migrations/005-project-keys.sql" with { type: "text" };
 import formerSecretKeysSql from "./migrations/006-former-secret-keys.sql" with { type: "text" };
 import linkCreatorsSql from "./migrations/007-link-creators.sql" with { type: "text" };
+import tilesAndInsightsSql from "./migrations/008-tiles-and-insights.sql" with { type: "text" };
 import * as schema from "./schema.ts";
 
 export type Schema = typeof schema;
@@ -34,6 +35,7 @@ const metadataMigrations: readonly Migration[] = [
   { version: 5, name: "project keys", sql: projectKeysSql },
   { version: 6, name: "former secret keys", sql: formerSecretKeysSql },
   { version: 7, name: "link creators", sql: linkCreatorsSql },
+  { version: 8, name: "tiles and insights", sql: tilesAndInsightsSql },
 ];
 
 /** What several fronts share of it, in PostgreSQL. */

@@ -164,6 +164,7 @@ export const insight = sqliteTable("insight", {
   createdById: integer("created_by_id"),
   createdAt: instant("created_at").notNull(),
   updatedAt: instant("updated_at").notNull(),
+  derivedName: text("derived_name"),
 });
 
 export const tile = sqliteTable("tile", {
@@ -174,6 +175,7 @@ export const tile = sqliteTable("tile", {
   layouts: json<JsonObject>("layouts").notNull().default({}),
   color: text("color"),
   position: integer("position").notNull().default(0),
+  showDescription: flagged("show_description"),
 });
 
 export const flag = sqliteTable("flag", {

@@ -22,6 +22,8 @@ export interface Insight {
   createdById: number | null;
   createdAt: Date;
   updatedAt: Date;
+  /** What a client calls it by its query; Flagkeep only keeps it. */
+  derivedName: string | null;
 }
 
 export interface Tile {
@@ -31,7 +33,10 @@ export interface Tile {
   /** From 0. */
   position: number;
   insight: Insight | undefined;
+  /** Markdown of a text tile. */
   text: string | null;
+  /** Null: as the client chooses. */
+  showDescription: boolean | null;
 }
 
 export interface Dashboard {
@@ -56,7 +61,10 @@ export type DashboardFields = Pick<
   Dashboard,
   "name" | "description" | "pinned" | "deleted" | "tags" | "filters"
 >;
-export type InsightFields = Pick<Insight, "name" | "description" | "query" | "saved" | "deleted">;
+export type InsightFields = Pick<
+  Insight,
+  "name" | "derivedName" | "description" | "query" | "saved" | "deleted"
+>;
 
 /** The dashboards of a project that are not deleted: pinned ones first, then newest first. */
 export function listDashboards(
@@ -104,6 +112,7 @@ export function tilesOf(db: Reading, dashboardId: number): Tile[] {
       position: row.tile.position,
       insight: row.insight ?? undefined,
       text: row.tile.body,
+      showDescription: row.tile.showDescription,
     }));
 }
 
@@ -131,25 +140,31 @@ export function createDashboard(
   });
 }
 
-/** How a tile is to stand; its place is that in the list. */
-export interface TilePlace {
-  id: number;
+/** A change to a tile; its position is that in the list of changes. */
+export interface TileChange {
+  /** Absent: a new tile with `text`. */
+  id?: number;
   layouts?: JsonObject;
   color?: string | null;
+  showDescription?: boolean | null;
+  /** Only of text tiles. */
+  text?: string;
+  /** Removes the tile from the dashboard; the insight remains. */
+  deleted?: boolean;
 }
 
 /**
  * Changes or deletes a dashboard; a deleted one can only be brought back.
  *
- * @param places of tiles, in order; those that are not named come behind them, in the order they had.
+ * @param tiles in order; tiles that are not named come after them, in the order they had.
  * @throws {NotFound}
- * @throws {InvalidField} a tile is of another dashboard.
+ * @throws {InvalidField} a tile is of another dashboard, or without `id` and text.
  */
 export function updateDashboard(
   metadata: Metadata,
   of: { projectId: number; id: number },
   fields: Partial<DashboardFields>,
-  places: readonly TilePlace[] = [],
+  tiles: readonly TileChange[] = [],
 ): Dashboard {
   const { tags, ...plain } = fields;
   return metadata.change((t) => {
@@ -163,32 +178,58 @@ export function updateDashboard(
       t.update(dashboard).set(plain).where(eq(dashboard.id, of.id)).run();
     }
     if (tags) replaceTags(t, of.projectId, "dashboard", of.id, normalizeTags(tags, "tags") ?? []);
-    arrange(t, of.id, places);
+    changeTiles(t, of.id, tiles);
     return { ...before, ...plain, tags: tagsOf(t, "dashboard", of.id) };
   });
 }
 
-/** Tiles whose places are told at once. */
-const placesMax = 1_000;
+/** Tiles that are changed at once, and tiles of a dashboard that gets text tiles. */
+const tilesMax = 1_000;
 
-function arrange(t: MetadataTx, dashboardId: number, places: readonly TilePlace[]): void {
-  if (places.length === 0) return;
-  if (places.length > placesMax) {
-    throw new InvalidField("tiles", "max_length", `At most ${placesMax} tiles can be arranged at once.`);
+function changeTiles(t: MetadataTx, dashboardId: number, changes: readonly TileChange[]): void {
+  if (changes.length === 0) return;
+  if (changes.length > tilesMax) {
+    throw new InvalidField("tiles", "max_length", `At most ${tilesMax} tiles can be changed at once.`);
   }
-  const known = tilesOf(t, dashboardId).map(({ id }) => id);
-  const named = new Set(places.map(({ id }) => id));
-  for (const id of named) {
-    if (known.includes(id)) continue;
-    throw new InvalidField("tiles", "does_not_exist", `Invalid pk "${id}" - object does not exist.`);
+  const known = tilesOf(t, dashboardId);
+  // Of a tile that is named twice, the first position and the last look.
+  const looks = new Map<number, TileChange>();
+  let count = known.length;
+  for (const change of changes) {
+    const id = change.id ?? newTextTile(t, dashboardId, change, count++);
+    const tileBefore = known.find((each) => each.id === id);
+    if (change.id !== undefined && tileBefore === undefined) {
+      throw new InvalidField("tiles", "does_not_exist", `Invalid pk "${id}" - object does not exist.`);
+    }
+    if (change.text !== undefined && tileBefore?.insight !== undefined) {
+      throw new InvalidField("tiles", "invalid_input", `Tile ${id} shows an insight and takes no text.`);
+    }
+    looks.set(id, { ...looks.get(id), ...change });
   }
-  const looks = new Map(places.map(({ id, ...look }) => [id, look]));
-  for (const [position, id] of [...named, ...known.filter((id) => !named.has(id))].entries()) {
+  let position = 0;
+  for (const id of [...looks.keys(), ...known.map((each) => each.id).filter((id) => !looks.has(id))]) {
+    const { id: _, deleted, text, ...look } = looks.get(id) ?? {};
+    if (deleted) {
+      t.delete(tile).where(eq(tile.id, id)).run();
+      continue;
+    }
+    const body = text === undefined ? {} : { body: text };
     t.update(tile)
-      .set({ position, ...looks.get(id) })
+      .set({ position: position++, ...look, ...body })
       .where(eq(tile.id, id))
       .run();
   }
+}
+
+function newTextTile(t: MetadataTx, dashboardId: number, { text }: TileChange, count: number): number {
+  if (text === undefined) {
+    const detail = "A tile needs an `id`, or a `text` with a `body` if it is new.";
+    throw new InvalidField("tiles", "required", detail);
+  }
+  if (count >= tilesMax) {
+    throw new InvalidField("tiles", "max_length", `A dashboard has at most ${tilesMax} tiles.`);
+  }
+  return t.insert(tile).values({ dashboardId, body: text }).returning({ id: tile.id }).get().id;
 }
 
 /** The insights of a project that are not deleted, newest first. */

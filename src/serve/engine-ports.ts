@@ -3,12 +3,13 @@
 import type { Metadata } from "../accounts/metadata.ts";
 import type { CohortFiller } from "../cohorts/cohort-filling.ts";
 import { findCohort, membership } from "../cohorts/cohorts.ts";
-import type { InsightQueries, InsightRun } from "../dashboards/api/insights.ts";
+import type { InsightOutcome, InsightQueries, InsightRun } from "../dashboards/api/insights.ts";
 import type { EngineClient } from "../engine/client.ts";
 import type { ConditionRequest } from "../engine/query-types.ts";
 import type { FlagCalls, FlagCallsRequest } from "../events/insights/flag-calls.ts";
-import type { ComputedInsight } from "../events/insights/insight-cache.ts";
-import { QueryRefused } from "../events/port.ts";
+import { QueryRefused, StatementsBarred } from "../events/port.ts";
+import { statementOf } from "../events/query/hogql.ts";
+import { rowsDefault } from "../events/query/run-query.ts";
 import type { ReachCounter } from "../flags/api/flag-reach.ts";
 import type { FlagCallCounter } from "../flags/api/flag-usage.ts";
 import type { Reach, ReachQuestion } from "../flags/rules/blast-radius.ts";
@@ -16,7 +17,7 @@ import { groupsOf, groupTypeOf } from "../flags/rules/types.ts";
 import { findFlag } from "../flags/store/flag.ts";
 import type { FlagSets } from "../flags/store/flag-sets.ts";
 import { InvalidField, NotFound } from "../lib/errors.ts";
-import type { JsonObject } from "../lib/json.ts";
+import type { Json, JsonObject } from "../lib/json.ts";
 import type { PersonFinder } from "../people/api/people.ts";
 import { cohortMembersPage, countCohortMembers } from "../people/cohort-members.ts";
 import type { PeopleDb } from "../people/open.ts";
@@ -99,9 +100,11 @@ export class EnginePorts
     return await this.find(projectId, membership(cohortId), page);
   }
 
-  async run(projectId: number, query: JsonObject, how: InsightRun): Promise<ComputedInsight> {
+  async run(projectId: number, query: JsonObject, how: InsightRun): Promise<InsightOutcome> {
     const { timezone, now, refresh } = how;
+    const sql = statementOf(query);
     try {
+      if (sql !== undefined) return await this.runStatement(projectId, sql, how);
       return await this.deps.engine.ask("trends", {
         projectId,
         query,
@@ -110,9 +113,29 @@ export class EnginePorts
         now: now.getTime(),
       });
     } catch (error) {
+      if (error instanceof StatementsBarred) throw new InvalidField("query", error.code, error.message);
       if (!(error instanceof QueryRefused) || error.code === "query_busy") throw error;
       throw new InvalidField("query", "invalid_input", error.message);
     }
+  }
+
+  /** The statement of an insight; its rows are never cached. */
+  private async runStatement(
+    projectId: number,
+    sql: Json,
+    { now, refresh }: InsightRun,
+  ): Promise<InsightOutcome> {
+    if (typeof sql !== "string")
+      throw new QueryRefused("invalid_input", "`query` must be a SELECT statement.");
+    if (refresh === "force_cache") return { results: null, computedAt: null, isCached: false };
+    const request = { projectId, sql, limit: rowsDefault, hasLists: true };
+    const {
+      results = [],
+      columns,
+      types = [],
+      hasMore = false,
+    } = await this.deps.engine.ask("query", request);
+    return { results, computedAt: now.getTime(), isCached: false, table: { columns, types, hasMore } };
   }
 
   private isStatic(projectId: number, cohortId: number): boolean {

@@ -208,3 +208,111 @@ describe("dashboards and insights", () => {
     expect((await server.ask("GET", "/api/projects/1/insights/1/")).body.dashboards).toEqual([1, 2]);
   });
 });
+
+describe("tiles", () => {
+  const path = "/api/projects/1/dashboards/1/";
+
+  async function board() {
+    const server = new TestServer();
+    await server.ask("POST", "/api/projects/1/dashboards/", { body: { name: "D" } });
+    await server.ask("POST", "/api/projects/1/insights/", { body: { name: "I", dashboards: [1] } });
+    const change = (tiles: object[]) => server.ask("PATCH", path, { body: { tiles } });
+    return { server, change, [Symbol.dispose]: () => server[Symbol.dispose]() };
+  }
+
+  test("have a color, an empty one too, and say whether they show a description", async () => {
+    using it = await board();
+    const [{ id }] = (await it.server.ask("GET", path)).body.tiles;
+    for (const [sent, kept] of [
+      [
+        { color: "blue", show_description: true },
+        { color: "blue", show_description: true },
+      ],
+      [{}, { color: "blue", show_description: true }],
+      [
+        { color: "", show_description: null },
+        { color: "", show_description: null },
+      ],
+      [
+        { color: null, show_description: false },
+        { color: null, show_description: false },
+      ],
+    ]) {
+      const { status, body } = await it.change([{ id, ...sent }]);
+      expect([status, body.tiles.length]).toEqual([200, 1]);
+      expect(body.tiles[0]).toMatchObject({ ...kept, text: null, insight: { id: 1 } });
+      expect((await it.server.ask("GET", path)).body.tiles).toEqual(body.tiles);
+    }
+  });
+
+  test("with text are written, changed, arranged and removed", async () => {
+    using it = await board();
+    const [{ id }] = (await it.server.ask("GET", path)).body.tiles;
+    const layouts = { sm: { x: 0, y: 0, w: 12, h: 1 } };
+    const made = await it.change([
+      { text: { body: "# Sales" }, color: "", layouts },
+      { id },
+      { text: { body: "" } },
+    ]);
+    expect(made.status).toBe(200);
+    const [first, , last] = made.body.tiles;
+    expect(made.body.tiles).toMatchObject([
+      { insight: null, text: { body: "# Sales" }, color: "", layouts, order: 0 },
+      { id, insight: { id: 1 }, text: null, order: 1 },
+      { insight: null, text: { body: "" }, order: 2 },
+    ]);
+    expect(first.text.id).toEqual(expect.any(Number));
+    const changed = await it.change([
+      { id: last.id, text: { body: "Below" } },
+      { id: first.id, deleted: true },
+    ]);
+    expect(changed.body.tiles).toMatchObject([{ id: last.id, text: { body: "Below" } }, { id }]);
+    // A whole tile that was read may be sent back.
+    const again = await it.change(changed.body.tiles);
+    expect([again.status, again.body.tiles]).toEqual([200, changed.body.tiles]);
+    // The insight of a tile that is removed remains.
+    expect((await it.change([{ id, deleted: true }])).body.tiles).toMatchObject([{ id: last.id }]);
+    expect((await it.server.ask("GET", "/api/projects/1/insights/1/")).body).toMatchObject({
+      dashboards: [],
+    });
+  });
+
+  for (const [name, tiles, code] of [
+    ["neither id nor text", [{ color: "blue" }], "required"],
+    ["neither id nor text, but null", [{ text: null }], "required"],
+    ["the id of nothing", [{ id: 77, text: { body: "x" } }], "does_not_exist"],
+    ["text for an insight", [{ id: 1, text: { body: "x" } }], "invalid_input"],
+    ["a long text", [{ text: { body: "x".repeat(4_001) } }], "max_length"],
+    ["a long color", [{ id: 1, color: "x".repeat(51) }], "max_length"],
+    ["too many at once", Array.from({ length: 1_001 }, () => ({ text: { body: "x" } })), "max_length"],
+    ["too many in all", Array.from({ length: 1_000 }, () => ({ text: { body: "x" } })), "max_length"],
+  ] as const) {
+    test(`are rejected with ${name}, and nothing is stored`, async () => {
+      using it = await board();
+      const { status, body } = await it.change([{ text: { body: "kept?" } }, ...tiles].slice(-1_001));
+      expect([status, body.code]).toEqual([400, code]);
+      expect((await it.server.ask("GET", path)).body.tiles).toHaveLength(1);
+    });
+  }
+});
+
+test("an insight keeps the name that a client derived", async () => {
+  using server = new TestServer();
+  const made = await server.ask("POST", "/api/projects/1/insights/", {
+    body: { name: "", derived_name: "Pageview count" },
+  });
+  expect(made).toMatchObject({ status: 201, body: { name: "", derived_name: "Pageview count" } });
+  const path = "/api/projects/1/insights/1/";
+  for (const [sent, kept] of [
+    [{ name: "Views" }, "Pageview count"],
+    [{ derived_name: "Views" }, "Views"],
+    [{ derived_name: "" }, ""],
+    [{ derived_name: null }, null],
+  ] as const) {
+    expect((await server.ask("PATCH", path, { body: sent })).body.derived_name).toBe(kept);
+    expect((await server.ask("GET", path)).body.derived_name).toBe(kept);
+  }
+  const long = await server.ask("PATCH", path, { body: { derived_name: "x".repeat(401) } });
+  expect(long).toMatchObject({ status: 400, body: { attr: "derived_name" } });
+  expect((await server.ask("GET", "/api/projects/1/insights/")).body.results[0].derived_name).toBeNull();
+});

@@ -36,6 +36,7 @@ import {
   findDashboard,
   listDashboards,
   type Tile,
+  type TileChange,
   tagsOfInsight,
   tilesOf,
   updateDashboard,
@@ -76,10 +77,11 @@ const FullDashboardBody = named(
       object({
         id: int(),
         layouts: dictionary(),
-        color: nullable(text()),
+        color: nullable(text({ blank: true })),
         order: int(),
+        show_description: nullable(bool()),
         insight: nullable(InsightBody),
-        text: nullable(text({ blank: true })),
+        text: nullable(object({ id: int(), body: text({ blank: true, description: "Markdown." }) })),
       }),
     ),
   }),
@@ -96,13 +98,23 @@ const DashboardInput = object({
   ),
 });
 
+const textLengthMax = 4_000;
 const DashboardChange = object({
   ...DashboardInput.properties,
   tiles: optional(
     list(
-      object({ id: int(), layouts: optional(dictionary()), color: optional(nullable(text({ max: 50 }))) }),
+      object({
+        id: optional(int({ description: "Absent: a new tile with `text`." })),
+        layouts: optional(dictionary()),
+        color: optional(nullable(text({ blank: true, max: 50, description: "Empty or null: none." }))),
+        show_description: optional(nullable(bool())),
+        text: optional(
+          nullable(object({ body: text({ blank: true, max: textLengthMax, description: "Markdown." }) })),
+        ),
+        deleted: optional(nullable(bool({ description: "Removes the tile; an insight remains." }))),
+      }),
       {
-        description: "In the order they are to stand in; those left out come behind, as they were.",
+        description: "In their new order; tiles that are left out come after them, in the order they had.",
       },
     ),
   ),
@@ -130,7 +142,12 @@ const exampleFull = {
   ...exampleAnswer,
   filters: { date_from: "-30d" },
   variables: {},
-  tiles: [{ id: 7, layouts: {}, color: "blue", order: 0, insight: exampleInsight, text: null }],
+  tiles: [
+    {
+      ...{ id: 7, layouts: {}, color: "blue", order: 0, show_description: null },
+      ...{ insight: exampleInsight, text: null },
+    },
+  ],
 };
 const oneAnswer = { 200: { description: "The dashboard.", schema: FullDashboardBody, example: exampleFull } };
 
@@ -182,6 +199,7 @@ export function dashboardRoutes(deps: InsightDeps): Route[] {
     }),
     projectRoute("PATCH", "/dashboards/:id", "dashboard:write", {
       summary: "Change or delete a dashboard",
+      description: "`tiles` arranges, colors and removes tiles, and writes tiles with text.",
       tag: tagName,
       body: DashboardChange,
       isPartial: true,
@@ -190,10 +208,23 @@ export function dashboardRoutes(deps: InsightDeps): Route[] {
       handle: (call) => {
         const of = { projectId: call.project.id, id: readId(call.params, "id") };
         const { tiles, ...fields } = call.body;
-        return withTiles(deps, call, updateDashboard(metadata, of, fields, tiles));
+        return withTiles(deps, call, updateDashboard(metadata, of, fields, tiles?.map(tileChange)));
       },
     }),
   ];
+}
+
+/** A member that is null or absent says nothing, except where null clears. */
+function tileChange(sent: NonNullable<Static<typeof DashboardChange>["tiles"]>[number]): TileChange {
+  const { id, layouts, color, show_description: showDescription, text: sentText, deleted } = sent;
+  return {
+    ...(id === undefined ? {} : { id }),
+    ...(layouts === undefined ? {} : { layouts }),
+    ...(color === undefined ? {} : { color }),
+    ...(showDescription === undefined ? {} : { showDescription }),
+    ...(sentText ? { text: sentText.body } : {}),
+    ...(deleted ? { deleted } : {}),
+  };
 }
 
 async function withTiles(
@@ -237,7 +268,8 @@ async function tileBody(
           computed,
         })
       : null,
-    text: tile.text,
+    show_description: tile.showDescription,
+    text: tile.text === null ? null : { id: tile.id, body: tile.text },
   };
 }
 

@@ -28,6 +28,7 @@ export const InsightBody = named(
     id: int(),
     short_id: text(),
     name: text({ blank: true }),
+    derived_name: nullable(text({ blank: true }), { description: "Kept as a client sent it." }),
     description: text({ blank: true }),
     query: dictionary(),
     filters: dictionary({ description: "Of an older generation; always empty." }),
@@ -41,6 +42,11 @@ export const InsightBody = named(
     last_refresh: nullable(instant(), { description: "When `result` was computed." }),
     is_cached: bool({ description: "It was computed for an earlier request." }),
     result: anyJson({ description: "As `results` of `POST …/query/`; null where it was not computed." }),
+    columns: nullable(list(text({ blank: true })), { description: "Of SQL: the names of the columns." }),
+    types: nullable(list(list(text({ blank: true }))), {
+      description: "Of SQL: name and type of each column.",
+    }),
+    hasMore: nullable(bool(), { description: "Of SQL: whether rows are missing." }),
     query_status: nullable(object({ complete: bool(), error: bool(), error_message: text() }), {
       description: "Why there is no result, where the query cannot be computed.",
     }),
@@ -49,6 +55,9 @@ export const InsightBody = named(
 
 export const InsightInput = object({
   name: optional(text({ blank: true, max: 400 })),
+  derived_name: optional(
+    nullable(text({ blank: true, max: 400 }), { description: "What a client calls it by its query." }),
+  ),
   description: optional(prose()),
   query: optional(dictionary()),
   dashboards: optional(list(int(), { description: "It stands on exactly these then." })),
@@ -58,7 +67,16 @@ export const InsightInput = object({
 });
 
 /** What was computed for an insight, and when; or why its query cannot be computed. */
-export type Computed = { result: Json; at: Date; isCached: boolean } | { problem: string };
+export type Computed =
+  | { result: Json; at: Date; isCached: boolean; table?: InsightTable }
+  | { problem: string };
+
+/** What the columns of a SQL insight are; see `QueryResult`. */
+export interface InsightTable {
+  columns: string[];
+  types: [name: string, type: string][];
+  hasMore: boolean;
+}
 
 /** The wire form of an insight. */
 export function insightBody(
@@ -71,6 +89,7 @@ export function insightBody(
     id: insight.id,
     short_id: insight.shortId,
     name: insight.name,
+    derived_name: insight.derivedName,
     description: insight.description,
     query: insight.query,
     filters: {},
@@ -84,6 +103,9 @@ export function insightBody(
     last_refresh: toWireOrNull(done?.at ?? null),
     is_cached: done?.isCached ?? false,
     result: done?.result ?? null,
+    columns: done?.table?.columns ?? null,
+    types: done?.table?.types ?? null,
+    hasMore: done?.table?.hasMore ?? null,
     query_status:
       computed !== undefined && "problem" in computed
         ? { complete: true, error: true, error_message: computed.problem }
@@ -95,6 +117,7 @@ export const exampleInsight = {
   id: 61,
   short_id: "aB3dE5fG",
   name: "Orders per day",
+  derived_name: null,
   description: "",
   query: {
     kind: "InsightVizNode",
@@ -111,5 +134,8 @@ export const exampleInsight = {
   last_refresh: "2026-03-04T16:00:01.007000Z",
   is_cached: false,
   result: [{ label: "order paid", count: 3, days: ["2026-03-03", "2026-03-04"], data: [1, 2] }],
+  columns: null,
+  types: null,
+  hasMore: null,
   query_status: null,
 };

@@ -1,6 +1,8 @@
 /** Insights: stored queries over events, and their results. */
 
+import type { Static } from "@sinclair/typebox";
 import { type ProjectCall, projectRoute } from "../../accounts/api/routes.ts";
+import { allows } from "../../accounts/limits.ts";
 import type { Metadata } from "../../accounts/metadata.ts";
 import { findUser } from "../../accounts/users.ts";
 import {
@@ -10,13 +12,14 @@ import {
   refreshOf,
   refreshWords,
 } from "../../events/insights/insight-cache.ts";
+import { statementOf } from "../../events/query/hogql.ts";
 import { unavailable } from "../../http/answers.ts";
 import { notFound } from "../../http/failure.ts";
 import { pageAnswer, readPage } from "../../http/pagination.ts";
 import { Reply, type Route } from "../../http/route.ts";
 import { choice, object, onePage, optional, pageOf, text, withPage } from "../../http/shapes.ts";
 import { InvalidField } from "../../lib/errors.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import type { Json, JsonObject } from "../../lib/json.ts";
 import {
   createInsight,
   dashboardsOf,
@@ -26,7 +29,14 @@ import {
   tagsOfInsight,
   updateInsight,
 } from "../store.ts";
-import { type Computed, exampleInsight, InsightBody, InsightInput, insightBody } from "./insight-shapes.ts";
+import {
+  type Computed,
+  exampleInsight,
+  InsightBody,
+  InsightInput,
+  type InsightTable,
+  insightBody,
+} from "./insight-shapes.ts";
 
 const tagName = "Insights";
 const withoutResult = { ...exampleInsight, last_refresh: null, result: null };
@@ -42,11 +52,18 @@ export interface InsightQueries {
    * Runs the query of an insight.
    *
    * @param query e.g. `{"kind": "InsightVizNode", "source": {"kind": "TrendsQuery", ...}}`.
-   * @returns     the `result` of the insight: for trends one object per series, for funnels one per step.
+   * @returns     the `result` of the insight: for trends one object per series, for funnels one per step, for SQL one list
+   *              per row.
    * @throws {InvalidField} the query is of a kind that is not known.
    */
-  run(projectId: number, query: JsonObject, how: InsightRun): Promise<ComputedInsight>;
+  run(projectId: number, query: JsonObject, how: InsightRun): Promise<InsightOutcome>;
 }
+
+/** What was computed; of SQL also what its columns are. */
+export type InsightOutcome = Omit<ComputedInsight, "results"> & {
+  results: Json | null;
+  table?: InsightTable;
+};
 
 export interface InsightRun {
   /** IANA name; days begin there. */
@@ -106,8 +123,7 @@ export function insightRoutes(deps: InsightDeps): Route[] {
       bodyExample: { name: exampleInsight.name, query: exampleInsight.query, dashboards: [31] },
       answers: { 201: { description: "The new insight.", schema: InsightBody, example: withoutResult } },
       handle: (call) => {
-        const { dashboards, tags, ...fields } = call.body;
-        const input = { projectId: call.project.id, by: call.user.id, fields, links: { dashboards, tags } };
+        const input = { projectId: call.project.id, by: call.user.id, ...written(call.body) };
         return new Reply(201, write(createInsight(metadata, input, call.now)));
       },
     }),
@@ -137,11 +153,18 @@ export function insightRoutes(deps: InsightDeps): Route[] {
       answers: { 200: { description: "The insight.", schema: InsightBody, example: withoutResult } },
       handle: (call) => {
         const of = { projectId: call.project.id, name: call.params.id ?? "" };
-        const { dashboards, tags, ...fields } = call.body;
-        return write(updateInsight(metadata, of, { fields, links: { dashboards, tags } }, call.now));
+        return write(updateInsight(metadata, of, written(call.body), call.now));
       },
     }),
   ];
+}
+
+/** What a body writes into the insight, and what it links it with. */
+function written({ dashboards, tags, derived_name: derivedName, ...fields }: Static<typeof InsightInput>) {
+  return {
+    fields: { ...fields, ...(derivedName === undefined ? {} : { derivedName }) },
+    links: { dashboards, tags },
+  };
 }
 
 /** Runs the query of an insight; undefined when it has none, or nothing was to be computed. @throws {InvalidField} `refresh` */
@@ -153,11 +176,15 @@ export async function compute(
   const refresh = refreshOf(call.query.get("refresh"));
   if (!deps.insights || Object.keys(insight.query).length === 0) return undefined;
   const { id, timezone } = call.project;
+  // Nobody reads by SQL in an insight what the key does not let them read by a query.
+  if (statementOf(insight.query) !== undefined && !allows(call.limits.scopes, "query:read")) {
+    return { problem: "The insight is a SQL query, which needs the scope query:read." };
+  }
   try {
     const how = { timezone, now: call.now, refresh };
-    const { results, computedAt, isCached } = await deps.insights.run(id, insight.query, how);
+    const { results, computedAt, isCached, table } = await deps.insights.run(id, insight.query, how);
     if (results === null || computedAt === null) return undefined;
-    return { result: results, at: new Date(computedAt), isCached };
+    return { result: results, at: new Date(computedAt), isCached, table };
   } catch (error) {
     // The insight itself can be read all the same, and changed.
     if (error instanceof InvalidField) return { problem: error.message };

@@ -210,7 +210,7 @@ function exactly(property: string, value: string): JsonObject {
     values: [
       {
         type: "AND",
-        values: [{ key: property, type: "event", operator: "exact", value: [value] }],
+        values: [{ key: property, type: "event", operator: "exact", value }],
       },
     ],
   };

@@ -151,7 +151,7 @@ describe("keys of deleted flags", () => {
       const { tiles } = (await server.ask("GET", path)).body;
       return tiles.map(({ insight }: { insight: { description: string; query: object } }) => [
         insight.description.split(": ")[1],
-        /"\$feature_flag".*?"value":\["(.*?)"\]/.exec(JSON.stringify(insight.query))?.[1],
+        /"\$feature_flag".*?"value":"(.*?)"/.exec(JSON.stringify(insight.query))?.[1],
       ]);
     };
     const kept = await edit({ name: "still deleted" });

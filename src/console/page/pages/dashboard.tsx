@@ -44,7 +44,7 @@ interface DashboardWithTiles {
   description: string;
   pinned: boolean;
   filters: Dates;
-  tiles: { id: number; insight: Insight | null; text: string | null }[];
+  tiles: { id: number; insight: Insight | null; text: { body: string } | null }[];
 }
 
 export function Dashboard() {
@@ -133,7 +133,7 @@ export function Dashboard() {
                   <section
                     key={tile}
                     class={dragged === tile ? "card stack tile-card dragged" : "card stack tile-card"}
-                    aria-label={insight?.name ?? text ?? ""}
+                    aria-label={insight?.name ?? text?.body ?? ""}
                     draggable
                     onDragStart={() => setDragged(tile)}
                     onDragEnd={() => setDragged(undefined)}
@@ -172,7 +172,7 @@ export function Dashboard() {
                         }}
                       />
                     ) : (
-                      <p>{text}</p>
+                      <p>{text?.body}</p>
                     )}
                   </section>
                 );
