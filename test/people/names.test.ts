@@ -235,6 +235,16 @@ test("the started executable keeps and tells them", async () => {
   ]);
   const read = async (path: string) => (await appliance.api(`/api/projects/1/${path}`)).json();
   await until(async () => (await read("event_definitions/")).count === 2, "the names are kept");
+  const paths = ["event_definitions/", "property_definitions/", "property_definitions/?type=person"];
+  const ids = async () =>
+    (await Promise.all(paths.map(read))).flatMap(({ results }) =>
+      results.map(({ id }: { id: string }) => id),
+    );
+  const first = await ids();
+  expect(new Set(first).size).toBe(first.length);
+  for (const id of first)
+    expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+  expect(await ids()).toEqual(first);
   expect((await read("property_definitions/?type=person")).results).toMatchObject([
     { name: "mail", property_type: "String" },
   ]);

@@ -18,6 +18,7 @@ import {
   optional,
   pageOf,
   text,
+  uuid,
   withPage,
 } from "../../http/shapes.ts";
 import { InvalidField } from "../../lib/errors.ts";
@@ -33,7 +34,7 @@ const propertyTypes = ["String", "Numeric", "Boolean", "DateTime"] as const;
 const EventDefinition = named(
   "EventDefinition",
   object({
-    id: text(),
+    id: uuid(),
     name: text(),
     created_at: instant(),
     last_seen_at: instant({ description: "Exact to a day." }),
@@ -42,7 +43,7 @@ const EventDefinition = named(
 const PropertyDefinition = named(
   "PropertyDefinition",
   object({
-    id: text({ blank: true }),
+    id: uuid(),
     name: text({ blank: true }),
     property_type: nullable(choice(propertyTypes), { description: "`String` when several kinds were seen." }),
     is_numerical: bool(),
@@ -75,7 +76,7 @@ export function nameRoutes({ people }: { people: PeopleDb }): Route[] {
       query: withPage(object(searchQuery)),
       answers: {
         200: onePage("One page of names, by name.", pageOf("EventDefinitionPage", EventDefinition), {
-          ...{ id: "order paid", name: "order paid" },
+          ...{ id: "8bb8c3f6-2a4b-5c0d-9e1f-0a1b2c3d4e5f", name: "order paid" },
           ...{ created_at: "2026-03-01T12:00:00.000000Z", last_seen_at: "2026-03-04T16:00:01.007000Z" },
         }),
       },
@@ -84,7 +85,7 @@ export function nameRoutes({ people }: { people: PeopleDb }): Route[] {
         const { names, count } = listEventNames(people, project.id, query.get("search") ?? "", page);
         const results = names.map(
           ({ name, firstSeenMicros, lastSeenMicros }): Static<typeof EventDefinition> => ({
-            ...{ id: name, name },
+            ...{ id: definitionId(project.id, "", name), name },
             ...{ created_at: microsToWire(firstSeenMicros), last_seen_at: microsToWire(lastSeenMicros) },
           }),
         );
@@ -105,7 +106,12 @@ export function nameRoutes({ people }: { people: PeopleDb }): Route[] {
       ),
       answers: {
         200: onePage("One page of names, by name.", pageOf("PropertyDefinitionPage", PropertyDefinition), {
-          ...{ id: "plan", name: "plan", property_type: "String", is_numerical: false },
+          ...{
+            id: "2f6d1a7c-93b5-5e84-8d02-7c6b5a493827",
+            name: "plan",
+            property_type: "String",
+            is_numerical: false,
+          },
           last_seen_at: "2026-03-04T16:00:01.007000Z",
         }),
       },
@@ -117,7 +123,12 @@ export function nameRoutes({ people }: { people: PeopleDb }): Route[] {
           owner === undefined ? { names: [], count: 0 } : listPropertyNames(people, of, page);
         const results = names.map(
           ({ name, type, lastSeenMicros }): Static<typeof PropertyDefinition> => ({
-            ...{ id: name, name, property_type: type, is_numerical: type === "Numeric" },
+            ...{
+              id: definitionId(project.id, of.owner, name),
+              name,
+              property_type: type,
+              is_numerical: type === "Numeric",
+            },
             last_seen_at: microsToWire(lastSeenMicros),
           }),
         );
@@ -139,6 +150,13 @@ export function nameRoutes({ people }: { people: PeopleDb }): Route[] {
       handle: ({ project, query }) => values(people, project.id, "person", query),
     }),
   ];
+}
+
+const definitionNamespace = "5b0f6f5e-3a6f-4c62-9d0a-1f2e7c9b8a44";
+
+/** The id of a definition, which clients expect to be a UUID; it follows from the name. @param owner empty for events. */
+function definitionId(projectId: number, owner: string, name: string): string {
+  return Bun.randomUUIDv5(JSON.stringify([projectId, owner, name]), definitionNamespace);
 }
 
 function values(people: PeopleDb, projectId: number, owner: string, query: URLSearchParams) {
