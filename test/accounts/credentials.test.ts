@@ -280,6 +280,22 @@ describe("the secret key of a project", () => {
 describe("access to flags is given by keys that have it", () => {
   const roles = `${organization}roles/`;
 
+  test("approvals of a project", async () => {
+    using it = prepared();
+    const { server } = it;
+    const narrow = server.key(["project:write"]);
+    const enough = server.key(["project:write", "feature_flag:write"]);
+    const change = async (approvals: string, key: string) =>
+      (await server.ask("PATCH", projectPath, { key, body: { approvals } })).status;
+    expect(await change("critical", narrow)).toBe(200);
+    expect(await change("all", narrow)).toBe(200);
+    for (const looser of ["critical", "off"]) expect(await change(looser, narrow)).toBe(403);
+    expect(await change("all", narrow)).toBe(200);
+    expect(await change("critical", enough)).toBe(200);
+    expect(await change("off", narrow)).toBe(403);
+    expect(await change("off", enough)).toBe(200);
+  });
+
   test("roles, their members, and the organization", async () => {
     using it = prepared();
     const { server, carol } = it;

@@ -49,7 +49,7 @@ import {
   ShortProjectBody,
   shortProjectBody,
 } from "./project-shapes.ts";
-import { checkAdmin } from "./roles.ts";
+import { checkAdmin, checkMayGrantFlags } from "./roles.ts";
 import { organizationRoute, type ProjectCall, projectRoute, type UserCall, userRoute } from "./routes.ts";
 
 const tagName = "Projects";
@@ -228,7 +228,7 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
       takesArchived: true,
       summary: "Rename a project, change its time zone, archive it or open it again",
       description:
-        "Only admins and owners archive, change `approvals` or how long events are kept, and never the last open project. An archived project is found nowhere but in `GET /api/projects/?archived=true`; `archived: false` opens it again.",
+        "Only admins and owners archive, change `approvals` or how long events are kept, and never the last open project. To let changes of more flags go without agreement, a key needs `feature_flag:write` too. An archived project is found nowhere but in `GET /api/projects/?archived=true`; `archived: false` opens it again.",
       asksAgain: isForAdmins,
       makesCredential: "shown",
       tag: tagName,
@@ -245,6 +245,7 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
         if (isForAdmins(saysAnew(call.body, call.project)) || archivedAt !== null) {
           checkAdmin(deps, { user: call.user, organization: { id: organizationId } });
         }
+        if (isLoosened(call.project.approvals, approvals)) checkMayGrantFlags(call.limits);
         if (call.body.archived === true) requireAnotherProject(metadata, id);
         const changed = updateProject(metadata, id, change, call.user.id, call.now);
         const { archived } = call.body;
@@ -334,6 +335,14 @@ function saysAnew(body: Static<typeof ProjectEdit>, project: Project): Static<ty
     ...(approvals === project.approvals ? {} : { approvals }),
     ...(days === project.eventsRetentionDays ? {} : { events_retention_days: days }),
   };
+}
+
+/** From the strictest: changes of which flags need somebody else's agreement. */
+const approvalKinds: readonly Project["approvals"][] = ["all", "critical", "off"];
+
+/** Whether a change lets users edit flags that they could not edit alone before. */
+function isLoosened(before: Project["approvals"], after: Project["approvals"] = before): boolean {
+  return approvalKinds.indexOf(after) > approvalKinds.indexOf(before);
 }
 
 /** What members may not change, and a session only after the password was asked for again. */
