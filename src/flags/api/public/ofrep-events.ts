@@ -27,6 +27,8 @@ const ofrepPath = "/ofrep/v1/events";
 
 interface Stream {
   readonly project: EvaluatedProject;
+  /** The project key that it was opened with; the stream ends with it. */
+  readonly key: string;
   /** The configuration the client has been told of. */
   told: string;
 }
@@ -93,22 +95,23 @@ export class FlagEvents {
   }
 
   private answer({ request, query }: Call): Response {
-    const project = this.deps.projects.findByToken(query.get("key") ?? "");
+    const key = query.get("key") ?? "";
+    const project = this.deps.projects.findByToken(key);
     if (project === undefined) {
       const detail = "Send the project's key in `key`, as the answer with all flags tells it.";
       throw new HttpFailure(401, "authentication_error", "authentication_failed", detail);
     }
     const present = this.deps.configurationOf(project.id);
-    const stream: Stream = { project, told: request.headers.get("last-event-id") || present };
+    const stream: Stream = { project, key, told: request.headers.get("last-event-id") || present };
     return this.streams.open(stream, request.signal, `id: ${stream.told}`, () => this.tell(stream, present));
   }
 
   private look(): void {
     const present = new Map<number, string>();
     for (const stream of this.streams) {
-      const { id, apiToken } = stream.project;
-      if (this.deps.projects.findByToken(apiToken)?.id !== id) {
-        // The key is not valid any more, or the project is archived.
+      const { id } = stream.project;
+      if (this.deps.projects.findByToken(stream.key)?.id !== id) {
+        // The key was replaced and its time is over, or the project is archived.
         this.streams.close(stream);
         continue;
       }

@@ -2,10 +2,12 @@
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
+import { endFormerKey, rotateProjectKey } from "../../../../src/accounts/projects.ts";
 import { FlagEvents } from "../../../../src/flags/api/public/ofrep-events.ts";
 import { createApp } from "../../../../src/http/app.ts";
 import { TrustedPlaces } from "../../../../src/http/places.ts";
 import { set } from "../../../people/support.ts";
+import { until } from "../../../support/appliance.ts";
 import { inCohort, person, when } from "../../make.ts";
 import { TestEvaluation } from "../support.ts";
 
@@ -318,6 +320,22 @@ describe("changes", () => {
     expect(events.connections(project, "http://localhost")).toBeUndefined();
     for (const { body } of streams) await body!.cancel();
     expect(events.connections(project, "http://localhost")).toBeDefined();
+  });
+
+  test("a stream ends with the key that it was opened with", async () => {
+    using own = new TestEvaluation();
+    const former = (await open(own)).body!.getReader();
+    const { apiToken } = rotateProjectKey(own.metadata, 1, null, { graceSeconds: 60 });
+    const inGrace = (await open(own)).body!.getReader();
+    const present = (await open(own, {}, `${EVENTS}?key=${apiToken}`)).body!.getReader();
+    for (const reader of [former, inGrace, present]) await readUntil(reader, "\n\n");
+    endFormerKey(own.metadata, 1, "public", null);
+    let ended = 0;
+    for (const reader of [former, inGrace]) void readUntil(reader, "never").catch(() => ended++);
+    await until(() => ended === 2, "the streams of the former key have ended");
+    own.flag("a", when([]));
+    expect(await readUntil(present, "data: ")).toContain("refetchEvaluation");
+    await present.cancel();
   });
 
   test("streams end when the server stops", async () => {
