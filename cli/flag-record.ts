@@ -1,10 +1,13 @@
 /** A flag in `--json`: as in the API, without what depends on who asks. */
 
 import { type Static, Type } from "@sinclair/typebox";
+import { LocalIssues } from "../src/flags/definitions/local-issues.ts";
 import { storedFlag } from "../src/flags/exchange/project-content.ts";
 import { exportedFields, type Flag } from "../src/flags/fields.ts";
 import { statusFieldOf } from "../src/flags/rules/status.ts";
+import { localFacts } from "../src/flags/store/flag-dependencies.ts";
 import { Count, exactly, Instant, orNull } from "../src/lib/schema.ts";
+import type { ProjectStores } from "./stores.ts";
 
 export const FlagRecord = exactly({
   id: Type.Integer(),
@@ -16,9 +19,19 @@ export const FlagRecord = exactly({
   created_at: Instant,
   updated_at: Instant,
   last_called_at: orNull(Instant),
+  /** Why SDKs that evaluate flags themselves ask the server for this one; empty: they evaluate it. */
+  local_evaluation_issues: Type.Array(Type.String()),
 });
 
-export function flagRecord(flag: Flag): Static<typeof FlagRecord> {
+/** Writes the flags of a project. */
+export function flagRecords({ metadata, project, writing }: ProjectStores): (flag: Flag) => FlagRecord {
+  const issues = new LocalIssues(localFacts(metadata.db, project.id, writing.groupTypes));
+  return (flag) => flagRecord(flag, issues);
+}
+
+type FlagRecord = Static<typeof FlagRecord>;
+
+function flagRecord(flag: Flag, issues: LocalIssues): FlagRecord {
   const { fields } = storedFlag(flag);
   return {
     ...Object.fromEntries(exportedFields.map(({ name }) => [name, fields[name]])),
@@ -29,5 +42,6 @@ export function flagRecord(flag: Flag): Static<typeof FlagRecord> {
     created_at: flag.createdAt.toISOString(),
     updated_at: flag.updatedAt.toISOString(),
     last_called_at: flag.lastCalledAt?.toISOString() ?? null,
+    local_evaluation_issues: issues.of(flag),
   };
 }

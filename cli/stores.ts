@@ -120,16 +120,17 @@ export function withProject<Result>(
   const place = paths(dataDirOf(options as Record<string, unknown>));
   return withMetadata(options, (metadata) => {
     const project = chosenProject(metadata, options.project);
-    return withPeople(options, (people) =>
-      work({
+    return withPeople(options, (people) => {
+      const groupTypes = groupTypesFrom(people);
+      return work({
         metadata,
         project,
-        writing: { metadata, payloads: payloadCipher(readPayloadKey(place.payloadKey)) },
+        writing: { metadata, groupTypes, payloads: payloadCipher(readPayloadKey(place.payloadKey)) },
         by: operator(),
         people,
-        flagSets: new FlagSets(metadata, groupTypesFrom(people)),
-      }),
-    );
+        flagSets: new FlagSets(metadata, groupTypes),
+      });
+    });
   });
 }
 

@@ -10,7 +10,7 @@ import { updateFlag } from "../../src/flags/store/flag-writes.ts";
 import { parseFields } from "../../src/http/fields.ts";
 import { InvalidField } from "../../src/lib/errors.ts";
 import { isJsonObject, type JsonObject } from "../../src/lib/json.ts";
-import { FlagRecord, flagRecord } from "../flag-record.ts";
+import { FlagRecord, flagRecords } from "../flag-record.ts";
 import { collect, print, printJson, run } from "../output.ts";
 import { type ProjectStores, withProject } from "../stores.ts";
 import {
@@ -58,7 +58,7 @@ export const set = withProjectAndJson(new Command("set"), FlagRecord)
         const flag = flagOf(stores, key);
         const sent = changesOf(stores, flag, options);
         const [after] = edited(stores, [flag], () => sent, options.note);
-        if (options.json) return printJson(flagRecord(after!));
+        if (options.json) return printJson(flagRecords(stores)(after!));
         print(
           `Flag ${after!.key} is changed; it is ${after!.active ? "on" : "off"}, version ${after!.version}.`,
         );
@@ -114,7 +114,7 @@ function switching(name: string, description: string, active: boolean): Command 
           const before = keys.map((key) => flagOf(stores, key));
           const change = (flag: Flag) => (flag.active === active ? undefined : { active });
           const after = edited(stores, before, change, options.note);
-          if (options.json) return printJson(after.map(flagRecord));
+          if (options.json) return printJson(after.map(flagRecords(stores)));
           for (const [index, flag] of after.entries()) {
             const was = before[index]!.active === active ? " already" : "";
             print(`Flag ${flag.key} is${was} switched ${active ? "on" : "off"}.`);
@@ -133,7 +133,7 @@ export const deleteFlags = withProjectAndJson(new Command("delete"), Type.Array(
       withProject(options, (stores) => {
         const before = keys.map((key) => flagOf(stores, key));
         const after = edited(stores, before, () => ({ deleted: true }));
-        if (options.json) return printJson(after.map(flagRecord));
+        if (options.json) return printJson(after.map(flagRecords(stores)));
         for (const { key } of before)
           print(`Flag ${key} is deleted; \`flagkeep flags restore ${key}\` brings it back.`);
       }),
@@ -148,7 +148,7 @@ export const restore = withProjectAndJson(new Command("restore"), FlagRecord)
     run((key: string, options: CommonOptions) =>
       withProject(options, (stores) => {
         const [after] = edited(stores, [deletedFlag(stores, key)], () => ({ deleted: false }));
-        if (options.json) return printJson(flagRecord(after!));
+        if (options.json) return printJson(flagRecords(stores)(after!));
         print(`Flag ${after!.key} is back; it is ${after!.active ? "on" : "off"}.`);
       }),
     ),

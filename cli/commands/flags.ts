@@ -12,7 +12,7 @@ import { createFlag } from "../../src/flags/store/flag-writes.ts";
 import { parseFields } from "../../src/http/fields.ts";
 import { InvalidField } from "../../src/lib/errors.ts";
 import type { JsonObject } from "../../src/lib/json.ts";
-import { FlagRecord, flagRecord } from "../flag-record.ts";
+import { FlagRecord, flagRecords } from "../flag-record.ts";
 import { collect, print, printJson, printTable, run } from "../output.ts";
 import { creatingAuthor, creatorWords, withProject } from "../stores.ts";
 import { deleteFlags, disable, enable, restore, set } from "./flags-change.ts";
@@ -36,12 +36,13 @@ const list = withProjectAndJson(new Command("list"), Type.Array(FlagRecord))
   .addHelpText("after", "\nExamples:\n  flagkeep flags list --json\n  flagkeep flags list --deleted")
   .action(
     run((options: CommonOptions & { deleted?: true; keys?: true }) =>
-      withProject(options, ({ metadata, project }) => {
+      withProject(options, (stores) => {
+        const { metadata, project } = stores;
         const read = options.deleted ? readDeletedFlags : readFlags;
         const flags = read(metadata.db, project.id);
         if (options.keys && !options.json)
           return void process.stdout.write(flags.map(({ key }) => `${key}\n`).join(""));
-        if (options.json) return printJson(flags.map(flagRecord));
+        if (options.json) return printJson(flags.map(flagRecords(stores)));
         printTable(["key", "on", "rollout", "variants", "version", "note", "description"], flags.map(row));
       }),
     ),
@@ -69,9 +70,12 @@ const get = withProjectAndJson(new Command("get"), FlagRecord)
     run((key: string, options: CommonOptions) =>
       withProject(options, (stores) => {
         const flag = flagOf(stores, key);
-        if (options.json) return printJson(flagRecord(flag));
+        const record = flagRecords(stores)(flag);
+        if (options.json) return printJson(record);
         const { flags } = writeDocument({ flags: [storedFlag(flag)], cohorts: [], groupTypes: [] });
         print(documentText({ flagkeep_flags: 1, group_types: {}, cohorts: [], flags }, "yaml").trimEnd());
+        for (const issue of record.local_evaluation_issues)
+          print(`# SDKs cannot evaluate it locally. ${issue}`);
       }),
     ),
   );
@@ -116,7 +120,8 @@ const create = withProjectAndJson(new Command("create"), FlagRecord)
   )
   .action(
     run((key: string, options: CreateOptions) =>
-      withProject(options, ({ metadata, writing, project }) => {
+      withProject(options, (stores) => {
+        const { metadata, writing, project } = stores;
         const input = parseFields(FlagInput, inputOf(key, options));
         const flag = createFlag(writing, {
           by: creatingAuthor(metadata, project.organizationId, options.user),
@@ -125,7 +130,7 @@ const create = withProjectAndJson(new Command("create"), FlagRecord)
           createsUsageDashboard: options.dashboard,
           now: new Date(),
         });
-        if (options.json) return printJson(flagRecord(flag));
+        if (options.json) return printJson(flagRecords(stores)(flag));
         const rollout =
           groupsOf(flag.filters).length === 0
             ? "it matches nobody yet: add --rollout"

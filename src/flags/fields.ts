@@ -286,6 +286,13 @@ const table = {
     answer: bool({ description: "One condition set without conditions, counted by person." }),
     example: true,
   },
+  local_evaluation_issues: {
+    answer: list(text(), {
+      description:
+        "Why SDKs that evaluate flags themselves ask the server for this flag, or would evaluate it differently; empty: they evaluate it.",
+    }),
+    example: [],
+  },
   can_edit: { answer: bool({ description: "Whether you may change this flag." }), example: true },
   user_access_level: {
     answer: nullable(choice(["none", "viewer", "editor", "manager"])),

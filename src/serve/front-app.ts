@@ -69,7 +69,8 @@ export function frontApp(parts: FrontParts): App {
     (reason) => metrics.countRefused("query", reason),
     traces && ((name, ask) => traces.asking(name, ask)),
   );
-  const flagSets = new FlagSets(metadata, groupTypesFrom(people));
+  const groupTypes = groupTypesFrom(people);
+  const flagSets = new FlagSets(metadata, groupTypes);
   const ports = new EnginePorts({ engine, metadata, flagSets, people });
   const live = new LiveEvents(parts.stopping);
   const requests = new Requests(metrics.registry, log);
@@ -101,7 +102,7 @@ export function frontApp(parts: FrontParts): App {
           log.error({ error: String(error) }, "flags could not be computed fully"),
       }),
       ...managementRoutes({
-        ...{ metadata, people, flagSets, payloads: parts.payloads, log },
+        ...{ metadata, people, flagSets, groupTypes, payloads: parts.payloads, log },
         fronts: () => shared?.count ?? 1,
         afterwards: async (work) => (shared === undefined ? work() : await shared.changeLater(work)),
         personCounter: ports,

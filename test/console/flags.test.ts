@@ -125,6 +125,8 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     await page.keyboard.type("by-keys");
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { level: 1, name: "by-keys" }).waitFor();
+    // A flag of which only the key was said is for nobody yet.
+    await page.getByText("No condition set: nobody gets it.").waitFor();
     expect(await page.title()).toBe("by-keys · Flagkeep");
     await page.keyboard.press("g");
     await page.keyboard.press("f");
@@ -140,6 +142,21 @@ describe.skipIf(chromiumPath === undefined)("flags", () => {
     await page.getByRole("option", { name: /new-checkout/ }).waitFor();
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { level: 1, name: "new-checkout" }).waitFor();
+    await context.close();
+    expect(troubles).toEqual([]);
+  });
+
+  test("a flag that SDKs cannot evaluate says so, and why", async () => {
+    const groups = [{ properties: [], rollout_percentage: 100 }];
+    const steady = await make({ key: "steady", ensure_experience_continuity: true, filters: { groups } });
+    const { page, context, troubles } = await open();
+    await page.goto(`/console/flags/${steady.id}`);
+    await page.getByText("SDKs cannot evaluate this flag locally").click();
+    await page.getByText("Experience continuity: only the server knows").waitFor();
+    expect(await axeFindings(page)).toEqual([]);
+    await page.goto(`/console/flags/${made.id}`);
+    await page.getByRole("heading", { level: 1, name: "new-checkout" }).waitFor();
+    expect(await page.getByText("SDKs cannot evaluate this flag locally").count()).toBe(0);
     await context.close();
     expect(troubles).toEqual([]);
   });

@@ -124,9 +124,9 @@ export function featureFlagRoutes(deps: FlagWriting): Route[] {
 
 /** Writes flags for the caller. */
 export function flagAnswers(deps: FlagWriting, call: ProjectCall<unknown>): FlagAnswers {
-  const { metadata, payloads } = deps;
+  const { metadata, payloads, groupTypes } = deps;
   const organization = findOrganization(metadata.db, call.project.organizationId)!;
-  return new FlagAnswers(metadata.db, payloads, organization, call.user, call.now);
+  return new FlagAnswers(metadata.db, payloads, organization, call.user, call.now, groupTypes);
 }
 
 /** The flag that the path names. @throws {HttpFailure} 404 */

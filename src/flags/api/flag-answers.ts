@@ -6,23 +6,27 @@ import type { Organization } from "../../accounts/organizations.ts";
 import { type User, type UserFinder, userFinder } from "../../accounts/users.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import { toWire, toWireOrNull } from "../../lib/wire-time.ts";
+import { LocalIssues } from "../definitions/local-issues.ts";
 import { type Flag, type FlagAnswer, storedFields } from "../fields.ts";
 import { statusFieldOf } from "../rules/status.ts";
 import { isSimpleFlag, renderFilters } from "../rules/stored-filters.ts";
 import type { CohortDefinition, CohortFacts } from "../rules/types.ts";
-import { cohortFacts } from "../store/flag-dependencies.ts";
+import { cohortFacts, localFacts } from "../store/flag-dependencies.ts";
 import {
   accessLevel,
   canEdit,
   type FlagPermissions,
   readFlagPermissions,
 } from "../store/flag-permissions.ts";
+import type { GroupTypeSource } from "../store/flag-sets.ts";
 import type { PayloadCipher } from "../store/flag-writes.ts";
 
 /** Writes flags for one user; reads what many flags share once. */
 export class FlagAnswers {
   readonly permissions: FlagPermissions;
   private readonly userOf: UserFinder;
+  /** All flags are of one project. */
+  private issues: LocalIssues | undefined;
   private readonly cohortsById = new Map<number, CohortDefinition | undefined>();
 
   constructor(
@@ -31,6 +35,7 @@ export class FlagAnswers {
     organization: Organization,
     user: User,
     private readonly now: Date,
+    private readonly groupTypes: GroupTypeSource | undefined,
   ) {
     this.permissions = readFlagPermissions(db, organization, user.id);
     this.userOf = userFinder(db);
@@ -57,11 +62,18 @@ export class FlagAnswers {
       last_called_at: toWireOrNull(flag.lastCalledAt),
       is_simple_flag: isSimpleFlag(flag.filters),
       performed_rollback: flag.performedRollback ?? false,
+      local_evaluation_issues: this.issuesOf(flag),
       can_edit: canEdit(this.permissions, flag),
       user_access_level: accessLevel(this.permissions, flag),
       status: statusFieldOf(flag, this.now),
     };
     return all as unknown as FlagAnswer;
+  }
+
+  private issuesOf(flag: Flag): string[] {
+    const { projectId } = flag;
+    this.issues ??= new LocalIssues(localFacts(this.db, projectId, this.groupTypes));
+    return this.issues.of(flag);
   }
 
   private user(id: number | null) {

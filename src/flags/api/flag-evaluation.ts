@@ -37,6 +37,11 @@ const DefinitionBody = named(
     bucketing_identifier: text(),
     evaluation_tags: list(text()),
     evaluation_contexts: list(text(), { description: "The same list as `evaluation_tags`." }),
+    local_evaluation_issues: optional(
+      list(text(), {
+        description: "Why SDKs ask the server for this flag; empty: they evaluate it. Not in `my_flags`.",
+      }),
+    ),
   }),
 );
 
@@ -66,6 +71,7 @@ const definition = {
   bucketing_identifier: "distinct_id",
   evaluation_tags: [],
   evaluation_contexts: [],
+  local_evaluation_issues: [],
 };
 const exampleDefinitions = { flags: [definition], group_type_mapping: { "0": "company" }, cohorts: {} };
 const reasons = {

@@ -17,7 +17,7 @@ const nobody = "nobody";
 /** All that every SDK reads as everybody. */
 const everybody: JsonObject = { type: "AND", values: [] };
 /** What the SDK knows that knows least: a cohort with any other operator costs it all definitions. */
-const knownOperators = new Set<Json | undefined>([
+export const knownOperators: ReadonlySet<Json | undefined> = new Set<Json | undefined>([
   ...["exact", "is_not", "is_set", "is_not_set", "icontains", "not_icontains", "regex", "not_regex"],
   ...["starts_with", "not_starts_with", "ends_with", "not_ends_with", "gt", "gte", "lt", "lte"],
   ...["is_date_before", "is_date_after", "semver_eq", "semver_neq", "semver_gt", "semver_gte"],
@@ -124,7 +124,7 @@ function alternativesOf(node: Json, depth: number): JsonObject[][] | undefined {
 }
 
 /** A definition in the form that all SDKs read alike; undefined when there is none. */
-function renderDefinition(properties: Json | undefined): JsonObject | undefined {
+export function renderDefinition(properties: Json | undefined): JsonObject | undefined {
   if (properties === undefined || properties === null) return everybody;
   const rendered = renderNode(properties, 0);
   if (rendered === nobody) return hasFilter(properties) ? undefined : everybody;
@@ -204,7 +204,7 @@ function cohortIdsInFlag(filters: JsonObject): number[] {
   return filtersIn(filters).flatMap(cohortIdOf);
 }
 
-function cohortIdsIn(node: JsonObject): number[] {
+export function cohortIdsIn(node: JsonObject): number[] {
   if (!Array.isArray(node.values)) return cohortIdOf(node);
   return node.values.flatMap((value) => (isJsonObject(value) ? cohortIdsIn(value) : []));
 }

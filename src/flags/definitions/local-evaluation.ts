@@ -17,6 +17,7 @@ import {
 import { inlineSingleCohort, renderCohorts, withComplements } from "./local-cohorts.ts";
 import { dependencyRenderer } from "./local-dependencies.ts";
 import { leftToTheServer, readableFilters } from "./local-filters.ts";
+import { LocalIssues } from "./local-issues.ts";
 
 export interface LocalEvaluationInput {
   /** All flags of the project; deleted ones may be among them. */
@@ -39,6 +40,13 @@ export function localEvaluationBody(input: LocalEvaluationInput): LocalEvaluatio
   const all = [...input.flags].filter(({ deleted }) => !deleted);
   const cohorts = new Map([...input.cohorts].map((cohort) => [cohort.id, cohort]));
   const withDependencyKeys = dependencyRenderer(all);
+  const types = new Set([...input.groupTypes].map(({ index }) => index));
+  const byId = new Map(all.map((flag) => [flag.id, flag]));
+  const issues = new LocalIssues({
+    flag: (id) => byId.get(id),
+    cohort: (id) => cohorts.get(id),
+    hasGroupType: (index) => types.has(index),
+  });
   const flags = all
     .filter(({ key, hasEncryptedPayloads }) => !hasEncryptedPayloads && !key.startsWith(surveyFlagPrefix))
     .sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : a.id - b.id))
@@ -46,7 +54,11 @@ export function localEvaluationBody(input: LocalEvaluationInput): LocalEvaluatio
       const definition = renderDefinition(flag, input.projectId);
       const filters = withDependencyKeys(definition.filters as JsonObject);
       const inlined = input.sendCohorts ? filters : inlineSingleCohort(filters, cohorts);
-      return { ...definition, filters: mapProperties(inlined, "groups", withPlainNegation) };
+      return {
+        ...definition,
+        filters: mapProperties(inlined, "groups", withPlainNegation),
+        local_evaluation_issues: issues.of(flag),
+      };
     });
   const sentCohorts = input.sendCohorts ? renderCohorts(flags, cohorts) : {};
   return {

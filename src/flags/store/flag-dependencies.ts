@@ -4,9 +4,12 @@ import { and, asc, eq, like } from "drizzle-orm";
 import type { Reading } from "../../accounts/db.ts";
 import { cohort, flag } from "../../accounts/schema.ts";
 import type { JsonObject } from "../../lib/json.ts";
+import type { LocalFacts } from "../definitions/local-issues.ts";
 import type { Flag, FlagFields } from "../fields.ts";
 import { checkDeletable, checkDisablable, checkEnablable, dependentsOf } from "../rules/dependents.ts";
 import type { CohortFacts, FlagFacts } from "../rules/types.ts";
+import { findFlag } from "./flag.ts";
+import type { GroupTypeSource } from "./flag-sets.ts";
 
 /** The active flags whose conditions refer to this one, by id. */
 export function dependentFlags(
@@ -57,6 +60,19 @@ export function cohortFacts(t: Reading, projectId: number): CohortFacts {
         .from(cohort)
         .where(and(eq(cohort.projectId, projectId), eq(cohort.id, id), eq(cohort.deleted, false)))
         .get(),
+  };
+}
+
+/** What decides whether SDKs can evaluate flags of a project themselves. @param groupTypes absent: all exist */
+export function localFacts(
+  t: Reading,
+  projectId: number,
+  groupTypes: GroupTypeSource | undefined,
+): LocalFacts {
+  return {
+    flag: (id) => findFlag(t, projectId, id),
+    cohort: cohortFacts(t, projectId).find,
+    hasGroupType: groupTypes && ((index) => groupTypes(projectId).some((type) => type.index === index)),
   };
 }
 

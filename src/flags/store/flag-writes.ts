@@ -35,6 +35,7 @@ import { type Edit, withoutOverwriting } from "./flag-conflicts.ts";
 import { checkTransitions, cohortFacts, flagFacts } from "./flag-dependencies.ts";
 import { checkKey, freeKey, keyAfter } from "./flag-keys.ts";
 import { searchTextOf } from "./flag-list.ts";
+import type { GroupTypeSource } from "./flag-sets.ts";
 import { createUsageDashboard, renameUsageDashboard } from "./flag-usage-dashboard.ts";
 
 /** Upstream refuses the 2,001st in its newest version only; a list of 10,000 is within what Flagkeep promises. */
@@ -56,6 +57,8 @@ export interface PayloadCipher {
 export interface FlagWriting {
   metadata: Metadata;
   payloads: PayloadCipher;
+  /** Group types that exist; where they are not known, no answer names a missing one. */
+  groupTypes?: GroupTypeSource;
 }
 
 export interface NewFlag {

@@ -61,6 +61,7 @@ test("a flag has every field, none of them null where SDKs cannot take it", () =
         bucketing_identifier: "distinct_id",
         evaluation_tags: ["app"],
         evaluation_contexts: ["app"],
+        local_evaluation_issues: [],
       },
     ],
     group_type_mapping: { "1": "company" },

@@ -65,6 +65,8 @@ export interface Flag {
   has_encrypted_payloads: boolean | null;
   evaluation_runtime: string | null;
   bucketing_identifier: string | null;
+  /** Why SDKs that evaluate flags themselves ask the server. */
+  local_evaluation_issues: string[];
   [more: string]: unknown;
 }
 

@@ -175,6 +175,16 @@ function Loaded({
           </Badge>
         ))}
       </div>
+      {flag.local_evaluation_issues.length > 0 && (
+        <details>
+          <summary>{w.localIssues}</summary>
+          <ul>
+            {flag.local_evaluation_issues.map((issue) => (
+              <li key={issue}>{issue}</li>
+            ))}
+          </ul>
+        </details>
+      )}
       <Tabs
         label={w.tabsLabel}
         tabs={Object.entries(w.tabs) as [Tab, string][]}

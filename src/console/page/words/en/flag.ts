@@ -24,6 +24,7 @@ export const flag = {
   deleteText: (key: string) =>
     `${key} is no longer served and leaves the list. Its key can be used again; “flagkeep flags restore” or the API brings it back.`,
   deleted: (key: string) => `${key} is deleted.`,
+  localIssues: "SDKs cannot evaluate this flag locally",
   usedBy: (count: number) => counted(count, "flag depends on this one", "flags depend on this one"),
   unsaved: (count: number) => counted(count, "unsaved change", "unsaved changes"),
   discard: "Discard",
