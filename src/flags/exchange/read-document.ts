@@ -11,6 +11,7 @@ export class DocumentUnusable extends AppError {
   readonly code = "document_unusable";
 }
 
+const documentMembers = new Set(["flagkeep_flags", "group_types", "cohorts", "flags"]);
 const flagMembers = new Set(["key", "filters", ...Object.keys(flagDefaults)]);
 const cohortMembers = new Set(["name", "description", "is_static", "filters"]);
 /** YAML can make a small text large by repeating parts of it. */
@@ -48,6 +49,7 @@ export function documentOf(root: Json): ExchangeDocument {
       `The file has format ${JSON.stringify(root.flagkeep_flags)}; this version of Flagkeep reads format ${documentVersion}.`,
     );
   }
+  checkMembers(root, documentMembers, "The file");
   const cohorts = listOf(root, "cohorts").map((item, index) => readCohort(item, index));
   const flags = listOf(root, "flags").map((item, index) => readFlag(item, index));
   checkUnique(cohorts, ({ name }) => name, "cohorts are called");
