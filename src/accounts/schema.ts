@@ -165,6 +165,7 @@ export const insight = sqliteTable("insight", {
   createdAt: instant("created_at").notNull(),
   updatedAt: instant("updated_at").notNull(),
   derivedName: text("derived_name"),
+  favorited: flagged("favorited").notNull().default(false),
 });
 
 export const tile = sqliteTable("tile", {

@@ -24,6 +24,7 @@ export interface Insight {
   updatedAt: Date;
   /** What a client calls it by its query; Flagkeep only keeps it. */
   derivedName: string | null;
+  favorited: boolean;
 }
 
 export interface Tile {
@@ -63,7 +64,7 @@ export type DashboardFields = Pick<
 >;
 export type InsightFields = Pick<
   Insight,
-  "name" | "derivedName" | "description" | "query" | "saved" | "deleted"
+  "name" | "derivedName" | "description" | "query" | "saved" | "favorited" | "deleted"
 >;
 
 /** The dashboards of a project that are not deleted: pinned ones first, then newest first. */

@@ -315,6 +315,7 @@ describe("insights", () => {
       { name: "tf-2" },
       { description: "" },
       { derived_name: "Other" },
+      { favorited: true },
       { tags: ["x"] },
     ]) {
       await applied("PATCH", insights, id, { ...sent, ...change, deleted: false });

@@ -35,6 +35,7 @@ export const InsightBody = named(
     dashboards: list(int()),
     tags: list(text()),
     saved: bool(),
+    favorited: bool(),
     deleted: bool(),
     created_by: nullable(UserBody),
     created_at: instant(),
@@ -63,6 +64,7 @@ export const InsightInput = object({
   dashboards: optional(list(int(), { description: "It stands on exactly these then." })),
   tags: optional(list(tag())),
   saved: optional(bool()),
+  favorited: optional(bool({ description: "Kept; it changes no list." })),
   deleted: optional(bool()),
 });
 
@@ -96,6 +98,7 @@ export function insightBody(
     dashboards: of.dashboards,
     tags: of.tags,
     saved: insight.saved,
+    favorited: insight.favorited,
     deleted: insight.deleted,
     created_by: of.creator ? userBody(of.creator) : null,
     created_at: toWire(insight.createdAt),
@@ -127,6 +130,7 @@ export const exampleInsight = {
   dashboards: [31],
   tags: ["payments"],
   saved: true,
+  favorited: false,
   deleted: false,
   created_by: exampleUser,
   created_at: "2026-03-02T08:15:30.120000Z",
