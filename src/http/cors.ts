@@ -72,7 +72,7 @@ export function preflightHeaders(request: Request, rules: CorsRules): Record<str
 function allowedHeaders(request: Request): string {
   return (request.headers.get("access-control-request-headers") ?? "")
     .split(",")
-    .map((name) => name.trim())
-    .filter((name) => name !== "" && name.toLowerCase() !== consoleHeader)
-    .join(", ");
+    .filter((name) => !["", consoleHeader].includes(name.trim().toLowerCase()))
+    .join(",")
+    .trim();
 }
