@@ -17,6 +17,7 @@ import {
   type CommonOptions,
   flagOf,
   NoSuchFlag,
+  nobodyHint,
   payload,
   percentage,
   rolloutFields,
@@ -59,9 +60,9 @@ export const set = withProjectAndJson(new Command("set"), FlagRecord)
         const sent = changesOf(stores, flag, options);
         const [after] = edited(stores, [flag], () => sent, options.note);
         if (options.json) return printJson(flagRecords(stores)(after!));
-        print(
-          `Flag ${after!.key} is changed; it is ${after!.active ? "on" : "off"}, version ${after!.version}.`,
-        );
+        const hint = after!.active ? nobodyHint(after!) : "";
+        const state = `${after!.active ? "on" : "off"}, version ${after!.version}`;
+        print(`Flag ${after!.key} is changed; it is ${state}${hint && `; ${hint}`}.`);
       }),
     ),
   );

@@ -69,6 +69,11 @@ export function rolloutFields(stored: JsonObject, rollout: number): JsonObject {
   };
 }
 
+/** What to do about a flag that matches no user; empty where it has a condition set. */
+export function nobodyHint({ filters }: Flag): string {
+  return groupsOf(filters).length === 0 ? "it matches nobody yet: add --rollout" : "";
+}
+
 /** `control=50` */
 export function variant(text: string): { key: string; rollout_percentage: number } {
   const equals = text.lastIndexOf("=");

@@ -6,7 +6,6 @@ import { documentText } from "../../src/flags/exchange/read-document.ts";
 import { type Flag, FlagInput, flagFields } from "../../src/flags/fields.ts";
 import { keyCharactersInWords } from "../../src/flags/rules/key-characters.ts";
 import { rolloutSummaryOf, statusFieldOf } from "../../src/flags/rules/status.ts";
-import { groupsOf } from "../../src/flags/rules/types.ts";
 import { readDeletedFlags, readFlags } from "../../src/flags/store/flag.ts";
 import { createFlag } from "../../src/flags/store/flag-writes.ts";
 import { parseFields } from "../../src/http/fields.ts";
@@ -20,6 +19,7 @@ import {
   type CommonOptions,
   filtersOf,
   flagOf,
+  nobodyHint,
   payload,
   percentage,
   variant,
@@ -132,9 +132,7 @@ const create = withProjectAndJson(new Command("create"), FlagRecord)
         });
         if (options.json) return printJson(flagRecords(stores)(flag));
         const rollout =
-          groupsOf(flag.filters).length === 0
-            ? "it matches nobody yet: add --rollout"
-            : `its rollout is ${rolloutSummaryOf(flag.filters).maxRolloutPercentage}%`;
+          nobodyHint(flag) || `its rollout is ${rolloutSummaryOf(flag.filters).maxRolloutPercentage}%`;
         const off = flag.active ? "" : " and switched off";
         print(`Flag ${flag.key} is created${off}, with ID ${flag.id}; ${rollout}.`);
       }),
