@@ -1,7 +1,7 @@
 /**
  * Flags and events for programs that speak the Model Context Protocol: each tool is one request to the management API.
  *
- * Whoever calls brings a personal key, and the API checks its scopes as for everybody: a tool can do nothing else.
+ * The caller sends a personal key, and the API checks its scopes: a tool can do nothing else.
  */
 
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
@@ -125,7 +125,7 @@ export function mcpServer(ask: Ask): McpServer {
     "explain_flag",
     {
       description:
-        "Tell step by step why a flag has its value for somebody. Changes nothing. Scope feature_flag:read.",
+        "Explain step by step why a flag has its value for a user. Changes nothing. Scope feature_flag:read.",
       inputSchema: z.strictObject({
         ...{ project, key, distinct_id: distinctId },
         person_properties: properties.optional().describe("Count before the stored ones"),

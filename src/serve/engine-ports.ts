@@ -23,6 +23,9 @@ import { cohortMembersPage, countCohortMembers } from "../people/cohort-members.
 import type { PeopleDb } from "../people/open.ts";
 import type { Person } from "../people/person.ts";
 
+/** Of the rows of one insight: a dashboard has many, and their JSON is parsed. */
+const statementBytesMax = 4 * 1024 * 1024;
+
 export interface EnginePortsDeps {
   engine: Pick<EngineClient, "ask">;
   metadata: Metadata;
@@ -128,7 +131,7 @@ export class EnginePorts
     if (typeof sql !== "string")
       throw new QueryRefused("invalid_input", "`query` must be a SELECT statement.");
     if (refresh === "force_cache") return { results: null, computedAt: null, isCached: false };
-    const request = { projectId, sql, limit: rowsDefault, hasLists: true };
+    const request = { projectId, sql, limit: rowsDefault, hasLists: true, bytesMax: statementBytesMax };
     const {
       results = [],
       columns,

@@ -103,7 +103,7 @@ describe("@openfeature/ofrep-web-provider", () => {
     });
   });
 
-  browserTest("another context is evaluated anew", async () => {
+  browserTest("another context is evaluated again", async () => {
     await page.evaluate("setContext({ targetingKey: 'ann', plan: 'pro' })");
     // The provider uses what it has in the browser's storage until the server has answered.
     await page.waitForFunction("client.getBooleanValue('pro-plan', false)");

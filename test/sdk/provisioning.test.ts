@@ -191,7 +191,7 @@ describe("flags", () => {
       await applied("PATCH", flags, id, { ...sent, ...change });
     }
     await destroy(id);
-    // Somebody restores it by applying the same configuration.
+    // Applying the same configuration restores it.
     await applied("PATCH", flags, id, sent);
     await destroy(id);
   });
@@ -401,7 +401,7 @@ describe("layouts", () => {
       { insight: { id: moved }, layouts: {} },
     ]);
 
-    // An insight that somebody removed from the dashboard is put there again.
+    // An insight that was removed from the dashboard is added again.
     await done("PATCH", `${insights.path}${placed}/`, { dashboards: [] });
     expect(await tileOf(placed)).toBeUndefined();
     const { dashboards: known } = await done("GET", `${insights.path}${placed}/`);

@@ -176,7 +176,7 @@ export async function compute(
   const refresh = refreshOf(call.query.get("refresh"));
   if (!deps.insights || Object.keys(insight.query).length === 0) return undefined;
   const { id, timezone } = call.project;
-  // Nobody reads by SQL in an insight what the key does not let them read by a query.
+  // Otherwise a key without `query:read` could save a statement and read its rows.
   if (statementOf(insight.query) !== undefined && !allows(call.limits.scopes, "query:read")) {
     return { problem: "The insight is a SQL query, which needs the scope query:read." };
   }

@@ -20,6 +20,8 @@ export interface QueryRequest {
   sql: string;
   /** 1 to `rowsMax`. */
   limit: number;
+  /** Smaller than the usual limit of bytes. */
+  bytesMax?: number;
   /** The answer also has the members that clients of PostHog read: `types`, `results`, `hasMore`. */
   hasLists?: boolean;
 }
@@ -57,12 +59,15 @@ export interface QuerySources extends ViewSources {
 export async function runQuery(
   connection: DuckDBConnection,
   sources: QuerySources,
-  { projectId, sql, limit, hasLists = false }: QueryRequest,
+  { projectId, sql, limit, hasLists = false, bytesMax = sources.resultBytesMax }: QueryRequest,
 ): Promise<Uint8Array[]> {
   const parsed = await parseStatement(connection, sql);
   await createViews(connection, sources, { projectId, ...parsed });
   try {
-    return await read(connection, parsed.sql, { limit, hasLists, bytesMax: sources.resultBytesMax });
+    return await read(connection, parsed.sql, {
+      ...{ limit, hasLists },
+      bytesMax: Math.min(bytesMax, sources.resultBytesMax),
+    });
   } catch (error) {
     if (error instanceof AppError) throw error;
     throw statementFailure(error);

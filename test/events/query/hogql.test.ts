@@ -147,6 +147,27 @@ describe("an insight", () => {
     ]);
   });
 
+  test("has at most 4 MiB of rows", async () => {
+    await using roomy = await TestAppliance.start();
+    const statement = (bytes: number) => hogql(`SELECT repeat('x', ${bytes}) AS a`);
+    for (const [bytes, isTooLarge] of [
+      [1_500_000, false],
+      [2_500_000, true],
+    ] as const) {
+      const made = await roomy.api("/api/projects/1/insights/", {
+        ...{ method: "POST", body: { name: "Large", query: statement(bytes) } },
+      });
+      const { id } = (await made.json()) as { id: number };
+      const body = (await (await roomy.api(`/api/projects/1/insights/${id}/`)).json()) as {
+        result: unknown;
+        query_status: { error_message: string } | null;
+      };
+      expect([body.result === null, body.query_status?.error_message.includes("4 MiB") ?? false]).toEqual([
+        ...[isTooLarge, isTooLarge],
+      ]);
+    }
+  });
+
   test("whose statement fails says why", async () => {
     const { body: made } = await send("insights/", {
       name: "Broken",
