@@ -232,16 +232,15 @@ async function handle(route: Route, exchange: Exchange, deps: DispatchDeps): Pro
   const { request, params, query } = exchange;
   // Only who is signed in to the console is told by it, and asking for it is not for nothing.
   const baseUrl = request.headers.has("cookie") ? exchange.baseUrl : undefined;
+  const credentials = () => ({ request, params, query, baseUrl, now: deps.now() });
   const call = Object.assign(exchange, parts, {
     seesCredentials: hasFullAccess && isConfirmed,
-    isStillAllowed: () => isAllowed(deps, route.access, { request, params, query, baseUrl, now: deps.now() }),
+    isStillAllowed: () => isAllowed(deps, route.access, credentials()),
   });
-  const { makesCredential } = route;
-  if (makesCredential === true || isMade(makesCredential, call)) {
-    if (!hasFullAccess) throw fullAccessRequired();
-    if (!isConfirmed) throw confirmationRequired();
-  }
-  const run = () => (route.handle as (call: Call) => unknown)(call);
+  const run = () => {
+    if (makesCredential(route, call)) requireCredentialRights(deps.guard, route.access, credentials());
+    return (route.handle as (call: Call) => unknown)(call);
+  };
   return deps.shared === undefined ? await run() : await runShared(route, run, deps.shared);
 }
 
@@ -263,8 +262,20 @@ function canChange({ method, access }: Route): boolean {
   );
 }
 
-function isMade(makesCredential: Route["makesCredential"], call: Call): boolean {
-  return typeof makesCredential === "function" && (makesCredential as (call: Call) => boolean)(call);
+/** Whether this request of a route creates a credential. */
+function makesCredential({ makesCredential: marker }: Route, call: Call): boolean {
+  return typeof marker === "function" ? (marker as (call: Call) => boolean)(call) : marker === true;
+}
+
+/**
+ * Checks the caller once more, together with the change: the body may have taken minutes, and its key may have ended.
+ *
+ * @throws {HttpFailure} 401, 403.
+ */
+function requireCredentialRights(guard: Guard, access: Access, credentials: Credentials): void {
+  const { hasFullAccess, isConfirmed } = guard.authorise(access, credentials);
+  if (!hasFullAccess) throw fullAccessRequired();
+  if (!isConfirmed) throw confirmationRequired();
 }
 
 /** @throws {HttpFailure} the route wants to know again that it is still the same person. */

@@ -209,6 +209,36 @@ describe.each(ends)("%s", (_, end, survives = []) => {
   });
 });
 
+test("a request whose body comes after its key was revoked creates no credential", async () => {
+  using it = await prepared();
+  const { server, key, keyId } = it;
+  let send: (text: string) => void = () => {};
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      send = (text) => {
+        controller.enqueue(new TextEncoder().encode(text));
+        controller.close();
+      };
+    },
+  });
+  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+  const late = server.app.handle(
+    new Request(`http://localhost${keysPath}`, {
+      method: "POST",
+      headers,
+      body,
+      duplex: "half",
+    } as RequestInit),
+  );
+  // Its key is good so far.
+  expect((await server.ask("GET", `${keysPath}@current/`, { key })).status).toBe(200);
+  revokeKey(server.metadata, keyId);
+  send(JSON.stringify({ label: "late", scopes: ["*"] }));
+  expect((await late).status).toBe(401);
+  const { body: keys } = await server.ask("GET", keysPath, { key: it.manager });
+  expect(keys.map(({ label }: { label: string }) => label)).toEqual(["manages"]);
+});
+
 describe("a session that was created with a key", () => {
   const sessionOf = async (server: TestServer, personal_api_key: string) => {
     const { headers, body } = await post(server, "/api/session/", { personal_api_key });
