@@ -1,8 +1,9 @@
 /**
- * Stores hash-key overrides behind the answers that need them.
+ * Stores hash-key overrides for the answers that need them.
  *
- * Only the engine writes to the store of persons, and an answer does not wait for it: overrides are queued here, are valid
- * for the requests that follow, and are sent again while the engine starts. Source: contract, flag-evaluation 10.
+ * Only the engine writes to the store of persons: overrides are queued here, are valid for the requests that follow, and are
+ * sent again while the engine starts. An answer waits for a moment, so that a crash after it loses nothing, but never for an
+ * engine that does not answer. Source: contract, flag-evaluation 10.
  */
 
 import { forNoCaller } from "../../lib/caller.ts";
@@ -22,8 +23,11 @@ export interface OverrideWriterDeps {
   onDiscarded: (error: unknown) => void;
 }
 
-interface Queued extends OverridesToStore {
+interface Queued {
+  overrides: OverridesToStore;
   attempts: number;
+  /** Resolves when they are stored. */
+  stored: PromiseWithResolvers<void>;
 }
 
 /** Longer IDs are nobody's. They count for their own request: stored, they would stand there once for every flag. */
@@ -32,6 +36,8 @@ const hashKeyLengthMax = 1_000;
 const queuedMax = 10_000;
 /** Former IDs of one ID that are joined to its place in the queue; those after them get no override of their own. */
 const idsMax = 100;
+/** How long an answer waits. */
+const answerWaitMs = 200;
 const retryMs = 200;
 const retryMaxMs = 5_000;
 /** About ten minutes. */
@@ -40,6 +46,8 @@ const attemptsMax = 130;
 export class OverrideWriter {
   private readonly queued = new Map<string, Queued>();
   private working: Promise<void> | undefined;
+  /** Whether the last attempt failed. */
+  private isFailing = false;
 
   constructor(private readonly deps: OverrideWriterDeps) {}
 
@@ -55,16 +63,20 @@ export class OverrideWriter {
     const [identified] = distinctIds;
     if (identified === undefined) return true;
     const key = keyOf(projectId, identified);
-    const before = this.queued.get(key);
-    if (before === undefined && this.queued.size >= queuedMax) return false;
+    const queued = this.queued.get(key);
+    if (queued === undefined && this.queued.size >= queuedMax) return false;
+    const before = queued?.overrides;
     this.queued.set(key, {
-      projectId,
-      distinctIds: joined(before?.distinctIds, distinctIds).slice(0, idsMax),
-      flagKeys: joined(before?.flagKeys, overrides.flagKeys),
-      // The first request decides, as it would if it had been stored at once.
-      hashKey: before?.hashKey ?? hashKey,
-      requestedMicros: overrides.requestedMicros,
+      overrides: {
+        projectId,
+        distinctIds: joined(before?.distinctIds, distinctIds).slice(0, idsMax),
+        flagKeys: joined(before?.flagKeys, overrides.flagKeys),
+        // The first request decides, as it would if it had been stored at once.
+        hashKey: before?.hashKey ?? hashKey,
+        requestedMicros: overrides.requestedMicros,
+      },
       attempts: 0,
+      stored: queued?.stored ?? Promise.withResolvers(),
     });
     // It goes on when the client of this request has disconnected.
     this.working ??= forNoCaller(() => this.work());
@@ -74,8 +86,15 @@ export class OverrideWriter {
   /** What is queued for a distinct ID, by flag key. */
   queuedFor(projectId: number, distinctId: string): ReadonlyMap<string, string> | undefined {
     if (this.queued.size === 0) return undefined;
+    const overrides = this.queued.get(keyOf(projectId, storableText(distinctId)))?.overrides;
+    return overrides && new Map(overrides.flagKeys.map((flagKey) => [flagKey, overrides.hashKey]));
+  }
+
+  /** Resolves when what is queued for a distinct ID is stored, or soon when that takes long. */
+  async stored(projectId: number, distinctId: string): Promise<void> {
     const queued = this.queued.get(keyOf(projectId, storableText(distinctId)));
-    return queued && new Map(queued.flagKeys.map((flagKey) => [flagKey, queued.hashKey]));
+    if (queued !== undefined && !this.isFailing)
+      await Promise.race([queued.stored.promise, lapse(answerWaitMs)]);
   }
 
   /** Resolves when the queue is empty, or after a time in milliseconds. */
@@ -95,9 +114,11 @@ export class OverrideWriter {
   private async tryAll(): Promise<boolean> {
     for (const [key, queued] of [...this.queued]) {
       try {
-        await this.deps.store(queued);
+        await this.deps.store(queued.overrides);
+        this.isFailing = false;
         this.remove(key, queued);
       } catch (error) {
+        this.isFailing = true;
         queued.attempts += 1;
         if (queued.attempts >= attemptsMax) {
           this.remove(key, queued);
@@ -112,7 +133,9 @@ export class OverrideWriter {
 
   /** Unless a later request has joined meanwhile. */
   private remove(key: string, queued: Queued): void {
-    if (this.queued.get(key) === queued) this.queued.delete(key);
+    if (this.queued.get(key) !== queued) return;
+    this.queued.delete(key);
+    queued.stored.resolve();
   }
 }
 

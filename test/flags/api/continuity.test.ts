@@ -190,6 +190,19 @@ test("the queue goes on when the client of its first request has disconnected", 
   expect(server.callers).toEqual([undefined]);
 });
 
+test("the answer comes when the override is stored, and does not wait for an engine that is down", async () => {
+  using server = start();
+  const asked = { distinct_id: user, $anon_distinct_id: anon };
+  await half(server, asked);
+  expect(pending(server, user)).toEqual({ half: anon });
+  server.engineIsDown = true;
+  await half(server, { ...asked, distinct_id: "other" });
+  const from = performance.now();
+  for (let number = 0; number < 20; number++) await half(server, { ...asked, distinct_id: `more-${number}` });
+  // One wait after another would be four seconds.
+  expect(performance.now() - from).toBeLessThan(2_000);
+});
+
 test("a stop waits for what is queued, but not forever", async () => {
   using server = start();
   server.engineIsDown = true;

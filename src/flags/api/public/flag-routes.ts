@@ -105,6 +105,7 @@ async function answer(
       surveysOnly: isOn(parameters.get("only_evaluate_survey_feature_flags")),
       now: evaluatedAt.getTime(),
     });
+    if (asked.anonDistinctId) await deps.overrides.stored(project.id, asked.distinctId ?? "");
   }
   const stamp = {
     requestId: uuidShape.test(call.requestId) ? call.requestId : Bun.randomUUIDv7(),
