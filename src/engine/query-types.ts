@@ -9,7 +9,7 @@ import type { ComputedInsight, Refresh } from "../events/insights/insight-cache.
 import type { EventFilter, EventPosition } from "../events/list.ts";
 import type { EventSum, MovePage, MoveRequest } from "../events/move.ts";
 import type { DownloadRequest } from "../events/query/download.ts";
-import type { QueryRequest, QueryResult } from "../events/query/run-query.ts";
+import type { QueryRequest, QueryResult, QueryResultWithLists } from "../events/query/run-query.ts";
 import type { Reach, ReachQuestion } from "../flags/rules/blast-radius.ts";
 import type { CohortDefinition, FlagDefinition, GroupType } from "../flags/rules/types.ts";
 import type { Lane } from "../journal/segment.ts";
@@ -76,7 +76,12 @@ export interface Queries {
     answer: number;
   };
   /** An operator's SELECT. */
-  query: { request: QueryRequest; answer: QueryResult; meta: null };
+  query: {
+    request: QueryRequest;
+    /** With lists where the request says so. */
+    answer: QueryResult & Partial<QueryResultWithLists>;
+    meta: null;
+  };
   /** The same as a file, while it is computed. */
   download: { request: DownloadRequest; answer: never; meta: null };
   exportPage: { request: ExportRequest; answer: ExportPage };

@@ -26,24 +26,25 @@ export interface QueryRequest {
   hasLists?: boolean;
 }
 
-const QueryLists = {
+export const QueryResult = exactly({
+  columns: Type.Array(Type.String()),
+  rows: Type.Array(Type.Record(Type.String(), Type.Unsafe<Json>(Type.Unknown()))),
+  /** There are more rows than were asked for. */
+  truncated: Type.Boolean(),
+});
+export type QueryResult = Static<typeof QueryResult>;
+
+/** The result of a request with `hasLists`. */
+export const QueryResultWithLists = exactly({
+  ...QueryResult.properties,
   /** Name and type of each column, as ClickHouse names types. */
   types: Type.Array(Type.Tuple([Type.String(), Type.String()])),
   /** The values of each row, in the order of the columns. */
   results: Type.Array(Type.Array(Type.Unsafe<Json>(Type.Unknown()))),
   /** The same as `truncated`. */
   hasMore: Type.Boolean(),
-};
-const optionalLists = Type.Partial(Type.Object(QueryLists)).properties;
-
-export const QueryResult = exactly({
-  columns: Type.Array(Type.String()),
-  rows: Type.Array(Type.Record(Type.String(), Type.Unsafe<Json>(Type.Unknown()))),
-  /** There are more rows than were asked for. */
-  truncated: Type.Boolean(),
-  ...optionalLists,
 });
-export type QueryResult = Static<typeof QueryResult>;
+export type QueryResultWithLists = Static<typeof QueryResultWithLists>;
 
 export interface QuerySources extends ViewSources {
   /** Of the answer's JSON. */

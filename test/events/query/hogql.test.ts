@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Value } from "@sinclair/typebox/value";
 import { statementOf } from "../../../src/events/query/hogql.ts";
-import { QueryResult } from "../../../src/events/query/run-query.ts";
+import { QueryResultWithLists } from "../../../src/events/query/run-query.ts";
 import { flagkeep, TestAppliance } from "../../support/appliance.ts";
 
 let appliance: TestAppliance;
@@ -51,7 +51,7 @@ describe("an answer", () => {
     ]) {
       const { status, body } = await ask(query);
       expect(status).toBe(200);
-      expect(Value.Check(QueryResult, body)).toBe(true);
+      expect(Value.Check(QueryResultWithLists, body)).toBe(true);
       const names = ["event", "timestamp", "properties", "n", "one", "half", "yes", "list", "nothing"];
       expect([body.columns, body.truncated, body.hasMore]).toEqual([names, false, false]);
       expect(body.results).toEqual(
